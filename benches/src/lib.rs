@@ -1,0 +1,1 @@
+//! Measurements of tripoint against its peers.

@@ -1,0 +1,234 @@
+//! What an arena promises to the pools that live in it.
+
+use core::alloc::Layout;
+use core::num::NonZeroU32;
+use core::ptr::NonNull;
+
+use crate::block::Block;
+use crate::check::Check;
+use crate::counters::ArenaCounts;
+use crate::describe::Describe;
+use crate::error::Result;
+use crate::event::{Event, EventHook};
+use crate::words::{Addr, AddrRange};
+
+/// The serial number of a pool in its arena: small, never zero, never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PoolId(NonZeroU32);
+
+impl PoolId {
+    /// The largest serial number: tract tables keep it in 24 bits.
+    pub const MAX: u32 = (1 << 24) - 1;
+
+    /// The pool with this serial number; `None` for zero and above
+    /// [`PoolId::MAX`].
+    #[must_use]
+    pub const fn new(serial: u32) -> Option<Self> {
+        match NonZeroU32::new(serial) {
+            Some(serial) if serial.get() <= Self::MAX => Some(Self(serial)),
+            _ => None,
+        }
+    }
+
+    /// The serial number.
+    #[must_use]
+    pub const fn get(self) -> u32 {
+        self.0.get()
+    }
+}
+
+/// The sizes of an arena at one moment, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ArenaSizes {
+    /// Address space reserved at Init.
+    pub reserved: usize,
+    /// Memory committed: in use by pools, spare, or the arena's own.
+    pub committed: usize,
+    /// The most that was ever committed.
+    pub committed_high_water: usize,
+    /// Memory committed that no pool uses.
+    pub spare: usize,
+    /// What `committed` may not pass.
+    pub commit_limit: usize,
+    /// Memory committed for the arena's own tables and descriptors.
+    pub control: usize,
+}
+
+/// A source of tracts: runs of whole grains, aligned to the grain.
+///
+/// Every method may be called by any thread at any time; many threads may
+/// allocate tracts at once.
+///
+/// # Safety
+/// - Blocks given out are valid for reads and writes, do not overlap, and stay
+///   so until they are freed or the arena value is dropped, wherever that value
+///   is moved.
+/// - A block of tracts starts at a multiple of [`Arena::grain`], and ends at or
+///   below [`ADDRESS_CEILING`](crate::words::ADDRESS_CEILING).
+/// - [`Arena::range`] never changes and covers every block of tracts.
+pub unsafe trait Arena: Check + Describe + Sync {
+    /// The size of a grain, in bytes: a power of two.
+    fn grain(&self) -> usize;
+
+    /// The addresses reserved at Init.
+    fn range(&self) -> AddrRange;
+
+    /// Admits a pool and numbers it.
+    ///
+    /// # Errors
+    /// [`Error::Limit`](crate::Error::Limit) once [`PoolId::MAX`] pools have been.
+    fn register(&self) -> Result<PoolId>;
+
+    /// Dismisses a pool and frees every tract it still has.
+    ///
+    /// # Safety
+    /// - `pool` came from [`Arena::register`] and is dismissed once.
+    /// - Nobody uses memory of the pool any more.
+    unsafe fn unregister(&self, pool: PoolId);
+
+    /// Gives `size` bytes, rounded up to grains, to `pool`.
+    ///
+    /// # Errors
+    /// - [`Error::Parameter`](crate::Error::Parameter) for a size of zero or above `isize::MAX`
+    /// - [`Error::Limit`](crate::Error::Limit) where no run of grains is long enough
+    /// - [`Error::CommitLimit`](crate::Error::CommitLimit), [`Error::Memory`](crate::Error::Memory) where it cannot be committed
+    /// - [`Error::Frozen`](crate::Error::Frozen) where the arena is frozen and no spare run is long enough
+    fn alloc_tracts(&self, size: usize, pool: PoolId) -> Result<Block>;
+
+    /// Takes tracts back. `block` may be any whole grains of the pool's tracts.
+    ///
+    /// # Safety
+    /// - `block` is made of whole grains that [`Arena::alloc_tracts`] gave to
+    ///   `pool` and that were not freed since.
+    /// - Nobody uses that memory any more.
+    unsafe fn free_tracts(&self, block: Block, pool: PoolId);
+
+    /// Gives memory for a descriptor, from the arena's own.
+    ///
+    /// # Errors
+    /// As [`Arena::alloc_tracts`]; [`Error::Parameter`](crate::Error::Parameter)
+    /// also for a descriptor larger than the arena keeps.
+    fn alloc_control(&self, layout: Layout) -> Result<NonNull<u8>>;
+
+    /// Takes the memory of a descriptor back.
+    ///
+    /// # Safety
+    /// - `descriptor` came from [`Arena::alloc_control`] with this `layout`, is
+    ///   freed once, and nobody uses it any more.
+    unsafe fn free_control(&self, descriptor: NonNull<u8>, layout: Layout);
+
+    /// Whether `addr` lies in the reserved range: two compares.
+    #[inline]
+    fn contains(&self, addr: Addr) -> bool {
+        self.range().contains(addr)
+    }
+
+    /// The pool whose tract `addr` lies in, in constant time.
+    fn pool_of(&self, addr: Addr) -> Option<PoolId>;
+
+    /// The sizes at this moment.
+    fn sizes(&self) -> ArenaSizes;
+
+    /// The counters of all buffers of the arena.
+    fn counts(&self) -> &ArenaCounts;
+
+    /// Forbids growth: from here on requests are served from what is committed.
+    fn freeze(&self);
+
+    /// Allows growth again.
+    fn thaw(&self);
+
+    /// Whether growth is forbidden.
+    fn is_frozen(&self) -> bool;
+
+    /// Who listens to the arena's events.
+    fn event_hook(&self) -> Option<&dyn EventHook> {
+        None
+    }
+
+    /// Tells the event hook, if there is one.
+    fn event(&self, event: Event) {
+        if let Some(hook) = self.event_hook() {
+            hook.event(event);
+        }
+    }
+}
+
+// SAFETY: every promise is the borrowed arena's own, which the borrow keeps
+// alive and in place.
+unsafe impl<A: Arena + ?Sized> Arena for &A {
+    fn grain(&self) -> usize {
+        (**self).grain()
+    }
+
+    fn range(&self) -> AddrRange {
+        (**self).range()
+    }
+
+    fn register(&self) -> Result<PoolId> {
+        (**self).register()
+    }
+
+    unsafe fn unregister(&self, pool: PoolId) {
+        // SAFETY: the caller's duties are the borrowed arena's.
+        unsafe { (**self).unregister(pool) }
+    }
+
+    fn alloc_tracts(&self, size: usize, pool: PoolId) -> Result<Block> {
+        (**self).alloc_tracts(size, pool)
+    }
+
+    unsafe fn free_tracts(&self, block: Block, pool: PoolId) {
+        // SAFETY: the caller's duties are the borrowed arena's.
+        unsafe { (**self).free_tracts(block, pool) }
+    }
+
+    fn alloc_control(&self, layout: Layout) -> Result<NonNull<u8>> {
+        (**self).alloc_control(layout)
+    }
+
+    unsafe fn free_control(&self, descriptor: NonNull<u8>, layout: Layout) {
+        // SAFETY: the caller's duties are the borrowed arena's.
+        unsafe { (**self).free_control(descriptor, layout) }
+    }
+
+    fn pool_of(&self, addr: Addr) -> Option<PoolId> {
+        (**self).pool_of(addr)
+    }
+
+    fn sizes(&self) -> ArenaSizes {
+        (**self).sizes()
+    }
+
+    fn counts(&self) -> &ArenaCounts {
+        (**self).counts()
+    }
+
+    fn freeze(&self) {
+        (**self).freeze();
+    }
+
+    fn thaw(&self) {
+        (**self).thaw();
+    }
+
+    fn is_frozen(&self) -> bool {
+        (**self).is_frozen()
+    }
+
+    fn event_hook(&self) -> Option<&dyn EventHook> {
+        (**self).event_hook()
+    }
+}
+
+impl<A: Check + ?Sized> Check for &A {
+    fn check(&self, level: crate::check::CheckLevel) -> Result<(), crate::check::CheckError> {
+        (**self).check(level)
+    }
+}
+
+impl<A: Describe + ?Sized> Describe for &A {
+    fn describe(&self, out: &mut dyn core::fmt::Write, depth: usize) -> core::fmt::Result {
+        (**self).describe(out, depth)
+    }
+}

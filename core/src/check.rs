@@ -1,0 +1,50 @@
+//! Checking that a structure still obeys its rules (MPS: design.mps.check).
+
+use core::fmt;
+
+/// How much a [`Check`] looks at. Each level includes the ones before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CheckLevel {
+    /// The signature only: a few instructions.
+    Cheap,
+    /// The structure's own fields: constant time.
+    Shallow,
+    /// Everything below it too: time in proportion to what it holds.
+    Deep,
+}
+
+/// A rule that a structure was found to break.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CheckError {
+    /// The type that was checked.
+    pub structure: &'static str,
+    /// The rule, as a statement that should have been true.
+    pub rule: &'static str,
+}
+
+impl fmt::Display for CheckError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is damaged; this should hold: {}", self.structure, self.rule)
+    }
+}
+
+impl core::error::Error for CheckError {}
+
+/// A structure that can tell whether it is whole.
+///
+/// A check changes nothing and may run at any time its receiver may be borrowed.
+/// Links to owners are checked by signature only, links to what is owned are
+/// followed, so that a deep check ends.
+pub trait Check {
+    /// Checks the structure as far as `level` says.
+    ///
+    /// # Errors
+    /// The first rule found broken.
+    fn check(&self, level: CheckLevel) -> Result<(), CheckError>;
+}
+
+/// Turns a statement into a check: `Ok` where it holds.
+#[inline]
+pub const fn ensure(structure: &'static str, holds: bool, rule: &'static str) -> Result<(), CheckError> {
+    if holds { Ok(()) } else { Err(CheckError { structure, rule }) }
+}

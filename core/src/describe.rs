@@ -1,0 +1,20 @@
+//! Writing a structure out for a person (MPS: the Describe methods).
+
+use core::fmt;
+
+/// A structure that can write down its state, one fact a line.
+pub trait Describe {
+    /// Writes the state, each line indented by `depth` steps of two spaces.
+    ///
+    /// # Errors
+    /// Only those of `out`.
+    fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result;
+}
+
+/// Writes one indented line `name: value`.
+///
+/// # Errors
+/// Only those of `out`.
+pub fn line(out: &mut dyn fmt::Write, depth: usize, name: &str, value: fmt::Arguments<'_>) -> fmt::Result {
+    writeln!(out, "{:indent$}{name}: {value}", "", indent = depth * 2)
+}

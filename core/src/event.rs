@@ -1,0 +1,63 @@
+//! Events of the slow paths, told to whoever embeds the arena.
+
+use crate::arena::PoolId;
+
+/// Something a slow path did. Sizes are bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// The arena committed memory it did not have before.
+    Grow {
+        /// Bytes newly committed.
+        size: usize,
+    },
+    /// The arena gave committed memory back to the platform.
+    Shrink {
+        /// Bytes decommitted.
+        size: usize,
+    },
+    /// A frozen arena refused to grow.
+    GrowthRefused {
+        /// Bytes that were asked for.
+        size: usize,
+    },
+    /// A buffer was filled.
+    Fill {
+        /// The pool that gave the memory.
+        pool: PoolId,
+        /// Bytes given.
+        size: usize,
+    },
+    /// A buffer gave back what it did not use.
+    Empty {
+        /// The pool that got the memory.
+        pool: PoolId,
+        /// Bytes given back.
+        size: usize,
+    },
+    /// The owner of a buffer handled one or more trips.
+    Trip {
+        /// The pool of the buffer.
+        pool: PoolId,
+    },
+    /// A buffer was flipped.
+    Flip {
+        /// The pool of the buffer.
+        pool: PoolId,
+    },
+    /// A commit failed because a flip had not seen the object.
+    CommitFailed {
+        /// The pool of the buffer.
+        pool: PoolId,
+    },
+}
+
+/// Somebody who wants to know of [`Event`]s.
+///
+/// Called on the thread that ran the slow path, sometimes with the arena's lock
+/// held: an implementation must not allocate from, fill from, or free to the
+/// arena it listens to, and should return soon.
+pub trait EventHook: Sync {
+    /// Tells of one event.
+    fn event(&self, event: Event);
+}

@@ -1,0 +1,131 @@
+//! What a pool class promises to the buffers and clients of its pools.
+
+use core::alloc::Layout;
+use core::ptr::NonNull;
+
+use crate::arena::Arena;
+use crate::block::Block;
+use crate::check::Check;
+use crate::describe::Describe;
+use crate::error::Result;
+use crate::pool_header::PoolHeader;
+use crate::rank::RankSet;
+
+/// Memory for a buffer: `[base, init)` is already allocated, `[init, limit)` is
+/// the buffer's to allocate in.
+#[derive(Clone, Copy, Debug)]
+pub struct Fill {
+    /// All of the memory.
+    pub block: Block,
+    /// Bytes from the base that are already allocated; mostly zero.
+    pub preallocated: usize,
+}
+
+impl From<Block> for Fill {
+    fn from(block: Block) -> Self {
+        Self { block, preallocated: 0 }
+    }
+}
+
+/// The sizes of a pool at one moment, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PoolSizes {
+    /// Memory the pool has from its arena.
+    pub total: usize,
+    /// Memory in `total` that is in no object and no buffer.
+    pub free: usize,
+    /// The largest block that an allocation could have now without growing.
+    pub largest_free: usize,
+    /// The most that `total` ever was.
+    pub high_water: usize,
+}
+
+/// A way of managing memory: what buffers fill from and empty to.
+///
+/// A pool class never sees an allocation point, only sizes and blocks
+/// (design/core.md `.pool`).
+///
+/// # Safety
+/// - Blocks given out by [`PoolClass::fill`] are valid for reads and writes, no
+///   two overlap while both are out, and they stay so until they are given back
+///   or the pool is dropped. The pool itself does not touch a block that is out.
+/// - A fill for `layout` has room for `layout.size()` bytes between
+///   `block.base() + preallocated`, which is a multiple of both `layout.align()`
+///   and [`PoolClass::min_align`], and `block.limit()`, which is a multiple of
+///   `min_align`.
+/// - [`PoolClass::min_align`] is a power of two and never changes.
+/// - [`PoolClass::reserve_size`] gives, for a layout, always the same multiple of
+///   `min_align` that is at least `layout.size()`, and not zero.
+pub unsafe trait PoolClass: Check + Describe + Sync {
+    /// The name of the class, as MPS would spell it.
+    const CLASS: &'static str;
+
+    /// Whether buffers of this class may be flipped, and so commits may fail.
+    ///
+    /// A constant, so that the commits of manual classes compile to the form
+    /// without a test (design/ap.md `.commit.manual`).
+    const FLIPPABLE: bool;
+
+    /// The arena that pools of this class live in.
+    type Arena: Arena;
+
+    /// The part that all pools share.
+    fn header(&self) -> &PoolHeader<Self::Arena>;
+
+    /// The ranks of the references in objects; empty unless flippable.
+    fn rank_set(&self) -> RankSet {
+        RankSet::empty()
+    }
+
+    /// The alignment, in bytes, that every allocation has without asking.
+    fn min_align(&self) -> usize;
+
+    /// The bytes an allocation of `layout` takes, alignment above
+    /// [`PoolClass::min_align`] apart; `None` where the class does not serve it.
+    ///
+    /// Inlined into `reserve`: for a layout and class known at compile time it
+    /// should fold to a constant.
+    fn reserve_size(&self, layout: Layout) -> Option<usize>;
+
+    /// Gives memory to a buffer that is about to allocate `layout`, whose size
+    /// came from [`PoolClass::reserve_size`].
+    ///
+    /// # Errors
+    /// Those of [`Arena::alloc_tracts`] where the pool has to grow and cannot.
+    fn fill(&self, layout: Layout) -> Result<Fill>;
+
+    /// Takes back what a buffer did not allocate. Does nothing for a size of zero.
+    ///
+    /// # Safety
+    /// - `unused` is the end of a block from [`PoolClass::fill`], a multiple of
+    ///   `min_align` in size, and nobody uses it any more.
+    unsafe fn empty(&self, unused: Block);
+
+    /// The sizes at this moment. May take time in proportion to the logarithm of
+    /// the number of free blocks, not more.
+    fn sizes(&self) -> PoolSizes;
+}
+
+/// A pool whose objects the client frees, and which never moves or takes them.
+///
+/// # Safety
+/// - [`PoolClass::FLIPPABLE`] is false.
+/// - Memory from [`ManualPool::alloc`] keeps the promises of [`PoolClass::fill`];
+///   what was allocated in a buffer may be given to [`ManualPool::free`], by any
+///   thread, also while that buffer goes on.
+pub unsafe trait ManualPool: PoolClass {
+    /// Allocates `layout`, aligned as it says. The memory is not initialised.
+    ///
+    /// # Errors
+    /// - [`Error::Parameter`](crate::Error::Parameter) for a layout the class does not serve
+    /// - those of [`Arena::alloc_tracts`] where the pool has to grow and cannot
+    fn alloc(&self, layout: Layout) -> Result<NonNull<u8>>;
+
+    /// Frees what was allocated in this pool. Any thread may.
+    ///
+    /// # Safety
+    /// - `object` came from [`ManualPool::alloc`] of this pool, or from a commit
+    ///   on one of its allocation points, with this `layout`.
+    /// - It is freed once and nobody uses it any more.
+    unsafe fn free(&self, object: NonNull<u8>, layout: Layout);
+}

@@ -1,0 +1,150 @@
+//! What every pool has, whatever its class: an arena, a number, buffers, tracts.
+
+use core::alloc::Layout;
+use core::fmt;
+use core::ptr::NonNull;
+
+use crate::arena::{Arena, PoolId};
+use crate::block::Block;
+use crate::check::{Check, CheckError, CheckLevel, ensure};
+use crate::describe::{Describe, line};
+use crate::error::Result;
+use crate::primitive::{AtomicUsize, Ordering};
+use crate::registry::Registry;
+use crate::signature::Signature;
+
+const SIGNATURE: u32 = 0x7290_0001;
+
+/// The common part of a pool. Dropping it gives every tract back to the arena,
+/// so a pool class keeps it in its last field, or keeps no destructor of its own.
+#[derive(Debug)]
+pub struct PoolHeader<A: Arena> {
+    signature: Signature,
+    id: PoolId,
+    class: &'static str,
+    registry: Registry,
+    total: AtomicUsize,
+    high_water: AtomicUsize,
+    arena: A,
+}
+
+impl<A: Arena> PoolHeader<A> {
+    /// Registers a pool of the named class with its arena.
+    ///
+    /// # Errors
+    /// Those of [`Arena::register`].
+    pub fn create(arena: A, class: &'static str) -> Result<Self> {
+        Ok(Self {
+            signature: Signature::new(SIGNATURE),
+            id: arena.register()?,
+            class,
+            registry: Registry::new(),
+            total: AtomicUsize::new(0),
+            high_water: AtomicUsize::new(0),
+            arena,
+        })
+    }
+
+    /// The arena the pool lives in.
+    pub const fn arena(&self) -> &A {
+        &self.arena
+    }
+
+    /// The pool's serial number.
+    pub const fn id(&self) -> PoolId {
+        self.id
+    }
+
+    /// The name of the pool's class.
+    pub const fn class(&self) -> &'static str {
+        self.class
+    }
+
+    /// The descriptors of the pool's buffers.
+    pub const fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// Memory the pool has from its arena, in bytes.
+    pub fn total(&self) -> usize {
+        self.total.load(Ordering::Relaxed)
+    }
+
+    /// The most that [`PoolHeader::total`] ever was, in bytes.
+    pub fn high_water(&self) -> usize {
+        self.high_water.load(Ordering::Relaxed)
+    }
+
+    /// Gets tracts of at least `size` bytes from the arena.
+    ///
+    /// # Errors
+    /// Those of [`Arena::alloc_tracts`].
+    pub fn extend(&self, size: usize) -> Result<Block> {
+        let block = self.arena.alloc_tracts(size, self.id)?;
+        let total = self.total.fetch_add(block.size(), Ordering::Relaxed) + block.size();
+        self.high_water.fetch_max(total, Ordering::Relaxed);
+        Ok(block)
+    }
+
+    /// Gives tracts back to the arena.
+    ///
+    /// # Safety
+    /// - `block` is made of whole grains from [`PoolHeader::extend`] of this
+    ///   pool, not given back since, and nobody uses it any more.
+    pub unsafe fn retract(&self, block: Block) {
+        self.total.fetch_sub(block.size(), Ordering::Relaxed);
+        // SAFETY: the caller's duties are the arena's.
+        unsafe { self.arena.free_tracts(block, self.id) };
+    }
+
+    /// Memory for a descriptor of one of the pool's buffers.
+    ///
+    /// # Errors
+    /// Those of [`Arena::alloc_control`].
+    pub fn alloc_descriptor(&self, layout: Layout) -> Result<NonNull<u8>> {
+        self.arena.alloc_control(layout)
+    }
+
+    fn free_descriptors(&self) {
+        // The walk reads a node's link before it yields the node, so each may be
+        // freed as it comes.
+        for node in self.registry.iter() {
+            // SAFETY: nodes in the list are valid until freed below, each once.
+            let layout = unsafe { node.as_ref() }.layout();
+            // SAFETY: descriptors come from `alloc_descriptor` with the layout
+            // their node keeps; the pool is going, so no buffer and no handle to
+            // one is left.
+            unsafe { self.arena.free_control(node.cast(), layout) };
+        }
+    }
+}
+
+impl<A: Arena> Drop for PoolHeader<A> {
+    fn drop(&mut self) {
+        self.signature.clear();
+        self.free_descriptors();
+        // SAFETY: `id` came from `register` and is dismissed here only; whoever
+        // used memory of the pool borrowed it, and no borrow outlives it.
+        unsafe { self.arena.unregister(self.id) };
+    }
+}
+
+impl<A: Arena> Check for PoolHeader<A> {
+    fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
+        self.signature.check("PoolHeader", SIGNATURE)?;
+        if level >= CheckLevel::Shallow {
+            ensure("PoolHeader", self.total() <= self.high_water(), "total <= high water")?;
+            self.arena.check(CheckLevel::Cheap)?;
+        }
+        Ok(())
+    }
+}
+
+impl<A: Arena> Describe for PoolHeader<A> {
+    fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
+        line(out, depth, "pool", format_args!("{} #{}", self.class, self.id.get()))?;
+        line(out, depth + 1, "total", format_args!("{} bytes", self.total()))?;
+        line(out, depth + 1, "high water", format_args!("{} bytes", self.high_water()))?;
+        line(out, depth + 1, "descriptors", format_args!("{}", self.registry.iter().count()))
+    }
+}

@@ -1,0 +1,46 @@
+//! Signatures: words that tell a live structure from a dead or foreign one.
+//!
+//! A signature is set last when a structure is made and cleared first when it is
+//! finished (MPS: design.mps.sig), so that a stale pointer is found by its first
+//! check.
+
+use crate::check::{CheckError, ensure};
+use crate::primitive::{AtomicU32, Ordering};
+
+/// A signature word.
+#[derive(Debug)]
+pub struct Signature(AtomicU32);
+
+impl Signature {
+    /// A signature that is already set.
+    #[cfg(not(tripoint_loom))]
+    #[must_use]
+    pub const fn new(value: u32) -> Self {
+        Self(AtomicU32::new(value))
+    }
+
+    /// A signature that is already set.
+    #[cfg(tripoint_loom)]
+    #[must_use]
+    pub fn new(value: u32) -> Self {
+        Self(AtomicU32::new(value))
+    }
+
+    /// Sets the signature: the structure is whole from here on.
+    pub fn set(&self, value: u32) {
+        self.0.store(value, Ordering::Release);
+    }
+
+    /// Clears the signature: the structure is finished.
+    pub fn clear(&self) {
+        self.0.store(0, Ordering::Release);
+    }
+
+    /// Checks that the signature is `value`.
+    ///
+    /// # Errors
+    /// Where it is not: the structure is finished, damaged or foreign.
+    pub fn check(&self, structure: &'static str, value: u32) -> Result<(), CheckError> {
+        ensure(structure, self.0.load(Ordering::Acquire) == value, "the signature is set")
+    }
+}

@@ -1,0 +1,239 @@
+//! Addresses, alignments and ranges, with sums that cannot wrap.
+//!
+//! An [`Addr`] is a number to compare, never a pointer to follow: memory travels
+//! as [`Block`](crate::Block), which keeps provenance. Sizes are plain `usize`
+//! **bytes** throughout the workspace; counts of anything else say so.
+
+#![forbid(unsafe_code)]
+
+use core::fmt;
+
+/// The largest size, in bytes, that the inlined `reserve` serves: 1 MiB.
+///
+/// Larger requests take the slow path, whose sums are checked. Together with
+/// [`ADDRESS_CEILING`] this makes the fast path's one unchecked sum exact on
+/// every target, 32-bit and higher-half kernels included
+/// (design/ap.md `.reserve.sum`).
+pub const INLINE_SIZE_MAX: usize = 1 << 20;
+
+/// No arena hands out memory at or above this address.
+pub const ADDRESS_CEILING: usize = usize::MAX - INLINE_SIZE_MAX;
+
+/// An address: a word that orders places in memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Addr(usize);
+
+impl Addr {
+    /// The address no object has.
+    pub const ZERO: Self = Self(0);
+
+    /// The address with this numeric value.
+    #[must_use]
+    pub const fn new(value: usize) -> Self {
+        Self(value)
+    }
+
+    /// The address a pointer points to.
+    #[must_use]
+    pub fn of<T: ?Sized>(pointer: *const T) -> Self {
+        Self(pointer.addr())
+    }
+
+    /// The numeric value.
+    #[must_use]
+    pub const fn get(self) -> usize {
+        self.0
+    }
+
+    /// The address `size` bytes on, or `None` where the sum does not fit.
+    #[must_use]
+    pub const fn checked_add(self, size: usize) -> Option<Self> {
+        match self.0.checked_add(size) {
+            Some(sum) => Some(Self(sum)),
+            None => None,
+        }
+    }
+
+    /// Whether the address is a multiple of `align`.
+    #[must_use]
+    pub const fn is_aligned(self, align: Align) -> bool {
+        self.0 & align.mask() == 0
+    }
+
+    /// The first multiple of `align` at or above the address, or `None` where it
+    /// does not fit.
+    #[must_use]
+    pub const fn align_up(self, align: Align) -> Option<Self> {
+        match align.round_up(self.0) {
+            Some(value) => Some(Self(value)),
+            None => None,
+        }
+    }
+}
+
+/// An alignment in bytes: a power of two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Align(usize);
+
+impl Align {
+    /// One machine word.
+    pub const WORD: Self = Self(size_of::<usize>());
+
+    /// The alignment of `bytes`, or `None` where that is no power of two.
+    #[must_use]
+    pub const fn new(bytes: usize) -> Option<Self> {
+        if bytes.is_power_of_two() { Some(Self(bytes)) } else { None }
+    }
+
+    /// The alignment of `T`.
+    #[must_use]
+    pub const fn of<T>() -> Self {
+        Self(align_of::<T>())
+    }
+
+    /// The alignment of a layout.
+    #[must_use]
+    pub const fn of_layout(layout: core::alloc::Layout) -> Self {
+        Self(layout.align())
+    }
+
+    /// The alignment in bytes.
+    #[must_use]
+    pub const fn get(self) -> usize {
+        self.0
+    }
+
+    /// The bits that are zero in every multiple.
+    #[must_use]
+    pub const fn mask(self) -> usize {
+        self.0 - 1
+    }
+
+    /// The first multiple at or above `value`, or `None` where it does not fit.
+    #[must_use]
+    pub const fn round_up(self, value: usize) -> Option<usize> {
+        match value.checked_add(self.mask()) {
+            Some(sum) => Some(sum & !self.mask()),
+            None => None,
+        }
+    }
+
+    /// The last multiple at or below `value`.
+    #[must_use]
+    pub const fn round_down(self, value: usize) -> usize {
+        value & !self.mask()
+    }
+}
+
+/// The addresses from `base` up to, not including, `limit`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct AddrRange {
+    base: Addr,
+    limit: Addr,
+}
+
+impl AddrRange {
+    /// The range from `base` to `limit`, or `None` where they are out of order.
+    #[must_use]
+    pub const fn new(base: Addr, limit: Addr) -> Option<Self> {
+        if base.0 <= limit.0 { Some(Self { base, limit }) } else { None }
+    }
+
+    /// The `size` bytes from `base`, or `None` where the end does not fit.
+    #[must_use]
+    pub const fn with_size(base: Addr, size: usize) -> Option<Self> {
+        match base.checked_add(size) {
+            Some(limit) => Some(Self { base, limit }),
+            None => None,
+        }
+    }
+
+    /// The first address.
+    #[must_use]
+    pub const fn base(self) -> Addr {
+        self.base
+    }
+
+    /// One past the last address.
+    #[must_use]
+    pub const fn limit(self) -> Addr {
+        self.limit
+    }
+
+    /// The number of bytes.
+    #[must_use]
+    pub const fn size(self) -> usize {
+        self.limit.0 - self.base.0
+    }
+
+    /// Whether there are no addresses in the range.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.base.0 == self.limit.0
+    }
+
+    /// Whether `addr` is in the range: two compares.
+    #[inline]
+    #[must_use]
+    pub const fn contains(self, addr: Addr) -> bool {
+        self.base.0 <= addr.0 && addr.0 < self.limit.0
+    }
+
+    /// Whether every address of `other` is in the range.
+    #[must_use]
+    pub const fn covers(self, other: Self) -> bool {
+        self.base.0 <= other.base.0 && other.limit.0 <= self.limit.0
+    }
+
+    /// Whether the two ranges share an address.
+    #[must_use]
+    pub const fn overlaps(self, other: Self) -> bool {
+        self.base.0 < other.limit.0 && other.base.0 < self.limit.0 && !self.is_empty() && !other.is_empty()
+    }
+}
+
+impl fmt::Display for Addr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.0)
+    }
+}
+
+impl fmt::Display for AddrRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "[{}, {})", self.base, self.limit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_do_not_wrap() {
+        assert_eq!(Addr::new(usize::MAX).checked_add(1), None);
+        assert_eq!(Addr::new(usize::MAX - 1).align_up(Align::WORD), None);
+        assert_eq!(AddrRange::with_size(Addr::new(usize::MAX - 3), 4), None);
+        assert_eq!(AddrRange::new(Addr::new(2), Addr::new(1)), None);
+    }
+
+    #[test]
+    fn alignments_are_powers_of_two() {
+        for bytes in [0, 3, 6, 12, usize::MAX] {
+            assert_eq!(Align::new(bytes), None);
+        }
+        let page = Align::new(4096).unwrap();
+        assert_eq!(page.round_up(1), Some(4096));
+        assert_eq!(page.round_up(4096), Some(4096));
+        assert_eq!(page.round_down(8191), 4096);
+    }
+
+    #[test]
+    fn ranges_hold_base_and_not_limit() {
+        let range = AddrRange::with_size(Addr::new(16), 16).unwrap();
+        assert!(range.contains(Addr::new(16)) && !range.contains(Addr::new(32)));
+        let next = AddrRange::with_size(Addr::new(32), 16).unwrap();
+        assert!(!range.overlaps(next));
+        let empty = AddrRange::with_size(Addr::new(20), 0).unwrap();
+        assert!(!range.overlaps(empty) && range.covers(empty));
+    }
+}
