@@ -1,2 +1,93 @@
-//! Under construction.
+//! Allocation points: reserve and commit in a few lock-free instructions.
+//!
+//! An [`AllocationPoint`] owns a [`Buffer`]: memory taken from a pool in advance,
+//! and a descriptor with four addresses.
+//!
+//! ```text
+//!   base            init             alloc           limit, pool limit
+//!    |  whole objects |   reserved     |     free      |
+//!    +----------------+----------------+---------------+
+//!                      reserve moves -->
+//!     commit moves -->
+//! ```
+//!
+//! **Reserve** looks whether the object ends below `limit`; **commit** moves
+//! `init` past it, which declares it whole, and in flippable pools looks whether
+//! `limit` is zero. Whoever wants control stores zero in `limit`: a **trip**. It
+//! shows at the next reserve or, in flippable pools, at the commit under way.
+//!
+//! # States
+//!
+//! ```text
+//!                     create
+//!                       |
+//!                       v               9 empty, drop
+//!   +-------------->  RESET  <--------------------------------+
+//!   |          base=init=alloc=limit=0                        |
+//!   |                   |                                     |
+//!   |                   | 1 reserve: fill, attach, re-arm     |
+//!   |                   v                                     |
+//!   |   +-----------  BUSY  <-------------------------+       |
+//!   |   |        (a Reservation lives)                |       |
+//!   |   |           |       |                         |       |
+//!   |   | 3 drop    |       | 2 commit, limit /= 0    | 4 reserve fits
+//!   |   | (abandon) |       v                         |       |
+//!   |   +-----------|---> READY  ---------------------+-------+
+//!   |   |           |       |  ^                      ^
+//!   |   |           |       |  | 8 reserve: hear of   |
+//!   |   |  5 limit  |       |  |   it, re-arm; the    |
+//!   |   |    := 0   |       |  |   reservation begins |
+//!   |   |           v       v  |                      |
+//!   |   |        TRAPPED (limit = 0) -----------------+
+//!   |   |         busy or ready; by a trip, or by
+//!   |   |         a flip, which also makes it
+//!   |   |        FLIPPED (init at flip /= 0)
+//!   |   |              |
+//!   |   |              | commit, while trapped:
+//!   |   |              |  6 not flipped, or flipped and seen: stands
+//!   |   |              |  7 flipped and not seen: init goes back, fails
+//!   |   |              v
+//!   |   +----- ready, and still trapped until 8
+//!   |
+//!   +-- 10 the buffer is full and the fill fails
+//! ```
+//!
+//! | | transition | where |
+//! |---|---|---|
+//! | 1 | reset to busy | `fill.rs` |
+//! | 2, 4 | the fast path | `point.rs`, `reservation.rs` |
+//! | 3 | dropping the token: nothing to do, `init` never moved | |
+//! | 5 | [`Tripper::trip`], [`Buffer::flip`] | `trip.rs`, `flip.rs` |
+//! | 6, 7 | the cold half of commit | `flip.rs` |
+//! | 8 | trips, then stops, then full | `fill.rs`, `trip.rs` |
+//! | 9, 10 | back to reset | `fill.rs` |
+//!
+//! A buffer that is full while ready goes through reset to its next memory: the
+//! slow path detaches, fills, attaches, and goes on.
+//!
+//! Design: `design/ap.md`.
 #![no_std]
+
+#[cfg(test)]
+extern crate std;
+
+pub mod batch;
+pub mod buffer;
+pub mod calc;
+pub mod control;
+mod fill;
+pub mod flip;
+pub mod owner;
+pub mod point;
+pub mod reservation;
+mod stops;
+pub mod trip;
+
+pub use batch::Batch;
+pub use buffer::{ApFields, Buffer, BufferMode, Snapshot};
+pub use control::{Control, Stop};
+pub use flip::{flip_buffers, for_each_buffer};
+pub use owner::Owner;
+pub use point::AllocationPoint;
+pub use reservation::{CommitFailed, Reservation};
+pub use trip::Tripper;

@@ -4,6 +4,7 @@ use core::alloc::Layout;
 use core::ptr::NonNull;
 
 use crate::arena::Arena;
+use crate::barrier::BarrierPair;
 use crate::block::Block;
 use crate::check::Check;
 use crate::describe::Describe;
@@ -69,8 +70,16 @@ pub unsafe trait PoolClass: Check + Describe + Sync {
     /// The arena that pools of this class live in.
     type Arena: Arena;
 
+    /// The barriers of commits and flips in this pool. Belonging to the pool,
+    /// they are the same on both sides. Manual classes are never flipped and
+    /// name [`SymmetricFence`](crate::SymmetricFence), which costs them nothing.
+    type Barrier: BarrierPair;
+
     /// The part that all pools share.
     fn header(&self) -> &PoolHeader<Self::Arena>;
+
+    /// The barrier pair of this pool.
+    fn barrier(&self) -> Self::Barrier;
 
     /// The ranks of the references in objects; empty unless flippable.
     fn rank_set(&self) -> RankSet {

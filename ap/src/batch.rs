@@ -1,0 +1,153 @@
+//! The batch cursor: many objects of one type, one reserve, one commit.
+//!
+//! The cursor is a local value, so that filling goes through a register; this is
+//! the only form that does not reload a descriptor for each object
+//! (design/ap.md `.batch`).
+
+use core::alloc::Layout;
+use core::ptr::NonNull;
+
+use tripoint_core::{Error, ManualPool, PoolBox, PoolClass, Result};
+
+use crate::control::Control;
+use crate::point::AllocationPoint;
+use crate::reservation::CommitFailed;
+
+/// Room for a number of objects in a row, filled up to a cursor.
+///
+/// Committing allocates what was pushed and gives the rest back to the
+/// allocation point; dropping the batch abandons all, and drops what was pushed.
+#[must_use = "dropping a batch abandons it"]
+#[derive(Debug)]
+pub struct Batch<'ap, 'pool, T, P: PoolClass, C: Control = ()> {
+    point: &'ap mut AllocationPoint<'pool, P, C>,
+    first: NonNull<T>,
+    count: usize,
+    capacity: usize,
+}
+
+impl<'ap, 'pool, T, P: PoolClass, C: Control> Batch<'ap, 'pool, T, P, C> {
+    #[inline(always)]
+    pub(crate) fn reserve(point: &'ap mut AllocationPoint<'pool, P, C>, capacity: usize) -> Result<Self> {
+        let layout = Layout::array::<T>(capacity)
+            .map_err(|_| Error::Parameter("so many objects pass isize::MAX bytes"))?;
+        let first = if layout.size() == 0 {
+            NonNull::dangling()
+        } else {
+            if P::FLIPPABLE && !size_of::<T>().is_multiple_of(point.pool.min_align()) {
+                return Err(Error::Parameter(
+                    "objects in a flippable pool fill whole units of its alignment",
+                ));
+            }
+            point.reserve(layout)?.as_ptr().cast()
+        };
+        Ok(Self { point, first, count: 0, capacity })
+    }
+
+    /// How many objects there is room for in all.
+    #[must_use]
+    pub const fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// How many objects were pushed.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether nothing was pushed.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Makes `value` the next object.
+    ///
+    /// # Errors
+    /// `value`, where the batch is full.
+    #[inline(always)]
+    pub fn push(&mut self, value: T) -> Result<(), T> {
+        if self.count == self.capacity {
+            return Err(value);
+        }
+        // SAFETY: there is room for `capacity` objects from `first`, and `count`
+        // is below that.
+        unsafe { self.first.add(self.count).write(value) };
+        self.count += 1;
+        Ok(())
+    }
+
+    /// The objects pushed so far.
+    #[must_use]
+    pub const fn as_slice(&self) -> &[T] {
+        // SAFETY: `count` objects from `first` are initialised, aligned, and ours.
+        unsafe { NonNull::slice_from_raw_parts(self.first, self.count).as_ref() }
+    }
+
+    /// Allocates what was pushed.
+    ///
+    /// # Errors
+    /// [`CommitFailed`], in flippable pools only; the objects are dropped.
+    #[inline(always)]
+    pub fn commit_raw(mut self) -> Result<NonNull<[T]>, CommitFailed> {
+        let objects = NonNull::slice_from_raw_parts(self.first, self.count);
+        let size = size_of::<T>() * self.count;
+        if size != 0 {
+            // Part of a layout that the pool served, so it serves this one too.
+            let size = Layout::from_size_align(size, align_of::<T>())
+                .ok()
+                .and_then(|layout| self.point.pool.reserve_size(layout))
+                .ok_or(CommitFailed)?;
+            self.point.commit_to(self.first.cast(), size)?;
+        }
+        // Nothing left to drop.
+        self.count = 0;
+        Ok(objects)
+    }
+
+    /// Allocates what was pushed, for as long as the pool lives.
+    #[inline(always)]
+    #[must_use]
+    pub fn commit(self) -> &'pool mut [T]
+    where
+        P: ManualPool,
+        T: 'pool,
+    {
+        match self.commit_raw() {
+            // SAFETY: `commit_raw` returned initialised objects that a manual
+            // pool keeps as long as it lives, and that nobody else points to.
+            Ok(mut objects) => unsafe { objects.as_mut() },
+            // A manual pool's commit never fails.
+            Err(CommitFailed) => &mut [],
+        }
+    }
+
+    /// Allocates what was pushed in a box, which drops it and frees its memory.
+    #[inline(always)]
+    #[must_use]
+    pub fn commit_boxed(self) -> PoolBox<'pool, [T], P>
+    where
+        P: ManualPool,
+    {
+        let pool = self.point.pool;
+        let objects = match self.commit_raw() {
+            Ok(objects) => objects,
+            // A manual pool's commit never fails.
+            Err(CommitFailed) => NonNull::slice_from_raw_parts(NonNull::dangling(), 0),
+        };
+        // SAFETY: initialised objects that nobody else uses; committed in `pool`,
+        // they may be freed there with the layout of the slice.
+        unsafe { PoolBox::from_raw_in(objects, pool) }
+    }
+}
+
+impl<T, P: PoolClass, C: Control> Drop for Batch<'_, '_, T, P, C> {
+    #[inline]
+    fn drop(&mut self) {
+        let pushed = NonNull::slice_from_raw_parts(self.first, self.count);
+        // SAFETY: `count` objects from `first` are initialised and were not
+        // handed on: committing sets `count` to zero.
+        unsafe { pushed.drop_in_place() };
+    }
+}

@@ -1,0 +1,292 @@
+//! The buffer descriptor: the words that an owner and everybody else share.
+//!
+//! | field | written by | read by |
+//! |---|---|---|
+//! | `init` | the owner | anyone: objects below it are whole |
+//! | `alloc` | the owner, in slow paths; C clients in reserve too | anyone |
+//! | `limit` | the owner to re-arm, anyone to trip (zero only) | the owner |
+//! | `trip_requests` | anyone, before tripping | the owner |
+//! | `init_at_flip` | a flipper to flip, the owner to resolve or unflip | both |
+//! | `base`, `pool_limit` | the owner, while `transitions` is odd | anyone |
+//! | `fill_size`, `empty_size` | the owner | anyone |
+//!
+//! All are atomics: descriptors are shared, and stay in memory as long as their
+//! pool (design/core.md `.registry`).
+
+use core::alloc::Layout;
+use core::fmt;
+use core::ptr::{self, NonNull};
+
+use bitflags::bitflags;
+use memoffset::offset_of;
+use tripoint_core::check::ensure;
+use tripoint_core::describe::line;
+use tripoint_core::primitive::{AtomicPtr, AtomicUsize, Lock, Ordering};
+use tripoint_core::registry::RegistryNode;
+use tripoint_core::signature::Signature;
+use tripoint_core::{Addr, AddrRange, BufferKind, Check, CheckError, CheckLevel, Counter, Describe, RankSet};
+
+const SIGNATURE: u32 = 0x7290_B0FF;
+
+bitflags! {
+    /// What can be said of a buffer at one moment.
+    ///
+    /// None of them set is the **reset** state, `ATTACHED` alone the **ready**
+    /// (or, between a reserve and its commit, **busy**) state.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct BufferMode: u8 {
+        /// The buffer has memory.
+        const ATTACHED = 1 << 0;
+        /// `limit` is zero: the owner's next reserve or commit gives way.
+        const TRAPPED = 1 << 1;
+        /// A flip has been and the owner has not yet gone on from it.
+        const FLIPPED = 1 << 2;
+        /// `limit` waits before the buffer's end, at a stop.
+        const STOPPED = 1 << 3;
+    }
+}
+
+/// The words the fast path touches, in the order that C clients know.
+#[derive(Debug)]
+#[repr(C)]
+pub struct ApFields {
+    pub(crate) init: AtomicPtr<u8>,
+    pub(crate) alloc: AtomicPtr<u8>,
+    pub(crate) limit: AtomicPtr<u8>,
+}
+
+/// A buffer: memory taken from a pool in advance, and who may do what with it.
+///
+/// Made by [`AllocationPoint::create`](crate::AllocationPoint::create), which
+/// owns it; shared with whoever trips, flips or observes it.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct Buffer {
+    node: RegistryNode,
+    pub(crate) fields: ApFields,
+    pub(crate) trip_requests: AtomicUsize,
+    pub(crate) init_at_flip: AtomicPtr<u8>,
+    pub(crate) flip_lock: Lock<()>,
+    pub(crate) base: AtomicPtr<u8>,
+    pub(crate) pool_limit: AtomicPtr<u8>,
+    /// Odd while `base`, `init` and `pool_limit` change together.
+    pub(crate) transitions: AtomicUsize,
+    pub(crate) fill_size: Counter,
+    pub(crate) empty_size: Counter,
+    /// One for an internal buffer, zero for a mutator's.
+    kind: AtomicUsize,
+    rank_set: RankSet,
+    signature: Signature,
+}
+
+/// The words of a buffer, read together. Addresses are zero where unattached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Where the buffer's memory begins.
+    pub base: Addr,
+    /// Up to where objects are whole.
+    pub init: Addr,
+    /// Up to where memory is allocated, as far as observers can tell: a
+    /// reservation that is held as a token does not show.
+    pub alloc: Addr,
+    /// What `limit` held: zero, a stop, or `pool_limit`.
+    pub limit: Addr,
+    /// Where the buffer's memory ends.
+    pub pool_limit: Addr,
+    /// Up to where a flip saw whole objects; `init` where there was none.
+    pub scan_limit: Addr,
+    /// What these words amount to.
+    pub mode: BufferMode,
+}
+
+impl Snapshot {
+    /// The memory of the buffer.
+    #[must_use]
+    pub fn range(&self) -> AddrRange {
+        AddrRange::new(self.base, self.pool_limit).unwrap_or_default()
+    }
+}
+
+impl Buffer {
+    /// A reset descriptor.
+    #[must_use]
+    pub fn new(kind: BufferKind, rank_set: RankSet) -> Self {
+        let null = || AtomicPtr::new(ptr::null_mut());
+        Self {
+            node: RegistryNode::new(Layout::new::<Self>()),
+            fields: ApFields { init: null(), alloc: null(), limit: null() },
+            trip_requests: AtomicUsize::new(0),
+            init_at_flip: null(),
+            flip_lock: Lock::new(()),
+            base: null(),
+            pool_limit: null(),
+            transitions: AtomicUsize::new(0),
+            fill_size: Counter::new(),
+            empty_size: Counter::new(),
+            kind: AtomicUsize::new(kind as usize),
+            rank_set,
+            signature: Signature::new(SIGNATURE),
+        }
+    }
+
+    /// Makes a descriptor whose last owner released it ready for the next.
+    pub(crate) fn renew(&self, kind: BufferKind) {
+        self.kind.store(kind as usize, Ordering::Relaxed);
+        self.fill_size.sub(self.fill_size.get());
+        self.empty_size.sub(self.empty_size.get());
+    }
+
+    /// The link by which the pool knows this descriptor.
+    #[must_use]
+    pub const fn node(&self) -> &RegistryNode {
+        &self.node
+    }
+
+    /// The words of the fast path.
+    #[must_use]
+    pub const fn fields(&self) -> &ApFields {
+        &self.fields
+    }
+
+    /// Whose allocation the buffer serves.
+    #[must_use]
+    pub fn kind(&self) -> BufferKind {
+        if self.kind.load(Ordering::Relaxed) == BufferKind::Internal as usize {
+            BufferKind::Internal
+        } else {
+            BufferKind::Mutator
+        }
+    }
+
+    /// The ranks of the references in the buffer's objects.
+    #[must_use]
+    pub const fn rank_set(&self) -> RankSet {
+        self.rank_set
+    }
+
+    /// Bytes given to the buffer by fills (seed 004 `.count.fillsize`).
+    #[must_use]
+    pub fn fill_size(&self) -> u64 {
+        self.fill_size.get()
+    }
+
+    /// Bytes the buffer gave back unused (seed 004 `.count.emptysize`).
+    #[must_use]
+    pub fn empty_size(&self) -> u64 {
+        self.empty_size.get()
+    }
+
+    /// Reads the words together, from any thread. `None` where the owner was
+    /// changing them each time it was tried: ask again later.
+    #[must_use]
+    pub fn snapshot(&self) -> Option<Snapshot> {
+        // Models explore every outcome of a try; one is enough for them.
+        const TRIES: usize = if cfg!(tripoint_loom) { 1 } else { 8 };
+        (0..TRIES).find_map(|_| self.try_snapshot())
+    }
+
+    fn try_snapshot(&self) -> Option<Snapshot> {
+        let before = self.transitions.load(Ordering::Acquire);
+        let base = Addr::of(self.base.load(Ordering::Acquire));
+        let pool_limit = Addr::of(self.pool_limit.load(Ordering::Acquire));
+        let limit = Addr::of(self.fields.limit.load(Ordering::Acquire));
+        let flip = self.init_at_flip.load(Ordering::Acquire);
+        let scan_limit = Addr::of(self.scan_limit());
+        // `alloc` before `init`, so that `alloc` is not newer than `init`.
+        let alloc = Addr::of(self.fields.alloc.load(Ordering::Acquire));
+        let init = Addr::of(self.fields.init.load(Ordering::Acquire));
+        let after = self.transitions.load(Ordering::Acquire);
+        if before != after || before % 2 == 1 {
+            return None;
+        }
+        let mut mode = BufferMode::empty();
+        mode.set(BufferMode::ATTACHED, base != Addr::ZERO);
+        mode.set(BufferMode::TRAPPED, base != Addr::ZERO && limit == Addr::ZERO);
+        mode.set(BufferMode::FLIPPED, !flip.is_null());
+        mode.set(BufferMode::STOPPED, limit != Addr::ZERO && limit < pool_limit);
+        let scan_limit = if scan_limit < base || scan_limit > pool_limit { base } else { scan_limit };
+        Some(Snapshot { base, init, alloc: alloc.max(init), limit, pool_limit, scan_limit, mode })
+    }
+
+    /// The descriptor that these words belong to: one subtraction
+    /// (seed 004 `.method.ofap`).
+    ///
+    /// # Safety
+    /// - `fields` is [`Buffer::fields`] of a live descriptor, and its provenance
+    ///   covers the whole descriptor.
+    #[must_use]
+    pub unsafe fn of_fields(fields: NonNull<ApFields>) -> NonNull<Self> {
+        // SAFETY: the words lie at this offset of a descriptor (caller), which
+        // the pointer may reach (caller).
+        unsafe { fields.byte_sub(offset_of!(Self, fields)).cast() }
+    }
+
+    fn check_words(&self) -> Result<(), CheckError> {
+        // In transition nothing holds, and nobody may rely on anything.
+        let Some(now) = self.snapshot() else { return Ok(()) };
+        let attached = now.mode.contains(BufferMode::ATTACHED);
+        let all_or_none = (now.init != Addr::ZERO) == attached && (now.pool_limit != Addr::ZERO) == attached;
+        ensure("Buffer", all_or_none, "base, init and limit are all set or all zero")?;
+        ensure("Buffer", now.base <= now.init, "base <= init")?;
+        ensure(
+            "Buffer",
+            now.init <= now.alloc && now.alloc <= now.pool_limit,
+            "init <= alloc <= pool limit",
+        )?;
+        ensure("Buffer", now.limit <= now.pool_limit, "limit is zero, a stop, or the pool limit")?;
+        ensure("Buffer", now.scan_limit <= now.init, "a flip saw no more than init")?;
+        let ranked = !self.rank_set.is_empty() || !now.mode.contains(BufferMode::FLIPPED);
+        ensure("Buffer", ranked, "a flipped buffer has a rank")
+    }
+}
+
+impl Check for Buffer {
+    fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
+        self.signature.check("Buffer", SIGNATURE)?;
+        if level >= CheckLevel::Shallow {
+            ensure("Buffer", self.empty_size() <= self.fill_size(), "empty size <= fill size")?;
+            self.check_words()?;
+        }
+        Ok(())
+    }
+}
+
+impl Describe for Buffer {
+    fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
+        let Some(now) = self.snapshot() else {
+            return line(out, depth, "buffer", format_args!("in transition"));
+        };
+        line(out, depth, "buffer", format_args!("{:?} {:?}", self.kind(), now.mode))?;
+        line(out, depth + 1, "base", format_args!("{}", now.base))?;
+        line(out, depth + 1, "init", format_args!("{}", now.init))?;
+        line(out, depth + 1, "alloc", format_args!("{}", now.alloc))?;
+        line(out, depth + 1, "limit", format_args!("{} of {}", now.limit, now.pool_limit))?;
+        line(out, depth + 1, "scan limit", format_args!("{}", now.scan_limit))?;
+        line(out, depth + 1, "ranks", format_args!("{:?}", self.rank_set))?;
+        line(out, depth + 1, "filled", format_args!("{} bytes", self.fill_size()))?;
+        line(out, depth + 1, "emptied", format_args!("{} bytes", self.empty_size()))
+    }
+}
+
+#[cfg(all(test, not(tripoint_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fast_path_words_share_a_cache_line() {
+        let span = memoffset::span_of!(Buffer, fields);
+        assert_eq!(span.start / 64, (span.end - 1) / 64);
+        assert!(offset_of!(Buffer, node) == 0, "the registry casts nodes to descriptors");
+    }
+
+    #[test]
+    fn the_owner_is_found_from_the_words() {
+        let buffer = Buffer::new(BufferKind::Mutator, RankSet::empty());
+        let whole = NonNull::from(&buffer);
+        // SAFETY: `fields` lies within the descriptor that `whole` points to.
+        let fields = unsafe { whole.byte_add(offset_of!(Buffer, fields)) }.cast::<ApFields>();
+        assert_eq!(fields, NonNull::from(buffer.fields()));
+        // SAFETY: the words of a live descriptor, from a pointer to all of it.
+        assert_eq!(unsafe { Buffer::of_fields(fields) }, whole);
+    }
+}

@@ -1,0 +1,68 @@
+//! The sums of the fast path, apart from pointers so that they can be fuzzed.
+//!
+//! This file imports nothing but constants and cannot hold `unsafe`.
+
+#![forbid(unsafe_code)]
+
+use tripoint_core::words::INLINE_SIZE_MAX;
+
+/// Whether `size` bytes from `init` end at or below `limit`
+/// (design/ap.md `.reserve.sum`).
+///
+/// Addresses are compared, never differences: with a `limit` of zero, which is
+/// what a trip stores, `limit - init` would wrap to a huge number and miss the
+/// trip. The sum cannot wrap: `size` is at most [`INLINE_SIZE_MAX`], and no arena
+/// hands out memory above `ADDRESS_CEILING`, so `init` is at most that.
+#[inline(always)]
+#[must_use]
+pub const fn fits(init: usize, size: usize, limit: usize) -> bool {
+    size <= INLINE_SIZE_MAX && init.wrapping_add(size) <= limit
+}
+
+/// Whether `init`, known to be a multiple of `min_align`, is one of `align`.
+#[inline(always)]
+#[must_use]
+pub const fn is_aligned(init: usize, align: usize, min_align: usize) -> bool {
+    align <= min_align || init & (align - 1) == 0
+}
+
+/// The limit to publish: where the buffer ends or a stop waits, whichever comes
+/// first (design/ap.md `.stop.limit`).
+///
+/// `budget` is the number of bytes from `origin` up to the stop; `usize::MAX`
+/// means there is none.
+#[must_use]
+pub const fn armed_limit(pool_limit: usize, origin: usize, budget: usize) -> usize {
+    let stop = origin.saturating_add(budget);
+    if stop < pool_limit { stop } else { pool_limit }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tripoint_core::words::ADDRESS_CEILING;
+
+    #[test]
+    fn a_tripped_limit_never_fits() {
+        for init in [0, 16, 0x7f00_0000_1000, ADDRESS_CEILING] {
+            for size in [1, 48, INLINE_SIZE_MAX] {
+                assert!(!fits(init, size, 0), "{init:#x} {size}");
+            }
+        }
+    }
+
+    #[test]
+    fn sizes_that_could_wrap_never_fit() {
+        for size in [INLINE_SIZE_MAX + 1, isize::MAX as usize, usize::MAX - 15, usize::MAX] {
+            assert!(!fits(4096, size, usize::MAX), "{size:#x}");
+        }
+        assert!(!fits(ADDRESS_CEILING, INLINE_SIZE_MAX, ADDRESS_CEILING));
+    }
+
+    #[test]
+    fn the_nearer_of_stop_and_end_is_armed() {
+        assert_eq!(armed_limit(200, 100, 50), 150);
+        assert_eq!(armed_limit(200, 100, 500), 200);
+        assert_eq!(armed_limit(200, 100, usize::MAX), 200);
+    }
+}

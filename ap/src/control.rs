@@ -1,0 +1,51 @@
+//! What the owner of an allocation point does when control is taken from its
+//! fast path: trips from outside, and stops it set itself.
+
+use core::fmt;
+
+use tripoint_core::Addr;
+
+/// An object at whose allocation a stop was waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stop {
+    /// The address of the object.
+    pub object: Addr,
+    /// Its size in bytes, as the pool rounded it.
+    pub size: usize,
+    /// The byte of the object, counted from zero, that the stop waited at.
+    pub offset: usize,
+}
+
+/// The owner's side of control, called on the owner's thread in slow paths only.
+///
+/// A **stop** is a place before the end of the buffer where the fast path gives
+/// way, set on the same `limit` word as trips and the buffer's end, so that it
+/// costs the fast path nothing (design/ap.md `.stop.limit`). Distances are
+/// counted in bytes allocated through this allocation point, across buffers:
+/// after a draw of `n` the object that holds byte `n`, counted from zero,
+/// is the one stopped at. Allocation sampling is made of this.
+///
+/// Methods must not use the allocation point they belong to; they cannot, since
+/// it is mutably borrowed.
+pub trait Control: fmt::Debug {
+    /// How many more bytes may be allocated before the next stop; `usize::MAX`
+    /// for no stop. Asked when the allocation point is made, and after each stop
+    /// was taken or withdrawn.
+    fn next_stop(&mut self) -> usize {
+        usize::MAX
+    }
+
+    /// An object at a stop was committed. Told at the next slow path after its
+    /// commit; an object that was abandoned or failed to commit is never told of.
+    fn stopped(&mut self, stop: Stop) {
+        let _ = stop;
+    }
+
+    /// `requests` trips were asked for since the last call.
+    fn tripped(&mut self, requests: usize) {
+        let _ = requests;
+    }
+}
+
+/// No stops, and nothing to do on a trip.
+impl Control for () {}

@@ -1,0 +1,149 @@
+//! Flipping a buffer: fixing, while its owner runs, which objects were whole.
+//!
+//! Commit and flip are Dekker's algorithm (design/ap.md `.flip.order`):
+//!
+//! ```text
+//!   commit (owner)                flip (anyone)
+//!   init := end of object         limit := 0
+//!   light barrier                 heavy barrier
+//!   if limit = 0: was it seen?    init at flip := init
+//! ```
+//!
+//! At least one sees the other's store. An object below `init_at_flip` was seen;
+//! a commit that finds itself tripped and its object not seen fails. Neither
+//! side ever waits for the other: where the owner finds the flip under way, it
+//! fixes `init_at_flip` itself.
+
+use core::ptr::{self, NonNull};
+
+use tripoint_core::primitive::Ordering;
+use tripoint_core::{Arena, BarrierPair, Event, PoolClass};
+
+use crate::buffer::Buffer;
+use crate::owner::Owner;
+
+/// The value of `init_at_flip` between the start of a flip and its decision.
+/// No object is at address 1.
+const UNDECIDED: *mut u8 = ptr::without_provenance_mut(1);
+
+impl Buffer {
+    /// Anyone: flips the buffer, and returns up to where its objects are whole
+    /// and seen (null where it has no memory).
+    ///
+    /// A reservation that the owner began before this call, and commits after it
+    /// returns, fails. One that the owner begins after having heard of the flip
+    /// succeeds, and follows everything the caller did before the call. Flips of
+    /// one buffer wait for each other; they never wait for the owner.
+    ///
+    /// A buffer without ranks is not flipped. `barrier` must be the pool's own
+    /// ([`PoolClass::barrier`]): with another, an object may be lost.
+    pub fn flip<B: BarrierPair>(&self, barrier: B) -> *mut u8 {
+        if self.rank_set().is_empty() {
+            return self.scan_limit();
+        }
+        let _other_flips_wait = self.flip_lock.lock();
+        loop {
+            match self.replace_init_at_flip(ptr::null_mut(), UNDECIDED) {
+                Ok(()) => {
+                    self.trip();
+                    barrier.heavy();
+                    let seen = self.fields.init.load(Ordering::Acquire);
+                    return match self.replace_init_at_flip(UNDECIDED, seen) {
+                        Ok(()) => seen,
+                        // The owner decided first.
+                        Err(_) => self.scan_limit(),
+                    };
+                }
+                // Still flipped from before: what was not seen then is not now.
+                Err(seen) => {
+                    self.trip();
+                    barrier.heavy();
+                    if self.init_at_flip.load(Ordering::Acquire) == seen {
+                        return self.scan_limit();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Anyone: up to where objects are whole, and were at the flip if there was
+    /// one (MPS: BufferScanLimit).
+    #[must_use]
+    pub fn scan_limit(&self) -> *mut u8 {
+        let seen = self.init_at_flip.load(Ordering::Acquire);
+        if seen.is_null() || seen == UNDECIDED { self.fields.init.load(Ordering::Acquire) } else { seen }
+    }
+
+    fn replace_init_at_flip(&self, from: *mut u8, to: *mut u8) -> Result<(), *mut u8> {
+        self.init_at_flip.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).map(drop)
+    }
+}
+
+impl Owner<'_> {
+    /// Between declaring `end` and going on, having found `limit` zero:
+    /// whether the object from `object` to `end` stands. If not, the declaration
+    /// is taken back.
+    #[cold]
+    #[inline(never)]
+    pub fn commit_tripped(&mut self, object: *mut u8, end: *mut u8) -> bool {
+        let mut seen = self.buffer.init_at_flip.load(Ordering::Acquire);
+        if seen == UNDECIDED {
+            // Decide the flip here: the object is whole, so let it be seen.
+            match self.buffer.replace_init_at_flip(UNDECIDED, end) {
+                Ok(()) => return true,
+                Err(decided) => seen = decided,
+            }
+        }
+        let stands = seen.is_null() || seen == end;
+        if !stands {
+            self.declare(object);
+        }
+        stands
+    }
+
+    /// In the ready state: goes on from a flip. Deciding one that is under
+    /// way is part of it: all objects so far are whole, and none is begun.
+    pub(crate) fn unflip(&mut self) {
+        let mut seen = self.buffer.init_at_flip.load(Ordering::Acquire);
+        while !seen.is_null() {
+            match self.buffer.replace_init_at_flip(seen, ptr::null_mut()) {
+                Ok(()) => return,
+                Err(now) => seen = now,
+            }
+        }
+    }
+}
+
+/// Flips every buffer of a pool that has an owner, and hands each to `visit`
+/// after its flip.
+///
+/// Does nothing for pools of manual classes: their buffers have no rank, and
+/// their commits no test (design/ap.md `.commit.manual`).
+pub fn flip_buffers<P: PoolClass>(pool: &P, mut visit: impl FnMut(&Buffer)) {
+    if !P::FLIPPABLE || pool.rank_set().is_empty() {
+        return;
+    }
+    for_each_buffer(pool, |buffer| {
+        if !buffer.flip(pool.barrier()).is_null() {
+            let header = pool.header();
+            header.arena().counts().flips.add(1);
+            header.arena().event(Event::Flip { pool: header.id() });
+        }
+        visit(buffer);
+    });
+}
+
+/// Hands every buffer of a pool that has an owner to `visit`. Takes no lock; a
+/// buffer made or destroyed meanwhile may or may not be visited.
+pub fn for_each_buffer<P: PoolClass>(pool: &P, mut visit: impl FnMut(&Buffer)) {
+    for node in pool.header().registry().iter() {
+        // SAFETY: nodes of a pool's registry are valid while the pool is (`push`).
+        if !unsafe { node.as_ref() }.is_claimed() {
+            continue;
+        }
+        let buffer: NonNull<Buffer> = node.cast();
+        // SAFETY: allocation points put only `Buffer`s into registries, whose
+        // first field the node is; they stay valid while the pool is borrowed.
+        visit(unsafe { buffer.as_ref() });
+    }
+}

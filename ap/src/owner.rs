@@ -1,0 +1,107 @@
+//! The owner's half of a buffer: the accesses only one party may make.
+//!
+//! Trips are in `trip.rs` and flips in `flip.rs`, each with the owner's answer
+//! beside the request.
+
+use core::ptr;
+
+use tripoint_core::BarrierPair;
+use tripoint_core::primitive::Ordering;
+
+use crate::buffer::Buffer;
+
+/// The right to allocate in a buffer. There is one for each buffer.
+///
+/// Allocation points hold it for their clients. It is public for models and for
+/// those who build another front end; it follows no pointer it is given.
+#[derive(Debug)]
+pub struct Owner<'b> {
+    pub(crate) buffer: &'b Buffer,
+    /// How many trip requests the owner has handled.
+    pub(crate) handled: usize,
+}
+
+impl<'b> Owner<'b> {
+    /// Becomes the owner of a buffer.
+    ///
+    /// # Safety
+    /// - `buffer` has no other owner while this one lives.
+    #[must_use]
+    pub unsafe fn new(buffer: &'b Buffer) -> Self {
+        let handled = buffer.trip_requests.load(Ordering::Acquire);
+        Self { buffer, handled }
+    }
+
+    /// The buffer.
+    #[must_use]
+    pub const fn buffer(&self) -> &'b Buffer {
+        self.buffer
+    }
+
+    /// Where the next object goes; null where the buffer is reset.
+    #[inline(always)]
+    #[must_use]
+    pub fn init(&self) -> *mut u8 {
+        self.buffer.fields.init.load(Ordering::Relaxed)
+    }
+
+    /// Up to where the fast path may allocate.
+    #[inline(always)]
+    #[must_use]
+    pub fn limit(&self) -> *mut u8 {
+        self.buffer.fields.limit.load(Ordering::Relaxed)
+    }
+
+    /// Where the buffer's memory begins.
+    #[must_use]
+    pub fn base(&self) -> *mut u8 {
+        self.buffer.base.load(Ordering::Relaxed)
+    }
+
+    /// Where the buffer's memory ends.
+    #[must_use]
+    pub fn pool_limit(&self) -> *mut u8 {
+        self.buffer.pool_limit.load(Ordering::Relaxed)
+    }
+
+    /// Declares every object below `init` whole: commit without its test.
+    #[inline(always)]
+    pub fn declare(&mut self, init: *mut u8) {
+        self.buffer.fields.init.store(init, Ordering::Release);
+    }
+
+    /// Commits the object from `object` to `end`: declares it, and tells whether
+    /// it stands. The order of the two accesses, with the barrier between them,
+    /// is the whole of the protocol (design/ap.md `.flip.order`).
+    #[inline(always)]
+    #[must_use]
+    pub fn commit<B: BarrierPair>(&mut self, object: *mut u8, end: *mut u8, barrier: B) -> bool {
+        self.declare(end);
+        barrier.light();
+        !self.limit().is_null() || self.commit_tripped(object, end)
+    }
+
+    /// In the ready state, detached: gives the buffer memory. It stays trapped
+    /// until [`Owner::rearm`].
+    pub fn attach(&mut self, base: *mut u8, init: *mut u8, pool_limit: *mut u8) {
+        self.change(base, init, pool_limit);
+    }
+
+    /// In the ready state: takes the buffer's memory away. It becomes reset.
+    pub fn detach(&mut self) {
+        self.buffer.fields.limit.swap(ptr::null_mut(), Ordering::AcqRel);
+        self.unflip();
+        let null = ptr::null_mut();
+        self.change(null, null, null);
+    }
+
+    fn change(&mut self, base: *mut u8, init: *mut u8, pool_limit: *mut u8) {
+        let buffer = self.buffer;
+        buffer.transitions.fetch_add(1, Ordering::AcqRel);
+        buffer.base.store(base, Ordering::Release);
+        buffer.pool_limit.store(pool_limit, Ordering::Release);
+        buffer.fields.alloc.store(init, Ordering::Release);
+        self.declare(init);
+        buffer.transitions.fetch_add(1, Ordering::AcqRel);
+    }
+}

@@ -1,0 +1,71 @@
+//! Where the next stop of an allocation point waits (design/ap.md `.stop`).
+
+use tripoint_core::Addr;
+
+use crate::calc;
+use crate::control::{Control, Stop};
+
+/// The owner's account of stops: how far the next one is, and one that was
+/// reached by an object not yet known to be committed.
+#[derive(Debug)]
+pub(crate) struct Stops {
+    /// Bytes from `origin` to the stop; `usize::MAX` for none.
+    budget: usize,
+    /// The place in the present buffer from which `budget` counts.
+    origin: Addr,
+    pending: Option<Stop>,
+}
+
+impl Stops {
+    pub(crate) fn new<C: Control>(control: &mut C) -> Self {
+        Self { budget: control.next_stop(), origin: Addr::ZERO, pending: None }
+    }
+
+    /// The limit to publish for a buffer that ends at `pool_limit`.
+    pub(crate) fn armed_limit(&self, pool_limit: Addr) -> Addr {
+        match self.pending {
+            // Nothing fits below the pending object: its fate is settled before
+            // anything else is allocated.
+            Some(stop) => stop.object,
+            None => Addr::new(calc::armed_limit(pool_limit.get(), self.origin.get(), self.budget)),
+        }
+    }
+
+    /// Charges an object about to be reserved; it becomes pending if it reaches
+    /// the stop.
+    pub(crate) fn charge(&mut self, object: Addr, size: usize) {
+        let offset = self.left(object);
+        if size > offset {
+            self.pending = Some(Stop { object, size, offset });
+        }
+    }
+
+    /// Decides a pending stop, now that allocation has come to `init`.
+    ///
+    /// A stop whose byte was committed is told; one that was not is withdrawn and
+    /// drawn anew from `init`, never kept: it is known to be a hit, and keeping it
+    /// would bias whoever samples (design/ap.md `.stop.withdraw`).
+    pub(crate) fn settle<C: Control>(&mut self, init: Addr, control: &mut C) {
+        let Some(stop) = self.pending.take() else { return };
+        let committed = init.get().saturating_sub(stop.object.get());
+        if committed > stop.offset {
+            control.stopped(Stop { size: committed, ..stop });
+        }
+        self.budget = control.next_stop();
+        self.origin = init;
+    }
+
+    /// Moves the account to another buffer: allocation left off at `from` and
+    /// goes on at `to`.
+    pub(crate) fn move_to(&mut self, from: Addr, to: Addr) {
+        self.budget = self.left(from);
+        self.origin = to;
+    }
+
+    fn left(&self, init: Addr) -> usize {
+        if self.budget == usize::MAX {
+            return usize::MAX;
+        }
+        self.budget.saturating_sub(init.get().saturating_sub(self.origin.get()))
+    }
+}

@@ -1,0 +1,92 @@
+//! Fill against flip and against observers (design/ap.md `.attach`).
+#![cfg(tripoint_loom)]
+
+use std::sync::Arc;
+
+use loom::thread;
+use tests_loom::{BASE, LIMIT, SIZE, addr, attach, flippable_buffer, model};
+use tripoint_ap::{Buffer, BufferMode, Owner};
+use tripoint_core::SymmetricFence;
+use tripoint_core::primitive::{AtomicUsize, Ordering};
+
+/// The memory of the second fill, below the first so that a mix shows.
+const NEXT_BASE: usize = 0x100;
+const NEXT_LIMIT: usize = 0x200;
+
+fn become_owner(buffer: &Buffer) -> Owner<'_> {
+    // SAFETY: each model makes one owner of its buffer at a time.
+    unsafe { Owner::new(buffer) }
+}
+
+fn refill(owner: &mut Owner<'_>) {
+    owner.detach();
+    owner.attach(addr(NEXT_BASE), addr(NEXT_BASE), addr(NEXT_LIMIT));
+}
+
+/// A flip at any point of a fill, then one object in the new memory. If it stands
+/// and was not seen, it was begun after the owner had gone on from the flip, and
+/// so follows all that the flipper did before. A flip that the owner has not gone
+/// on from leaves the buffer trapped, so that it will.
+fn race(rearm: fn(&mut Owner<'_>)) {
+    let buffer = flippable_buffer();
+    attach(&mut become_owner(&buffer));
+    let before_flip = Arc::new(AtomicUsize::new(0));
+    let flipper = {
+        let (buffer, before_flip) = (Arc::clone(&buffer), Arc::clone(&before_flip));
+        thread::spawn(move || {
+            before_flip.store(1, Ordering::Relaxed);
+            buffer.flip(SymmetricFence).addr()
+        })
+    };
+    let mut owner = become_owner(&buffer);
+    refill(&mut owner);
+    rearm(&mut owner);
+    let follows = before_flip.load(Ordering::Relaxed) == 1;
+    let stands = owner.commit(addr(NEXT_BASE), addr(NEXT_BASE + SIZE), SymmetricFence);
+    let seen = flipper.join().unwrap() == NEXT_BASE + SIZE;
+    assert!(!stands || seen || follows, "the object stands and was not seen");
+    let mode = buffer.snapshot().unwrap().mode;
+    assert!(!mode.contains(BufferMode::FLIPPED) || mode.contains(BufferMode::TRAPPED), "the flip was lost");
+}
+
+#[test]
+fn a_flip_during_a_fill_loses_nothing() {
+    model(|| race(|owner| owner.rearm(addr(NEXT_LIMIT), &mut |_| {})));
+}
+
+#[test]
+#[should_panic(expected = "the flip was lost")]
+fn arming_without_a_second_look_loses_flips() {
+    model(|| {
+        race(|owner| {
+            owner.observe_trips(&mut |_| {});
+            owner.publish_limit(addr(NEXT_LIMIT));
+        });
+    });
+}
+
+/// Observers never see the words of two fills mixed.
+#[test]
+fn snapshots_are_of_one_fill() {
+    model(|| {
+        let buffer = flippable_buffer();
+        attach(&mut become_owner(&buffer));
+        let observer = {
+            let buffer = Arc::clone(&buffer);
+            thread::spawn(move || {
+                let Some(now) = buffer.snapshot() else { return };
+                if !now.mode.contains(BufferMode::ATTACHED) {
+                    return;
+                }
+                let words = (now.base.get(), now.init.get(), now.pool_limit.get());
+                let first = (BASE, BASE, LIMIT);
+                let next = (NEXT_BASE, NEXT_BASE, NEXT_LIMIT);
+                assert!(words == first || words == next, "mixed words: {words:x?}");
+            })
+        };
+        let mut owner = become_owner(&buffer);
+        refill(&mut owner);
+        owner.rearm(addr(NEXT_LIMIT), &mut |_| {});
+        observer.join().unwrap();
+    });
+}
