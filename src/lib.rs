@@ -1,2 +1,17 @@
-//! Under construction.
+#![doc = include_str!("../README.md")]
 #![no_std]
+
+pub use tripoint_ap as ap;
+#[cfg(feature = "vm")]
+pub use tripoint_arena_vm as arena_vm;
+pub use tripoint_core as core;
+pub use tripoint_pools as pools;
+
+/// What most programs need.
+pub mod prelude {
+    pub use tripoint_ap::{AllocationPoint, Batch, Control, Reservation, Tripper};
+    #[cfg(feature = "vm")]
+    pub use tripoint_arena_vm::{ArenaVm, ArenaVmOptions, Prefault};
+    pub use tripoint_core::{Arena, ClientArena, ClientArenaOptions, Error, ManualPool, PoolBox, PoolClass};
+    pub use tripoint_pools::{Mfs, MfsOptions, Mvff, MvffOptions, UnitOf};
+}

@@ -1,4 +1,4 @@
-//! Where the next stop of an allocation point waits (design/ap.md `.stop`).
+//! Where the next stop of an allocation point waits (design/ap.md `.stop.budget`).
 
 use tripoint_core::Addr;
 

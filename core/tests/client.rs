@@ -1,0 +1,531 @@
+//! The client arena against a plain array of owners.
+#![cfg(not(tripoint_loom))]
+
+use core::alloc::Layout;
+use core::mem::MaybeUninit;
+use core::ptr::NonNull;
+
+use proptest::prelude::*;
+use tripoint_core::primitive::{AtomicU32, Ordering};
+use tripoint_core::{
+    Addr, Arena, Block, CONTROL_POOL, Check, CheckLevel, ClientArena, ClientArenaOptions, Describe, Error,
+    Event, EventHook, PoolId, Tract,
+};
+
+fn memory(size: usize) -> Vec<MaybeUninit<u8>> {
+    vec![MaybeUninit::uninit(); size]
+}
+
+fn with_grain(grain: usize) -> ClientArenaOptions<'static> {
+    ClientArenaOptions { grain: Some(grain), ..ClientArenaOptions::default() }
+}
+
+/// Marks every byte of a block.
+fn mark(block: Block, value: u8) {
+    // SAFETY: the test holds the block, which is valid for writes.
+    unsafe { block.base().write_bytes(value, block.size()) };
+}
+
+/// Asserts that every byte of a marked block still has its mark.
+fn verify(block: Block, value: u8) {
+    // SAFETY: the test holds the block, and `mark` initialised it.
+    let bytes = unsafe { core::slice::from_raw_parts(block.base().as_ptr(), block.size()) };
+    assert!(bytes.iter().all(|&byte| byte == value), "somebody else wrote to {block:?}");
+}
+
+/// A byte that tells pools apart.
+fn mark_of(pool: PoolId) -> u8 {
+    pool.get().to_le_bytes()[0]
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Register,
+    Unregister(prop::sample::Index),
+    Alloc(prop::sample::Index, usize),
+    /// Which block, which part of it.
+    Free(prop::sample::Index, prop::sample::Index, prop::sample::Index),
+    AllocControl(usize),
+    FreeControl(prop::sample::Index),
+    Freeze(bool),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    use prop::sample::Index;
+    let size = prop_oneof![4 => 1..3000usize, 1 => 1..40_000usize];
+    prop_oneof![
+        2 => Just(Step::Register),
+        1 => any::<Index>().prop_map(Step::Unregister),
+        8 => (any::<Index>(), size).prop_map(|(pool, size)| Step::Alloc(pool, size)),
+        6 => any::<(Index, Index, Index)>().prop_map(|(block, from, count)| Step::Free(block, from, count)),
+        3 => (1..=512usize).prop_map(Step::AllocControl),
+        2 => any::<Index>().prop_map(Step::FreeControl),
+        1 => any::<bool>().prop_map(Step::Freeze),
+    ]
+}
+
+/// The arena, and who has which grain.
+struct Oracle<'m> {
+    arena: ClientArena<'m>,
+    first_grain: Addr,
+    owners: Vec<Option<PoolId>>,
+    pools: Vec<PoolId>,
+    blocks: Vec<(Block, PoolId)>,
+    descriptors: Vec<(NonNull<u8>, Layout, u8)>,
+    before_grains: usize,
+}
+
+impl<'m> Oracle<'m> {
+    fn new(memory: &'m mut [MaybeUninit<u8>], options: ClientArenaOptions<'m>) -> Self {
+        let arena = ClientArena::create(memory, options).unwrap();
+        let sizes = arena.sizes();
+        let first_grain = Addr::new(arena.range().limit().get() - sizes.spare);
+        Self {
+            first_grain,
+            owners: vec![None; sizes.spare / arena.grain()],
+            pools: Vec::new(),
+            blocks: Vec::new(),
+            descriptors: Vec::new(),
+            before_grains: sizes.control,
+            arena,
+        }
+    }
+
+    /// The owners of the grains of a block, which must be whole grains.
+    fn grains(&mut self, block: Block) -> &mut [Option<PoolId>] {
+        let grain = self.arena.grain();
+        let offset = block.range().base().get() - self.first_grain.get();
+        assert!(offset.is_multiple_of(grain) && block.size().is_multiple_of(grain));
+        assert!(block.range().base().get().is_multiple_of(grain));
+        assert!(self.arena.range().covers(block.range()));
+        &mut self.owners[offset / grain..][..block.size() / grain]
+    }
+
+    fn longest_free(&self) -> usize {
+        self.owners.split(Option::is_some).map(<[_]>::len).max().unwrap_or(0)
+    }
+
+    fn alloc(&mut self, pool: PoolId, size: usize) {
+        let count = size.div_ceil(self.arena.grain());
+        let fits = self.longest_free() >= count;
+        match self.arena.alloc_tracts(size, pool) {
+            Ok(block) => {
+                assert!(fits);
+                assert_eq!(block.size(), count * self.arena.grain());
+                for owner in self.grains(block) {
+                    assert_eq!(owner.replace(pool), None);
+                }
+                mark(block, mark_of(pool));
+                self.blocks.push((block, pool));
+            }
+            Err(error) => {
+                assert_eq!(error, Error::Limit);
+                assert!(!fits);
+            }
+        }
+    }
+
+    fn free_part(
+        &mut self,
+        block: prop::sample::Index,
+        from: prop::sample::Index,
+        count: prop::sample::Index,
+    ) {
+        if self.blocks.is_empty() {
+            return;
+        }
+        let (block, pool) = self.blocks.swap_remove(block.index(self.blocks.len()));
+        verify(block, mark_of(pool));
+        let (grain, grains) = (self.arena.grain(), block.size() / self.arena.grain());
+        let skip = from.index(grains);
+        let count = 1 + count.index(grains - skip);
+        let (before, rest) = block.split_at(skip * grain).unwrap();
+        let (part, after) = rest.split_at(count * grain).unwrap();
+        let kept = [before, after].into_iter().filter(|block| block.size() > 0);
+        self.blocks.extend(kept.map(|block| (block, pool)));
+        for owner in self.grains(part) {
+            assert_eq!(owner.take(), Some(pool));
+        }
+        // SAFETY: whole grains from `alloc_tracts` for this pool, not used again.
+        unsafe { self.arena.free_tracts(part, pool) };
+    }
+
+    fn unregister(&mut self, pool: prop::sample::Index) {
+        if self.pools.is_empty() {
+            return;
+        }
+        let pool = self.pools.swap_remove(pool.index(self.pools.len()));
+        for owner in self.owners.iter_mut().filter(|owner| **owner == Some(pool)) {
+            *owner = None;
+        }
+        self.blocks.retain(|&(block, owner)| {
+            verify(block, mark_of(owner));
+            owner != pool
+        });
+        // SAFETY: registered, dismissed once; its blocks were forgotten above.
+        unsafe { self.arena.unregister(pool) };
+    }
+
+    fn alloc_control(&mut self, size: usize) {
+        let layout = Layout::from_size_align(size, 64).unwrap();
+        let fits = self.longest_free() >= size.next_multiple_of(64).div_ceil(self.arena.grain());
+        match self.arena.alloc_control(layout) {
+            Ok(descriptor) => {
+                let value = self.descriptors.len().to_le_bytes()[0];
+                // SAFETY: the arena gave `size` bytes.
+                mark(unsafe { Block::new(descriptor, size) }, value);
+                assert!(descriptor.addr().get().is_multiple_of(64));
+                self.descriptors.push((descriptor, layout, value));
+            }
+            Err(error) => {
+                assert_eq!(error, Error::Limit);
+                assert!(!fits);
+            }
+        }
+        self.find_control_grains();
+    }
+
+    /// Notes which free grains went to the arena itself.
+    fn find_control_grains(&mut self) {
+        for (index, owner) in self.owners.iter_mut().enumerate() {
+            let addr = Addr::new(self.first_grain.get() + index * self.arena.grain());
+            if self.arena.pool_of(addr) == Some(CONTROL_POOL) {
+                assert!(owner.is_none() || *owner == Some(CONTROL_POOL));
+                *owner = Some(CONTROL_POOL);
+            }
+        }
+    }
+
+    fn free_control(&mut self, index: prop::sample::Index) {
+        if self.descriptors.is_empty() {
+            return;
+        }
+        let (descriptor, layout, value) = self.descriptors.swap_remove(index.index(self.descriptors.len()));
+        // SAFETY: the arena gave that many bytes for this layout.
+        verify(unsafe { Block::new(descriptor, layout.size()) }, value);
+        // SAFETY: from `alloc_control` with this layout, freed once, not used again.
+        unsafe { self.arena.free_control(descriptor, layout) };
+    }
+
+    fn apply(&mut self, step: Step) {
+        match step {
+            Step::Register => {
+                let pool = self.arena.register().unwrap();
+                assert!(pool > CONTROL_POOL && !self.pools.contains(&pool));
+                self.pools.push(pool);
+            }
+            Step::Unregister(pool) => self.unregister(pool),
+            Step::Alloc(pool, size) if !self.pools.is_empty() => {
+                self.alloc(self.pools[pool.index(self.pools.len())], size);
+            }
+            Step::Alloc(..) => {}
+            Step::Free(block, from, count) => self.free_part(block, from, count),
+            Step::AllocControl(size) => self.alloc_control(size),
+            Step::FreeControl(index) => self.free_control(index),
+            Step::Freeze(true) => self.arena.freeze(),
+            Step::Freeze(false) => self.arena.thaw(),
+        }
+    }
+
+    fn compare(&self) {
+        self.arena.check(CheckLevel::Deep).unwrap();
+        let (grain, sizes, range) = (self.arena.grain(), self.arena.sizes(), self.arena.range());
+        for (index, &owner) in self.owners.iter().enumerate() {
+            let first = self.first_grain.get() + index * grain;
+            assert_eq!(self.arena.pool_of(Addr::new(first)), owner);
+            assert_eq!(self.arena.pool_of(Addr::new(first + grain - 1)), owner);
+        }
+        let outside = [range.base().get() - 1, range.limit().get(), 0, usize::MAX];
+        assert!(outside.iter().all(|&addr| self.arena.pool_of(Addr::new(addr)).is_none()));
+        assert_eq!(self.arena.pool_of(range.base()), None);
+        let count = |wanted| self.owners.iter().filter(|owner| **owner == wanted).count() * grain;
+        let pools: usize = self.pools.iter().map(|&pool| count(Some(pool))).sum();
+        assert_eq!(sizes.reserved, range.size());
+        assert_eq!(sizes.committed, sizes.reserved);
+        assert_eq!(sizes.committed_high_water, sizes.reserved);
+        assert_eq!(sizes.commit_limit, sizes.reserved);
+        assert_eq!(sizes.spare, count(None));
+        assert_eq!(sizes.control, self.before_grains + count(Some(CONTROL_POOL)));
+        assert_eq!(sizes.spare + sizes.control + pools, sizes.committed);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn agrees_with_an_array(
+        steps in prop::collection::vec(step(), 1..100),
+        size in 8000..40_000usize,
+        skip in 0..1100usize,
+        grain in prop_oneof![Just(None), Just(Some(64)), Just(Some(512)), Just(Some(2048))],
+    ) {
+        let mut memory = memory(size);
+        let options = ClientArenaOptions { grain, ..ClientArenaOptions::default() };
+        let mut oracle = Oracle::new(&mut memory[skip..], options);
+        for step in steps {
+            oracle.apply(step);
+            oracle.compare();
+        }
+        for &(block, pool) in &oracle.blocks {
+            verify(block, mark_of(pool));
+        }
+        prop_assert_eq!(oracle.arena.counts().growth.get(), 0);
+        prop_assert_eq!(oracle.arena.counts().growth_refused.get(), 0);
+    }
+
+    #[test]
+    fn any_memory_makes_a_whole_arena_or_a_sentence(
+        size in prop_oneof![0..1500usize, 0..200_000usize],
+        skip in 0..300usize,
+        grain in prop_oneof![Just(None), (6..18u32).prop_map(|shift| Some(1usize << shift))],
+    ) {
+        let mut memory = memory(skip + size);
+        let memory = &mut memory[skip..];
+        let bounds = Addr::of(memory.as_ptr()).get()..Addr::of(memory.as_ptr()).get() + size;
+        match ClientArena::create(memory, ClientArenaOptions { grain, ..ClientArenaOptions::default() }) {
+            Ok(arena) => {
+                arena.check(CheckLevel::Deep).unwrap();
+                let (range, sizes) = (arena.range(), arena.sizes());
+                prop_assert!(bounds.start <= range.base().get() && range.limit().get() <= bounds.end);
+                let grains = sizes.spare / arena.grain();
+                prop_assert!(grains >= 1);
+                prop_assert_eq!(arena.bootstrap_size(), size_of_val(&arena) + grains * size_of::<Tract>());
+                // What no grain could use is lost at either end, and no more.
+                let lost = size - sizes.spare - grains * size_of::<Tract>();
+                prop_assert!(lost < 3 * (arena.grain() + size_of::<Tract>()));
+                let all = arena.alloc_tracts(sizes.spare, arena.register().unwrap()).unwrap();
+                mark(all, 7);
+                arena.check(CheckLevel::Deep).unwrap();
+            }
+            Err(error) => {
+                prop_assert!(matches!(error, Error::Parameter(_)));
+                let grain = grain.unwrap_or(256);
+                prop_assert!(size < 3 * (grain + size_of::<Tract>()));
+            }
+        }
+    }
+}
+
+#[test]
+fn grains_that_are_no_powers_of_two_are_refused() {
+    for grain in [0, 1, 32, 63, 65, 96, 3000, usize::MAX] {
+        let mut memory = memory(4096);
+        let refused = ClientArena::create(&mut memory, with_grain(grain)).err();
+        assert!(matches!(refused, Some(Error::Parameter(_))), "{grain}");
+    }
+    for grain in [4096, 1 << (usize::BITS - 1)] {
+        let mut memory = memory(4096);
+        let refused = ClientArena::create(&mut memory, with_grain(grain)).err();
+        assert!(matches!(refused, Some(Error::Parameter(_))), "{grain}");
+    }
+}
+
+#[test]
+fn default_grains_are_a_64th_within_bounds() {
+    for (size, grain) in [
+        (4 << 10, 256),
+        (64 << 10, 1 << 10),
+        (1 << 20, 16 << 10),
+        ((1 << 20) + 64, 32 << 10),
+        (8 << 20, 64 << 10),
+    ] {
+        let mut memory = memory(size);
+        let arena = ClientArena::create(&mut memory, ClientArenaOptions::default()).unwrap();
+        assert_eq!(arena.grain(), grain, "{size}");
+    }
+}
+
+#[test]
+fn bootstrap_takes_less_than_two_kilobytes() {
+    for size in [4 << 10, 64 << 10, 1 << 20, 4 << 20] {
+        let mut memory = memory(size);
+        let arena = ClientArena::create(&mut memory, ClientArenaOptions::default()).unwrap();
+        assert!(arena.bootstrap_size() < 2048, "{size}: {}", arena.bootstrap_size());
+        assert!(arena.bootstrap_size() > size_of::<ClientArena<'_>>());
+    }
+}
+
+#[test]
+fn tracts_of_impossible_sizes_are_refused() {
+    let mut memory = memory(64 << 10);
+    let arena = ClientArena::create(&mut memory, ClientArenaOptions::default()).unwrap();
+    let pool = arena.register().unwrap();
+    for size in [0, isize::MAX.unsigned_abs() + 1, usize::MAX] {
+        assert!(matches!(arena.alloc_tracts(size, pool), Err(Error::Parameter(_))), "{size}");
+    }
+    assert_eq!(arena.alloc_tracts(isize::MAX.unsigned_abs(), pool), Err(Error::Limit));
+    assert_eq!(arena.alloc_tracts(64 << 10, pool), Err(Error::Limit));
+    let over_aligned = Layout::from_size_align(64, 128).unwrap();
+    for layout in [Layout::new::<()>(), Layout::new::<[u8; 513]>(), over_aligned] {
+        assert!(matches!(arena.alloc_control(layout), Err(Error::Parameter(_))));
+    }
+    assert_eq!(arena.sizes().spare, arena.alloc_tracts(arena.sizes().spare, pool).unwrap().size());
+}
+
+#[test]
+fn a_full_arena_says_limit_and_goes_on() {
+    let mut memory = memory(16 << 10);
+    let arena = ClientArena::create(&mut memory, with_grain(512)).unwrap();
+    let pool = arena.register().unwrap();
+    for frozen in [false, true] {
+        if frozen {
+            arena.freeze();
+        }
+        assert_eq!(arena.is_frozen(), frozen);
+        let mut blocks = Vec::new();
+        while let Ok(block) = arena.alloc_tracts(512, pool) {
+            blocks.push(block);
+        }
+        assert_eq!(arena.sizes().spare, 0);
+        assert_eq!(arena.alloc_tracts(1, pool), Err(Error::Limit));
+        let descriptor = Layout::new::<[u64; 64]>();
+        while arena.alloc_control(descriptor).is_ok() {}
+        assert_eq!(arena.alloc_control(descriptor), Err(Error::Limit));
+        arena.check(CheckLevel::Deep).unwrap();
+        for block in blocks {
+            // SAFETY: allocated above, freed once, never used.
+            unsafe { arena.free_tracts(block, pool) };
+        }
+        assert!(arena.alloc_control(descriptor).is_ok());
+    }
+    arena.thaw();
+    assert!(!arena.is_frozen());
+}
+
+/// Allocates, verifies and frees, keeping every third block, until nothing fits.
+fn use_arena(arena: &ClientArena<'_>) {
+    let descriptor = Layout::new::<[u64; 24]>();
+    let pool = arena.register().unwrap();
+    for round in 0..300 {
+        let Ok(block) = arena.alloc_tracts(1 + round * 37 % 9000, pool) else { break };
+        mark(block, mark_of(pool));
+        assert_eq!(arena.pool_of(block.range().base()), Some(pool));
+        if let Ok(control) = arena.alloc_control(descriptor) {
+            // SAFETY: the arena gave that many bytes.
+            let control_block = unsafe { Block::new(control, descriptor.size()) };
+            mark(control_block, !mark_of(pool));
+            std::thread::yield_now();
+            verify(control_block, !mark_of(pool));
+            // SAFETY: from `alloc_control` above, freed once.
+            unsafe { arena.free_control(control, descriptor) };
+        }
+        verify(block, mark_of(pool));
+        if !round.is_multiple_of(3) {
+            // SAFETY: from `alloc_tracts` above, freed once.
+            unsafe { arena.free_tracts(block, pool) };
+        }
+    }
+    // SAFETY: registered above, dismissed once, its memory unused.
+    unsafe { arena.unregister(pool) };
+}
+
+#[test]
+fn threads_share_an_arena() {
+    let mut memory = memory(256 << 10);
+    let arena = ClientArena::create(&mut memory, ClientArenaOptions::default()).unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| use_arena(&arena));
+        }
+    });
+    arena.check(CheckLevel::Deep).unwrap();
+    let sizes = arena.sizes();
+    assert_eq!(sizes.spare + sizes.control, sizes.committed);
+    // One descriptor at a time per thread: what they need is never more than that.
+    assert!(sizes.control <= arena.bootstrap_size() + 2 * arena.grain());
+}
+
+#[test]
+fn an_arena_may_be_moved_and_lent_as_a_trait_object() {
+    let mut memory = memory(64 << 10);
+    let arena = ClientArena::create(&mut memory, ClientArenaOptions::default()).unwrap();
+    let pool = arena.register().unwrap();
+    let block = arena.alloc_tracts(100, pool).unwrap();
+    mark(block, 0x5a);
+    let moved = Box::new(arena);
+    let lent: &dyn Arena = &*moved;
+    assert!(lent.contains(block.range().base()));
+    assert!(!lent.contains(lent.range().limit()));
+    assert_eq!(lent.pool_of(block.range().base()), Some(pool));
+    lent.check(CheckLevel::Deep).unwrap();
+    verify(block, 0x5a);
+}
+
+#[test]
+fn an_arena_may_be_static_and_sent() {
+    static mut MEMORY: [MaybeUninit<u8>; 8 << 10] = [MaybeUninit::uninit(); 8 << 10];
+    let memory = &raw mut MEMORY;
+    // SAFETY: only the line above names MEMORY, and it runs once.
+    let memory: &'static mut [MaybeUninit<u8>] = unsafe { &mut *memory };
+    let arena: ClientArena<'static> = ClientArena::create(memory, ClientArenaOptions::default()).unwrap();
+    let pool = arena.register().unwrap();
+    let block = arena.alloc_tracts(100, pool).unwrap();
+    let sent = std::thread::spawn(move || {
+        // SAFETY: from `alloc_tracts` above, freed once.
+        unsafe { arena.free_tracts(block, pool) };
+        arena
+    });
+    let arena = sent.join().unwrap();
+    arena.check(CheckLevel::Deep).unwrap();
+    assert_eq!(arena.pool_of(block.range().base()), None);
+}
+
+#[test]
+fn checks_find_a_damaged_table() {
+    let mut memory = memory(64 << 10);
+    let arena = ClientArena::create(&mut memory, ClientArenaOptions::default()).unwrap();
+    let pool = arena.register().unwrap();
+    let block = arena.alloc_tracts(3 * arena.grain(), pool).unwrap();
+    let words = 4 * arena.sizes().spare / arena.grain();
+    // A pointer with the arena's own provenance, to its table.
+    let table = block.base().as_ptr().with_addr(arena.range().base().get()).cast::<AtomicU32>();
+    let damage = |word: usize, bits: u32| {
+        // SAFETY: the table has four atomic words for each grain, aligned.
+        let word = unsafe { &*table.add(word) };
+        word.fetch_xor(bits, Ordering::Relaxed);
+        let found = arena.check(CheckLevel::Deep);
+        word.fetch_xor(bits, Ordering::Relaxed);
+        found
+    };
+    for grain in 0..words / 4 {
+        assert!(damage(4 * grain, 1 << 25).is_err(), "state of grain {grain}");
+    }
+    assert!(damage(1 + 4 * 3, 1).is_err(), "length of the spare run");
+    assert!(damage(3 + 4 * 3, 1).is_err(), "link of the spare run");
+    assert!(damage(0, pool.get() ^ CONTROL_POOL.get()).is_err(), "a grain that became the arena's own");
+    assert!(damage(0, 0).is_ok());
+}
+
+#[test]
+fn describes_itself() {
+    let mut memory = memory(64 << 10);
+    let arena = ClientArena::create(&mut memory, with_grain(1024)).unwrap();
+    arena.register().unwrap();
+    arena.freeze();
+    let mut text = String::new();
+    arena.describe(&mut text, 0).unwrap();
+    for part in ["client arena: [0x", "  grain: 1024 bytes", "  pools: 1", "  frozen: true", "  tracts: "] {
+        assert!(text.contains(part), "{part} is not in\n{text}");
+    }
+    assert!(format!("{arena:?}").contains("ClientArena"));
+    assert!(format!("{:?}", with_grain(64)).contains("64"));
+}
+
+#[test]
+fn events_reach_the_hook() {
+    #[derive(Default)]
+    struct Heard(AtomicU32);
+    impl EventHook for Heard {
+        fn event(&self, event: Event) {
+            assert!(matches!(event, Event::Trip { .. }));
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    let heard = Heard::default();
+    let mut memory = memory(8 << 10);
+    let options = ClientArenaOptions { event_hook: Some(&heard), ..ClientArenaOptions::default() };
+    let arena = ClientArena::create(&mut memory, options).unwrap();
+    arena.event(Event::Trip { pool: arena.register().unwrap() });
+    assert_eq!(heard.0.load(Ordering::Relaxed), 1);
+}

@@ -1,0 +1,275 @@
+//! A land: a set of free blocks, kept in the free memory itself.
+//!
+//! Blocks are found by address order and size, first fit, and neighbours
+//! coalesce. Every operation takes time in proportion to the logarithm of the
+//! number of blocks, in the worst case, and no memory but the blocks' own
+//! (design/land.md `.land`, `.req.log`, `.req.inside`).
+
+mod check;
+mod node;
+mod tree;
+
+#[cfg(test)]
+mod tests;
+
+use core::alloc::Layout;
+
+use tripoint_core::{Addr, AddrRange, Align, Block};
+
+pub use node::GRANULE;
+use node::Node;
+use tree::{Path, Tree};
+
+/// The alignment every block of a land has.
+const GRANULE_ALIGN: Align = match Align::new(GRANULE) {
+    Some(align) => align,
+    None => Align::WORD,
+};
+
+/// A set of free blocks.
+///
+/// Two trees hold them: blocks of one granule, whose two words are just enough
+/// for links, and runs of two granules or more, which also say how long they are
+/// and what the largest block below them is (design/land.md `.land.trees`).
+#[derive(Debug)]
+pub struct Land {
+    granules: Tree<false>,
+    runs: Tree<true>,
+    size: usize,
+}
+
+// SAFETY: a land owns its blocks: nothing else touches them (`Land::insert`), so
+// whichever thread holds the land may.
+unsafe impl Send for Land {}
+
+impl Default for Land {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Land {
+    /// A land without blocks.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { granules: Tree::new(), runs: Tree::new(), size: 0 }
+    }
+
+    /// The size that an allocation of `size` bytes takes: whole granules, at
+    /// least one. `None` above `isize::MAX`.
+    #[inline]
+    #[must_use]
+    pub const fn granules(size: usize) -> Option<usize> {
+        match GRANULE_ALIGN.round_up(if size == 0 { 1 } else { size }) {
+            Some(size) if size <= isize::MAX as usize => Some(size),
+            _ => None,
+        }
+    }
+
+    /// The bytes in all blocks.
+    #[must_use]
+    pub const fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The number of blocks.
+    #[must_use]
+    pub const fn count(&self) -> usize {
+        self.granules.count() + self.runs.count()
+    }
+
+    /// The size of the largest block, in bytes; zero where there is none.
+    /// Constant time (design/land.md `.req.largest`).
+    #[must_use]
+    pub fn largest(&self) -> usize {
+        self.runs.largest().max(self.granules.largest())
+    }
+
+    /// Adds a block, coalescing it with the blocks that touch it; gives the free
+    /// block that it is part of now. Does nothing for a size of zero.
+    ///
+    /// # Safety
+    /// - `block` is a multiple of [`GRANULE`] in address and size, and overlaps no
+    ///   block of the land.
+    /// - From now on, until the land gives it out again, nobody else touches it
+    ///   and it stays valid for reads and writes.
+    /// - Its pointer may be used for every block of the land that touches it: all
+    ///   blocks come from one range of one arena, and point to them with the
+    ///   provenance of the range (design/land.md `.land.provenance`).
+    pub unsafe fn insert(&mut self, block: Block) -> Block {
+        if block.size() == 0 {
+            return block;
+        }
+        self.size += block.size();
+        let block = self.join_granules(block);
+        let mut at = self.runs.locate(base_of(block));
+        let left = at.before().filter(|left| left.limit() == base_of(block)).map(Node::block);
+        let right = at.after().filter(|right| right.addr() == limit_of(block)).map(Node::block);
+        let block = left.map_or(block, |left| join(left, block));
+        let block = right.map_or(block, |right| join(block, right));
+        if left.is_some() {
+            // SAFETY: free memory of the land, two granules or more. The left
+            // neighbour keeps its address, so the path to the right one stands.
+            unsafe { self.runs.replace(at.path_before(), block) };
+            if right.is_some() {
+                self.runs.remove(at.path_after());
+            }
+        } else if right.is_some() {
+            // SAFETY: free memory of the land, two granules or more; nothing lies
+            // between the right neighbour and the block that now reaches it.
+            unsafe { self.runs.replace(at.path_after(), block) };
+        } else if block.size() > GRANULE {
+            // SAFETY: free memory of the land, two granules or more.
+            unsafe { self.runs.insert(at.path(), block) };
+        } else {
+            // SAFETY: free memory of the land, one granule.
+            unsafe { self.granules.insert(self.granules.locate(base_of(block)).path(), block) };
+        }
+        block
+    }
+
+    /// Takes the block of `layout` out that lies first, rounded up to granules.
+    ///
+    /// Aligned above the granule, it may pass over a block that would have served
+    /// by the luck of its address (design/land.md `.land.align`).
+    #[must_use]
+    pub fn take_first(&mut self, layout: Layout) -> Option<Block> {
+        let size = Self::granules(layout.size())?;
+        self.take_first_bounded(size, size, Align::of_layout(layout))
+    }
+
+    /// Takes the first `min` bytes or more out that lie together, at most `max`,
+    /// from an address of this alignment. Both are rounded down to granules.
+    #[must_use]
+    pub fn take_first_bounded(&mut self, min: usize, max: usize, align: Align) -> Option<Block> {
+        let min = GRANULE_ALIGN.round_down(min).max(GRANULE);
+        let max = GRANULE_ALIGN.round_down(max).max(min);
+        if let Some(block) = self.take_fit(min, min, max, align) {
+            return Some(block);
+        }
+        // Whatever the address, this much holds an aligned `min`.
+        let padding = align.get().checked_sub(GRANULE).filter(|&padding| padding != 0)?;
+        self.take_fit(min.checked_add(padding)?, min, max, align)
+    }
+
+    /// Takes exactly these addresses out, whole granules; `None`, and nothing is
+    /// changed, unless they all lie in one block longer than a granule.
+    #[must_use]
+    pub fn take_range(&mut self, range: AddrRange) -> Option<Block> {
+        let mut at = self.runs.locate(range.limit().get());
+        let node = at.before().filter(|node| node.block().range().covers(range))?;
+        self.cut(at.path_before(), node.block(), range)
+    }
+
+    /// Shows every block, in address order.
+    ///
+    /// `visit` must not touch the memory of the blocks.
+    pub fn walk(&self, visit: &mut dyn FnMut(Block)) {
+        let mut addr = 0;
+        while let Some(block) = self.first_from(addr) {
+            visit(block);
+            addr = limit_of(block);
+        }
+    }
+
+    /// The first block at or above an address.
+    fn first_from(&self, addr: usize) -> Option<Block> {
+        let granule = self.granules.first_from(addr).map(Node::block);
+        let run = self.runs.first_from(addr).map(Node::block);
+        match (granule, run) {
+            (Some(granule), Some(run)) => Some(if granule.base() < run.base() { granule } else { run }),
+            (granule, run) => granule.or(run),
+        }
+    }
+
+    /// Takes `min..=max` aligned bytes from the first block that has `fit`.
+    fn take_fit(&mut self, fit: usize, min: usize, max: usize, align: Align) -> Option<Block> {
+        let mut path = Path::new();
+        let run = self.runs.first_fit(fit, &mut path);
+        if fit == GRANULE
+            && let Some(granule) = self.granules.first_from(0)
+            && run.is_none_or(|run| granule.addr() < run.addr())
+        {
+            aligned_range(granule.block(), min, max, align)?;
+            return self.take_granule(granule.addr());
+        }
+        let block = run?.block();
+        self.cut(&mut path, block, aligned_range(block, min, max, align)?)
+    }
+
+    /// Takes the granule at an address out, if it is a block of its own.
+    fn take_granule(&mut self, addr: usize) -> Option<Block> {
+        let block = self.granules.first_from(addr).filter(|node| node.addr() == addr)?.block();
+        self.granules.remove(self.granules.locate(addr).path_after());
+        self.size -= GRANULE;
+        Some(block)
+    }
+
+    /// Takes the blocks of one granule that touch `block` out, and gives it
+    /// together with them.
+    fn join_granules(&mut self, block: Block) -> Block {
+        let size = self.size;
+        let left = self.take_granule(base_of(block).wrapping_sub(GRANULE));
+        let right = self.take_granule(limit_of(block));
+        self.size = size;
+        let block = left.map_or(block, |left| join(left, block));
+        right.map_or(block, |right| join(block, right))
+    }
+
+    /// Takes `range` out of `block`, the run at the end of the path; what is left
+    /// on either side stays in the land.
+    fn cut(&mut self, path: &mut Path<true>, block: Block, range: AddrRange) -> Option<Block> {
+        let (front, rest) = block.split_at(range.base().get() - base_of(block))?;
+        let (given, back) = rest.split_at(range.size())?;
+        self.size -= given.size();
+        if front.size() > GRANULE {
+            // SAFETY: free memory of the land, two granules or more.
+            unsafe { self.runs.replace(path, front) };
+            self.put(back);
+        } else if back.size() > GRANULE {
+            // SAFETY: free memory of the land, two granules or more.
+            unsafe { self.runs.replace(path, back) };
+            self.put(front);
+        } else {
+            self.runs.remove(path);
+            self.put(front);
+            self.put(back);
+        }
+        Some(given)
+    }
+
+    /// Adds what a cut left over, which touches no other block.
+    fn put(&mut self, block: Block) {
+        let addr = base_of(block);
+        match block.size() {
+            0 => {}
+            // SAFETY: free memory of the land, one granule.
+            GRANULE => unsafe { self.granules.insert(self.granules.locate(addr).path(), block) },
+            // SAFETY: free memory of the land, two granules or more.
+            _ => unsafe { self.runs.insert(self.runs.locate(addr).path(), block) },
+        }
+    }
+}
+
+/// The aligned part of a block that a request takes, if it has room.
+fn aligned_range(block: Block, min: usize, max: usize, align: Align) -> Option<AddrRange> {
+    let limit = block.range().limit();
+    let base = block.range().base().align_up(align)?;
+    let room = limit.get().checked_sub(base.get()).filter(|&room| room >= min)?;
+    AddrRange::with_size(base, room.min(max))
+}
+
+/// Two blocks that touch, as one.
+fn join(left: Block, right: Block) -> Block {
+    // SAFETY: both are free memory of the land, the right one begins where the
+    // left one ends, and the left one's pointer reaches both (`Land::insert`).
+    unsafe { Block::new(left.base(), left.size() + right.size()) }
+}
+
+fn base_of(block: Block) -> usize {
+    Addr::of(block.base().as_ptr()).get()
+}
+
+fn limit_of(block: Block) -> usize {
+    Addr::of(block.limit().as_ptr()).get()
+}

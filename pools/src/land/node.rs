@@ -1,0 +1,255 @@
+//! A node of a tree, kept in the free block it stands for.
+//!
+//! ```text
+//!   word   0        1         2      3
+//!        +--------+---------+------+---------+----
+//!        | left   | right   | size | largest | ... the rest of the block
+//!        +--------+---------+------+---------+----
+//!          \tag     \tag      only where SIZED
+//! ```
+//!
+//! Blocks lie at multiples of a granule, so the low bits of a link are free: the
+//! tag of the left link holds the low half of the node's height, that of the
+//! right link the high half (design/land.md `.land.node`).
+
+use core::ptr::NonNull;
+
+use tripoint_core::Block;
+
+/// The unit of a land, in bytes: two words, the least that holds a node. Blocks
+/// are multiples of it in address and size.
+pub const GRANULE: usize = 2 * size_of::<usize>();
+
+const TAG_MASK: usize = GRANULE - 1;
+const TAG_BITS: u32 = GRANULE.trailing_zeros();
+
+/// More than the height of any tree of free blocks.
+///
+/// Two free blocks have a granule in use between them, so an address space holds
+/// at most `2^BITS / (2 * GRANULE)` of them, and an AVL tree of `n` nodes is at
+/// most `1.4405 * log2(n + 2)` high (design/land.md `.land.height`).
+pub(super) const HEIGHT_MAX: usize = (usize::BITS as usize - 1 - TAG_BITS as usize) * 3 / 2;
+const _: () = assert!(HEIGHT_MAX < 1 << (2 * TAG_BITS), "a height fits in two tags");
+
+/// A side of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    /// Lower addresses.
+    Left,
+    /// Higher addresses.
+    Right,
+}
+
+impl Side {
+    /// The other side.
+    pub(super) const fn other(self) -> Self {
+        match self {
+            Self::Left => Self::Right,
+            Self::Right => Self::Left,
+        }
+    }
+}
+
+/// The words at the base of a free block. A block of one granule has only the
+/// links, so nothing may ever form a reference to the whole.
+#[repr(C)]
+struct Words {
+    links: [*mut Words; 2],
+    size: usize,
+    largest: usize,
+}
+
+/// What a node knows of its surroundings, as opposed to its block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    links: [*mut Words; 2],
+    largest: usize,
+}
+
+/// A free block that is, or is about to be, in a tree.
+///
+/// Without `SIZED` its size is one granule; with it, two or more.
+///
+/// Invariant: the words of the node are granule-aligned memory that is valid for
+/// reads and writes and that only the land touches. [`Node::create`] is promised
+/// it; whoever takes a block out of a tree forgets its node.
+#[derive(Debug)]
+pub(super) struct Node<const SIZED: bool>(NonNull<Words>);
+
+impl<const SIZED: bool> Clone for Node<SIZED> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<const SIZED: bool> Copy for Node<SIZED> {}
+
+impl<const SIZED: bool> PartialEq for Node<SIZED> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl<const SIZED: bool> Node<SIZED> {
+    /// Makes a leaf in the block.
+    ///
+    /// # Safety
+    /// - `block` is granule-aligned, one granule in size or, where `SIZED`, a
+    ///   greater multiple of it.
+    /// - Nobody else touches it until it has left the tree.
+    #[inline]
+    pub(super) unsafe fn create(block: Block) -> Self {
+        let node = Self(block.base().cast());
+        if SIZED {
+            // SAFETY: a sized block has room for four words, aligned, ours.
+            unsafe { (&raw mut (*node.0.as_ptr()).size).write(block.size()) };
+        }
+        let links = tag_with_height([core::ptr::null_mut(); 2], 1);
+        node.set_place(Place { links, largest: block.size() });
+        node
+    }
+
+    /// The address of the block.
+    #[inline]
+    pub(super) fn addr(self) -> usize {
+        self.0.addr().get()
+    }
+
+    /// One past the block's last address.
+    #[inline]
+    pub(super) fn limit(self) -> usize {
+        self.addr().wrapping_add(self.size())
+    }
+
+    /// The size of the block, in bytes.
+    #[inline]
+    pub(super) fn size(self) -> usize {
+        if SIZED {
+            // SAFETY: the invariant of the type; a sized node has four words.
+            unsafe { (&raw const (*self.0.as_ptr()).size).read() }
+        } else {
+            GRANULE
+        }
+    }
+
+    /// The size of the largest block at or below this node, in bytes.
+    #[inline]
+    pub(super) fn largest(self) -> usize {
+        if SIZED {
+            // SAFETY: the invariant of the type; a sized node has four words.
+            unsafe { (&raw const (*self.0.as_ptr()).largest).read() }
+        } else {
+            GRANULE
+        }
+    }
+
+    /// The block.
+    #[inline]
+    pub(super) fn block(self) -> Block {
+        // SAFETY: the invariant of the type, for as long as the block is free;
+        // whoever takes it gets the claim with it.
+        unsafe { Block::new(self.0.cast(), self.size()) }
+    }
+
+    /// The child on one side.
+    #[inline]
+    pub(super) fn child(self, side: Side) -> Option<Self> {
+        Self::behind(self.links()[side as usize])
+    }
+
+    /// Hangs a child, or none, on one side.
+    #[inline]
+    pub(super) fn set_child(self, side: Side, child: Option<Self>) {
+        let mut links = self.links();
+        let link = &mut links[side as usize];
+        *link = with_tag(Self::link_to(child), tag(*link));
+        self.set_links(links);
+    }
+
+    /// The side on which a node at another address hangs somewhere below.
+    #[inline]
+    pub(super) fn side_of(self, addr: usize) -> Side {
+        if self.addr() < addr { Side::Right } else { Side::Left }
+    }
+
+    /// The number of nodes on the longest way down, this one included.
+    #[inline]
+    pub(super) fn height(self) -> usize {
+        let [left, right] = self.links();
+        tag(right) << TAG_BITS | tag(left)
+    }
+
+    /// Works height and largest size out again from those of the children; gives
+    /// the children's heights.
+    #[inline]
+    pub(super) fn refresh(self) -> [usize; 2] {
+        let children = self.links().map(Self::behind);
+        let heights = children.map(|child| child.map_or(0, Self::height));
+        let largest = children.map(|child| child.map_or(0, Self::largest));
+        let height = heights[0].max(heights[1]) + 1;
+        self.set_links(tag_with_height(children.map(Self::link_to), height));
+        self.set_largest(self.size().max(largest[0]).max(largest[1]));
+        heights
+    }
+
+    /// The links, height and largest size, to hand on to another node.
+    #[inline]
+    pub(super) fn place(self) -> Place {
+        Place { links: self.links(), largest: self.largest() }
+    }
+
+    /// Takes over another node's links, height and largest size.
+    #[inline]
+    pub(super) fn set_place(self, place: Place) {
+        self.set_links(place.links);
+        self.set_largest(place.largest);
+    }
+
+    #[inline]
+    fn set_largest(self, largest: usize) {
+        if SIZED {
+            // SAFETY: the invariant of the type; a sized node has four words.
+            unsafe { (&raw mut (*self.0.as_ptr()).largest).write(largest) };
+        }
+    }
+
+    #[inline]
+    fn links(self) -> [*mut Words; 2] {
+        // SAFETY: the invariant of the type; every node has its links.
+        unsafe { (&raw const (*self.0.as_ptr()).links).read() }
+    }
+
+    #[inline]
+    fn set_links(self, links: [*mut Words; 2]) {
+        // SAFETY: the invariant of the type; every node has its links.
+        unsafe { (&raw mut (*self.0.as_ptr()).links).write(links) };
+    }
+
+    /// The node that a link leads to.
+    #[inline]
+    fn behind(link: *mut Words) -> Option<Self> {
+        NonNull::new(with_tag(link, 0)).map(Self)
+    }
+
+    /// The link, without a tag, that leads to a node.
+    #[inline]
+    fn link_to(node: Option<Self>) -> *mut Words {
+        node.map_or(core::ptr::null_mut(), |node| node.0.as_ptr())
+    }
+}
+
+#[inline]
+fn tag(link: *mut Words) -> usize {
+    link.addr() & TAG_MASK
+}
+
+#[inline]
+fn with_tag(link: *mut Words, tag: usize) -> *mut Words {
+    link.map_addr(|addr| addr & !TAG_MASK | tag)
+}
+
+/// A height laid into the tags of the links.
+#[inline]
+fn tag_with_height([left, right]: [*mut Words; 2], height: usize) -> [*mut Words; 2] {
+    [with_tag(left, height & TAG_MASK), with_tag(right, height >> TAG_BITS)]
+}

@@ -1,0 +1,241 @@
+//! Manual variable first fit: objects of any size, freed in any order.
+//!
+//! All free memory is one [`Land`] under one lock (design/pool-mvff.md `.mvff`).
+
+use core::alloc::Layout;
+use core::fmt;
+use core::ptr::NonNull;
+
+use tripoint_core::check::ensure;
+use tripoint_core::describe::line;
+use tripoint_core::primitive::Lock;
+use tripoint_core::{
+    Addr, AddrRange, Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, ManualPool,
+    PoolClass, PoolHeader, PoolSizes, Result, SymmetricFence,
+};
+
+use crate::extend::extend;
+use crate::land::{GRANULE, Land};
+
+const TOO_LARGE: Error = Error::Parameter("the size, rounded up to granules, is above isize::MAX");
+
+/// What an [`Mvff`] may be told when it is created. Sizes are bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct MvffOptions {
+    /// By how much the pool extends itself, unless a request needs more or the
+    /// arena has only what the request needs. Default: 64 KiB.
+    pub extend_by: usize,
+    /// The most that one fill takes, rounded down to granules, unless the request
+    /// needs more. Default: 64 KiB.
+    pub fill_size: usize,
+    /// How much free memory the pool keeps. What a free leaves above that, in
+    /// whole grains, goes back to the arena. Default: `usize::MAX`, everything,
+    /// so that what was allocated once can be allocated again without the arena
+    /// (design/pool-mvff.md `.req.steady`).
+    pub spare: usize,
+}
+
+impl Default for MvffOptions {
+    fn default() -> Self {
+        Self { extend_by: 64 << 10, fill_size: 64 << 10, spare: usize::MAX }
+    }
+}
+
+/// A pool of the class MVFF, manual variable first fit.
+///
+/// Sizes are rounded up to [`GRANULE`], which is also the alignment that objects
+/// have without asking. Any alignment is served (design/pool-mvff.md `.req.any`).
+#[derive(Debug)]
+pub struct Mvff<A: Arena> {
+    land: Lock<Land>,
+    options: MvffOptions,
+    header: PoolHeader<A>,
+}
+
+impl<A: Arena> Mvff<A> {
+    /// Creates a pool in the arena. It takes no memory until it is used.
+    ///
+    /// # Errors
+    /// - [`Error::Parameter`] for an arena whose grain is below two granules
+    /// - those of [`Arena::register`]
+    pub fn create(arena: A, options: MvffOptions) -> Result<Self> {
+        if arena.grain() < 2 * GRANULE {
+            return Err(Error::Parameter("the arena's grain is below two granules"));
+        }
+        let fill_size = options.fill_size - options.fill_size % GRANULE;
+        let options = MvffOptions { fill_size, ..options };
+        let header = PoolHeader::create(arena, Self::CLASS)?;
+        Ok(Self { land: Lock::new(Land::new()), options, header })
+    }
+
+    /// Shows every free block, in address order, with the pool locked.
+    ///
+    /// `visit` must neither call the pool nor touch the memory of the blocks.
+    pub fn walk_free(&self, visit: &mut dyn FnMut(Block)) {
+        self.land.lock().walk(visit);
+    }
+
+    /// Takes `min..=max` bytes from the land, extending it where it must.
+    fn take(&self, land: &mut Land, min: usize, max: usize, align: Align) -> Result<Block> {
+        match land.take_first_bounded(min, max, align) {
+            Some(block) => Ok(block),
+            None => self.take_extending(land, min, max, align),
+        }
+    }
+
+    /// Takes `min..=max` bytes from a new extent, whose rest joins the land.
+    ///
+    /// The land stays locked meanwhile: of two threads that need more memory, the
+    /// second finds what the first left (design/pool-mvff.md `.mvff.extend.lock`).
+    #[cold]
+    fn take_extending(&self, land: &mut Land, min: usize, max: usize, align: Align) -> Result<Block> {
+        let padding = align.get().saturating_sub(self.header.arena().grain());
+        let needed = min.checked_add(padding).ok_or(Error::Limit)?;
+        let extent = extend(&self.header, needed, self.options.extend_by)?;
+        // SAFETY: whole grains, which are multiples of granules, fresh from the
+        // arena, whose blocks all point with the provenance of its range.
+        unsafe { land.insert(extent) };
+        let base = extent.range().base().align_up(align).ok_or(Error::Limit)?;
+        let size = max.min(extent.range().limit().get() - base.get());
+        AddrRange::with_size(base, size).and_then(|range| land.take_range(range)).ok_or(Error::Limit)
+    }
+
+    /// Adds a block to the land, and gives surplus memory back to the arena.
+    ///
+    /// # Safety
+    /// - `block` was taken from this pool, is whole granules, and nobody uses it
+    ///   any more.
+    unsafe fn give(&self, block: Block) {
+        let surplus = {
+            let mut land = self.land.lock();
+            // SAFETY: the caller's duties, and blocks of the pool all point with
+            // the provenance of the arena's range.
+            let free = unsafe { land.insert(block) };
+            self.take_surplus(&mut land, free)
+        };
+        if let Some(surplus) = surplus {
+            // SAFETY: whole grains of the pool's tracts, just taken out of the land.
+            unsafe { self.header.retract(surplus) };
+        }
+    }
+
+    /// Takes the whole grains out of `free`, highest first, that the pool has no
+    /// need to keep (design/pool-mvff.md `.mvff.spare`).
+    fn take_surplus(&self, land: &mut Land, free: Block) -> Option<Block> {
+        let excess = land.size().checked_sub(self.options.spare)?;
+        let grain = Align::new(self.header.arena().grain())?;
+        let base = free.range().base().align_up(grain)?.get();
+        let limit = grain.round_down(free.range().limit().get());
+        let size = grain.round_down(excess.min(limit.checked_sub(base)?));
+        if size == 0 {
+            return None;
+        }
+        land.take_range(AddrRange::with_size(Addr::new(limit - size), size)?)
+    }
+}
+
+// SAFETY: blocks given out are taken out of the land, so no two overlap and the
+// pool does not touch them; the land aligns them as asked and to granules, in base
+// and size; granules are a constant; and sizes depend on the layout only.
+unsafe impl<A: Arena> PoolClass for Mvff<A> {
+    const CLASS: &'static str = "MVFF";
+    const FLIPPABLE: bool = false;
+
+    type Arena = A;
+    type Barrier = SymmetricFence;
+
+    fn header(&self) -> &PoolHeader<A> {
+        &self.header
+    }
+
+    fn barrier(&self) -> SymmetricFence {
+        SymmetricFence
+    }
+
+    #[inline]
+    fn min_align(&self) -> usize {
+        GRANULE
+    }
+
+    #[inline]
+    fn reserve_size(&self, layout: Layout) -> Option<usize> {
+        Land::granules(layout.size())
+    }
+
+    /// Gives the first block that holds a whole fill, or else a part of the
+    /// largest, so that small holes do not make small fills (design/pool-mvff.md
+    /// `.mvff.fill`).
+    fn fill(&self, layout: Layout) -> Result<Fill> {
+        let size = self.reserve_size(layout).ok_or(TOO_LARGE)?;
+        let align = Align::of_layout(layout);
+        let most = size.max(self.options.fill_size);
+        let mut land = self.land.lock();
+        let ample = most.min(land.largest());
+        if ample > size
+            && let Some(block) = land.take_first_bounded(ample, most, align)
+        {
+            return Ok(block.into());
+        }
+        self.take(&mut land, size, most, align).map(Fill::from)
+    }
+
+    unsafe fn empty(&self, unused: Block) {
+        // SAFETY: the caller's duties: the end of a fill, in whole granules.
+        unsafe { self.give(unused) };
+    }
+
+    fn sizes(&self) -> PoolSizes {
+        let land = self.land.lock();
+        PoolSizes {
+            total: self.header.total(),
+            free: land.size(),
+            largest_free: land.largest(),
+            high_water: self.header.high_water(),
+        }
+    }
+}
+
+// SAFETY: never flippable; memory from `alloc` is taken from the land as fills
+// are, and any part of a taken block, in whole granules, may be given back.
+unsafe impl<A: Arena> ManualPool for Mvff<A> {
+    fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
+        let size = self.reserve_size(layout).ok_or(TOO_LARGE)?;
+        let mut land = self.land.lock();
+        self.take(&mut land, size, size, Align::of_layout(layout)).map(Block::base)
+    }
+
+    unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {
+        let Some(size) = self.reserve_size(layout) else { return };
+        // SAFETY: the caller gives up an object that took `size` bytes of a block
+        // of this pool.
+        unsafe { self.give(Block::new(object, size)) };
+    }
+}
+
+impl<A: Arena> Check for Mvff<A> {
+    fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
+        self.header.check(level)?;
+        if level >= CheckLevel::Shallow {
+            let land = self.land.lock();
+            ensure(Self::CLASS, land.size() <= self.header.total(), "free memory is part of the pool's")?;
+            if level >= CheckLevel::Deep {
+                land.check(&|addr| self.header.arena().pool_of(addr) == Some(self.header.id()))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<A: Arena> Describe for Mvff<A> {
+    fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
+        self.header.describe(out, depth)?;
+        let (size, count, largest) = {
+            let land = self.land.lock();
+            (land.size(), land.count(), land.largest())
+        };
+        line(out, depth + 1, "free", format_args!("{size} bytes in {count} blocks"))?;
+        line(out, depth + 1, "largest free", format_args!("{largest} bytes"))?;
+        line(out, depth + 1, "extend by", format_args!("{} bytes", self.options.extend_by))?;
+        line(out, depth + 1, "fill size", format_args!("{} bytes", self.options.fill_size))
+    }
+}

@@ -1,0 +1,185 @@
+//! What is special to MVFF: where blocks lie, how fills are bounded, what goes
+//! back to the arena.
+
+mod common;
+
+use core::alloc::Layout;
+
+use common::{GRAIN, Oracle, arena, arena_of_grain, memory, mvff};
+use tripoint_core::{Arena, Check, CheckLevel, Error, ManualPool, PoolClass};
+use tripoint_pools::land::GRANULE;
+use tripoint_pools::{Mvff, MvffOptions};
+
+fn layout(size: usize, align: usize) -> Layout {
+    Layout::from_size_align(size, align).unwrap()
+}
+
+#[test]
+fn objects_lie_at_the_first_place_that_fits() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = mvff(&arena);
+    let mut oracle = Oracle::default();
+    let mut alloc = |size| oracle.alloc(&pool, layout(size, 8)).unwrap().addr().get();
+    let addrs: Vec<usize> = [64, 32, 128, 32, 64, 32].into_iter().map(&mut alloc).collect();
+    assert!(addrs.is_sorted(), "cut from the base of the land");
+
+    // Holes of 64, 128 and 64 bytes.
+    for hole in [0, 2, 4] {
+        oracle.free(&pool, addrs[hole]);
+    }
+    let mut alloc = |size| oracle.alloc(&pool, layout(size, 8)).unwrap().addr().get();
+    assert_eq!(alloc(100), addrs[2]);
+    assert_eq!(alloc(16), addrs[0]);
+    assert_eq!(alloc(64), addrs[4]);
+    assert_eq!(alloc(48), addrs[0] + 16);
+    oracle.clear(&pool);
+    assert_eq!(pool.sizes().free, pool.sizes().largest_free, "all coalesced");
+}
+
+/// (design/pool-mvff.md `.req.share`)
+#[test]
+fn two_fills_do_not_fight_for_the_largest_block() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let options = MvffOptions { extend_by: 4 * GRAIN, fill_size: 1024, ..MvffOptions::default() };
+    let pool = Mvff::create(&arena, options).unwrap();
+    let mut oracle = Oracle::default();
+    for _ in 0..2 {
+        let block = oracle.fill(&pool, layout(16, 8), 1).unwrap();
+        assert_eq!(block.size(), 1024);
+    }
+    assert_eq!(pool.sizes().total, 4 * GRAIN, "one extent serves both");
+    // A request above the fill size is served all the same, and no more.
+    assert_eq!(oracle.fill(&pool, layout(3008, 8), 1).unwrap().size(), 3008);
+}
+
+#[test]
+fn fills_pass_over_small_holes_while_there_is_better() {
+    let mut memory = memory(1);
+    let arena = arena(&mut memory);
+    let pool = mvff(&arena);
+    let mut oracle = Oracle::default();
+    while oracle.alloc(&pool, layout(64, 8)).is_ok() {}
+    let objects = oracle.addresses(true);
+    // Holes of 64 bytes, and later one of 256.
+    for hole in [0, 2, 4, 8, 9, 10, 11] {
+        oracle.free(&pool, objects[hole]);
+    }
+    let mut fill = || oracle.fill(&pool, layout(32, 8), 0).unwrap();
+    let first = fill();
+    assert_eq!((first.base().addr().get(), first.size()), (objects[8], 256));
+    let sizes: Vec<usize> = (0..3).map(|_| fill().size()).collect();
+    assert_eq!(sizes, [64; 3]);
+    assert_eq!(oracle.fill(&pool, layout(32, 8), 0).unwrap_err(), Error::Limit);
+    oracle.agree(&pool);
+}
+
+#[test]
+fn a_large_request_extends_by_what_it_needs() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = mvff(&arena);
+    let mut oracle = Oracle::default();
+    oracle.alloc(&pool, layout(10 * GRAIN, 8)).unwrap();
+    assert_eq!(pool.sizes().total, 10 * GRAIN);
+    // The arena has 14 grains left, in which nothing of 16 grains fits.
+    assert_eq!(oracle.alloc(&pool, layout(16 * GRAIN, 8)).unwrap_err(), Error::Limit);
+    assert_eq!(pool.sizes().total, 10 * GRAIN);
+}
+
+#[test]
+fn where_an_extent_does_not_fit_the_request_alone_may() {
+    let mut memory = memory(6);
+    let arena = arena(&mut memory);
+    let options = MvffOptions { extend_by: 64 * GRAIN, ..MvffOptions::default() };
+    let pool = Mvff::create(&arena, options).unwrap();
+    let object = pool.alloc(layout(100, 8)).unwrap();
+    assert_eq!(pool.sizes().total, GRAIN);
+    // SAFETY: allocated above with this layout.
+    unsafe { pool.free(object, layout(100, 8)) };
+    assert_eq!(pool.sizes().free, GRAIN);
+}
+
+#[test]
+fn what_alignment_leaves_over_stays_free() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = mvff(&arena);
+    let mut oracle = Oracle::default();
+    oracle.alloc(&pool, layout(16, 16)).unwrap();
+    for align in [32, 256, GRAIN, 4 * GRAIN] {
+        let before = oracle.agree(&pool);
+        oracle.alloc(&pool, layout(48, align)).unwrap();
+        let after = oracle.agree(&pool);
+        assert_eq!(after.total - after.free, before.total - before.free + 48);
+    }
+    assert!(pool.alloc(layout(16, 1 << (usize::BITS - 2))).is_err());
+    oracle.clear(&pool);
+    assert_eq!(pool.sizes().free, pool.sizes().total);
+}
+
+#[test]
+fn what_is_spare_above_the_option_goes_back() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let spare = arena.sizes().spare;
+    let options = MvffOptions { extend_by: GRAIN, fill_size: GRAIN, spare: 2 * GRAIN };
+    let pool = Mvff::create(&arena, options).unwrap();
+    let mut oracle = Oracle::default();
+    for _ in 0..10 * GRAIN / 512 {
+        oracle.alloc(&pool, layout(512, 8)).unwrap();
+    }
+    assert_eq!(pool.sizes().total, 10 * GRAIN);
+    for addr in oracle.addresses(true) {
+        oracle.free(&pool, addr);
+        oracle.agree(&pool);
+        assert!(pool.sizes().free <= 2 * GRAIN + GRAIN - GRANULE);
+    }
+    assert_eq!(pool.sizes().total, 2 * GRAIN);
+    assert_eq!(pool.sizes().high_water, 10 * GRAIN);
+    assert_eq!(arena.sizes().spare, spare - 2 * GRAIN);
+    arena.check(CheckLevel::Deep).unwrap();
+}
+
+#[test]
+fn a_frozen_arena_loses_nothing_by_what_goes_back() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let options = MvffOptions { extend_by: 2 * GRAIN, fill_size: GRAIN, spare: 0 };
+    let pool = Mvff::create(&arena, options).unwrap();
+    let mut oracle = Oracle::default();
+    oracle.alloc(&pool, layout(6 * GRAIN, 8)).unwrap();
+    arena.freeze();
+    for _ in 0..8 {
+        oracle.clear(&pool);
+        assert_eq!(pool.sizes().total, 0);
+        oracle.alloc(&pool, layout(6 * GRAIN, 8)).unwrap();
+    }
+}
+
+#[test]
+fn grains_may_be_small() {
+    let mut memory = memory(1);
+    let arena = arena_of_grain(&mut memory, 64);
+    let pool = Mvff::create(&arena, MvffOptions { spare: 0, ..MvffOptions::default() }).unwrap();
+    let mut oracle = Oracle::default();
+    while oracle.alloc(&pool, layout(1, 1)).is_ok() {}
+    oracle.agree(&pool);
+    for (index, addr) in oracle.addresses(true).into_iter().enumerate() {
+        oracle.free(&pool, addr);
+        if index % 16 == 0 {
+            oracle.agree(&pool);
+        }
+    }
+    assert_eq!(pool.sizes().total, 0);
+}
+
+#[test]
+fn a_grain_below_two_granules_is_refused() {
+    let mut memory = memory(1);
+    let arena = arena(&mut memory);
+    let refused = Mvff::create(common::SmallGrain(&arena, GRANULE), MvffOptions::default()).unwrap_err();
+    assert!(matches!(refused, Error::Parameter(_)));
+    assert!(Mvff::create(common::SmallGrain(&arena, 2 * GRANULE), MvffOptions::default()).is_ok());
+}
