@@ -63,6 +63,8 @@ pub struct ArenaSizes {
 /// - Blocks given out are valid for reads and writes, do not overlap, and stay
 ///   so until they are freed or the arena value is dropped, wherever that value
 ///   is moved.
+/// - All blocks of tracts point to memory with the provenance of the whole range,
+///   so that touching ones may be joined.
 /// - A block of tracts starts at a multiple of [`Arena::grain`], and ends at or
 ///   below [`ADDRESS_CEILING`](crate::words::ADDRESS_CEILING).
 /// - [`Arena::range`] never changes and covers every block of tracts.
@@ -102,6 +104,10 @@ pub unsafe trait Arena: Check + Describe + Sync {
     ///   `pool` and that were not freed since.
     /// - Nobody uses that memory any more.
     unsafe fn free_tracts(&self, block: Block, pool: PoolId);
+
+    /// The first run of the pool's tracts that ends above `from`: ask again from
+    /// its limit for the next. Runs that touch come as one.
+    fn next_tracts(&self, pool: PoolId, from: Addr) -> Option<Block>;
 
     /// Gives memory for a descriptor, from the arena's own.
     ///
@@ -181,6 +187,10 @@ unsafe impl<A: Arena + ?Sized> Arena for &A {
     unsafe fn free_tracts(&self, block: Block, pool: PoolId) {
         // SAFETY: the caller's duties are the borrowed arena's.
         unsafe { (**self).free_tracts(block, pool) }
+    }
+
+    fn next_tracts(&self, pool: PoolId, from: Addr) -> Option<Block> {
+        (**self).next_tracts(pool, from)
     }
 
     fn alloc_control(&self, layout: Layout) -> Result<NonNull<u8>> {

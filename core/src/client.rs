@@ -393,6 +393,16 @@ unsafe impl Arena for ClientArena<'_> {
         }
     }
 
+    fn next_tracts(&self, pool: PoolId, from: Addr) -> Option<Block> {
+        let from = self.grain_of(from.max(Addr::of(self.base.as_ptr())))?;
+        let (index, count) = self.state.lock().tracts.next_owned(self.entries(), from, pool)?;
+        // SAFETY: the table covers only grains inside the memory.
+        let base = unsafe { self.base.add(self.bytes(index)) };
+        // SAFETY: the pool owns these grains, all inside the memory, which is the
+        // arena's while it lives.
+        Some(unsafe { Block::new(base, self.bytes(count)) })
+    }
+
     fn alloc_control(&self, layout: Layout) -> Result<NonNull<u8>> {
         let size = ControlMemory::size(layout)?;
         let mut state = self.state.lock();

@@ -41,6 +41,17 @@ pub struct PoolSizes {
     pub high_water: usize,
 }
 
+impl PoolSizes {
+    /// How much of the free memory is not in the largest block, in thousandths:
+    /// zero for one block, near a thousand for dust.
+    #[must_use]
+    pub fn fragmentation(&self) -> u32 {
+        let scattered = (self.free - self.largest_free.min(self.free)) as u128;
+        // At most a thousand.
+        (scattered * 1000).checked_div(self.free as u128).map_or(0, |thousandths| thousandths as u32)
+    }
+}
+
 /// A way of managing memory: what buffers fill from and empty to.
 ///
 /// A pool class never sees an allocation point, only sizes and blocks
@@ -110,6 +121,11 @@ pub unsafe trait PoolClass: Check + Describe + Sync {
     ///   `min_align` in size, and nobody uses it any more.
     unsafe fn empty(&self, unused: Block);
 
+    /// Shows every free block, in the order of addresses, with the pool locked:
+    /// `visit` may neither call the pool nor touch the memory. For looking, not
+    /// for hot paths: it may sort.
+    fn walk_free(&self, visit: &mut dyn FnMut(Block));
+
     /// The sizes at this moment. May take time in proportion to the logarithm of
     /// the number of free blocks, not more.
     fn sizes(&self) -> PoolSizes;
@@ -134,7 +150,8 @@ pub unsafe trait ManualPool: PoolClass {
     ///
     /// # Safety
     /// - `object` came from [`ManualPool::alloc`] of this pool, or from a commit
-    ///   on one of its allocation points, with this `layout`.
+    ///   on one of its allocation points, with this `layout`, and has kept its
+    ///   provenance: it did not pass through a reference to less.
     /// - It is freed once and nobody uses it any more.
     unsafe fn free(&self, object: NonNull<u8>, layout: Layout);
 }

@@ -75,25 +75,6 @@ impl<A: Arena, U: Unit> Mfs<A, U> {
         self.unit.size()
     }
 
-    /// Shows all free memory with the pool locked, in no order: each unit freed
-    /// before, and as one block those never used.
-    ///
-    /// `visit` must neither call the pool nor touch the memory of the blocks.
-    pub fn walk_free(&self, visit: &mut dyn FnMut(Block)) {
-        let units = self.units.lock();
-        let mut next = units.list;
-        while let Some(unit) = next {
-            // SAFETY: units in the list are free, as large as the unit says, and
-            // the lock keeps them so.
-            visit(unsafe { Block::new(unit.cast(), self.unit.size()) });
-            // SAFETY: as above; a free unit starts with its link.
-            next = unsafe { unit.read() }.next;
-        }
-        if units.run.size() != 0 {
-            visit(units.run);
-        }
-    }
-
     /// Makes a new extent the run, which has to be empty.
     ///
     /// The pool stays locked meanwhile: of two threads that need more memory, the
@@ -264,6 +245,21 @@ unsafe impl<A: Arena, U: Unit> PoolClass for Mfs<A, U> {
             // SAFETY: the caller gives up the end of a fill; allocations in it took
             // whole units, so whole units are left.
             unsafe { self.units.lock().put(unused, self.unit.size()) };
+        }
+    }
+
+    fn walk_free(&self, visit: &mut dyn FnMut(Block)) {
+        let units = self.units.lock();
+        let mut next = units.list;
+        while let Some(unit) = next {
+            // SAFETY: units in the list are free, as large as the unit says, and
+            // the lock keeps them so.
+            visit(unsafe { Block::new(unit.cast(), self.unit.size()) });
+            // SAFETY: as above; a free unit starts with its link.
+            next = unsafe { unit.read() }.next;
+        }
+        if units.run.size() != 0 {
+            visit(units.run);
         }
     }
 

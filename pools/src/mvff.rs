@@ -68,13 +68,6 @@ impl<A: Arena> Mvff<A> {
         Ok(Self { land: Lock::new(Land::new()), options, header })
     }
 
-    /// Shows every free block, in address order, with the pool locked.
-    ///
-    /// `visit` must neither call the pool nor touch the memory of the blocks.
-    pub fn walk_free(&self, visit: &mut dyn FnMut(Block)) {
-        self.land.lock().walk(visit);
-    }
-
     /// Takes `min..=max` bytes from the land, extending it where it must.
     fn take(&self, land: &mut Land, min: usize, max: usize, align: Align) -> Result<Block> {
         match land.take_first_bounded(min, max, align) {
@@ -182,6 +175,10 @@ unsafe impl<A: Arena> PoolClass for Mvff<A> {
     unsafe fn empty(&self, unused: Block) {
         // SAFETY: the caller's duties: the end of a fill, in whole granules.
         unsafe { self.give(unused) };
+    }
+
+    fn walk_free(&self, visit: &mut dyn FnMut(Block)) {
+        self.land.lock().walk(visit);
     }
 
     fn sizes(&self) -> PoolSizes {

@@ -1,0 +1,53 @@
+//! A refusal, told in full: who refused, what was asked, what is left.
+
+use core::alloc::Layout;
+use core::fmt;
+
+use crate::error::Error;
+use crate::pool::PoolClass;
+
+/// What an [`Error`] from a pool amounts to, for those who size pools.
+///
+/// Kept apart from [`Error`], which travels through hot code and stays small.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exhausted {
+    /// The class of the pool that refused.
+    pub class: &'static str,
+    /// Bytes asked for.
+    pub size: usize,
+    /// The alignment asked for, in bytes.
+    pub align: usize,
+    /// The largest block the pool has left, in bytes.
+    pub largest_free: usize,
+    /// Why it could not get more.
+    pub cause: Error,
+}
+
+impl Exhausted {
+    /// Describes why `pool` just refused `layout`.
+    pub fn of<P: PoolClass>(pool: &P, layout: Layout, cause: Error) -> Self {
+        Self {
+            class: P::CLASS,
+            size: layout.size(),
+            align: layout.align(),
+            largest_free: pool.sizes().largest_free,
+            cause,
+        }
+    }
+}
+
+impl fmt::Display for Exhausted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { class, size, align, largest_free, cause } = self;
+        write!(
+            f,
+            "{class} has no {size} bytes aligned to {align} (largest free block: {largest_free} bytes): {cause}"
+        )
+    }
+}
+
+impl core::error::Error for Exhausted {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        Some(&self.cause)
+    }
+}

@@ -1,0 +1,70 @@
+//! Walking the memory of a pool, whatever its class (MPS: pool walk).
+
+use crate::arena::Arena;
+use crate::block::Block;
+use crate::pool::PoolClass;
+use crate::words::Addr;
+
+/// What a part of a pool's memory is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// It could be allocated.
+    Free,
+    /// It is in objects, in buffers, in caches, or is the pool's own.
+    Live,
+}
+
+/// Shows all memory of a pool, in the order of addresses: what is free, and what
+/// lies between. Neighbouring live objects come as one block, since no class
+/// here keeps a header for each.
+///
+/// The pool is locked meanwhile: `visit` may not call it. Tracts the pool gets
+/// while it is walked may or may not be shown.
+pub fn walk<P: PoolClass>(pool: &P, mut visit: impl FnMut(Block, Use)) {
+    let mut tracts = Tracts::of(pool);
+    pool.walk_free(&mut |free| {
+        tracts.show_live_before(free.range().base(), &mut visit);
+        visit(free, Use::Free);
+        tracts.skip_to(free.range().limit());
+    });
+    tracts.show_live_before(Addr::new(usize::MAX), &mut visit);
+}
+
+/// What is left to show of a pool's tracts.
+struct Tracts<'pool, P: PoolClass> {
+    pool: &'pool P,
+    rest: Option<Block>,
+}
+
+impl<'pool, P: PoolClass> Tracts<'pool, P> {
+    fn of(pool: &'pool P) -> Self {
+        let mut tracts = Self { pool, rest: None };
+        tracts.rest = tracts.after(Addr::ZERO);
+        tracts
+    }
+
+    fn after(&self, from: Addr) -> Option<Block> {
+        let header = self.pool.header();
+        header.arena().next_tracts(header.id(), from)
+    }
+
+    /// Shows what lies before `limit` as live.
+    fn show_live_before(&mut self, limit: Addr, visit: &mut impl FnMut(Block, Use)) {
+        while let Some(rest) = self.rest.filter(|rest| rest.range().base() < limit) {
+            let size = rest.size().min(limit.get() - rest.range().base().get());
+            let Some((live, _)) = rest.split_at(size) else { return };
+            visit(live, Use::Live);
+            self.skip_to(live.range().limit());
+        }
+    }
+
+    /// Leaves out what lies before `from`.
+    fn skip_to(&mut self, from: Addr) {
+        let Some(rest) = self.rest else { return };
+        let passed = from.get().saturating_sub(rest.range().base().get());
+        self.rest = match rest.split_at(passed) {
+            Some((_, left)) if left.size() != 0 => Some(left),
+            _ => self.after(rest.range().limit()),
+        };
+    }
+}
