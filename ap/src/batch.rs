@@ -34,7 +34,7 @@ impl<'ap, 'pool, T, P: PoolClass, C: Control> Batch<'ap, 'pool, T, P, C> {
         let first = if layout.size() == 0 {
             NonNull::dangling()
         } else {
-            if P::FLIPPABLE && !size_of::<T>().is_multiple_of(point.pool.min_align()) {
+            if P::FLIPPABLE && !size_of::<T>().is_multiple_of(point.pool().min_align()) {
                 return Err(Error::Parameter(
                     "objects in a flippable pool fill whole units of its alignment",
                 ));
@@ -97,9 +97,10 @@ impl<'ap, 'pool, T, P: PoolClass, C: Control> Batch<'ap, 'pool, T, P, C> {
             // Part of a layout that the pool served, so it serves this one too.
             let size = Layout::from_size_align(size, align_of::<T>())
                 .ok()
-                .and_then(|layout| self.point.pool.reserve_size(layout))
+                .and_then(|layout| self.point.pool().reserve_size(layout))
                 .ok_or(CommitFailed)?;
-            self.point.commit_to(self.first.cast(), size)?;
+            let first = self.first.cast::<u8>();
+            self.point.commit_to(first, first.as_ptr().wrapping_add(size))?;
         }
         // Nothing left to drop.
         self.count = 0;
@@ -130,7 +131,7 @@ impl<'ap, 'pool, T, P: PoolClass, C: Control> Batch<'ap, 'pool, T, P, C> {
     where
         P: ManualPool,
     {
-        let pool = self.point.pool;
+        let pool = self.point.pool();
         let objects = match self.commit_raw() {
             Ok(objects) => objects,
             // A manual pool's commit never fails.

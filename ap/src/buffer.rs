@@ -75,7 +75,7 @@ pub struct Buffer {
     pub(crate) empty_size: Counter,
     /// One for an internal buffer, zero for a mutator's.
     kind: AtomicUsize,
-    rank_set: RankSet,
+    rank_set: AtomicUsize,
     signature: Signature,
 }
 
@@ -108,12 +108,17 @@ impl Snapshot {
 }
 
 impl Buffer {
-    /// A reset descriptor.
+    /// A reset buffer of its own, in no pool.
     #[must_use]
     pub fn new(kind: BufferKind, rank_set: RankSet) -> Self {
+        Self::with_layout(kind, rank_set, Layout::new::<Self>())
+    }
+
+    /// A reset buffer at the beginning of a descriptor of this layout.
+    pub(crate) fn with_layout(kind: BufferKind, rank_set: RankSet, layout: Layout) -> Self {
         let null = || AtomicPtr::new(ptr::null_mut());
         Self {
-            node: RegistryNode::new(Layout::new::<Self>()),
+            node: RegistryNode::new(layout),
             fields: ApFields { init: null(), alloc: null(), limit: null() },
             trip_requests: AtomicUsize::new(0),
             init_at_flip: null(),
@@ -124,14 +129,15 @@ impl Buffer {
             fill_size: Counter::new(),
             empty_size: Counter::new(),
             kind: AtomicUsize::new(kind as usize),
-            rank_set,
+            rank_set: AtomicUsize::new(rank_set.bits().into()),
             signature: Signature::new(SIGNATURE),
         }
     }
 
     /// Makes a descriptor whose last owner released it ready for the next.
-    pub(crate) fn renew(&self, kind: BufferKind) {
+    pub(crate) fn renew(&self, kind: BufferKind, rank_set: RankSet) {
         self.kind.store(kind as usize, Ordering::Relaxed);
+        self.rank_set.store(rank_set.bits().into(), Ordering::Release);
         self.fill_size.sub(self.fill_size.get());
         self.empty_size.sub(self.empty_size.get());
     }
@@ -160,8 +166,9 @@ impl Buffer {
 
     /// The ranks of the references in the buffer's objects.
     #[must_use]
-    pub const fn rank_set(&self) -> RankSet {
-        self.rank_set
+    pub fn rank_set(&self) -> RankSet {
+        // The bits came from a rank set, which is eight bits wide.
+        RankSet::from_bits_truncate(self.rank_set.load(Ordering::Acquire) as u8)
     }
 
     /// Bytes given to the buffer by fills (seed 004 `.count.fillsize`).
@@ -235,7 +242,7 @@ impl Buffer {
         )?;
         ensure("Buffer", now.limit <= now.pool_limit, "limit is zero, a stop, or the pool limit")?;
         ensure("Buffer", now.scan_limit <= now.init, "a flip saw no more than init")?;
-        let ranked = !self.rank_set.is_empty() || !now.mode.contains(BufferMode::FLIPPED);
+        let ranked = !self.rank_set().is_empty() || !now.mode.contains(BufferMode::FLIPPED);
         ensure("Buffer", ranked, "a flipped buffer has a rank")
     }
 }
@@ -262,7 +269,7 @@ impl Describe for Buffer {
         line(out, depth + 1, "alloc", format_args!("{}", now.alloc))?;
         line(out, depth + 1, "limit", format_args!("{} of {}", now.limit, now.pool_limit))?;
         line(out, depth + 1, "scan limit", format_args!("{}", now.scan_limit))?;
-        line(out, depth + 1, "ranks", format_args!("{:?}", self.rank_set))?;
+        line(out, depth + 1, "ranks", format_args!("{:?}", self.rank_set()))?;
         line(out, depth + 1, "filled", format_args!("{} bytes", self.fill_size()))?;
         line(out, depth + 1, "emptied", format_args!("{} bytes", self.empty_size()))
     }

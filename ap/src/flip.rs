@@ -20,6 +20,7 @@ use tripoint_core::primitive::Ordering;
 use tripoint_core::{Arena, BarrierPair, Event, PoolClass};
 
 use crate::buffer::Buffer;
+use crate::descriptor::PoolBuffer;
 use crate::owner::Owner;
 
 /// The value of `init_at_flip` between the start of a flip and its decision.
@@ -119,12 +120,12 @@ impl Owner<'_> {
 ///
 /// Does nothing for pools of manual classes: their buffers have no rank, and
 /// their commits no test (design/ap.md `.commit.manual`).
-pub fn flip_buffers<P: PoolClass>(pool: &P, mut visit: impl FnMut(&Buffer)) {
-    if !P::FLIPPABLE || pool.rank_set().is_empty() {
+pub fn flip_buffers<P: PoolClass>(pool: &P, mut visit: impl FnMut(&PoolBuffer<P::Buffer>)) {
+    if !P::FLIPPABLE {
         return;
     }
     for_each_buffer(pool, |buffer| {
-        if !buffer.flip(pool.barrier()).is_null() {
+        if !buffer.rank_set().is_empty() && !buffer.flip(pool.barrier()).is_null() {
             let header = pool.header();
             header.arena().counts().flips.add(1);
             header.arena().event(Event::Flip { pool: header.id() });
@@ -135,15 +136,15 @@ pub fn flip_buffers<P: PoolClass>(pool: &P, mut visit: impl FnMut(&Buffer)) {
 
 /// Hands every buffer of a pool that has an owner to `visit`. Takes no lock; a
 /// buffer made or destroyed meanwhile may or may not be visited.
-pub fn for_each_buffer<P: PoolClass>(pool: &P, mut visit: impl FnMut(&Buffer)) {
+pub fn for_each_buffer<P: PoolClass>(pool: &P, mut visit: impl FnMut(&PoolBuffer<P::Buffer>)) {
     for node in pool.header().registry().iter() {
         // SAFETY: nodes of a pool's registry are valid while the pool is (`push`).
-        if !unsafe { node.as_ref() }.is_claimed() {
-            continue;
+        if unsafe { node.as_ref() }.is_claimed() {
+            let buffer: NonNull<PoolBuffer<P::Buffer>> = node.cast();
+            // SAFETY: allocation points put only descriptors of their pool's buffer
+            // class into registries, whose first field this is, the node first in
+            // it; they stay valid while the pool is borrowed.
+            visit(unsafe { buffer.as_ref() });
         }
-        let buffer: NonNull<Buffer> = node.cast();
-        // SAFETY: allocation points put only `Buffer`s into registries, whose
-        // first field the node is; they stay valid while the pool is borrowed.
-        visit(unsafe { buffer.as_ref() });
     }
 }

@@ -42,14 +42,14 @@ impl<'b> Owner<'b> {
     #[inline(always)]
     #[must_use]
     pub fn init(&self) -> *mut u8 {
-        self.buffer.fields.init.load(Ordering::Relaxed)
+        self.buffer.init()
     }
 
     /// Up to where the fast path may allocate.
     #[inline(always)]
     #[must_use]
     pub fn limit(&self) -> *mut u8 {
-        self.buffer.fields.limit.load(Ordering::Relaxed)
+        self.buffer.limit()
     }
 
     /// Where the buffer's memory begins.
@@ -67,7 +67,7 @@ impl<'b> Owner<'b> {
     /// Declares every object below `init` whole: commit without its test.
     #[inline(always)]
     pub fn declare(&mut self, init: *mut u8) {
-        self.buffer.fields.init.store(init, Ordering::Release);
+        self.buffer.declare(init);
     }
 
     /// Commits the object from `object` to `end`: declares it, and tells whether
@@ -76,9 +76,7 @@ impl<'b> Owner<'b> {
     #[inline(always)]
     #[must_use]
     pub fn commit<B: BarrierPair>(&mut self, object: *mut u8, end: *mut u8, barrier: B) -> bool {
-        self.declare(end);
-        barrier.light();
-        !self.limit().is_null() || self.commit_tripped(object, end)
+        self.buffer.commit(end, barrier) || self.commit_tripped(object, end)
     }
 
     /// In the ready state, detached: gives the buffer memory. It stays trapped
@@ -103,5 +101,37 @@ impl<'b> Owner<'b> {
         buffer.fields.alloc.store(init, Ordering::Release);
         self.declare(init);
         buffer.transitions.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+/// The accesses of the fast path. Only the owner makes them; they are apart from
+/// [`Owner`] so that an allocation point reaches them without a detour.
+impl Buffer {
+    #[inline(always)]
+    pub(crate) fn init(&self) -> *mut u8 {
+        self.fields.init.load(Ordering::Relaxed)
+    }
+
+    #[inline(always)]
+    pub(crate) fn limit(&self) -> *mut u8 {
+        self.fields.limit.load(Ordering::Relaxed)
+    }
+
+    #[inline(always)]
+    pub(crate) fn declare(&self, init: *mut u8) {
+        self.fields.init.store(init, Ordering::Release);
+    }
+
+    /// Bytes left, stops and trips apart.
+    pub(crate) fn room(&self) -> usize {
+        self.pool_limit.load(Ordering::Relaxed).addr() - self.init().addr()
+    }
+
+    /// Declares everything below `end` whole; false where the buffer is tripped.
+    #[inline(always)]
+    pub(crate) fn commit<B: BarrierPair>(&self, end: *mut u8, barrier: B) -> bool {
+        self.declare(end);
+        barrier.light();
+        !self.limit().is_null()
     }
 }

@@ -1,17 +1,18 @@
 //! Allocation points: the fast path, and nothing cold (that is in `fill.rs`).
 
 use core::alloc::Layout;
+use core::fmt;
+use core::marker::PhantomData;
 use core::ptr::NonNull;
 
-use tripoint_core::{Addr, BufferKind, Error, ManualPool, PoolBox, PoolClass, Result};
+use tripoint_core::{BufferKind, ManualPool, PoolBox, PoolClass, Result};
 
 use crate::batch::Batch;
-use crate::buffer::Buffer;
 use crate::calc;
 use crate::control::Control;
-use crate::owner::Owner;
+use crate::descriptor::{Descriptor, PoolBuffer};
+use crate::fill::SlowPath;
 use crate::reservation::Reservation;
-use crate::stops::Stops;
 use crate::trip::Tripper;
 
 /// A place to allocate in a pool: a buffer, and the right to use it.
@@ -21,15 +22,18 @@ use crate::trip::Tripper;
 /// back to the pool.
 ///
 /// `C` is what happens on [trips and stops](Control); `()` is nothing.
-#[derive(Debug)]
 pub struct AllocationPoint<'pool, P: PoolClass, C: Control = ()> {
-    pub(crate) owner: Owner<'pool>,
-    pub(crate) pool: &'pool P,
-    pub(crate) stops: Stops,
-    pub(crate) control: C,
-    /// Why the last slow path failed: it returns only a pointer.
-    pub(crate) failure: Error,
+    descriptor: NonNull<Descriptor<'pool, P, C>>,
+    owns: PhantomData<(&'pool P, C)>,
 }
+
+// SAFETY: the descriptor stays in place while the pool is borrowed; its shared
+// part is for all threads, and its slow part goes with the allocation point, which
+// alone reaches it: a `&P`, which may be sent as pools are `Sync`, and a `C`.
+unsafe impl<P: PoolClass, C: Control + Send> Send for AllocationPoint<'_, P, C> {}
+// SAFETY: a shared allocation point only observes: the shared part, which is
+// atomic, and the pool, which is `Sync`. `C` is reached through `&mut` only.
+unsafe impl<P: PoolClass, C: Control> Sync for AllocationPoint<'_, P, C> {}
 
 impl<'pool, P: PoolClass> AllocationPoint<'pool, P> {
     /// A reset allocation point in `pool`. Memory comes at the first reserve.
@@ -72,7 +76,7 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
         let object = self.place(value)?;
         // SAFETY: `place` returned an initialised object that nobody else uses;
         // committed in this pool, it may be freed there with its own layout.
-        Ok(unsafe { PoolBox::from_raw_in(object, self.pool) })
+        Ok(unsafe { PoolBox::from_raw_in(object, self.pool()) })
     }
 
     /// Allocates an object that `make` makes, and makes again as often as its
@@ -105,73 +109,117 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
     /// layout of size zero gets the smallest object of the pool.
     ///
     /// # Errors
-    /// - [`Error::Parameter`] for a layout the pool class does not serve
+    /// - [`Error::Parameter`](tripoint_core::Error::Parameter) for a layout the
+    ///   pool class does not serve
     /// - those of [`PoolClass::fill`] where the buffer is full and the pool can
     ///   give no more; the allocation point is then reset, and usable
     #[inline(always)]
     pub fn reserve(&mut self, layout: Layout) -> Result<Reservation<'_, 'pool, P, C>> {
-        let size = self.pool.reserve_size(layout).unwrap_or(usize::MAX);
-        let init = self.owner.init();
-        let fits = calc::fits(init.addr(), size, self.owner.limit().addr())
-            && calc::is_aligned(init.addr(), layout.align(), self.pool.min_align());
-        let object = if fits {
-            // SAFETY: a size that is not zero fitted below a limit, so the buffer
-            // is attached and `init` not null.
-            unsafe { NonNull::new_unchecked(init) }
+        let (buffer, pool) = (self.buffer(), self.pool());
+        let size = pool.reserve_size(layout).unwrap_or(usize::MAX);
+        let init = buffer.init();
+        let fits = calc::fits(init.addr(), size, buffer.limit().addr())
+            && calc::is_aligned(init.addr(), layout.align(), pool.min_align());
+        let (object, end) = if fits {
+            (init, init.wrapping_add(size))
         } else {
-            match self.reserve_slow(layout) {
-                Some(object) => object,
-                None => return Err(self.failure),
+            match self.slow().reserve(layout) {
+                Some(end) => (end.as_ptr().wrapping_sub(size), end.as_ptr()),
+                None => return Err(self.slow().failure),
             }
         };
-        Ok(Reservation::new(self, object, size))
+        // SAFETY: a size that is not zero fitted below a limit, so the buffer is
+        // attached and `init` not null; or the slow path saw to it.
+        let object = unsafe { NonNull::new_unchecked(object) };
+        Ok(Reservation::new(self, object, end))
     }
 
     /// Reserves room for `count` objects in a row, to be filled one by one and
     /// committed together.
     ///
     /// # Errors
-    /// - [`Error::Parameter`] where `count` objects pass `isize::MAX` bytes
+    /// - [`Error::Parameter`](tripoint_core::Error::Parameter) where `count`
+    ///   objects pass `isize::MAX` bytes
     /// - those of [`AllocationPoint::reserve`]
     #[inline(always)]
     pub fn batch<T>(&mut self, count: usize) -> Result<Batch<'_, 'pool, T, P, C>> {
         Batch::reserve(self, count)
     }
 
-    /// Who can take control of this allocation point, from anywhere.
-    #[must_use]
-    pub const fn tripper(&self) -> Tripper<'pool> {
-        Tripper::new(self.owner.buffer)
+    /// An allocation point of the given kind, with its own control.
+    ///
+    /// # Errors
+    /// As [`AllocationPoint::create`].
+    pub fn create_with(pool: &'pool P, kind: BufferKind, control: C) -> Result<Self> {
+        Self::create_in(pool, kind, control, pool.new_buffer())
     }
 
-    /// The buffer, to observe or to flip.
+    /// An allocation point whose buffer keeps `class`, for example with a rank
+    /// other than the pool's usual one.
+    ///
+    /// # Errors
+    /// As [`AllocationPoint::create`].
+    pub fn create_in(pool: &'pool P, kind: BufferKind, control: C, class: P::Buffer) -> Result<Self> {
+        let descriptor = Descriptor::claim(pool, kind, class)?;
+        // SAFETY: a descriptor that was just claimed has no other owner, and is
+        // given to nobody else until `drop` releases it.
+        unsafe { SlowPath::begin(descriptor, pool, control) };
+        Ok(Self { descriptor, owns: PhantomData })
+    }
+
+    /// Gives what is not allocated back to the pool; the point becomes reset.
+    pub fn empty(&mut self) {
+        self.slow().empty();
+    }
+
+    /// Who can take control of this allocation point, from anywhere.
     #[must_use]
-    pub const fn buffer(&self) -> &'pool Buffer {
-        self.owner.buffer
+    pub fn tripper(&self) -> Tripper<'pool> {
+        Tripper::new(self.buffer())
+    }
+
+    /// The buffer, to observe or to flip, with what its class keeps.
+    #[inline(always)]
+    #[must_use]
+    pub fn buffer(&self) -> &'pool PoolBuffer<P::Buffer> {
+        // SAFETY: a claimed descriptor is valid while the pool is borrowed, and
+        // its shared part is only ever borrowed shared.
+        unsafe { &(*self.descriptor.as_ptr()).shared }
     }
 
     /// The pool.
+    #[inline(always)]
     #[must_use]
-    pub const fn pool(&self) -> &'pool P {
-        self.pool
+    pub fn pool(&self) -> &'pool P {
+        // SAFETY: the slow part is initialised while the descriptor is claimed,
+        // and it is borrowed mutably only through `&mut self`.
+        unsafe { (*(*self.descriptor.as_ptr()).slow.get()).assume_init_ref() }.pool
     }
 
     /// The control that trips and stops are told to.
     #[must_use]
-    pub const fn control(&mut self) -> &mut C {
-        &mut self.control
+    pub fn control(&mut self) -> &mut C {
+        &mut self.slow().control
     }
 
     /// Whether the allocation point has no memory at present.
     #[must_use]
     pub fn is_reset(&self) -> bool {
-        self.owner.init().is_null()
+        self.buffer().init().is_null()
     }
 
     /// Bytes left in the buffer, stops and trips apart.
     #[must_use]
     pub fn room(&self) -> usize {
-        Addr::of(self.owner.pool_limit()).get() - Addr::of(self.owner.init()).get()
+        self.buffer().room()
+    }
+
+    /// The part that only slow paths touch.
+    #[inline(always)]
+    pub(crate) fn slow(&mut self) -> &mut SlowPath<'pool, P, C> {
+        // SAFETY: the slow part is initialised while the descriptor is claimed,
+        // and reached only through its allocation point, mutably borrowed here.
+        unsafe { (*(*self.descriptor.as_ptr()).slow.get()).assume_init_mut() }
     }
 
     /// Moves `value` into a new object. A `T` of size zero takes no memory.
@@ -194,5 +242,21 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
         // A manual pool's commit never fails.
         let _stands = unsafe { reservation.commit() };
         Ok(object)
+    }
+}
+
+impl<P: PoolClass, C: Control> Drop for AllocationPoint<'_, P, C> {
+    fn drop(&mut self) {
+        self.slow().empty();
+        // SAFETY: the slow part is initialised, and nobody reaches it after this:
+        // the allocation point is gone.
+        unsafe { (*(*self.descriptor.as_ptr()).slow.get()).assume_init_drop() };
+        self.buffer().finish();
+    }
+}
+
+impl<P: PoolClass, C: Control> fmt::Debug for AllocationPoint<'_, P, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("AllocationPoint").field(&self.buffer().snapshot()).finish()
     }
 }

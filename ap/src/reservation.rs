@@ -33,7 +33,7 @@ impl core::error::Error for CommitFailed {}
 pub struct Reservation<'ap, 'pool, P: PoolClass, C: Control = ()> {
     point: &'ap mut AllocationPoint<'pool, P, C>,
     object: NonNull<u8>,
-    size: usize,
+    end: *mut u8,
 }
 
 impl<'ap, 'pool, P: PoolClass, C: Control> Reservation<'ap, 'pool, P, C> {
@@ -41,9 +41,9 @@ impl<'ap, 'pool, P: PoolClass, C: Control> Reservation<'ap, 'pool, P, C> {
     pub(crate) fn new(
         point: &'ap mut AllocationPoint<'pool, P, C>,
         object: NonNull<u8>,
-        size: usize,
+        end: *mut u8,
     ) -> Self {
-        Self { point, object, size }
+        Self { point, object, end }
     }
 
     /// Where the object goes: valid for writes of [`Reservation::size`] bytes,
@@ -57,8 +57,8 @@ impl<'ap, 'pool, P: PoolClass, C: Control> Reservation<'ap, 'pool, P, C> {
     /// The bytes reserved: the layout's size, as the pool rounded it.
     #[inline(always)]
     #[must_use]
-    pub const fn size(&self) -> usize {
-        self.size
+    pub fn size(&self) -> usize {
+        self.end.addr() - self.object.addr().get()
     }
 
     /// Allocates the object.
@@ -75,25 +75,23 @@ impl<'ap, 'pool, P: PoolClass, C: Control> Reservation<'ap, 'pool, P, C> {
     ///   expect it: for a flippable pool, a whole formatted object.
     #[inline(always)]
     pub unsafe fn commit(self) -> Result<NonNull<u8>, CommitFailed> {
-        let Self { point, object, size } = self;
-        point.commit_to(object, size)?;
+        let Self { point, object, end } = self;
+        point.commit_to(object, end)?;
         Ok(object)
     }
 }
 
 impl<P: PoolClass, C: Control> AllocationPoint<'_, P, C> {
-    /// Commits `size` bytes from `object`, which is where `init` stands.
+    /// Commits the object from `object`, which is where `init` stands, to `end`.
     #[inline(always)]
-    pub(crate) fn commit_to(&mut self, object: NonNull<u8>, size: usize) -> Result<(), CommitFailed> {
-        let end = object.as_ptr().wrapping_add(size);
+    pub(crate) fn commit_to(&mut self, object: NonNull<u8>, end: *mut u8) -> Result<(), CommitFailed> {
         if !P::FLIPPABLE {
-            self.owner.declare(end);
+            self.buffer().declare(end);
             return Ok(());
         }
-        if self.owner.commit(object.as_ptr(), end, self.pool.barrier()) {
+        if self.buffer().commit(end, self.pool().barrier()) || self.slow().commit_tripped(object, end) {
             return Ok(());
         }
-        self.report_commit_failed();
         Err(CommitFailed)
     }
 }

@@ -6,11 +6,13 @@ use core::ptr::NonNull;
 use crate::arena::Arena;
 use crate::barrier::BarrierPair;
 use crate::block::Block;
+use crate::buffer_class::BufferClass;
 use crate::check::Check;
 use crate::describe::Describe;
 use crate::error::Result;
 use crate::pool_header::PoolHeader;
 use crate::rank::RankSet;
+use crate::segment::Segment;
 
 /// Memory for a buffer: `[base, init)` is already allocated, `[init, limit)` is
 /// the buffer's to allocate in.
@@ -20,11 +22,13 @@ pub struct Fill {
     pub block: Block,
     /// Bytes from the base that are already allocated; mostly zero.
     pub preallocated: usize,
+    /// The segment the block lies in, for pools that have segments.
+    pub segment: Option<NonNull<Segment>>,
 }
 
 impl From<Block> for Fill {
     fn from(block: Block) -> Self {
-        Self { block, preallocated: 0 }
+        Self { block, preallocated: 0, segment: None }
     }
 }
 
@@ -61,6 +65,8 @@ impl PoolSizes {
 /// - Blocks given out by [`PoolClass::fill`] are valid for reads and writes, no
 ///   two overlap while both are out, and they stay so until they are given back
 ///   or the pool is dropped. The pool itself does not touch a block that is out.
+/// - A segment in a fill contains its block, and stays valid until that is given
+///   back.
 /// - A fill for `layout` has room for `layout.size()` bytes between
 ///   `block.base() + preallocated`, which is a multiple of both `layout.align()`
 ///   and [`PoolClass::min_align`], and `block.limit()`, which is a multiple of
@@ -85,6 +91,13 @@ pub unsafe trait PoolClass: Check + Describe + Sync {
     /// they are the same on both sides. Manual classes are never flipped and
     /// name [`SymmetricFence`](crate::SymmetricFence), which costs them nothing.
     type Barrier: BarrierPair;
+
+    /// The class of the pool's buffers; [`BasicBuffer`](crate::BasicBuffer) for
+    /// pools without segments.
+    type Buffer: BufferClass;
+
+    /// What goes into the descriptor of a new buffer.
+    fn new_buffer(&self) -> Self::Buffer;
 
     /// The part that all pools share.
     fn header(&self) -> &PoolHeader<Self::Arena>;
@@ -138,6 +151,8 @@ pub unsafe trait PoolClass: Check + Describe + Sync {
 /// - Memory from [`ManualPool::alloc`] keeps the promises of [`PoolClass::fill`];
 ///   what was allocated in a buffer may be given to [`ManualPool::free`], by any
 ///   thread, also while that buffer goes on.
+/// - Where [`ManualPool::resizes_in_place`] says so, an object has room for the new
+///   layout where it is, and may be freed as if it had been allocated with it.
 pub unsafe trait ManualPool: PoolClass {
     /// Allocates `layout`, aligned as it says. The memory is not initialised.
     ///
@@ -154,4 +169,15 @@ pub unsafe trait ManualPool: PoolClass {
     ///   provenance: it did not pass through a reference to less.
     /// - It is freed once and nobody uses it any more.
     unsafe fn free(&self, object: NonNull<u8>, layout: Layout);
+
+    /// Whether an object of layout `from` may become one of layout `to` where it
+    /// is: by default where both take the same room and have the same alignment.
+    ///
+    /// A class that remembers more of a layout than the room it takes must say no
+    /// where that differs.
+    #[inline]
+    fn resizes_in_place(&self, from: Layout, to: Layout) -> bool {
+        let size = self.reserve_size(to);
+        size.is_some() && size == self.reserve_size(from) && from.align() == to.align()
+    }
 }

@@ -4,6 +4,10 @@
 //! with `--cfg tripoint_loom` replaces all of them with loom's and the models in
 //! `tests-loom` check the code that ships (design/core.md `.primitive`).
 
+mod once;
+
+pub use once::Once;
+
 #[cfg(not(tripoint_loom))]
 pub use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
 #[cfg(tripoint_loom)]

@@ -11,8 +11,8 @@ use tripoint_core::check::ensure;
 use tripoint_core::describe::line;
 use tripoint_core::primitive::Lock;
 use tripoint_core::{
-    Addr, Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, ManualPool, PoolClass,
-    PoolHeader, PoolSizes, Result, SymmetricFence,
+    Addr, Align, Arena, BasicBuffer, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, ManualPool,
+    PoolClass, PoolHeader, PoolSizes, Result, SymmetricFence,
 };
 
 use crate::extend::extend;
@@ -204,6 +204,11 @@ unsafe impl<A: Arena, U: Unit> PoolClass for Mfs<A, U> {
 
     type Arena = A;
     type Barrier = SymmetricFence;
+    type Buffer = BasicBuffer;
+
+    fn new_buffer(&self) -> BasicBuffer {
+        BasicBuffer
+    }
 
     fn header(&self) -> &PoolHeader<A> {
         &self.header

@@ -10,8 +10,8 @@ use tripoint_core::check::ensure;
 use tripoint_core::describe::line;
 use tripoint_core::primitive::Lock;
 use tripoint_core::{
-    Addr, AddrRange, Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, ManualPool,
-    PoolClass, PoolHeader, PoolSizes, Result, SymmetricFence,
+    Addr, AddrRange, Align, Arena, BasicBuffer, Block, Check, CheckError, CheckLevel, Describe, Error, Fill,
+    ManualPool, PoolClass, PoolHeader, PoolSizes, Result, SymmetricFence,
 };
 
 use crate::extend::extend;
@@ -136,6 +136,11 @@ unsafe impl<A: Arena> PoolClass for Mvff<A> {
 
     type Arena = A;
     type Barrier = SymmetricFence;
+    type Buffer = BasicBuffer;
+
+    fn new_buffer(&self) -> BasicBuffer {
+        BasicBuffer
+    }
 
     fn header(&self) -> &PoolHeader<A> {
         &self.header

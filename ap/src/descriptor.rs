@@ -1,0 +1,91 @@
+//! The descriptor of an allocation point: what is shared, and behind it what only
+//! the owner's slow paths touch.
+//!
+//! An [`AllocationPoint`](crate::AllocationPoint) is nothing but a pointer to its
+//! descriptor, so that the compiler keeps that pointer in a register through a
+//! loop: the slow paths are called with the descriptor and never see the
+//! allocation point itself (design/ap.md `.point.pointer`).
+
+use core::alloc::Layout;
+use core::cell::UnsafeCell;
+use core::mem::MaybeUninit;
+use core::ops::Deref;
+use core::ptr::NonNull;
+
+use tripoint_core::{BufferClass, BufferKind, PoolClass, Result};
+
+use crate::buffer::Buffer;
+use crate::fill::SlowPath;
+
+/// A buffer together with what its class keeps.
+#[derive(Debug)]
+#[repr(C)]
+pub struct PoolBuffer<K: BufferClass> {
+    buffer: Buffer,
+    class: K,
+}
+
+impl<K: BufferClass> PoolBuffer<K> {
+    /// What the buffer's class keeps.
+    #[must_use]
+    pub const fn class(&self) -> &K {
+        &self.class
+    }
+
+    /// The owner is gone: the descriptor may be claimed.
+    pub(crate) fn finish(&self) {
+        self.class.finish();
+        self.buffer.node().release();
+    }
+}
+
+impl<K: BufferClass> Deref for PoolBuffer<K> {
+    type Target = Buffer;
+
+    #[inline(always)]
+    fn deref(&self) -> &Buffer {
+        &self.buffer
+    }
+}
+
+/// A descriptor in control memory. The shared part comes first, so that whoever
+/// walks the pool's registry finds it whatever `C` is.
+#[repr(C)]
+pub(crate) struct Descriptor<'pool, P: PoolClass, C> {
+    pub(crate) shared: PoolBuffer<P::Buffer>,
+    /// Initialised while the descriptor has an owner; only the owner looks.
+    pub(crate) slow: UnsafeCell<MaybeUninit<SlowPath<'pool, P, C>>>,
+}
+
+impl<'pool, P: PoolClass, C> Descriptor<'pool, P, C> {
+    /// Claims a descriptor that an earlier allocation point left, or makes one.
+    /// Its slow part is not initialised.
+    pub(crate) fn claim(pool: &'pool P, kind: BufferKind, class: P::Buffer) -> Result<NonNull<Self>> {
+        let header = pool.header();
+        let layout = Layout::new::<Self>();
+        for node in header.registry().iter() {
+            // SAFETY: nodes of a pool's registry are valid while the pool is (`push`).
+            let found = unsafe { node.as_ref() };
+            if found.layout() == layout && found.claim() {
+                let descriptor = node.cast::<Self>();
+                // SAFETY: allocation points put only descriptors of their pool's
+                // buffer class into registries, node first; the shared part is
+                // initialised for good, and shared is all it is borrowed.
+                let shared = unsafe { &(*descriptor.as_ptr()).shared };
+                shared.buffer.renew(kind, class.rank_set());
+                shared.class.renew(class);
+                return Ok(descriptor);
+            }
+        }
+        let descriptor = header.alloc_descriptor(layout)?.cast::<Self>();
+        let buffer = Buffer::with_layout(kind, class.rank_set(), layout);
+        let fresh =
+            Self { shared: PoolBuffer { buffer, class }, slow: UnsafeCell::new(MaybeUninit::uninit()) };
+        // SAFETY: fresh memory with the layout of a descriptor.
+        unsafe { descriptor.write(fresh) };
+        // SAFETY: its node is the first field, initialised and in no list; control
+        // memory is freed only when the pool's header is dropped.
+        unsafe { header.registry().push(descriptor.cast()) };
+        Ok(descriptor)
+    }
+}

@@ -1,0 +1,145 @@
+//! Buffer classes: what a pool keeps with each of its buffers, and the moments it
+//! is told of (seed 004 `.class.hierarchy`, `.class.method`).
+//!
+//! | class | for |
+//! |---|---|
+//! | [`BasicBuffer`] | pools without segments: no field, no rank |
+//! | [`SegmentBuffer`] | buffers bound to a segment, with any rank set |
+//! | [`RankBuffer`] | the same, with one rank fixed when it is made |
+//!
+//! A pool subclasses by putting one of these in a field of its own class and
+//! calling its methods first on the way in (`attach`), last on the way out
+//! (`detach`, `finish`).
+
+use core::ptr::{self, NonNull};
+
+use crate::pool::Fill;
+use crate::primitive::{AtomicPtr, AtomicUsize, Ordering};
+use crate::rank::RankSet;
+use crate::segment::Segment;
+
+/// The class of a buffer: its extra fields, shared with whoever may observe the
+/// buffer, and hooks that its owner calls in slow paths.
+///
+/// A value lives in the buffer's descriptor as long as the pool. When a new
+/// allocation point takes the descriptor over, it is renewed, not replaced, since
+/// observers may be reading it.
+pub trait BufferClass: core::fmt::Debug + Send + Sync {
+    /// Takes on what `fresh`, a value just made for the next owner, says.
+    fn renew(&self, fresh: Self)
+    where
+        Self: Sized;
+
+    /// The buffer is about to get memory.
+    fn attach(&self, fill: &Fill) {
+        let _ = fill;
+    }
+
+    /// The buffer has just lost its memory.
+    fn detach(&self) {}
+
+    /// The owner is gone.
+    fn finish(&self) {}
+
+    /// The ranks of the references in the buffer's objects.
+    fn rank_set(&self) -> RankSet {
+        RankSet::empty()
+    }
+
+    /// The segment the buffer is attached to. It may be followed while the buffer
+    /// stays attached and the pool keeps its segments.
+    fn segment(&self) -> Option<NonNull<Segment>> {
+        None
+    }
+}
+
+/// The basic class: nothing is kept, nothing has a rank.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BasicBuffer;
+
+impl BufferClass for BasicBuffer {
+    fn renew(&self, _fresh: Self) {}
+}
+
+/// The class of buffers that lie in one segment at a time.
+#[derive(Debug)]
+pub struct SegmentBuffer {
+    rank_set: AtomicUsize,
+    segment: AtomicPtr<Segment>,
+}
+
+impl SegmentBuffer {
+    /// A buffer for objects with references of these ranks.
+    #[must_use]
+    pub fn new(rank_set: RankSet) -> Self {
+        Self { rank_set: AtomicUsize::new(rank_set.bits().into()), segment: AtomicPtr::new(ptr::null_mut()) }
+    }
+
+    /// Changes the ranks; for fills from now on.
+    pub fn set_rank_set(&self, rank_set: RankSet) {
+        self.rank_set.store(rank_set.bits().into(), Ordering::Release);
+    }
+}
+
+impl BufferClass for SegmentBuffer {
+    fn renew(&self, fresh: Self) {
+        self.set_rank_set(fresh.rank_set());
+    }
+
+    fn attach(&self, fill: &Fill) {
+        let segment = fill.segment.map_or(ptr::null_mut(), NonNull::as_ptr);
+        self.segment.store(segment, Ordering::Release);
+    }
+
+    fn detach(&self) {
+        self.segment.store(ptr::null_mut(), Ordering::Release);
+    }
+
+    fn rank_set(&self) -> RankSet {
+        // The bits came from a rank set, which is eight bits wide.
+        RankSet::from_bits_truncate(self.rank_set.load(Ordering::Acquire) as u8)
+    }
+
+    fn segment(&self) -> Option<NonNull<Segment>> {
+        NonNull::new(self.segment.load(Ordering::Acquire))
+    }
+}
+
+/// A [`SegmentBuffer`] of exactly one rank, fixed when it is made.
+#[derive(Debug)]
+pub struct RankBuffer(SegmentBuffer);
+
+impl RankBuffer {
+    /// A buffer for objects with references of this rank; `None` for a set of
+    /// none or several.
+    #[must_use]
+    pub fn new(rank: RankSet) -> Option<Self> {
+        (rank.bits().count_ones() == 1).then(|| Self(SegmentBuffer::new(rank)))
+    }
+}
+
+impl BufferClass for RankBuffer {
+    fn renew(&self, fresh: Self) {
+        self.0.renew(fresh.0);
+    }
+
+    fn attach(&self, fill: &Fill) {
+        self.0.attach(fill);
+    }
+
+    fn detach(&self) {
+        self.0.detach();
+    }
+
+    fn finish(&self) {
+        self.0.finish();
+    }
+
+    fn rank_set(&self) -> RankSet {
+        self.0.rank_set()
+    }
+
+    fn segment(&self) -> Option<NonNull<Segment>> {
+        self.0.segment()
+    }
+}

@@ -1,0 +1,181 @@
+//! A value that is made once, by whoever asks first.
+
+use core::cell::UnsafeCell;
+use core::fmt;
+use core::mem::MaybeUninit;
+
+use super::{AtomicUsize, Ordering};
+use crate::error::{Error, Result};
+
+const UNMADE: usize = 0;
+const MAKING: usize = 1;
+const MADE: usize = 2;
+
+/// How often [`Once::get_or_try_make`] looks whether another's value is made
+/// before it gives up: some hundredths of a second to some tenths.
+const PATIENCE: u32 = if cfg!(tripoint_loom) { 1 } else { 1 << 22 };
+
+/// A value made at first use. It spins, never sleeps, never allocates.
+///
+/// Unlike a lock it does not wait for ever, because who waits may be who makes: a
+/// global allocator is asked for memory by whatever makes it (design/adaptors.md
+/// `.global.reentry`).
+pub struct Once<T> {
+    state: AtomicUsize,
+    value: UnsafeCell<MaybeUninit<T>>,
+}
+
+// SAFETY: one thread makes the value and others then use it, so it is sent; all
+// who find it made share it.
+unsafe impl<T: Send + Sync> Sync for Once<T> {}
+
+impl<T> Once<T> {
+    /// No value yet.
+    #[cfg(not(tripoint_loom))]
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { state: AtomicUsize::new(UNMADE), value: UnsafeCell::new(MaybeUninit::uninit()) }
+    }
+
+    /// No value yet.
+    #[cfg(tripoint_loom)]
+    #[must_use]
+    pub fn new() -> Self {
+        Self { state: AtomicUsize::new(UNMADE), value: UnsafeCell::new(MaybeUninit::uninit()) }
+    }
+
+    /// The value, if it is made.
+    #[inline]
+    pub fn get(&self) -> Option<&T> {
+        if self.state.load(Ordering::Acquire) != MADE {
+            return None;
+        }
+        // SAFETY: the value was written before `MADE` was stored, which the load
+        // acquired, and is not written again.
+        Some(unsafe { (*self.value.get()).assume_init_ref() })
+    }
+
+    /// The value, made by `make` unless it is there. A refusal leaves it unmade, for
+    /// the next who asks to try again.
+    ///
+    /// # Errors
+    /// - those of `make`
+    /// - [`Error::Resource`] where the value is still being made after some
+    ///   waiting: by another thread that is slow, or by this one, further down its
+    ///   stack
+    #[inline]
+    pub fn get_or_try_make(&self, make: impl FnOnce() -> Result<T>) -> Result<&T> {
+        match self.get() {
+            Some(value) => Ok(value),
+            None => self.try_make(make),
+        }
+    }
+
+    #[cold]
+    fn try_make(&self, make: impl FnOnce() -> Result<T>) -> Result<&T> {
+        for _ in 0..PATIENCE {
+            let begun = self.state.compare_exchange(UNMADE, MAKING, Ordering::Acquire, Ordering::Acquire);
+            match begun {
+                Ok(_) => return self.make(make),
+                Err(MAKING) => core::hint::spin_loop(),
+                Err(_) => break,
+            }
+        }
+        self.get().ok_or(Error::Resource)
+    }
+
+    /// Makes the value. The state is `MAKING`, set by this thread.
+    fn make(&self, make: impl FnOnce() -> Result<T>) -> Result<&T> {
+        let mut making = Making { state: &self.state, outcome: UNMADE };
+        let made = make()?;
+        // SAFETY: only who changed `UNMADE` to `MAKING` gets here, and nobody reads
+        // the value before it is `MADE`.
+        let value = unsafe { (*self.value.get()).write(made) };
+        making.outcome = MADE;
+        Ok(value)
+    }
+}
+
+/// Ends the making of a value, also when it unwinds.
+struct Making<'once> {
+    state: &'once AtomicUsize,
+    outcome: usize,
+}
+
+impl Drop for Making<'_> {
+    fn drop(&mut self) {
+        self.state.store(self.outcome, Ordering::Release);
+    }
+}
+
+impl<T> Default for Once<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> Drop for Once<T> {
+    fn drop(&mut self) {
+        if self.state.load(Ordering::Acquire) == MADE {
+            // SAFETY: the value was made, and is not used after.
+            unsafe { self.value.get_mut().assume_init_drop() };
+        }
+    }
+}
+
+impl<T> fmt::Debug for Once<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Once(..)")
+    }
+}
+
+#[cfg(all(test, not(tripoint_loom)))]
+mod tests {
+    use super::*;
+    use std::rc::Rc;
+    use std::thread;
+
+    #[test]
+    fn it_is_made_once_whoever_asks() {
+        let once = Once::new();
+        let makes = AtomicUsize::new(0);
+        let make = || Ok(makes.fetch_add(1, Ordering::Relaxed));
+        assert_eq!(once.get(), None);
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| assert_eq!(once.get_or_try_make(make), Ok(&0)));
+            }
+        });
+        assert_eq!((once.get(), makes.load(Ordering::Relaxed)), (Some(&0), 1));
+    }
+
+    #[test]
+    fn after_a_refusal_or_a_panic_it_can_be_tried_again() {
+        let once = Once::new();
+        assert_eq!(once.get_or_try_make(|| Err(Error::Memory)), Err(Error::Memory));
+        let panicked = std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| {
+            let _ = once.get_or_try_make(|| panic!("told to"));
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(once.get_or_try_make(|| Ok(7)), Ok(&7));
+    }
+
+    #[test]
+    fn who_asks_while_making_it_is_refused() {
+        let once = Once::new();
+        let made = once.get_or_try_make(|| {
+            assert_eq!(once.get_or_try_make(|| Ok(1)), Err(Error::Resource));
+            Ok(2)
+        });
+        assert_eq!(made, Ok(&2));
+    }
+
+    #[test]
+    fn it_drops_its_value() {
+        let value = Rc::new(());
+        let once = Once::new();
+        once.get_or_try_make(|| Ok(Rc::clone(&value))).unwrap();
+        drop(once);
+        assert_eq!(Rc::strong_count(&value), 1);
+    }
+}
