@@ -1,2 +1,42 @@
-//! Under construction.
+//! Address space from the operating system, for tripoint.
+//!
+//! An [`ArenaVm`] reserves one large range of addresses, commits memory in it
+//! grain by grain as pools ask for tracts, and gives it back when too much of it
+//! is spare. [`Membarrier`] is the barrier pair that makes commit on an
+//! allocation point free. This is the only crate that knows an operating system;
+//! what it asks of one is the trait [`Platform`].
+//!
+//! ```
+//! use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
+//! use tripoint_core::Arena;
+//!
+//! let arena = ArenaVm::create(ArenaVmOptions { reserve: 1 << 30, ..Default::default() })?;
+//! let pool = arena.register()?;
+//! let block = arena.alloc_tracts(100_000, pool)?;
+//! assert_eq!(arena.pool_of(block.range().base()), Some(pool));
+//! assert!(arena.sizes().committed < 200_000);
+//! # Ok::<(), tripoint_core::Error>(())
+//! ```
+//!
+//! Design: `design/arena-vm.md`.
 #![no_std]
+
+// For the portable platform, whose address space is the global allocator's.
+extern crate alloc;
+
+mod arena;
+mod budget;
+mod memory;
+mod options;
+pub mod platform;
+mod regions;
+
+#[cfg(target_os = "linux")]
+mod barrier;
+
+pub use arena::ArenaVm;
+#[cfg(target_os = "linux")]
+pub use barrier::Membarrier;
+pub use options::{ArenaVmOptions, Prefault};
+pub use platform::portable::Portable;
+pub use platform::{Native, Platform, PlatformError};

@@ -1,0 +1,321 @@
+//! The VM arena: tracts from one large reservation, committed as needed.
+
+mod control;
+mod growth;
+mod spare;
+mod warm;
+
+use core::alloc::Layout;
+use core::fmt;
+use core::ptr::NonNull;
+
+use tripoint_core::control::CONTROL_POOL;
+use tripoint_core::describe::line;
+use tripoint_core::primitive::{AtomicBool, AtomicU32, AtomicUsize, Lock, Ordering};
+use tripoint_core::signature::Signature;
+use tripoint_core::tract::{Tract, TractTable};
+use tripoint_core::words::ADDRESS_CEILING;
+use tripoint_core::{
+    Addr, AddrRange, Align, Arena, ArenaCounts, ArenaSizes, Block, Check, CheckError, CheckLevel, Describe,
+    Error, EventHook, PoolId, Result,
+};
+
+use crate::arena::control::Control;
+use crate::budget::Budget;
+use crate::memory::Memory;
+use crate::options::ArenaVmOptions;
+use crate::platform::{Native, Platform, PlatformError};
+use crate::regions::Regions;
+
+const SIGNATURE: u32 = 0x7290_0010;
+
+const ARENA: &str = "ArenaVm";
+
+/// An arena whose memory comes from the operating system.
+///
+/// Creation reserves addresses and, unless the options prefault, commits nothing;
+/// memory is committed when tracts and descriptors are asked for. Filling from
+/// spare tracts calls nobody; only growing, trimming and warming up call the
+/// platform, and never with a lock held.
+///
+/// The value may be moved: its memory does not depend on where it is. Dropping it
+/// releases the reservation.
+#[derive(Debug)]
+pub struct ArenaVm<P: Platform = Native> {
+    signature: Signature,
+    memory: Memory<P>,
+    regions: Regions,
+    range: AddrRange,
+    options: ArenaVmOptions,
+    /// The part of the table that is committed, in bytes. Only grows.
+    table_size: AtomicUsize,
+    table: Lock<TractTable>,
+    control: Lock<Control>,
+    budget: Budget,
+    frozen: AtomicBool,
+    /// The serial number of the pool registered last.
+    last_serial: AtomicU32,
+    counts: ArenaCounts,
+}
+
+impl ArenaVm<Native> {
+    /// Creates an arena on this target's platform.
+    ///
+    /// # Errors
+    /// - [`Error::Parameter`] for options that contradict themselves or leave no
+    ///   room for a grain
+    /// - [`Error::Resource`] where the platform refuses the reservation, or what
+    ///   the options ask about huge pages, locking or children
+    /// - [`Error::Limit`], [`Error::CommitLimit`], [`Error::Memory`] where it
+    ///   cannot prefault what the options ask
+    pub fn create(options: ArenaVmOptions) -> Result<Self> {
+        Self::create_on(Native::new(), options)
+    }
+}
+
+impl<P: Platform> ArenaVm<P> {
+    /// Creates an arena on a platform.
+    ///
+    /// # Errors
+    /// As [`ArenaVm::create`].
+    pub fn create_on(platform: P, options: ArenaVmOptions) -> Result<Self> {
+        options.validate(platform.page_size())?;
+        let page = Align::new(platform.page_size()).unwrap_or(Align::WORD);
+        let grain = Align::new(options.grain).unwrap_or(page);
+        let memory = Memory::reserve(platform, &options, grain)?;
+        let base = Addr::of(memory.base().as_ptr());
+        let usable = memory.size().min(ADDRESS_CEILING.saturating_sub(base.get()));
+        let no_room = Error::Parameter("the reservation has no room for a tract table and one grain");
+        let regions = Regions::new(usable, grain, memory.align(), page).ok_or(no_room)?;
+        let arena = Self {
+            signature: Signature::new(SIGNATURE),
+            range: AddrRange::with_size(base, regions.size()).ok_or(no_room)?,
+            memory,
+            regions,
+            options,
+            table_size: AtomicUsize::new(0),
+            table: Lock::new(TractTable::new(regions.grains)),
+            control: Lock::new(Control::new()),
+            budget: Budget::new(options.commit_limit),
+            frozen: AtomicBool::new(false),
+            last_serial: AtomicU32::new(CONTROL_POOL.get()),
+            counts: ArenaCounts::default(),
+        };
+        arena.advise()?;
+        arena.prefault_at_creation()?;
+        Ok(arena)
+    }
+
+    /// Tells the platform, once, what holds for all of the range.
+    fn advise(&self) -> Result<()> {
+        if !self.options.inherit_on_fork {
+            self.memory.no_inherit()?;
+        }
+        if self.options.huge_pages {
+            let size = self.regions.bytes(self.regions.grains);
+            // SAFETY: the grains are whole pages of the reservation, at least one.
+            unsafe { self.memory.advise_huge_pages(self.regions.grains_offset, size) }?;
+        }
+        Ok(())
+    }
+
+    /// The platform the arena lives on.
+    pub fn platform(&self) -> &P {
+        self.memory.platform()
+    }
+
+    /// What the platform refused last, for people: an [`Error`] tells a program
+    /// only its kind.
+    pub fn last_refusal(&self) -> Option<PlatformError> {
+        self.memory.last_refusal()
+    }
+
+    /// The address space reserved, in bytes: what the options asked for, or what
+    /// the platform gave of it.
+    pub fn reserved(&self) -> usize {
+        self.memory.size()
+    }
+
+    /// The entries of the part of the table that is committed.
+    fn entries(&self) -> &[Tract] {
+        let count = self.table_size.load(Ordering::Acquire) / size_of::<Tract>();
+        // SAFETY: the table lies at the base, which is aligned to a page. That
+        // much of it was committed before its size was stored, is never
+        // decommitted, and pages read as zero, which is an unused entry. The
+        // entries are atomic, and nothing else is ever in their place.
+        unsafe { core::slice::from_raw_parts(self.memory.base().cast().as_ptr(), count) }
+    }
+
+    /// The memory of `count` grains from `index`.
+    ///
+    /// # Safety
+    /// - They are committed, and the table gave them to whom the block is for.
+    unsafe fn block(&self, index: u32, count: u32) -> Block {
+        // SAFETY: the table knows only grains in the reservation.
+        let base = unsafe { self.memory.at(self.regions.grain_offset(index)) };
+        // SAFETY: the caller says that the grains are committed; they stay so
+        // until their holder frees them.
+        unsafe { Block::new(base, self.regions.bytes(count)) }
+    }
+
+    /// The grain that `addr` lies in; `None` outside of all grains.
+    fn grain_of(&self, addr: Addr) -> Option<u32> {
+        if !self.range.contains(addr) {
+            return None;
+        }
+        self.regions.grain_at(addr.get() - self.range.base().get())
+    }
+
+    /// The number of grains that `size` bytes take.
+    fn grains_for(&self, size: usize) -> Result<u32> {
+        if size == 0 || isize::try_from(size).is_err() {
+            return Err(Error::Parameter("tracts have 1 to isize::MAX bytes"));
+        }
+        u32::try_from(size.div_ceil(self.regions.grain.get())).map_err(|_| Error::Limit)
+    }
+}
+
+// SAFETY: blocks of tracts are grains that the table gave to one pool, committed
+// before they are given out and decommitted only once freed; they lie in the
+// reservation, which is released when the arena is dropped and not when it is
+// moved. Grain zero lies at a multiple of the grain, and the last ends below the
+// ceiling (`create_on`). The range is set at creation and covers all grains.
+unsafe impl<P: Platform> Arena for ArenaVm<P> {
+    fn grain(&self) -> usize {
+        self.regions.grain.get()
+    }
+
+    fn range(&self) -> AddrRange {
+        self.range
+    }
+
+    fn register(&self) -> Result<PoolId> {
+        let next = |last: u32| (last < PoolId::MAX).then(|| last + 1);
+        let last = self.last_serial.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+        last.ok().and_then(|last| PoolId::new(last + 1)).ok_or(Error::Limit)
+    }
+
+    unsafe fn unregister(&self, pool: PoolId) {
+        let mut from = 0;
+        loop {
+            let mut table = self.table.lock();
+            let Some((index, count)) = table.next_owned(self.entries(), from, pool) else { break };
+            table.give_spare(self.entries(), index, count);
+            from = index + count;
+        }
+        self.keep_share();
+    }
+
+    fn alloc_tracts(&self, size: usize, pool: PoolId) -> Result<Block> {
+        let count = self.grains_for(size)?;
+        let spare = self.table.lock().take_spare(self.entries(), count, pool);
+        let index = spare.map_or_else(|| self.grow(count, pool), Ok)?;
+        // SAFETY: the table gave the grains to this pool: spare ones, which are
+        // committed, or void ones, which `grow` committed.
+        Ok(unsafe { self.block(index, count) })
+    }
+
+    unsafe fn free_tracts(&self, block: Block, pool: PoolId) {
+        let base = block.range().base();
+        debug_assert_eq!(self.pool_of(base), Some(pool), "tracts are freed by their owner");
+        let Some(index) = self.grain_of(base) else { return };
+        let Ok(count) = self.grains_for(block.size()) else { return };
+        self.table.lock().give_spare(self.entries(), index, count);
+        self.keep_share();
+    }
+
+    fn next_tracts(&self, pool: PoolId, from: Addr) -> Option<Block> {
+        let base = self.range.base().get() + self.regions.grains_offset;
+        let from = self.grain_of(from.max(Addr::new(base)))?;
+        let (index, count) = self.table.lock().next_owned(self.entries(), from, pool)?;
+        // SAFETY: the pool owns these grains, so they are committed.
+        Some(unsafe { self.block(index, count) })
+    }
+
+    fn alloc_control(&self, layout: Layout) -> Result<NonNull<u8>> {
+        self.alloc_descriptor(layout)
+    }
+
+    unsafe fn free_control(&self, descriptor: NonNull<u8>, layout: Layout) {
+        // SAFETY: the caller's duties are those of the call.
+        unsafe { self.control.lock().memory.free(descriptor, layout) };
+    }
+
+    fn pool_of(&self, addr: Addr) -> Option<PoolId> {
+        TractTable::owner_of(self.entries(), self.grain_of(addr)?)
+    }
+
+    fn sizes(&self) -> ArenaSizes {
+        let spare = self.table.lock().spare();
+        let table = self.table_size.load(Ordering::Acquire);
+        ArenaSizes {
+            reserved: self.reserved(),
+            committed: self.budget.committed(),
+            committed_high_water: self.budget.high_water(),
+            spare: self.regions.bytes(spare),
+            commit_limit: self.budget.limit(),
+            control: table + self.control.lock().size,
+        }
+    }
+
+    fn counts(&self) -> &ArenaCounts {
+        &self.counts
+    }
+
+    fn freeze(&self) {
+        self.frozen.store(true, Ordering::Release);
+    }
+
+    fn thaw(&self) {
+        self.frozen.store(false, Ordering::Release);
+    }
+
+    fn is_frozen(&self) -> bool {
+        self.frozen.load(Ordering::Acquire)
+    }
+
+    fn event_hook(&self) -> Option<&dyn EventHook> {
+        match self.options.event_hook {
+            Some(hook) => Some(hook),
+            None => None,
+        }
+    }
+}
+
+impl<P: Platform> Check for ArenaVm<P> {
+    fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
+        self.signature.check(ARENA, SIGNATURE)?;
+        if level >= CheckLevel::Shallow {
+            let table = self.table.lock();
+            table.check(self.entries(), level)?;
+            self.control.lock().memory.check(level)?;
+        }
+        Ok(())
+    }
+}
+
+impl<P: Platform> Describe for ArenaVm<P> {
+    fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
+        let sizes = self.sizes();
+        line(out, depth, "arena", format_args!("VM on {} at {}", self.platform().name(), self.range))?;
+        let depth = depth + 1;
+        line(out, depth, "reserved", format_args!("{} bytes", sizes.reserved))?;
+        line(out, depth, "grain", format_args!("{} bytes", self.grain()))?;
+        line(out, depth, "committed", format_args!("{} bytes", sizes.committed))?;
+        line(out, depth, "committed, most", format_args!("{} bytes", sizes.committed_high_water))?;
+        line(out, depth, "commit limit", format_args!("{} bytes", sizes.commit_limit))?;
+        line(out, depth, "own", format_args!("{} bytes", sizes.control))?;
+        line(out, depth, "frozen", format_args!("{}", self.is_frozen()))?;
+        if let Some(refusal) = self.last_refusal() {
+            line(out, depth, "last refusal", format_args!("{refusal}"))?;
+        }
+        self.control.lock().memory.describe(out, depth)?;
+        self.table.lock().describe(self.entries(), out, depth)
+    }
+}
+
+impl<P: Platform> Drop for ArenaVm<P> {
+    fn drop(&mut self) {
+        self.signature.clear();
+    }
+}

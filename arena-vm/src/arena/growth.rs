@@ -1,0 +1,113 @@
+//! Growing: a promise, void grains, and memory behind them.
+//!
+//! ```text
+//!   promise bytes -> take void grains -> open them -> keep the promise
+//!   (lock-free)      (table locked)     (no lock)    (lock-free)
+//! ```
+//! A step that fails undoes those before it, so that a refused request changed
+//! nothing (design/arena-vm.md `.grow`).
+
+use tripoint_core::primitive::Ordering;
+use tripoint_core::tract::TakeError;
+use tripoint_core::{Arena, Error, Event, PoolId, Result};
+
+use super::ArenaVm;
+use crate::platform::Platform;
+
+impl<P: Platform> ArenaVm<P> {
+    /// Gives `count` newly committed grains to `owner`: the index of the first.
+    #[cold]
+    pub(super) fn grow(&self, count: u32, owner: PoolId) -> Result<u32> {
+        let size = self.regions.bytes(count);
+        self.promise(size)?;
+        let grown = self.take_void(count, owner).and_then(|index| self.open_grains(index, count));
+        match grown {
+            Ok(_) => self.record_growth(size),
+            Err(_) => self.budget.withdraw(size),
+        }
+        grown
+    }
+
+    /// Promises `size` bytes, unless the arena is frozen; decommits spare memory
+    /// where that makes room.
+    pub(super) fn promise(&self, size: usize) -> Result<()> {
+        if self.is_frozen() {
+            self.counts.growth_refused.add(1);
+            self.event(Event::GrowthRefused { size });
+            return Err(Error::Frozen);
+        }
+        while let Err(lacking) = self.budget.promise(size) {
+            if self.spare_size() < lacking || self.decommit_spare(self.grains_covering(lacking)) == 0 {
+                return Err(Error::CommitLimit);
+            }
+        }
+        Ok(())
+    }
+
+    /// Records that `size` promised bytes are committed.
+    pub(super) fn record_growth(&self, size: usize) {
+        self.budget.commit(size);
+        self.counts.growth.add(size as u64);
+        self.event(Event::Grow { size });
+    }
+
+    /// Takes void grains. Where no run is long enough, spare grains next to void
+    /// ones may make one, so all of those are decommitted, once.
+    fn take_void(&self, count: u32, owner: PoolId) -> Result<u32> {
+        let mut may_decommit = true;
+        loop {
+            let taken = self.table.lock().take_void(self.entries(), count, owner);
+            match taken {
+                Ok(index) => return Ok(index),
+                Err(TakeError::Entries(needed)) => self.extend_table(needed)?,
+                Err(TakeError::Limit) if may_decommit && self.decommit_spare(u32::MAX) > 0 => {
+                    may_decommit = false;
+                }
+                Err(TakeError::Limit) => return Err(Error::Limit),
+            }
+        }
+    }
+
+    /// Opens grains just taken, or gives them back.
+    fn open_grains(&self, index: u32, count: u32) -> Result<u32> {
+        let (offset, size) = (self.regions.grain_offset(index), self.regions.bytes(count));
+        // SAFETY: whole grains of the reservation, which the table gave out and
+        // nobody has heard of.
+        let opened = unsafe { self.memory.open(offset, size) };
+        if opened.is_err() {
+            self.table.lock().give_void(self.entries(), index, count);
+        }
+        opened.map(|()| index)
+    }
+
+    /// Commits as much of the table as holds `needed` entries.
+    ///
+    /// Threads may do so at once for the same pages, which is harmless, since
+    /// these are never decommitted; who comes to the lock first counts them.
+    fn extend_table(&self, needed: u32) -> Result<()> {
+        let size = self.regions.table_bytes(needed);
+        let offset = self.table_size.load(Ordering::Acquire);
+        let Some(more) = size.checked_sub(offset).filter(|&more| more > 0) else { return Ok(()) };
+        self.promise(more)?;
+        // SAFETY: whole pages of the table, at least one, which nobody closes.
+        if let Err(error) = unsafe { self.memory.open_shared(offset, more) } {
+            self.budget.withdraw(more);
+            return Err(error);
+        }
+        let counted = self.publish_table(size);
+        self.budget.withdraw(more - counted);
+        if counted > 0 {
+            self.record_growth(counted);
+        }
+        Ok(())
+    }
+
+    /// Makes the first `size` bytes of the table known; gives how many of them
+    /// were not.
+    fn publish_table(&self, size: usize) -> usize {
+        let _table = self.table.lock();
+        let known = self.table_size.load(Ordering::Relaxed);
+        self.table_size.store(known.max(size), Ordering::Release);
+        size.saturating_sub(known)
+    }
+}

@@ -1,0 +1,122 @@
+//! Spare memory: committed, free, and given back when it is too much.
+
+use tripoint_core::primitive::Ordering;
+use tripoint_core::{Arena, Error, Event, Result};
+
+use super::ArenaVm;
+use crate::platform::Platform;
+
+/// The bytes of spare memory to decommit so that what remains of `spare` is at
+/// most `percent` of what remains of `committed`.
+fn excess(spare: usize, committed: usize, percent: u8) -> usize {
+    // x bytes go: (spare - x) * 100 <= (committed - x) * percent.
+    let (spare, committed, percent) = (spare as u128, committed as u128, u128::from(percent));
+    let over = (spare * 100).saturating_sub(committed * percent);
+    match 100u128.checked_sub(percent).filter(|&rest| rest > 0) {
+        Some(rest) => usize::try_from(over.div_ceil(rest)).unwrap_or(usize::MAX),
+        None => 0,
+    }
+}
+
+impl<P: Platform> ArenaVm<P> {
+    /// Gives all spare memory back to the platform; gives the number of bytes.
+    ///
+    /// Does nothing on a frozen arena. Whatever is touched after it faults again:
+    /// trim before [`ArenaVm::prefault`], not after.
+    pub fn trim(&self) -> usize {
+        self.regions.bytes(self.decommit_spare(u32::MAX))
+    }
+
+    /// Sets what may be committed at most, in bytes; decommits spare memory where
+    /// that is needed. Growth under way at this moment may be by the old limit.
+    ///
+    /// # Errors
+    /// [`Error::CommitLimit`] where more than that is in use. The limit does not
+    /// change then.
+    pub fn set_commit_limit(&self, limit: usize) -> Result<()> {
+        while let Err(excess) = self.budget.set_limit(limit) {
+            if self.spare_size() < excess || self.decommit_spare(self.grains_covering(excess)) == 0 {
+                return Err(Error::CommitLimit);
+            }
+        }
+        Ok(())
+    }
+
+    /// Decommits what is spare beyond the share that may be.
+    pub(super) fn keep_share(&self) {
+        if self.options.keeps_spare() {
+            return;
+        }
+        let excess = excess(self.spare_size(), self.budget.committed(), self.options.spare_share);
+        if excess > 0 {
+            self.decommit_spare(self.grains_covering(excess));
+        }
+    }
+
+    /// The spare memory, in bytes.
+    pub(super) fn spare_size(&self) -> usize {
+        self.regions.bytes(self.table.lock().spare())
+    }
+
+    /// The number of grains that hold `size` bytes.
+    pub(super) fn grains_covering(&self, size: usize) -> u32 {
+        u32::try_from(size.div_ceil(self.regions.grain.get())).unwrap_or(u32::MAX)
+    }
+
+    /// Decommits at most `most` spare grains, unless the arena is frozen; gives
+    /// how many. Each run is out of the table while the platform is called, so
+    /// that nobody takes it.
+    pub(super) fn decommit_spare(&self, most: u32) -> u32 {
+        let mut done = 0;
+        while done < most && !self.frozen.load(Ordering::Acquire) {
+            let popped = self.table.lock().pop_spare(self.entries(), most - done);
+            let Some((index, count)) = popped else { break };
+            if !self.decommit_run(index, count) {
+                break;
+            }
+            done += count;
+        }
+        done
+    }
+
+    /// Decommits a run that is out of the table, and gives it back to the table;
+    /// false where the platform refused and the run is spare again.
+    fn decommit_run(&self, index: u32, count: u32) -> bool {
+        let (offset, size) = (self.regions.grain_offset(index), self.regions.bytes(count));
+        // SAFETY: spare grains were opened, and popped ones nobody has.
+        let closed = unsafe { self.memory.close(offset, size) };
+        if closed.is_err() {
+            self.table.lock().give_spare(self.entries(), index, count);
+            return false;
+        }
+        self.table.lock().give_void(self.entries(), index, count);
+        self.budget.decommit(size);
+        self.event(Event::Shrink { size });
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn excess_is_the_least_that_keeps_the_share(
+            committed in 0usize..1 << 20, part in 0usize..=100, percent in 0u8..100,
+        ) {
+            let spare = committed * part / 100;
+            let keeps = |gone: usize| (spare - gone) * 100 <= (committed - gone) * usize::from(percent);
+            let gone = excess(spare, committed, percent);
+            prop_assert!(gone <= spare && keeps(gone));
+            prop_assert!(gone == 0 || !keeps(gone - 1));
+        }
+    }
+
+    #[test]
+    fn a_full_share_keeps_everything() {
+        assert_eq!(excess(usize::MAX, usize::MAX, 100), 0);
+        assert_eq!(excess(usize::MAX, usize::MAX, 0), usize::MAX);
+    }
+}

@@ -1,0 +1,87 @@
+//! Warming up: memory behind everything that is committed.
+
+use tripoint_core::control::CONTROL_POOL;
+use tripoint_core::primitive::Ordering;
+use tripoint_core::tract::{PageState, Tract};
+use tripoint_core::{Error, Result};
+
+use super::ArenaVm;
+use crate::options::Prefault;
+use crate::platform::Platform;
+
+impl<P: Platform> ArenaVm<P> {
+    /// Populates everything committed: tables, descriptors, tracts in use, and
+    /// spare tracts; contents do not change. Gives the number of bytes.
+    ///
+    /// For the end of a warm-up, and after a `fork` while the child lives, which
+    /// makes every first write fault again. [Freeze](tripoint_core::Arena::freeze)
+    /// the arena first: what is decommitted or committed meanwhile by others may
+    /// make it fail.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] where the platform has no memory, or cannot populate
+    /// what is in use (Linux before 5.14, and the portable platform);
+    /// [`ArenaVm::last_refusal`] tells which.
+    pub fn prefault(&self) -> Result<usize> {
+        let mut done = self.populate_table()? + self.populate_control()?;
+        let mut from = 0;
+        while let Some((index, count)) = self.next_committed(from) {
+            let size = self.regions.bytes(count);
+            // SAFETY: whole grains of the reservation that are committed.
+            unsafe { self.memory.populate_in_use(self.regions.grain_offset(index), size) }?;
+            done += size;
+            from = index + count;
+        }
+        Ok(done)
+    }
+
+    fn populate_table(&self) -> Result<usize> {
+        let size = self.table_size.load(Ordering::Acquire);
+        if size > 0 {
+            // SAFETY: the committed pages at the beginning of the table.
+            unsafe { self.memory.populate_in_use(0, size) }?;
+        }
+        Ok(size)
+    }
+
+    fn populate_control(&self) -> Result<usize> {
+        let size = self.control.lock().size;
+        if size > 0 {
+            // SAFETY: the committed pages at the beginning of the region.
+            unsafe { self.memory.populate_in_use(self.regions.table_size, size) }?;
+        }
+        Ok(size)
+    }
+
+    /// The first committed grains in a row at or after `from`: index and count.
+    fn next_committed(&self, from: u32) -> Option<(u32, u32)> {
+        let states = PageState::ALLOCATED | PageState::SPARE;
+        self.table.lock().next_run(self.entries(), from, states)
+    }
+
+    /// Commits and populates, as spare memory, what the options say.
+    pub(super) fn prefault_at_creation(&self) -> Result<()> {
+        let count = match self.options.prefault {
+            Prefault::None | Prefault::AtFill => 0,
+            Prefault::Size(size) => self.grains_covering(size),
+            Prefault::Everything => self.grains_within(self.options.commit_limit)?,
+        };
+        if count > 0 {
+            let index = self.grow(count, CONTROL_POOL)?;
+            self.table.lock().give_spare(self.entries(), index, count);
+        }
+        Ok(())
+    }
+
+    /// The number of grains that fit, with their part of the table, into `limit`
+    /// bytes. One grain's worth of it is left for descriptors.
+    fn grains_within(&self, limit: usize) -> Result<u32> {
+        let page = self.regions.page.get();
+        let (per_grain, apart) =
+            (self.regions.grain.get() + size_of::<Tract>(), self.regions.grain.get() + page);
+        match u32::try_from(limit.saturating_sub(apart) / per_grain).unwrap_or(u32::MAX) {
+            0 => Err(Error::Parameter("the commit limit leaves no grain to prefault")),
+            count => Ok(count.min(self.regions.grains)),
+        }
+    }
+}

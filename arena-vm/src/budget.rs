@@ -1,0 +1,88 @@
+//! How much is committed, and how much may be.
+
+#![forbid(unsafe_code)]
+
+use tripoint_core::primitive::{AtomicUsize, Ordering};
+
+/// The bytes of an arena that are committed, and those promised to commits that
+/// are under way: `committed <= promised`, and no promise is made beyond the
+/// limit.
+///
+/// A thread promises before it calls the platform and settles the promise after,
+/// so that threads that grow the arena at once cannot pass the limit together
+/// (design/arena-vm.md `.budget`).
+#[derive(Debug)]
+pub(crate) struct Budget {
+    limit: AtomicUsize,
+    promised: AtomicUsize,
+    committed: AtomicUsize,
+    high_water: AtomicUsize,
+}
+
+impl Budget {
+    pub(crate) fn new(limit: usize) -> Self {
+        let zero = || AtomicUsize::new(0);
+        Self { limit: AtomicUsize::new(limit), promised: zero(), committed: zero(), high_water: zero() }
+    }
+
+    /// Promises `size` bytes, or gives the number of bytes that lack.
+    pub(crate) fn promise(&self, size: usize) -> Result<(), usize> {
+        let limit = self.limit.load(Ordering::Relaxed);
+        let mut promised = self.promised.load(Ordering::Relaxed);
+        loop {
+            let wanted = promised.saturating_add(size);
+            if wanted > limit {
+                return Err(wanted - limit);
+            }
+            match self.promised.compare_exchange(promised, wanted, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return Ok(()),
+                Err(now) => promised = now,
+            }
+        }
+    }
+
+    /// Takes a promise of `size` bytes back: they were not committed.
+    pub(crate) fn withdraw(&self, size: usize) {
+        self.promised.fetch_sub(size, Ordering::AcqRel);
+    }
+
+    /// Keeps a promise of `size` bytes: they are committed.
+    pub(crate) fn commit(&self, size: usize) {
+        let committed = self.committed.fetch_add(size, Ordering::AcqRel) + size;
+        self.high_water.fetch_max(committed, Ordering::AcqRel);
+    }
+
+    /// Records that `size` committed bytes are so no more.
+    pub(crate) fn decommit(&self, size: usize) {
+        self.committed.fetch_sub(size, Ordering::AcqRel);
+        self.withdraw(size);
+    }
+
+    /// Sets the limit, or gives the number of bytes promised beyond it. Promises
+    /// made at the same moment may be by the old limit.
+    pub(crate) fn set_limit(&self, limit: usize) -> Result<(), usize> {
+        match self.promised().saturating_sub(limit) {
+            0 => {
+                self.limit.store(limit, Ordering::Relaxed);
+                Ok(())
+            }
+            excess => Err(excess),
+        }
+    }
+
+    pub(crate) fn limit(&self) -> usize {
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn promised(&self) -> usize {
+        self.promised.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn committed(&self) -> usize {
+        self.committed.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn high_water(&self) -> usize {
+        self.high_water.load(Ordering::Acquire)
+    }
+}

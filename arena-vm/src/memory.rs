@@ -1,0 +1,237 @@
+//! The reservation: opened and closed by ranges, released when dropped.
+
+use core::ptr::NonNull;
+
+use tripoint_core::primitive::Lock;
+use tripoint_core::{Align, Error, Result};
+
+use crate::options::ArenaVmOptions;
+use crate::platform::{Platform, PlatformError};
+
+/// The alignment at which a processor can map a huge page.
+const HUGE_PAGE: usize = 2 << 20;
+
+/// One reservation of a platform, and how its memory is to be had.
+///
+/// Ranges are given as offset and size in bytes.
+#[derive(Debug)]
+pub(crate) struct Memory<P: Platform> {
+    platform: P,
+    base: NonNull<u8>,
+    size: usize,
+    align: Align,
+    lock: bool,
+    populate: bool,
+    refusal: Lock<Option<PlatformError>>,
+}
+
+// SAFETY: the reservation is the value's own, wherever the value is, and the
+// platform may be sent and shared.
+unsafe impl<P: Platform> Send for Memory<P> {}
+// SAFETY: a shared `Memory` only passes its addresses to the platform, which any
+// thread may call, and to callers of unsafe methods, who answer for their use.
+unsafe impl<P: Platform> Sync for Memory<P> {}
+
+impl<P: Platform> Memory<P> {
+    /// Reserves what the options ask for, or half of it, and so on down to their
+    /// floor.
+    pub(crate) fn reserve(platform: P, options: &ArenaVmOptions, grain: Align) -> Result<Self> {
+        let align =
+            if options.huge_pages { grain.max(Align::new(HUGE_PAGE).unwrap_or(grain)) } else { grain };
+        let whole_grains = |size: usize| {
+            grain
+                .round_up(size)
+                .filter(|&size| isize::try_from(size).is_ok())
+                .ok_or(Error::Parameter("the reservation must be at most isize::MAX bytes"))
+        };
+        let floor = whole_grains(options.reserve_floor.max(1))?;
+        let mut size = whole_grains(options.reserve)?;
+        loop {
+            match platform.reserve(size, align.get()) {
+                Ok(base) => {
+                    let (lock, populate) = (options.lock, options.populates());
+                    return Ok(Self {
+                        platform,
+                        base,
+                        size,
+                        align,
+                        lock,
+                        populate,
+                        refusal: Lock::new(None),
+                    });
+                }
+                Err(_) if size > floor => size = whole_grains(size / 2)?.max(floor),
+                Err(_) => return Err(Error::Resource),
+            }
+        }
+    }
+
+    pub(crate) fn platform(&self) -> &P {
+        &self.platform
+    }
+
+    pub(crate) const fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    pub(crate) const fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The alignment of the base.
+    pub(crate) const fn align(&self) -> Align {
+        self.align
+    }
+
+    /// What the platform refused last.
+    pub(crate) fn last_refusal(&self) -> Option<PlatformError> {
+        *self.refusal.lock()
+    }
+
+    /// Keeps what the platform said, for people; `error` is for the program.
+    fn refused(&self, error: Error) -> impl FnOnce(PlatformError) -> Error {
+        move |refusal| {
+            *self.refusal.lock() = Some(refusal);
+            error
+        }
+    }
+
+    /// The address at an offset.
+    ///
+    /// # Safety
+    /// - `offset` is at most the size of the reservation.
+    pub(crate) unsafe fn at(&self, offset: usize) -> NonNull<u8> {
+        // SAFETY: the reservation is one range with one provenance, of at most
+        // `isize::MAX` bytes, and the caller stays inside.
+        unsafe { self.base.add(offset) }
+    }
+
+    /// Asks for huge pages behind a range from here on.
+    ///
+    /// # Safety
+    /// - The range is whole pages of the reservation, not none.
+    pub(crate) unsafe fn advise_huge_pages(&self, offset: usize, size: usize) -> Result<()> {
+        // SAFETY: the caller gives whole pages of the reservation.
+        unsafe { self.platform.advise_huge_pages(self.at(offset), size) }
+            .map_err(self.refused(Error::Resource))
+    }
+
+    /// Keeps the whole reservation out of child processes.
+    pub(crate) fn no_inherit(&self) -> Result<()> {
+        // SAFETY: the reservation is whole pages, and not none.
+        unsafe { self.platform.no_inherit(self.base, self.size) }.map_err(self.refused(Error::Resource))
+    }
+
+    /// Commits a range, locks and populates it as the options said.
+    ///
+    /// # Errors
+    /// [`Error::Memory`], or [`Error::Resource`] for what cannot be locked; the
+    /// range is closed again then.
+    ///
+    /// # Safety
+    /// - The range is whole pages of the reservation, not none, and the caller's
+    ///   alone.
+    pub(crate) unsafe fn open(&self, offset: usize, size: usize) -> Result<()> {
+        // SAFETY: the caller gives whole pages of the reservation, its alone.
+        let opened = unsafe {
+            let base = self.at(offset);
+            self.commit_and_lock(base, size).and_then(|()| self.populate(base, size))
+        };
+        if opened.is_err() {
+            // SAFETY: the caller gives whole pages that nobody else uses, and does
+            // not use them itself now. Where closing fails too, the platform
+            // keeps memory that the next `open` of these pages finds.
+            let _ = unsafe { self.try_close(offset, size) };
+        }
+        opened
+    }
+
+    /// As [`Memory::open`], for pages that several threads may open at once and
+    /// that no thread closes: a failure leaves them as far as they came.
+    ///
+    /// # Safety
+    /// - The range is whole pages of the reservation, not none, and never closed.
+    pub(crate) unsafe fn open_shared(&self, offset: usize, size: usize) -> Result<()> {
+        // SAFETY: the caller gives whole pages of the reservation.
+        unsafe {
+            let base = self.at(offset);
+            self.commit_and_lock(base, size)?;
+            if self.populate && !self.lock {
+                // Where the platform cannot, whoever comes first takes the faults.
+                let _ = self.platform.populate_in_use(base, size);
+            }
+        }
+        Ok(())
+    }
+
+    /// # Safety
+    /// - The range is whole pages of the reservation, not none.
+    unsafe fn commit_and_lock(&self, base: NonNull<u8>, size: usize) -> Result<()> {
+        // SAFETY: the caller gives whole pages of the reservation.
+        unsafe { self.platform.commit(base, size) }.map_err(self.refused(Error::Memory))?;
+        if self.lock {
+            // SAFETY: they are committed now.
+            unsafe { self.platform.lock(base, size) }.map_err(self.refused(Error::Resource))?;
+        }
+        Ok(())
+    }
+
+    /// # Safety
+    /// - The range is committed pages, not none, that nobody else uses.
+    unsafe fn populate(&self, base: NonNull<u8>, size: usize) -> Result<()> {
+        // Locking has populated already.
+        if !self.populate || self.lock {
+            return Ok(());
+        }
+        // SAFETY: the caller's duties are the platform's.
+        unsafe { self.platform.populate(base, size) }.map_err(self.refused(Error::Memory))
+    }
+
+    /// Populates a range that others may be using.
+    ///
+    /// # Safety
+    /// - The range is committed pages, not none.
+    pub(crate) unsafe fn populate_in_use(&self, offset: usize, size: usize) -> Result<()> {
+        // SAFETY: the caller's duties are the platform's.
+        unsafe { self.platform.populate_in_use(self.at(offset), size) }.map_err(self.refused(Error::Memory))
+    }
+
+    /// Unlocks and decommits a range.
+    ///
+    /// # Errors
+    /// [`Error::Memory`]; the range is open still then, its contents lost.
+    ///
+    /// # Safety
+    /// - The range was opened by [`Memory::open`], and nobody uses it any more.
+    pub(crate) unsafe fn close(&self, offset: usize, size: usize) -> Result<()> {
+        // SAFETY: the caller's duties are those of the call.
+        let closed = unsafe { self.try_close(offset, size) };
+        if closed.is_err() && self.lock {
+            // SAFETY: the pages are committed still.
+            let _ = unsafe { self.platform.lock(self.at(offset), size) };
+        }
+        closed.map_err(self.refused(Error::Memory))
+    }
+
+    /// # Safety
+    /// - The range is whole pages of the reservation, not none, that nobody uses.
+    unsafe fn try_close(&self, offset: usize, size: usize) -> Result<(), PlatformError> {
+        // SAFETY: the caller's range is inside the reservation.
+        let base = unsafe { self.at(offset) };
+        if self.lock {
+            // SAFETY: the caller gives whole pages of the reservation.
+            unsafe { self.platform.unlock(base, size) }?;
+        }
+        // SAFETY: whole pages of the reservation, unlocked, that nobody uses.
+        unsafe { self.platform.decommit(base, size) }
+    }
+}
+
+impl<P: Platform> Drop for Memory<P> {
+    fn drop(&mut self) {
+        // SAFETY: base, size and alignment are those of the reservation, which
+        // goes with its only owner. Where the platform refuses, addresses are
+        // lost, and there is nobody left to tell.
+        let _ = unsafe { self.platform.release(self.base, self.size, self.align.get()) };
+    }
+}

@@ -1,0 +1,255 @@
+//! What the arena asks of an operating system: one trait, on one page.
+//!
+//! A page of a reservation is in one of three states:
+//!
+//! ```text
+//!              commit                decommit
+//!   reserved ----------> committed ------------> decommitted
+//!                            ^                        |
+//!                            +------------------------+
+//!                                     commit
+//! ```
+//!
+//! Reserved and decommitted pages are addresses without memory: touching them
+//! may end the process. A page committed for the first time reads as zero; one
+//! committed again reads as zero or as it did (design/arena-vm.md `.platform`).
+
+use core::fmt;
+use core::ptr::NonNull;
+
+pub mod portable;
+pub mod touch;
+
+#[cfg(feature = "mock")]
+pub mod failing;
+#[cfg(target_os = "linux")]
+pub mod linux;
+
+#[cfg(target_os = "linux")]
+pub(crate) mod membarrier;
+
+/// The platform this target has: Linux.
+#[cfg(target_os = "linux")]
+pub type Native = linux::Linux;
+
+/// The platform this target has: none that we know, so the portable one.
+#[cfg(not(target_os = "linux"))]
+pub type Native = portable::Portable;
+
+/// A source of address space and of memory for it.
+///
+/// In every method `base` and `size` name pages of one reservation: `base` is a
+/// multiple of [`Platform::page_size`], `size` is one too and is not zero, and
+/// the whole range lies in a reservation of this platform that was not released.
+/// Further duties are named at each method. Any thread may call any method.
+///
+/// A call that fails changed nothing, except where it says so.
+///
+/// # Safety
+/// - [`Platform::page_size`] is a power of two and never changes.
+/// - [`Platform::reserve`] gives addresses that nobody else uses until they are
+///   released, with provenance for all of them.
+/// - Committed pages are valid for reads and writes until they are decommitted or
+///   released; their contents change only when their holder, or
+///   [`Platform::decommit`], changes them. Pages committed for the first time
+///   read as zero; pages committed again read as zero or as they did.
+pub unsafe trait Platform: Send + Sync + fmt::Debug {
+    /// The name of the platform, for people.
+    fn name(&self) -> &'static str;
+
+    /// The size of a page, in bytes.
+    fn page_size(&self) -> usize;
+
+    /// Reserves `size` bytes of addresses from a multiple of `align`, a power of
+    /// two that is at least a page. `size` is a multiple of the page size.
+    ///
+    /// # Errors
+    /// Where the platform has no such range of addresses to give.
+    fn reserve(&self, size: usize, align: usize) -> Result<NonNull<u8>, PlatformError>;
+
+    /// Gives a whole reservation back, whatever the states of its pages.
+    ///
+    /// # Errors
+    /// Where the platform refuses; the addresses are lost then.
+    ///
+    /// # Safety
+    /// - `base`, `size` and `align` are those of one [`Platform::reserve`].
+    /// - Nobody uses the reservation any more.
+    unsafe fn release(&self, base: NonNull<u8>, size: usize, align: usize) -> Result<(), PlatformError>;
+
+    /// Commits pages. Pages that are committed already keep their contents.
+    ///
+    /// # Errors
+    /// Where the platform refuses memory. Some of the pages may be committed then.
+    ///
+    /// # Safety
+    /// - The duties of the trait.
+    unsafe fn commit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError>;
+
+    /// Decommits pages, so that the platform may use their memory elsewhere.
+    /// Pages that are not committed stay as they are.
+    ///
+    /// # Errors
+    /// Where the platform refuses. Committed pages are still so, but their
+    /// contents may be lost.
+    ///
+    /// # Safety
+    /// - The duties of the trait; the pages are not locked.
+    /// - Nobody uses the pages any more.
+    unsafe fn decommit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError>;
+
+    /// Brings memory behind pages, so that touching them causes no page fault.
+    /// Contents do not change.
+    ///
+    /// # Errors
+    /// Where the platform has no memory.
+    ///
+    /// # Safety
+    /// - The duties of the trait; the pages are committed.
+    /// - Nobody else uses the pages meanwhile.
+    unsafe fn populate(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError>;
+
+    /// As [`Platform::populate`], for pages that others may be using meanwhile.
+    ///
+    /// # Errors
+    /// Where the platform has no memory, or cannot do this at all.
+    ///
+    /// # Safety
+    /// - The duties of the trait; the pages are committed.
+    unsafe fn populate_in_use(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError>;
+
+    /// Asks for huge pages behind the range from here on. Advice only.
+    ///
+    /// # Errors
+    /// Where the platform has none to give.
+    ///
+    /// # Safety
+    /// - The duties of the trait.
+    unsafe fn advise_huge_pages(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError>;
+
+    /// Keeps committed pages in memory until they are unlocked; populates them.
+    ///
+    /// # Errors
+    /// Where the platform refuses. Some of the pages may be locked then.
+    ///
+    /// # Safety
+    /// - The duties of the trait; the pages are committed.
+    unsafe fn lock(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError>;
+
+    /// Undoes [`Platform::lock`], also for pages that are not locked.
+    ///
+    /// # Errors
+    /// Where the platform refuses. Some of the pages may be unlocked then.
+    ///
+    /// # Safety
+    /// - The duties of the trait.
+    unsafe fn unlock(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError>;
+
+    /// Keeps the range out of child processes: there it is not mapped at all.
+    ///
+    /// # Errors
+    /// Where the platform refuses, or cannot do this at all.
+    ///
+    /// # Safety
+    /// - The duties of the trait.
+    unsafe fn no_inherit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError>;
+}
+
+/// A call that a platform refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlatformError {
+    /// The name of the call.
+    pub call: &'static str,
+    /// The platform's error code (`errno`); zero where it has none.
+    pub code: i32,
+    /// The address the call was about; zero where it had none yet.
+    pub addr: usize,
+    /// The bytes the call was about.
+    pub size: usize,
+}
+
+impl PlatformError {
+    /// What the person who runs the program can do about it.
+    #[must_use]
+    pub fn advice(self) -> &'static str {
+        match self.call {
+            "reserve" => "raise the address space limit (ulimit -v), or reserve less",
+            "commit" => "free memory, or raise vm.max_map_count and the overcommit limit",
+            "lock" => "raise the locked memory limit (ulimit -l), or do not lock",
+            "populate" => "free memory, or raise the memory limit of the control group",
+            "populate_in_use" => "use Linux 5.14 or newer, or populate at fill",
+            "advise_huge_pages" => "enable transparent huge pages (madvise or always)",
+            "no_inherit" => "let children inherit the arena, or do not fork",
+            _ => "report this: the arena asked for something the platform does not allow",
+        }
+    }
+}
+
+impl fmt::Display for PlatformError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { call, code, addr, size } = self;
+        write!(f, "{call} of {size} bytes at {addr:#x} failed with code {code}: {}", self.advice())
+    }
+}
+
+impl core::error::Error for PlatformError {}
+
+// SAFETY: every promise is the borrowed platform's own.
+unsafe impl<P: Platform + ?Sized> Platform for &P {
+    fn name(&self) -> &'static str {
+        (**self).name()
+    }
+
+    fn page_size(&self) -> usize {
+        (**self).page_size()
+    }
+
+    fn reserve(&self, size: usize, align: usize) -> Result<NonNull<u8>, PlatformError> {
+        (**self).reserve(size, align)
+    }
+
+    unsafe fn release(&self, base: NonNull<u8>, size: usize, align: usize) -> Result<(), PlatformError> {
+        // SAFETY: the caller's duties are the borrowed platform's.
+        unsafe { (**self).release(base, size, align) }
+    }
+
+    unsafe fn commit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        // SAFETY: the caller's duties are the borrowed platform's.
+        unsafe { (**self).commit(base, size) }
+    }
+
+    unsafe fn decommit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        // SAFETY: the caller's duties are the borrowed platform's.
+        unsafe { (**self).decommit(base, size) }
+    }
+
+    unsafe fn populate(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        // SAFETY: the caller's duties are the borrowed platform's.
+        unsafe { (**self).populate(base, size) }
+    }
+
+    unsafe fn populate_in_use(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        // SAFETY: the caller's duties are the borrowed platform's.
+        unsafe { (**self).populate_in_use(base, size) }
+    }
+
+    unsafe fn advise_huge_pages(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        // SAFETY: the caller's duties are the borrowed platform's.
+        unsafe { (**self).advise_huge_pages(base, size) }
+    }
+
+    unsafe fn lock(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        // SAFETY: the caller's duties are the borrowed platform's.
+        unsafe { (**self).lock(base, size) }
+    }
+
+    unsafe fn unlock(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        // SAFETY: the caller's duties are the borrowed platform's.
+        unsafe { (**self).unlock(base, size) }
+    }
+
+    unsafe fn no_inherit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        // SAFETY: the caller's duties are the borrowed platform's.
+        unsafe { (**self).no_inherit(base, size) }
+    }
+}

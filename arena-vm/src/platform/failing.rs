@@ -1,0 +1,208 @@
+//! A platform that fails when told to, so that tests can drive every error path.
+
+use core::ptr::NonNull;
+
+use tripoint_core::primitive::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+
+use super::{Platform, PlatformError};
+
+/// The calls of [`Platform`] that can fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// [`Platform::reserve`]
+    Reserve,
+    /// [`Platform::release`]
+    Release,
+    /// [`Platform::commit`]
+    Commit,
+    /// [`Platform::decommit`]
+    Decommit,
+    /// [`Platform::populate`]
+    Populate,
+    /// [`Platform::populate_in_use`]
+    PopulateInUse,
+    /// [`Platform::advise_huge_pages`]
+    AdviseHugePages,
+    /// [`Platform::lock`]
+    Lock,
+    /// [`Platform::unlock`]
+    Unlock,
+    /// [`Platform::no_inherit`]
+    NoInherit,
+}
+
+impl Call {
+    /// All of them.
+    pub const ALL: [Self; 10] = [
+        Self::Reserve,
+        Self::Release,
+        Self::Commit,
+        Self::Decommit,
+        Self::Populate,
+        Self::PopulateInUse,
+        Self::AdviseHugePages,
+        Self::Lock,
+        Self::Unlock,
+        Self::NoInherit,
+    ];
+
+    /// The name of the call, as [`PlatformError::call`] has it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Reserve => "reserve",
+            Self::Release => "release",
+            Self::Commit => "commit",
+            Self::Decommit => "decommit",
+            Self::Populate => "populate",
+            Self::PopulateInUse => "populate_in_use",
+            Self::AdviseHugePages => "advise_huge_pages",
+            Self::Lock => "lock",
+            Self::Unlock => "unlock",
+            Self::NoInherit => "no_inherit",
+        }
+    }
+}
+
+/// What is known and planned about one kind of call.
+#[derive(Debug, Default)]
+struct Plan {
+    seen: AtomicU32,
+    fail_in: AtomicU32,
+    fail_always: AtomicBool,
+}
+
+/// Another platform, with failures on demand. A call that fails does nothing.
+#[derive(Debug)]
+pub struct Failing<P> {
+    inner: P,
+    plans: [Plan; Call::ALL.len()],
+    reserve_limit: AtomicUsize,
+}
+
+impl<P: Platform> Failing<P> {
+    /// `inner`, with no failures yet.
+    pub fn new(inner: P) -> Self {
+        let plans = core::array::from_fn(|_| Plan::default());
+        Self { inner, plans, reserve_limit: AtomicUsize::new(usize::MAX) }
+    }
+
+    /// Makes the `nth` call of this kind from here on fail, once; the first is 1.
+    pub fn fail(&self, call: Call, nth: u32) {
+        self.plan(call).fail_in.store(nth, Ordering::SeqCst);
+    }
+
+    /// Makes every call of this kind fail, until [`Failing::heal`].
+    pub fn fail_always(&self, call: Call) {
+        self.plan(call).fail_always.store(true, Ordering::SeqCst);
+    }
+
+    /// Makes reservations of more than `size` bytes fail, until [`Failing::heal`].
+    pub fn limit_reserve(&self, size: usize) {
+        self.reserve_limit.store(size, Ordering::SeqCst);
+    }
+
+    /// Forgets all failures that were asked for.
+    pub fn heal(&self) {
+        self.limit_reserve(usize::MAX);
+        for plan in &self.plans {
+            plan.fail_in.store(0, Ordering::SeqCst);
+            plan.fail_always.store(false, Ordering::SeqCst);
+        }
+    }
+
+    /// The number of calls of this kind so far, failed ones included.
+    pub fn seen(&self, call: Call) -> u32 {
+        self.plan(call).seen.load(Ordering::SeqCst)
+    }
+
+    fn plan(&self, call: Call) -> &Plan {
+        &self.plans[call as usize]
+    }
+
+    /// Counts a call, and fails it where that was asked for.
+    fn admit(&self, call: Call, addr: usize, size: usize) -> Result<(), PlatformError> {
+        let plan = self.plan(call);
+        plan.seen.fetch_add(1, Ordering::SeqCst);
+        let count_down = |left: u32| left.checked_sub(1);
+        let due = plan.fail_in.fetch_update(Ordering::SeqCst, Ordering::SeqCst, count_down) == Ok(1);
+        if due || plan.fail_always.load(Ordering::SeqCst) {
+            return Err(PlatformError { call: call.name(), code: 0, addr, size });
+        }
+        Ok(())
+    }
+}
+
+// SAFETY: calls are those of the inner platform, which keeps the promises, or
+// fail before they did anything.
+unsafe impl<P: Platform> Platform for Failing<P> {
+    fn name(&self) -> &'static str {
+        "failing"
+    }
+
+    fn page_size(&self) -> usize {
+        self.inner.page_size()
+    }
+
+    fn reserve(&self, size: usize, align: usize) -> Result<NonNull<u8>, PlatformError> {
+        self.admit(Call::Reserve, 0, size)?;
+        if size > self.reserve_limit.load(Ordering::SeqCst) {
+            return Err(PlatformError { call: Call::Reserve.name(), code: 0, addr: 0, size });
+        }
+        self.inner.reserve(size, align)
+    }
+
+    unsafe fn release(&self, base: NonNull<u8>, size: usize, align: usize) -> Result<(), PlatformError> {
+        self.admit(Call::Release, base.addr().get(), size)?;
+        // SAFETY: the caller's duties are the inner platform's.
+        unsafe { self.inner.release(base, size, align) }
+    }
+
+    unsafe fn commit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        self.admit(Call::Commit, base.addr().get(), size)?;
+        // SAFETY: the caller's duties are the inner platform's.
+        unsafe { self.inner.commit(base, size) }
+    }
+
+    unsafe fn decommit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        self.admit(Call::Decommit, base.addr().get(), size)?;
+        // SAFETY: the caller's duties are the inner platform's.
+        unsafe { self.inner.decommit(base, size) }
+    }
+
+    unsafe fn populate(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        self.admit(Call::Populate, base.addr().get(), size)?;
+        // SAFETY: the caller's duties are the inner platform's.
+        unsafe { self.inner.populate(base, size) }
+    }
+
+    unsafe fn populate_in_use(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        self.admit(Call::PopulateInUse, base.addr().get(), size)?;
+        // SAFETY: the caller's duties are the inner platform's.
+        unsafe { self.inner.populate_in_use(base, size) }
+    }
+
+    unsafe fn advise_huge_pages(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        self.admit(Call::AdviseHugePages, base.addr().get(), size)?;
+        // SAFETY: the caller's duties are the inner platform's.
+        unsafe { self.inner.advise_huge_pages(base, size) }
+    }
+
+    unsafe fn lock(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        self.admit(Call::Lock, base.addr().get(), size)?;
+        // SAFETY: the caller's duties are the inner platform's.
+        unsafe { self.inner.lock(base, size) }
+    }
+
+    unsafe fn unlock(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        self.admit(Call::Unlock, base.addr().get(), size)?;
+        // SAFETY: the caller's duties are the inner platform's.
+        unsafe { self.inner.unlock(base, size) }
+    }
+
+    unsafe fn no_inherit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        self.admit(Call::NoInherit, base.addr().get(), size)?;
+        // SAFETY: the caller's duties are the inner platform's.
+        unsafe { self.inner.no_inherit(base, size) }
+    }
+}

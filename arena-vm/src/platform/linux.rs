@@ -1,0 +1,188 @@
+//! Linux: one private mapping without access, opened page by page.
+//!
+//! Commit is `mprotect`, because neighbours merge into one VMA and the kernel
+//! allows a process only some 65,000 of them; a mapping per commit would cost
+//! three times as much and never merge back (design/arena-vm.md `.linux`).
+
+use core::ffi::c_void;
+use core::ptr::{self, NonNull};
+
+use libc::c_int;
+
+use super::touch::touch;
+use super::{Platform, PlatformError};
+
+/// Linux, by `mmap`, `mprotect`, `madvise` and `mlock`.
+#[derive(Clone, Copy, Debug)]
+pub struct Linux {
+    page_size: usize,
+}
+
+impl Default for Linux {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Linux {
+    /// The platform: asks the system for its page size.
+    #[must_use]
+    pub fn new() -> Self {
+        // SAFETY: `sysconf` only reads its argument.
+        let page_size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+        // Linux always knows its page size; 4096 is the smallest there is.
+        Self { page_size: usize::try_from(page_size).unwrap_or(4096) }
+    }
+
+    /// Unmaps what aligning left over; nothing where `size` is zero.
+    ///
+    /// # Safety
+    /// - The range is empty, or whole pages of a mapping that nobody uses.
+    unsafe fn trim(base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        if size == 0 {
+            return Ok(());
+        }
+        // SAFETY: the caller gives whole pages of a mapping that nobody uses.
+        answer("reserve", base, size, unsafe { libc::munmap(base.as_ptr().cast(), size) })
+    }
+}
+
+/// The code of this thread's last failed call.
+fn errno() -> i32 {
+    // SAFETY: gives a pointer to this thread's own word, which is always valid.
+    unsafe { *libc::__errno_location() }
+}
+
+/// What a call that answers zero for success came to.
+fn answer(call: &'static str, base: NonNull<u8>, size: usize, code: c_int) -> Result<(), PlatformError> {
+    if code == 0 { Ok(()) } else { Err(PlatformError { call, code: errno(), addr: base.addr().get(), size }) }
+}
+
+/// `mmap` of fresh addresses without access and without claim to memory.
+fn map_without_access(size: usize) -> Result<NonNull<u8>, PlatformError> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: without MAP_FIXED the kernel chooses addresses nobody uses.
+    let base = unsafe { libc::mmap(ptr::null_mut(), size, libc::PROT_NONE, flags, -1, 0) };
+    let failed = PlatformError { call: "reserve", code: errno(), addr: 0, size };
+    if base == libc::MAP_FAILED {
+        return Err(failed);
+    }
+    NonNull::new(base.cast()).ok_or(failed)
+}
+
+/// # Safety
+/// - The duties of [`Platform`], and those of the advice.
+unsafe fn advise(
+    call: &'static str,
+    base: NonNull<u8>,
+    size: usize,
+    advice: c_int,
+) -> Result<(), PlatformError> {
+    let addr: *mut c_void = base.as_ptr().cast();
+    // SAFETY: the caller answers for the range and the advice.
+    answer(call, base, size, unsafe { libc::madvise(addr, size, advice) })
+}
+
+/// # Safety
+/// - The duties of [`Platform`]; nobody uses pages that lose their access.
+unsafe fn protect(
+    call: &'static str,
+    base: NonNull<u8>,
+    size: usize,
+    access: c_int,
+) -> Result<(), PlatformError> {
+    let addr: *mut c_void = base.as_ptr().cast();
+    // SAFETY: the caller answers for the range, and for who uses it.
+    answer(call, base, size, unsafe { libc::mprotect(addr, size, access) })
+}
+
+// SAFETY: `mmap` gives addresses nobody has until `munmap`; private anonymous
+// pages read as zero at first, are readable and writable while so protected, and
+// the kernel changes them only for MADV_DONTNEED. The page size is a constant of
+// the system.
+unsafe impl Platform for Linux {
+    fn name(&self) -> &'static str {
+        "linux"
+    }
+
+    fn page_size(&self) -> usize {
+        self.page_size
+    }
+
+    fn reserve(&self, size: usize, align: usize) -> Result<NonNull<u8>, PlatformError> {
+        let slack = align.saturating_sub(self.page_size);
+        let overflow = PlatformError { call: "reserve", code: libc::ENOMEM, addr: 0, size };
+        let base = map_without_access(size.checked_add(slack).ok_or(overflow)?)?;
+        let head = base.align_offset(align);
+        // SAFETY: the mapping has `size + slack` bytes; from a page boundary the
+        // next multiple of `align` is at most `slack` away, so `head <= slack`.
+        let (aligned, end) = unsafe { (base.add(head), base.add(head + size)) };
+        // SAFETY: both are whole pages of the new mapping, outside of what is kept.
+        let trimmed = unsafe { Self::trim(base, head).and_then(|()| Self::trim(end, slack - head)) };
+        if let Err(error) = trimmed {
+            // SAFETY: the whole mapping, of which nobody has heard. Gaps that are
+            // unmapped already are no error; where this fails too, addresses are
+            // lost and no memory.
+            let _ = unsafe { Self::trim(base, size + slack) };
+            return Err(error);
+        }
+        Ok(aligned)
+    }
+
+    unsafe fn release(&self, base: NonNull<u8>, size: usize, _align: usize) -> Result<(), PlatformError> {
+        // SAFETY: the caller gives a whole reservation that nobody uses.
+        answer("release", base, size, unsafe { libc::munmap(base.as_ptr().cast(), size) })
+    }
+
+    unsafe fn commit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        // SAFETY: the caller answers for the range; access is gained only.
+        unsafe { protect("commit", base, size, libc::PROT_READ | libc::PROT_WRITE) }
+    }
+
+    unsafe fn decommit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        // The contents go first: whichever call fails, the pages stay committed.
+        // SAFETY: nobody uses the pages, so nobody misses their contents.
+        unsafe { advise("decommit", base, size, libc::MADV_DONTNEED) }?;
+        // SAFETY: nobody uses the pages, so nobody misses the access.
+        unsafe { protect("decommit", base, size, libc::PROT_NONE) }
+    }
+
+    unsafe fn populate(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        // SAFETY: the caller answers for the range; the advice changes no byte.
+        match unsafe { advise("populate", base, size, libc::MADV_POPULATE_WRITE) } {
+            // Linux before 5.14 does not know the advice.
+            Err(error) if error.code == libc::EINVAL => {
+                // SAFETY: committed pages are valid and, by the kernel, never
+                // uninitialised; the caller says that they are its alone.
+                unsafe { touch(base, size, self.page_size) };
+                Ok(())
+            }
+            answer => answer,
+        }
+    }
+
+    unsafe fn populate_in_use(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        // SAFETY: the caller answers for the range; the advice changes no byte.
+        unsafe { advise("populate_in_use", base, size, libc::MADV_POPULATE_WRITE) }
+    }
+
+    unsafe fn advise_huge_pages(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        // SAFETY: the caller answers for the range; the advice changes no byte.
+        unsafe { advise("advise_huge_pages", base, size, libc::MADV_HUGEPAGE) }
+    }
+
+    unsafe fn lock(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        // SAFETY: the caller gives committed pages; locking changes no byte.
+        answer("lock", base, size, unsafe { libc::mlock(base.as_ptr().cast(), size) })
+    }
+
+    unsafe fn unlock(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        // SAFETY: the caller gives committed pages; unlocking changes no byte.
+        answer("unlock", base, size, unsafe { libc::munlock(base.as_ptr().cast(), size) })
+    }
+
+    unsafe fn no_inherit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        // SAFETY: the caller answers for the range; this process sees no change.
+        unsafe { advise("no_inherit", base, size, libc::MADV_DONTFORK) }
+    }
+}

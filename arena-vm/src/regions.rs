@@ -1,0 +1,98 @@
+//! What lies where in the reserved range.
+
+#![forbid(unsafe_code)]
+
+use tripoint_core::{Align, Tract};
+
+/// The most address space that descriptors get.
+const CONTROL_MAX: usize = 64 << 20;
+
+/// The least, in pages.
+const CONTROL_PAGES_MIN: usize = 16;
+
+/// The reserved range, cut in three; offsets and sizes in bytes from its base.
+///
+/// ```text
+///  0             table            control             grains
+///  | tract table | (to a page)    | (to `align`)      | grain 0 | grain 1 | ...
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Regions {
+    pub(crate) grain: Align,
+    pub(crate) page: Align,
+    /// Size of the tract table, which begins at offset zero.
+    pub(crate) table_size: usize,
+    /// Size of the memory for descriptors, which follows the table.
+    pub(crate) control_size: usize,
+    /// Where grain zero begins.
+    pub(crate) grains_offset: usize,
+    /// How many grains there are.
+    pub(crate) grains: u32,
+}
+
+impl Regions {
+    /// Cuts `size` bytes, with grain zero at a multiple of `align`; `None` where
+    /// they do not hold one grain.
+    pub(crate) fn new(size: usize, grain: Align, align: Align, page: Align) -> Option<Self> {
+        let table_size = page.round_up((size / grain.get()).checked_mul(size_of::<Tract>())?)?;
+        let control_size = page.round_up((size / 64).clamp(CONTROL_PAGES_MIN * page.get(), CONTROL_MAX))?;
+        let grains_offset = align.round_up(table_size.checked_add(control_size)?)?;
+        let most = size.checked_sub(grains_offset)? / grain.get();
+        let grains = u32::try_from(most).unwrap_or(u32::MAX);
+        (grains > 0).then_some(Self { grain, page, table_size, control_size, grains_offset, grains })
+    }
+
+    /// The bytes of `count` grains.
+    pub(crate) const fn bytes(&self, count: u32) -> usize {
+        count as usize * self.grain.get()
+    }
+
+    /// Where grain `index` begins.
+    pub(crate) const fn grain_offset(&self, index: u32) -> usize {
+        self.grains_offset + self.bytes(index)
+    }
+
+    /// The grain at an offset; `None` before grain zero.
+    pub(crate) fn grain_at(&self, offset: usize) -> Option<u32> {
+        let offset = offset.checked_sub(self.grains_offset)?;
+        u32::try_from(offset >> self.grain.get().ilog2()).ok()
+    }
+
+    /// The bytes of table that `entries` entries need, in whole pages.
+    pub(crate) fn table_bytes(&self, entries: u32) -> usize {
+        let bytes = (entries as usize).saturating_mul(size_of::<Tract>());
+        self.page.round_up(bytes).map_or(self.table_size, |bytes| bytes.min(self.table_size))
+    }
+
+    /// The bytes from the first to the last region.
+    pub(crate) const fn size(&self) -> usize {
+        self.grain_offset(self.grains)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn regions_do_not_overlap(size in 1usize..1 << 34, grain in 12u32..22, huge in any::<bool>()) {
+            let power = |exponent: u32| Align::new(1 << exponent).unwrap();
+            let (grain, page) = (power(grain), power(12));
+            let align = if huge { grain.max(power(21)) } else { grain };
+            if let Some(regions) = Regions::new(size, grain, align, page) {
+                prop_assert!(regions.table_size + regions.control_size <= regions.grains_offset);
+                prop_assert!(regions.grains_offset % align.get() == 0);
+                prop_assert!(regions.size() <= size);
+                prop_assert!(regions.table_size >= regions.grains as usize * size_of::<Tract>());
+                prop_assert_eq!(regions.table_bytes(regions.grains) % page.get(), 0);
+                let last = regions.grains - 1;
+                prop_assert_eq!(regions.grain_at(regions.grain_offset(last)), Some(last));
+                prop_assert_eq!(regions.grain_at(regions.grains_offset - 1), None);
+            } else {
+                prop_assert!(size < (4 << 20) + 3 * align.get());
+            }
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! The arena's promises one by one, on each platform.
+
+use core::alloc::Layout;
+use std::string::String;
+
+use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
+use tripoint_core::control::CONTROL_POOL;
+use tripoint_core::{Addr, Arena, Check, CheckLevel, Describe, Error, Event};
+
+use crate::common::{GRAIN, Recorder, assert_books, holds, on_each, on_each_failing, small, write};
+
+#[test]
+fn tracts_are_whole_grains_and_know_their_pool() {
+    on_each(|platform| {
+        let arena = ArenaVm::create_on(platform, small()).unwrap();
+        let (one, two) = (arena.register().unwrap(), arena.register().unwrap());
+        assert!(one != two && one != CONTROL_POOL && two != CONTROL_POOL);
+        let block = arena.alloc_tracts(GRAIN + 1, one).unwrap();
+        assert_eq!((block.size(), block.base().addr().get() % GRAIN), (2 * GRAIN, 0));
+        let other = arena.alloc_tracts(1, two).unwrap();
+        assert!(!block.range().overlaps(other.range()));
+        assert!(arena.range().covers(block.range()) && arena.range().covers(other.range()));
+        write(block, 0xab);
+        assert!(holds(block, 0xab));
+        for offset in [0, 1, GRAIN, 2 * GRAIN - 1] {
+            let addr = Addr::new(block.base().addr().get() + offset);
+            assert_eq!(arena.pool_of(addr), Some(one));
+        }
+        assert_eq!(arena.pool_of(other.range().base()), Some(two));
+        assert_books(&arena, 3 * GRAIN);
+        assert_eq!(platform.committed(), arena.sizes().committed);
+    });
+}
+
+#[test]
+fn any_address_may_be_looked_up() {
+    on_each(|platform| {
+        let arena = ArenaVm::create_on(platform, small()).unwrap();
+        let pool = arena.register().unwrap();
+        let local = 0u8;
+        let boxed = Box::new(0u8);
+        let foreign = [0, 1, usize::MAX, Addr::of(&local).get(), Addr::of(&raw const *boxed).get()];
+        let own = [arena.range().base().get(), arena.range().limit().get() - 1];
+        let past = [arena.range().base().get() - 1, arena.range().limit().get()];
+        let ask = |addr: usize| arena.pool_of(Addr::new(addr));
+        assert!(foreign.iter().chain(&own).chain(&past).all(|&addr| ask(addr).is_none()));
+        let block = arena.alloc_tracts(1, pool).unwrap();
+        assert!(foreign.iter().chain(&own).chain(&past).all(|&addr| ask(addr).is_none()));
+        let contains = |addr: usize| arena.contains(Addr::new(addr));
+        assert!(own.iter().all(|&addr| contains(addr)));
+        assert!(!foreign.iter().chain(&past).any(|&addr| contains(addr)));
+        assert_eq!(ask(block.limit().addr().get() - 1), Some(pool));
+        assert_eq!(ask(block.limit().addr().get()), None);
+        // SAFETY: allocated above, freed once, unused.
+        unsafe { arena.free_tracts(block, pool) };
+        assert_eq!(ask(block.base().addr().get()), None);
+    });
+}
+
+#[test]
+fn sizes_out_of_bounds_are_refused() {
+    on_each(|platform| {
+        let arena = ArenaVm::create_on(platform, small()).unwrap();
+        let pool = arena.register().unwrap();
+        for size in [0, usize::MAX, isize::MAX as usize + 1] {
+            assert!(matches!(arena.alloc_tracts(size, pool), Err(Error::Parameter(_))));
+        }
+        for size in [4 << 20, isize::MAX as usize] {
+            assert_eq!(arena.alloc_tracts(size, pool), Err(Error::Limit));
+        }
+        assert_eq!(arena.counts().growth_refused.get(), 0);
+        assert_books(&arena, 0);
+    });
+}
+
+#[test]
+fn a_full_arena_joins_spare_and_void_grains_for_a_long_run() {
+    on_each(|platform| {
+        let arena = ArenaVm::create_on(platform, ArenaVmOptions { spare_share: 100, ..small() }).unwrap();
+        let pool = arena.register().unwrap();
+        let mut blocks = Vec::new();
+        while let Ok(block) = arena.alloc_tracts(1, pool) {
+            blocks.push(block);
+        }
+        assert_eq!(arena.alloc_tracts(1, pool), Err(Error::Limit));
+        blocks.sort_by_key(|block| block.base());
+        // A void run, and a spare one right behind it.
+        for (part, trim) in [(0..2, true), (2..4, false)] {
+            for &block in &blocks[part] {
+                // SAFETY: allocated above, freed once, unused.
+                unsafe { arena.free_tracts(block, pool) };
+            }
+            if trim {
+                assert_eq!(arena.trim(), 2 * GRAIN);
+            }
+        }
+        assert_eq!(arena.alloc_tracts(5 * GRAIN, pool), Err(Error::Limit));
+        let joined = arena.alloc_tracts(4 * GRAIN, pool).unwrap();
+        assert_eq!(joined.base(), blocks[0].base());
+        write(joined, 1);
+        assert_books(&arena, blocks.len() * GRAIN);
+    });
+}
+
+#[test]
+fn the_commit_limit_holds_and_spare_memory_makes_room() {
+    on_each(|platform| {
+        let limit = 4 * GRAIN + 4096;
+        let options = ArenaVmOptions { commit_limit: limit, spare_share: 100, ..small() };
+        let arena = ArenaVm::create_on(platform, options).unwrap();
+        let pool = arena.register().unwrap();
+        let two = arena.alloc_tracts(2 * GRAIN, pool).unwrap();
+        let _one = arena.alloc_tracts(GRAIN, pool).unwrap();
+        let before = arena.sizes();
+        assert_eq!(arena.alloc_tracts(2 * GRAIN, pool), Err(Error::CommitLimit));
+        assert_eq!(arena.sizes(), before);
+        // SAFETY: allocated above, freed once, unused.
+        unsafe { arena.free_tracts(two, pool) };
+        assert_eq!(arena.sizes().spare, 2 * GRAIN);
+        // Too much even with the spare memory: that is not given up in vain.
+        assert_eq!(arena.alloc_tracts(4 * GRAIN, pool), Err(Error::CommitLimit));
+        assert_eq!(arena.sizes().spare, 2 * GRAIN);
+        assert_eq!(arena.set_commit_limit(GRAIN), Err(Error::CommitLimit));
+        assert_eq!(arena.sizes().spare, 2 * GRAIN);
+        let three = arena.alloc_tracts(3 * GRAIN, pool).unwrap();
+        write(three, 3);
+        assert_books(&arena, 4 * GRAIN);
+        assert_eq!(arena.sizes().committed_high_water, limit);
+        assert_eq!(platform.committed(), limit);
+
+        assert_eq!(arena.set_commit_limit(limit - 1), Err(Error::CommitLimit));
+        assert_eq!(arena.sizes().commit_limit, limit);
+        // SAFETY: allocated above, freed once, unused.
+        unsafe { arena.free_tracts(three, pool) };
+        assert_eq!(arena.set_commit_limit(GRAIN + 4096), Ok(()));
+        assert_eq!((arena.sizes().committed, arena.sizes().spare), (GRAIN + 4096, 0));
+        assert_eq!(arena.alloc_tracts(1, pool), Err(Error::CommitLimit));
+        assert_eq!(arena.set_commit_limit(usize::MAX), Ok(()));
+        assert!(arena.alloc_tracts(1, pool).is_ok());
+    });
+}
+
+#[test]
+fn a_frozen_arena_serves_from_what_is_committed_and_decommits_nothing() {
+    on_each(|platform| {
+        let recorder = Recorder::leaked();
+        let options = ArenaVmOptions { spare_share: 0, event_hook: Some(recorder), ..small() };
+        let arena = ArenaVm::create_on(platform, options).unwrap();
+        let pool = arena.register().unwrap();
+        let block = arena.alloc_tracts(2 * GRAIN, pool).unwrap();
+        let layout = Layout::new::<[u64; 8]>();
+        let descriptor = arena.alloc_control(layout).unwrap();
+        let grown = arena.sizes().committed;
+        let sum = |events: &[Event]| {
+            events.iter().map(|event| if let Event::Grow { size } = event { *size } else { 0 }).sum::<usize>()
+        };
+        assert_eq!(sum(&recorder.take()), grown);
+        assert_eq!(arena.counts().growth.get(), grown as u64);
+
+        arena.freeze();
+        assert!(arena.is_frozen());
+        // SAFETY: allocated above, freed once, unused.
+        unsafe { arena.free_tracts(block, pool) };
+        assert_eq!((arena.trim(), arena.sizes().spare), (0, 2 * GRAIN));
+        assert_eq!(arena.set_commit_limit(GRAIN), Err(Error::CommitLimit));
+        let again = arena.alloc_tracts(GRAIN, pool).unwrap();
+        assert_eq!(arena.alloc_tracts(2 * GRAIN, pool), Err(Error::Frozen));
+        assert_eq!(arena.counts().growth_refused.get(), 1);
+        assert_eq!(recorder.take(), [Event::GrowthRefused { size: 2 * GRAIN }]);
+        // Descriptors come from the committed page, until that is full.
+        let mut descriptors = vec![descriptor];
+        let refused = loop {
+            match arena.alloc_control(layout) {
+                Ok(descriptor) => descriptors.push(descriptor),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!((refused, descriptors.len()), (Error::Frozen, 4096 / 64));
+        assert_eq!((arena.sizes().committed, arena.counts().growth.get()), (grown, grown as u64));
+        assert_books(&arena, GRAIN);
+
+        arena.thaw();
+        assert!(!arena.is_frozen());
+        recorder.take();
+        // SAFETY: allocated above, freed once, unused.
+        unsafe { arena.free_tracts(again, pool) };
+        assert_eq!(recorder.take(), [Event::Shrink { size: 2 * GRAIN }]);
+        assert!(arena.alloc_control(layout).is_ok());
+        assert_books(&arena, 0);
+    });
+}
+
+#[test]
+fn spare_memory_keeps_to_its_share() {
+    on_each(|platform| {
+        let arena = ArenaVm::create_on(platform, ArenaVmOptions { spare_share: 50, ..small() }).unwrap();
+        let pool = arena.register().unwrap();
+        let blocks: Vec<_> = (0..16).map(|_| arena.alloc_tracts(1, pool).unwrap()).collect();
+        for (freed, &block) in blocks.iter().enumerate() {
+            // SAFETY: allocated above, freed once, unused.
+            unsafe { arena.free_tracts(block, pool) };
+            let sizes = arena.sizes();
+            assert!(sizes.spare * 2 <= sizes.committed, "{sizes:?}");
+            if freed < 8 {
+                assert_eq!(sizes.spare, (freed + 1) * GRAIN, "a share that is allowed is kept");
+            }
+        }
+        assert_books(&arena, 0);
+        assert_eq!(platform.committed(), arena.sizes().committed);
+    });
+}
+
+#[test]
+fn dismissing_a_pool_frees_all_its_tracts_and_no_others() {
+    on_each(|platform| {
+        let arena = ArenaVm::create_on(platform, small()).unwrap();
+        let (keep, go) = (arena.register().unwrap(), arena.register().unwrap());
+        let mut kept = Vec::new();
+        for index in 0..8 {
+            let block = arena.alloc_tracts(GRAIN * (1 + index % 2), if index % 3 == 0 { keep } else { go });
+            if index % 3 == 0 {
+                kept.push(block.unwrap());
+            }
+        }
+        let in_use = kept.iter().map(|block| block.size()).sum();
+        // SAFETY: registered above, dismissed once; its memory is not used.
+        unsafe { arena.unregister(go) };
+        assert_books(&arena, in_use);
+        let sizes = arena.sizes();
+        assert!(sizes.spare > 0 && sizes.spare * 4 <= sizes.committed, "the share holds: {sizes:?}");
+        assert!(kept.iter().all(|block| arena.pool_of(block.range().base()) == Some(keep)));
+        assert!(arena.register().unwrap() > go, "numbers are not used again");
+    });
+}
+
+#[test]
+fn part_of_a_block_may_be_freed() {
+    on_each(|platform| {
+        let arena = ArenaVm::create_on(platform, small()).unwrap();
+        let pool = arena.register().unwrap();
+        let block = arena.alloc_tracts(4 * GRAIN, pool).unwrap();
+        let (first, rest) = block.split_at(GRAIN).unwrap();
+        let (middle, last) = rest.split_at(2 * GRAIN).unwrap();
+        // SAFETY: whole grains allocated above, freed once, unused.
+        unsafe { arena.free_tracts(middle, pool) };
+        assert_eq!(arena.pool_of(first.range().base()), Some(pool));
+        assert_eq!(arena.pool_of(middle.range().base()), None);
+        assert_eq!(arena.pool_of(last.range().base()), Some(pool));
+        assert_books(&arena, 2 * GRAIN);
+    });
+}
+
+#[test]
+fn descriptors_take_pages_not_grains() {
+    on_each(|platform| {
+        let arena = ArenaVm::create_on(platform, small()).unwrap();
+        let layout = Layout::from_size_align(192, 64).unwrap();
+        let first = arena.alloc_control(layout).unwrap();
+        assert_eq!(first.addr().get() % 64, 0);
+        assert_eq!((arena.sizes().control, arena.sizes().committed), (4096, 4096));
+        assert_eq!(arena.pool_of(Addr::of(first.as_ptr())), None);
+        assert!(arena.contains(Addr::of(first.as_ptr())));
+        // SAFETY: allocated above, freed once, unused.
+        unsafe { arena.free_control(first, layout) };
+        assert_eq!(arena.alloc_control(layout), Ok(first));
+        let large = Layout::from_size_align(1 << 20, 8).unwrap();
+        assert!(matches!(arena.alloc_control(large), Err(Error::Parameter(_))));
+        // The region ends: 16 pages in an arena this small.
+        let refused = loop {
+            if let Err(error) = arena.alloc_control(Layout::from_size_align(512, 64).unwrap()) {
+                break error;
+            }
+        };
+        assert_eq!((refused, arena.sizes().control), (Error::Limit, 16 * 4096));
+        assert_books(&arena, 0);
+    });
+}
+
+#[test]
+fn a_refused_reservation_is_halved_down_to_the_floor() {
+    on_each_failing(|failing, _| {
+        let options = ArenaVmOptions { reserve: 100 << 20, reserve_floor: 5 << 20, ..small() };
+        failing.limit_reserve(30 << 20);
+        let arena = ArenaVm::create_on(failing, options).unwrap();
+        assert_eq!((arena.reserved(), arena.sizes().reserved), (25 << 20, 25 << 20));
+        assert!(arena.range().size() <= 25 << 20 && arena.range().size() > 23 << 20);
+        failing.limit_reserve(5 << 20);
+        assert_eq!(ArenaVm::create_on(failing, options).unwrap().reserved(), 5 << 20);
+        failing.limit_reserve((5 << 20) - 1);
+        assert_eq!(ArenaVm::create_on(failing, options).unwrap_err(), Error::Resource);
+    });
+}
+
+#[test]
+fn a_moved_arena_is_the_same_arena() {
+    on_each(|platform| {
+        let arena = ArenaVm::create_on(platform, small()).unwrap();
+        let pool = arena.register().unwrap();
+        let block = arena.alloc_tracts(1, pool).unwrap();
+        write(block, 9);
+        let moved = Box::new(arena);
+        let moved = std::thread::scope(|scope| scope.spawn(move || moved).join().unwrap());
+        assert_eq!(moved.pool_of(block.range().base()), Some(pool));
+        assert!(holds(block, 9));
+        assert_books(&*moved, GRAIN);
+    });
+}
+
+#[test]
+fn an_arena_can_be_described() {
+    on_each(|platform| {
+        let arena = ArenaVm::create_on(platform, small()).unwrap();
+        let pool = arena.register().unwrap();
+        arena.alloc_tracts(1, pool).unwrap();
+        let mut text = String::new();
+        arena.describe(&mut text, 1).unwrap();
+        assert!(text.lines().all(|line| line.starts_with("  ")), "{text}");
+        for word in ["arena: VM", "reserved", "committed", "commit limit", "frozen: false", "tracts"] {
+            assert!(text.contains(word), "{word} in {text}");
+        }
+    });
+}
+
+#[test]
+fn a_damaged_arena_is_found_out() {
+    on_each(|platform| {
+        let arena = ArenaVm::create_on(platform, small()).unwrap();
+        let layout = Layout::new::<u64>();
+        let descriptor = arena.alloc_control(layout).unwrap();
+        // SAFETY: allocated above, freed once.
+        unsafe { arena.free_control(descriptor, layout) };
+        // SAFETY: none: a write to a freed descriptor is the damage.
+        unsafe { descriptor.cast::<usize>().write(3) };
+        assert_eq!(arena.check(CheckLevel::Shallow), Ok(()));
+        assert_eq!(arena.check(CheckLevel::Deep).unwrap_err().structure, "ControlMemory");
+    });
+}

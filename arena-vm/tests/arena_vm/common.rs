@@ -1,0 +1,231 @@
+//! A platform that holds the arena to its duties, and small helpers.
+
+use core::ptr::NonNull;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tripoint_arena_vm::platform::failing::Failing;
+use tripoint_arena_vm::{ArenaVm, ArenaVmOptions, Native, Platform, PlatformError, Portable};
+use tripoint_core::{Arena, ArenaSizes, Block, Check, CheckLevel, Event, EventHook};
+
+pub(crate) const GRAIN: usize = 64 << 10;
+
+/// Small enough that all of it can be used up, on any platform.
+pub(crate) fn small() -> ArenaVmOptions {
+    ArenaVmOptions { reserve: 4 << 20, reserve_floor: 4 << 20, grain: GRAIN, ..Default::default() }
+}
+
+/// Runs a test on the native and on the portable platform.
+pub(crate) fn on_each(test: impl Fn(&Audited<&dyn Platform>)) {
+    for platform in [&Native::new() as &dyn Platform, &Portable::new()] {
+        let audited = Audited::new(platform);
+        test(&audited);
+        assert_eq!(audited.reservations(), 0, "every reservation is released");
+    }
+}
+
+/// Runs a test on both, with failures on demand.
+pub(crate) fn on_each_failing(test: impl Fn(&Failing<&Audited<&dyn Platform>>, &Audited<&dyn Platform>)) {
+    on_each(|audited| test(&Failing::new(audited), audited));
+}
+
+/// A platform that checks that every call obeys the rules of [`Platform`], and
+/// knows which pages are committed.
+#[derive(Debug)]
+pub(crate) struct Audited<P> {
+    inner: P,
+    books: Mutex<Books>,
+}
+
+#[derive(Debug, Default)]
+struct Books {
+    reservations: HashMap<usize, (usize, usize)>,
+    committed: HashSet<usize>,
+    locked: HashSet<usize>,
+}
+
+impl<P: Platform> Audited<P> {
+    pub(crate) fn new(inner: P) -> Self {
+        Self { inner, books: Mutex::default() }
+    }
+
+    /// The bytes committed now.
+    pub(crate) fn committed(&self) -> usize {
+        self.books().committed.len() * self.page_size()
+    }
+
+    /// The bytes locked now.
+    pub(crate) fn locked(&self) -> usize {
+        self.books().locked.len() * self.page_size()
+    }
+
+    /// The number of reservations not released.
+    pub(crate) fn reservations(&self) -> usize {
+        self.books().reservations.len()
+    }
+
+    /// Releases what the arena could not.
+    pub(crate) fn release_leaked(&self, base: NonNull<u8>) {
+        let (size, align) = self.books().reservations[&base.addr().get()];
+        // SAFETY: a reservation of this platform, whose arena is gone.
+        unsafe { self.release(base, size, align) }.unwrap();
+    }
+
+    fn books(&self) -> MutexGuard<'_, Books> {
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Checks the duties of the trait; gives the pages of the range.
+    fn pages(&self, base: NonNull<u8>, size: usize) -> impl Iterator<Item = usize> + Clone + use<P> {
+        let (base, page) = (base.addr().get(), self.page_size());
+        assert!(size > 0 && size.is_multiple_of(page) && base.is_multiple_of(page), "whole pages, not none");
+        let inside = |(&start, &(length, _)): (&usize, &(usize, usize))| {
+            start <= base && base + size <= start + length
+        };
+        assert!(self.books().reservations.iter().any(inside), "a range lies in one reservation");
+        (base..base + size).step_by(page)
+    }
+
+    fn assert_committed(&self, base: NonNull<u8>, size: usize) {
+        let mut pages = self.pages(base, size);
+        let books = self.books();
+        assert!(pages.all(|page| books.committed.contains(&page)), "the pages are committed");
+    }
+}
+
+// SAFETY: every promise is the inner platform's.
+unsafe impl<P: Platform> Platform for Audited<P> {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn page_size(&self) -> usize {
+        self.inner.page_size()
+    }
+
+    fn reserve(&self, size: usize, align: usize) -> Result<NonNull<u8>, PlatformError> {
+        let base = self.inner.reserve(size, align)?;
+        assert!(base.addr().get().is_multiple_of(align));
+        self.books().reservations.insert(base.addr().get(), (size, align));
+        Ok(base)
+    }
+
+    unsafe fn release(&self, base: NonNull<u8>, size: usize, align: usize) -> Result<(), PlatformError> {
+        let start = base.addr().get();
+        let mut books = self.books();
+        assert_eq!(books.reservations.remove(&start), Some((size, align)), "a whole reservation");
+        books.committed.retain(|page| !(start..start + size).contains(page));
+        books.locked.retain(|page| !(start..start + size).contains(page));
+        drop(books);
+        // SAFETY: the caller's duties are the inner platform's.
+        unsafe { self.inner.release(base, size, align) }
+    }
+
+    unsafe fn commit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        let pages = self.pages(base, size);
+        // SAFETY: the caller's duties are the inner platform's.
+        unsafe { self.inner.commit(base, size) }?;
+        self.books().committed.extend(pages);
+        Ok(())
+    }
+
+    unsafe fn decommit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        let pages = self.pages(base, size);
+        let locked = pages.clone().any(|page| self.books().locked.contains(&page));
+        assert!(!locked, "locked pages are not decommitted");
+        // SAFETY: the caller's duties are the inner platform's.
+        unsafe { self.inner.decommit(base, size) }?;
+        let mut books = self.books();
+        pages.for_each(|page| _ = books.committed.remove(&page));
+        Ok(())
+    }
+
+    unsafe fn populate(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        self.assert_committed(base, size);
+        // SAFETY: the caller's duties are the inner platform's.
+        unsafe { self.inner.populate(base, size) }
+    }
+
+    unsafe fn populate_in_use(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        self.assert_committed(base, size);
+        // SAFETY: the caller's duties are the inner platform's.
+        unsafe { self.inner.populate_in_use(base, size) }
+    }
+
+    unsafe fn advise_huge_pages(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        let _ = self.pages(base, size);
+        // SAFETY: the caller's duties are the inner platform's.
+        unsafe { self.inner.advise_huge_pages(base, size) }
+    }
+
+    unsafe fn lock(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        self.assert_committed(base, size);
+        // SAFETY: the caller's duties are the inner platform's.
+        unsafe { self.inner.lock(base, size) }?;
+        let pages = self.pages(base, size);
+        self.books().locked.extend(pages);
+        Ok(())
+    }
+
+    unsafe fn unlock(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        let pages = self.pages(base, size);
+        // SAFETY: the caller's duties are the inner platform's.
+        unsafe { self.inner.unlock(base, size) }?;
+        let mut books = self.books();
+        pages.for_each(|page| _ = books.locked.remove(&page));
+        Ok(())
+    }
+
+    unsafe fn no_inherit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        let _ = self.pages(base, size);
+        // SAFETY: the caller's duties are the inner platform's.
+        unsafe { self.inner.no_inherit(base, size) }
+    }
+}
+
+/// Keeps all events.
+#[derive(Debug, Default)]
+pub(crate) struct Recorder(Mutex<Vec<Event>>);
+
+impl Recorder {
+    /// A recorder for the options of an arena, which want a hook for good.
+    pub(crate) fn leaked() -> &'static Self {
+        Box::leak(Box::default())
+    }
+
+    /// The events since the last call.
+    pub(crate) fn take(&self) -> Vec<Event> {
+        core::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
+impl EventHook for Recorder {
+    fn event(&self, event: Event) {
+        self.0.lock().unwrap().push(event);
+    }
+}
+
+/// Writes a byte all over a block.
+pub(crate) fn write(block: Block, byte: u8) {
+    // SAFETY: tests write only blocks that they hold.
+    unsafe { block.base().write_bytes(byte, block.size()) };
+}
+
+/// Whether a block has this byte all over.
+pub(crate) fn holds(block: Block, byte: u8) -> bool {
+    // SAFETY: tests read only blocks that they hold and have written.
+    let bytes = unsafe { core::slice::from_raw_parts(block.base().as_ptr(), block.size()) };
+    bytes.iter().all(|&found| found == byte)
+}
+
+/// Checks the books of an arena at rest, of whose tracts `in_use` bytes are out.
+pub(crate) fn assert_books<P: Platform>(arena: &ArenaVm<P>, in_use: usize) {
+    let sizes = arena.sizes();
+    assert_eq!(sizes.committed, sizes.control + sizes.spare + in_use);
+    assert!(sizes.committed <= sizes.committed_high_water && sizes.committed <= sizes.reserved);
+    assert_eq!(arena.check(CheckLevel::Deep), Ok(()));
+    // No promise of memory is left over: what is committed is all that counts.
+    assert_eq!(arena.set_commit_limit(sizes.committed), Ok(()));
+    assert_eq!(arena.sizes(), ArenaSizes { commit_limit: sizes.committed, ..sizes });
+    assert_eq!(arena.set_commit_limit(sizes.commit_limit), Ok(()));
+}

@@ -1,0 +1,115 @@
+//! Many threads at once, and exact books at the end.
+
+use std::sync::Barrier;
+use std::thread;
+
+use tripoint_arena_vm::{ArenaVm, ArenaVmOptions, Prefault};
+use tripoint_core::{Arena, Block, Error};
+
+use crate::common::{GRAIN, assert_books, holds, on_each, small, write};
+
+/// A small generator, so that threads differ and runs repeat.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % limit
+    }
+}
+
+fn fill_and_free(options: ArenaVmOptions) {
+    on_each(|platform| {
+        let arena = ArenaVm::create_on(platform, options).unwrap();
+        let start = Barrier::new(4);
+        let kept: Vec<Vec<Block>> = thread::scope(|scope| {
+            let work = |seed: u64| {
+                let (arena, start) = (&arena, &start);
+                scope.spawn(move || churn(arena, start, seed))
+            };
+            let threads: Vec<_> = (1..=4).map(work).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let in_use = kept.iter().flatten().map(|block| block.size()).sum();
+        assert_books(&arena, in_use);
+        let sizes = arena.sizes();
+        assert_eq!(platform.committed(), sizes.committed);
+        assert!(sizes.committed_high_water <= sizes.commit_limit);
+        arena.trim();
+        assert_eq!(arena.sizes().spare, 0);
+        assert_books(&arena, in_use);
+    });
+}
+
+/// Fills and frees; gives the blocks still out, checked to be this thread's own.
+fn churn<A: Arena>(arena: &A, start: &Barrier, seed: u64) -> Vec<Block> {
+    let pool = arena.register().unwrap();
+    let byte = seed as u8;
+    let mut random = Random(seed);
+    let mut out: Vec<Block> = Vec::new();
+    start.wait();
+    for _ in 0..300 {
+        if random.below(3) > 0 {
+            match arena.alloc_tracts((1 + random.below(4)) * GRAIN, pool) {
+                Ok(block) => {
+                    write(block, byte);
+                    out.push(block);
+                }
+                Err(error) => assert!(matches!(error, Error::Limit | Error::CommitLimit), "{error:?}"),
+            }
+            arena.alloc_control(core::alloc::Layout::new::<u64>()).unwrap();
+        } else if !out.is_empty() {
+            let block = out.swap_remove(random.below(out.len()));
+            assert!(holds(block, byte));
+            assert_eq!(arena.pool_of(block.range().base()), Some(pool));
+            // SAFETY: allocated above, freed once, unused from here on.
+            unsafe { arena.free_tracts(block, pool) };
+        }
+    }
+    assert!(out.iter().all(|&block| holds(block, byte)));
+    out
+}
+
+#[test]
+fn threads_fill_and_free_at_once() {
+    fill_and_free(ArenaVmOptions { reserve: 16 << 20, reserve_floor: 16 << 20, ..small() });
+}
+
+#[test]
+fn threads_keep_the_commit_limit_together() {
+    fill_and_free(ArenaVmOptions {
+        reserve: 16 << 20,
+        reserve_floor: 16 << 20,
+        commit_limit: 2 << 20,
+        spare_share: 0,
+        prefault: Prefault::AtFill,
+        ..small()
+    });
+}
+
+#[test]
+fn threads_extend_the_table_and_the_descriptors_at_once() {
+    // A page of table holds 256 entries: with small grains it is extended often.
+    on_each(|platform| {
+        let options = ArenaVmOptions { grain: 4096, reserve: 16 << 20, reserve_floor: 16 << 20, ..small() };
+        let arena = ArenaVm::create_on(platform, options).unwrap();
+        let start = Barrier::new(4);
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let pool = arena.register().unwrap();
+                    start.wait();
+                    for _ in 0..500 {
+                        arena.alloc_tracts(4096, pool).unwrap();
+                        arena.alloc_control(core::alloc::Layout::new::<[u64; 8]>()).unwrap();
+                    }
+                });
+            }
+        });
+        assert_books(&arena, 4 * 500 * 4096);
+        let sizes = arena.sizes();
+        assert_eq!(sizes.control, 8 * 4096 + 32 * 4096, "2000 entries, and 2000 descriptors of 64 bytes");
+        assert_eq!(platform.committed(), sizes.committed);
+        assert_eq!(arena.counts().growth.get(), sizes.committed as u64);
+    });
+}

@@ -1,0 +1,349 @@
+//! A small deterministic exchange that writes the wire format.
+//!
+//! It keeps a book of its own and publishes every change of it. Feeds begin in
+//! the middle of the day, so its book is full before the first record: readers
+//! know only a part until the snapshot comes, halfway.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+
+use indicatif::ProgressBar;
+
+use crate::cli::Market;
+
+/// What the exchange's random numbers start from.
+pub(crate) const SEED: u64 = 0x7219_0147;
+
+/// Depth updates after the snapshot that are older than it.
+const STALE_UPDATES: u64 = 3;
+
+/// Prices further from the middle than this are given up, in ticks.
+const BOOK_DEPTH: u64 = 4_500;
+
+/// Prices are multiples of 0.10; the middle stays within [LOWEST, HIGHEST].
+const LOWEST_MIDDLE: u64 = 590_000;
+const HIGHEST_MIDDLE: u64 = 610_000;
+
+/// Price in ticks of 0.10 to quantity in lots of 0.001.
+type SideMap = BTreeMap<u64, u64>;
+
+/// The exchange, read as a file would be.
+pub(crate) struct Generator {
+    market: Market,
+    messages: u64,
+    sent: u64,
+    random: Random,
+    clock: u64,
+    middle: u64,
+    bids: SideMap,
+    asks: SideMap,
+    update: u64,
+    trade: u64,
+    line: Vec<u8>,
+    read: usize,
+    progress: ProgressBar,
+}
+
+impl Generator {
+    /// An exchange about to write `messages` records; `progress` counts them.
+    pub(crate) fn new(market: Market, messages: u64, progress: &ProgressBar) -> Self {
+        progress.set_length(messages);
+        let mut exchange = Self {
+            market,
+            messages,
+            sent: 0,
+            random: Random(SEED),
+            clock: 1_723_161_255_000_000_000,
+            middle: (LOWEST_MIDDLE + HIGHEST_MIDDLE) / 2,
+            bids: SideMap::new(),
+            asks: SideMap::new(),
+            update: 5_000_000_000_000,
+            trade: 5_000_000_000,
+            line: Vec::new(),
+            read: 0,
+            progress: progress.clone(),
+        };
+        for _ in 0..100 {
+            exchange.change_book();
+        }
+        exchange
+    }
+
+    fn write_record(&mut self) -> io::Result<()> {
+        self.clock += 1 + self.random.below(7_000_000);
+        self.line.clear();
+        write!(self.line, "{} ", self.clock)?;
+        let snapshot = self.messages / 2;
+        if self.sent == snapshot {
+            self.write_snapshot()?;
+        } else if self.sent > snapshot && self.sent <= snapshot + STALE_UPDATES {
+            self.write_stale_update()?;
+        } else {
+            match self.random.below(1_000) {
+                0..70 => self.write_depth_update()?,
+                70..300 => self.write_trade()?,
+                _ => self.write_book_ticker()?,
+            }
+        }
+        self.line.push(b'\n');
+        self.read = 0;
+        self.sent += 1;
+        self.progress.inc(1);
+        Ok(())
+    }
+
+    fn write_snapshot(&mut self) -> io::Result<()> {
+        write!(self.line, r#"{{"lastUpdateId":{},"bids":"#, self.update)?;
+        write_levels(&mut self.line, self.bids.iter().rev())?;
+        self.line.extend_from_slice(br#","asks":"#);
+        write_levels(&mut self.line, self.asks.iter())?;
+        self.line.push(b'}');
+        Ok(())
+    }
+
+    /// An update from before the snapshot, whose levels stand nowhere near.
+    fn write_stale_update(&mut self) -> io::Result<()> {
+        let old = self.update - self.random.below(1_000);
+        let (bids, asks) = (SideMap::from([(1, 1)]), SideMap::from([(9_000_000, 1)]));
+        self.write_depth(old - 10, old, old - 11, &bids, &asks)
+    }
+
+    fn write_depth_update(&mut self) -> io::Result<()> {
+        let previous = self.update;
+        let (bids, asks) = self.change_book();
+        self.update += 1 + self.random.below(1_000);
+        self.write_depth(previous + 1, self.update, previous, &bids, &asks)
+    }
+
+    fn write_depth(
+        &mut self,
+        first: u64,
+        last: u64,
+        previous: u64,
+        bids: &SideMap,
+        asks: &SideMap,
+    ) -> io::Result<()> {
+        let millis = self.clock / 1_000_000;
+        write!(self.line, r#"{{"stream":"btcusdt@depth","data":{{"e":"depthUpdate","E":{millis},"#)?;
+        match self.market {
+            Market::Futures => write!(
+                self.line,
+                r#""T":{millis},"s":"BTCUSDT","U":{first},"u":{last},"pu":{previous},"b":"#
+            )?,
+            Market::Spot => write!(self.line, r#""s":"BTCUSDT","U":{first},"u":{last},"b":"#)?,
+        }
+        write_levels(&mut self.line, bids.iter())?;
+        self.line.extend_from_slice(br#","a":"#);
+        write_levels(&mut self.line, asks.iter())?;
+        self.line.extend_from_slice(b"}}");
+        Ok(())
+    }
+
+    fn write_trade(&mut self) -> io::Result<()> {
+        self.trade += 1;
+        let millis = self.clock / 1_000_000;
+        let seller_is_maker = self.random.below(2) == 0;
+        let price = Price(if seller_is_maker { self.middle + 1 } else { self.middle });
+        let (trade, quantity) = (self.trade, Quantity(1 + self.random.below(2_000)));
+        write!(
+            self.line,
+            r#"{{"stream":"btcusdt@trade","data":{{"e":"trade","E":{millis},"T":{millis},"s":"BTCUSDT","t":{trade},"p":"{price}","q":"{quantity}","#
+        )?;
+        match self.market {
+            Market::Futures => write!(self.line, r#""X":"MARKET","m":{}}}}}"#, !seller_is_maker),
+            Market::Spot => {
+                write!(self.line, r#""b":{trade}1,"a":{trade}2,"m":{},"M":true}}}}"#, !seller_is_maker)
+            }
+        }
+    }
+
+    fn write_book_ticker(&mut self) -> io::Result<()> {
+        let millis = self.clock / 1_000_000;
+        let (bid, bid_quantity) = best(self.bids.last_key_value());
+        let (ask, ask_quantity) = best(self.asks.first_key_value());
+        self.line.extend_from_slice(br#"{"stream":"btcusdt@bookTicker","data":{"#);
+        if self.market == Market::Futures {
+            write!(self.line, r#""e":"bookTicker","T":{millis},"E":{millis},"#)?;
+        }
+        write!(
+            self.line,
+            r#""u":{},"s":"BTCUSDT","b":"{bid}","B":"{bid_quantity}","a":"{ask}","A":"{ask_quantity}"}}}}"#,
+            self.update
+        )
+    }
+
+    /// Moves the middle and changes levels around it; returns the changes, where
+    /// a quantity of zero means that the level is gone.
+    fn change_book(&mut self) -> (SideMap, SideMap) {
+        self.middle = (self.middle + self.random.below(7) - 3).clamp(LOWEST_MIDDLE, HIGHEST_MIDDLE);
+        let middle = self.middle;
+        let crossed = |side: &SideMap, prices: core::ops::Range<u64>| -> SideMap {
+            side.range(prices).map(|(&price, _)| (price, 0)).collect()
+        };
+        let mut bids = crossed(&self.bids, middle + 1..u64::MAX);
+        bids.extend(crossed(&self.bids, 0..middle - BOOK_DEPTH));
+        let mut asks = crossed(&self.asks, 0..middle + 1);
+        asks.extend(crossed(&self.asks, middle + BOOK_DEPTH..u64::MAX));
+        let burst = self.random.below(200) == 0;
+        for _ in 0..1 + self.random.below(if burst { 600 } else { 60 }) {
+            let (distance, lots) = (self.random.distance(), self.random.lots());
+            bids.insert(middle - distance, lots);
+            let (distance, lots) = (self.random.distance(), self.random.lots());
+            asks.insert(middle + 1 + distance, lots);
+        }
+        bids.insert(middle, 1 + self.random.below(10_000));
+        asks.insert(middle + 1, 1 + self.random.below(10_000));
+        apply(&mut self.bids, &bids);
+        apply(&mut self.asks, &asks);
+        (bids, asks)
+    }
+}
+
+impl Read for Generator {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        if self.read == self.line.len() {
+            if self.sent == self.messages {
+                return Ok(0);
+            }
+            self.write_record()?;
+        }
+        let size = bytes.len().min(self.line.len() - self.read);
+        bytes[..size].copy_from_slice(&self.line[self.read..self.read + size]);
+        self.read += size;
+        Ok(size)
+    }
+}
+
+fn apply(side: &mut SideMap, changes: &SideMap) {
+    for (&price, &lots) in changes {
+        if lots == 0 {
+            side.remove(&price);
+        } else {
+            side.insert(price, lots);
+        }
+    }
+}
+
+fn best(level: Option<(&u64, &u64)>) -> (Price, Quantity) {
+    let (&price, &lots) = level.unwrap_or((&0, &0));
+    (Price(price), Quantity(lots))
+}
+
+fn write_levels<'a>(line: &mut Vec<u8>, levels: impl Iterator<Item = (&'a u64, &'a u64)>) -> io::Result<()> {
+    line.push(b'[');
+    for (index, (&price, &lots)) in levels.enumerate() {
+        let comma = if index == 0 { "" } else { "," };
+        write!(line, r#"{comma}["{}","{}"]"#, Price(price), Quantity(lots))?;
+    }
+    line.push(b']');
+    Ok(())
+}
+
+/// Ticks of 0.10.
+struct Price(u64);
+
+impl core::fmt::Display for Price {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{}.{}0", self.0 / 10, self.0 % 10)
+    }
+}
+
+/// Lots of 0.001.
+struct Quantity(u64);
+
+impl core::fmt::Display for Quantity {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{}.{:03}", self.0 / 1_000, self.0 % 1_000)
+    }
+}
+
+/// SplitMix64 (Steele, Lea, Flood, 2014).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.0;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^ (bits >> 31)
+    }
+
+    /// A number below `limit`, which is far below 2⁶⁴.
+    fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+
+    /// Ticks from the middle: as often between 1 and 2 as between 2,048 and 4,096.
+    fn distance(&mut self) -> u64 {
+        let scale = self.below(13);
+        self.below(1 << scale)
+    }
+
+    /// Lots to leave at a price: none, one time in three.
+    fn lots(&mut self) -> u64 {
+        if self.below(3) == 0 { 0 } else { 1 + self.below(20_000) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::{Message, Side, entries_bound, parse};
+
+    fn feed(market: Market, messages: u64) -> (Generator, Vec<u8>) {
+        let mut exchange = Generator::new(market, messages, &ProgressBar::hidden());
+        let mut bytes = Vec::new();
+        exchange.read_to_end(&mut bytes).unwrap();
+        (exchange, bytes)
+    }
+
+    #[test]
+    fn the_same_seed_writes_the_same_feed() {
+        assert_eq!(feed(Market::Futures, 2_000).1, feed(Market::Futures, 2_000).1);
+    }
+
+    #[test]
+    fn a_reader_of_the_feed_has_the_exchanges_book() {
+        for market in [Market::Futures, Market::Spot] {
+            let (exchange, bytes) = feed(market, 5_000);
+            let (mut bids, mut asks) = (BTreeMap::new(), BTreeMap::new());
+            let (mut snapshot, mut stale, mut kinds) = (None, 0, [0; 4]);
+            for line in bytes.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+                let mut entries = Vec::with_capacity(entries_bound(line.len()));
+                let message = parse(line, |entry| {
+                    entries.push(entry);
+                    Ok(())
+                });
+                match message.unwrap() {
+                    Message::Depth { update } if snapshot.is_some_and(|last| update <= last) => {
+                        (stale, kinds[0]) = (stale + 1, kinds[0] + 1);
+                        continue;
+                    }
+                    Message::Depth { .. } => kinds[0] += 1,
+                    Message::BookTicker => kinds[1] += 1,
+                    Message::Trade => kinds[2] += 1,
+                    Message::Snapshot { update } => {
+                        (snapshot, kinds[3]) = (Some(update), kinds[3] + 1);
+                        bids.clear();
+                        asks.clear();
+                    }
+                }
+                for entry in entries {
+                    let side = if entry.side == Side::Bid { &mut bids } else { &mut asks };
+                    match entry.level.quantity.to_string().as_str() {
+                        "0.00" => side.remove(&entry.level.price),
+                        quantity => side.insert(entry.level.price, quantity.to_owned()),
+                    };
+                }
+            }
+            assert_eq!((stale, kinds[3], kinds.iter().sum::<u64>()), (STALE_UPDATES, 1, 5_000));
+            assert!(kinds.iter().all(|&count| count > 0));
+            assert_eq!((bids.len(), asks.len()), (exchange.bids.len(), exchange.asks.len()));
+            let best = |side: Option<(&u64, &u64)>| side.map(|(&price, _)| Price(price).to_string());
+            let text = |price: &crate::decimal::Decimal| price.to_string();
+            assert_eq!(bids.keys().next_back().map(text), best(exchange.bids.last_key_value()));
+            assert_eq!(asks.keys().next().map(text), best(exchange.asks.first_key_value()));
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! A full-depth order book whose every hot-path object comes from a pool.
+//!
+//! ```text
+//!   file or exchange --> reader --> hot thread --> reference
+//!                          ^         book: Mfs        |
+//!                          |         scratch: Mvff    |
+//!                          +------- empty blocks -----+
+//! ```
+//!
+//! The first records are the warm-up. Then the arena is frozen, and what the hot
+//! thread asks of the arena, the global allocator and the kernel is counted.
+//!
+//! Design: `design/order-book.md`.
+
+mod allocator_calls;
+mod book;
+mod cli;
+mod decimal;
+mod failure;
+mod faults;
+mod generator;
+mod handoff;
+mod hot;
+mod levels;
+mod reader;
+mod reference;
+mod report;
+mod steady;
+mod tally;
+mod wire;
+
+use std::io::{Read, Write};
+use std::process::ExitCode;
+use std::thread::{self, Scope, ScopedJoinHandle};
+
+use clap::Parser;
+use indicatif::{ProgressBar, ProgressStyle};
+use tripoint::prelude::*;
+
+use crate::cli::Options;
+use crate::failure::Failure;
+use crate::generator::Generator;
+use crate::handoff::Round;
+use crate::hot::{HotReport, Preparation};
+use crate::reference::Reference;
+use crate::report::Report;
+
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("order_book: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<(), Failure> {
+    let progress = progress_bar();
+    let outcome = keep_books(options, open_input(options, &progress))?;
+    progress.finish_and_clear();
+    let report = Report::new(&outcome.hot, outcome.reference.as_ref());
+    // A summary that nobody reads is no failure.
+    let _ = write!(std::io::stdout(), "{:<24}{}\n{report}", "input", input_name(options));
+    let written = options.json.as_deref().map_or(Ok(()), |path| report.write_json(path));
+    match outcome.failure {
+        Some(failure) => Err(Failure::new(format_args!("{}: {failure}", input_name(options)))),
+        None if !report.book_matches_reference() => Err(Failure::new("the book differs from the reference")),
+        None => written,
+    }
+}
+
+/// A bar on a terminal; nothing elsewhere.
+fn progress_bar() -> ProgressBar {
+    let style = ProgressStyle::with_template("{bar:40} {percent}% {elapsed} (left: {eta})");
+    ProgressBar::no_length().with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+type Input = Result<Box<dyn Read + Send>, Failure>;
+
+fn open_input(options: &Options, progress: &ProgressBar) -> Input {
+    match &options.input {
+        Some(path) => reader::open(path, progress),
+        None => Ok(Box::new(Generator::new(options.market, options.messages, progress))),
+    }
+}
+
+fn input_name(options: &Options) -> String {
+    match &options.input {
+        Some(path) => path.display().to_string(),
+        None => format!("built-in exchange, {:?}, seed {:#x}", options.market, generator::SEED),
+    }
+}
+
+/// What the threads found, and why they ended early.
+struct Outcome {
+    hot: HotReport,
+    reference: Option<Reference>,
+    failure: Option<Failure>,
+}
+
+/// Runs the three threads on an arena with two pools.
+///
+/// # Errors
+/// Where the run could not begin; nothing was read then.
+fn keep_books(options: &Options, input: Input) -> Result<Outcome, Failure> {
+    let arena = ArenaVm::create(ArenaVmOptions { prefault: Prefault::AtFill, ..Default::default() })
+        .map_err(Failure::new)?;
+    let levels = levels::create_pool(&arena).map_err(Failure::new)?;
+    let scratch = Mvff::create(&arena, MvffOptions::default()).map_err(Failure::new)?;
+    let preparation = Preparation { warmup_messages: options.warmup, levels: options.levels };
+    let Round { to_hot, to_reference, to_reader } = Round::new();
+    thread::scope(|scope| {
+        let reader = spawn(scope, "reader", move || {
+            input.and_then(|mut input| reader::read(&mut *input, to_reader.1, to_hot.0))
+        })?;
+        let hot = spawn(scope, "hot", || {
+            hot::keep(preparation, &arena, &levels, &scratch, to_hot.1, to_reference.0)
+        })?;
+        let cold = spawn(scope, "cold", move || reference::keep(to_reference.1, to_reader.0))?;
+        let (hot, hot_failure) = join(hot);
+        let (reference, cold_failure) = split(join(cold));
+        // In the order of the lines they are about.
+        let failure = hot_failure.or(cold_failure).or_else(|| join(reader).err());
+        Ok(Outcome { hot, reference, failure })
+    })
+}
+
+fn spawn<'scope, 'env, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, 'env>,
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> Result<ScopedJoinHandle<'scope, T>, Failure> {
+    thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, work).map_err(Failure::new)
+}
+
+fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+fn split<T, E>(result: Result<T, E>) -> (Option<T>, Option<E>) {
+    match result {
+        Ok(value) => (Some(value), None),
+        Err(error) => (None, Some(error)),
+    }
+}

@@ -1,0 +1,146 @@
+//! What a run has to say: a summary to read, and the same as JSON.
+
+use core::fmt;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::decimal::Decimal;
+use crate::failure::Failure;
+use crate::hot::HotReport;
+use crate::reference::Reference;
+use crate::steady::{Latency, SteadyCosts};
+
+/// The report. Its fields are the keys of the JSON form, in this order.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    messages: u64,
+    depth_updates: u64,
+    level_updates: u64,
+    book_tickers: u64,
+    trades: u64,
+    snapshots: u64,
+    bid_levels: usize,
+    ask_levels: usize,
+    /// As the exchange writes it: a decimal in a string. `None` without bids.
+    best_bid: Option<String>,
+    best_ask: Option<String>,
+    peak_levels: usize,
+    book_matches_reference: bool,
+    warmup_messages: u64,
+    steady_messages: u64,
+    steady: SteadyCosts,
+    latency_ns: Latency,
+    messages_per_second: f64,
+}
+
+impl Report {
+    /// The report on the hot thread's work, held against the reference; without
+    /// one it does not match.
+    pub(crate) fn new(hot: &HotReport, reference: Option<&Reference>) -> Self {
+        let text = |price: Option<Decimal>| price.map(|price| price.to_string());
+        Self {
+            messages: hot.tally.messages,
+            depth_updates: hot.tally.depth_updates,
+            level_updates: hot.tally.level_updates,
+            book_tickers: hot.tally.book_tickers,
+            trades: hot.tally.trades,
+            snapshots: hot.tally.snapshots,
+            bid_levels: hot.bids.len(),
+            ask_levels: hot.asks.len(),
+            best_bid: text(hot.best_bid),
+            best_ask: text(hot.best_ask),
+            peak_levels: hot.peak_levels,
+            book_matches_reference: reference.is_some_and(|reference| matches(hot, reference)),
+            warmup_messages: hot.tally.messages - hot.steady_messages,
+            steady_messages: hot.steady_messages,
+            steady: hot.steady,
+            latency_ns: hot.latency,
+            messages_per_second: hot.messages_per_second,
+        }
+    }
+
+    /// Whether the hot thread's book is the reference's.
+    pub(crate) const fn book_matches_reference(&self) -> bool {
+        self.book_matches_reference
+    }
+
+    /// Writes the JSON form to a file.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub(crate) fn write_json(&self, path: &Path) -> Result<(), Failure> {
+        let write = || {
+            let mut file = BufWriter::new(File::create(path)?);
+            serde_json::to_writer_pretty(&mut file, self)?;
+            file.write_all(b"\n")?;
+            file.flush()
+        };
+        write().map_err(|error| Failure::new(format_args!("{}: {error}", path.display())))
+    }
+}
+
+/// Every level with its quantity, and everything that was counted on the way.
+fn matches(hot: &HotReport, reference: &Reference) -> bool {
+    hot.tally == reference.tally()
+        && hot.peak_levels == reference.peak()
+        && hot.bids == reference.bids()
+        && hot.asks == reference.asks()
+}
+
+/// The summary.
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let line = |f: &mut fmt::Formatter<'_>, name: &str, value: fmt::Arguments<'_>| {
+            writeln!(f, "{name:<24}{value}")
+        };
+        let best = |price: &Option<String>| price.clone().unwrap_or_else(|| "none".to_owned());
+        let faults =
+            |count: Option<u64>| count.map_or_else(|| "not known".to_owned(), |count| count.to_string());
+        line(
+            f,
+            "messages",
+            format_args!(
+                "{} ({} depth updates, {} book tickers, {} trades, {} snapshots)",
+                self.messages, self.depth_updates, self.book_tickers, self.trades, self.snapshots
+            ),
+        )?;
+        line(f, "level updates", format_args!("{}", self.level_updates))?;
+        line(f, "bids", format_args!("{} levels, best {}", self.bid_levels, best(&self.best_bid)))?;
+        line(f, "asks", format_args!("{} levels, best {}", self.ask_levels, best(&self.best_ask)))?;
+        line(f, "most levels at once", format_args!("{}", self.peak_levels))?;
+        let verdict = if self.book_matches_reference { "the same" } else { "DIFFERENT" };
+        line(f, "reference book", format_args!("{verdict}"))?;
+        writeln!(f)?;
+        line(f, "warm-up", format_args!("{} messages", self.warmup_messages))?;
+        line(f, "steady part", format_args!("{} messages, of the hot thread:", self.steady_messages))?;
+        line(f, "  arena growth", format_args!("{} bytes", self.steady.arena_growth_bytes))?;
+        line(f, "  global allocator", format_args!("{} calls", self.steady.global_allocator_calls))?;
+        line(
+            f,
+            "  page faults",
+            format_args!(
+                "{} minor, {} major",
+                faults(self.steady.minor_page_faults),
+                faults(self.steady.major_page_faults)
+            ),
+        )?;
+        line(
+            f,
+            "  buffer fills",
+            format_args!(
+                "{}: {} bytes filled, {} bytes emptied",
+                self.steady.fills, self.steady.fill_bytes, self.steady.empty_bytes
+            ),
+        )?;
+        let Latency { p50, p99, p999, max } = self.latency_ns;
+        line(f, "  latency", format_args!("p50 {p50} ns, p99 {p99} ns, p99.9 {p999} ns, max {max} ns"))?;
+        line(
+            f,
+            "  throughput",
+            format_args!("{:.0} messages a second, waiting for input apart", self.messages_per_second),
+        )
+    }
+}

@@ -1,0 +1,162 @@
+//! What the hot thread costs from the end of the warm-up on.
+
+use core::time::Duration;
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+use tripoint::core::ArenaCounts;
+use tripoint::prelude::*;
+
+use crate::allocator_calls::calls_of_this_thread;
+use crate::failure::Failure;
+use crate::faults::{PageFaults, faults_of_this_thread};
+
+/// The longest latency that is told apart, in ns: ten seconds.
+const LATENCY_MAX: u64 = 10_000_000_000;
+
+/// Decimal digits of a latency that are kept.
+const LATENCY_DIGITS: u8 = 3;
+
+/// What the steady part asked of the arena, the global allocator and the kernel.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(crate) struct SteadyCosts {
+    /// Bytes the arena newly committed.
+    pub(crate) arena_growth_bytes: u64,
+    /// Number of times a buffer was filled.
+    pub(crate) fills: u64,
+    /// Bytes that fills gave to buffers.
+    pub(crate) fill_bytes: u64,
+    /// Bytes that buffers gave back unused.
+    pub(crate) empty_bytes: u64,
+    /// Calls of the global allocator by the hot thread, frees included.
+    pub(crate) global_allocator_calls: u64,
+    /// Page faults of the hot thread served without a device; `None` where the
+    /// kernel does not say.
+    pub(crate) minor_page_faults: Option<u64>,
+    /// Page faults of the hot thread served from a device.
+    pub(crate) major_page_faults: Option<u64>,
+}
+
+/// Time to handle one record, in ns.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(crate) struct Latency {
+    pub(crate) p50: u64,
+    pub(crate) p99: u64,
+    pub(crate) p999: u64,
+    pub(crate) max: u64,
+}
+
+/// Readings at one moment, all of them growing.
+struct Readings {
+    growth: u64,
+    fills: u64,
+    fill_bytes: u64,
+    empty_bytes: u64,
+    allocator_calls: u64,
+    faults: Option<PageFaults>,
+}
+
+impl Readings {
+    fn take(counts: &ArenaCounts) -> Self {
+        Self {
+            growth: counts.growth.get(),
+            fills: counts.fills.get(),
+            fill_bytes: counts.fill_mutator.get(),
+            empty_bytes: counts.empty_mutator.get(),
+            allocator_calls: calls_of_this_thread(),
+            faults: faults_of_this_thread(),
+        }
+    }
+
+    fn costs_since(&self, start: &Self) -> SteadyCosts {
+        let faults = self.faults.zip(start.faults).map(|(now, earlier)| now.since(earlier));
+        SteadyCosts {
+            arena_growth_bytes: self.growth - start.growth,
+            fills: self.fills - start.fills,
+            fill_bytes: self.fill_bytes - start.fill_bytes,
+            empty_bytes: self.empty_bytes - start.empty_bytes,
+            global_allocator_calls: self.allocator_calls - start.allocator_calls,
+            minor_page_faults: faults.map(|faults| faults.minor),
+            major_page_faults: faults.map(|faults| faults.major),
+        }
+    }
+}
+
+/// Measures the steady part of the thread that uses it.
+pub(crate) struct SteadyMeter<'a> {
+    arena: &'a ArenaVm,
+    latencies: Histogram<u64>,
+    busy: Duration,
+    start: Option<Readings>,
+    /// Calls of the global allocator up to the last record: what makes a record
+    /// fail is no record, and its error text is allocated.
+    allocator_calls: u64,
+}
+
+impl<'a> SteadyMeter<'a> {
+    /// A meter whose memory has all been touched.
+    ///
+    /// # Errors
+    /// Where there is no memory for the histogram.
+    pub(crate) fn new(arena: &'a ArenaVm) -> Result<Self, Failure> {
+        let mut latencies =
+            Histogram::new_with_bounds(1, LATENCY_MAX, LATENCY_DIGITS).map_err(Failure::new)?;
+        // Writes every counter, and so brings memory behind each.
+        latencies.reset();
+        // Reads and clock run once before they count.
+        let _ = Readings::take(arena.counts());
+        Ok(Self { arena, latencies, busy: Duration::ZERO, start: None, allocator_calls: 0 })
+    }
+
+    /// Ends the warm-up: freezes the arena and starts to measure.
+    pub(crate) fn begin(&mut self) {
+        self.arena.freeze();
+        let start = Readings::take(self.arena.counts());
+        self.allocator_calls = start.allocator_calls;
+        self.start = Some(start);
+    }
+
+    /// Whether the warm-up is over.
+    pub(crate) const fn has_begun(&self) -> bool {
+        self.start.is_some()
+    }
+
+    /// Records that a message of the steady part took `time`.
+    pub(crate) fn record(&mut self, time: Duration) {
+        self.allocator_calls = calls_of_this_thread();
+        self.busy += time;
+        self.latencies.saturating_record(u64::try_from(time.as_nanos()).unwrap_or(LATENCY_MAX));
+    }
+
+    /// What the steady part cost up to now; nothing before it began.
+    pub(crate) fn costs(&self) -> SteadyCosts {
+        match &self.start {
+            Some(start) => {
+                let now = Readings::take(self.arena.counts());
+                Readings { allocator_calls: self.allocator_calls, ..now }.costs_since(start)
+            }
+            None => SteadyCosts::default(),
+        }
+    }
+
+    /// How long messages took.
+    pub(crate) fn latency(&self) -> Latency {
+        Latency {
+            p50: self.latencies.value_at_quantile(0.5),
+            p99: self.latencies.value_at_quantile(0.99),
+            p999: self.latencies.value_at_quantile(0.999),
+            max: self.latencies.max(),
+        }
+    }
+
+    /// The number of messages recorded.
+    pub(crate) fn messages(&self) -> u64 {
+        self.latencies.len()
+    }
+
+    /// Messages per second of the time spent on messages.
+    pub(crate) fn messages_per_second(&self) -> f64 {
+        let seconds = self.busy.as_secs_f64();
+        if seconds > 0.0 { self.messages() as f64 / seconds } else { 0.0 }
+    }
+}

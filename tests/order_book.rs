@@ -1,0 +1,250 @@
+//! The order book example, from outside: figures, exit status, messages, zeros.
+#![cfg(feature = "vm")]
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::LazyLock;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::Value;
+
+/// The example, built as the tests are.
+static EXAMPLE: LazyLock<PathBuf> = LazyLock::new(|| {
+    let mut build = Command::new(env!("CARGO"));
+    build.args(["build", "--quiet", "--package", "tripoint", "--example", "order_book"]);
+    build.arg("--message-format=json").current_dir(env!("CARGO_MANIFEST_DIR"));
+    if !cfg!(debug_assertions) {
+        build.arg("--release");
+    }
+    let output = build.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let messages = String::from_utf8(output.stdout).unwrap();
+    let executable = messages.lines().find_map(|line| {
+        let message: Value = serde_json::from_str(line).ok()?;
+        message.get("executable")?.as_str().map(PathBuf::from)
+    });
+    executable.unwrap()
+});
+
+/// A file of this test run.
+fn scratch_file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
+}
+
+/// Runs the example with `arguments` and a report to `name`.json.
+fn run(name: &str, arguments: &[&str]) -> (Output, Value) {
+    let json = scratch_file(&format!("{name}.json"));
+    // What an earlier run left would hide that this one wrote nothing.
+    let _ = std::fs::remove_file(&json);
+    let output = Command::new(&*EXAMPLE).args(arguments).arg("--json").arg(&json).output().unwrap();
+    let report = std::fs::read(&json).unwrap_or_else(|error| panic!("no report: {error}: {output:?}"));
+    (output, serde_json::from_slice(&report).unwrap())
+}
+
+/// Runs the example on a file of these bytes.
+fn run_on(name: &str, bytes: &[u8], arguments: &[&str]) -> (Output, Value) {
+    let path = scratch_file(name);
+    std::fs::write(&path, bytes).unwrap();
+    run(name, &[&["--input", path.to_str().unwrap()], arguments].concat())
+}
+
+fn assert_succeeds(output: &Output) {
+    assert!(output.status.success(), "{output:?}");
+    assert!(output.stderr.is_empty(), "{output:?}");
+}
+
+/// Exit status 1, a summary, and one line on stderr with `cause` in it.
+fn assert_fails(output: &Output, cause: &str) {
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    assert!(stderr.contains(cause), "{stderr}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("messages"), "{output:?}");
+}
+
+fn assert_steady_is_zero(report: &Value) {
+    let zeros = ["arena_growth_bytes", "global_allocator_calls"];
+    for key in zeros {
+        assert_eq!(report["steady"][key], 0, "{key}: {report:#}");
+    }
+    if cfg!(target_os = "linux") {
+        assert_eq!(report["steady"]["minor_page_faults"], 0, "{report:#}");
+        assert_eq!(report["steady"]["major_page_faults"], 0, "{report:#}");
+    }
+}
+
+fn keys(value: &Value) -> BTreeSet<&str> {
+    value.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+/// Records of every kind, in the spot dialect with a snapshot at line 3.
+fn small_feed(lines: usize) -> Vec<u8> {
+    let mut feed = String::new();
+    for line in 1..=lines {
+        let record = match line % 4 {
+            0 => r#"{"stream":"btcusdt@bookTicker","data":{"u":5,"b":"10.00","B":"1","a":"11.00","A":"1"}}"#
+                .to_owned(),
+            1 => format!(
+                r#"{{"stream":"btcusdt@depth","data":{{"e":"depthUpdate","u":{line},"b":[["9.{line:05}","1.5"]],"a":[["11.00","2"]]}}}}"#
+            ),
+            2 => r#"{"stream":"btcusdt@trade","data":{"e":"trade","p":"10.00","q":"0.5"}}"#.to_owned(),
+            _ if line == 3 => {
+                r#"{"lastUpdateId":4,"bids":[["10.00","1"]],"asks":[["12.00","1"]]}"#.to_owned()
+            }
+            _ => r#"{"stream":"btcusdt@depth","data":{"e":"depthUpdate","u":3,"b":[["99.00","1"]],"a":[]}}"#
+                .to_owned(),
+        };
+        feed.push_str(&format!("{line} {record}\n"));
+    }
+    feed.into_bytes()
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// design/order-book.md `.req.pools`, `.req.zero`.
+#[test]
+fn the_built_in_exchange_is_kept_at_no_cost_after_warm_up() {
+    for market in ["futures", "spot"] {
+        let arguments = ["--market", market, "--messages", "20000", "--warmup", "5000"];
+        let (output, report) = run(market, &arguments);
+        assert_succeeds(&output);
+        assert_eq!(report["messages"], 20_000);
+        assert_eq!(report["snapshots"], 1);
+        assert_eq!(report["warmup_messages"], 5_000);
+        assert_eq!(report["steady_messages"], 15_000);
+        assert_eq!(report["book_matches_reference"], true);
+        assert!(report["level_updates"].as_u64() > Some(10_000));
+        assert!(report["steady"]["fills"].as_u64() > Some(0));
+        assert_steady_is_zero(&report);
+    }
+}
+
+#[test]
+fn the_report_has_exactly_these_keys() {
+    let (output, report) = run("keys", &["--messages", "2000", "--warmup", "100"]);
+    assert_succeeds(&output);
+    let top = "messages depth_updates level_updates book_tickers trades snapshots bid_levels ask_levels best_bid \
+               best_ask peak_levels book_matches_reference warmup_messages steady_messages steady latency_ns \
+               messages_per_second";
+    let steady = "arena_growth_bytes fills fill_bytes empty_bytes global_allocator_calls minor_page_faults \
+                  major_page_faults";
+    assert_eq!(keys(&report), top.split_whitespace().collect());
+    assert_eq!(keys(&report["steady"]), steady.split_whitespace().collect());
+    assert_eq!(keys(&report["latency_ns"]), BTreeSet::from(["p50", "p99", "p999", "max"]));
+    assert!(report["latency_ns"]["p50"].as_u64() > Some(0));
+    assert!(report["messages_per_second"].as_f64() > Some(0.0));
+}
+
+#[test]
+fn a_small_feed_gives_the_figures_counted_by_hand() {
+    let feed = small_feed(12);
+    for (name, bytes) in [("small", feed.clone()), ("small.gz", gzip(&feed))] {
+        let (output, report) = run_on(name, &bytes, &[]);
+        assert_succeeds(&output);
+        for (key, figure) in [
+            ("messages", 12),
+            ("depth_updates", 5),
+            // Lines 1, 5 and 9 with two entries each; 7 and 11 are older than the snapshot.
+            ("level_updates", 6),
+            ("book_tickers", 3),
+            ("trades", 3),
+            ("snapshots", 1),
+            ("bid_levels", 3),
+            ("ask_levels", 2),
+            ("peak_levels", 5),
+            ("warmup_messages", 12),
+            ("steady_messages", 0),
+        ] {
+            assert_eq!(report[key], figure, "{key}: {report:#}");
+        }
+        assert_eq!((&report["best_bid"], &report["best_ask"]), (&"10.00".into(), &"11.00".into()));
+        assert_eq!(report["book_matches_reference"], true);
+    }
+}
+
+#[test]
+fn a_missing_file_fails() {
+    let (output, report) = run("missing", &["--input", "no/such/feed.gz"]);
+    assert_fails(&output, "no/such/feed.gz");
+    assert_eq!(report["messages"], 0);
+}
+
+/// design/order-book.md `.req.lost`, `.input.end`.
+#[test]
+fn a_cut_off_file_fails_and_what_came_before_is_reported() {
+    let whole = gzip(&small_feed(2_000));
+    let (output, report) = run_on("cut.gz", &whole[..whole.len() * 2 / 3], &[]);
+    let messages = report["messages"].as_u64().unwrap();
+    assert_fails(&output, &format!("line {}: the gzip stream is cut off", messages + 1));
+    assert!(messages > 100, "{messages}");
+    assert_eq!(report["book_matches_reference"], true);
+}
+
+/// design/order-book.md `.req.lost`, `.handoff.lost`.
+#[test]
+fn a_malformed_line_fails_and_what_came_before_is_reported() {
+    let mut feed = small_feed(9);
+    feed.extend_from_slice(b"10 {\"stream\":\"s\",\"data\":{\"e\":\"trade\",\"p\":\"1.0.0\",\"q\":\"1\"}}\n");
+    feed.extend_from_slice(&small_feed(4));
+    let (output, report) = run_on("malformed", &feed, &["--warmup", "2"]);
+    assert_fails(&output, "line 10: malformed record: not a decimal number");
+    assert_eq!(report["messages"], 9);
+    assert_eq!(
+        (&report["steady_messages"], &report["steady"]["global_allocator_calls"]),
+        (&7.into(), &0.into())
+    );
+    assert_eq!(report["bid_levels"], 3);
+    assert_eq!(report["book_matches_reference"], true);
+}
+
+/// design/order-book.md `.req.lost`, `.book.refused`.
+#[test]
+fn a_pool_that_is_used_up_is_a_message_and_no_panic() {
+    let (output, report) = run("used-up", &["--messages", "20000", "--warmup", "1", "--levels", "1"]);
+    let messages = report["messages"].as_u64().unwrap();
+    assert_fails(&output, &format!("line {}: no memory for a level", messages + 1));
+    assert!(messages < 20_000);
+}
+
+#[test]
+fn a_report_that_cannot_be_written_fails() {
+    let directory = env!("CARGO_TARGET_TMPDIR");
+    let output = Command::new(&*EXAMPLE).args(["--messages", "100", "--json", directory]).output().unwrap();
+    assert_fails(&output, directory);
+}
+
+/// design/order-book.md `.req.real`, `.req.right`, `.req.zero`.
+#[test]
+fn the_recorded_feed_gives_the_figures_of_an_independent_script() {
+    let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/usdm_btcusdt_20240808.gz");
+    if !recorded.exists() {
+        println!("skipped: no recorded feed at {}", recorded.display());
+        return;
+    }
+    let (output, report) = run("recorded", &["--input", recorded.to_str().unwrap()]);
+    assert_succeeds(&output);
+    for (key, figure) in [
+        ("messages", 93_954),
+        ("depth_updates", 6_551),
+        ("level_updates", 443_521),
+        ("book_tickers", 66_089),
+        ("trades", 21_313),
+        ("snapshots", 1),
+        ("bid_levels", 5_018),
+        ("ask_levels", 4_577),
+        ("peak_levels", 9_738),
+    ] {
+        assert_eq!(report[key], figure, "{key}");
+    }
+    assert_eq!((&report["best_bid"], &report["best_ask"]), (&"61659.70".into(), &"61659.80".into()));
+    assert_eq!(report["book_matches_reference"], true);
+    assert!(report["steady_messages"].as_u64() > Some(80_000));
+    assert_steady_is_zero(&report);
+}
