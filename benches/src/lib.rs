@@ -1,1 +1,6 @@
-//! Measurements of tripoint against its peers.
+//! What the measurements share: how to compare, and a pool to measure with.
+//!
+//! Run them with `cargo bench -p benches`.
+
+pub mod compare;
+pub mod region;

@@ -33,7 +33,7 @@ pub fn model(run: impl Fn() + Sync + Send + 'static) {
 
 /// An address to put in a descriptor. Models follow no pointer.
 pub fn addr(value: usize) -> *mut u8 {
-    std::ptr::without_provenance_mut(value)
+    core::ptr::without_provenance_mut(value)
 }
 
 /// Where the modelled buffer begins.

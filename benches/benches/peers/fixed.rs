@@ -1,0 +1,107 @@
+//! Objects of one size, the oldest freed as a new one is made: the work of queues
+//! and order books.
+//!
+//! One operation is a free and an allocation, with `LIVE` objects in between.
+
+use core::alloc::{GlobalAlloc, Layout};
+use core::hint::black_box;
+use core::time::Duration;
+use std::alloc::System;
+use std::time::Instant;
+
+use benches::compare::{Contender, compare, print};
+use mimalloc::MiMalloc;
+use slab::Slab;
+use tripoint::core::ManualPool;
+use tripoint::prelude::{
+    AllocationPoint, ArenaVm, ArenaVmOptions, Mfs, MfsOptions, Mvff, MvffOptions, PoolBox, UnitOf,
+};
+
+type Object = [u64; 4];
+
+/// Objects that live at once.
+const LIVE: usize = 1024;
+/// Operations of a contender in one round.
+const OPERATIONS: usize = 32 * LIVE;
+
+pub(crate) fn measure(rounds: usize) {
+    let arena = ArenaVm::create(ArenaVmOptions::default()).unwrap();
+    let mfs = || Mfs::create(&arena, UnitOf::<Object>::new(), MfsOptions::default()).unwrap();
+    let mvff = || Mvff::create(&arena, MvffOptions::default()).unwrap();
+    let (boxes, points) = (mfs(), mfs());
+    let (variable_boxes, variable_points) = (mvff(), mvff());
+    let mut contenders = [
+        Contender::new("Mfs", allocating(&boxes)),
+        Contender::new("Mfs, allocation point", reserving(&points)),
+        Contender::new("Mvff", allocating(&variable_boxes)),
+        Contender::new("Mvff, allocation point", reserving(&variable_points)),
+        Contender::new("slab", slab()),
+        Contender::new("mimalloc", general(MiMalloc)),
+        Contender::new("system malloc", general(System)),
+    ];
+    print("allocate and free 32 bytes", &compare(&mut contenders, rounds, OPERATIONS));
+}
+
+/// Replaces the oldest of `LIVE` objects, `OPERATIONS` times, and times that.
+fn replace_oldest<T>(ring: &mut [T], mut replace: impl FnMut(&mut T, Object)) -> Duration {
+    let start = Instant::now();
+    for round in 0..OPERATIONS / LIVE {
+        for (index, oldest) in ring.iter_mut().enumerate() {
+            replace(oldest, [(round + index) as u64; 4]);
+        }
+    }
+    start.elapsed()
+}
+
+fn allocating<P: ManualPool>(pool: &P) -> impl FnMut() -> Duration {
+    let mut ring: Vec<_> = (0..LIVE).map(|_| Some(PoolBox::new_in([0; 4], pool).unwrap())).collect();
+    move || {
+        replace_oldest(&mut ring, |place, object| {
+            *place = None;
+            *place = Some(black_box(PoolBox::new_in(object, pool).unwrap()));
+        })
+    }
+}
+
+fn reserving<P: ManualPool>(pool: &P) -> impl FnMut() -> Duration {
+    let mut point = AllocationPoint::create(pool).unwrap();
+    let mut ring: Vec<_> = (0..LIVE).map(|_| Some(point.boxed([0; 4]).unwrap())).collect();
+    move || {
+        replace_oldest(&mut ring, |place, object| {
+            *place = None;
+            *place = Some(black_box(point.boxed(object).unwrap()));
+        })
+    }
+}
+
+fn slab() -> impl FnMut() -> Duration {
+    let mut slab = Slab::with_capacity(LIVE);
+    let mut ring: Vec<usize> = (0..LIVE).map(|_| slab.insert([0; 4])).collect();
+    move || {
+        replace_oldest(&mut ring, |key, object| {
+            black_box(slab.remove(*key));
+            *key = black_box(slab.insert(object));
+        })
+    }
+}
+
+fn general(allocator: impl GlobalAlloc) -> impl FnMut() -> Duration {
+    let mut ring: Vec<_> = (0..LIVE).map(|_| allocate(&allocator, [0; 4])).collect();
+    move || {
+        replace_oldest(&mut ring, |place, object| {
+            // SAFETY: allocated with this layout, and replaced before the next use.
+            unsafe { allocator.dealloc(place.cast(), Layout::new::<Object>()) };
+            *place = black_box(allocate(&allocator, object));
+        })
+    }
+}
+
+#[inline(always)]
+fn allocate(allocator: &impl GlobalAlloc, object: Object) -> *mut Object {
+    // SAFETY: the layout's size is not zero.
+    let place = unsafe { allocator.alloc(Layout::new::<Object>()) }.cast::<Object>();
+    assert!(!place.is_null());
+    // SAFETY: fresh memory of an object's layout.
+    unsafe { place.write(object) };
+    place
+}

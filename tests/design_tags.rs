@@ -1,0 +1,227 @@
+//! What the code cites of the design documents is there, every requirement is
+//! cited by code, and no document points at a file that is gone.
+//!
+//! The conventions are in `design/README.md`.
+
+mod repository;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use repository::Text;
+
+/// A tag of a design document.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Tag {
+    document: String,
+    tag: String,
+}
+
+impl core::fmt::Display for Tag {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{} `{}`", self.document, self.tag)
+    }
+}
+
+/// The text without comment markers and line breaks, so that a citation may run
+/// over the end of a line.
+fn joined(text: &str) -> String {
+    let unmarked = |line: &str| line.trim().trim_start_matches('/').trim_start_matches('!').trim().to_owned();
+    text.lines().map(unmarked).collect::<Vec<_>>().join(" ")
+}
+
+fn is_tag(word: &str) -> bool {
+    word.strip_prefix('.').is_some_and(|name| {
+        !name.is_empty()
+            && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || ".-".contains(c))
+    })
+}
+
+/// The tag that a text begins with, in backticks, and what follows it.
+fn leading_tag(text: &str) -> Option<(&str, &str)> {
+    let (tag, rest) = text.strip_prefix('`')?.split_once('`')?;
+    is_tag(tag).then_some((tag, rest))
+}
+
+/// Every mention of a document in a text, with the tags that follow it.
+fn mentions(text: &str) -> Vec<(String, Vec<String>)> {
+    let text = joined(text);
+    let mut found = Vec::new();
+    for (at, _) in text.match_indices("design/") {
+        let Some(end) = text[at..].find(".md") else { continue };
+        let (document, mut rest) = text[at..].split_at(end + ".md".len());
+        if !document["design/".len()..].chars().all(|c| c.is_ascii_alphanumeric() || "-.".contains(c)) {
+            continue;
+        }
+        let mut tags = Vec::new();
+        rest = rest.strip_prefix('`').unwrap_or(rest);
+        while let Some((tag, after)) = leading_tag(rest.trim_start_matches([' ', ','])) {
+            tags.push(tag.to_owned());
+            rest = after;
+        }
+        found.push((document.to_owned(), tags));
+    }
+    found
+}
+
+/// Every citation in a text.
+fn citations(text: &str) -> BTreeSet<Tag> {
+    let tags = |(document, tags): (String, Vec<String>)| {
+        tags.into_iter().map(move |tag| Tag { document: document.clone(), tag })
+    };
+    mentions(text).into_iter().flat_map(tags).collect()
+}
+
+/// The tags that documents define: those that begin a line, in bold.
+fn definitions(documents: &[Text]) -> BTreeSet<Tag> {
+    let mut found = BTreeSet::new();
+    for document in documents {
+        for line in document.text.lines() {
+            let line = line.strip_prefix("- ").unwrap_or(line);
+            if let Some((tag, rest)) = line.strip_prefix("**").and_then(leading_tag)
+                && rest.starts_with("**")
+            {
+                found.insert(Tag { document: document.path.clone(), tag: tag.to_owned() });
+            }
+        }
+    }
+    found
+}
+
+/// Citations, in code or documents, of tags that no document defines.
+fn undefined(citing: &[Text], documents: &[Text]) -> Vec<String> {
+    let defined = definitions(documents);
+    let cited = |text: &Text| {
+        let path = text.path.clone();
+        citations(&text.text).into_iter().map(move |tag| (path.clone(), tag))
+    };
+    let missing = citing.iter().flat_map(cited).filter(|(_, tag)| !defined.contains(tag));
+    missing.map(|(path, tag)| format!("{path} cites {tag}")).collect()
+}
+
+/// Mentions in code of documents that are not there.
+fn missing_documents(code: &[Text], documents: &[Text]) -> Vec<String> {
+    let mut missing = Vec::new();
+    for text in code {
+        let mut mentioned: BTreeSet<_> =
+            mentions(&text.text).into_iter().map(|(document, _)| document).collect();
+        mentioned.retain(|mentioned| documents.iter().all(|document| document.path != *mentioned));
+        missing.extend(mentioned.iter().map(|document| format!("{} mentions {document}", text.path)));
+    }
+    missing
+}
+
+/// Requirements that no code cites.
+fn unmet(code: &[Text], documents: &[Text]) -> Vec<String> {
+    let cited: BTreeSet<Tag> = code.iter().flat_map(|text| citations(&text.text)).collect();
+    let requirements = definitions(documents).into_iter().filter(|tag| tag.tag.starts_with(".req."));
+    requirements.filter(|tag| !cited.contains(tag)).map(|tag| tag.to_string()).collect()
+}
+
+/// Whether a word in backticks is meant as a path in the repository.
+fn is_repository_path(word: &str, root: &Path) -> bool {
+    let plain = word.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
+    let first = word.split('/').next().unwrap_or_default();
+    plain && word.contains('/') && !first.starts_with("..") && first != "target" && root.join(first).is_dir()
+}
+
+/// What a document points at: the targets of links, and paths in backticks, both
+/// from the root.
+fn pointed_at(document: &Text, root: &Path) -> Vec<String> {
+    let folder = Path::new(&document.path).parent().unwrap_or(Path::new(""));
+    let text = joined(&document.text);
+    let links = text.split("](").skip(1).filter_map(|rest| rest.split([')', ' ', '#']).next());
+    let links = links.filter(|link| !link.is_empty() && !link.contains("://"));
+    let links = links.map(|link| folder.join(link).to_str().unwrap().to_owned());
+    let words = text.split('`').skip(1).step_by(2).filter(|word| is_repository_path(word, root));
+    links.chain(words.map(str::to_owned)).collect()
+}
+
+fn broken_paths(documents: &[Text], root: &Path) -> Vec<String> {
+    let mut broken = Vec::new();
+    for document in documents {
+        let missing = pointed_at(document, root).into_iter().filter(|path| !root.join(path).exists());
+        broken.extend(missing.map(|path| format!("{} points at {path}", document.path)));
+    }
+    broken
+}
+
+/// This file cites tags that do not exist, to test itself.
+fn code() -> Vec<Text> {
+    let mut code = repository::texts("", &["rs"]);
+    code.retain(|text| text.path != "tests/design_tags.rs");
+    code
+}
+
+/// The documents at the top and in `design`.
+fn documents() -> Vec<Text> {
+    let mut documents = repository::texts("", &["md"]);
+    documents.retain(|text| text.path.starts_with("design/") || !text.path.contains('/'));
+    documents
+}
+
+fn text(path: &str, text: &str) -> Text {
+    Text { path: path.to_owned(), text: text.to_owned() }
+}
+
+#[test]
+fn every_cited_tag_is_defined() {
+    let (mut citing, documents) = (code(), documents());
+    citing.extend(documents.iter().cloned());
+    assert_eq!(undefined(&citing, &documents), [""; 0]);
+}
+
+#[test]
+fn every_mentioned_document_exists() {
+    assert_eq!(missing_documents(&code(), &documents()), [""; 0]);
+}
+
+#[test]
+fn every_requirement_is_cited_by_code() {
+    assert_eq!(unmet(&code(), &documents()), [""; 0]);
+}
+
+#[test]
+fn every_path_in_a_document_exists() {
+    assert_eq!(broken_paths(&documents(), repository::root()), [""; 0]);
+}
+
+#[test]
+fn the_repository_cites_tags() {
+    let cited: BTreeSet<Tag> = code().iter().flat_map(|text| citations(&text.text)).collect();
+    let flip_order = Tag { document: "design/ap.md".into(), tag: ".flip.order".into() };
+    assert!(cited.contains(&flip_order) && cited.len() > 20, "{cited:?}");
+}
+
+#[test]
+fn undefined_tags_are_found() {
+    let documents = [text("design/a.md", "**`.known`** A tag.\n- **`.listed`** Another.\nSee `.mentioned`.")];
+    let check = |code: &str| undefined(&[text("x.rs", code)], &documents);
+    assert_eq!(check("// (design/a.md `.known`, `.listed`)"), [""; 0]);
+    assert_eq!(check("//! Design: `design/a.md` `.lost`."), ["x.rs cites design/a.md `.lost`"]);
+    assert_eq!(check("/// (design/a.md\n    /// `.known` `.lost`)"), ["x.rs cites design/a.md `.lost`"]);
+    assert_eq!(check("// (design/a.md `.mentioned`)"), ["x.rs cites design/a.md `.mentioned`"]);
+    assert_eq!(check("// (design/gone.md `.known`)"), ["x.rs cites design/gone.md `.known`"]);
+    assert_eq!(check("// (seed 004 `.count.fillsize`)"), [""; 0]);
+}
+
+#[test]
+fn missing_documents_are_found() {
+    let code = [text("x.rs", "//! Design: `design/a.md`, `design/gone.md`.")];
+    assert_eq!(missing_documents(&code, &[text("design/a.md", "")]), ["x.rs mentions design/gone.md"]);
+}
+
+#[test]
+fn requirements_that_nobody_cites_are_found() {
+    let documents = [text("design/a.md", "**`.req.met`** One.\n**`.req.unmet`** Two.\n**`.other`** Three.")];
+    let code = [text("x.rs", "// (design/a.md `.req.met`)")];
+    assert_eq!(unmet(&code, &documents), ["design/a.md `.req.unmet`"]);
+}
+
+#[test]
+fn broken_paths_are_found() {
+    let check = |words: &str| broken_paths(&[text("design/a.md", words)], repository::root());
+    assert_eq!(check("[a](../Cargo.toml#x) `core/src/lib.rs` `a/b` <https://x.y> `target/x`"), [""; 0]);
+    assert_eq!(check("[a](gone.md)"), ["design/a.md points at design/gone.md"]);
+    assert_eq!(check("see `core/src/gone.rs`"), ["design/a.md points at core/src/gone.rs"]);
+}
