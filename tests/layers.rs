@@ -30,7 +30,10 @@ struct Layer {
 }
 
 const LAYERS: &[Layer] = &[
-    Layer { package: "tripoint-core", may_use: &["bitflags", "spin", "loom for cfg(tripoint_loom)"] },
+    Layer {
+        package: "tripoint-core",
+        may_use: &["bitflags", "spin for cfg(target_has_atomic = \"ptr\")", "loom for cfg(tripoint_loom)"],
+    },
     Layer { package: "tripoint-ap", may_use: &["tripoint-core", "bitflags", "memoffset"] },
     Layer { package: "tripoint-pools", may_use: &["tripoint-core"] },
     Layer { package: "tripoint-adaptors", may_use: &["tripoint-core", "allocator-api2"] },
@@ -51,7 +54,7 @@ const LAYERS: &[Layer] = &[
 ];
 
 /// Members that depend on what they like, and that nobody depends on.
-const LEAVES: &[&str] = &["tests-loom", "benches"];
+const LEAVES: &[&str] = &["tests-loom", "benches", "tripoint-probe"];
 
 /// The folders with the sources of libraries.
 const LIBRARIES: &[&str] = &["core/src", "ap/src", "pools/src", "adaptors/src", "arena-vm/src", "src"];

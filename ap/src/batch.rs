@@ -89,8 +89,12 @@ impl<'ap, 'pool, T, P: PoolClass, C: Control> Batch<'ap, 'pool, T, P, C> {
     ///
     /// # Errors
     /// [`CommitFailed`], in flippable pools only; the objects are dropped.
+    ///
+    /// # Safety
+    /// - The objects are what readers of the pool's objects expect to find: for a
+    ///   flippable pool, whole formatted objects.
     #[inline(always)]
-    pub fn commit_raw(mut self) -> Result<NonNull<[T]>, CommitFailed> {
+    pub unsafe fn commit_raw(mut self) -> Result<NonNull<[T]>, CommitFailed> {
         let objects = NonNull::slice_from_raw_parts(self.first, self.count);
         let size = size_of::<T>() * self.count;
         if size != 0 {
@@ -115,7 +119,8 @@ impl<'ap, 'pool, T, P: PoolClass, C: Control> Batch<'ap, 'pool, T, P, C> {
         P: ManualPool,
         T: 'pool,
     {
-        match self.commit_raw() {
+        // SAFETY: nobody reads the objects of a manual pool.
+        match unsafe { self.commit_raw() } {
             // SAFETY: `commit_raw` returned initialised objects that a manual
             // pool keeps as long as it lives, and that nobody else points to.
             Ok(mut objects) => unsafe { objects.as_mut() },
@@ -132,7 +137,8 @@ impl<'ap, 'pool, T, P: PoolClass, C: Control> Batch<'ap, 'pool, T, P, C> {
         P: ManualPool,
     {
         let pool = self.point.pool();
-        let objects = match self.commit_raw() {
+        // SAFETY: nobody reads the objects of a manual pool.
+        let objects = match unsafe { self.commit_raw() } {
             Ok(objects) => objects,
             // A manual pool's commit never fails.
             Err(CommitFailed) => NonNull::slice_from_raw_parts(NonNull::dangling(), 0),

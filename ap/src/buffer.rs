@@ -26,6 +26,8 @@ use tripoint_core::registry::RegistryNode;
 use tripoint_core::signature::Signature;
 use tripoint_core::{Addr, AddrRange, BufferKind, Check, CheckError, CheckLevel, Counter, Describe, RankSet};
 
+use crate::flip::UNDECIDED;
+
 const SIGNATURE: u32 = 0x7290_B0FF;
 
 bitflags! {
@@ -78,6 +80,9 @@ pub struct Buffer {
     rank_set: AtomicUsize,
     signature: Signature,
 }
+
+// The registry's nodes are cast to descriptors.
+const _: () = assert!(offset_of!(Buffer, node) == 0);
 
 /// The words of a buffer, read together. Addresses are zero where unattached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,14 +142,21 @@ impl Buffer {
     /// Makes a descriptor whose last owner released it ready for the next.
     pub(crate) fn renew(&self, kind: BufferKind, rank_set: RankSet) {
         self.kind.store(kind as usize, Ordering::Relaxed);
-        self.rank_set.store(rank_set.bits().into(), Ordering::Release);
-        self.fill_size.sub(self.fill_size.get());
+        self.set_rank_set(rank_set);
+        // In this order, so that a check meanwhile never finds more emptied than
+        // filled.
         self.empty_size.sub(self.empty_size.get());
+        self.fill_size.sub(self.fill_size.get());
     }
 
-    /// The link by which the pool knows this descriptor.
-    #[must_use]
-    pub const fn node(&self) -> &RegistryNode {
+    /// Takes on the ranks that the buffer's class says.
+    pub(crate) fn set_rank_set(&self, rank_set: RankSet) {
+        self.rank_set.store(rank_set.bits().into(), Ordering::Release);
+    }
+
+    /// The link by which the pool knows this descriptor. Not for clients: one that
+    /// is released has two owners soon.
+    pub(crate) const fn node(&self) -> &RegistryNode {
         &self.node
     }
 
@@ -198,10 +210,10 @@ impl Buffer {
         let pool_limit = Addr::of(self.pool_limit.load(Ordering::Acquire));
         let limit = Addr::of(self.fields.limit.load(Ordering::Acquire));
         let flip = self.init_at_flip.load(Ordering::Acquire);
-        let scan_limit = Addr::of(self.scan_limit());
         // `alloc` before `init`, so that `alloc` is not newer than `init`.
         let alloc = Addr::of(self.fields.alloc.load(Ordering::Acquire));
         let init = Addr::of(self.fields.init.load(Ordering::Acquire));
+        let scan_limit = if flip.is_null() || flip == UNDECIDED { init } else { Addr::of(flip) };
         let after = self.transitions.load(Ordering::Acquire);
         if before != after || before % 2 == 1 {
             return None;
@@ -283,7 +295,6 @@ mod tests {
     fn fast_path_words_share_a_cache_line() {
         let span = memoffset::span_of!(Buffer, fields);
         assert_eq!(span.start / 64, (span.end - 1) / 64);
-        assert!(offset_of!(Buffer, node) == 0, "the registry casts nodes to descriptors");
     }
 
     #[test]

@@ -41,7 +41,8 @@ pub trait Control: fmt::Debug {
         let _ = stop;
     }
 
-    /// `requests` trips were asked for since the last call.
+    /// `requests` trips were asked for since the last call. To ask for one here is
+    /// to be called again, and again.
     fn tripped(&mut self, requests: usize) {
         let _ = requests;
     }

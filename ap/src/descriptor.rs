@@ -32,10 +32,15 @@ impl<K: BufferClass> PoolBuffer<K> {
         &self.class
     }
 
-    /// The owner is gone: the descriptor may be claimed.
-    pub(crate) fn finish(&self) {
-        self.class.finish();
-        self.buffer.node().release();
+    /// The owner goes: the descriptor may be claimed.
+    ///
+    /// # Safety
+    /// - The caller is the owner, and does not use the descriptor after.
+    pub(crate) unsafe fn finish(&self) {
+        // SAFETY: the caller is the owner, and calls nothing after.
+        unsafe { self.class.finish() };
+        // SAFETY: the caller is the owner, and goes.
+        unsafe { self.buffer.node().release() };
     }
 }
 
@@ -73,7 +78,8 @@ impl<'pool, P: PoolClass, C> Descriptor<'pool, P, C> {
                 // initialised for good, and shared is all it is borrowed.
                 let shared = unsafe { &(*descriptor.as_ptr()).shared };
                 shared.buffer.renew(kind, class.rank_set());
-                shared.class.renew(class);
+                // SAFETY: claimed above, so the caller is the owner.
+                unsafe { shared.class.renew(class) };
                 return Ok(descriptor);
             }
         }

@@ -25,10 +25,10 @@ const OTHER_RANKS: Error =
 
 /// What only the slow paths of an allocation point touch.
 pub(crate) struct SlowPath<'pool, P: PoolClass, C> {
-    owner: Owner<'pool>,
-    buffer: &'pool PoolBuffer<P::Buffer>,
+    pub(crate) owner: Owner<'pool>,
+    pub(crate) buffer: &'pool PoolBuffer<P::Buffer>,
     pub(crate) pool: &'pool P,
-    stops: Stops,
+    pub(crate) stops: Stops,
     pub(crate) control: C,
     /// Why the last reserve failed: it returned only a pointer.
     pub(crate) failure: Error,
@@ -89,6 +89,17 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
         self.detach();
     }
 
+    /// Gives everything back that belongs to the buffer: its owner is going.
+    pub(crate) fn finish(&mut self) {
+        self.empty();
+        // SAFETY: the buffer is of this pool and its owner is here; where a class
+        // takes objects back, the allocation point is borrowed by those who use
+        // them, or they promised to know.
+        if unsafe { self.pool.finish_buffer(self.buffer.class()) } {
+            self.count_popped(0);
+        }
+    }
+
     fn try_reserve(&mut self, layout: Layout) -> Result<NonNull<u8>> {
         let size = self.pool.reserve_size(layout).ok_or(UNSERVED)?;
         let layout = Layout::from_size_align(size, layout.align()).map_err(|_| UNSERVED)?;
@@ -96,7 +107,8 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
         self.settle_stop();
         if !self.has_room(layout) {
             self.detach();
-            let fill = self.pool.fill(layout)?;
+            // SAFETY: the buffer is of this pool, and its owner is here.
+            let fill = unsafe { self.pool.fill_buffer(self.buffer.class(), layout) }?;
             self.attach(fill)?;
         }
         let object = NonNull::new(self.owner.init()).ok_or(Error::Memory)?;
@@ -113,7 +125,7 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
         init != Addr::ZERO && aligned && end.is_some_and(|end| end <= Addr::of(self.owner.pool_limit()))
     }
 
-    fn settle_stop(&mut self) {
+    pub(crate) fn settle_stop(&mut self) {
         self.stops.settle(Addr::of(self.owner.init()), &mut self.control);
     }
 
@@ -122,7 +134,7 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
         owner.observe_trips(&mut |requests| report_trips(*pool, control, requests));
     }
 
-    fn rearm(&mut self) {
+    pub(crate) fn rearm(&mut self) {
         let Self { owner, pool, control, stops, .. } = self;
         let pool_limit = owner.pool_limit();
         let limit = stops.armed_limit(Addr::of(pool_limit));
@@ -130,7 +142,8 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
             .rearm(pool_limit.with_addr(limit.get()), &mut |requests| report_trips(*pool, control, requests));
     }
 
-    fn attach(&mut self, fill: Fill) -> Result<()> {
+    pub(crate) fn attach(&mut self, fill: Fill) -> Result<()> {
+        self.buffer.set_rank_set(self.buffer.class().rank_set());
         // SAFETY: a segment in a fill is valid until the fill is given back.
         let ranks = fill.segment.map(|segment| unsafe { segment.as_ref() }.rank_set());
         if ranks.is_some_and(|ranks| ranks != self.buffer.rank_set()) {
@@ -141,7 +154,8 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
         let init = base.wrapping_add(fill.preallocated);
         let fresh = fill.block.size() - fill.preallocated;
         self.stops.move_to(Addr::of(self.owner.init()), Addr::of(init));
-        self.buffer.class().attach(&fill);
+        // SAFETY: the owner's, with a fill that the pool gave for this buffer.
+        unsafe { self.buffer.class().attach(&fill) };
         self.owner.attach(base, init, fill.block.limit().as_ptr());
         self.buffer.fill_size.add(fresh as u64);
         let header = self.pool.header();
@@ -150,13 +164,14 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
         Ok(())
     }
 
-    fn detach(&mut self) {
+    pub(crate) fn detach(&mut self) {
         let Some(init) = NonNull::new(self.owner.init()) else { return };
         let unused = self.buffer.room();
         let allocated = init.addr().get() - self.owner.base().addr();
         self.stops.move_to(Addr::of(init.as_ptr()), Addr::ZERO);
         self.owner.detach();
-        self.buffer.class().detach();
+        // SAFETY: the owner's.
+        unsafe { self.buffer.class().detach() };
         self.buffer.empty_size.add(unused as u64);
         let header = self.pool.header();
         header.arena().counts().detach(self.buffer.kind(), allocated, unused);

@@ -25,7 +25,7 @@ use crate::owner::Owner;
 
 /// The value of `init_at_flip` between the start of a flip and its decision.
 /// No object is at address 1.
-const UNDECIDED: *mut u8 = ptr::without_provenance_mut(1);
+pub(crate) const UNDECIDED: *mut u8 = ptr::without_provenance_mut(1);
 
 impl Buffer {
     /// Anyone: flips the buffer, and returns up to where its objects are whole
@@ -36,9 +36,12 @@ impl Buffer {
     /// succeeds, and follows everything the caller did before the call. Flips of
     /// one buffer wait for each other; they never wait for the owner.
     ///
-    /// A buffer without ranks is not flipped. `barrier` must be the pool's own
-    /// ([`PoolClass::barrier`]): with another, an object may be lost.
-    pub fn flip<B: BarrierPair>(&self, barrier: B) -> *mut u8 {
+    /// A buffer without ranks is not flipped. [`flip_buffers`] is the safe form.
+    ///
+    /// # Safety
+    /// - `barrier` is the pair that the buffer's owner commits with: for a buffer
+    ///   of a pool, [`PoolClass::barrier`].
+    pub unsafe fn flip<B: BarrierPair>(&self, barrier: B) -> *mut u8 {
         if self.rank_set().is_empty() {
             return self.scan_limit();
         }
@@ -87,6 +90,9 @@ impl Owner<'_> {
     #[cold]
     #[inline(never)]
     pub fn commit_tripped(&mut self, object: *mut u8, end: *mut u8) -> bool {
+        // `limit` was read without acquiring, so this may miss a flip that zeroed
+        // it. Then the barrier pair, which covers (`init`, `init_at_flip`) as it
+        // covers (`init`, `limit`), made the flip see the object.
         let mut seen = self.buffer.init_at_flip.load(Ordering::Acquire);
         if seen == UNDECIDED {
             // Decide the flip here: the object is whole, so let it be seen.
@@ -119,13 +125,17 @@ impl Owner<'_> {
 /// after its flip.
 ///
 /// Does nothing for pools of manual classes: their buffers have no rank, and
-/// their commits no test (design/ap.md `.commit.manual`).
+/// their commits no test (design/ap.md `.commit.manual`). A buffer that is made, or
+/// given a rank, while this runs may be passed over: a class that flips publishes
+/// its new phase first, and looks at it in its fills.
 pub fn flip_buffers<P: PoolClass>(pool: &P, mut visit: impl FnMut(&PoolBuffer<P::Buffer>)) {
     if !P::FLIPPABLE {
         return;
     }
     for_each_buffer(pool, |buffer| {
-        if !buffer.rank_set().is_empty() && !buffer.flip(pool.barrier()).is_null() {
+        // SAFETY: the pool's own pair, with which its allocation points commit.
+        let seen = unsafe { buffer.flip(pool.barrier()) };
+        if !seen.is_null() && !buffer.rank_set().is_empty() {
             let header = pool.header();
             header.arena().counts().flips.add(1);
             header.arena().event(Event::Flip { pool: header.id() });

@@ -80,19 +80,23 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
     }
 
     /// Allocates an object that `make` makes, and makes again as often as its
-    /// commit fails. What became of the object afterwards is between the caller
-    /// and the pool class.
+    /// commit fails. What becomes of the object afterwards is between the caller
+    /// and the pool class. In manual pools [`AllocationPoint::alloc`] does it.
     ///
     /// # Errors
     /// Those of [`AllocationPoint::reserve`].
+    ///
+    /// # Safety
+    /// - `T` is what readers of the pool's objects expect to find: for a flippable
+    ///   pool, a whole formatted object.
     #[inline(always)]
-    pub fn alloc_with<T>(&mut self, mut make: impl FnMut() -> T) -> Result<NonNull<T>> {
+    pub unsafe fn alloc_with<T>(&mut self, mut make: impl FnMut() -> T) -> Result<NonNull<T>> {
         loop {
             let reservation = self.reserve(Layout::new::<T>())?;
             let object = reservation.as_ptr().cast::<T>();
             // SAFETY: the reservation is `T`'s size and alignment, and ours.
             unsafe { object.write(make()) };
-            // SAFETY: the object was just initialised.
+            // SAFETY: the object was just initialised, and is of the right kind.
             if unsafe { reservation.commit() }.is_ok() {
                 return Ok(object);
             }
@@ -149,7 +153,8 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
     /// An allocation point of the given kind, with its own control.
     ///
     /// # Errors
-    /// As [`AllocationPoint::create`].
+    /// As [`AllocationPoint::create`]; [`Error::Parameter`](tripoint_core::Error::Parameter)
+    /// for a control too large for a descriptor (`C` has some 190 bytes).
     pub fn create_with(pool: &'pool P, kind: BufferKind, control: C) -> Result<Self> {
         Self::create_in(pool, kind, control, pool.new_buffer())
     }
@@ -247,11 +252,12 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
 
 impl<P: PoolClass, C: Control> Drop for AllocationPoint<'_, P, C> {
     fn drop(&mut self) {
-        self.slow().empty();
+        self.slow().finish();
         // SAFETY: the slow part is initialised, and nobody reaches it after this:
         // the allocation point is gone.
         unsafe { (*(*self.descriptor.as_ptr()).slow.get()).assume_init_drop() };
-        self.buffer().finish();
+        // SAFETY: the allocation point is the owner, and goes.
+        unsafe { self.buffer().finish() };
     }
 }
 

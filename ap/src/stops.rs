@@ -21,6 +21,12 @@ impl Stops {
         Self { budget: control.next_stop(), origin: Addr::ZERO, pending: None }
     }
 
+    /// Whether there is no stop to keep account of.
+    #[inline]
+    pub(crate) const fn is_idle(&self) -> bool {
+        self.budget == usize::MAX
+    }
+
     /// The limit to publish for a buffer that ends at `pool_limit`.
     pub(crate) fn armed_limit(&self, pool_limit: Addr) -> Addr {
         match self.pending {

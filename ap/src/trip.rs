@@ -36,8 +36,8 @@ impl<'pool> Tripper<'pool> {
         Self { buffer }
     }
 
-    /// Asks the owner to give way at its next reserve, or at the commit it is
-    /// in. Two read-modify-writes: wait-free, takes no lock, never lost.
+    /// Asks the owner to give way: its next reserve takes the slow path, where its
+    /// control is told. Two read-modify-writes: wait-free, no lock, never lost.
     pub fn trip(&self) {
         self.buffer.trip();
     }

@@ -228,7 +228,8 @@ unsafe impl<P: Platform> Arena for ArenaVm<P> {
         let base = self.range.base().get() + self.regions.grains_offset;
         let from = self.grain_of(from.max(Addr::new(base)))?;
         let (index, count) = self.table.lock().next_owned(self.entries(), from, pool)?;
-        // SAFETY: the pool owns these grains, so they are committed.
+        // SAFETY: grains get an owner only once they are committed (`grow`), and the
+        // pool owns these.
         Some(unsafe { self.block(index, count) })
     }
 
@@ -309,6 +310,7 @@ impl<P: Platform> Describe for ArenaVm<P> {
         if let Some(refusal) = self.last_refusal() {
             line(out, depth, "last refusal", format_args!("{refusal}"))?;
         }
+        // With locks held: `out` must not allocate from this arena.
         self.control.lock().memory.describe(out, depth)?;
         self.table.lock().describe(self.entries(), out, depth)
     }

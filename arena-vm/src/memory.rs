@@ -190,7 +190,7 @@ impl<P: Platform> Memory<P> {
     /// Populates a range that others may be using.
     ///
     /// # Safety
-    /// - The range is committed pages, not none.
+    /// - The range is whole pages of the reservation, not none.
     pub(crate) unsafe fn populate_in_use(&self, offset: usize, size: usize) -> Result<()> {
         // SAFETY: the caller's duties are the platform's.
         unsafe { self.platform.populate_in_use(self.at(offset), size) }.map_err(self.refused(Error::Memory))

@@ -112,10 +112,12 @@ pub unsafe trait Platform: Send + Sync + fmt::Debug {
     /// As [`Platform::populate`], for pages that others may be using meanwhile.
     ///
     /// # Errors
-    /// Where the platform has no memory, or cannot do this at all.
+    /// Where the platform has no memory, or cannot do this at all; and where a page
+    /// is not committed.
     ///
     /// # Safety
-    /// - The duties of the trait; the pages are committed.
+    /// - The duties of the trait. Others may commit and decommit the pages
+    ///   meanwhile: it touches nothing itself.
     unsafe fn populate_in_use(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError>;
 
     /// Asks for huge pages behind the range from here on. Advice only.

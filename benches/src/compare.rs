@@ -1,7 +1,8 @@
 //! Comparing contenders on a machine that is never quite idle.
 //!
 //! All contenders take turns in one process. In each round every one of them runs
-//! once, and its time is divided by the first one's in the same round; what is
+//! once, in an order that rotates from round to round, and its time is divided by the
+//! first one's in the same round; what is
 //! reported is the median of these ratios. Drifts of the clock frequency and
 //! noisy neighbours hit all contenders of a round alike and cancel out.
 
@@ -43,12 +44,16 @@ pub struct Standing {
 /// Where there are no rounds.
 #[must_use]
 pub fn compare(contenders: &mut [Contender<'_>], rounds: usize, operations: usize) -> Vec<Standing> {
-    let mut round = || -> Vec<f64> {
-        let time = |contender: &mut Contender<'_>| (contender.work)().as_secs_f64() * 1e9;
-        contenders.iter_mut().map(time).collect()
+    let count = contenders.len();
+    let mut round = |first: usize| -> Vec<f64> {
+        let mut times = vec![0.0; count];
+        for index in (first..first + count).map(|turn| turn % count) {
+            times[index] = (contenders[index].work)().as_secs_f64() * 1e9;
+        }
+        times
     };
-    round();
-    let times: Vec<Vec<f64>> = (0..rounds).map(|_| round()).collect();
+    round(0);
+    let times: Vec<Vec<f64>> = (0..rounds).map(&mut round).collect();
     let standing = |(index, contender): (usize, &Contender<'_>)| Standing {
         name: contender.name,
         nanoseconds: median(times.iter().map(|round| round[index] / operations as f64)),

@@ -59,7 +59,7 @@ unsafe impl<A: Arena, B: BarrierPair, const FLIPPABLE: bool> PoolClass for Regio
     type Buffer = SegmentBuffer;
 
     fn new_buffer(&self) -> SegmentBuffer {
-        SegmentBuffer::new(self.rank_set())
+        SegmentBuffer::new(if FLIPPABLE { RankSet::EXACT } else { RankSet::empty() })
     }
 
     fn header(&self) -> &PoolHeader<A> {
@@ -69,10 +69,6 @@ unsafe impl<A: Arena, B: BarrierPair, const FLIPPABLE: bool> PoolClass for Regio
     #[inline]
     fn barrier(&self) -> B {
         self.barrier
-    }
-
-    fn rank_set(&self) -> RankSet {
-        if FLIPPABLE { RankSet::EXACT } else { RankSet::empty() }
     }
 
     #[inline]

@@ -67,7 +67,12 @@ pub struct ArenaSizes {
 ///   so that touching ones may be joined.
 /// - A block of tracts starts at a multiple of [`Arena::grain`], and ends at or
 ///   below [`ADDRESS_CEILING`](crate::words::ADDRESS_CEILING).
-/// - [`Arena::range`] never changes and covers every block of tracts.
+/// - [`Arena::range`] never changes and covers every block of tracts;
+///   [`Arena::grain`] never changes.
+/// - Memory from [`Arena::alloc_control`] fits its layout, is the holder's alone
+///   until it is freed, and stays where it is however the arena value is moved.
+/// - [`Arena::next_tracts`] shows only tracts that were given out, and
+///   [`Arena::pool_of`] names the pool that an address was given to.
 pub unsafe trait Arena: Check + Describe + Sync {
     /// The size of a grain, in bytes: a power of two.
     fn grain(&self) -> usize;

@@ -60,6 +60,9 @@ impl SingleCore {
     /// - Whoever flips a buffer that uses this pair must run on the core (or, in
     ///   a hosted program, the thread) of the buffer's owner, as an interrupt or
     ///   signal handler does.
+    ///
+    /// A flip must not interrupt another flip of the same buffer: it would wait for
+    /// it for ever. Mask one handler in the other where both flip.
     #[must_use]
     pub const unsafe fn new() -> Self {
         Self(())

@@ -21,25 +21,40 @@ use crate::segment::Segment;
 /// The class of a buffer: its extra fields, shared with whoever may observe the
 /// buffer, and hooks that its owner calls in slow paths.
 ///
-/// A value lives in the buffer's descriptor as long as the pool. When a new
-/// allocation point takes the descriptor over, it is renewed, not replaced, since
-/// observers may be reading it.
-pub trait BufferClass: core::fmt::Debug + Send + Sync {
+/// A value lives in the buffer's descriptor as long as the pool, and is never
+/// dropped. When a new allocation point takes the descriptor over, it is renewed,
+/// not replaced, since observers may be reading it.
+///
+/// The hooks are unsafe to call, so that a class may rely on being told the truth.
+pub trait BufferClass: core::fmt::Debug + Send + Sync + 'static {
     /// Takes on what `fresh`, a value just made for the next owner, says.
-    fn renew(&self, fresh: Self)
+    ///
+    /// # Safety
+    /// - The caller is the buffer's owner.
+    unsafe fn renew(&self, fresh: Self)
     where
         Self: Sized;
 
     /// The buffer is about to get memory.
-    fn attach(&self, fill: &Fill) {
+    ///
+    /// # Safety
+    /// - The caller is the buffer's owner, and got `fill` from the pool for it.
+    unsafe fn attach(&self, fill: &Fill) {
         let _ = fill;
     }
 
-    /// The buffer has just lost its memory.
-    fn detach(&self) {}
+    /// The buffer has just lost its memory, and the pool is about to get back what
+    /// was not allocated.
+    ///
+    /// # Safety
+    /// - The caller is the buffer's owner.
+    unsafe fn detach(&self) {}
 
-    /// The owner is gone.
-    fn finish(&self) {}
+    /// The owner is going.
+    ///
+    /// # Safety
+    /// - The caller is the buffer's owner, and calls nothing after.
+    unsafe fn finish(&self) {}
 
     /// The ranks of the references in the buffer's objects.
     fn rank_set(&self) -> RankSet {
@@ -58,7 +73,7 @@ pub trait BufferClass: core::fmt::Debug + Send + Sync {
 pub struct BasicBuffer;
 
 impl BufferClass for BasicBuffer {
-    fn renew(&self, _fresh: Self) {}
+    unsafe fn renew(&self, _fresh: Self) {}
 }
 
 /// The class of buffers that lie in one segment at a time.
@@ -82,16 +97,16 @@ impl SegmentBuffer {
 }
 
 impl BufferClass for SegmentBuffer {
-    fn renew(&self, fresh: Self) {
+    unsafe fn renew(&self, fresh: Self) {
         self.set_rank_set(fresh.rank_set());
     }
 
-    fn attach(&self, fill: &Fill) {
+    unsafe fn attach(&self, fill: &Fill) {
         let segment = fill.segment.map_or(ptr::null_mut(), NonNull::as_ptr);
         self.segment.store(segment, Ordering::Release);
     }
 
-    fn detach(&self) {
+    unsafe fn detach(&self) {
         self.segment.store(ptr::null_mut(), Ordering::Release);
     }
 
@@ -119,20 +134,24 @@ impl RankBuffer {
 }
 
 impl BufferClass for RankBuffer {
-    fn renew(&self, fresh: Self) {
-        self.0.renew(fresh.0);
+    unsafe fn renew(&self, fresh: Self) {
+        // SAFETY: the caller's duty is the same.
+        unsafe { self.0.renew(fresh.0) };
     }
 
-    fn attach(&self, fill: &Fill) {
-        self.0.attach(fill);
+    unsafe fn attach(&self, fill: &Fill) {
+        // SAFETY: the caller's duties are the same.
+        unsafe { self.0.attach(fill) };
     }
 
-    fn detach(&self) {
-        self.0.detach();
+    unsafe fn detach(&self) {
+        // SAFETY: the caller's duty is the same.
+        unsafe { self.0.detach() };
     }
 
-    fn finish(&self) {
-        self.0.finish();
+    unsafe fn finish(&self) {
+        // SAFETY: the caller's duties are the same.
+        unsafe { self.0.finish() };
     }
 
     fn rank_set(&self) -> RankSet {

@@ -336,7 +336,7 @@ fn all_spare(entries: &[Tract]) -> TractTable {
     // A client arena has at most `u32::MAX` grains (`Plan::new`).
     let grains = u32::try_from(entries.len()).unwrap_or(u32::MAX);
     let mut tracts = TractTable::new(grains);
-    if let Ok(first) = tracts.take_void(entries, grains, CONTROL_POOL) {
+    if let Ok(first) = tracts.pop_void(entries, grains) {
         tracts.give_spare(entries, first, grains);
     }
     tracts

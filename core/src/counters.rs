@@ -149,6 +149,19 @@ impl ArenaCounts {
             BufferKind::Internal => self.empty_internal.add(unused as u64),
         }
     }
+
+    /// Records that `size` bytes of objects were popped, which a buffer had
+    /// allocated and, not being attached to them any more, counted as allocated
+    /// (design/frames.md `.count`).
+    pub fn pop(&self, kind: BufferKind, size: u64) {
+        match kind {
+            BufferKind::Mutator => {
+                self.empty_mutator.add(size);
+                self.alloc_mutator.sub(size);
+            }
+            BufferKind::Internal => self.empty_internal.add(size),
+        }
+    }
 }
 
 #[cfg(all(test, not(tripoint_loom)))]

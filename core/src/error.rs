@@ -1,11 +1,12 @@
-//! Why a request failed, in MPS's terms, and what to do next.
+//! Why a request failed, in MPS's terms, and what to do next
+//! (design/core.md `.req.errors`).
 
 use core::fmt;
 
 /// The result of anything that may be refused.
 pub type Result<T, E = Error> = core::result::Result<T, E>;
 
-/// Why a request was refused. A refused request changed nothing.
+/// Why a request was refused. A refused request allocated nothing and lost nothing.
 ///
 /// The causes are those of MPS (manual, "result codes"), plus
 /// [`Error::Frozen`], which the steady-state contract needs.
@@ -25,6 +26,8 @@ pub enum Error {
     Parameter(&'static str),
     /// The arena is frozen and the request needs memory that is not committed.
     Frozen,
+    /// Memory that was freed to the pool was written to since: it serves no more.
+    Damaged,
 }
 
 impl Error {
@@ -40,6 +43,7 @@ impl Error {
             Self::Frozen => {
                 "grow the pool before freezing (its high-water mark tells by how much), or thaw the arena"
             }
+            Self::Damaged => "find who writes to what they freed, for instance with a debug pool",
         }
     }
 }
@@ -53,6 +57,7 @@ impl fmt::Display for Error {
             Self::Resource => "the platform refused a resource",
             Self::Parameter(why) => why,
             Self::Frozen => "the arena is frozen and may not grow",
+            Self::Damaged => "free memory of the pool was written over",
         };
         write!(f, "{cause}: {}", self.advice())
     }
@@ -74,6 +79,7 @@ mod tests {
             Error::Resource,
             Error::Parameter("the alignment is no power of two"),
             Error::Frozen,
+            Error::Damaged,
         ];
         for error in all {
             let text = error.to_string();

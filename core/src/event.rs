@@ -54,9 +54,9 @@ pub enum Event {
 
 /// Somebody who wants to know of [`Event`]s.
 ///
-/// Called on the thread that ran the slow path, sometimes with the arena's lock
-/// held: an implementation must not allocate from, fill from, or free to the
-/// arena it listens to, and should return soon.
+/// Called on the thread that ran the slow path, sometimes with a pool's lock held:
+/// an implementation must not call any pool of the arena it listens to, not even
+/// to look, and should return soon.
 pub trait EventHook: Sync {
     /// Tells of one event.
     fn event(&self, event: Event);

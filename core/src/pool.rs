@@ -11,7 +11,6 @@ use crate::check::Check;
 use crate::describe::Describe;
 use crate::error::Result;
 use crate::pool_header::PoolHeader;
-use crate::rank::RankSet;
 use crate::segment::Segment;
 
 /// Memory for a buffer: `[base, init)` is already allocated, `[init, limit)` is
@@ -71,9 +70,14 @@ impl PoolSizes {
 ///   `block.base() + preallocated`, which is a multiple of both `layout.align()`
 ///   and [`PoolClass::min_align`], and `block.limit()`, which is a multiple of
 ///   `min_align`.
+/// - Blocks of fills end at or below
+///   [`ADDRESS_CEILING`](crate::words::ADDRESS_CEILING), as an arena's tracts do.
+/// - [`PoolClass::header`] gives always the same header, and every class whose
+///   pools share it has the same [`PoolClass::Buffer`].
 /// - [`PoolClass::min_align`] is a power of two and never changes.
 /// - [`PoolClass::reserve_size`] gives, for a layout, always the same multiple of
-///   `min_align` that is at least `layout.size()`, and not zero.
+///   `min_align` that is at least `layout.size()`, and not zero; for a smaller
+///   layout of the same alignment not more, and not `None`.
 pub unsafe trait PoolClass: Check + Describe + Sync {
     /// The name of the class, as MPS would spell it.
     const CLASS: &'static str;
@@ -105,11 +109,6 @@ pub unsafe trait PoolClass: Check + Describe + Sync {
     /// The barrier pair of this pool.
     fn barrier(&self) -> Self::Barrier;
 
-    /// The ranks of the references in objects; empty unless flippable.
-    fn rank_set(&self) -> RankSet {
-        RankSet::empty()
-    }
-
     /// The alignment, in bytes, that every allocation has without asking.
     fn min_align(&self) -> usize;
 
@@ -126,6 +125,30 @@ pub unsafe trait PoolClass: Check + Describe + Sync {
     /// # Errors
     /// Those of [`Arena::alloc_tracts`] where the pool has to grow and cannot.
     fn fill(&self, layout: Layout) -> Result<Fill>;
+
+    /// Gives memory to the buffer that keeps `buffer`: [`PoolClass::fill`], for a
+    /// class that has to know which of its buffers it fills.
+    ///
+    /// # Errors
+    /// Those of [`PoolClass::fill`].
+    ///
+    /// # Safety
+    /// - `buffer` is of this pool, and the caller is its owner.
+    unsafe fn fill_buffer(&self, buffer: &Self::Buffer, layout: Layout) -> Result<Fill> {
+        let _ = buffer;
+        self.fill(layout)
+    }
+
+    /// The owner of a buffer, which is reset, is gone: takes back what the class
+    /// keeps for the buffer, and says whether its objects were part of that.
+    ///
+    /// # Safety
+    /// - `buffer` is of this pool, and the caller was its owner.
+    /// - Where the class takes objects back, nobody uses them any more.
+    unsafe fn finish_buffer(&self, buffer: &Self::Buffer) -> bool {
+        let _ = buffer;
+        false
+    }
 
     /// Takes back what a buffer did not allocate. Does nothing for a size of zero.
     ///

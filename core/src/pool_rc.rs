@@ -11,10 +11,29 @@ use crate::error::Result;
 use crate::pool::ManualPool;
 use crate::pool_box::PoolBox;
 
+/// How many pointers there are. Once at `usize::MAX` it stays there.
+struct Count(Cell<usize>);
+
+impl Count {
+    #[inline]
+    fn add(&self) {
+        self.0.set(self.0.get().saturating_add(1));
+    }
+
+    /// Takes one off; tells whether it was the last.
+    #[inline]
+    fn remove(&self) -> bool {
+        let count = self.0.get();
+        if count != usize::MAX {
+            self.0.set(count - 1);
+        }
+        count == 1
+    }
+}
+
 /// What a [`PoolRc`] points to.
 struct Counted<T> {
-    /// How many point here. Once at `usize::MAX` it stays there.
-    count: Cell<usize>,
+    count: Count,
     value: T,
 }
 
@@ -37,7 +56,7 @@ impl<'pool, T, P: ManualPool> PoolRc<'pool, T, P> {
     /// # Errors
     /// Those of [`ManualPool::alloc`] for `value` and a word; `value` is dropped.
     pub fn new_in(value: T, pool: &'pool P) -> Result<Self> {
-        let counted = PoolBox::new_in(Counted { count: Cell::new(1), value }, pool)?;
+        let counted = PoolBox::new_in(Counted { count: Count(Cell::new(1)), value }, pool)?;
         Ok(Self { counted: PoolBox::into_raw(counted), pool, owns: PhantomData })
     }
 
@@ -74,7 +93,7 @@ impl<'pool, T, P: ManualPool> PoolRc<'pool, T, P> {
     /// How many clones there are, this one included.
     #[must_use]
     pub fn count(this: &Self) -> usize {
-        this.counted().count.get()
+        this.counted().count.0.get()
     }
 
     /// Whether both point to the same object.
@@ -109,20 +128,16 @@ impl<'pool, T, P: ManualPool> PoolRc<'pool, T, P> {
 impl<T, P: ManualPool> Clone for PoolRc<'_, T, P> {
     #[inline]
     fn clone(&self) -> Self {
-        let count = &self.counted().count;
-        count.set(count.get().saturating_add(1));
+        self.counted().count.add();
         Self { counted: self.counted, pool: self.pool, owns: PhantomData }
     }
 }
 
 impl<T, P: ManualPool> Drop for PoolRc<'_, T, P> {
     fn drop(&mut self) {
-        let count = &self.counted().count;
-        match count.get() {
-            // SAFETY: the last pointer, which is going.
-            1 => drop(unsafe { self.take_box() }),
-            usize::MAX => (),
-            more => count.set(more - 1),
+        if self.counted().count.remove() {
+            // SAFETY: it was the last pointer, and it is going.
+            drop(unsafe { self.take_box() });
         }
     }
 }
@@ -145,5 +160,30 @@ impl<T: fmt::Debug, P: ManualPool> fmt::Debug for PoolRc<'_, T, P> {
 impl<T: fmt::Display, P: ManualPool> fmt::Display for PoolRc<'_, T, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_that_cannot_go_on_stays() {
+        let count = Count(Cell::new(usize::MAX - 1));
+        assert!(!count.remove());
+        count.add();
+        count.add();
+        count.add();
+        assert_eq!(count.0.get(), usize::MAX);
+        assert!(!count.remove());
+        assert_eq!(count.0.get(), usize::MAX);
+    }
+
+    #[test]
+    fn the_last_is_told() {
+        let count = Count(Cell::new(1));
+        count.add();
+        assert!(!count.remove());
+        assert!(count.remove());
     }
 }

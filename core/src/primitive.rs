@@ -4,6 +4,11 @@
 //! with `--cfg tripoint_loom` replaces all of them with loom's and the models in
 //! `tests-loom` check the code that ships (design/core.md `.primitive`).
 
+#[cfg(not(target_has_atomic = "ptr"))]
+compile_error!(
+    "tripoint needs compare-and-swap on words, which this target does not have: trips, flips and locks are made of it"
+);
+
 mod once;
 
 pub use once::Once;
@@ -24,7 +29,7 @@ pub use core::sync::atomic::compiler_fence;
 /// A mutual exclusion for slow paths: spins, never sleeps, never allocates.
 ///
 /// Never take it in a signal or interrupt handler: the code that was
-/// interrupted may hold it. [Trips](crate::EventHook) need no lock.
+/// interrupted may hold it. Trips need no lock.
 #[cfg(not(tripoint_loom))]
 pub struct Lock<T>(spin::Mutex<T>);
 

@@ -40,8 +40,12 @@ impl RegistryNode {
         self.claimed.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// Gives the descriptor up. Only its owner may.
-    pub fn release(&self) {
+    /// Gives the descriptor up.
+    ///
+    /// # Safety
+    /// - The caller is the owner, and neither it nor what it handed its ownership
+    ///   to uses the descriptor as an owner any more.
+    pub unsafe fn release(&self) {
         self.claimed.store(false, Ordering::Release);
     }
 
@@ -76,6 +80,11 @@ impl Registry {
     /// # Safety
     /// - `node` is initialised, is in no list, and stays valid for shared use
     ///   while the list exists.
+    /// - It begins memory from [`PoolHeader::alloc_descriptor`] of the list's own
+    ///   pool with the node's layout, which the pool's header frees in the end; and
+    ///   it begins a buffer descriptor of that pool's buffer class.
+    ///
+    /// [`PoolHeader::alloc_descriptor`]: crate::PoolHeader::alloc_descriptor
     pub unsafe fn push(&self, node: NonNull<RegistryNode>) {
         let mut head = self.head.load(Ordering::Relaxed);
         loop {
@@ -122,7 +131,8 @@ mod tests {
         // SAFETY: leaked above.
         let first = unsafe { nodes[0].as_ref() };
         assert!(!first.claim());
-        first.release();
+        // SAFETY: claimed when made, by this test.
+        unsafe { first.release() };
         assert!(first.claim() && !first.claim());
         for node in nodes {
             // SAFETY: leaked from a box above; the list is not walked again.

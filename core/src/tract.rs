@@ -268,7 +268,7 @@ fn listed(entries: &[Tract], index: u32, top: u32) -> Result<&Tract, CheckError>
     tract.ok_or(CheckError { structure: TABLE, rule })
 }
 
-/// Why [`TractTable::take_void`] took nothing.
+/// Why [`TractTable::pop_void`] took nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TakeError {
     /// No run of grains that are not committed is long enough.
@@ -341,16 +341,20 @@ impl TractTable {
         Some(index)
     }
 
-    /// Gives `count` void grains in a row to `owner`, from a freed run or else
-    /// from the wilderness: the index of the first. The caller commits them, and
-    /// calls [`TractTable::give_void`] where it cannot.
+    /// Takes `count` void grains in a row out of the table, from a freed run or
+    /// else from the wilderness: the index of the first.
+    ///
+    /// The caller commits them and calls [`TractTable::allot`] (or
+    /// [`TractTable::give_spare`]), or [`TractTable::give_void`] where that failed.
+    /// Until then they belong to nobody and are not found: whoever finds an owner
+    /// finds memory.
     ///
     /// # Errors
     /// - [`TakeError::Limit`] where no run is long enough, or `count` is zero; spare
     ///   grains that are popped, decommitted and given back may make one
     /// - [`TakeError::Entries`] where the table's part of the wilderness is too
     ///   small: come again with a longer slice
-    pub fn take_void(&mut self, entries: &[Tract], count: u32, owner: PoolId) -> Result<u32, TakeError> {
+    pub fn pop_void(&mut self, entries: &[Tract], count: u32) -> Result<u32, TakeError> {
         if count == 0 {
             return Err(TakeError::Limit);
         }
@@ -358,8 +362,17 @@ impl TractTable {
             Some(index) => index,
             None => self.take_wilderness(entries, count)?,
         };
-        set_owner(entries, index, count, owner);
+        pop(entries, index, count);
         Ok(index)
+    }
+
+    /// Gives `count` popped grains from `index`, committed by now, to `owner`.
+    pub fn allot(&mut self, entries: &[Tract], index: u32, count: u32, owner: PoolId) {
+        debug_assert!(
+            range(entries, index, count).iter().all(|tract| tract.state() == PageState::POPPED),
+            "grains are popped before they are allotted"
+        );
+        set_owner(entries, index, count, owner);
     }
 
     fn take_wilderness(&mut self, entries: &[Tract], count: u32) -> Result<u32, TakeError> {
@@ -436,9 +449,7 @@ impl TractTable {
         if length > count {
             self.spare_runs.push(entries, first, length - count);
         }
-        for tract in range(entries, index, count) {
-            tract.set_free(PageState::POPPED);
-        }
+        pop(entries, index, count);
         self.spare -= count;
         Some((index, count))
     }
@@ -563,6 +574,13 @@ impl TractTable {
     }
 }
 
+/// Marks grains that are out of the table and nobody's.
+fn pop(entries: &[Tract], index: u32, count: u32) {
+    for tract in range(entries, index, count) {
+        tract.set_free(PageState::POPPED);
+    }
+}
+
 /// Marks grains as allocated to `owner`.
 fn set_owner(entries: &[Tract], index: u32, count: u32, owner: PoolId) {
     for tract in range(entries, index, count) {
@@ -581,7 +599,8 @@ mod tests {
     fn table() -> (TractTable, Vec<Tract>) {
         let entries: Vec<Tract> = (0..16).map(|_| Tract::new()).collect();
         let mut table = TractTable::new(16);
-        assert_eq!(table.take_void(&entries, 12, POOL), Ok(0));
+        assert_eq!(table.pop_void(&entries, 12), Ok(0));
+        table.allot(&entries, 0, 12, POOL);
         table.give_spare(&entries, 2, 2);
         table.give_spare(&entries, 6, 2);
         table.give_void(&entries, 9, 1);
@@ -634,7 +653,8 @@ mod tests {
     fn runs_are_split_at_the_low_end_and_popped_at_the_high_end() {
         let entries: Vec<Tract> = (0..16).map(|_| Tract::new()).collect();
         let mut table = TractTable::new(16);
-        assert_eq!(table.take_void(&entries, 16, POOL), Ok(0));
+        assert_eq!(table.pop_void(&entries, 16), Ok(0));
+        table.allot(&entries, 0, 16, POOL);
         table.give_spare(&entries, 4, 8);
         assert_eq!(table.take_spare(&entries, 2, POOL), Some(4));
         assert_eq!(table.pop_spare(&entries, 2), Some((10, 2)));

@@ -1,4 +1,5 @@
 //! The client arena against a plain array of owners.
+//! (design/arena.md `.req.own`, `.req.exact`, `.req.part`, `.req.bare`.)
 #![cfg(not(tripoint_loom))]
 
 use core::alloc::Layout;

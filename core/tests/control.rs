@@ -1,4 +1,5 @@
 //! Control memory against a list of live descriptors.
+//! (design/arena.md `.req.place`.)
 #![cfg(not(tripoint_loom))]
 
 use core::alloc::Layout;

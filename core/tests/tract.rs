@@ -1,4 +1,5 @@
 //! The tract table against a plain array of states.
+//! (design/arena.md `.req.check`.)
 #![cfg(not(tripoint_loom))]
 
 use proptest::prelude::*;
@@ -101,17 +102,20 @@ impl Oracle {
         let top = self.top();
         let below = count > 0 && self.longest(Grain::Void, 0, top) >= count;
         let above = count > 0 && count <= CAPACITY - top;
-        let mut taken = self.table.take_void(&self.entries, count, owner);
+        let mut taken = self.table.pop_void(&self.entries, count);
         if let Err(TakeError::Entries(needed)) = taken {
             assert!(!below && above);
             assert_eq!(needed, top + count);
             assert!(needed as usize > self.entries.len());
             self.entries.resize_with(needed as usize, Tract::new);
-            taken = self.table.take_void(&self.entries, count, owner);
+            taken = self.table.pop_void(&self.entries, count);
         }
         match taken {
             Ok(index) => {
                 assert!(if below { index + count <= top } else { index == top && above });
+                let owned = |index| TractTable::owner_of(&self.entries, index).is_some();
+                assert!(!(index..index + count).any(owned), "an owner before there is memory");
+                self.table.allot(&self.entries, index, count, owner);
                 self.change(index, count, Grain::Void, Grain::Owned(owner));
                 self.allocated.push((index, count));
             }
@@ -249,7 +253,8 @@ proptest! {
 fn mixed() -> (TractTable, Vec<Tract>) {
     let entries: Vec<Tract> = (0..64).map(|_| Tract::new()).collect();
     let mut table = TractTable::new(64);
-    assert_eq!(table.take_void(&entries, 40, pool(2)), Ok(0));
+    assert_eq!(table.pop_void(&entries, 40), Ok(0));
+    table.allot(&entries, 0, 40, pool(2));
     table.give_spare(&entries, 1, 3);
     table.give_spare(&entries, 6, 2);
     table.give_spare(&entries, 20, 1);
@@ -305,9 +310,10 @@ fn checks_find_too_few_entries_and_owners_of_free_grains() {
 fn large_capacities_do_not_wrap() {
     let entries: Vec<Tract> = (0..4).map(|_| Tract::new()).collect();
     let mut table = TractTable::new(u32::MAX);
-    assert_eq!(table.take_void(&entries, 4, pool(2)), Ok(0));
-    assert_eq!(table.take_void(&entries, u32::MAX, pool(2)), Err(TakeError::Limit));
-    assert_eq!(table.take_void(&entries, u32::MAX - 4, pool(2)), Err(TakeError::Entries(u32::MAX)));
+    assert_eq!(table.pop_void(&entries, 4), Ok(0));
+    table.allot(&entries, 0, 4, pool(2));
+    assert_eq!(table.pop_void(&entries, u32::MAX), Err(TakeError::Limit));
+    assert_eq!(table.pop_void(&entries, u32::MAX - 4), Err(TakeError::Entries(u32::MAX)));
     table.give_spare(&entries, 0, 4);
     assert_eq!(table.take_spare(&entries, u32::MAX, pool(2)), None);
     assert_eq!(table.take_spare(&entries, (1 << 31) + 1, pool(2)), None);

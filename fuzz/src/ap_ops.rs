@@ -106,7 +106,8 @@ impl Run {
         let (trips, flips) = interference(between);
         (0..trips).for_each(|_| buffer.trip());
         (0..flips).for_each(|_| {
-            buffer.flip(pool.barrier());
+            // SAFETY: the pool's own pair.
+            unsafe { buffer.flip(pool.barrier()) };
         });
         self.requests += trips + flips;
         // SAFETY: initialised above; objects here have no format.
@@ -125,7 +126,8 @@ impl Run {
         let Ok(mut batch) = point.batch::<u64>(capacity) else { return Some(()) };
         let fitting = (0..pushed).filter(|_| batch.push(0).is_ok()).count();
         assert_eq!(fitting, pushed.min(capacity));
-        let objects = batch.commit_raw().unwrap();
+        // SAFETY: objects here have no format.
+        let objects = unsafe { batch.commit_raw() }.unwrap();
         if fitting > 0 {
             let layout = Layout::array::<u64>(fitting).unwrap();
             // SAFETY: allocated just now; the pool frees nothing.
@@ -138,7 +140,8 @@ impl Run {
         let (trips, flips) = interference(choice);
         (0..trips).for_each(|_| point.tripper().trip());
         for _ in 0..flips {
-            let seen = Addr::of(point.buffer().flip(point.pool().barrier()));
+            // SAFETY: the pool's own pair.
+            let seen = Addr::of(unsafe { point.buffer().flip(point.pool().barrier()) });
             let now = point.buffer().snapshot().unwrap();
             assert_eq!(seen, now.scan_limit, "a flip says what it saw");
             assert!(seen <= now.init, "and saw no more than there was");

@@ -45,10 +45,6 @@ unsafe impl<A: Arena> PoolClass for Nursery<A> {
         SymmetricFence
     }
 
-    fn rank_set(&self) -> RankSet {
-        RankSet::EXACT
-    }
-
     fn min_align(&self) -> usize {
         MIN_ALIGN
     }

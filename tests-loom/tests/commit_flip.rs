@@ -35,7 +35,8 @@ fn assert_not_lost((stands, seen): (bool, bool)) {
 }
 
 fn flip<B: BarrierPair>(buffer: &Buffer, barrier: B) -> usize {
-    buffer.flip(barrier).addr()
+    // SAFETY: the pair that the model commits with.
+    unsafe { buffer.flip(barrier) }.addr()
 }
 
 #[test]
@@ -90,7 +91,8 @@ fn the_owner_goes_on_through_a_flip() {
             let (buffer, before_flip) = (Arc::clone(&buffer), Arc::clone(&before_flip));
             thread::spawn(move || {
                 before_flip.store(1, Ordering::Relaxed);
-                buffer.flip(SymmetricFence).addr()
+                // SAFETY: the pair that the model commits with.
+                unsafe { buffer.flip(SymmetricFence) }.addr()
             })
         };
         let mut owner = become_owner(&buffer);
@@ -118,7 +120,10 @@ fn two_flips_lose_nothing() {
         let flippers: Vec<_> = (0..2)
             .map(|_| {
                 let buffer = Arc::clone(&buffer);
-                thread::spawn(move || buffer.flip(SymmetricFence).addr())
+                thread::spawn(move || {
+                    // SAFETY: the pair that the model commits with.
+                    unsafe { buffer.flip(SymmetricFence) }.addr()
+                })
             })
             .collect();
         let stands = become_owner(&buffer).commit(addr(BASE), addr(BASE + SIZE), SymmetricFence);

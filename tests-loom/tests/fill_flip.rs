@@ -35,7 +35,8 @@ fn race(rearm: fn(&mut Owner<'_>)) {
         let (buffer, before_flip) = (Arc::clone(&buffer), Arc::clone(&before_flip));
         thread::spawn(move || {
             before_flip.store(1, Ordering::Relaxed);
-            buffer.flip(SymmetricFence).addr()
+            // SAFETY: the pair that the model commits with.
+            unsafe { buffer.flip(SymmetricFence) }.addr()
         })
     };
     let mut owner = become_owner(&buffer);
@@ -87,6 +88,31 @@ fn snapshots_are_of_one_fill() {
         let mut owner = become_owner(&buffer);
         refill(&mut owner);
         owner.rearm(addr(NEXT_LIMIT), &mut |_| {});
+        observer.join().unwrap();
+    });
+}
+
+/// Observers never see a flip that saw more than is whole, also while a commit
+/// fails and takes its declaration back.
+#[test]
+fn snapshots_show_no_flip_beyond_init() {
+    model(|| {
+        let buffer = flippable_buffer();
+        attach(&mut become_owner(&buffer));
+        let flipper = {
+            let buffer = Arc::clone(&buffer);
+            // SAFETY: the pair that the model commits with.
+            thread::spawn(move || unsafe { buffer.flip(SymmetricFence) }.addr())
+        };
+        let observer = {
+            let buffer = Arc::clone(&buffer);
+            thread::spawn(move || {
+                let Some(now) = buffer.snapshot() else { return };
+                assert!(now.scan_limit <= now.init, "a flip saw more than is whole");
+            })
+        };
+        let _stands = become_owner(&buffer).commit(addr(BASE), addr(BASE + SIZE), SymmetricFence);
+        flipper.join().unwrap();
         observer.join().unwrap();
     });
 }

@@ -1,8 +1,8 @@
 //! Growing: a promise, void grains, and memory behind them.
 //!
 //! ```text
-//!   promise bytes -> take void grains -> open them -> keep the promise
-//!   (lock-free)      (table locked)     (no lock)    (lock-free)
+//!   promise bytes -> pop void grains -> open them -> keep the promise, allot
+//!   (lock-free)      (table locked)    (no lock)    (lock-free; table locked)
 //! ```
 //! A step that fails undoes those before it, so that a refused request changed
 //! nothing (design/arena-vm.md `.grow`).
@@ -18,9 +18,19 @@ impl<P: Platform> ArenaVm<P> {
     /// Gives `count` newly committed grains to `owner`: the index of the first.
     #[cold]
     pub(super) fn grow(&self, count: u32, owner: PoolId) -> Result<u32> {
+        let index = self.grow_popped(count)?;
+        self.table.lock().allot(self.entries(), index, count, owner);
+        Ok(index)
+    }
+
+    /// As [`ArenaVm::grow`], for grains that are to be nobody's.
+    pub(super) fn grow_popped(&self, count: u32) -> Result<u32> {
+        if count > self.regions.grains {
+            return Err(Error::Limit);
+        }
         let size = self.regions.bytes(count);
         self.promise(size)?;
-        let grown = self.take_void(count, owner).and_then(|index| self.open_grains(index, count));
+        let grown = self.pop_void(count).and_then(|index| self.open_grains(index, count));
         match grown {
             Ok(_) => self.record_growth(size),
             Err(_) => self.budget.withdraw(size),
@@ -53,11 +63,11 @@ impl<P: Platform> ArenaVm<P> {
 
     /// Takes void grains. Where no run is long enough, spare grains next to void
     /// ones may make one, so all of those are decommitted, once.
-    fn take_void(&self, count: u32, owner: PoolId) -> Result<u32> {
+    fn pop_void(&self, count: u32) -> Result<u32> {
         let mut may_decommit = true;
         loop {
-            let taken = self.table.lock().take_void(self.entries(), count, owner);
-            match taken {
+            let popped = self.table.lock().pop_void(self.entries(), count);
+            match popped {
                 Ok(index) => return Ok(index),
                 Err(TakeError::Entries(needed)) => self.extend_table(needed)?,
                 Err(TakeError::Limit) if may_decommit && self.decommit_spare(u32::MAX) > 0 => {

@@ -1,6 +1,5 @@
 //! Warming up: memory behind everything that is committed.
 
-use tripoint_core::control::CONTROL_POOL;
 use tripoint_core::primitive::Ordering;
 use tripoint_core::tract::{PageState, Tract};
 use tripoint_core::{Error, Result};
@@ -27,7 +26,7 @@ impl<P: Platform> ArenaVm<P> {
         let mut from = 0;
         while let Some((index, count)) = self.next_committed(from) {
             let size = self.regions.bytes(count);
-            // SAFETY: whole grains of the reservation that are committed.
+            // SAFETY: whole grains of the reservation.
             unsafe { self.memory.populate_in_use(self.regions.grain_offset(index), size) }?;
             done += size;
             from = index + count;
@@ -67,7 +66,7 @@ impl<P: Platform> ArenaVm<P> {
             Prefault::Everything => self.grains_within(self.options.commit_limit)?,
         };
         if count > 0 {
-            let index = self.grow(count, CONTROL_POOL)?;
+            let index = self.grow_popped(count)?;
             self.table.lock().give_spare(self.entries(), index, count);
         }
         Ok(())

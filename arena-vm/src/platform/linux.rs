@@ -140,11 +140,15 @@ unsafe impl Platform for Linux {
     }
 
     unsafe fn decommit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
-        // The contents go first: whichever call fails, the pages stay committed.
+        // The contents go first: where this fails, the pages stay committed.
         // SAFETY: nobody uses the pages, so nobody misses their contents.
         unsafe { advise("decommit", base, size, libc::MADV_DONTNEED) }?;
+        // At the limit of mappings this may be refused after changing a part. The
+        // memory is given back either way, so the pages count as decommitted, and
+        // `commit` makes them all alike.
         // SAFETY: nobody uses the pages, so nobody misses the access.
-        unsafe { protect("decommit", base, size, libc::PROT_NONE) }
+        let _ = unsafe { protect("decommit", base, size, libc::PROT_NONE) };
+        Ok(())
     }
 
     unsafe fn populate(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
@@ -152,8 +156,8 @@ unsafe impl Platform for Linux {
         match unsafe { advise("populate", base, size, libc::MADV_POPULATE_WRITE) } {
             // Linux before 5.14 does not know the advice.
             Err(error) if error.code == libc::EINVAL => {
-                // SAFETY: committed pages are valid and, by the kernel, never
-                // uninitialised; the caller says that they are its alone.
+                // SAFETY: committed pages are valid; the caller says that they are
+                // its alone.
                 unsafe { touch(base, size, self.page_size) };
                 Ok(())
             }

@@ -70,8 +70,7 @@ unsafe impl Platform for Portable {
     }
 
     unsafe fn populate(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
-        // SAFETY: committed pages are valid, initialised by zeroing, and the
-        // caller's alone.
+        // SAFETY: committed pages are valid, and the caller's alone.
         unsafe { touch(base, size, PAGE_SIZE) };
         Ok(())
     }

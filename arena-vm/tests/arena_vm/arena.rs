@@ -1,4 +1,5 @@
 //! The arena's promises one by one, on each platform.
+//! (design/arena-vm.md `.req.contains`, `.req.frozen`.)
 
 use core::alloc::Layout;
 use std::string::String;

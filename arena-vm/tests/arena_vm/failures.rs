@@ -1,4 +1,5 @@
 //! Every call that a platform can refuse, refused the first, second, ... time.
+//! (design/arena-vm.md `.req.exact`, `.req.test`.)
 
 use core::alloc::Layout;
 

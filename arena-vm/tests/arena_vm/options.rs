@@ -1,4 +1,5 @@
 //! Options: every bad one is refused with a sentence, before anything is reserved.
+//! (design/arena-vm.md `.req.cheap`.)
 
 use std::format;
 

@@ -1,4 +1,5 @@
 //! Many threads at once, and exact books at the end.
+//! (design/arena-vm.md `.req.limit`, `.req.unlocked`.)
 
 use std::sync::Barrier;
 use std::thread;

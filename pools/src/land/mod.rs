@@ -16,8 +16,8 @@ use core::alloc::Layout;
 
 use tripoint_core::{Addr, AddrRange, Align, Block};
 
-pub use node::GRANULE;
 use node::Node;
+pub use node::{GRANULE, NODE_SIZE};
 use tree::{Path, Tree};
 
 /// The alignment every block of a land has.
@@ -92,7 +92,9 @@ impl Land {
     /// - `block` is a multiple of [`GRANULE`] in address and size, and overlaps no
     ///   block of the land.
     /// - From now on, until the land gives it out again, nobody else touches it
-    ///   and it stays valid for reads and writes.
+    ///   and it stays valid for reads and writes. What lies behind the first
+    ///   [`NODE_SIZE`] bytes of each free block is left as it is, for whoever has
+    ///   the land to use.
     /// - Its pointer may be used for every block of the land that touches it: all
     ///   blocks come from one range of one arena, and point to them with the
     ///   provenance of the range (design/land.md `.land.provenance`).
@@ -152,6 +154,18 @@ impl Land {
         self.take_fit(min.checked_add(padding)?, min, max, align)
     }
 
+    /// The block that [`Land::take_first_bounded`] would take `min` bytes from, and
+    /// leaves it where it is.
+    #[must_use]
+    pub fn find_first(&self, min: usize, align: Align) -> Option<Block> {
+        let min = GRANULE_ALIGN.round_down(min).max(GRANULE);
+        let holds = |block: &Block| aligned_range(*block, min, min, align).is_some();
+        let padding = align.get().saturating_sub(GRANULE);
+        self.find_fit(min, &mut Path::new())
+            .filter(holds)
+            .or_else(|| self.find_fit(min.checked_add(padding)?, &mut Path::new()))
+    }
+
     /// Takes exactly these addresses out, whole granules; `None`, and nothing is
     /// changed, unless they all lie in one block longer than a granule.
     #[must_use]
@@ -176,25 +190,25 @@ impl Land {
     fn first_from(&self, addr: usize) -> Option<Block> {
         let granule = self.granules.first_from(addr).map(Node::block);
         let run = self.runs.first_from(addr).map(Node::block);
-        match (granule, run) {
-            (Some(granule), Some(run)) => Some(if granule.base() < run.base() { granule } else { run }),
-            (granule, run) => granule.or(run),
-        }
+        lower(granule, run)
+    }
+
+    /// The first block that has `fit` bytes, and the path to it if it is a run.
+    fn find_fit(&self, fit: usize, path: &mut Path<true>) -> Option<Block> {
+        let run = self.runs.first_fit(fit, path).map(Node::block);
+        let granule = if fit == GRANULE { self.granules.first_from(0).map(Node::block) } else { None };
+        lower(granule, run)
     }
 
     /// Takes `min..=max` aligned bytes from the first block that has `fit`.
     fn take_fit(&mut self, fit: usize, min: usize, max: usize, align: Align) -> Option<Block> {
         let mut path = Path::new();
-        let run = self.runs.first_fit(fit, &mut path);
-        if fit == GRANULE
-            && let Some(granule) = self.granules.first_from(0)
-            && run.is_none_or(|run| granule.addr() < run.addr())
-        {
-            aligned_range(granule.block(), min, max, align)?;
-            return self.take_granule(granule.addr());
+        let block = self.find_fit(fit, &mut path)?;
+        let range = aligned_range(block, min, max, align)?;
+        if block.size() == GRANULE {
+            return self.take_granule(base_of(block));
         }
-        let block = run?.block();
-        self.cut(&mut path, block, aligned_range(block, min, max, align)?)
+        self.cut(&mut path, block, range)
     }
 
     /// Takes the granule at an address out, if it is a block of its own.
@@ -257,6 +271,14 @@ fn aligned_range(block: Block, min: usize, max: usize, align: Align) -> Option<A
     let base = block.range().base().align_up(align)?;
     let room = limit.get().checked_sub(base.get()).filter(|&room| room >= min)?;
     AddrRange::with_size(base, room.min(max))
+}
+
+/// Of two blocks the one at the lower address.
+fn lower(one: Option<Block>, other: Option<Block>) -> Option<Block> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(if one.base() < other.base() { one } else { other }),
+        (one, other) => one.or(other),
+    }
 }
 
 /// Two blocks that touch, as one.

@@ -20,6 +20,9 @@ use tripoint_core::Block;
 /// are multiples of it in address and size.
 pub const GRANULE: usize = 2 * size_of::<usize>();
 
+/// The most that a land writes to a free block, in bytes from its base.
+pub const NODE_SIZE: usize = size_of::<Words>();
+
 const TAG_MASK: usize = GRANULE - 1;
 const TAG_BITS: u32 = GRANULE.trailing_zeros();
 

@@ -1,0 +1,165 @@
+//! Allocation frames: all that an allocation point allocated since a push goes at
+//! its pop.
+//!
+//! ```text
+//!   stack of blocks     |  A: ....objects....| frame |..objects..|tail|
+//!   (top last)          |  B: ..objects..........................|tail|
+//!                       |  C: ..objects..| init          attached     |
+//! ```
+//!
+//! A pop back to `frame` gives C and B to the pool and attaches A with `init` at the
+//! frame; were A the block attached now, `init` would just move (design/frames.md
+//! `.pop`). [`AllocationPoint::scope`] is the safe form of it.
+
+mod scope;
+
+use core::ptr::NonNull;
+
+use tripoint_core::primitive::Ordering;
+use tripoint_core::{Addr, Arena, Event, Fill, FramePool, PoolClass};
+
+use crate::control::Control;
+use crate::fill::SlowPath;
+use crate::owner::Owner;
+use crate::point::AllocationPoint;
+
+pub use scope::{FrameBox, Scope};
+
+/// A place in the stack of an allocation point: made by
+/// [`AllocationPoint::push`], used up by [`AllocationPoint::pop`].
+///
+/// Dropping it instead does nothing: its objects stay until an earlier frame is
+/// popped.
+#[must_use = "objects of a frame that is never popped stay"]
+#[derive(Debug)]
+pub struct Frame {
+    /// The base of the block that was on top; none where the stack was empty.
+    base: Option<NonNull<u8>>,
+    /// Up to where it was allocated; none where it was not attached.
+    init: Option<NonNull<u8>>,
+    /// What the allocation point had allocated and not popped, in bytes.
+    allocated: u64,
+}
+
+// SAFETY: a frame is where something lies and follows no pointer; what may be done
+// with it is the business of `pop`.
+unsafe impl Send for Frame {}
+// SAFETY: a shared frame gives nothing out.
+unsafe impl Sync for Frame {}
+
+impl<P: FramePool, C: Control> AllocationPoint<'_, P, C> {
+    /// Begins a frame: constant time, no lock, cannot fail.
+    pub fn push(&mut self) -> Frame {
+        let buffer = self.buffer();
+        let init = NonNull::new(buffer.init());
+        let base = if init.is_some() {
+            NonNull::new(buffer.base.load(Ordering::Relaxed))
+        } else {
+            // SAFETY: the buffer is of this pool, and its owner is here.
+            unsafe { self.pool().top(buffer.class()) }
+        };
+        Frame { base, init, allocated: self.slow().allocated() }
+    }
+
+    /// Ends a frame: what was allocated since its push is allocated no more. It is
+    /// not dropped.
+    ///
+    /// Within one block this takes constant time, however much was allocated, and no
+    /// lock. Otherwise it takes time in proportion to the number of later blocks,
+    /// which the pool gets back. Where nothing was allocated below the frame, the
+    /// allocation point keeps its first block, and frames pushed from then on are
+    /// popped within it.
+    ///
+    /// # Safety
+    /// - `frame` came from [`AllocationPoint::push`] of this allocation point, and no
+    ///   frame pushed before it has been popped since.
+    /// - Nobody uses what was allocated since, nor a frame pushed since.
+    #[inline]
+    pub unsafe fn pop(&mut self, frame: Frame) {
+        let attached = NonNull::new(self.buffer().base.load(Ordering::Relaxed));
+        match frame.init {
+            Some(init) if frame.base == attached => self.slow().retreat(init.as_ptr()),
+            // SAFETY: the caller's duties.
+            _ => unsafe { self.slow().pop_blocks(frame) },
+        }
+    }
+}
+
+impl<P: PoolClass, C: Control> SlowPath<'_, P, C> {
+    /// Bytes allocated and not popped.
+    fn allocated(&self) -> u64 {
+        let room = self.buffer.room() as u64;
+        self.buffer.fill_size() - self.buffer.empty_size() - room
+    }
+
+    /// Moves `init` back in the block attached now.
+    #[inline]
+    fn retreat(&mut self, init: *mut u8) {
+        if self.stops.is_idle() {
+            self.owner.retreat(init);
+        } else {
+            self.retreat_with_stop(init);
+        }
+    }
+
+    /// The distance to a stop counts bytes allocated, popped or not: it moves along.
+    #[cold]
+    fn retreat_with_stop(&mut self, init: *mut u8) {
+        self.settle_stop();
+        self.stops.move_to(Addr::of(self.owner.init()), Addr::of(init));
+        self.owner.retreat(init);
+        self.rearm();
+    }
+
+    /// Counts what was allocated above `allocated` bytes as popped. The buffer is
+    /// reset (design/frames.md `.count`).
+    pub(crate) fn count_popped(&mut self, allocated: u64) {
+        let popped = self.allocated().saturating_sub(allocated);
+        if popped != 0 {
+            self.buffer.empty_size.add(popped);
+            let header = self.pool.header();
+            header.arena().counts().pop(self.buffer.kind(), popped);
+            // What does not fit a `usize` was never allocated at one time.
+            header.arena().event(Event::Empty { pool: header.id(), size: popped as usize });
+        }
+    }
+}
+
+impl<P: FramePool, C: Control> SlowPath<'_, P, C> {
+    /// Goes back to a frame in a block that is not attached.
+    ///
+    /// # Safety
+    /// - As [`AllocationPoint::pop`].
+    #[cold]
+    #[inline(never)]
+    unsafe fn pop_blocks(&mut self, frame: Frame) {
+        self.empty();
+        // SAFETY: the owner is here; `base` was the top at the push, and later blocks
+        // hold only what was allocated since.
+        let block = unsafe { self.pool.pop_to(self.buffer.class(), frame.base) };
+        self.count_popped(frame.allocated);
+        let Some(block) = block else { return };
+        let preallocated = match (frame.base, frame.init) {
+            (Some(base), Some(init)) => init.addr().get() - base.addr().get(),
+            (Some(_), None) => return,
+            // Below this frame there is nothing: the lowest block is used again.
+            (None, _) => 0,
+        };
+        // A pool with frames fills without segments, so attaching does not fail.
+        if self.attach(Fill { block, preallocated, segment: None }).is_ok() {
+            self.rearm();
+        }
+    }
+}
+
+impl Owner<'_> {
+    /// In the ready state: declares that objects end at `init`, which they had
+    /// reached before.
+    ///
+    /// `alloc` goes first, so that no observer finds it below `init`.
+    #[inline]
+    pub(crate) fn retreat(&mut self, init: *mut u8) {
+        self.buffer().fields().alloc.store(init, Ordering::Release);
+        self.declare(init);
+    }
+}

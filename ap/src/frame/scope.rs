@@ -1,0 +1,253 @@
+//! Frames by scope: a frame is pushed, a closure runs in it, and it is popped.
+//!
+//! The closure has to work for every lifetime `'frame`, so what it allocates can
+//! be kept nowhere outside it: neither in its result nor in what it captures
+//! (design/frames.md `.scope`, `.req.escape`).
+
+use core::alloc::Layout;
+use core::fmt;
+use core::marker::PhantomData;
+use core::mem::ManuallyDrop;
+use core::ops::{Deref, DerefMut};
+use core::ptr::NonNull;
+
+use tripoint_core::{FramePool, Result};
+
+use crate::control::Control;
+use crate::frame::Frame;
+use crate::point::AllocationPoint;
+use crate::reservation::{CommitFailed, Reservation};
+
+/// The inside of a frame: objects are allocated here for as long as it lasts.
+///
+/// Objects may refer to each other, to those of outer scopes, and to whatever
+/// lives as long as `'env`.
+#[derive(Debug)]
+pub struct Scope<'frame, 'env: 'frame, 'pool: 'env, P: FramePool, C: Control = ()> {
+    point: &'frame mut AllocationPoint<'pool, P, C>,
+    env: PhantomData<&'frame mut &'env ()>,
+}
+
+/// Pops a frame, also when the scope is left by a panic.
+struct PopOnDrop<'a, 'pool, P: FramePool, C: Control> {
+    point: &'a mut AllocationPoint<'pool, P, C>,
+    frame: Option<Frame>,
+}
+
+impl<P: FramePool, C: Control> Drop for PopOnDrop<'_, '_, P, C> {
+    fn drop(&mut self) {
+        if let Some(frame) = self.frame.take() {
+            // SAFETY: the frame was pushed when this was made. Frames pushed since
+            // were popped or are of nobody's use: they borrowed the point from
+            // here. Objects allocated since are borrowed for a lifetime that the
+            // closure could not name outside itself.
+            unsafe { self.point.pop(frame) };
+        }
+    }
+}
+
+impl<'pool, P: FramePool, C: Control> AllocationPoint<'pool, P, C> {
+    /// Runs `body` in a frame of its own, and then pops it.
+    ///
+    /// Called on a fresh allocation point again and again, this is an arena that is
+    /// reset after each round.
+    ///
+    /// ```
+    /// # use core::mem::MaybeUninit;
+    /// # use tripoint_ap::AllocationPoint;
+    /// # use tripoint_core::{Error, FramePool, Result};
+    /// fn longest_word<P: FramePool>(point: &mut AllocationPoint<'_, P>, text: &str) -> Result<usize> {
+    ///     point.scope(|frame| {
+    ///         let lengths = frame.slice(16, |_| 0)?;
+    ///         for (length, word) in lengths.iter_mut().zip(text.split(' ')) {
+    ///             *length = word.len();
+    ///         }
+    ///         Ok(*lengths.iter().max().unwrap_or(&0))
+    ///     })
+    /// }
+    /// ```
+    /// Nothing allocated in a frame outlives it:
+    /// ```compile_fail
+    /// # use tripoint_ap::AllocationPoint;
+    /// # use tripoint_core::FramePool;
+    /// fn escape<P: FramePool>(point: &mut AllocationPoint<'_, P>) {
+    ///     let escaped = point.scope(|frame| frame.alloc(1).unwrap());
+    /// }
+    /// ```
+    #[inline]
+    pub fn scope<'env, R>(
+        &mut self,
+        body: impl for<'frame> FnOnce(&mut Scope<'frame, 'env, 'pool, P, C>) -> R,
+    ) -> R
+    where
+        'pool: 'env,
+    {
+        let frame = Some(self.push());
+        let pop = PopOnDrop { point: self, frame };
+        body(&mut Scope { point: &mut *pop.point, env: PhantomData })
+    }
+}
+
+impl<'frame, 'pool, P: FramePool, C: Control> Scope<'frame, '_, 'pool, P, C> {
+    /// Allocates `value` for as long as the frame lasts. It is never dropped:
+    /// where that matters use [`Scope::boxed`].
+    ///
+    /// # Errors
+    /// Those of [`AllocationPoint::reserve`]; `value` is dropped.
+    #[inline(always)]
+    pub fn alloc<T>(&mut self, value: T) -> Result<&'frame mut T> {
+        let mut object = self.place(value)?;
+        // SAFETY: `place` returned an initialised object, which nobody else has a
+        // pointer to and which stays until the frame is popped.
+        Ok(unsafe { object.as_mut() })
+    }
+
+    /// Allocates `value` in a box that drops it, at the latest when the closure that
+    /// holds the box returns. Its memory goes with the frame.
+    ///
+    /// # Errors
+    /// Those of [`AllocationPoint::reserve`]; `value` is dropped.
+    #[inline(always)]
+    pub fn boxed<T>(&mut self, value: T) -> Result<FrameBox<'frame, T>> {
+        let object = self.place(value)?;
+        Ok(FrameBox { object, owns: PhantomData })
+    }
+
+    /// Allocates `count` objects in a row, each made from its index. They are never
+    /// dropped, unless `make` panics.
+    ///
+    /// # Errors
+    /// Those of [`AllocationPoint::batch`].
+    #[inline]
+    pub fn slice<T>(&mut self, count: usize, mut make: impl FnMut(usize) -> T) -> Result<&'frame mut [T]> {
+        let mut batch = self.point.batch(count)?;
+        for index in 0..count {
+            // There is room for `count`.
+            let _pushed = batch.push(make(index));
+        }
+        // SAFETY: nobody reads the objects of a pool with frames.
+        match unsafe { batch.commit_raw() } {
+            // SAFETY: initialised objects, which nobody else has a pointer to and
+            // which stay until the frame is popped.
+            Ok(mut objects) => Ok(unsafe { objects.as_mut() }),
+            // A pool with frames is not flipped.
+            Err(CommitFailed) => Ok(&mut []),
+        }
+    }
+
+    /// Copies a text into the frame.
+    ///
+    /// # Errors
+    /// Those of [`AllocationPoint::reserve`].
+    pub fn text(&mut self, text: &str) -> Result<&'frame mut str> {
+        let bytes = text.as_bytes();
+        let copy = self.slice(bytes.len(), |index| bytes[index])?;
+        // SAFETY: the same bytes as those of a text.
+        Ok(unsafe { core::str::from_utf8_unchecked_mut(copy) })
+    }
+
+    /// Reserves memory in the frame, as [`AllocationPoint::reserve`] does.
+    ///
+    /// # Errors
+    /// Those of [`AllocationPoint::reserve`].
+    #[inline(always)]
+    pub fn reserve(&mut self, layout: Layout) -> Result<Reservation<'_, 'pool, P, C>> {
+        self.point.reserve(layout)
+    }
+
+    /// Runs `body` in a frame within this one.
+    #[inline]
+    pub fn scope<'env, R>(
+        &mut self,
+        body: impl for<'inner> FnOnce(&mut Scope<'inner, 'env, 'pool, P, C>) -> R,
+    ) -> R
+    where
+        'pool: 'env,
+    {
+        self.point.scope(body)
+    }
+
+    /// The control that trips and stops are told to.
+    #[must_use]
+    pub fn control(&mut self) -> &mut C {
+        self.point.control()
+    }
+
+    /// Moves `value` into a new object. A `T` of size zero takes no memory.
+    #[inline(always)]
+    fn place<T>(&mut self, value: T) -> Result<NonNull<T>> {
+        if size_of::<T>() == 0 {
+            let object = NonNull::dangling();
+            // SAFETY: a dangling aligned pointer is valid for a write of no bytes.
+            unsafe { object.write(value) };
+            return Ok(object);
+        }
+        let reservation = self.point.reserve(Layout::new::<T>())?;
+        let object = reservation.as_ptr().cast::<T>();
+        // SAFETY: the reservation is `T`'s size and alignment, and ours.
+        unsafe { object.write(value) };
+        // SAFETY: the object was just initialised.
+        // A pool with frames is not flipped, so its commit never fails.
+        let _stands = unsafe { reservation.commit() };
+        Ok(object)
+    }
+}
+
+/// An object in a frame that is dropped like any other value.
+pub struct FrameBox<'frame, T: ?Sized> {
+    object: NonNull<T>,
+    owns: PhantomData<(&'frame mut T, T)>,
+}
+
+// SAFETY: a box owns its object as a `Box` does.
+unsafe impl<T: ?Sized + Send> Send for FrameBox<'_, T> {}
+// SAFETY: a shared box gives out `&T` and nothing else.
+unsafe impl<T: ?Sized + Sync> Sync for FrameBox<'_, T> {}
+
+impl<'frame, T> FrameBox<'frame, T> {
+    /// Moves the object out.
+    #[must_use]
+    pub fn into_inner(this: Self) -> T {
+        let this = ManuallyDrop::new(this);
+        // SAFETY: the object is owned and initialised, and is not used again.
+        unsafe { this.object.read() }
+    }
+
+    /// Gives up dropping the object.
+    #[must_use]
+    pub fn leak(this: Self) -> &'frame mut T {
+        let mut this = ManuallyDrop::new(this);
+        // SAFETY: the object was owned, is initialised, and stays until the frame is
+        // popped.
+        unsafe { this.object.as_mut() }
+    }
+}
+
+impl<T: ?Sized> Drop for FrameBox<'_, T> {
+    fn drop(&mut self) {
+        // SAFETY: the object is owned, initialised, and dropped once, here.
+        unsafe { self.object.drop_in_place() };
+    }
+}
+
+impl<T: ?Sized> Deref for FrameBox<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // SAFETY: the object is owned and initialised.
+        unsafe { self.object.as_ref() }
+    }
+}
+
+impl<T: ?Sized> DerefMut for FrameBox<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: the object is owned and initialised, and `self` is exclusive.
+        unsafe { self.object.as_mut() }
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for FrameBox<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}

@@ -1,0 +1,7 @@
+//! Misuse that must not compile: one file each in `misuse/` (design/ap.md
+//! `.req.token`).
+
+#[test]
+fn misuse_does_not_compile() {
+    trybuild::TestCases::new().compile_fail("tests/misuse/*.rs");
+}

@@ -1,0 +1,18 @@
+//! An allocation point goes to another thread only with what its control holds.
+
+use std::rc::Rc;
+use tripoint_ap::{AllocationPoint, Control};
+use tripoint_core::PoolClass;
+
+#[derive(Debug)]
+struct Local(#[allow(dead_code)] Rc<()>);
+
+impl Control for Local {}
+
+fn send<T: Send>(_: T) {}
+
+fn misuse<P: PoolClass>(point: AllocationPoint<P, Local>) {
+    send(point);
+}
+
+fn main() {}

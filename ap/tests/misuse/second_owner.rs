@@ -1,0 +1,10 @@
+//! Becoming the owner of a buffer asserts that it has no other.
+
+use tripoint_ap::{AllocationPoint, Owner};
+use tripoint_core::PoolClass;
+
+fn misuse<P: PoolClass>(point: &AllocationPoint<P>) {
+    let _ = Owner::new(point.buffer());
+}
+
+fn main() {}

@@ -1,0 +1,132 @@
+//! So many live objects of 16 to 512 bytes, each as likely to be replaced as any
+//! other.
+
+use core::alloc::{GlobalAlloc, Layout};
+use core::ptr::NonNull;
+use std::alloc::System;
+use std::time::{Duration, Instant};
+
+use benches::compare::{Contender, compare, print};
+use mimalloc::MiMalloc;
+use snmalloc_rs::SnMalloc;
+use tikv_jemallocator::Jemalloc;
+use tripoint::core::ManualPool;
+use tripoint::pools::{Cache, CacheClasses, CacheDescriptor};
+use tripoint::prelude::{ArenaVm, ArenaVmOptions, Mvff, MvffOptions};
+
+use crate::objects::{MiMallocDirect, Random};
+
+const REPLACEMENTS: usize = 50_000;
+
+/// Sizes are multiples of a word from 16 to 512 bytes.
+#[inline(always)]
+fn layout(random: &mut Random) -> Layout {
+    let size = 16 + 8 * random.below(63);
+    // SAFETY: a power of two, and a small size.
+    unsafe { Layout::from_size_align_unchecked(size, 8) }
+}
+
+/// Somebody who allocates by layout.
+trait Memory {
+    fn get(&self, layout: Layout) -> NonNull<u8>;
+    /// Takes back what it gave, once.
+    fn put(&self, place: NonNull<u8>, layout: Layout);
+}
+
+impl<P: ManualPool> Memory for &Cache<'_, P> {
+    #[inline(always)]
+    fn get(&self, layout: Layout) -> NonNull<u8> {
+        Cache::get(self, layout).unwrap()
+    }
+
+    #[inline(always)]
+    fn put(&self, place: NonNull<u8>, layout: Layout) {
+        // SAFETY: got here, put back once.
+        unsafe { Cache::put(self, place, layout) };
+    }
+}
+
+struct Locked<'a, P>(&'a P);
+
+impl<P: ManualPool> Memory for Locked<'_, P> {
+    #[inline(always)]
+    fn get(&self, layout: Layout) -> NonNull<u8> {
+        self.0.alloc(layout).unwrap()
+    }
+
+    #[inline(always)]
+    fn put(&self, place: NonNull<u8>, layout: Layout) {
+        // SAFETY: got here, put back once.
+        unsafe { self.0.free(place, layout) };
+    }
+}
+
+struct Allocator<G>(G);
+
+impl<G: GlobalAlloc> Memory for Allocator<G> {
+    #[inline(always)]
+    fn get(&self, layout: Layout) -> NonNull<u8> {
+        // SAFETY: the layout's size is not zero.
+        NonNull::new(unsafe { self.0.alloc(layout) }).unwrap()
+    }
+
+    #[inline(always)]
+    fn put(&self, place: NonNull<u8>, layout: Layout) {
+        // SAFETY: got here, put back once.
+        unsafe { self.0.dealloc(place.as_ptr(), layout) };
+    }
+}
+
+/// Nobody: the same place every time. What is left is the work itself.
+struct SamePlace(NonNull<u8>);
+
+impl Memory for SamePlace {
+    #[inline(always)]
+    fn get(&self, _layout: Layout) -> NonNull<u8> {
+        self.0
+    }
+
+    #[inline(always)]
+    fn put(&self, _place: NonNull<u8>, _layout: Layout) {}
+}
+
+fn replacing(memory: impl Memory, live: usize) -> impl FnMut() -> Duration {
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let layouts: Vec<Layout> = (0..live).map(|_| layout(&mut random)).collect();
+    let mut window: Vec<_> = layouts.into_iter().map(|layout| (memory.get(layout), layout)).collect();
+    move || {
+        let start = Instant::now();
+        for round in 0..REPLACEMENTS {
+            let place = &mut window[random.below(live)];
+            memory.put(place.0, place.1);
+            let layout = layout(&mut random);
+            *place = (memory.get(layout), layout);
+            // SAFETY: fresh memory of at least two words.
+            unsafe { place.0.cast().write([round; 2]) };
+        }
+        start.elapsed()
+    }
+}
+
+pub(crate) fn measure(live: usize, rounds: usize) {
+    let arena = ArenaVm::create(ArenaVmOptions::default()).unwrap();
+    let pool = || Mvff::create(&arena, MvffOptions::default()).unwrap();
+    let (cached, locked) = (pool(), pool());
+    // The more are live, the more their number in a class varies.
+    let kept = if live > 1_000 { 256 } else { 64 };
+    let descriptor = CacheDescriptor::new(CacheClasses::geometric(512, kept).unwrap());
+    let cache = Cache::create(&cached, &descriptor).unwrap();
+    let mut place = [0_usize; 64];
+    let mut contenders = [
+        Contender::new("Mvff, cache", replacing(&cache, live)),
+        Contender::new("nobody", replacing(SamePlace(NonNull::from(&mut place).cast()), live)),
+        Contender::new("Mvff, lock", replacing(Locked(&locked), live)),
+        Contender::new("mimalloc", replacing(Allocator(MiMalloc), live)),
+        Contender::new("mi_malloc", replacing(Allocator(MiMallocDirect), live)),
+        Contender::new("snmalloc", replacing(Allocator(SnMalloc), live)),
+        Contender::new("jemalloc", replacing(Allocator(Jemalloc), live)),
+        Contender::new("system malloc", replacing(Allocator(System), live)),
+    ];
+    let title = format!("16 to 512 bytes, {live} live, random (goal at 1000: mimalloc 1.54, snmalloc 1.82)");
+    print(&title, &compare(&mut contenders, rounds, REPLACEMENTS));
+}

@@ -1,0 +1,154 @@
+//! Who allocates objects of 64 bytes, and how.
+
+use core::alloc::{GlobalAlloc, Layout};
+use core::ptr::NonNull;
+
+use slab::Slab;
+use tripoint::core::{Arena, ManualPool};
+use tripoint::pools::{Mfs, MfsCache, ObjectCache, Unit};
+
+/// A cache line of words.
+pub(crate) type Object = [u64; 8];
+
+pub(crate) const LAYOUT: Layout = Layout::new::<Object>();
+
+/// Somebody who makes objects and takes them back.
+pub(crate) trait Objects {
+    type Handle: Copy;
+
+    fn make(&mut self, object: Object) -> Self::Handle;
+
+    /// Takes an object back: one that it made, once.
+    fn take_back(&mut self, object: Self::Handle);
+}
+
+/// Stops the compiler from knowing what becomes of a value, at no cost.
+#[inline(always)]
+pub(crate) fn keep<T: Copy>(value: T) {
+    let place = &raw const value;
+    if size_of::<T>() == size_of::<usize>() {
+        // SAFETY: a word, read as one; the assembly is empty.
+        unsafe {
+            core::arch::asm!("/* {} */", in(reg) *place.cast::<usize>(), options(nostack, preserves_flags))
+        };
+    }
+}
+
+#[inline(always)]
+fn write(place: NonNull<u8>, object: Object) -> NonNull<Object> {
+    let place = place.cast();
+    // SAFETY: fresh memory of an object's layout.
+    unsafe { place.write(object) };
+    place
+}
+
+impl<A: Arena, U: Unit> Objects for &MfsCache<'_, A, U> {
+    type Handle = NonNull<Object>;
+
+    #[inline(always)]
+    fn make(&mut self, object: Object) -> NonNull<Object> {
+        write(self.alloc(LAYOUT).unwrap(), object)
+    }
+
+    #[inline(always)]
+    fn take_back(&mut self, object: NonNull<Object>) {
+        // SAFETY: made here, taken back once.
+        unsafe { self.free(object.cast(), LAYOUT) };
+    }
+}
+
+/// A pool without a cache: every operation takes its lock.
+impl<A: Arena, U: Unit> Objects for &Mfs<A, U> {
+    type Handle = NonNull<Object>;
+
+    #[inline(always)]
+    fn make(&mut self, object: Object) -> NonNull<Object> {
+        write(self.alloc(LAYOUT).unwrap(), object)
+    }
+
+    #[inline(always)]
+    fn take_back(&mut self, object: NonNull<Object>) {
+        // SAFETY: made here, taken back once.
+        unsafe { self.free(object.cast(), LAYOUT) };
+    }
+}
+
+impl Objects for Slab<Object> {
+    type Handle = usize;
+
+    #[inline(always)]
+    fn make(&mut self, object: Object) -> usize {
+        self.insert(object)
+    }
+
+    #[inline(always)]
+    fn take_back(&mut self, key: usize) {
+        self.remove(key);
+    }
+}
+
+/// A general allocator, by way of `GlobalAlloc`.
+pub(crate) struct General<G>(pub(crate) G);
+
+impl<G: GlobalAlloc> Objects for General<G> {
+    type Handle = NonNull<Object>;
+
+    #[inline(always)]
+    fn make(&mut self, object: Object) -> NonNull<Object> {
+        // SAFETY: the layout's size is not zero.
+        write(NonNull::new(unsafe { self.0.alloc(LAYOUT) }).unwrap(), object)
+    }
+
+    #[inline(always)]
+    fn take_back(&mut self, object: NonNull<Object>) {
+        // SAFETY: made here, taken back once.
+        unsafe { self.0.dealloc(object.as_ptr().cast(), LAYOUT) };
+    }
+}
+
+/// mimalloc called directly: its `GlobalAlloc` takes the entry for aligned requests.
+pub(crate) struct MiMallocDirect;
+
+// SAFETY: the alignments asked for here are those that `mi_malloc` gives anyway.
+unsafe impl GlobalAlloc for MiMallocDirect {
+    #[inline(always)]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: any size may be asked for.
+        unsafe { libmimalloc_sys::mi_malloc(layout.size()) }.cast()
+    }
+
+    #[inline(always)]
+    unsafe fn dealloc(&self, place: *mut u8, _layout: Layout) {
+        // SAFETY: the caller's duty.
+        unsafe { libmimalloc_sys::mi_free(place.cast()) };
+    }
+}
+
+/// Nobody: the same place every time. What is left is the work itself.
+pub(crate) struct SamePlace(pub(crate) NonNull<Object>);
+
+impl Objects for SamePlace {
+    type Handle = NonNull<Object>;
+
+    #[inline(always)]
+    fn make(&mut self, object: Object) -> NonNull<Object> {
+        write(self.0.cast(), object)
+    }
+
+    #[inline(always)]
+    fn take_back(&mut self, _object: NonNull<Object>) {}
+}
+
+/// Random numbers, quick and the same in every run.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    /// A number below `limit`.
+    #[inline(always)]
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        ((u128::from(self.0) * limit as u128) >> 64) as usize
+    }
+}

@@ -1,0 +1,22 @@
+//! Processor time and processors.
+
+use std::time::Duration;
+
+/// The processor time that this thread has used: what else runs on the machine does
+/// not count.
+pub(crate) fn thread_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a valid place for the answer.
+    assert_eq!(unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) }, 0);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// Keeps this thread on one processor, if there is such a one.
+pub(crate) fn pin(processor: usize) {
+    // SAFETY: all zero is a set of no processors.
+    let mut set: libc::cpu_set_t = unsafe { core::mem::zeroed() };
+    // SAFETY: a valid set, and a number that fits it.
+    unsafe { libc::CPU_SET(processor, &mut set) };
+    // SAFETY: zero means this thread; the set is valid.
+    unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) };
+}

@@ -1,0 +1,208 @@
+//! One thread makes objects of 64 bytes, another takes them back, and a ring of
+//! 1,024 places lies between them.
+//!
+//! Each thread has a processor of its own. What counts is the processor time of
+//! both, without what they wait for each other: so a busy machine, which seldom runs
+//! both at once, shows the same as an idle one.
+
+use core::ptr::{self, NonNull};
+use std::alloc::System;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use benches::compare::{Contender, compare, print};
+use mimalloc::MiMalloc;
+use snmalloc_rs::SnMalloc;
+use tikv_jemallocator::Jemalloc;
+use tripoint::core::Arena;
+use tripoint::pools::{Returns, Unit};
+use tripoint::prelude::{ArenaVm, ArenaVmOptions, Mfs, MfsOptions, UnitOf};
+
+use crate::objects::{General, LAYOUT, MiMallocDirect, Object, Objects};
+use crate::processor::{pin, thread_time};
+
+const MESSAGES: usize = 3_000 * CHUNK;
+const PLACES: usize = 1024;
+/// Messages that one end tells the other of at once, so that what is measured is
+/// allocators and not the ring.
+const CHUNK: usize = 32;
+
+/// One end's count, on a cache line of its own.
+#[repr(align(128))]
+#[derive(Default)]
+struct End(AtomicUsize);
+
+/// A ring for one producer and one consumer.
+struct Ring {
+    places: Vec<AtomicPtr<Object>>,
+    pushed: End,
+    popped: End,
+}
+
+impl Ring {
+    fn new() -> Self {
+        let places = (0..PLACES).map(|_| AtomicPtr::new(ptr::null_mut())).collect();
+        Self { places, pushed: End::default(), popped: End::default() }
+    }
+
+    /// Pushes so many objects, and tells of them a few at a time.
+    #[inline(always)]
+    fn produce(&self, count: usize, mut make: impl FnMut(usize) -> NonNull<Object>) -> Duration {
+        let mut work = Work::begin();
+        let first = self.pushed.0.load(Ordering::Relaxed);
+        let mut popped = self.popped.0.load(Ordering::Acquire);
+        for chunk in (first..first + count).step_by(CHUNK) {
+            while chunk + CHUNK > popped + PLACES {
+                popped = work.wait_for(&self.popped.0, popped);
+            }
+            for index in chunk..chunk + CHUNK {
+                self.places[index % PLACES].store(make(index).as_ptr(), Ordering::Relaxed);
+            }
+            self.pushed.0.store(chunk + CHUNK, Ordering::Release);
+        }
+        work.end()
+    }
+
+    /// Pops so many objects, and tells of that a few at a time.
+    #[inline(always)]
+    fn consume(&self, count: usize, mut take_back: impl FnMut(NonNull<Object>)) -> Duration {
+        let mut work = Work::begin();
+        let first = self.popped.0.load(Ordering::Relaxed);
+        let mut pushed = self.pushed.0.load(Ordering::Acquire);
+        for chunk in (first..first + count).step_by(CHUNK) {
+            while chunk == pushed {
+                pushed = work.wait_for(&self.pushed.0, pushed);
+            }
+            for index in chunk..chunk + CHUNK {
+                let object = self.places[index % PLACES].load(Ordering::Relaxed);
+                take_back(NonNull::new(object).unwrap());
+            }
+            self.popped.0.store(chunk + CHUNK, Ordering::Release);
+        }
+        work.end()
+    }
+}
+
+/// The processor time of a thread, less what it waited.
+struct Work {
+    begun: Duration,
+    waited: Duration,
+}
+
+impl Work {
+    fn begin() -> Self {
+        Self { begun: thread_time(), waited: Duration::ZERO }
+    }
+
+    fn end(self) -> Duration {
+        thread_time() - self.begun - self.waited
+    }
+
+    /// Waits until a count is no longer what it was.
+    #[cold]
+    fn wait_for(&mut self, count: &AtomicUsize, was: usize) -> usize {
+        let start = thread_time();
+        let now = loop {
+            let now = count.load(Ordering::Acquire);
+            if now != was {
+                break now;
+            }
+            thread::yield_now();
+        };
+        self.waited += thread_time() - start;
+        now
+    }
+}
+
+/// Whoever takes back what another thread made.
+trait TakeBack {
+    /// Takes an object back, once.
+    fn take_back(&mut self, object: NonNull<Object>);
+}
+
+impl<A: Arena, U: Unit> TakeBack for Returns<'_, A, U> {
+    #[inline(always)]
+    fn take_back(&mut self, object: NonNull<Object>) {
+        // SAFETY: made in a cache of the pool, taken back once.
+        unsafe { self.free(object.cast(), LAYOUT) };
+    }
+}
+
+struct Same<O>(O);
+
+impl<O: Objects<Handle = NonNull<Object>>> TakeBack for Same<O> {
+    #[inline(always)]
+    fn take_back(&mut self, object: NonNull<Object>) {
+        self.0.take_back(object);
+    }
+}
+
+/// What the consuming thread does for one contender in one round.
+type Consumer<'a> = Box<dyn FnMut(&Ring) -> Duration + Send + 'a>;
+
+fn consumer<'a>(mut end: impl TakeBack + Send + 'a) -> Consumer<'a> {
+    Box::new(move |ring| ring.consume(MESSAGES, |object| end.take_back(object)))
+}
+
+pub(crate) fn measure(rounds: usize) {
+    // In a thread of its own, since whoever is pinned stays so.
+    thread::scope(|scope| {
+        scope.spawn(|| measure_pinned(rounds));
+    });
+}
+
+fn measure_pinned(rounds: usize) {
+    let arena = ArenaVm::create(ArenaVmOptions::default()).unwrap();
+    let pool = || Mfs::create(&arena, UnitOf::<Object>::new(), MfsOptions::default()).unwrap();
+    let (cached, locked) = (pool(), pool());
+    let cache = cached.cache();
+    let mut consumers = [
+        consumer(cached.returns()),
+        consumer(Same(&locked)),
+        consumer(Same(General(MiMalloc))),
+        consumer(Same(General(MiMallocDirect))),
+        consumer(Same(General(SnMalloc))),
+        consumer(Same(General(Jemalloc))),
+        consumer(Same(General(System))),
+    ];
+    let ring = Ring::new();
+    let (order, orders) = mpsc::channel::<usize>();
+    let (done, all_done) = mpsc::channel::<Duration>();
+    pin(0);
+    thread::scope(|scope| {
+        let ring = &ring;
+        scope.spawn(move || {
+            pin(1);
+            for which in orders {
+                done.send(consumers[which](ring)).unwrap();
+            }
+        });
+        let round = |which, produce: &mut dyn FnMut() -> Duration| {
+            order.send(which).unwrap();
+            produce() + all_done.recv().unwrap()
+        };
+        let mut contenders = [
+            Contender::new("Mfs, cache and returns", produced(ring, &cache, 0, &round)),
+            Contender::new("Mfs, lock", produced(ring, &locked, 1, &round)),
+            Contender::new("mimalloc (goal 1.82)", produced(ring, General(MiMalloc), 2, &round)),
+            Contender::new("mi_malloc (goal 1.82)", produced(ring, General(MiMallocDirect), 3, &round)),
+            Contender::new("snmalloc", produced(ring, General(SnMalloc), 4, &round)),
+            Contender::new("jemalloc (goal 1.82)", produced(ring, General(Jemalloc), 5, &round)),
+            Contender::new("system malloc", produced(ring, General(System), 6, &round)),
+        ];
+        print("64 bytes across a ring", &compare(&mut contenders, rounds, MESSAGES));
+        drop(contenders);
+        drop(order);
+    });
+}
+
+fn produced<'a, O: Objects<Handle = NonNull<Object>> + 'a>(
+    ring: &'a Ring,
+    mut objects: O,
+    which: usize,
+    round: &'a dyn Fn(usize, &mut dyn FnMut() -> Duration) -> Duration,
+) -> impl FnMut() -> Duration + 'a {
+    move || round(which, &mut || ring.produce(MESSAGES, |index| objects.make([index as u64; 8])))
+}

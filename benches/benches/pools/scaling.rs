@@ -1,0 +1,93 @@
+//! From one thread to two, each with an allocation point or a cache of its own.
+//!
+//! By thread processor time: what else runs on the machine does not count, what the
+//! threads do to each other does.
+
+use core::hint::black_box;
+use std::sync::Barrier;
+use std::thread;
+use std::time::Duration;
+
+use benches::compare::median;
+use tripoint::core::{Arena, ManualPool, PoolBox, PoolClass};
+use tripoint::prelude::{
+    AllocationPoint, ArenaVm, ArenaVmOptions, Mfs, MfsOptions, Mvff, MvffOptions, UnitOf,
+};
+
+use crate::objects::{Object, Objects, keep};
+use crate::processor::thread_time;
+
+const OBJECTS: usize = 100_000;
+
+/// The mean processor time of `count` threads that do the work at once. They meet
+/// before it and after what is timed.
+fn threads(count: usize, work: &(impl Fn(&Barrier) -> Duration + Sync)) -> f64 {
+    let meet = Barrier::new(count);
+    let run = || {
+        meet.wait();
+        work(&meet).as_secs_f64()
+    };
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..count).map(|_| scope.spawn(run)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum::<f64>() / count as f64
+    })
+}
+
+/// Allocates by an allocation point; only that is timed, not the frees after.
+fn reserving<P: ManualPool>(pool: &P, meet: &Barrier) -> Duration {
+    let mut point = AllocationPoint::create(pool).unwrap();
+    let mut boxes = Vec::with_capacity(OBJECTS);
+    let start = thread_time();
+    for index in 0..OBJECTS {
+        boxes.push(point.boxed([index as u64; 8]).unwrap());
+    }
+    let time = thread_time() - start;
+    meet.wait();
+    drop(black_box(boxes));
+    time
+}
+
+fn caching<A: Arena>(pool: &Mfs<A, UnitOf<Object>>) -> Duration {
+    let cache = pool.cache();
+    let mut objects = &cache;
+    let start = thread_time();
+    for index in 0..10 * OBJECTS {
+        let object = objects.make([index as u64; 8]);
+        keep(object);
+        objects.take_back(object);
+    }
+    thread_time() - start
+}
+
+fn scale(name: &str, rounds: usize, work: impl Fn(&Barrier) -> Duration + Sync) {
+    threads(2, &work);
+    let scalings = (0..rounds).map(|_| 2.0 * threads(1, &work) / threads(2, &work));
+    println!("| {name} | {:.3} |", median(scalings));
+}
+
+/// How many fills `count` points make for the same number of objects in all.
+fn fills(count: usize) -> u64 {
+    let arena = ArenaVm::create(ArenaVmOptions::default()).unwrap();
+    let pool = Mvff::create(&arena, MvffOptions::default()).unwrap();
+    let mut points: Vec<_> = (0..count).map(|_| AllocationPoint::create(&pool).unwrap()).collect();
+    for index in 0..OBJECTS {
+        let object: Object = [index as u64; 8];
+        black_box(PoolBox::into_raw(points[index % count].boxed(object).unwrap()));
+    }
+    drop(points);
+    pool.header().arena().counts().fills.get()
+}
+
+pub(crate) fn measure(rounds: usize) {
+    let arena = ArenaVm::create(ArenaVmOptions::default()).unwrap();
+    let fixed = Mfs::create(&arena, UnitOf::<Object>::new(), MfsOptions::default()).unwrap();
+    let cached = Mfs::create(&arena, UnitOf::<Object>::new(), MfsOptions::default()).unwrap();
+    let variable = Mvff::create(&arena, MvffOptions::default()).unwrap();
+    println!("\n| from one thread to two, by processor time (goal: at least 1.95) | times |\n|---|---:|");
+    scale("Mvff, allocation points", rounds, |meet| reserving(&variable, meet));
+    scale("Mfs, allocation points", rounds, |meet| reserving(&fixed, meet));
+    scale("Mfs, caches", rounds, |_| caching(&cached));
+    println!("\n| fills for 100,000 objects | |\n|---|---:|");
+    let (one, two) = (fills(1), fills(2));
+    println!("| one Mvff point | {one} |\n| two (goal: at most 1.1 times) | {two} |");
+}

@@ -1,0 +1,137 @@
+//! Hardening: free memory that cannot be turned against its pool.
+//!
+//! With the cargo feature `hardening`, the links that pools keep in free blocks
+//! are encoded with a secret and checked before they are followed. Where a program
+//! wrote to memory it had freed, the pool finds it and refuses with
+//! [`Error::Damaged`](tripoint_core::Error::Damaged) instead of handing out an
+//! address of somebody's choosing (design/hardening.md `.req.follow`).
+
+#![forbid(unsafe_code)]
+
+use tripoint_core::primitive::{AtomicUsize, Ordering};
+use tripoint_core::{Addr, AddrRange, PoolId};
+
+static SEED: AtomicUsize = AtomicUsize::new(0);
+
+/// Gives randomness for the secrets of pools created from now on.
+///
+/// This crate has no source of its own. Without a seed the secrets follow from
+/// where the arena lies: enough against accidents, which do not guess, and as good
+/// as the platform's address randomisation against people, who do
+/// (design/hardening.md `.secret`).
+pub fn set_seed(seed: usize) {
+    SEED.store(seed, Ordering::Relaxed);
+}
+
+/// Odd, so that multiplying by it can be undone; without pattern in its bits.
+const FACTOR: usize = 0x9e37_79b9_7f4a_7c15_u64 as usize | 1;
+const INVERSE: usize = inverse(FACTOR);
+const _: () = assert!(FACTOR.wrapping_mul(INVERSE) == 1);
+
+/// The number that undoes a multiplication by an odd one: each step of Newton's
+/// doubles the bits that are right, from three.
+const fn inverse(odd: usize) -> usize {
+    let mut inverse = odd;
+    let mut bits = 3;
+    while bits < usize::BITS {
+        inverse = inverse.wrapping_mul(2_usize.wrapping_sub(odd.wrapping_mul(inverse)));
+        bits *= 2;
+    }
+    inverse
+}
+
+/// Spreads every bit of a word over all of it.
+const fn mix(mut word: usize) -> usize {
+    let half = usize::BITS / 2;
+    let mut round = 0;
+    while round < 3 {
+        word = (word ^ word >> half).wrapping_mul(FACTOR);
+        round += 1;
+    }
+    word ^ word >> half
+}
+
+/// The secret of a pool, and the addresses its links may lead to.
+#[derive(Clone, Copy)]
+pub(crate) struct Secret {
+    key: usize,
+    range: AddrRange,
+}
+
+impl Secret {
+    /// The secret of a pool in an arena of this range.
+    pub(crate) fn new(range: AddrRange, pool: PoolId) -> Self {
+        let place = mix(range.base().get() ^ SEED.load(Ordering::Relaxed));
+        Self { key: mix(place ^ pool.get() as usize), range }
+    }
+
+    /// Encodes a word for its place. A change of any bit of the result changes the
+    /// decoded word from there to its highest bit, which takes it out of the arena
+    /// or off its alignment.
+    #[inline]
+    pub(crate) const fn encode(self, slot: usize, word: usize) -> usize {
+        (word ^ self.key ^ slot).wrapping_mul(FACTOR).rotate_right(usize::BITS / 2)
+    }
+
+    /// Undoes [`Secret::encode`].
+    #[inline]
+    pub(crate) const fn decode(self, slot: usize, stored: usize) -> usize {
+        stored.rotate_left(usize::BITS / 2).wrapping_mul(INVERSE) ^ self.key ^ slot
+    }
+
+    /// Whether an address lies in the arena.
+    #[inline]
+    pub(crate) const fn covers(self, addr: usize) -> bool {
+        self.range.contains(Addr::new(addr))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secret() -> Secret {
+        let range = AddrRange::with_size(Addr::new(0x7000_0000), 1 << 20).unwrap();
+        Secret::new(range, PoolId::new(7).unwrap())
+    }
+
+    #[test]
+    fn decoding_undoes_encoding() {
+        let secret = secret();
+        for word in [0, 1, 0x7000_0010, usize::MAX, 1 << (usize::BITS - 1)] {
+            let stored = secret.encode(0x7000_0040, word);
+            assert_ne!(stored, word);
+            assert_eq!(secret.decode(0x7000_0040, stored), word);
+            assert_ne!(secret.decode(0x7000_0050, stored), word, "bound to its place");
+        }
+    }
+
+    #[test]
+    fn pools_and_seeds_have_secrets_of_their_own() {
+        let range = AddrRange::with_size(Addr::new(0x7000_0000), 1 << 20).unwrap();
+        let other = Secret::new(range, PoolId::new(8).unwrap());
+        assert_ne!(secret().key, other.key);
+        let before = secret().key;
+        set_seed(42);
+        let seeded = secret().key;
+        set_seed(0);
+        assert_ne!(before, seeded);
+        assert_eq!(before, secret().key);
+    }
+
+    /// Whatever one byte is overwritten with, the link leads nowhere.
+    #[test]
+    fn a_byte_written_over_is_seen() {
+        let secret = secret();
+        let (slot, link) = (0x7000_0040, 0x7000_8000);
+        let stored = secret.encode(slot, link);
+        let mut unseen = 0;
+        for byte in 0..size_of::<usize>() {
+            for change in 1..=255_usize {
+                let damaged = secret.decode(slot, stored ^ change << (byte * 8));
+                unseen += usize::from(secret.covers(damaged) && damaged.is_multiple_of(16));
+            }
+        }
+        assert_eq!(unseen, 0);
+    }
+}

@@ -1,0 +1,143 @@
+//! The free blocks by size: a list for each class, and a bit for each list.
+
+use tripoint_core::Block;
+
+use super::class::{CLASSES, ROW, ROWS, class_of};
+use super::node::{Link, Node};
+use crate::link::{Damaged, LinkKey};
+
+/// The free blocks, by class of size (design/pool-tlsf.md `.tlsf.lists`).
+#[derive(Debug)]
+pub(super) struct Lists {
+    /// Bit r: row r has a class that is not empty.
+    occupied: u64,
+    /// Bit c of row r: class `r * ROW + c` is not empty.
+    rows: [u32; ROWS],
+    heads: [Option<Node>; CLASSES],
+    key: LinkKey,
+}
+
+const _: () = assert!(ROWS <= 64 && ROW == 32, "a row is a word, and a word has a bit for each row");
+
+// SAFETY: the lists own the blocks in them (`Lists::insert`), so whichever thread
+// holds the lists may touch them.
+unsafe impl Send for Lists {}
+
+impl Lists {
+    /// No blocks.
+    pub(super) const fn new(key: LinkKey) -> Self {
+        Self { occupied: 0, rows: [0; ROWS], heads: [None; CLASSES], key }
+    }
+
+    /// What words in free blocks are encoded with.
+    #[inline]
+    pub(super) const fn key(&self) -> LinkKey {
+        self.key
+    }
+
+    /// Lists a block.
+    ///
+    /// # Errors
+    /// [`Damaged`], with the block not listed.
+    ///
+    /// # Safety
+    /// - As [`Node::create`].
+    #[inline]
+    pub(super) unsafe fn insert(&mut self, block: Block) -> Result<(), Damaged> {
+        let class = class_of(block.size());
+        let head = self.heads[class];
+        if let Some(head) = head {
+            self.ensure_link(head, Link::Previous, None)?;
+        }
+        // SAFETY: the caller's duties.
+        let node = unsafe { Node::create(block, self.key) };
+        node.set_link(Link::Next, head, block.size(), self.key);
+        node.set_link(Link::Previous, None, block.size(), self.key);
+        if let Some(head) = head {
+            head.redirect(Link::Previous, Some(node), self.key);
+        }
+        self.heads[class] = Some(node);
+        self.rows[class / ROW] |= 1 << (class % ROW);
+        self.occupied |= 1 << (class / ROW);
+        Ok(())
+    }
+
+    /// Takes a block off its list.
+    ///
+    /// # Errors
+    /// [`Damaged`], with nothing changed.
+    #[inline]
+    pub(super) fn remove(&mut self, node: Node) -> Result<Block, Damaged> {
+        let block = node.block(self.key)?;
+        let class = class_of(block.size());
+        let next = node.link(Link::Next, self.key)?;
+        let previous = node.link(Link::Previous, self.key)?;
+        if let Some(next) = next {
+            self.ensure_link(next, Link::Previous, Some(node))?;
+        }
+        match previous {
+            Some(previous) => {
+                self.ensure_link(previous, Link::Next, Some(node))?;
+                previous.redirect(Link::Next, next, self.key);
+            }
+            None if LinkKey::CHECKS && self.heads[class] != Some(node) => return Err(Damaged),
+            None => self.set_head(class, next),
+        }
+        if let Some(next) = next {
+            next.redirect(Link::Previous, previous, self.key);
+        }
+        Ok(block)
+    }
+
+    /// Where hardened, finds whether a link of a neighbour leads back.
+    #[inline]
+    fn ensure_link(&self, node: Node, link: Link, to: Option<Node>) -> Result<(), Damaged> {
+        if LinkKey::CHECKS && node.link(link, self.key)? != to { Err(Damaged) } else { Ok(()) }
+    }
+
+    #[inline]
+    fn set_head(&mut self, class: usize, head: Option<Node>) {
+        self.heads[class] = head;
+        if head.is_none() {
+            let row = &mut self.rows[class / ROW];
+            *row &= !(1 << (class % ROW));
+            if *row == 0 {
+                self.occupied &= !(1 << (class / ROW));
+            }
+        }
+    }
+
+    /// The first block of the lowest class, at or above `class`, that has any.
+    #[inline]
+    pub(super) fn first_from(&self, class: usize) -> Option<Node> {
+        self.heads[self.class_from(class)?]
+    }
+
+    /// The lowest class at or above `class` that is not empty.
+    #[inline]
+    pub(super) fn class_from(&self, class: usize) -> Option<usize> {
+        let row = class / ROW;
+        let here = self.rows.get(row)? & u32::MAX << (class % ROW);
+        if here != 0 {
+            return Some(row * ROW + here.trailing_zeros() as usize);
+        }
+        let above = self.occupied & (u64::MAX << row << 1);
+        if above == 0 {
+            return None;
+        }
+        let row = above.trailing_zeros() as usize;
+        Some(row * ROW + self.rows[row].trailing_zeros() as usize)
+    }
+
+    /// The highest class that is not empty.
+    #[inline]
+    pub(super) fn highest(&self) -> Option<usize> {
+        let row = self.occupied.checked_ilog2()? as usize;
+        Some(row * ROW + self.rows[row].checked_ilog2()? as usize)
+    }
+
+    /// The first block of a class.
+    pub(super) const fn head(&self, class: usize) -> Option<Node> {
+        self.heads[class]
+    }
+}

@@ -1,0 +1,168 @@
+//! Units on their way home: none is lost, none is given out twice, and whoever takes
+//! one sees what its last user did (design/pool-mfs.md `.returns`).
+#![cfg(tripoint_loom)]
+
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+
+use loom::cell::UnsafeCell;
+use loom::thread;
+use tests_loom::model;
+use tripoint_core::primitive::{AtomicPtr, Ordering};
+use tripoint_pools::mfs::returns::ReturnStack;
+use tripoint_pools::mfs::units::{Chain, UnitList};
+
+/// Memory of a unit: its link, and a word that loom watches.
+#[repr(C)]
+struct Unit {
+    #[expect(dead_code, reason = "the stack writes it by its address")]
+    link: std::cell::UnsafeCell<usize>,
+    used: UnsafeCell<u32>,
+}
+
+/// A stack of units. Chains have one unit here: longer ones are linked before they are
+/// pushed, by one thread.
+trait Stack: Default + Send + Sync + 'static {
+    fn push(&self, unit: NonNull<u8>);
+    fn take(&self) -> UnitList;
+}
+
+impl Stack for ReturnStack {
+    fn push(&self, unit: NonNull<u8>) {
+        // SAFETY: each model pushes a unit that it alone has.
+        self.push(unsafe { Chain::of(unit) });
+    }
+
+    fn take(&self) -> UnitList {
+        self.take()
+    }
+}
+
+/// A stack like it, with the order of a push and what it does for the model to choose.
+struct Broken<const LOST_UPDATE: bool> {
+    head: AtomicPtr<usize>,
+}
+
+impl<const LOST_UPDATE: bool> Default for Broken<LOST_UPDATE> {
+    fn default() -> Self {
+        Self { head: AtomicPtr::new(ptr::null_mut()) }
+    }
+}
+
+impl<const LOST_UPDATE: bool> Stack for Broken<LOST_UPDATE> {
+    fn push(&self, unit: NonNull<u8>) {
+        let unit = unit.cast::<usize>().as_ptr();
+        let mut head = self.head.load(Ordering::Relaxed);
+        loop {
+            // SAFETY: each model pushes a unit that it alone has.
+            unsafe { unit.cast::<*mut usize>().write(head) };
+            if LOST_UPDATE {
+                self.head.store(unit, Ordering::Release);
+                return;
+            }
+            // Relaxed: who takes the unit does not see what was done to it.
+            match self.head.compare_exchange(head, unit, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(now) => head = now,
+            }
+        }
+    }
+
+    fn take(&self) -> UnitList {
+        let mut next = self.head.swap(ptr::null_mut(), Ordering::Acquire);
+        let mut list = UnitList::new();
+        while let Some(unit) = NonNull::new(next) {
+            // SAFETY: pushed units begin with their link.
+            next = unsafe { unit.cast::<*mut usize>().read() };
+            // SAFETY: off the stack, and in no other list.
+            unsafe { list.push(unit.cast()) };
+        }
+        list
+    }
+}
+
+struct Shared<S> {
+    stack: S,
+    units: [Unit; 2],
+}
+
+// SAFETY: units go from thread to thread by the stack, which is what is modelled.
+unsafe impl<S: Stack> Send for Shared<S> {}
+// SAFETY: as above.
+unsafe impl<S: Stack> Sync for Shared<S> {}
+
+fn free<S: Stack>(shared: &Shared<S>, index: usize) {
+    let unit = &shared.units[index];
+    // SAFETY: the unit is this thread's until it is pushed; loom sees where not.
+    unit.used.with_mut(|used| unsafe { *used += 1 });
+    shared.stack.push(NonNull::from(unit).cast());
+}
+
+/// Takes everything and uses it; gives the number of units.
+fn take<S: Stack>(shared: &Shared<S>) -> usize {
+    let (mut list, mut count) = (shared.stack.take(), 0);
+    while let Some(taken) = list.pop() {
+        let unit = shared.units.iter().find(|&unit| ptr::addr_eq(unit, taken.as_ptr())).unwrap();
+        // SAFETY: the unit is this thread's now; loom sees where not.
+        unit.used.with_mut(|used| unsafe { *used += 1 });
+        count += 1;
+    }
+    count
+}
+
+fn unit() -> Unit {
+    Unit { link: std::cell::UnsafeCell::new(0), used: UnsafeCell::new(0) }
+}
+
+/// Two threads free a unit each while a third takes; panics where one is lost.
+fn race<S: Stack>() {
+    let shared = Arc::new(Shared { stack: S::default(), units: [unit(), unit()] });
+    let threads = [0, 1].map(|index| {
+        let shared = Arc::clone(&shared);
+        thread::spawn(move || free(&shared, index))
+    });
+    let mut taken = take(&shared);
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    taken += take(&shared);
+    assert_eq!(taken, 2, "a unit was lost");
+}
+
+/// A unit comes home, is taken, and comes home again while another is on its way.
+fn comes_back<S: Stack>() {
+    let shared = Arc::new(Shared { stack: S::default(), units: [unit(), unit()] });
+    free(&shared, 0);
+    let other = {
+        let shared = Arc::clone(&shared);
+        thread::spawn(move || free(&shared, 1))
+    };
+    let mut taken = take(&shared);
+    free(&shared, 0);
+    other.join().unwrap();
+    taken += take(&shared);
+    assert_eq!(taken, 3, "a unit was lost");
+}
+
+#[test]
+fn units_come_home() {
+    model(race::<ReturnStack>);
+}
+
+#[test]
+fn units_come_home_again() {
+    model(comes_back::<ReturnStack>);
+}
+
+#[test]
+#[should_panic(expected = "a unit was lost")]
+fn without_compare_exchange_units_are_lost() {
+    model(race::<Broken<true>>);
+}
+
+/// Loom's word for it: two threads use the unit at once.
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn without_release_their_last_use_is_not_seen() {
+    model(race::<Broken<false>>);
+}

@@ -1,0 +1,75 @@
+//! Functions whose assembly `tests/assembly.rs` reads: the fast path, inlined,
+//! once and in a loop. They are compiled and never run.
+//!
+//! Each allocates objects of 32 bytes. `single` forms return the object, or null;
+//! `loop` forms return how many of `count` were allocated.
+#![no_std]
+
+pub mod control;
+pub mod flippable;
+
+use core::ptr;
+
+use tripoint_ap::AllocationPoint;
+use tripoint_core::{ClientArena, SingleCore};
+use tripoint_pools::{Mfs, Mvff, UnitOf};
+
+use flippable::Flippable;
+
+/// The object: four words.
+pub type Object = [u64; 4];
+
+type ClientMfs = Mfs<ClientArena<'static>, UnitOf<Object>>;
+type ClientMvff = Mvff<ClientArena<'static>>;
+
+/// The manual form, in a pool whose unit is known.
+#[unsafe(no_mangle)]
+pub fn manual_single(point: &mut AllocationPoint<'static, ClientMfs>, a: u64, b: u64) -> *mut Object {
+    point.alloc([a, b, a, b]).map_or(ptr::null_mut(), ptr::from_mut)
+}
+
+/// The manual form, in a loop.
+#[unsafe(no_mangle)]
+pub fn manual_loop(point: &mut AllocationPoint<'static, ClientMfs>, count: usize, a: u64, b: u64) -> usize {
+    (0..count).take_while(|_| point.alloc([a, b, a, b]).is_ok()).count()
+}
+
+/// The manual form, in a pool of objects of any size.
+#[unsafe(no_mangle)]
+pub fn variable_single(point: &mut AllocationPoint<'static, ClientMvff>, a: u64, b: u64) -> *mut Object {
+    point.alloc([a, b, a, b]).map_or(ptr::null_mut(), ptr::from_mut)
+}
+
+/// The manual form, in a pool of objects of any size, in a loop.
+#[unsafe(no_mangle)]
+pub fn variable_loop(
+    point: &mut AllocationPoint<'static, ClientMvff>,
+    count: usize,
+    a: u64,
+    b: u64,
+) -> usize {
+    (0..count).take_while(|_| point.alloc([a, b, a, b]).is_ok()).count()
+}
+
+/// The flippable form, with a compiler fence as light barrier, as membarrier has.
+#[unsafe(no_mangle)]
+pub fn flippable_single(
+    point: &mut AllocationPoint<'static, Flippable<SingleCore>>,
+    a: u64,
+    b: u64,
+) -> *mut Object {
+    // SAFETY: nobody reads the objects of the probe's pool.
+    unsafe { point.alloc_with(|| [a, b, a, b]) }.map_or(ptr::null_mut(), |object| object.as_ptr())
+}
+
+/// The flippable form, in a loop.
+#[unsafe(no_mangle)]
+pub fn flippable_loop(
+    point: &mut AllocationPoint<'static, Flippable<SingleCore>>,
+    count: usize,
+    a: u64,
+    b: u64,
+) -> usize {
+    // SAFETY: nobody reads the objects of the probe's pool.
+    (0..count).take_while(|_| unsafe { point.alloc_with(|| [a, b, a, b]) }.is_ok()).count()
+}
