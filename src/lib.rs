@@ -1,6 +1,8 @@
 #![doc = include_str!("../README.md")]
 #![no_std]
 
+#[cfg(feature = "adaptors")]
+pub use tripoint_adaptors as adaptors;
 pub use tripoint_ap as ap;
 #[cfg(feature = "vm")]
 pub use tripoint_arena_vm as arena_vm;

@@ -2,9 +2,9 @@
 //!
 //! All contenders take turns in one process. In each round every one of them runs
 //! once, in an order that rotates from round to round, and its time is divided by the
-//! first one's in the same round; what is
-//! reported is the median of these ratios. Drifts of the clock frequency and
-//! noisy neighbours hit all contenders of a round alike and cancel out.
+//! first one's in the same round; what is reported is the median of these ratios.
+//! Drifts of the clock frequency and noisy neighbours hit all contenders of a round
+//! alike and cancel out.
 
 use core::fmt;
 use core::time::Duration;

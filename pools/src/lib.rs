@@ -4,6 +4,11 @@
 //! |---|---|---|---|---|
 //! | [`Mfs`] manual fixed size | many objects of one size | constant time | runs of units | when dropped |
 //! | [`Mvff`] manual variable first fit | objects of any size and alignment, freed in any order | logarithmic in the free blocks | blocks of a bounded size | above [`MvffOptions::spare`], and when dropped |
+//! | [`Tlsf`] two-level segregated fit | objects of any size and alignment, with deadlines | constant time, however fragmented | blocks of a bounded size | when dropped |
+//! | [`Debug`](struct@Debug) around any manual class | the same, and finds who breaks the rules | as the class, and in proportion to the object's size | as the class, without fences | as the class |
+//! | [`Mvt`] manual variable temporal | objects of any size and alignment that die in the order of their birth | logarithmic in the free blocks | whole blocks, the oldest first | above [`MvtOptions::reserve_depth`], and when dropped |
+//! | [`Snc`] stack | objects of any size and alignment that die together | none: frames are popped, in constant time within a block | a stack each, with frames and scopes | when dropped |
+//! | [`Null`] | nothing: the template for a class of your own | refused | stay reset | has none |
 //!
 //! Use `Mfs` where one layout fits all: it is the fastest and has no
 //! fragmentation. Use `Mvff` for everything else: first fit in address order packs
@@ -39,10 +44,29 @@
 #[cfg(test)]
 extern crate std;
 
+pub mod cache;
+pub mod cache_box;
+pub mod debug;
 mod extend;
+#[cfg(feature = "hardening")]
+pub mod hardening;
 pub mod land;
+mod link;
 pub mod mfs;
 pub mod mvff;
+pub mod mvt;
+pub mod null;
+mod poison;
+pub mod snc;
+mod sparse_bits;
+pub mod tlsf;
 
-pub use mfs::{Mfs, MfsOptions, Unit, UnitLayout, UnitOf};
+pub use cache::{Cache, CacheClass, CacheClasses, CacheDescriptor};
+pub use cache_box::{CacheBox, ObjectCache};
+pub use debug::{Debug, DebugOptions, DebugReport, DebugReports, Fault};
+pub use mfs::{Mfs, MfsCache, MfsOptions, Returns, Unit, UnitLayout, UnitOf};
 pub use mvff::{Mvff, MvffOptions};
+pub use mvt::{Mvt, MvtOptions};
+pub use null::Null;
+pub use snc::{Snc, SncOptions, StackBuffer};
+pub use tlsf::{Tlsf, TlsfOptions};

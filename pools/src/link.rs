@@ -65,16 +65,6 @@ impl LinkKey {
         stored
     }
 
-    /// Decodes a link: null, or a pointer to a multiple of `align` in the arena.
-    ///
-    /// # Errors
-    /// [`Damaged`] for anything else; never without the feature.
-    #[inline]
-    pub(crate) fn decode_link<T>(self, slot: usize, stored: *mut T, align: usize) -> Result<*mut T, Damaged> {
-        let link = self.decode(slot, stored);
-        if self.is_link(link.addr(), align) { Ok(link) } else { Err(Damaged) }
-    }
-
     /// Whether an address could be that of a free block, or is zero. Without the
     /// feature every address could.
     #[inline]

@@ -2,6 +2,8 @@
 //!
 //! Free units are a list through their first words; memory never used before is
 //! a run that units are cut from (design/pool-mfs.md `.mfs`, `.req.constant`).
+//! In front of the pool stand [caches](MfsCache), one a thread, and
+//! [returns](Returns), by which units come home from other threads.
 
 use core::alloc::Layout;
 use core::fmt;
@@ -17,9 +19,19 @@ use tripoint_core::{
 
 use crate::extend::extend;
 
+mod cache;
+mod crates;
+pub mod returns;
 mod unit;
+pub mod units;
 
+pub use cache::MfsCache;
+pub use returns::Returns;
 pub use unit::{Unit, UnitLayout, UnitOf};
+
+use crates::unpack_all;
+use returns::{BATCH, ReturnStack};
+use units::{Chain, FreeUnit, FreeUnits, UnitList};
 
 const UNSERVED: Error = Error::Parameter("the layout is larger or more aligned than the pool's unit");
 
@@ -47,6 +59,7 @@ impl Default for MfsOptions {
 #[derive(Debug)]
 pub struct Mfs<A: Arena, U: Unit> {
     units: Lock<FreeUnits>,
+    returned: ReturnStack,
     unit: U,
     options: MfsOptions,
     header: PoolHeader<A>,
@@ -66,7 +79,7 @@ impl<A: Arena, U: Unit> Mfs<A, U> {
             return Err(Error::Parameter("the unit is more aligned than the arena's grain"));
         }
         let header = PoolHeader::create(arena, Self::CLASS)?;
-        Ok(Self { units: Lock::new(FreeUnits::new()), unit, options, header })
+        Ok(Self { units: Lock::new(FreeUnits::new()), returned: ReturnStack::new(), unit, options, header })
     }
 
     /// The bytes of a unit.
@@ -75,16 +88,67 @@ impl<A: Arena, U: Unit> Mfs<A, U> {
         self.unit.size()
     }
 
-    /// Makes a new extent the run, which has to be empty.
+    /// A cache, for one thread.
+    pub const fn cache(&self) -> MfsCache<'_, A, U> {
+        MfsCache::new(self)
+    }
+
+    /// A way to free, in batches, what other threads allocate; for one thread.
+    pub const fn returns(&self) -> Returns<'_, A, U> {
+        Returns::new(self)
+    }
+
+    /// The units on their way home.
+    const fn returned(&self) -> &ReturnStack {
+        &self.returned
+    }
+
+    /// Sees to it that a unit is free: one that came home, or a new extent.
     ///
     /// The pool stays locked meanwhile: of two threads that need more memory, the
     /// second finds what the first got.
     #[cold]
-    fn extend(&self, units: &mut FreeUnits) -> Result<()> {
-        let extent = extend(&self.header, self.unit.size(), self.options.extend_by)?;
-        let whole = extent.size() - extent.size() % self.unit.size();
-        units.run = extent.split_at(whole).map_or(units.run, |(run, _)| run);
+    fn supply(&self, units: &mut FreeUnits) -> Result<()> {
+        self.take_in(units);
+        if units.is_empty() {
+            units.extend(extend(&self.header, self.unit.size(), self.options.extend_by)?, self.unit.size());
+        }
         Ok(())
+    }
+
+    /// Lists the units that came home since, each once
+    /// (design/pool-mfs.md `.returns.sizes`).
+    fn take_in(&self, units: &mut FreeUnits) {
+        let mut list = UnitList::new();
+        // SAFETY: what is pushed on the stack is crates of this pool's units.
+        unsafe { unpack_all(self.returned.take(), self.unit.size(), &mut list) };
+        if let Some(chain) = list.take(usize::MAX) {
+            units.push_chain(chain);
+        }
+    }
+
+    /// Takes up to a batch of units for a cache, but no more bytes than a fill.
+    fn take_batch(&self) -> Result<Chain> {
+        let unit = self.unit.size();
+        let size = self.fill_size().min(BATCH.saturating_mul(unit));
+        let run = {
+            let mut units = self.units.lock();
+            if units.is_empty() {
+                self.supply(&mut units)?;
+            }
+            if let Some(chain) = units.take(size / unit) {
+                return Ok(chain);
+            }
+            let size = size.min(units.run().size());
+            units.cut(size).ok_or(Error::Limit)?
+        };
+        // SAFETY: whole units just cut from the run.
+        unsafe { Chain::of_run(run, unit) }.ok_or(Error::Limit)
+    }
+
+    /// Takes units back from a cache.
+    fn put_chain(&self, chain: Chain) {
+        self.units.lock().push_chain(chain);
     }
 
     /// The bytes of whole units that a fill takes at most.
@@ -94,103 +158,31 @@ impl<A: Arena, U: Unit> Mfs<A, U> {
         most - most % unit
     }
 
-    fn check_units(&self, units: &FreeUnits) -> Result<(), CheckError> {
-        let owns = |addr| self.header.arena().pool_of(addr) == Some(self.header.id());
+    fn owns(&self, addr: Addr) -> bool {
+        self.header.arena().pool_of(addr) == Some(self.header.id())
+    }
+
+    /// Checks that a free unit may be read.
+    fn check_free_unit(&self, structure: &'static str, addr: Addr) -> Result<(), CheckError> {
         let align = Align::new(self.unit.align()).unwrap_or(Align::WORD);
-        let (mut next, mut count) = (units.list, 0);
+        ensure(structure, addr.is_aligned(align), "listed units are aligned")?;
+        ensure(structure, self.owns(addr), "listed units lie in the pool")
+    }
+
+    fn check_units(&self, units: &FreeUnits) -> Result<(), CheckError> {
+        let (mut next, mut count) = (units.list().first(), 0);
         while let Some(unit) = next {
-            let addr = Addr::of(unit.as_ptr());
-            ensure(Self::CLASS, count < units.listed, "the list ends after as many units as were counted")?;
-            ensure(Self::CLASS, addr.is_aligned(align), "listed units are aligned")?;
-            ensure(Self::CLASS, owns(addr), "listed units lie in the pool")?;
+            ensure(Self::CLASS, count < units.listed(), "the list ends after as many units as were counted")?;
+            self.check_free_unit(Self::CLASS, Addr::of(unit.as_ptr()))?;
             // SAFETY: aligned memory of the pool, which the lock keeps from changing
             // hands; any words make a link.
-            next = unsafe { unit.read() }.next;
+            next = unsafe { FreeUnit::next(unit) };
             count += 1;
         }
-        ensure(Self::CLASS, count == units.listed, "the list has as many units as were counted")?;
-        let run = units.run;
+        ensure(Self::CLASS, count == units.listed(), "the list has as many units as were counted")?;
+        let run = units.run();
         ensure(Self::CLASS, run.size().is_multiple_of(self.unit.size()), "the run is whole units")?;
-        ensure(Self::CLASS, run.size() == 0 || owns(run.range().base()), "the run lies in the pool")
-    }
-}
-
-/// The first word of a free unit.
-struct FreeUnit {
-    next: Option<NonNull<FreeUnit>>,
-}
-
-/// The free units of a pool: those freed before, and those never used.
-struct FreeUnits {
-    list: Option<NonNull<FreeUnit>>,
-    listed: usize,
-    run: Block,
-}
-
-// SAFETY: free units belong to whoever holds this, and to no thread.
-unsafe impl Send for FreeUnits {}
-
-impl FreeUnits {
-    const fn new() -> Self {
-        // SAFETY: any pointer is valid for no bytes.
-        let run = unsafe { Block::new(NonNull::dangling(), 0) };
-        Self { list: None, listed: 0, run }
-    }
-
-    /// Bytes in free units of this size.
-    fn size(&self, unit: usize) -> usize {
-        self.listed * unit + self.run.size()
-    }
-
-    /// Takes the unit freed last.
-    #[inline]
-    fn pop(&mut self) -> Option<NonNull<u8>> {
-        let unit = self.list?;
-        // SAFETY: units in the list are free and start with their link (`push`).
-        self.list = unsafe { unit.read() }.next;
-        self.listed -= 1;
-        Some(unit.cast())
-    }
-
-    /// Lists a unit.
-    ///
-    /// # Safety
-    /// - `unit` is a unit of the pool that nobody uses, and is not listed.
-    #[inline]
-    unsafe fn push(&mut self, unit: NonNull<u8>) {
-        let unit = unit.cast::<FreeUnit>();
-        // SAFETY: a free unit has room for a word and is aligned for it.
-        unsafe { unit.write(FreeUnit { next: self.list }) };
-        self.list = Some(unit);
-        self.listed += 1;
-    }
-
-    /// Cuts the first bytes off the run, if it has as many.
-    #[inline]
-    fn cut(&mut self, size: usize) -> Option<Block> {
-        let (units, run) = self.run.split_at(size)?;
-        self.run = run;
-        Some(units)
-    }
-
-    /// Puts units back: before the run they were cut from, in place of an empty
-    /// run, or else in the list, so that they come out in address order.
-    ///
-    /// # Safety
-    /// - `units` is whole units of `unit` bytes of the pool that nobody uses.
-    unsafe fn put(&mut self, units: Block, unit: usize) {
-        if self.run.size() == 0 {
-            self.run = units;
-        } else if units.limit() == self.run.base() {
-            // SAFETY: the two touch, and lie in one extent or in two that the arena
-            // gave from the same range.
-            self.run = unsafe { Block::new(units.base(), units.size() + self.run.size()) };
-        } else {
-            for offset in (0..units.size()).step_by(unit).rev() {
-                // SAFETY: the offset is within the units, which nobody uses.
-                unsafe { self.push(units.base().add(offset)) };
-            }
-        }
+        ensure(Self::CLASS, run.size() == 0 || self.owns(run.range().base()), "the run lies in the pool")
     }
 }
 
@@ -229,20 +221,18 @@ unsafe impl<A: Arena, U: Unit> PoolClass for Mfs<A, U> {
         (layout.size() <= size && layout.align() <= align).then_some(size)
     }
 
-    /// Gives a run of units never used, or else one that was freed
-    /// (design/pool-mfs.md `.mfs.order`, `.req.points`).
+    /// Gives a run of units never used, or else freed ones that touch
+    /// (design/pool-mfs.md `.mfs.order`, `.mfs.neighbours`, `.req.points`).
     fn fill(&self, layout: Layout) -> Result<Fill> {
         let unit = self.reserve_size(layout).ok_or(UNSERVED)?;
+        let most = self.fill_size();
         let mut units = self.units.lock();
-        if units.run.size() == 0 {
-            if let Some(freed) = units.pop() {
-                // SAFETY: a unit out of the list: free, and as large as a unit.
-                return Ok(unsafe { Block::new(freed, unit) }.into());
-            }
-            self.extend(&mut units)?;
+        if units.is_empty() {
+            self.supply(&mut units)?;
         }
-        let size = units.run.size().min(self.fill_size());
-        units.cut(size).map(Fill::from).ok_or(Error::Limit)
+        let size = units.run().size().min(most);
+        let block = if size != 0 { units.cut(size) } else { units.take_neighbours(unit, most) };
+        block.map(Fill::from).ok_or(Error::Limit)
     }
 
     unsafe fn empty(&self, unused: Block) {
@@ -254,23 +244,15 @@ unsafe impl<A: Arena, U: Unit> PoolClass for Mfs<A, U> {
     }
 
     fn walk_free(&self, visit: &mut dyn FnMut(Block)) {
-        let units = self.units.lock();
-        let mut next = units.list;
-        while let Some(unit) = next {
-            // SAFETY: units in the list are free, as large as the unit says, and
-            // the lock keeps them so.
-            visit(unsafe { Block::new(unit.cast(), self.unit.size()) });
-            // SAFETY: as above; a free unit starts with its link.
-            next = unsafe { unit.read() }.next;
-        }
-        if units.run.size() != 0 {
-            visit(units.run);
-        }
+        let mut units = self.units.lock();
+        self.take_in(&mut units);
+        units.walk(self.unit.size(), visit);
     }
 
     fn sizes(&self) -> PoolSizes {
         let unit = self.unit.size();
-        let units = self.units.lock();
+        let mut units = self.units.lock();
+        self.take_in(&mut units);
         let free = units.size(unit);
         PoolSizes {
             total: self.header.total(),
@@ -288,13 +270,13 @@ unsafe impl<A: Arena, U: Unit> ManualPool for Mfs<A, U> {
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
         let unit = self.reserve_size(layout).ok_or(UNSERVED)?;
         let mut units = self.units.lock();
-        if let Some(freed) = units.pop() {
-            return Ok(freed);
+        if units.is_empty() {
+            self.supply(&mut units)?;
         }
-        if units.run.size() == 0 {
-            self.extend(&mut units)?;
+        match units.pop() {
+            Some(freed) => Ok(freed),
+            None => units.cut(unit).map(Block::base).ok_or(Error::Limit),
         }
-        units.cut(unit).map(Block::base).ok_or(Error::Limit)
     }
 
     #[inline]
@@ -324,7 +306,7 @@ impl<A: Arena, U: Unit> Describe for Mfs<A, U> {
         self.header.describe(out, depth)?;
         let (listed, run) = {
             let units = self.units.lock();
-            (units.listed, units.run.size() / self.unit.size())
+            (units.listed(), units.run().size() / self.unit.size())
         };
         line(out, depth + 1, "unit", format_args!("{} bytes", self.unit.size()))?;
         line(out, depth + 1, "free units", format_args!("{listed} freed, {run} never used"))?;

@@ -16,7 +16,7 @@ const LAYOUT: Layout = Layout::new::<Object>();
 fn units_are_cut_in_order_and_the_last_freed_comes_first() {
     let mut memory = memory(24);
     let arena = arena(&mut memory);
-    let pool = common::mfs_of(&arena);
+    let pool = common::classes::mfs_of(&arena).unwrap();
     assert_eq!((pool.unit_size(), pool.min_align()), (UNIT, 2 * size_of::<usize>()));
     let mut oracle = Oracle::default();
     let mut alloc = || oracle.alloc(&pool, LAYOUT).unwrap().addr().get();
@@ -32,7 +32,7 @@ fn units_are_cut_in_order_and_the_last_freed_comes_first() {
 fn fills_are_bounded_runs_and_then_single_units() {
     let mut memory = memory(2);
     let arena = arena(&mut memory);
-    let pool = common::mfs_of(&arena);
+    let pool = common::classes::mfs_of(&arena).unwrap();
     let units = 2 * GRAIN / UNIT;
     let per_fill = 1000 / UNIT;
     let mut oracle = Oracle::default();
@@ -55,7 +55,7 @@ fn fills_are_bounded_runs_and_then_single_units() {
 fn an_empty_next_to_the_run_goes_back_to_it() {
     let mut memory = memory(24);
     let arena = arena(&mut memory);
-    let pool = common::mfs_of(&arena);
+    let pool = common::classes::mfs_of(&arena).unwrap();
     let mut oracle = Oracle::default();
     let first = oracle.fill(&pool, LAYOUT, 1).unwrap();
     let rest = oracle.addresses(false)[0];
@@ -115,4 +115,62 @@ fn a_unit_above_the_grain_is_refused() {
     assert!(matches!(refused, Error::Parameter(_)));
     assert_eq!(arena.sizes(), before);
     arena.check(CheckLevel::Deep).unwrap();
+}
+
+/// A warm pool, whose run is used up, gives buffers freed units that touch, in
+/// whichever order they were freed (design/pool-mfs.md `.mfs.neighbours`).
+#[test]
+fn fills_of_a_warm_pool_take_neighbours() {
+    for backwards in [false, true] {
+        let mut memory = memory(2);
+        let arena = arena(&mut memory);
+        let pool = common::classes::mfs_of(&arena).unwrap();
+        let mut oracle = Oracle::default();
+        while oracle.alloc(&pool, LAYOUT).is_ok() {}
+        let mut addrs = oracle.addresses(true);
+        if backwards {
+            addrs.reverse();
+        }
+        let gap = addrs[15];
+        for addr in addrs.into_iter().filter(|&addr| addr != gap) {
+            oracle.free(&pool, addr);
+        }
+        let per_fill = 1000 / UNIT;
+        for _ in 0..2 {
+            assert_eq!(oracle.fill(&pool, LAYOUT, 1).unwrap().size(), per_fill * UNIT);
+        }
+        let mut sizes = Vec::new();
+        while let Ok(block) = oracle.fill(&pool, LAYOUT, usize::MAX) {
+            sizes.push(block.size() / UNIT);
+        }
+        let units = 2 * GRAIN / UNIT;
+        assert_eq!(sizes.iter().sum::<usize>(), units - 1 - 2 * per_fill);
+        assert!(
+            sizes.iter().filter(|&&count| count < per_fill).count() <= 2,
+            "short only at the gap and the end"
+        );
+        oracle.agree(&pool);
+    }
+}
+
+/// Whatever the order of frees, free memory is shown in the order of addresses.
+#[test]
+fn free_units_are_walked_in_address_order() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = common::classes::mfs_of(&arena).unwrap();
+    let mut oracle = Oracle::default();
+    for _ in 0..100 {
+        oracle.alloc(&pool, LAYOUT).unwrap();
+    }
+    let addrs = oracle.addresses(true);
+    for index in 0..addrs.len() {
+        // 37 and 100 have no common divisor: every address once, in no order.
+        oracle.free(&pool, addrs[index * 37 % addrs.len()]);
+    }
+    let mut walked = Vec::new();
+    pool.walk_free(&mut |block| walked.push(block.base().addr().get()));
+    assert_eq!(walked.len(), 101, "the units and the run");
+    assert!(walked.is_sorted());
+    oracle.agree(&pool);
 }

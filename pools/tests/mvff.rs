@@ -3,22 +3,17 @@
 
 mod common;
 
-use core::alloc::Layout;
-
-use common::{GRAIN, Oracle, arena, arena_of_grain, memory, mvff};
+use common::classes::mvff;
+use common::{GRAIN, Oracle, arena, arena_of_grain, layout, memory};
 use tripoint_core::{Arena, Check, CheckLevel, Error, ManualPool, PoolClass};
 use tripoint_pools::land::GRANULE;
 use tripoint_pools::{Mvff, MvffOptions};
-
-fn layout(size: usize, align: usize) -> Layout {
-    Layout::from_size_align(size, align).unwrap()
-}
 
 #[test]
 fn objects_lie_at_the_first_place_that_fits() {
     let mut memory = memory(24);
     let arena = arena(&mut memory);
-    let pool = mvff(&arena);
+    let pool = mvff(&arena).unwrap();
     let mut oracle = Oracle::default();
     let mut alloc = |size| oracle.alloc(&pool, layout(size, 8)).unwrap().addr().get();
     let addrs: Vec<usize> = [64, 32, 128, 32, 64, 32].into_iter().map(&mut alloc).collect();
@@ -58,7 +53,7 @@ fn two_fills_do_not_fight_for_the_largest_block() {
 fn fills_pass_over_small_holes_while_there_is_better() {
     let mut memory = memory(1);
     let arena = arena(&mut memory);
-    let pool = mvff(&arena);
+    let pool = mvff(&arena).unwrap();
     let mut oracle = Oracle::default();
     while oracle.alloc(&pool, layout(64, 8)).is_ok() {}
     let objects = oracle.addresses(true);
@@ -79,7 +74,7 @@ fn fills_pass_over_small_holes_while_there_is_better() {
 fn a_large_request_extends_by_what_it_needs() {
     let mut memory = memory(24);
     let arena = arena(&mut memory);
-    let pool = mvff(&arena);
+    let pool = mvff(&arena).unwrap();
     let mut oracle = Oracle::default();
     oracle.alloc(&pool, layout(10 * GRAIN, 8)).unwrap();
     assert_eq!(pool.sizes().total, 10 * GRAIN);
@@ -105,7 +100,7 @@ fn where_an_extent_does_not_fit_the_request_alone_may() {
 fn what_alignment_leaves_over_stays_free() {
     let mut memory = memory(24);
     let arena = arena(&mut memory);
-    let pool = mvff(&arena);
+    let pool = mvff(&arena).unwrap();
     let mut oracle = Oracle::default();
     oracle.alloc(&pool, layout(16, 16)).unwrap();
     for align in [32, 256, GRAIN, 4 * GRAIN] {
@@ -179,7 +174,7 @@ fn grains_may_be_small() {
 fn a_grain_below_two_granules_is_refused() {
     let mut memory = memory(1);
     let arena = arena(&mut memory);
-    let refused = Mvff::create(common::SmallGrain(&arena, GRANULE), MvffOptions::default()).unwrap_err();
+    let refused = Mvff::create(common::TestArena::of_grain(&arena, GRANULE), MvffOptions::default()).unwrap_err();
     assert!(matches!(refused, Error::Parameter(_)));
-    assert!(Mvff::create(common::SmallGrain(&arena, 2 * GRANULE), MvffOptions::default()).is_ok());
+    assert!(Mvff::create(common::TestArena::of_grain(&arena, 2 * GRANULE), MvffOptions::default()).is_ok());
 }

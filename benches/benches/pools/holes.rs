@@ -1,7 +1,8 @@
 //! First fit behind so many holes that are too small.
 
 use core::alloc::Layout;
-use std::time::{Duration, Instant};
+use core::time::Duration;
+use std::time::Instant;
 
 use benches::compare::{Contender, compare, print};
 use tripoint::core::ManualPool;

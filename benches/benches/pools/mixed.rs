@@ -3,8 +3,9 @@
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::ptr::NonNull;
+use core::time::Duration;
 use std::alloc::System;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use benches::compare::{Contender, compare, print};
 use mimalloc::MiMalloc;
@@ -114,7 +115,7 @@ pub(crate) fn measure(live: usize, rounds: usize) {
     let (cached, locked) = (pool(), pool());
     // The more are live, the more their number in a class varies.
     let kept = if live > 1_000 { 256 } else { 64 };
-    let descriptor = CacheDescriptor::new(CacheClasses::geometric(512, kept).unwrap());
+    let descriptor = CacheDescriptor::new(CacheClasses::linear(512, kept).unwrap());
     let cache = Cache::create(&cached, &descriptor).unwrap();
     let mut place = [0_usize; 64];
     let mut contenders = [

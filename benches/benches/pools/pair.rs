@@ -1,8 +1,9 @@
 //! One object made and taken back, again and again.
 
 use core::ptr::NonNull;
+use core::time::Duration;
 use std::alloc::System;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use benches::compare::{Contender, compare, print};
 use mimalloc::MiMalloc;

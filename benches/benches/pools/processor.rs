@@ -1,6 +1,6 @@
 //! Processor time and processors.
 
-use std::time::Duration;
+use core::time::Duration;
 
 /// The processor time that this thread has used: what else runs on the machine does
 /// not count.

@@ -6,11 +6,11 @@
 //! both at once, shows the same as an idle one.
 
 use core::ptr::{self, NonNull};
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use core::time::Duration;
 use std::alloc::System;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
 
 use benches::compare::{Contender, compare, print};
 use mimalloc::MiMalloc;

@@ -4,9 +4,9 @@
 //! threads do to each other does.
 
 use core::hint::black_box;
+use core::time::Duration;
 use std::sync::Barrier;
 use std::thread;
-use std::time::Duration;
 
 use benches::compare::median;
 use tripoint::core::{Arena, ManualPool, PoolBox, PoolClass};

@@ -1,7 +1,8 @@
 //! So many live objects of 64 bytes, each as likely to be replaced as any other.
 
+use core::time::Duration;
 use std::alloc::System;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use benches::compare::{Contender, compare, print};
 use mimalloc::MiMalloc;

@@ -18,7 +18,7 @@ use tripoint_core::{Addr, AddrRange, Align, Block};
 
 use node::Node;
 pub use node::{GRANULE, NODE_SIZE};
-use tree::{Path, Tree};
+use tree::{Path, Position, Tree};
 
 /// The alignment every block of a land has.
 const GRANULE_ALIGN: Align = match Align::new(GRANULE) {
@@ -104,7 +104,8 @@ impl Land {
         }
         self.size += block.size();
         let block = self.join_granules(block);
-        let mut at = self.runs.locate(base_of(block));
+        let mut at = Position::new();
+        self.runs.locate(base_of(block), &mut at);
         let left = at.before().filter(|left| left.limit() == base_of(block)).map(Node::block);
         let right = at.after().filter(|right| right.addr() == limit_of(block)).map(Node::block);
         let block = left.map_or(block, |left| join(left, block));
@@ -125,7 +126,9 @@ impl Land {
             unsafe { self.runs.insert(at.path(), block) };
         } else {
             // SAFETY: free memory of the land, one granule.
-            unsafe { self.granules.insert(self.granules.locate(base_of(block)).path(), block) };
+            unsafe {
+                self.granules.insert(self.granules.locate(base_of(block), &mut Position::new()).path(), block)
+            };
         }
         block
     }
@@ -170,7 +173,8 @@ impl Land {
     /// changed, unless they all lie in one block longer than a granule.
     #[must_use]
     pub fn take_range(&mut self, range: AddrRange) -> Option<Block> {
-        let mut at = self.runs.locate(range.limit().get());
+        let mut at = Position::new();
+        self.runs.locate(range.limit().get(), &mut at);
         let node = at.before().filter(|node| node.block().range().covers(range))?;
         self.cut(at.path_before(), node.block(), range)
     }
@@ -214,7 +218,7 @@ impl Land {
     /// Takes the granule at an address out, if it is a block of its own.
     fn take_granule(&mut self, addr: usize) -> Option<Block> {
         let block = self.granules.first_from(addr).filter(|node| node.addr() == addr)?.block();
-        self.granules.remove(self.granules.locate(addr).path_after());
+        self.granules.remove(self.granules.locate(addr, &mut Position::new()).path_after());
         self.size -= GRANULE;
         Some(block)
     }
@@ -258,9 +262,11 @@ impl Land {
         match block.size() {
             0 => {}
             // SAFETY: free memory of the land, one granule.
-            GRANULE => unsafe { self.granules.insert(self.granules.locate(addr).path(), block) },
+            GRANULE => unsafe {
+                self.granules.insert(self.granules.locate(addr, &mut Position::new()).path(), block)
+            },
             // SAFETY: free memory of the land, two granules or more.
-            _ => unsafe { self.runs.insert(self.runs.locate(addr).path(), block) },
+            _ => unsafe { self.runs.insert(self.runs.locate(addr, &mut Position::new()).path(), block) },
         }
     }
 }

@@ -133,7 +133,12 @@ fn run(steps: &[Step]) {
             Step::TakeBounded { min, more, align } => {
                 let (min, max) = (Land::granules(min).unwrap(), Land::granules(min + more).unwrap());
                 let align = Align::new(1 << align).unwrap();
+                let found = land.find_first(min, align);
                 let block = land.take_first_bounded(min, max, align);
+                assert_eq!(found.is_some(), block.is_some(), "found as it is taken");
+                let taken_from =
+                    found.zip(block).is_none_or(|(from, block)| from.range().covers(block.range()));
+                assert!(taken_from, "taken from where it was found");
                 check_taken(&oracle, block, min, max, align.get());
                 taken.extend(block);
                 block.into_iter().for_each(|block| oracle.take(block));

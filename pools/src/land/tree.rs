@@ -49,6 +49,11 @@ pub(super) struct Position<const SIZED: bool> {
 }
 
 impl<const SIZED: bool> Position<SIZED> {
+    /// Room for a position, to be located.
+    pub(super) const fn new() -> Self {
+        Self { path: Path::new(), turns: [0; 2] }
+    }
+
     /// The last block that starts below the address.
     pub(super) fn before(&self) -> Option<Node<SIZED>> {
         self.path.node(self.turns[Side::Right as usize])
@@ -106,10 +111,13 @@ impl<const SIZED: bool> Tree<SIZED> {
         self.root.map_or(0, Node::largest)
     }
 
-    /// Finds where `addr` falls.
+    /// Finds where `addr` falls: fills in `position`, which is too large to move.
     #[inline]
-    pub(super) fn locate(&self, addr: usize) -> Position<SIZED> {
-        let mut position = Position { path: Path::new(), turns: [0; 2] };
+    pub(super) fn locate<'p>(
+        &self,
+        addr: usize,
+        position: &'p mut Position<SIZED>,
+    ) -> &'p mut Position<SIZED> {
         let mut next = self.root;
         // Which way each turn goes cannot be predicted, so nothing branches on it.
         while let Some(node) = next {

@@ -57,8 +57,8 @@ pub(super) const fn round_up(size: usize) -> Option<usize> {
         return None;
     }
     let granules = if size == 0 { 1 } else { size.div_ceil(GRANULE) };
-    let step = 1 << shift_of(granules);
-    Some(granules.next_multiple_of(step) * GRANULE)
+    let last = (1 << shift_of(granules)) - 1;
+    Some(((granules + last) & !last) * GRANULE)
 }
 
 #[cfg(test)]
@@ -85,8 +85,8 @@ mod tests {
     fn rounding_wastes_at_most_one_part_in_32() {
         for size in (0..1 << 16).chain([1 << 20, (1 << 20) + 1, SIZE_MAX - 1]) {
             let rounded = round_up(size).unwrap();
-            assert!(rounded >= size.max(1));
-            assert!(rounded - size < GRANULE || rounded - size < size.div_ceil(ROW), "{size}");
+            let waste = rounded - size.max(1);
+            assert!(waste < GRANULE || waste < size.div_ceil(ROW), "{size}");
         }
     }
 }

@@ -140,4 +140,15 @@ impl Lists {
     pub(super) const fn head(&self, class: usize) -> Option<Node> {
         self.heads[class]
     }
+
+    /// Whether the bit of a class says that it has blocks.
+    pub(super) const fn has_bit(&self, class: usize) -> bool {
+        self.rows[class / ROW] & 1 << (class % ROW) != 0
+    }
+
+    /// Whether the bit of every row is right.
+    pub(super) fn has_row_bits(&self) -> bool {
+        let mut rows = self.rows.iter().enumerate();
+        rows.all(|(row, bits)| (*bits != 0) == (self.occupied & 1 << row != 0))
+    }
 }

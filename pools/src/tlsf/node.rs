@@ -12,9 +12,10 @@
 //! So the words at the front tell how long a block is that begins there, and the
 //! last word how long a block is that ends there (design/pool-tlsf.md `.tlsf.node`).
 
+use core::num::NonZeroUsize;
 use core::ptr::{NonNull, null_mut, without_provenance_mut};
 
-use tripoint_core::Block;
+use tripoint_core::{Addr, Block};
 
 use crate::land::GRANULE;
 use crate::link::{Damaged, LinkKey};
@@ -94,13 +95,40 @@ impl Node {
         Self(base.cast())
     }
 
+    /// The address of the block.
+    pub(super) fn addr(self) -> Addr {
+        Addr::of(self.0.as_ptr())
+    }
+
+    /// What would be the node of a block at another address of the range.
+    pub(super) fn with_addr(self, addr: NonZeroUsize) -> Self {
+        Self(self.0.with_addr(addr))
+    }
+
+    /// Whether the block is one granule, as it says itself.
+    #[inline]
+    pub(super) fn is_single(self, key: LinkKey) -> bool {
+        self.read(Link::Next as usize, key).addr() & SINGLE != 0
+    }
+
+    /// Whether the words at the front and the end of the block, of two granules or
+    /// more, both say that it has this size.
+    pub(super) fn says_size(self, size: usize, key: LinkKey) -> bool {
+        self.read(SIZE, key).addr() == size && self.read(size / WORD - 1, key).addr() == size
+    }
+
+    /// Where a link leads, without trust in it.
+    pub(super) fn link_addr(self, link: Link, key: LinkKey) -> usize {
+        self.read(link as usize, key).addr() & !SINGLE
+    }
+
     /// The size of the block, in bytes.
     ///
     /// # Errors
     /// [`Damaged`]
     #[inline]
     pub(super) fn size(self, key: LinkKey) -> Result<usize, Damaged> {
-        if self.read(Link::Next as usize, key).addr() & SINGLE != 0 {
+        if self.is_single(key) {
             return Ok(GRANULE);
         }
         let size = self.read(SIZE, key).addr();
@@ -117,7 +145,7 @@ impl Node {
             && size.is_multiple_of(GRANULE)
             && last > self.0.addr().get()
             && key.is_link(last, GRANULE)
-            && self.read(size / WORD - 1, key).addr() == size
+            && self.says_size(size, key)
     }
 
     /// The block.

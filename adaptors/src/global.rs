@@ -1,0 +1,95 @@
+//! A manual pool as the allocator of a whole program.
+
+use core::alloc::{GlobalAlloc, Layout};
+use core::fmt;
+use core::ptr::{self, NonNull};
+
+use tripoint_core::primitive::Once;
+use tripoint_core::{ManualPool, PoolClass, Result};
+
+/// A pool for everything that a program allocates. The function that makes it is called
+/// at the first request.
+///
+/// The class should serve any layout, and any thread, as `Mvff` and the bounded-latency class of
+/// `tripoint-pools` do. A request it refuses gets null, which the standard library turns
+/// into an abort, or for the `try_` methods into an error.
+///
+/// The function **must not allocate** from this very allocator; where it does all the
+/// same, it is refused after some waiting. So is, for as long as the pool is being made,
+/// a request of another thread: where several threads may make the first request at
+/// once, and making the pool takes long, call [`GlobalPool::pool`] first
+/// (design/adaptors.md `.global.reentry`).
+///
+/// The pool is never dropped. As with any allocator, signal and interrupt handlers must
+/// not use it: pools lock.
+///
+/// `examples/global_alloc.rs` of the package `tripoint` is a program that lives in one.
+pub struct GlobalPool<P> {
+    pool: Once<P>,
+    make: fn() -> Result<P>,
+}
+
+impl<P> GlobalPool<P> {
+    /// An allocator whose pool `make` makes at first use.
+    pub const fn new(make: fn() -> Result<P>) -> Self {
+        Self { pool: Once::new(), make }
+    }
+
+    /// The pool, which is made now unless it is there: to look at its sizes, or to
+    /// have it before the first request.
+    ///
+    /// # Errors
+    /// - those of the function that makes it
+    /// - [`Error::Resource`](tripoint_core::Error::Resource) where it is still being
+    ///   made after some waiting
+    #[inline]
+    pub fn pool(&self) -> Result<&P> {
+        self.pool.get_or_try_make(self.make)
+    }
+}
+
+impl<P: PoolClass> fmt::Debug for GlobalPool<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let made = if self.pool.get().is_some() { "made" } else { "not yet made" };
+        write!(f, "GlobalPool({}, {made})", P::CLASS)
+    }
+}
+
+// SAFETY: blocks are the pool's and valid until they are freed, since the pool is never
+// dropped while the allocator exists, nor moved: it is used through a shared borrow.
+// Layouts are passed on as they come. Pools do not unwind, and answer any thread.
+unsafe impl<P: ManualPool + Send> GlobalAlloc for GlobalPool<P> {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let object = self.pool().and_then(|pool| pool.alloc(layout));
+        object.map_or(ptr::null_mut(), NonNull::as_ptr)
+    }
+
+    #[inline]
+    unsafe fn dealloc(&self, object: *mut u8, layout: Layout) {
+        // What was allocated is not null, and its pool is made.
+        let (Some(pool), Some(object)) = (self.pool.get(), NonNull::new(object)) else { return };
+        // SAFETY: the caller frees what this allocator gave with this layout, once.
+        unsafe { pool.free(object, layout) };
+    }
+
+    #[inline]
+    unsafe fn realloc(&self, object: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: the caller promises that the size, rounded up to the alignment, is
+        // not above `isize::MAX`; the alignment is a layout's.
+        let to = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
+        if self.pool.get().is_some_and(|pool| pool.resizes_in_place(layout, to)) {
+            return object;
+        }
+        // SAFETY: the caller promises a size that is not zero.
+        let moved = unsafe { self.alloc(to) };
+        if !moved.is_null() {
+            // SAFETY: both have at least as many bytes, and the new object is nobody
+            // else's, so they do not overlap.
+            unsafe { object.copy_to_nonoverlapping(moved, size.min(layout.size())) };
+            // SAFETY: the caller's duties: allocated with this layout, and given up.
+            unsafe { self.dealloc(object, layout) };
+        }
+        moved
+    }
+}

@@ -1,0 +1,111 @@
+//! Pools of tripoint where Rust expects an allocator.
+//!
+//! | what is to live in a pool | use |
+//! |---|---|
+//! | one object | [`PoolBox`](tripoint_core::PoolBox), [`PoolRc`](tripoint_core::PoolRc) |
+//! | a collection that takes an `allocator_api2` allocator: `hashbrown`'s maps, that crate's `Box` and `Vec` | [`PoolAllocator`] |
+//! | a whole program | [`GlobalPool`] |
+//!
+//! ```
+//! use core::mem::MaybeUninit;
+//! use tripoint_adaptors::PoolAllocator;
+//! use tripoint_core::{ClientArena, ClientArenaOptions, PoolClass};
+//! use tripoint_pools::{Mvff, MvffOptions};
+//!
+//! let mut memory = vec![MaybeUninit::uninit(); 256 << 10];
+//! let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
+//! let pool = Mvff::create(&arena, MvffOptions::default())?;
+//!
+//! let mut prices = hashbrown::HashMap::new_in(PoolAllocator::new(&pool));
+//! prices.insert("BTC", 61_659);
+//! let mut trades = allocator_api2::vec::Vec::new_in(PoolAllocator::new(&pool));
+//! trades.extend([61_660, 61_659]);
+//! assert_eq!(prices["BTC"], trades[1]);
+//! assert!(pool.sizes().total > pool.sizes().free);
+//! # Ok::<(), tripoint_core::Error>(())
+//! ```
+//!
+//! # Who outlives whom
+//!
+//! An arena outlives its pools, and a pool what lives in it. Borrows say so, and other
+//! orders do not compile (design/adaptors.md `.req.order`). This does:
+//!
+//! ```
+//! # use tripoint_adaptors::PoolAllocator;
+//! # use tripoint_core::{ClientArena, ClientArenaOptions, PoolBox};
+//! # use tripoint_pools::{Mvff, MvffOptions};
+//! # let mut memory = vec![core::mem::MaybeUninit::uninit(); 256 << 10];
+//! let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
+//! let pool = Mvff::create(&arena, MvffOptions::default())?;
+//! let boxed = PoolBox::new_in(1, &pool)?;
+//! let map = hashbrown::HashMap::<u8, u8, hashbrown::DefaultHashBuilder, _>::new_in(PoolAllocator::new(&pool));
+//! assert_eq!(*boxed as usize, map.len() + 1);
+//! drop(boxed);
+//! drop(map);
+//! drop(pool);
+//! drop(arena);
+//! # Ok::<(), tripoint_core::Error>(())
+//! ```
+//!
+//! A box, or a map, that is used after its pool:
+//!
+//! ```compile_fail,E0505
+//! # use tripoint_core::{ClientArena, ClientArenaOptions, PoolBox};
+//! # use tripoint_pools::{Mvff, MvffOptions};
+//! # let mut memory = vec![core::mem::MaybeUninit::uninit(); 256 << 10];
+//! # let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
+//! # let pool = Mvff::create(&arena, MvffOptions::default())?;
+//! let boxed = PoolBox::new_in(1, &pool)?;
+//! drop(pool);
+//! assert_eq!(*boxed, 1);
+//! # Ok::<(), tripoint_core::Error>(())
+//! ```
+//!
+//! ```compile_fail,E0505
+//! # use tripoint_adaptors::PoolAllocator;
+//! # use tripoint_core::{ClientArena, ClientArenaOptions};
+//! # use tripoint_pools::{Mvff, MvffOptions};
+//! # let mut memory = vec![core::mem::MaybeUninit::uninit(); 256 << 10];
+//! # let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
+//! # let pool = Mvff::create(&arena, MvffOptions::default())?;
+//! let mut map = hashbrown::HashMap::new_in(PoolAllocator::new(&pool));
+//! drop(pool);
+//! map.insert(1, 2);
+//! # Ok::<(), tripoint_core::Error>(())
+//! ```
+//!
+//! A pool, and what lives in it, after its arena:
+//!
+//! ```compile_fail,E0505
+//! # use tripoint_core::{ClientArena, ClientArenaOptions, PoolRc};
+//! # use tripoint_pools::{Mvff, MvffOptions};
+//! # let mut memory = vec![core::mem::MaybeUninit::uninit(); 256 << 10];
+//! # let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
+//! let pool = Mvff::create(&arena, MvffOptions::default())?;
+//! let shared = PoolRc::new_in(1, &pool)?;
+//! drop(arena);
+//! assert_eq!(*shared, 1);
+//! # Ok::<(), tripoint_core::Error>(())
+//! ```
+//!
+//! A counted pointer in another thread:
+//!
+//! ```compile_fail,E0277
+//! # use tripoint_core::{ClientArena, ClientArenaOptions, PoolRc};
+//! # use tripoint_pools::{Mvff, MvffOptions};
+//! # let mut memory = vec![core::mem::MaybeUninit::uninit(); 256 << 10];
+//! # let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
+//! let pool = Mvff::create(&arena, MvffOptions::default())?;
+//! let shared = PoolRc::new_in(1, &pool)?;
+//! std::thread::scope(|scope| drop(scope.spawn(move || *shared)));
+//! # Ok::<(), tripoint_core::Error>(())
+//! ```
+//!
+//! Design: `design/adaptors.md`.
+#![no_std]
+
+mod allocator;
+mod global;
+
+pub use allocator::PoolAllocator;
+pub use global::GlobalPool;

@@ -1,0 +1,241 @@
+//! The contract of `Allocator`, held against an oracle that knows every byte.
+
+use core::alloc::Layout;
+use core::mem::MaybeUninit;
+use core::ptr::NonNull;
+
+use allocator_api2::alloc::{AllocError, Allocator};
+use proptest::prelude::*;
+use tripoint_adaptors::PoolAllocator;
+use tripoint_core::{CheckLevel, ClientArena, ClientArenaOptions, ManualPool, PoolClass, Result};
+use tripoint_pools::{Mfs, MfsOptions, Mvff, MvffOptions, Tlsf, TlsfOptions, UnitLayout};
+
+fn layout(size: usize, align: usize) -> Layout {
+    Layout::from_size_align(size, align).unwrap()
+}
+
+fn arena(memory: &mut [MaybeUninit<u8>]) -> ClientArena<'_> {
+    let options = ClientArenaOptions { grain: Some(4096), ..ClientArenaOptions::default() };
+    ClientArena::create(memory, options).unwrap()
+}
+
+fn memory() -> Vec<MaybeUninit<u8>> {
+    vec![MaybeUninit::uninit(); 256 << 10]
+}
+
+macro_rules! with_pool {
+    ($create:expr, |$pool:ident| $run:expr) => {{
+        let mut memory = memory();
+        let arena = arena(&mut memory);
+        let $pool = &$create(&arena).unwrap();
+        $run
+    }};
+}
+
+/// A block and the bytes it should hold.
+struct Held {
+    block: NonNull<u8>,
+    layout: Layout,
+    bytes: Vec<u8>,
+}
+
+impl Held {
+    fn new(block: NonNull<[u8]>, layout: Layout) -> Self {
+        assert_eq!(block.len(), layout.size());
+        assert!(block.cast::<u8>().addr().get().is_multiple_of(layout.align()));
+        Self { block: block.cast(), layout, bytes: Vec::new() }
+    }
+
+    fn write(mut self, seed: u8) -> Self {
+        self.bytes = (0..self.layout.size()).map(|index| seed.wrapping_add(index as u8)).collect();
+        // SAFETY: the block has as many bytes, which are ours.
+        unsafe {
+            self.block.copy_from_nonoverlapping(NonNull::from(self.bytes.as_slice()).cast(), self.bytes.len())
+        };
+        self
+    }
+
+    fn read(&self, size: usize) -> &[u8] {
+        // SAFETY: the block has at least as many bytes, all written.
+        unsafe { core::slice::from_raw_parts(self.block.as_ptr(), size) }
+    }
+
+    fn assert_whole(&self) {
+        assert_eq!(self.read(self.bytes.len()), self.bytes);
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Allocate { size: usize, align: u32, zeroed: bool },
+    Resize { which: usize, size: usize, align: u32, zeroed: bool },
+    Deallocate { which: usize },
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let size = || prop_oneof![1 => Just(0_usize), 8 => 1..300_usize, 1 => 300..9000_usize];
+    let step = prop_oneof![
+        3 => (size(), 0..8_u32, any::<bool>())
+            .prop_map(|(size, align, zeroed)| Step::Allocate { size, align, zeroed }),
+        4 => (any::<usize>(), size(), 0..8_u32, any::<bool>())
+            .prop_map(|(which, size, align, zeroed)| Step::Resize { which, size, align, zeroed }),
+        2 => any::<usize>().prop_map(|which| Step::Deallocate { which }),
+    ];
+    prop::collection::vec(step, 1..120)
+}
+
+fn resize<A: Allocator>(
+    allocator: A,
+    held: &Held,
+    to: Layout,
+    zeroed: bool,
+) -> Result<NonNull<[u8]>, AllocError> {
+    let from = held.layout;
+    if to.size() < from.size() {
+        // SAFETY: allocated with this layout, and not smaller than the new one.
+        return unsafe { allocator.shrink(held.block, from, to) };
+    }
+    if zeroed {
+        // SAFETY: allocated with this layout, and not larger than the new one.
+        return unsafe { allocator.grow_zeroed(held.block, from, to) };
+    }
+    // SAFETY: as above.
+    unsafe { allocator.grow(held.block, from, to) }
+}
+
+fn live<P: ManualPool>(pool: &P, steps: Vec<Step>) {
+    let allocator = PoolAllocator::new(pool);
+    let mut all: Vec<Held> = Vec::new();
+    for (seed, step) in (0_u8..).zip(steps) {
+        match step {
+            Step::Allocate { size, align, zeroed } => {
+                let layout = layout(size, 1 << align);
+                let block =
+                    if zeroed { allocator.allocate_zeroed(layout) } else { allocator.allocate(layout) };
+                let Ok(block) = block else { continue };
+                let held = Held::new(block, layout);
+                if zeroed {
+                    assert!(held.read(size).iter().all(|&byte| byte == 0));
+                }
+                all.push(held.write(seed));
+            }
+            Step::Resize { which, size, align, zeroed } if !all.is_empty() => {
+                let which = which % all.len();
+                let to = layout(size, 1 << align);
+                let Ok(block) = resize(allocator, &all[which], to, zeroed) else { continue };
+                let old = all.swap_remove(which);
+                let held = Held::new(block, to);
+                let kept = size.min(old.layout.size());
+                assert_eq!(held.read(kept), &old.bytes[..kept]);
+                if zeroed && size > kept {
+                    assert!(held.read(size)[kept..].iter().all(|&byte| byte == 0));
+                }
+                all.push(held.write(seed));
+            }
+            Step::Deallocate { which } if !all.is_empty() => {
+                let old = all.swap_remove(which % all.len());
+                old.assert_whole();
+                // SAFETY: allocated with this layout, and out of the list. A copy of
+                // the allocator may free it.
+                unsafe { allocator.clone().deallocate(old.block, old.layout) };
+            }
+            _ => (),
+        }
+        all.iter().for_each(Held::assert_whole);
+    }
+    for held in all {
+        // SAFETY: allocated with this layout, and freed once.
+        unsafe { allocator.deallocate(held.block, held.layout) };
+    }
+    pool.check(CheckLevel::Deep).unwrap();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn lives_in_mvff(steps in steps()) {
+        with_pool!(|arena| Mvff::create(arena, MvffOptions::default()), |pool| live(pool, steps));
+    }
+
+    #[test]
+    fn lives_in_tlsf(steps in steps()) {
+        with_pool!(|arena| Tlsf::create(arena, TlsfOptions::default()), |pool| live(pool, steps));
+    }
+
+    /// Most requests are refused: for their size, their alignment, or want of memory.
+    #[test]
+    fn lives_in_mfs(steps in steps()) {
+        let unit = UnitLayout::new(layout(256, 64)).unwrap();
+        with_pool!(|arena| Mfs::create(arena, unit, MfsOptions::default()), |pool| live(pool, steps));
+    }
+}
+
+/// (design/adaptors.md `.req.in-place`)
+#[test]
+fn blocks_are_resized_in_place_while_they_take_the_same_room() {
+    with_pool!(|arena| Mvff::create(arena, MvffOptions::default()), |pool| {
+        let allocator = PoolAllocator::new(pool);
+        let block = allocator.allocate(layout(20, 8)).unwrap().cast::<u8>();
+        // SAFETY: allocated with this layout; each resize is told the last one's.
+        let grown = unsafe { allocator.grow(block, layout(20, 8), layout(32, 8)) }.unwrap();
+        assert_eq!((grown.cast(), grown.len()), (block, 32));
+        // SAFETY: as above.
+        let shrunk = unsafe { allocator.shrink(block, layout(32, 8), layout(17, 8)) }.unwrap();
+        assert_eq!((shrunk.cast(), shrunk.len()), (block, 17));
+        // SAFETY: as above.
+        let moved = unsafe { allocator.grow(block, layout(17, 8), layout(33, 8)) }.unwrap();
+        assert_ne!(moved.cast(), block);
+        // SAFETY: as above.
+        unsafe { allocator.deallocate(moved.cast(), layout(33, 8)) };
+        assert_eq!(pool.sizes().free, pool.sizes().total);
+    });
+}
+
+#[test]
+fn blocks_without_size_are_aligned_and_take_nothing() {
+    with_pool!(|arena| Mvff::create(arena, MvffOptions::default()), |pool| {
+        let allocator = PoolAllocator::new(pool);
+        let nothing = layout(0, 4096);
+        let block = allocator.allocate(nothing).unwrap();
+        assert_eq!((block.len(), block.cast::<u8>().addr().get() % 4096), (0, 0));
+        assert_eq!(pool.sizes().total, 0);
+        // SAFETY: allocated with this layout; each resize is told the last one's.
+        let grown = unsafe { allocator.grow(block.cast(), nothing, layout(10, 1)) }.unwrap();
+        assert!(pool.sizes().total > pool.sizes().free);
+        // SAFETY: as above.
+        let shrunk = unsafe { allocator.shrink(grown.cast(), layout(10, 1), nothing) }.unwrap();
+        assert_eq!(pool.sizes().total, pool.sizes().free);
+        // SAFETY: as above.
+        unsafe { allocator.deallocate(shrunk.cast(), nothing) };
+    });
+}
+
+/// (design/adaptors.md `.req.refused`)
+#[test]
+fn a_refusal_leaves_the_block_as_it_was() {
+    with_pool!(|arena| Mvff::create(arena, MvffOptions::default()), |pool| {
+        let allocator = PoolAllocator::new(pool);
+        let mut bytes = allocator_api2::vec::Vec::new_in(allocator);
+        bytes.extend(0..100_u8);
+        let before = pool.sizes();
+        assert!(bytes.try_reserve(1 << 20).is_err());
+        assert!(bytes.try_reserve(isize::MAX as usize - 100).is_err());
+        assert!(bytes.iter().copied().eq(0..100));
+        assert_eq!(pool.sizes(), before);
+
+        let mut map = hashbrown::HashMap::new_in(allocator);
+        map.insert(1, 2);
+        assert!(map.try_reserve(1 << 20).is_err());
+        assert_eq!(map[&1], 2);
+    });
+}
+
+#[test]
+fn it_says_which_pool_it_is() {
+    with_pool!(|arena| Mvff::create(arena, MvffOptions::default()), |pool| {
+        let allocator = PoolAllocator::new(pool);
+        assert_eq!(format!("{allocator:?}"), format!("PoolAllocator(MVFF #{})", pool.header().id().get()));
+        assert!(core::ptr::eq(allocator.pool(), pool));
+    });
+}

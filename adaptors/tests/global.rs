@@ -1,0 +1,154 @@
+//! This very program lives in a pool: its threads, its collections, its test harness.
+
+use core::alloc::{GlobalAlloc, Layout};
+use std::collections::HashMap;
+
+use tripoint_adaptors::GlobalPool;
+use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
+use tripoint_core::primitive::{AtomicBool, Ordering};
+use tripoint_core::{Addr, Arena, Check, CheckLevel, Error, ManualPool, PoolClass, Result};
+use tripoint_pools::{Mvff, MvffOptions};
+
+fn pool_of_size(reserve: usize) -> Result<Mvff<ArenaVm>> {
+    let options = ArenaVmOptions { reserve, reserve_floor: reserve, ..ArenaVmOptions::default() };
+    Mvff::create(ArenaVm::create(options)?, MvffOptions::default())
+}
+
+// The portable platform takes its address space from the global allocator.
+#[cfg_attr(target_os = "linux", global_allocator)]
+static GLOBAL: GlobalPool<Mvff<ArenaVm>> = GlobalPool::new(|| pool_of_size(1 << 30));
+
+fn layout(size: usize) -> Layout {
+    Layout::from_size_align(size, 8).unwrap()
+}
+
+/// The bytes of an object.
+///
+/// # Safety
+/// - `object` has `size` bytes, all written.
+unsafe fn bytes<'a>(object: *const u8, size: usize) -> &'a [u8] {
+    // SAFETY: the caller's duty.
+    unsafe { core::slice::from_raw_parts(object, size) }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn threads_and_collections_live_in_the_pool() {
+    const WORDS: [&str; 4] = ["bid", "ask", "trade", "snapshot"];
+    let count = |seed: usize| {
+        let mut counts: HashMap<String, usize> = HashMap::new();
+        for index in 0..2000 {
+            *counts.entry(format!("{}{}", WORDS[index % 4], (index * seed) % 97)).or_default() += 1;
+        }
+        counts
+    };
+    let threads: Vec<_> = (1..4).map(|seed| std::thread::spawn(move || count(seed))).collect();
+    for (seed, thread) in (1..4).zip(threads) {
+        let counts = thread.join().unwrap();
+        assert_eq!(counts, count(seed));
+        let pool = GLOBAL.pool().unwrap();
+        let owner = pool.header().arena().pool_of(Addr::of(counts.keys().next().unwrap().as_ptr()));
+        assert_eq!(owner, Some(pool.header().id()));
+    }
+    let pool = GLOBAL.pool().unwrap();
+    pool.check(CheckLevel::Deep).unwrap();
+    assert_eq!(format!("{GLOBAL:?}"), "GlobalPool(MVFF, made)");
+}
+
+/// (design/adaptors.md `.req.global`)
+#[test]
+fn exhaustion_is_null_and_changes_nothing() {
+    static SMALL: GlobalPool<Mvff<ArenaVm>> = GlobalPool::new(|| pool_of_size(4 << 20));
+    // SAFETY: the layout has a size.
+    let object = unsafe { SMALL.alloc_zeroed(layout(100)) };
+    // SAFETY: allocated with this layout, all written.
+    assert_eq!(unsafe { bytes(object, 100) }, [0; 100]);
+    // SAFETY: the object has 100 bytes.
+    unsafe { object.write_bytes(7, 100) };
+    let before = SMALL.pool().unwrap().sizes();
+    for size in [8 << 20, isize::MAX as usize - 7] {
+        // SAFETY: the layout has a size.
+        assert!(unsafe { SMALL.alloc(layout(size)) }.is_null());
+        // SAFETY: allocated with this layout; the new size is not zero.
+        assert!(unsafe { SMALL.realloc(object, layout(100), size) }.is_null());
+    }
+    assert_eq!(SMALL.pool().unwrap().sizes(), before);
+    // SAFETY: as above; a refused `realloc` leaves the object.
+    assert_eq!(unsafe { bytes(object, 100) }, [7; 100]);
+    // SAFETY: allocated with this layout, and freed once.
+    unsafe { SMALL.dealloc(object, layout(100)) };
+    let after = SMALL.pool().unwrap().sizes();
+    assert_eq!(after.free, after.total);
+}
+
+#[test]
+fn realloc_stays_where_the_room_is_the_same() {
+    static POOL: GlobalPool<Mvff<ArenaVm>> = GlobalPool::new(|| pool_of_size(4 << 20));
+    // SAFETY: the layout has a size.
+    let object = unsafe { POOL.alloc(layout(100)) };
+    // SAFETY: the object has 100 bytes.
+    unsafe { object.write_bytes(7, 100) };
+    // SAFETY: allocated with this layout; the new size is not zero.
+    let same = unsafe { POOL.realloc(object, layout(100), 112) };
+    assert_eq!(same, object);
+    // SAFETY: as above, with the layout of the last `realloc`.
+    let moved = unsafe { POOL.realloc(same, layout(112), 5000) };
+    assert_ne!(moved, object);
+    // SAFETY: the bytes that both have were kept.
+    assert_eq!(unsafe { bytes(moved, 100) }, [7; 100]);
+    // SAFETY: as above.
+    let small = unsafe { POOL.realloc(moved, layout(5000), 10) };
+    // SAFETY: as above.
+    assert_eq!(unsafe { bytes(small, 10) }, [7; 10]);
+    // SAFETY: allocated with this layout, and freed once.
+    unsafe { POOL.dealloc(small, layout(10)) };
+    let after = POOL.pool().unwrap().sizes();
+    assert_eq!(after.free, after.total);
+}
+
+#[test]
+fn a_pool_that_cannot_be_made_is_tried_again() {
+    static READY: AtomicBool = AtomicBool::new(false);
+    static LATE: GlobalPool<Mvff<ArenaVm>> = GlobalPool::new(|| {
+        if READY.load(Ordering::Relaxed) { pool_of_size(4 << 20) } else { Err(Error::Memory) }
+    });
+    // SAFETY: the layout has a size.
+    assert!(unsafe { LATE.alloc(layout(8)) }.is_null());
+    assert_eq!(LATE.pool().unwrap_err(), Error::Memory);
+    assert_eq!(format!("{LATE:?}"), "GlobalPool(MVFF, not yet made)");
+    READY.store(true, Ordering::Relaxed);
+    // SAFETY: the layout has a size.
+    assert!(!unsafe { LATE.alloc(layout(8)) }.is_null());
+}
+
+/// (design/adaptors.md `.global.reentry`)
+#[test]
+fn who_allocates_while_making_the_pool_is_refused() {
+    static INNER_WAS_NULL: AtomicBool = AtomicBool::new(false);
+    static REENTRANT: GlobalPool<Mvff<ArenaVm>> = GlobalPool::new(|| {
+        // SAFETY: the layout has a size.
+        let inner = unsafe { REENTRANT.alloc(layout(8)) };
+        INNER_WAS_NULL.store(inner.is_null(), Ordering::Relaxed);
+        pool_of_size(4 << 20)
+    });
+    // SAFETY: the layout has a size.
+    assert!(!unsafe { REENTRANT.alloc(layout(8)) }.is_null());
+    assert!(INNER_WAS_NULL.load(Ordering::Relaxed));
+}
+
+#[test]
+fn threads_that_ask_first_together_find_one_pool() {
+    static SHARED: GlobalPool<Mvff<ArenaVm>> = GlobalPool::new(|| pool_of_size(4 << 20));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let pool = SHARED.pool().unwrap();
+                let object = pool.alloc(layout(64)).unwrap();
+                // SAFETY: allocated above with this layout.
+                unsafe { SHARED.dealloc(object.as_ptr(), layout(64)) };
+            });
+        }
+    });
+    let sizes = SHARED.pool().unwrap().sizes();
+    assert!(sizes.total > 0 && sizes.free == sizes.total);
+}

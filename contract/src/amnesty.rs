@@ -1,0 +1,154 @@
+//! Amnesties: violations that a program admits to in advance.
+
+use core::fmt;
+
+use tripoint_core::primitive::{AtomicUsize, Ordering};
+
+use crate::atomics::{const_fn, zeros};
+use crate::class::ViolationClass;
+use crate::detector::Detectors;
+use crate::guard::Guard;
+use crate::slot::{Mode, Observation};
+
+/// The most reasons an [`AmnestyReason`] may have.
+pub const REASONS_MAX: usize = 32;
+
+/// Why code may do what the contract forbids: a closed enum of the program's.
+///
+/// ```
+/// use tripoint_contract::AmnestyReason;
+///
+/// #[derive(Clone, Copy, Debug)]
+/// enum Reason {
+///     Disconnect,
+///     Rollover,
+/// }
+///
+/// impl AmnestyReason for Reason {
+///     const NAMES: &'static [&'static str] = &["disconnect", "rollover"];
+///
+///     fn index(self) -> usize {
+///         self as usize
+///     }
+/// }
+/// ```
+pub trait AmnestyReason: Copy + fmt::Debug + 'static {
+    /// The name of each reason, in the order of their indices; at most
+    /// [`REASONS_MAX`].
+    const NAMES: &'static [&'static str];
+
+    /// The place of the reason in [`AmnestyReason::NAMES`].
+    fn index(self) -> usize;
+}
+
+/// No reason at all: a program without amnesties.
+#[derive(Clone, Copy, Debug)]
+pub enum NoReason {}
+
+impl AmnestyReason for NoReason {
+    const NAMES: &'static [&'static str] = &[];
+
+    fn index(self) -> usize {
+        match self {}
+    }
+}
+
+/// The amnesties of a session: how many, why, and how many there may be.
+#[derive(Debug)]
+pub struct Ledger {
+    entered: AtomicUsize,
+    budget: AtomicUsize,
+    reasons: [AtomicUsize; REASONS_MAX],
+}
+
+/// Amnesties a session may have unless it is told otherwise.
+pub const AMNESTY_BUDGET: usize = 10;
+
+impl Default for Ledger {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Ledger {
+    const_fn! {
+        /// An empty ledger with a budget of [`AMNESTY_BUDGET`].
+        #[must_use]
+        pub fn new() -> Self {
+            Self {
+                entered: AtomicUsize::new(0),
+                budget: AtomicUsize::new(AMNESTY_BUDGET),
+                reasons: zeros(),
+            }
+        }
+    }
+
+    pub(crate) fn set_budget(&self, budget: usize) {
+        self.budget.store(budget, Ordering::Relaxed);
+    }
+
+    /// Writes an amnesty down; false where it is beyond the budget.
+    pub(crate) fn enter(&self, reason: usize) -> bool {
+        if let Some(count) = self.reasons.get(reason) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        self.entered.fetch_add(1, Ordering::Relaxed) < self.budget()
+    }
+
+    /// Number of amnesties so far.
+    #[must_use]
+    pub fn entered(&self) -> usize {
+        self.entered.load(Ordering::Relaxed)
+    }
+
+    /// Number of amnesties that raise no alarm.
+    #[must_use]
+    pub fn budget(&self) -> usize {
+        self.budget.load(Ordering::Relaxed)
+    }
+
+    /// Number of amnesties for the reason with this index.
+    #[must_use]
+    pub fn of_reason(&self, index: usize) -> usize {
+        self.reasons.get(index).map_or(0, |count| count.load(Ordering::Relaxed))
+    }
+}
+
+/// A scope whose events are recorded and counted, and fault nobody. It ends when
+/// it is dropped; scopes may nest. Scopes that end out of order still excuse what
+/// they should, but may be recorded under another's reason.
+#[must_use = "an amnesty ends when it is dropped"]
+pub struct Amnesty<'guard, R: AmnestyReason, D: Detectors> {
+    guard: &'guard Guard<R, D>,
+    /// The reason of the amnesty around this one.
+    outer: usize,
+}
+
+impl<'guard, R: AmnestyReason, D: Detectors> Amnesty<'guard, R, D> {
+    pub(crate) fn enter(guard: &'guard Guard<R, D>, reason: R) -> Self {
+        // What happened before the scope is not excused by it.
+        guard.poll();
+        let slot = guard.slot();
+        if slot.mode() == Mode::Armed {
+            slot.amnesties.fetch_add(1, Ordering::Relaxed);
+            if !guard.ledger().enter(reason.index()) {
+                guard.observe(Observation::new(ViolationClass::AmnestyOverrun, 0));
+            }
+        }
+        Self { guard, outer: slot.enter_amnesty(reason.index()) }
+    }
+}
+
+impl<R: AmnestyReason, D: Detectors> Drop for Amnesty<'_, R, D> {
+    fn drop(&mut self) {
+        // What happened in the scope is found while it still excuses.
+        self.guard.poll();
+        self.guard.slot().leave_amnesty(self.outer);
+    }
+}
+
+impl<R: AmnestyReason, D: Detectors> fmt::Debug for Amnesty<'_, R, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Amnesty").field("thread", &self.guard.slot().name()).finish_non_exhaustive()
+    }
+}

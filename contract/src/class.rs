@@ -1,0 +1,143 @@
+//! What can go wrong: six classes of events, some told apart further.
+
+use core::fmt;
+
+use bitflags::bitflags;
+
+/// A kind of event that a hot thread must not cause in steady state
+/// (design/contract.md `.classes`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(usize)]
+pub enum ViolationClass {
+    /// (a) The global allocator gave memory.
+    Alloc,
+    /// (a) The global allocator moved or resized memory.
+    Realloc,
+    /// (a) The global allocator took memory back.
+    Dealloc,
+    /// (b) A buffer was filled with a new block from its pool.
+    Fill,
+    /// (c) An arena grew, or refused to because it is frozen.
+    Growth,
+    /// (d) A memory system call.
+    MemoryCall,
+    /// (e) A page fault served without a device.
+    MinorFault,
+    /// (e) A page fault served from a device.
+    MajorFault,
+    /// (f) C code called `malloc` or one of its kin.
+    ForeignMalloc,
+    /// More amnesties than the budget allows: the same alarm as a violation.
+    AmnestyOverrun,
+}
+
+impl ViolationClass {
+    /// All of them, in the order of their indices.
+    pub const ALL: [Self; 10] = [
+        Self::Alloc,
+        Self::Realloc,
+        Self::Dealloc,
+        Self::Fill,
+        Self::Growth,
+        Self::MemoryCall,
+        Self::MinorFault,
+        Self::MajorFault,
+        Self::ForeignMalloc,
+        Self::AmnestyOverrun,
+    ];
+
+    /// How many there are.
+    pub const COUNT: usize = Self::ALL.len();
+
+    /// The place in [`ViolationClass::ALL`].
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The class with this index.
+    #[must_use]
+    pub fn from_index(index: usize) -> Option<Self> {
+        Self::ALL.get(index).copied()
+    }
+
+    /// The name in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Alloc => "alloc",
+            Self::Realloc => "realloc",
+            Self::Dealloc => "dealloc",
+            Self::Fill => "fill",
+            Self::Growth => "growth",
+            Self::MemoryCall => "memory_call",
+            Self::MinorFault => "minor_fault",
+            Self::MajorFault => "major_fault",
+            Self::ForeignMalloc => "foreign_malloc",
+            Self::AmnestyOverrun => "amnesty_overrun",
+        }
+    }
+}
+
+impl fmt::Display for ViolationClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+bitflags! {
+    /// A set of [`ViolationClass`]es: bit `i` is the class with index `i`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct ClassSet: usize {
+        /// [`ViolationClass::Alloc`]
+        const ALLOC = 1 << 0;
+        /// [`ViolationClass::Realloc`]
+        const REALLOC = 1 << 1;
+        /// [`ViolationClass::Dealloc`]
+        const DEALLOC = 1 << 2;
+        /// [`ViolationClass::Fill`]
+        const FILL = 1 << 3;
+        /// [`ViolationClass::Growth`]
+        const GROWTH = 1 << 4;
+        /// [`ViolationClass::MemoryCall`]
+        const MEMORY_CALL = 1 << 5;
+        /// [`ViolationClass::MinorFault`]
+        const MINOR_FAULT = 1 << 6;
+        /// [`ViolationClass::MajorFault`]
+        const MAJOR_FAULT = 1 << 7;
+        /// [`ViolationClass::ForeignMalloc`]
+        const FOREIGN_MALLOC = 1 << 8;
+        /// [`ViolationClass::AmnestyOverrun`]
+        const AMNESTY_OVERRUN = 1 << 9;
+    }
+}
+
+impl ClassSet {
+    /// The set of one class.
+    #[must_use]
+    pub const fn of(class: ViolationClass) -> Self {
+        Self::from_bits_truncate(1 << class.index())
+    }
+
+    /// The classes in the set.
+    pub fn classes(self) -> impl Iterator<Item = ViolationClass> {
+        ViolationClass::ALL.into_iter().filter(move |&class| self.contains(Self::of(class)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_and_indices_agree() {
+        for (index, class) in ViolationClass::ALL.into_iter().enumerate() {
+            assert_eq!(class.index(), index);
+            assert_eq!(ViolationClass::from_index(index), Some(class));
+            assert_eq!(ClassSet::of(class).classes().collect::<std::vec::Vec<_>>(), [class]);
+        }
+        assert_eq!(ViolationClass::from_index(ViolationClass::COUNT), None);
+        assert_eq!(ClassSet::all().classes().count(), ViolationClass::COUNT);
+        assert!(ClassSet::of(ViolationClass::MajorFault) == ClassSet::MAJOR_FAULT);
+    }
+}

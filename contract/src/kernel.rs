@@ -1,0 +1,157 @@
+//! What the detectors ask of the kernel: the one place to fail it for tests.
+
+use core::fmt;
+use std::os::fd::OwnedFd;
+use std::string::String;
+use std::vec::Vec;
+
+#[cfg(any(test, feature = "mock"))]
+pub mod failing;
+
+/// Why a call of the kernel failed: its error number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Errno(pub i32);
+
+/// Page faults since a thread or process began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// Served without a device.
+    pub minor: u64,
+    /// Served from a device.
+    pub major: u64,
+}
+
+/// Which page faults an event is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultKind {
+    /// Served without a device.
+    Minor,
+    /// Served from a device.
+    Major,
+}
+
+/// One instruction of a system-call filter, as the kernel wants it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Instruction {
+    /// What to do.
+    pub code: u16,
+    /// How many instructions to skip where a comparison holds.
+    pub if_true: u8,
+    /// How many to skip where it does not.
+    pub if_false: u8,
+    /// The operand.
+    pub operand: u32,
+}
+
+/// A memory call that waits for its supervisor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Notification {
+    /// By which the supervisor answers.
+    pub id: u64,
+    /// The thread that made the call.
+    pub thread: usize,
+    /// The number of the call.
+    pub call: usize,
+    /// The instruction after the call.
+    pub instruction: usize,
+    /// The first two arguments: for most calls an address and a size.
+    pub arguments: [usize; 2],
+}
+
+/// What became of waiting for a notification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// A call waits.
+    Notified(Notification),
+    /// None came in time.
+    TimedOut,
+    /// No thread is under the filter any more.
+    Ended,
+}
+
+/// The calls of the kernel that the detectors make.
+pub trait Kernel: Copy + Send + Sync + fmt::Debug + 'static {
+    /// Binds the calling thread to a core.
+    ///
+    /// # Errors
+    /// The kernel's; so for the others.
+    fn pin(&self, core: usize) -> Result<(), Errno>;
+
+    /// The kernel's number of the calling thread.
+    fn thread_id(&self) -> usize;
+
+    /// The faults of the calling thread.
+    ///
+    /// # Errors
+    /// See [`Kernel::pin`].
+    fn thread_faults(&self) -> Result<Faults, Errno>;
+
+    /// The faults of the process.
+    ///
+    /// # Errors
+    /// See [`Kernel::pin`].
+    fn process_faults(&self) -> Result<Faults, Errno>;
+
+    /// Lets the trap signal of the calling thread through, and charges the thread
+    /// by it from here on.
+    ///
+    /// # Errors
+    /// See [`Kernel::pin`].
+    fn handle_traps(&self) -> Result<(), Errno>;
+
+    /// Has every page fault of the calling thread send it a trap, until the
+    /// descriptor is closed.
+    ///
+    /// # Errors
+    /// See [`Kernel::pin`].
+    fn open_fault_event(&self, kind: FaultKind) -> Result<OwnedFd, Errno>;
+
+    /// Sends a trap to a thread of this process, which keeps its call site then.
+    ///
+    /// # Errors
+    /// See [`Kernel::pin`].
+    fn send_trap(&self, thread: usize) -> Result<(), Errno>;
+
+    /// Puts the calling thread under a filter for good; gives its listener.
+    ///
+    /// # Errors
+    /// See [`Kernel::pin`].
+    fn install_filter(&self, program: &[Instruction]) -> Result<OwnedFd, Errno>;
+
+    /// Waits for a call that the filter stopped.
+    ///
+    /// # Errors
+    /// See [`Kernel::pin`].
+    fn wait(&self, listener: &OwnedFd, patience: Option<u32>) -> Result<Wait, Errno>;
+
+    /// Lets a call go on.
+    ///
+    /// # Errors
+    /// See [`Kernel::pin`]. A call that was interrupted meanwhile is gone.
+    fn resume(&self, listener: &OwnedFd, id: u64) -> Result<(), Errno>;
+
+    /// Maps a page, writes to it, and unmaps it: a fault and two memory calls.
+    ///
+    /// # Errors
+    /// See [`Kernel::pin`].
+    fn touch_fresh_page(&self) -> Result<(), Errno>;
+
+    /// Calls C's `malloc` and `free` once.
+    fn call_malloc(&self);
+
+    /// Bytes that C's allocator has in use, where it tells.
+    fn heap_in_use(&self) -> Option<usize>;
+
+    /// The size of a page, in bytes.
+    fn page_size(&self) -> usize;
+
+    /// The contents of a file.
+    ///
+    /// # Errors
+    /// See [`Kernel::pin`].
+    fn read(&self, path: &str) -> Result<Vec<u8>, Errno>;
+
+    /// A variable of the environment.
+    fn variable(&self, name: &str) -> Option<String>;
+}

@@ -1,0 +1,140 @@
+//! A kernel that refuses what it is told to, so that tests can drive every
+//! fallback.
+
+use std::os::fd::OwnedFd;
+use std::string::String;
+use std::vec::Vec;
+
+use bitflags::bitflags;
+
+use super::{Errno, FaultKind, Faults, Instruction, Kernel, Wait};
+
+/// The number that refused calls give: EPERM.
+pub const REFUSED: Errno = Errno(1);
+
+bitflags! {
+    /// The calls of [`Kernel`] that can be refused.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Calls: u32 {
+        /// [`Kernel::pin`]
+        const PIN = 1 << 0;
+        /// [`Kernel::thread_faults`] and [`Kernel::process_faults`]
+        const FAULTS = 1 << 1;
+        /// [`Kernel::handle_traps`]
+        const HANDLE_TRAPS = 1 << 2;
+        /// [`Kernel::open_fault_event`]
+        const OPEN_FAULT_EVENT = 1 << 3;
+        /// [`Kernel::send_trap`]
+        const SEND_TRAP = 1 << 4;
+        /// [`Kernel::install_filter`]
+        const INSTALL_FILTER = 1 << 5;
+        /// [`Kernel::touch_fresh_page`]
+        const TOUCH = 1 << 6;
+        /// [`Kernel::read`]
+        const READ = 1 << 7;
+    }
+}
+
+/// Another kernel, some of whose calls are refused.
+#[derive(Clone, Copy, Debug)]
+pub struct Failing<K> {
+    inner: K,
+    refused: Calls,
+    files: &'static [(&'static str, &'static str)],
+}
+
+impl<K: Kernel> Failing<K> {
+    /// `inner`, refusing these calls.
+    pub const fn new(inner: K, refused: Calls) -> Self {
+        Self { inner, refused, files: &[] }
+    }
+
+    /// This kernel, with other contents for some files.
+    #[must_use]
+    pub const fn with_files(mut self, files: &'static [(&'static str, &'static str)]) -> Self {
+        self.files = files;
+        self
+    }
+
+    fn admit(&self, call: Calls) -> Result<(), Errno> {
+        if self.refused.contains(call) { Err(REFUSED) } else { Ok(()) }
+    }
+}
+
+impl<K: Kernel> Kernel for Failing<K> {
+    fn pin(&self, core: usize) -> Result<(), Errno> {
+        self.admit(Calls::PIN)?;
+        self.inner.pin(core)
+    }
+
+    fn thread_id(&self) -> usize {
+        self.inner.thread_id()
+    }
+
+    fn thread_faults(&self) -> Result<Faults, Errno> {
+        self.admit(Calls::FAULTS)?;
+        self.inner.thread_faults()
+    }
+
+    fn process_faults(&self) -> Result<Faults, Errno> {
+        self.admit(Calls::FAULTS)?;
+        self.inner.process_faults()
+    }
+
+    fn handle_traps(&self) -> Result<(), Errno> {
+        self.admit(Calls::HANDLE_TRAPS)?;
+        self.inner.handle_traps()
+    }
+
+    fn open_fault_event(&self, kind: FaultKind) -> Result<OwnedFd, Errno> {
+        self.admit(Calls::OPEN_FAULT_EVENT)?;
+        self.inner.open_fault_event(kind)
+    }
+
+    fn send_trap(&self, thread: usize) -> Result<(), Errno> {
+        self.admit(Calls::SEND_TRAP)?;
+        self.inner.send_trap(thread)
+    }
+
+    fn install_filter(&self, program: &[Instruction]) -> Result<OwnedFd, Errno> {
+        self.admit(Calls::INSTALL_FILTER)?;
+        self.inner.install_filter(program)
+    }
+
+    fn wait(&self, listener: &OwnedFd, patience: Option<u32>) -> Result<Wait, Errno> {
+        self.inner.wait(listener, patience)
+    }
+
+    fn resume(&self, listener: &OwnedFd, id: u64) -> Result<(), Errno> {
+        self.inner.resume(listener, id)
+    }
+
+    fn touch_fresh_page(&self) -> Result<(), Errno> {
+        self.admit(Calls::TOUCH)?;
+        self.inner.touch_fresh_page()
+    }
+
+    fn call_malloc(&self) {
+        self.inner.call_malloc();
+    }
+
+    fn heap_in_use(&self) -> Option<usize> {
+        self.inner.heap_in_use()
+    }
+
+    fn page_size(&self) -> usize {
+        self.inner.page_size()
+    }
+
+    fn read(&self, path: &str) -> Result<Vec<u8>, Errno> {
+        self.admit(Calls::READ)?;
+        match self.files.iter().find(|(known, _)| *known == path) {
+            Some((_, text)) => Ok(text.as_bytes().into()),
+            None => self.inner.read(path),
+        }
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        self.inner.variable(name)
+    }
+}

@@ -1,0 +1,100 @@
+//! The steady-state contract: after warm-up no hot thread allocates, grows,
+//! faults or calls the kernel for memory, and the system proves it.
+//!
+//! ```text
+//!   control thread                 hot thread                     cold thread
+//!   Contract: phases   --call-->   Guard::check()                 Contract::drain()
+//!   Warmup: criteria               one load, one compare          Sentinel, Report
+//!         |                             ^                              ^
+//!         v                             | attention                    | records
+//!   +---------------------------- Slot of the thread ------------------------+
+//!   | attendance   mode   amnesty   tally per class   sites   rings          |
+//!   +-------------------------------------------------------------------------+
+//!         ^            ^             ^               ^                ^
+//!   ContractAllocator  PoolEvents    fault signal    supervisor of    interposed
+//!   (a)                (b) (c)       or poll (e)     memory calls (d) malloc (f)
+//! ```
+//!
+//! Each detector counts, per thread and only per thread, what its class of
+//! events is: see [`ViolationClass`]. All are usable without the others, without
+//! this workspace's pools, and, in tests, without a [`Contract`] at all
+//! (`assert_steady!`).
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | (none) | the contract itself, `no_std` |
+//! | `std` | `ContractAllocator`, `PoolEvents`, `assert_steady!` |
+//! | `linux` | page faults, memory calls, the sentinel, `validate_runtime` |
+//! | `symbols` | names and lines of sites in reports |
+//! | `interpose-malloc` | C's `malloc`, for the final binary |
+//!
+//! Design: `design/contract.md`.
+#![no_std]
+
+#[cfg(any(test, feature = "std"))]
+extern crate std;
+
+pub mod amnesty;
+mod atomics;
+pub mod attendance;
+pub mod class;
+pub mod detector;
+pub mod guard;
+mod json;
+pub mod lifecycle;
+pub mod memory;
+pub mod name;
+mod platform;
+pub mod policy;
+pub mod record;
+pub mod registry;
+pub mod report;
+pub mod ring;
+pub mod route;
+pub mod sizing;
+pub mod slot;
+mod tally;
+pub mod warmup;
+
+#[cfg(feature = "std")]
+pub mod allocator;
+#[cfg(feature = "std")]
+pub mod current;
+#[cfg(feature = "std")]
+pub mod gate;
+#[cfg(feature = "std")]
+pub mod pool_events;
+#[cfg(feature = "symbols")]
+pub mod symbols;
+
+#[cfg(all(feature = "linux", target_os = "linux"))]
+pub mod kernel;
+#[cfg(all(feature = "linux", target_os = "linux"))]
+pub mod linux;
+
+pub use amnesty::{Amnesty, AmnestyReason, Ledger, NoReason};
+pub use class::{ClassSet, ViolationClass};
+pub use detector::{DetectorSet, Detectors, NoDetectors};
+pub use guard::{ColdRegistration, Guard};
+pub use lifecycle::{Lifecycle, Phase};
+pub use memory::{Arenas, SteadyMemory};
+pub use name::Name;
+pub use platform::NativeDetectors;
+pub use policy::{Policies, Policy};
+pub use record::{Record, RecordKind, Site};
+pub use registry::{Contract, HotThread};
+pub use report::{Raw, Report, Resolve};
+pub use route::Route;
+pub use sizing::Sizing;
+pub use slot::{Budget, Evidence, Mode, Observation, Slot, ThreadKind};
+pub use tally::ClassTally;
+pub use warmup::{Criterion, Progress, Warmup, WarmupFailure, WarmupOptions};
+
+#[cfg(feature = "std")]
+pub use allocator::ContractAllocator;
+#[cfg(all(feature = "linux", target_os = "linux"))]
+pub use linux::{Sentinel, validate_runtime};
+#[cfg(feature = "std")]
+pub use pool_events::PoolEvents;
+#[cfg(feature = "symbols")]
+pub use symbols::Symbols;

@@ -1,0 +1,21 @@
+//! What Linux can tell: faults, memory calls, the state of the process and of
+//! the system. Everything that names `libc` is below here.
+
+mod detectors;
+mod filter;
+#[cfg(all(feature = "interpose-malloc", target_env = "gnu"))]
+mod interpose;
+mod native;
+mod runtime;
+mod sentinel;
+mod supervisor;
+mod trap;
+pub(crate) mod unwind;
+
+pub use detectors::ThreadDetectors;
+pub use filter::memory_call_name;
+pub use native::Native;
+pub use runtime::{
+    Finding, RuntimeItem, RuntimeOptions, RuntimeReport, Verdict, validate_runtime, validate_runtime_on,
+};
+pub use sentinel::{ArenaReading, ProcessReading, Sentinel, Warning};

@@ -1,0 +1,112 @@
+//! `malloc` and its kin, for the whole program: C code's calls are counted.
+//!
+//! The definitions of the final binary go before glibc's for every library that
+//! is linked dynamically, and pass on to glibc's under their other names. A call
+//! from below `ContractAllocator` is not foreign (design/contract.md `.foreign`).
+
+use core::ffi::{c_int, c_void};
+
+use crate::class::ViolationClass;
+use crate::current;
+use crate::slot::Observation;
+
+unsafe extern "C" {
+    fn __libc_malloc(size: usize) -> *mut c_void;
+    fn __libc_calloc(count: usize, size: usize) -> *mut c_void;
+    fn __libc_realloc(object: *mut c_void, size: usize) -> *mut c_void;
+    fn __libc_memalign(align: usize, size: usize) -> *mut c_void;
+    fn __libc_free(object: *mut c_void);
+}
+
+fn count(size: usize) {
+    if !current::is_inside_allocator() {
+        current::observe(Observation::new(ViolationClass::ForeignMalloc, size));
+    }
+}
+
+/// As C's.
+///
+/// # Safety
+/// - C's duties.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn malloc(size: usize) -> *mut c_void {
+    count(size);
+    // SAFETY: the caller's duties are glibc's.
+    unsafe { __libc_malloc(size) }
+}
+
+/// As C's.
+///
+/// # Safety
+/// - C's duties.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn calloc(amount: usize, size: usize) -> *mut c_void {
+    count(amount.saturating_mul(size));
+    // SAFETY: the caller's duties are glibc's.
+    unsafe { __libc_calloc(amount, size) }
+}
+
+/// As C's.
+///
+/// # Safety
+/// - C's duties.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn realloc(object: *mut c_void, size: usize) -> *mut c_void {
+    count(size);
+    // SAFETY: the caller's duties are glibc's.
+    unsafe { __libc_realloc(object, size) }
+}
+
+/// As C's.
+///
+/// # Safety
+/// - C's duties.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn free(object: *mut c_void) {
+    // C's `free` of nothing does nothing, and programs rely on it.
+    if !object.is_null() {
+        count(0);
+    }
+    // SAFETY: the caller's duties are glibc's.
+    unsafe { __libc_free(object) }
+}
+
+/// As C's.
+///
+/// # Safety
+/// - C's duties.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn memalign(align: usize, size: usize) -> *mut c_void {
+    count(size);
+    // SAFETY: the caller's duties are glibc's.
+    unsafe { __libc_memalign(align, size) }
+}
+
+/// As C's.
+///
+/// # Safety
+/// - C's duties.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn aligned_alloc(align: usize, size: usize) -> *mut c_void {
+    // SAFETY: the caller's duties are C's.
+    unsafe { memalign(align, size) }
+}
+
+/// As C's.
+///
+/// # Safety
+/// - C's duties; `object` is valid to write.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn posix_memalign(object: *mut *mut c_void, align: usize, size: usize) -> c_int {
+    if !align.is_power_of_two() || !align.is_multiple_of(size_of::<*mut c_void>()) {
+        return libc::EINVAL;
+    }
+    // SAFETY: the alignment is one that glibc takes.
+    let memory = unsafe { memalign(align, size) };
+    if memory.is_null() {
+        return libc::ENOMEM;
+    }
+    // SAFETY: the caller gives a valid place.
+    unsafe { object.write(memory) };
+    0
+}

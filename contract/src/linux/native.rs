@@ -1,0 +1,279 @@
+//! The kernel itself.
+
+use core::ffi::{c_int, c_long, c_ulong, c_void};
+use core::mem::MaybeUninit;
+use core::ptr;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::string::String;
+use std::vec::Vec;
+
+use super::trap::{self, errno};
+use crate::kernel::{Errno, FaultKind, Faults, Instruction, Kernel, Notification, Wait};
+
+/// Linux.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Native;
+
+/// `perf_event_attr` as of Linux 5.13, the first with traps.
+#[derive(Default)]
+#[repr(C)]
+struct PerfEventAttr {
+    kind: u32,
+    size: u32,
+    config: u64,
+    sample_period: u64,
+    sample_type: u64,
+    read_format: u64,
+    flags: u64,
+    unused: [u64; 9],
+    signal_data: u64,
+}
+
+const PERF_TYPE_SOFTWARE: u32 = 1;
+const PERF_COUNT_SW_PAGE_FAULTS_MIN: u64 = 5;
+const PERF_COUNT_SW_PAGE_FAULTS_MAJ: u64 = 6;
+const PERF_SAMPLE_ADDR: u64 = 1 << 3;
+const PERF_FLAG_FD_CLOEXEC: c_ulong = 1 << 3;
+const EXCLUDE_KERNEL: u64 = 1 << 5;
+const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
+const REMOVE_ON_EXEC: u64 = 1 << 36;
+const SIGNAL_TRAP: u64 = 1 << 37;
+
+const SECCOMP_SET_MODE_FILTER: c_long = 1;
+const SECCOMP_FILTER_FLAG_NEW_LISTENER: c_long = 1 << 3;
+const SECCOMP_USER_NOTIF_FLAG_CONTINUE: u32 = 1;
+const SECCOMP_IOCTL_NOTIF_RECV: c_ulong = 0xc050_2100;
+const SECCOMP_IOCTL_NOTIF_SEND: c_ulong = 0xc018_2101;
+
+#[repr(C)]
+struct SeccompProgram {
+    size: u16,
+    instructions: *const Instruction,
+}
+
+#[derive(Default)]
+#[repr(C)]
+struct SeccompNotification {
+    id: u64,
+    thread: u32,
+    flags: u32,
+    call: i32,
+    architecture: u32,
+    instruction: u64,
+    arguments: [u64; 6],
+}
+
+#[repr(C)]
+struct SeccompResponse {
+    id: u64,
+    value: i64,
+    error: i32,
+    flags: u32,
+}
+
+/// What a call that answers zero for success came to.
+fn answer(code: c_int) -> Result<(), Errno> {
+    if code == 0 { Ok(()) } else { Err(errno()) }
+}
+
+/// A descriptor from a call that gives one.
+fn descriptor(code: c_long) -> Result<OwnedFd, Errno> {
+    let descriptor = c_int::try_from(code).map_err(|_| Errno(libc::EINVAL))?;
+    if descriptor < 0 {
+        return Err(errno());
+    }
+    // SAFETY: the call has just given it, to nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+fn faults_of(who: c_int) -> Result<Faults, Errno> {
+    let mut usage = MaybeUninit::<libc::rusage>::uninit();
+    // SAFETY: `usage` is valid for the kernel to write a `rusage` to.
+    answer(unsafe { libc::getrusage(who, usage.as_mut_ptr()) })?;
+    // SAFETY: the call succeeded, so the kernel wrote all of it.
+    let usage = unsafe { usage.assume_init() };
+    let count = |faults: c_long| u64::try_from(faults).unwrap_or(0);
+    Ok(Faults { minor: count(usage.ru_minflt), major: count(usage.ru_majflt) })
+}
+
+/// A thread's number as the kernel's calls want it.
+fn thread_number(thread: usize) -> Result<c_int, Errno> {
+    c_int::try_from(thread).map_err(|_| Errno(libc::ESRCH))
+}
+
+fn word(value: u64) -> usize {
+    usize::try_from(value).unwrap_or(usize::MAX)
+}
+
+impl Kernel for Native {
+    fn pin(&self, core: usize) -> Result<(), Errno> {
+        if core >= libc::CPU_SETSIZE as usize {
+            return Err(Errno(libc::EINVAL));
+        }
+        let mut cores = MaybeUninit::<libc::cpu_set_t>::zeroed();
+        // SAFETY: a zeroed set is an empty one, and the core is within its size.
+        let cores = unsafe {
+            libc::CPU_SET(core, cores.assume_init_mut());
+            cores.assume_init()
+        };
+        // SAFETY: zero is the calling thread; the set is valid for its size.
+        answer(unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const cores) })
+    }
+
+    fn thread_id(&self) -> usize {
+        // SAFETY: has no arguments and cannot fail.
+        usize::try_from(unsafe { libc::gettid() }).unwrap_or(0)
+    }
+
+    fn thread_faults(&self) -> Result<Faults, Errno> {
+        faults_of(libc::RUSAGE_THREAD)
+    }
+
+    fn process_faults(&self) -> Result<Faults, Errno> {
+        faults_of(libc::RUSAGE_SELF)
+    }
+
+    fn handle_traps(&self) -> Result<(), Errno> {
+        trap::handle_traps()
+    }
+
+    fn open_fault_event(&self, kind: FaultKind) -> Result<OwnedFd, Errno> {
+        let attributes = PerfEventAttr {
+            kind: PERF_TYPE_SOFTWARE,
+            size: size_of::<PerfEventAttr>() as u32,
+            config: match kind {
+                FaultKind::Minor => PERF_COUNT_SW_PAGE_FAULTS_MIN,
+                FaultKind::Major => PERF_COUNT_SW_PAGE_FAULTS_MAJ,
+            },
+            sample_period: 1,
+            sample_type: PERF_SAMPLE_ADDR,
+            flags: EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR | REMOVE_ON_EXEC | SIGNAL_TRAP,
+            signal_data: trap::data_of(kind) as u64,
+            ..Default::default()
+        };
+        let (this_thread, any_core, no_group): (c_int, c_int, c_int) = (0, -1, -1);
+        // SAFETY: the attributes are valid to read for the size they state.
+        descriptor(unsafe {
+            libc::syscall(
+                libc::SYS_perf_event_open,
+                &raw const attributes,
+                this_thread,
+                any_core,
+                no_group,
+                PERF_FLAG_FD_CLOEXEC,
+            )
+        })
+    }
+
+    fn send_trap(&self, thread: usize) -> Result<(), Errno> {
+        let thread = thread_number(thread)?;
+        // SAFETY: a signal to a thread of this process, which handles it.
+        let code = unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, libc::SIGTRAP) };
+        if code == 0 { Ok(()) } else { Err(errno()) }
+    }
+
+    fn install_filter(&self, program: &[Instruction]) -> Result<OwnedFd, Errno> {
+        let size = u16::try_from(program.len()).map_err(|_| Errno(libc::EINVAL))?;
+        let program = SeccompProgram { size, instructions: program.as_ptr() };
+        let (yes, none): (c_ulong, c_ulong) = (1, 0);
+        // SAFETY: changes a flag of the calling thread only.
+        answer(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, yes, none, none, none) })?;
+        // SAFETY: the program is valid to read for the size it states.
+        descriptor(unsafe {
+            libc::syscall(
+                libc::SYS_seccomp,
+                SECCOMP_SET_MODE_FILTER,
+                SECCOMP_FILTER_FLAG_NEW_LISTENER,
+                &raw const program,
+            )
+        })
+    }
+
+    fn wait(&self, listener: &OwnedFd, patience: Option<u32>) -> Result<Wait, Errno> {
+        let mut ready = libc::pollfd { fd: listener.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let patience = patience.map_or(-1, |time| c_int::try_from(time).unwrap_or(c_int::MAX));
+        // SAFETY: one structure, valid to read and write.
+        match unsafe { libc::poll(&raw mut ready, 1, patience) } {
+            0 => return Ok(Wait::TimedOut),
+            code if code < 0 => return interrupted(errno()),
+            _ if ready.revents & libc::POLLIN == 0 => return Ok(Wait::Ended),
+            _ => {}
+        }
+        let mut seen = SeccompNotification::default();
+        // SAFETY: the notification is zeroed, as the call asks, and valid to write.
+        let code = unsafe { libc::ioctl(listener.as_raw_fd(), SECCOMP_IOCTL_NOTIF_RECV as _, &raw mut seen) };
+        if code != 0 {
+            return interrupted(errno());
+        }
+        Ok(Wait::Notified(Notification {
+            id: seen.id,
+            thread: word(seen.thread.into()),
+            call: usize::try_from(seen.call).unwrap_or(0),
+            instruction: word(seen.instruction),
+            arguments: [word(seen.arguments[0]), word(seen.arguments[1])],
+        }))
+    }
+
+    fn resume(&self, listener: &OwnedFd, id: u64) -> Result<(), Errno> {
+        let response = SeccompResponse { id, value: 0, error: 0, flags: SECCOMP_USER_NOTIF_FLAG_CONTINUE };
+        // SAFETY: the response is valid to read.
+        answer(unsafe {
+            libc::ioctl(listener.as_raw_fd(), SECCOMP_IOCTL_NOTIF_SEND as _, &raw const response)
+        })
+    }
+
+    fn touch_fresh_page(&self) -> Result<(), Errno> {
+        let size = self.page_size();
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: without MAP_FIXED the kernel chooses addresses nobody uses.
+        let page = unsafe { libc::mmap(ptr::null_mut(), size, access, flags, -1, 0) };
+        if page == libc::MAP_FAILED {
+            return Err(errno());
+        }
+        // SAFETY: the first byte of a page that is ours and writable.
+        unsafe { page.cast::<u8>().write_volatile(1) };
+        // SAFETY: the whole mapping, which nobody else knows.
+        answer(unsafe { libc::munmap(page, size) })
+    }
+
+    fn call_malloc(&self) {
+        // SAFETY: freed once, with nothing in between.
+        unsafe {
+            let memory: *mut c_void = core::hint::black_box(libc::malloc(1));
+            libc::free(memory);
+        }
+    }
+
+    #[cfg(target_env = "gnu")]
+    fn heap_in_use(&self) -> Option<usize> {
+        // SAFETY: only reads the allocator's own numbers.
+        let info = unsafe { libc::mallinfo2() };
+        Some(info.uordblks + info.hblkhd)
+    }
+
+    #[cfg(not(target_env = "gnu"))]
+    fn heap_in_use(&self) -> Option<usize> {
+        None
+    }
+
+    fn page_size(&self) -> usize {
+        // SAFETY: `sysconf` only reads its argument.
+        usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
+    }
+
+    fn read(&self, path: &str) -> Result<Vec<u8>, Errno> {
+        std::fs::read(path).map_err(|error: io::Error| Errno(error.raw_os_error().unwrap_or(libc::EIO)))
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        std::env::var(name).ok()
+    }
+}
+
+/// A wait that was interrupted is one that found nothing, and so is one for a call
+/// that went away.
+fn interrupted(error: Errno) -> Result<Wait, Errno> {
+    if matches!(error.0, libc::EINTR | libc::ENOENT) { Ok(Wait::TimedOut) } else { Err(error) }
+}

@@ -1,0 +1,266 @@
+//! Whether the system is set up for a steady state, looked at during Boot
+//! (design/contract.md `.runtime`). Looks only: nothing is changed.
+
+mod binding;
+
+use core::fmt;
+use std::format;
+use std::string::{String, ToString};
+use std::vec::Vec;
+
+use super::native::Native;
+use crate::json::Json;
+use crate::kernel::Kernel;
+
+/// A setting of the system or the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RuntimeItem {
+    /// Transparent huge pages: `always` compacts memory at faults.
+    HugePages,
+    /// Overcommit: with 2 a commit can be refused, with 0 and 1 memory can run out
+    /// after it.
+    Overcommit,
+    /// How much memory the process may lock.
+    LockedMemory,
+    /// NUMA balancing: takes access away from pages to see who faults.
+    NumaBalancing,
+    /// Swap: pages that were brought in may go out.
+    Swap,
+    /// Whether a process may open the fault events of its threads.
+    PerfEvents,
+    /// Lazy binding: the first call of a function in a library runs the loader.
+    LazyBinding,
+    /// Tunables of glibc's allocator.
+    AllocatorTunables,
+}
+
+impl RuntimeItem {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::HugePages,
+        Self::Overcommit,
+        Self::LockedMemory,
+        Self::NumaBalancing,
+        Self::Swap,
+        Self::PerfEvents,
+        Self::LazyBinding,
+        Self::AllocatorTunables,
+    ];
+
+    /// The name in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::HugePages => "transparent_huge_pages",
+            Self::Overcommit => "overcommit",
+            Self::LockedMemory => "locked_memory",
+            Self::NumaBalancing => "numa_balancing",
+            Self::Swap => "swap",
+            Self::PerfEvents => "perf_events",
+            Self::LazyBinding => "lazy_binding",
+            Self::AllocatorTunables => "allocator_tunables",
+        }
+    }
+}
+
+/// What is thought of a setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    /// As it should be.
+    Good,
+    /// Not as it should be.
+    Advisory,
+    /// Not as it must be, as the program said.
+    Fatal,
+}
+
+impl Verdict {
+    /// The name in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Advisory => "advisory",
+            Self::Fatal => "fatal",
+        }
+    }
+}
+
+/// One setting: its value, and what is thought of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Which.
+    pub item: RuntimeItem,
+    /// Its value as the system gives it; `unknown` where it does not.
+    pub value: String,
+    /// What is thought of it. What is unknown is not good.
+    pub verdict: Verdict,
+    /// What to do.
+    pub advice: &'static str,
+}
+
+/// What a program cannot do without.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RuntimeOptions<'a> {
+    /// The settings that are fatal where they are not good; by default none.
+    pub fatal: &'a [RuntimeItem],
+    /// Bytes the process must be allowed to lock; by default none.
+    pub locked_memory: u64,
+}
+
+/// All findings, in the order of [`RuntimeItem::ALL`].
+#[derive(Clone, Debug)]
+pub struct RuntimeReport {
+    /// One for each item.
+    pub findings: Vec<Finding>,
+}
+
+impl RuntimeReport {
+    /// The worst of all verdicts. Boot should end where that is fatal.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        self.findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Good)
+    }
+
+    /// Writes the findings as a JSON array.
+    ///
+    /// # Errors
+    /// Only those of `out`.
+    pub fn write_json(&self, out: &mut dyn fmt::Write) -> fmt::Result {
+        let mut json = Json::new(out);
+        json.array(&mut self.findings.iter(), |json, finding| {
+            json.object(|json| {
+                json.text("item", finding.item.name())?;
+                json.text("value", &finding.value)?;
+                json.text("verdict", finding.verdict.name())?;
+                json.text("advice", finding.advice)
+            })
+        })
+    }
+}
+
+impl fmt::Display for RuntimeReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for Finding { item, value, verdict, advice } in &self.findings {
+            write!(f, "{:<24}{:<10}{value}", item.name(), verdict.name())?;
+            if *verdict != Verdict::Good {
+                write!(f, " ({advice})")?;
+            }
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+}
+
+/// Looks at every setting.
+#[must_use]
+pub fn validate_runtime(options: RuntimeOptions<'_>) -> RuntimeReport {
+    validate_runtime_on(&Native, options)
+}
+
+/// Looks at every setting of another kernel.
+#[must_use]
+pub fn validate_runtime_on<K: Kernel>(kernel: &K, options: RuntimeOptions<'_>) -> RuntimeReport {
+    let finding = |item| {
+        let (value, good, advice) = look(kernel, item, &options);
+        let verdict = match (good, options.fatal.contains(&item)) {
+            (true, _) => Verdict::Good,
+            (false, false) => Verdict::Advisory,
+            (false, true) => Verdict::Fatal,
+        };
+        let value = value.unwrap_or_else(|| "unknown".to_string());
+        Finding { item, value, verdict, advice }
+    };
+    RuntimeReport { findings: RuntimeItem::ALL.into_iter().map(finding).collect() }
+}
+
+type Look = (Option<String>, bool, &'static str);
+
+fn look<K: Kernel>(kernel: &K, item: RuntimeItem, options: &RuntimeOptions<'_>) -> Look {
+    match item {
+        RuntimeItem::HugePages => huge_pages(kernel),
+        RuntimeItem::Overcommit => setting(
+            text(kernel, "/proc/sys/vm/overcommit_memory"),
+            |value| value == "2",
+            "set vm.overcommit_memory to 2, so that a lack of memory shows at commit",
+        ),
+        RuntimeItem::LockedMemory => locked_memory(kernel, options.locked_memory),
+        RuntimeItem::NumaBalancing => setting(
+            // A kernel without NUMA has no such file.
+            text(kernel, "/proc/sys/kernel/numa_balancing").or_else(|| Some("0 (absent)".to_string())),
+            |value| value.starts_with('0'),
+            "set kernel.numa_balancing to 0: it makes pages fault to see who uses them",
+        ),
+        RuntimeItem::Swap => swap(kernel),
+        RuntimeItem::PerfEvents => setting(
+            text(kernel, "/proc/sys/kernel/perf_event_paranoid"),
+            |value| value.parse::<i32>().is_ok_and(|level| level <= 2),
+            "set kernel.perf_event_paranoid to 2 or less, or faults have no site",
+        ),
+        RuntimeItem::LazyBinding => setting(
+            binding(kernel),
+            |value| value != "lazy",
+            "link with -z now, or set LD_BIND_NOW, so that no first call runs the loader",
+        ),
+        RuntimeItem::AllocatorTunables => setting(
+            tunables(kernel),
+            |value| value != "default",
+            "set mmap_max=0 and trim_threshold=-1, so that glibc neither maps nor trims as it goes",
+        ),
+    }
+}
+
+fn setting(value: Option<String>, is_good: impl Fn(&str) -> bool, advice: &'static str) -> Look {
+    let good = value.as_deref().is_some_and(is_good);
+    (value, good, advice)
+}
+
+/// A file's text, without space around it.
+fn text<K: Kernel>(kernel: &K, path: &str) -> Option<String> {
+    let bytes = kernel.read(path).ok()?;
+    Some(core::str::from_utf8(&bytes).ok()?.trim().to_string())
+}
+
+fn huge_pages<K: Kernel>(kernel: &K) -> Look {
+    let modes = text(kernel, "/sys/kernel/mm/transparent_hugepage/enabled");
+    let chosen = modes.and_then(|modes| {
+        let (_, chosen) = modes.split_once('[')?;
+        Some(chosen.split_once(']')?.0.to_string())
+    });
+    let advice = "set transparent_hugepage to madvise or never: always compacts memory at page faults";
+    setting(chosen, |mode| mode != "always", advice)
+}
+
+fn locked_memory<K: Kernel>(kernel: &K, needed: u64) -> Look {
+    let limits = text(kernel, "/proc/self/limits");
+    let limit = limits.and_then(|limits| {
+        let line = limits.lines().find_map(|line| line.strip_prefix("Max locked memory"))?;
+        line.split_whitespace().next().map(ToString::to_string)
+    });
+    let enough =
+        |limit: &str| limit == "unlimited" || limit.parse::<u64>().is_ok_and(|limit| limit >= needed);
+    setting(limit, enough, "raise the limit of locked memory (ulimit -l) to what the arena locks")
+}
+
+fn swap<K: Kernel>(kernel: &K) -> Look {
+    let areas = text(kernel, "/proc/swaps").map(|swaps| swaps.lines().skip(1).count());
+    let swappiness = text(kernel, "/proc/sys/vm/swappiness");
+    let value =
+        areas.zip(swappiness).map(|(areas, swappiness)| format!("{areas} areas, swappiness {swappiness}"));
+    setting(value, |value| value.starts_with("0 areas"), "turn swap off, or lock the arena's memory")
+}
+
+fn binding<K: Kernel>(kernel: &K) -> Option<String> {
+    if kernel.variable("LD_BIND_NOW").is_some_and(|value| !value.is_empty()) {
+        return Some("now (LD_BIND_NOW)".to_string());
+    }
+    let now = binding::binds_now(&kernel.read("/proc/self/exe").ok()?)?;
+    Some(if now { "now" } else { "lazy" }.to_string())
+}
+
+fn tunables<K: Kernel>(kernel: &K) -> Option<String> {
+    let known = ["GLIBC_TUNABLES", "MALLOC_MMAP_MAX_", "MALLOC_TRIM_THRESHOLD_", "MALLOC_ARENA_MAX"];
+    let set = known.iter().filter_map(|name| Some(format!("{name}={}", kernel.variable(name)?)));
+    let set = set.collect::<Vec<_>>().join(" ");
+    Some(if set.is_empty() { "default".to_string() } else { set })
+}

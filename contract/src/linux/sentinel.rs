@@ -1,0 +1,214 @@
+//! The sentinel: a cold thread's look at the whole process, now and then
+//! (design/contract.md `.sentinel`).
+
+use core::fmt;
+use std::vec::Vec;
+
+use tripoint_core::Arena;
+
+use super::native::Native;
+use crate::amnesty::AmnestyReason;
+use crate::class::ViolationClass;
+use crate::kernel::{Faults, Kernel};
+use crate::name::Name;
+use crate::registry::Contract;
+use crate::slot::{Slot, ThreadKind};
+
+/// The numbers of an arena that a steady state keeps still.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ArenaReading {
+    /// Bytes newly committed since the arena was made.
+    pub growth: u64,
+    /// Number of requests refused because the arena was frozen.
+    pub growth_refused: u64,
+    /// Bytes committed.
+    pub committed: usize,
+}
+
+/// The numbers of the process. What the system does not tell is `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProcessReading {
+    /// When it was read, in ns of the caller's clock.
+    pub time: u64,
+    /// Page faults of all threads.
+    pub faults: Option<Faults>,
+    /// Memory behind the process's pages, in bytes.
+    pub resident: Option<usize>,
+    /// What C's allocator has in use, in bytes.
+    pub heap_in_use: Option<usize>,
+}
+
+/// Something that the sentinel finds wrong. Warnings fault nobody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Warning {
+    /// An arena grew, or was asked to, since the last look.
+    ArenaGrew {
+        /// The place of the arena in the sentinel's list.
+        arena: usize,
+        /// What it read.
+        reading: ArenaReading,
+    },
+    /// Resident memory has passed its bound.
+    ResidentGrew {
+        /// Bytes at the first look.
+        from: usize,
+        /// Bytes now.
+        to: usize,
+    },
+    /// A cold thread did more than its budget allows for the time.
+    OverBudget {
+        /// The thread.
+        thread: Name,
+        /// Events since the last look.
+        events: usize,
+        /// Bytes since the last look.
+        bytes: usize,
+    },
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ArenaGrew { arena, reading } => write!(
+                f,
+                "arena {arena} grew: {} bytes in all, {} requests refused",
+                reading.growth, reading.growth_refused
+            ),
+            Self::ResidentGrew { from, to } => write!(f, "resident memory grew from {from} to {to} bytes"),
+            Self::OverBudget { thread, events, bytes } => {
+                write!(f, "cold thread {thread} is over its budget: {events} events, {bytes} bytes")
+            }
+        }
+    }
+}
+
+/// What the sentinel remembers of a cold thread.
+#[derive(Clone, Copy, Debug, Default)]
+struct Spent {
+    events: usize,
+    bytes: usize,
+    /// When the period began, and what was spent then.
+    since: Option<u64>,
+}
+
+/// Looks at the process when polled: arenas, faults, resident memory, the
+/// allocator, and what cold threads spend. Costs hot threads nothing, except that
+/// it has them poll their own faults.
+pub struct Sentinel<'a, R: AmnestyReason, const THREADS: usize, K: Kernel = Native> {
+    kernel: K,
+    contract: &'a Contract<R, THREADS>,
+    arenas: &'a [&'a dyn Arena],
+    arena_readings: Vec<ArenaReading>,
+    resident_at_first: Option<usize>,
+    spent: [Spent; THREADS],
+    last: ProcessReading,
+}
+
+/// How much resident memory may grow, in percent.
+const RESIDENT_SLACK: usize = 2;
+
+impl<'a, R: AmnestyReason, const THREADS: usize> Sentinel<'a, R, THREADS> {
+    /// A sentinel that has not looked yet.
+    pub fn new(contract: &'a Contract<R, THREADS>, arenas: &'a [&'a dyn Arena]) -> Self {
+        Self::new_on(Native, contract, arenas)
+    }
+}
+
+impl<'a, R: AmnestyReason, const THREADS: usize, K: Kernel> Sentinel<'a, R, THREADS, K> {
+    /// As [`Sentinel::new`], on another kernel.
+    pub fn new_on(kernel: K, contract: &'a Contract<R, THREADS>, arenas: &'a [&'a dyn Arena]) -> Self {
+        Self {
+            kernel,
+            contract,
+            arenas,
+            arena_readings: arenas.iter().map(|arena| read_arena(*arena)).collect(),
+            resident_at_first: None,
+            spent: [Spent::default(); THREADS],
+            last: ProcessReading::default(),
+        }
+    }
+
+    /// Looks, and tells what is wrong. `now` is ns of any clock that only grows.
+    pub fn poll(&mut self, now: u64, mut warn: impl FnMut(Warning)) {
+        self.contract.request_poll();
+        self.last = ProcessReading {
+            time: now,
+            faults: self.kernel.process_faults().ok(),
+            resident: self.resident(),
+            heap_in_use: self.kernel.heap_in_use(),
+        };
+        self.look_at_arenas(&mut warn);
+        self.look_at_resident(&mut warn);
+        let cold = self.contract.threads().filter(|slot| slot.kind() == ThreadKind::Cold);
+        for slot in cold {
+            if let Some(spent) = self.spent.get_mut(slot.index()) {
+                look_at_budget(slot, spent, now, &mut warn);
+            }
+        }
+    }
+
+    /// What the last look read.
+    #[must_use]
+    pub const fn last(&self) -> &ProcessReading {
+        &self.last
+    }
+
+    fn look_at_arenas(&mut self, warn: &mut impl FnMut(Warning)) {
+        for (index, (arena, before)) in self.arenas.iter().zip(&mut self.arena_readings).enumerate() {
+            let reading = read_arena(*arena);
+            let grew = reading.growth != before.growth || reading.growth_refused != before.growth_refused;
+            if grew {
+                warn(Warning::ArenaGrew { arena: index, reading });
+            }
+            *before = reading;
+        }
+    }
+
+    fn look_at_resident(&mut self, warn: &mut impl FnMut(Warning)) {
+        let Some(to) = self.last.resident else { return };
+        let from = *self.resident_at_first.get_or_insert(to);
+        if to > from.saturating_add(from / 100 * RESIDENT_SLACK) {
+            warn(Warning::ResidentGrew { from, to });
+        }
+    }
+
+    /// The second number of `statm` is resident pages.
+    fn resident(&self) -> Option<usize> {
+        let statm = self.kernel.read("/proc/self/statm").ok()?;
+        let pages: usize = core::str::from_utf8(&statm).ok()?.split_whitespace().nth(1)?.parse().ok()?;
+        pages.checked_mul(self.kernel.page_size())
+    }
+}
+
+impl<R: AmnestyReason, const THREADS: usize, K: Kernel> fmt::Debug for Sentinel<'_, R, THREADS, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sentinel").field("last", &self.last).finish_non_exhaustive()
+    }
+}
+
+fn read_arena(arena: &dyn Arena) -> ArenaReading {
+    let counts = arena.counts();
+    ArenaReading {
+        growth: counts.growth.get(),
+        growth_refused: counts.growth_refused.get(),
+        committed: arena.sizes().committed,
+    }
+}
+
+/// Warns as soon as a period's budget is spent; a new period begins when the old
+/// one is over.
+fn look_at_budget(slot: &Slot, spent: &mut Spent, now: u64, warn: &mut impl FnMut(Warning)) {
+    let bytes =
+        ViolationClass::ALL.iter().fold(0_usize, |sum, &class| sum.wrapping_add(slot.tally(class).bytes));
+    let events = slot.events();
+    let budget = slot.budget();
+    let since = *spent.since.get_or_insert(now);
+    let (new_events, new_bytes) = (events.wrapping_sub(spent.events), bytes.wrapping_sub(spent.bytes));
+    let over = new_events > budget.events || new_bytes > budget.bytes;
+    if over {
+        warn(Warning::OverBudget { thread: slot.name(), events: new_events, bytes: new_bytes });
+    }
+    if over || now.saturating_sub(since) >= budget.period {
+        *spent = Spent { events, bytes, since: Some(now) };
+    }
+}

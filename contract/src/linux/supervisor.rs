@@ -1,0 +1,200 @@
+//! The supervisor of a hot thread's memory calls: sees each, counts it, and lets
+//! it go on (design/contract.md `.call`).
+//!
+//! ```text
+//!   hot thread          supervisor
+//!   mmap ------------->  notified; armed: trap ----+
+//!   <----- trap: keeps its stack, begins mmap anew +
+//!   mmap ------------->  notified; has the site: records, resumes
+//!   goes on <----------
+//! ```
+//!
+//! It lives as long as a thread is under the filter, so that the end of a thread
+//! and Teardown, which make memory calls too, find it.
+
+use core::fmt;
+use std::format;
+use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, Thread};
+
+use tripoint_core::primitive::{AtomicUsize, Ordering};
+
+use crate::class::ViolationClass;
+use crate::current;
+use crate::kernel::{Errno, Kernel, Notification, Wait};
+use crate::record::Site;
+use crate::slot::{Evidence, Mode, Observation, Slot};
+
+/// How long the thread may take to say where it is, in ms. It takes µs; this is
+/// for a signal that never comes.
+const PATIENCE: u32 = 200;
+
+/// The mailbox is empty still.
+const NOTHING: usize = usize::MAX;
+/// There will be nothing in the mailbox.
+const ABANDONED: usize = usize::MAX - 1;
+
+/// Where a thread leaves its listener for its supervisor. From the moment the
+/// filter is there, nothing that could make a memory call may happen before the
+/// supervisor has the listener: so handing it over is one store and a wake-up
+/// (design/contract.md `.call.handover`).
+struct Mailbox {
+    /// A descriptor, [`NOTHING`] or [`ABANDONED`].
+    listener: AtomicUsize,
+    thread: OnceLock<(&'static Slot, usize)>,
+}
+
+/// A supervisor that waits for its thread's listener.
+pub(super) struct Waiting {
+    mailbox: Arc<Mailbox>,
+    supervisor: Thread,
+}
+
+impl Waiting {
+    /// Starts a supervisor. It ends when no listener will come.
+    ///
+    /// # Errors
+    /// Where the system has no thread to give.
+    pub(super) fn start<K: Kernel>(kernel: K) -> std::io::Result<Self> {
+        let mailbox = Arc::new(Mailbox { listener: AtomicUsize::new(NOTHING), thread: OnceLock::new() });
+        let shared = Arc::clone(&mailbox);
+        let supervisor = thread::Builder::new().name("supervisor".into()).spawn(move || {
+            if let Some(filtered) = shared.wait() {
+                // An error means that the listener is gone, and its threads with it.
+                let _ = Supervisor { kernel, filtered, asked: None }.run();
+            }
+        })?;
+        Ok(Self { mailbox, supervisor: supervisor.thread().clone() })
+    }
+
+    /// Says whose listener will come.
+    pub(super) fn expect(&self, slot: &'static Slot, thread: usize) {
+        let _ = self.mailbox.thread.set((slot, thread));
+    }
+
+    /// Hands the listener over. Makes no memory call.
+    pub(super) fn hand_over(&self, listener: OwnedFd) {
+        let listener = usize::try_from(listener.into_raw_fd()).unwrap_or(ABANDONED);
+        self.mailbox.listener.store(listener, Ordering::Release);
+        self.supervisor.unpark();
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let (order, listener) = (Ordering::Release, &self.mailbox.listener);
+        if listener.compare_exchange(NOTHING, ABANDONED, order, Ordering::Relaxed).is_ok() {
+            self.supervisor.unpark();
+        }
+    }
+}
+
+impl fmt::Debug for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Waiting")
+    }
+}
+
+impl Mailbox {
+    fn wait(&self) -> Option<Filtered> {
+        loop {
+            match self.listener.load(Ordering::Acquire) {
+                NOTHING => thread::park(),
+                ABANDONED => return None,
+                listener => return self.filtered(RawFd::try_from(listener).ok()?),
+            }
+        }
+    }
+
+    fn filtered(&self, listener: RawFd) -> Option<Filtered> {
+        let &(slot, thread) = self.thread.get()?;
+        // SAFETY: the thread gave up its ownership when it handed this over, and
+        // only one supervisor takes it, once.
+        let listener = unsafe { OwnedFd::from_raw_fd(listener) };
+        Some(Filtered { listener, slot, thread })
+    }
+}
+
+/// A filtered thread.
+struct Filtered {
+    listener: OwnedFd,
+    slot: &'static Slot,
+    thread: usize,
+}
+
+struct Supervisor<K> {
+    kernel: K,
+    filtered: Filtered,
+    /// The call whose site was asked for, and how many sites there were before.
+    asked: Option<(Notification, usize)>,
+}
+
+impl<K: Kernel> Supervisor<K> {
+    fn run(&mut self) -> Result<(), Errno> {
+        loop {
+            let patience = self.asked.map(|_| PATIENCE);
+            match self.kernel.wait(&self.filtered.listener, patience)? {
+                Wait::Notified(call) => self.handle(call),
+                Wait::TimedOut => {
+                    if let Some((call, _)) = self.asked.take() {
+                        self.pass(call, Site::new([call.instruction]));
+                    }
+                }
+                Wait::Ended => return Ok(()),
+            }
+        }
+    }
+
+    fn handle(&mut self, call: Notification) {
+        if call.thread != self.filtered.thread {
+            // A child of the thread: under the filter, and not under the contract.
+            self.resume(call);
+            return;
+        }
+        let (kept, site) = self.filtered.slot.call_site();
+        match self.asked.take() {
+            Some((asked, before)) if same(&asked, &call) && kept != before => self.pass(call, site),
+            _ if self.ask(call) => self.asked = Some((call, kept)),
+            _ => self.pass(call, Site::new([call.instruction])),
+        }
+    }
+
+    /// Asks the thread where it is, if anybody wants to know and it can answer.
+    fn ask(&self, call: Notification) -> bool {
+        self.filtered.slot.mode() != Mode::Counting
+            && self.filtered.slot.is_present()
+            && self.is_open_to_traps()
+            && self.kernel.send_trap(call.thread).is_ok()
+    }
+
+    /// Whether a trap would reach the thread: it blocks all signals at its end.
+    fn is_open_to_traps(&self) -> bool {
+        let path = format!("/proc/self/task/{}/status", self.filtered.thread);
+        let Ok(status) = self.kernel.read(&path) else { return false };
+        let blocked = status.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"SigBlk:"));
+        let blocked = blocked.and_then(|mask| core::str::from_utf8(mask).ok());
+        let blocked = blocked.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+        blocked.is_some_and(|mask| mask >> (libc::SIGTRAP - 1) & 1 == 0)
+    }
+
+    fn pass(&self, call: Notification, site: Site) {
+        let [address, size] = call.arguments;
+        let seen =
+            Observation { address, call: call.call, ..Observation::new(ViolationClass::MemoryCall, size) };
+        if self.filtered.slot.is_present() {
+            self.filtered.slot.observe_supervised(seen, || Evidence { site, time: current::time() });
+        }
+        self.resume(call);
+    }
+
+    fn resume(&self, call: Notification) {
+        // Refused only where the call was interrupted; it comes again then.
+        let _ = self.kernel.resume(&self.filtered.listener, call.id);
+    }
+}
+
+/// Whether two notifications are of one call, begun twice.
+fn same(one: &Notification, other: &Notification) -> bool {
+    Notification { id: other.id, ..*one } == *other
+}

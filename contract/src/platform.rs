@@ -1,0 +1,85 @@
+//! What the pure part asks of thread-locals and of the system, where there are any.
+
+#[cfg(feature = "std")]
+use crate::current;
+use crate::detector::DetectorSet;
+use crate::record::Site;
+use crate::slot::Slot;
+
+/// The detectors of this target: those of Linux with feature `linux`, else none.
+#[cfg(all(feature = "linux", target_os = "linux"))]
+pub type NativeDetectors = crate::linux::ThreadDetectors;
+/// The detectors of this target: those of Linux with feature `linux`, else none.
+#[cfg(not(all(feature = "linux", target_os = "linux")))]
+pub type NativeDetectors = crate::detector::NoDetectors;
+
+/// Makes the detectors of the calling thread.
+#[cfg(all(feature = "linux", target_os = "linux"))]
+pub(crate) fn detectors(wanted: DetectorSet) -> NativeDetectors {
+    crate::linux::ThreadDetectors::new(crate::linux::Native, wanted)
+}
+
+/// Makes the detectors of the calling thread.
+#[cfg(not(all(feature = "linux", target_os = "linux")))]
+pub(crate) fn detectors(_wanted: DetectorSet) -> NativeDetectors {
+    crate::detector::NoDetectors
+}
+
+/// Where the calling thread is.
+#[cfg(feature = "std")]
+pub(crate) fn site() -> Site {
+    current::site()
+}
+
+/// Where the calling thread is.
+#[cfg(not(feature = "std"))]
+pub(crate) fn site() -> Site {
+    Site::UNKNOWN
+}
+
+/// Nanoseconds since the Unix epoch.
+#[cfg(feature = "std")]
+pub(crate) fn clock() -> u64 {
+    current::time()
+}
+
+/// No clock: the thread brings its own.
+#[cfg(not(feature = "std"))]
+pub(crate) fn clock() -> u64 {
+    0
+}
+
+/// Charges the calling thread's events to `slot` from here on. Gives the
+/// detectors of this crate that are live by that.
+#[cfg(feature = "std")]
+pub(crate) fn attach(slot: &'static Slot, wanted: DetectorSet) -> DetectorSet {
+    current::attach(slot, wanted)
+}
+
+/// Charges the calling thread's events to `slot` from here on.
+#[cfg(not(feature = "std"))]
+pub(crate) fn attach(_slot: &'static Slot, _wanted: DetectorSet) -> DetectorSet {
+    DetectorSet::empty()
+}
+
+/// Whether the calling thread is registered.
+#[cfg(feature = "std")]
+pub(crate) fn is_attached() -> bool {
+    current::slot().is_some()
+}
+
+/// Nobody knows whether the calling thread is registered.
+#[cfg(not(feature = "std"))]
+pub(crate) fn is_attached() -> bool {
+    false
+}
+
+/// Charges the calling thread's events to nobody, if they were to `slot`.
+#[cfg(feature = "std")]
+pub(crate) fn detach(slot: &'static Slot) {
+    current::detach(slot);
+}
+
+/// Charges the calling thread's events to nobody.
+#[cfg(not(feature = "std"))]
+pub(crate) fn detach(_slot: &'static Slot) {}

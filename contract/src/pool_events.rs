@@ -1,0 +1,25 @@
+//! Fills and growth, charged to the thread that caused them.
+
+use tripoint_core::{Event, EventHook};
+
+use crate::current;
+use crate::detector::DetectorSet;
+use crate::slot::Observation;
+
+/// The ear of an arena: give it as the event hook of each arena that hot threads
+/// use. A fill or a growth, refused growth included, is charged to the calling
+/// thread, with its site.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PoolEvents;
+
+impl EventHook for PoolEvents {
+    fn event(&self, event: Event) {
+        let Some(observation) = Observation::of_event(event) else { return };
+        if let Some(slot) = current::slot()
+            && !slot.live().contains(DetectorSet::POOL_EVENTS)
+        {
+            slot.add_live(DetectorSet::POOL_EVENTS);
+        }
+        current::observe(observation);
+    }
+}

@@ -1,0 +1,335 @@
+//! The contract of a process: its lifecycle and its threads, in storage that is
+//! there from the beginning.
+
+use core::fmt;
+use core::marker::PhantomData;
+
+use tripoint_core::primitive::{Lock, Ordering};
+use tripoint_core::{Error, Result};
+
+use crate::amnesty::{AmnestyReason, Ledger, NoReason, REASONS_MAX};
+use crate::atomics::const_fn;
+use crate::class::ClassSet;
+use crate::detector::{DetectorSet, Detectors};
+use crate::guard::{ColdRegistration, Guard};
+use crate::lifecycle::{Lifecycle, Phase};
+use crate::memory::SteadyMemory;
+use crate::platform::{self, NativeDetectors};
+use crate::policy::{Policies, Policy};
+use crate::record::Record;
+use crate::slot::{Budget, Mode, Slot, ThreadKind};
+
+/// What all threads of a contract share.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) lifecycle: Lifecycle,
+    pub(crate) ledger: Ledger,
+}
+
+impl Session {
+    const_fn! {
+        fn new() -> Self {
+            Self { lifecycle: Lifecycle::new(), ledger: Ledger::new() }
+        }
+    }
+}
+
+/// How a hot thread is to be registered.
+#[derive(Clone, Copy, Debug)]
+pub struct HotThread<'name> {
+    /// The name in reports; the first 32 bytes are kept.
+    pub name: &'name str,
+    /// The core to bind the thread to; by default none.
+    pub core: Option<usize>,
+    /// What the thread is held to; by default everything. Other classes are
+    /// counted all the same.
+    pub classes: ClassSet,
+    /// The detectors wanted; by default all. Those that are wanted and not live
+    /// are named in the report.
+    pub detectors: DetectorSet,
+    /// What alarms do; by default [`Policy::AlarmOnce`] for all classes.
+    pub policies: Policies,
+    /// The clock of the thread's records, in ns; by default that of the system,
+    /// since the Unix epoch.
+    pub clock: fn() -> u64,
+}
+
+impl<'name> HotThread<'name> {
+    /// A hot thread as by default.
+    #[must_use]
+    pub const fn new(name: &'name str) -> Self {
+        Self {
+            name,
+            core: None,
+            classes: ClassSet::all(),
+            detectors: DetectorSet::all(),
+            policies: Policies::all(Policy::AlarmOnce),
+            clock: platform::clock,
+        }
+    }
+}
+
+/// The contract of a process, with room for `THREADS` threads and amnesties for
+/// reasons `R`. Meant to be a `static`.
+///
+/// One thread, the control thread, advances the phases; any thread may read.
+pub struct Contract<R: AmnestyReason = NoReason, const THREADS: usize = 8> {
+    session: Session,
+    slots: [Slot; THREADS],
+    /// Held by whoever advances a phase.
+    control: Lock<()>,
+    /// Held by whoever takes records.
+    drain: Lock<()>,
+    reasons: PhantomData<fn(R)>,
+}
+
+impl<R: AmnestyReason, const THREADS: usize> Default for Contract<R, THREADS> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
+    const FEW_REASONS: () = assert!(R::NAMES.len() <= REASONS_MAX, "too many reasons for an amnesty");
+
+    /// A contract in [`Phase::Boot`], with no threads.
+    #[cfg(not(tripoint_loom))]
+    #[must_use]
+    pub const fn new() -> Self {
+        Self::with_slots([const { Slot::new() }; THREADS], Session::new(), Lock::new(()), Lock::new(()))
+    }
+
+    /// A contract in [`Phase::Boot`], with no threads.
+    #[cfg(tripoint_loom)]
+    #[must_use]
+    pub fn new() -> Self {
+        let slots = core::array::from_fn(|_| Slot::new());
+        Self::with_slots(slots, Session::new(), Lock::new(()), Lock::new(()))
+    }
+
+    const fn with_slots(
+        slots: [Slot; THREADS],
+        session: Session,
+        control: Lock<()>,
+        drain: Lock<()>,
+    ) -> Self {
+        let () = Self::FEW_REASONS;
+        Self { session, slots, control, drain, reasons: PhantomData }
+    }
+
+    /// The phase at this moment.
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        self.session.lifecycle.phase()
+    }
+
+    /// Boot to Init: threads may register.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] where the phase is not Boot.
+    pub fn begin_init(&self) -> Result<()> {
+        self.advance(Phase::Init, || Ok(()))
+    }
+
+    /// Init to Warmup.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] where the phase is not Init.
+    pub fn begin_warmup(&self) -> Result<()> {
+        self.advance(Phase::Warmup, || Ok(()))
+    }
+
+    /// Warmup to SteadyState: freezes `memory`, then binds every hot thread at
+    /// its next check. `Warmup` does this when the warm-up is complete; to do it
+    /// by hand is to say so oneself.
+    ///
+    /// # Errors
+    /// - [`Error::Parameter`] where the phase is not Warmup
+    /// - those of [`SteadyMemory::freeze`]
+    ///
+    /// Nothing changes then.
+    pub fn enter_steady_state(&self, memory: &dyn SteadyMemory) -> Result<()> {
+        self.advance(Phase::SteadyState, || memory.freeze())
+    }
+
+    /// SteadyState to Teardown: releases every hot thread at its next check, and
+    /// thaws `memory`.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] where the phase is not SteadyState.
+    pub fn begin_teardown(&self, memory: &dyn SteadyMemory) -> Result<()> {
+        self.advance(Phase::Teardown, || Ok(()))?;
+        memory.thaw();
+        Ok(())
+    }
+
+    fn advance(&self, to: Phase, prepare: impl FnOnce() -> Result<()>) -> Result<()> {
+        let _control = self.control.lock();
+        let lifecycle = &self.session.lifecycle;
+        if self.phase() as usize + 1 == to as usize {
+            prepare()?;
+        }
+        lifecycle.advance(to)?;
+        self.call_all();
+        Ok(())
+    }
+
+    /// Registers the calling thread as a hot one. Its guard is to be checked once
+    /// per turn.
+    ///
+    /// # Errors
+    /// - [`Error::Parameter`] outside Init and Warmup, or where the thread is
+    ///   registered already
+    /// - [`Error::Limit`] where the storage has no room for a thread
+    /// - [`Error::Resource`] where it cannot be bound to its core
+    pub fn register(&'static self, thread: HotThread<'_>) -> Result<Guard<R, NativeDetectors>> {
+        self.register_with(thread, platform::detectors(thread.detectors))
+    }
+
+    /// As [`Contract::register`], with detectors of one's own.
+    ///
+    /// # Errors
+    /// As [`Contract::register`].
+    pub fn register_with<D: Detectors>(
+        &'static self,
+        thread: HotThread<'_>,
+        mut detectors: D,
+    ) -> Result<Guard<R, D>> {
+        if let Some(core) = thread.core {
+            detectors.pin(core)?;
+        }
+        let (index, slot) = self.claim()?;
+        slot.describe_thread(index, ThreadKind::Hot, thread.name);
+        slot.hold_to(thread.classes, thread.detectors);
+        let guard = Guard::new(slot, &self.session, thread.policies, thread.clock, detectors);
+        // From here on the guard's end is the registration's.
+        slot.attendance.join(&self.session.lifecycle)?;
+        slot.add_live(platform::attach(slot, thread.detectors));
+        Ok(guard)
+    }
+
+    /// Registers the calling thread as a cold one, held to a budget by the
+    /// sentinel.
+    ///
+    /// # Errors
+    /// As [`Contract::register`].
+    pub fn register_cold(&'static self, name: &str, budget: Budget) -> Result<ColdRegistration> {
+        let (index, slot) = self.claim()?;
+        slot.describe_thread(index, ThreadKind::Cold, name);
+        slot.hold_to(ClassSet::all(), DetectorSet::ALLOCATOR | DetectorSet::POOL_EVENTS);
+        slot.set_budget(budget);
+        let registration = ColdRegistration::new(slot);
+        slot.attendance.join(&self.session.lifecycle)?;
+        slot.add_live(platform::attach(slot, slot.wanted_detectors()));
+        Ok(registration)
+    }
+
+    fn claim(&'static self) -> Result<(usize, &'static Slot)> {
+        if platform::is_attached() {
+            return Err(Error::Parameter("the thread is registered already"));
+        }
+        let free = |(_, slot): &(usize, &Slot)| slot.attendance.claim();
+        self.slots.iter().enumerate().find(free).ok_or(Error::Limit)
+    }
+
+    /// The threads that are or were registered.
+    pub fn threads(&self) -> impl Iterator<Item = &Slot> {
+        self.slots.iter().filter(|slot| slot.attendance.is_used())
+    }
+
+    /// The hot threads that are there.
+    pub fn hot_threads(&self) -> impl Iterator<Item = &Slot> {
+        self.slots.iter().filter(|slot| slot.is_present_hot())
+    }
+
+    /// Whether every hot thread that is there has seen the phase. After a phase
+    /// began and this was true once, no hot thread acts in an earlier one.
+    #[must_use]
+    pub fn all_acknowledged(&self) -> bool {
+        let phase = self.phase();
+        self.hot_threads().all(|slot| slot.attendance.has_acknowledged(phase))
+    }
+
+    /// Whether the process is in SteadyState and every hot thread is armed.
+    #[must_use]
+    pub fn is_armed(&self) -> bool {
+        self.phase() == Phase::SteadyState && self.all_acknowledged()
+    }
+
+    /// The amnesties of this session.
+    #[must_use]
+    pub const fn amnesties(&self) -> &Ledger {
+        &self.session.ledger
+    }
+
+    /// Says how many amnesties raise no alarm; by default 10. For Init.
+    pub fn set_amnesty_budget(&self, budget: usize) {
+        self.session.ledger.set_budget(budget);
+    }
+
+    /// Takes all records that wait, thread by thread. For a cold thread.
+    pub fn drain(&self, mut take: impl FnMut(Record)) {
+        let _drain = self.drain.lock();
+        for slot in &self.slots {
+            while let Some(record) = slot.pop() {
+                take(record);
+            }
+        }
+    }
+
+    /// Has every hot thread poll its detectors at its next check; gives the
+    /// number by which [`Contract::have_polled`] knows that.
+    pub fn request_poll(&self) -> usize {
+        let mut latest = 0;
+        for slot in self.hot_threads() {
+            latest = latest.max(slot.errands.poll_wanted.load(Ordering::Relaxed));
+        }
+        let wanted = latest.wrapping_add(1);
+        for slot in self.hot_threads() {
+            slot.errands.poll_wanted.store(wanted, Ordering::Release);
+            slot.attendance.call();
+        }
+        wanted
+    }
+
+    /// Whether every hot thread that is there has polled since that request.
+    #[must_use]
+    pub fn have_polled(&self, request: usize) -> bool {
+        self.hot_threads().all(|slot| slot.has_polled(request))
+    }
+
+    /// Has every hot thread record its events, or count them only, while the
+    /// lifecycle is in Init or Warmup.
+    pub(crate) fn request_rehearsal(&self, rehearse: bool) {
+        let mode = if rehearse { Mode::Rehearsal } else { Mode::Counting };
+        for slot in self.hot_threads() {
+            if slot.errands.mode.swap(mode as usize, Ordering::AcqRel) != mode as usize {
+                slot.attendance.call();
+            }
+        }
+    }
+
+    /// Has every hot thread rehearse a turn, from one check to the next, unless it
+    /// was asked for that turn already.
+    pub(crate) fn request_turn(&self, turn: usize) {
+        for slot in self.hot_threads() {
+            if slot.errands.turn_wanted.swap(turn, Ordering::AcqRel) != turn {
+                slot.attendance.call();
+            }
+        }
+    }
+
+    /// Calls every hot thread to its next check.
+    fn call_all(&self) {
+        self.hot_threads().for_each(|slot| slot.attendance.call());
+    }
+}
+
+impl<R: AmnestyReason, const THREADS: usize> fmt::Debug for Contract<R, THREADS> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Contract")
+            .field("phase", &self.phase())
+            .field("threads", &self.threads().count())
+            .finish_non_exhaustive()
+    }
+}

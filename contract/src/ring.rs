@@ -1,0 +1,180 @@
+//! A ring of records: one producer, one consumer, no lock, no waiting
+//! (design/contract.md `.ring`).
+
+use tripoint_core::primitive::{AtomicUsize, Ordering};
+
+use crate::atomics::zeros;
+use crate::record::{Record, WORDS};
+
+/// A record in words that a stale reader may look at without harm.
+#[derive(Debug)]
+struct Cell {
+    words: [AtomicUsize; WORDS],
+}
+
+impl Cell {
+    #[cfg(not(tripoint_loom))]
+    const fn new() -> Self {
+        Self { words: zeros() }
+    }
+
+    #[cfg(tripoint_loom)]
+    fn new() -> Self {
+        Self { words: zeros() }
+    }
+}
+
+/// A ring of `RECORDS` records, a power of two.
+///
+/// One thread pushes and one pops at a time; who they are is up to the owner. A
+/// full ring drops what is pushed, and counts it.
+#[derive(Debug)]
+pub struct Ring<const RECORDS: usize> {
+    cells: [Cell; RECORDS],
+    /// Number of records ever published. The producer's.
+    tail: AtomicUsize,
+    /// Number of records ever taken. The consumer's.
+    head: AtomicUsize,
+    lost: AtomicUsize,
+}
+
+impl<const RECORDS: usize> Default for Ring<RECORDS> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<const RECORDS: usize> Ring<RECORDS> {
+    const MASK: usize = {
+        assert!(RECORDS.is_power_of_two(), "a ring has a power of two of records");
+        RECORDS - 1
+    };
+
+    /// An empty ring.
+    #[cfg(not(tripoint_loom))]
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            cells: [const { Cell::new() }; RECORDS],
+            tail: AtomicUsize::new(0),
+            head: AtomicUsize::new(0),
+            lost: AtomicUsize::new(0),
+        }
+    }
+
+    /// An empty ring.
+    #[cfg(tripoint_loom)]
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            cells: core::array::from_fn(|_| Cell::new()),
+            tail: AtomicUsize::new(0),
+            head: AtomicUsize::new(0),
+            lost: AtomicUsize::new(0),
+        }
+    }
+
+    /// Adds a record, or counts it as lost where there is no room. The producer's.
+    pub fn push(&self, record: &Record) {
+        match self.room() {
+            Some(place) => {
+                self.write(place, record);
+                self.publish(place);
+            }
+            None => {
+                self.lost.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// First step of a push: the place of the next record, or `None` where the
+    /// ring is full.
+    #[must_use]
+    pub fn room(&self) -> Option<usize> {
+        let tail = self.tail.load(Ordering::Relaxed);
+        let head = self.head.load(Ordering::Acquire);
+        (tail.wrapping_sub(head) < RECORDS).then_some(tail)
+    }
+
+    /// Second step: writes the record. Nobody sees it yet.
+    pub fn write(&self, place: usize, record: &Record) {
+        let cell = &self.cells[place & Self::MASK];
+        for (to, word) in cell.words.iter().zip(record.to_words()) {
+            to.store(word, Ordering::Relaxed);
+        }
+    }
+
+    /// Third step: lets the consumer see it.
+    pub fn publish(&self, place: usize) {
+        self.tail.store(place.wrapping_add(1), Ordering::Release);
+    }
+
+    /// Writes every page of an empty ring that nobody uses yet.
+    pub fn prefault(&self) {
+        for word in self.cells.iter().flat_map(|cell| &cell.words) {
+            word.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes the oldest record. The consumer's.
+    pub fn pop(&self) -> Option<Record> {
+        let head = self.head.load(Ordering::Relaxed);
+        if head == self.tail.load(Ordering::Acquire) {
+            return None;
+        }
+        let cell = &self.cells[head & Self::MASK];
+        let words = core::array::from_fn(|index| cell.words[index].load(Ordering::Relaxed));
+        self.head.store(head.wrapping_add(1), Ordering::Release);
+        Some(Record::from_words(&words))
+    }
+
+    /// The number of records that found no room.
+    #[must_use]
+    pub fn lost(&self) -> usize {
+        self.lost.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(all(test, not(tripoint_loom)))]
+mod tests {
+    use std::collections::VecDeque;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::class::ViolationClass;
+    use crate::record::{RecordKind, Site};
+
+    fn record(number: usize) -> Record {
+        Record {
+            kind: RecordKind::Violation,
+            class: ViolationClass::Alloc,
+            thread: 1,
+            count: 1,
+            bytes: number,
+            address: 0,
+            call: 0,
+            time: number as u64,
+            reason: 0,
+            site: Site::new([number + 1]),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn behaves_as_a_bounded_queue(pushes in proptest::collection::vec(any::<bool>(), 0..100)) {
+            let ring = Ring::<4>::new();
+            let mut oracle = VecDeque::new();
+            let mut lost = 0;
+            for (number, push) in pushes.into_iter().enumerate() {
+                if push {
+                    ring.push(&record(number));
+                    if oracle.len() < 4 { oracle.push_back(record(number)) } else { lost += 1 }
+                } else {
+                    prop_assert_eq!(ring.pop(), oracle.pop_front());
+                }
+                prop_assert_eq!(ring.lost(), lost);
+            }
+        }
+    }
+}

@@ -1,0 +1,533 @@
+//! What is known of one registered thread: written on it, read from anywhere.
+//!
+//! | words | written by |
+//! |---|---|
+//! | attention | whoever has something to tell the thread |
+//! | mode, amnesty, sites, own ring, most of the tally | the thread, its signal handlers |
+//! | memory calls of the tally, supervised ring | the thread's supervisor |
+//! | wanted mode, polls and turns | the control thread |
+
+use tripoint_core::primitive::{AtomicBool, AtomicUsize, Ordering, compiler_fence};
+use tripoint_core::{Event, EventHook};
+
+use crate::atomics::{const_fn, zeros};
+use crate::attendance::Attendance;
+use crate::class::{ClassSet, ViolationClass};
+use crate::detector::DetectorSet;
+use crate::name::{Name, NameCell};
+use crate::record::{FRAMES, Record, RecordKind, Site};
+use crate::ring::Ring;
+use crate::tally::{ClassTally, Tally};
+
+/// Records that wait for a cold thread; more are lost, and counted as lost.
+pub const RING_RECORDS: usize = if cfg!(tripoint_loom) { 2 } else { 64 };
+
+/// How much a thread's events matter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(usize)]
+pub enum Mode {
+    /// Events are counted.
+    Counting,
+    /// Events are counted and recorded with their site, and fault nobody.
+    Rehearsal,
+    /// Events are violations.
+    Armed,
+}
+
+/// What a thread is registered as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ThreadKind {
+    /// Bound by the contract.
+    Hot,
+    /// Held to a budget.
+    Cold,
+}
+
+/// An event to be charged to a thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Observation {
+    /// Its class.
+    pub class: ViolationClass,
+    /// Number of events.
+    pub count: usize,
+    /// Bytes concerned.
+    pub bytes: usize,
+    /// The address concerned, or zero.
+    pub address: usize,
+    /// The number of the memory call, or zero.
+    pub call: usize,
+}
+
+impl Observation {
+    /// One event of `bytes` bytes.
+    #[must_use]
+    pub const fn new(class: ViolationClass, bytes: usize) -> Self {
+        Self { class, count: 1, bytes, address: 0, call: 0 }
+    }
+}
+
+/// Where and when: gathered only for events that are recorded.
+#[derive(Clone, Copy, Debug)]
+pub struct Evidence {
+    /// Where.
+    pub site: Site,
+    /// When, in ns of the thread's clock.
+    pub time: u64,
+}
+
+impl Evidence {
+    /// Nothing known.
+    pub const NONE: Self = Self { site: Site::UNKNOWN, time: 0 };
+}
+
+/// What a cold thread may do in a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// Events of all classes.
+    pub events: usize,
+    /// Bytes of all classes.
+    pub bytes: usize,
+    /// In so many ns.
+    pub period: u64,
+}
+
+/// A site that the thread's last event of a class had.
+#[derive(Debug)]
+struct SiteCell([AtomicUsize; FRAMES]);
+
+impl SiteCell {
+    const_fn! {
+        fn new() -> Self {
+            Self(zeros())
+        }
+    }
+
+    fn set(&self, site: &Site) {
+        for (to, &frame) in self.0.iter().zip(site.words()) {
+            to.store(frame, Ordering::Relaxed);
+        }
+    }
+
+    fn get(&self) -> Site {
+        Site::new(self.0.iter().map(|frame| frame.load(Ordering::Relaxed)))
+    }
+}
+
+/// What the control thread asks of a guard, and the answers.
+#[derive(Debug)]
+pub(crate) struct Errands {
+    /// The [`Mode`] wanted while the lifecycle does not say.
+    pub(crate) mode: AtomicUsize,
+    pub(crate) poll_wanted: AtomicUsize,
+    pub(crate) poll_done: AtomicUsize,
+    pub(crate) turn_wanted: AtomicUsize,
+    pub(crate) turn_done: AtomicUsize,
+    /// Classes of the events of the last turn asked for.
+    pub(crate) turn_classes: AtomicUsize,
+}
+
+impl Errands {
+    const_fn! {
+        fn new() -> Self {
+            Self {
+                mode: AtomicUsize::new(Mode::Counting as usize),
+                poll_wanted: AtomicUsize::new(0),
+                poll_done: AtomicUsize::new(0),
+                turn_wanted: AtomicUsize::new(0),
+                turn_done: AtomicUsize::new(0),
+                turn_classes: AtomicUsize::new(0),
+            }
+        }
+    }
+}
+
+/// One registered thread.
+#[derive(Debug)]
+#[repr(C, align(128))]
+pub struct Slot {
+    pub(crate) attendance: Attendance,
+    mode: AtomicUsize,
+    amnesty_depth: AtomicUsize,
+    amnesty_reason: AtomicUsize,
+    /// Set while an event is written down: a signal handler finds it set.
+    busy: AtomicBool,
+    overlapped: AtomicUsize,
+    /// [`ClassSet`] of what the thread is held to.
+    held: AtomicUsize,
+    /// [`ClassSet`] of what is counted only, having been alarmed once.
+    muted: AtomicUsize,
+    alarms: AtomicUsize,
+    pub(crate) amnesties: AtomicUsize,
+    tally: Tally,
+    sites: [SiteCell; ViolationClass::COUNT],
+    call_site: SiteCell,
+    call_sites: AtomicUsize,
+    pub(crate) errands: Errands,
+    live: AtomicUsize,
+    wanted: AtomicUsize,
+    index: AtomicUsize,
+    cold: AtomicBool,
+    budget: [AtomicUsize; 3],
+    name: NameCell,
+    own: Ring<RING_RECORDS>,
+    supervised: Ring<RING_RECORDS>,
+}
+
+impl Default for Slot {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Slot {
+    /// A slot of nobody.
+    #[cfg(not(tripoint_loom))]
+    #[must_use]
+    pub const fn new() -> Self {
+        Self::with_sites([const { SiteCell::new() }; ViolationClass::COUNT])
+    }
+
+    /// A slot of nobody.
+    #[cfg(tripoint_loom)]
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_sites(core::array::from_fn(|_| SiteCell::new()))
+    }
+
+    const_fn! {
+        fn with_sites(sites: [SiteCell; ViolationClass::COUNT]) -> Self {
+            Self {
+                attendance: Attendance::new(),
+                mode: AtomicUsize::new(Mode::Counting as usize),
+                amnesty_depth: AtomicUsize::new(0),
+                amnesty_reason: AtomicUsize::new(0),
+                busy: AtomicBool::new(false),
+                overlapped: AtomicUsize::new(0),
+                held: AtomicUsize::new(0),
+                muted: AtomicUsize::new(0),
+                alarms: AtomicUsize::new(0),
+                amnesties: AtomicUsize::new(0),
+                tally: Tally::new(),
+                sites,
+                call_site: SiteCell::new(),
+                call_sites: AtomicUsize::new(0),
+                errands: Errands::new(),
+                live: AtomicUsize::new(0),
+                wanted: AtomicUsize::new(0),
+                index: AtomicUsize::new(0),
+                cold: AtomicBool::new(false),
+                budget: zeros(),
+                name: NameCell::new(),
+                own: Ring::new(),
+                supervised: Ring::new(),
+            }
+        }
+    }
+
+    /// Describes the thread, before it joins.
+    pub(crate) fn describe_thread(&self, index: usize, kind: ThreadKind, name: &str) {
+        self.index.store(index, Ordering::Relaxed);
+        self.cold.store(kind == ThreadKind::Cold, Ordering::Relaxed);
+        self.name.set(name);
+        // The rings are most of a slot; the other words are written as it goes.
+        self.own.prefault();
+        self.supervised.prefault();
+        self.sites.iter().chain([&self.call_site]).for_each(|site| site.set(&Site::UNKNOWN));
+    }
+
+    pub(crate) fn hold_to(&self, classes: ClassSet, wanted: DetectorSet) {
+        self.held.store(classes.bits(), Ordering::Relaxed);
+        self.wanted.store(wanted.bits(), Ordering::Relaxed);
+    }
+
+    // A period of more ns than a word holds is as good as one that long.
+    pub(crate) fn set_budget(&self, budget: Budget) {
+        let period = usize::try_from(budget.period).unwrap_or(usize::MAX);
+        for (to, value) in self.budget.iter().zip([budget.events, budget.bytes, period]) {
+            to.store(value, Ordering::Relaxed);
+        }
+    }
+
+    /// The thread's place in the registry.
+    #[must_use]
+    pub fn index(&self) -> usize {
+        self.index.load(Ordering::Relaxed)
+    }
+
+    /// The thread's name.
+    #[must_use]
+    pub fn name(&self) -> Name {
+        self.name.get()
+    }
+
+    /// What the thread is registered as.
+    #[must_use]
+    pub fn kind(&self) -> ThreadKind {
+        if self.cold.load(Ordering::Relaxed) { ThreadKind::Cold } else { ThreadKind::Hot }
+    }
+
+    /// Whether the thread is there: registered, its guard not dropped.
+    #[must_use]
+    pub fn is_present(&self) -> bool {
+        self.attendance.is_present()
+    }
+
+    /// Whether the thread is there and bound by the contract.
+    #[must_use]
+    pub fn is_present_hot(&self) -> bool {
+        self.is_present() && self.kind() == ThreadKind::Hot
+    }
+
+    /// The classes the thread is held to.
+    #[must_use]
+    pub fn held(&self) -> ClassSet {
+        ClassSet::from_bits_truncate(self.held.load(Ordering::Relaxed))
+    }
+
+    /// The detectors that are live for the thread.
+    #[must_use]
+    pub fn live(&self) -> DetectorSet {
+        DetectorSet::from_bits_truncate(self.live.load(Ordering::Relaxed))
+    }
+
+    /// The detectors that were asked for.
+    #[must_use]
+    pub fn wanted_detectors(&self) -> DetectorSet {
+        DetectorSet::from_bits_truncate(self.wanted.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn add_live(&self, detectors: DetectorSet) {
+        self.live.fetch_or(detectors.bits(), Ordering::Relaxed);
+    }
+
+    /// What a cold thread is held to.
+    #[must_use]
+    pub fn budget(&self) -> Budget {
+        let [events, bytes, period] =
+            [0, 1, 2].map(|index: usize| self.budget[index].load(Ordering::Relaxed));
+        Budget { events, bytes, period: period as u64 }
+    }
+
+    /// How much the thread's events matter at this moment.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        match self.mode.load(Ordering::Relaxed) {
+            0 => Mode::Counting,
+            1 => Mode::Rehearsal,
+            _ => Mode::Armed,
+        }
+    }
+
+    pub(crate) fn set_mode(&self, mode: Mode) {
+        self.mode.store(mode as usize, Ordering::Relaxed);
+    }
+
+    /// The numbers of a class so far.
+    #[must_use]
+    pub fn tally(&self, class: ViolationClass) -> ClassTally {
+        self.tally.get(class)
+    }
+
+    /// Number of events of the classes the thread is held to, excused or not.
+    #[must_use]
+    pub fn events(&self) -> usize {
+        self.held().classes().fold(0, |sum, class| sum.wrapping_add(self.tally(class).count))
+    }
+
+    /// Whether the thread has polled since that request.
+    pub(crate) fn has_polled(&self, request: usize) -> bool {
+        self.errands.poll_done.load(Ordering::Acquire) >= request
+    }
+
+    /// Number of alarms raised.
+    #[must_use]
+    pub fn alarms(&self) -> usize {
+        self.alarms.load(Ordering::Relaxed)
+    }
+
+    /// Number of amnesties entered while armed.
+    #[must_use]
+    pub fn amnesties(&self) -> usize {
+        self.amnesties.load(Ordering::Relaxed)
+    }
+
+    /// Number of records that found their ring full. Their events are counted.
+    #[must_use]
+    pub fn records_lost(&self) -> usize {
+        self.own.lost().wrapping_add(self.supervised.lost())
+    }
+
+    /// Number of events that happened while another was being written down: in a
+    /// signal handler, or taken by the writing itself. They are in no tally.
+    #[must_use]
+    pub fn overlapped(&self) -> usize {
+        self.overlapped.load(Ordering::Relaxed)
+    }
+
+    /// Takes a record. One thread at a time may.
+    pub(crate) fn pop(&self) -> Option<Record> {
+        self.own.pop().or_else(|| self.supervised.pop())
+    }
+
+    /// Charges an event. On the slot's thread only, or in its signal handlers.
+    ///
+    /// Allocates nothing, takes no lock, calls nobody but `evidence`, and that
+    /// only where the event is recorded.
+    pub fn observe(&self, observation: Observation, evidence: impl FnOnce() -> Evidence) {
+        if self.is_busy() {
+            self.overlapped.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        self.while_busy(|| self.charge(observation, &self.own, evidence));
+    }
+
+    /// Charges a memory call, from the thread's supervisor, while the thread
+    /// waits for it.
+    pub fn observe_supervised(&self, observation: Observation, evidence: impl FnOnce() -> Evidence) {
+        self.charge(observation, &self.supervised, evidence);
+    }
+
+    fn charge(&self, seen: Observation, ring: &Ring<RING_RECORDS>, evidence: impl FnOnce() -> Evidence) {
+        let class = ClassSet::of(seen.class);
+        let excused = self.is_excused() && seen.class != ViolationClass::AmnestyOverrun;
+        self.tally.add(seen.class, seen.count, seen.bytes, excused);
+        let mode = self.mode();
+        if mode == Mode::Counting || !self.held().contains(class) {
+            return;
+        }
+        self.write_down(seen, mode, excused, ring, evidence);
+    }
+
+    /// Records an event, and calls the thread to account.
+    #[cold]
+    #[inline(never)]
+    fn write_down(
+        &self,
+        seen: Observation,
+        mode: Mode,
+        excused: bool,
+        ring: &Ring<RING_RECORDS>,
+        evidence: impl FnOnce() -> Evidence,
+    ) {
+        let class = ClassSet::of(seen.class);
+        let muted = ClassSet::from_bits_truncate(self.muted.load(Ordering::Relaxed)).contains(class);
+        if excused || !muted {
+            let kind = match (excused, mode) {
+                (true, _) => RecordKind::Excused,
+                (false, Mode::Armed) => RecordKind::Violation,
+                (false, _) => RecordKind::Rehearsed,
+            };
+            let record = self.record(kind, seen, evidence());
+            self.sites[seen.class.index()].set(&record.site);
+            ring.push(&record);
+        }
+        if !excused {
+            self.attendance.call();
+        }
+    }
+
+    fn record(&self, kind: RecordKind, seen: Observation, evidence: Evidence) -> Record {
+        Record {
+            kind,
+            class: seen.class,
+            thread: self.index(),
+            count: seen.count,
+            bytes: seen.bytes,
+            address: seen.address,
+            call: seen.call,
+            time: evidence.time,
+            reason: self.amnesty_reason.load(Ordering::Relaxed),
+            site: evidence.site,
+        }
+    }
+
+    /// Raises the alarm: writes `observation`, with the site of the last event of
+    /// its class, into the ring. On the slot's thread only.
+    pub(crate) fn raise(&self, observation: Observation, time: u64) -> Record {
+        let site = self.sites[observation.class.index()].get();
+        let record = self.record(RecordKind::Alarm, observation, Evidence { site, time });
+        self.alarms.fetch_add(1, Ordering::Relaxed);
+        self.while_busy(|| self.own.push(&record));
+        record
+    }
+
+    /// Whether an event is being written down.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        self.busy.load(Ordering::Relaxed)
+    }
+
+    /// Runs `write`, keeping the thread's signal handlers off the ring.
+    fn while_busy(&self, write: impl FnOnce()) {
+        self.busy.store(true, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        write();
+        compiler_fence(Ordering::SeqCst);
+        self.busy.store(false, Ordering::Relaxed);
+    }
+
+    pub(crate) fn mute(&self, class: ViolationClass) {
+        self.muted.fetch_or(ClassSet::of(class).bits(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn unmute(&self) {
+        self.muted.store(0, Ordering::Relaxed);
+    }
+
+    /// Whether the thread is inside an amnesty.
+    #[must_use]
+    pub fn is_excused(&self) -> bool {
+        self.amnesty_depth.load(Ordering::Relaxed) != 0
+    }
+
+    /// Enters an amnesty; gives the reason of the one around it.
+    pub(crate) fn enter_amnesty(&self, reason: usize) -> usize {
+        let outer = self.amnesty_reason.load(Ordering::Relaxed);
+        self.amnesty_reason.store(reason, Ordering::Relaxed);
+        self.amnesty_depth.fetch_add(1, Ordering::Relaxed);
+        outer
+    }
+
+    pub(crate) fn leave_amnesty(&self, outer: usize) {
+        self.amnesty_depth.fetch_sub(1, Ordering::Relaxed);
+        self.amnesty_reason.store(outer, Ordering::Relaxed);
+    }
+
+    /// Keeps where the thread is, for its supervisor. In its signal handler.
+    pub fn keep_call_site(&self, site: &Site) {
+        self.call_site.set(site);
+        self.call_sites.fetch_add(1, Ordering::Release);
+    }
+
+    /// How many call sites were kept, and the last of them.
+    #[must_use]
+    pub fn call_site(&self) -> (usize, Site) {
+        let kept = self.call_sites.load(Ordering::Acquire);
+        (kept, self.call_site.get())
+    }
+}
+
+/// Charges a thread with what its own arena does, without sites: for targets
+/// without thread-locals. All others use `PoolEvents`.
+impl EventHook for Slot {
+    fn event(&self, event: Event) {
+        if let Some(observation) = Observation::of_event(event) {
+            self.add_live(DetectorSet::POOL_EVENTS);
+            self.observe(observation, || Evidence::NONE);
+        }
+    }
+}
+
+impl Observation {
+    /// What an event of an arena or a buffer is to the contract.
+    #[must_use]
+    pub const fn of_event(event: Event) -> Option<Self> {
+        match event {
+            Event::Fill { size, .. } => Some(Self::new(ViolationClass::Fill, size)),
+            Event::Grow { size } | Event::GrowthRefused { size } => {
+                Some(Self::new(ViolationClass::Growth, size))
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! What several tests need.
+#![allow(dead_code, reason = "no test uses all of it")]
+
+use core::cell::Cell;
+
+use tripoint_contract::{
+    AmnestyReason, Contract, DetectorSet, Detectors, HotThread, Observation, Phase, Record, RecordKind, Slot,
+    ViolationClass,
+};
+
+/// Why tests excuse things.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Reason {
+    Disconnect,
+    Rollover,
+}
+
+impl AmnestyReason for Reason {
+    const NAMES: &'static [&'static str] = &["disconnect", "rollover"];
+
+    fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// A contract of one's own, in Init.
+pub(crate) fn contract() -> &'static Contract<Reason, 4> {
+    let contract: &'static Contract<Reason, 4> = Box::leak(Box::new(Contract::new()));
+    contract.begin_init().unwrap();
+    contract
+}
+
+/// A contract of one's own, in SteadyState, with the thread registered and armed.
+pub(crate) fn armed(
+    contract: &'static Contract<Reason, 4>,
+    thread: HotThread<'_>,
+) -> tripoint_contract::Guard<Reason> {
+    let guard = contract.register(thread).unwrap();
+    contract.begin_warmup().unwrap();
+    contract.enter_steady_state(&()).unwrap();
+    guard.check();
+    assert!(contract.is_armed() && guard.phase() == Phase::SteadyState);
+    guard
+}
+
+/// All records that wait.
+pub(crate) fn records(contract: &Contract<Reason, 4>) -> Vec<Record> {
+    let mut records = Vec::new();
+    contract.drain(|record| records.push(record));
+    records
+}
+
+/// The records of one kind.
+pub(crate) fn of_kind(records: &[Record], kind: RecordKind) -> Vec<Record> {
+    records.iter().filter(|record| record.kind == kind).copied().collect()
+}
+
+/// Detectors that find, when polled, what the test says.
+#[derive(Debug, Default)]
+pub(crate) struct Planned {
+    pub found: &'static PlannedEvents,
+}
+
+/// What [`Planned`] will find.
+#[derive(Debug, Default)]
+pub(crate) struct PlannedEvents(pub std::sync::Mutex<usize>);
+
+impl Default for &'static PlannedEvents {
+    fn default() -> Self {
+        Box::leak(Box::default())
+    }
+}
+
+impl Detectors for Planned {
+    fn start(&mut self, _slot: &'static Slot) -> DetectorSet {
+        DetectorSet::FAULT_POLL
+    }
+
+    fn poll(&mut self, slot: &'static Slot) {
+        for _ in 0..core::mem::take(&mut *self.found.0.lock().unwrap()) {
+            slot.observe(Observation::new(ViolationClass::MinorFault, 0), || {
+                tripoint_contract::Evidence::NONE
+            });
+        }
+    }
+}
+
+/// A number that the optimiser knows nothing of.
+pub(crate) fn opaque(value: usize) -> usize {
+    core::hint::black_box(Cell::new(value)).get()
+}

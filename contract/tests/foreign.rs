@@ -1,0 +1,73 @@
+//! C's `malloc`, seen by interposition: `cargo test --features interpose-malloc`.
+#![cfg(all(feature = "interpose-malloc", feature = "symbols", target_os = "linux", target_env = "gnu"))]
+
+mod common;
+
+use core::hint::black_box;
+use std::ffi::CString;
+
+use common::{armed, contract, of_kind, records};
+use tripoint_contract::{
+    ClassSet, ContractAllocator, DetectorSet, HotThread, Policies, Policy, RecordKind, Report, Resolve,
+    Symbols, ViolationClass, current,
+};
+
+#[global_allocator]
+static ALLOCATOR: ContractAllocator = ContractAllocator::system();
+
+fn foreign() -> usize {
+    current::count(ViolationClass::ForeignMalloc).0
+}
+
+#[test]
+fn rust_is_not_foreign_and_c_is() {
+    let text = CString::new("text").unwrap();
+    let before = foreign();
+    let mut grown = black_box(vec![1_u8; 10]);
+    grown.reserve_exact(100_000);
+    drop(black_box(vec![0_u64; 1_000]));
+    drop(grown);
+    assert_eq!(foreign(), before);
+    // SAFETY: frees what `strdup`, inside libc, has allocated.
+    unsafe { libc::free(libc::strdup(text.as_ptr()).cast()) };
+    assert_eq!(foreign(), before + 2);
+    // SAFETY: allocated, resized and freed once each, with valid arguments.
+    unsafe {
+        let object = libc::calloc(2, 8);
+        let object = libc::realloc(object, 100);
+        libc::free(object);
+        let mut aligned = core::ptr::null_mut();
+        assert_eq!(libc::posix_memalign(&raw mut aligned, 64, 100), 0);
+        assert_eq!(aligned.addr() % 64, 0);
+        libc::free(aligned);
+        assert_eq!(libc::posix_memalign(&raw mut aligned, 3, 100), libc::EINVAL);
+        libc::free(core::ptr::null_mut());
+    }
+    assert_eq!(foreign(), before + 7);
+}
+
+#[inline(never)]
+fn culprit_foreign() {
+    // SAFETY: allocated and freed once.
+    unsafe { libc::free(black_box(libc::malloc(100))) };
+}
+
+#[test]
+fn foreign_calls_are_violations_with_a_site() {
+    let contract = contract();
+    let thread = HotThread {
+        classes: ClassSet::FOREIGN_MALLOC,
+        detectors: DetectorSet::FOREIGN_MALLOC,
+        policies: Policies::all(Policy::Quarantine),
+        ..HotThread::new("hot")
+    };
+    let guard = armed(contract, thread);
+    assert_eq!(Report::new(contract).missing(), DetectorSet::empty());
+    culprit_foreign();
+    guard.check();
+    let records = records(contract);
+    assert_eq!(of_kind(&records, RecordKind::Alarm)[0].count, 2);
+    let mut site = String::new();
+    Symbols.resolve(&records[0].site, &mut site).unwrap();
+    assert!(site.contains("culprit_foreign") && site.contains("foreign.rs:"), "{site}");
+}

@@ -1,0 +1,221 @@
+//! The runtime's settings, the sentinel, and the report.
+//!
+//! Not with `interpose-malloc`: the tests' own allocations would be foreign.
+#![cfg(not(feature = "interpose-malloc"))]
+#![cfg(all(feature = "linux", feature = "symbols", target_os = "linux"))]
+
+mod common;
+
+use common::{Reason, contract};
+use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
+use tripoint_contract::kernel::failing::{Calls, Failing};
+use tripoint_contract::linux::{Native, RuntimeItem, RuntimeOptions, Verdict, Warning, validate_runtime_on};
+use tripoint_contract::{
+    Arenas, Budget, HotThread, NoDetectors, Observation, Policies, Policy, Report, Route, Sentinel, Sizing,
+    SteadyMemory, Symbols, ViolationClass, validate_runtime,
+};
+use tripoint_core::{Arena, PoolSizes};
+
+const GOOD: &[(&str, &str)] = &[
+    ("/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n"),
+    ("/proc/sys/vm/overcommit_memory", "2\n"),
+    ("/proc/self/limits", "Limit  Soft Limit\nMax locked memory         8388608  8388608  bytes\n"),
+    ("/proc/sys/kernel/numa_balancing", "0\n"),
+    ("/proc/swaps", "Filename Type Size Used Priority\n"),
+    ("/proc/sys/vm/swappiness", "60\n"),
+    ("/proc/sys/kernel/perf_event_paranoid", "2\n"),
+];
+
+const BAD: &[(&str, &str)] = &[
+    ("/sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never\n"),
+    ("/proc/sys/vm/overcommit_memory", "0\n"),
+    ("/proc/self/limits", "Max locked memory         65536  65536  bytes\n"),
+    ("/proc/sys/kernel/numa_balancing", "1\n"),
+    ("/proc/swaps", "Filename Type Size Used Priority\n/dev/sda2 partition 1 0 -2\n"),
+    ("/proc/sys/vm/swappiness", "60\n"),
+    ("/proc/sys/kernel/perf_event_paranoid", "3\n"),
+];
+
+/// The settings that the files above are about.
+const FILED: [RuntimeItem; 6] = [
+    RuntimeItem::HugePages,
+    RuntimeItem::Overcommit,
+    RuntimeItem::LockedMemory,
+    RuntimeItem::NumaBalancing,
+    RuntimeItem::Swap,
+    RuntimeItem::PerfEvents,
+];
+
+#[test]
+fn good_settings_are_good_and_bad_ones_as_bad_as_configured() {
+    let options = RuntimeOptions { fatal: &[RuntimeItem::Swap], locked_memory: 1 << 20 };
+    let good = Failing::new(Native, Calls::empty()).with_files(GOOD);
+    let bad = Failing::new(Native, Calls::empty()).with_files(BAD);
+    let (good, bad) = (validate_runtime_on(&good, options), validate_runtime_on(&bad, options));
+    assert_eq!(good.findings.iter().map(|finding| finding.item).collect::<Vec<_>>(), RuntimeItem::ALL);
+    for item in FILED {
+        let verdict = |findings: &[tripoint_contract::linux::Finding]| {
+            findings.iter().find(|finding| finding.item == item).unwrap().verdict
+        };
+        assert_eq!(verdict(&good.findings), Verdict::Good, "{item:?}");
+        let expected = if item == RuntimeItem::Swap { Verdict::Fatal } else { Verdict::Advisory };
+        assert_eq!(verdict(&bad.findings), expected, "{item:?}");
+    }
+    assert_eq!(bad.verdict(), Verdict::Fatal);
+    assert!(bad.to_string().contains("swap                    fatal     1 areas, swappiness 60 (turn"));
+}
+
+#[test]
+fn what_cannot_be_read_is_unknown_and_not_good() {
+    let blind = Failing::new(Native, Calls::READ);
+    let report = validate_runtime_on(&blind, RuntimeOptions::default());
+    let unknown: Vec<_> = report
+        .findings
+        .iter()
+        .filter(|finding| finding.value == "unknown")
+        .map(|finding| finding.verdict)
+        .collect();
+    assert!(unknown.len() >= 5);
+    assert!(unknown.iter().all(|&verdict| verdict == Verdict::Advisory));
+}
+
+#[test]
+fn this_system_can_be_looked_at() {
+    let report = validate_runtime(RuntimeOptions::default());
+    let mut json = String::new();
+    report.write_json(&mut json).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json.as_array().unwrap().len(), RuntimeItem::ALL.len());
+    assert_eq!(json[6]["item"], "lazy_binding");
+    // Rust links position-independent programs with -z now.
+    assert!(json[6]["value"].as_str().unwrap().starts_with("now"), "{json}");
+}
+
+#[test]
+fn the_sentinel_sees_arenas_grow_and_cold_threads_overspend() {
+    let contract = contract();
+    let arena = ArenaVm::create(ArenaVmOptions { reserve: 1 << 30, ..Default::default() }).unwrap();
+    let cold = contract.register_cold("cold", Budget { events: 2, bytes: 100, period: 1_000 }).unwrap();
+    let arenas: [&dyn Arena; 1] = [&arena];
+    let mut sentinel = Sentinel::new(contract, &arenas);
+    let mut look = |now| {
+        let mut warnings = Vec::new();
+        sentinel.poll(now, |warning| warnings.push(warning));
+        warnings.retain(|warning| !matches!(warning, Warning::ResidentGrew { .. }));
+        warnings
+    };
+    assert_eq!(look(0), []);
+    let pool = arena.register().unwrap();
+    let _ = arena.alloc_tracts(1, pool).unwrap();
+    let grew = look(10);
+    assert!(matches!(grew[..], [Warning::ArenaGrew { arena: 0, reading }] if reading.growth > 0), "{grew:?}");
+    assert_eq!(look(20), []);
+    let spend = |bytes| cold.slot().observe(Observation::new(ViolationClass::Fill, bytes), || unreachable!());
+    (0..2).for_each(|_| spend(10));
+    assert_eq!(look(30), [], "within the budget");
+    spend(10);
+    let over = look(40);
+    assert!(matches!(over[..], [Warning::OverBudget { events: 3, bytes: 30, .. }]), "{over:?}");
+    assert!(over[0].to_string().contains("cold thread cold"));
+    assert_eq!(look(50), [], "each overspending is told once");
+    spend(101);
+    assert!(matches!(look(60)[..], [Warning::OverBudget { events: 1, bytes: 101, .. }]));
+    (0..2).for_each(|_| spend(1));
+    assert_eq!(look(1_100), [], "the period ends");
+    (0..2).for_each(|_| spend(1));
+    assert_eq!(look(1_200), []);
+    let last = sentinel.last();
+    assert!(last.time == 1_200 && last.faults.is_some() && last.resident.is_some());
+}
+
+#[test]
+fn the_sentinel_works_where_the_kernel_tells_nothing() {
+    let contract = contract();
+    let blind = Failing::new(Native, Calls::READ | Calls::FAULTS);
+    let mut sentinel = Sentinel::new_on(blind, contract, &[]);
+    sentinel.poll(1, |warning| panic!("{warning}"));
+    assert_eq!((sentinel.last().faults, sentinel.last().resident), (None, None));
+}
+
+#[test]
+fn resident_memory_that_grows_is_told() {
+    const BEFORE: &[(&str, &str)] = &[("/proc/self/statm", "1000 500 1 1 0 1 0\n")];
+    let contract = contract();
+    let kernel = Failing::new(Native, Calls::empty()).with_files(BEFORE);
+    let mut sentinel = Sentinel::new_on(kernel, contract, &[]);
+    (1..4).for_each(|now| sentinel.poll(now, |warning| panic!("{warning}")));
+    assert_eq!(sentinel.last().resident, Some(500 * 4096));
+}
+
+#[test]
+fn the_report_tells_who_was_looking() {
+    let contract = contract();
+    let policies = Policies::all(Policy::Quarantine);
+    let thread = HotThread { policies, ..HotThread::new("parser \"1\"") };
+    let guard = contract.register_with::<NoDetectors>(thread, NoDetectors).unwrap();
+    assert_eq!(Report::new(contract).outcome().name(), "not_armed");
+    contract.begin_warmup().unwrap();
+    contract.enter_steady_state(&()).unwrap();
+    guard.check();
+    assert_eq!(Report::new(contract).outcome().name(), "passed_with_fewer_detectors");
+    {
+        let _amnesty = guard.amnesty(Reason::Rollover);
+        guard.observe(Observation::new(ViolationClass::Growth, 4096));
+    }
+    guard.observe(Observation::new(ViolationClass::Fill, 64));
+    guard.check();
+    let records = common::records(contract);
+    let arena = ArenaVm::create(ArenaVmOptions { reserve: 1 << 30, ..Default::default() }).unwrap();
+    let pool = arena.register().unwrap();
+    let _ = arena.alloc_tracts(200_000, pool).unwrap();
+    let pools = [("levels", PoolSizes { high_water: 131_072, ..Default::default() })];
+    let routes = [Route::with_minimum("tick", 3)];
+    let report = Report {
+        records: &records,
+        routes: &routes,
+        warmup_rounds: 2,
+        sizing: Some(Sizing::of(&arena, &pools)),
+        symbols: &Symbols,
+        ..Report::new(contract)
+    };
+    let mut text = String::new();
+    report.write_json(&mut text).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(json["outcome"], "violated");
+    assert_eq!(json["armed"], true);
+    assert_eq!(json["live_detectors"], serde_json::json!([]));
+    assert_eq!(json["missing_detectors"].as_array().unwrap().len(), 6);
+    assert_eq!(json["threads"][0]["name"], "parser \"1\"");
+    assert_eq!(json["threads"][0]["events"]["growth"]["excused"], 1);
+    let kinds: Vec<_> = (0..3).map(|index| json["violations"][index]["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["excused", "violation", "alarm"]);
+    assert_eq!(json["violations"][0]["reason"], "rollover");
+    assert!(json["violations"][1]["site"].as_str().unwrap().contains("system.rs:"), "{json:#}");
+    assert_eq!(json["amnesties"]["reasons"]["rollover"], 1);
+    assert_eq!(json["routes"][0]["minimum"], 3);
+    assert_eq!(json["warmup_rounds"], 2);
+    assert_eq!(json["sizing"]["pools"][0]["extend"], 131_072);
+    assert!(json["sizing"]["commit_limit"].as_u64().unwrap() >= 200_000);
+    let text = report.to_string();
+    for part in [
+        "contract: violated in SteadyState",
+        "missing detectors: allocator",
+        "fill x1 on parser",
+        "rollover: 1",
+    ] {
+        assert!(text.contains(part), "{part} in\n{text}");
+    }
+}
+
+#[test]
+fn arenas_freeze_prefault_and_thaw() {
+    let arena = ArenaVm::create(ArenaVmOptions { reserve: 1 << 30, ..Default::default() }).unwrap();
+    let arenas: [&dyn Arena; 1] = [&arena];
+    let memory = Arenas::new(&arenas, || arena.prefault().map(drop));
+    memory.freeze().unwrap();
+    assert!(arena.is_frozen());
+    memory.prefault().unwrap();
+    memory.trim().unwrap();
+    memory.thaw();
+    assert!(!arena.is_frozen());
+}

@@ -1,0 +1,338 @@
+//! Caches over any pool: one thread's free blocks, by size
+//! (MPS: segregated allocation caches).
+//!
+//! A get takes a block from the list of its size class, a put puts it back;
+//! neither takes a lock, and blocks have no headers, since both are told the
+//! layout. What a class keeps is bounded: an empty class takes a few blocks from
+//! the pool, a full one gives some back (design/cache.md `.cache`).
+//!
+//! ```
+//! use core::mem::MaybeUninit;
+//! use tripoint_core::{ClientArena, ClientArenaOptions};
+//! use tripoint_pools::{Cache, CacheClasses, CacheDescriptor, Mvff, MvffOptions};
+//!
+//! let mut memory = vec![MaybeUninit::uninit(); 64 << 10];
+//! let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
+//! let pool = Mvff::create(&arena, MvffOptions::default())?;
+//!
+//! let descriptor = CacheDescriptor::new(CacheClasses::geometric(512, 8)?);
+//! let cache = Cache::create(&pool, &descriptor)?;
+//! let order = cache.boxed([0_u8; 300])?;
+//! drop(order); // into the cache
+//! assert!(descriptor.cached() >= 300);
+//!
+//! descriptor.trip(); // from any thread
+//! drop(cache.boxed(0_u64)?);
+//! assert!(descriptor.cached() < 300);
+//! # Ok::<(), tripoint_core::Error>(())
+//! ```
+
+use core::alloc::Layout;
+use core::cell::Cell;
+use core::fmt;
+use core::ptr::NonNull;
+
+use tripoint_core::check::ensure;
+use tripoint_core::describe::line;
+use tripoint_core::primitive::Ordering;
+use tripoint_core::{Addr, Align, Arena, Check, CheckError, CheckLevel, Describe, Error, ManualPool, Result};
+
+use crate::cache_box::{CacheBox, ObjectCache};
+
+mod classes;
+pub mod descriptor;
+
+pub use classes::{BLOCK_ALIGN, CLASSES_MAX, CacheClass, CacheClasses};
+pub use descriptor::CacheDescriptor;
+
+use descriptor::{ClassWords, FreeBlock};
+
+const UNSERVED: Error = Error::Parameter("the pool does not serve the blocks of a class");
+
+/// One thread's free blocks of a pool, by size.
+///
+/// Any thread may [trip](CacheDescriptor::trip) it, which makes it give all it
+/// keeps to the pool at its next get or put. Flushing and dropping do the same. A
+/// cache that is forgotten (`mem::forget`) takes its blocks with it until the pool
+/// is dropped, and its descriptor for good.
+///
+/// Blocks in the cache count as live for the pool.
+pub struct Cache<'c, P: ManualPool> {
+    descriptor: &'c CacheDescriptor,
+    pool: &'c P,
+    /// How many trips the owner has handled.
+    handled: Cell<usize>,
+}
+
+impl<'c, P: ManualPool> Cache<'c, P> {
+    /// A cache for one thread, with the classes of the descriptor.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] where another cache has the descriptor, and where the
+    /// pool does not serve blocks of a class.
+    pub fn create(pool: &'c P, descriptor: &'c CacheDescriptor) -> Result<Self> {
+        let serves =
+            |class: &CacheClass| class.block().is_some_and(|block| pool.reserve_size(block).is_some());
+        if !descriptor.classes().as_slice().iter().all(serves) {
+            return Err(UNSERVED);
+        }
+        if !descriptor.claim() {
+            return Err(Error::Parameter("the descriptor belongs to another cache"));
+        }
+        Ok(Self { descriptor, pool, handled: Cell::new(descriptor.requests()) })
+    }
+
+    /// The descriptor.
+    pub const fn descriptor(&self) -> &'c CacheDescriptor {
+        self.descriptor
+    }
+
+    /// The pool it takes blocks from.
+    pub const fn pool(&self) -> &'c P {
+        self.pool
+    }
+
+    /// Allocates `layout`, aligned as it says. What no class serves, because it is
+    /// larger or more aligned, comes from the pool.
+    ///
+    /// # Errors
+    /// Those of [`ManualPool::alloc`], once the cache has given all it keeps to the
+    /// pool and asked again.
+    #[inline(always)]
+    pub fn get(&self, layout: Layout) -> Result<NonNull<u8>> {
+        let class = self.descriptor.classes().of(layout);
+        let words = self.descriptor.words(class);
+        let rest = words.count.load(Ordering::Relaxed).wrapping_sub(1);
+        // Not empty, not tripped: one compare (design/cache.md `.compare`).
+        if rest < words.limit.load(Ordering::Relaxed) {
+            // SAFETY: the class keeps `rest + 1` blocks.
+            return Ok(unsafe { pop(words, rest) });
+        }
+        self.get_slow(class, layout)
+    }
+
+    /// Frees what [`Cache::get`] gave, of any cache with the same pool and equal
+    /// classes.
+    ///
+    /// # Safety
+    /// - `object` came from [`Cache::get`] of a cache over this pool with equal
+    ///   classes, with this `layout`, and has kept its provenance.
+    /// - It is freed once and nobody uses it any more.
+    #[inline(always)]
+    pub unsafe fn put(&self, object: NonNull<u8>, layout: Layout) {
+        let class = self.descriptor.classes().of(layout);
+        let words = self.descriptor.words(class);
+        let count = words.count.load(Ordering::Relaxed);
+        // Not full, not tripped: one compare.
+        if count < words.limit.load(Ordering::Relaxed) {
+            // SAFETY: the caller gives up a block of this class.
+            return unsafe { push(words, object, count) };
+        }
+        // SAFETY: the caller's duties, and the class of the layout.
+        unsafe { self.put_slow(class, object, layout) };
+    }
+
+    /// Moves `value` into a block that goes back to this cache when it is dropped.
+    ///
+    /// # Errors
+    /// Those of [`Cache::get`]; `value` is dropped.
+    #[inline]
+    pub fn boxed<T>(&self, value: T) -> Result<CacheBox<'_, T, Self>> {
+        CacheBox::new_in(value, self)
+    }
+
+    /// Gives everything it keeps to the pool.
+    pub fn flush(&self) {
+        for index in 0..self.classes().len() {
+            self.give_back(index, usize::MAX);
+        }
+    }
+
+    fn classes(&self) -> &'c [CacheClass] {
+        self.descriptor.classes().as_slice()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn get_slow(&self, index: usize, layout: Layout) -> Result<NonNull<u8>> {
+        self.hear_trips(index);
+        let Some(class) = self.classes().get(index) else { return self.alloc_flushing(layout) };
+        let block = class.block().ok_or(UNSERVED)?;
+        let object = self.alloc_flushing(block)?;
+        self.take_more(class, self.descriptor.words(index), block);
+        Ok(object)
+    }
+
+    /// Fills a class, beside the block just taken, up to a third of what it may
+    /// keep, as far as the pool has blocks (design/cache.md `.third`).
+    fn take_more(&self, class: &CacheClass, words: &ClassWords, block: Layout) {
+        for count in words.count.load(Ordering::Relaxed) + 1..class.count / 3 {
+            let Ok(more) = self.pool.alloc(block) else { return };
+            // SAFETY: a fresh block of the class, which keeps one less than is counted.
+            unsafe { push(words, more, count - 1) };
+        }
+    }
+
+    /// Allocates in the pool; where that is refused, once more with what the cache
+    /// keeps (design/cache.md `.req.exhausted`).
+    fn alloc_flushing(&self, layout: Layout) -> Result<NonNull<u8>> {
+        self.pool.alloc(layout).or_else(|_| {
+            self.flush();
+            self.pool.alloc(layout)
+        })
+    }
+
+    /// # Safety
+    /// As [`Cache::put`]; `index` is the class of the layout.
+    #[cold]
+    #[inline(never)]
+    unsafe fn put_slow(&self, index: usize, object: NonNull<u8>, layout: Layout) {
+        self.hear_trips(index);
+        let Some(class) = self.classes().get(index) else {
+            // SAFETY: no class serves the layout, so the object came from the pool
+            // itself; the caller gives it up.
+            return unsafe { self.pool.free(object, layout) };
+        };
+        let words = self.descriptor.words(index);
+        if words.count.load(Ordering::Relaxed) >= class.count {
+            self.give_back(index, class.count.div_ceil(3));
+        }
+        // SAFETY: the caller gives up a block of this class.
+        unsafe { push(words, object, words.count.load(Ordering::Relaxed)) };
+    }
+
+    /// Handles trips, and arms the class again where it was tripped.
+    fn hear_trips(&self, index: usize) {
+        let mut handled = self.handled.get();
+        let mut flush = || self.flush();
+        if self.descriptor.is_tripped(index) {
+            self.descriptor.rearm(index, &mut handled, &mut flush);
+        } else {
+            self.descriptor.observe_trips(&mut handled, &mut flush);
+        }
+        self.handled.set(handled);
+    }
+
+    /// Gives up to `most` blocks of a class to the pool.
+    fn give_back(&self, index: usize, most: usize) {
+        let words = self.descriptor.words(index);
+        let Some(block) = self.classes().get(index).and_then(CacheClass::block) else { return };
+        let count = words.count.load(Ordering::Relaxed);
+        for rest in (count.saturating_sub(most)..count).rev() {
+            // SAFETY: the class keeps `rest + 1` blocks.
+            let object = unsafe { pop(words, rest) };
+            // SAFETY: blocks of a class were allocated in the pool with its layout.
+            unsafe { self.pool.free(object, block) };
+        }
+    }
+
+    fn check_class(&self, class: &CacheClass, words: &ClassWords) -> Result<(), CheckError> {
+        let header = self.pool.header();
+        let align = Align::new(BLOCK_ALIGN).unwrap_or(Align::WORD);
+        let mut next = words.head.load(Ordering::Relaxed);
+        for _ in 0..words.count.load(Ordering::Relaxed) {
+            let addr = Addr::of(next);
+            ensure("Cache", addr != Addr::ZERO && addr.is_aligned(align), "blocks are aligned")?;
+            for place in [Some(addr), addr.checked_add(class.size - 1)] {
+                let owner = place.and_then(|place| header.arena().pool_of(place));
+                ensure("Cache", owner == Some(header.id()), "blocks lie in the pool")?;
+            }
+            // SAFETY: aligned memory of the pool, which is the cache's; any words make
+            // a link.
+            next = unsafe { next.read() }.next;
+        }
+        ensure("Cache", next.is_null(), "a class has as many blocks as were counted")
+    }
+}
+
+/// Takes the block freed last, of which `rest` are left then.
+///
+/// # Safety
+/// - The class keeps `rest + 1` blocks, and the caller owns the cache.
+#[inline(always)]
+unsafe fn pop(words: &ClassWords, rest: usize) -> NonNull<u8> {
+    let block = words.head.load(Ordering::Relaxed);
+    // SAFETY: of a class that keeps blocks the head is one: free, and begun with
+    // its link.
+    words.head.store(unsafe { block.read() }.next, Ordering::Relaxed);
+    words.count.store(rest, Ordering::Relaxed);
+    // SAFETY: as above, so not null.
+    unsafe { NonNull::new_unchecked(block.cast()) }
+}
+
+/// Keeps a block, beside the `count` there are.
+///
+/// # Safety
+/// - `object` is a block of the class that nobody uses; the class keeps `count`
+///   blocks, and the caller owns the cache.
+#[inline(always)]
+unsafe fn push(words: &ClassWords, object: NonNull<u8>, count: usize) {
+    let block = object.cast::<FreeBlock>().as_ptr();
+    // SAFETY: blocks have room for a word and are aligned for it.
+    unsafe { block.write(FreeBlock { next: words.head.load(Ordering::Relaxed) }) };
+    words.head.store(block, Ordering::Relaxed);
+    words.count.store(count + 1, Ordering::Relaxed);
+}
+
+// SAFETY: a block is at least as large and aligned as the layout its class serves,
+// and leaves the list before it is given out; what no class serves is the pool's
+// own; all is the pool's memory, which outlives the cache.
+unsafe impl<P: ManualPool> ObjectCache for Cache<'_, P> {
+    #[inline(always)]
+    fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
+        self.get(layout)
+    }
+
+    /// Objects of caches over the same pool with equal classes may be freed here.
+    #[inline(always)]
+    unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {
+        // SAFETY: the caller's duties are `put`'s.
+        unsafe { self.put(object, layout) };
+    }
+}
+
+impl<P: ManualPool> Drop for Cache<'_, P> {
+    fn drop(&mut self) {
+        self.flush();
+        self.descriptor.release();
+    }
+}
+
+impl<P: ManualPool> Check for Cache<'_, P> {
+    fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
+        self.pool.header().check(CheckLevel::Cheap)?;
+        for (index, class) in self.classes().iter().enumerate() {
+            let words = self.descriptor.words(index);
+            if level >= CheckLevel::Shallow {
+                let (count, limit) =
+                    (words.count.load(Ordering::Relaxed), words.limit.load(Ordering::Relaxed));
+                ensure("Cache", count <= class.count, "a class keeps no more than it may")?;
+                ensure("Cache", limit == 0 || limit == class.count, "a class is armed or tripped")?;
+            }
+            if level >= CheckLevel::Deep {
+                self.check_class(class, words)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<P: ManualPool> Describe for Cache<'_, P> {
+    fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
+        line(out, depth, "cache", format_args!("of pool {} #{}", P::CLASS, self.pool.header().id().get()))?;
+        line(out, depth + 1, "cached", format_args!("{} bytes", self.descriptor.cached()))?;
+        line(out, depth + 1, "trips", format_args!("{} handled", self.handled.get()))?;
+        for (index, class) in self.classes().iter().enumerate() {
+            let count = self.descriptor.words(index).count.load(Ordering::Relaxed);
+            let size = class.size;
+            line(out, depth + 1, "class", format_args!("{size} bytes, {count} of {} blocks", class.count))?;
+        }
+        Ok(())
+    }
+}
+
+impl<P: ManualPool> fmt::Debug for Cache<'_, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cache").field("cached", &self.descriptor.cached()).finish_non_exhaustive()
+    }
+}

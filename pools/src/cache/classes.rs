@@ -1,0 +1,157 @@
+//! Which sizes a cache keeps, and how many of each (design/cache.md `.classes`).
+
+#![forbid(unsafe_code)]
+
+use core::alloc::Layout;
+
+use tripoint_core::{Error, Result};
+
+/// The alignment, in bytes, of every block in a cache, and of its size: two words.
+pub const BLOCK_ALIGN: usize = 2 * size_of::<usize>();
+
+/// The most classes there may be.
+pub const CLASSES_MAX: usize = 32;
+
+/// Up to this size, in bytes, the class is one look into a table.
+const SMALL: usize = 64 * BLOCK_ALIGN;
+
+/// The classes that a doubling of the size is divided in.
+const STEPS: usize = 4;
+
+const SIZE: Error =
+    Error::Parameter("classes have ascending sizes from 1 to isize::MAX, rounded to two words");
+
+/// One size of block that a cache keeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheClass {
+    /// The bytes of a block, rounded up to [`BLOCK_ALIGN`]: it serves what is not
+    /// larger and does not fit the class before.
+    pub size: usize,
+    /// The most blocks of this class that are kept; at least one.
+    pub count: usize,
+}
+
+/// The size classes of a cache. Blocks may pass between caches whose classes are
+/// equal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheClasses {
+    /// The class of each size up to [`SMALL`], by multiples of [`BLOCK_ALIGN`].
+    small: [u8; SMALL / BLOCK_ALIGN + 1],
+    classes: [CacheClass; CLASSES_MAX],
+    len: usize,
+}
+
+impl CacheClasses {
+    /// The index of no class.
+    pub(crate) const NONE: usize = CLASSES_MAX;
+
+    /// These classes, in the order of their sizes.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] where there are none or more than [`CLASSES_MAX`],
+    /// where a count is zero, and where the rounded sizes do not ascend.
+    pub fn new(classes: &[CacheClass]) -> Result<Self> {
+        if classes.is_empty() || classes.len() > CLASSES_MAX {
+            return Err(Error::Parameter("a cache has 1 to 32 classes"));
+        }
+        let mut these = Self {
+            small: [CLASSES_MAX as u8; SMALL / BLOCK_ALIGN + 1],
+            classes: [CacheClass::default(); CLASSES_MAX],
+            len: classes.len(),
+        };
+        let mut largest = 0;
+        for (place, class) in these.classes.iter_mut().zip(classes) {
+            let size = class.size.checked_next_multiple_of(BLOCK_ALIGN).ok_or(SIZE)?;
+            if size <= largest || Layout::from_size_align(size, BLOCK_ALIGN).is_err() {
+                return Err(SIZE);
+            }
+            if class.count == 0 {
+                return Err(Error::Parameter("a class keeps at least one block"));
+            }
+            *place = CacheClass { size, count: class.count };
+            largest = size;
+        }
+        for step in 0..these.small.len() {
+            // At most `CLASSES_MAX`, which is far below 256.
+            these.small[step] = these.search(step * BLOCK_ALIGN) as u8;
+        }
+        Ok(these)
+    }
+
+    /// [`CLASSES_MAX`] classes at most, evenly up to `largest` bytes: up to 512 bytes
+    /// (with words of eight bytes) one for every multiple of two words, so that a block
+    /// is hardly larger than asked. Each keeps `count` blocks.
+    ///
+    /// The more classes, the less often one call waits for what the one before wrote
+    /// (design/cache.md `.classes`).
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for a largest size that is no layout's, and for a count of
+    /// zero.
+    pub fn linear(largest: usize, count: usize) -> Result<Self> {
+        let step = largest.div_ceil(CLASSES_MAX).max(1).checked_next_multiple_of(BLOCK_ALIGN).ok_or(SIZE)?;
+        let mut classes = [CacheClass::default(); CLASSES_MAX];
+        for (index, class) in classes.iter_mut().enumerate() {
+            *class = CacheClass { size: step.checked_mul(index + 1).ok_or(SIZE)?, count };
+        }
+        let len = largest.div_ceil(step).max(1);
+        Self::new(classes.get(..len).unwrap_or_default())
+    }
+
+    /// Classes for every size up to `largest` bytes, four to a doubling, so that
+    /// above 128 bytes a block is at most a quarter larger than asked; each keeps
+    /// `count` blocks.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] where that takes more than [`CLASSES_MAX`] classes
+    /// (8 KiB with words of eight bytes), and for a count of zero.
+    pub fn geometric(largest: usize, count: usize) -> Result<Self> {
+        let mut classes = [CacheClass::default(); CLASSES_MAX];
+        let mut size = BLOCK_ALIGN;
+        for (index, class) in classes.iter_mut().enumerate() {
+            *class = CacheClass { size, count };
+            if size >= largest {
+                return Self::new(classes.get(..=index).unwrap_or_default());
+            }
+            size += ((1 << size.ilog2()) / STEPS).max(BLOCK_ALIGN);
+        }
+        Err(Error::Parameter("the largest size needs more than 32 classes"))
+    }
+
+    /// The classes.
+    #[must_use]
+    pub fn as_slice(&self) -> &[CacheClass] {
+        self.classes.get(..self.len).unwrap_or_default()
+    }
+
+    /// The layout of the block that serves `layout`; `None` where no class does.
+    #[must_use]
+    pub fn block(&self, layout: Layout) -> Option<Layout> {
+        self.as_slice().get(self.of(layout)).and_then(CacheClass::block)
+    }
+
+    /// The index of the class that serves `layout`, or [`CacheClasses::NONE`].
+    #[inline(always)]
+    pub(crate) fn of(&self, layout: Layout) -> usize {
+        if layout.align() > BLOCK_ALIGN {
+            return Self::NONE;
+        }
+        match self.small.get(layout.size().wrapping_add(BLOCK_ALIGN - 1) / BLOCK_ALIGN) {
+            Some(&class) => usize::from(class),
+            None => self.search(layout.size()),
+        }
+    }
+
+    #[cold]
+    fn search(&self, size: usize) -> usize {
+        let index = self.as_slice().partition_point(|class| class.size < size);
+        if index < self.len { index } else { Self::NONE }
+    }
+}
+
+impl CacheClass {
+    /// The layout of a block.
+    pub(crate) fn block(&self) -> Option<Layout> {
+        Layout::from_size_align(self.size, BLOCK_ALIGN).ok()
+    }
+}

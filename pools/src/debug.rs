@@ -1,0 +1,428 @@
+//! Debug pools: another class with fences, splats and a ledger around it.
+//!
+//! For finding out who breaks the duties of [`ManualPool::free`]. Not using it
+//! costs nothing: it is another type (design/debug.md `.debug`, `.req.off`).
+
+use core::alloc::Layout;
+use core::fmt;
+use core::ptr::NonNull;
+
+use tripoint_core::check::ensure;
+use tripoint_core::describe::line;
+use tripoint_core::primitive::Lock;
+use tripoint_core::{
+    Addr, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, ManualPool, PoolClass,
+    PoolHeader, PoolSizes, Result,
+};
+
+mod fence;
+mod held;
+mod ledger;
+mod report;
+
+use fence::{FENCE_SIZE, FREED, FRESH, Fence, read_fence, splat, write_fence};
+use held::{HELD_MAX, Held, HeldObject};
+use ledger::{Ledger, Mark, WORD};
+pub use report::{DebugReport, DebugReports, Fault};
+
+const UNSERVED: Error = Error::Parameter("the layout, with a fence, is not one that the class serves");
+
+/// What a [`Debug`](struct@Debug) pool may be told when it is created.
+#[derive(Clone, Copy, Debug)]
+pub struct DebugOptions {
+    /// Who is told of a fault, besides [`Debug::reports`]. Called with the pool
+    /// locked: it may not call the pool. It may panic, and so end the program
+    /// where the fault is found. Default: nobody.
+    pub hook: Option<fn(&DebugReport)>,
+    /// How many freed objects are held back to see whether somebody writes to
+    /// them. Default and most: 64.
+    pub held: usize,
+}
+
+impl Default for DebugOptions {
+    fn default() -> Self {
+        Self { hook: None, held: HELD_MAX }
+    }
+}
+
+/// A pool that watches its clients, around a pool of any manual class.
+///
+/// It finds, and [reports](DebugReport):
+/// - writes behind an object, when that is freed and in a deep check
+/// - writes to an object after it was freed, while it is held back, when it leaves
+///   and in a deep check
+/// - an object freed twice, a pointer that is not an object's or not the pool's,
+///   a layout that is not the object's: at the free, which then does nothing, so
+///   that [`ManualPool::free`] asks less of its caller here
+///
+/// Objects of allocation points have no fences; all else holds for them too
+/// (design/debug.md `.debug.points`).
+///
+/// It takes `Debug::<P>::FENCE_SIZE` bytes more an object, so a pool of fixed size needs
+/// larger units; two bits for each word of the pool in the arena's control memory;
+/// and time in proportion to the sizes of objects.
+#[derive(Debug)]
+pub struct Debug<P: ManualPool> {
+    state: Lock<State>,
+    hook: Option<fn(&DebugReport)>,
+    pool: P,
+}
+
+/// What the debug pool knows.
+#[derive(Debug)]
+struct State {
+    ledger: Ledger,
+    held: Held,
+    reports: DebugReports,
+    /// A pointer from the pool, with the provenance of the arena's range.
+    any: Option<NonNull<u8>>,
+}
+
+// SAFETY: the pointers are claims on memory of the pool that nobody else has, or,
+// in `any`, only lend their provenance; none belongs to a thread.
+unsafe impl Send for State {}
+
+impl<P: ManualPool> Debug<P> {
+    /// The bytes that an object takes more than in the pool under this one, before
+    /// rounding.
+    pub const FENCE_SIZE: usize = FENCE_SIZE;
+
+    /// Puts a debug pool around a pool that gave out nothing yet.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for a class whose least alignment is below a word, and
+    /// for a pool that was used.
+    pub fn create(pool: P, options: DebugOptions) -> Result<Self> {
+        if pool.min_align() < WORD {
+            return Err(Error::Parameter("the class aligns to less than a word"));
+        }
+        if pool.sizes().free != pool.sizes().total {
+            return Err(Error::Parameter("the pool was used before"));
+        }
+        let ledger = Ledger::new(pool.header().arena().range());
+        let state = State { ledger, held: Held::new(options.held), reports: DebugReports::new(), any: None };
+        Ok(Self { state: Lock::new(state), hook: options.hook, pool })
+    }
+
+    /// The faults found so far.
+    pub fn reports(&self) -> DebugReports {
+        self.state.lock().reports
+    }
+
+    /// Looks at every fence and everything held back, and shows every fault that
+    /// is there now. Neither the hook nor [`Debug::reports`] are told.
+    ///
+    /// No thread may write to objects of the pool meanwhile, except inside them.
+    pub fn inspect(&self, visit: &mut dyn FnMut(&DebugReport)) {
+        self.inspect_state(&self.state.lock(), visit);
+    }
+
+    fn inspect_state(&self, state: &State, visit: &mut dyn FnMut(&DebugReport)) {
+        state.held.iter().filter_map(|held| self.fault_in_held(held)).for_each(|report| visit(&report));
+        state.ledger.walk_objects(&mut |addr| {
+            let size = state.ledger.object_size(addr.get());
+            let Some(reserved) = state.block_at(addr, size) else { return };
+            // SAFETY: the ledger has an object here, which was fenced.
+            if let Fence::Damaged { at, size } = unsafe { read_fence(reserved) } {
+                let size = size.unwrap_or(reserved.size() - FENCE_SIZE);
+                visit(&self.report_of(addr, size, Fault::Overrun { at }));
+            }
+        });
+    }
+
+    fn fault_in_held(&self, held: &HeldObject) -> Option<DebugReport> {
+        let at = held.first_change()?;
+        Some(self.report_of(held.block.range().base(), held.layout.size(), Fault::UsedAfterFree { at }))
+    }
+
+    fn report_of(&self, object: Addr, size: usize, fault: Fault) -> DebugReport {
+        let header = self.pool.header();
+        DebugReport { class: header.class(), pool: header.id(), object, size, fault }
+    }
+
+    fn tell(&self, state: &mut State, report: DebugReport) {
+        state.reports.add(report);
+        if let Some(hook) = self.hook {
+            hook(&report);
+        }
+    }
+
+    /// What an object of `layout` needs of the pool.
+    #[inline]
+    fn fenced(layout: Layout) -> Option<Layout> {
+        let size = layout.size().checked_add(FENCE_SIZE)?;
+        Layout::from_size_align(size, layout.align()).ok()
+    }
+
+    /// Asks the pool; where it refuses, lets go of what is held and asks again.
+    fn ask<T>(&self, state: &mut State, ask: impl Fn(&P) -> Result<T>) -> Result<T> {
+        ask(&self.pool).or_else(|error| {
+            let mut let_go = false;
+            while self.let_go(state) {
+                let_go = true;
+            }
+            if let_go { ask(&self.pool) } else { Err(error) }
+        })
+    }
+
+    /// Gives the oldest held object to the pool, unless it was written to: then it
+    /// is lost, since somebody still uses it.
+    fn let_go(&self, state: &mut State) -> bool {
+        let Some(held) = state.held.pop() else { return false };
+        match (self.fault_in_held(&held), Self::fenced(held.layout)) {
+            (None, Some(fenced)) => {
+                // SAFETY: allocated with this layout, and freed once by the client.
+                unsafe { self.pool.free(held.block.base(), fenced) };
+            }
+            (Some(report), _) => self.tell(state, report),
+            (None, None) => {}
+        }
+        true
+    }
+
+    /// What is wrong with freeing `object`, which takes `size` bytes.
+    fn examine(
+        &self,
+        state: &State,
+        object: NonNull<u8>,
+        layout: Layout,
+        size: usize,
+    ) -> Option<(usize, Fault)> {
+        let header = self.pool.header();
+        let addr = Addr::of(object.as_ptr());
+        let said = layout.size();
+        if header.arena().pool_of(addr) != Some(header.id()) {
+            return Some((said, Fault::Foreign));
+        }
+        match state.ledger.mark(addr.get()) {
+            Mark::Free => Some((said, Fault::DoubleFree)),
+            _ if !addr.get().is_multiple_of(WORD) => Some((said, Fault::Interior)),
+            Mark::Rest => Some((said, Fault::Interior)),
+            Mark::Buffer => {
+                let allocated = state.ledger.size_of_run(addr.get(), Mark::Buffer, size);
+                (allocated < size).then_some((said, Fault::WrongLayout { allocated, align: 1 }))
+            }
+            Mark::Start => {
+                // SAFETY: the ledger has an object here, and so much of it.
+                let reserved = unsafe { Block::new(object, state.ledger.object_size(addr.get())) };
+                // SAFETY: as above, and it was fenced.
+                match unsafe { read_fence(reserved) } {
+                    Fence::Whole(known) if known == layout => None,
+                    Fence::Whole(known) => {
+                        Some((said, Fault::WrongLayout { allocated: known.size(), align: known.align() }))
+                    }
+                    Fence::Damaged { at, size } => Some((size.unwrap_or(said), Fault::Overrun { at })),
+                }
+            }
+        }
+    }
+
+    /// Notes and splats memory that the pool gave.
+    fn take_over(&self, state: &mut State, block: Block) -> Result<()> {
+        state.ledger.cover(block.range(), self.pool.header())?;
+        state.any = Some(block.base());
+        // SAFETY: the pool gave the block out, and the client does not have it yet.
+        unsafe { splat(block, FRESH) };
+        Ok(())
+    }
+}
+
+impl State {
+    /// The memory of an object.
+    fn block_at(&self, addr: Addr, size: usize) -> Option<Block> {
+        let base = self.any?.with_addr(core::num::NonZeroUsize::new(addr.get())?);
+        // SAFETY: an object of the pool lies there, reached with the provenance of
+        // the arena's range.
+        Some(unsafe { Block::new(base, size) })
+    }
+}
+
+// SAFETY: blocks are those of the pool under this one, each as large and aligned as
+// that promises for the layout with a fence; until a block is given back there the
+// debug pool touches only its fence, which is behind what the client asked for.
+unsafe impl<P: ManualPool> PoolClass for Debug<P> {
+    const CLASS: &'static str = P::CLASS;
+    const FLIPPABLE: bool = false;
+
+    type Arena = P::Arena;
+    type Barrier = P::Barrier;
+    type Buffer = P::Buffer;
+
+    fn new_buffer(&self) -> P::Buffer {
+        self.pool.new_buffer()
+    }
+
+    fn header(&self) -> &PoolHeader<P::Arena> {
+        self.pool.header()
+    }
+
+    fn barrier(&self) -> P::Barrier {
+        self.pool.barrier()
+    }
+
+    #[inline]
+    fn min_align(&self) -> usize {
+        self.pool.min_align()
+    }
+
+    #[inline]
+    fn reserve_size(&self, layout: Layout) -> Option<usize> {
+        self.pool.reserve_size(Self::fenced(layout)?)
+    }
+
+    /// The size came from [`PoolClass::reserve_size`], so it has a fence already.
+    fn fill(&self, layout: Layout) -> Result<Fill> {
+        let mut state = self.state.lock();
+        let fill = self.ask(&mut state, |pool| pool.fill(layout))?;
+        if let Err(error) = self.take_over(&mut state, fill.block) {
+            // SAFETY: all of a fill, which nobody used.
+            unsafe { self.pool.empty(fill.block) };
+            return Err(error);
+        }
+        state.ledger.note(fill.block.range(), Mark::Buffer);
+        Ok(fill)
+    }
+
+    unsafe fn empty(&self, unused: Block) {
+        if unused.size() == 0 {
+            return;
+        }
+        let mut state = self.state.lock();
+        state.ledger.note(unused.range(), Mark::Free);
+        // SAFETY: the caller gives the block up.
+        unsafe { splat(unused, FREED) };
+        // SAFETY: the caller's duties.
+        unsafe { self.pool.empty(unused) };
+    }
+
+    /// What is held back is free too, in blocks of its own.
+    fn walk_free(&self, visit: &mut dyn FnMut(Block)) {
+        let state = self.state.lock();
+        let mut from = Addr::ZERO;
+        let mut show_held_below = |limit: Addr, visit: &mut dyn FnMut(Block)| {
+            while let Some(held) = state.held.first_from(from).filter(|held| held.range().base() < limit) {
+                from = held.range().limit();
+                visit(held);
+            }
+        };
+        self.pool.walk_free(&mut |free| {
+            show_held_below(free.range().base(), visit);
+            visit(free);
+        });
+        show_held_below(Addr::new(usize::MAX), visit);
+    }
+
+    /// What is held back counts as free: a request that the pool could not serve
+    /// otherwise gets it.
+    fn sizes(&self) -> PoolSizes {
+        let state = self.state.lock();
+        let sizes = self.pool.sizes();
+        PoolSizes {
+            free: sizes.free + state.held.size(),
+            largest_free: sizes.largest_free.max(state.held.largest()),
+            ..sizes
+        }
+    }
+}
+
+// SAFETY: the pool under this one is manual too, and gets back what it gave out,
+// each once, with the layout it was asked for. Nothing is resized in place.
+unsafe impl<P: ManualPool> ManualPool for Debug<P> {
+    fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
+        let fenced = Self::fenced(layout).ok_or(UNSERVED)?;
+        let size = self.pool.reserve_size(fenced).ok_or(UNSERVED)?;
+        let mut state = self.state.lock();
+        let object = self.ask(&mut state, |pool| pool.alloc(fenced))?;
+        // SAFETY: the pool gave the object out, which takes so many bytes.
+        let reserved = unsafe { Block::new(object, size) };
+        if let Err(error) = self.take_over(&mut state, reserved) {
+            // SAFETY: just allocated with this layout, and nobody has it.
+            unsafe { self.pool.free(object, fenced) };
+            return Err(error);
+        }
+        // SAFETY: nobody has the block yet; it is whole words, and room for a fence
+        // was asked for.
+        unsafe { write_fence(reserved, layout) };
+        state.ledger.note_object(reserved.range());
+        Ok(object)
+    }
+
+    /// Frees an object, or reports what is wrong with that and does nothing.
+    ///
+    /// # Safety
+    /// - `object` may be anything, with any `layout`, freed or not: that is looked
+    ///   at before it is touched.
+    /// - If it is an object of the pool, its pointer kept its provenance, and nobody
+    ///   needs it any more.
+    unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {
+        // No object is as large as a layout that is not served.
+        let size = self.reserve_size(layout).unwrap_or(usize::MAX);
+        let mut state = self.state.lock();
+        if let Some((size, fault)) = self.examine(&state, object, layout, size) {
+            let report = self.report_of(Addr::of(object.as_ptr()), size, fault);
+            return self.tell(&mut state, report);
+        }
+        // SAFETY: the ledger has an object here, or a part of a fill, of this size.
+        let block = unsafe { Block::new(object, size) };
+        state.ledger.note(block.range(), Mark::Free);
+        while !state.held.has_room() && self.let_go(&mut state) {}
+        if state.held.is_in_use() {
+            // SAFETY: the client gave the object up.
+            unsafe { state.held.push(HeldObject { block, layout }) };
+        } else if let Some(fenced) = Self::fenced(layout) {
+            // SAFETY: the client gave the object up.
+            unsafe { splat(block, FREED) };
+            // SAFETY: allocated with this layout, and freed once.
+            unsafe { self.pool.free(object, fenced) };
+        }
+    }
+
+    /// Only to the same layout: the fence knows what the object was allocated with.
+    #[inline]
+    fn resizes_in_place(&self, from: Layout, to: Layout) -> bool {
+        from == to
+    }
+}
+
+impl<P: ManualPool> Drop for Debug<P> {
+    fn drop(&mut self) {
+        let mut state = self.state.lock();
+        while self.let_go(&mut state) {}
+        state.ledger.destroy(self.pool.header());
+    }
+}
+
+impl<P: ManualPool> Check for Debug<P> {
+    /// Fails from [`CheckLevel::Shallow`] on where a fault was reported, and from
+    /// [`CheckLevel::Deep`] on where [`Debug::inspect`] finds one.
+    fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
+        self.pool.check(level)?;
+        if level >= CheckLevel::Shallow {
+            let state = self.state.lock();
+            if let Some(report) = state.reports.iter().next() {
+                ensure(Self::CLASS, false, report.fault.rule())?;
+            }
+            if level >= CheckLevel::Deep {
+                let mut outcome = Ok(());
+                self.inspect_state(&state, &mut |report| {
+                    outcome = outcome.and(ensure(Self::CLASS, false, report.fault.rule()));
+                });
+                outcome?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<P: ManualPool> Describe for Debug<P> {
+    fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
+        self.pool.describe(out, depth)?;
+        let (held, reports) = {
+            let state = self.state.lock();
+            (state.held.size(), state.reports)
+        };
+        line(out, depth + 1, "held back", format_args!("{held} bytes"))?;
+        line(out, depth + 1, "faults", format_args!("{}", reports.count()))?;
+        reports.iter().try_for_each(|report| line(out, depth + 2, "fault", format_args!("{report}")))
+    }
+}

@@ -1,0 +1,235 @@
+//! One thread's free units, in front of the pool (design/pool-mfs.md `.cache`).
+
+use core::alloc::Layout;
+use core::cell::Cell;
+use core::fmt;
+use core::ptr::{self, NonNull};
+
+use tripoint_core::check::ensure;
+use tripoint_core::describe::line;
+use tripoint_core::{
+    Addr, Arena, Check, CheckError, CheckLevel, Describe, Error, PoolBox, PoolClass, Result,
+};
+
+use super::crates::{for_each_in_crate, unpack, unpack_all};
+use super::units::{FreeUnit, Link, UnitList};
+use super::{Mfs, UNSERVED, Unit};
+use crate::cache_box::{CacheBox, ObjectCache};
+
+/// One thread's free units of an [`Mfs`]. Allocating takes the unit freed last,
+/// freeing puts one back, and neither asks anybody.
+///
+/// When it has none it takes those that other threads sent home ([`Returns`]), or
+/// else a batch from the pool. It keeps what is freed in it, without bound, until
+/// [`MfsCache::flush`] or until it is dropped: freed units are out of reach for
+/// other threads, and count as live for the pool ([`MfsCache::cached`] tells how
+/// many bytes those are).
+///
+/// Units may be freed in any cache of the pool, and by the pool itself. A cache
+/// that is forgotten (`mem::forget`) takes its units with it until the pool is
+/// dropped.
+///
+/// [`Returns`]: super::Returns
+pub struct MfsCache<'pool, A: Arena, U: Unit> {
+    /// The unit freed last, if nothing was allocated since; it is in no list, and
+    /// nothing is written in it.
+    last: Cell<Option<NonNull<u8>>>,
+    /// The units freed before it.
+    list: Cell<Link>,
+    /// Units that came home, in crates still.
+    crates: Cell<Link>,
+    pool: &'pool Mfs<A, U>,
+}
+
+// SAFETY: the the units it keeps are the cache's alone, and no thread's; the pool is
+// shared by `Sync` reference.
+unsafe impl<A: Arena, U: Unit> Send for MfsCache<'_, A, U> {}
+
+impl<'pool, A: Arena, U: Unit> MfsCache<'pool, A, U> {
+    pub(super) const fn new(pool: &'pool Mfs<A, U>) -> Self {
+        Self { last: Cell::new(None), list: Cell::new(None), crates: Cell::new(None), pool }
+    }
+
+    /// The pool it takes units from.
+    pub const fn pool(&self) -> &'pool Mfs<A, U> {
+        self.pool
+    }
+
+    /// Moves `value` into a unit that goes back to this cache when it is dropped.
+    ///
+    /// # Errors
+    /// Those of [`ManualPool::alloc`](tripoint_core::ManualPool::alloc); `value` is dropped.
+    #[inline]
+    pub fn boxed<T>(&self, value: T) -> Result<CacheBox<'_, T, Self>> {
+        CacheBox::new_in(value, self)
+    }
+
+    /// Moves `value` into a unit that goes back to the pool when it is dropped, on
+    /// whichever thread that happens: what to send to others.
+    ///
+    /// # Errors
+    /// As [`MfsCache::boxed`].
+    #[inline]
+    pub fn pool_boxed<T>(&self, value: T) -> Result<PoolBox<'pool, T, Mfs<A, U>>> {
+        let object = CacheBox::into_raw(self.boxed(value)?);
+        // SAFETY: owned and initialised; its memory, if it has a size, is a unit of
+        // the pool, which frees units wherever they were allocated.
+        Ok(unsafe { PoolBox::from_raw_in(object, self.pool) })
+    }
+
+    /// Drops an object and keeps its unit. An object of another pool is dropped as
+    /// ever.
+    #[inline]
+    pub fn free_box<T>(&self, object: PoolBox<'_, T, Mfs<A, U>>) {
+        if ptr::eq(PoolBox::pool(&object), self.pool) {
+            // SAFETY: the box owned the object, whose memory is a unit of the pool.
+            drop(unsafe { CacheBox::from_raw_in(PoolBox::into_raw(object), self) });
+        }
+    }
+
+    /// The bytes in the units it keeps. It walks them: for looking, not for hot
+    /// paths.
+    pub fn cached(&self) -> usize {
+        let list = self.take_list();
+        let count = list.count();
+        self.list.set(list.first());
+        count * self.pool.unit_size()
+    }
+
+    /// Gives all units it keeps to the pool: one walk over them, one lock.
+    pub fn flush(&self) {
+        if let Some(chain) = self.take_list().take(usize::MAX) {
+            self.pool.put_chain(chain);
+        }
+    }
+
+    /// Takes all units it keeps.
+    fn take_list(&self) -> UnitList {
+        // SAFETY: units in the cache's list are free and the cache's, which gives
+        // them up here.
+        let mut list = unsafe { UnitList::from_link(self.list.take()) };
+        if let Some(last) = self.last.take() {
+            // SAFETY: given up by `free`, and in no list.
+            unsafe { list.push(last) };
+        }
+        // SAFETY: what the cache keeps as crates came off the pool's stack.
+        unsafe { unpack_all(UnitList::from_link(self.crates.take()), self.pool.unit_size(), &mut list) };
+        list
+    }
+
+    /// Takes units and keeps all but one: those that came home, a crate at a time,
+    /// or else a batch from the pool. There have to be none.
+    #[cold]
+    #[inline(never)]
+    fn fill(&self) -> Result<NonNull<u8>> {
+        // SAFETY: what the cache keeps as crates came off the pool's stack.
+        let mut crates = unsafe { UnitList::from_link(self.crates.take()) };
+        if crates.first().is_none() {
+            crates = self.pool.returned().take();
+        }
+        let mut units = UnitList::new();
+        // SAFETY: crates of the pool's units, as above.
+        unsafe { unpack(&mut crates, self.pool.unit_size(), &mut units) };
+        self.crates.set(crates.first());
+        if units.first().is_none() {
+            units.push_chain(self.pool.take_batch()?);
+        }
+        let unit = units.pop().ok_or(Error::Limit)?;
+        self.list.set(units.first());
+        Ok(unit)
+    }
+
+    /// Checks the units of a list, and those that `inside` shows in each.
+    fn check_list(
+        &self,
+        first: Link,
+        inside: impl Fn(NonNull<FreeUnit>, &mut dyn FnMut(NonNull<u8>)),
+    ) -> Result<(), CheckError> {
+        let most = self.pool.header().total() / self.pool.unit_size();
+        let (mut next, mut count) = (first, 0);
+        while let Some(unit) = next {
+            count += 1;
+            ensure("MfsCache", count <= most, "the list ends")?;
+            self.pool.check_free_unit("MfsCache", Addr::of(unit.as_ptr()))?;
+            let mut packed = Ok(());
+            inside(unit, &mut |unit| {
+                packed = packed.and(self.pool.check_free_unit("MfsCache", Addr::of(unit.as_ptr())));
+            });
+            packed?;
+            // SAFETY: aligned memory of the pool, which is the cache's; any words
+            // make a link.
+            next = unsafe { FreeUnit::next(unit) };
+        }
+        Ok(())
+    }
+}
+
+// SAFETY: units are served by the pool's own rules, and leave the cache before they
+// are given out; they stay the pool's memory, which outlives the cache.
+unsafe impl<A: Arena, U: Unit> ObjectCache for MfsCache<'_, A, U> {
+    /// Takes the unit freed last: a load, a test and a store, or twice that if the
+    /// last call was an `alloc` too (design/pool-mfs.md `.cache.last`).
+    #[inline(always)]
+    fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
+        if self.pool.reserve_size(layout).is_none() {
+            return Err(UNSERVED);
+        }
+        if let Some(last) = self.last.get() {
+            self.last.set(None);
+            return Ok(last);
+        }
+        let Some(unit) = self.list.get() else { return self.fill() };
+        // SAFETY: units in the list are free and begin with their link.
+        self.list.set(unsafe { FreeUnit::next(unit) });
+        Ok(unit.cast())
+    }
+
+    /// Keeps a unit: a load, a test and a store, and two stores more if the last
+    /// call was a `free` too. Units of all caches of the pool may be freed here,
+    /// and those of the pool itself.
+    #[inline(always)]
+    unsafe fn free(&self, object: NonNull<u8>, _layout: Layout) {
+        if let Some(before) = self.last.get() {
+            // SAFETY: a unit that was given up, here, and is in no list.
+            self.list.set(Some(unsafe { FreeUnit::link(before, self.list.get()) }));
+        }
+        self.last.set(Some(object));
+    }
+}
+
+impl<A: Arena, U: Unit> Drop for MfsCache<'_, A, U> {
+    fn drop(&mut self) {
+        self.flush();
+    }
+}
+
+impl<A: Arena, U: Unit> Check for MfsCache<'_, A, U> {
+    /// As of a pool: a deep check walks the units.
+    fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
+        self.pool.header().check(CheckLevel::Cheap)?;
+        if level >= CheckLevel::Deep {
+            if let Some(last) = self.last.get() {
+                self.pool.check_free_unit("MfsCache", Addr::of(last.as_ptr()))?;
+            }
+            self.check_list(self.list.get(), |_, _| {})?;
+            self.check_list(self.crates.get(), |unit, visit| {
+                // SAFETY: what the cache keeps as crates came off the pool's stack.
+                unsafe { for_each_in_crate(unit, self.pool.unit_size(), visit) };
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl<A: Arena, U: Unit> Describe for MfsCache<'_, A, U> {
+    fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
+        line(out, depth, "cache", format_args!("of pool #{}", self.pool.header().id().get()))?;
+        line(out, depth + 1, "cached", format_args!("{} bytes", self.cached()))
+    }
+}
+
+impl<A: Arena, U: Unit> fmt::Debug for MfsCache<'_, A, U> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MfsCache").field("last", &self.last.get()).finish_non_exhaustive()
+    }
+}

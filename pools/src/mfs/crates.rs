@@ -1,0 +1,135 @@
+//! Units packed in units: so that a thread that takes many touches few.
+//!
+//! A list through every unit makes whoever takes it wait for the memory of each in
+//! turn, and that memory was last written by another processor. A **crate** is a
+//! free unit with the addresses of others in its words
+//! (design/pool-mfs.md `.returns.crates`):
+//!
+//! ```text
+//!   crate [ next crate | unit | unit | ... | unit ]      one cache line of words
+//! ```
+
+use core::ptr::NonNull;
+
+use super::units::{Chain, FreeUnit, UnitList};
+
+/// The words of a crate: those of a cache line, or fewer in small units.
+const WORDS: usize = 8;
+
+/// A word of a crate other than its link; `None` after the last one used.
+type Slot = Option<NonNull<u8>>;
+
+/// How many units go into a crate besides itself.
+const fn slots(unit: usize) -> usize {
+    let words = unit / size_of::<Slot>();
+    (if words < WORDS { words } else { WORDS }) - 1
+}
+
+/// The place of a slot, which are numbered from one.
+///
+/// # Safety
+/// - `unit` is a unit that has as many slots.
+#[inline(always)]
+unsafe fn slot(unit: NonNull<FreeUnit>, number: usize) -> NonNull<Slot> {
+    // SAFETY: the caller's duty: the word lies in the unit.
+    unsafe { unit.cast::<Slot>().add(number) }
+}
+
+/// Free units in crates, which belong to whoever holds it.
+#[derive(Debug, Default)]
+pub(crate) struct Crates {
+    crates: Option<Chain>,
+    /// The slots left in the first crate: it is filled from the last slot down.
+    room: usize,
+    count: usize,
+}
+
+impl Crates {
+    /// No units.
+    pub(crate) const fn new() -> Self {
+        Self { crates: None, room: 0, count: 0 }
+    }
+
+    /// The number of units.
+    pub(crate) const fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Puts a unit of `size` bytes in.
+    ///
+    /// # Safety
+    /// - `unit` is a unit of this size that nobody uses, and is in no list. The
+    ///   size is the same each time.
+    #[inline]
+    pub(crate) unsafe fn push(&mut self, unit: NonNull<u8>, size: usize) {
+        self.count += 1;
+        match &mut self.crates {
+            Some(crates) if self.room > 0 => {
+                // SAFETY: the first crate is free, and has `room` slots left.
+                unsafe { slot(crates.first(), self.room).write(Some(unit)) };
+                self.room -= 1;
+                return;
+            }
+            // SAFETY: the caller's duty.
+            Some(crates) => unsafe { crates.push(unit) },
+            // SAFETY: as above.
+            crates => *crates = Some(unsafe { Chain::of(unit) }),
+        }
+        self.room = slots(size);
+    }
+
+    /// Takes all crates, with the slots of the first that are not used marked.
+    pub(crate) fn take(&mut self) -> Option<Chain> {
+        let crates = self.crates.take()?;
+        if self.room > 0 {
+            // SAFETY: as in `push`.
+            unsafe { slot(crates.first(), self.room).write(None) };
+        }
+        *self = Self::new();
+        Some(crates)
+    }
+}
+
+/// Takes the first crate off a list of them and puts its units of `size` bytes, the
+/// crate too, in a list of units. Does nothing where there is none.
+///
+/// # Safety
+/// - Both lists are of free units of this size; those of `crates` came from
+///   [`Crates::take`].
+#[inline]
+pub(crate) unsafe fn unpack(crates: &mut UnitList, size: usize, units: &mut UnitList) {
+    let Some(unit) = crates.first() else { return };
+    crates.pop();
+    // SAFETY: `Crates::take` left crates whose slots are written, from the last one
+    // down to a `None` or to the first; what is in them is free and in no list.
+    unsafe { for_each_in_crate(unit, size, |packed| units.push(packed)) };
+    // SAFETY: just taken out of its list.
+    unsafe { units.push(unit.cast()) };
+}
+
+/// [Unpacks](unpack) all crates of a list.
+///
+/// # Safety
+/// As [`unpack`].
+pub(crate) unsafe fn unpack_all(mut crates: UnitList, size: usize, units: &mut UnitList) {
+    while crates.first().is_some() {
+        // SAFETY: the caller's duties.
+        unsafe { unpack(&mut crates, size, units) };
+    }
+}
+
+/// Shows the units in a crate, which is not among them.
+///
+/// # Safety
+/// - `unit` is a crate from [`Crates::take`] that is not unpacked.
+pub(crate) unsafe fn for_each_in_crate(
+    unit: NonNull<FreeUnit>,
+    size: usize,
+    mut visit: impl FnMut(NonNull<u8>),
+) {
+    for number in (1..=slots(size)).rev() {
+        // SAFETY: a slot of the crate, written because those above it are used.
+        let Some(packed) = (unsafe { slot(unit, number).read() }) else { return };
+        visit(packed);
+    }
+}

@@ -1,0 +1,151 @@
+//! Units on their way home: freed by other threads, and taken back in one step.
+//!
+//! A thread that frees units packs them by itself and pushes them, chained, on the
+//! pool's stack; a cache takes the whole stack. Nobody takes single units off it,
+//! so a unit that comes back meanwhile confuses nobody
+//! (design/pool-mfs.md `.returns.aba`).
+
+use core::alloc::Layout;
+use core::fmt;
+use core::ptr::{self, NonNull};
+
+use tripoint_core::primitive::{AtomicPtr, Ordering};
+use tripoint_core::{Arena, PoolBox};
+
+use super::crates::Crates;
+use super::units::{Chain, FreeUnit, UnitList};
+use super::{Mfs, Unit};
+use crate::cache_box::Defer;
+
+/// The units that a [`Returns`] brings home at once.
+pub const BATCH: usize = 64;
+
+/// A stack of free units: any thread pushes chains, any thread takes everything.
+///
+/// It has a cache line to itself, which freeing threads write.
+#[derive(Debug)]
+#[repr(align(64))]
+pub struct ReturnStack {
+    head: AtomicPtr<FreeUnit>,
+}
+
+impl Default for ReturnStack {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ReturnStack {
+    /// An empty stack.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { head: AtomicPtr::new(ptr::null_mut()) }
+    }
+
+    /// Pushes a chain: one compare-exchange, and one more for each push of another
+    /// thread that comes first.
+    pub fn push(&self, chain: Chain) {
+        let mut head = self.head.load(Ordering::Relaxed);
+        loop {
+            // SAFETY: the last unit of a chain is free, and the chain's.
+            unsafe { FreeUnit::link(chain.last().cast(), NonNull::new(head)) };
+            // Release: whoever takes the units sees their links, and whatever their
+            // last user did (design/pool-mfs.md `.returns.order`).
+            let pushed = self.head.compare_exchange_weak(
+                head,
+                chain.first().as_ptr(),
+                Ordering::Release,
+                Ordering::Relaxed,
+            );
+            match pushed {
+                Ok(_) => return,
+                Err(now) => head = now,
+            }
+        }
+    }
+
+    /// Takes everything: one swap, or a load where there is nothing.
+    #[must_use]
+    pub fn take(&self) -> UnitList {
+        if self.head.load(Ordering::Relaxed).is_null() {
+            return UnitList::new();
+        }
+        let first = NonNull::new(self.head.swap(ptr::null_mut(), Ordering::Acquire));
+        // SAFETY: pushed units are free, linked to each other and to nothing else,
+        // and the swap took all of them from everybody else.
+        unsafe { UnitList::from_link(first) }
+    }
+}
+
+/// One thread's way to free units of a pool that other threads allocate.
+///
+/// It keeps up to [`BATCH`] units, which it then gives to the pool with one
+/// compare-exchange. [`Returns::flush`] and dropping give what there is.
+pub struct Returns<'pool, A: Arena, U: Unit> {
+    pool: &'pool Mfs<A, U>,
+    crates: Crates,
+}
+
+// SAFETY: the units it keeps are its own, and no thread's; the pool is shared by
+// `Sync` reference.
+unsafe impl<A: Arena, U: Unit> Send for Returns<'_, A, U> {}
+
+impl<'pool, A: Arena, U: Unit> Returns<'pool, A, U> {
+    pub(super) const fn new(pool: &'pool Mfs<A, U>) -> Self {
+        Self { pool, crates: Crates::new() }
+    }
+
+    /// Frees a unit of the pool: notes its address, in a unit freed before, and
+    /// makes a compare-exchange every [`BATCH`] times.
+    ///
+    /// # Safety
+    /// - As [`ManualPool::free`](tripoint_core::ManualPool::free) of the pool.
+    #[inline]
+    pub unsafe fn free(&mut self, object: NonNull<u8>, _layout: Layout) {
+        // SAFETY: the caller gives up an object of the pool, which is a unit.
+        unsafe { self.crates.push(object, self.pool.unit_size()) };
+        if self.crates.count() == BATCH {
+            self.flush();
+        }
+    }
+
+    /// Drops an object and frees its unit. An object of another pool is dropped
+    /// as ever.
+    pub fn free_box<T>(&mut self, object: PoolBox<'_, T, Mfs<A, U>>) {
+        if size_of::<T>() == 0 || !ptr::eq(PoolBox::pool(&object), self.pool) {
+            return drop(object);
+        }
+        let object = PoolBox::into_raw(object);
+        // SAFETY: the box owned the object, whose memory is a unit of this pool;
+        // it is dropped below, whether or not that unwinds, and freed once.
+        let _freed = Defer(|| unsafe { self.free(object.cast(), Layout::new::<T>()) });
+        // SAFETY: owned, initialised, and dropped once.
+        unsafe { object.drop_in_place() };
+    }
+
+    /// The units it keeps.
+    #[must_use]
+    pub const fn kept(&self) -> usize {
+        self.crates.count()
+    }
+
+    /// Gives the units it keeps to the pool.
+    #[cold]
+    pub fn flush(&mut self) {
+        if let Some(crates) = self.crates.take() {
+            self.pool.returned().push(crates);
+        }
+    }
+}
+
+impl<A: Arena, U: Unit> Drop for Returns<'_, A, U> {
+    fn drop(&mut self) {
+        self.flush();
+    }
+}
+
+impl<A: Arena, U: Unit> fmt::Debug for Returns<'_, A, U> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Returns").field("kept", &self.kept()).finish_non_exhaustive()
+    }
+}

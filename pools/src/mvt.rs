@@ -1,0 +1,318 @@
+//! Manual variable temporal: objects that die in the order they were born.
+//!
+//! Free memory waits until it has coalesced to a block that serves a whole fill;
+//! such blocks are used again oldest first (design/pool-mvt.md `.mvt`).
+
+use core::alloc::Layout;
+use core::fmt;
+use core::ptr::NonNull;
+
+use tripoint_core::check::ensure;
+use tripoint_core::describe::line;
+use tripoint_core::primitive::Lock;
+use tripoint_core::{
+    Addr, AddrRange, Align, Arena, BasicBuffer, Block, Check, CheckError, CheckLevel, Describe, Error, Fill,
+    ManualPool, PoolClass, PoolHeader, PoolSizes, Result, SymmetricFence,
+};
+
+use crate::extend::extend;
+use crate::land::{GRANULE, Land};
+
+mod free;
+mod queue;
+
+use free::FreeBlocks;
+use queue::QUEUED_SIZE_MIN;
+
+const TOO_LARGE: Error = Error::Parameter("the size, rounded up to granules, is above isize::MAX");
+
+/// What an [`Mvt`] may be told when it is created: the arguments that MPS knows.
+#[derive(Clone, Copy, Debug)]
+pub struct MvtOptions {
+    /// The size of the smallest objects expected, in bytes. What a buffer gives
+    /// back is used next if it is at least this large, and waits for its
+    /// neighbours otherwise. Default: 16.
+    pub min_size: usize,
+    /// The size of most objects, in bytes. Default: 32.
+    pub mean_size: usize,
+    /// The size of the largest objects expected, in bytes; rounded up to grains it
+    /// is what a fill takes. Larger objects are served too, wherever they fit first.
+    /// Default: 8 KiB.
+    pub max_size: usize,
+    /// How many objects of the mean size the pool keeps memory available for
+    /// while they are dead. Available memory above that goes back to the arena,
+    /// oldest first. Default: 1024.
+    pub reserve_depth: usize,
+    /// How much of the pool's memory may be free, in percent, before it searches
+    /// free memory that is not available instead of extending itself. Default: 30.
+    pub fragmentation_limit: u8,
+}
+
+impl Default for MvtOptions {
+    fn default() -> Self {
+        Self { min_size: 16, mean_size: 32, max_size: 8 << 10, reserve_depth: 1024, fragmentation_limit: 30 }
+    }
+}
+
+impl MvtOptions {
+    /// Whether the options make sense together.
+    fn validate(&self) -> Result<()> {
+        if self.min_size == 0 || self.min_size > self.mean_size || self.mean_size > self.max_size {
+            return Err(Error::Parameter("the sizes are not 0 < min <= mean <= max"));
+        }
+        if self.fragmentation_limit > 100 {
+            return Err(Error::Parameter("the fragmentation limit is above 100 percent"));
+        }
+        Ok(())
+    }
+}
+
+/// A pool of the class MVT, manual variable temporal.
+///
+/// Sizes are rounded up to [`GRANULE`], which is also the alignment that objects
+/// have without asking. Any alignment is served.
+#[derive(Debug)]
+pub struct Mvt<A: Arena> {
+    free: Lock<FreeBlocks>,
+    options: MvtOptions,
+    /// The bytes of a fill, and of the smallest block that is available.
+    fill_size: usize,
+    /// The bytes of available blocks to keep.
+    reserve: usize,
+    grain: Align,
+    header: PoolHeader<A>,
+}
+
+impl<A: Arena> Mvt<A> {
+    /// Creates a pool in the arena. It takes no memory until it is used.
+    ///
+    /// # Errors
+    /// - [`Error::Parameter`] for sizes that are not `0 < min <= mean <= max`, a
+    ///   maximum above `isize::MAX` in grains, a limit above 100 percent, or an
+    ///   arena whose grain is below 64 bytes (32 on 32-bit targets)
+    /// - those of [`Arena::register`]
+    pub fn create(arena: A, options: MvtOptions) -> Result<Self> {
+        options.validate()?;
+        let grain = Align::new(arena.grain())
+            .filter(|grain| grain.get() >= QUEUED_SIZE_MIN)
+            .ok_or(Error::Parameter("the arena's grain is too small for a queued block"))?;
+        let fill_size = grain
+            .round_up(options.max_size)
+            .filter(|&size| size <= isize::MAX as usize)
+            .ok_or(Error::Parameter("the maximum size, rounded up to grains, is above isize::MAX"))?;
+        let reserve = options
+            .reserve_depth
+            .saturating_mul(options.mean_size)
+            .max(RESERVE_MIN.saturating_mul(fill_size));
+        let header = PoolHeader::create(arena, Self::CLASS)?;
+        Ok(Self { free: Lock::new(FreeBlocks::new(fill_size)), options, fill_size, reserve, grain, header })
+    }
+
+    /// The bytes that one fill takes at most, unless the request needs more.
+    pub const fn fill_size(&self) -> usize {
+        self.fill_size
+    }
+
+    /// The bytes of available blocks that the pool keeps.
+    pub const fn reserve(&self) -> usize {
+        self.reserve
+    }
+
+    /// Gives `size` bytes or more, at most a fill: what was left over last, then
+    /// the oldest available block, then, where too much is free or the object is
+    /// exceptionally large, what fits first, then new tracts (design/pool-mvt.md
+    /// `.mvt.order`).
+    fn take(&self, free: &mut FreeBlocks, size: usize, align: Align) -> Result<Block> {
+        let most = size.max(self.fill_size);
+        if let Some(block) = free.take_splinter(size, align).or_else(|| free.take_oldest(size, most, align)) {
+            return Ok(block);
+        }
+        let exceptional = size > self.fill_size;
+        if (exceptional || self.is_fragmented(free))
+            && let Some(block) = free.take_first(size, most, align)
+        {
+            return Ok(block);
+        }
+        self.take_extending(free, size, most, align)
+    }
+
+    /// Takes `min..=max` bytes from new tracts, or, where the arena gives none, from
+    /// wherever they fit first.
+    ///
+    /// The pool stays locked meanwhile: of two threads that need more memory, the
+    /// second finds what the first left.
+    #[cold]
+    fn take_extending(&self, free: &mut FreeBlocks, min: usize, max: usize, align: Align) -> Result<Block> {
+        let padding = align.get().saturating_sub(self.grain.get());
+        let needed = min.checked_add(padding).ok_or(Error::Limit)?;
+        match extend(&self.header, needed, max) {
+            Ok(extent) => {
+                let base = extent.range().base().align_up(align).ok_or(Error::Limit)?;
+                let size = max.min(extent.range().limit().get() - base.get());
+                let range = AddrRange::with_size(base, size).ok_or(Error::Limit)?;
+                // SAFETY: whole grains, fresh from the arena, whose blocks all point
+                // with the provenance of its range.
+                let from = unsafe { free.insert(extent) };
+                free.take_range(from, range).ok_or(Error::Limit)
+            }
+            Err(error) => {
+                free.drop_splinter();
+                free.take_first(min, max, align).ok_or(error)
+            }
+        }
+    }
+
+    /// Whether so much of the pool is free that it should not grow.
+    fn is_fragmented(&self, free: &FreeBlocks) -> bool {
+        let limit = u128::from(self.options.fragmentation_limit);
+        free.size() as u128 * 100 >= self.header.total() as u128 * limit
+    }
+
+    /// Takes whole grains out of the oldest available block, if there is more than
+    /// the reserve (design/pool-mvt.md `.mvt.reserve`).
+    fn take_surplus(&self, free: &mut FreeBlocks) -> Option<Block> {
+        let excess = free.available().checked_sub(self.reserve)?;
+        let oldest = free.oldest()?;
+        let whole = whole_grains(oldest.range(), self.grain)?;
+        let size = self.grain.round_down(excess).min(whole.size());
+        let base = Addr::new(whole.limit().get() - size);
+        free.take_range(oldest, AddrRange::with_size(base, size).filter(|range| !range.is_empty())?)
+    }
+
+    /// Gives memory to the free blocks, and then surplus back to the arena.
+    fn give(&self, give: impl FnOnce(&mut FreeBlocks)) {
+        let surplus = {
+            let mut free = self.free.lock();
+            give(&mut free);
+            self.take_surplus(&mut free)
+        };
+        if let Some(surplus) = surplus {
+            // SAFETY: whole grains of the pool, just taken out of the free blocks.
+            unsafe { self.header.retract(surplus) };
+        }
+    }
+}
+
+/// How many fills the reserve holds at least: fewer would be of no use.
+const RESERVE_MIN: usize = 3;
+
+/// The whole grains in a range; `None` where there is none.
+fn whole_grains(range: AddrRange, grain: Align) -> Option<AddrRange> {
+    let base = range.base().align_up(grain)?;
+    let limit = Addr::new(grain.round_down(range.limit().get()));
+    AddrRange::new(base, limit).filter(|range| !range.is_empty())
+}
+
+// SAFETY: blocks given out are taken out of the free blocks, so no two overlap and
+// the pool does not touch them; they are aligned as asked and to granules, in base
+// and size; granules are a constant; and sizes depend on the layout only.
+unsafe impl<A: Arena> PoolClass for Mvt<A> {
+    const CLASS: &'static str = "MVT";
+    const FLIPPABLE: bool = false;
+
+    type Arena = A;
+    type Barrier = SymmetricFence;
+    type Buffer = BasicBuffer;
+
+    fn new_buffer(&self) -> BasicBuffer {
+        BasicBuffer
+    }
+
+    fn header(&self) -> &PoolHeader<A> {
+        &self.header
+    }
+
+    fn barrier(&self) -> SymmetricFence {
+        SymmetricFence
+    }
+
+    #[inline]
+    fn min_align(&self) -> usize {
+        GRANULE
+    }
+
+    #[inline]
+    fn reserve_size(&self, layout: Layout) -> Option<usize> {
+        Land::granules(layout.size())
+    }
+
+    fn fill(&self, layout: Layout) -> Result<Fill> {
+        let size = self.reserve_size(layout).ok_or(TOO_LARGE)?;
+        self.take(&mut self.free.lock(), size, Align::of_layout(layout)).map(Fill::from)
+    }
+
+    unsafe fn empty(&self, unused: Block) {
+        // SAFETY: the caller gives up the end of a fill, in whole granules.
+        self.give(|free| unsafe { free.keep(unused, self.options.min_size) });
+    }
+
+    fn walk_free(&self, visit: &mut dyn FnMut(Block)) {
+        self.free.lock().walk(visit);
+    }
+
+    fn sizes(&self) -> PoolSizes {
+        let free = self.free.lock();
+        PoolSizes {
+            total: self.header.total(),
+            free: free.size(),
+            largest_free: free.largest(),
+            high_water: self.header.high_water(),
+        }
+    }
+}
+
+// SAFETY: never flippable; memory from `alloc` is the front of a block taken as
+// fills are, and any part of a taken block, in whole granules, may be given back.
+unsafe impl<A: Arena> ManualPool for Mvt<A> {
+    /// Allocates as a buffer shared by all callers would, so that objects lie in
+    /// the order of their birth.
+    fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
+        let size = self.reserve_size(layout).ok_or(TOO_LARGE)?;
+        let mut free = self.free.lock();
+        let block = self.take(&mut free, size, Align::of_layout(layout))?;
+        let (object, rest) = block.split_at(size).ok_or(Error::Limit)?;
+        // SAFETY: the rest of a block just taken, in whole granules.
+        unsafe { free.keep(rest, self.options.min_size) };
+        Ok(object.base())
+    }
+
+    unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {
+        let Some(size) = self.reserve_size(layout) else { return };
+        // SAFETY: the caller gives up an object that took `size` bytes.
+        let block = unsafe { Block::new(object, size) };
+        // SAFETY: in whole granules, and blocks of the pool all point with the
+        // provenance of the arena's range.
+        self.give(|free| unsafe {
+            free.insert(block);
+        });
+    }
+}
+
+impl<A: Arena> Check for Mvt<A> {
+    fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
+        self.header.check(level)?;
+        if level >= CheckLevel::Shallow {
+            let free = self.free.lock();
+            ensure(Self::CLASS, free.size() <= self.header.total(), "free memory is part of the pool's")?;
+            if level >= CheckLevel::Deep {
+                free.check(&|addr| self.header.arena().pool_of(addr) == Some(self.header.id()))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<A: Arena> Describe for Mvt<A> {
+    fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
+        self.header.describe(out, depth)?;
+        self.free.lock().describe(out, depth + 1)?;
+        line(out, depth + 1, "fill size", format_args!("{} bytes", self.fill_size))?;
+        line(out, depth + 1, "reserve", format_args!("{} bytes", self.reserve))?;
+        line(
+            out,
+            depth + 1,
+            "fragmentation limit",
+            format_args!("{} percent", self.options.fragmentation_limit),
+        )
+    }
+}

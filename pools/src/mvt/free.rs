@@ -1,0 +1,224 @@
+//! The free blocks of a temporal pool: the land, the queue of those large enough
+//! to be used again, and the one left over last.
+
+use core::fmt;
+use core::ptr::NonNull;
+
+use tripoint_core::check::ensure;
+use tripoint_core::describe::line;
+use tripoint_core::{Addr, AddrRange, Align, Block, CheckError};
+
+use super::queue::Queue;
+use crate::land::{GRANULE, Land};
+
+const FREE: &str = "FreeBlocks";
+
+/// All free memory of a pool.
+///
+/// Every block of the land of at least `reuse_size` is in the queue, and no other.
+#[derive(Debug)]
+pub(super) struct FreeBlocks {
+    land: Land,
+    queue: Queue,
+    /// What was left over last and is used next; not part of the land.
+    splinter: Block,
+    reuse_size: usize,
+}
+
+// SAFETY: free blocks belong to whoever holds this, and to no thread.
+unsafe impl Send for FreeBlocks {}
+
+impl FreeBlocks {
+    /// No free blocks yet; those of `reuse_size` bytes, at least
+    /// [`QUEUED_SIZE_MIN`](super::QUEUED_SIZE_MIN), will be available.
+    pub(super) const fn new(reuse_size: usize) -> Self {
+        Self { land: Land::new(), queue: Queue::new(), splinter: NO_BLOCK, reuse_size }
+    }
+
+    /// The bytes in all blocks.
+    pub(super) const fn size(&self) -> usize {
+        self.land.size() + self.splinter.size()
+    }
+
+    /// The bytes in blocks that may be used again.
+    pub(super) const fn available(&self) -> usize {
+        self.queue.size()
+    }
+
+    /// The bytes of the largest block.
+    pub(super) fn largest(&self) -> usize {
+        self.land.largest().max(self.splinter.size())
+    }
+
+    /// The block that has been available for longest.
+    pub(super) fn oldest(&self) -> Option<Block> {
+        self.queue.oldest()
+    }
+
+    /// Adds a block to the land; gives the free block that it is part of now, which
+    /// is the newest available one if it is large enough.
+    ///
+    /// # Safety
+    /// - As [`Land::insert`].
+    pub(super) unsafe fn insert(&mut self, block: Block) -> Block {
+        if block.size() == 0 {
+            return block;
+        }
+        // SAFETY: the caller's duties.
+        let whole = unsafe { self.land.insert(block) };
+        if let Some((left, _, right)) = split(whole, block.range()) {
+            self.dequeue(left);
+            self.dequeue(right);
+        }
+        if self.is_available(whole) {
+            // SAFETY: a free block of the land, large enough; the parts of it that
+            // were queued no longer are.
+            unsafe { self.queue.push_newest(whole) };
+        }
+        whole
+    }
+
+    /// Takes a range out of `from`, a block of the land that covers it. What is
+    /// left on either side stays in the land, and is used next if it is large
+    /// enough.
+    pub(super) fn take_range(&mut self, from: Block, range: AddrRange) -> Option<Block> {
+        let (front, _, back) = split(from, range)?;
+        self.dequeue(from);
+        let taken = self.land.take_range(range);
+        let rests = if taken.is_some() { [back, front] } else { [from, NO_BLOCK] };
+        for rest in rests {
+            if self.is_available(rest) {
+                // SAFETY: a free block of the land, large enough, not queued.
+                unsafe { self.queue.push_oldest(rest) };
+            }
+        }
+        taken
+    }
+
+    /// Takes `min..=max` bytes from the oldest available block.
+    pub(super) fn take_oldest(&mut self, min: usize, max: usize, align: Align) -> Option<Block> {
+        let oldest = self.queue.oldest()?;
+        self.take_range(oldest, aligned_range(oldest, min, max, align)?)
+    }
+
+    /// Takes `min..=max` bytes from the first block that holds them.
+    pub(super) fn take_first(&mut self, min: usize, max: usize, align: Align) -> Option<Block> {
+        let first = self.land.find_first(min, align)?;
+        if first.size() == GRANULE {
+            // Too small to be queued.
+            return self.land.take_first_bounded(GRANULE, GRANULE, align);
+        }
+        self.take_range(first, aligned_range(first, min, max, align)?)
+    }
+
+    /// Takes the splinter, if it holds `size` aligned bytes.
+    pub(super) fn take_splinter(&mut self, size: usize, align: Align) -> Option<Block> {
+        let range = aligned_range(self.splinter, size, usize::MAX, align)?;
+        let (front, taken, _) = split(self.splinter, range)?;
+        self.splinter = NO_BLOCK;
+        // SAFETY: the beginning of the splinter: free, in whole granules, and
+        // pointing with the provenance of the arena's range.
+        unsafe { self.insert(front) };
+        Some(taken)
+    }
+
+    /// Keeps what is left over of a block: the larger of it and the splinter is
+    /// used next, unless it is below `min_size`.
+    ///
+    /// # Safety
+    /// - As [`Land::insert`].
+    pub(super) unsafe fn keep(&mut self, rest: Block, min_size: usize) {
+        if rest.size() < min_size || rest.size() < self.splinter.size() {
+            // SAFETY: the caller's duties.
+            unsafe { self.insert(rest) };
+        } else {
+            self.drop_splinter();
+            self.splinter = rest;
+        }
+    }
+
+    /// Makes the splinter part of the land.
+    pub(super) fn drop_splinter(&mut self) {
+        let splinter = core::mem::replace(&mut self.splinter, NO_BLOCK);
+        // SAFETY: the splinter is free, in whole granules, in no land, and points
+        // with the provenance of the arena's range.
+        unsafe { self.insert(splinter) };
+    }
+
+    /// Shows every block, in the order of addresses.
+    pub(super) fn walk(&self, visit: &mut dyn FnMut(Block)) {
+        let mut splinter = Some(self.splinter).filter(|splinter| splinter.size() != 0);
+        self.land.walk(&mut |block| {
+            if let Some(splinter) = splinter.take_if(|splinter| splinter.base() < block.base()) {
+                visit(splinter);
+            }
+            visit(block);
+        });
+        if let Some(splinter) = splinter {
+            visit(splinter);
+        }
+    }
+
+    fn is_available(&self, block: Block) -> bool {
+        block.size() >= self.reuse_size
+    }
+
+    /// Takes a block out of the queue, if it is there.
+    fn dequeue(&mut self, block: Block) {
+        if self.is_available(block) {
+            // SAFETY: blocks of the land that are available are queued, with the
+            // extent they had when they became blocks; their entries lie behind
+            // what the land writes to, and nobody else writes to free memory.
+            unsafe { self.queue.remove(block) };
+        }
+    }
+
+    /// Checks the land, the queue, and that they agree.
+    pub(super) fn check(&self, owns: &dyn Fn(Addr) -> bool) -> Result<(), CheckError> {
+        self.land.check(owns)?;
+        self.queue.check(owns)?;
+        let (mut count, mut size) = (0, 0);
+        self.land.walk(&mut |block| {
+            if self.is_available(block) {
+                (count, size) = (count + 1, size + block.size());
+            }
+        });
+        let agree = (count, size) == (self.queue.count(), self.queue.size());
+        ensure(FREE, agree, "what is large enough is queued, and nothing else")?;
+        let splinter = self.splinter.range();
+        ensure(FREE, splinter.is_empty() || owns(splinter.base()), "the splinter lies in the pool")?;
+        let mut apart = true;
+        self.land.walk(&mut |block| apart &= !block.range().overlaps(splinter));
+        ensure(FREE, apart, "the splinter is not in the land")
+    }
+
+    /// Writes the state.
+    pub(super) fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
+        line(out, depth, "free", format_args!("{} bytes in {} blocks", self.land.size(), self.land.count()))?;
+        line(
+            out,
+            depth,
+            "available",
+            format_args!("{} bytes in {} blocks", self.queue.size(), self.queue.count()),
+        )?;
+        line(out, depth, "splinter", format_args!("{} bytes", self.splinter.size()))
+    }
+}
+
+/// A block without memory.
+// SAFETY: any pointer is valid for no bytes.
+const NO_BLOCK: Block = unsafe { Block::new(NonNull::dangling(), 0) };
+
+/// The aligned part of a block that a request takes, if it has room.
+fn aligned_range(block: Block, min: usize, max: usize, align: Align) -> Option<AddrRange> {
+    let base = block.range().base().align_up(align)?;
+    let room = block.range().limit().get().checked_sub(base.get()).filter(|&room| room >= min)?;
+    AddrRange::with_size(base, room.min(max))
+}
+
+/// The parts of a block before, in, and after a range that it covers.
+fn split(block: Block, range: AddrRange) -> Option<(Block, Block, Block)> {
+    let (front, rest) = block.split_at(range.base().get().checked_sub(block.range().base().get())?)?;
+    let (middle, back) = rest.split_at(range.size())?;
+    Some((front, middle, back))
+}

@@ -1,0 +1,111 @@
+//! The null class: it refuses everything.
+//!
+//! It is the smallest implementer of every trait of a pool class, and so the
+//! template for a class of your own: copy this file, and give each method that
+//! refuses something to do. `examples/own_pool_class.rs` shows what that looks like
+//! (design/pool-null.md `.null`).
+
+use core::alloc::Layout;
+use core::fmt;
+use core::ptr::NonNull;
+
+use tripoint_core::{
+    Arena, BasicBuffer, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, FramePool, ManualPool,
+    PoolClass, PoolHeader, PoolSizes, Result, SymmetricFence,
+};
+
+const REFUSED: Error = Error::Parameter("the null class serves nothing");
+
+/// A pool of the null class (MPS: class N), which never has any memory.
+///
+/// Useful in place of a pool that must not be used.
+#[derive(Debug)]
+pub struct Null<A: Arena> {
+    header: PoolHeader<A>,
+}
+
+impl<A: Arena> Null<A> {
+    /// Creates a pool in the arena.
+    ///
+    /// # Errors
+    /// Those of [`Arena::register`].
+    pub fn create(arena: A) -> Result<Self> {
+        Ok(Self { header: PoolHeader::create(arena, Self::CLASS)? })
+    }
+}
+
+// SAFETY: no block is ever given out; one byte is a power of two; and every
+// layout has always the same answer.
+unsafe impl<A: Arena> PoolClass for Null<A> {
+    const CLASS: &'static str = "N";
+    const FLIPPABLE: bool = false;
+
+    type Arena = A;
+    type Barrier = SymmetricFence;
+    type Buffer = BasicBuffer;
+
+    fn new_buffer(&self) -> BasicBuffer {
+        BasicBuffer
+    }
+
+    fn header(&self) -> &PoolHeader<A> {
+        &self.header
+    }
+
+    fn barrier(&self) -> SymmetricFence {
+        SymmetricFence
+    }
+
+    fn min_align(&self) -> usize {
+        1
+    }
+
+    fn reserve_size(&self, _layout: Layout) -> Option<usize> {
+        None
+    }
+
+    fn fill(&self, _layout: Layout) -> Result<Fill> {
+        Err(REFUSED)
+    }
+
+    unsafe fn empty(&self, _unused: Block) {}
+
+    fn walk_free(&self, _visit: &mut dyn FnMut(Block)) {}
+
+    fn sizes(&self) -> PoolSizes {
+        PoolSizes::default()
+    }
+}
+
+// SAFETY: never flippable, and there is nothing to free.
+unsafe impl<A: Arena> ManualPool for Null<A> {
+    fn alloc(&self, _layout: Layout) -> Result<NonNull<u8>> {
+        Err(REFUSED)
+    }
+
+    unsafe fn free(&self, _object: NonNull<u8>, _layout: Layout) {}
+}
+
+// SAFETY: buffers never have a block, so the top of every stack is none, before and
+// after a pop.
+unsafe impl<A: Arena> FramePool for Null<A> {
+    unsafe fn top(&self, _buffer: &BasicBuffer) -> Option<NonNull<u8>> {
+        None
+    }
+
+    unsafe fn pop_to(&self, _buffer: &BasicBuffer, _base: Option<NonNull<u8>>) -> Option<Block> {
+        None
+    }
+}
+
+impl<A: Arena> Check for Null<A> {
+    fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
+        self.header.check(level)
+    }
+}
+
+impl<A: Arena> Describe for Null<A> {
+    fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
+        self.header.describe(out, depth)
+    }
+}

@@ -1,0 +1,249 @@
+//! Stack: objects that die together, in the reverse order of their frames.
+//!
+//! Nothing is freed one by one; popping a frame takes all that was allocated since
+//! its push (design/pool-snc.md `.snc`).
+
+use core::alloc::Layout;
+use core::fmt;
+use core::ptr::NonNull;
+
+use tripoint_core::check::ensure;
+use tripoint_core::describe::line;
+use tripoint_core::primitive::Lock;
+use tripoint_core::{
+    Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, FramePool, PoolClass,
+    PoolHeader, PoolSizes, Result, SymmetricFence,
+};
+
+use crate::extend::extend;
+use crate::land::{GRANULE, Land};
+
+mod stack;
+
+use stack::HEAD_SIZE;
+pub use stack::StackBuffer;
+
+const TOO_LARGE: Error = Error::Parameter("the size, rounded up to granules, is above isize::MAX");
+const NO_BUFFER: Error = Error::Parameter("a stack pool fills only buffers that it knows");
+
+/// What an [`Snc`] may be told when it is created. Sizes are bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct SncOptions {
+    /// By how much the pool extends itself, unless a request needs more or the
+    /// arena has only what the request needs. Default: 64 KiB.
+    pub extend_by: usize,
+    /// The most that one fill takes, its head of one [`GRANULE`] included, unless
+    /// the request needs more. A pop within a fill takes constant time.
+    /// Default: 64 KiB.
+    pub fill_size: usize,
+}
+
+impl Default for SncOptions {
+    fn default() -> Self {
+        Self { extend_by: 64 << 10, fill_size: 64 << 10 }
+    }
+}
+
+/// A pool of the class SNC, stack (MPS: "stack, no checking").
+///
+/// Its allocation points are stacks: their frames are pushed and popped, and an
+/// object lives until the frame it was allocated in is popped or its allocation
+/// point is dropped. Sizes are rounded up to [`GRANULE`], which is also the
+/// alignment that objects have without asking. Any alignment is served.
+#[derive(Debug)]
+pub struct Snc<A: Arena> {
+    /// The blocks in no stack.
+    land: Lock<Land>,
+    options: SncOptions,
+    header: PoolHeader<A>,
+}
+
+impl<A: Arena> Snc<A> {
+    /// Creates a pool in the arena. It takes no memory until it is used.
+    ///
+    /// # Errors
+    /// - [`Error::Parameter`] for an arena whose grain is below two granules
+    /// - those of [`Arena::register`]
+    pub fn create(arena: A, options: SncOptions) -> Result<Self> {
+        if arena.grain() < 2 * GRANULE {
+            return Err(Error::Parameter("the arena's grain is below two granules"));
+        }
+        let header = PoolHeader::create(arena, Self::CLASS)?;
+        Ok(Self { land: Lock::new(Land::new()), options, header })
+    }
+
+    /// Takes a block for a buffer: the first that is as large as a fill, or else a
+    /// part of the largest, or else a new one.
+    fn take(&self, land: &mut Land, needed: usize) -> Result<Block> {
+        let most = needed.max(self.options.fill_size);
+        let least = most.min(land.largest()).max(needed);
+        match land.take_first_bounded(least, most, GRANULE_ALIGN) {
+            Some(block) => Ok(block),
+            None => self.take_extending(land, needed, most),
+        }
+    }
+
+    /// Takes `min..=max` bytes from a new extent, whose rest joins the land.
+    ///
+    /// The land stays locked meanwhile: of two threads that need more memory, the
+    /// second finds what the first left.
+    #[cold]
+    fn take_extending(&self, land: &mut Land, min: usize, max: usize) -> Result<Block> {
+        let extent = extend(&self.header, min, self.options.extend_by)?;
+        let size = extent.size().min(max) & !(GRANULE - 1);
+        let (block, rest) = extent.split_at(size).ok_or(Error::Limit)?;
+        // SAFETY: the end of whole grains, in granules, fresh from the arena, whose
+        // blocks all point with the provenance of its range.
+        unsafe { land.insert(rest) };
+        Ok(block)
+    }
+
+    /// Takes the topmost block of a stack back.
+    ///
+    /// # Safety
+    /// - The caller owns the buffer, and nobody uses the memory of the block.
+    unsafe fn take_back(land: &mut Land, buffer: &StackBuffer) -> bool {
+        // SAFETY: the caller owns the buffer.
+        let block = unsafe { buffer.pop() };
+        if let Some(block) = block {
+            // SAFETY: a block that came out of the land whole, and that nobody uses.
+            unsafe { land.insert(block) };
+        }
+        block.is_some()
+    }
+}
+
+const GRANULE_ALIGN: Align = match Align::new(GRANULE) {
+    Some(align) => align,
+    None => Align::WORD,
+};
+
+// SAFETY: blocks given out are taken out of the land and go back to it when they
+// are popped, so no two overlap and the pool does not touch them but for their
+// heads, which are not given out; fills begin with what aligns the object, counted
+// as allocated, and everything is in whole granules; granules are a constant; and
+// sizes depend on the layout only.
+unsafe impl<A: Arena> PoolClass for Snc<A> {
+    const CLASS: &'static str = "SNC";
+    const FLIPPABLE: bool = false;
+
+    type Arena = A;
+    type Barrier = SymmetricFence;
+    type Buffer = StackBuffer;
+
+    fn new_buffer(&self) -> StackBuffer {
+        StackBuffer::new()
+    }
+
+    fn header(&self) -> &PoolHeader<A> {
+        &self.header
+    }
+
+    fn barrier(&self) -> SymmetricFence {
+        SymmetricFence
+    }
+
+    #[inline]
+    fn min_align(&self) -> usize {
+        GRANULE
+    }
+
+    #[inline]
+    fn reserve_size(&self, layout: Layout) -> Option<usize> {
+        Land::granules(layout.size())
+    }
+
+    /// Refuses: memory that is in no stack could never be given back.
+    fn fill(&self, _layout: Layout) -> Result<Fill> {
+        Err(NO_BUFFER)
+    }
+
+    unsafe fn fill_buffer(&self, buffer: &StackBuffer, layout: Layout) -> Result<Fill> {
+        let size = self.reserve_size(layout).ok_or(TOO_LARGE)?;
+        let padding = layout.align().saturating_sub(GRANULE);
+        let needed = size.checked_add(HEAD_SIZE).and_then(|sum| sum.checked_add(padding)).ok_or(TOO_LARGE)?;
+        let block = {
+            let mut land = self.land.lock();
+            let block = self.take(&mut land, needed)?;
+            // SAFETY: taken out of the land, in granules, and larger than a head; the
+            // caller owns the buffer.
+            unsafe { buffer.push(block) }
+        };
+        let base = block.range().base();
+        let object = base.align_up(Align::of_layout(layout)).ok_or(Error::Limit)?;
+        Ok(Fill { block, preallocated: object.get() - base.get(), segment: None })
+    }
+
+    /// Does nothing: what a buffer did not use stays with its block, which may be
+    /// attached again, until that is popped.
+    unsafe fn empty(&self, _unused: Block) {}
+
+    unsafe fn finish_buffer(&self, buffer: &StackBuffer) -> bool {
+        let mut land = self.land.lock();
+        // SAFETY: the caller was the owner, and says that nobody uses the objects.
+        while unsafe { Self::take_back(&mut land, buffer) } {}
+        true
+    }
+
+    fn walk_free(&self, visit: &mut dyn FnMut(Block)) {
+        self.land.lock().walk(visit);
+    }
+
+    fn sizes(&self) -> PoolSizes {
+        let land = self.land.lock();
+        PoolSizes {
+            total: self.header.total(),
+            free: land.size(),
+            largest_free: land.largest().saturating_sub(HEAD_SIZE),
+            high_water: self.header.high_water(),
+        }
+    }
+}
+
+// SAFETY: never flippable; `fill_buffer` pushes what it gives, and only the two
+// functions that may take blocks off the stack.
+unsafe impl<A: Arena> FramePool for Snc<A> {
+    unsafe fn top(&self, buffer: &StackBuffer) -> Option<NonNull<u8>> {
+        buffer.top_base()
+    }
+
+    unsafe fn pop_to(&self, buffer: &StackBuffer, base: Option<NonNull<u8>>) -> Option<Block> {
+        let mut land = self.land.lock();
+        loop {
+            // SAFETY: the caller owns the buffer.
+            let (top, is_lowest) = unsafe { buffer.peek() }?;
+            if is_lowest || Some(top.base()) == base {
+                return Some(top);
+            }
+            // SAFETY: the caller owns the buffer and gives up what is above `base`.
+            unsafe { Self::take_back(&mut land, buffer) };
+        }
+    }
+}
+
+impl<A: Arena> Check for Snc<A> {
+    fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
+        self.header.check(level)?;
+        if level >= CheckLevel::Shallow {
+            let land = self.land.lock();
+            ensure(Self::CLASS, land.size() <= self.header.total(), "free memory is part of the pool's")?;
+            if level >= CheckLevel::Deep {
+                land.check(&|addr| self.header.arena().pool_of(addr) == Some(self.header.id()))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<A: Arena> Describe for Snc<A> {
+    fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
+        self.header.describe(out, depth)?;
+        let (size, count) = {
+            let land = self.land.lock();
+            (land.size(), land.count())
+        };
+        line(out, depth + 1, "free", format_args!("{size} bytes in {count} blocks"))?;
+        line(out, depth + 1, "extend by", format_args!("{} bytes", self.options.extend_by))?;
+        line(out, depth + 1, "fill size", format_args!("{} bytes", self.options.fill_size))
+    }
+}

@@ -1,0 +1,276 @@
+//! A bit for each unit of an arena's range, in memory of the arena's own.
+//!
+//! Pages of bits, below as many levels of directories as the range needs, which is
+//! the same for every address and never changes. Only what was covered has pages
+//! (design/pool-tlsf.md `.tlsf.bits`).
+
+use core::alloc::Layout;
+use core::ptr::NonNull;
+
+use tripoint_core::{Addr, AddrRange, Arena, Error, PoolHeader, Result};
+
+const BITS: usize = usize::BITS as usize;
+
+/// The words of a page and the entries of a directory.
+const FAN: usize = 64;
+
+/// The bits of a page.
+const PAGE_BITS: usize = FAN * BITS;
+
+/// A page or, above the lowest level, a directory.
+#[derive(Clone, Copy)]
+#[repr(C)]
+union Node {
+    bits: [usize; FAN],
+    below: [Option<NonNull<Node>>; FAN],
+}
+
+const NODE: Layout = Layout::new::<Node>();
+
+/// A sparse set of addresses, one bit for each `UNIT` bytes of an arena's range.
+#[derive(Debug)]
+pub(crate) struct SparseBits<const UNIT: usize> {
+    /// The unit that the first bit is for, counted from address zero.
+    first: usize,
+    units: usize,
+    /// The levels of directories above the pages.
+    levels: u32,
+    root: Option<NonNull<Node>>,
+    nodes: usize,
+    /// The page that was found last, and its number.
+    recent: Option<(usize, NonNull<Node>)>,
+}
+
+/// A bit of a set.
+///
+/// Invariant: a word of a page, which stays as long as the set. Only whoever has
+/// the set exclusively uses its bits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bit {
+    word: NonNull<usize>,
+    mask: usize,
+}
+
+impl Bit {
+    #[inline]
+    fn in_page(page: NonNull<Node>, bit: usize) -> Self {
+        // SAFETY: the remainder is below the number of words of a page.
+        let word = unsafe { page.cast::<usize>().add(bit / BITS % FAN) };
+        Self { word, mask: 1 << (bit % BITS) }
+    }
+
+    /// Whether it is set.
+    #[inline]
+    pub(crate) fn is_set(self) -> bool {
+        // SAFETY: the invariant of the type.
+        unsafe { self.word.read() & self.mask != 0 }
+    }
+
+    /// Sets it.
+    #[inline]
+    pub(crate) fn set(self) {
+        // SAFETY: the invariant of the type.
+        unsafe { self.word.write(self.word.read() | self.mask) };
+    }
+
+    /// Clears it.
+    #[inline]
+    pub(crate) fn clear(self) {
+        // SAFETY: the invariant of the type.
+        unsafe { self.word.write(self.word.read() & !self.mask) };
+    }
+}
+
+// SAFETY: the nodes belong to whoever holds this, and to no thread.
+unsafe impl<const UNIT: usize> Send for SparseBits<UNIT> {}
+
+impl<const UNIT: usize> SparseBits<UNIT> {
+    /// No bits set, for an arena of this range. Takes no memory yet.
+    pub(crate) fn new(range: AddrRange) -> Self {
+        let first = range.base().get() / UNIT;
+        let units = range.limit().get().div_ceil(UNIT) - first;
+        let (mut levels, mut pages) = (0, units.div_ceil(PAGE_BITS));
+        while pages > 1 {
+            pages = pages.div_ceil(FAN);
+            levels += 1;
+        }
+        Self { first, units, levels, root: None, nodes: 0, recent: None }
+    }
+
+    /// The bytes of pages and directories.
+    pub(crate) const fn size(&self) -> usize {
+        self.nodes * NODE.size()
+    }
+
+    /// The levels of directories.
+    pub(crate) const fn levels(&self) -> u32 {
+        self.levels
+    }
+
+    /// Makes sure that every unit of a range has its bit.
+    ///
+    /// # Errors
+    /// Those of [`Arena::alloc_control`]. What was made until then stays.
+    pub(crate) fn cover<A: Arena>(&mut self, range: AddrRange, header: &PoolHeader<A>) -> Result<()> {
+        let mut addr = range.base().get();
+        while addr < range.limit().get() {
+            let bit = self.bit_of(addr).ok_or(Error::Limit)?;
+            self.make_page(bit, header)?;
+            addr += (PAGE_BITS - bit % PAGE_BITS) * UNIT;
+        }
+        Ok(())
+    }
+
+    /// Makes the page of a bit, and the directories above it, that are missing.
+    fn make_page<A: Arena>(&mut self, bit: usize, header: &PoolHeader<A>) -> Result<()> {
+        let mut node = match self.root {
+            Some(root) => root,
+            None => *self.root.insert(new_node(self.levels, &mut self.nodes, header)?),
+        };
+        for level in (0..self.levels).rev() {
+            // SAFETY: a directory of this set, which the exclusive borrow keeps to
+            // this thread; `slot_of` stays below the number of its entries.
+            let entry = unsafe { &mut (&mut (*node.as_ptr()).below)[slot_of(bit, level)] };
+            node = match *entry {
+                Some(below) => below,
+                None => *entry.insert(new_node(level, &mut self.nodes, header)?),
+            };
+        }
+        Ok(())
+    }
+
+    /// The bit of the unit at `addr`; none where nothing was covered.
+    #[inline]
+    pub(crate) fn find(&mut self, addr: usize) -> Option<Bit> {
+        let bit = self.bit_of(addr)?;
+        let number = bit / PAGE_BITS;
+        let page = match self.recent {
+            Some((recent, page)) if recent == number => page,
+            _ => self.recent.insert((number, self.page_of(bit)?)).1,
+        };
+        Some(Bit::in_page(page, bit))
+    }
+
+    /// As [`SparseBits::find`], without remembering the page.
+    pub(crate) fn find_shared(&self, addr: usize) -> Option<Bit> {
+        let bit = self.bit_of(addr)?;
+        self.page_of(bit).map(|page| Bit::in_page(page, bit))
+    }
+
+    /// Sets the bit of the unit at `addr`, which has to be covered.
+    #[inline]
+    pub(crate) fn insert(&mut self, addr: usize) {
+        if let Some(bit) = self.find(addr) {
+            bit.set();
+        }
+    }
+
+    /// Clears the bit of the unit at `addr`.
+    #[inline]
+    pub(crate) fn remove(&mut self, addr: usize) {
+        if let Some(bit) = self.find(addr) {
+            bit.clear();
+        }
+    }
+
+    #[inline]
+    fn bit_of(&self, addr: usize) -> Option<usize> {
+        let bit = (addr / UNIT).wrapping_sub(self.first);
+        (bit < self.units).then_some(bit)
+    }
+
+    /// The page that has a bit: one step for each level.
+    #[cold]
+    fn page_of(&self, bit: usize) -> Option<NonNull<Node>> {
+        let mut node = self.root?;
+        for level in (0..self.levels).rev() {
+            // SAFETY: a directory of this set, which nobody changes meanwhile;
+            // `slot_of` stays below the number of its entries.
+            node = unsafe { (&(*node.as_ptr()).below)[slot_of(bit, level)] }?;
+        }
+        Some(node)
+    }
+
+    /// The number of bits that are set.
+    pub(crate) fn count(&self) -> usize {
+        self.root.map_or(0, |root| count_below(root, self.levels))
+    }
+
+    /// Shows the address of every unit whose bit is set, in order.
+    pub(crate) fn walk(&self, visit: &mut dyn FnMut(Addr)) {
+        if let Some(root) = self.root {
+            walk_below(root, self.levels, self.first, &mut |unit| visit(Addr::new(unit * UNIT)));
+        }
+    }
+
+    /// Gives the memory back to the arena.
+    pub(crate) fn destroy<A: Arena>(&mut self, header: &PoolHeader<A>) {
+        if let Some(root) = self.root.take() {
+            destroy_below(root, self.levels, header);
+        }
+    }
+}
+
+/// The entry of a directory that leads to a bit.
+#[inline]
+const fn slot_of(bit: usize, level: u32) -> usize {
+    ((bit / PAGE_BITS) >> (level * FAN.trailing_zeros())) & (FAN - 1)
+}
+
+/// A node for a level: empty, whichever it is.
+fn new_node<A: Arena>(level: u32, nodes: &mut usize, header: &PoolHeader<A>) -> Result<NonNull<Node>> {
+    let node = header.alloc_descriptor(NODE)?.cast();
+    let empty = if level == 0 { Node { bits: [0; FAN] } } else { Node { below: [None; FAN] } };
+    // SAFETY: memory for a node, fresh from the arena.
+    unsafe { node.write(empty) };
+    *nodes += 1;
+    Ok(node)
+}
+
+/// The nodes below a directory.
+fn below(node: NonNull<Node>) -> impl DoubleEndedIterator<Item = (usize, NonNull<Node>)> {
+    // SAFETY: a directory, whose entries are written when it is made.
+    let entries = unsafe { node.as_ref().below };
+    entries.into_iter().enumerate().filter_map(|(slot, entry)| entry.map(|entry| (slot, entry)))
+}
+
+/// The words of a page.
+fn words(node: NonNull<Node>) -> [usize; FAN] {
+    // SAFETY: a page, whose words are written when it is made.
+    unsafe { node.as_ref().bits }
+}
+
+/// Recurses as deep as there are levels.
+fn count_below(node: NonNull<Node>, level: u32) -> usize {
+    if level == 0 {
+        return words(node).into_iter().map(|word| word.count_ones() as usize).sum();
+    }
+    below(node).map(|(_, entry)| count_below(entry, level - 1)).sum()
+}
+
+/// Recurses as deep as there are levels; `first` is the unit of the first bit.
+fn walk_below(node: NonNull<Node>, level: u32, first: usize, visit: &mut dyn FnMut(usize)) {
+    if level == 0 {
+        for (index, mut word) in words(node).into_iter().enumerate() {
+            while word != 0 {
+                let bit = index * BITS + word.trailing_zeros() as usize;
+                visit(first + bit);
+                word &= word - 1;
+            }
+        }
+        return;
+    }
+    let span = PAGE_BITS << ((level - 1) * FAN.trailing_zeros());
+    for (slot, entry) in below(node) {
+        walk_below(entry, level - 1, first + slot * span, visit);
+    }
+}
+
+/// Recurses as deep as there are levels.
+fn destroy_below<A: Arena>(node: NonNull<Node>, level: u32, header: &PoolHeader<A>) {
+    if level != 0 {
+        below(node).for_each(|(_, entry)| destroy_below(entry, level - 1, header));
+    }
+    // SAFETY: from `new_node`, once, and nobody uses the set any more.
+    unsafe { header.arena().free_control(node.cast(), NODE) };
+}

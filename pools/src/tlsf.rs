@@ -1,0 +1,284 @@
+//! Two-level segregated fit: objects of any size, in constant time.
+//!
+//! Free blocks are in lists by size, and a bit for each granule tells where free
+//! blocks begin and end, so that neighbours are found without headers
+//! (design/pool-tlsf.md `.tlsf`, `.req.constant`).
+
+use core::alloc::Layout;
+use core::fmt;
+use core::ptr::NonNull;
+
+use tripoint_core::check::ensure;
+use tripoint_core::describe::line;
+use tripoint_core::primitive::Lock;
+use tripoint_core::{
+    Align, Arena, BasicBuffer, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, ManualPool,
+    PoolClass, PoolHeader, PoolSizes, Result, SymmetricFence,
+};
+
+use crate::extend::extend;
+use crate::land::GRANULE;
+use crate::poison::poison;
+
+mod check;
+mod class;
+mod heap;
+mod lists;
+mod node;
+
+use heap::Heap;
+
+const TOO_LARGE: Error = Error::Parameter("the size is above the largest that the class serves");
+
+/// What a [`Tlsf`] may be told when it is created. Sizes are bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct TlsfOptions {
+    /// By how much the pool extends itself, unless a request needs more or the
+    /// arena has only what the request needs. Default: 64 KiB.
+    pub extend_by: usize,
+    /// The most that one fill takes, rounded down to granules, unless the request
+    /// needs more. Default: 64 KiB.
+    pub fill_size: usize,
+}
+
+impl Default for TlsfOptions {
+    fn default() -> Self {
+        Self { extend_by: 64 << 10, fill_size: 64 << 10 }
+    }
+}
+
+/// A pool of the class TLSF, two-level segregated fit: bounded latency.
+///
+/// `alloc`, `free`, `fill` and `empty` take constant time, however many blocks are
+/// free and however scattered; only where the pool has to grow does the arena's
+/// time come on top, and [`Tlsf::extend`] pays that ahead.
+///
+/// Sizes are rounded up to granules, and above 64 of them to a size class, by at
+/// most one part in 32. Any alignment is served; above a granule the request
+/// looks for its size and alignment together (design/pool-tlsf.md `.req.any`).
+#[derive(Debug)]
+pub struct Tlsf<A: Arena> {
+    heap: Lock<Heap>,
+    options: TlsfOptions,
+    header: PoolHeader<A>,
+}
+
+impl<A: Arena> Tlsf<A> {
+    /// The largest allocation, in bytes.
+    pub const SIZE_MAX: usize = class::SIZE_MAX;
+
+    /// Creates a pool in the arena. It takes no memory until it is used.
+    ///
+    /// The value is large, 9 KiB on 64-bit targets: it holds the heads of the lists.
+    ///
+    /// # Errors
+    /// - [`Error::Parameter`] for an arena whose grain is below two granules
+    /// - those of [`Arena::register`]
+    pub fn create(arena: A, options: TlsfOptions) -> Result<Self> {
+        if arena.grain() < 2 * GRANULE {
+            return Err(Error::Parameter("the arena's grain is below two granules"));
+        }
+        let fill_size = options.fill_size - options.fill_size % GRANULE;
+        let options = TlsfOptions { fill_size, ..options };
+        let header = PoolHeader::create(arena, Self::CLASS)?;
+        Ok(Self { heap: Lock::new(Heap::new(&header)), options, header })
+    }
+
+    /// Gets `size` bytes, rounded up to grains, from the arena ahead of use, so
+    /// that later requests find them without it.
+    ///
+    /// # Errors
+    /// Those of [`Arena::alloc_tracts`] and [`Arena::alloc_control`].
+    pub fn extend(&self, size: usize) -> Result<()> {
+        let mut heap = self.heap.lock();
+        let extent = self.get_extent(&mut heap, size, 0)?;
+        // SAFETY: whole grains, fresh from the arena, whose blocks all have the
+        // provenance of its range; the extent is covered.
+        Ok(unsafe { heap.insert(extent) }?)
+    }
+
+    /// The bytes of the arena's control memory that the pool uses to find the
+    /// neighbours of blocks: not part of [`PoolSizes::total`].
+    pub fn map_size(&self) -> usize {
+        self.heap.lock().edges.size()
+    }
+
+    /// Gets an extent, and the bits for it.
+    fn get_extent(&self, heap: &mut Heap, needed: usize, extend_by: usize) -> Result<Block> {
+        let extent = extend(&self.header, needed, extend_by)?;
+        match heap.edges.cover(extent.range(), &self.header) {
+            Ok(()) => Ok(extent),
+            Err(error) => {
+                // SAFETY: just got, and unused.
+                unsafe { self.header.retract(extent) };
+                Err(error)
+            }
+        }
+    }
+
+    /// Takes `min..=max` bytes, extending the pool where it must.
+    #[inline]
+    fn take(&self, heap: &mut Heap, min: usize, max: usize, align: Align) -> Result<Block> {
+        match heap.take(min, max, align)? {
+            Some(block) => Ok(block),
+            None => self.take_extending(heap, min, max, align),
+        }
+    }
+
+    /// Takes `min..=max` bytes from a new extent, whose rest is free from now on.
+    ///
+    /// The heap stays locked meanwhile: of two threads that need more memory, the
+    /// second finds what the first left.
+    #[cold]
+    #[inline(never)]
+    fn take_extending(&self, heap: &mut Heap, min: usize, max: usize, align: Align) -> Result<Block> {
+        let padding = align.get().saturating_sub(self.header.arena().grain());
+        let needed = min.checked_add(padding).ok_or(Error::Limit)?;
+        let extent = self.get_extent(heap, needed, self.options.extend_by)?;
+        let base = extent.range().base();
+        let offset = base.align_up(align).ok_or(Error::Limit)?.get() - base.get();
+        let (front, rest) = extent.split_at(offset).ok_or(Error::Limit)?;
+        let (given, back) = rest.split_at(max.min(rest.size())).ok_or(Error::Limit)?;
+        for left in [front, back].into_iter().filter(|left| left.size() != 0) {
+            // SAFETY: granules of an extent fresh from the arena, whose blocks all
+            // have the provenance of its range; the extent is covered.
+            unsafe { heap.insert(left) }?;
+        }
+        Ok(given)
+    }
+}
+
+// SAFETY: blocks given out are taken out of the heap, so no two overlap and the
+// pool does not touch them; the heap aligns them as asked and to granules, in base
+// and size; granules are a constant; and sizes depend on the layout only.
+unsafe impl<A: Arena> PoolClass for Tlsf<A> {
+    const CLASS: &'static str = "TLSF";
+    const FLIPPABLE: bool = false;
+
+    type Arena = A;
+    type Barrier = SymmetricFence;
+    type Buffer = BasicBuffer;
+
+    fn new_buffer(&self) -> BasicBuffer {
+        BasicBuffer
+    }
+
+    fn header(&self) -> &PoolHeader<A> {
+        &self.header
+    }
+
+    fn barrier(&self) -> SymmetricFence {
+        SymmetricFence
+    }
+
+    #[inline]
+    fn min_align(&self) -> usize {
+        GRANULE
+    }
+
+    #[inline]
+    fn reserve_size(&self, layout: Layout) -> Option<usize> {
+        class::round_up(layout.size())
+    }
+
+    /// Gives a block that holds a whole fill, or else the largest, so that small
+    /// holes do not make small fills (design/pool-tlsf.md `.tlsf.fill`).
+    fn fill(&self, layout: Layout) -> Result<Fill> {
+        let size = self.reserve_size(layout).ok_or(TOO_LARGE)?;
+        let align = Align::of_layout(layout);
+        let most = size.max(self.options.fill_size);
+        let mut heap = self.heap.lock();
+        let ample = class::least_size(class::class_of(most)).min(heap.largest());
+        if ample > size
+            && let Some(block) = heap.take(ample, most, align)?
+        {
+            return Ok(block.into());
+        }
+        self.take(&mut heap, size, most, align).map(Fill::from)
+    }
+
+    unsafe fn empty(&self, unused: Block) {
+        if unused.size() != 0 {
+            // SAFETY: the caller gives the block up.
+            unsafe { poison(unused) };
+            // SAFETY: the caller's duties: the end of a fill, in whole granules.
+            // Where the pool met damage the block is lost: there is nobody to tell.
+            let _ = unsafe { self.heap.lock().insert(unused) };
+        }
+    }
+
+    fn walk_free(&self, visit: &mut dyn FnMut(Block)) {
+        self.heap.lock().walk(visit);
+    }
+
+    /// The largest free block is told as the largest allocation it has room for.
+    fn sizes(&self) -> PoolSizes {
+        let heap = self.heap.lock();
+        PoolSizes {
+            total: self.header.total(),
+            free: heap.size(),
+            largest_free: heap.largest(),
+            high_water: self.header.high_water(),
+        }
+    }
+}
+
+// SAFETY: never flippable; memory from `alloc` is taken from the heap as fills
+// are, and any part of a taken block, in whole granules, may be given back.
+unsafe impl<A: Arena> ManualPool for Tlsf<A> {
+    #[inline]
+    fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
+        let size = self.reserve_size(layout).ok_or(TOO_LARGE)?;
+        let mut heap = self.heap.lock();
+        self.take(&mut heap, size, size, Align::of_layout(layout)).map(Block::base)
+    }
+
+    #[inline]
+    unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {
+        let Some(size) = self.reserve_size(layout) else { return };
+        // SAFETY: the caller gives up an object that took `size` bytes of a block
+        // of this pool.
+        let object = unsafe { Block::new(object, size) };
+        // SAFETY: as above.
+        unsafe { poison(object) };
+        // SAFETY: as above. Where the pool met damage the object is lost: there is
+        // nobody to tell.
+        let _ = unsafe { self.heap.lock().insert(object) };
+    }
+}
+
+impl<A: Arena> Drop for Tlsf<A> {
+    fn drop(&mut self) {
+        self.heap.get_mut().edges.destroy(&self.header);
+    }
+}
+
+impl<A: Arena> Check for Tlsf<A> {
+    fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
+        self.header.check(level)?;
+        if level >= CheckLevel::Shallow {
+            let heap = self.heap.lock();
+            ensure(Self::CLASS, heap.size() <= self.header.total(), "free memory is part of the pool's")?;
+            heap.check_shallow()?;
+            if level >= CheckLevel::Deep {
+                heap.check_deep(&|addr| self.header.arena().pool_of(addr) == Some(self.header.id()))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<A: Arena> Describe for Tlsf<A> {
+    fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
+        self.header.describe(out, depth)?;
+        let (size, largest, map, levels) = {
+            let heap = self.heap.lock();
+            (heap.size(), heap.largest(), heap.edges.size(), heap.edges.levels())
+        };
+        line(out, depth + 1, "free", format_args!("{size} bytes"))?;
+        line(out, depth + 1, "largest free", format_args!("{largest} bytes"))?;
+        line(out, depth + 1, "map", format_args!("{map} bytes, {levels} levels of directories"))?;
+        line(out, depth + 1, "extend by", format_args!("{} bytes", self.options.extend_by))?;
+        line(out, depth + 1, "fill size", format_args!("{} bytes", self.options.fill_size))
+    }
+}

@@ -1,0 +1,224 @@
+//! The free memory of a pool: blocks by size, and their edges by address
+//! (design/pool-tlsf.md `.tlsf.edges`).
+
+use core::num::NonZeroUsize;
+use core::ptr::NonNull;
+
+use tripoint_core::{Addr, Align, Arena, Block, PoolHeader};
+
+use super::class::{class_of, least_size, round_up};
+use super::lists::Lists;
+use super::node::{Link, Node};
+use crate::land::GRANULE;
+use crate::link::{Damaged, Health, LinkKey};
+use crate::sparse_bits::SparseBits;
+
+/// How many blocks are looked at for one that an aligned request fits by the luck
+/// of its address (design/pool-tlsf.md `.tlsf.align`).
+const LOOKS: usize = 16;
+
+/// The free memory of a pool. Every operation takes constant time.
+#[derive(Debug)]
+pub(super) struct Heap {
+    pub(super) lists: Lists,
+    pub(super) edges: SparseBits<GRANULE>,
+    pub(super) health: Health,
+    size: usize,
+}
+
+impl Heap {
+    /// No free memory.
+    pub(super) fn new<A: Arena>(header: &PoolHeader<A>) -> Self {
+        Self {
+            lists: Lists::new(LinkKey::of(header)),
+            edges: SparseBits::new(header.arena().range()),
+            health: Health::new(),
+            size: 0,
+        }
+    }
+
+    /// The bytes in free blocks.
+    pub(super) const fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The most that can be taken in one piece: exact, since classes are what
+    /// allocations are rounded up to.
+    pub(super) fn largest(&self) -> usize {
+        self.lists.highest().map_or(0, least_size)
+    }
+
+    /// Adds a block, coalescing it with the free blocks that touch it.
+    ///
+    /// # Errors
+    /// [`Damaged`] where a free block that it touches is; the block is lost.
+    ///
+    /// # Safety
+    /// - `block` is granules of the pool's memory, at least one, covered by the
+    ///   edges, and overlaps no free block.
+    /// - From now on, until it is taken again, nobody else touches it and it stays
+    ///   valid for reads and writes.
+    /// - Its pointer may be used for every free block that touches it: it has the
+    ///   provenance of the arena's range.
+    #[inline]
+    pub(super) unsafe fn insert(&mut self, block: Block) -> Result<(), Damaged> {
+        self.health.ensure()?;
+        self.size += block.size();
+        // SAFETY: the caller's duties.
+        let outcome = unsafe { self.coalesce(block) };
+        self.health.note(outcome)
+    }
+
+    /// # Safety
+    /// - As [`Heap::insert`].
+    #[inline]
+    unsafe fn coalesce(&mut self, block: Block) -> Result<(), Damaged> {
+        let (mut base, mut size) = (block.base(), block.size());
+        let left = self.edges.find(addr_of(base).wrapping_sub(GRANULE));
+        if let Some(edge) = left.filter(|edge| edge.is_set()) {
+            // SAFETY: the granule before the block is the edge of a free block, and
+            // its last one, since the next one was in use.
+            let left = unsafe { Node::ending_at(base, self.lists.key()) }?;
+            let left = self.lists.remove(left)?;
+            if left.size() > GRANULE {
+                edge.clear();
+            }
+            (base, size) = (left.base(), left.size() + size);
+        } else {
+            self.edges.insert(addr_of(base));
+        }
+        let right = self.edges.find(addr_of(block.limit()));
+        if let Some(edge) = right.filter(|edge| edge.is_set()) {
+            // SAFETY: the granule behind the block is the edge of a free block, and
+            // its first one, since the one before was in use.
+            let right = unsafe { Node::starting_at(block.limit()) };
+            let right = self.lists.remove(right)?;
+            if right.size() > GRANULE {
+                edge.clear();
+            }
+            size += right.size();
+        } else {
+            self.edges.insert(addr_of(block.limit()) - GRANULE);
+        }
+        // SAFETY: free blocks that touch, all reached with one provenance.
+        let block = unsafe { Block::new(base, size) };
+        // SAFETY: free memory of the pool.
+        unsafe { self.lists.insert(block) }
+    }
+
+    /// Takes at least `min` bytes, which is the least size of a class, and at most
+    /// `max`, a multiple of a granule; none where no free block serves.
+    ///
+    /// # Errors
+    /// [`Damaged`]
+    #[inline]
+    pub(super) fn take(&mut self, min: usize, max: usize, align: Align) -> Result<Option<Block>, Damaged> {
+        self.health.ensure()?;
+        let outcome = self.take_sound(min, max, align);
+        self.health.note(outcome)
+    }
+
+    #[inline]
+    fn take_sound(&mut self, min: usize, max: usize, align: Align) -> Result<Option<Block>, Damaged> {
+        if align.get() > GRANULE {
+            return self.take_aligned(min, max, align);
+        }
+        let Some(node) = self.lists.first_from(class_of(min)) else { return Ok(None) };
+        let block = self.lists.remove(node)?;
+        let size = block.size().min(max);
+        self.cut(block, 0, size).map(Some)
+    }
+
+    /// Takes from a block that serves whatever its address, or else from one of a
+    /// few that happen to lie well.
+    fn take_aligned(&mut self, min: usize, max: usize, align: Align) -> Result<Option<Block>, Damaged> {
+        let padded = round_up(min.saturating_add(align.get() - GRANULE));
+        let ample = padded.and_then(|padded| self.lists.first_from(class_of(padded)));
+        let node = if ample.is_some() { ample } else { self.lucky(min, align)? };
+        let Some(node) = node else { return Ok(None) };
+        let block = self.lists.remove(node)?;
+        let Some(offset) = offset_of(block, min, align) else { return Ok(None) };
+        self.cut(block, offset, (block.size() - offset).min(max)).map(Some)
+    }
+
+    /// Finds a block in which `min` bytes fit, aligned, among the first.
+    fn lucky(&self, min: usize, align: Align) -> Result<Option<Node>, Damaged> {
+        let mut class = self.lists.class_from(class_of(min));
+        let mut looks = 0;
+        while let Some(here) = class {
+            let mut next = self.lists.head(here);
+            while let Some(node) = next {
+                if offset_of(node.block(self.lists.key())?, min, align).is_some() {
+                    return Ok(Some(node));
+                }
+                looks += 1;
+                if looks == LOOKS {
+                    return Ok(None);
+                }
+                next = node.link(Link::Next, self.lists.key())?;
+            }
+            class = self.lists.class_from(here + 1);
+        }
+        Ok(None)
+    }
+
+    /// Gives `size` bytes of a block that was just taken off its list; what is left
+    /// on either side goes back.
+    #[inline]
+    fn cut(&mut self, block: Block, offset: usize, size: usize) -> Result<Block, Damaged> {
+        self.size -= size;
+        let Some((front, rest)) = block.split_at(offset) else { return Err(Damaged) };
+        let Some((given, back)) = rest.split_at(size) else { return Err(Damaged) };
+        if front.size() == 0 {
+            self.edges.remove(addr_of(block.base()));
+        } else {
+            // SAFETY: free memory of the pool, and the block's first edge is its own.
+            unsafe { self.lists.insert(front) }?;
+            self.edges.insert(addr_of(front.limit()) - GRANULE);
+        }
+        if back.size() == 0 {
+            self.edges.remove(addr_of(block.limit()) - GRANULE);
+        } else {
+            // SAFETY: free memory of the pool, and the block's last edge is its own.
+            unsafe { self.lists.insert(back) }?;
+            self.edges.insert(addr_of(back.base()));
+        }
+        Ok(given)
+    }
+
+    /// Shows every free block, in address order, as far as they are sound.
+    pub(super) fn walk(&self, visit: &mut dyn FnMut(Block)) {
+        let mut limit = Addr::ZERO;
+        self.walk_edges(&mut |node| {
+            if node.addr() >= limit
+                && let Ok(block) = node.block(self.lists.key())
+            {
+                limit = block.range().limit();
+                visit(block);
+            }
+        });
+    }
+
+    /// Shows every edge, in address order, as if a block began there.
+    pub(super) fn walk_edges(&self, visit: &mut dyn FnMut(Node)) {
+        // Some block has edges, and its pointer the provenance of the range.
+        let Some(any) = self.lists.highest().and_then(|class| self.lists.head(class)) else { return };
+        self.edges.walk(&mut |addr| {
+            if let Some(addr) = NonZeroUsize::new(addr.get()) {
+                visit(any.with_addr(addr));
+            }
+        });
+    }
+}
+
+/// Where in a block `min` aligned bytes begin, if they fit.
+fn offset_of(block: Block, min: usize, align: Align) -> Option<usize> {
+    let base = block.range().base();
+    let offset = base.align_up(align)?.get() - base.get();
+    (offset.checked_add(min)? <= block.size()).then_some(offset)
+}
+
+#[inline]
+fn addr_of(pointer: NonNull<u8>) -> usize {
+    pointer.addr().get()
+}

@@ -1,0 +1,470 @@
+//! Caches over any class: sizes, bounds, trips, exhaustion.
+
+mod common;
+
+use core::alloc::Layout;
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::collections::BTreeMap;
+use std::sync::mpsc;
+
+use common::test_arena::Refusal;
+use common::{GRAIN, TestArena, arena, layout, memory, pick};
+use proptest::prelude::*;
+use tripoint_core::{Arena, Check, CheckLevel, Describe, Error, ManualPool, PoolClass};
+use tripoint_pools::{
+    Cache, CacheClass, CacheClasses, CacheDescriptor, Mfs, MfsOptions, Mvff, MvffOptions, UnitLayout,
+};
+
+const WORDS_2: usize = 2 * size_of::<usize>();
+
+fn mvff<A: Arena>(arena: A) -> Mvff<A> {
+    Mvff::create(arena, MvffOptions { extend_by: 4 * GRAIN, ..MvffOptions::default() }).unwrap()
+}
+
+fn classes(classes: &[(usize, usize)]) -> CacheClasses {
+    let classes: Vec<_> = classes.iter().map(|&(size, count)| CacheClass { size, count }).collect();
+    CacheClasses::new(&classes).unwrap()
+}
+
+/// What is in use, as the pool sees it.
+fn used<P: PoolClass>(pool: &P) -> usize {
+    let sizes = pool.sizes();
+    sizes.total - sizes.free
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Get(usize, usize),
+    Put(usize, usize),
+    Flush(usize),
+    Trip(usize),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        12 => (0..2_usize, any::<usize>()).prop_map(|(cache, which)| Step::Get(cache, which)),
+        11 => (0..2_usize, any::<usize>()).prop_map(|(cache, which)| Step::Put(cache, which)),
+        1 => (0..2_usize).prop_map(Step::Flush),
+        1 => (0..2_usize).prop_map(Step::Trip),
+    ];
+    prop::collection::vec(step, 1..300)
+}
+
+fn layouts() -> [Layout; 9] {
+    [
+        layout(0, 1),
+        layout(1, 1),
+        layout(40, 8),
+        layout(48, WORDS_2),
+        layout(50, 2),
+        layout(1500, 8),
+        // These three no class serves.
+        layout(2001, 1),
+        layout(16, 64),
+        layout(3000, 256),
+    ]
+}
+
+/// Blocks of two caches, with what each was asked for and its pattern.
+#[derive(Default)]
+struct Live {
+    blocks: BTreeMap<NonNull<u8>, (Layout, usize, u8)>,
+    pattern: u8,
+}
+
+impl Live {
+    fn add(&mut self, object: NonNull<u8>, layout: Layout, size: usize) {
+        assert!(object.addr().get().is_multiple_of(layout.align()) && size >= layout.size());
+        let below = self.blocks.range(..=object).next_back();
+        assert!(below.is_none_or(|(at, live)| at.addr().get() + live.1 <= object.addr().get()));
+        let above = self.blocks.range(object..).next();
+        assert!(above.is_none_or(|(at, _)| object.addr().get() + size <= at.addr().get()));
+        self.pattern = self.pattern.wrapping_add(1);
+        // SAFETY: a live block of this size, which the test has.
+        unsafe { object.write_bytes(self.pattern, size) };
+        self.blocks.insert(object, (layout, size, self.pattern));
+    }
+
+    fn remove(&mut self, object: NonNull<u8>) -> Layout {
+        let (layout, size, pattern) = self.blocks.remove(&object).unwrap();
+        // SAFETY: a live block, all of which `add` wrote.
+        let bytes = unsafe { core::slice::from_raw_parts(object.as_ptr(), size) };
+        assert!(bytes.iter().all(|&byte| byte == pattern));
+        layout
+    }
+
+    fn size(&self) -> usize {
+        self.blocks.values().map(|live| live.1).sum()
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_block_is_free_live_or_cached(steps in steps()) {
+        let mut memory = memory(8);
+        let arena = arena(&mut memory);
+        let pool = mvff(&arena);
+        let classes = classes(&[(16, 1), (48, 9), (64, 4), (2000, 2)]);
+        let descriptors = [CacheDescriptor::new(classes), CacheDescriptor::new(classes)];
+        let caches = descriptors.each_ref().map(|descriptor| Cache::create(&pool, descriptor).unwrap());
+        let mut live = Live::default();
+        for step in steps {
+            match step {
+                Step::Get(cache, which) => {
+                    let layout = pick(&layouts(), which).unwrap();
+                    match caches[cache].get(layout) {
+                        Ok(object) => {
+                            let block = classes.block(layout).unwrap_or(layout);
+                            live.add(object, layout, pool.reserve_size(block).unwrap());
+                        }
+                        Err(error) => {
+                            assert_eq!(error, Error::Limit);
+                            assert_eq!(descriptors[cache].cached(), 0, "it gave back what it had first");
+                        }
+                    }
+                }
+                Step::Put(cache, which) => {
+                    let objects: Vec<_> = live.blocks.keys().copied().collect();
+                    if let Some(object) = pick(&objects, which) {
+                        let layout = live.remove(object);
+                        // SAFETY: from a cache of this pool with equal classes; once.
+                        unsafe { caches[cache].put(object, layout) };
+                    }
+                }
+                Step::Flush(cache) => {
+                    caches[cache].flush();
+                    assert_eq!(descriptors[cache].cached(), 0);
+                }
+                Step::Trip(cache) => descriptors[cache].trip(),
+            }
+            let cached: usize = descriptors.iter().map(CacheDescriptor::cached).sum();
+            assert_eq!(used(&pool), live.size() + cached);
+            for cache in &caches {
+                cache.check(CheckLevel::Deep).unwrap();
+            }
+        }
+        for object in live.blocks.keys().copied().collect::<Vec<_>>() {
+            let layout = live.remove(object);
+            // SAFETY: as above.
+            unsafe { caches[0].put(object, layout) };
+        }
+        drop(caches);
+        assert_eq!(used(&pool), 0, "nothing is lost");
+        pool.check(CheckLevel::Deep).unwrap();
+    }
+
+    /// The table and the search agree: the smallest class that is large enough.
+    #[test]
+    fn a_size_is_served_by_the_smallest_class_that_fits(
+        sizes in prop::collection::btree_set(1..4000_usize, 1..32),
+        asked in 0..5000_usize,
+    ) {
+        let rounded: std::collections::BTreeSet<usize> =
+            sizes.iter().map(|size| size.next_multiple_of(WORDS_2)).collect();
+        let list: Vec<_> = rounded.iter().map(|&size| (size, 1)).collect();
+        let served = classes(&list).block(layout(asked, 1)).map(|block| block.size());
+        prop_assert_eq!(served, rounded.range(asked..).next().copied());
+    }
+}
+
+#[test]
+fn geometric_classes_waste_at_most_a_quarter() {
+    let classes = CacheClasses::geometric(512, 64).unwrap();
+    assert_eq!(classes.as_slice().len(), if WORDS_2 == 16 { 16 } else { 20 });
+    for size in 0..=512 {
+        let block = classes.block(layout(size, 1)).unwrap().size();
+        assert!(
+            block >= size && (block - size <= WORDS_2 || (block - size) * 4 <= size),
+            "{size} in {block}"
+        );
+    }
+    assert_eq!(classes.block(layout(513, 1)), None);
+    assert_eq!(classes.block(layout(16, 2 * WORDS_2)), None);
+    assert!(CacheClasses::geometric(512 * WORDS_2, 1).is_ok());
+    assert!(matches!(CacheClasses::geometric(512 * WORDS_2 + 1, 1), Err(Error::Parameter(_))));
+}
+
+#[test]
+fn linear_classes_are_evenly_spaced() {
+    for largest in [0, 1, 100, 32 * WORDS_2, 32 * WORDS_2 + 1, 10_000] {
+        let classes = CacheClasses::linear(largest, 5).unwrap();
+        let step = classes.as_slice()[0].size;
+        assert!(step == WORDS_2 || step < largest.div_ceil(32) + WORDS_2, "{step} for {largest}");
+        for size in 1..=largest {
+            let block = classes.block(layout(size, 1)).unwrap().size();
+            assert_eq!(block, size.next_multiple_of(step));
+        }
+    }
+    assert_eq!(CacheClasses::linear(32 * WORDS_2, 5).unwrap().as_slice().len(), 32);
+    for largest in [usize::MAX, isize::MAX as usize] {
+        assert!(matches!(CacheClasses::linear(largest, 5), Err(Error::Parameter(_))));
+    }
+    assert!(matches!(CacheClasses::linear(512, 0), Err(Error::Parameter(_))));
+}
+
+#[test]
+fn classes_that_make_no_sense_are_refused() {
+    let class = |size, count| CacheClass { size, count };
+    let many: Vec<_> = (1..=33).map(|step| class(step * 16, 1)).collect();
+    for bad in [
+        &[] as &[CacheClass],
+        &many,
+        &[class(0, 1)],
+        &[class(16, 0)],
+        &[class(32, 1), class(16, 1)],
+        &[class(WORDS_2 + 1, 1), class(2 * WORDS_2, 1)],
+        &[class(usize::MAX, 1)],
+        &[class(isize::MAX as usize, 1)],
+    ] {
+        assert!(matches!(CacheClasses::new(bad), Err(Error::Parameter(_))), "{bad:?}");
+    }
+    assert!(CacheClasses::new(&many[..32]).is_ok());
+}
+
+#[test]
+fn a_class_keeps_no_more_than_it_may() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = mvff(&arena);
+    let descriptor = CacheDescriptor::new(classes(&[(64, 9)]));
+    let cache = Cache::create(&pool, &descriptor).unwrap();
+    let objects: Vec<_> = (0..100).map(|_| cache.get(layout(64, 8)).unwrap()).collect();
+    assert!(descriptor.cached() <= 3 * 64, "fills take a third");
+    let mut most = 0;
+    for object in objects {
+        // SAFETY: got above, put back once.
+        unsafe { cache.put(object, layout(64, 8)) };
+        most = most.max(descriptor.cached());
+        assert_eq!(used(&pool) % 64, 0);
+    }
+    assert_eq!(most, 9 * 64);
+    drop(cache);
+    assert_eq!(used(&pool), 0);
+}
+
+#[test]
+fn a_descriptor_has_one_cache_at_a_time() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = mvff(&arena);
+    let descriptor = CacheDescriptor::new(classes(&[(64, 9)]));
+    let cache = Cache::create(&pool, &descriptor).unwrap();
+    assert!(matches!(Cache::create(&pool, &descriptor), Err(Error::Parameter(_))));
+    drop(cache);
+    descriptor.trip();
+    let again = Cache::create(&pool, &descriptor).unwrap();
+    drop(again.boxed(1_u64).unwrap());
+    again.check(CheckLevel::Deep).unwrap();
+    assert!(descriptor.cached() > 0);
+}
+
+#[test]
+fn a_pool_that_does_not_serve_the_classes_is_refused() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let unit = UnitLayout::new(layout(64, 8)).unwrap();
+    let pool = Mfs::create(&arena, unit, MfsOptions::default()).unwrap();
+    let fits = CacheDescriptor::new(classes(&[(16, 4), (64, 4)]));
+    let too_large = CacheDescriptor::new(classes(&[(16, 4), (80, 4)]));
+    assert!(matches!(Cache::create(&pool, &too_large), Err(Error::Parameter(_))));
+    let cache = Cache::create(&pool, &fits).unwrap();
+    assert_eq!(*cache.boxed([7_u64; 8]).unwrap(), [7; 8]);
+    assert!(matches!(cache.get(layout(65, 1)), Err(Error::Parameter(_))));
+}
+
+/// What other classes keep serves a request that the pool would refuse.
+#[test]
+fn a_cache_gives_back_before_it_refuses() {
+    let mut memory = memory(4);
+    let arena = arena(&mut memory);
+    let pool = mvff(&arena);
+    let descriptor = CacheDescriptor::new(classes(&[(128, 1000)]));
+    let cache = Cache::create(&pool, &descriptor).unwrap();
+    let small = layout(128, 8);
+    let all: Vec<_> = core::iter::from_fn(|| cache.get(small).ok()).collect();
+    assert_eq!(all.len(), 4 * GRAIN / 128);
+    for object in all {
+        // SAFETY: got above, put back once.
+        unsafe { cache.put(object, small) };
+    }
+    assert_eq!(descriptor.cached(), 4 * GRAIN);
+    let large = layout(4 * GRAIN, 8);
+    assert_eq!(pool.alloc(large), Err(Error::Limit), "without the cache's help");
+    let object = cache.get(large).unwrap();
+    assert_eq!(cache.get(small), Err(Error::Limit));
+    // SAFETY: got above, put back once.
+    unsafe { cache.put(object, large) };
+    assert_eq!(used(&pool), 0);
+}
+
+#[test]
+fn a_refusal_at_any_step_is_told_and_loses_nothing() {
+    for patience in 1..5 {
+        let mut memory = memory(40);
+        let client = arena(&mut memory);
+        let arena = TestArena::refusing(&client, patience, Refusal::Stays);
+        let pool = mvff(&arena);
+        let descriptor = CacheDescriptor::new(classes(&[(512, 20)]));
+        let cache = Cache::create(&pool, &descriptor).unwrap();
+        let all: Vec<_> = core::iter::from_fn(|| cache.get(layout(500, 8)).ok()).collect();
+        assert!(arena.has_refused());
+        assert_eq!(all.len() * 512, used(&pool));
+        assert_eq!(cache.get(layout(500, 8)), Err(Error::Memory));
+        arena.relent();
+        cache.get(layout(500, 8)).unwrap();
+        cache.check(CheckLevel::Deep).unwrap();
+    }
+}
+
+/// A trip shows at the next get or put of whichever class, once.
+#[test]
+fn a_trip_makes_the_owner_flush() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = mvff(&arena);
+    let descriptor = CacheDescriptor::new(classes(&[(16, 3), (64, 3), (256, 3)]));
+    let cache = Cache::create(&pool, &descriptor).unwrap();
+    let object = cache.get(layout(16, 8)).unwrap();
+    for size in [64, 256] {
+        drop_in(&cache, size);
+    }
+    let full = descriptor.cached();
+    descriptor.trip();
+    assert_eq!(descriptor.cached(), full, "only the owner flushes");
+    assert!((0..3).all(|class| descriptor.is_tripped(class)));
+    // SAFETY: got above, put back once.
+    unsafe { cache.put(object, layout(16, 8)) };
+    assert_eq!(descriptor.cached(), 16);
+    drop_in(&cache, 64);
+    assert_eq!(descriptor.cached(), 16 + 64, "one trip, one flush");
+    assert!(!descriptor.is_tripped(1) && descriptor.is_tripped(2));
+
+    // Also where no class serves what is asked.
+    descriptor.trip();
+    drop_in(&cache, 1000);
+    assert_eq!(descriptor.cached(), 0);
+    cache.check(CheckLevel::Deep).unwrap();
+}
+
+/// Gets a block and puts it back.
+fn drop_in<P: ManualPool>(cache: &Cache<'_, P>, size: usize) {
+    let object = cache.get(layout(size, 8)).unwrap();
+    // SAFETY: got just now, put back once.
+    unsafe { cache.put(object, layout(size, 8)) };
+}
+
+/// Other threads trip while the owner works: each trip is heard, and the lists stay
+/// whole.
+#[test]
+fn trips_by_other_threads_are_not_lost() {
+    const TRIPS: usize = if cfg!(debug_assertions) { 5_000 } else { 100_000 };
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = mvff(&arena);
+    let descriptor = CacheDescriptor::new(classes(&[(16, 6), (64, 6)]));
+    let cache = Cache::create(&pool, &descriptor).unwrap();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..TRIPS {
+                descriptor.trip();
+            }
+            done.store(true, Ordering::Release);
+        });
+        let mut size = 16;
+        while !done.load(Ordering::Acquire) {
+            drop_in(&cache, size);
+            size = 80 - size;
+        }
+    });
+    assert_eq!(descriptor.requests(), TRIPS);
+    cache.check(CheckLevel::Deep).unwrap();
+    // The last trip may not be heard yet, and then shows at the next call.
+    drop_in(&cache, 16);
+    drop_in(&cache, 64);
+    assert!(!descriptor.is_tripped(0) && !descriptor.is_tripped(1));
+    drop(cache);
+    assert_eq!(used(&pool), 0);
+}
+
+/// Each thread sends its blocks to the next, which puts them in its own cache.
+#[test]
+fn threads_free_each_others_blocks() {
+    const THREADS: usize = 3;
+    const ROUNDS: usize = if cfg!(debug_assertions) { 3_000 } else { 100_000 };
+    struct Sent(NonNull<u8>, Layout);
+    // SAFETY: a live block, which goes to another thread whole.
+    unsafe impl Send for Sent {}
+
+    let mut memory = memory(256);
+    let arena = arena(&mut memory);
+    let pool = mvff(&arena);
+    let classes = CacheClasses::geometric(512, 16).unwrap();
+    let (senders, receivers): (Vec<_>, Vec<_>) = (0..THREADS).map(|_| mpsc::sync_channel(100)).unzip();
+    std::thread::scope(|scope| {
+        for (thread, receiver) in receivers.into_iter().enumerate() {
+            let (pool, sender) = (&pool, senders[(thread + 1) % THREADS].clone());
+            scope.spawn(move || {
+                let descriptor = CacheDescriptor::new(classes);
+                let cache = Cache::create(pool, &descriptor).unwrap();
+                for round in 0..ROUNDS {
+                    let layout = layout(8 + round * 7 % 600, 8);
+                    let object = cache.get(layout).unwrap();
+                    // SAFETY: a live block with room for a word.
+                    unsafe { object.cast().write(round) };
+                    sender.send(Sent(object, layout)).unwrap();
+                    let Sent(object, layout) = receiver.recv().unwrap();
+                    // SAFETY: written above, by another thread.
+                    assert_eq!(unsafe { object.cast::<usize>().read() }, round);
+                    // SAFETY: from a cache of this pool with equal classes; once.
+                    unsafe { cache.put(object, layout) };
+                }
+                cache.check(CheckLevel::Deep).unwrap();
+            });
+        }
+        drop(senders);
+    });
+    assert_eq!(used(&pool), 0);
+    pool.check(CheckLevel::Deep).unwrap();
+}
+
+/// Negative control: the check finds a cached block that was written over.
+#[test]
+fn the_check_finds_damage() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = mvff(&arena);
+    let descriptor = CacheDescriptor::new(classes(&[(64, 9)]));
+    let cache = Cache::create(&pool, &descriptor).unwrap();
+    let object = cache.get(layout(64, 8)).unwrap();
+    // SAFETY: got above, put back once.
+    unsafe { cache.put(object, layout(64, 8)) };
+    let word = object.cast::<usize>();
+    // The last ends the list too early, the one before it too late.
+    for value in [usize::MAX, 0x5151_5140, 9, object.addr().get(), 0] {
+        // SAFETY: a cached block, put right before the cache uses it.
+        let saved = unsafe { word.replace(value) };
+        cache.check(CheckLevel::Shallow).unwrap();
+        assert!(cache.check(CheckLevel::Deep).is_err(), "{value:#x} goes unseen");
+        // SAFETY: as above.
+        unsafe { word.write(saved) };
+        cache.check(CheckLevel::Deep).unwrap();
+    }
+}
+
+#[test]
+fn it_describes_itself() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = mvff(&arena);
+    let descriptor = CacheDescriptor::new(classes(&[(64, 9)]));
+    let cache = Cache::create(&pool, &descriptor).unwrap();
+    drop(cache.boxed([0_u8; 60]).unwrap());
+    let mut text = String::new();
+    cache.describe(&mut text, 1).unwrap();
+    assert!(text.contains("of pool MVFF #") && text.contains("class: 64 bytes, 3 of 9 blocks"), "{text}");
+    assert!(format!("{cache:?}").contains("cached: 192"));
+}

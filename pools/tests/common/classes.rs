@@ -1,0 +1,73 @@
+//! How the pools under test are made: one function for each way, in any arena.
+//!
+//! Extents and fills are small, so that tests need several of them.
+
+use tripoint_core::{Arena, Result};
+use tripoint_pools::{
+    Debug, DebugOptions, Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, Snc, SncOptions, Tlsf,
+    TlsfOptions, UnitLayout, UnitOf,
+};
+
+use super::{GRAIN, layout};
+
+pub(crate) fn mvff<A: Arena>(arena: A) -> Result<Mvff<A>> {
+    let options = MvffOptions { extend_by: 4 * GRAIN, fill_size: 1024, ..MvffOptions::default() };
+    Mvff::create(arena, options)
+}
+
+pub(crate) fn mvff_giving_back<A: Arena>(arena: A) -> Result<Mvff<A>> {
+    let options = MvffOptions { extend_by: GRAIN, fill_size: 600, spare: 0 };
+    Mvff::create(arena, options)
+}
+
+fn mfs_options() -> MfsOptions {
+    MfsOptions { extend_by: 2 * GRAIN, fill_size: 1000 }
+}
+
+pub(crate) fn mfs_of<A: Arena>(arena: A) -> Result<Mfs<A, UnitOf<[u64; 12]>>> {
+    Mfs::create(arena, UnitOf::new(), mfs_options())
+}
+
+pub(crate) fn mfs_layout<A: Arena>(arena: A) -> Result<Mfs<A, UnitLayout>> {
+    Mfs::create(arena, UnitLayout::new(layout(192, 64))?, mfs_options())
+}
+
+pub(crate) fn mvt<A: Arena>(arena: A) -> Result<Mvt<A>> {
+    let options = MvtOptions { max_size: GRAIN, reserve_depth: usize::MAX, ..MvtOptions::default() };
+    Mvt::create(arena, options)
+}
+
+/// Blocks are given back soon, what is left over is seldom kept, and free memory is
+/// searched only where there is no other.
+pub(crate) fn mvt_giving_back<A: Arena>(arena: A) -> Result<Mvt<A>> {
+    let options = MvtOptions {
+        min_size: 100,
+        mean_size: 100,
+        max_size: GRAIN,
+        reserve_depth: 1,
+        fragmentation_limit: 100,
+    };
+    Mvt::create(arena, options)
+}
+
+pub(crate) fn snc<A: Arena>(arena: A) -> Result<Snc<A>> {
+    Snc::create(arena, SncOptions { extend_by: 2 * GRAIN, fill_size: 1000 })
+}
+
+pub(crate) fn tlsf<A: Arena>(arena: A) -> Result<Tlsf<A>> {
+    Tlsf::create(arena, TlsfOptions { extend_by: 4 * GRAIN, fill_size: 1024 })
+}
+
+pub(crate) fn debug_mvff<A: Arena>(arena: A) -> Result<Debug<Mvff<A>>> {
+    Debug::create(mvff(arena)?, DebugOptions::default())
+}
+
+pub(crate) fn debug_mfs<A: Arena>(arena: A) -> Result<Debug<Mfs<A, UnitLayout>>> {
+    // Of a power of two, so that a refused request leaves no end of an extent unused.
+    let units = Mfs::create(arena, UnitLayout::new(layout(256, 64))?, mfs_options())?;
+    Debug::create(units, DebugOptions { held: 3, ..DebugOptions::default() })
+}
+
+pub(crate) fn debug_tlsf<A: Arena>(arena: A) -> Result<Debug<Tlsf<A>>> {
+    Debug::create(tlsf(arena)?, DebugOptions { held: 0, ..DebugOptions::default() })
+}

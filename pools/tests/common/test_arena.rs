@@ -1,0 +1,150 @@
+//! An arena that refuses, or lies about its grain, as a test tells it.
+
+use core::alloc::Layout;
+use core::fmt;
+use core::ptr::NonNull;
+
+use tripoint_core::primitive::{AtomicBool, AtomicUsize, Ordering};
+use tripoint_core::{
+    Addr, AddrRange, Arena, ArenaCounts, ArenaSizes, Block, Check, CheckError, CheckLevel, ClientArena,
+    Describe, Error, PoolId, Result,
+};
+
+/// What follows the request that is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// The next is served, as when the platform was short for a moment.
+    Passes,
+    /// All are refused, until [`TestArena::relent`].
+    Stays,
+}
+
+/// An arena that passes requests on to another until it refuses one.
+#[derive(Debug)]
+pub(crate) struct TestArena<'a> {
+    arena: &'a ClientArena<'a>,
+    grain: usize,
+    /// How many requests are served before one is refused.
+    patience: AtomicUsize,
+    refusal: Refusal,
+    has_refused: AtomicBool,
+}
+
+impl<'a> TestArena<'a> {
+    /// Refuses a request after serving `patience` of them.
+    pub(crate) fn refusing(arena: &'a ClientArena<'a>, patience: usize, refusal: Refusal) -> Self {
+        let (patience, has_refused) = (AtomicUsize::new(patience), AtomicBool::new(false));
+        Self { arena, grain: arena.grain(), patience, refusal, has_refused }
+    }
+
+    /// Says it has a smaller grain than it has.
+    pub(crate) fn of_grain(arena: &'a ClientArena<'a>, grain: usize) -> Self {
+        Self { grain, ..Self::refusing(arena, usize::MAX, Refusal::Passes) }
+    }
+
+    pub(crate) fn has_refused(&self) -> bool {
+        self.has_refused.load(Ordering::Relaxed)
+    }
+
+    /// Refuses no more.
+    pub(crate) fn relent(&self) {
+        self.patience.store(usize::MAX, Ordering::Relaxed);
+    }
+
+    fn serve(&self) -> Result<()> {
+        match self.patience.load(Ordering::Relaxed) {
+            usize::MAX => return Ok(()),
+            0 => self.has_refused.store(true, Ordering::Relaxed),
+            more => {
+                self.patience.store(more - 1, Ordering::Relaxed);
+                return Ok(());
+            }
+        }
+        if self.refusal == Refusal::Passes {
+            self.relent();
+        }
+        Err(Error::Memory)
+    }
+}
+
+// SAFETY: a multiple of the true grain is one of a smaller grain too; all else that is
+// not refused is the true arena's.
+unsafe impl Arena for TestArena<'_> {
+    fn grain(&self) -> usize {
+        self.grain
+    }
+
+    fn range(&self) -> AddrRange {
+        self.arena.range()
+    }
+
+    fn register(&self) -> Result<PoolId> {
+        self.serve()?;
+        self.arena.register()
+    }
+
+    unsafe fn unregister(&self, pool: PoolId) {
+        // SAFETY: the caller's duties are the true arena's.
+        unsafe { self.arena.unregister(pool) }
+    }
+
+    fn alloc_tracts(&self, size: usize, pool: PoolId) -> Result<Block> {
+        self.serve()?;
+        self.arena.alloc_tracts(size, pool)
+    }
+
+    unsafe fn free_tracts(&self, block: Block, pool: PoolId) {
+        // SAFETY: the caller's duties are the true arena's.
+        unsafe { self.arena.free_tracts(block, pool) }
+    }
+
+    fn next_tracts(&self, pool: PoolId, from: Addr) -> Option<Block> {
+        self.arena.next_tracts(pool, from)
+    }
+
+    fn alloc_control(&self, layout: Layout) -> Result<NonNull<u8>> {
+        self.serve()?;
+        self.arena.alloc_control(layout)
+    }
+
+    unsafe fn free_control(&self, descriptor: NonNull<u8>, layout: Layout) {
+        // SAFETY: the caller's duties are the true arena's.
+        unsafe { self.arena.free_control(descriptor, layout) }
+    }
+
+    fn pool_of(&self, addr: Addr) -> Option<PoolId> {
+        self.arena.pool_of(addr)
+    }
+
+    fn sizes(&self) -> ArenaSizes {
+        self.arena.sizes()
+    }
+
+    fn counts(&self) -> &ArenaCounts {
+        self.arena.counts()
+    }
+
+    fn freeze(&self) {
+        self.arena.freeze();
+    }
+
+    fn thaw(&self) {
+        self.arena.thaw();
+    }
+
+    fn is_frozen(&self) -> bool {
+        self.arena.is_frozen()
+    }
+}
+
+impl Check for TestArena<'_> {
+    fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
+        self.arena.check(level)
+    }
+}
+
+impl Describe for TestArena<'_> {
+    fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
+        self.arena.describe(out, depth)
+    }
+}

@@ -1,0 +1,205 @@
+//! With the feature `hardening`: whatever is written to free memory, the pool refuses
+//! rather than follow it.
+#![cfg(feature = "hardening")]
+
+mod common;
+
+use core::ptr::NonNull;
+
+use common::{GRAIN, Oracle, arena, layout, memory};
+use proptest::prelude::*;
+use tripoint_core::{Arena, Block, Check, CheckLevel, ClientArena, Error, ManualPool, PoolClass};
+use tripoint_pools::land::GRANULE;
+use tripoint_pools::{Tlsf, TlsfOptions};
+
+type TestPool<'a> = Tlsf<&'a ClientArena<'a>>;
+
+fn tlsf<'a>(arena: &'a ClientArena<'a>) -> TestPool<'a> {
+    Tlsf::create(arena, TlsfOptions { extend_by: 4 * GRAIN, fill_size: 1024 }).unwrap()
+}
+
+/// Objects of these sizes, of which every second is freed; gives the free blocks.
+fn holes(pool: &TestPool<'_>, oracle: &mut Oracle, sizes: &[usize]) -> Vec<Block> {
+    let objects: Vec<usize> =
+        sizes.iter().map(|&size| oracle.alloc(pool, layout(size, 8)).unwrap().addr().get()).collect();
+    for object in objects.into_iter().step_by(2) {
+        oracle.free(pool, object);
+    }
+    let mut free = Vec::new();
+    pool.walk_free(&mut |block| free.push(block));
+    free
+}
+
+/// The words of a free block that the pool keeps something in.
+fn words_of(block: Block) -> Vec<NonNull<usize>> {
+    let word = |index: usize| {
+        // SAFETY: callers stay inside the block.
+        unsafe { block.base().cast::<usize>().add(index) }
+    };
+    let last = block.size() / size_of::<usize>() - 1;
+    if block.size() == GRANULE { vec![word(0), word(1)] } else { vec![word(0), word(1), word(2), word(last)] }
+}
+
+const SIZES: [usize; 13] = [40, 40, 40, 40, 16, 16, 16, 16, 200, 16, 200, 40, 1500];
+
+/// Uses every free block, until the pool refuses; all it gives is its own.
+fn use_up(pool: &TestPool<'_>) -> Error {
+    let arena = pool.header().arena();
+    for size in [16, 40, 200, 1500, 16, 40, 200].into_iter().cycle() {
+        match pool.alloc(layout(size, 8)) {
+            Err(error) => return error,
+            Ok(object) => {
+                let addr = tripoint_core::Addr::of(object.as_ptr());
+                assert_eq!(arena.pool_of(addr), Some(pool.header().id()));
+            }
+        }
+    }
+    unreachable!("the arena ends")
+}
+
+/// (design/hardening.md `.req.follow`)
+#[test]
+fn a_word_written_over_is_not_followed() {
+    let mut outside = [0_usize; 8];
+    let outside = NonNull::from(&mut outside).addr().get() & !(GRANULE - 1);
+    let mut damaged = 0;
+    for which in 0..100 {
+        for value in [0, 1, 0x4141_4141, usize::MAX, outside] {
+            let mut memory = memory(24);
+            let arena = arena(&mut memory);
+            let pool = tlsf(&arena);
+            let mut oracle = Oracle::default();
+            let free = holes(&pool, &mut oracle, &SIZES);
+            let words: Vec<_> = free.into_iter().flat_map(words_of).collect();
+            let Some(word) = words.get(which) else { continue };
+            // SAFETY: free memory of the pool, aligned. A fault, which is looked for.
+            unsafe { word.write(value) };
+            assert!(pool.check(CheckLevel::Deep).is_err(), "word {which}, {value:#x}");
+            assert_eq!(use_up(&pool), Error::Damaged, "word {which}, {value:#x}");
+            damaged += 1;
+        }
+    }
+    assert!(damaged > 100);
+}
+
+/// Negative control: without a fault the pool ends for want of memory.
+#[test]
+fn an_orderly_pool_is_not_damaged() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = tlsf(&arena);
+    let mut oracle = Oracle::default();
+    holes(&pool, &mut oracle, &SIZES);
+    pool.check(CheckLevel::Deep).unwrap();
+    assert_eq!(use_up(&pool), Error::Limit);
+    pool.check(CheckLevel::Deep).unwrap();
+}
+
+/// A link that is valid in one place is not in another.
+#[test]
+fn words_of_other_blocks_are_not_followed() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = tlsf(&arena);
+    let mut oracle = Oracle::default();
+    let free = holes(&pool, &mut oracle, &SIZES);
+    // SAFETY: free memory of the pool, aligned. A fault, which is looked for.
+    unsafe { free[0].base().cast::<[usize; 2]>().write(free[1].base().cast::<[usize; 2]>().read()) };
+    assert_eq!(use_up(&pool), Error::Damaged);
+}
+
+/// (design/hardening.md `.health`)
+#[test]
+fn a_damaged_pool_refuses_and_says_so() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = tlsf(&arena);
+    let mut oracle = Oracle::default();
+    let sizes = [64; 9];
+    let free = holes(&pool, &mut oracle, &sizes);
+    let neighbour = free[0].range().limit().get();
+    // SAFETY: free memory of the pool, aligned. A fault, which is looked for.
+    unsafe { free[0].base().cast::<usize>().write(0) };
+    pool.check(CheckLevel::Shallow).unwrap();
+    // The neighbour cannot be joined to it: the free meets the damage.
+    oracle.free(&pool, neighbour);
+    assert_eq!(pool.alloc(layout(16, 8)).unwrap_err(), Error::Damaged);
+    assert_eq!(pool.fill(layout(16, 8)).unwrap_err(), Error::Damaged);
+    assert_eq!(pool.extend(GRAIN).unwrap_err(), Error::Damaged);
+    let broken = pool.check(CheckLevel::Shallow).unwrap_err();
+    assert_eq!(broken.rule, "no free memory was written over");
+    // What is live stays as it is, and may be freed.
+    for addr in oracle.addresses(true) {
+        oracle.free(&pool, addr);
+    }
+    drop(pool);
+    arena.check(CheckLevel::Deep).unwrap();
+}
+
+/// Damage is not healed by writing over it.
+#[test]
+fn a_free_looks_at_the_list_it_joins() {
+    for damage in [false, true] {
+        let mut memory = memory(24);
+        let arena = arena(&mut memory);
+        let pool = tlsf(&arena);
+        let mut oracle = Oracle::default();
+        let objects: Vec<usize> =
+            (0..6).map(|_| oracle.alloc(&pool, layout(64, 8)).unwrap().addr().get()).collect();
+        oracle.free(&pool, objects[0]);
+        let mut head = None;
+        pool.walk_free(&mut |block| head = head.or(Some(block.base().cast::<usize>())));
+        if damage {
+            // SAFETY: free memory of the pool, aligned. A fault, which is looked for.
+            unsafe { head.unwrap().add(1).write(0) };
+        }
+        oracle.free(&pool, objects[2]);
+        assert_eq!(pool.check(CheckLevel::Shallow).is_err(), damage);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Any bytes over any part of the words the pool relies on.
+    #[test]
+    fn any_write_to_a_word_is_seen(
+        which in any::<usize>(), from in 0..size_of::<usize>(), bytes in prop::collection::vec(any::<u8>(), 1..8),
+    ) {
+        let mut memory = memory(24);
+        let arena = arena(&mut memory);
+        let pool = tlsf(&arena);
+        let mut oracle = Oracle::default();
+        let free = holes(&pool, &mut oracle, &SIZES);
+        let words: Vec<_> = free.into_iter().flat_map(words_of).collect();
+        let word = words[which % words.len()];
+        // SAFETY: free memory of the pool, aligned.
+        let before = unsafe { word.read() };
+        for (offset, byte) in bytes.into_iter().enumerate().take(size_of::<usize>() - from) {
+            // SAFETY: inside the word. A fault, which is looked for.
+            unsafe { word.cast::<u8>().add(from + offset).write(byte) };
+        }
+        // SAFETY: as above.
+        let changed = unsafe { word.read() } != before;
+        prop_assert_eq!(use_up(&pool) == Error::Damaged, changed);
+    }
+}
+
+/// (design/hardening.md `.poison`)
+#[cfg(feature = "poison")]
+#[test]
+fn freed_memory_is_poisoned() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = tlsf(&arena);
+    let mut oracle = Oracle::default();
+    let free = holes(&pool, &mut oracle, &[200; 5]);
+    for block in &free[..2] {
+        let words = block.size() / size_of::<usize>();
+        // SAFETY: free memory of the pool, between the words that it keeps itself.
+        let rest =
+            unsafe { core::slice::from_raw_parts(block.base().cast::<usize>().as_ptr().add(3), words - 4) };
+        assert!(rest.iter().all(|&word| word == usize::MAX / 0xff * 0xdd), "{rest:x?}");
+    }
+    assert_eq!(use_up(&pool), Error::Limit);
+}

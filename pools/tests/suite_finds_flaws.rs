@@ -1,0 +1,246 @@
+//! Negative controls of the conformance suite: a class that breaks one promise fails
+//! the test that is there for it.
+
+mod common;
+mod suite;
+
+use core::alloc::Layout;
+use core::fmt;
+use core::panic::AssertUnwindSafe;
+use core::ptr::NonNull;
+use std::panic::catch_unwind;
+use std::sync::Mutex;
+
+use common::test_arena::Refusal;
+use common::{Oracle, TestArena, arena, classes, layout, memory};
+use suite::lives::{self, Step};
+use suite::{exhaustion, layouts, points, refusals};
+use tripoint_core::{
+    Arena, BasicBuffer, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, ManualPool, PoolClass,
+    PoolHeader, PoolSizes, Result, SymmetricFence,
+};
+use tripoint_pools::Mvff;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Flaw {
+    None,
+    /// Frees are forgotten.
+    LostFrees,
+    /// What buffers give back is forgotten.
+    LostEmpties,
+    /// Everything is allocated at the same place.
+    Overlaps,
+    /// Alignments are ignored.
+    Misaligned,
+    /// A request that is refused costs memory.
+    LostOnRefusal,
+    /// Memory is gone once the arena was full.
+    GivesUp,
+    /// A walk shows free blocks twice.
+    WalksTwice,
+    /// Rounds sizes down.
+    SmallSizes,
+    /// Refuses with an error that says something else.
+    WrongError,
+    /// Says that objects may grow where they are, and has no room.
+    ResizesBlindly,
+}
+
+/// A pool with a flaw.
+struct Flawed<A: Arena> {
+    pool: Mvff<A>,
+    flaw: Flaw,
+    first: Mutex<Option<usize>>,
+}
+
+impl<A: Arena> Flawed<A> {
+    fn create(arena: A, flaw: Flaw) -> Result<Self> {
+        Ok(Self { pool: classes::mvff(arena)?, flaw, first: Mutex::new(None) })
+    }
+
+    fn has(&self, flaw: Flaw) -> bool {
+        self.flaw == flaw
+    }
+
+    /// Allocates and forgets.
+    fn lose(&self) {
+        let _lost = self.pool.alloc(layout(16, 1));
+    }
+}
+
+// SAFETY: not upheld, on purpose; the tests touch only memory of the arena.
+unsafe impl<A: Arena> PoolClass for Flawed<A> {
+    const CLASS: &'static str = "MVFF";
+    const FLIPPABLE: bool = false;
+
+    type Arena = A;
+    type Barrier = SymmetricFence;
+    type Buffer = BasicBuffer;
+
+    fn new_buffer(&self) -> BasicBuffer {
+        BasicBuffer
+    }
+
+    fn header(&self) -> &PoolHeader<A> {
+        self.pool.header()
+    }
+
+    fn barrier(&self) -> SymmetricFence {
+        SymmetricFence
+    }
+
+    fn min_align(&self) -> usize {
+        self.pool.min_align()
+    }
+
+    fn reserve_size(&self, layout: Layout) -> Option<usize> {
+        if self.has(Flaw::SmallSizes) {
+            return Some((layout.size() & !(self.min_align() - 1)).max(self.min_align()));
+        }
+        self.pool.reserve_size(layout)
+    }
+
+    fn fill(&self, layout: Layout) -> Result<Fill> {
+        self.pool.fill(layout)
+    }
+
+    unsafe fn empty(&self, unused: Block) {
+        if !self.has(Flaw::LostEmpties) {
+            // SAFETY: the caller's duties.
+            unsafe { self.pool.empty(unused) };
+        }
+    }
+
+    fn walk_free(&self, visit: &mut dyn FnMut(Block)) {
+        self.pool.walk_free(&mut |block| {
+            visit(block);
+            if self.has(Flaw::WalksTwice) {
+                visit(block);
+            }
+        });
+    }
+
+    fn sizes(&self) -> PoolSizes {
+        self.pool.sizes()
+    }
+}
+
+// SAFETY: as above.
+unsafe impl<A: Arena> ManualPool for Flawed<A> {
+    fn alloc(&self, mut layout: Layout) -> Result<NonNull<u8>> {
+        if self.has(Flaw::Misaligned) {
+            layout = Layout::from_size_align(layout.size() + 16, 1).map_err(|_| Error::Limit)?;
+        }
+        let object = match self.pool.alloc(layout) {
+            Err(_) if self.has(Flaw::WrongError) => return Err(Error::Resource),
+            Err(Error::Memory) if self.has(Flaw::LostOnRefusal) => {
+                self.lose();
+                return Err(Error::Memory);
+            }
+            Err(Error::Limit) if self.has(Flaw::GivesUp) => {
+                self.lose();
+                return Err(Error::Limit);
+            }
+            alloc => alloc?,
+        };
+        if self.has(Flaw::Overlaps) {
+            let first = *self.first.lock().unwrap().get_or_insert(object.addr().get());
+            return Ok(object.map_addr(|addr| first.try_into().unwrap_or(addr)));
+        }
+        Ok(object)
+    }
+
+    unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {
+        if !self.has(Flaw::LostFrees) {
+            // SAFETY: the caller's duties.
+            unsafe { self.pool.free(object, layout) };
+        }
+    }
+
+    fn resizes_in_place(&self, from: Layout, to: Layout) -> bool {
+        self.has(Flaw::ResizesBlindly) || self.pool.resizes_in_place(from, to)
+    }
+}
+
+impl<A: Arena> Check for Flawed<A> {
+    fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
+        self.pool.check(level)
+    }
+}
+
+impl<A: Arena> Describe for Flawed<A> {
+    fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
+        self.pool.describe(out, depth)
+    }
+}
+
+fn steps() -> Vec<Step> {
+    let mut steps = vec![Step::Fill { layout: 1, objects: 2 }, Step::Point { layout: 0, objects: 4 }];
+    steps.extend((0..12).map(Step::Alloc));
+    steps.extend([Step::Free(3), Step::Empty(0), Step::Free(7), Step::Alloc(2)]);
+    steps
+}
+
+const LAYOUTS: [fn() -> Layout; 3] = [|| layout(40, 8), || layout(24, 64), || layout(100, 1)];
+
+/// Whether a test fails for a pool with this flaw, in an arena of so many grains.
+fn finds(flaw: Flaw, grains: usize, test: impl Fn(&Flawed<&tripoint_core::ClientArena<'_>>)) -> bool {
+    let mut memory = memory(grains);
+    let arena = arena(&mut memory);
+    let pool = Flawed::create(&arena, flaw).unwrap();
+    catch_unwind(AssertUnwindSafe(|| test(&pool))).is_err()
+}
+
+/// The test passes without a flaw and fails with it.
+fn assert_finds(flaw: Flaw, grains: usize, test: impl Fn(&Flawed<&tripoint_core::ClientArena<'_>>)) {
+    assert!(!finds(Flaw::None, grains, &test), "the test passes where there is no flaw");
+    assert!(finds(flaw, grains, &test), "{flaw:?} goes unseen");
+}
+
+#[test]
+fn lives_find_what_is_lost_overlaps_or_is_misaligned() {
+    let layouts = LAYOUTS.map(|layout| layout());
+    for flaw in [Flaw::LostFrees, Flaw::LostEmpties, Flaw::Overlaps, Flaw::Misaligned, Flaw::WalksTwice] {
+        assert_finds(flaw, 24, |pool| lives::live(pool, &layouts, &steps()));
+    }
+    // Two grains are not enough for the steps.
+    assert_finds(Flaw::WrongError, 2, |pool| {
+        lives::live(pool, &[layout(2000, 8)], &steps());
+    });
+}
+
+#[test]
+fn exhaustion_finds_a_pool_that_gives_up() {
+    assert_finds(Flaw::GivesUp, 8, |pool| exhaustion::runs_out_and_recovers(pool, layout(40, 8)));
+}
+
+#[test]
+fn points_find_what_is_not_given_back() {
+    assert_finds(Flaw::LostEmpties, 8, |pool| points::fills_and_empties_balance(pool, layout(40, 8)));
+    assert_finds(Flaw::LostFrees, 8, |pool| points::objects_of_points_are_freed(pool));
+}
+
+#[test]
+fn layouts_find_sizes_and_alignments_that_are_wrong() {
+    assert_finds(Flaw::SmallSizes, 2, |pool| layouts::reserve_sizes_are_kept(pool, layout(40, 8)));
+    assert_finds(Flaw::Misaligned, 64, |pool| layouts::alignments_are_kept(pool, 48));
+    assert_finds(Flaw::ResizesBlindly, 24, |pool| {
+        layouts::resized_objects_are_freed(pool, layout(16, 1), layout(100, 1));
+    });
+}
+
+#[test]
+fn refusals_find_what_is_lost_by_them() {
+    let finds = |flaw, patience| {
+        let mut memory = memory(64);
+        let whole = arena(&mut memory);
+        let refusing = TestArena::refusing(&whole, patience, Refusal::Stays);
+        let pool = refusals::insist(&refusing, || Flawed::create(&refusing, flaw));
+        let live = || {
+            refusals::live_through(&refusing, &mut Oracle::default(), &pool, layout(3000, 8));
+        };
+        catch_unwind(AssertUnwindSafe(live)).is_err()
+    };
+    assert!(!(0..8).any(|patience| finds(Flaw::None, patience)));
+    assert!((0..8).any(|patience| finds(Flaw::LostOnRefusal, patience)));
+}

@@ -1,0 +1,290 @@
+//! What is special to TLSF: a request is served whenever a block has its size, the
+//! map of edges, growth ahead of use.
+
+mod common;
+
+use common::test_arena::Refusal;
+use common::{GRAIN, Oracle, TestArena, arena, arena_of_grain, layout, memory, pick};
+use proptest::prelude::*;
+use tripoint_core::{Arena, Check, CheckLevel, Describe, Error, ManualPool, PoolClass};
+use tripoint_pools::land::GRANULE;
+use tripoint_pools::{Tlsf, TlsfOptions};
+
+fn options(extend_by: usize) -> TlsfOptions {
+    TlsfOptions { extend_by, fill_size: 1024 }
+}
+
+/// The size of the largest free block, from a walk.
+fn largest_block<P: PoolClass>(pool: &P) -> usize {
+    let mut largest = 0;
+    pool.walk_free(&mut |block| largest = largest.max(block.size()));
+    largest
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// (design/pool-tlsf.md `.req.complete`)
+    #[test]
+    fn a_request_is_served_where_any_block_has_its_size(
+        steps in prop::collection::vec((any::<bool>(), 1..6000_usize, any::<usize>()), 100..300),
+    ) {
+        let mut memory = memory(24);
+        let arena = arena(&mut memory);
+        let pool = Tlsf::create(&arena, options(24 * GRAIN)).unwrap();
+        let mut oracle = Oracle::default();
+        pool.extend(24 * GRAIN).unwrap();
+        for (free, size, which) in steps {
+            if free {
+                if let Some(addr) = pick(&oracle.addresses(true), which) {
+                    oracle.free(&pool, addr);
+                }
+                continue;
+            }
+            let layout = layout(size, 8);
+            let (needed, largest) = (pool.reserve_size(layout).unwrap(), largest_block(&pool));
+            prop_assert_eq!(pool.sizes().largest_free >= needed, largest >= needed);
+            prop_assert_eq!(oracle.alloc(&pool, layout).is_ok(), largest >= needed);
+        }
+        oracle.agree(&pool);
+        oracle.clear(&pool);
+        prop_assert_eq!(largest_block(&pool), 24 * GRAIN);
+    }
+}
+
+#[test]
+fn sizes_are_rounded_to_granules_and_then_to_classes() {
+    let mut memory = memory(1);
+    let arena = arena(&mut memory);
+    let pool = Tlsf::create(&arena, TlsfOptions::default()).unwrap();
+    let size = |size| pool.reserve_size(layout(size, 8)).unwrap();
+    assert_eq!([0, 1, GRANULE, GRANULE + 1].map(size), [GRANULE, GRANULE, GRANULE, 2 * GRANULE]);
+    assert_eq!(size(64 * GRANULE), 64 * GRANULE);
+    assert_eq!(size(64 * GRANULE + 1), 66 * GRANULE);
+    assert_eq!(size(1 << 20), 1 << 20);
+    assert_eq!(size((1 << 20) + 1), (1 << 20) + (1 << 15));
+}
+
+/// Blocks of one granule have no room for a size; they split off, coalesce on
+/// either side, and come out again.
+#[test]
+fn blocks_of_one_granule_coalesce_like_others() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = Tlsf::create(&arena, options(GRAIN)).unwrap();
+    let mut oracle = Oracle::default();
+    let objects: Vec<usize> =
+        (0..GRAIN / GRANULE).map(|_| oracle.alloc(&pool, layout(GRANULE, 1)).unwrap().addr().get()).collect();
+    assert!(objects.is_sorted(), "cut from the base of the extent");
+    // Every order in which three neighbours can go.
+    for (block, order) in
+        [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]].into_iter().enumerate()
+    {
+        let first = 4 * block + 1;
+        for which in order {
+            oracle.free(&pool, objects[first + which]);
+            oracle.agree(&pool);
+        }
+        let object = oracle.alloc(&pool, layout(3 * GRANULE, 1)).unwrap();
+        assert_eq!(object.addr().get(), objects[first], "{order:?}");
+    }
+    oracle.clear(&pool);
+    assert_eq!(largest_block(&pool), GRAIN);
+}
+
+#[test]
+fn fills_are_bounded_and_pass_over_small_holes() {
+    let mut memory = memory(1);
+    let arena = arena(&mut memory);
+    let pool = Tlsf::create(&arena, TlsfOptions { extend_by: GRAIN, fill_size: 256 }).unwrap();
+    let mut oracle = Oracle::default();
+    let mut objects: Vec<usize> = Vec::new();
+    while let Ok(object) = oracle.alloc(&pool, layout(64, 8)) {
+        objects.push(object.addr().get());
+    }
+    for hole in [0, 2, 4, 8, 9, 10, 11, 12] {
+        oracle.free(&pool, objects[hole]);
+    }
+    let mut fill = || oracle.fill(&pool, layout(32, 8), 0).unwrap();
+    let first = fill();
+    assert_eq!((first.base().addr().get(), first.size()), (objects[8], 256));
+    let sizes: Vec<usize> = (0..4).map(|_| fill().size()).collect();
+    assert_eq!(sizes, [64; 4]);
+    assert_eq!(oracle.fill(&pool, layout(32, 8), 0).unwrap_err(), Error::Limit);
+    oracle.agree(&pool);
+}
+
+#[test]
+fn what_alignment_leaves_over_stays_free() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = Tlsf::create(&arena, options(4 * GRAIN)).unwrap();
+    let mut oracle = Oracle::default();
+    oracle.alloc(&pool, layout(16, 16)).unwrap();
+    for align in [32, 256, GRAIN, 4 * GRAIN] {
+        let before = oracle.agree(&pool);
+        let object = oracle.alloc(&pool, layout(48, align)).unwrap();
+        assert!(object.addr().get().is_multiple_of(align));
+        let after = oracle.agree(&pool);
+        assert_eq!(after.total - after.free, before.total - before.free + 48);
+    }
+    assert!(pool.alloc(layout(16, 1 << (usize::BITS - 2))).is_err());
+    oracle.clear(&pool);
+    assert_eq!(pool.sizes().free, pool.sizes().total);
+}
+
+/// (design/pool-tlsf.md `.req.any`): also without room for alignment to spare.
+#[test]
+fn a_block_that_lies_well_serves_an_aligned_request() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = Tlsf::create(&arena, options(GRAIN)).unwrap();
+    pool.extend(GRAIN).unwrap();
+    let mut oracle = Oracle::default();
+    for _ in 0..100 {
+        let object = oracle.alloc(&pool, layout(GRAIN, GRAIN)).unwrap().addr().get();
+        oracle.free(&pool, object);
+    }
+    assert_eq!(pool.sizes().total, GRAIN);
+}
+
+/// (design/pool-tlsf.md `.req.ahead`)
+#[test]
+fn what_was_got_ahead_serves_a_frozen_arena() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = Tlsf::create(&arena, TlsfOptions::default()).unwrap();
+    assert!(matches!(pool.extend(0), Err(Error::Parameter(_))));
+    pool.extend(5 * GRAIN - 1).unwrap();
+    assert_eq!((pool.sizes().total, pool.sizes().free), (5 * GRAIN, 5 * GRAIN));
+    arena.freeze();
+    let mut oracle = Oracle::default();
+    for _ in 0..5 * GRAIN / 512 {
+        oracle.alloc(&pool, layout(512, 16)).unwrap();
+    }
+    assert_eq!(pool.sizes().total, 5 * GRAIN);
+    oracle.clear(&pool);
+}
+
+/// Without the bits for an extent the extent goes back, and the pool goes on.
+#[test]
+fn an_extent_without_a_map_goes_back() {
+    let mut refusals = 0;
+    for patience in 0..6 {
+        let mut memory = memory(24);
+        let arena = arena(&mut memory);
+        let refusing = TestArena::refusing(&arena, patience, Refusal::Stays);
+        let Ok(pool) = Tlsf::create(&refusing, options(GRAIN)) else { continue };
+        let before = arena.sizes().spare;
+        let mut oracle = Oracle::default();
+        if let Err(error) = oracle.alloc(&pool, layout(100, 8)) {
+            refusals += 1;
+            assert_eq!(error, Error::Memory);
+            assert_eq!(pool.sizes().total, 0);
+            assert!(arena.sizes().spare + GRAIN >= before, "at most a grain for the map");
+            refusing.relent();
+            oracle.alloc(&pool, layout(100, 8)).unwrap();
+        }
+        oracle.agree(&pool);
+        oracle.clear(&pool);
+    }
+    assert!(refusals >= 3, "tracts, directory and page were refused");
+}
+
+/// Two pools take turns, so that neighbours in the map are not neighbours in the
+/// pool; and the arena is large enough for two levels of directories.
+#[test]
+fn the_map_is_as_deep_as_the_arena_needs() {
+    for (grains, levels) in [(8, 0..=1), (64, 1..=1), (1500, 2..=2)] {
+        let mut memory = memory(grains);
+        let arena = arena(&mut memory);
+        let pools = [(); 2].map(|()| Tlsf::create(&arena, options(GRAIN)).unwrap());
+        let mut oracles = [(); 2].map(|()| Oracle::default());
+        for which in 0.. {
+            let object = oracles[which % 2].alloc(&pools[which % 2], layout(GRAIN, GRAIN));
+            let Ok(_) = object else { break };
+        }
+        for (pool, oracle) in pools.iter().zip(&mut oracles) {
+            for addr in oracle.addresses(true) {
+                oracle.free(pool, addr);
+            }
+            oracle.agree(pool);
+            assert!(pool.sizes().free > grains / 3 * GRAIN);
+            let mut text = String::new();
+            pool.describe(&mut text, 0).unwrap();
+            let says = |level| text.contains(&format!("map: {} bytes, {level} levels", pool.map_size()));
+            assert!(levels.clone().any(says), "{text}");
+        }
+    }
+}
+
+#[test]
+fn grains_may_be_small() {
+    let mut memory = memory(1);
+    let arena = arena_of_grain(&mut memory, 64);
+    let pool = Tlsf::create(&arena, options(64)).unwrap();
+    let mut oracle = Oracle::default();
+    while oracle.alloc(&pool, layout(1, 1)).is_ok() {}
+    oracle.agree(&pool);
+    for (index, addr) in oracle.addresses(true).into_iter().enumerate() {
+        oracle.free(&pool, addr);
+        if index % 16 == 0 {
+            oracle.agree(&pool);
+        }
+    }
+    assert_eq!(pool.sizes().free, pool.sizes().total);
+}
+
+#[test]
+fn a_grain_below_two_granules_is_refused() {
+    let mut memory = memory(1);
+    let arena = arena(&mut memory);
+    let refused = Tlsf::create(TestArena::of_grain(&arena, GRANULE), TlsfOptions::default()).unwrap_err();
+    assert!(matches!(refused, Error::Parameter(_)));
+}
+
+#[test]
+fn the_largest_size_is_refused_by_the_arena_and_more_by_the_class() {
+    let mut memory = memory(1);
+    let arena = arena(&mut memory);
+    let pool = Tlsf::create(&arena, TlsfOptions::default()).unwrap();
+    let most = Tlsf::<&tripoint_core::ClientArena<'_>>::SIZE_MAX;
+    assert_eq!(pool.alloc(layout(most, 1)).unwrap_err(), Error::Limit);
+    assert!(matches!(pool.alloc(layout(most + 1, 1)), Err(Error::Parameter(_))));
+    pool.check(CheckLevel::Deep).unwrap();
+}
+
+/// Of an extent that begins before the alignment, both ends stay free.
+#[test]
+fn what_lies_before_an_aligned_object_stays_free() {
+    let mut padded = 0;
+    for first in 1..4 {
+        let mut memory = memory(32);
+        let arena = arena(&mut memory);
+        let pool = Tlsf::create(&arena, options(GRAIN)).unwrap();
+        let mut oracle = Oracle::default();
+        oracle.alloc(&pool, layout(first * GRAIN, 8)).unwrap();
+        oracle.alloc(&pool, layout(48, 4 * GRAIN)).unwrap();
+        let sizes = oracle.agree(&pool);
+        assert_eq!(sizes.total - sizes.free, first * GRAIN + 48);
+        let mut free = 0;
+        pool.walk_free(&mut |_| free += 1);
+        padded += usize::from(free == 2);
+        oracle.clear(&pool);
+    }
+    assert!(padded >= 2);
+}
+
+#[test]
+fn dropped_pools_leave_no_map_behind() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let mut spare = Vec::new();
+    for _ in 0..100 {
+        let pool = Tlsf::create(&arena, TlsfOptions::default()).unwrap();
+        pool.extend(16 * GRAIN).unwrap();
+        drop(pool);
+        spare.push(arena.sizes().spare);
+    }
+    assert_eq!(spare[0], spare[99]);
+}
