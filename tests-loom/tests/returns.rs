@@ -15,7 +15,6 @@ use tripoint_pools::mfs::units::{Chain, UnitList};
 /// Memory of a unit: its link, and a word that loom watches.
 #[repr(C)]
 struct Unit {
-    #[expect(dead_code, reason = "the stack writes it by its address")]
     link: std::cell::UnsafeCell<usize>,
     used: UnsafeCell<u32>,
 }
