@@ -2,7 +2,7 @@
 //! one sees what its last user did (design/pool-mfs.md `.returns`).
 #![cfg(tripoint_loom)]
 
-use std::ptr::{self, NonNull};
+use core::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use loom::cell::UnsafeCell;
@@ -15,7 +15,7 @@ use tripoint_pools::mfs::units::{Chain, UnitList};
 /// Memory of a unit: its link, and a word that loom watches.
 #[repr(C)]
 struct Unit {
-    link: std::cell::UnsafeCell<usize>,
+    link: core::cell::UnsafeCell<usize>,
     used: UnsafeCell<u32>,
 }
 
@@ -110,7 +110,7 @@ fn take<S: Stack>(shared: &Shared<S>) -> usize {
 }
 
 fn unit() -> Unit {
-    Unit { link: std::cell::UnsafeCell::new(0), used: UnsafeCell::new(0) }
+    Unit { link: core::cell::UnsafeCell::new(0), used: UnsafeCell::new(0) }
 }
 
 /// Two threads free a unit each while a third takes; panics where one is lost.
