@@ -11,9 +11,16 @@ pub use tripoint_pools as pools;
 
 /// What most programs need.
 pub mod prelude {
+    #[cfg(feature = "adaptors")]
+    pub use tripoint_adaptors::PoolAllocator;
     pub use tripoint_ap::{AllocationPoint, Batch, Control, Reservation, Tripper};
     #[cfg(feature = "vm")]
     pub use tripoint_arena_vm::{ArenaVm, ArenaVmOptions, Prefault};
-    pub use tripoint_core::{Arena, ClientArena, ClientArenaOptions, Error, ManualPool, PoolBox, PoolClass};
-    pub use tripoint_pools::{Mfs, MfsOptions, Mvff, MvffOptions, UnitOf};
+    pub use tripoint_core::{
+        Arena, ClientArena, ClientArenaOptions, Error, ManualPool, PoolBox, PoolClass, PoolRc,
+    };
+    pub use tripoint_pools::{
+        Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, Snc, SncOptions, Tlsf, TlsfOptions, UnitLayout,
+        UnitOf,
+    };
 }

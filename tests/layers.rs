@@ -53,6 +53,7 @@ const LAYERS: &[Layer] = &[
             "tripoint-pools",
             "tripoint-adaptors",
             "tripoint-arena-vm",
+            "tripoint-contract",
         ],
     },
 ];

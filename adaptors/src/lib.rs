@@ -6,6 +6,9 @@
 //! | a collection that takes an `allocator_api2` allocator: `hashbrown`'s maps, that crate's `Box` and `Vec` | [`PoolAllocator`] |
 //! | a whole program | [`GlobalPool`] |
 //!
+//! The standard library's own collections take no allocator on stable Rust: use
+//! `hashbrown` and `allocator-api2`.
+//!
 //! ```
 //! use core::mem::MaybeUninit;
 //! use tripoint_adaptors::PoolAllocator;

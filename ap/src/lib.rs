@@ -16,6 +16,13 @@
 //! `limit` is zero. Whoever wants control stores zero in `limit`: a **trip**. It
 //! shows at the next reserve or, in flippable pools, at the commit under way.
 //!
+//! | to allocate | use |
+//! |---|---|
+//! | one object | [`alloc`](AllocationPoint::alloc), [`boxed`](AllocationPoint::boxed) |
+//! | many of one type in a row | [`batch`](AllocationPoint::batch) |
+//! | until a closure returns, in a stack pool | [`scope`](AllocationPoint::scope) |
+//! | raw memory, by hand | [`reserve`](AllocationPoint::reserve), [`push`](AllocationPoint::push), [`pop`](AllocationPoint::pop) |
+//!
 //! # States
 //!
 //! ```text

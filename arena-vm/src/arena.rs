@@ -2,6 +2,7 @@
 
 mod control;
 mod growth;
+mod guard;
 mod spare;
 mod warm;
 
@@ -208,8 +209,7 @@ unsafe impl<P: Platform> Arena for ArenaVm<P> {
 
     fn alloc_tracts(&self, size: usize, pool: PoolId) -> Result<Block> {
         let count = self.grains_for(size)?;
-        let spare = self.table.lock().take_spare(self.entries(), count, pool);
-        let index = spare.map_or_else(|| self.grow(count, pool), Ok)?;
+        let index = self.take_spare(count, pool).map_or_else(|| self.grow(count, pool), Ok)?;
         // SAFETY: the table gave the grains to this pool: spare ones, which are
         // committed, or void ones, which `grow` committed.
         Ok(unsafe { self.block(index, count) })

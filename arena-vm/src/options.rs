@@ -79,6 +79,14 @@ pub struct ArenaVmOptions {
     /// parent too. Without one the child must not use the arena in any way, nor
     /// drop it: it should `exec` or `_exit`.
     pub inherit_on_fork: bool,
+    /// Whether a grain that is never committed follows whatever a pool gets, so that
+    /// who runs past the end of it is stopped; by default not.
+    ///
+    /// For finding faults: every tract comes from the platform and goes back to it
+    /// when it is freed, since none can be kept spare, and guards take addresses and
+    /// divide the kernel's mappings. Not with [`Prefault::Size`] or
+    /// [`Prefault::Everything`].
+    pub guard: bool,
     /// Who listens to the arena's events; by default nobody.
     pub event_hook: Option<&'static dyn EventHook>,
 }
@@ -95,6 +103,7 @@ impl Default for ArenaVmOptions {
             huge_pages: false,
             lock: false,
             inherit_on_fork: true,
+            guard: false,
             event_hook: None,
         }
     }
@@ -112,6 +121,7 @@ impl fmt::Debug for ArenaVmOptions {
             .field("huge_pages", &self.huge_pages)
             .field("lock", &self.lock)
             .field("inherit_on_fork", &self.inherit_on_fork)
+            .field("guard", &self.guard)
             .field("event_hook", &self.event_hook.is_some())
             .finish()
     }
@@ -124,12 +134,16 @@ impl ArenaVmOptions {
             (self.grain.is_power_of_two(), "the grain must be a power of two"),
             (self.grain >= page_size, "the grain must be at least a page"),
             (self.reserve != 0, "the reservation must not be empty"),
-            (self.reserve_floor <= self.reserve, "the reservation's floor must not be above it"),
+            (
+                self.reserve_floor <= self.reserve,
+                "the reservation is below reserve_floor, which is 64 MiB unless set: lower reserve_floor too",
+            ),
             (self.spare_share <= 100, "the spare share must be at most 100 percent"),
             (
                 self.prefault != Prefault::Everything || self.commit_limit != usize::MAX,
                 "prefaulting everything needs a commit limit",
             ),
+            (!self.guard || !self.keeps_spare(), "with guards no memory can be prefaulted to be kept spare"),
         ];
         match rules.into_iter().find(|(holds, _)| !holds) {
             Some((_, rule)) => Err(Error::Parameter(rule)),
@@ -140,6 +154,11 @@ impl ArenaVmOptions {
     /// Whether memory is brought behind pages when they are committed.
     pub(crate) fn populates(&self) -> bool {
         self.prefault != Prefault::None
+    }
+
+    /// How much of the committed memory may be spare, in percent.
+    pub(crate) fn spare_percent(&self) -> u8 {
+        if self.guard { 0 } else { self.spare_share }
     }
 
     /// Whether spare memory is kept, however much it is.

@@ -2,6 +2,7 @@
 //!
 //! Prints one line of JSON per figure: ns per operation, of the base and of what
 //! is measured, and their difference.
+//! (design/contract.md `.req.cheap`.)
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::hint::black_box;

@@ -42,6 +42,9 @@ const C_ON_THE_WAY: [&str; 13] = [
     "__restore_rt",
 ];
 
+/// Where the sources of glibc's `malloc` are, in debug information of it.
+const MALLOC_SOURCES: &str = "./malloc/";
+
 /// Resolves sites by the debug information of the running program.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Symbols;
@@ -57,7 +60,15 @@ impl Frame {
     fn is_on_the_way(&self) -> bool {
         // `<alloc::vec::Vec<T> as …>::push`, `<&mut core::…`
         let name = self.function.trim_start_matches(['<', '&', '*']).trim_start_matches("mut ");
-        ON_THE_WAY.iter().any(|beginning| name.starts_with(beginning)) || C_ON_THE_WAY.contains(&name)
+        // `<&A as tripoint_core::…>::alloc`: of the trait, where the type has no path.
+        let name = match name.split_once(" as ") {
+            Some((of, of_trait)) if !of.contains("::") => of_trait,
+            _ => name,
+        };
+        let in_malloc = self.place.as_ref().is_some_and(|place| place.starts_with(MALLOC_SOURCES));
+        in_malloc
+            || ON_THE_WAY.iter().any(|beginning| name.starts_with(beginning))
+            || C_ON_THE_WAY.contains(&name)
     }
 }
 

@@ -110,7 +110,8 @@ pub struct ArenaCounts {
     pub empty_mutator: Counter,
     /// Bytes internal buffers gave back unused.
     pub empty_internal: Counter,
-    /// Bytes allocated through mutator buffers, as of their last detach.
+    /// Bytes allocated through mutator buffers, as of their last detach: exact
+    /// once they were emptied.
     pub alloc_mutator: Counter,
     /// Number of fills of either kind.
     pub fills: Counter,

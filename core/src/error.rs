@@ -41,7 +41,8 @@ impl Error {
             Self::Resource => "raise the process's limits (address space, locked memory), or ask for less",
             Self::Parameter(_) => "correct the argument",
             Self::Frozen => {
-                "grow the pool before freezing (its high-water mark tells by how much), or thaw the arena"
+                "before freezing, allocate the most that will be needed and free it (the high-water mark of a run \
+                 without freezing tells how much), or thaw the arena"
             }
             Self::Damaged => "find who writes to what they freed, for instance with a debug pool",
         }

@@ -176,6 +176,9 @@ pub unsafe trait PoolClass: Check + Describe + Sync {
 ///   thread, also while that buffer goes on.
 /// - Where [`ManualPool::resizes_in_place`] says so, an object has room for the new
 ///   layout where it is, and may be freed as if it had been allocated with it.
+#[diagnostic::on_unimplemented(
+    note = "objects of a stack pool (Snc) die with their frame: use `AllocationPoint::scope`"
+)]
 pub unsafe trait ManualPool: PoolClass {
     /// Allocates `layout`, aligned as it says. The memory is not initialised.
     ///

@@ -4,6 +4,7 @@
 //! with `--cfg tripoint_loom` replaces all of them with loom's and the models in
 //! `tests-loom` check the code that ships (design/core.md `.primitive`).
 
+// (design/bare-metal.md `.req.refuse`, `.target.cas`)
 #[cfg(not(target_has_atomic = "ptr"))]
 compile_error!(
     "tripoint needs compare-and-swap on words, which this target does not have: trips, flips and locks are made of it"

@@ -41,6 +41,8 @@ bitflags! {
         const VOID = 1 << 26;
         /// Free, and out of the table while the arena decommits it.
         const POPPED = 1 << 27;
+        /// Not committed, and not to be, as long as the grain before it is owned.
+        const GUARD = 1 << 28;
     }
 }
 
@@ -279,8 +281,8 @@ pub enum TakeError {
 
 /// The owners and the free runs of an arena's grains.
 ///
-/// Every grain below [`TractTable::top`] is allocated, spare, void, or popped
-/// ([`PageState`]); from there to the capacity lies the wilderness, grains not
+/// Every grain below [`TractTable::top`] is allocated, spare, void, popped, or a
+/// guard ([`PageState`]); from there to the capacity lies the wilderness, grains not
 /// committed whose entries are neither read nor, as far as the table cares,
 /// there. A free run is all spare or all void, and no two of one kind touch.
 ///
@@ -375,6 +377,18 @@ impl TractTable {
         set_owner(entries, index, count, owner);
     }
 
+    /// Makes a popped grain, not committed, a guard. [`TractTable::give_void`] frees it.
+    pub fn set_guard(&mut self, entries: &[Tract], index: u32) {
+        debug_assert!(entry(entries, index).state() == PageState::POPPED, "guards are popped before");
+        entry(entries, index).set_free(PageState::GUARD);
+    }
+
+    /// Whether grain `index` is a guard.
+    #[must_use]
+    pub fn is_guard(&self, entries: &[Tract], index: u32) -> bool {
+        index < self.top && entry(entries, index).state() == PageState::GUARD
+    }
+
     fn take_wilderness(&mut self, entries: &[Tract], count: u32) -> Result<u32, TakeError> {
         let index = self.top;
         if count > self.capacity - index {
@@ -406,7 +420,8 @@ impl TractTable {
     /// Frees `count` grains from `index` that are not committed: they are void
     /// from here on, or wilderness where their run ends at the top.
     ///
-    /// The grains are allocated, any part of what one owner has, or popped.
+    /// The grains are allocated, any part of what one owner has, or popped, or
+    /// guards.
     pub fn give_void(&mut self, entries: &[Tract], index: u32, count: u32) {
         debug_assert!(self.are_out(entries, index, count), "grains are given once");
         if count == 0 {
@@ -421,9 +436,9 @@ impl TractTable {
         }
     }
 
-    /// Whether all of these grains are allocated or popped.
+    /// Whether all of these grains are allocated, popped or guards.
     fn are_out(&self, entries: &[Tract], index: u32, count: u32) -> bool {
-        let out = PageState::ALLOCATED | PageState::POPPED;
+        let out = PageState::ALLOCATED | PageState::POPPED | PageState::GUARD;
         index <= self.top
             && count <= self.top - index
             && range(entries, index, count).iter().all(|tract| tract.state().intersects(out))
@@ -612,6 +627,21 @@ mod tests {
         let (mut table, entries) = table();
         damage(&mut table, &entries);
         table.check(&entries, CheckLevel::Deep).map_or_else(|error| error.rule, |()| "whole")
+    }
+
+    #[test]
+    fn guards_are_nobodys_and_come_back() {
+        let (mut table, entries) = table();
+        let index = table.pop_void(&entries, 1).unwrap();
+        assert!(!table.is_guard(&entries, index));
+        table.set_guard(&entries, index);
+        assert!(table.is_guard(&entries, index) && !table.is_guard(&entries, 16));
+        assert_eq!(TractTable::owner_of(&entries, index), None);
+        assert_eq!(table.check(&entries, CheckLevel::Deep), Ok(()));
+        assert_ne!(table.pop_void(&entries, 1), Ok(index));
+        table.give_void(&entries, index, 1);
+        assert!(!table.is_guard(&entries, index));
+        assert_eq!(table.pop_void(&entries, 1), Ok(index));
     }
 
     #[test]

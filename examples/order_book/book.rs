@@ -85,6 +85,8 @@ impl<'pool, P: ManualPool> Book<'pool, P> {
 
 #[cfg(test)]
 mod tests {
+    use tripoint::contract::assert_steady;
+
     use super::*;
     use crate::levels::{Level, create_pool};
 
@@ -110,5 +112,34 @@ mod tests {
         assert_eq!(book.best_bid(), Some(Decimal::from_units(3)));
         assert_eq!(book.best_ask(), Some(Decimal::from_units(4)));
         assert_eq!(book.peak(), 3);
+    }
+
+    /// The micro gate (design/gates.md `.micro`).
+    #[test]
+    fn updates_and_snapshots_are_steady() {
+        let arena = ArenaVm::create(ArenaVmOptions::default()).unwrap();
+        let pool = create_pool(&arena).unwrap();
+        let mut book = Book::new(&pool);
+        let mut turn = 0;
+        assert_steady!(|| {
+            turn += 1;
+            let price = turn % 50;
+            book.update(turn, &[entry(Side::Bid, price, 1), entry(Side::Ask, 100 + price, 2)]).unwrap();
+            book.update(turn + 1, &[entry(Side::Bid, (price + 25) % 50, 0)]).unwrap();
+            if turn % 100 == 0 {
+                book.replace(turn, &[entry(Side::Bid, 1, 1)]).unwrap();
+            }
+        });
+    }
+
+    /// What the micro gate is to find.
+    #[test]
+    #[should_panic(expected = "the code is not steady")]
+    fn copying_a_side_is_not_steady() {
+        let arena = ArenaVm::create(ArenaVmOptions::default()).unwrap();
+        let pool = create_pool(&arena).unwrap();
+        let mut book = Book::new(&pool);
+        book.update(1, &[entry(Side::Bid, 1, 1)]).unwrap();
+        assert_steady!(|| drop(core::hint::black_box(book.bids().to_vec())));
     }
 }

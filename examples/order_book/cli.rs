@@ -4,10 +4,14 @@ use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
 
+use crate::control::AlarmPolicy;
+use crate::inject::Injection;
+
 /// Keeps a full-depth order book whose every hot-path object comes from a pool.
 ///
-/// After the warm-up the arena is frozen; what the hot thread then asks of the
-/// arena, the global allocator and the kernel is counted and reported.
+/// After the warm-up the arena is frozen and the hot thread is under contract: what
+/// it then asks of the arena, the global allocator and the kernel is counted,
+/// reported with the line that asked, and dealt with by the policy.
 #[derive(Debug, Parser)]
 #[command(name = "order_book", version)]
 pub(crate) struct Options {
@@ -27,6 +31,10 @@ pub(crate) struct Options {
     #[arg(long, value_enum, default_value_t = Market::Futures, conflicts_with = "input")]
     pub(crate) market: Market,
 
+    /// How the built-in exchange behaves.
+    #[arg(long, value_enum, default_value_t = Profile::Normal, conflicts_with = "input")]
+    pub(crate) profile: Profile,
+
     /// Records of the warm-up, before the arena is frozen.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub(crate) warmup: u64,
@@ -34,6 +42,30 @@ pub(crate) struct Options {
     /// Levels to have memory for before the arena is frozen.
     #[arg(long, value_name = "N", default_value_t = 32_768)]
     pub(crate) levels: usize,
+
+    /// How often the warm-up takes each route through the hot path; snapshots one
+    /// time in 32.
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    pub(crate) passes: usize,
+
+    /// What a violation of the contract leads to.
+    #[arg(long, value_enum, default_value_t = AlarmPolicy::Alarmonce)]
+    pub(crate) policy: AlarmPolicy,
+
+    /// A deliberate violation, once, at a record of the steady part.
+    #[arg(long, value_enum)]
+    pub(crate) inject: Option<Injection>,
+}
+
+/// What the built-in exchange is like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Profile {
+    /// Few updates, of few levels.
+    Quiet,
+    /// As exchanges mostly are, with a burst now and then.
+    Normal,
+    /// Many updates, bursts, and gaps in the feed with a snapshot after each.
+    Stressed,
 }
 
 /// The two dialects of the wire format.

@@ -2,6 +2,8 @@
 
 use core::fmt;
 
+use tripoint::core::Error;
+
 /// What went wrong, and in which line of the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
@@ -18,6 +20,16 @@ impl Failure {
     /// A failure at a line of the input, counted from one.
     pub(crate) fn at_line(line: u64, cause: impl fmt::Display) -> Self {
         Self { line: Some(line), cause: cause.to_string() }
+    }
+
+    /// No pool had memory for a level.
+    pub(crate) fn no_level(error: Error) -> Self {
+        Self::new(format_args!("no memory for a level: {error} (see --levels)"))
+    }
+
+    /// No pool had memory for the entries of a record.
+    pub(crate) fn no_scratch(error: Error) -> Self {
+        Self::new(format_args!("no memory for the entries of a record: {error}"))
     }
 }
 

@@ -2,20 +2,55 @@
 //!
 //! It keeps a book of its own and publishes every change of it. Feeds begin in
 //! the middle of the day, so its book is full before the first record: readers
-//! know only a part until the snapshot comes, halfway.
+//! know only a part until the snapshot comes, halfway. How busy it is, and whether
+//! the feed has gaps, is a matter of its [`Profile`].
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 
 use indicatif::ProgressBar;
 
-use crate::cli::Market;
+use crate::cli::{Market, Profile};
 
 /// What the exchange's random numbers start from.
 pub(crate) const SEED: u64 = 0x7219_0147;
 
 /// Depth updates after the snapshot that are older than it.
 const STALE_UPDATES: u64 = 3;
+
+/// What is different from profile to profile. Shares are in thousandths.
+#[derive(Clone, Copy)]
+struct Habits {
+    /// The share of records that are depth updates.
+    depth_share: u64,
+    /// One change of the book in so many is a burst.
+    burst_odds: u64,
+    /// Levels of a side that an ordinary change, and a burst, touch at most.
+    levels: u64,
+    burst_levels: u64,
+    /// How many records come after a gap: changes of the book that nobody sees, and
+    /// then a snapshot.
+    gap_share: u64,
+}
+
+impl Habits {
+    const fn of(profile: Profile) -> Self {
+        let normal = Self { depth_share: 70, burst_odds: 200, levels: 60, burst_levels: 600, gap_share: 0 };
+        match profile {
+            Profile::Quiet => Self { depth_share: 20, burst_odds: u64::MAX, levels: 10, ..normal },
+            Profile::Normal => normal,
+            Profile::Stressed => {
+                Self { depth_share: 250, burst_odds: 10, burst_levels: 3_000, gap_share: 1, ..normal }
+            }
+        }
+    }
+}
+
+/// The share of records that are trades, in thousandths.
+const TRADE_SHARE: u64 = 230;
+
+/// Changes of the book that a gap hides.
+const GAP_CHANGES: u64 = 20;
 
 /// Prices further from the middle than this are given up, in ticks.
 const BOOK_DEPTH: u64 = 4_500;
@@ -30,6 +65,7 @@ type SideMap = BTreeMap<u64, u64>;
 /// The exchange, read as a file would be.
 pub(crate) struct Generator {
     market: Market,
+    habits: Habits,
     messages: u64,
     sent: u64,
     random: Random,
@@ -46,10 +82,11 @@ pub(crate) struct Generator {
 
 impl Generator {
     /// An exchange about to write `messages` records; `progress` counts them.
-    pub(crate) fn new(market: Market, messages: u64, progress: &ProgressBar) -> Self {
+    pub(crate) fn new(market: Market, profile: Profile, messages: u64, progress: &ProgressBar) -> Self {
         progress.set_length(messages);
         let mut exchange = Self {
             market,
+            habits: Habits::of(profile),
             messages,
             sent: 0,
             random: Random(SEED),
@@ -78,10 +115,13 @@ impl Generator {
             self.write_snapshot()?;
         } else if self.sent > snapshot && self.sent <= snapshot + STALE_UPDATES {
             self.write_stale_update()?;
+        } else if self.habits.gap_share != 0 && self.random.below(1_000) < self.habits.gap_share {
+            self.write_after_gap()?;
         } else {
+            let depth_end = self.habits.depth_share;
             match self.random.below(1_000) {
-                0..70 => self.write_depth_update()?,
-                70..300 => self.write_trade()?,
+                kind if kind < depth_end => self.write_depth_update()?,
+                kind if kind < depth_end + TRADE_SHARE => self.write_trade()?,
                 _ => self.write_book_ticker()?,
             }
         }
@@ -99,6 +139,15 @@ impl Generator {
         write_levels(&mut self.line, self.asks.iter())?;
         self.line.push(b'}');
         Ok(())
+    }
+
+    /// A snapshot, seconds later and many updates on.
+    fn write_after_gap(&mut self) -> io::Result<()> {
+        for _ in 0..GAP_CHANGES {
+            self.change_book();
+            self.update += 1 + self.random.below(1_000);
+        }
+        self.write_snapshot()
     }
 
     /// An update from before the snapshot, whose levels stand nowhere near.
@@ -184,8 +233,9 @@ impl Generator {
         bids.extend(crossed(&self.bids, 0..middle - BOOK_DEPTH));
         let mut asks = crossed(&self.asks, 0..middle + 1);
         asks.extend(crossed(&self.asks, middle + BOOK_DEPTH..u64::MAX));
-        let burst = self.random.below(200) == 0;
-        for _ in 0..1 + self.random.below(if burst { 600 } else { 60 }) {
+        let Habits { burst_odds, levels, burst_levels, .. } = self.habits;
+        let burst = self.random.below(burst_odds) == 0;
+        for _ in 0..1 + self.random.below(if burst { burst_levels } else { levels }) {
             let (distance, lots) = (self.random.distance(), self.random.lots());
             bids.insert(middle - distance, lots);
             let (distance, lots) = (self.random.distance(), self.random.lots());
@@ -291,8 +341,8 @@ mod tests {
     use super::*;
     use crate::wire::{Message, Side, entries_bound, parse};
 
-    fn feed(market: Market, messages: u64) -> (Generator, Vec<u8>) {
-        let mut exchange = Generator::new(market, messages, &ProgressBar::hidden());
+    fn feed(market: Market, profile: Profile, messages: u64) -> (Generator, Vec<u8>) {
+        let mut exchange = Generator::new(market, profile, messages, &ProgressBar::hidden());
         let mut bytes = Vec::new();
         exchange.read_to_end(&mut bytes).unwrap();
         (exchange, bytes)
@@ -300,13 +350,21 @@ mod tests {
 
     #[test]
     fn the_same_seed_writes_the_same_feed() {
-        assert_eq!(feed(Market::Futures, 2_000).1, feed(Market::Futures, 2_000).1);
+        let feed = |profile| feed(Market::Futures, profile, 2_000).1;
+        assert_eq!(feed(Profile::Normal), feed(Profile::Normal));
+        assert!(feed(Profile::Quiet).len() < feed(Profile::Normal).len());
+        assert!(feed(Profile::Normal).len() < feed(Profile::Stressed).len());
     }
 
     #[test]
     fn a_reader_of_the_feed_has_the_exchanges_book() {
-        for market in [Market::Futures, Market::Spot] {
-            let (exchange, bytes) = feed(market, 5_000);
+        for (market, profile) in [
+            (Market::Futures, Profile::Normal),
+            (Market::Spot, Profile::Normal),
+            (Market::Spot, Profile::Quiet),
+            (Market::Futures, Profile::Stressed),
+        ] {
+            let (exchange, bytes) = feed(market, profile, 5_000);
             let (mut bids, mut asks) = (BTreeMap::new(), BTreeMap::new());
             let (mut snapshot, mut stale, mut kinds) = (None, 0, [0; 4]);
             for line in bytes.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
@@ -337,7 +395,9 @@ mod tests {
                     };
                 }
             }
-            assert_eq!((stale, kinds[3], kinds.iter().sum::<u64>()), (STALE_UPDATES, 1, 5_000));
+            assert_eq!((stale, kinds.iter().sum::<u64>()), (STALE_UPDATES, 5_000));
+            // One halfway, and one after each gap.
+            assert_eq!(kinds[3] > 1, profile == Profile::Stressed);
             assert!(kinds.iter().all(|&count| count > 0));
             assert_eq!((bids.len(), asks.len()), (exchange.bids.len(), exchange.asks.len()));
             let best = |side: Option<(&u64, &u64)>| side.map(|(&price, _)| Price(price).to_string());

@@ -29,6 +29,11 @@ impl Block {
         Self { bytes, used: 0 }
     }
 
+    /// A block without memory, for rehearsals.
+    pub(crate) fn empty() -> Self {
+        Self { bytes: Box::default(), used: 0 }
+    }
+
     /// All of the memory, to be filled.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.bytes
@@ -84,7 +89,8 @@ impl Round {
     }
 }
 
-fn queue() -> (Sender, Receiver) {
+/// A queue with room for every block of the round.
+pub(crate) fn queue() -> (Sender, Receiver) {
     // Every queue has room for every block: sending never waits.
     let (producer, consumer) = RingBuffer::new(BLOCKS);
     (Sender(producer), Receiver(consumer))

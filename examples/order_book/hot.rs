@@ -1,21 +1,28 @@
-//! The hot thread: lines to messages to book, all memory from pools.
+//! The hot thread: keeps the book, under contract from the end of the warm-up on.
 
 use std::time::Instant;
 
+use tripoint::contract::Guard;
 use tripoint::prelude::*;
 
-use crate::book::Book;
+use crate::control::Control;
 use crate::decimal::Decimal;
 use crate::failure::Failure;
 use crate::handoff::{BLOCK_SIZE, Block, Receiver, Sender};
+use crate::inject::Injection;
+use crate::keeper::Keeper;
 use crate::levels::{Level, extend_pool};
+use crate::rehearsal::Rehearsal;
 use crate::steady::{Latency, SteadyCosts, SteadyMeter};
 use crate::tally::Tally;
-use crate::wire::{Entry, Message, entries_bound, parse};
+use crate::wire::{Entry, entries_bound};
 
 /// Stack that is touched before it is needed, in bytes: recursion here is at most
 /// as deep as a tree is high, and frames are small.
 const STACK_TOUCHED: usize = 256 << 10;
+
+/// The record of the steady part at which a violation is injected.
+const INJECTION_MESSAGE: u64 = 100;
 
 /// How much the hot thread is to have before the arena is frozen.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +31,8 @@ pub(crate) struct Preparation {
     pub(crate) warmup_messages: u64,
     /// Levels to have memory for.
     pub(crate) levels: usize,
+    /// A violation to commit in the steady part.
+    pub(crate) inject: Option<Injection>,
 }
 
 /// What the hot thread found, and what it cost.
@@ -41,31 +50,44 @@ pub(crate) struct HotReport {
     pub(crate) messages_per_second: f64,
 }
 
+/// Where the hot thread has its memory from.
+#[derive(Clone, Copy)]
+pub(crate) struct Pools<'pool, L, S> {
+    pub(crate) arena: &'pool ArenaVm,
+    /// Level nodes.
+    pub(crate) levels: &'pool L,
+    /// The entries of one record.
+    pub(crate) scratch: &'pool S,
+}
+
 /// The state of the hot thread.
 struct HotThread<'pool, L: ManualPool, S: ManualPool> {
-    book: Book<'pool, L>,
+    keeper: Keeper<'pool, L>,
     scratch: AllocationPoint<'pool, S>,
-    tally: Tally,
-    warmup_messages: u64,
+    rehearsal: Rehearsal<'pool, L>,
+    preparation: Preparation,
+    pools: Pools<'pool, L, S>,
+    control: &'pool Control,
+    guard: Guard,
     meter: SteadyMeter<'pool>,
 }
 
-/// Keeps a book from the blocks of `full`, and sends them on to `next`. Level
-/// nodes come from `levels`, the entries of one record from `scratch`.
+/// Keeps a book from the blocks of `full`, and sends them on to `next`, as a thread
+/// that `control` has under contract.
 ///
 /// The report stands also where a failure ended the run: it tells of all records
 /// before the failure, and only those are sent on (design/order-book.md
 /// `.handoff.lost`).
 pub(crate) fn keep<'pool, L: ManualPool, S: ManualPool>(
     preparation: Preparation,
-    arena: &'pool ArenaVm,
-    levels: &'pool L,
-    scratch: &'pool S,
+    control: &'pool Control,
+    pools: Pools<'pool, L, S>,
+    rehearsal: Rehearsal<'pool, L>,
     mut full: Receiver,
     mut next: Sender,
 ) -> (HotReport, Option<Failure>) {
     touch_stack();
-    match HotThread::prepare(preparation, arena, levels, scratch) {
+    match HotThread::prepare(preparation, control, pools, rehearsal) {
         Ok(mut thread) => {
             let failure = thread.run(&mut full, &mut next).err();
             (thread.report(), failure)
@@ -75,36 +97,38 @@ pub(crate) fn keep<'pool, L: ManualPool, S: ManualPool>(
 }
 
 impl<'pool, L: ManualPool, S: ManualPool> HotThread<'pool, L, S> {
-    /// Takes the memory that the steady part will need from the pools, and gives
-    /// it back to them (design/order-book.md `.warmup.memory`).
+    /// Takes the memory that the steady part will need from the pools; all but the
+    /// buffer it gives back to them (design/order-book.md `.warmup.memory`).
     fn prepare(
         preparation: Preparation,
-        arena: &'pool ArenaVm,
-        levels: &'pool L,
-        scratch: &'pool S,
+        control: &'pool Control,
+        pools: Pools<'pool, L, S>,
+        rehearsal: Rehearsal<'pool, L>,
     ) -> Result<Self, Failure> {
-        extend_pool(levels, preparation.levels).map_err(no_level)?;
-        let mut scratch = AllocationPoint::create(scratch).map_err(no_scratch)?;
-        drop(scratch.batch::<Entry>(entries_bound(BLOCK_SIZE)).map_err(no_scratch)?);
-        scratch.empty();
-        Ok(Self {
-            book: Book::new(levels),
-            scratch,
-            tally: Tally::default(),
-            warmup_messages: preparation.warmup_messages,
-            meter: SteadyMeter::new(arena)?,
-        })
+        let guard = control.register().map_err(Failure::new)?;
+        extend_pool(pools.levels, preparation.levels).map_err(Failure::no_level)?;
+        let mut scratch = AllocationPoint::create(pools.scratch).map_err(Failure::no_scratch)?;
+        drop(scratch.batch::<Entry>(entries_bound(BLOCK_SIZE)).map_err(Failure::no_scratch)?);
+        let keeper = Keeper::new(pools.levels);
+        let meter = SteadyMeter::new(pools.arena)?;
+        Ok(Self { keeper, scratch, rehearsal, preparation, pools, control, guard, meter })
     }
 
     fn run(&mut self, full: &mut Receiver, next: &mut Sender) -> Result<(), Failure> {
         while let Some(mut block) = full.receive() {
-            let before = self.tally.messages;
+            let before = self.keeper.tally.messages;
             let outcome = self.keep_block(&block);
             if outcome.is_err() {
-                block.keep_lines(self.tally.messages - before);
+                block.keep_lines(self.keeper.tally.messages - before);
             }
             next.send(block);
             outcome?;
+        }
+        // What does not tell of itself is found here at the latest.
+        self.guard.poll();
+        self.guard.check();
+        if self.preparation.inject.is_some() && self.meter.messages() < INJECTION_MESSAGE {
+            return Err(Failure::new("too few records in the steady part to inject a violation"));
         }
         Ok(())
     }
@@ -115,73 +139,72 @@ impl<'pool, L: ManualPool, S: ManualPool> HotThread<'pool, L, S> {
     fn keep_block(&mut self, block: &Block) -> Result<(), Failure> {
         let mut start = Instant::now();
         for line in block.lines() {
-            if self.tally.messages == self.warmup_messages {
-                self.meter.begin();
+            if self.keeper.tally.messages == self.preparation.warmup_messages {
+                self.warm_up()?;
                 start = Instant::now();
             }
-            self.keep_line(line)?;
+            self.control.pass(self.keeper.keep(line, &mut self.scratch)?);
             if self.meter.has_begun() {
                 let end = Instant::now();
                 self.meter.record(end - start);
                 start = end;
+                self.inject();
             }
+            self.guard.check();
         }
         Ok(())
     }
 
-    fn keep_line(&mut self, line: &[u8]) -> Result<(), Failure> {
-        let number = self.tally.messages + 1;
-        let at_line = |cause: Failure| Failure::at_line(number, cause);
-        let mut scratch =
-            self.scratch.batch(entries_bound(line.len())).map_err(no_scratch).map_err(at_line)?;
-        let message =
-            parse(line, |entry| scratch.push(entry)).map_err(|error| Failure::at_line(number, error))?;
-        let entries = scratch.commit_boxed();
-        self.apply(message, &entries).map_err(no_level).map_err(at_line)?;
-        self.tally.messages = number;
-        Ok(())
-    }
-
-    fn apply(&mut self, message: Message, entries: &[Entry]) -> Result<(), Error> {
-        match message {
-            Message::Depth { update } => {
-                self.tally.level_updates += self.book.update(update, entries)?;
-                self.tally.depth_updates += 1;
+    /// Plays the rehearsal until the control thread says that the warm-up is over;
+    /// from then on this thread is armed.
+    fn warm_up(&mut self) -> Result<(), Failure> {
+        self.control.finish_records();
+        while !self.control.is_warm_up_over() {
+            let (lines, keeper) = self.rehearsal.play();
+            let mut start = Instant::now();
+            for line in lines {
+                self.control.pass(keeper.keep(line, &mut self.scratch)?);
+                let end = Instant::now();
+                self.meter.record(end - start);
+                start = end;
+                self.guard.check();
             }
-            Message::BookTicker => self.tally.book_tickers += 1,
-            Message::Trade => self.tally.trades += 1,
-            Message::Snapshot { update } => {
-                self.book.replace(update, entries)?;
-                self.tally.snapshots += 1;
-            }
+            self.rehearsal.hand_off();
+            self.guard.check();
         }
+        self.meter.begin();
+        self.guard.check();
         Ok(())
     }
 
-    fn report(&self) -> HotReport {
+    /// Violates the contract where that is asked for, at one record of the steady
+    /// part.
+    fn inject(&mut self) {
+        if let Some(injection) = self.preparation.inject
+            && self.meter.messages() == INJECTION_MESSAGE
+        {
+            injection.commit(self.pools.scratch, &mut self.scratch);
+        }
+    }
+
+    fn report(self) -> HotReport {
         // First, before making the report costs anything.
         let steady = self.meter.costs();
+        drop(self.guard);
+        let Keeper { book, tally } = self.keeper;
         HotReport {
-            tally: self.tally,
-            bids: self.book.bids().to_vec(),
-            asks: self.book.asks().to_vec(),
-            best_bid: self.book.best_bid(),
-            best_ask: self.book.best_ask(),
-            peak_levels: self.book.peak(),
+            tally,
+            bids: book.bids().to_vec(),
+            asks: book.asks().to_vec(),
+            best_bid: book.best_bid(),
+            best_ask: book.best_ask(),
+            peak_levels: book.peak(),
             steady_messages: self.meter.messages(),
             steady,
             latency: self.meter.latency(),
             messages_per_second: self.meter.messages_per_second(),
         }
     }
-}
-
-fn no_level(error: Error) -> Failure {
-    Failure::new(format_args!("no memory for a level: {error} (see --levels)"))
-}
-
-fn no_scratch(error: Error) -> Failure {
-    Failure::new(format_args!("no memory for the entries of a record: {error}"))
 }
 
 #[inline(never)]

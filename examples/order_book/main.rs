@@ -8,22 +8,27 @@
 //! ```
 //!
 //! The first records are the warm-up. Then the arena is frozen, and what the hot
-//! thread asks of the arena, the global allocator and the kernel is counted.
+//! thread asks of the arena, the global allocator and the kernel is a violation of
+//! the steady-state contract: counted, and traced to its line.
 //!
 //! Design: `design/order-book.md`.
 
 mod allocator_calls;
 mod book;
 mod cli;
+mod control;
 mod decimal;
 mod failure;
 mod faults;
 mod generator;
 mod handoff;
 mod hot;
+mod inject;
+mod keeper;
 mod levels;
 mod reader;
 mod reference;
+mod rehearsal;
 mod report;
 mod steady;
 mod tally;
@@ -35,15 +40,21 @@ use std::thread::{self, Scope, ScopedJoinHandle};
 
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
+use tripoint::contract::{Arenas, PoolEvents};
 use tripoint::prelude::*;
 
 use crate::cli::Options;
+use crate::control::Control;
 use crate::failure::Failure;
 use crate::generator::Generator;
 use crate::handoff::Round;
-use crate::hot::{HotReport, Preparation};
+use crate::hot::{HotReport, Pools, Preparation};
 use crate::reference::Reference;
-use crate::report::Report;
+use crate::rehearsal::Rehearsal;
+use crate::report::{ContractReport, Report};
+
+/// Tells the contract of fills and growth.
+static POOL_EVENTS: PoolEvents = PoolEvents;
 
 fn main() -> ExitCode {
     match run(&Options::parse()) {
@@ -59,7 +70,7 @@ fn run(options: &Options) -> Result<(), Failure> {
     let progress = progress_bar();
     let outcome = keep_books(options, open_input(options, &progress))?;
     progress.finish_and_clear();
-    let report = Report::new(&outcome.hot, outcome.reference.as_ref());
+    let report = Report::new(&outcome.hot, outcome.reference.as_ref(), outcome.contract);
     // A summary that nobody reads is no failure.
     let _ = write!(std::io::stdout(), "{:<24}{}\n{report}", "input", input_name(options));
     let written = options.json.as_deref().map_or(Ok(()), |path| report.write_json(path));
@@ -81,14 +92,19 @@ type Input = Result<Box<dyn Read + Send>, Failure>;
 fn open_input(options: &Options, progress: &ProgressBar) -> Input {
     match &options.input {
         Some(path) => reader::open(path, progress),
-        None => Ok(Box::new(Generator::new(options.market, options.messages, progress))),
+        None => Ok(Box::new(Generator::new(options.market, options.profile, options.messages, progress))),
     }
 }
 
 fn input_name(options: &Options) -> String {
     match &options.input {
         Some(path) => path.display().to_string(),
-        None => format!("built-in exchange, {:?}, seed {:#x}", options.market, generator::SEED),
+        None => format!(
+            "built-in exchange, {:?}, {:?}, seed {:#x}",
+            options.market,
+            options.profile,
+            generator::SEED
+        ),
     }
 }
 
@@ -96,33 +112,51 @@ fn input_name(options: &Options) -> String {
 struct Outcome {
     hot: HotReport,
     reference: Option<Reference>,
+    contract: ContractReport,
     failure: Option<Failure>,
 }
 
-/// Runs the three threads on an arena with two pools.
+/// Runs the three threads on an arena with three pools, under contract. This thread
+/// is the contract's control thread.
 ///
 /// # Errors
 /// Where the run could not begin; nothing was read then.
 fn keep_books(options: &Options, input: Input) -> Result<Outcome, Failure> {
-    let arena = ArenaVm::create(ArenaVmOptions { prefault: Prefault::AtFill, ..Default::default() })
-        .map_err(Failure::new)?;
+    let arena = create_arena().map_err(Failure::new)?;
     let levels = levels::create_pool(&arena).map_err(Failure::new)?;
+    let rehearsed = levels::create_pool(&arena).map_err(Failure::new)?;
     let scratch = Mvff::create(&arena, MvffOptions::default()).map_err(Failure::new)?;
-    let preparation = Preparation { warmup_messages: options.warmup, levels: options.levels };
+    let control = Control::begin(options.policy, options.passes).map_err(Failure::new)?;
+    let rehearsal = Rehearsal::new(options.market, &rehearsed)?;
+    let preparation =
+        Preparation { warmup_messages: options.warmup, levels: options.levels, inject: options.inject };
     let Round { to_hot, to_reference, to_reader } = Round::new();
     thread::scope(|scope| {
         let reader = spawn(scope, "reader", move || {
             input.and_then(|mut input| reader::read(&mut *input, to_reader.1, to_hot.0))
         })?;
+        let pools = Pools { arena: &arena, levels: &levels, scratch: &scratch };
         let hot = spawn(scope, "hot", || {
-            hot::keep(preparation, &arena, &levels, &scratch, to_hot.1, to_reference.0)
+            hot::keep(preparation, &control, pools, rehearsal, to_hot.1, to_reference.0)
         })?;
         let cold = spawn(scope, "cold", move || reference::keep(to_reference.1, to_reader.0))?;
+        let arenas: [&dyn Arena; 1] = [&arena];
+        let memory = Arenas::new(&arenas, || arena.prefault().map(drop));
+        let (contract, warm_up_failure) = control.run(&memory, || hot.is_finished());
         let (hot, hot_failure) = join(hot);
         let (reference, cold_failure) = split(join(cold));
         // In the order of the lines they are about.
-        let failure = hot_failure.or(cold_failure).or_else(|| join(reader).err());
-        Ok(Outcome { hot, reference, failure })
+        let failure = hot_failure.or(cold_failure).or_else(|| join(reader).err()).or(warm_up_failure);
+        Ok(Outcome { hot, reference, contract, failure })
+    })
+}
+
+fn create_arena() -> Result<ArenaVm, Error> {
+    ArenaVm::create(ArenaVmOptions {
+        prefault: Prefault::AtFill,
+        inherit_on_fork: false,
+        event_hook: Some(&POOL_EVENTS),
+        ..Default::default()
     })
 }
 

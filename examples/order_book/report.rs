@@ -6,6 +6,8 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use serde::Serialize;
+use serde_json::Value;
+use tripoint::contract::{AmnestyReason, Report as Contract};
 
 use crate::decimal::Decimal;
 use crate::failure::Failure;
@@ -34,12 +36,65 @@ pub(crate) struct Report {
     steady: SteadyCosts,
     latency_ns: Latency,
     messages_per_second: f64,
+    contract: ContractReport,
+}
+
+/// How the contract was kept: parts of the contract's own report, as it has them.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct ContractReport {
+    /// Names of the detectors that were live for the hot thread.
+    live_detectors: Vec<String>,
+    /// The alarms: one for each turn and class.
+    violations: Vec<Value>,
+    amnesties: Value,
+    routes: Value,
+    /// Rehearsals until one was clean.
+    warmup_rounds: usize,
+    /// Whether the hot thread was ever bound.
+    armed: bool,
+}
+
+impl ContractReport {
+    /// The parts of `contract`, whose records are the alarms.
+    pub(crate) fn new<R: AmnestyReason, const THREADS: usize>(
+        contract: &Contract<'_, R, THREADS>,
+        armed: bool,
+    ) -> Self {
+        let mut text = String::new();
+        // Writing to a string does not fail, and what is written is JSON.
+        let _ = contract.write_json(&mut text);
+        let mut parts: Value = serde_json::from_str(&text).unwrap_or_default();
+        let mut take = |name| parts.get_mut(name).map(Value::take).unwrap_or_default();
+        Self {
+            live_detectors: contract.live().names().map(str::to_owned).collect(),
+            violations: take("violations").as_array_mut().map(core::mem::take).unwrap_or_default(),
+            amnesties: take("amnesties"),
+            routes: take("routes"),
+            warmup_rounds: contract.warmup_rounds,
+            armed,
+        }
+    }
+}
+
+/// The part of the summary.
+impl fmt::Display for ContractReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = if self.armed { "armed" } else { "not armed" };
+        writeln!(f, "{:<24}{state} after {} rehearsals", "contract", self.warmup_rounds)?;
+        writeln!(f, "{:<24}{}", "  live detectors", self.live_detectors.join(" "))?;
+        writeln!(f, "{:<24}{}", "  violations", self.violations.len())?;
+        for alarm in &self.violations {
+            let part = |name: &str| alarm[name].as_str().unwrap_or("?");
+            writeln!(f, "{:<24}{} x{} in {}", "", part("class"), alarm["count"], part("site"))?;
+        }
+        Ok(())
+    }
 }
 
 impl Report {
     /// The report on the hot thread's work, held against the reference; without
     /// one it does not match.
-    pub(crate) fn new(hot: &HotReport, reference: Option<&Reference>) -> Self {
+    pub(crate) fn new(hot: &HotReport, reference: Option<&Reference>, contract: ContractReport) -> Self {
         let text = |price: Option<Decimal>| price.map(|price| price.to_string());
         Self {
             messages: hot.tally.messages,
@@ -59,6 +114,7 @@ impl Report {
             steady: hot.steady,
             latency_ns: hot.latency,
             messages_per_second: hot.messages_per_second,
+            contract,
         }
     }
 
@@ -141,6 +197,7 @@ impl fmt::Display for Report {
             f,
             "  throughput",
             format_args!("{:.0} messages a second, waiting for input apart", self.messages_per_second),
-        )
+        )?;
+        write!(f, "\n{}", self.contract)
     }
 }

@@ -108,9 +108,12 @@ impl<'a> SteadyMeter<'a> {
         Ok(Self { arena, latencies, busy: Duration::ZERO, start: None, allocator_calls: 0 })
     }
 
-    /// Ends the warm-up: freezes the arena and starts to measure.
+    /// Ends the warm-up: starts to measure, with the arena frozen also where the
+    /// contract has not frozen it.
     pub(crate) fn begin(&mut self) {
         self.arena.freeze();
+        self.latencies.reset();
+        self.busy = Duration::ZERO;
         let start = Readings::take(self.arena.counts());
         self.allocator_calls = start.allocator_calls;
         self.start = Some(start);
@@ -121,7 +124,8 @@ impl<'a> SteadyMeter<'a> {
         self.start.is_some()
     }
 
-    /// Records that a message of the steady part took `time`.
+    /// Records that a message took `time`. What is recorded before the warm-up ends
+    /// is forgotten then.
     pub(crate) fn record(&mut self, time: Duration) {
         self.allocator_calls = calls_of_this_thread();
         self.busy += time;
@@ -151,7 +155,7 @@ impl<'a> SteadyMeter<'a> {
 
     /// The number of messages recorded.
     pub(crate) fn messages(&self) -> u64 {
-        self.latencies.len()
+        if self.has_begun() { self.latencies.len() } else { 0 }
     }
 
     /// Messages per second of the time spent on messages.

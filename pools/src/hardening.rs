@@ -84,6 +84,13 @@ impl Secret {
     pub(crate) const fn covers(self, addr: usize) -> bool {
         self.range.contains(Addr::new(addr))
     }
+
+    /// Whether the arena has `size` bytes from an address on, or at all for zero.
+    #[inline]
+    pub(crate) fn has_room(self, size: usize, base: usize) -> bool {
+        let limit = base.max(self.range.base().get()).checked_add(size);
+        limit.is_some_and(|limit| limit <= self.range.limit().get())
+    }
 }
 
 #[cfg(test)]

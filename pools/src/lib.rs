@@ -10,9 +10,15 @@
 //! | [`Snc`] stack | objects of any size and alignment that die together | none: frames are popped, in constant time within a block | a stack each, with frames and scopes | when dropped |
 //! | [`Null`] | nothing: the template for a class of your own | refused | stay reset | has none |
 //!
-//! Use `Mfs` where one layout fits all: it is the fastest and has no
-//! fragmentation. Use `Mvff` for everything else: first fit in address order packs
-//! densely, and its worst case is a logarithm, not a walk.
+//! Objects of one layout: `Mfs`, without fragmentation. Objects that die together:
+//! `Snc`. Objects that die in the order of their birth: `Mvt`. A bound on every
+//! call: `Tlsf`. Otherwise `Mvff`: first fit in address order packs densely, and
+//! its worst case is a logarithm, not a walk.
+//!
+//! Allocation points are fastest where objects are seldom freed. Where objects are
+//! also freed on the hot path, caches stand in front of a pool, one a thread, which allocate and free without a
+//! lock: [`MfsCache`] for `Mfs`, with [`Returns`] for what other threads allocate, and
+//! [`Cache`] by size classes for every manual class.
 //!
 //! A class keeps its free memory in the free memory itself, so nothing here needs
 //! an allocator. [`land`] is the set of free blocks that classes share.

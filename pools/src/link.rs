@@ -6,9 +6,13 @@
 //! words are stored as they are and believed (design/hardening.md `.link`,
 //! `.req.off`).
 
+#[cfg(feature = "hardening")]
+use core::cell::Cell;
 use core::fmt;
+#[cfg(not(feature = "hardening"))]
+use core::marker::PhantomData;
 
-use tripoint_core::{Arena, Error, PoolHeader};
+use tripoint_core::{AddrRange, Arena, Error, PoolHeader, PoolId};
 
 #[cfg(feature = "hardening")]
 use crate::hardening::Secret;
@@ -35,15 +39,18 @@ impl LinkKey {
     pub(crate) const CHECKS: bool = cfg!(feature = "hardening");
 
     /// The key of a pool.
-    #[cfg(feature = "hardening")]
     pub(crate) fn of<A: Arena>(header: &PoolHeader<A>) -> Self {
-        Self { secret: Secret::new(header.arena().range(), header.id()) }
+        Self::new(header.arena().range(), header.id())
     }
 
-    /// The key of a pool.
-    #[cfg(not(feature = "hardening"))]
-    pub(crate) const fn of<A: Arena>(_header: &PoolHeader<A>) -> Self {
-        Self {}
+    /// The key of a pool in an arena of this range.
+    pub(crate) fn new(range: AddrRange, pool: PoolId) -> Self {
+        #[cfg(not(feature = "hardening"))]
+        let _ = (range, pool);
+        Self {
+            #[cfg(feature = "hardening")]
+            secret: Secret::new(range, pool),
+        }
     }
 
     /// The form in which `word` is stored at the address `slot`. It keeps its
@@ -77,6 +84,19 @@ impl LinkKey {
             true
         }
     }
+
+    /// Whether so many bytes from `base` could be free memory; from anywhere, for
+    /// zero. Without the feature all could.
+    #[inline]
+    pub(crate) fn is_size(self, size: usize, base: usize) -> bool {
+        #[cfg(feature = "hardening")]
+        return self.secret.has_room(size, base);
+        #[cfg(not(feature = "hardening"))]
+        {
+            let _ = (size, base);
+            true
+        }
+    }
 }
 
 /// Does not show the secret.
@@ -91,7 +111,7 @@ impl fmt::Debug for LinkKey {
 #[derive(Debug, Default)]
 pub(crate) struct Health {
     #[cfg(feature = "hardening")]
-    damaged: bool,
+    damaged: Cell<bool>,
 }
 
 impl Health {
@@ -99,7 +119,7 @@ impl Health {
     pub(crate) const fn new() -> Self {
         Self {
             #[cfg(feature = "hardening")]
-            damaged: false,
+            damaged: Cell::new(false),
         }
     }
 
@@ -110,7 +130,7 @@ impl Health {
     #[inline]
     pub(crate) fn ensure(&self) -> Result<(), Damaged> {
         #[cfg(feature = "hardening")]
-        if self.damaged {
+        if self.damaged.get() {
             return Err(Damaged);
         }
         Ok(())
@@ -118,11 +138,53 @@ impl Health {
 
     /// Remembers whether an operation met damage.
     #[inline]
-    pub(crate) fn note<T>(&mut self, outcome: Result<T, Damaged>) -> Result<T, Damaged> {
+    pub(crate) fn note<T>(&self, outcome: Result<T, Damaged>) -> Result<T, Damaged> {
         #[cfg(feature = "hardening")]
         if outcome.is_err() {
-            self.damaged = true;
+            self.damaged.set(true);
         }
         outcome
+    }
+}
+
+/// What reads the words in free memory: a pool's key, and where damage is noted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Watch<'health> {
+    pub(crate) key: LinkKey,
+    #[cfg(feature = "hardening")]
+    health: &'health Health,
+    #[cfg(not(feature = "hardening"))]
+    health: PhantomData<&'health Health>,
+}
+
+impl<'health> Watch<'health> {
+    /// Reads with a key, and notes damage in `health`.
+    #[inline]
+    pub(crate) const fn new(key: LinkKey, health: &'health Health) -> Self {
+        #[cfg(not(feature = "hardening"))]
+        let health = {
+            let _ = health;
+            PhantomData
+        };
+        Self { key, health }
+    }
+
+    /// Whether what was read is sound; where not, notes it. Without the feature
+    /// nothing is asked and everything is.
+    #[inline]
+    pub(crate) fn accepts(self, is_sound: impl FnOnce(LinkKey) -> bool) -> bool {
+        #[cfg(feature = "hardening")]
+        {
+            let sound = is_sound(self.key);
+            if !sound {
+                self.health.damaged.set(true);
+            }
+            sound
+        }
+        #[cfg(not(feature = "hardening"))]
+        {
+            let _ = (is_sound, self.health);
+            true
+        }
     }
 }

@@ -16,6 +16,7 @@ use tripoint_core::{
 
 use crate::extend::extend;
 use crate::land::{GRANULE, Land};
+use crate::poison::poison;
 
 const TOO_LARGE: Error = Error::Parameter("the size, rounded up to granules, is above isize::MAX");
 
@@ -65,14 +66,17 @@ impl<A: Arena> Mvff<A> {
         let fill_size = options.fill_size - options.fill_size % GRANULE;
         let options = MvffOptions { fill_size, ..options };
         let header = PoolHeader::create(arena, Self::CLASS)?;
-        Ok(Self { land: Lock::new(Land::new()), options, header })
+        Ok(Self { land: Lock::new(Land::new(&header)), options, header })
     }
 
     /// Takes `min..=max` bytes from the land, extending it where it must.
     fn take(&self, land: &mut Land, min: usize, max: usize, align: Align) -> Result<Block> {
         match land.take_first_bounded(min, max, align) {
             Some(block) => Ok(block),
-            None => self.take_extending(land, min, max, align),
+            None => {
+                land.ensure_sound()?;
+                self.take_extending(land, min, max, align)
+            }
         }
     }
 
@@ -90,7 +94,9 @@ impl<A: Arena> Mvff<A> {
         unsafe { land.insert(extent) };
         let base = extent.range().base().align_up(align).ok_or(Error::Limit)?;
         let size = max.min(extent.range().limit().get() - base.get());
-        AddrRange::with_size(base, size).and_then(|range| land.take_range(range)).ok_or(Error::Limit)
+        let taken = AddrRange::with_size(base, size).and_then(|range| land.take_range(range));
+        land.ensure_sound()?;
+        taken.ok_or(Error::Limit)
     }
 
     /// Adds a block to the land, and gives surplus memory back to the arena.
@@ -99,6 +105,8 @@ impl<A: Arena> Mvff<A> {
     /// - `block` was taken from this pool, is whole granules, and nobody uses it
     ///   any more.
     unsafe fn give(&self, block: Block) {
+        // SAFETY: the caller gives the block up.
+        unsafe { poison(block) };
         let surplus = {
             let mut land = self.land.lock();
             // SAFETY: the caller's duties, and blocks of the pool all point with
@@ -220,6 +228,7 @@ impl<A: Arena> Check for Mvff<A> {
         if level >= CheckLevel::Shallow {
             let land = self.land.lock();
             ensure(Self::CLASS, land.size() <= self.header.total(), "free memory is part of the pool's")?;
+            land.check_sound()?;
             if level >= CheckLevel::Deep {
                 land.check(&|addr| self.header.arena().pool_of(addr) == Some(self.header.id()))?;
             }

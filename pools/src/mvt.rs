@@ -105,7 +105,8 @@ impl<A: Arena> Mvt<A> {
             .saturating_mul(options.mean_size)
             .max(RESERVE_MIN.saturating_mul(fill_size));
         let header = PoolHeader::create(arena, Self::CLASS)?;
-        Ok(Self { free: Lock::new(FreeBlocks::new(fill_size)), options, fill_size, reserve, grain, header })
+        let free = Lock::new(FreeBlocks::new(&header, fill_size));
+        Ok(Self { free, options, fill_size, reserve, grain, header })
     }
 
     /// The bytes that one fill takes at most, unless the request needs more.
@@ -143,6 +144,7 @@ impl<A: Arena> Mvt<A> {
     /// second finds what the first left.
     #[cold]
     fn take_extending(&self, free: &mut FreeBlocks, min: usize, max: usize, align: Align) -> Result<Block> {
+        free.ensure_sound()?;
         let padding = align.get().saturating_sub(self.grain.get());
         let needed = min.checked_add(padding).ok_or(Error::Limit)?;
         match extend(&self.header, needed, max) {
@@ -294,6 +296,7 @@ impl<A: Arena> Check for Mvt<A> {
         if level >= CheckLevel::Shallow {
             let free = self.free.lock();
             ensure(Self::CLASS, free.size() <= self.header.total(), "free memory is part of the pool's")?;
+            free.check_sound()?;
             if level >= CheckLevel::Deep {
                 free.check(&|addr| self.header.arena().pool_of(addr) == Some(self.header.id()))?;
             }

@@ -50,6 +50,26 @@ impl Default for SncOptions {
 /// object lives until the frame it was allocated in is popped or its allocation
 /// point is dropped. Sizes are rounded up to [`GRANULE`], which is also the
 /// alignment that objects have without asking. Any alignment is served.
+///
+/// Allocate in a scope, which pops what it allocated when it ends; `alloc` and
+/// `boxed` are for manual pools.
+///
+/// ```
+/// # use core::mem::MaybeUninit;
+/// # use tripoint_ap::AllocationPoint;
+/// # use tripoint_core::{ClientArena, ClientArenaOptions, Error};
+/// # use tripoint_pools::{Snc, SncOptions};
+/// # let mut memory = vec![MaybeUninit::uninit(); 256 << 10];
+/// # let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
+/// let stack = Snc::create(&arena, SncOptions::default())?;
+/// let mut point = AllocationPoint::create(&stack)?;
+/// let sum = point.scope(|scope| {
+///     let squares = scope.slice(100, |index| index * index)?;
+///     Ok::<usize, Error>(squares.iter().sum())
+/// })?;
+/// assert_eq!(sum, 328_350);
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Snc<A: Arena> {
     /// The blocks in no stack.
@@ -69,7 +89,7 @@ impl<A: Arena> Snc<A> {
             return Err(Error::Parameter("the arena's grain is below two granules"));
         }
         let header = PoolHeader::create(arena, Self::CLASS)?;
-        Ok(Self { land: Lock::new(Land::new()), options, header })
+        Ok(Self { land: Lock::new(Land::new(&header)), options, header })
     }
 
     /// Takes a block for a buffer: the first that is as large as a fill, or else a
@@ -79,7 +99,10 @@ impl<A: Arena> Snc<A> {
         let least = most.min(land.largest()).max(needed);
         match land.take_first_bounded(least, most, GRANULE_ALIGN) {
             Some(block) => Ok(block),
-            None => self.take_extending(land, needed, most),
+            None => {
+                land.ensure_sound()?;
+                self.take_extending(land, needed, most)
+            }
         }
     }
 
@@ -227,6 +250,7 @@ impl<A: Arena> Check for Snc<A> {
         if level >= CheckLevel::Shallow {
             let land = self.land.lock();
             ensure(Self::CLASS, land.size() <= self.header.total(), "free memory is part of the pool's")?;
+            land.check_sound()?;
             if level >= CheckLevel::Deep {
                 land.check(&|addr| self.header.arena().pool_of(addr) == Some(self.header.id()))?;
             }

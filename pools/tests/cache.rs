@@ -1,4 +1,5 @@
 //! Caches over any class: sizes, bounds, trips, exhaustion.
+//! (design/cache.md `.req.local`, `.req.headerless`, `.req.bounded`, `.req.trip`, `.req.identity`.)
 
 mod common;
 

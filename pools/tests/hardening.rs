@@ -10,7 +10,7 @@ use common::{GRAIN, Oracle, arena, layout, memory};
 use proptest::prelude::*;
 use tripoint_core::{Arena, Block, Check, CheckLevel, ClientArena, Error, ManualPool, PoolClass};
 use tripoint_pools::land::GRANULE;
-use tripoint_pools::{Tlsf, TlsfOptions};
+use tripoint_pools::{Mvff, MvffOptions, Mvt, MvtOptions, Tlsf, TlsfOptions};
 
 type TestPool<'a> = Tlsf<&'a ClientArena<'a>>;
 
@@ -18,8 +18,13 @@ fn tlsf<'a>(arena: &'a ClientArena<'a>) -> TestPool<'a> {
     Tlsf::create(arena, TlsfOptions { extend_by: 4 * GRAIN, fill_size: 1024 }).unwrap()
 }
 
+fn mvff<'a>(arena: &'a ClientArena<'a>) -> Mvff<&'a ClientArena<'a>> {
+    let options = MvffOptions { extend_by: 4 * GRAIN, fill_size: 1024, ..MvffOptions::default() };
+    Mvff::create(arena, options).unwrap()
+}
+
 /// Objects of these sizes, of which every second is freed; gives the free blocks.
-fn holes(pool: &TestPool<'_>, oracle: &mut Oracle, sizes: &[usize]) -> Vec<Block> {
+fn holes(pool: &impl ManualPool, oracle: &mut Oracle, sizes: &[usize]) -> Vec<Block> {
     let objects: Vec<usize> =
         sizes.iter().map(|&size| oracle.alloc(pool, layout(size, 8)).unwrap().addr().get()).collect();
     for object in objects.into_iter().step_by(2) {
@@ -40,13 +45,22 @@ fn words_of(block: Block) -> Vec<NonNull<usize>> {
     if block.size() == GRANULE { vec![word(0), word(1)] } else { vec![word(0), word(1), word(2), word(last)] }
 }
 
+/// The words of a free block that a land keeps something in.
+fn land_words_of(block: Block) -> Vec<NonNull<usize>> {
+    let count = if block.size() == GRANULE { 2 } else { 4 };
+    // SAFETY: inside the block.
+    (0..count).map(|index| unsafe { block.base().cast::<usize>().add(index) }).collect()
+}
+
 const SIZES: [usize; 13] = [40, 40, 40, 40, 16, 16, 16, 16, 200, 16, 200, 40, 1500];
 
-/// Uses every free block, until the pool refuses; all it gives is its own.
-fn use_up(pool: &TestPool<'_>) -> Error {
+/// Uses every free block, until the pool refuses even the smallest; all it gives is
+/// its own.
+fn use_up(pool: &impl ManualPool) -> Error {
     let arena = pool.header().arena();
     for size in [16, 40, 200, 1500, 16, 40, 200].into_iter().cycle() {
         match pool.alloc(layout(size, 8)) {
+            Err(Error::Limit) if size > GRANULE => {}
             Err(error) => return error,
             Ok(object) => {
                 let addr = tripoint_core::Addr::of(object.as_ptr());
@@ -185,6 +199,155 @@ proptest! {
     }
 }
 
+/// (design/hardening.md `.land`)
+#[test]
+fn a_land_does_not_follow_a_word_written_over() {
+    let mut outside = [0_usize; 8];
+    let outside = NonNull::from(&mut outside).addr().get() & !(GRANULE - 1);
+    let mut damaged = 0;
+    for which in 0..100 {
+        for value in [0, 1, 0x4141_4141, usize::MAX, outside] {
+            for check in [CheckLevel::Cheap, CheckLevel::Deep] {
+                let mut memory = memory(24);
+                let arena = arena(&mut memory);
+                let pool = mvff(&arena);
+                let mut oracle = Oracle::default();
+                let words: Vec<_> =
+                    holes(&pool, &mut oracle, &SIZES).into_iter().flat_map(land_words_of).collect();
+                let Some(word) = words.get(which) else { continue };
+                // SAFETY: free memory of the pool, aligned. A fault, which is looked for.
+                unsafe { word.write(value) };
+                let found = pool.check(check).is_err();
+                assert_eq!(found, check == CheckLevel::Deep, "word {which}, {value:#x}");
+                assert_eq!(use_up(&pool), Error::Damaged, "word {which}, {value:#x}");
+                damaged += 1;
+            }
+        }
+    }
+    assert!(damaged > 100);
+}
+
+/// Negative control: without a fault the pool ends for want of memory.
+#[test]
+fn an_orderly_land_is_not_damaged() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = mvff(&arena);
+    let mut oracle = Oracle::default();
+    holes(&pool, &mut oracle, &SIZES);
+    pool.check(CheckLevel::Deep).unwrap();
+    assert_eq!(use_up(&pool), Error::Limit);
+    pool.check(CheckLevel::Deep).unwrap();
+}
+
+/// (design/hardening.md `.health`)
+#[test]
+fn a_pool_with_a_damaged_land_refuses_and_says_so() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = mvff(&arena);
+    let mut oracle = Oracle::default();
+    let free = holes(&pool, &mut oracle, &[64; 9]);
+    // A copy of a valid word, which is not valid here.
+    // SAFETY: free memory of the pool, aligned. A fault, which is looked for.
+    unsafe { free[0].base().cast::<usize>().write(free[1].base().cast::<usize>().read()) };
+    pool.check(CheckLevel::Shallow).unwrap();
+    oracle.free(&pool, free[0].range().limit().get());
+    assert_eq!(pool.alloc(layout(16, 8)).unwrap_err(), Error::Damaged);
+    assert_eq!(pool.fill(layout(16, 8)).unwrap_err(), Error::Damaged);
+    assert_eq!(pool.alloc(layout(5 * GRAIN, 8)).unwrap_err(), Error::Damaged, "nor does it grow");
+    let broken = pool.check(CheckLevel::Shallow).unwrap_err();
+    assert_eq!(broken.rule, "no free memory was written over");
+    // What is live stays as it is, and may be freed.
+    for addr in oracle.addresses(true) {
+        oracle.free(&pool, addr);
+    }
+    drop(pool);
+    arena.check(CheckLevel::Deep).unwrap();
+}
+
+/// What inserts into a damaged land is lost, so a pool must not go on growing.
+#[test]
+fn a_pool_does_not_grow_to_feed_a_damaged_land() {
+    for damage in [false, true] {
+        let mut memory = memory(24);
+        let arena = arena(&mut memory);
+        let pool = Mvt::create(&arena, MvtOptions::default()).unwrap();
+        let mut oracle = Oracle::default();
+        let free = holes(&pool, &mut oracle, &[64; 9]);
+        if damage {
+            // SAFETY: free memory of the pool, aligned. A fault, which is looked for.
+            unsafe { free[0].base().cast::<usize>().write(0) };
+        }
+        oracle.free(&pool, free[0].range().limit().get());
+        let total = pool.sizes().total;
+        let outcome = pool.alloc(layout(3 * GRAIN, 8));
+        assert_eq!(outcome.err(), damage.then_some(Error::Damaged));
+        assert_eq!(pool.sizes().total == total, damage);
+        assert_eq!(pool.check(CheckLevel::Shallow).is_err(), damage);
+    }
+}
+
+/// What was read from a place earlier and is written there again is a word of the
+/// pool's, so it may go unnoticed; but every way through it ends.
+#[test]
+fn ways_through_old_words_end() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = mvff(&arena);
+    let mut oracle = Oracle::default();
+    let old: Vec<_> = holes(&pool, &mut oracle, &[64; 41])
+        .into_iter()
+        .flat_map(land_words_of)
+        // SAFETY: free memory of the pool, aligned.
+        .map(|word| (word, unsafe { word.read() }))
+        .collect();
+    // Other blocks are free, so that the tree is another one.
+    let kept = oracle.addresses(true);
+    let now: Vec<_> = (0..20).map(|_| oracle.alloc(&pool, layout(64, 8)).unwrap().addr().get()).collect();
+    for addr in kept.into_iter().step_by(3).chain(now.into_iter().step_by(2)) {
+        oracle.free(&pool, addr);
+    }
+    let mut free = Vec::new();
+    pool.walk_free(&mut |block| free.push(block.range()));
+    for (word, value) in old {
+        let addr = tripoint_core::Addr::of(word.as_ptr().cast::<u8>());
+        if free.iter().any(|range| range.contains(addr)) {
+            // SAFETY: free memory of the pool, aligned. A fault, which is looked for.
+            unsafe { word.write(value) };
+        }
+    }
+    assert!(pool.check(CheckLevel::Deep).is_err());
+    assert!(matches!(use_up(&pool), Error::Damaged | Error::Limit));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Any bytes over any part of the words a land relies on.
+    #[test]
+    fn any_write_to_a_word_of_a_land_is_seen(
+        which in any::<usize>(), from in 0..size_of::<usize>(), bytes in prop::collection::vec(any::<u8>(), 1..8),
+    ) {
+        let mut memory = memory(24);
+        let arena = arena(&mut memory);
+        let pool = mvff(&arena);
+        let mut oracle = Oracle::default();
+        let words: Vec<_> =
+            holes(&pool, &mut oracle, &SIZES).into_iter().flat_map(land_words_of).collect();
+        let word = words[which % words.len()];
+        // SAFETY: free memory of the pool, aligned.
+        let before = unsafe { word.read() };
+        for (offset, byte) in bytes.into_iter().enumerate().take(size_of::<usize>() - from) {
+            // SAFETY: inside the word. A fault, which is looked for.
+            unsafe { word.cast::<u8>().add(from + offset).write(byte) };
+        }
+        // SAFETY: as above.
+        let changed = unsafe { word.read() } != before;
+        prop_assert_eq!(use_up(&pool) == Error::Damaged, changed);
+    }
+}
+
 /// (design/hardening.md `.poison`)
 #[cfg(feature = "poison")]
 #[test]
@@ -199,6 +362,25 @@ fn freed_memory_is_poisoned() {
         // SAFETY: free memory of the pool, between the words that it keeps itself.
         let rest =
             unsafe { core::slice::from_raw_parts(block.base().cast::<usize>().as_ptr().add(3), words - 4) };
+        assert!(rest.iter().all(|&word| word == usize::MAX / 0xff * 0xdd), "{rest:x?}");
+    }
+    assert_eq!(use_up(&pool), Error::Limit);
+}
+
+/// (design/hardening.md `.poison`)
+#[cfg(feature = "poison")]
+#[test]
+fn what_a_land_gets_is_poisoned() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = mvff(&arena);
+    let mut oracle = Oracle::default();
+    let free = holes(&pool, &mut oracle, &[200; 5]);
+    for block in &free[..2] {
+        let words = block.size() / size_of::<usize>();
+        // SAFETY: free memory of the pool, behind the words of the land.
+        let rest =
+            unsafe { core::slice::from_raw_parts(block.base().cast::<usize>().as_ptr().add(4), words - 4) };
         assert!(rest.iter().all(|&word| word == usize::MAX / 0xff * 0xdd), "{rest:x?}");
     }
     assert_eq!(use_up(&pool), Error::Limit);

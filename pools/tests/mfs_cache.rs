@@ -1,4 +1,5 @@
 //! Caches of MFS, and units that come home from other threads.
+//! (design/pool-mfs.md `.req.home`, `.req.identity`.)
 
 mod common;
 

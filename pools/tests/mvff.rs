@@ -174,7 +174,8 @@ fn grains_may_be_small() {
 fn a_grain_below_two_granules_is_refused() {
     let mut memory = memory(1);
     let arena = arena(&mut memory);
-    let refused = Mvff::create(common::TestArena::of_grain(&arena, GRANULE), MvffOptions::default()).unwrap_err();
+    let refused =
+        Mvff::create(common::TestArena::of_grain(&arena, GRANULE), MvffOptions::default()).unwrap_err();
     assert!(matches!(refused, Error::Parameter(_)));
     assert!(Mvff::create(common::TestArena::of_grain(&arena, 2 * GRANULE), MvffOptions::default()).is_ok());
 }

@@ -19,18 +19,23 @@ impl<P: Platform> ArenaVm<P> {
     #[cold]
     pub(super) fn grow(&self, count: u32, owner: PoolId) -> Result<u32> {
         let index = self.grow_popped(count)?;
-        self.table.lock().allot(self.entries(), index, count, owner);
+        let mut table = self.table.lock();
+        table.allot(self.entries(), index, count, owner);
+        if self.options.guard {
+            table.set_guard(self.entries(), index + count);
+        }
         Ok(index)
     }
 
-    /// As [`ArenaVm::grow`], for grains that are to be nobody's.
+    /// As [`ArenaVm::grow`], for grains that are to be nobody's; where there are
+    /// guards, one more is popped with them, and not opened.
     pub(super) fn grow_popped(&self, count: u32) -> Result<u32> {
         if count > self.regions.grains {
             return Err(Error::Limit);
         }
         let size = self.regions.bytes(count);
         self.promise(size)?;
-        let grown = self.pop_void(count).and_then(|index| self.open_grains(index, count));
+        let grown = self.pop_void(self.guarded(count)).and_then(|index| self.open_grains(index, count));
         match grown {
             Ok(_) => self.record_growth(size),
             Err(_) => self.budget.withdraw(size),
@@ -85,7 +90,7 @@ impl<P: Platform> ArenaVm<P> {
         // nobody has heard of.
         let opened = unsafe { self.memory.open(offset, size) };
         if opened.is_err() {
-            self.table.lock().give_void(self.entries(), index, count);
+            self.table.lock().give_void(self.entries(), index, self.guarded(count));
         }
         opened.map(|()| index)
     }

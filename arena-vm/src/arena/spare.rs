@@ -47,7 +47,7 @@ impl<P: Platform> ArenaVm<P> {
         if self.options.keeps_spare() {
             return;
         }
-        let excess = excess(self.spare_size(), self.budget.committed(), self.options.spare_share);
+        let excess = excess(self.spare_size(), self.budget.committed(), self.options.spare_percent());
         if excess > 0 {
             self.decommit_spare(self.grains_covering(excess));
         }
@@ -89,7 +89,7 @@ impl<P: Platform> ArenaVm<P> {
             self.table.lock().give_spare(self.entries(), index, count);
             return false;
         }
-        self.table.lock().give_void(self.entries(), index, count);
+        self.give_closed(index, count);
         self.budget.decommit(size);
         self.event(Event::Shrink { size });
         true

@@ -5,7 +5,7 @@ use core::ffi::c_long;
 use core::mem::MaybeUninit;
 
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions, Native, Platform, Prefault};
-use tripoint_core::{Addr, Arena, Block};
+use tripoint_core::{Addr, Arena, Block, Check, CheckLevel};
 
 use crate::common::{GRAIN, small};
 
@@ -136,6 +136,46 @@ fn what_is_not_committed_is_not_memory() {
             unsafe { place.write_volatile(2) };
         };
         assert_eq!(in_child(touch), outcome);
+    }
+}
+
+/// (design/arena-vm.md `.guard`)
+#[test]
+fn who_runs_past_the_end_meets_a_guard() {
+    for (guard, outcome) in [(true, Err(libc::SIGSEGV)), (false, Ok(0))] {
+        let arena = ArenaVm::create(ArenaVmOptions { guard, ..small() }).unwrap();
+        let pools = [0; 2].map(|_| arena.register().unwrap());
+        let overrun = |block: Block| {
+            let limit = block.limit();
+            // SAFETY: none where there is a guard: the child is expected to end for
+            // it. Without one a copy of the other pool's memory is written.
+            in_child(|| unsafe { limit.write_volatile(2) })
+        };
+        let first = arena.alloc_tracts(4 * GRAIN, pools[0]).unwrap();
+        let second = arena.alloc_tracts(4 * GRAIN, pools[1]).unwrap();
+        assert_eq!(overrun(first), outcome);
+        // A part that is kept gets a guard of its own before others follow it.
+        let (kept, freed) = first.split_at(2 * GRAIN).unwrap();
+        // SAFETY: allocated above, freed once, unused.
+        unsafe { arena.free_tracts(freed, pools[0]) };
+        let third = arena.alloc_tracts(GRAIN, pools[1]).unwrap();
+        assert_eq!(overrun(kept), outcome);
+        let between = third.range().base().get() - kept.range().limit().get();
+        assert_eq!(between, if guard { GRAIN } else { 0 }, "as close as may be");
+        if guard {
+            assert_eq!(overrun(third), outcome);
+        }
+        // What guards take is not committed, and comes back.
+        let sizes = arena.sizes();
+        assert_eq!(sizes.committed - sizes.spare - sizes.control, 7 * GRAIN);
+        for (block, pool) in [(kept, pools[0]), (second, pools[1]), (third, pools[1])] {
+            // SAFETY: allocated above, freed once, unused.
+            unsafe { arena.free_tracts(block, pool) };
+        }
+        arena.trim();
+        assert_eq!(arena.sizes().committed, arena.sizes().control);
+        assert_eq!(arena.alloc_tracts(GRAIN, pools[0]).unwrap().base(), first.base());
+        arena.check(CheckLevel::Deep).unwrap();
     }
 }
 

@@ -32,6 +32,9 @@ fn bad_options_are_refused() {
     assert_parameter(ArenaVmOptions { spare_share: 101, ..good });
     assert_parameter(ArenaVmOptions { prefault: Prefault::Everything, ..good });
     assert_parameter(ArenaVmOptions { prefault: Prefault::Everything, commit_limit: 4096, ..good });
+    for prefault in [Prefault::Size(1), Prefault::Everything] {
+        assert_parameter(ArenaVmOptions { guard: true, prefault, commit_limit: 1 << 20, ..good });
+    }
     // Room for the grain alone, not for its table.
     assert_parameter(ArenaVmOptions { reserve: 65_536, reserve_floor: 1, ..good });
 }

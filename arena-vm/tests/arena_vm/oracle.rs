@@ -11,7 +11,7 @@ use crate::common::{GRAIN, assert_books, holds, on_each, small, write};
 enum Step {
     Alloc { grains: usize, pool: usize },
     Free { which: usize },
-    FreePart { which: usize },
+    FreePart { which: usize, front: bool },
     Dismiss { pool: usize },
     Trim,
     Freeze,
@@ -23,7 +23,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => (1usize..12, 0usize..3).prop_map(|(grains, pool)| Step::Alloc { grains, pool }),
         6 => any::<usize>().prop_map(|which| Step::Free { which }),
-        2 => any::<usize>().prop_map(|which| Step::FreePart { which }),
+        2 => any::<(usize, bool)>().prop_map(|(which, front)| Step::FreePart { which, front }),
         1 => (0usize..3).prop_map(|pool| Step::Dismiss { pool }),
         1 => Just(Step::Trim),
         1 => Just(Step::Freeze),
@@ -67,7 +67,8 @@ impl<A: Arena> Model<'_, A> {
         }
     }
 
-    fn free(&mut self, which: usize, part: bool) {
+    /// Frees a block, or its front half, or its back half.
+    fn free(&mut self, which: usize, half: Option<bool>) {
         if self.out.is_empty() {
             return;
         }
@@ -75,7 +76,9 @@ impl<A: Arena> Model<'_, A> {
         let (block, pool, byte) = self.out.swap_remove(at);
         assert!(holds(block, byte));
         let grains = block.size() / GRAIN;
-        let (kept, freed) = block.split_at(if part { grains / 2 * GRAIN } else { 0 }).unwrap();
+        let (front, back) = block.split_at(half.map_or(0, |_| grains / 2 * GRAIN)).unwrap();
+        let (kept, freed) =
+            if half == Some(true) && front.size() > 0 { (back, front) } else { (front, back) };
         // SAFETY: whole grains from the arena, freed once, unused from here on.
         unsafe { self.arena.free_tracts(freed, pool) };
         if kept.size() > 0 {
@@ -90,6 +93,16 @@ impl<A: Arena> Model<'_, A> {
         unsafe { self.arena.unregister(pool) };
         self.out.retain(|(_, owner, _)| *owner != pool);
         self.pools[which] = self.arena.register().unwrap();
+    }
+
+    /// (design/arena-vm.md `.guard`)
+    fn check_guards(&self) {
+        for (block, ..) in &self.out {
+            let limit = block.range().limit();
+            let is_out = |(other, ..): &Out| other.range().contains(limit);
+            assert!(!self.out.iter().any(is_out), "two blocks touch");
+            assert_eq!(self.arena.pool_of(limit), None);
+        }
     }
 
     fn check_owners(&self) {
@@ -111,9 +124,11 @@ proptest! {
         prefault in prop_oneof![
             Just(Prefault::None), Just(Prefault::AtFill), Just(Prefault::Size(5 * GRAIN)),
         ],
+        guard in any::<bool>(),
     ) {
         on_each(|platform| {
-            let options = ArenaVmOptions { spare_share, prefault, ..small() };
+            let guard = guard && !matches!(prefault, Prefault::Size(_));
+            let options = ArenaVmOptions { spare_share, prefault, guard, ..small() };
             let arena = ArenaVm::create_on(platform, options).unwrap();
             let pools = core::array::from_fn(|_| arena.register().unwrap());
             let mut model = Model { arena: &arena, pools, out: Vec::new(), next_byte: 0 };
@@ -122,8 +137,8 @@ proptest! {
                 let before = arena.sizes().committed;
                 match *step {
                     Step::Alloc { grains, pool } => model.alloc(grains, model.pools[pool]),
-                    Step::Free { which } => model.free(which, false),
-                    Step::FreePart { which } => model.free(which, true),
+                    Step::Free { which } => model.free(which, None),
+                    Step::FreePart { which, front } => model.free(which, Some(front)),
                     Step::Dismiss { pool } => model.dismiss(pool),
                     Step::Trim => _ = arena.trim(),
                     Step::Freeze => arena.freeze(),
@@ -138,6 +153,9 @@ proptest! {
                 assert!(sizes.committed_high_water >= committed_most);
                 assert!(!arena.is_frozen() || sizes.committed == before, "frozen: {step:?}");
                 model.check_owners();
+                if guard {
+                    model.check_guards();
+                }
             }
             assert!(model.out.iter().all(|(block, _, byte)| holds(*block, *byte)));
         });

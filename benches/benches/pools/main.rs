@@ -7,6 +7,7 @@
 //!
 //! In the tables a peer's ratio is its time divided by ours: a goal of 0.40x a
 //! peer's time is a ratio of at least 2.50.
+//! (design/pool-mfs.md `.req.pair`.)
 
 mod holes;
 mod mixed;

@@ -115,12 +115,22 @@ impl Seal {
         (self.addr ^ self.size.rotate_left(usize::BITS / 2)).wrapping_mul(factor)
     }
 
+    /// The exponent of the alignment stands in every byte, so that no change of one
+    /// byte makes another alignment of it.
     const fn of_align(&self, align: usize) -> usize {
-        self.mask() ^ align
+        self.mask() ^ (align.trailing_zeros() as usize * EVERY_BYTE)
     }
 
     /// The alignment in a seal, if it is one.
     fn align_in(&self, seal: usize) -> Option<usize> {
-        Some(self.mask() ^ seal).filter(|align| align.is_power_of_two())
+        let exponents = self.mask() ^ seal;
+        let exponent = exponents & 0xff;
+        if exponent * EVERY_BYTE != exponents {
+            return None;
+        }
+        1_usize.checked_shl(u32::try_from(exponent).ok()?)
     }
 }
+
+/// A word whose every byte is one.
+const EVERY_BYTE: usize = usize::MAX / 0xff;

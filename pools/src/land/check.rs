@@ -10,8 +10,11 @@ use tripoint_core::{Addr, CheckError};
 use super::Land;
 use super::node::{GRANULE, HEIGHT_MAX, Node, Side};
 use super::tree::Tree;
+use crate::link::{Health, Watch};
 
 const LAND: &str = "Land";
+
+const SOUND: &str = "no free memory was written over";
 
 /// What is found at and below a node.
 #[derive(Clone, Copy, Default)]
@@ -36,9 +39,19 @@ impl Land {
     /// # Errors
     /// The first rule found broken.
     pub fn check(&self, owns: &dyn Fn(Addr) -> bool) -> Result<(), CheckError> {
-        check_tree(&self.granules, owns)?;
-        check_tree(&self.runs, owns)?;
+        self.check_sound()?;
+        // What a check finds is its caller's to act on.
+        let health = Health::new();
+        let watch = Watch::new(self.key, &health);
+        check_tree(&self.granules, owns, watch)?;
+        check_tree(&self.runs, owns, watch)?;
+        ensure(LAND, health.ensure().is_ok(), SOUND)?;
         self.check_apart()
+    }
+
+    /// Checks that no operation met free memory that was written over.
+    pub(crate) fn check_sound(&self) -> Result<(), CheckError> {
+        ensure(LAND, self.ensure_sound().is_ok(), SOUND)
     }
 
     /// Checks that blocks neither overlap nor touch. Of two blocks that overlap
@@ -56,8 +69,13 @@ impl Land {
 }
 
 /// Checks one tree.
-fn check_tree<const SIZED: bool>(tree: &Tree<SIZED>, owns: &dyn Fn(Addr) -> bool) -> Result<(), CheckError> {
-    let found = check_below(tree.root(), Bounds { base: 0, limit: usize::MAX, height: HEIGHT_MAX }, owns)?;
+fn check_tree<const SIZED: bool>(
+    tree: &Tree<SIZED>,
+    owns: &dyn Fn(Addr) -> bool,
+    watch: Watch<'_>,
+) -> Result<(), CheckError> {
+    let found =
+        check_below(tree.root(), Bounds { base: 0, limit: usize::MAX, height: HEIGHT_MAX }, owns, watch)?;
     ensure(LAND, found.count == tree.count(), "the count of blocks is right")
 }
 
@@ -66,23 +84,24 @@ fn check_below<const SIZED: bool>(
     link: Option<Node<SIZED>>,
     bounds: Bounds,
     owns: &dyn Fn(Addr) -> bool,
+    watch: Watch<'_>,
 ) -> Result<Found, CheckError> {
     let Some(node) = link else { return Ok(Found::default()) };
     let addr = node.addr();
     ensure(LAND, bounds.base <= addr && addr < bounds.limit, "links lead between the neighbours")?;
     ensure(LAND, owns(Addr::new(addr)), "links lead to memory of the pool")?;
-    ensure(LAND, node.height() <= bounds.height, "children are lower than their parent")?;
+    ensure(LAND, node.height(watch) <= bounds.height, "children are lower than their parent")?;
 
-    let size = node.size();
+    let size = node.size(watch);
     ensure(LAND, size.is_multiple_of(GRANULE), "sizes are multiples of a granule")?;
     ensure(LAND, SIZED == (size > GRANULE), "blocks are in the tree for their size")?;
     ensure(LAND, size <= bounds.limit - addr, "blocks end before their neighbours")?;
 
-    let height = node.height().saturating_sub(1);
+    let height = node.height(watch).saturating_sub(1);
     let left_bounds = Bounds { limit: addr - GRANULE, height, ..bounds };
-    let right_bounds = Bounds { base: node.limit().saturating_add(GRANULE), height, ..bounds };
-    let left = check_below(node.child(Side::Left), left_bounds, owns)?;
-    let right = check_below(node.child(Side::Right), right_bounds, owns)?;
+    let right_bounds = Bounds { base: node.limit(watch).saturating_add(GRANULE), height, ..bounds };
+    let left = check_below(node.child(Side::Left, watch), left_bounds, owns, watch)?;
+    let right = check_below(node.child(Side::Right, watch), right_bounds, owns, watch)?;
 
     ensure(LAND, left.height.abs_diff(right.height) <= 1, "siblings differ by at most one in height")?;
     let found = Found {
@@ -90,7 +109,7 @@ fn check_below<const SIZED: bool>(
         largest: left.largest.max(right.largest).max(size),
         count: left.count + right.count + 1,
     };
-    ensure(LAND, node.height() == found.height, "heights are right")?;
-    ensure(LAND, node.largest() == found.largest, "largest sizes are right")?;
+    ensure(LAND, node.height(watch) == found.height, "heights are right")?;
+    ensure(LAND, node.largest(watch) == found.largest, "largest sizes are right")?;
     Ok(found)
 }

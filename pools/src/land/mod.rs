@@ -14,11 +14,12 @@ mod tests;
 
 use core::alloc::Layout;
 
-use tripoint_core::{Addr, AddrRange, Align, Block};
+use tripoint_core::{Addr, AddrRange, Align, Arena, Block, PoolHeader};
 
-use node::Node;
 pub use node::{GRANULE, NODE_SIZE};
 use tree::{Path, Position, Tree};
+
+use crate::link::{Damaged, Health, LinkKey, Watch};
 
 /// The alignment every block of a land has.
 const GRANULE_ALIGN: Align = match Align::new(GRANULE) {
@@ -31,28 +32,50 @@ const GRANULE_ALIGN: Align = match Align::new(GRANULE) {
 /// Two trees hold them: blocks of one granule, whose two words are just enough
 /// for links, and runs of two granules or more, which also say how long they are
 /// and what the largest block below them is (design/land.md `.land.trees`).
+///
+/// With the feature `hardening`, a land that meets words in free memory that it did
+/// not write gives nothing and keeps nothing from then on: what is inserted is
+/// lost, and all else finds nothing (design/hardening.md `.land`).
 #[derive(Debug)]
 pub struct Land {
     granules: Tree<false>,
     runs: Tree<true>,
     size: usize,
+    key: LinkKey,
+    health: Health,
 }
 
 // SAFETY: a land owns its blocks: nothing else touches them (`Land::insert`), so
 // whichever thread holds the land may.
 unsafe impl Send for Land {}
 
-impl Default for Land {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Land {
-    /// A land without blocks.
+    /// A land without blocks, for those of this pool.
     #[must_use]
-    pub const fn new() -> Self {
-        Self { granules: Tree::new(), runs: Tree::new(), size: 0 }
+    pub fn new<A: Arena>(header: &PoolHeader<A>) -> Self {
+        Self::with_key(LinkKey::of(header))
+    }
+
+    /// A land without blocks.
+    const fn with_key(key: LinkKey) -> Self {
+        Self { granules: Tree::new(), runs: Tree::new(), size: 0, key, health: Health::new() }
+    }
+
+    /// Refuses once the land met free memory that was written over.
+    pub(crate) fn ensure_sound(&self) -> Result<(), Damaged> {
+        self.health.ensure()
+    }
+
+    /// What nodes are read with.
+    #[inline]
+    const fn watch(&self) -> Watch<'_> {
+        Watch::new(self.key, &self.health)
+    }
+
+    /// What an operation found, unless it met damage.
+    #[inline]
+    fn trusted<T>(&self, found: Option<T>) -> Option<T> {
+        if self.health.ensure().is_ok() { found } else { None }
     }
 
     /// The size that an allocation of `size` bytes takes: whole granules, at
@@ -82,7 +105,7 @@ impl Land {
     /// Constant time (design/land.md `.req.largest`).
     #[must_use]
     pub fn largest(&self) -> usize {
-        self.runs.largest().max(self.granules.largest())
+        self.runs.largest(self.watch()).max(self.granules.largest(self.watch()))
     }
 
     /// Adds a block, coalescing it with the blocks that touch it; gives the free
@@ -99,35 +122,43 @@ impl Land {
     ///   blocks come from one range of one arena, and point to them with the
     ///   provenance of the range (design/land.md `.land.provenance`).
     pub unsafe fn insert(&mut self, block: Block) -> Block {
-        if block.size() == 0 {
+        if block.size() == 0 || self.health.ensure().is_err() {
             return block;
         }
         self.size += block.size();
         let block = self.join_granules(block);
+        let watch = Watch::new(self.key, &self.health);
         let mut at = Position::new();
-        self.runs.locate(base_of(block), &mut at);
-        let left = at.before().filter(|left| left.limit() == base_of(block)).map(Node::block);
-        let right = at.after().filter(|right| right.addr() == limit_of(block)).map(Node::block);
+        self.runs.locate(base_of(block), &mut at, watch);
+        let left =
+            at.before().filter(|left| left.limit(watch) == base_of(block)).map(|left| left.block(watch));
+        let right =
+            at.after().filter(|right| right.addr() == limit_of(block)).map(|right| right.block(watch));
         let block = left.map_or(block, |left| join(left, block));
         let block = right.map_or(block, |right| join(block, right));
         if left.is_some() {
             // SAFETY: free memory of the land, two granules or more. The left
             // neighbour keeps its address, so the path to the right one stands.
-            unsafe { self.runs.replace(at.path_before(), block) };
+            unsafe { self.runs.replace(at.path_before(), block, watch) };
             if right.is_some() {
-                self.runs.remove(at.path_after());
+                self.runs.remove(at.path_after(), watch);
             }
         } else if right.is_some() {
             // SAFETY: free memory of the land, two granules or more; nothing lies
             // between the right neighbour and the block that now reaches it.
-            unsafe { self.runs.replace(at.path_after(), block) };
+            unsafe { self.runs.replace(at.path_after(), block, watch) };
         } else if block.size() > GRANULE {
             // SAFETY: free memory of the land, two granules or more.
-            unsafe { self.runs.insert(at.path(), block) };
+            unsafe { self.runs.insert(at.path(), block, watch) };
         } else {
             // SAFETY: free memory of the land, one granule.
             unsafe {
-                self.granules.insert(self.granules.locate(base_of(block), &mut Position::new()).path(), block)
+                let mut at = Position::new();
+                self.granules.insert(
+                    self.granules.locate(base_of(block), &mut at, watch).path(),
+                    block,
+                    watch,
+                )
             };
         }
         block
@@ -174,9 +205,10 @@ impl Land {
     #[must_use]
     pub fn take_range(&mut self, range: AddrRange) -> Option<Block> {
         let mut at = Position::new();
-        self.runs.locate(range.limit().get(), &mut at);
-        let node = at.before().filter(|node| node.block().range().covers(range))?;
-        self.cut(at.path_before(), node.block(), range)
+        self.runs.locate(range.limit().get(), &mut at, self.watch());
+        let block = at.before()?.block(self.watch());
+        let block = self.trusted(Some(block).filter(|block| block.range().covers(range)))?;
+        self.cut(at.path_before(), block, range)
     }
 
     /// Shows every block, in address order.
@@ -192,16 +224,18 @@ impl Land {
 
     /// The first block at or above an address.
     fn first_from(&self, addr: usize) -> Option<Block> {
-        let granule = self.granules.first_from(addr).map(Node::block);
-        let run = self.runs.first_from(addr).map(Node::block);
-        lower(granule, run)
+        let watch = self.watch();
+        let granule = self.granules.first_from(addr, watch).map(|node| node.block(watch));
+        let run = self.runs.first_from(addr, watch).map(|node| node.block(watch));
+        self.trusted(lower(granule, run))
     }
 
     /// The first block that has `fit` bytes, and the path to it if it is a run.
     fn find_fit(&self, fit: usize, path: &mut Path<true>) -> Option<Block> {
-        let run = self.runs.first_fit(fit, path).map(Node::block);
-        let granule = if fit == GRANULE { self.granules.first_from(0).map(Node::block) } else { None };
-        lower(granule, run)
+        let watch = self.watch();
+        let run = self.runs.first_fit(fit, path, watch).map(|node| node.block(watch));
+        let granule = if fit == GRANULE { self.granules.first_from(0, watch) } else { None };
+        self.trusted(lower(granule.map(|node| node.block(watch)), run))
     }
 
     /// Takes `min..=max` aligned bytes from the first block that has `fit`.
@@ -217,10 +251,12 @@ impl Land {
 
     /// Takes the granule at an address out, if it is a block of its own.
     fn take_granule(&mut self, addr: usize) -> Option<Block> {
-        let block = self.granules.first_from(addr).filter(|node| node.addr() == addr)?.block();
-        self.granules.remove(self.granules.locate(addr, &mut Position::new()).path_after());
+        let watch = Watch::new(self.key, &self.health);
+        let node = self.granules.first_from(addr, watch).filter(|node| node.addr() == addr)?;
+        let block = node.block(watch);
+        self.granules.remove(self.granules.locate(addr, &mut Position::new(), watch).path_after(), watch);
         self.size -= GRANULE;
-        Some(block)
+        self.trusted(Some(block))
     }
 
     /// Takes the blocks of one granule that touch `block` out, and gives it
@@ -240,33 +276,39 @@ impl Land {
         let (front, rest) = block.split_at(range.base().get() - base_of(block))?;
         let (given, back) = rest.split_at(range.size())?;
         self.size -= given.size();
+        let watch = Watch::new(self.key, &self.health);
         if front.size() > GRANULE {
             // SAFETY: free memory of the land, two granules or more.
-            unsafe { self.runs.replace(path, front) };
+            unsafe { self.runs.replace(path, front, watch) };
             self.put(back);
         } else if back.size() > GRANULE {
             // SAFETY: free memory of the land, two granules or more.
-            unsafe { self.runs.replace(path, back) };
+            unsafe { self.runs.replace(path, back, watch) };
             self.put(front);
         } else {
-            self.runs.remove(path);
+            self.runs.remove(path, watch);
             self.put(front);
             self.put(back);
         }
-        Some(given)
+        self.trusted(Some(given))
     }
 
     /// Adds what a cut left over, which touches no other block.
     fn put(&mut self, block: Block) {
         let addr = base_of(block);
+        let watch = Watch::new(self.key, &self.health);
         match block.size() {
             0 => {}
             // SAFETY: free memory of the land, one granule.
             GRANULE => unsafe {
-                self.granules.insert(self.granules.locate(addr, &mut Position::new()).path(), block)
+                let mut at = Position::new();
+                self.granules.insert(self.granules.locate(addr, &mut at, watch).path(), block, watch)
             },
             // SAFETY: free memory of the land, two granules or more.
-            _ => unsafe { self.runs.insert(self.runs.locate(addr, &mut Position::new()).path(), block) },
+            _ => unsafe {
+                let mut at = Position::new();
+                self.runs.insert(self.runs.locate(addr, &mut at, watch).path(), block, watch);
+            },
         }
     }
 }

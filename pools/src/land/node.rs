@@ -11,10 +11,16 @@
 //! Blocks lie at multiples of a granule, so the low bits of a link are free: the
 //! tag of the left link holds the low half of the node's height, that of the
 //! right link the high half (design/land.md `.land.node`).
+//!
+//! Where hardened, words are encoded, and one that makes no sense is noted and
+//! taken for the most harmless there is: a leaf, of the least size
+//! (design/hardening.md `.land`).
 
-use core::ptr::NonNull;
+use core::ptr::{NonNull, null_mut, without_provenance_mut};
 
 use tripoint_core::Block;
+
+use crate::link::Watch;
 
 /// The unit of a land, in bytes: two words, the least that holds a node. Blocks
 /// are multiples of it in address and size.
@@ -58,8 +64,8 @@ impl Side {
 #[repr(C)]
 struct Words {
     links: [*mut Words; 2],
-    size: usize,
-    largest: usize,
+    size: *mut u8,
+    largest: *mut u8,
 }
 
 /// What a node knows of its surroundings, as opposed to its block.
@@ -101,14 +107,14 @@ impl<const SIZED: bool> Node<SIZED> {
     ///   greater multiple of it.
     /// - Nobody else touches it until it has left the tree.
     #[inline]
-    pub(super) unsafe fn create(block: Block) -> Self {
+    pub(super) unsafe fn create(block: Block, watch: Watch<'_>) -> Self {
         let node = Self(block.base().cast());
         if SIZED {
             // SAFETY: a sized block has room for four words, aligned, ours.
-            unsafe { (&raw mut (*node.0.as_ptr()).size).write(block.size()) };
+            unsafe { write_size(&raw mut (*node.0.as_ptr()).size, block.size(), watch) };
         }
-        let links = tag_with_height([core::ptr::null_mut(); 2], 1);
-        node.set_place(Place { links, largest: block.size() });
+        let links = tag_with_height([null_mut(); 2], 1);
+        node.set_place(Place { links, largest: block.size() }, watch);
         node
     }
 
@@ -120,16 +126,16 @@ impl<const SIZED: bool> Node<SIZED> {
 
     /// One past the block's last address.
     #[inline]
-    pub(super) fn limit(self) -> usize {
-        self.addr().wrapping_add(self.size())
+    pub(super) fn limit(self, watch: Watch<'_>) -> usize {
+        self.addr().wrapping_add(self.size(watch))
     }
 
     /// The size of the block, in bytes.
     #[inline]
-    pub(super) fn size(self) -> usize {
+    pub(super) fn size(self, watch: Watch<'_>) -> usize {
         if SIZED {
             // SAFETY: the invariant of the type; a sized node has four words.
-            unsafe { (&raw const (*self.0.as_ptr()).size).read() }
+            unsafe { read_size(&raw const (*self.0.as_ptr()).size, self.addr(), watch) }
         } else {
             GRANULE
         }
@@ -137,10 +143,10 @@ impl<const SIZED: bool> Node<SIZED> {
 
     /// The size of the largest block at or below this node, in bytes.
     #[inline]
-    pub(super) fn largest(self) -> usize {
+    pub(super) fn largest(self, watch: Watch<'_>) -> usize {
         if SIZED {
             // SAFETY: the invariant of the type; a sized node has four words.
-            unsafe { (&raw const (*self.0.as_ptr()).largest).read() }
+            unsafe { read_size(&raw const (*self.0.as_ptr()).largest, 0, watch) }
         } else {
             GRANULE
         }
@@ -148,25 +154,42 @@ impl<const SIZED: bool> Node<SIZED> {
 
     /// The block.
     #[inline]
-    pub(super) fn block(self) -> Block {
+    pub(super) fn block(self, watch: Watch<'_>) -> Block {
+        self.confirm(watch);
         // SAFETY: the invariant of the type, for as long as the block is free;
         // whoever takes it gets the claim with it.
-        unsafe { Block::new(self.0.cast(), self.size()) }
+        unsafe { Block::new(self.0.cast(), self.size(watch)) }
+    }
+
+    /// Where hardened, looks at the sizes, before they are written over.
+    #[inline]
+    pub(super) fn confirm(self, watch: Watch<'_>) {
+        watch.accepts(|_| self.size(watch) <= self.largest(watch));
     }
 
     /// The child on one side.
     #[inline]
-    pub(super) fn child(self, side: Side) -> Option<Self> {
-        Self::behind(self.links()[side as usize])
+    pub(super) fn child(self, side: Side, watch: Watch<'_>) -> Option<Self> {
+        let child = Self::behind(self.link(side, watch))?;
+        watch.accepts(|_| child != self && self.side_of(child.addr()) == side).then_some(child)
+    }
+
+    /// The child on one side, to go on to on a way of `depth` nodes, this one
+    /// included. Old words may lead in a circle: no way is longer than trees are
+    /// high.
+    #[inline]
+    pub(super) fn descend(self, side: Side, depth: usize, watch: Watch<'_>) -> Option<Self> {
+        let child = self.child(side, watch)?;
+        watch.accepts(|_| depth < HEIGHT_MAX).then_some(child)
     }
 
     /// Hangs a child, or none, on one side.
     #[inline]
-    pub(super) fn set_child(self, side: Side, child: Option<Self>) {
-        let mut links = self.links();
+    pub(super) fn set_child(self, side: Side, child: Option<Self>, watch: Watch<'_>) {
+        let mut links = self.links(watch);
         let link = &mut links[side as usize];
         *link = with_tag(Self::link_to(child), tag(*link));
-        self.set_links(links);
+        self.set_links(links, watch);
     }
 
     /// The side on which a node at another address hangs somewhere below.
@@ -177,55 +200,82 @@ impl<const SIZED: bool> Node<SIZED> {
 
     /// The number of nodes on the longest way down, this one included.
     #[inline]
-    pub(super) fn height(self) -> usize {
-        let [left, right] = self.links();
-        tag(right) << TAG_BITS | tag(left)
+    pub(super) fn height(self, watch: Watch<'_>) -> usize {
+        height_of(self.links(watch))
     }
 
     /// Works height and largest size out again from those of the children; gives
     /// the children's heights.
     #[inline]
-    pub(super) fn refresh(self) -> [usize; 2] {
-        let children = self.links().map(Self::behind);
-        let heights = children.map(|child| child.map_or(0, Self::height));
-        let largest = children.map(|child| child.map_or(0, Self::largest));
+    pub(super) fn refresh(self, watch: Watch<'_>) -> [usize; 2] {
+        let children = self.links(watch).map(Self::behind);
+        let heights = children.map(|child| child.map_or(0, |child| child.height(watch)));
+        let largest = children.map(|child| child.map_or(0, |child| child.largest(watch)));
         let height = heights[0].max(heights[1]) + 1;
-        self.set_links(tag_with_height(children.map(Self::link_to), height));
-        self.set_largest(self.size().max(largest[0]).max(largest[1]));
+        self.set_links(tag_with_height(children.map(Self::link_to), height), watch);
+        self.set_largest(self.size(watch).max(largest[0]).max(largest[1]), watch);
         heights
     }
 
     /// The links, height and largest size, to hand on to another node.
     #[inline]
-    pub(super) fn place(self) -> Place {
-        Place { links: self.links(), largest: self.largest() }
+    pub(super) fn place(self, watch: Watch<'_>) -> Place {
+        Place { links: self.links(watch), largest: self.largest(watch) }
     }
 
     /// Takes over another node's links, height and largest size.
     #[inline]
-    pub(super) fn set_place(self, place: Place) {
-        self.set_links(place.links);
-        self.set_largest(place.largest);
+    pub(super) fn set_place(self, place: Place, watch: Watch<'_>) {
+        self.set_links(place.links, watch);
+        self.set_largest(place.largest, watch);
     }
 
     #[inline]
-    fn set_largest(self, largest: usize) {
+    fn set_largest(self, largest: usize, watch: Watch<'_>) {
         if SIZED {
             // SAFETY: the invariant of the type; a sized node has four words.
-            unsafe { (&raw mut (*self.0.as_ptr()).largest).write(largest) };
+            unsafe { write_size(&raw mut (*self.0.as_ptr()).largest, largest, watch) };
         }
     }
 
     #[inline]
-    fn links(self) -> [*mut Words; 2] {
+    fn link(self, side: Side, watch: Watch<'_>) -> *mut Words {
+        let link = watch.key.decode(self.slots()[side as usize], self.stored_links()[side as usize]);
+        let is_sound = watch.accepts(|key| key.is_link(with_tag(link, 0).addr(), GRANULE));
+        if is_sound { link } else { null_mut() }
+    }
+
+    #[inline]
+    fn links(self, watch: Watch<'_>) -> [*mut Words; 2] {
+        let [left, right] = self.stored_links();
+        let [left_slot, right_slot] = self.slots();
+        let links = [watch.key.decode(left_slot, left), watch.key.decode(right_slot, right)];
+        let is_sound = watch.accepts(|key| {
+            let lead = links.iter().all(|&link| key.is_link(with_tag(link, 0).addr(), GRANULE));
+            lead && (1..=HEIGHT_MAX).contains(&height_of(links))
+        });
+        if is_sound { links } else { tag_with_height([null_mut(); 2], 1) }
+    }
+
+    #[inline]
+    fn set_links(self, [left, right]: [*mut Words; 2], watch: Watch<'_>) {
+        let [left_slot, right_slot] = self.slots();
+        let links = [watch.key.encode(left_slot, left), watch.key.encode(right_slot, right)];
+        // SAFETY: the invariant of the type; every node has its links.
+        unsafe { (&raw mut (*self.0.as_ptr()).links).write(links) };
+    }
+
+    /// The links, as they are stored.
+    #[inline]
+    fn stored_links(self) -> [*mut Words; 2] {
         // SAFETY: the invariant of the type; every node has its links.
         unsafe { (&raw const (*self.0.as_ptr()).links).read() }
     }
 
+    /// Where the links are stored.
     #[inline]
-    fn set_links(self, links: [*mut Words; 2]) {
-        // SAFETY: the invariant of the type; every node has its links.
-        unsafe { (&raw mut (*self.0.as_ptr()).links).write(links) };
+    fn slots(self) -> [usize; 2] {
+        [self.addr(), self.addr() + size_of::<usize>()]
     }
 
     /// The node that a link leads to.
@@ -237,8 +287,37 @@ impl<const SIZED: bool> Node<SIZED> {
     /// The link, without a tag, that leads to a node.
     #[inline]
     fn link_to(node: Option<Self>) -> *mut Words {
-        node.map_or(core::ptr::null_mut(), |node| node.0.as_ptr())
+        node.map_or(null_mut(), |node| node.0.as_ptr())
     }
+}
+
+/// Reads a size. From `base`, if that is known, it ends in the range.
+///
+/// # Safety
+/// - `slot` is a word of a node that has it.
+#[inline]
+unsafe fn read_size(slot: *const *mut u8, base: usize, watch: Watch<'_>) -> usize {
+    // SAFETY: the caller's duty, and words of nodes are aligned and valid for reads.
+    let size = watch.key.decode(slot.addr(), unsafe { slot.read() }).addr();
+    let is_sound =
+        watch.accepts(|key| key.is_size(size, base) && size > GRANULE && size.is_multiple_of(GRANULE));
+    if is_sound { size } else { 2 * GRANULE }
+}
+
+/// Writes a size.
+///
+/// # Safety
+/// - `slot` is a word of a node that has it.
+#[inline]
+unsafe fn write_size(slot: *mut *mut u8, size: usize, watch: Watch<'_>) {
+    // SAFETY: the caller's duty, and words of nodes are aligned and valid for writes.
+    unsafe { slot.write(watch.key.encode(slot.addr(), without_provenance_mut(size))) };
+}
+
+/// The height laid into the tags of links.
+#[inline]
+fn height_of([left, right]: [*mut Words; 2]) -> usize {
+    tag(right) << TAG_BITS | tag(left)
 }
 
 #[inline]

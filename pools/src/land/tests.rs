@@ -10,6 +10,8 @@ use core::ptr::NonNull;
 
 use proptest::prelude::*;
 
+use tripoint_core::PoolId;
+
 use super::*;
 
 /// Memory to make blocks of, aligned to a page.
@@ -27,6 +29,10 @@ impl Ground {
         // long as the block.
         let block = unsafe { Block::new(base, granules * GRANULE) };
         Self { _words: words, block }
+    }
+
+    fn land(&self) -> Land {
+        Land::with_key(LinkKey::new(self.block.range(), PoolId::new(7).unwrap()))
     }
 
     fn part(&self, granule: usize, granules: usize) -> Block {
@@ -84,8 +90,8 @@ impl Oracle {
 
 /// Heights stay below the bound of AVL trees: 1.4405 log2(n + 2) (design/land.md
 /// `.req.log`).
-fn assert_low<const SIZED: bool>(tree: &Tree<SIZED>) {
-    let height = tree.root().map_or(0, Node::height);
+fn assert_low<const SIZED: bool>(tree: &Tree<SIZED>, land: &Land) {
+    let height = tree.root().map_or(0, |root| root.height(land.watch()));
     #[allow(clippy::cast_precision_loss)]
     let bound = 1.4405 * ((tree.count() + 2) as f64).log2();
     assert!((height as f64) <= bound, "{height} > {bound} for {} blocks", tree.count());
@@ -116,7 +122,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 /// Runs the steps on a land and on the oracle, comparing after each.
 fn run(steps: &[Step]) {
     let ground = Ground::new(GRANULES);
-    let (mut land, mut oracle, mut taken) = (Land::new(), Oracle::default(), Vec::new());
+    let (mut land, mut oracle, mut taken) = (ground.land(), Oracle::default(), Vec::new());
     // SAFETY: the ground is ours, granule-aligned, and outlives the land.
     unsafe { land.insert(ground.block) };
     oracle.insert(ground.block);
@@ -171,8 +177,8 @@ fn run(steps: &[Step]) {
             }
         }
         oracle.agree(&land);
-        assert_low(&land.granules);
-        assert_low(&land.runs);
+        assert_low(&land.granules, &land);
+        assert_low(&land.runs, &land);
     }
     for block in taken {
         // SAFETY: taken from the land before, whole granules, not used.
@@ -225,11 +231,11 @@ fn a_checkerboard_stays_low_and_coalesces_into_one() {
     for part in [1, 2, 3] {
         let granules = 12_000;
         let ground = Ground::new(granules);
-        let (mut land, mut oracle) = (Land::new(), Oracle::default());
+        let (mut land, mut oracle) = (ground.land(), Oracle::default());
         checkerboard(&ground, &mut land, &mut oracle, granules, part);
         oracle.agree(&land);
-        assert_low(&land.granules);
-        assert_low(&land.runs);
+        assert_low(&land.granules, &land);
+        assert_low(&land.runs, &land);
         assert_eq!(land.largest(), part * GRANULE);
         assert_eq!(land.take_first_bounded((part + 1) * GRANULE, usize::MAX, Align::WORD), None);
 
@@ -243,8 +249,8 @@ fn a_checkerboard_stays_low_and_coalesces_into_one() {
             oracle.insert(block);
             if index % 64 == 0 {
                 oracle.agree(&land);
-                assert_low(&land.granules);
-                assert_low(&land.runs);
+                assert_low(&land.granules, &land);
+                assert_low(&land.runs, &land);
             }
         }
         oracle.agree(&land);
@@ -257,7 +263,7 @@ fn ascending_and_descending_insertions_stay_low() {
     let granules = 16_384;
     for descending in [false, true] {
         let ground = Ground::new(granules);
-        let (mut land, mut oracle) = (Land::new(), Oracle::default());
+        let (mut land, mut oracle) = (ground.land(), Oracle::default());
         for index in 0..granules / 4 {
             let index = if descending { granules / 4 - 1 - index } else { index };
             let block = ground.part(4 * index, 2);
@@ -266,13 +272,13 @@ fn ascending_and_descending_insertions_stay_low() {
             oracle.insert(block);
         }
         oracle.agree(&land);
-        assert_low(&land.runs);
+        assert_low(&land.runs, &land);
         // Emptied from one end, it stays low too.
         while let Some(block) = land.take_first_bounded(2 * GRANULE, 2 * GRANULE, Align::WORD) {
             oracle.take(block);
             if land.count().is_multiple_of(256) {
                 oracle.agree(&land);
-                assert_low(&land.runs);
+                assert_low(&land.runs, &land);
             }
         }
         assert_eq!((land.count(), land.size(), land.largest()), (0, 0, 0));
@@ -295,7 +301,7 @@ fn inner_nodes_are_removed_as_well_as_leaves() {
     const BLOCKS: usize = 300;
     for seed in 0..4 {
         let ground = Ground::new(8 * BLOCKS);
-        let (mut land, mut oracle) = (Land::new(), Oracle::default());
+        let (mut land, mut oracle) = (ground.land(), Oracle::default());
         let part = |index: usize| ground.part(8 * index, 2 + index * 31 % 6);
         for index in shuffled(BLOCKS, seed) {
             // SAFETY: the ground is ours; the parts are apart from each other.
@@ -306,14 +312,14 @@ fn inner_nodes_are_removed_as_well_as_leaves() {
             assert_eq!(land.take_range(part(index).range()), Some(part(index)));
             oracle.take(part(index));
             oracle.agree(&land);
-            assert_low(&land.runs);
+            assert_low(&land.runs, &land);
         }
     }
 }
 
 #[test]
 fn nothing_is_free_in_an_empty_land() {
-    let mut land = Land::default();
+    let mut land = Ground::new(8).land();
     assert_eq!(land.take_first(Layout::new::<u8>()), None);
     assert_eq!(land.take_range(AddrRange::default()), None);
     assert_eq!((land.size(), land.count(), land.largest()), (0, 0, 0));
@@ -332,7 +338,7 @@ fn sizes_round_up_to_granules() {
 #[test]
 fn requests_near_the_end_of_the_address_space_are_refused() {
     let ground = Ground::new(8);
-    let mut land = Land::new();
+    let mut land = ground.land();
     // SAFETY: the ground is ours and outlives the land.
     unsafe { land.insert(ground.block) };
     let huge = Align::new(1 << (usize::BITS - 1)).unwrap();
@@ -344,7 +350,7 @@ fn requests_near_the_end_of_the_address_space_are_refused() {
 /// A land of several blocks of both kinds, and its ground.
 fn damaged_by(damage: impl FnOnce(&Ground)) -> Result<(), tripoint_core::CheckError> {
     let ground = Ground::new(64);
-    let mut land = Land::new();
+    let mut land = ground.land();
     for index in 0..8 {
         // SAFETY: the ground is ours; the parts are apart from each other.
         unsafe { land.insert(ground.part(8 * index, 1 + index % 3)) };
@@ -393,7 +399,7 @@ fn the_check_finds_single_bits_changed() {
 #[test]
 fn the_check_follows_no_link_out_of_the_pool() {
     let ground = Ground::new(64);
-    let mut land = Land::new();
+    let mut land = ground.land();
     // SAFETY: the ground is ours and outlives the land.
     unsafe { land.insert(ground.part(4, 4)) };
     let error = land.check(&|_| false).unwrap_err();

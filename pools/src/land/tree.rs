@@ -8,6 +8,7 @@ use core::mem::MaybeUninit;
 use tripoint_core::Block;
 
 use super::node::{HEIGHT_MAX, Node, Side};
+use crate::link::Watch;
 
 /// The nodes from the root to somewhere.
 ///
@@ -107,8 +108,8 @@ impl<const SIZED: bool> Tree<SIZED> {
 
     /// The size of the largest block, in bytes; zero where there is none.
     #[inline]
-    pub(super) fn largest(&self) -> usize {
-        self.root.map_or(0, Node::largest)
+    pub(super) fn largest(&self, watch: Watch<'_>) -> usize {
+        self.root.map_or(0, |root| root.largest(watch))
     }
 
     /// Finds where `addr` falls: fills in `position`, which is too large to move.
@@ -117,6 +118,7 @@ impl<const SIZED: bool> Tree<SIZED> {
         &self,
         addr: usize,
         position: &'p mut Position<SIZED>,
+        watch: Watch<'_>,
     ) -> &'p mut Position<SIZED> {
         let mut next = self.root;
         // Which way each turn goes cannot be predicted, so nothing branches on it.
@@ -124,33 +126,39 @@ impl<const SIZED: bool> Tree<SIZED> {
             position.path.push(node);
             let side = node.side_of(addr);
             position.turns[side as usize] = position.path.depth;
-            next = node.child(side);
+            next = node.descend(side, position.path.depth, watch);
         }
         position
     }
 
     /// The first block that starts at or above `addr`.
-    pub(super) fn first_from(&self, addr: usize) -> Option<Node<SIZED>> {
-        let (mut next, mut turns) = (self.root, [None; 2]);
+    pub(super) fn first_from(&self, addr: usize, watch: Watch<'_>) -> Option<Node<SIZED>> {
+        let (mut next, mut turns, mut depth) = (self.root, [None; 2], 0);
         while let Some(node) = next {
             let side = node.side_of(addr);
             turns[side as usize] = Some(node);
-            next = node.child(side);
+            depth += 1;
+            next = node.descend(side, depth, watch);
         }
         turns[Side::Left as usize]
     }
 
     /// Finds the first block of at least `size` bytes and the path to it.
     #[inline]
-    pub(super) fn first_fit(&self, size: usize, path: &mut Path<SIZED>) -> Option<Node<SIZED>> {
-        let mut next = self.root.filter(|root| root.largest() >= size);
+    pub(super) fn first_fit(
+        &self,
+        size: usize,
+        path: &mut Path<SIZED>,
+        watch: Watch<'_>,
+    ) -> Option<Node<SIZED>> {
+        let mut next = self.root.filter(|root| root.largest(watch) >= size);
         path.depth = 0;
         while let Some(node) = next {
             path.push(node);
-            next = match node.child(Side::Left) {
-                Some(left) if left.largest() >= size => Some(left),
-                _ if node.size() >= size => return Some(node),
-                _ => node.child(Side::Right),
+            next = match node.descend(Side::Left, path.depth, watch) {
+                Some(left) if left.largest(watch) >= size => Some(left),
+                _ if node.size(watch) >= size => return Some(node),
+                _ => node.descend(Side::Right, path.depth, watch),
             };
         }
         None
@@ -160,15 +168,15 @@ impl<const SIZED: bool> Tree<SIZED> {
     ///
     /// # Safety
     /// - As [`Node::create`].
-    pub(super) unsafe fn insert(&mut self, path: &mut Path<SIZED>, block: Block) {
+    pub(super) unsafe fn insert(&mut self, path: &mut Path<SIZED>, block: Block, watch: Watch<'_>) {
         // SAFETY: the caller's duties are `create`'s.
-        let node = unsafe { Node::create(block) };
+        let node = unsafe { Node::create(block, watch) };
         match path.node(path.depth) {
             None => self.root = Some(node),
-            Some(parent) => parent.set_child(parent.side_of(node.addr()), Some(node)),
+            Some(parent) => parent.set_child(parent.side_of(node.addr()), Some(node), watch),
         }
         self.count += 1;
-        self.rise(path, path.depth);
+        self.rise(path, path.depth, watch);
     }
 
     /// Puts `block` in the place of the block at the end of the path. No other
@@ -176,44 +184,45 @@ impl<const SIZED: bool> Tree<SIZED> {
     ///
     /// # Safety
     /// - As [`Node::create`]; `block` may share memory with the block it replaces.
-    pub(super) unsafe fn replace(&mut self, path: &mut Path<SIZED>, block: Block) {
+    pub(super) unsafe fn replace(&mut self, path: &mut Path<SIZED>, block: Block, watch: Watch<'_>) {
         let Some(old) = path.node(path.depth) else { return };
-        let place = old.place();
+        let place = old.place(watch);
         // SAFETY: the caller's duties are `create`'s; the old node's words were
         // read before they may be written over.
-        let node = unsafe { Node::create(block) };
-        node.set_place(place);
-        self.put_in_place(path, path.depth, node);
-        self.rise(path, path.depth);
+        let node = unsafe { Node::create(block, watch) };
+        node.set_place(place, watch);
+        self.put_in_place(path, path.depth, node, watch);
+        self.rise(path, path.depth, watch);
     }
 
     /// Takes the block at the end of the path out of the tree.
-    pub(super) fn remove(&mut self, path: &mut Path<SIZED>) {
+    pub(super) fn remove(&mut self, path: &mut Path<SIZED>, watch: Watch<'_>) {
         let depth = path.depth;
         let Some(node) = path.node(depth) else { return };
-        match (node.child(Side::Left), node.child(Side::Right)) {
+        match (node.child(Side::Left, watch), node.descend(Side::Right, depth, watch)) {
             (Some(_), Some(right)) => {
                 // Two children: the next block up takes the place.
-                let heir = Self::first_below(right, path);
-                self.hang(path.node(path.depth - 1), heir, heir.child(Side::Right));
+                let heir = Self::first_below(right, path, watch);
+                self.hang(path.node(path.depth - 1), heir, heir.child(Side::Right, watch), watch);
                 path.depth -= 1;
-                heir.set_place(node.place());
-                self.put_in_place(path, depth, heir);
+                heir.confirm(watch);
+                heir.set_place(node.place(watch), watch);
+                self.put_in_place(path, depth, heir, watch);
             }
             (child, None) | (None, child) => {
-                self.hang(path.node(depth - 1), node, child);
+                self.hang(path.node(depth - 1), node, child, watch);
                 path.depth -= 1;
             }
         }
         self.count -= 1;
-        self.rise(path, depth);
+        self.rise(path, depth, watch);
     }
 
     /// The first node of the tree below `top`, with the path extended to it.
-    fn first_below(top: Node<SIZED>, path: &mut Path<SIZED>) -> Node<SIZED> {
+    fn first_below(top: Node<SIZED>, path: &mut Path<SIZED>, watch: Watch<'_>) -> Node<SIZED> {
         let mut first = top;
         path.push(first);
-        while let Some(left) = first.child(Side::Left) {
+        while let Some(left) = first.descend(Side::Left, path.depth, watch) {
             first = left;
             path.push(first);
         }
@@ -221,33 +230,39 @@ impl<const SIZED: bool> Tree<SIZED> {
     }
 
     /// Makes `node` the one that `depth` nodes lead to.
-    fn put_in_place(&mut self, path: &mut Path<SIZED>, depth: usize, node: Node<SIZED>) {
-        self.hang(path.node(depth - 1), node, Some(node));
+    fn put_in_place(&mut self, path: &mut Path<SIZED>, depth: usize, node: Node<SIZED>, watch: Watch<'_>) {
+        self.hang(path.node(depth - 1), node, Some(node), watch);
         path.nodes[depth - 1].write(node);
     }
 
     /// Hangs `child` below `parent` on the side where `place` lies; without a
     /// parent, makes it the root.
     #[inline]
-    fn hang(&mut self, parent: Option<Node<SIZED>>, place: Node<SIZED>, child: Option<Node<SIZED>>) {
+    fn hang(
+        &mut self,
+        parent: Option<Node<SIZED>>,
+        place: Node<SIZED>,
+        child: Option<Node<SIZED>>,
+        watch: Watch<'_>,
+    ) {
         match parent {
             None => self.root = child,
-            Some(parent) => parent.set_child(parent.side_of(place.addr()), child),
+            Some(parent) => parent.set_child(parent.side_of(place.addr()), child, watch),
         }
     }
 
     /// Rebalances and refreshes from the end of the path upwards. The node that
     /// `stale` nodes lead to is not up to date itself; above it the rise ends as
     /// soon as a node comes out as it was.
-    fn rise(&mut self, path: &Path<SIZED>, stale: usize) {
+    fn rise(&mut self, path: &Path<SIZED>, stale: usize, watch: Watch<'_>) {
         for depth in (1..=path.depth).rev() {
             let Some(node) = path.node(depth) else { return };
-            let before = (node.height(), node.largest());
-            let top = balance(node);
+            let before = (node.height(watch), node.largest(watch));
+            let top = balance(node, watch);
             if top != node {
-                self.hang(path.node(depth - 1), node, Some(top));
+                self.hang(path.node(depth - 1), node, Some(top), watch);
             }
-            if depth <= stale && (top.height(), top.largest()) == before {
+            if depth <= stale && (top.height(watch), top.largest(watch)) == before {
                 return;
             }
         }
@@ -257,38 +272,38 @@ impl<const SIZED: bool> Tree<SIZED> {
 /// Restores the AVL rule at `node`, whose children obey it and differ by at most
 /// two in height; gives the node that now stands in its place.
 #[inline]
-fn balance<const SIZED: bool>(node: Node<SIZED>) -> Node<SIZED> {
-    let [left, right] = node.refresh();
+fn balance<const SIZED: bool>(node: Node<SIZED>, watch: Watch<'_>) -> Node<SIZED> {
+    let [left, right] = node.refresh(watch);
     if left > right + 1 {
-        lean(node, Side::Left)
+        lean(node, Side::Left, watch)
     } else if right > left + 1 {
-        lean(node, Side::Right)
+        lean(node, Side::Right, watch)
     } else {
         node
     }
 }
 
 /// Rotates a node that is too high on one side.
-fn lean<const SIZED: bool>(node: Node<SIZED>, side: Side) -> Node<SIZED> {
-    if let Some(child) = node.child(side)
-        && height(child.child(side)) < height(child.child(side.other()))
+fn lean<const SIZED: bool>(node: Node<SIZED>, side: Side, watch: Watch<'_>) -> Node<SIZED> {
+    if let Some(child) = node.child(side, watch)
+        && height(child.child(side, watch), watch) < height(child.child(side.other(), watch), watch)
     {
-        node.set_child(side, Some(rotate(child, side.other())));
+        node.set_child(side, Some(rotate(child, side.other(), watch)), watch);
     }
-    rotate(node, side)
+    rotate(node, side, watch)
 }
 
 /// The height of what hangs on a link.
-fn height<const SIZED: bool>(node: Option<Node<SIZED>>) -> usize {
-    node.map_or(0, Node::height)
+fn height<const SIZED: bool>(node: Option<Node<SIZED>>, watch: Watch<'_>) -> usize {
+    node.map_or(0, |node| node.height(watch))
 }
 
 /// Lifts the child on `side` above `node`; gives that child.
-fn rotate<const SIZED: bool>(node: Node<SIZED>, side: Side) -> Node<SIZED> {
-    let Some(child) = node.child(side) else { return node };
-    node.set_child(side, child.child(side.other()));
-    node.refresh();
-    child.set_child(side.other(), Some(node));
-    child.refresh();
+fn rotate<const SIZED: bool>(node: Node<SIZED>, side: Side, watch: Watch<'_>) -> Node<SIZED> {
+    let Some(child) = node.child(side, watch) else { return node };
+    node.set_child(side, child.child(side.other(), watch), watch);
+    node.refresh(watch);
+    child.set_child(side.other(), Some(node), watch);
+    child.refresh(watch);
     child
 }

@@ -6,10 +6,11 @@ use core::ptr::NonNull;
 
 use tripoint_core::check::ensure;
 use tripoint_core::describe::line;
-use tripoint_core::{Addr, AddrRange, Align, Block, CheckError};
+use tripoint_core::{Addr, AddrRange, Align, Arena, Block, CheckError, PoolHeader};
 
 use super::queue::Queue;
 use crate::land::{GRANULE, Land};
+use crate::link::Damaged;
 
 const FREE: &str = "FreeBlocks";
 
@@ -31,8 +32,18 @@ unsafe impl Send for FreeBlocks {}
 impl FreeBlocks {
     /// No free blocks yet; those of `reuse_size` bytes, at least
     /// [`QUEUED_SIZE_MIN`](super::QUEUED_SIZE_MIN), will be available.
-    pub(super) const fn new(reuse_size: usize) -> Self {
-        Self { land: Land::new(), queue: Queue::new(), splinter: NO_BLOCK, reuse_size }
+    pub(super) fn new<A: Arena>(header: &PoolHeader<A>, reuse_size: usize) -> Self {
+        Self { land: Land::new(header), queue: Queue::new(), splinter: NO_BLOCK, reuse_size }
+    }
+
+    /// Refuses once free memory that was written over was met.
+    pub(super) fn ensure_sound(&self) -> Result<(), Damaged> {
+        self.land.ensure_sound()
+    }
+
+    /// Checks that no free memory was met that was written over.
+    pub(super) fn check_sound(&self) -> Result<(), CheckError> {
+        self.land.check_sound()
     }
 
     /// The bytes in all blocks.

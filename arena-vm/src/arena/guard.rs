@@ -1,0 +1,39 @@
+//! Guards: grains without memory behind what pools have (design/arena-vm.md `.guard`).
+
+use tripoint_core::PoolId;
+use tripoint_core::tract::TractTable;
+
+use super::ArenaVm;
+use crate::platform::Platform;
+
+impl<P: Platform> ArenaVm<P> {
+    /// How many grains `count` grains take, with their guard.
+    pub(super) fn guarded(&self, count: u32) -> u32 {
+        count.saturating_add(u32::from(self.options.guard))
+    }
+
+    /// Gives `count` spare grains to `owner`, unless they would lack a guard.
+    pub(super) fn take_spare(&self, count: u32, owner: PoolId) -> Option<u32> {
+        if self.options.guard {
+            return None;
+        }
+        self.table.lock().take_spare(self.entries(), count, owner)
+    }
+
+    /// Frees popped grains that are no longer committed. The guard behind them has
+    /// nothing left to guard and is free too; where an owner has the grain before
+    /// them, their first becomes its guard.
+    pub(super) fn give_closed(&self, index: u32, count: u32) {
+        let mut table = self.table.lock();
+        let (mut first, mut limit) = (index, index + count);
+        if self.options.guard {
+            limit += u32::from(table.is_guard(self.entries(), limit));
+            let before = first.checked_sub(1);
+            if before.is_some_and(|before| TractTable::owner_of(self.entries(), before).is_some()) {
+                table.set_guard(self.entries(), first);
+                first += 1;
+            }
+        }
+        table.give_void(self.entries(), first, limit - first);
+    }
+}

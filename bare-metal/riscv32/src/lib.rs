@@ -1,0 +1,153 @@
+//! A 32-bit RISC-V board, as QEMU's `virt` is one: start-up, timer, console, exit.
+#![no_std]
+
+use core::arch::{asm, global_asm};
+use core::fmt;
+use core::panic::PanicInfo;
+use core::ptr;
+
+/// The timer's compare register, 64 bits, of the first core.
+const TIMER_COMPARE: usize = 0x0200_4000;
+/// The timer's count, 64 bits: 100 ns each.
+const TIMER_COUNT: usize = 0x0200_bff8;
+const CONSOLE: usize = 0x1000_0000;
+const TEST_DEVICE: usize = 0x0010_0000;
+
+const MIE_TIMER: usize = 1 << 7;
+const MSTATUS_INTERRUPTS: usize = 1 << 3;
+
+global_asm!(
+    // The memory of the image is zero where it should be: it is loaded, not booted.
+    ".section .text.start, \"ax\"",
+    ".global _start",
+    "_start:",
+    "    la sp, _stack_top",
+    "    la t0, on_trap",
+    "    csrw mtvec, t0",
+    "    call main",
+    // The registers that a function may change.
+    ".align 2",
+    "on_trap:",
+    "    addi sp, sp, -64",
+    "    sw ra, 0(sp)",
+    "    sw t0, 4(sp)",
+    "    sw t1, 8(sp)",
+    "    sw t2, 12(sp)",
+    "    sw t3, 16(sp)",
+    "    sw t4, 20(sp)",
+    "    sw t5, 24(sp)",
+    "    sw t6, 28(sp)",
+    "    sw a0, 32(sp)",
+    "    sw a1, 36(sp)",
+    "    sw a2, 40(sp)",
+    "    sw a3, 44(sp)",
+    "    sw a4, 48(sp)",
+    "    sw a5, 52(sp)",
+    "    sw a6, 56(sp)",
+    "    sw a7, 60(sp)",
+    "    csrr a0, mcause",
+    "    call handle_trap",
+    "    lw ra, 0(sp)",
+    "    lw t0, 4(sp)",
+    "    lw t1, 8(sp)",
+    "    lw t2, 12(sp)",
+    "    lw t3, 16(sp)",
+    "    lw t4, 20(sp)",
+    "    lw t5, 24(sp)",
+    "    lw t6, 28(sp)",
+    "    lw a0, 32(sp)",
+    "    lw a1, 36(sp)",
+    "    lw a2, 40(sp)",
+    "    lw a3, 44(sp)",
+    "    lw a4, 48(sp)",
+    "    lw a5, 52(sp)",
+    "    lw a6, 56(sp)",
+    "    lw a7, 60(sp)",
+    "    addi sp, sp, 64",
+    "    mret",
+);
+
+unsafe extern "C" {
+    /// Every image has its own.
+    safe fn on_timer();
+}
+
+/// Registers of a device: not memory that any Rust object lives in.
+fn device<T>(address: usize) -> *mut T {
+    ptr::with_exposed_provenance_mut(address)
+}
+
+/// The board's devices.
+#[derive(Debug)]
+pub struct Board(());
+
+impl Board {
+    /// The devices, for their one user.
+    ///
+    /// # Safety
+    /// - It is called once.
+    #[must_use]
+    pub unsafe fn take() -> Self {
+        set_timer(u32::MAX, u32::MAX);
+        // SAFETY: start-up set the trap handler; interrupts go there.
+        unsafe {
+            asm!("csrs mie, {}", in(reg) MIE_TIMER);
+            asm!("csrs mstatus, {}", in(reg) MSTATUS_INTERRUPTS);
+        }
+        Self(())
+    }
+}
+
+impl fmt::Write for Board {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for byte in text.bytes() {
+            // SAFETY: the board has this device here.
+            unsafe { device::<u8>(CONSOLE).write_volatile(byte) };
+        }
+        Ok(())
+    }
+}
+
+impl firmware::Board for Board {
+    fn arm_timer(&mut self, delay: u32) {
+        // SAFETY: the board has this device here; its upper half stays zero for
+        // seven minutes.
+        let now = unsafe { device::<u32>(TIMER_COUNT).read_volatile() };
+        set_timer(now + delay, 0);
+    }
+}
+
+fn set_timer(low: u32, high: u32) {
+    // SAFETY: the board has this device here, two words of it.
+    unsafe {
+        device::<u32>(TIMER_COMPARE).add(1).write_volatile(u32::MAX);
+        device::<u32>(TIMER_COMPARE).write_volatile(low);
+        device::<u32>(TIMER_COMPARE).add(1).write_volatile(high);
+    }
+}
+
+/// Every trap comes here; only the timer's interrupt is expected.
+#[unsafe(no_mangle)]
+extern "C" fn handle_trap(cause: u32) {
+    const TIMER: u32 = 1 << 31 | 7;
+    if cause != TIMER {
+        exit(false);
+    }
+    set_timer(u32::MAX, u32::MAX);
+    on_timer();
+}
+
+/// Ends the run.
+pub fn exit(passed: bool) -> ! {
+    const PASS: u32 = 0x5555;
+    const FAIL_WITH_1: u32 = 1 << 16 | 0x3333;
+    loop {
+        // SAFETY: the board has this device here.
+        unsafe { device::<u32>(TEST_DEVICE).write_volatile(if passed { PASS } else { FAIL_WITH_1 }) };
+    }
+}
+
+#[panic_handler]
+fn panic(_info: &PanicInfo<'_>) -> ! {
+    exit(false)
+}

@@ -1,0 +1,227 @@
+//! The contract of this process, and its control thread
+//! (design/order-book.md `.contract.control`).
+
+use core::fmt;
+use core::time::Duration;
+use std::io::Write;
+use std::thread;
+use std::time::Instant;
+
+use clap::ValueEnum;
+use tripoint::contract::{
+    Contract, Guard, HotThread, NoReason, Phase, Policies, Policy, Progress, Record, RecordKind, Report,
+    Resolve, Route, SteadyMemory, Symbols, Warmup, WarmupOptions,
+};
+use tripoint::core::Result;
+use tripoint::core::primitive::{AtomicBool, Ordering};
+
+use crate::failure::Failure;
+use crate::report::ContractReport;
+use crate::wire::Message;
+
+/// The contract: one hot thread, and no amnesties.
+static CONTRACT: Contract<NoReason, 1> = Contract::new();
+
+/// The hot thread has failed fast, and waits for the end.
+static FAILED_FAST: AtomicBool = AtomicBool::new(false);
+
+/// What the process ends with when a violation fails fast.
+const FAILED_FAST_STATUS: i32 = 3;
+
+/// How long the control thread lets the others work between two looks.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Looks between two polls for what does not tell of itself.
+const LOOKS_PER_POLL: u32 = 100;
+
+/// How long no event may come before the warm-up ends, in ns.
+const QUIET_WINDOW: u64 = 50_000_000;
+
+/// Depth updates for each snapshot that the warm-up wants.
+const SNAPSHOT_SHARE: usize = 32;
+
+/// What an alarm does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AlarmPolicy {
+    /// The process ends, after it told why.
+    Failfast,
+    /// The run goes on; every later violation raises the alarm anew.
+    Quarantine,
+    /// The run goes on; a class raises the alarm once.
+    Alarmonce,
+}
+
+impl AlarmPolicy {
+    const fn policies(self) -> Policies {
+        Policies::all(match self {
+            Self::Failfast => Policy::FailFast,
+            Self::Quarantine => Policy::Quarantine,
+            Self::Alarmonce => Policy::AlarmOnce,
+        })
+        .with_fail_fast(fail_fast)
+    }
+}
+
+/// What the hot thread and the control thread share.
+pub(crate) struct Control {
+    policy: AlarmPolicy,
+    /// One for each kind of record.
+    routes: [Route; 4],
+    /// The records of the warm-up are through; the driver decides from here on.
+    records_done: AtomicBool,
+    /// The warm-up has failed, and the hot thread is to go on without.
+    given_up: AtomicBool,
+}
+
+impl Control {
+    /// A contract in Warmup, which wants so many `passes` of each route, but fewer
+    /// of snapshots.
+    ///
+    /// # Errors
+    /// Where there was one in this process before.
+    pub(crate) fn begin(policy: AlarmPolicy, passes: usize) -> Result<Self> {
+        CONTRACT.begin_init()?;
+        CONTRACT.begin_warmup()?;
+        let routes = [
+            Route::with_minimum("depth", passes),
+            Route::with_minimum("book_ticker", passes),
+            Route::with_minimum("trade", passes),
+            Route::with_minimum("snapshot", passes.div_ceil(SNAPSHOT_SHARE)),
+        ];
+        let (records_done, given_up) = (AtomicBool::new(false), AtomicBool::new(false));
+        Ok(Self { policy, routes, records_done, given_up })
+    }
+
+    /// Registers the calling thread as the hot one, with every detector.
+    ///
+    /// # Errors
+    /// The contract's.
+    pub(crate) fn register(&self) -> Result<Guard> {
+        CONTRACT.register(HotThread { policies: self.policy.policies(), ..HotThread::new("hot") })
+    }
+
+    /// Counts a record on its way through the hot path.
+    pub(crate) fn pass(&self, message: Message) {
+        let [depth, book_ticker, trade, snapshot] = &self.routes;
+        match message {
+            Message::Depth { .. } => depth.pass(),
+            Message::BookTicker => book_ticker.pass(),
+            Message::Trade => trade.pass(),
+            Message::Snapshot { .. } => snapshot.pass(),
+        }
+    }
+
+    /// Says that the records of the warm-up are through.
+    pub(crate) fn finish_records(&self) {
+        self.records_done.store(true, Ordering::Release);
+    }
+
+    /// Whether the hot thread is to go on with the feed: armed, or because the
+    /// warm-up has failed.
+    pub(crate) fn is_warm_up_over(&self) -> bool {
+        CONTRACT.phase() >= Phase::SteadyState || self.given_up.load(Ordering::Acquire)
+    }
+
+    /// Drives the warm-up and takes records until the hot thread `has_ended`; then
+    /// ends the contract and reports on it. A failed warm-up comes with the report.
+    pub(crate) fn run(
+        &self,
+        memory: &dyn SteadyMemory,
+        has_ended: impl Fn() -> bool,
+    ) -> (ContractReport, Option<Failure>) {
+        let options = WarmupOptions { quiet_window: QUIET_WINDOW, ..WarmupOptions::default() };
+        let mut warmup = Warmup::new(&CONTRACT, &self.routes, memory, options);
+        let (mut alarms, mut progress, mut looks) = (Vec::new(), Progress::Routes, 0_u32);
+        let start = Instant::now();
+        loop {
+            // Asked first: what was recorded before the end is still there.
+            let last = has_ended();
+            take_alarms(&mut alarms);
+            if last {
+                break;
+            }
+            if self.records_done.load(Ordering::Acquire) {
+                progress = warmup.step(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX));
+            }
+            if matches!(progress, Progress::Failed(_)) {
+                self.given_up.store(true, Ordering::Release);
+            }
+            looks = looks.wrapping_add(1);
+            if looks.is_multiple_of(LOOKS_PER_POLL) && CONTRACT.is_armed() {
+                CONTRACT.request_poll();
+            }
+            thread::sleep(PAUSE);
+        }
+        self.end(&alarms, warmup.rounds(), progress, memory)
+    }
+
+    fn end(
+        &self,
+        alarms: &[Record],
+        warmup_rounds: usize,
+        progress: Progress,
+        memory: &dyn SteadyMemory,
+    ) -> (ContractReport, Option<Failure>) {
+        let report = Report {
+            records: alarms,
+            routes: &self.routes,
+            warmup_rounds,
+            symbols: &Symbols,
+            ..Report::new(&CONTRACT)
+        };
+        let report = ContractReport::new(&report, progress == Progress::Done);
+        let failure = match progress {
+            Progress::Failed(cause) => Some(Failure::new(format_args!("the warm-up failed: {cause}"))),
+            // Nothing to do where SteadyState was not reached.
+            _ => CONTRACT.begin_teardown(memory).err().and(None),
+        };
+        (report, failure)
+    }
+}
+
+/// Takes what waits, and keeps the alarms of it. Ends the process where one of
+/// them fails fast.
+fn take_alarms(alarms: &mut Vec<Record>) {
+    let failed = FAILED_FAST.load(Ordering::Acquire);
+    CONTRACT.drain(|record| {
+        if record.kind == RecordKind::Alarm {
+            alarms.push(record);
+        }
+    });
+    if failed {
+        for alarm in alarms {
+            eprintln!("order_book: {}", DisplayAlarm(alarm));
+        }
+        std::process::exit(FAILED_FAST_STATUS);
+    }
+}
+
+/// An alarm with the place that caused it.
+struct DisplayAlarm<'a>(&'a Record);
+
+impl fmt::Display for DisplayAlarm<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} x{}, {} bytes, in ", self.0.class, self.0.count, self.0.bytes)?;
+        Symbols.resolve(&self.0.site, f)
+    }
+}
+
+/// Tells what happened, on the thread it happened on, without allocating; the
+/// control thread adds the place and ends the process. The hot thread does not go
+/// on.
+fn fail_fast(alarm: &Record) {
+    let mut text = [0_u8; 256];
+    let mut rest = &mut text[..];
+    let _ = writeln!(
+        rest,
+        "order_book: fail fast: {} x{}, {} bytes, at {} ns",
+        alarm.class, alarm.count, alarm.bytes, alarm.time
+    );
+    let unused = rest.len();
+    // Standard error is not buffered.
+    let _ = std::io::stderr().write_all(&text[..text.len() - unused]);
+    FAILED_FAST.store(true, Ordering::Release);
+    loop {
+        thread::park();
+    }
+}

@@ -1,0 +1,96 @@
+//! Deliberate faults, to see that the contract sees them: one function each, whose
+//! name and line the alarm must tell (design/order-book.md `.inject`).
+
+use core::alloc::Layout;
+use core::hint::black_box;
+use core::sync::atomic::{AtomicU8, Ordering};
+
+use clap::ValueEnum;
+use tripoint::prelude::*;
+
+use crate::handoff::BLOCK_SIZE;
+use crate::wire::{Entry, entries_bound};
+
+/// What the hot thread does once, against the contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Injection {
+    /// Calls the global allocator.
+    Alloc,
+    /// Asks the frozen arena for more than it has.
+    Growth,
+    /// Touches a page for the first time.
+    Fault,
+    /// Maps memory, and unmaps it.
+    Mmap,
+    /// Calls C's `malloc`, which for so much maps memory.
+    Malloc,
+    /// Gives its buffer back and has it filled again.
+    Fill,
+}
+
+/// More than any pool has, in bytes.
+const MUCH: usize = 1 << 30;
+
+/// More than C's allocator keeps ready, in bytes.
+const MAPPED: usize = 1 << 20;
+
+/// Memory that nobody else touches; its middle is on a page of its own.
+static FRESH: [AtomicU8; MAPPED] = [const { AtomicU8::new(0) }; MAPPED];
+
+impl Injection {
+    /// Does it, to a point and its pool.
+    pub(crate) fn commit<S: ManualPool>(self, pool: &S, point: &mut AllocationPoint<'_, S>) {
+        match self {
+            Self::Alloc => inject_alloc(),
+            Self::Growth => inject_growth(pool),
+            Self::Fault => inject_fault(),
+            Self::Mmap => inject_mmap(),
+            Self::Malloc => inject_malloc(),
+            Self::Fill => inject_fill(point),
+        }
+    }
+}
+
+#[inline(never)]
+fn inject_alloc() {
+    drop(black_box(Box::new(1_u64)));
+}
+
+#[inline(never)]
+fn inject_growth<S: ManualPool>(pool: &S) {
+    // The arena refuses: that is the event.
+    let refused = Layout::from_size_align(MUCH, 8).map(|layout| pool.alloc(layout).is_err());
+    black_box(&refused);
+}
+
+#[inline(never)]
+fn inject_fault() {
+    // Nobody reads it, which the optimiser must not know.
+    black_box(&FRESH)[MAPPED / 2].store(1, Ordering::Relaxed);
+}
+
+#[inline(never)]
+fn inject_mmap() {
+    let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: without MAP_FIXED the kernel chooses addresses nobody uses; what it
+    // gave, and nobody has seen, is unmapped whole.
+    unsafe {
+        let mapped = libc::mmap(core::ptr::null_mut(), MAPPED, access, flags, -1, 0);
+        if mapped != libc::MAP_FAILED {
+            libc::munmap(black_box(mapped), MAPPED);
+        }
+    }
+}
+
+#[inline(never)]
+fn inject_malloc() {
+    // SAFETY: allocated and freed once; freeing a null pointer does nothing.
+    unsafe { libc::free(black_box(libc::malloc(black_box(MAPPED)))) };
+}
+
+#[inline(never)]
+fn inject_fill<S: ManualPool>(point: &mut AllocationPoint<'_, S>) {
+    point.empty();
+    // As large as the buffer was, so that later records find room.
+    drop(black_box(point.batch::<Entry>(entries_bound(BLOCK_SIZE))));
+}
