@@ -6,6 +6,8 @@ pub use tripoint_adaptors as adaptors;
 pub use tripoint_ap as ap;
 #[cfg(feature = "vm")]
 pub use tripoint_arena_vm as arena_vm;
+#[cfg(feature = "contract")]
+pub use tripoint_contract as contract;
 pub use tripoint_core as core;
 pub use tripoint_pools as pools;
 

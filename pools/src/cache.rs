@@ -166,10 +166,13 @@ impl<'c, P: ManualPool> Cache<'c, P> {
     /// Fills a class, beside the block just taken, up to a third of what it may
     /// keep, as far as the pool has blocks (design/cache.md `.third`).
     fn take_more(&self, class: &CacheClass, words: &ClassWords, block: Layout) {
-        for count in words.count.load(Ordering::Relaxed) + 1..class.count / 3 {
+        for _ in words.count.load(Ordering::Relaxed) + 1..class.count / 3 {
             let Ok(more) = self.pool.alloc(block) else { return };
-            // SAFETY: a fresh block of the class, which keeps one less than is counted.
-            unsafe { push(words, more, count - 1) };
+            // Counted anew: the pool may have told a hook, which may have used this
+            // cache.
+            let count = words.count.load(Ordering::Relaxed);
+            // SAFETY: a fresh block of the class, which keeps as many as are counted.
+            unsafe { push(words, more, count) };
         }
     }
 
@@ -217,8 +220,10 @@ impl<'c, P: ManualPool> Cache<'c, P> {
     fn give_back(&self, index: usize, most: usize) {
         let words = self.descriptor.words(index);
         let Some(block) = self.classes().get(index).and_then(CacheClass::block) else { return };
-        let count = words.count.load(Ordering::Relaxed);
-        for rest in (count.saturating_sub(most)..count).rev() {
+        for _ in 0..most {
+            // Counted anew: the pool may have told a hook, which may have used this
+            // cache.
+            let Some(rest) = words.count.load(Ordering::Relaxed).checked_sub(1) else { return };
             // SAFETY: the class keeps `rest + 1` blocks.
             let object = unsafe { pop(words, rest) };
             // SAFETY: blocks of a class were allocated in the pool with its layout.

@@ -351,7 +351,9 @@ unsafe impl<P: ManualPool> ManualPool for Debug<P> {
     ///
     /// # Safety
     /// - `object` may be anything, with any `layout`, freed or not: that is looked
-    ///   at before it is touched.
+    ///   at before it is touched. Only in memory of an allocation point's fill must it
+    ///   be an object that was committed there with this layout: the ledger does not
+    ///   know where those begin.
     /// - If it is an object of the pool, its pointer kept its provenance, and nobody
     ///   needs it any more.
     unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {

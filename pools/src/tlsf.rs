@@ -91,6 +91,7 @@ impl<A: Arena> Tlsf<A> {
     /// Those of [`Arena::alloc_tracts`] and [`Arena::alloc_control`].
     pub fn extend(&self, size: usize) -> Result<()> {
         let mut heap = self.heap.lock();
+        heap.health.ensure()?;
         let extent = self.get_extent(&mut heap, size, 0)?;
         // SAFETY: whole grains, fresh from the arena, whose blocks all have the
         // provenance of its range; the extent is covered.

@@ -1,0 +1,59 @@
+//! An event hook may use a cache, which is no pool, in the middle of that cache's own
+//! slow path: the cache keeps its count.
+#![forbid(unsafe_code)]
+
+use std::cell::{Cell, RefCell};
+
+use tripoint::arena_vm::{ArenaVm, ArenaVmOptions};
+use tripoint::core::{Check, CheckLevel, Event, EventHook};
+use tripoint::pools::{Cache, CacheBox, CacheClass, CacheClasses, CacheDescriptor, Mvff, MvffOptions};
+
+const SIZE: usize = 4096;
+const COUNT: usize = 3000;
+
+type Pool = Mvff<&'static ArenaVm>;
+type Objects = Cache<'static, Pool>;
+type Object = CacheBox<'static, [u64; SIZE / 8], Objects>;
+
+thread_local! {
+    static CACHE: Cell<Option<&'static Objects>> = const { Cell::new(None) };
+    static KEPT: RefCell<Vec<Object>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Takes an object out of the cache at every event, while there is one.
+struct Taker;
+
+impl EventHook for Taker {
+    fn event(&self, _: Event) {
+        let Some(cache) = CACHE.get().filter(|cache| cache.descriptor().cached() >= SIZE) else { return };
+        let object = cache.boxed([7; SIZE / 8]).unwrap();
+        KEPT.with(|kept| kept.borrow_mut().push(object));
+    }
+}
+
+fn leak<T>(value: T) -> &'static T {
+    Box::leak(Box::new(value))
+}
+
+#[test]
+fn a_hook_that_uses_the_cache_breaks_nothing() {
+    let options = ArenaVmOptions { event_hook: Some(&Taker), ..ArenaVmOptions::default() };
+    let arena = leak(ArenaVm::create(options).unwrap());
+    // An event for each block that the cache takes.
+    let options = MvffOptions { extend_by: SIZE, ..MvffOptions::default() };
+    let pool: &Pool = leak(Mvff::create(arena, options).unwrap());
+    let class = CacheClass { size: SIZE, count: COUNT };
+    let descriptor = leak(CacheDescriptor::new(CacheClasses::new(&[class]).unwrap()));
+    let cache = leak(Cache::create(pool, descriptor).unwrap());
+    CACHE.set(Some(cache));
+    let first = cache.boxed([1; SIZE / 8]).unwrap();
+    CACHE.set(None);
+    assert!(KEPT.with(|kept| !kept.borrow().is_empty()), "the hook took something");
+    cache.check(CheckLevel::Deep).unwrap();
+    let all: Vec<Object> =
+        (0..descriptor.cached() / SIZE).map(|_| cache.boxed([2; SIZE / 8]).unwrap()).collect();
+    KEPT.with(|kept| assert!(kept.borrow().iter().all(|object| object[0] == 7)));
+    assert!(all.iter().all(|object| object[SIZE / 8 - 1] == 2));
+    assert_eq!(first[0], 1);
+    KEPT.with(|kept| kept.borrow_mut().clear());
+}
