@@ -8,8 +8,8 @@ use core::fmt;
 use core::ptr::NonNull;
 
 use tripoint_core::{
-    Addr, Arena, Block, BufferClass, Check, CheckError, CheckLevel, Describe, Error, Event, Fill, PoolClass,
-    Result,
+    Addr, Align, Arena, Block, BufferClass, Check, CheckError, CheckLevel, Describe, Error, Event, Fill,
+    PoolClass, Result,
 };
 
 use crate::calc;
@@ -105,16 +105,57 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
         let layout = Layout::from_size_align(size, layout.align()).map_err(|_| UNSERVED)?;
         self.observe_trips();
         self.settle_stop();
-        if !self.has_room(layout) {
-            self.detach();
-            // SAFETY: the buffer is of this pool, and its owner is here.
-            let fill = unsafe { self.pool.fill_buffer(self.buffer.class(), layout) }?;
-            self.attach(fill)?;
+        if !self.has_room(layout) && !self.skip_padding(layout) {
+            self.refill(layout)?;
         }
         let object = NonNull::new(self.owner.init()).ok_or(Error::Memory)?;
         self.stops.charge(Addr::of(object.as_ptr()), size);
         self.rearm();
         NonNull::new(object.as_ptr().wrapping_add(size)).ok_or(Error::Limit)
+    }
+
+    /// Exchanges the buffer's memory for some that has room. Where the pool has none,
+    /// a buffer that keeps what it did not use goes on with that.
+    fn refill(&mut self, layout: Layout) -> Result<()> {
+        let kept = self.kept();
+        self.detach();
+        // SAFETY: the buffer is of this pool, and its owner is here.
+        match unsafe { self.pool.fill_buffer(self.buffer.class(), layout) } {
+            Ok(fill) => self.attach(fill),
+            Err(error) => {
+                if let Some(kept) = kept {
+                    self.attach(kept)?;
+                    self.rearm();
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// What is attached, where the buffer keeps it when it is detached.
+    fn kept(&self) -> Option<Fill> {
+        let base = NonNull::new(self.owner.base()).filter(|_| P::KEEPS_UNUSED)?;
+        let size = self.owner.pool_limit().addr() - base.addr().get();
+        let preallocated = self.owner.init().addr() - base.addr().get();
+        // SAFETY: the memory of one fill, which stays the buffer's.
+        let block = unsafe { Block::new(base, size) };
+        Some(Fill { block, preallocated, segment: None })
+    }
+
+    /// Goes on from the next address aligned as asked, where there is room: for
+    /// buffers whose ends nobody else could use (design/ap.md `.align`).
+    fn skip_padding(&mut self, layout: Layout) -> bool {
+        let init = Addr::of(self.owner.init());
+        let object =
+            init.align_up(Align::of_layout(layout)).filter(|_| P::KEEPS_UNUSED && init != Addr::ZERO);
+        let end = object.and_then(|object| object.checked_add(layout.size()));
+        let (Some(object), Some(end)) = (object, end) else { return false };
+        let fits = end <= Addr::of(self.owner.pool_limit());
+        if fits {
+            self.stops.move_to(init, object);
+            self.owner.declare(self.owner.init().with_addr(object.get()));
+        }
+        fits
     }
 
     /// Whether the buffer's own memory, stops and trips apart, has room.

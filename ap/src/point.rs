@@ -116,7 +116,8 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
     /// - [`Error::Parameter`](tripoint_core::Error::Parameter) for a layout the
     ///   pool class does not serve
     /// - those of [`PoolClass::fill`] where the buffer is full and the pool can
-    ///   give no more; the allocation point is then reset, and usable
+    ///   give no more; the allocation point is then usable, and reset unless its
+    ///   class keeps what buffers did not use
     #[inline(always)]
     pub fn reserve(&mut self, layout: Layout) -> Result<Reservation<'_, 'pool, P, C>> {
         let (buffer, pool) = (self.buffer(), self.pool());

@@ -88,6 +88,12 @@ pub unsafe trait PoolClass: Check + Describe + Sync {
     /// without a test (design/ap.md `.commit.manual`).
     const FLIPPABLE: bool;
 
+    /// Whether a buffer keeps the end of a fill that [`PoolClass::empty`] is told of,
+    /// so that it may be attached again: the case in classes of stacks. Their
+    /// allocation points skip to an alignment instead of filling anew, and what they
+    /// skip counts as allocated.
+    const KEEPS_UNUSED: bool = false;
+
     /// The arena that pools of this class live in.
     type Arena: Arena;
 

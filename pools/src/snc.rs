@@ -149,6 +149,7 @@ const GRANULE_ALIGN: Align = match Align::new(GRANULE) {
 unsafe impl<A: Arena> PoolClass for Snc<A> {
     const CLASS: &'static str = "SNC";
     const FLIPPABLE: bool = false;
+    const KEEPS_UNUSED: bool = true;
 
     type Arena = A;
     type Barrier = SymmetricFence;
