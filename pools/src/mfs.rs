@@ -18,6 +18,8 @@ use tripoint_core::{
 };
 
 use crate::extend::extend;
+use crate::link::{Damaged, Health, LinkKey, Watch};
+use crate::poison::poison;
 
 mod cache;
 mod crates;
@@ -34,6 +36,9 @@ use returns::{BATCH, ReturnStack};
 use units::{Chain, FreeUnit, FreeUnits, UnitList};
 
 const UNSERVED: Error = Error::Parameter("the layout is larger or more aligned than the pool's unit");
+
+/// The rule of checks that a write to free memory breaks.
+const UNDAMAGED: &str = "no free memory was written over";
 
 /// What an [`Mfs`] may be told when it is created. Sizes are bytes.
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +67,7 @@ pub struct Mfs<A: Arena, U: Unit> {
     returned: ReturnStack,
     unit: U,
     options: MfsOptions,
+    key: LinkKey,
     header: PoolHeader<A>,
 }
 
@@ -79,7 +85,9 @@ impl<A: Arena, U: Unit> Mfs<A, U> {
             return Err(Error::Parameter("the unit is more aligned than the arena's grain"));
         }
         let header = PoolHeader::create(arena, Self::CLASS)?;
-        Ok(Self { units: Lock::new(FreeUnits::new()), returned: ReturnStack::new(), unit, options, header })
+        let key = LinkKey::of(&header);
+        let (units, returned) = (Lock::new(FreeUnits::new(key)), ReturnStack::of(key));
+        Ok(Self { units, returned, unit, options, key, header })
     }
 
     /// The bytes of a unit.
@@ -98,6 +106,16 @@ impl<A: Arena, U: Unit> Mfs<A, U> {
         Returns::new(self)
     }
 
+    /// What the links of its units are encoded with.
+    const fn key(&self) -> LinkKey {
+        self.key
+    }
+
+    /// Notes the damage that a cache met (design/hardening.md `.health`).
+    fn note(&self, damaged: Damaged) {
+        self.units.lock().list().note(Err(damaged));
+    }
+
     /// The units on their way home.
     const fn returned(&self) -> &ReturnStack {
         &self.returned
@@ -110,6 +128,7 @@ impl<A: Arena, U: Unit> Mfs<A, U> {
     #[cold]
     fn supply(&self, units: &mut FreeUnits) -> Result<()> {
         self.take_in(units);
+        units.list().ensure_sound()?;
         if units.is_empty() {
             units.extend(extend(&self.header, self.unit.size(), self.options.extend_by)?, self.unit.size());
         }
@@ -119,12 +138,13 @@ impl<A: Arena, U: Unit> Mfs<A, U> {
     /// Lists the units that came home since, each once
     /// (design/pool-mfs.md `.returns.sizes`).
     fn take_in(&self, units: &mut FreeUnits) {
-        let mut list = UnitList::new();
+        let mut list = UnitList::of(self.key);
         // SAFETY: what is pushed on the stack is crates of this pool's units.
         unsafe { unpack_all(self.returned.take(), self.unit.size(), &mut list) };
         if let Some(chain) = list.take(usize::MAX) {
             units.push_chain(chain);
         }
+        units.list().note(list.ensure_sound());
     }
 
     /// Takes up to a batch of units for a cache, but no more bytes than a fill.
@@ -136,14 +156,14 @@ impl<A: Arena, U: Unit> Mfs<A, U> {
             if units.is_empty() {
                 self.supply(&mut units)?;
             }
-            if let Some(chain) = units.take(size / unit) {
+            if let Some(chain) = units.take(size / unit)? {
                 return Ok(chain);
             }
             let size = size.min(units.run().size());
             units.cut(size).ok_or(Error::Limit)?
         };
         // SAFETY: whole units just cut from the run.
-        unsafe { Chain::of_run(run, unit) }.ok_or(Error::Limit)
+        unsafe { Chain::of_run(run, unit, self.key) }.ok_or(Error::Limit)
     }
 
     /// Takes units back from a cache.
@@ -170,15 +190,18 @@ impl<A: Arena, U: Unit> Mfs<A, U> {
     }
 
     fn check_units(&self, units: &FreeUnits) -> Result<(), CheckError> {
+        // A check reads with a health of its own, and changes nothing.
+        let health = Health::new();
         let (mut next, mut count) = (units.list().first(), 0);
         while let Some(unit) = next {
             ensure(Self::CLASS, count < units.listed(), "the list ends after as many units as were counted")?;
             self.check_free_unit(Self::CLASS, Addr::of(unit.as_ptr()))?;
             // SAFETY: aligned memory of the pool, which the lock keeps from changing
             // hands; any words make a link.
-            next = unsafe { FreeUnit::next(unit) };
+            next = unsafe { FreeUnit::next(unit, Watch::new(self.key, &health)) };
             count += 1;
         }
+        ensure(Self::CLASS, health.ensure().is_ok(), UNDAMAGED)?;
         ensure(Self::CLASS, count == units.listed(), "the list has as many units as were counted")?;
         let run = units.run();
         ensure(Self::CLASS, run.size().is_multiple_of(self.unit.size()), "the run is whole units")?;
@@ -227,16 +250,19 @@ unsafe impl<A: Arena, U: Unit> PoolClass for Mfs<A, U> {
         let unit = self.reserve_size(layout).ok_or(UNSERVED)?;
         let most = self.fill_size();
         let mut units = self.units.lock();
+        units.list().ensure_sound()?;
         if units.is_empty() {
             self.supply(&mut units)?;
         }
         let size = units.run().size().min(most);
-        let block = if size != 0 { units.cut(size) } else { units.take_neighbours(unit, most) };
+        let block = if size != 0 { units.cut(size) } else { units.take_neighbours(unit, most)? };
         block.map(Fill::from).ok_or(Error::Limit)
     }
 
     unsafe fn empty(&self, unused: Block) {
         if unused.size() != 0 {
+            // SAFETY: the caller gives up the block.
+            unsafe { poison(unused) };
             // SAFETY: the caller gives up the end of a fill; allocations in it took
             // whole units, so whole units are left.
             unsafe { self.units.lock().put(unused, self.unit.size()) };
@@ -273,7 +299,7 @@ unsafe impl<A: Arena, U: Unit> ManualPool for Mfs<A, U> {
         if units.is_empty() {
             self.supply(&mut units)?;
         }
-        match units.pop() {
+        match units.pop()? {
             Some(freed) => Ok(freed),
             None => units.cut(unit).map(Block::base).ok_or(Error::Limit),
         }
@@ -282,6 +308,8 @@ unsafe impl<A: Arena, U: Unit> ManualPool for Mfs<A, U> {
     #[inline]
     unsafe fn free(&self, object: NonNull<u8>, _layout: Layout) {
         // SAFETY: the caller gives up an object of this pool, which is a unit.
+        unsafe { poison(Block::new(object, self.unit.size())) };
+        // SAFETY: as above.
         unsafe { self.units.lock().push(object) };
     }
 }
@@ -291,6 +319,7 @@ impl<A: Arena, U: Unit> Check for Mfs<A, U> {
         self.header.check(level)?;
         if level >= CheckLevel::Shallow {
             let units = self.units.lock();
+            ensure(Self::CLASS, units.list().ensure_sound().is_ok(), UNDAMAGED)?;
             let free = units.size(self.unit.size());
             ensure(Self::CLASS, free <= self.header.total(), "free memory is part of the pool's")?;
             if level >= CheckLevel::Deep {

@@ -8,13 +8,15 @@ use core::ptr::{self, NonNull};
 use tripoint_core::check::ensure;
 use tripoint_core::describe::line;
 use tripoint_core::{
-    Addr, Arena, Check, CheckError, CheckLevel, Describe, Error, PoolBox, PoolClass, Result,
+    Addr, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, PoolBox, PoolClass, Result,
 };
 
 use super::crates::{for_each_in_crate, unpack, unpack_all};
 use super::units::{FreeUnit, Link, UnitList};
-use super::{Mfs, UNSERVED, Unit};
+use super::{Mfs, UNDAMAGED, UNSERVED, Unit};
 use crate::cache_box::{CacheBox, ObjectCache};
+use crate::link::{Damaged, Health, LinkKey, Watch};
+use crate::poison::poison;
 
 /// One thread's free units of an [`Mfs`]. Allocating takes the unit freed last,
 /// freeing puts one back, and neither asks anybody.
@@ -38,6 +40,8 @@ pub struct MfsCache<'pool, A: Arena, U: Unit> {
     list: Cell<Link>,
     /// Units that came home, in crates still.
     crates: Cell<Link>,
+    key: LinkKey,
+    health: Health,
     pool: &'pool Mfs<A, U>,
 }
 
@@ -47,7 +51,14 @@ unsafe impl<A: Arena, U: Unit> Send for MfsCache<'_, A, U> {}
 
 impl<'pool, A: Arena, U: Unit> MfsCache<'pool, A, U> {
     pub(super) const fn new(pool: &'pool Mfs<A, U>) -> Self {
-        Self { last: Cell::new(None), list: Cell::new(None), crates: Cell::new(None), pool }
+        Self {
+            last: Cell::new(None),
+            list: Cell::new(None),
+            crates: Cell::new(None),
+            key: pool.key(),
+            health: Health::new(),
+            pool,
+        }
     }
 
     /// The pool it takes units from.
@@ -92,28 +103,57 @@ impl<'pool, A: Arena, U: Unit> MfsCache<'pool, A, U> {
     pub fn cached(&self) -> usize {
         let list = self.take_list();
         let count = list.count();
-        self.list.set(list.first());
+        self.keep(&list);
         count * self.pool.unit_size()
     }
 
     /// Gives all units it keeps to the pool: one walk over them, one lock.
     pub fn flush(&self) {
-        if let Some(chain) = self.take_list().take(usize::MAX) {
+        let mut list = self.take_list();
+        if let Some(chain) = list.take(usize::MAX) {
             self.pool.put_chain(chain);
         }
+        self.keep(&list);
+        let _ = self.ensure_sound();
+    }
+
+    /// Keeps the units of a list, and notes what was met in it.
+    fn keep(&self, list: &UnitList) {
+        self.list.set(list.first());
+        let _ = self.health.note(list.ensure_sound());
+    }
+
+    /// What it reads its units with.
+    #[inline(always)]
+    const fn watch(&self) -> Watch<'_> {
+        Watch::new(self.key, &self.health)
+    }
+
+    /// Refuses once damage was met, and tells the pool.
+    #[inline(always)]
+    fn ensure_sound(&self) -> Result<()> {
+        self.health.ensure().map_err(|damaged| self.tell(damaged))
+    }
+
+    #[cold]
+    fn tell(&self, damaged: Damaged) -> Error {
+        self.pool.note(damaged);
+        damaged.into()
     }
 
     /// Takes all units it keeps.
     fn take_list(&self) -> UnitList {
         // SAFETY: units in the cache's list are free and the cache's, which gives
         // them up here.
-        let mut list = unsafe { UnitList::from_link(self.list.take()) };
+        let mut list = unsafe { UnitList::from_link(self.list.take(), self.key) };
         if let Some(last) = self.last.take() {
             // SAFETY: given up by `free`, and in no list.
             unsafe { list.push(last) };
         }
         // SAFETY: what the cache keeps as crates came off the pool's stack.
-        unsafe { unpack_all(UnitList::from_link(self.crates.take()), self.pool.unit_size(), &mut list) };
+        let crates = unsafe { UnitList::from_link(self.crates.take(), self.key) };
+        // SAFETY: as above.
+        unsafe { unpack_all(crates, self.pool.unit_size(), &mut list) };
         list
     }
 
@@ -123,26 +163,28 @@ impl<'pool, A: Arena, U: Unit> MfsCache<'pool, A, U> {
     #[inline(never)]
     fn fill(&self) -> Result<NonNull<u8>> {
         // SAFETY: what the cache keeps as crates came off the pool's stack.
-        let mut crates = unsafe { UnitList::from_link(self.crates.take()) };
+        let mut crates = unsafe { UnitList::from_link(self.crates.take(), self.key) };
         if crates.first().is_none() {
             crates = self.pool.returned().take();
         }
-        let mut units = UnitList::new();
+        let mut units = UnitList::of(self.key);
         // SAFETY: crates of the pool's units, as above.
         unsafe { unpack(&mut crates, self.pool.unit_size(), &mut units) };
         self.crates.set(crates.first());
         if units.first().is_none() {
             units.push_chain(self.pool.take_batch()?);
         }
-        let unit = units.pop().ok_or(Error::Limit)?;
-        self.list.set(units.first());
-        Ok(unit)
+        let unit = units.pop();
+        self.keep(&units);
+        self.ensure_sound()?;
+        unit.ok_or(Error::Limit)
     }
 
     /// Checks the units of a list, and those that `inside` shows in each.
     fn check_list(
         &self,
         first: Link,
+        watch: Watch<'_>,
         inside: impl Fn(NonNull<FreeUnit>, &mut dyn FnMut(NonNull<u8>)),
     ) -> Result<(), CheckError> {
         let most = self.pool.header().total() / self.pool.unit_size();
@@ -158,7 +200,7 @@ impl<'pool, A: Arena, U: Unit> MfsCache<'pool, A, U> {
             packed?;
             // SAFETY: aligned memory of the pool, which is the cache's; any words
             // make a link.
-            next = unsafe { FreeUnit::next(unit) };
+            next = unsafe { FreeUnit::next(unit, watch) };
         }
         Ok(())
     }
@@ -174,13 +216,15 @@ unsafe impl<A: Arena, U: Unit> ObjectCache for MfsCache<'_, A, U> {
         if self.pool.reserve_size(layout).is_none() {
             return Err(UNSERVED);
         }
+        self.ensure_sound()?;
         if let Some(last) = self.last.get() {
             self.last.set(None);
             return Ok(last);
         }
         let Some(unit) = self.list.get() else { return self.fill() };
         // SAFETY: units in the list are free and begin with their link.
-        self.list.set(unsafe { FreeUnit::next(unit) });
+        self.list.set(unsafe { FreeUnit::next(unit, self.watch()) });
+        self.ensure_sound()?;
         Ok(unit.cast())
     }
 
@@ -189,9 +233,11 @@ unsafe impl<A: Arena, U: Unit> ObjectCache for MfsCache<'_, A, U> {
     /// and those of the pool itself.
     #[inline(always)]
     unsafe fn free(&self, object: NonNull<u8>, _layout: Layout) {
+        // SAFETY: the caller gives up an object of the pool, which is a unit.
+        unsafe { poison(Block::new(object, self.pool.unit_size())) };
         if let Some(before) = self.last.get() {
             // SAFETY: a unit that was given up, here, and is in no list.
-            self.list.set(Some(unsafe { FreeUnit::link(before, self.list.get()) }));
+            self.list.set(Some(unsafe { FreeUnit::link(before, self.list.get(), self.key) }));
         }
         self.last.set(Some(object));
     }
@@ -205,17 +251,24 @@ impl<A: Arena, U: Unit> Drop for MfsCache<'_, A, U> {
 
 impl<A: Arena, U: Unit> Check for MfsCache<'_, A, U> {
     /// As of a pool: a deep check walks the units.
+    /// A check reads with a health of its own, and changes nothing.
     fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
         self.pool.header().check(CheckLevel::Cheap)?;
+        if level >= CheckLevel::Shallow {
+            ensure("MfsCache", self.health.ensure().is_ok(), UNDAMAGED)?;
+        }
         if level >= CheckLevel::Deep {
+            let health = Health::new();
+            let watch = Watch::new(self.key, &health);
             if let Some(last) = self.last.get() {
                 self.pool.check_free_unit("MfsCache", Addr::of(last.as_ptr()))?;
             }
-            self.check_list(self.list.get(), |_, _| {})?;
-            self.check_list(self.crates.get(), |unit, visit| {
+            self.check_list(self.list.get(), watch, |_, _| {})?;
+            self.check_list(self.crates.get(), watch, |unit, visit| {
                 // SAFETY: what the cache keeps as crates came off the pool's stack.
-                unsafe { for_each_in_crate(unit, self.pool.unit_size(), visit) };
+                unsafe { for_each_in_crate(unit, self.pool.unit_size(), watch, visit) };
             })?;
+            ensure("MfsCache", health.ensure().is_ok(), UNDAMAGED)?;
         }
         Ok(())
     }

@@ -11,13 +11,15 @@
 
 use core::ptr::NonNull;
 
-use super::units::{Chain, FreeUnit, UnitList};
+use super::units::{Chain, FreeUnit, UnitList, decode, encode};
+use crate::link::{LinkKey, Watch};
 
 /// The words of a crate: those of a cache line, or fewer in small units.
 const WORDS: usize = 8;
 
-/// A word of a crate other than its link; `None` after the last one used.
-type Slot = Option<NonNull<u8>>;
+/// A word of a crate other than its link, encoded as links are; null after the last
+/// one used.
+type Slot = *mut u8;
 
 /// How many units go into a crate besides itself.
 const fn slots(unit: usize) -> usize {
@@ -35,19 +37,32 @@ unsafe fn slot(unit: NonNull<FreeUnit>, number: usize) -> NonNull<Slot> {
     unsafe { unit.cast::<Slot>().add(number) }
 }
 
+/// Writes a slot.
+///
+/// # Safety
+/// - `unit` is a unit that nobody uses, and has as many slots.
+#[inline(always)]
+unsafe fn write(unit: NonNull<FreeUnit>, number: usize, packed: Option<NonNull<u8>>, key: LinkKey) {
+    // SAFETY: the caller's duty.
+    let slot = unsafe { slot(unit, number) };
+    // SAFETY: as above; units are aligned for words.
+    unsafe { slot.write(encode(slot.addr().get(), packed, key)) };
+}
+
 /// Free units in crates, which belong to whoever holds it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Crates {
     crates: Option<Chain>,
     /// The slots left in the first crate: it is filled from the last slot down.
     room: usize,
     count: usize,
+    key: LinkKey,
 }
 
 impl Crates {
     /// No units.
-    pub(crate) const fn new() -> Self {
-        Self { crates: None, room: 0, count: 0 }
+    pub(crate) const fn new(key: LinkKey) -> Self {
+        Self { crates: None, room: 0, count: 0, key }
     }
 
     /// The number of units.
@@ -66,14 +81,14 @@ impl Crates {
         match &mut self.crates {
             Some(crates) if self.room > 0 => {
                 // SAFETY: the first crate is free, and has `room` slots left.
-                unsafe { slot(crates.first(), self.room).write(Some(unit)) };
+                unsafe { write(crates.first(), self.room, Some(unit), self.key) };
                 self.room -= 1;
                 return;
             }
             // SAFETY: the caller's duty.
             Some(crates) => unsafe { crates.push(unit) },
             // SAFETY: as above.
-            crates => *crates = Some(unsafe { Chain::of(unit) }),
+            crates => *crates = Some(unsafe { Chain::with_key(unit, self.key) }),
         }
         self.room = slots(size);
     }
@@ -83,15 +98,16 @@ impl Crates {
         let crates = self.crates.take()?;
         if self.room > 0 {
             // SAFETY: as in `push`.
-            unsafe { slot(crates.first(), self.room).write(None) };
+            unsafe { write(crates.first(), self.room, None, self.key) };
         }
-        *self = Self::new();
+        *self = Self::new(self.key);
         Some(crates)
     }
 }
 
 /// Takes the first crate off a list of them and puts its units of `size` bytes, the
-/// crate too, in a list of units. Does nothing where there is none.
+/// crate too, in a list of units. Does nothing where there is none. Damage met in either
+/// list is noted in that of units.
 ///
 /// # Safety
 /// - Both lists are of free units of this size; those of `crates` came from
@@ -102,9 +118,10 @@ pub(crate) unsafe fn unpack(crates: &mut UnitList, size: usize, units: &mut Unit
     crates.pop();
     // SAFETY: `Crates::take` left crates whose slots are written, from the last one
     // down to a `None` or to the first; what is in them is free and in no list.
-    unsafe { for_each_in_crate(unit, size, |packed| units.push(packed)) };
+    unsafe { for_each_in_crate(unit, size, crates.watch(), |packed| units.push(packed)) };
     // SAFETY: just taken out of its list.
     unsafe { units.push(unit.cast()) };
+    units.note(crates.ensure_sound());
 }
 
 /// [Unpacks](unpack) all crates of a list.
@@ -118,18 +135,22 @@ pub(crate) unsafe fn unpack_all(mut crates: UnitList, size: usize, units: &mut U
     }
 }
 
-/// Shows the units in a crate, which is not among them.
+/// Shows the units in a crate, which is not among them, up to a slot that was written
+/// over, which is noted.
 ///
 /// # Safety
 /// - `unit` is a crate from [`Crates::take`] that is not unpacked.
 pub(crate) unsafe fn for_each_in_crate(
     unit: NonNull<FreeUnit>,
     size: usize,
+    watch: Watch<'_>,
     mut visit: impl FnMut(NonNull<u8>),
 ) {
     for number in (1..=slots(size)).rev() {
+        // SAFETY: the number of a slot.
+        let slot = unsafe { slot(unit, number) };
         // SAFETY: a slot of the crate, written because those above it are used.
-        let Some(packed) = (unsafe { slot(unit, number).read() }) else { return };
+        let Some(packed) = decode(slot.addr().get(), unsafe { slot.read() }, watch) else { return };
         visit(packed);
     }
 }

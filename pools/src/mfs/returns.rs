@@ -10,12 +10,14 @@ use core::fmt;
 use core::ptr::{self, NonNull};
 
 use tripoint_core::primitive::{AtomicPtr, Ordering};
-use tripoint_core::{Arena, PoolBox};
+use tripoint_core::{Arena, Block, PoolBox};
 
 use super::crates::Crates;
-use super::units::{Chain, FreeUnit, UnitList};
+use super::units::{Chain, FreeUnit, UnitList, no_pool};
 use super::{Mfs, Unit};
 use crate::cache_box::Defer;
+use crate::link::LinkKey;
+use crate::poison::poison;
 
 /// The units that a [`Returns`] brings home at once.
 pub const BATCH: usize = 64;
@@ -27,6 +29,7 @@ pub const BATCH: usize = 64;
 #[repr(align(64))]
 pub struct ReturnStack {
     head: AtomicPtr<FreeUnit>,
+    key: LinkKey,
 }
 
 impl Default for ReturnStack {
@@ -36,10 +39,15 @@ impl Default for ReturnStack {
 }
 
 impl ReturnStack {
-    /// An empty stack.
+    /// An empty stack, for units of no pool.
     #[must_use]
     pub fn new() -> Self {
-        Self { head: AtomicPtr::new(ptr::null_mut()) }
+        Self::of(no_pool())
+    }
+
+    /// An empty stack, for units of the pool with this key.
+    pub(super) fn of(key: LinkKey) -> Self {
+        Self { head: AtomicPtr::new(ptr::null_mut()), key }
     }
 
     /// Pushes a chain: one compare-exchange, and one more for each push of another
@@ -48,7 +56,7 @@ impl ReturnStack {
         let mut head = self.head.load(Ordering::Relaxed);
         loop {
             // SAFETY: the last unit of a chain is free, and the chain's.
-            unsafe { FreeUnit::link(chain.last().cast(), NonNull::new(head)) };
+            unsafe { FreeUnit::link(chain.last().cast(), NonNull::new(head), self.key) };
             // Release: whoever takes the units sees their links, and whatever their
             // last user did (design/pool-mfs.md `.returns.order`).
             let pushed = self.head.compare_exchange_weak(
@@ -68,12 +76,12 @@ impl ReturnStack {
     #[must_use]
     pub fn take(&self) -> UnitList {
         if self.head.load(Ordering::Relaxed).is_null() {
-            return UnitList::new();
+            return UnitList::of(self.key);
         }
         let first = NonNull::new(self.head.swap(ptr::null_mut(), Ordering::Acquire));
         // SAFETY: pushed units are free, linked to each other and to nothing else,
         // and the swap took all of them from everybody else.
-        unsafe { UnitList::from_link(first) }
+        unsafe { UnitList::from_link(first, self.key) }
     }
 }
 
@@ -92,7 +100,7 @@ unsafe impl<A: Arena, U: Unit> Send for Returns<'_, A, U> {}
 
 impl<'pool, A: Arena, U: Unit> Returns<'pool, A, U> {
     pub(super) const fn new(pool: &'pool Mfs<A, U>) -> Self {
-        Self { pool, crates: Crates::new() }
+        Self { pool, crates: Crates::new(pool.key()) }
     }
 
     /// Frees a unit of the pool: notes its address, in a unit freed before, and
@@ -102,8 +110,11 @@ impl<'pool, A: Arena, U: Unit> Returns<'pool, A, U> {
     /// - As [`ManualPool::free`](tripoint_core::ManualPool::free) of the pool.
     #[inline]
     pub unsafe fn free(&mut self, object: NonNull<u8>, _layout: Layout) {
+        let size = self.pool.unit_size();
         // SAFETY: the caller gives up an object of the pool, which is a unit.
-        unsafe { self.crates.push(object, self.pool.unit_size()) };
+        unsafe { poison(Block::new(object, size)) };
+        // SAFETY: as above.
+        unsafe { self.crates.push(object, size) };
         if self.crates.count() == BATCH {
             self.flush();
         }

@@ -1,29 +1,33 @@
 //! Free units: lists through their first words, and the run never used.
 
-use core::mem;
-use core::ptr::NonNull;
+use core::ptr::{self, NonNull};
+use core::{array, mem};
 
-use tripoint_core::Block;
+use tripoint_core::{Addr, AddrRange, Block, PoolId};
 
-/// The first word of a free unit.
+use crate::link::{Damaged, Health, LinkKey, Watch};
+
+/// The first word of a free unit: its link, encoded for where it lies
+/// (design/hardening.md `.mfs`).
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct FreeUnit {
-    next: Link,
+    next: *mut FreeUnit,
 }
 
 /// The next free unit of a list, if there is one.
 pub(crate) type Link = Option<NonNull<FreeUnit>>;
 
 impl FreeUnit {
-    /// The link of a free unit.
+    /// The link of a free unit; one that was written over is noted, and none.
     ///
     /// # Safety
     /// - `unit` is free and starts with its link, and is the caller's to read.
     #[inline(always)]
-    pub(crate) unsafe fn next(unit: NonNull<Self>) -> Link {
+    pub(crate) unsafe fn next(unit: NonNull<Self>, watch: Watch<'_>) -> Link {
         // SAFETY: the caller's duty: a unit that begins with a link.
-        unsafe { unit.read() }.next
+        let stored = unsafe { unit.read() }.next;
+        decode(unit.addr().get(), stored, watch)
     }
 
     /// Writes a link into a unit, which makes it a free one.
@@ -31,28 +35,76 @@ impl FreeUnit {
     /// # Safety
     /// - `unit` is a unit that nobody uses: room for a word, and aligned for it.
     #[inline(always)]
-    pub(crate) unsafe fn link(unit: NonNull<u8>, next: Link) -> NonNull<Self> {
+    pub(crate) unsafe fn link(unit: NonNull<u8>, next: Link, key: LinkKey) -> NonNull<Self> {
         let unit = unit.cast::<Self>();
+        let next = encode(unit.addr().get(), next, key);
         // SAFETY: the caller's duty: writable, aligned, and nobody's.
         unsafe { unit.write(Self { next }) };
         unit
     }
 }
 
+/// The address of a word with its low half above: those of near units then differ in
+/// bits that take a link copied between them out of the arena
+/// (design/hardening.md `.mfs`).
+#[inline(always)]
+const fn spread(slot: usize) -> usize {
+    slot.rotate_left(usize::BITS / 2)
+}
+
+/// The form in which the address of a unit, or none, is stored at the address `slot`.
+#[inline(always)]
+pub(super) fn encode<T>(slot: usize, unit: Option<NonNull<T>>, key: LinkKey) -> *mut T {
+    key.encode(spread(slot), unit.map_or(ptr::null_mut(), NonNull::as_ptr))
+}
+
+/// What was [encoded](encode) for `slot`; what was not is noted, and none.
+#[inline(always)]
+pub(super) fn decode<T>(slot: usize, stored: *mut T, watch: Watch<'_>) -> Option<NonNull<T>> {
+    let unit = NonNull::new(watch.key.decode(spread(slot), stored))?;
+    watch.accepts(|key| key.is_link(unit.addr().get(), align_of::<FreeUnit>())).then_some(unit)
+}
+
+/// The key of units that are no pool's, wherever they lie.
+pub(super) fn no_pool() -> LinkKey {
+    const EVERYWHERE: AddrRange = match AddrRange::new(Addr::new(0), Addr::new(usize::MAX)) {
+        Some(range) => range,
+        None => unreachable!(),
+    };
+    const NUMBER: PoolId = match PoolId::new(PoolId::MAX) {
+        Some(number) => number,
+        None => unreachable!(),
+    };
+    LinkKey::new(EVERYWHERE, NUMBER)
+}
+
 /// A list of free units, which belong to whoever holds it. Dropping it loses them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct UnitList {
     first: Link,
+    key: LinkKey,
+    health: Health,
+}
+
+impl Default for UnitList {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 // SAFETY: free units belong to whoever holds the list, and to no thread.
 unsafe impl Send for UnitList {}
 
 impl UnitList {
-    /// No units.
+    /// No units, and for units of no pool.
     #[must_use]
-    pub const fn new() -> Self {
-        Self { first: None }
+    pub fn new() -> Self {
+        Self::of(no_pool())
+    }
+
+    /// No units, and for units of the pool with this key.
+    pub(crate) const fn of(key: LinkKey) -> Self {
+        Self { first: None, key, health: Health::new() }
     }
 
     /// The list that begins with this unit.
@@ -60,8 +112,29 @@ impl UnitList {
     /// # Safety
     /// - The unit and all that follow it by their links are free, and the
     ///   caller's to give.
-    pub(crate) const unsafe fn from_link(first: Link) -> Self {
-        Self { first }
+    pub(crate) const unsafe fn from_link(first: Link, key: LinkKey) -> Self {
+        Self { first, key, health: Health::new() }
+    }
+
+    /// What the list is read with.
+    #[inline]
+    pub(crate) const fn watch(&self) -> Watch<'_> {
+        Watch::new(self.key, &self.health)
+    }
+
+    /// Refuses once a link was met that was written over: the list ended there.
+    ///
+    /// # Errors
+    /// [`Damaged`]
+    #[inline]
+    pub(crate) fn ensure_sound(&self) -> Result<(), Damaged> {
+        self.health.ensure()
+    }
+
+    /// Notes what was met elsewhere.
+    #[inline]
+    pub(crate) fn note(&self, outcome: Result<(), Damaged>) {
+        let _ = self.health.note(outcome);
     }
 
     /// The first unit, which stays in the list.
@@ -74,7 +147,7 @@ impl UnitList {
     pub fn pop(&mut self) -> Option<NonNull<u8>> {
         let unit = self.first?;
         // SAFETY: units in the list are free and begin with their link.
-        self.first = unsafe { FreeUnit::next(unit) };
+        self.first = unsafe { FreeUnit::next(unit, self.watch()) };
         Some(unit.cast())
     }
 
@@ -85,14 +158,14 @@ impl UnitList {
     #[inline]
     pub unsafe fn push(&mut self, unit: NonNull<u8>) {
         // SAFETY: the caller's duty: a unit that nobody uses.
-        self.first = Some(unsafe { FreeUnit::link(unit, self.first) });
+        self.first = Some(unsafe { FreeUnit::link(unit, self.first, self.key) });
     }
 
     /// Puts a chain before all others.
     #[inline]
     pub(crate) fn push_chain(&mut self, chain: Chain) {
         // SAFETY: units of a chain are free, and the chain is given up.
-        unsafe { FreeUnit::link(chain.last.cast(), self.first) };
+        unsafe { FreeUnit::link(chain.last.cast(), self.first, self.key) };
         self.first = Some(chain.first);
     }
 
@@ -102,12 +175,12 @@ impl UnitList {
         let (mut last, mut count) = (first, 1);
         while count < most {
             // SAFETY: units in the list are free and begin with their link.
-            let Some(next) = (unsafe { FreeUnit::next(last) }) else { break };
+            let Some(next) = (unsafe { FreeUnit::next(last, self.watch()) }) else { break };
             (last, count) = (next, count + 1);
         }
         // SAFETY: as above.
-        self.first = unsafe { FreeUnit::next(last) };
-        Some(Chain { first, last, count })
+        self.first = unsafe { FreeUnit::next(last, self.watch()) };
+        Some(Chain { first, last, count, key: self.key })
     }
 
     /// The number of units: it walks the list.
@@ -115,7 +188,7 @@ impl UnitList {
         let (mut next, mut count) = (self.first, 0);
         while let Some(unit) = next {
             // SAFETY: units in the list are free and begin with their link.
-            next = unsafe { FreeUnit::next(unit) };
+            next = unsafe { FreeUnit::next(unit, self.watch()) };
             count += 1;
         }
         count
@@ -125,9 +198,10 @@ impl UnitList {
     ///
     /// Sorted lists of 1, 2, 4 ... units are merged as a counter carries.
     pub(crate) fn sort(&mut self) {
-        let mut sorted: [Self; usize::BITS as usize] = [const { Self::new() }; usize::BITS as usize];
+        let key = self.key;
+        let mut sorted: [Self; usize::BITS as usize] = array::from_fn(|_| Self::of(key));
         while let Some(unit) = self.pop() {
-            let mut carry = Self::new();
+            let mut carry = Self::of(key);
             // SAFETY: just taken out of the list.
             unsafe { carry.push(unit) };
             for place in &mut sorted {
@@ -135,15 +209,15 @@ impl UnitList {
                     *place = carry;
                     break;
                 }
-                carry = mem::take(place).merge(carry);
+                carry = mem::replace(place, Self::of(key)).merge(carry);
             }
         }
         for place in sorted {
-            *self = mem::take(self).merge(place);
+            *self = mem::replace(self, Self::of(key)).merge(place);
         }
     }
 
-    /// Two sorted lists in one.
+    /// Two sorted lists in one, with the damage met in either.
     fn merge(mut self, mut other: Self) -> Self {
         let mut merged: Option<Chain> = None;
         while let (Some(one), Some(two)) = (self.first, other.first) {
@@ -153,11 +227,12 @@ impl UnitList {
                     // SAFETY: just taken out of its list.
                     Some(chain) => unsafe { chain.append(unit) },
                     // SAFETY: as above.
-                    None => merged = Some(unsafe { Chain::of(unit) }),
+                    None => merged = Some(unsafe { Chain::with_key(unit, self.key) }),
                 }
             }
         }
-        let mut rest = if self.first.is_some() { self } else { other };
+        let (mut rest, done) = if self.first.is_some() { (self, other) } else { (other, self) };
+        rest.note(done.ensure_sound());
         if let Some(chain) = merged {
             rest.push_chain(chain);
         }
@@ -172,28 +247,38 @@ pub struct Chain {
     first: NonNull<FreeUnit>,
     last: NonNull<FreeUnit>,
     count: usize,
+    key: LinkKey,
 }
 
 // SAFETY: free units belong to whoever holds the chain, and to no thread.
 unsafe impl Send for Chain {}
 
 impl Chain {
-    /// A chain of one unit.
+    /// A chain of one unit, of no pool.
     ///
     /// # Safety
     /// - `unit` is a unit that nobody uses, and is in no list.
     #[must_use]
     pub unsafe fn of(unit: NonNull<u8>) -> Self {
         // SAFETY: the caller's duty.
-        let unit = unsafe { FreeUnit::link(unit, None) };
-        Self { first: unit, last: unit, count: 1 }
+        unsafe { Self::with_key(unit, no_pool()) }
+    }
+
+    /// A chain of one unit, of the pool with this key.
+    ///
+    /// # Safety
+    /// - `unit` is a unit that nobody uses, and is in no list.
+    pub(crate) unsafe fn with_key(unit: NonNull<u8>, key: LinkKey) -> Self {
+        // SAFETY: the caller's duty.
+        let unit = unsafe { FreeUnit::link(unit, None, key) };
+        Self { first: unit, last: unit, count: 1, key }
     }
 
     /// The units of a run, in their order; `None` where there is none.
     ///
     /// # Safety
     /// - `run` is whole units of `unit` bytes that nobody uses.
-    pub(crate) unsafe fn of_run(run: Block, unit: usize) -> Option<Self> {
+    pub(crate) unsafe fn of_run(run: Block, unit: usize, key: LinkKey) -> Option<Self> {
         let mut chain: Option<Self> = None;
         for offset in (0..run.size()).step_by(unit).rev() {
             // SAFETY: the offset of a unit in the run.
@@ -202,7 +287,7 @@ impl Chain {
                 // SAFETY: a unit of the run, which nobody uses.
                 Some(chain) => unsafe { chain.push(base) },
                 // SAFETY: as above.
-                None => chain = Some(unsafe { Self::of(base) }),
+                None => chain = Some(unsafe { Self::with_key(base, key) }),
             }
         }
         chain
@@ -215,7 +300,7 @@ impl Chain {
     #[inline]
     pub unsafe fn push(&mut self, unit: NonNull<u8>) {
         // SAFETY: the caller's duty.
-        self.first = unsafe { FreeUnit::link(unit, Some(self.first)) };
+        self.first = unsafe { FreeUnit::link(unit, Some(self.first), self.key) };
         self.count += 1;
     }
 
@@ -225,9 +310,9 @@ impl Chain {
     /// - `unit` is a unit that nobody uses, and is in no list.
     unsafe fn append(&mut self, unit: NonNull<u8>) {
         // SAFETY: the caller's duty.
-        let unit = unsafe { FreeUnit::link(unit, None) };
+        let unit = unsafe { FreeUnit::link(unit, None, self.key) };
         // SAFETY: the last unit is free and the chain's.
-        unsafe { FreeUnit::link(self.last.cast(), Some(unit)) };
+        unsafe { FreeUnit::link(self.last.cast(), Some(unit), self.key) };
         self.last = unit;
         self.count += 1;
     }
@@ -257,10 +342,10 @@ pub(crate) struct FreeUnits {
 }
 
 impl FreeUnits {
-    pub(crate) const fn new() -> Self {
+    pub(crate) const fn new(key: LinkKey) -> Self {
         // SAFETY: any pointer is valid for no bytes.
         let run = unsafe { Block::new(NonNull::dangling(), 0) };
-        Self { list: UnitList::new(), listed: 0, run }
+        Self { list: UnitList::of(key), listed: 0, run }
     }
 
     /// The units freed before.
@@ -290,11 +375,17 @@ impl FreeUnits {
     }
 
     /// Takes the unit freed last.
+    ///
+    /// # Errors
+    /// [`Damaged`] from when it was met on; what is listed is lost.
     #[inline]
-    pub(crate) fn pop(&mut self) -> Option<NonNull<u8>> {
-        let unit = self.list.pop()?;
-        self.listed -= 1;
-        Some(unit)
+    pub(crate) fn pop(&mut self) -> Result<Option<NonNull<u8>>, Damaged> {
+        let is_end = self.listed == 0;
+        self.list.watch().accepts(|_| self.list.first.is_none() == is_end);
+        let unit = self.list.pop();
+        self.list.ensure_sound()?;
+        self.listed -= usize::from(unit.is_some());
+        Ok(unit)
     }
 
     /// Lists a unit.
@@ -315,30 +406,40 @@ impl FreeUnits {
     }
 
     /// Takes up to `most` of the units freed last.
-    pub(crate) fn take(&mut self, most: usize) -> Option<Chain> {
-        let chain = self.list.take(most)?;
-        self.listed -= chain.count;
-        Some(chain)
+    ///
+    /// # Errors
+    /// As [`FreeUnits::pop`].
+    pub(crate) fn take(&mut self, most: usize) -> Result<Option<Chain>, Damaged> {
+        let chain = self.list.take(most);
+        let count = chain.as_ref().map_or(0, Chain::count);
+        self.list.watch().accepts(|_| count <= self.listed);
+        self.list.ensure_sound()?;
+        self.listed -= count;
+        Ok(chain)
     }
 
     /// Takes the unit freed last, of `unit` bytes, and those listed after it for
     /// as long as each touches the ones before it, up to `most` bytes
     /// (design/pool-mfs.md `.mfs.neighbours`).
-    pub(crate) fn take_neighbours(&mut self, unit: usize, most: usize) -> Option<Block> {
-        let (mut base, mut size) = (self.pop()?, unit);
+    ///
+    /// # Errors
+    /// As [`FreeUnits::pop`].
+    pub(crate) fn take_neighbours(&mut self, unit: usize, most: usize) -> Result<Option<Block>, Damaged> {
+        let Some(mut base) = self.pop()? else { return Ok(None) };
+        let mut size = unit;
         while let Some(next) = self.list.first.filter(|_| size + unit <= most) {
             let below = next.addr().get() + unit == base.addr().get();
             let above = base.addr().get() + size == next.addr().get();
             if !below && !above {
                 break;
             }
-            self.pop();
+            self.pop()?;
             base = if below { next.cast() } else { base };
             size += unit;
         }
         // SAFETY: touching units that were free, out of the list now; they lie in
         // one extent or in several that the arena gave from the same range.
-        Some(unsafe { Block::new(base, size) })
+        Ok(Some(unsafe { Block::new(base, size) }))
     }
 
     /// Makes an extent the run, which has to be empty. What makes no whole unit at
@@ -369,7 +470,7 @@ impl FreeUnits {
             // gave from the same range.
             self.run = unsafe { Block::new(units.base(), units.size() + self.run.size()) };
         // SAFETY: the caller's duty: whole units that nobody uses.
-        } else if let Some(chain) = unsafe { Chain::of_run(units, unit) } {
+        } else if let Some(chain) = unsafe { Chain::of_run(units, unit, self.list.key) } {
             self.push_chain(chain);
         }
     }
@@ -387,7 +488,7 @@ impl FreeUnits {
             // SAFETY: units in the list are free, and as large as the unit says.
             visit(unsafe { Block::new(listed.cast(), unit) });
             // SAFETY: as above; a free unit begins with its link.
-            next = unsafe { FreeUnit::next(listed) };
+            next = unsafe { FreeUnit::next(listed, self.list.watch()) };
         }
         if let Some(run) = run {
             visit(run);
