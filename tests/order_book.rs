@@ -317,11 +317,13 @@ fn every_injection_is_caught_with_its_line_and_the_run_goes_on() {
             }
             let alarms = report["contract"]["violations"].as_array().unwrap();
             let of_class: Vec<_> = alarms.iter().filter(|alarm| alarm["class"] == class).collect();
-            assert_eq!(of_class.len(), 1, "{inject}, {policy}: {report:#}");
-            for alarm in alarms {
-                let site = alarm["site"].as_str().unwrap();
-                assert!(names_line_of(site, &format!("inject_{inject}")), "{inject}: {alarm:#}");
-            }
+            // Walking the stack of a fault may fault, which later turns find.
+            let is_once = of_class.len() == 1 || class == "minor_fault" && policy == "quarantine";
+            assert!(is_once && !of_class.is_empty(), "{inject}, {policy}: {report:#}");
+            let told =
+                |alarm: &Value| names_line_of(alarm["site"].as_str().unwrap(), &format!("inject_{inject}"));
+            assert!(told(of_class[0]), "{inject}: {report:#}");
+            assert!(alarms.iter().all(|alarm| told(alarm) || alarm["class"] == "minor_fault"), "{report:#}");
         }
     }
 }
@@ -348,7 +350,7 @@ fn every_injection_fails_fast_with_its_line() {
     }
 }
 
-/// The integration gate's profiles (design/gates.md `.integration`).
+/// The integration gate's profiles (design/gates.md `.integration`, `.req.counts`).
 #[test]
 fn no_profile_violates_the_contract() {
     for profile in ["quiet", "normal", "stressed"] {

@@ -55,10 +55,17 @@ pub fn observe(observation: Observation) {
         let index = observation.class.index();
         current.counts[index].set(current.counts[index].get().wrapping_add(observation.count));
         current.bytes[index].set(current.bytes[index].get().wrapping_add(observation.bytes));
-        if current.active.get() {
+        if current.active.get() && !is_only_counted(current, &observation) {
             charge(observation);
         }
     });
+}
+
+/// Charges an event that nobody wants the site of; false where somebody does. What
+/// most events of a warm-up cost.
+#[inline(always)]
+fn is_only_counted(current: &Current, observation: &Observation) -> bool {
+    !current.watching.get() && current.slot.get().is_some_and(|slot| slot.count_only(observation))
 }
 
 /// As [`observe`], for an event that interrupted the thread at `instruction`.

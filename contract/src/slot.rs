@@ -309,6 +309,7 @@ impl Slot {
     }
 
     /// How much the thread's events matter at this moment.
+    #[inline]
     #[must_use]
     pub fn mode(&self) -> Mode {
         match self.mode.load(Ordering::Relaxed) {
@@ -379,6 +380,18 @@ impl Slot {
             return;
         }
         self.while_busy(|| self.charge(observation, &self.own, evidence));
+    }
+
+    /// As [`Slot::observe`] for an event that is to be counted and no more; false,
+    /// and nothing done, for any other.
+    #[cfg(feature = "std")]
+    #[inline(always)]
+    pub(crate) fn count_only(&self, seen: &Observation) -> bool {
+        let plain = self.mode() == Mode::Counting && !self.is_excused() && !self.is_busy();
+        if plain {
+            self.while_busy(|| self.tally.add(seen.class, seen.count, seen.bytes, false));
+        }
+        plain
     }
 
     /// Charges a memory call, from the thread's supervisor, while the thread
@@ -452,12 +465,14 @@ impl Slot {
     }
 
     /// Whether an event is being written down.
+    #[inline]
     #[must_use]
     pub fn is_busy(&self) -> bool {
         self.busy.load(Ordering::Relaxed)
     }
 
     /// Runs `write`, keeping the thread's signal handlers off the ring.
+    #[inline(always)]
     fn while_busy(&self, write: impl FnOnce()) {
         self.busy.store(true, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
@@ -475,6 +490,7 @@ impl Slot {
     }
 
     /// Whether the thread is inside an amnesty.
+    #[inline]
     #[must_use]
     pub fn is_excused(&self) -> bool {
         self.amnesty_depth.load(Ordering::Relaxed) != 0

@@ -50,6 +50,7 @@ impl Tally {
     }
 
     /// Adds events of a class. The class's writer's.
+    #[inline(always)]
     pub(crate) fn add(&self, class: ViolationClass, count: usize, bytes: usize, excused: bool) {
         let index = class.index();
         if excused {
@@ -72,6 +73,7 @@ impl Tally {
 }
 
 /// Adds to a word that nobody else writes.
+#[inline(always)]
 fn increase(word: &AtomicUsize, amount: usize) {
     word.store(word.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);
 }

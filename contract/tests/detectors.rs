@@ -135,6 +135,30 @@ fn alloc_and_dealloc_are_caught() {
     });
 }
 
+/// What a warm-up costs is counted too, exactly, and calls nobody.
+#[test]
+fn events_before_arming_are_counted_and_no_more() {
+    on_hot_thread(|| {
+        let contract = contract();
+        let guard = contract.register(hot(DetectorSet::ALLOCATOR)).unwrap();
+        let tally = |class| guard.slot().tally(class);
+        let before = [ViolationClass::Alloc, ViolationClass::Dealloc].map(tally);
+        (0..100).for_each(|_| drop(black_box(Box::new([0_u8; 24]))));
+        let after = [ViolationClass::Alloc, ViolationClass::Dealloc].map(tally);
+        for (before, after) in before.into_iter().zip(after) {
+            assert_eq!((after.count - before.count, after.bytes - before.bytes), (100, 2_400));
+            assert_eq!(after.excused, before.excused);
+        }
+        {
+            let _amnesty = guard.amnesty(Reason::Disconnect);
+            drop(black_box(Box::new(0_u64)));
+        }
+        assert_eq!(tally(ViolationClass::Alloc).excused, before[0].excused + 1);
+        guard.check();
+        assert_eq!((guard.slot().alarms(), guard.slot().overlapped()), (0, 0));
+    });
+}
+
 #[test]
 fn realloc_is_caught_and_told_from_alloc() {
     on_hot_thread(|| {

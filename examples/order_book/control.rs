@@ -172,8 +172,8 @@ impl Control {
         let report = ContractReport::new(&report, progress == Progress::Done);
         let failure = match progress {
             Progress::Failed(cause) => Some(Failure::new(format_args!("the warm-up failed: {cause}"))),
-            // Nothing to do where SteadyState was not reached.
-            _ => CONTRACT.begin_teardown(memory).err().and(None),
+            Progress::Done => CONTRACT.begin_teardown(memory).err().map(Failure::new),
+            _ => None,
         };
         (report, failure)
     }

@@ -21,6 +21,7 @@ pub(crate) enum Injection {
     /// Touches a page for the first time.
     Fault,
     /// Maps memory, and unmaps it.
+    #[cfg(unix)]
     Mmap,
     /// Calls C's `malloc`, which for so much maps memory.
     Malloc,
@@ -44,6 +45,7 @@ impl Injection {
             Self::Alloc => inject_alloc(),
             Self::Growth => inject_growth(pool),
             Self::Fault => inject_fault(),
+            #[cfg(unix)]
             Self::Mmap => inject_mmap(),
             Self::Malloc => inject_malloc(),
             Self::Fill => inject_fill(point),
@@ -69,6 +71,7 @@ fn inject_fault() {
     black_box(&FRESH)[MAPPED / 2].store(1, Ordering::Relaxed);
 }
 
+#[cfg(unix)]
 #[inline(never)]
 fn inject_mmap() {
     let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
