@@ -1,8 +1,9 @@
 //! An event hook may use a cache, which is no pool, in the middle of that cache's own
 //! slow path: the cache keeps its count.
+#![cfg(feature = "vm")]
 #![forbid(unsafe_code)]
 
-use std::cell::{Cell, RefCell};
+use core::cell::{Cell, RefCell};
 
 use tripoint::arena_vm::{ArenaVm, ArenaVmOptions};
 use tripoint::core::{Check, CheckLevel, Event, EventHook};

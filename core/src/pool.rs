@@ -183,7 +183,7 @@ pub unsafe trait PoolClass: Check + Describe + Sync {
 /// - Where [`ManualPool::resizes_in_place`] says so, an object has room for the new
 ///   layout where it is, and may be freed as if it had been allocated with it.
 #[diagnostic::on_unimplemented(
-    note = "objects of a stack pool (Snc) die with their frame: use `AllocationPoint::scope`"
+    note = "only manual pools do this: in a stack pool (Snc) use `AllocationPoint::scope`, in a flippable one `alloc_with`"
 )]
 pub unsafe trait ManualPool: PoolClass {
     /// Allocates `layout`, aligned as it says. The memory is not initialised.
