@@ -7,7 +7,8 @@
 //! | a whole program | [`GlobalPool`] |
 //!
 //! The standard library's own collections take no allocator on stable Rust: use
-//! `hashbrown` and `allocator-api2`.
+//! `hashbrown` (`features = ["allocator-api2"]`) and `allocator-api2` (0.2, with
+//! `alloc`), as dependencies of your own.
 //!
 //! ```
 //! use core::mem::MaybeUninit;

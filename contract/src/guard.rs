@@ -142,7 +142,9 @@ impl<R: AmnestyReason, D: Detectors> Guard<R, D> {
 
     /// Charges an event of a detector of one's own, with site and time.
     pub fn observe(&self, observation: Observation) {
-        self.slot.observe(observation, || Evidence { site: platform::site(), time: (self.clock)() });
+        // The clock is the program's: it must not run, or panic, while the slot is busy.
+        let time = (self.clock)();
+        self.slot.observe(observation, || Evidence { site: platform::site(), time });
     }
 
     /// What is known of the thread.
@@ -166,6 +168,16 @@ impl<R: AmnestyReason, D: Detectors> Guard<R, D> {
         self.slot.attendance.acknowledge(phase);
         self.answer_poll();
         self.answer_turn();
+        self.judge_if_armed();
+    }
+
+    fn poll_if_armed(&self) {
+        if self.slot.mode() == Mode::Armed {
+            self.poll();
+        }
+    }
+
+    fn judge_if_armed(&self) {
         if self.slot.mode() == Mode::Armed {
             self.judge();
         }
@@ -187,6 +199,9 @@ impl<R: AmnestyReason, D: Detectors> Guard<R, D> {
         if mode == self.slot.mode() {
             return;
         }
+        // What happened while armed is judged before it is forgotten.
+        self.poll_if_armed();
+        self.judge_if_armed();
         if mode != Mode::Counting {
             self.start_detectors();
             self.poll();
@@ -288,7 +303,9 @@ impl<R: AmnestyReason, D: Detectors> Guard<R, D> {
 
 impl<R: AmnestyReason, D: Detectors> Drop for Guard<R, D> {
     fn drop(&mut self) {
-        self.attend();
+        // Not `attend`: the end of a thread, or of one that was refused, must not arm it.
+        self.poll_if_armed();
+        self.judge_if_armed();
         self.slot.set_mode(Mode::Counting);
         platform::detach(self.slot);
         self.slot.attendance.leave();

@@ -20,6 +20,20 @@
 //! this workspace's pools, and, in tests, without a [`Contract`] at all
 //! (`assert_steady!`).
 //!
+//! To use all of it, in this order:
+//!
+//! 1. `ContractAllocator` as `#[global_allocator]`, `PoolEvents` as the arena's event
+//!    hook, and a `static CONTRACT: Contract = Contract::new();`
+//! 2. control thread: make arena and pools, [`Contract::begin_init`]
+//! 3. each hot thread: [`Contract::register`], then in its loop [`Route::pass`] and
+//!    [`Guard::check`]
+//! 4. control thread: [`Contract::begin_warmup`], then [`Warmup::step`] until done or
+//!    failed; armed once [`Contract::is_armed`]. Only threads that have registered are
+//!    waited for
+//! 5. at the end: [`Contract::drain`] the records and print a [`Report`]
+//!
+//! The example `order_book` does so.
+//!
 //! | feature | what it adds |
 //! |---|---|
 //! | (none) | the contract itself, `no_std` |

@@ -139,7 +139,8 @@ impl<'a, R: AmnestyReason, const THREADS: usize> Report<'a, R, THREADS> {
     /// How the session went.
     #[must_use]
     pub fn outcome(&self) -> Outcome {
-        let was_armed = self.contract.phase() >= crate::Phase::SteadyState;
+        let was_armed = self.contract.phase() >= crate::Phase::SteadyState
+            && self.contract.hot_threads().next().is_some();
         match (self.alarms(), self.missing().is_empty()) {
             (1.., _) => Outcome::Violated,
             _ if !was_armed => Outcome::NotArmed,

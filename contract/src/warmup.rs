@@ -110,7 +110,8 @@ pub enum Progress {
     Quiet,
     /// Waiting for the rehearsal.
     Rehearsal,
-    /// The process is in SteadyState.
+    /// The process is in SteadyState. Each hot thread is armed at its next check:
+    /// [`Contract::is_armed`](crate::Contract::is_armed) tells once all are.
     Done,
     /// Over; the process is in Warmup still and its memory is thawed.
     Failed(WarmupFailure),
@@ -143,6 +144,11 @@ struct Window {
 
 /// A warm-up, stepped by the control thread. It never waits or sleeps: the time
 /// is passed in.
+///
+/// Only threads that have registered are waited for: give each hot thread a route
+/// with a minimum, which it passes after it registered. Once done, wait for
+/// [`Contract::is_armed`](crate::Contract::is_armed) before measuring. (The example has
+/// no hot thread to wait for.)
 ///
 /// ```
 /// use tripoint_contract::{Contract, Progress, Route, Warmup, WarmupOptions};

@@ -16,9 +16,10 @@
 //! its worst case is a logarithm, not a walk.
 //!
 //! Allocation points are fastest where objects are seldom freed. Where objects are
-//! also freed on the hot path, caches stand in front of a pool, one a thread, which allocate and free without a
-//! lock: [`MfsCache`] for `Mfs`, with [`Returns`] for what other threads allocate, and
-//! [`Cache`] by size classes for every manual class.
+//! also freed on the hot path, caches stand in front of a pool, one a thread, which
+//! allocate and free without a lock: [`Mfs::cache`] for `Mfs`, with [`Mfs::returns`] for
+//! what other threads allocate, and [`Cache::create`] by size classes for every manual
+//! class.
 //!
 //! A class keeps its free memory in the free memory itself, so nothing here needs
 //! an allocator. [`land`] is the set of free blocks that classes share.
@@ -39,6 +40,8 @@
 //! let orders = Mfs::create(&arena, UnitOf::<Order>::new(), MfsOptions::default())?;
 //! let order = PoolBox::new_in(Order { price: 10_250, quantity: 7 }, &orders)?;
 //! assert_eq!(order.price * u64::from(order.quantity), 71_750);
+//! let cache = orders.cache(); // this thread's
+//! drop(cache.boxed(Order { price: 10_251, quantity: 1 })?); // into the cache, without a lock
 //!
 //! let messages = Mvff::create(&arena, MvffOptions::default())?;
 //! let message = PoolBox::new_in([0_u8; 300], &messages)?;

@@ -45,7 +45,7 @@ pub struct MfsCache<'pool, A: Arena, U: Unit> {
     pool: &'pool Mfs<A, U>,
 }
 
-// SAFETY: the the units it keeps are the cache's alone, and no thread's; the pool is
+// SAFETY: the units it keeps are the cache's alone, and no thread's; the pool is
 // shared by `Sync` reference.
 unsafe impl<A: Arena, U: Unit> Send for MfsCache<'_, A, U> {}
 
