@@ -152,6 +152,13 @@ pub trait Kernel: Copy + Send + Sync + fmt::Debug + 'static {
     /// See [`Kernel::pin`].
     fn read(&self, path: &str) -> Result<Vec<u8>, Errno>;
 
+    /// The beginning of a file, as much of it as `buffer` holds: how many bytes.
+    /// Allocates nothing.
+    ///
+    /// # Errors
+    /// See [`Kernel::pin`].
+    fn read_into(&self, path: &str, buffer: &mut [u8]) -> Result<usize, Errno>;
+
     /// A variable of the environment.
     fn variable(&self, name: &str) -> Option<String>;
 }

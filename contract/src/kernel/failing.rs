@@ -134,6 +134,11 @@ impl<K: Kernel> Kernel for Failing<K> {
         }
     }
 
+    fn read_into(&self, path: &str, buffer: &mut [u8]) -> Result<usize, Errno> {
+        self.admit(Calls::READ)?;
+        self.inner.read_into(path, buffer)
+    }
+
     fn variable(&self, name: &str) -> Option<String> {
         self.inner.variable(name)
     }

@@ -3,7 +3,7 @@
 use core::ffi::{c_int, c_long, c_ulong, c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::string::String;
 use std::vec::Vec;
@@ -264,12 +264,31 @@ impl Kernel for Native {
     }
 
     fn read(&self, path: &str) -> Result<Vec<u8>, Errno> {
-        std::fs::read(path).map_err(|error: io::Error| Errno(error.raw_os_error().unwrap_or(libc::EIO)))
+        std::fs::read(path).map_err(number)
+    }
+
+    fn read_into(&self, path: &str, buffer: &mut [u8]) -> Result<usize, Errno> {
+        // The standard library keeps a short path on the stack.
+        let mut file = std::fs::File::open(path).map_err(number)?;
+        let mut size = 0;
+        while size < buffer.len() {
+            match file.read(&mut buffer[size..]) {
+                Ok(0) => break,
+                Ok(read) => size += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(number(error)),
+            }
+        }
+        Ok(size)
     }
 
     fn variable(&self, name: &str) -> Option<String> {
         std::env::var(name).ok()
     }
+}
+
+fn number(error: io::Error) -> Errno {
+    Errno(error.raw_os_error().unwrap_or(libc::EIO))
 }
 
 /// A wait that was interrupted is one that found nothing, and so is one for a call

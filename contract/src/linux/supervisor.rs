@@ -13,7 +13,7 @@
 //! and Teardown, which make memory calls too, find it.
 
 use core::fmt;
-use std::format;
+use std::io::Write;
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, Thread};
@@ -169,10 +169,21 @@ impl<K: Kernel> Supervisor<K> {
     }
 
     /// Whether a trap would reach the thread: it blocks all signals at its end.
+    ///
+    /// The thread may have been stopped with its allocator's lock held, so nothing
+    /// here may allocate (design/contract.md `.call`).
     fn is_open_to_traps(&self) -> bool {
-        let path = format!("/proc/self/task/{}/status", self.filtered.thread);
-        let Ok(status) = self.kernel.read(&path) else { return false };
-        let blocked = status.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"SigBlk:"));
+        let mut path = [0_u8; 64];
+        let mut rest = &mut path[..];
+        if write!(rest, "/proc/self/task/{}/status", self.filtered.thread).is_err() {
+            return false;
+        }
+        let unused = rest.len();
+        let Ok(path) = core::str::from_utf8(&path[..path.len() - unused]) else { return false };
+        let mut status = [0_u8; 4096];
+        let Ok(size) = self.kernel.read_into(path, &mut status) else { return false };
+        let blocked =
+            status[..size].split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"SigBlk:"));
         let blocked = blocked.and_then(|mask| core::str::from_utf8(mask).ok());
         let blocked = blocked.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
         blocked.is_some_and(|mask| mask >> (libc::SIGTRAP - 1) & 1 == 0)

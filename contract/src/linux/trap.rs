@@ -8,6 +8,7 @@ use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 use std::boxed::Box;
+use std::sync::OnceLock;
 
 use tripoint_core::primitive::{AtomicPtr, Ordering};
 
@@ -48,9 +49,9 @@ pub(super) fn errno() -> Errno {
 
 /// Handles the signal, once in a process, and lets it through to this thread.
 pub(super) fn handle_traps() -> Result<(), Errno> {
-    if PREVIOUS.load(Ordering::Acquire).is_null() {
-        install()?;
-    }
+    // Whoever comes second waits until the handler is there.
+    static INSTALLED: OnceLock<Result<(), Errno>> = OnceLock::new();
+    (*INSTALLED.get_or_init(install))?;
     let mut traps = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: `sigemptyset` initialises the set; `sigaddset` gets a valid signal;
     // `pthread_sigmask` reads the set and changes this thread's mask only.
@@ -70,19 +71,20 @@ fn install() -> Result<(), Errno> {
     let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) = on_trap;
     action.sa_sigaction = handler as usize;
     action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
-    // Whoever comes second finds the first one's handler, and must not chain to it.
-    let free = PREVIOUS.compare_exchange(ptr::null_mut(), previous, Ordering::AcqRel, Ordering::Acquire);
-    if free.is_err() {
+    // Known before our handler is there, so that it always finds it.
+    // SAFETY: only asks; `previous` is valid to write.
+    if unsafe { libc::sigaction(libc::SIGTRAP, ptr::null(), previous) } != 0 {
+        let error = errno();
         // SAFETY: made above, and given to nobody.
         drop(unsafe { Box::from_raw(previous) });
-        return Ok(());
+        return Err(error);
     }
-    // SAFETY: the action is initialised, its handler has the type that SA_SIGINFO
-    // asks for; `previous` is valid to write, and stays so for ever.
-    if unsafe { libc::sigaction(libc::SIGTRAP, &raw const action, previous) } == 0 {
-        Ok(())
-    } else {
-        Err(errno())
+    PREVIOUS.store(previous, Ordering::Release);
+    // SAFETY: the action is initialised, and its handler has the type that SA_SIGINFO
+    // asks for.
+    match unsafe { libc::sigaction(libc::SIGTRAP, &raw const action, ptr::null_mut()) } {
+        0 => Ok(()),
+        _ => Err(errno()),
     }
 }
 

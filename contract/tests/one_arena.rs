@@ -1,0 +1,53 @@
+//! A hot thread may be stopped by the filter with its allocator's lock held: the
+//! supervisor must not need that lock (design/contract.md `.call`).
+#![cfg(all(target_os = "linux", feature = "linux", not(feature = "interpose-malloc")))]
+
+use core::hint::black_box;
+use core::time::Duration;
+use std::process::Command;
+use std::time::Instant;
+
+use tripoint_contract::{Contract, HotThread, ViolationClass};
+
+static CONTRACT: Contract = Contract::new();
+
+const CHILD: &str = "TRIPOINT_ONE_ARENA";
+
+/// Grows C's only heap by `brk`, which the allocator calls with its lock held.
+fn allocate_under_the_filter() {
+    CONTRACT.begin_init().unwrap();
+    let guard = CONTRACT.register(HotThread::new("hot")).unwrap();
+    CONTRACT.begin_warmup().unwrap();
+    guard.arm();
+    for extra in 0..50 {
+        core::mem::forget(black_box(vec![1_u8; 100_000 + extra]));
+    }
+    let calls = guard.slot().tally(ViolationClass::MemoryCall);
+    println!("memory calls: {calls:?}; live: {:?}", guard.slot().live());
+}
+
+#[test]
+fn the_supervisor_needs_no_lock_of_the_allocator() {
+    if std::env::var_os(CHILD).is_some() {
+        return allocate_under_the_filter();
+    }
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "the_supervisor_needs_no_lock_of_the_allocator"])
+        .env(CHILD, "1")
+        .env("MALLOC_ARENA_MAX", "1")
+        .spawn()
+        .unwrap();
+    // Only a deadlock comes near this.
+    let deadline = Instant::now() + Duration::from_secs(120);
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            assert!(status.success());
+            return;
+        }
+        if Instant::now() > deadline {
+            child.kill().unwrap();
+            panic!("the supervisor and the hot thread wait for each other");
+        }
+        std::thread::yield_now();
+    }
+}
