@@ -4,7 +4,7 @@
 use core::fmt;
 use core::marker::PhantomData;
 
-use tripoint_core::primitive::{Lock, Ordering};
+use tripoint_core::primitive::{AtomicUsize, Lock, Ordering};
 use tripoint_core::{Error, Result};
 
 use crate::amnesty::{AmnestyReason, Ledger, NoReason, REASONS_MAX};
@@ -24,12 +24,14 @@ use crate::slot::{Budget, Mode, Slot, ThreadKind};
 pub(crate) struct Session {
     pub(crate) lifecycle: Lifecycle,
     pub(crate) ledger: Ledger,
+    /// The number of the last poll that was asked for.
+    polls: AtomicUsize,
 }
 
 impl Session {
     const_fn! {
         fn new() -> Self {
-            Self { lifecycle: Lifecycle::new(), ledger: Ledger::new() }
+            Self { lifecycle: Lifecycle::new(), ledger: Ledger::new(), polls: AtomicUsize::new(0) }
         }
     }
 }
@@ -280,16 +282,18 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
     /// Has every hot thread poll its detectors at its next check; gives the
     /// number by which [`Contract::have_polled`] knows that.
     pub fn request_poll(&self) -> usize {
-        let mut latest = 0;
-        for slot in self.hot_threads() {
-            latest = latest.max(slot.errands.poll_wanted.load(Ordering::Relaxed));
-        }
-        let wanted = latest.wrapping_add(1);
-        for slot in self.hot_threads() {
-            slot.errands.poll_wanted.store(wanted, Ordering::Release);
-            slot.attendance.call();
-        }
+        let wanted = self.session.polls.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        self.ask_for_poll(wanted);
         wanted
+    }
+
+    /// Asks whoever was not yet asked for that poll or a later one.
+    pub(crate) fn ask_for_poll(&self, wanted: usize) {
+        for slot in self.hot_threads() {
+            if slot.errands.poll_wanted.fetch_max(wanted, Ordering::AcqRel) < wanted {
+                slot.attendance.call();
+            }
+        }
     }
 
     /// Whether every hot thread that is there has polled since that request.

@@ -291,7 +291,11 @@ impl<'a, R: AmnestyReason, const THREADS: usize> Warmup<'a, R, THREADS> {
                 let poll = Some(self.contract.request_poll());
                 Ok(State::Quiet(Window { poll, ..window }))
             }
-            Some(poll) if !self.contract.have_polled(poll) => Ok(State::Quiet(window)),
+            Some(poll) if !self.contract.have_polled(poll) => {
+                // For threads that registered meanwhile.
+                self.contract.ask_for_poll(poll);
+                Ok(State::Quiet(window))
+            }
             // The polls may have found something: the next step sees it.
             Some(_) if self.find_noise().is_some() => Ok(State::Quiet(window)),
             Some(_) => self.prepare(),

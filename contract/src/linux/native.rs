@@ -191,28 +191,11 @@ impl Kernel for Native {
     }
 
     fn wait(&self, listener: &OwnedFd, patience: Option<u32>) -> Result<Wait, Errno> {
-        let mut ready = libc::pollfd { fd: listener.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        let patience = patience.map_or(-1, |time| c_int::try_from(time).unwrap_or(c_int::MAX));
-        // SAFETY: one structure, valid to read and write.
-        match unsafe { libc::poll(&raw mut ready, 1, patience) } {
-            0 => return Ok(Wait::TimedOut),
-            code if code < 0 => return interrupted(errno()),
-            _ if ready.revents & libc::POLLIN == 0 => return Ok(Wait::Ended),
-            _ => {}
+        loop {
+            if let Some(wait) = wait_once(listener, patience)? {
+                return Ok(wait);
+            }
         }
-        let mut seen = SeccompNotification::default();
-        // SAFETY: the notification is zeroed, as the call asks, and valid to write.
-        let code = unsafe { libc::ioctl(listener.as_raw_fd(), SECCOMP_IOCTL_NOTIF_RECV as _, &raw mut seen) };
-        if code != 0 {
-            return interrupted(errno());
-        }
-        Ok(Wait::Notified(Notification {
-            id: seen.id,
-            thread: word(seen.thread.into()),
-            call: usize::try_from(seen.call).unwrap_or(0),
-            instruction: word(seen.instruction),
-            arguments: [word(seen.arguments[0]), word(seen.arguments[1])],
-        }))
     }
 
     fn resume(&self, listener: &OwnedFd, id: u64) -> Result<(), Errno> {
@@ -291,8 +274,34 @@ fn number(error: io::Error) -> Errno {
     Errno(error.raw_os_error().unwrap_or(libc::EIO))
 }
 
-/// A wait that was interrupted is one that found nothing, and so is one for a call
-/// that went away.
-fn interrupted(error: Errno) -> Result<Wait, Errno> {
-    if matches!(error.0, libc::EINTR | libc::ENOENT) { Ok(Wait::TimedOut) } else { Err(error) }
+/// Waits as [`Kernel::wait`] does, unless a signal interrupts it.
+fn wait_once(listener: &OwnedFd, patience: Option<u32>) -> Result<Option<Wait>, Errno> {
+    let mut ready = libc::pollfd { fd: listener.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let patience = patience.map_or(-1, |time| c_int::try_from(time).unwrap_or(c_int::MAX));
+    // SAFETY: one structure, valid to read and write.
+    match unsafe { libc::poll(&raw mut ready, 1, patience) } {
+        0 => return Ok(Some(Wait::TimedOut)),
+        code if code < 0 => return interrupted(errno()),
+        _ if ready.revents & libc::POLLIN == 0 => return Ok(Some(Wait::Ended)),
+        _ => {}
+    }
+    let mut seen = SeccompNotification::default();
+    // SAFETY: the notification is zeroed, as the call asks, and valid to write.
+    let code = unsafe { libc::ioctl(listener.as_raw_fd(), SECCOMP_IOCTL_NOTIF_RECV as _, &raw mut seen) };
+    if code != 0 {
+        return interrupted(errno());
+    }
+    Ok(Some(Wait::Notified(Notification {
+        id: seen.id,
+        thread: word(seen.thread.into()),
+        call: usize::try_from(seen.call).unwrap_or(0),
+        instruction: word(seen.instruction),
+        arguments: [word(seen.arguments[0]), word(seen.arguments[1])],
+    })))
+}
+
+/// A wait that was interrupted has found nothing yet, and so has one for a call that
+/// went away.
+fn interrupted(error: Errno) -> Result<Option<Wait>, Errno> {
+    if matches!(error.0, libc::EINTR | libc::ENOENT) { Ok(None) } else { Err(error) }
 }

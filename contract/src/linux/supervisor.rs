@@ -62,7 +62,7 @@ impl Waiting {
         let supervisor = thread::Builder::new().name("supervisor".into()).spawn(move || {
             if let Some(filtered) = shared.wait() {
                 // An error means that the listener is gone, and its threads with it.
-                let _ = Supervisor { kernel, filtered, asked: None }.run();
+                let _ = Supervisor { kernel, filtered, asked: None, counted: None }.run();
             }
         })?;
         Ok(Self { mailbox, supervisor: supervisor.thread().clone() })
@@ -128,6 +128,8 @@ struct Supervisor<K> {
     filtered: Filtered,
     /// The call whose site was asked for, and how many sites there were before.
     asked: Option<(Notification, usize)>,
+    /// The last call that was counted and could not be let go.
+    counted: Option<Notification>,
 }
 
 impl<K: Kernel> Supervisor<K> {
@@ -189,19 +191,23 @@ impl<K: Kernel> Supervisor<K> {
         blocked.is_some_and(|mask| mask >> (libc::SIGTRAP - 1) & 1 == 0)
     }
 
-    fn pass(&self, call: Notification, site: Site) {
+    fn pass(&mut self, call: Notification, site: Site) {
+        // A call that a signal interrupted after it was counted begins anew.
+        let again = self.counted.take().is_some_and(|counted| same(&counted, &call));
         let [address, size] = call.arguments;
         let seen =
             Observation { address, call: call.call, ..Observation::new(ViolationClass::MemoryCall, size) };
-        if self.filtered.slot.is_present() {
+        if !again && self.filtered.slot.is_present() {
             self.filtered.slot.observe_supervised(seen, || Evidence { site, time: current::time() });
         }
-        self.resume(call);
+        if !self.resume(call) {
+            self.counted = Some(call);
+        }
     }
 
-    fn resume(&self, call: Notification) {
-        // Refused only where the call was interrupted; it comes again then.
-        let _ = self.kernel.resume(&self.filtered.listener, call.id);
+    /// Lets a call go; false where it was interrupted, and comes again.
+    fn resume(&self, call: Notification) -> bool {
+        self.kernel.resume(&self.filtered.listener, call.id).is_ok()
     }
 }
 
