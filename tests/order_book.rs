@@ -317,7 +317,8 @@ fn every_injection_is_caught_with_its_line_and_the_run_goes_on() {
             }
             let alarms = report["contract"]["violations"].as_array().unwrap();
             let of_class: Vec<_> = alarms.iter().filter(|alarm| alarm["class"] == class).collect();
-            // Walking the stack of a fault may fault, which later turns find.
+            // A second fault is sometimes seen for one store; it is suspected, not shown,
+            // that walking the stack of the first one faults (design/order-book.md).
             let is_once = of_class.len() == 1 || class == "minor_fault" && policy == "quarantine";
             assert!(is_once && !of_class.is_empty(), "{inject}, {policy}: {report:#}");
             let told =

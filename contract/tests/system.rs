@@ -138,13 +138,21 @@ fn the_sentinel_works_where_the_kernel_tells_nothing() {
 }
 
 #[test]
-fn resident_memory_that_grows_is_told() {
+fn resident_memory_that_stays_is_read_and_not_warned_of() {
     const BEFORE: &[(&str, &str)] = &[("/proc/self/statm", "1000 500 1 1 0 1 0\n")];
     let contract = contract();
     let kernel = Failing::new(Native, Calls::empty()).with_files(BEFORE);
     let mut sentinel = Sentinel::new_on(kernel, contract, &[]);
     (1..4).for_each(|now| sentinel.poll(now, |warning| panic!("{warning}")));
     assert_eq!(sentinel.last().resident, Some(500 * 4096));
+}
+
+#[test]
+fn a_steady_state_without_hot_threads_proves_nothing() {
+    let contract = contract();
+    contract.begin_warmup().unwrap();
+    contract.enter_steady_state(&()).unwrap();
+    assert_eq!(Report::new(contract).outcome().name(), "not_armed");
 }
 
 #[test]
