@@ -16,6 +16,22 @@ use tripoint_core::ManualPool;
 ///
 /// A refusal is an [`AllocError`], which says nothing more:
 /// [`Exhausted`](tripoint_core::Exhausted) tells what the pool has left.
+///
+/// ```
+/// # use core::mem::MaybeUninit;
+/// # use tripoint_core::{ClientArena, ClientArenaOptions};
+/// # let mut memory = vec![MaybeUninit::uninit(); 256 << 10];
+/// # let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
+/// use tripoint_adaptors::PoolAllocator;
+/// use tripoint_pools::{Tlsf, TlsfOptions};
+///
+/// let pool = Tlsf::create(&arena, TlsfOptions::default())?;
+/// let mut levels = allocator_api2::vec::Vec::new_in(PoolAllocator::new(&pool));
+/// levels.try_reserve(1 << 30).unwrap_err(); // the pool has no such block
+/// levels.extend([61_659, 61_660]);
+/// assert_eq!(levels.len(), 2);
+/// # Ok::<(), tripoint_core::Error>(())
+/// ```
 pub struct PoolAllocator<'pool, P: ManualPool> {
     pool: &'pool P,
 }

@@ -23,7 +23,31 @@ use tripoint_core::{ManualPool, PoolClass, Result};
 /// The pool is never dropped. As with any allocator, signal and interrupt handlers must
 /// not use it: pools lock.
 ///
+/// A panic in it, be it of the function, of a hook or of the class, ends the program:
+/// allocators must not unwind (design/adaptors.md `.global.unwind`).
+///
 /// `examples/global_alloc.rs` of the package `tripoint` is a program that lives in one.
+///
+/// ```
+/// use tripoint_adaptors::GlobalPool;
+/// use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
+/// use tripoint_core::PoolClass;
+/// use tripoint_pools::{Mvff, MvffOptions};
+///
+/// # // Elsewhere the arena takes its address space from the global allocator, and cannot be it.
+/// # #[cfg(target_os = "linux")]
+/// #[global_allocator]
+/// static GLOBAL: GlobalPool<Mvff<ArenaVm>> = GlobalPool::new(|| {
+///     let arena = ArenaVm::create(ArenaVmOptions { commit_limit: 1 << 30, ..Default::default() })?;
+///     Mvff::create(arena, MvffOptions::default())
+/// });
+/// # #[cfg(target_os = "linux")] {
+/// let text = "everything".to_string();
+/// let sizes = GLOBAL.pool()?.sizes();
+/// assert!(sizes.total - sizes.free >= text.len());
+/// # }
+/// # Ok::<(), tripoint_core::Error>(())
+/// ```
 pub struct GlobalPool<P> {
     pool: Once<P>,
     make: fn() -> Result<P>,
@@ -55,13 +79,20 @@ impl<P: PoolClass> fmt::Debug for GlobalPool<P> {
     }
 }
 
+/// Does what must not unwind: a panic in it ends the program, since none leaves a
+/// function of this calling convention.
+#[inline]
+extern "C" fn without_unwinding<T>(work: impl FnOnce() -> T) -> T {
+    work()
+}
+
 // SAFETY: blocks are the pool's and valid until they are freed, since the pool is never
 // dropped while the allocator exists, nor moved: it is used through a shared borrow.
-// Layouts are passed on as they come. Pools do not unwind, and answer any thread.
+// Layouts are passed on as they come. Nothing unwinds, and pools answer any thread.
 unsafe impl<P: ManualPool + Send> GlobalAlloc for GlobalPool<P> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let object = self.pool().and_then(|pool| pool.alloc(layout));
+        let object = without_unwinding(|| self.pool().and_then(|pool| pool.alloc(layout)));
         object.map_or(ptr::null_mut(), NonNull::as_ptr)
     }
 
@@ -70,7 +101,7 @@ unsafe impl<P: ManualPool + Send> GlobalAlloc for GlobalPool<P> {
         // What was allocated is not null, and its pool is made.
         let (Some(pool), Some(object)) = (self.pool.get(), NonNull::new(object)) else { return };
         // SAFETY: the caller frees what this allocator gave with this layout, once.
-        unsafe { pool.free(object, layout) };
+        without_unwinding(|| unsafe { pool.free(object, layout) });
     }
 
     #[inline]
@@ -78,7 +109,8 @@ unsafe impl<P: ManualPool + Send> GlobalAlloc for GlobalPool<P> {
         // SAFETY: the caller promises that the size, rounded up to the alignment, is
         // not above `isize::MAX`; the alignment is a layout's.
         let to = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
-        if self.pool.get().is_some_and(|pool| pool.resizes_in_place(layout, to)) {
+        let stays = |pool: &P| without_unwinding(|| pool.resizes_in_place(layout, to));
+        if self.pool.get().is_some_and(stays) {
             return object;
         }
         // SAFETY: the caller promises a size that is not zero.

@@ -7,6 +7,8 @@ use tripoint_adaptors::GlobalPool;
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
 use tripoint_core::primitive::{AtomicBool, Ordering};
 use tripoint_core::{Addr, Arena, Check, CheckLevel, Error, ManualPool, PoolClass, Result};
+#[cfg(unix)]
+use tripoint_pools::{Debug, DebugOptions, DebugReport};
 use tripoint_pools::{Mvff, MvffOptions};
 
 fn pool_of_size(reserve: usize) -> Result<Mvff<ArenaVm>> {
@@ -151,4 +153,55 @@ fn threads_that_ask_first_together_find_one_pool() {
     });
     let sizes = SHARED.pool().unwrap().sizes();
     assert!(sizes.total > 0 && sizes.free == sizes.total);
+}
+
+/// What a child process of this test does; a panic that leaves the allocator is caught,
+/// and the child then ends well.
+#[cfg(unix)]
+fn panic_inside(which: &str) {
+    static UNMADE: GlobalPool<Mvff<ArenaVm>> = GlobalPool::new(|| panic!("told to"));
+    static TOLD: GlobalPool<Debug<Mvff<ArenaVm>>> = GlobalPool::new(|| {
+        let hook = |_: &DebugReport| panic!("told to");
+        Debug::create(pool_of_size(4 << 20)?, DebugOptions { hook: Some(hook), ..DebugOptions::default() })
+    });
+    let outcome = std::panic::catch_unwind(|| match which {
+        // SAFETY: the layout has a size.
+        "alloc" => drop(unsafe { UNMADE.alloc(layout(8)) }),
+        "dealloc" => {
+            // SAFETY: the layout has a size.
+            let object = unsafe { TOLD.alloc(layout(8)) };
+            // SAFETY: a debug pool may be told twice.
+            unsafe {
+                TOLD.dealloc(object, layout(8));
+                TOLD.dealloc(object, layout(8));
+            }
+        }
+        // Negative control: a panic outside of the allocator.
+        _ => panic!("told to"),
+    });
+    assert!(outcome.is_err());
+    println!("caught");
+}
+
+/// (design/adaptors.md `.global.unwind`)
+#[test]
+#[cfg(unix)]
+fn a_panic_inside_ends_the_program() {
+    use std::os::unix::process::ExitStatusExt;
+
+    const ASKED: &str = "TRIPOINT_PANIC_INSIDE";
+    if let Ok(which) = std::env::var(ASKED) {
+        return panic_inside(&which);
+    }
+    for (which, is_caught) in [("alloc", false), ("dealloc", false), ("elsewhere", true)] {
+        let child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "a_panic_inside_ends_the_program", "--nocapture"])
+            .env(ASKED, which)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&child.stdout);
+        assert_eq!(said.contains("caught"), is_caught, "{which}: {said}");
+        assert_eq!(child.status.signal().is_none(), is_caught, "{which}: {}", child.status);
+        assert_eq!(child.status.success(), is_caught, "{which}: {}", child.status);
+    }
 }

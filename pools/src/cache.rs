@@ -30,7 +30,7 @@
 use core::alloc::Layout;
 use core::cell::Cell;
 use core::fmt;
-use core::ptr::NonNull;
+use core::ptr::{self, NonNull};
 
 use tripoint_core::check::ensure;
 use tripoint_core::describe::line;
@@ -38,6 +38,7 @@ use tripoint_core::primitive::Ordering;
 use tripoint_core::{Addr, Align, Arena, Check, CheckError, CheckLevel, Describe, Error, ManualPool, Result};
 
 use crate::cache_box::{CacheBox, ObjectCache};
+use crate::link::{Damaged, Health, LinkKey, Watch};
 
 mod classes;
 pub mod descriptor;
@@ -57,11 +58,17 @@ const UNSERVED: Error = Error::Parameter("the pool does not serve the blocks of 
 /// is dropped, and its descriptor for good.
 ///
 /// Blocks in the cache count as live for the pool.
+///
+/// With the feature `hardening`, a cache that meets a link it did not write loses what
+/// it keeps, refuses with [`Error::Damaged`] and keeps nothing from then on; its pool
+/// does not hear of it (design/hardening.md `.cache`).
 pub struct Cache<'c, P: ManualPool> {
     descriptor: &'c CacheDescriptor,
     pool: &'c P,
     /// How many trips the owner has handled.
     handled: Cell<usize>,
+    key: LinkKey,
+    health: Health,
 }
 
 impl<'c, P: ManualPool> Cache<'c, P> {
@@ -79,7 +86,8 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         if !descriptor.claim() {
             return Err(Error::Parameter("the descriptor belongs to another cache"));
         }
-        Ok(Self { descriptor, pool, handled: Cell::new(descriptor.requests()) })
+        let (handled, key) = (Cell::new(descriptor.requests()), LinkKey::of(pool.header()));
+        Ok(Self { descriptor, pool, handled, key, health: Health::new() })
     }
 
     /// The descriptor.
@@ -106,7 +114,7 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         // Not empty, not tripped: one compare (design/cache.md `.compare`).
         if rest < words.limit.load(Ordering::Relaxed) {
             // SAFETY: the class keeps `rest + 1` blocks.
-            return Ok(unsafe { pop(words, rest) });
+            return unsafe { self.pop(words, rest) };
         }
         self.get_slow(class, layout)
     }
@@ -126,7 +134,7 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         // Not full, not tripped: one compare.
         if count < words.limit.load(Ordering::Relaxed) {
             // SAFETY: the caller gives up a block of this class.
-            return unsafe { push(words, object, count) };
+            return unsafe { self.push(words, object, count) };
         }
         // SAFETY: the caller's duties, and the class of the layout.
         unsafe { self.put_slow(class, object, layout) };
@@ -155,7 +163,7 @@ impl<'c, P: ManualPool> Cache<'c, P> {
     #[cold]
     #[inline(never)]
     fn get_slow(&self, index: usize, layout: Layout) -> Result<NonNull<u8>> {
-        self.hear_trips(index);
+        self.hear_trips(index)?;
         let Some(class) = self.classes().get(index) else { return self.alloc_flushing(layout) };
         let block = class.block().ok_or(UNSERVED)?;
         let object = self.alloc_flushing(block)?;
@@ -172,7 +180,7 @@ impl<'c, P: ManualPool> Cache<'c, P> {
             // cache.
             let count = words.count.load(Ordering::Relaxed);
             // SAFETY: a fresh block of the class, which keeps as many as are counted.
-            unsafe { push(words, more, count) };
+            unsafe { self.push(words, more, count) };
         }
     }
 
@@ -190,22 +198,26 @@ impl<'c, P: ManualPool> Cache<'c, P> {
     #[cold]
     #[inline(never)]
     unsafe fn put_slow(&self, index: usize, object: NonNull<u8>, layout: Layout) {
-        self.hear_trips(index);
+        let is_sound = self.hear_trips(index).is_ok();
         let Some(class) = self.classes().get(index) else {
             // SAFETY: no class serves the layout, so the object came from the pool
             // itself; the caller gives it up.
             return unsafe { self.pool.free(object, layout) };
         };
+        if !is_sound {
+            return;
+        }
         let words = self.descriptor.words(index);
         if words.count.load(Ordering::Relaxed) >= class.count {
             self.give_back(index, class.count.div_ceil(3));
         }
         // SAFETY: the caller gives up a block of this class.
-        unsafe { push(words, object, words.count.load(Ordering::Relaxed)) };
+        unsafe { self.push(words, object, words.count.load(Ordering::Relaxed)) };
     }
 
-    /// Handles trips, and arms the class again where it was tripped.
-    fn hear_trips(&self, index: usize) {
+    /// Handles trips, and arms the class again where it was tripped; refuses once damage
+    /// was met.
+    fn hear_trips(&self, index: usize) -> Result<()> {
         let mut handled = self.handled.get();
         let mut flush = || self.flush();
         if self.descriptor.is_tripped(index) {
@@ -214,6 +226,7 @@ impl<'c, P: ManualPool> Cache<'c, P> {
             self.descriptor.observe_trips(&mut handled, &mut flush);
         }
         self.handled.set(handled);
+        self.health.ensure().map_err(|damaged| self.lose_all(damaged))
     }
 
     /// Gives up to `most` blocks of a class to the pool.
@@ -225,10 +238,60 @@ impl<'c, P: ManualPool> Cache<'c, P> {
             // cache.
             let Some(rest) = words.count.load(Ordering::Relaxed).checked_sub(1) else { return };
             // SAFETY: the class keeps `rest + 1` blocks.
-            let object = unsafe { pop(words, rest) };
+            let Ok(object) = (unsafe { self.pop(words, rest) }) else { return };
             // SAFETY: blocks of a class were allocated in the pool with its layout.
             unsafe { self.pool.free(object, block) };
         }
+    }
+
+    /// Takes the block freed last, of which `rest` are left then.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`]
+    ///
+    /// # Safety
+    /// - The class keeps `rest + 1` blocks, and the caller owns the cache.
+    #[inline(always)]
+    unsafe fn pop(&self, words: &ClassWords, rest: usize) -> Result<NonNull<u8>> {
+        let block = words.head.load(Ordering::Relaxed);
+        // SAFETY: of a class that keeps blocks the head is one: free, and begun with
+        // its link.
+        let next = self.key.decode(block.addr(), unsafe { block.read() }.next);
+        let watch = Watch::new(self.key, &self.health);
+        if !watch.accepts(|key| key.is_link(next.addr(), BLOCK_ALIGN) && next.is_null() == (rest == 0)) {
+            return Err(self.lose_all(Damaged));
+        }
+        words.head.store(next, Ordering::Relaxed);
+        words.count.store(rest, Ordering::Relaxed);
+        // SAFETY: as above, so not null.
+        Ok(unsafe { NonNull::new_unchecked(block.cast()) })
+    }
+
+    /// Keeps a block, beside the `count` there are.
+    ///
+    /// # Safety
+    /// - `object` is a block of the class that nobody uses; the class keeps `count`
+    ///   blocks, and the caller owns the cache.
+    #[inline(always)]
+    unsafe fn push(&self, words: &ClassWords, object: NonNull<u8>, count: usize) {
+        let block = object.cast::<FreeBlock>().as_ptr();
+        let next = self.key.encode(block.addr(), words.head.load(Ordering::Relaxed));
+        // SAFETY: blocks have room for a word and are aligned for it.
+        unsafe { block.write(FreeBlock { next }) };
+        words.head.store(block, Ordering::Relaxed);
+        words.count.store(count + 1, Ordering::Relaxed);
+    }
+
+    /// Forgets what it keeps, and makes every get and put give way.
+    #[cold]
+    fn lose_all(&self, damaged: Damaged) -> Error {
+        for index in 0..self.classes().len() {
+            let words = self.descriptor.words(index);
+            words.limit.swap(0, Ordering::AcqRel);
+            words.head.store(ptr::null_mut(), Ordering::Relaxed);
+            words.count.store(0, Ordering::Relaxed);
+        }
+        damaged.into()
     }
 
     fn check_class(&self, class: &CacheClass, words: &ClassWords) -> Result<(), CheckError> {
@@ -244,39 +307,10 @@ impl<'c, P: ManualPool> Cache<'c, P> {
             }
             // SAFETY: aligned memory of the pool, which is the cache's; any words make
             // a link.
-            next = unsafe { next.read() }.next;
+            next = self.key.decode(addr.get(), unsafe { next.read() }.next);
         }
         ensure("Cache", next.is_null(), "a class has as many blocks as were counted")
     }
-}
-
-/// Takes the block freed last, of which `rest` are left then.
-///
-/// # Safety
-/// - The class keeps `rest + 1` blocks, and the caller owns the cache.
-#[inline(always)]
-unsafe fn pop(words: &ClassWords, rest: usize) -> NonNull<u8> {
-    let block = words.head.load(Ordering::Relaxed);
-    // SAFETY: of a class that keeps blocks the head is one: free, and begun with
-    // its link.
-    words.head.store(unsafe { block.read() }.next, Ordering::Relaxed);
-    words.count.store(rest, Ordering::Relaxed);
-    // SAFETY: as above, so not null.
-    unsafe { NonNull::new_unchecked(block.cast()) }
-}
-
-/// Keeps a block, beside the `count` there are.
-///
-/// # Safety
-/// - `object` is a block of the class that nobody uses; the class keeps `count`
-///   blocks, and the caller owns the cache.
-#[inline(always)]
-unsafe fn push(words: &ClassWords, object: NonNull<u8>, count: usize) {
-    let block = object.cast::<FreeBlock>().as_ptr();
-    // SAFETY: blocks have room for a word and are aligned for it.
-    unsafe { block.write(FreeBlock { next: words.head.load(Ordering::Relaxed) }) };
-    words.head.store(block, Ordering::Relaxed);
-    words.count.store(count + 1, Ordering::Relaxed);
 }
 
 // SAFETY: a block is at least as large and aligned as the layout its class serves,
@@ -306,6 +340,9 @@ impl<P: ManualPool> Drop for Cache<'_, P> {
 impl<P: ManualPool> Check for Cache<'_, P> {
     fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
         self.pool.header().check(CheckLevel::Cheap)?;
+        if level >= CheckLevel::Shallow {
+            ensure("Cache", self.health.ensure().is_ok(), "no free memory was written over")?;
+        }
         for (index, class) in self.classes().iter().enumerate() {
             let words = self.descriptor.words(index);
             if level >= CheckLevel::Shallow {

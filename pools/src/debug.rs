@@ -61,6 +61,26 @@ impl Default for DebugOptions {
 /// It takes `Debug::<P>::FENCE_SIZE` bytes more an object, so a pool of fixed size needs
 /// larger units; two bits for each word of the pool in the arena's control memory;
 /// and time in proportion to the sizes of objects.
+///
+/// ```
+/// # use core::mem::MaybeUninit;
+/// # use tripoint_core::{ClientArena, ClientArenaOptions};
+/// # let mut memory = vec![MaybeUninit::uninit(); 256 << 10];
+/// # let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
+/// use core::alloc::Layout;
+/// use tripoint_core::ManualPool;
+/// use tripoint_pools::{Debug, DebugOptions, Fault, Mvff, MvffOptions};
+///
+/// let pool = Debug::create(Mvff::create(&arena, MvffOptions::default())?, DebugOptions::default())?;
+/// let layout = Layout::new::<u64>();
+/// let object = pool.alloc(layout)?;
+/// // SAFETY: allocated above with this layout, and not used any more.
+/// unsafe { pool.free(object, layout) };
+/// // SAFETY: freed before, which a debug pool finds, and then does nothing.
+/// unsafe { pool.free(object, layout) };
+/// assert_eq!(pool.reports().iter().next().map(|report| report.fault), Some(Fault::DoubleFree));
+/// # Ok::<(), tripoint_core::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Debug<P: ManualPool> {
     state: Lock<State>,
@@ -196,7 +216,7 @@ impl<P: ManualPool> Debug<P> {
         }
         match state.ledger.mark(addr.get()) {
             Mark::Free => Some((said, Fault::DoubleFree)),
-            _ if !addr.get().is_multiple_of(WORD) => Some((said, Fault::Interior)),
+            _ if !addr.get().is_multiple_of(self.min_align()) => Some((said, Fault::Interior)),
             Mark::Rest => Some((said, Fault::Interior)),
             Mark::Buffer => {
                 let allocated = state.ledger.size_of_run(addr.get(), Mark::Buffer, size);
@@ -215,6 +235,21 @@ impl<P: ManualPool> Debug<P> {
                 }
             }
         }
+    }
+
+    /// Gets a fill for a layout whose size came from [`PoolClass::reserve_size`], so it
+    /// has a fence already. What is allocated in it is not touched.
+    fn fill_by(&self, ask: impl Fn(&P) -> Result<Fill>) -> Result<Fill> {
+        let mut state = self.state.lock();
+        let fill = self.ask(&mut state, ask)?;
+        let Some((_, fresh)) = fill.block.split_at(fill.preallocated) else { return Ok(fill) };
+        if let Err(error) = self.take_over(&mut state, fresh) {
+            // SAFETY: the end of a fill, which nobody used.
+            unsafe { self.pool.empty(fresh) };
+            return Err(error);
+        }
+        state.ledger.note(fresh.range(), Mark::Buffer);
+        Ok(fill)
     }
 
     /// Notes and splats memory that the pool gave.
@@ -243,6 +278,7 @@ impl State {
 unsafe impl<P: ManualPool> PoolClass for Debug<P> {
     const CLASS: &'static str = P::CLASS;
     const FLIPPABLE: bool = false;
+    const KEEPS_UNUSED: bool = P::KEEPS_UNUSED;
 
     type Arena = P::Arena;
     type Barrier = P::Barrier;
@@ -270,17 +306,18 @@ unsafe impl<P: ManualPool> PoolClass for Debug<P> {
         self.pool.reserve_size(Self::fenced(layout)?)
     }
 
-    /// The size came from [`PoolClass::reserve_size`], so it has a fence already.
     fn fill(&self, layout: Layout) -> Result<Fill> {
-        let mut state = self.state.lock();
-        let fill = self.ask(&mut state, |pool| pool.fill(layout))?;
-        if let Err(error) = self.take_over(&mut state, fill.block) {
-            // SAFETY: all of a fill, which nobody used.
-            unsafe { self.pool.empty(fill.block) };
-            return Err(error);
-        }
-        state.ledger.note(fill.block.range(), Mark::Buffer);
-        Ok(fill)
+        self.fill_by(|pool| pool.fill(layout))
+    }
+
+    unsafe fn fill_buffer(&self, buffer: &P::Buffer, layout: Layout) -> Result<Fill> {
+        // SAFETY: the caller's duties: the buffer is the pool's too, which made it.
+        self.fill_by(|pool| unsafe { pool.fill_buffer(buffer, layout) })
+    }
+
+    unsafe fn finish_buffer(&self, buffer: &P::Buffer) -> bool {
+        // SAFETY: as above.
+        unsafe { self.pool.finish_buffer(buffer) }
     }
 
     unsafe fn empty(&self, unused: Block) {

@@ -1,6 +1,37 @@
 //! Extending a pool.
 
-use tripoint_core::{Arena, Block, PoolHeader, Result};
+use tripoint_core::{AddrRange, Align, Arena, Block, Error, PoolHeader, Result};
+
+/// New tracts, and the part of them that was asked for.
+#[derive(Debug)]
+pub(crate) struct Extension {
+    /// All of the new memory, nobody's yet.
+    pub(crate) extent: Block,
+    /// The first aligned bytes of it.
+    pub(crate) wanted: AddrRange,
+}
+
+/// [Gets](extend) tracts in which `min` aligned bytes fit wherever they lie; wants as
+/// many bytes of them as there are, up to `max`.
+///
+/// # Errors
+/// Those of [`Arena::alloc_tracts`], and [`Error::Limit`] for a sum that overflows.
+pub(crate) fn extend_for<A: Arena>(
+    header: &PoolHeader<A>,
+    min: usize,
+    max: usize,
+    align: Align,
+    extend_by: usize,
+) -> Result<Extension> {
+    let padding = align.get().saturating_sub(header.arena().grain());
+    let needed = min.checked_add(padding).ok_or(Error::Limit)?;
+    let extent = extend(header, needed, extend_by)?;
+    // The padding leads to an aligned base: neither is refused.
+    let base = extent.range().base().align_up(align).ok_or(Error::Limit)?;
+    let size = max.min(extent.range().limit().get() - base.get());
+    let wanted = AddrRange::with_size(base, size).ok_or(Error::Limit)?;
+    Ok(Extension { extent, wanted })
+}
 
 /// Gets tracts of `extend_by` bytes, or, where those cannot be had, of the
 /// `needed` bytes alone. In a frozen arena only what is needed is asked for, so

@@ -23,8 +23,9 @@ pub fn set_seed(seed: usize) {
     SEED.store(seed, Ordering::Relaxed);
 }
 
-/// Odd, so that multiplying by it can be undone; without pattern in its bits.
-const FACTOR: usize = 0x9e37_79b9_7f4a_7c15_u64 as usize | 1;
+/// The word's highest bits of the golden ratio, whose multiples lie as far apart as
+/// multiples can. Odd, so that multiplying by it can be undone.
+const FACTOR: usize = (0x9e37_79b9_7f4a_7c15_u64 >> (u64::BITS - usize::BITS)) as usize | 1;
 const INVERSE: usize = inverse(FACTOR);
 const _: () = assert!(FACTOR.wrapping_mul(INVERSE) == 1);
 
@@ -70,13 +71,21 @@ impl Secret {
     /// or off its alignment.
     #[inline]
     pub(crate) const fn encode(self, slot: usize, word: usize) -> usize {
-        (word ^ self.key ^ slot).wrapping_mul(FACTOR).rotate_right(usize::BITS / 2)
+        (word ^ self.mask(slot)).wrapping_mul(FACTOR).rotate_right(usize::BITS / 2)
     }
 
     /// Undoes [`Secret::encode`].
     #[inline]
     pub(crate) const fn decode(self, slot: usize, stored: usize) -> usize {
-        stored.rotate_left(usize::BITS / 2).wrapping_mul(INVERSE) ^ self.key ^ slot
+        stored.rotate_left(usize::BITS / 2).wrapping_mul(INVERSE) ^ self.mask(slot)
+    }
+
+    /// What words are changed with at a place. For two places, however near, it differs
+    /// in high bits: what was copied from one to the other decodes to an address outside
+    /// of the arena (design/hardening.md `.place`).
+    #[inline]
+    const fn mask(self, slot: usize) -> usize {
+        self.key ^ slot.wrapping_mul(FACTOR)
     }
 
     /// Whether an address lies in the arena.
@@ -124,6 +133,25 @@ mod tests {
         set_seed(0);
         assert_ne!(before, seeded);
         assert_eq!(before, secret().key);
+    }
+
+    /// A link copied from another place leads nowhere, in an arena of 2 TiB (64 KiB,
+    /// where words have 32 bits) from any distance up to 1 MiB (4 KiB).
+    /// (design/hardening.md `.place`)
+    #[test]
+    fn a_word_copied_from_nearby_is_seen() {
+        let (size, farthest) = if usize::BITS == 64 { (1_u64 << 41, 1 << 20) } else { (1 << 16, 1 << 12) };
+        for base in [size, 3 * size + (size >> 1), 0x7_0000] {
+            let range = AddrRange::with_size(Addr::new(base as usize), size as usize).unwrap();
+            let secret = Secret::new(range, PoolId::new(7).unwrap());
+            let from = range.base().get() + 0x4040;
+            for distance in (size_of::<usize>()..farthest).step_by(size_of::<usize>()) {
+                for link in [0, from, range.limit().get() - 0x10] {
+                    let copied = secret.decode(from + distance, secret.encode(from, link));
+                    assert!(copied != 0 && !secret.covers(copied), "{base:#x}: {link:#x} by {distance:#x}");
+                }
+            }
+        }
     }
 
     /// Whatever one byte is overwritten with, the link leads nowhere.

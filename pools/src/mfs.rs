@@ -61,6 +61,22 @@ impl Default for MfsOptions {
 /// A pool of the class MFS, manual fixed size.
 ///
 /// It serves every layout that fits its unit, and each takes a whole unit.
+///
+/// ```
+/// # use core::mem::MaybeUninit;
+/// # use tripoint_core::{ClientArena, ClientArenaOptions};
+/// # let mut memory = vec![MaybeUninit::uninit(); 256 << 10];
+/// # let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
+/// use tripoint_core::{PoolBox, PoolClass};
+/// use tripoint_pools::{Mfs, MfsOptions, UnitOf};
+///
+/// let orders = Mfs::create(&arena, UnitOf::<[u64; 3]>::new(), MfsOptions::default())?;
+/// let order = PoolBox::new_in([10_250, 7, 1], &orders)?;
+/// let free = orders.sizes().free;
+/// drop(order);
+/// assert_eq!(orders.sizes().free, free + orders.unit_size());
+/// # Ok::<(), tripoint_core::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Mfs<A: Arena, U: Unit> {
     units: Lock<FreeUnits>,

@@ -14,7 +14,7 @@ use tripoint_core::{
     ManualPool, PoolClass, PoolHeader, PoolSizes, Result, SymmetricFence,
 };
 
-use crate::extend::extend;
+use crate::extend::{Extension, extend_for};
 use crate::land::{GRANULE, Land};
 use crate::poison::poison;
 
@@ -46,6 +46,22 @@ impl Default for MvffOptions {
 ///
 /// Sizes are rounded up to [`GRANULE`], which is also the alignment that objects
 /// have without asking. Any alignment is served (design/pool-mvff.md `.req.any`).
+///
+/// ```
+/// # use core::mem::MaybeUninit;
+/// # use tripoint_core::{ClientArena, ClientArenaOptions};
+/// # let mut memory = vec![MaybeUninit::uninit(); 256 << 10];
+/// # let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
+/// use tripoint_core::{PoolBox, PoolClass};
+/// use tripoint_pools::{Mvff, MvffOptions};
+///
+/// let messages = Mvff::create(&arena, MvffOptions::default())?;
+/// let (short, long) = (PoolBox::new_in([0_u8; 20], &messages)?, PoolBox::new_in([0_u8; 3000], &messages)?);
+/// drop(short);
+/// drop(long);
+/// assert_eq!(messages.sizes().fragmentation(), 0); // neighbours coalesced
+/// # Ok::<(), tripoint_core::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Mvff<A: Arena> {
     land: Lock<Land>,
@@ -86,15 +102,11 @@ impl<A: Arena> Mvff<A> {
     /// second finds what the first left (design/pool-mvff.md `.mvff.extend.lock`).
     #[cold]
     fn take_extending(&self, land: &mut Land, min: usize, max: usize, align: Align) -> Result<Block> {
-        let padding = align.get().saturating_sub(self.header.arena().grain());
-        let needed = min.checked_add(padding).ok_or(Error::Limit)?;
-        let extent = extend(&self.header, needed, self.options.extend_by)?;
+        let Extension { extent, wanted } = extend_for(&self.header, min, max, align, self.options.extend_by)?;
         // SAFETY: whole grains, which are multiples of granules, fresh from the
         // arena, whose blocks all point with the provenance of its range.
         unsafe { land.insert(extent) };
-        let base = extent.range().base().align_up(align).ok_or(Error::Limit)?;
-        let size = max.min(extent.range().limit().get() - base.get());
-        let taken = AddrRange::with_size(base, size).and_then(|range| land.take_range(range));
+        let taken = land.take_range(wanted);
         land.ensure_sound()?;
         taken.ok_or(Error::Limit)
     }

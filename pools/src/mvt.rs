@@ -15,7 +15,7 @@ use tripoint_core::{
     ManualPool, PoolClass, PoolHeader, PoolSizes, Result, SymmetricFence,
 };
 
-use crate::extend::extend;
+use crate::extend::{Extension, extend_for};
 use crate::land::{GRANULE, Land};
 
 mod free;
@@ -71,6 +71,23 @@ impl MvtOptions {
 ///
 /// Sizes are rounded up to [`GRANULE`], which is also the alignment that objects
 /// have without asking. Any alignment is served.
+///
+/// ```
+/// # use core::mem::MaybeUninit;
+/// # use tripoint_core::{ClientArena, ClientArenaOptions};
+/// # let mut memory = vec![MaybeUninit::uninit(); 256 << 10];
+/// # let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
+/// use tripoint_ap::AllocationPoint;
+/// use tripoint_pools::{Mvt, MvtOptions};
+///
+/// let ticks = Mvt::create(&arena, MvtOptions { mean_size: 48, max_size: 1 << 10, ..Default::default() })?;
+/// let mut point = AllocationPoint::create(&ticks)?;
+/// let born_first = point.boxed([0_u64; 6])?;
+/// let born_last = point.boxed([1_u64; 6])?;
+/// drop(born_first); // in the order of birth, as the class likes it
+/// assert_eq!(born_last[0], 1);
+/// # Ok::<(), tripoint_core::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Mvt<A: Arena> {
     free: Lock<FreeBlocks>,
@@ -124,6 +141,14 @@ impl<A: Arena> Mvt<A> {
     /// exceptionally large, what fits first, then new tracts (design/pool-mvt.md
     /// `.mvt.order`).
     fn take(&self, free: &mut FreeBlocks, size: usize, align: Align) -> Result<Block> {
+        free.ensure_sound()?;
+        let taken = self.take_trusting(free, size, align);
+        free.ensure_sound()?;
+        taken
+    }
+
+    /// [Takes](Mvt::take) from free blocks, whatever is met in them.
+    fn take_trusting(&self, free: &mut FreeBlocks, size: usize, align: Align) -> Result<Block> {
         let most = size.max(self.fill_size);
         if let Some(block) = free.take_splinter(size, align).or_else(|| free.take_oldest(size, most, align)) {
             return Ok(block);
@@ -145,17 +170,12 @@ impl<A: Arena> Mvt<A> {
     #[cold]
     fn take_extending(&self, free: &mut FreeBlocks, min: usize, max: usize, align: Align) -> Result<Block> {
         free.ensure_sound()?;
-        let padding = align.get().saturating_sub(self.grain.get());
-        let needed = min.checked_add(padding).ok_or(Error::Limit)?;
-        match extend(&self.header, needed, max) {
-            Ok(extent) => {
-                let base = extent.range().base().align_up(align).ok_or(Error::Limit)?;
-                let size = max.min(extent.range().limit().get() - base.get());
-                let range = AddrRange::with_size(base, size).ok_or(Error::Limit)?;
+        match extend_for(&self.header, min, max, align, max) {
+            Ok(Extension { extent, wanted }) => {
                 // SAFETY: whole grains, fresh from the arena, whose blocks all point
                 // with the provenance of its range.
                 let from = unsafe { free.insert(extent) };
-                free.take_range(from, range).ok_or(Error::Limit)
+                free.take_range(from, wanted).ok_or(Error::Limit)
             }
             Err(error) => {
                 free.drop_splinter();

@@ -15,8 +15,9 @@ use tripoint_core::{
     PoolHeader, PoolSizes, Result, SymmetricFence,
 };
 
-use crate::extend::extend;
+use crate::extend::{Extension, extend_for};
 use crate::land::{GRANULE, Land};
+use crate::link::LinkKey;
 
 mod stack;
 
@@ -88,6 +89,8 @@ impl<A: Arena> Snc<A> {
         if arena.grain() < 2 * GRANULE {
             return Err(Error::Parameter("the arena's grain is below two granules"));
         }
+        let fill_size = options.fill_size - options.fill_size % GRANULE;
+        let options = SncOptions { fill_size, ..options };
         let header = PoolHeader::create(arena, Self::CLASS)?;
         Ok(Self { land: Lock::new(Land::new(&header)), options, header })
     }
@@ -112,22 +115,24 @@ impl<A: Arena> Snc<A> {
     /// second finds what the first left.
     #[cold]
     fn take_extending(&self, land: &mut Land, min: usize, max: usize) -> Result<Block> {
-        let extent = extend(&self.header, min, self.options.extend_by)?;
-        let size = extent.size().min(max) & !(GRANULE - 1);
-        let (block, rest) = extent.split_at(size).ok_or(Error::Limit)?;
-        // SAFETY: the end of whole grains, in granules, fresh from the arena, whose
-        // blocks all point with the provenance of its range.
-        unsafe { land.insert(rest) };
-        Ok(block)
+        let Extension { extent, wanted } =
+            extend_for(&self.header, min, max, GRANULE_ALIGN, self.options.extend_by)?;
+        // SAFETY: whole grains, which are multiples of granules, fresh from the
+        // arena, whose blocks all point with the provenance of its range.
+        unsafe { land.insert(extent) };
+        let taken = land.take_range(wanted);
+        land.ensure_sound()?;
+        taken.ok_or(Error::Limit)
     }
 
-    /// Takes the topmost block of a stack back.
+    /// Takes the topmost block of a stack back. A head that was written over is noted
+    /// in the land, and ends the stack.
     ///
     /// # Safety
     /// - The caller owns the buffer, and nobody uses the memory of the block.
     unsafe fn take_back(land: &mut Land, buffer: &StackBuffer) -> bool {
         // SAFETY: the caller owns the buffer.
-        let block = unsafe { buffer.pop() };
+        let block = land.note(unsafe { buffer.pop() }).unwrap_or_default();
         if let Some(block) = block {
             // SAFETY: a block that came out of the land whole, and that nobody uses.
             unsafe { land.insert(block) };
@@ -156,7 +161,7 @@ unsafe impl<A: Arena> PoolClass for Snc<A> {
     type Buffer = StackBuffer;
 
     fn new_buffer(&self) -> StackBuffer {
-        StackBuffer::new()
+        StackBuffer::new(LinkKey::of(&self.header))
     }
 
     fn header(&self) -> &PoolHeader<A> {
@@ -235,7 +240,7 @@ unsafe impl<A: Arena> FramePool for Snc<A> {
         let mut land = self.land.lock();
         loop {
             // SAFETY: the caller owns the buffer.
-            let (top, is_lowest) = unsafe { buffer.peek() }?;
+            let (top, is_lowest) = land.note(unsafe { buffer.peek() }).ok()??;
             if is_lowest || Some(top.base()) == base {
                 return Some(top);
             }

@@ -16,7 +16,7 @@ use tripoint_core::{
     PoolClass, PoolHeader, PoolSizes, Result, SymmetricFence,
 };
 
-use crate::extend::extend;
+use crate::extend::{Extension, extend, extend_for};
 use crate::land::GRANULE;
 use crate::poison::poison;
 
@@ -56,6 +56,23 @@ impl Default for TlsfOptions {
 /// Sizes are rounded up to granules, and above 64 of them to a size class, by at
 /// most one part in 32. Any alignment is served; above a granule the request
 /// looks for its size and alignment together (design/pool-tlsf.md `.req.any`).
+///
+/// ```
+/// # use core::mem::MaybeUninit;
+/// # use tripoint_core::{ClientArena, ClientArenaOptions};
+/// # let mut memory = vec![MaybeUninit::uninit(); 256 << 10];
+/// # let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
+/// use tripoint_core::{PoolBox, PoolClass};
+/// use tripoint_pools::{Tlsf, TlsfOptions};
+///
+/// let commands = Tlsf::create(&arena, TlsfOptions::default())?;
+/// commands.extend(64 << 10)?; // at Init: later requests do not grow the pool
+/// let total = commands.sizes().total;
+/// let command = PoolBox::new_in([0_u8; 1000], &commands)?;
+/// assert_eq!(commands.sizes().total, total);
+/// drop(command);
+/// # Ok::<(), tripoint_core::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Tlsf<A: Arena> {
     heap: Lock<Heap>,
@@ -92,7 +109,8 @@ impl<A: Arena> Tlsf<A> {
     pub fn extend(&self, size: usize) -> Result<()> {
         let mut heap = self.heap.lock();
         heap.health.ensure()?;
-        let extent = self.get_extent(&mut heap, size, 0)?;
+        let extent = extend(&self.header, size, 0)?;
+        self.cover(&mut heap, extent)?;
         // SAFETY: whole grains, fresh from the arena, whose blocks all have the
         // provenance of its range; the extent is covered.
         Ok(unsafe { heap.insert(extent) }?)
@@ -104,17 +122,12 @@ impl<A: Arena> Tlsf<A> {
         self.heap.lock().edges.size()
     }
 
-    /// Gets an extent, and the bits for it.
-    fn get_extent(&self, heap: &mut Heap, needed: usize, extend_by: usize) -> Result<Block> {
-        let extent = extend(&self.header, needed, extend_by)?;
-        match heap.edges.cover(extent.range(), &self.header) {
-            Ok(()) => Ok(extent),
-            Err(error) => {
-                // SAFETY: just got, and unused.
-                unsafe { self.header.retract(extent) };
-                Err(error)
-            }
-        }
+    /// Gets the bits for a new extent, or gives it back.
+    fn cover(&self, heap: &mut Heap, extent: Block) -> Result<()> {
+        heap.edges.cover(extent.range(), &self.header).inspect_err(|_| {
+            // SAFETY: just got from the arena, and unused.
+            unsafe { self.header.retract(extent) };
+        })
     }
 
     /// Takes `min..=max` bytes, extending the pool where it must.
@@ -133,13 +146,11 @@ impl<A: Arena> Tlsf<A> {
     #[cold]
     #[inline(never)]
     fn take_extending(&self, heap: &mut Heap, min: usize, max: usize, align: Align) -> Result<Block> {
-        let padding = align.get().saturating_sub(self.header.arena().grain());
-        let needed = min.checked_add(padding).ok_or(Error::Limit)?;
-        let extent = self.get_extent(heap, needed, self.options.extend_by)?;
-        let base = extent.range().base();
-        let offset = base.align_up(align).ok_or(Error::Limit)?.get() - base.get();
+        let Extension { extent, wanted } = extend_for(&self.header, min, max, align, self.options.extend_by)?;
+        self.cover(heap, extent)?;
+        let offset = wanted.base().get() - extent.range().base().get();
         let (front, rest) = extent.split_at(offset).ok_or(Error::Limit)?;
-        let (given, back) = rest.split_at(max.min(rest.size())).ok_or(Error::Limit)?;
+        let (given, back) = rest.split_at(wanted.size()).ok_or(Error::Limit)?;
         for left in [front, back].into_iter().filter(|left| left.size() != 0) {
             // SAFETY: granules of an extent fresh from the arena, whose blocks all
             // have the provenance of its range; the extent is covered.

@@ -9,7 +9,11 @@ use tripoint_core::primitive::{AtomicUsize, Ordering};
 use common::{GRAIN, Oracle, arena, layout, memory};
 use proptest::prelude::*;
 use tripoint_ap::AllocationPoint;
-use tripoint_core::{Addr, Arena, Check, CheckLevel, Describe, Error, ManualPool, PoolBox, PoolClass};
+use tripoint_core::{
+    Addr, Arena, BasicBuffer, Block, Check, CheckError, CheckLevel, ClientArena, Describe, Error, Fill,
+    ManualPool, PoolBox, PoolClass, PoolHeader, PoolSizes, Result,
+};
+use tripoint_pools::land::GRANULE;
 use tripoint_pools::{
     Debug, DebugOptions, DebugReport, Fault, Mfs, MfsOptions, Mvff, MvffOptions, Tlsf, TlsfOptions,
     UnitLayout,
@@ -414,6 +418,153 @@ fn what_is_held_back_serves_when_nothing_else_does() {
     }
     oracle.clear(&pool);
     assert_clean(&pool);
+}
+
+/// A class that fills only buffers it knows, and counts what it is asked.
+#[derive(Debug)]
+struct Knowing<'t, P> {
+    pool: P,
+    filled: &'t AtomicUsize,
+    finished: &'t AtomicUsize,
+}
+
+/// The bytes at the front of its fills that are allocated already.
+const PREALLOCATED: usize = 4 * GRANULE;
+const PATTERN: u8 = 0x5a;
+
+// SAFETY: as the pool under it, from whose fills it allocates the front.
+unsafe impl<P: ManualPool<Buffer = BasicBuffer>> PoolClass for Knowing<'_, P> {
+    const CLASS: &'static str = P::CLASS;
+    const FLIPPABLE: bool = false;
+    const KEEPS_UNUSED: bool = true;
+
+    type Arena = P::Arena;
+    type Barrier = P::Barrier;
+    type Buffer = BasicBuffer;
+
+    fn new_buffer(&self) -> BasicBuffer {
+        BasicBuffer
+    }
+
+    fn header(&self) -> &PoolHeader<P::Arena> {
+        self.pool.header()
+    }
+
+    fn barrier(&self) -> P::Barrier {
+        self.pool.barrier()
+    }
+
+    fn min_align(&self) -> usize {
+        self.pool.min_align()
+    }
+
+    fn reserve_size(&self, layout: Layout) -> Option<usize> {
+        self.pool.reserve_size(layout)
+    }
+
+    fn fill(&self, _layout: Layout) -> Result<Fill> {
+        Err(Error::Parameter("no buffer"))
+    }
+
+    unsafe fn fill_buffer(&self, _buffer: &BasicBuffer, layout: Layout) -> Result<Fill> {
+        self.filled.fetch_add(1, Ordering::Relaxed);
+        let needed = Layout::from_size_align(layout.size() + PREALLOCATED, layout.align()).unwrap();
+        let fill = self.pool.fill(needed)?;
+        // SAFETY: fresh memory, at least as large.
+        unsafe { fill.block.base().write_bytes(PATTERN, PREALLOCATED) };
+        Ok(Fill { preallocated: PREALLOCATED, ..fill })
+    }
+
+    unsafe fn finish_buffer(&self, _buffer: &BasicBuffer) -> bool {
+        self.finished.fetch_add(1, Ordering::Relaxed);
+        false
+    }
+
+    unsafe fn empty(&self, unused: Block) {
+        // SAFETY: the caller's duties.
+        unsafe { self.pool.empty(unused) };
+    }
+
+    fn walk_free(&self, visit: &mut dyn FnMut(Block)) {
+        self.pool.walk_free(visit);
+    }
+
+    fn sizes(&self) -> PoolSizes {
+        self.pool.sizes()
+    }
+}
+
+// SAFETY: all is the pool's under it.
+unsafe impl<P: ManualPool<Buffer = BasicBuffer>> ManualPool for Knowing<'_, P> {
+    fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
+        self.pool.alloc(layout)
+    }
+
+    unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {
+        // SAFETY: the caller's duties.
+        unsafe { self.pool.free(object, layout) };
+    }
+}
+
+impl<P: Check> Check for Knowing<'_, P> {
+    fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
+        self.pool.check(level)
+    }
+}
+
+impl<P: Describe> Describe for Knowing<'_, P> {
+    fn describe(&self, out: &mut dyn core::fmt::Write, depth: usize) -> core::fmt::Result {
+        self.pool.describe(out, depth)
+    }
+}
+
+/// The class under a debug pool knows its buffers, and what it allocated in them stays.
+#[test]
+fn a_class_that_knows_its_buffers_goes_on_doing_so() {
+    let mut memory = memory(8);
+    let arena = arena(&mut memory);
+    let mvff = Mvff::create(&arena, MvffOptions { extend_by: GRAIN, ..MvffOptions::default() }).unwrap();
+    let [filled, finished] = [0; 2].map(AtomicUsize::new);
+    let pool = debug(Knowing { pool: mvff, filled: &filled, finished: &finished });
+    const { assert!(<Debug<Knowing<'_, Mvff<&ClientArena<'_>>>> as PoolClass>::KEEPS_UNUSED) };
+    let mut point = AllocationPoint::create(&pool).unwrap();
+    let object = PoolBox::into_raw(point.boxed([7_u64; 5]).unwrap()).cast::<u8>();
+    // SAFETY: what the class allocated lies before the first object of a fill.
+    let before = unsafe { core::slice::from_raw_parts(object.as_ptr().sub(PREALLOCATED), PREALLOCATED) };
+    assert!(before.iter().all(|&byte| byte == PATTERN));
+    drop(point);
+    assert_eq!((filled.load(Ordering::Relaxed), finished.load(Ordering::Relaxed)), (1, 1));
+    // SAFETY: committed with this layout, and freed once.
+    unsafe { pool.free(object, Layout::new::<[u64; 5]>()) };
+    assert_clean(&pool);
+}
+
+/// In a fill too, where the ledger does not know the bases.
+#[test]
+fn a_pointer_into_an_object_of_a_point_is_found() {
+    for_each_class!(|pool| {
+        let mut point = AllocationPoint::create(pool).unwrap();
+        let layout = Layout::new::<[u64; 5]>();
+        let object = PoolBox::into_raw(point.boxed([7_u64; 5]).unwrap()).cast::<u8>();
+        for offset in [1, 4, size_of::<usize>() + 1, pool.min_align() - 1] {
+            // SAFETY: inside the object; a debug pool looks before it touches.
+            unsafe { pool.free(object.add(offset), layout) };
+            let report = *pool.reports().iter().last().unwrap();
+            assert_eq!(report.fault, Fault::Interior, "{offset}");
+        }
+        if pool.min_align() > size_of::<usize>() {
+            // SAFETY: as above.
+            unsafe { pool.free(object.add(size_of::<usize>()), layout) };
+            assert_eq!(pool.reports().iter().last().unwrap().fault, Fault::Interior);
+        }
+        // The object is as it was, and is freed as ever.
+        let found = pool.reports().count();
+        // SAFETY: committed, and alive.
+        assert_eq!(unsafe { object.cast::<[u64; 5]>().read() }, [7; 5]);
+        // SAFETY: committed with this layout, and freed once.
+        unsafe { pool.free(object, layout) };
+        assert_eq!(pool.reports().count(), found);
+    });
 }
 
 #[test]

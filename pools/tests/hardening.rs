@@ -54,13 +54,13 @@ fn land_words_of(block: Block) -> Vec<NonNull<usize>> {
     (0..count).map(|index| unsafe { block.base().cast::<usize>().add(index) }).collect()
 }
 
-const SIZES: [usize; 13] = [40, 40, 40, 40, 16, 16, 16, 16, 200, 16, 200, 40, 1500];
+const SIZES: [usize; 13] = [40, 40, 40, 40, GRANULE, GRANULE, GRANULE, GRANULE, 200, GRANULE, 200, 40, 1500];
 
 /// Uses every free block, until the pool refuses even the smallest; all it gives is
 /// its own.
 fn use_up(pool: &impl ManualPool) -> Error {
     let arena = pool.header().arena();
-    for size in [16, 40, 200, 1500, 16, 40, 200].into_iter().cycle() {
+    for size in [GRANULE, 40, 200, 1500, GRANULE, 40, 200].into_iter().cycle() {
         match pool.alloc(layout(size, 8)) {
             Err(Error::Limit) if size > GRANULE => {}
             Err(error) => return error,
@@ -109,6 +109,40 @@ fn an_orderly_pool_is_not_damaged() {
     pool.check(CheckLevel::Deep).unwrap();
     assert_eq!(use_up(&pool), Error::Limit);
     pool.check(CheckLevel::Deep).unwrap();
+}
+
+/// Copies each word of a free block to the same place of each other one.
+macro_rules! assert_copies_are_seen {
+    ($create:ident, $words_of:ident) => {{
+        const FREE: usize = SIZES.len().div_ceil(2);
+        let mut copies = 0;
+        for which in 0..4 * FREE * FREE {
+            let (from, to, word) = (which / FREE % FREE, which % FREE, which / FREE / FREE);
+            let mut memory = memory(24);
+            let arena = arena(&mut memory);
+            let pool = $create(&arena);
+            let mut oracle = Oracle::default();
+            let free = holes(&pool, &mut oracle, &SIZES);
+            let [from, to] = [from, to].map(|block| $words_of(free[block]).get(word).copied());
+            if let (Some(from), Some(to)) = (from, to)
+                && from != to
+            {
+                // SAFETY: free memory of the pool, aligned. A fault, which is looked for.
+                unsafe { to.write(from.read()) };
+                assert!(pool.check(CheckLevel::Deep).is_err(), "{from:?} to {to:?}");
+                assert_eq!(use_up(&pool), Error::Damaged, "{from:?} to {to:?}");
+                copies += 1;
+            }
+        }
+        assert!(copies > 100, "{copies}");
+    }};
+}
+
+/// (design/hardening.md `.place`)
+#[test]
+fn words_copied_between_blocks_are_not_followed() {
+    assert_copies_are_seen!(tlsf, words_of);
+    assert_copies_are_seen!(mvff, land_words_of);
 }
 
 /// A link that is valid in one place is not in another.

@@ -5,8 +5,8 @@ mod common;
 
 use core::alloc::Layout;
 use core::panic::AssertUnwindSafe;
-use core::ptr::NonNull;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::ptr::{self, NonNull};
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::collections::BTreeMap;
 use std::panic::catch_unwind;
 use std::sync::mpsc;
@@ -14,7 +14,9 @@ use std::sync::mpsc;
 use common::test_arena::Refusal;
 use common::{GRAIN, TestArena, arena, memory, pick};
 use proptest::prelude::*;
-use tripoint_core::{Arena, Check, CheckLevel, Describe, Error, ManualPool, PoolBox, PoolClass};
+use tripoint_core::{
+    Arena, Check, CheckLevel, Describe, Error, Event, EventHook, ManualPool, PoolBox, PoolClass,
+};
 use tripoint_pools::{CacheBox, Mfs, MfsCache, MfsOptions, ObjectCache, Returns, UnitLayout, UnitOf};
 
 /// An object that fills a grain without rest, so that every byte of a pool is in
@@ -262,6 +264,56 @@ fn a_refusal_at_any_step_is_told_and_loses_nothing() {
         cache.alloc(LAYOUT).unwrap();
         cache.check(CheckLevel::Deep).unwrap();
     }
+}
+
+type ToldCache = MfsCache<'static, &'static TestArena<'static>, UnitOf<Object>>;
+
+/// Frees units in a cache when it hears of growth, once.
+#[derive(Default)]
+struct Shedding {
+    cache: AtomicPtr<ToldCache>,
+    units: [AtomicPtr<u8>; 3],
+}
+
+impl EventHook for Shedding {
+    fn event(&self, _: Event) {
+        // SAFETY: the test gives its cache, alive, from the thread that grows the pool.
+        let Some(cache) = (unsafe { self.cache.swap(ptr::null_mut(), Ordering::Relaxed).as_ref() }) else {
+            return;
+        };
+        for unit in &self.units {
+            // SAFETY: the test gives live units of the cache's pool.
+            unsafe { cache.free(NonNull::new(unit.load(Ordering::Relaxed)).unwrap(), LAYOUT) };
+        }
+    }
+}
+
+/// Freeing in a cache asks no pool, so a hook may, while the cache takes a batch.
+#[test]
+fn what_a_hook_frees_while_the_pool_grows_is_kept() {
+    let mut memory = memory(8);
+    let client = arena(&mut memory);
+    let hook = Shedding::default();
+    let arena = TestArena::telling(&client, &hook);
+    let pool = pool(&arena);
+    let mut life = Life::new(&pool);
+    while pool.sizes().free != 0 || pool.sizes().total == 0 {
+        life.alloc(2).unwrap();
+    }
+    let units: Vec<_> = life.live.keys().copied().take(3).collect();
+    for (place, unit) in hook.units.iter().zip(units) {
+        life.live.remove(&unit);
+        place.store(unit.as_ptr(), Ordering::Relaxed);
+    }
+    hook.cache.store(ptr::from_ref(&life.caches[0]).cast::<ToldCache>().cast_mut(), Ordering::Relaxed);
+    life.alloc(0).unwrap();
+    assert!(hook.cache.load(Ordering::Relaxed).is_null(), "the hook was called");
+    assert_eq!(life.caches[0].cached(), (BATCH - 1 + 3) * UNIT);
+    life.agree();
+    for _ in 0..BATCH + 2 {
+        life.alloc(0).unwrap();
+    }
+    life.agree();
 }
 
 /// Each thread sends its objects to the next, which frees them in its own way.

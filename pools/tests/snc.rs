@@ -188,7 +188,7 @@ proptest! {
 }
 
 fn object(size: usize) -> Layout {
-    layout(size, 16)
+    layout(size, GRANULE)
 }
 
 /// Allocates one object of this layout after another.

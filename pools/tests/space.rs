@@ -73,7 +73,9 @@ impl<'p, P: ManualPool> Churn<'p, P> {
         }
         self.pool.check(CheckLevel::Deep).unwrap();
         assert_eq!(self.pool.sizes().free, self.pool.sizes().total);
-        (first * 1000 / total, churned * 1000 / total)
+        // Eight million times a thousand is more than 32 bits hold.
+        let thousandths = |live: usize| (live as u64 * 1000 / total as u64) as usize;
+        (thousandths(first), thousandths(churned))
     }
 }
 

@@ -111,7 +111,7 @@ struct Seal {
 
 impl Seal {
     const fn mask(&self) -> usize {
-        let factor = 0x9e37_79b9_7f4a_7c15_u64 as usize | 1;
+        let factor = 0x9e37_79b9_7f4a_7c15_u64 as usize;
         (self.addr ^ self.size.rotate_left(usize::BITS / 2)).wrapping_mul(factor)
     }
 

@@ -66,6 +66,11 @@ impl Land {
         self.health.ensure()
     }
 
+    /// Notes what was met in other memory of the pool.
+    pub(crate) fn note<T>(&self, outcome: Result<T, Damaged>) -> Result<T, Damaged> {
+        self.health.note(outcome)
+    }
+
     /// What nodes are read with.
     #[inline]
     const fn watch(&self) -> Watch<'_> {

@@ -405,3 +405,27 @@ fn the_check_follows_no_link_out_of_the_pool() {
     let error = land.check(&|_| false).unwrap_err();
     assert_eq!(error.rule, "links lead to memory of the pool");
 }
+
+/// Blocks of different trees are held apart only by a walk over both, which passes
+/// over one of two that overlap.
+#[cfg(not(feature = "hardening"))]
+#[test]
+fn the_check_finds_blocks_that_touch_or_overlap() {
+    let apart = "between two free blocks there is memory in use";
+    let whole = "the free blocks add up to the size";
+    for (granules, rule) in [(3, apart), (4, whole), (5, apart)] {
+        let ground = Ground::new(8);
+        let mut land = ground.land();
+        for part in [ground.part(0, 2), ground.part(3, 1), ground.part(5, 1)] {
+            // SAFETY: the ground is ours; the parts are apart from each other.
+            unsafe { land.insert(part) };
+        }
+        let longer = |word| if word == 2 * GRANULE { granules * GRANULE } else { word };
+        for word in 0..4 {
+            scribble(&ground, 0, word, longer);
+        }
+        let range = ground.block.range();
+        let error = land.check(&|addr| range.contains(addr)).unwrap_err();
+        assert_eq!(error.rule, rule, "{granules}");
+    }
+}

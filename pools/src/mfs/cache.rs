@@ -32,6 +32,22 @@ use crate::poison::poison;
 /// dropped.
 ///
 /// [`Returns`]: super::Returns
+///
+/// ```
+/// # use core::mem::MaybeUninit;
+/// # use tripoint_core::{ClientArena, ClientArenaOptions};
+/// # let mut memory = vec![MaybeUninit::uninit(); 256 << 10];
+/// # let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
+/// use tripoint_pools::{Mfs, MfsOptions, UnitOf};
+///
+/// let orders = Mfs::create(&arena, UnitOf::<[u64; 3]>::new(), MfsOptions::default())?;
+/// let cache = orders.cache();
+/// drop(cache.boxed([10_250, 7, 1])?); // stays in the cache
+/// assert!(cache.cached() >= orders.unit_size());
+/// cache.flush();
+/// assert_eq!(cache.cached(), 0);
+/// # Ok::<(), tripoint_core::Error>(())
+/// ```
 pub struct MfsCache<'pool, A: Arena, U: Unit> {
     /// The unit freed last, if nothing was allocated since; it is in no list, and
     /// nothing is written in it.
@@ -172,7 +188,10 @@ impl<'pool, A: Arena, U: Unit> MfsCache<'pool, A, U> {
         unsafe { unpack(&mut crates, self.pool.unit_size(), &mut units) };
         self.crates.set(crates.first());
         if units.first().is_none() {
-            units.push_chain(self.pool.take_batch()?);
+            let batch = self.pool.take_batch()?;
+            // Before those that a hook, which hears of the pool's growth, freed here.
+            units = self.take_list();
+            units.push_chain(batch);
         }
         let unit = units.pop();
         self.keep(&units);

@@ -154,3 +154,16 @@ pub(crate) unsafe fn for_each_in_crate(
         visit(packed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crate_is_a_cache_line_or_a_small_unit() {
+        let word = size_of::<usize>();
+        for (words, expected) in [(1, 0), (2, 1), (5, 4), (8, 7), (9, 7), (512, 7)] {
+            assert_eq!(slots(words * word), expected, "in {words} words");
+        }
+    }
+}

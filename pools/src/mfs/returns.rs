@@ -89,6 +89,25 @@ impl ReturnStack {
 ///
 /// It keeps up to [`BATCH`] units, which it then gives to the pool with one
 /// compare-exchange. [`Returns::flush`] and dropping give what there is.
+///
+/// ```
+/// # use core::mem::MaybeUninit;
+/// # use tripoint_core::{ClientArena, ClientArenaOptions};
+/// # let mut memory = vec![MaybeUninit::uninit(); 256 << 10];
+/// # let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
+/// use tripoint_pools::{Mfs, MfsOptions, UnitOf};
+///
+/// let orders = Mfs::create(&arena, UnitOf::<u64>::new(), MfsOptions::default())?;
+/// let order = orders.cache().pool_boxed(7_u64)?;
+/// std::thread::scope(|scope| {
+///     scope.spawn(|| {
+///         let mut returns = orders.returns(); // this thread's
+///         returns.free_box(order);
+///         assert_eq!(returns.kept(), 1);
+///     });
+/// });
+/// # Ok::<(), tripoint_core::Error>(())
+/// ```
 pub struct Returns<'pool, A: Arena, U: Unit> {
     pool: &'pool Mfs<A, U>,
     crates: Crates,

@@ -44,24 +44,16 @@ impl FreeUnit {
     }
 }
 
-/// The address of a word with its low half above: those of near units then differ in
-/// bits that take a link copied between them out of the arena
-/// (design/hardening.md `.mfs`).
-#[inline(always)]
-const fn spread(slot: usize) -> usize {
-    slot.rotate_left(usize::BITS / 2)
-}
-
 /// The form in which the address of a unit, or none, is stored at the address `slot`.
 #[inline(always)]
 pub(super) fn encode<T>(slot: usize, unit: Option<NonNull<T>>, key: LinkKey) -> *mut T {
-    key.encode(spread(slot), unit.map_or(ptr::null_mut(), NonNull::as_ptr))
+    key.encode(slot, unit.map_or(ptr::null_mut(), NonNull::as_ptr))
 }
 
 /// What was [encoded](encode) for `slot`; what was not is noted, and none.
 #[inline(always)]
 pub(super) fn decode<T>(slot: usize, stored: *mut T, watch: Watch<'_>) -> Option<NonNull<T>> {
-    let unit = NonNull::new(watch.key.decode(spread(slot), stored))?;
+    let unit = NonNull::new(watch.key.decode(slot, stored))?;
     watch.accepts(|key| key.is_link(unit.addr().get(), align_of::<FreeUnit>())).then_some(unit)
 }
 

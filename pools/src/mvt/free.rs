@@ -10,7 +10,7 @@ use tripoint_core::{Addr, AddrRange, Align, Arena, Block, CheckError, PoolHeader
 
 use super::queue::Queue;
 use crate::land::{GRANULE, Land};
-use crate::link::Damaged;
+use crate::link::{Damaged, LinkKey};
 
 const FREE: &str = "FreeBlocks";
 
@@ -33,17 +33,18 @@ impl FreeBlocks {
     /// No free blocks yet; those of `reuse_size` bytes, at least
     /// [`QUEUED_SIZE_MIN`](super::QUEUED_SIZE_MIN), will be available.
     pub(super) fn new<A: Arena>(header: &PoolHeader<A>, reuse_size: usize) -> Self {
-        Self { land: Land::new(header), queue: Queue::new(), splinter: NO_BLOCK, reuse_size }
+        let queue = Queue::new(LinkKey::of(header));
+        Self { land: Land::new(header), queue, splinter: NO_BLOCK, reuse_size }
     }
 
     /// Refuses once free memory that was written over was met.
     pub(super) fn ensure_sound(&self) -> Result<(), Damaged> {
-        self.land.ensure_sound()
+        self.land.ensure_sound().and_then(|()| self.queue.ensure_sound())
     }
 
     /// Checks that no free memory was met that was written over.
     pub(super) fn check_sound(&self) -> Result<(), CheckError> {
-        self.land.check_sound()
+        ensure(FREE, self.ensure_sound().is_ok(), "no free memory was written over")
     }
 
     /// The bytes in all blocks.

@@ -9,43 +9,113 @@
 //!         +------------+-------+-------+------+----------------+
 //! ```
 
-use core::ptr::NonNull;
+use core::ptr::{NonNull, null_mut, without_provenance_mut};
 
 use tripoint_core::check::ensure;
 use tripoint_core::{Addr, Align, Block, CheckError};
 
-use crate::land::NODE_SIZE;
+use crate::land::{GRANULE, NODE_SIZE};
+use crate::link::{Damaged, Health, LinkKey};
 
 const QUEUE: &str = "Queue";
 
 /// The smallest block that can be queued, in bytes.
-pub(super) const QUEUED_SIZE_MIN: usize = NODE_SIZE + size_of::<Entry>();
+pub(super) const QUEUED_SIZE_MIN: usize = NODE_SIZE + 3 * size_of::<usize>();
 
-/// What a queued block holds for the queue.
-struct Entry {
-    older: Link,
-    newer: Link,
-    size: usize,
+/// A word of an entry that leads to another.
+#[derive(Clone, Copy, Debug)]
+enum Link {
+    /// To the block that became free before.
+    Older = 0,
+    /// To the one after.
+    Newer = 1,
 }
 
-type Link = Option<NonNull<Entry>>;
+const SIZE: usize = 2;
+
+/// What a queued block holds for the queue.
+///
+/// Invariant: its three words lie in a free block that only the pool touches, at
+/// [`NODE_SIZE`] from its base.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Entry(NonNull<*mut u8>);
+
+impl Entry {
+    /// Where the entry of a block lies, which has to be large enough.
+    fn of(block: Block) -> Self {
+        // SAFETY: blocks that are or will be queued are at least so large.
+        Self(unsafe { block.base().add(NODE_SIZE) }.cast())
+    }
+
+    /// The block, as the entry tells.
+    ///
+    /// # Errors
+    /// [`Damaged`]
+    fn block(self, key: LinkKey) -> Result<Block, Damaged> {
+        // SAFETY: the invariant of the type.
+        let base = unsafe { self.0.cast::<u8>().sub(NODE_SIZE) };
+        let size = self.read(SIZE, key).addr();
+        let is_sound =
+            size >= QUEUED_SIZE_MIN && size.is_multiple_of(GRANULE) && key.is_size(size, base.addr().get());
+        if LinkKey::CHECKS && !is_sound {
+            return Err(Damaged);
+        }
+        // SAFETY: an entry says how large its free block is.
+        Ok(unsafe { Block::new(base, size) })
+    }
+
+    /// The entry that a link leads to.
+    ///
+    /// # Errors
+    /// [`Damaged`]
+    fn link(self, link: Link, key: LinkKey) -> Result<Option<Self>, Damaged> {
+        let to = self.read(link as usize, key);
+        if key.is_link(to.addr(), GRANULE) { Ok(NonNull::new(to.cast()).map(Self)) } else { Err(Damaged) }
+    }
+
+    fn set_link(self, link: Link, to: Option<Self>, key: LinkKey) {
+        self.write(link as usize, to.map_or(null_mut(), |to| to.0.as_ptr().cast()), key);
+    }
+
+    fn read(self, word: usize, key: LinkKey) -> *mut u8 {
+        // SAFETY: the invariant of the type: callers ask for one of the three words.
+        let slot = unsafe { self.0.add(word) };
+        // SAFETY: as above, and words of free blocks are aligned.
+        key.decode(slot.addr().get(), unsafe { slot.read() })
+    }
+
+    fn write(self, word: usize, value: *mut u8, key: LinkKey) {
+        // SAFETY: the invariant of the type: callers ask for one of the three words.
+        let slot = unsafe { self.0.add(word) };
+        // SAFETY: as above, and words of free blocks are aligned.
+        unsafe { slot.write(key.encode(slot.addr().get(), value)) };
+    }
+}
 
 /// The available blocks of a pool, oldest first.
 ///
-/// Invariant: every entry lies in a free block that only the pool touches, at
-/// [`NODE_SIZE`] from its base, and the links of the entries lead to entries.
+/// Invariant: the links of entries lead to entries. A queue that met free memory
+/// written over gives nothing and keeps nothing from then on
+/// (design/hardening.md `.queue`).
 #[derive(Debug)]
 pub(super) struct Queue {
-    oldest: Link,
-    newest: Link,
+    oldest: Option<Entry>,
+    newest: Option<Entry>,
     count: usize,
     size: usize,
+    key: LinkKey,
+    health: Health,
 }
 
 impl Queue {
     /// A queue without blocks.
-    pub(super) const fn new() -> Self {
-        Self { oldest: None, newest: None, count: 0, size: 0 }
+    pub(super) const fn new(key: LinkKey) -> Self {
+        Self { oldest: None, newest: None, count: 0, size: 0, key, health: Health::new() }
+    }
+
+    /// Refuses once free memory that was written over was met.
+    pub(super) fn ensure_sound(&self) -> Result<(), Damaged> {
+        self.health.ensure()
     }
 
     /// The number of blocks.
@@ -60,12 +130,8 @@ impl Queue {
 
     /// The block that has been available for longest.
     pub(super) fn oldest(&self) -> Option<Block> {
-        let entry = self.oldest?;
-        // SAFETY: the invariant of the type.
-        let size = unsafe { (*entry.as_ptr()).size };
-        // SAFETY: an entry lies this far from the base of its free block, which has
-        // the size it says.
-        Some(unsafe { Block::new(entry.cast::<u8>().sub(NODE_SIZE), size) })
+        self.health.ensure().ok()?;
+        self.health.note(self.oldest?.block(self.key)).ok()
     }
 
     /// Adds a block as the newest.
@@ -74,16 +140,8 @@ impl Queue {
     /// - `block` is a free block of at least [`QUEUED_SIZE_MIN`], aligned to words,
     ///   that is not queued; nobody touches its entry until it is removed.
     pub(super) unsafe fn push_newest(&mut self, block: Block) {
-        let entry = entry_of(block);
-        // SAFETY: free memory with room for an entry, as the caller promises.
-        unsafe { entry.write(Entry { older: self.newest, newer: None, size: block.size() }) };
-        match self.newest {
-            // SAFETY: the invariant of the type.
-            Some(newest) => unsafe { (*newest.as_ptr()).newer = Some(entry) },
-            None => self.oldest = Some(entry),
-        }
-        self.newest = Some(entry);
-        self.add(block);
+        let outcome = self.insert(block, self.newest, None);
+        let _ = self.health.note(outcome);
     }
 
     /// Adds a block as the oldest: the next to be used.
@@ -91,16 +149,8 @@ impl Queue {
     /// # Safety
     /// - As [`Queue::push_newest`].
     pub(super) unsafe fn push_oldest(&mut self, block: Block) {
-        let entry = entry_of(block);
-        // SAFETY: free memory with room for an entry, as the caller promises.
-        unsafe { entry.write(Entry { older: None, newer: self.oldest, size: block.size() }) };
-        match self.oldest {
-            // SAFETY: the invariant of the type.
-            Some(oldest) => unsafe { (*oldest.as_ptr()).older = Some(entry) },
-            None => self.newest = Some(entry),
-        }
-        self.oldest = Some(entry);
-        self.add(block);
+        let outcome = self.insert(block, None, self.oldest);
+        let _ = self.health.note(outcome);
     }
 
     /// Takes a block out, wherever in the queue it is.
@@ -108,25 +158,58 @@ impl Queue {
     /// # Safety
     /// - `block` is queued, as it is.
     pub(super) unsafe fn remove(&mut self, block: Block) {
-        // SAFETY: the caller says that the block has an entry.
-        let Entry { older, newer, .. } = unsafe { entry_of(block).read() };
+        let outcome = self.take_out(block);
+        let _ = self.health.note(outcome);
+    }
+
+    /// Puts a block between two neighbours, of which one may be none.
+    fn insert(&mut self, block: Block, older: Option<Entry>, newer: Option<Entry>) -> Result<(), Damaged> {
+        self.health.ensure()?;
+        self.ensure_joined(older, newer)?;
+        let entry = Entry::of(block);
+        entry.write(SIZE, without_provenance_mut(block.size()), self.key);
+        self.join(older, Some(entry));
+        self.join(Some(entry), newer);
+        self.count += 1;
+        self.size += block.size();
+        Ok(())
+    }
+
+    fn take_out(&mut self, block: Block) -> Result<(), Damaged> {
+        self.health.ensure()?;
+        let entry = Entry::of(block);
+        let (older, newer) = (entry.link(Link::Older, self.key)?, entry.link(Link::Newer, self.key)?);
+        self.ensure_joined(older, Some(entry))?;
+        self.ensure_joined(Some(entry), newer)?;
+        if LinkKey::CHECKS && entry.block(self.key)? != block {
+            return Err(Damaged);
+        }
+        self.join(older, newer);
+        self.count -= 1;
+        self.size -= block.size();
+        Ok(())
+    }
+
+    /// Makes two neighbours name each other; at an end the queue names the only one.
+    fn join(&mut self, older: Option<Entry>, newer: Option<Entry>) {
         match older {
-            // SAFETY: the invariant of the type.
-            Some(older) => unsafe { (*older.as_ptr()).newer = newer },
+            Some(older) => older.set_link(Link::Newer, newer, self.key),
             None => self.oldest = newer,
         }
         match newer {
-            // SAFETY: the invariant of the type.
-            Some(newer) => unsafe { (*newer.as_ptr()).older = older },
+            Some(newer) => newer.set_link(Link::Older, older, self.key),
             None => self.newest = older,
         }
-        self.count -= 1;
-        self.size -= block.size();
     }
 
-    fn add(&mut self, block: Block) {
-        self.count += 1;
-        self.size += block.size();
+    /// Where hardened, finds whether two neighbours name each other.
+    fn ensure_joined(&self, older: Option<Entry>, newer: Option<Entry>) -> Result<(), Damaged> {
+        if !LinkKey::CHECKS {
+            return Ok(());
+        }
+        let next = older.map_or(Ok(self.oldest), |older| older.link(Link::Newer, self.key))?;
+        let previous = newer.map_or(Ok(self.newest), |newer| newer.link(Link::Older, self.key))?;
+        if (previous, next) == (older, newer) { Ok(()) } else { Err(Damaged) }
     }
 
     /// Checks that the entries are a list from oldest to newest. `owns` tells
@@ -135,24 +218,19 @@ impl Queue {
         let (mut older, mut next) = (None, self.oldest);
         let (mut count, mut size) = (0, 0_usize);
         while let Some(entry) = next {
-            let addr = Addr::of(entry.as_ptr());
+            let addr = Addr::of(entry.0.as_ptr());
             ensure(QUEUE, count < self.count, "the queue ends after as many blocks as were counted")?;
-            ensure(QUEUE, addr.is_aligned(Align::of::<Entry>()) && owns(addr), "entries lie in the pool")?;
-            // SAFETY: aligned memory of the pool, which its lock keeps from changing
-            // hands; any words make an entry.
-            let words = unsafe { entry.read() };
-            ensure(QUEUE, words.older == older, "links of entries agree")?;
-            (older, next) = (next, words.newer);
+            ensure(QUEUE, addr.is_aligned(Align::WORD) && owns(addr), "entries lie in the pool")?;
+            // Aligned memory of the pool, which its lock keeps from changing hands; any
+            // words make an entry.
+            ensure(QUEUE, entry.link(Link::Older, self.key) == Ok(older), "links of entries agree")?;
+            let newer = entry.link(Link::Newer, self.key);
+            ensure(QUEUE, newer.is_ok(), "no free memory was written over")?;
+            (older, next) = (Some(entry), newer.unwrap_or_default());
             count += 1;
-            size = size.saturating_add(words.size);
+            size = size.saturating_add(entry.read(SIZE, self.key).addr());
         }
         ensure(QUEUE, older == self.newest, "the queue ends with the newest block")?;
         ensure(QUEUE, (count, size) == (self.count, self.size), "the queue adds up")
     }
-}
-
-/// Where the entry of a block lies.
-fn entry_of(block: Block) -> NonNull<Entry> {
-    // SAFETY: blocks that are or will be queued are at least this large.
-    unsafe { block.base().add(NODE_SIZE) }.cast()
 }

@@ -12,18 +12,21 @@
 //!            | none   | size |                                 |
 //! ```
 
-use core::ptr::{self, NonNull};
+use core::ptr::{self, NonNull, without_provenance_mut};
 
 use tripoint_core::primitive::{AtomicPtr, Ordering};
 use tripoint_core::{Block, BufferClass};
 
 use crate::land::GRANULE;
+use crate::link::{Damaged, LinkKey};
 
-/// What lies at the base of a block in a stack.
+/// What lies at the base of a block in a stack: words that are encoded where hardened
+/// (design/hardening.md `.stack`).
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 struct Head {
     below: *mut Head,
-    size: usize,
+    size: *mut u8,
 }
 
 /// The bytes of a block that its stack takes.
@@ -36,6 +39,7 @@ const _: () = assert!(HEAD_SIZE == GRANULE, "what is filled from begins at a gra
 #[derive(Debug)]
 pub struct StackBuffer {
     top: AtomicPtr<Head>,
+    key: LinkKey,
 }
 
 impl BufferClass for StackBuffer {
@@ -45,8 +49,8 @@ impl BufferClass for StackBuffer {
 
 impl StackBuffer {
     /// A buffer with an empty stack.
-    pub(super) fn new() -> Self {
-        Self { top: AtomicPtr::new(ptr::null_mut()) }
+    pub(super) fn new(key: LinkKey) -> Self {
+        Self { top: AtomicPtr::new(ptr::null_mut()), key }
     }
 
     fn top(&self) -> *mut Head {
@@ -67,8 +71,13 @@ impl StackBuffer {
     /// - The caller is the buffer's owner, or asked by it.
     pub(super) unsafe fn push(&self, block: Block) -> Block {
         let head = block.base().cast::<Head>();
+        let [below, size] = slots(head);
+        let stored = Head {
+            below: self.key.encode(below, self.top()),
+            size: self.key.encode(size, without_provenance_mut(block.size())),
+        };
         // SAFETY: the block has room for a head, aligned, and is the stack's.
-        unsafe { head.write(Head { below: self.top(), size: block.size() }) };
+        unsafe { head.write(stored) };
         self.top.store(head.as_ptr(), Ordering::Relaxed);
         filled_part(block)
     }
@@ -76,35 +85,65 @@ impl StackBuffer {
     /// The part that the topmost block is filled from, and whether the block is the
     /// lowest too.
     ///
+    /// # Errors
+    /// [`Damaged`]
+    ///
     /// # Safety
     /// - The caller is the buffer's owner, or asked by it.
-    pub(super) unsafe fn peek(&self) -> Option<(Block, bool)> {
+    #[inline]
+    pub(super) unsafe fn peek(&self) -> Result<Option<(Block, bool)>, Damaged> {
         // SAFETY: the caller's duty.
-        unsafe { self.top_block() }.map(|(block, below)| (filled_part(block), below.is_null()))
+        let top = unsafe { self.top_block() }?;
+        Ok(top.map(|(block, below)| (filled_part(block), below.is_null())))
     }
 
     /// Takes the topmost block off, whole.
     ///
+    /// # Errors
+    /// [`Damaged`], with nothing changed.
+    ///
     /// # Safety
     /// - The caller is the buffer's owner, or asked by it.
-    pub(super) unsafe fn pop(&self) -> Option<Block> {
+    #[inline]
+    pub(super) unsafe fn pop(&self) -> Result<Option<Block>, Damaged> {
         // SAFETY: the caller's duty.
-        let (block, below) = unsafe { self.top_block() }?;
+        let Some((block, below)) = (unsafe { self.top_block() })? else { return Ok(None) };
         self.top.store(below, Ordering::Relaxed);
-        Some(block)
+        Ok(Some(block))
     }
 
     /// The topmost block, whole, and the head below it.
     ///
+    /// # Errors
+    /// [`Damaged`]
+    ///
     /// # Safety
     /// - The caller is the buffer's owner, or asked by it.
-    unsafe fn top_block(&self) -> Option<(Block, *mut Head)> {
-        let head = NonNull::new(self.top())?;
+    #[inline]
+    unsafe fn top_block(&self) -> Result<Option<(Block, *mut Head)>, Damaged> {
+        let Some(head) = NonNull::new(self.top()) else { return Ok(None) };
         // SAFETY: the head of a block that `push` was given, which wrote it.
-        let Head { below, size } = unsafe { head.read() };
+        let stored = unsafe { head.read() };
+        let slots = slots(head);
+        let below = self.key.decode(slots[0], stored.below);
+        let size = self.key.decode(slots[1], stored.size).addr();
+        let is_sound = size > HEAD_SIZE
+            && size.is_multiple_of(GRANULE)
+            && self.key.is_size(size, head.addr().get())
+            && self.key.is_link(below.addr(), GRANULE);
+        if LinkKey::CHECKS && !is_sound {
+            return Err(Damaged);
+        }
         // SAFETY: as above; the head says how large the block is.
-        Some((unsafe { Block::new(head.cast(), size) }, below))
+        Ok(Some((unsafe { Block::new(head.cast(), size) }, below)))
     }
+}
+
+/// Where the words of a head lie.
+#[inline]
+fn slots(head: NonNull<Head>) -> [usize; 2] {
+    let below = head.addr().get();
+    [below, below + size_of::<usize>()]
 }
 
 /// A block without its head.

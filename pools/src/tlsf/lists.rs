@@ -152,3 +152,45 @@ impl Lists {
         rows.all(|(row, bits)| (*bits != 0) == (self.occupied & 1 << row != 0))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tlsf::{Tlsf, TlsfOptions};
+    use core::mem::MaybeUninit;
+    use tripoint_core::{Check, CheckLevel, ClientArena, ClientArenaOptions, ManualPool};
+
+    /// The rule that a deep check finds broken after `damage` to the lists of a pool
+    /// whose free memory is one block; told of the class of that.
+    fn found(damage: impl FnOnce(&mut Lists, usize)) -> &'static str {
+        let mut memory = std::vec![MaybeUninit::uninit(); 64 << 10];
+        let arena = ClientArena::create(&mut memory, ClientArenaOptions::default()).unwrap();
+        let pool = Tlsf::create(&arena, TlsfOptions::default()).unwrap();
+        pool.alloc(core::alloc::Layout::new::<u64>()).unwrap();
+        pool.check(CheckLevel::Deep).unwrap();
+        {
+            let lists = &mut pool.heap.lock().lists;
+            let class = lists.highest().unwrap();
+            damage(lists, class);
+        }
+        assert_eq!(pool.check(CheckLevel::Shallow), Ok(()));
+        pool.check(CheckLevel::Deep).map_or_else(|error| error.rule, |()| "whole")
+    }
+
+    /// (design/pool-tlsf.md `.tlsf.check`)
+    #[test]
+    fn checks_find_heads_and_bits_that_are_wrong() {
+        let (heads, lists) = ("blocks are in the list for their size", "bits tell which lists have blocks");
+        assert_eq!(found(|_, _| ()), "whole");
+        assert_eq!(found(|lists, class| lists.heads[class] = None), "edges belong to blocks");
+        assert_eq!(found(|lists, class| lists.heads[class - 1] = lists.heads[class]), lists);
+        let moved = |lists: &mut Lists, class: usize| {
+            lists.heads[class - 1] = lists.heads[class];
+            lists.rows[(class - 1) / ROW] |= 1 << ((class - 1) % ROW);
+            lists.occupied |= 1 << ((class - 1) / ROW);
+        };
+        assert_eq!(found(moved), heads);
+        assert_eq!(found(|lists, _| lists.rows[0] ^= 1 << 5), lists);
+        assert_eq!(found(|lists, _| lists.occupied ^= 1), "bits tell which rows have lists");
+    }
+}

@@ -1,0 +1,275 @@
+//! Classes for objects of any size, what stands before them, and their peers.
+
+use core::alloc::{GlobalAlloc, Layout};
+use core::cell::RefCell;
+use core::hint::black_box;
+use core::mem::MaybeUninit;
+use core::ptr::NonNull;
+use std::collections::VecDeque;
+
+use rlsf::Tlsf as Rlsf;
+use talc::{ErrOnOom, Span, Talc};
+use tripoint::adaptors::GlobalPool;
+use tripoint::core::{Arena, ManualPool};
+use tripoint::pools::{Cache, CacheClasses, CacheDescriptor, Mfs, MfsOptions, ObjectCache, UnitOf};
+use tripoint::prelude::{
+    AllocationPoint, ArenaVm, ArenaVmOptions, Mvff, MvffOptions, Mvt, MvtOptions, Tlsf, TlsfOptions,
+};
+
+use crate::{Operation, counted};
+
+pub(crate) const OPERATIONS: [Operation; 24] = [
+    ("Mvff, in order of birth", |count| with_arena(|arena| in_order(&mvff(arena), count))),
+    ("Mvt, in order of birth", |count| with_arena(|arena| in_order(&mvt(arena), count))),
+    ("Tlsf, pair past 1,000 holes", |count| with_arena(|arena| past_holes(&tlsf(arena), 1_000, count))),
+    ("Tlsf, pair past 50,000 holes", |count| with_arena(|arena| past_holes(&tlsf(arena), 50_000, count))),
+    ("Mvff, pair past 1,000 holes", |count| with_arena(|arena| past_holes(&mvff(arena), 1_000, count))),
+    ("Mvff, pair past 50,000 holes", |count| with_arena(|arena| past_holes(&mvff(arena), 50_000, count))),
+    ("rlsf, pair past 1,000 holes", |count| past_holes(&rlsf(), 1_000, count)),
+    ("rlsf, pair past 50,000 holes", |count| past_holes(&rlsf(), 50_000, count)),
+    ("talc, pair past 1,000 holes", |count| past_holes(&talc(), 1_000, count)),
+    ("talc, pair past 50,000 holes", |count| past_holes(&talc(), 50_000, count)),
+    ("Tlsf, call at random", |count| with_arena(|arena| at_random(&tlsf(arena), 480, count))),
+    ("rlsf, call at random", |count| at_random(&rlsf(), 480, count)),
+    ("talc, call at random", |count| at_random(&talc(), 480, count)),
+    ("Mvff, call at random", |count| with_arena(|arena| at_random(&mvff(arena), 480, count))),
+    ("Mvt, call at random", |count| with_arena(|arena| at_random(&mvt(arena), 480, count))),
+    ("Tlsf, edges on other pages", |count| with_arena(|arena| at_random(&tlsf(arena), 128 << 10, count))),
+    ("rlsf, blocks as far apart", |count| at_random(&rlsf(), 128 << 10, count)),
+    ("Cache, call at random", |count| with_arena(|arena| cached(&tlsf(arena), count))),
+    ("Mfs, call at random", |count| with_arena(|arena| at_random(&mfs(arena), 32, count))),
+    ("MfsCache, call at random", |count| {
+        with_arena(|arena| at_random(&Cached(mfs(arena).0.cache()), 32, count))
+    }),
+    ("Tlsf, pair of 64 bytes", |count| with_arena(|arena| pairs(&tlsf(arena), count))),
+    ("Tlsf, pair by GlobalPool", global_pairs),
+    ("Mvff, pair of 64 bytes", |count| with_arena(|arena| pairs(&mvff(arena), count))),
+    ("Mvt, pair of 64 bytes", |count| with_arena(|arena| pairs(&mvt(arena), count))),
+];
+
+/// The memory of an arena and of a peer, in bytes.
+const TOTAL: usize = 64 << 20;
+
+fn arena() -> ArenaVm {
+    let options = ArenaVmOptions { reserve: TOTAL, reserve_floor: TOTAL, ..ArenaVmOptions::default() };
+    ArenaVm::create(options).unwrap()
+}
+
+fn with_arena(run: impl FnOnce(&ArenaVm)) {
+    run(&arena());
+}
+
+fn mvff<A: Arena>(arena: A) -> Pool<Mvff<A>> {
+    Pool(Mvff::create(arena, MvffOptions::default()).unwrap())
+}
+
+fn mvt<A: Arena>(arena: A) -> Pool<Mvt<A>> {
+    Pool(Mvt::create(arena, MvtOptions::default()).unwrap())
+}
+
+fn tlsf<A: Arena>(arena: A) -> Pool<Tlsf<A>> {
+    Pool(Tlsf::create(arena, TlsfOptions::default()).unwrap())
+}
+
+fn mfs<A: Arena>(arena: A) -> Pool<Mfs<A, UnitOf<[u64; 4]>>> {
+    Pool(Mfs::create(arena, UnitOf::new(), MfsOptions::default()).unwrap())
+}
+
+fn memory() -> &'static mut [MaybeUninit<u8>] {
+    Box::leak(Box::new_uninit_slice(TOTAL))
+}
+
+fn rlsf() -> RefCell<Rlsf<'static, u32, u32, 24, 32>> {
+    let mut peer = Rlsf::new();
+    peer.insert_free_block(memory());
+    peer.into()
+}
+
+fn talc() -> RefCell<Talc<ErrOnOom>> {
+    let mut peer = Talc::new(ErrOnOom);
+    let memory = core::ptr::from_mut(memory()).cast::<[u8; TOTAL]>();
+    // SAFETY: memory that nobody else uses, for ever.
+    unsafe { peer.claim(Span::from_array(memory)) }.unwrap();
+    peer.into()
+}
+
+static GLOBAL: GlobalPool<Tlsf<ArenaVm>> = GlobalPool::new(|| Ok(tlsf(arena()).0));
+
+/// Whoever allocates, and frees what it allocated with a layout, once.
+trait Heap {
+    fn alloc(&self, layout: Layout) -> NonNull<u8>;
+    fn free(&self, object: NonNull<u8>, layout: Layout);
+}
+
+struct Pool<P>(P);
+
+impl<P: ManualPool> Heap for Pool<P> {
+    #[inline(always)]
+    fn alloc(&self, layout: Layout) -> NonNull<u8> {
+        self.0.alloc(layout).unwrap()
+    }
+
+    #[inline(always)]
+    fn free(&self, object: NonNull<u8>, layout: Layout) {
+        // SAFETY: allocated here with this layout, freed once.
+        unsafe { self.0.free(object, layout) };
+    }
+}
+
+struct Cached<C>(C);
+
+impl<C: ObjectCache> Heap for Cached<C> {
+    #[inline(always)]
+    fn alloc(&self, layout: Layout) -> NonNull<u8> {
+        self.0.alloc(layout).unwrap()
+    }
+
+    #[inline(always)]
+    fn free(&self, object: NonNull<u8>, layout: Layout) {
+        // SAFETY: allocated here with this layout, freed once.
+        unsafe { self.0.free(object, layout) };
+    }
+}
+
+impl<P: ManualPool + Send> Heap for GlobalPool<P> {
+    #[inline(always)]
+    fn alloc(&self, layout: Layout) -> NonNull<u8> {
+        // SAFETY: no layout here is without size.
+        NonNull::new(unsafe { GlobalAlloc::alloc(self, layout) }).unwrap()
+    }
+
+    #[inline(always)]
+    fn free(&self, object: NonNull<u8>, layout: Layout) {
+        // SAFETY: allocated here with this layout, freed once.
+        unsafe { self.dealloc(object.as_ptr(), layout) };
+    }
+}
+
+impl Heap for RefCell<Rlsf<'static, u32, u32, 24, 32>> {
+    #[inline(always)]
+    fn alloc(&self, layout: Layout) -> NonNull<u8> {
+        self.borrow_mut().allocate(layout).unwrap()
+    }
+
+    #[inline(always)]
+    fn free(&self, object: NonNull<u8>, layout: Layout) {
+        // SAFETY: allocated here with this layout, freed once.
+        unsafe { self.borrow_mut().deallocate(object, layout.align()) };
+    }
+}
+
+impl Heap for RefCell<Talc<ErrOnOom>> {
+    #[inline(always)]
+    fn alloc(&self, layout: Layout) -> NonNull<u8> {
+        // SAFETY: no layout here is without size.
+        unsafe { self.borrow_mut().malloc(layout) }.unwrap()
+    }
+
+    #[inline(always)]
+    fn free(&self, object: NonNull<u8>, layout: Layout) {
+        // SAFETY: allocated here with this layout, freed once.
+        unsafe { self.borrow_mut().free(object, layout) };
+    }
+}
+
+/// A layout that the compiler does not know.
+fn layout(size: usize) -> Layout {
+    Layout::from_size_align(black_box(size), 8).unwrap()
+}
+
+/// An object allocated and freed, nothing else.
+fn pairs(heap: &impl Heap, count: usize) {
+    let layout = layout(64);
+    for _ in 0..count {
+        counted(|| heap.free(heap.alloc(layout), layout));
+    }
+}
+
+fn global_pairs(count: usize) {
+    GLOBAL.pool().unwrap();
+    pairs(&GLOBAL, count);
+}
+
+/// A pair of 192 bytes, past so many holes of 64 bytes that do not touch.
+fn past_holes(heap: &impl Heap, holes: usize, count: usize) {
+    let hole = layout(64);
+    let objects: Vec<_> = (0..2 * holes).map(|_| heap.alloc(hole)).collect();
+    objects.into_iter().step_by(2).for_each(|object| heap.free(object, hole));
+    let layout = layout(192);
+    for _ in 0..count {
+        counted(|| heap.free(heap.alloc(layout), layout));
+    }
+}
+
+/// The objects that live at once.
+const LIVE: usize = 1_000;
+
+/// One object freed and one of up to `most` bytes allocated, by turns and at random; each
+/// call is counted for one.
+fn at_random(heap: &impl Heap, most: usize, count: usize) {
+    // Fewer where all together are large.
+    let live = LIVE.min(TOTAL / 2 / most);
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut layouts = || layout(8 + random.below(most - 7));
+    let mut objects: Vec<_> = (0..live)
+        .map(|_| {
+            let layout = layouts();
+            (heap.alloc(layout), layout)
+        })
+        .collect();
+    let mut places = Random(42);
+    // Once round, so that it is warm.
+    for round in 0..LIVE + count / 2 {
+        let place = &mut objects[places.below(live)];
+        let layout = layouts();
+        let free = || heap.free(place.0, place.1);
+        if round < LIVE {
+            free()
+        } else {
+            counted(free)
+        }
+        let alloc = || heap.alloc(layout);
+        *place = (if round < LIVE { alloc() } else { counted(alloc) }, layout);
+    }
+}
+
+fn cached<P: ManualPool>(pool: &Pool<P>, count: usize) {
+    let descriptor = CacheDescriptor::new(CacheClasses::linear(512, 32).unwrap());
+    at_random(&Cached(Cache::create(&pool.0, &descriptor).unwrap()), 480, count);
+}
+
+/// Objects of 32, 64 and 48 bytes by turns from an allocation point, each freed when as
+/// many as live are younger.
+fn in_order<P: ManualPool>(pool: &Pool<P>, count: usize) {
+    let mut point = AllocationPoint::create(&pool.0).unwrap();
+    let mut objects = VecDeque::with_capacity(LIVE + 1);
+    let mut replace = |round: usize| {
+        let layout = layout([32, 64, 48][round % 3]);
+        let reservation = point.reserve(layout).unwrap();
+        let object = reservation.as_ptr();
+        // SAFETY: a manual pool asks for nothing to be written.
+        unsafe { reservation.commit() }.unwrap();
+        objects.push_back((object, layout));
+        if objects.len() > LIVE {
+            let (oldest, layout) = objects.pop_front().unwrap();
+            pool.free(oldest, layout);
+        }
+    };
+    (0..3 * LIVE).for_each(&mut replace);
+    for round in 0..count {
+        counted(|| replace(round));
+    }
+}
+
+/// Random numbers, quick and the same in every run.
+struct Random(u64);
+
+impl Random {
+    /// A number below `limit`.
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        ((u128::from(self.0) * limit as u128) >> 64) as usize
+    }
+}
