@@ -32,6 +32,26 @@ pub const REASONS_MAX: usize = 32;
 ///     }
 /// }
 /// ```
+///
+/// More reasons do not compile:
+/// ```compile_fail,E0080
+/// use tripoint_contract::amnesty::REASONS_MAX;
+/// use tripoint_contract::{AmnestyReason, Contract};
+///
+/// #[derive(Clone, Copy, Debug)]
+/// struct Reason(usize);
+///
+/// impl AmnestyReason for Reason {
+///     const NAMES: &'static [&'static str] = &["again"; REASONS_MAX + 1];
+///
+///     fn index(self) -> usize {
+///         self.0
+///     }
+/// }
+///
+/// static CONTRACT: Contract<Reason> = Contract::new();
+/// assert!(!CONTRACT.is_armed());
+/// ```
 pub trait AmnestyReason: Copy + fmt::Debug + 'static {
     /// The name of each reason, in the order of their indices; at most
     /// [`REASONS_MAX`].

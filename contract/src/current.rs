@@ -25,6 +25,9 @@ struct Current {
     /// Whether the site of the next event is wanted.
     watching: Cell<bool>,
     watched: Cell<Option<(ViolationClass, Site)>>,
+    /// Whether the trap's handler is at work.
+    #[cfg(all(feature = "linux", target_os = "linux"))]
+    handling: Cell<bool>,
     /// Whether the wrapper has called the allocator inside it.
     #[cfg(feature = "interpose-malloc")]
     inside_allocator: Cell<bool>,
@@ -39,6 +42,8 @@ std::thread_local! {
             slot: Cell::new(None),
             watching: Cell::new(false),
             watched: Cell::new(None),
+            #[cfg(all(feature = "linux", target_os = "linux"))]
+            handling: Cell::new(false),
             #[cfg(feature = "interpose-malloc")]
             inside_allocator: Cell::new(false),
         }
@@ -78,6 +83,14 @@ pub(crate) fn observe_interrupted(observation: Observation, instruction: usize) 
             slot.observe(observation, || Evidence { site: interrupted_site(instruction), time: time() });
         }
     });
+}
+
+/// Says whether the trap's handler is at work, and gives what was said before. The
+/// first thing it does, so no table or other memory is read for it.
+#[cfg(all(feature = "linux", target_os = "linux"))]
+#[inline(always)]
+pub(crate) fn set_handling(at_work: bool) -> bool {
+    CURRENT.with(|current| current.handling.replace(at_work))
 }
 
 #[cold]

@@ -32,6 +32,18 @@ use crate::slot::{Evidence, Mode, Observation, Slot};
 /// }
 /// # Ok::<(), tripoint_core::Error>(())
 /// ```
+///
+/// Another thread registers for itself:
+/// ```compile_fail,E0277
+/// use tripoint_contract::{Contract, HotThread};
+///
+/// static CONTRACT: Contract = Contract::new();
+/// CONTRACT.begin_init()?;
+/// let guard = CONTRACT.register(HotThread::new("parser"))?;
+/// std::thread::scope(|scope| drop(scope.spawn(move || guard.check())));
+/// # Ok::<(), tripoint_core::Error>(())
+/// ```
+#[must_use = "a hot thread is registered until its guard is dropped"]
 pub struct Guard<R: AmnestyReason = NoReason, D: Detectors = NativeDetectors> {
     slot: &'static Slot,
     /// The attention that the last check saw.
@@ -322,6 +334,16 @@ impl<R: AmnestyReason, D: Detectors> fmt::Debug for Guard<R, D> {
 }
 
 /// What a cold thread keeps while it wants to be counted. It is not `Send`.
+///
+/// Another thread does not end it:
+/// ```compile_fail,E0277
+/// use tripoint_contract::{Budget, Contract};
+///
+/// fn elsewhere(contract: &'static Contract, budget: Budget) {
+///     let registration = contract.register_cold("logger", budget).unwrap();
+///     std::thread::spawn(move || drop(registration));
+/// }
+/// ```
 #[must_use = "a cold thread is counted until its registration is dropped"]
 pub struct ColdRegistration {
     slot: &'static Slot,

@@ -1,8 +1,10 @@
 //! What the detectors ask of the kernel: the one place to fail it for tests.
 
 use core::fmt;
+use std::boxed::Box;
 use std::os::fd::OwnedFd;
 use std::string::String;
+use std::thread::Thread;
 use std::vec::Vec;
 
 #[cfg(any(test, feature = "mock"))]
@@ -118,6 +120,13 @@ pub trait Kernel: Copy + Send + Sync + fmt::Debug + 'static {
     /// # Errors
     /// See [`Kernel::pin`].
     fn install_filter(&self, program: &[Instruction]) -> Result<OwnedFd, Errno>;
+
+    /// Starts a thread of this process, which ends with its work. It takes none of
+    /// the program's signals.
+    ///
+    /// # Errors
+    /// See [`Kernel::pin`].
+    fn start_thread(&self, name: &str, work: Box<dyn FnOnce() + Send>) -> Result<Thread, Errno>;
 
     /// Waits for a call that the filter stopped.
     ///

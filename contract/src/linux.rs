@@ -3,12 +3,15 @@
 
 mod detectors;
 mod filter;
+mod foreign_trap;
 #[cfg(all(feature = "interpose-malloc", target_env = "gnu"))]
 mod interpose;
 mod native;
 mod runtime;
 mod sentinel;
+mod signals;
 mod supervisor;
+mod tables;
 mod trap;
 pub(crate) mod unwind;
 

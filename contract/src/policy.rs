@@ -19,6 +19,16 @@ pub enum Policy {
 }
 
 /// A policy for every class.
+///
+/// ```
+/// use tripoint_contract::{ClassSet, Policies, Policy, ViolationClass};
+///
+/// let policies = Policies::all(Policy::AlarmOnce)
+///     .with(ClassSet::of(ViolationClass::MajorFault), Policy::FailFast)
+///     .with_fail_fast(|alarm| eprintln!("{alarm:?}"));
+/// assert_eq!(policies.of(ViolationClass::MajorFault), Policy::FailFast);
+/// assert_eq!(policies.of(ViolationClass::Alloc), Policy::AlarmOnce);
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Policies {
     of: [Policy; ViolationClass::COUNT],

@@ -9,6 +9,17 @@ use crate::slot::Observation;
 /// The ear of an arena: give it as the event hook of each arena that hot threads
 /// use. A fill or a growth, refused growth included, is charged to the calling
 /// thread, with its site.
+///
+/// ```
+/// use tripoint_contract::{PoolEvents, ViolationClass, current};
+/// use tripoint_core::{Event, EventHook};
+///
+/// static EVENTS: PoolEvents = PoolEvents; // the `event_hook` of arena options
+///
+/// let (before, _) = current::count(ViolationClass::Growth);
+/// EVENTS.event(Event::Grow { size: 4096 }); // an arena's call
+/// assert_eq!(current::count(ViolationClass::Growth).0, before + 1);
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PoolEvents;
 

@@ -89,6 +89,19 @@ impl Outcome {
 
 /// The report on a contract: text by [`fmt::Display`], JSON by
 /// [`Report::write_json`].
+///
+/// ```
+/// use tripoint_contract::report::Outcome;
+/// use tripoint_contract::{Contract, Report};
+///
+/// static CONTRACT: Contract = Contract::new();
+/// let mut records = Vec::new();
+/// CONTRACT.drain(|record| records.push(record));
+/// let report = Report { records: &records, ..Report::new(&CONTRACT) };
+/// assert_eq!(report.outcome(), Outcome::NotArmed);
+/// let text = report.to_string();
+/// # assert!(!text.is_empty());
+/// ```
 pub struct Report<'a, R: AmnestyReason, const THREADS: usize> {
     /// What is reported on.
     pub contract: &'a Contract<R, THREADS>,

@@ -64,6 +64,7 @@ impl Route {
     }
 
     /// The number of passes so far; counting ends when there are enough.
+    #[inline]
     #[must_use]
     pub fn passes(&self) -> usize {
         self.passes.load(Ordering::Relaxed)

@@ -376,10 +376,15 @@ impl Slot {
     /// only where the event is recorded.
     pub fn observe(&self, observation: Observation, evidence: impl FnOnce() -> Evidence) {
         if self.is_busy() {
-            self.overlapped.fetch_add(1, Ordering::Relaxed);
+            self.overlap();
             return;
         }
         self.while_busy(|| self.charge(observation, &self.own, evidence));
+    }
+
+    /// Counts an event that is nobody's but the detectors' own.
+    pub(crate) fn overlap(&self) {
+        self.overlapped.fetch_add(1, Ordering::Relaxed);
     }
 
     /// As [`Slot::observe`] for an event that is to be counted and no more; false,

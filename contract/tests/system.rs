@@ -147,6 +147,23 @@ fn resident_memory_that_stays_is_read_and_not_warned_of() {
     assert_eq!(sentinel.last().resident, Some(500 * 4096));
 }
 
+/// Memory that is really there: the bound to the byte is `linux::sentinel`'s own test.
+#[test]
+fn resident_memory_that_grows_is_warned_of() {
+    const GROWTH: usize = 64 << 20;
+    let mut sentinel = Sentinel::new(contract(), &[]);
+    sentinel.poll(1, |warning| panic!("{warning}"));
+    let first = sentinel.last().resident.unwrap();
+    let grown = core::hint::black_box(vec![1_u8; GROWTH]);
+    let mut warnings = Vec::new();
+    sentinel.poll(2, |warning| warnings.push(warning));
+    drop(grown);
+    let [Warning::ResidentGrew { from, to }] = warnings[..] else { panic!("{warnings:?}") };
+    assert_eq!((from, Some(to)), (first, sentinel.last().resident));
+    // Other tests of this process come and go meanwhile.
+    assert!(to - from > GROWTH / 2, "{from} {to}");
+}
+
 #[test]
 fn a_steady_state_without_hot_threads_proves_nothing() {
     let contract = contract();

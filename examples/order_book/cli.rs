@@ -16,7 +16,22 @@ use crate::inject::Injection;
 #[command(name = "order_book", version)]
 pub(crate) struct Options {
     /// Records to read, plain or gzip; without it a built-in exchange makes them.
-    #[arg(long, value_name = "FILE")]
+    ///
+    /// One record a line: when it was received, in ns, a space, and a message as
+    /// Binance sends it on a combined stream, or a depth snapshot:
+    ///
+    ///   1 {"stream":"btcusdt@depth","data":{"e":"depthUpdate","u":7,
+    ///     "b":[["9.50","1.5"]],"a":[["11.00","0"]]}}
+    ///   2 {"stream":"btcusdt@bookTicker","data":{"e":"bookTicker","u":8,
+    ///     "b":"9.50","B":"1.5","a":"11.10","A":"2"}}
+    ///   3 {"stream":"btcusdt@trade","data":{"e":"trade","p":"10.00","q":"0.5"}}
+    ///   4 {"lastUpdateId":9,"bids":[["9.50","1"]],"asks":[["11.10","1"]]}
+    ///
+    /// (the first two are broken here, and must not be in a file). `b` and `bids` are
+    /// price and quantity of what is bid, `a` and `asks` of what is asked; quantity
+    /// zero removes the price. Other fields are skipped, and keys may come in any
+    /// order.
+    #[arg(long, value_name = "FILE", verbatim_doc_comment)]
     pub(crate) input: Option<PathBuf>,
 
     /// Where to write the report as JSON.

@@ -12,10 +12,11 @@ use tripoint::contract::{
     Contract, Guard, HotThread, NoReason, Phase, Policies, Policy, Progress, Record, RecordKind, Report,
     Resolve, Route, SteadyMemory, Symbols, Warmup, WarmupOptions,
 };
-use tripoint::core::Result;
 use tripoint::core::primitive::{AtomicBool, Ordering};
+use tripoint::core::{Arena, Result};
 
 use crate::failure::Failure;
+use crate::lookout::Lookout;
 use crate::report::ContractReport;
 use crate::wire::Message;
 
@@ -31,7 +32,8 @@ const FAILED_FAST_STATUS: i32 = 3;
 /// How long the control thread lets the others work between two looks.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Looks between two polls for what does not tell of itself.
+/// Looks between two at the whole process, when the hot thread polls for what does
+/// not tell of itself.
 const LOOKS_PER_POLL: u32 = 100;
 
 /// How long no event may come before the warm-up ends, in ns.
@@ -116,6 +118,11 @@ impl Control {
         self.records_done.store(true, Ordering::Release);
     }
 
+    /// Has the hot thread go on without the warm-up.
+    pub(crate) fn give_up(&self) {
+        self.given_up.store(true, Ordering::Release);
+    }
+
     /// Whether the hot thread is to go on with the feed: armed, or because the
     /// warm-up has failed.
     pub(crate) fn is_warm_up_over(&self) -> bool {
@@ -127,13 +134,17 @@ impl Control {
     pub(crate) fn run(
         &self,
         memory: &dyn SteadyMemory,
+        arenas: &[&dyn Arena],
         has_ended: impl Fn() -> bool,
     ) -> (ContractReport, Option<Failure>) {
         let options = WarmupOptions { quiet_window: QUIET_WINDOW, ..WarmupOptions::default() };
         let mut warmup = Warmup::new(&CONTRACT, &self.routes, memory, options);
         let (mut alarms, mut progress, mut looks) = (Vec::new(), Progress::Routes, 0_u32);
+        // From the first look on, so that the warm-up is no growth.
+        let mut lookout = None;
         let start = Instant::now();
         loop {
+            let now = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
             // Asked first: what was recorded before the end is still there.
             let last = has_ended();
             take_alarms(&mut alarms);
@@ -141,23 +152,24 @@ impl Control {
                 break;
             }
             if self.records_done.load(Ordering::Acquire) {
-                progress = warmup.step(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX));
+                progress = warmup.step(now);
             }
             if matches!(progress, Progress::Failed(_)) {
-                self.given_up.store(true, Ordering::Release);
+                self.give_up();
             }
             looks = looks.wrapping_add(1);
             if looks.is_multiple_of(LOOKS_PER_POLL) && CONTRACT.is_armed() {
-                CONTRACT.request_poll();
+                lookout.get_or_insert_with(|| Lookout::new(&CONTRACT, arenas)).look(now);
             }
             thread::sleep(PAUSE);
         }
-        self.end(&alarms, warmup.rounds(), progress, memory)
+        self.end(&alarms, lookout.map_or_else(Vec::new, Lookout::warnings), warmup.rounds(), progress, memory)
     }
 
     fn end(
         &self,
         alarms: &[Record],
+        warnings: Vec<String>,
         warmup_rounds: usize,
         progress: Progress,
         memory: &dyn SteadyMemory,
@@ -169,7 +181,7 @@ impl Control {
             symbols: &Symbols,
             ..Report::new(&CONTRACT)
         };
-        let report = ContractReport::new(&report, progress == Progress::Done);
+        let report = ContractReport::new(&report, progress == Progress::Done, warnings);
         let failure = match progress {
             Progress::Failed(cause) => Some(Failure::new(format_args!("the warm-up failed: {cause}"))),
             Progress::Done => CONTRACT.begin_teardown(memory).err().map(Failure::new),

@@ -26,6 +26,7 @@ mod hot;
 mod inject;
 mod keeper;
 mod levels;
+mod lookout;
 mod reader;
 mod reference;
 mod rehearsal;
@@ -122,7 +123,9 @@ struct Outcome {
 /// # Errors
 /// Where the run could not begin; nothing was read then.
 fn keep_books(options: &Options, input: Input) -> Result<Outcome, Failure> {
+    let headroom = hold_headroom()?;
     let arena = create_arena().map_err(Failure::new)?;
+    drop(headroom);
     let levels = levels::create_pool(&arena).map_err(Failure::new)?;
     let rehearsed = levels::create_pool(&arena).map_err(Failure::new)?;
     let scratch = Mvff::create(&arena, MvffOptions::default()).map_err(Failure::new)?;
@@ -139,16 +142,37 @@ fn keep_books(options: &Options, input: Input) -> Result<Outcome, Failure> {
         let hot = spawn(scope, "hot", || {
             hot::keep(preparation, &control, pools, rehearsal, to_hot.1, to_reference.0)
         })?;
-        let cold = spawn(scope, "cold", move || reference::keep(to_reference.1, to_reader.0))?;
+        // Without this thread the warm-up would have nobody to end it.
+        let cold = spawn(scope, "cold", move || reference::keep(to_reference.1, to_reader.0))
+            .inspect_err(|_| control.give_up())?;
         let arenas: [&dyn Arena; 1] = [&arena];
         let memory = Arenas::new(&arenas, || arena.prefault().map(drop));
-        let (contract, warm_up_failure) = control.run(&memory, || hot.is_finished());
+        let (contract, warm_up_failure) = control.run(&memory, &arenas, || hot.is_finished());
         let (hot, hot_failure) = join(hot);
         let (reference, cold_failure) = split(join(cold));
         // In the order of the lines they are about.
         let failure = hot_failure.or(cold_failure).or_else(|| join(reader).err()).or(warm_up_failure);
         Ok(Outcome { hot, reference, contract, failure })
     })
+}
+
+/// Address space for what is not in the arena, in bytes: blocks, stacks, the heaps of
+/// the threads, the symbols of a report.
+const HEADROOM: usize = 256 << 20;
+
+/// Holds address space that the arena, which takes what it can get, must leave: the
+/// global allocator ends the process where it has none.
+fn hold_headroom() -> Result<Vec<u8>, Failure> {
+    let mut headroom = Vec::new();
+    let lacking = |_| {
+        Failure::new(format_args!(
+            "less than {} MiB of address space beside the arena: {}",
+            HEADROOM >> 20,
+            Error::Resource.advice()
+        ))
+    };
+    headroom.try_reserve_exact(HEADROOM).map_err(lacking)?;
+    Ok(headroom)
 }
 
 fn create_arena() -> Result<ArenaVm, Error> {

@@ -52,6 +52,9 @@ pub(crate) struct ContractReport {
     warmup_rounds: usize,
     /// Whether the hot thread was ever bound.
     armed: bool,
+    /// What the sentinel warned of; for the summary only, since it is no violation.
+    #[serde(skip)]
+    warnings: Vec<String>,
 }
 
 impl ContractReport {
@@ -59,6 +62,7 @@ impl ContractReport {
     pub(crate) fn new<R: AmnestyReason, const THREADS: usize>(
         contract: &Contract<'_, R, THREADS>,
         armed: bool,
+        warnings: Vec<String>,
     ) -> Self {
         let mut text = String::new();
         // Writing to a string does not fail, and what is written is JSON.
@@ -72,6 +76,7 @@ impl ContractReport {
             routes: take("routes"),
             warmup_rounds: contract.warmup_rounds,
             armed,
+            warnings,
         }
     }
 }
@@ -87,7 +92,7 @@ impl fmt::Display for ContractReport {
             let part = |name: &str| alarm[name].as_str().unwrap_or("?");
             writeln!(f, "{:<24}{} x{} in {}", "", part("class"), alarm["count"], part("site"))?;
         }
-        Ok(())
+        self.warnings.iter().try_for_each(|warning| line(f, "  sentinel warns", format_args!("{warning}")))
     }
 }
 
@@ -146,15 +151,33 @@ fn matches(hot: &HotReport, reference: &Reference) -> bool {
         && hot.asks == reference.asks()
 }
 
-/// The summary.
+/// A line of the summary.
+fn line(f: &mut fmt::Formatter<'_>, name: &str, value: fmt::Arguments<'_>) -> fmt::Result {
+    writeln!(f, "{name:<24}{value}")
+}
+
+/// The summary. Figures of what did not take place are left out.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let line = |f: &mut fmt::Formatter<'_>, name: &str, value: fmt::Arguments<'_>| {
-            writeln!(f, "{name:<24}{value}")
-        };
+        if self.messages == 0 {
+            return line(f, "messages", format_args!("none; --help says what a record looks like"));
+        }
+        self.write_book(f)?;
+        writeln!(f)?;
+        line(f, "warm-up", format_args!("{} messages", self.warmup_messages))?;
+        if self.steady_messages == 0 {
+            let why = "the input ended within the warm-up (see --warmup)";
+            line(f, "steady part", format_args!("none: {why}"))?;
+        } else {
+            self.write_steady(f)?;
+        }
+        write!(f, "\n{}", self.contract)
+    }
+}
+
+impl Report {
+    fn write_book(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let best = |price: &Option<String>| price.clone().unwrap_or_else(|| "none".to_owned());
-        let faults =
-            |count: Option<u64>| count.map_or_else(|| "not known".to_owned(), |count| count.to_string());
         line(
             f,
             "messages",
@@ -168,9 +191,12 @@ impl fmt::Display for Report {
         line(f, "asks", format_args!("{} levels, best {}", self.ask_levels, best(&self.best_ask)))?;
         line(f, "most levels at once", format_args!("{}", self.peak_levels))?;
         let verdict = if self.book_matches_reference { "the same" } else { "DIFFERENT" };
-        line(f, "reference book", format_args!("{verdict}"))?;
-        writeln!(f)?;
-        line(f, "warm-up", format_args!("{} messages", self.warmup_messages))?;
+        line(f, "reference book", format_args!("{verdict}"))
+    }
+
+    fn write_steady(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let faults =
+            |count: Option<u64>| count.map_or_else(|| "not known".to_owned(), |count| count.to_string());
         line(f, "steady part", format_args!("{} messages, of the hot thread:", self.steady_messages))?;
         line(f, "  arena growth", format_args!("{} bytes", self.steady.arena_growth_bytes))?;
         line(f, "  global allocator", format_args!("{} calls", self.steady.global_allocator_calls))?;
@@ -197,7 +223,6 @@ impl fmt::Display for Report {
             f,
             "  throughput",
             format_args!("{:.0} messages a second, waiting for input apart", self.messages_per_second),
-        )?;
-        write!(f, "\n{}", self.contract)
+        )
     }
 }

@@ -1,11 +1,14 @@
 //! A kernel that refuses what it is told to, so that tests can drive every
 //! fallback.
 
+use std::boxed::Box;
 use std::os::fd::OwnedFd;
 use std::string::String;
+use std::thread::Thread;
 use std::vec::Vec;
 
 use bitflags::bitflags;
+use tripoint_core::primitive::{AtomicUsize, Ordering};
 
 use super::{Errno, FaultKind, Faults, Instruction, Kernel, Wait};
 
@@ -30,8 +33,44 @@ bitflags! {
         const INSTALL_FILTER = 1 << 5;
         /// [`Kernel::touch_fresh_page`]
         const TOUCH = 1 << 6;
-        /// [`Kernel::read`]
+        /// [`Kernel::read`] and [`Kernel::read_into`]
         const READ = 1 << 7;
+        /// [`Kernel::start_thread`]
+        const START_THREAD = 1 << 8;
+        /// [`Kernel::wait`]
+        const WAIT = 1 << 9;
+        /// [`Kernel::resume`]
+        const RESUME = 1 << 10;
+    }
+}
+
+/// The refusal of one call among many: the `nth` of some kinds, once.
+#[derive(Debug)]
+pub struct Once {
+    calls: Calls,
+    nth: usize,
+    seen: AtomicUsize,
+}
+
+impl Once {
+    /// Refuses the `nth` call of these kinds; the first is 1, and 0 is none.
+    #[must_use]
+    pub fn new(calls: Calls, nth: usize) -> Self {
+        Self { calls, nth, seen: AtomicUsize::new(0) }
+    }
+
+    /// The number of calls of these kinds so far, the refused one included.
+    pub fn seen(&self) -> usize {
+        self.seen.load(Ordering::SeqCst)
+    }
+
+    /// Whether the call was refused.
+    pub fn is_over(&self) -> bool {
+        self.nth != 0 && self.seen() >= self.nth
+    }
+
+    fn refuses(&self, call: Calls) -> bool {
+        self.calls.contains(call) && self.seen.fetch_add(1, Ordering::SeqCst) + 1 == self.nth
     }
 }
 
@@ -40,13 +79,14 @@ bitflags! {
 pub struct Failing<K> {
     inner: K,
     refused: Calls,
+    once: Option<&'static Once>,
     files: &'static [(&'static str, &'static str)],
 }
 
 impl<K: Kernel> Failing<K> {
     /// `inner`, refusing these calls.
     pub const fn new(inner: K, refused: Calls) -> Self {
-        Self { inner, refused, files: &[] }
+        Self { inner, refused, once: None, files: &[] }
     }
 
     /// This kernel, with other contents for some files.
@@ -56,8 +96,16 @@ impl<K: Kernel> Failing<K> {
         self
     }
 
+    /// This kernel, refusing one call more.
+    #[must_use]
+    pub const fn with_once(mut self, once: &'static Once) -> Self {
+        self.once = Some(once);
+        self
+    }
+
     fn admit(&self, call: Calls) -> Result<(), Errno> {
-        if self.refused.contains(call) { Err(REFUSED) } else { Ok(()) }
+        let due = self.once.is_some_and(|once| once.refuses(call));
+        if due || self.refused.contains(call) { Err(REFUSED) } else { Ok(()) }
     }
 }
 
@@ -101,11 +149,18 @@ impl<K: Kernel> Kernel for Failing<K> {
         self.inner.install_filter(program)
     }
 
+    fn start_thread(&self, name: &str, work: Box<dyn FnOnce() + Send>) -> Result<Thread, Errno> {
+        self.admit(Calls::START_THREAD)?;
+        self.inner.start_thread(name, work)
+    }
+
     fn wait(&self, listener: &OwnedFd, patience: Option<u32>) -> Result<Wait, Errno> {
+        self.admit(Calls::WAIT)?;
         self.inner.wait(listener, patience)
     }
 
     fn resume(&self, listener: &OwnedFd, id: u64) -> Result<(), Errno> {
+        self.admit(Calls::RESUME)?;
         self.inner.resume(listener, id)
     }
 

@@ -9,6 +9,7 @@ use tripoint_core::{Error, Result};
 use super::filter;
 use super::native::Native;
 use super::supervisor::Waiting;
+use super::tables;
 use crate::class::ViolationClass;
 use crate::current;
 use crate::detector::{DetectorSet, Detectors};
@@ -46,10 +47,11 @@ impl<K: Kernel> ThreadDetectors<K> {
     /// under a filter, both of which it would inherit.
     pub fn new(kernel: K, wanted: DetectorSet) -> Self {
         touch_stack();
+        tables::bring_in();
         let traps = DetectorSet::FAULT_TRAP | DetectorSet::MEMORY_CALLS;
         let traps_handled = !wanted.intersects(traps) || kernel.handle_traps().is_ok();
         let supervised = wanted.contains(DetectorSet::MEMORY_CALLS);
-        let supervisor = if supervised { Waiting::start(kernel).ok() } else { None };
+        let supervisor = if supervised { Waiting::start(kernel, traps_handled).ok() } else { None };
         let wanted = if traps_handled { wanted } else { wanted.difference(DetectorSet::FAULT_TRAP) };
         Self { kernel, wanted, supervisor, fault_events: None, polled: None }
     }

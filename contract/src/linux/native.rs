@@ -3,11 +3,14 @@
 use core::ffi::{c_int, c_long, c_ulong, c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
+use std::boxed::Box;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::string::String;
+use std::thread::{self, Thread};
 use std::vec::Vec;
 
+use super::signals;
 use super::trap::{self, errno};
 use crate::kernel::{Errno, FaultKind, Faults, Instruction, Kernel, Notification, Wait};
 
@@ -149,7 +152,7 @@ impl Kernel for Native {
             sample_period: 1,
             sample_type: PERF_SAMPLE_ADDR,
             flags: EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR | REMOVE_ON_EXEC | SIGNAL_TRAP,
-            signal_data: trap::data_of(kind) as u64,
+            signal_data: trap::word_of(kind) as u64,
             ..Default::default()
         };
         let (this_thread, any_core, no_group): (c_int, c_int, c_int) = (0, -1, -1);
@@ -167,10 +170,7 @@ impl Kernel for Native {
     }
 
     fn send_trap(&self, thread: usize) -> Result<(), Errno> {
-        let thread = thread_number(thread)?;
-        // SAFETY: a signal to a thread of this process, which handles it.
-        let code = unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, libc::SIGTRAP) };
-        if code == 0 { Ok(()) } else { Err(errno()) }
+        trap::ask(thread_number(thread)?)
     }
 
     fn install_filter(&self, program: &[Instruction]) -> Result<OwnedFd, Errno> {
@@ -188,6 +188,12 @@ impl Kernel for Native {
                 &raw const program,
             )
         })
+    }
+
+    fn start_thread(&self, name: &str, work: Box<dyn FnOnce() + Send>) -> Result<Thread, Errno> {
+        let start = || thread::Builder::new().name(name.into()).spawn(work);
+        let started = signals::while_blocked(&signals::all(), start).map_err(number)?;
+        Ok(started.thread().clone())
     }
 
     fn wait(&self, listener: &OwnedFd, patience: Option<u32>) -> Result<Wait, Errno> {

@@ -153,6 +153,16 @@ impl fmt::Display for RuntimeReport {
 }
 
 /// Looks at every setting.
+///
+/// ```
+/// use tripoint_contract::linux::{RuntimeItem, RuntimeOptions, Verdict};
+/// use tripoint_contract::validate_runtime;
+///
+/// let report = validate_runtime(RuntimeOptions { fatal: &[RuntimeItem::Swap], ..Default::default() });
+/// for finding in report.findings.iter().filter(|finding| finding.verdict != Verdict::Good) {
+///     eprintln!("{}: {}", finding.item.name(), finding.advice);
+/// }
+/// ```
 #[must_use]
 pub fn validate_runtime(options: RuntimeOptions<'_>) -> RuntimeReport {
     validate_runtime_on(&Native, options)

@@ -212,3 +212,43 @@ fn look_at_budget(slot: &Slot, spent: &mut Spent, now: u64, warn: &mut impl FnMu
         *spent = Spent { events, bytes, since: Some(now) };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::amnesty::NoReason;
+    use crate::kernel::failing::{Calls, Failing};
+
+    static CONTRACT: Contract<NoReason, 1> = Contract::new();
+
+    /// A kernel by which the process has so many pages resident.
+    fn with_pages(statm: &'static [(&'static str, &'static str)]) -> Failing<Native> {
+        Failing::new(Native, Calls::empty()).with_files(statm)
+    }
+
+    fn warnings<K: Kernel>(sentinel: &mut Sentinel<'_, NoReason, 1, K>, kernel: K) -> Vec<Warning> {
+        sentinel.kernel = kernel;
+        let mut warnings = Vec::new();
+        sentinel.poll(0, |warning| warnings.push(warning));
+        warnings
+    }
+
+    /// Two percent above the first look are allowed, a page more is not; and again
+    /// at every look until it shrinks.
+    #[test]
+    fn growing_resident_memory_is_warned_of() {
+        const FIRST: &[(&str, &str)] = &[("/proc/self/statm", "9000 1000 1 1 0 1 0\n")];
+        const ALLOWED: &[(&str, &str)] = &[("/proc/self/statm", "9000 1020 1 1 0 1 0\n")];
+        const TOO_MUCH: &[(&str, &str)] = &[("/proc/self/statm", "9000 1021 1 1 0 1 0\n")];
+        let mut sentinel = Sentinel::new_on(with_pages(FIRST), &CONTRACT, &[]);
+        let page = Native.page_size();
+        let grew = [Warning::ResidentGrew { from: 1_000 * page, to: 1_021 * page }];
+        assert_eq!(warnings(&mut sentinel, with_pages(FIRST)), []);
+        assert_eq!(warnings(&mut sentinel, with_pages(ALLOWED)), []);
+        assert_eq!(warnings(&mut sentinel, with_pages(TOO_MUCH)), grew);
+        assert_eq!(warnings(&mut sentinel, with_pages(TOO_MUCH)), grew);
+        assert_eq!(warnings(&mut sentinel, with_pages(ALLOWED)), []);
+        let text = std::format!("{}", grew[0]);
+        assert!(text.contains("resident memory grew from"), "{text}");
+    }
+}

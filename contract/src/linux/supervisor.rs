@@ -13,6 +13,7 @@
 //! and Teardown, which make memory calls too, find it.
 
 use core::fmt;
+use std::boxed::Box;
 use std::io::Write;
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, OnceLock};
@@ -29,6 +30,10 @@ use crate::slot::{Evidence, Mode, Observation, Slot};
 /// How long the thread may take to say where it is, in ms. It takes µs; this is
 /// for a signal that never comes.
 const PATIENCE: u32 = 200;
+
+/// How often in a row the kernel is asked that refuses: without a supervisor the
+/// thread's memory calls fail.
+const PERSISTENCE: usize = 100;
 
 /// The mailbox is empty still.
 const NOTHING: usize = usize::MAX;
@@ -52,20 +57,23 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// Starts a supervisor. It ends when no listener will come.
+    /// Starts a supervisor. It ends when no listener will come. It asks the thread
+    /// for call sites only where `may_ask` says that traps are handled: a trap that
+    /// nobody handles ends the process.
     ///
     /// # Errors
     /// Where the system has no thread to give.
-    pub(super) fn start<K: Kernel>(kernel: K) -> std::io::Result<Self> {
+    pub(super) fn start<K: Kernel>(kernel: K, may_ask: bool) -> Result<Self, Errno> {
         let mailbox = Arc::new(Mailbox { listener: AtomicUsize::new(NOTHING), thread: OnceLock::new() });
         let shared = Arc::clone(&mailbox);
-        let supervisor = thread::Builder::new().name("supervisor".into()).spawn(move || {
+        let work = move || {
             if let Some(filtered) = shared.wait() {
                 // An error means that the listener is gone, and its threads with it.
-                let _ = Supervisor { kernel, filtered, asked: None, counted: None }.run();
+                let _ = Supervisor { kernel, filtered, may_ask, asked: None, counted: None }.run();
             }
-        })?;
-        Ok(Self { mailbox, supervisor: supervisor.thread().clone() })
+        };
+        let supervisor = kernel.start_thread("supervisor", Box::new(work))?;
+        Ok(Self { mailbox, supervisor })
     }
 
     /// Says whose listener will come.
@@ -126,6 +134,8 @@ struct Filtered {
 struct Supervisor<K> {
     kernel: K,
     filtered: Filtered,
+    /// Whether traps are handled.
+    may_ask: bool,
     /// The call whose site was asked for, and how many sites there were before.
     asked: Option<(Notification, usize)>,
     /// The last call that was counted and could not be let go.
@@ -136,11 +146,11 @@ impl<K: Kernel> Supervisor<K> {
     fn run(&mut self) -> Result<(), Errno> {
         loop {
             let patience = self.asked.map(|_| PATIENCE);
-            match self.kernel.wait(&self.filtered.listener, patience)? {
-                Wait::Notified(call) => self.handle(call),
+            match persist(|| self.kernel.wait(&self.filtered.listener, patience))? {
+                Wait::Notified(call) => self.handle(call)?,
                 Wait::TimedOut => {
                     if let Some((call, _)) = self.asked.take() {
-                        self.pass(call, Site::new([call.instruction]));
+                        self.pass(call, Site::new([call.instruction]))?;
                     }
                 }
                 Wait::Ended => return Ok(()),
@@ -148,23 +158,26 @@ impl<K: Kernel> Supervisor<K> {
         }
     }
 
-    fn handle(&mut self, call: Notification) {
+    fn handle(&mut self, call: Notification) -> Result<(), Errno> {
         if call.thread != self.filtered.thread {
             // A child of the thread: under the filter, and not under the contract.
-            self.resume(call);
-            return;
+            return self.resume(call).map(drop);
         }
         let (kept, site) = self.filtered.slot.call_site();
         match self.asked.take() {
             Some((asked, before)) if same(&asked, &call) && kept != before => self.pass(call, site),
-            _ if self.ask(call) => self.asked = Some((call, kept)),
+            _ if self.ask(call) => {
+                self.asked = Some((call, kept));
+                Ok(())
+            }
             _ => self.pass(call, Site::new([call.instruction])),
         }
     }
 
     /// Asks the thread where it is, if anybody wants to know and it can answer.
     fn ask(&self, call: Notification) -> bool {
-        self.filtered.slot.mode() != Mode::Counting
+        self.may_ask
+            && self.filtered.slot.mode() != Mode::Counting
             && self.filtered.slot.is_present()
             && self.is_open_to_traps()
             && self.kernel.send_trap(call.thread).is_ok()
@@ -191,7 +204,7 @@ impl<K: Kernel> Supervisor<K> {
         blocked.is_some_and(|mask| mask >> (libc::SIGTRAP - 1) & 1 == 0)
     }
 
-    fn pass(&mut self, call: Notification, site: Site) {
+    fn pass(&mut self, call: Notification, site: Site) -> Result<(), Errno> {
         // A call that a signal interrupted after it was counted begins anew.
         let again = self.counted.take().is_some_and(|counted| same(&counted, &call));
         let [address, size] = call.arguments;
@@ -200,15 +213,24 @@ impl<K: Kernel> Supervisor<K> {
         if !again && self.filtered.slot.is_present() {
             self.filtered.slot.observe_supervised(seen, || Evidence { site, time: current::time() });
         }
-        if !self.resume(call) {
+        if !self.resume(call)? {
             self.counted = Some(call);
         }
+        Ok(())
     }
 
     /// Lets a call go; false where it was interrupted, and comes again.
-    fn resume(&self, call: Notification) -> bool {
-        self.kernel.resume(&self.filtered.listener, call.id).is_ok()
+    fn resume(&self, call: Notification) -> Result<bool, Errno> {
+        persist(|| match self.kernel.resume(&self.filtered.listener, call.id) {
+            Err(Errno(libc::ENOENT)) => Ok(false),
+            answer => answer.map(|()| true),
+        })
     }
+}
+
+/// Asks the kernel again and again where it refuses; gives its last refusal.
+fn persist<T>(mut ask: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    (1..PERSISTENCE).find_map(|_| ask().ok()).map_or_else(ask, Ok)
 }
 
 /// Whether two notifications are of one call, begun twice.

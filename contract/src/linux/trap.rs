@@ -3,15 +3,17 @@
 //! The handler runs on the thread it is about, at the instruction it is about. It
 //! counts, walks the stack, and writes into the thread's ring; it allocates
 //! nothing and takes no lock (design/contract.md `.fault.trap`).
+//!
+//! What it faults itself traps within it, and is told by that. If the signal were
+//! blocked meanwhile, such a trap would come after it, and be taken for the thread's
+//! (design/contract.md `.fault.own`).
 
 use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
-use std::boxed::Box;
 use std::sync::OnceLock;
 
-use tripoint_core::primitive::{AtomicPtr, Ordering};
-
+use super::foreign_trap;
 use crate::class::ViolationClass;
 use crate::current;
 use crate::kernel::{Errno, FaultKind};
@@ -20,26 +22,97 @@ use crate::slot::Observation;
 /// `si_code` of a trap that a perf event sent.
 const TRAP_PERF: c_int = 6;
 
-/// What handled the signal before; null until it is ours.
-static PREVIOUS: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
+/// What a trap of ours is about.
+#[derive(Clone, Copy)]
+enum Trap {
+    MinorFault,
+    MajorFault,
+    /// The supervisor asks where the thread is.
+    CallSite,
+}
 
-/// The beginning of a `siginfo_t` for faults and perf events.
+/// Traps of ours carry an address in here, which no other trap has reason to
+/// (design/contract.md `.trap.foreign`).
+static WORDS: [u8; 3] = [0; 3];
+
+/// The beginning of a `siginfo_t` of a perf event.
 #[repr(C)]
-struct TrapInfo {
+struct PerfInfo {
     signal: c_int,
     errno: c_int,
     code: c_int,
-    padding: c_int,
     address: *mut c_void,
-    perf_data: usize,
+    word: usize,
 }
 
-/// What a fault event is opened with, so that its traps tell the kind.
-pub(super) const fn data_of(kind: FaultKind) -> usize {
-    match kind {
-        FaultKind::Minor => 1,
-        FaultKind::Major => 2,
+/// The beginning of a `siginfo_t` of a queued signal.
+#[repr(C)]
+struct QueuedInfo {
+    signal: c_int,
+    errno: c_int,
+    code: c_int,
+    sender: Sender,
+}
+
+#[repr(C)]
+struct Sender {
+    process: c_int,
+    user: libc::uid_t,
+    word: *mut c_void,
+}
+
+const _: () = assert!(size_of::<PerfInfo>() <= size_of::<libc::siginfo_t>());
+const _: () = assert!(size_of::<QueuedInfo>() <= size_of::<libc::siginfo_t>());
+
+impl Trap {
+    fn word(self) -> usize {
+        (&raw const WORDS[self as usize]).addr()
     }
+
+    /// What a trap is about, if it is ours.
+    fn of(info: &libc::siginfo_t) -> Option<Self> {
+        let [faults, questions] = [&[Self::MinorFault, Self::MajorFault][..], &[Self::CallSite]];
+        let (ours, word) = match info.si_code {
+            TRAP_PERF => (faults, perf_info(info).word),
+            // SAFETY: queued, so it has a sender and a value; asking for one's own
+            // process cannot fail.
+            libc::SI_QUEUE if unsafe { info.si_pid() == libc::getpid() } => {
+                // SAFETY: as above.
+                (questions, unsafe { info.si_value() }.sival_ptr.addr())
+            }
+            _ => return None,
+        };
+        ours.iter().copied().find(|trap| trap.word() == word)
+    }
+}
+
+/// The same information as of a perf event, which it must be.
+fn perf_info(info: &libc::siginfo_t) -> &PerfInfo {
+    // SAFETY: the kernel lays perf events out so, and all bits are good in its fields.
+    unsafe { &*ptr::from_ref(info).cast() }
+}
+
+/// The word that a fault event's traps are to carry.
+pub(super) fn word_of(kind: FaultKind) -> usize {
+    match kind {
+        FaultKind::Minor => Trap::MinorFault.word(),
+        FaultKind::Major => Trap::MajorFault.word(),
+    }
+}
+
+/// Asks a thread of this process where it is.
+pub(super) fn ask(thread: c_int) -> Result<(), Errno> {
+    // SAFETY: asks for numbers of the caller's; cannot fail.
+    let (process, user) = unsafe { (libc::getpid(), libc::getuid()) };
+    let sender = Sender { process, user, word: ptr::without_provenance_mut(Trap::CallSite.word()) };
+    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+    let question = QueuedInfo { signal: libc::SIGTRAP, errno: 0, code: libc::SI_QUEUE, sender };
+    // SAFETY: the beginning of `info`, which has room for it and is as aligned.
+    unsafe { info.as_mut_ptr().cast::<QueuedInfo>().write(question) };
+    // SAFETY: a signal to a thread of this process, which handles it; `info` is whole.
+    let code =
+        unsafe { libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, thread, libc::SIGTRAP, info.as_ptr()) };
+    if code == 0 { Ok(()) } else { Err(errno()) }
 }
 
 pub(super) fn errno() -> Errno {
@@ -64,22 +137,13 @@ pub(super) fn handle_traps() -> Result<(), Errno> {
 }
 
 fn install() -> Result<(), Errno> {
-    // SAFETY: a zeroed `sigaction` is a valid value: no flags, an empty mask.
-    let zeroed = || unsafe { MaybeUninit::<libc::sigaction>::zeroed().assume_init() };
-    let previous = Box::into_raw(Box::new(zeroed()));
-    let mut action = zeroed();
-    let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) = on_trap;
-    action.sa_sigaction = handler as usize;
-    action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
     // Known before our handler is there, so that it always finds it.
-    // SAFETY: only asks; `previous` is valid to write.
-    if unsafe { libc::sigaction(libc::SIGTRAP, ptr::null(), previous) } != 0 {
-        let error = errno();
-        // SAFETY: made above, and given to nobody.
-        drop(unsafe { Box::from_raw(previous) });
-        return Err(error);
-    }
-    PREVIOUS.store(previous, Ordering::Release);
+    foreign_trap::remember_handler()?;
+    let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) = on_trap;
+    // SAFETY: a zeroed `sigaction` is a valid value: no flags, an empty mask.
+    let mut action = unsafe { MaybeUninit::<libc::sigaction>::zeroed().assume_init() };
+    action.sa_sigaction = handler as usize;
+    action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_NODEFER;
     // SAFETY: the action is initialised, and its handler has the type that SA_SIGINFO
     // asks for.
     match unsafe { libc::sigaction(libc::SIGTRAP, &raw const action, ptr::null_mut()) } {
@@ -89,33 +153,47 @@ fn install() -> Result<(), Errno> {
 }
 
 extern "C" fn on_trap(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    // First of all: whatever comes next may fault.
+    let within_itself = current::set_handling(true);
     // SAFETY: gives a pointer to this thread's own word, which is always valid.
     let errno = unsafe { libc::__errno_location() };
     // SAFETY: as above.
     let saved = unsafe { *errno };
-    // SAFETY: the kernel passes a `siginfo_t` whose beginning this is, for traps.
-    let trap = unsafe { &*info.cast::<TrapInfo>() };
-    match trap.code {
-        TRAP_PERF => on_fault(trap, interrupted_at(context)),
-        libc::SI_TKILL if current::slot().is_some() => {
-            if let Some(slot) = current::slot() {
-                slot.keep_call_site(&current::interrupted_site(interrupted_at(context)));
-            }
+    // SAFETY: the kernel passes what is known of the signal, valid during this call.
+    let known = unsafe { &*info };
+    match Trap::of(known) {
+        None => {
+            // What the program's handler does is the program's.
+            current::set_handling(false);
+            foreign_trap::pass_on(signal, info, context);
         }
-        _ => pass_on(signal, info, context),
+        Some(_) if within_itself => on_own_fault(),
+        Some(Trap::MinorFault) => on_fault(ViolationClass::MinorFault, known, context),
+        Some(Trap::MajorFault) => on_fault(ViolationClass::MajorFault, known, context),
+        Some(Trap::CallSite) => on_question(context),
     }
     // SAFETY: as above.
     unsafe { *errno = saved };
+    current::set_handling(within_itself);
 }
 
-fn on_fault(trap: &TrapInfo, instruction: usize) {
-    let class = if trap.perf_data == data_of(FaultKind::Major) {
-        ViolationClass::MajorFault
-    } else {
-        ViolationClass::MinorFault
-    };
-    let observation = Observation { address: trap.address.addr(), ..Observation::new(class, 0) };
-    current::observe_interrupted(observation, instruction);
+/// A fault of the handler itself. Nobody asks a thread where it is while it handles.
+fn on_own_fault() {
+    if let Some(slot) = current::slot() {
+        slot.overlap();
+    }
+}
+
+fn on_fault(class: ViolationClass, info: &libc::siginfo_t, context: *mut c_void) {
+    let address = perf_info(info).address.addr();
+    let observation = Observation { address, ..Observation::new(class, 0) };
+    current::observe_interrupted(observation, interrupted_at(context));
+}
+
+fn on_question(context: *mut c_void) {
+    if let Some(slot) = current::slot() {
+        slot.keep_call_site(&current::interrupted_site(interrupted_at(context)));
+    }
 }
 
 /// The instruction at which the signal came; zero where this target's is unknown.
@@ -134,33 +212,40 @@ fn interrupted_at(context: *mut c_void) -> usize {
     instruction
 }
 
-/// Gives a trap that is not ours to whoever handled it before, as far as that is
-/// a handler: by default a trap ends the process.
-fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-    let previous = PREVIOUS.load(Ordering::Acquire);
-    // SAFETY: not null while the handler is installed, written before, never freed.
-    let Some(previous) = (unsafe { previous.as_ref() }) else { return };
-    match previous.sa_sigaction {
-        libc::SIG_IGN => {}
-        // SAFETY: restores the default and sends the signal again, both allowed
-        // in a handler.
-        libc::SIG_DFL => unsafe {
-            libc::signal(signal, libc::SIG_DFL);
-            libc::raise(signal);
-        },
-        handler if previous.sa_flags & libc::SA_SIGINFO != 0 => {
-            // SAFETY: with SA_SIGINFO the word is a function of this type.
-            let handler = unsafe {
-                core::mem::transmute::<usize, extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void)>(
-                    handler,
-                )
-            };
-            handler(signal, info, context);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A trap with this code and word, from this process.
+    fn info(code: c_int, process: c_int, word: usize) -> libc::siginfo_t {
+        let sender = Sender { process, user: 0, word: ptr::without_provenance_mut(word) };
+        let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+        // SAFETY: the beginning of `info`, which has room for it and is as aligned; zeroed
+        // it is whole.
+        unsafe {
+            info.as_mut_ptr().cast::<QueuedInfo>().write(QueuedInfo { signal: 5, errno: 0, code, sender });
+            info.assume_init()
         }
-        handler => {
-            // SAFETY: without SA_SIGINFO the word is a function of this type.
-            let handler = unsafe { core::mem::transmute::<usize, extern "C" fn(c_int)>(handler) };
-            handler(signal);
+    }
+
+    /// Where a perf event has its word, a queued signal has its own.
+    #[test]
+    fn only_our_own_traps_are_ours() {
+        // SAFETY: asks for a number; cannot fail.
+        let own = unsafe { libc::getpid() };
+        let of = |code, process, trap: Trap| Trap::of(&info(code, process, trap.word()));
+        assert!(matches!(of(TRAP_PERF, 0, Trap::MinorFault), Some(Trap::MinorFault)));
+        assert!(matches!(of(TRAP_PERF, 0, Trap::MajorFault), Some(Trap::MajorFault)));
+        assert!(matches!(of(libc::SI_QUEUE, own, Trap::CallSite), Some(Trap::CallSite)));
+        assert!(of(libc::SI_QUEUE, own + 1, Trap::CallSite).is_none(), "of another process");
+        assert!(of(libc::SI_QUEUE, own, Trap::MinorFault).is_none(), "a fault that was queued");
+        assert!(of(TRAP_PERF, own, Trap::CallSite).is_none(), "a question of perf's");
+        for code in [libc::SI_TKILL, libc::SI_USER, libc::TRAP_BRKPT, libc::SI_TIMER] {
+            assert!(of(code, own, Trap::CallSite).is_none(), "{code}");
+        }
+        for word in [0, 1, 2, 3] {
+            assert!(Trap::of(&info(TRAP_PERF, 0, word)).is_none(), "another's perf event");
+            assert!(Trap::of(&info(libc::SI_QUEUE, own, word)).is_none());
         }
     }
 }

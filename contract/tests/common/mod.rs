@@ -89,3 +89,15 @@ impl Detectors for Planned {
 pub(crate) fn opaque(value: usize) -> usize {
     core::hint::black_box(Cell::new(value)).get()
 }
+
+/// Runs the calling test, whose name is `test`, in a process of its own and gives
+/// what became of that; `None` in that process.
+pub(crate) fn in_child(test: &str) -> Option<std::process::Output> {
+    const CHILD: &str = "TRIPOINT_TEST_CHILD";
+    if std::env::var_os(CHILD).is_some() {
+        return None;
+    }
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", test, "--nocapture", "--test-threads=1"]).env(CHILD, "1");
+    Some(child.output().unwrap())
+}

@@ -1,0 +1,76 @@
+//! Traps that are not ours: they go to whoever handled the signal before
+//! (design/contract.md `.trap.foreign`).
+
+use core::ffi::{c_int, c_void};
+use core::mem::MaybeUninit;
+use core::ptr;
+use std::boxed::Box;
+
+use tripoint_core::primitive::{AtomicPtr, Ordering};
+
+use super::signals;
+use super::trap::errno;
+use crate::kernel::Errno;
+
+/// What handled the signal before; null until it is ours.
+static PREVIOUS: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
+
+/// Remembers who handles the signal now.
+pub(super) fn remember_handler() -> Result<(), Errno> {
+    // SAFETY: a zeroed `sigaction` is a valid value: no flags, an empty mask.
+    let zeroed = unsafe { MaybeUninit::<libc::sigaction>::zeroed().assume_init() };
+    let previous = Box::into_raw(Box::new(zeroed));
+    // SAFETY: only asks; `previous` is valid to write.
+    if unsafe { libc::sigaction(libc::SIGTRAP, ptr::null(), previous) } != 0 {
+        let error = errno();
+        // SAFETY: made above, and given to nobody.
+        drop(unsafe { Box::from_raw(previous) });
+        return Err(error);
+    }
+    PREVIOUS.store(previous, Ordering::Release);
+    Ok(())
+}
+
+/// Does with a trap what would have been done without us: calls the handler that
+/// was there, ignores the trap, or ends the process.
+pub(super) fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    let previous = PREVIOUS.load(Ordering::Acquire);
+    // SAFETY: not null while the handler is installed, written before, never freed.
+    let Some(previous) = (unsafe { previous.as_ref() }) else { return };
+    match previous.sa_sigaction {
+        libc::SIG_IGN => {}
+        // SAFETY: restores the default and sends the signal again, both allowed
+        // in a handler. Ours does not block it, so the process ends here.
+        libc::SIG_DFL => unsafe {
+            libc::signal(signal, libc::SIG_DFL);
+            libc::raise(signal);
+        },
+        _ => signals::while_blocked(&blocked_by(previous, signal), || call(previous, signal, info, context)),
+    }
+}
+
+/// What the kernel would block while that handler runs.
+fn blocked_by(action: &libc::sigaction, signal: c_int) -> libc::sigset_t {
+    let mut signals = action.sa_mask;
+    if action.sa_flags & libc::SA_NODEFER == 0 {
+        // SAFETY: an initialised set and a valid signal.
+        unsafe { libc::sigaddset(&raw mut signals, signal) };
+    }
+    signals
+}
+
+fn call(action: &libc::sigaction, signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    if action.sa_flags & libc::SA_SIGINFO == 0 {
+        // SAFETY: without SA_SIGINFO the word is a function of this type.
+        let handler = unsafe { core::mem::transmute::<usize, extern "C" fn(c_int)>(action.sa_sigaction) };
+        handler(signal);
+    } else {
+        // SAFETY: with SA_SIGINFO the word is a function of this type.
+        let handler = unsafe {
+            core::mem::transmute::<usize, extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void)>(
+                action.sa_sigaction,
+            )
+        };
+        handler(signal, info, context);
+    }
+}

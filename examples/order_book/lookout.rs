@@ -1,0 +1,60 @@
+//! The look at the whole process, now and then, while the hot thread is armed
+//! (design/order-book.md `.contract.sentinel`).
+
+use tripoint::contract::{Contract, NoReason};
+use tripoint::core::Arena;
+
+#[cfg(target_os = "linux")]
+use tripoint::contract::{Sentinel, linux::Warning};
+
+/// The sentinel of Linux, with what it warned of. Elsewhere there is none, and hot
+/// threads are only asked to poll.
+pub(crate) struct Lookout<'a> {
+    #[cfg(target_os = "linux")]
+    sentinel: Sentinel<'a, NoReason, 1>,
+    #[cfg(not(target_os = "linux"))]
+    contract: &'a Contract<NoReason, 1>,
+    /// The last warning of each kind: a growth lasts, and is told at every look.
+    warnings: [Option<String>; KINDS],
+}
+
+/// Kinds of warnings.
+const KINDS: usize = 3;
+
+#[cfg(target_os = "linux")]
+const fn kind(warning: &Warning) -> usize {
+    match warning {
+        Warning::ArenaGrew { .. } => 0,
+        Warning::ResidentGrew { .. } => 1,
+        Warning::OverBudget { .. } => 2,
+    }
+}
+
+impl<'a> Lookout<'a> {
+    #[cfg(target_os = "linux")]
+    pub(crate) fn new(contract: &'a Contract<NoReason, 1>, arenas: &'a [&'a dyn Arena]) -> Self {
+        Self { sentinel: Sentinel::new(contract, arenas), warnings: Default::default() }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn new(contract: &'a Contract<NoReason, 1>, _arenas: &'a [&'a dyn Arena]) -> Self {
+        Self { contract, warnings: Default::default() }
+    }
+
+    /// Looks, and has the hot thread poll. `now` is ns.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn look(&mut self, now: u64) {
+        let warnings = &mut self.warnings;
+        self.sentinel.poll(now, |warning| warnings[kind(&warning)] = Some(warning.to_string()));
+    }
+
+    /// Has the hot thread poll.
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn look(&mut self, _now: u64) {
+        self.contract.request_poll();
+    }
+
+    pub(crate) fn warnings(self) -> Vec<String> {
+        self.warnings.into_iter().flatten().collect()
+    }
+}
