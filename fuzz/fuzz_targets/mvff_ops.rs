@@ -1,4 +1,4 @@
-//! A pool of class MVFF against a naive account of its objects.
+//! A pool of class MVFF against the naive oracle.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| tripoint_fuzz::mvff_ops(data));

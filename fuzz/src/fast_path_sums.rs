@@ -3,8 +3,7 @@
 
 use tripoint::ap::calc;
 use tripoint::core::words::{ADDRESS_CEILING, INLINE_SIZE_MAX};
-
-use crate::choices::Choices;
+use tripoint_oracle::Choices;
 
 /// Compares each sum with the same in 128 bits.
 ///

@@ -1,15 +1,50 @@
-//! What the fuzz targets do with their bytes.
+//! What the fuzz targets do with their bytes: operations and the oracle that they
+//! share with the conformance suite are in `oracle/`.
 //!
 //! Apart from the targets themselves, so that `tests/bounded.rs` can run the same
 //! on a stable compiler without a fuzzer.
 
-mod account;
 mod ap_ops;
-mod choices;
+mod cache_ops;
+mod debug_misuse;
 mod fast_path_sums;
+#[cfg(not(test))]
+mod feed_bytes;
+mod land_ops;
+mod manual;
+mod memory;
+mod mfs_ops;
 mod mvff_ops;
-mod nursery;
+mod mvt_ops;
+mod snc_ops;
+mod tlsf_ops;
+mod vm_arena_ops;
 
 pub use ap_ops::ap_ops;
+pub use cache_ops::cache_ops;
+pub use debug_misuse::debug_misuse;
 pub use fast_path_sums::fast_path_sums;
+#[cfg(not(test))]
+pub use feed_bytes::feed_bytes;
+pub use land_ops::land_ops;
+pub use mfs_ops::mfs_ops;
 pub use mvff_ops::mvff_ops;
+pub use mvt_ops::mvt_ops;
+pub use snc_ops::snc_ops;
+pub use tlsf_ops::tlsf_ops;
+pub use vm_arena_ops::vm_arena_ops;
+
+// The parser of the order book, which is an example and no library, as it is there:
+// its files name each other from the root of their crate, and have tests of their own,
+// which run there.
+#[cfg(not(test))]
+#[path = "../../examples/order_book/decimal.rs"]
+#[allow(dead_code)]
+mod decimal;
+#[cfg(not(test))]
+#[path = "../../examples/order_book/levels.rs"]
+#[allow(dead_code)]
+mod levels;
+#[cfg(not(test))]
+#[path = "../../examples/order_book/wire.rs"]
+mod wire;

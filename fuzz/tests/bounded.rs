@@ -1,11 +1,13 @@
-//! The fuzz targets on bytes from a fixed generator: no search, but the same
-//! checks, on any compiler.
+//! The fuzz targets on any compiler, without a search: on bytes from a fixed generator,
+//! on the seeds of the search, and on what it found once.
+
+use std::path::Path;
 
 /// Inputs for each target.
-const INPUTS: u64 = 2_000;
+const INPUTS: u64 = 4_000;
 
 /// The longest input, in bytes.
-const LENGTH_MAX: u64 = 2_048;
+const LENGTH_MAX: u64 = 256;
 
 /// Runs `target` on inputs of all lengths.
 fn drive(target: fn(&[u8])) {
@@ -25,17 +27,46 @@ fn split_mix(state: &mut u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-#[test]
-fn fast_path_sums() {
-    drive(tripoint_fuzz::fast_path_sums);
+/// Runs `target` on the files of a folder; gives how many there are.
+fn replay(target: fn(&[u8]), folder: &Path) -> usize {
+    let Ok(files) = std::fs::read_dir(folder) else { return 0 };
+    files.map(|file| target(&std::fs::read(file.unwrap().path()).unwrap())).count()
 }
 
-#[test]
-fn mvff_ops() {
-    drive(tripoint_fuzz::mvff_ops);
+/// What a target was found out with is kept in `tests/regressions/`, in a folder of
+/// its name.
+macro_rules! targets {
+    ($($name:ident),* $(,)?) => { $(
+        mod $name {
+            use super::*;
+
+            #[test]
+            fn bytes_from_a_generator() {
+                drive(tripoint_fuzz::$name);
+            }
+
+            #[test]
+            fn seeds_and_regressions() {
+                let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+                let name = stringify!($name);
+                assert!(replay(tripoint_fuzz::$name, &here.join("seeds").join(name)) > 0, "there are seeds");
+                replay(tripoint_fuzz::$name, &here.join("tests/regressions").join(name));
+            }
+        }
+    )* };
 }
 
-#[test]
-fn ap_ops() {
-    drive(tripoint_fuzz::ap_ops);
-}
+targets!(
+    ap_ops,
+    cache_ops,
+    debug_misuse,
+    fast_path_sums,
+    feed_bytes,
+    land_ops,
+    mfs_ops,
+    mvff_ops,
+    mvt_ops,
+    snc_ops,
+    tlsf_ops,
+    vm_arena_ops,
+);

@@ -87,8 +87,11 @@ macro_rules! conformance {
                 #![proptest_config(config())]
 
                 #[test]
-                fn lives(steps in lives::steps()) {
-                    with_pool!($create, 24, |pool| lives::live(pool, &$serves, &steps));
+                fn lives(
+                    draws in lives::draws(),
+                    operations in lives::operations(const { &$serves }),
+                ) {
+                    with_pool!($create, 24, |pool| lives::live(pool, &draws, &operations));
                 }
 
                 #[test]
@@ -138,8 +141,7 @@ macro_rules! conformance {
             #[test]
             fn refused_requests_lose_nothing() {
                 with_refusals!($create, $serves, |arena, pool, layout| {
-                    let mut oracle = Oracle::default();
-                    refusals::live_through(arena, &mut oracle, pool, *layout);
+                    let mut oracle = refusals::live_through(arena, pool, *layout);
                     let slack = oracle.slack(pool);
                     oracle.clear(pool);
                     oracle.agree(pool);
@@ -211,8 +213,8 @@ macro_rules! frame_conformance {
                 #![proptest_config(config())]
 
                 #[test]
-                fn frames(steps in frames::steps()) {
-                    with_pool!($create, 64, |pool| frames::live(pool, &$serves, &steps));
+                fn frames(operations in frames::operations(const { &$serves })) {
+                    with_pool!($create, 64, |pool| frames::live(pool, &operations));
                 }
 
                 #[test]

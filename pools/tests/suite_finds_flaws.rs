@@ -12,13 +12,13 @@ use std::panic::catch_unwind;
 use std::sync::Mutex;
 
 use common::test_arena::Refusal;
-use common::{Oracle, TestArena, arena, classes, layout, memory};
-use suite::lives::{self, Step};
-use suite::{exhaustion, layouts, points, refusals};
+use common::{TestArena, arena, classes, layout, memory};
+use suite::{exhaustion, layouts, lives, points, refusals};
 use tripoint_core::{
     Arena, BasicBuffer, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, ManualPool, PoolClass,
     PoolHeader, PoolSizes, Result, SymmetricFence,
 };
+use tripoint_oracle::Operation;
 use tripoint_pools::Mvff;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,6 +44,8 @@ enum Flaw {
     WrongError,
     /// Says that objects may grow where they are, and has no room.
     ResizesBlindly,
+    /// Refuses what would fit.
+    RefusesWhatFits,
 }
 
 /// A pool with a flaw.
@@ -128,6 +130,9 @@ unsafe impl<A: Arena> PoolClass for Flawed<A> {
 // SAFETY: as above.
 unsafe impl<A: Arena> ManualPool for Flawed<A> {
     fn alloc(&self, mut layout: Layout) -> Result<NonNull<u8>> {
+        if self.has(Flaw::RefusesWhatFits) && self.pool.sizes().free != 0 {
+            return Err(Error::Limit);
+        }
         if self.has(Flaw::Misaligned) {
             layout = Layout::from_size_align(layout.size() + 16, 1).map_err(|_| Error::Limit)?;
         }
@@ -174,14 +179,18 @@ impl<A: Arena> Describe for Flawed<A> {
     }
 }
 
-fn steps() -> Vec<Step> {
-    let mut steps = vec![Step::Fill { layout: 1, objects: 2 }, Step::Point { layout: 0, objects: 4 }];
-    steps.extend((0..12).map(Step::Alloc));
-    steps.extend([Step::Free(3), Step::Empty(0), Step::Free(7), Step::Alloc(2)]);
-    steps
+fn operations() -> Vec<Operation> {
+    let alloc = |which: usize| Operation::Alloc(LAYOUTS[which % LAYOUTS.len()]);
+    let mut operations = vec![
+        Operation::Fill { layout: LAYOUTS[1], objects: 2 },
+        Operation::Point { layout: LAYOUTS[0], objects: 4 },
+    ];
+    operations.extend((0..12).map(alloc));
+    operations.extend([Operation::Free(3), Operation::EmptyFill(0), Operation::Free(7), alloc(2)]);
+    operations
 }
 
-const LAYOUTS: [fn() -> Layout; 3] = [|| layout(40, 8), || layout(24, 64), || layout(100, 1)];
+const LAYOUTS: [Layout; 3] = [layout(40, 8), layout(24, 64), layout(100, 1)];
 
 /// Whether a test fails for a pool with this flaw, in an arena of so many grains.
 fn finds(flaw: Flaw, grains: usize, test: impl Fn(&Flawed<&tripoint_core::ClientArena<'_>>)) -> bool {
@@ -198,14 +207,17 @@ fn assert_finds(flaw: Flaw, grains: usize, test: impl Fn(&Flawed<&tripoint_core:
 }
 
 #[test]
-fn lives_find_what_is_lost_overlaps_or_is_misaligned() {
-    let layouts = LAYOUTS.map(|layout| layout());
+fn lives_find_what_is_lost_overlaps_is_misaligned_or_refused() {
     for flaw in [Flaw::LostFrees, Flaw::LostEmpties, Flaw::Overlaps, Flaw::Misaligned, Flaw::WalksTwice] {
-        assert_finds(flaw, 24, |pool| lives::live(pool, &layouts, &steps()));
+        assert_finds(flaw, 24, |pool| lives::live(pool, &[], &operations()));
     }
-    // Two grains are not enough for the steps.
+    assert_finds(Flaw::RefusesWhatFits, 24, |pool| lives::live(pool, &[], &operations()));
+    let mut resized = operations();
+    resized.extend((0..12).map(|object| Operation::Resize { object, size: 100 }));
+    assert_finds(Flaw::ResizesBlindly, 24, |pool| lives::live(pool, &[], &resized));
+    // Two grains are not enough for the objects.
     assert_finds(Flaw::WrongError, 2, |pool| {
-        lives::live(pool, &[layout(2000, 8)], &steps());
+        lives::live(pool, &[], &[Operation::Alloc(layout(2000, 8)); 12]);
     });
 }
 
@@ -237,7 +249,7 @@ fn refusals_find_what_is_lost_by_them() {
         let refusing = TestArena::refusing(&whole, patience, Refusal::Stays);
         let pool = refusals::insist(&refusing, || Flawed::create(&refusing, flaw));
         let live = || {
-            refusals::live_through(&refusing, &mut Oracle::default(), &pool, layout(3000, 8));
+            refusals::live_through(&refusing, &pool, layout(3000, 8));
         };
         catch_unwind(AssertUnwindSafe(live)).is_err()
     };

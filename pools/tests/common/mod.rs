@@ -1,9 +1,8 @@
-//! What the tests of all pool classes share: memory, arenas, pools, an oracle.
+//! What the tests of all pool classes share: memory, arenas, pools.
 
 #![allow(dead_code, unused_imports, reason = "each test file uses its part")]
 
 pub(crate) mod classes;
-pub(crate) mod oracle;
 pub(crate) mod test_arena;
 
 use core::alloc::Layout;
@@ -11,8 +10,8 @@ use core::mem::MaybeUninit;
 
 use tripoint_core::{ClientArena, ClientArenaOptions};
 
-pub(crate) use oracle::Oracle;
 pub(crate) use test_arena::TestArena;
+pub(crate) use tripoint_oracle::Oracle;
 
 /// The grain of the arenas here, in bytes.
 pub(crate) const GRAIN: usize = 4096;
@@ -40,8 +39,11 @@ pub(crate) fn arena(memory: &mut [Grain]) -> ClientArena<'_> {
     arena_of_grain(memory, GRAIN)
 }
 
-pub(crate) fn layout(size: usize, align: usize) -> Layout {
-    Layout::from_size_align(size, align).unwrap()
+pub(crate) const fn layout(size: usize, align: usize) -> Layout {
+    match Layout::from_size_align(size, align) {
+        Ok(layout) => layout,
+        Err(_) => panic!("no layout"),
+    }
 }
 
 /// One of several, by any number.

@@ -7,7 +7,7 @@ use core::ptr::NonNull;
 use tripoint_core::primitive::{AtomicBool, AtomicUsize, Ordering};
 use tripoint_core::{
     Addr, AddrRange, Arena, ArenaCounts, ArenaSizes, Block, Check, CheckError, CheckLevel, ClientArena,
-    Describe, Error, PoolId, Result,
+    Describe, Error, Event, EventHook, PoolId, Result,
 };
 
 /// What follows the request that is refused.
@@ -20,7 +20,6 @@ pub(crate) enum Refusal {
 }
 
 /// An arena that passes requests on to another until it refuses one.
-#[derive(Debug)]
 pub(crate) struct TestArena<'a> {
     arena: &'a ClientArena<'a>,
     grain: usize,
@@ -28,13 +27,19 @@ pub(crate) struct TestArena<'a> {
     patience: AtomicUsize,
     refusal: Refusal,
     has_refused: AtomicBool,
+    event_hook: Option<&'a dyn EventHook>,
 }
 
 impl<'a> TestArena<'a> {
     /// Refuses a request after serving `patience` of them.
     pub(crate) fn refusing(arena: &'a ClientArena<'a>, patience: usize, refusal: Refusal) -> Self {
         let (patience, has_refused) = (AtomicUsize::new(patience), AtomicBool::new(false));
-        Self { arena, grain: arena.grain(), patience, refusal, has_refused }
+        Self { arena, grain: arena.grain(), patience, refusal, has_refused, event_hook: None }
+    }
+
+    /// Tells of each growth, as an arena does that commits its memory.
+    pub(crate) fn telling(arena: &'a ClientArena<'a>, event_hook: &'a dyn EventHook) -> Self {
+        Self { event_hook: Some(event_hook), ..Self::refusing(arena, usize::MAX, Refusal::Passes) }
     }
 
     /// Says it has a smaller grain than it has.
@@ -90,7 +95,9 @@ unsafe impl Arena for TestArena<'_> {
 
     fn alloc_tracts(&self, size: usize, pool: PoolId) -> Result<Block> {
         self.serve()?;
-        self.arena.alloc_tracts(size, pool)
+        let block = self.arena.alloc_tracts(size, pool)?;
+        self.event(Event::Grow { size: block.size() });
+        Ok(block)
     }
 
     unsafe fn free_tracts(&self, block: Block, pool: PoolId) {
@@ -124,6 +131,10 @@ unsafe impl Arena for TestArena<'_> {
         self.arena.counts()
     }
 
+    fn event_hook(&self) -> Option<&dyn EventHook> {
+        self.event_hook
+    }
+
     fn freeze(&self) {
         self.arena.freeze();
     }
@@ -134,6 +145,12 @@ unsafe impl Arena for TestArena<'_> {
 
     fn is_frozen(&self) -> bool {
         self.arena.is_frozen()
+    }
+}
+
+impl fmt::Debug for TestArena<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TestArena").field("patience", &self.patience).finish_non_exhaustive()
     }
 }
 

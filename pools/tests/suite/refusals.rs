@@ -3,31 +3,36 @@
 use core::alloc::Layout;
 
 use tripoint_core::{Arena, ArenaSizes, CheckLevel, Error, ManualPool, Result};
+use tripoint_oracle::{Between, Draws, Operation, Oracle, Run};
 
-use super::lives::{Step, do_step};
-use crate::common::{Oracle, TestArena};
+use crate::common::TestArena;
 
 /// Free and empty take the place of others now and then, so that classes that keep
 /// descriptors need and free some.
-const STEPS: [Step; 14] = {
-    let layout = 0;
+fn operations(layout: Layout) -> [Operation; 18] {
+    let between = Between { trips: 1, flips: 0 };
+    let reserve = |commit| Operation::Reserve { point: 0, layout, commit, between };
     [
-        Step::Alloc(layout),
-        Step::Fill { layout, objects: 2 },
-        Step::Point { layout, objects: 3 },
-        Step::Free(1),
-        Step::Alloc(layout),
-        Step::Alloc(layout),
-        Step::Alloc(layout),
-        Step::Alloc(layout),
-        Step::Free(4),
-        Step::Point { layout, objects: 9 },
-        Step::Empty(0),
-        Step::Free(2),
-        Step::Fill { layout, objects: 9 },
-        Step::Alloc(layout),
+        Operation::Alloc(layout),
+        Operation::Fill { layout, objects: 2 },
+        Operation::Point { layout, objects: 3 },
+        Operation::Free(1),
+        Operation::Alloc(layout),
+        Operation::Alloc(layout),
+        Operation::Alloc(layout),
+        Operation::Alloc(layout),
+        Operation::Free(4),
+        reserve(true),
+        Operation::Point { layout, objects: 9 },
+        Operation::EmptyFill(0),
+        Operation::EmptyPoint(0),
+        Operation::Free(2),
+        Operation::Fill { layout, objects: 9 },
+        reserve(true),
+        reserve(false),
+        Operation::Alloc(layout),
     ]
-};
+}
 
 /// Does what was refused once more, now that it is granted.
 pub(crate) fn insist<T>(arena: &TestArena<'_>, mut request: impl FnMut() -> Result<T>) -> T {
@@ -39,25 +44,22 @@ pub(crate) fn insist<T>(arena: &TestArena<'_>, mut request: impl FnMut() -> Resu
 }
 
 /// After a refusal the pool has what it had before, and goes on
-/// (design/conformance.md `.req.refused`).
-pub(crate) fn live_through<P: ManualPool>(
-    arena: &TestArena<'_>,
-    oracle: &mut Oracle,
-    pool: &P,
-    layout: Layout,
-) {
-    for step in STEPS {
-        let slack = oracle.slack(pool);
+/// (design/conformance.md `.req.refused`). Gives what is live in the end.
+pub(crate) fn live_through<P: ManualPool>(arena: &TestArena<'_>, pool: &P, layout: Layout) -> Oracle {
+    let mut run = insist(arena, || Run::create(pool, &[Draws::Never]));
+    for operation in operations(layout) {
+        let slack = run.slack();
         insist(arena, || {
-            let done = do_step(oracle, pool, &[layout], step);
+            let done = run.operate_manually(operation);
             if done.is_err() {
-                oracle.agree(pool);
-                assert_eq!(oracle.slack(pool), slack, "{step:?} was refused and lost something");
+                run.agree();
+                assert_eq!(run.slack(), slack, "{operation:?} was refused and lost something");
             }
             done
         });
     }
-    oracle.agree(pool);
+    run.agree();
+    run.finish()
 }
 
 /// A pool that was dropped left its arena whole: what it had is spare again, except

@@ -2,58 +2,70 @@
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
-use std::collections::BTreeMap;
 
-use tripoint_ap::AllocationPoint;
-use tripoint_core::{
-    Addr, Arena, Block, Check, CheckLevel, ManualPool, PoolClass, PoolSizes, Result, Use, walk,
-};
+use tripoint_ap::{AllocationPoint, Control};
+use tripoint_core::{Addr, Arena, Block, CheckLevel, ManualPool, PoolClass, PoolSizes, Result, Use, walk};
 
-/// A live object, or the rest of a fill (which has no layout).
-pub(crate) struct Live {
-    block: Block,
-    layout: Option<Layout>,
-    seed: u8,
-}
+use crate::live::{Live, Object};
 
-impl Live {
-    /// The bytes a client may write to: an object's own, not all that it takes.
-    fn own_size(&self) -> usize {
-        self.layout.map_or(self.block.size(), |layout| layout.size().min(self.block.size()))
-    }
-}
-
-/// Every live byte of a pool, by address, each object with its pattern.
-#[derive(Default)]
-pub(crate) struct Oracle {
-    live: BTreeMap<usize, Live>,
-    seed: u8,
+/// Every live byte of one pool, by address, each object with its content. It does
+/// with the pool what clients and buffers do, and looks at what it gets.
+///
+/// All its panics are findings: memory that overlaps, is not aligned, is not the
+/// pool's, has not kept its contents, or is counted wrongly.
+#[derive(Debug, Default)]
+pub struct Oracle {
+    live: Live,
+    /// The bytes allocated in points that are gone ([`Oracle::point`]).
+    in_points: u64,
 }
 
 impl Oracle {
+    /// What is live.
+    #[must_use]
+    pub const fn live(&self) -> &Live {
+        &self.live
+    }
+
+    /// The same, to change.
+    pub(crate) const fn live_mut(&mut self) -> &mut Live {
+        &mut self.live
+    }
+
     /// Where the objects are, or the rests of fills, lowest first.
-    pub(crate) fn addresses(&self, objects: bool) -> Vec<usize> {
-        let kind = |live: &Live| live.layout.is_some() == objects;
-        self.live.iter().filter(|(_, live)| kind(live)).map(|(&addr, _)| addr).collect()
+    #[must_use]
+    pub fn addresses(&self, objects: bool) -> Vec<usize> {
+        self.live.addresses(objects).collect()
     }
 
     /// The bytes in objects and in rests of fills.
-    pub(crate) fn live_size(&self) -> usize {
-        self.live.values().map(|live| live.block.size()).sum()
+    #[must_use]
+    pub const fn live_size(&self) -> usize {
+        self.live.size()
     }
 
     /// The bytes of the live object here.
-    pub(crate) fn size_of(&self, addr: usize) -> usize {
-        self.live[&addr].block.size()
+    #[must_use]
+    pub fn size_of(&self, addr: usize) -> usize {
+        self.live.get(addr).unwrap().block.size()
+    }
+
+    /// The bytes allocated by [`Oracle::point`] so far.
+    pub(crate) const fn in_points(&self) -> u64 {
+        self.in_points
     }
 
     /// The bytes that are neither live nor free: what the class itself takes.
-    pub(crate) fn slack<P: PoolClass>(&self, pool: &P) -> usize {
+    pub fn slack<P: PoolClass>(&self, pool: &P) -> usize {
         let sizes = pool.sizes();
         sizes.total - sizes.free - self.live_size()
     }
 
-    pub(crate) fn alloc<P: ManualPool>(&mut self, pool: &P, layout: Layout) -> Result<NonNull<u8>> {
+    /// Allocates an object.
+    ///
+    /// # Errors
+    /// The pool's.
+    pub fn alloc<P: ManualPool>(&mut self, pool: &P, layout: Layout) -> Result<NonNull<u8>> {
         let object = pool.alloc(layout)?;
         let size = pool.reserve_size(layout).unwrap();
         assert!(size >= layout.size().max(1) && size.is_multiple_of(pool.min_align()));
@@ -62,15 +74,35 @@ impl Oracle {
         Ok(object)
     }
 
-    pub(crate) fn free<P: ManualPool>(&mut self, pool: &P, addr: usize) {
-        let live = self.remove(addr);
+    /// Frees the object here.
+    pub fn free<P: ManualPool>(&mut self, pool: &P, addr: usize) {
+        let object = self.remove(addr);
+        assert_inside(pool, object.block);
         // SAFETY: allocated from this pool with this layout, and out of the oracle.
-        unsafe { pool.free(live.block.base(), live.layout.unwrap()) };
+        unsafe { pool.free(object.block.base(), object.layout.unwrap()) };
+    }
+
+    /// Makes the object here one of another size, if the class says that it may stay
+    /// where it is. Gives whether it did.
+    pub fn resize<P: ManualPool>(&mut self, pool: &P, addr: usize, size: usize) -> bool {
+        let from = self.live.get(addr).unwrap().layout.unwrap();
+        let Ok(to) = Layout::from_size_align(size, from.align()) else { return false };
+        let resizes = pool.resizes_in_place(from, to);
+        if resizes {
+            let base = self.remove(addr).block.base();
+            // SAFETY: the pool says that there is room for the new layout.
+            let block = unsafe { Block::new(base, pool.reserve_size(to).unwrap()) };
+            self.add(pool, block, Some(to));
+        }
+        resizes
     }
 
     /// Fills, allocates up to `objects` objects in the fill as a buffer would, and
     /// keeps the rest as a buffer does.
-    pub(crate) fn fill<P: PoolClass>(&mut self, pool: &P, layout: Layout, objects: usize) -> Result<Block> {
+    ///
+    /// # Errors
+    /// The pool's.
+    pub fn fill<P: PoolClass>(&mut self, pool: &P, layout: Layout, objects: usize) -> Result<Block> {
         let (size, min_align) = (pool.reserve_size(layout).unwrap(), pool.min_align());
         let fill = pool.fill(Layout::from_size_align(size, layout.align()).unwrap())?;
         let (preallocated, mut rest) = fill.block.split_at(fill.preallocated).unwrap();
@@ -95,9 +127,11 @@ impl Oracle {
         Ok(fill.block)
     }
 
-    pub(crate) fn empty<P: PoolClass>(&mut self, pool: &P, addr: usize) {
+    /// Gives the rest of a fill here back.
+    pub fn empty<P: PoolClass>(&mut self, pool: &P, addr: usize) {
         let rest = self.remove(addr);
         assert!(rest.layout.is_none());
+        assert_inside(pool, rest.block);
         // SAFETY: the end of a fill that nobody allocated in.
         unsafe { pool.empty(rest.block) };
     }
@@ -106,7 +140,10 @@ impl Oracle {
     ///
     /// Once the point is empty, what it was filled with less what it gave back is what
     /// it allocated, however it ended (design/conformance.md `.req.identity`).
-    pub(crate) fn point<P: PoolClass>(&mut self, pool: &P, layout: Layout, objects: usize) -> Result<()> {
+    ///
+    /// # Errors
+    /// The pool's, or those of creating the point.
+    pub fn point<P: PoolClass>(&mut self, pool: &P, layout: Layout, objects: usize) -> Result<()> {
         let counts = pool.header().arena().counts();
         let balance = || counts.fill_mutator.get() - counts.empty_mutator.get();
         let (balance_before, allocated_before) = (balance(), counts.alloc_mutator.get());
@@ -122,13 +159,17 @@ impl Oracle {
         assert_eq!(point.buffer().fill_size() - point.buffer().empty_size(), allocated);
         assert_eq!(balance() - balance_before, allocated);
         assert_eq!(counts.alloc_mutator.get().wrapping_sub(allocated_before), allocated);
+        self.in_points += allocated;
         outcome
     }
 
     /// Allocates an object in an allocation point.
-    pub(crate) fn reserve_and_commit<P: PoolClass>(
+    ///
+    /// # Errors
+    /// The pool's.
+    pub fn reserve_and_commit<P: PoolClass, C: Control>(
         &mut self,
-        point: &mut AllocationPoint<'_, P>,
+        point: &mut AllocationPoint<'_, P, C>,
         layout: Layout,
     ) -> Result<Block> {
         let pool = point.pool();
@@ -136,13 +177,13 @@ impl Oracle {
         // SAFETY: reserved just now, and so large.
         let object = unsafe { Block::new(reservation.as_ptr(), reservation.size()) };
         self.add(pool, object, Some(layout));
-        // SAFETY: `add` wrote the whole object.
+        // SAFETY: `add` wrote the object.
         unsafe { reservation.commit() }.unwrap();
         Ok(object)
     }
 
     /// Frees and empties all there is.
-    pub(crate) fn clear<P: ManualPool>(&mut self, pool: &P) {
+    pub fn clear<P: ManualPool>(&mut self, pool: &P) {
         for addr in self.addresses(true) {
             self.free(pool, addr);
         }
@@ -150,7 +191,7 @@ impl Oracle {
     }
 
     /// Empties the rests of fills.
-    pub(crate) fn clear_rests<P: PoolClass>(&mut self, pool: &P) {
+    pub fn clear_rests<P: PoolClass>(&mut self, pool: &P) {
         for addr in self.addresses(false) {
             self.empty(pool, addr);
         }
@@ -160,7 +201,7 @@ impl Oracle {
     ///
     /// A walk shows every byte of the pool once, and none that is live as free
     /// (design/conformance.md `.req.walk`).
-    pub(crate) fn agree<P: PoolClass>(&self, pool: &P) -> PoolSizes {
+    pub fn agree<P: PoolClass>(&self, pool: &P) -> PoolSizes {
         pool.check(CheckLevel::Deep).unwrap();
         let sizes = pool.sizes();
         let (mut shown, mut free, mut from) = (0, 0, Addr::ZERO);
@@ -170,7 +211,7 @@ impl Oracle {
             from = range.limit();
             shown += block.size();
             if shown_as == Use::Free {
-                self.assert_apart(block);
+                self.live.assert_apart(range);
                 free += block.size();
             }
         });
@@ -180,39 +221,33 @@ impl Oracle {
         sizes
     }
 
+    /// Forgets what is live here, which has to be as it was.
+    pub fn remove(&mut self, addr: usize) -> Object {
+        self.live.remove(addr)
+    }
+
     /// Notes memory the pool gave out: it is aligned as asked, overlaps nothing, and
     /// lies in tracts of the pool.
     fn add<P: PoolClass>(&mut self, pool: &P, block: Block, layout: Option<Layout>) {
-        let range = block.range();
-        let align = layout.map_or(1, |layout| layout.align()).max(pool.min_align());
-        assert!(range.base().get().is_multiple_of(align));
-        let arena = pool.header().arena();
-        let last = Addr::new(range.limit().get() - 1);
-        for addr in [range.base(), last] {
-            assert_eq!(arena.pool_of(addr), Some(pool.header().id()), "inside the pool");
-        }
-        self.assert_apart(block);
-        self.seed = self.seed.wrapping_add(1);
-        let live = Live { block, layout, seed: self.seed };
+        assert_given(pool, block, layout.map_or(1, |layout| layout.align()));
+        // What a client may write to: an object's own bytes, not all that it takes.
+        let written = layout.map_or(block.size(), |layout| layout.size());
         // SAFETY: the pool gave the block out and nobody else has it.
-        unsafe { block.base().write_bytes(self.seed, live.own_size()) };
-        self.live.insert(range.base().get(), live);
+        unsafe { self.live.insert(block, layout, written) };
     }
+}
 
-    fn assert_apart(&self, block: Block) {
-        let range = block.range();
-        let below = self.live.range(..range.limit().get()).next_back();
-        assert!(below.is_none_or(|(_, live)| !live.block.range().overlaps(range)), "{block:?} is live");
-    }
+/// A block that a pool gave out is aligned, and in tracts of the pool.
+pub(crate) fn assert_given<P: PoolClass>(pool: &P, block: Block, align: usize) {
+    let align = align.max(pool.min_align());
+    assert!(block.base().addr().get().is_multiple_of(align), "{block:?} is aligned to {align}");
+    assert_inside(pool, block);
+}
 
-    /// Forgets what is live here, which has to be as it was.
-    pub(crate) fn remove(&mut self, addr: usize) -> Live {
-        let live = self.live.remove(&addr).unwrap();
-        let block = live.block;
-        // SAFETY: live memory that `add` wrote whole.
-        let bytes = unsafe { core::slice::from_raw_parts(block.base().as_ptr(), live.own_size()) };
-        // Compared as a whole: bytes one by one are slow where nothing is optimised.
-        assert!(bytes == vec![live.seed; bytes.len()], "{block:?} keeps its contents");
-        live
+fn assert_inside<P: PoolClass>(pool: &P, block: Block) {
+    let (header, range) = (pool.header(), block.range());
+    let last = Addr::new(range.limit().get() - 1);
+    for addr in [range.base(), last] {
+        assert_eq!(header.arena().pool_of(addr), Some(header.id()), "{addr} is inside the pool");
     }
 }

@@ -1,0 +1,47 @@
+//! Caches by size classes over a pool of class MVFF, against the naive oracle.
+
+use tripoint::pools::{Cache, CacheClass, CacheClasses, CacheDescriptor, Mvff, MvffOptions};
+use tripoint_oracle::{CACHES, Choices, ClassStore, Layouts, Menu, Scrutiny, Slack, live_with_stores};
+
+use crate::manual::{ARENA_SIZE, GRAIN};
+use crate::memory::with_arena;
+
+const MENU: Menu =
+    Menu { kinds: CACHES, layouts: Layouts::Below { size: 2 << 10, align_log: 6, edges: &[] } };
+
+/// Gets, puts, flushes and trips as the bytes say, in two caches: every block is free,
+/// live or cached, and in the end nothing is lost.
+///
+/// # Panics
+/// Where any of that does not hold.
+pub fn cache_ops(data: &[u8]) {
+    let mut choices = Choices::new(data);
+    let Some(classes) = draw_classes(&mut choices) else { return };
+    with_arena(ARENA_SIZE, GRAIN, |arena| {
+        let options = MvffOptions { extend_by: 2 * GRAIN, ..MvffOptions::default() };
+        let pool = Mvff::create(arena, options).unwrap();
+        let descriptors = [CacheDescriptor::new(classes), CacheDescriptor::new(classes)];
+        let [mut first, mut second] = descriptors
+            .each_ref()
+            .map(|descriptor| ClassStore { cache: Cache::create(&pool, descriptor).unwrap(), classes });
+        live_with_stores(
+            &pool,
+            &mut [&mut first, &mut second],
+            MENU.draw_all(&mut choices),
+            Slack::None,
+            Scrutiny::WhenAsked,
+        );
+    });
+}
+
+/// Up to four classes, each larger than the one before.
+fn draw_classes(choices: &mut Choices<'_>) -> Option<CacheClasses> {
+    const STEP: usize = 2 * size_of::<usize>();
+    let mut size = 0;
+    let mut classes = Vec::new();
+    for _ in 0..=choices.byte()? % 4 {
+        size += STEP * (1 + choices.below(16)?);
+        classes.push(CacheClass { size, count: 1 + choices.below(12)? });
+    }
+    Some(CacheClasses::new(&classes).unwrap())
+}

@@ -1,0 +1,52 @@
+//! A pool of class MFS and its caches, in a client arena, against the naive oracle.
+
+use core::alloc::Layout;
+
+use tripoint::pools::{Mfs, MfsOptions, UnitLayout};
+use tripoint_oracle::{
+    CACHES, Choices, Draws, Layouts, MANUAL, Menu, ReturnStore, Scrutiny, Slack, live_manually,
+    live_with_stores,
+};
+
+use crate::manual::{ARENA_SIZE, GRAIN};
+use crate::memory::with_arena;
+
+const LAYOUTS: Layouts = Layouts::Below { size: 96, align_log: 6, edges: &[] };
+const POOL: Menu = Menu { kinds: MANUAL, layouts: LAYOUTS };
+const STORES: Menu = Menu { kinds: CACHES, layouts: LAYOUTS };
+
+/// Allocates and frees units as the bytes say: in the pool and in allocation points, or
+/// in two caches, on the way home and in the pool by turns. Every unit is free, live or
+/// cached, and in the end nothing is lost.
+///
+/// # Panics
+/// Where any of that does not hold.
+pub fn mfs_ops(data: &[u8]) {
+    let mut choices = Choices::new(data);
+    let Some((cached, unit, options)) = draw(&mut choices) else { return };
+    with_arena(ARENA_SIZE, GRAIN, |arena| {
+        let pool = Mfs::create(arena, unit, options).unwrap();
+        if cached {
+            let (mut first, mut second) = (pool.cache(), pool.cache());
+            let mut returns = ReturnStore { pool: &pool, returns: pool.returns() };
+            live_with_stores(
+                &pool,
+                &mut [&mut first, &mut second, &mut returns, &mut &pool],
+                STORES.draw_all(&mut choices),
+                Slack::OfExtents,
+                Scrutiny::WhenAsked,
+            );
+        } else {
+            let draws = [Draws::Every(100), Draws::Every(1000)];
+            let operations = POOL.draw_all(&mut choices);
+            live_manually(&pool, &draws, operations, Slack::OfExtents, Scrutiny::WhenAsked);
+        }
+    });
+}
+
+fn draw(choices: &mut Choices<'_>) -> Option<(bool, UnitLayout, MfsOptions)> {
+    let cached = choices.byte()? & 1 == 0;
+    let layout = Layout::from_size_align(1 + choices.below(96)?, 1 << choices.below(7)?).ok()?;
+    let options = MfsOptions { extend_by: choices.below(4 << 10)?, fill_size: choices.below(1 << 10)? };
+    Some((cached, UnitLayout::new(layout).ok()?, options))
+}

@@ -1,0 +1,33 @@
+//! A pool of class MVT, in a client arena, against the naive oracle.
+
+use tripoint::pools::{Mvt, MvtOptions};
+use tripoint_oracle::{Choices, Slack};
+
+use crate::manual::{ARENA_SIZE, GRAIN, live};
+use crate::memory::with_arena;
+
+/// Whatever is handed out is apart, aligned and kept, the free memory adds up, nothing
+/// is refused that fits, and in the end nothing is lost.
+///
+/// # Panics
+/// Where any of that does not hold.
+pub fn mvt_ops(data: &[u8]) {
+    let mut choices = Choices::new(data);
+    let Some(options) = draw_options(&mut choices) else { return };
+    with_arena(ARENA_SIZE, GRAIN, |arena| {
+        let pool = Mvt::create(arena, options).unwrap();
+        live(&pool, &mut choices, Slack::OfExtents);
+    });
+}
+
+fn draw_options(choices: &mut Choices<'_>) -> Option<MvtOptions> {
+    let min_size = 1 + choices.below(256)?;
+    let mean_size = min_size + choices.below(256)?;
+    Some(MvtOptions {
+        min_size,
+        mean_size,
+        max_size: mean_size + choices.below(4 << 10)?,
+        reserve_depth: choices.below(64)?,
+        fragmentation_limit: choices.byte()? % 101,
+    })
+}

@@ -1,0 +1,25 @@
+//! A pool of class TLSF, in a client arena, against the naive oracle.
+
+use tripoint::pools::{Tlsf, TlsfOptions};
+use tripoint_oracle::{Choices, Slack};
+
+use crate::manual::{ARENA_SIZE, GRAIN, live};
+use crate::memory::with_arena;
+
+/// Whatever is handed out is apart, aligned and kept, the free memory adds up, nothing
+/// is refused that fits, and in the end nothing is lost.
+///
+/// # Panics
+/// Where any of that does not hold.
+pub fn tlsf_ops(data: &[u8]) {
+    let mut choices = Choices::new(data);
+    let Some(options) = draw_options(&mut choices) else { return };
+    with_arena(ARENA_SIZE, GRAIN, |arena| {
+        let pool = Tlsf::create(arena, options).unwrap();
+        live(&pool, &mut choices, Slack::None);
+    });
+}
+
+fn draw_options(choices: &mut Choices<'_>) -> Option<TlsfOptions> {
+    Some(TlsfOptions { extend_by: choices.below(8 << 10)?, fill_size: choices.below(2 << 10)? })
+}

@@ -1,0 +1,256 @@
+//! Operations on caches over a pool: every byte is free, live or cached.
+
+use core::alloc::Layout;
+use core::ptr::NonNull;
+
+use tripoint_core::{Arena, Block, Check, CheckLevel, Error, ManualPool, Result};
+use tripoint_pools::{Cache, CacheClasses, Mfs, MfsCache, ObjectCache, Returns, Unit};
+
+use crate::Oracle;
+use crate::operation::Operation;
+use crate::oracle::assert_given;
+use crate::run::{Scrutiny, Slack};
+
+/// Where objects of a pool come from and go to. What one gave, any other of the same
+/// run takes.
+pub trait Store {
+    /// Takes an object of this layout.
+    ///
+    /// # Errors
+    /// The pool's.
+    fn get(&mut self, layout: Layout) -> Result<NonNull<u8>>;
+
+    /// Frees an object.
+    ///
+    /// # Safety
+    /// - It came from a store of the same run with this layout, is freed once, and
+    ///   nobody uses it any more.
+    unsafe fn put(&mut self, object: NonNull<u8>, layout: Layout);
+
+    /// Gives all it keeps to the pool.
+    fn flush(&mut self) {}
+
+    /// Asks the owner to flush.
+    fn trip(&mut self) {}
+
+    /// The bytes it keeps.
+    fn kept(&self) -> usize {
+        0
+    }
+
+    /// What it asks its pool for, for this layout.
+    fn block(&self, layout: Layout) -> Layout {
+        layout
+    }
+
+    /// Checks it deeply.
+    fn check(&self) {}
+}
+
+/// A cache by size classes, and its classes.
+#[derive(Debug)]
+pub struct ClassStore<'c, P: ManualPool> {
+    /// The cache.
+    pub cache: Cache<'c, P>,
+    /// As its descriptor has them.
+    pub classes: CacheClasses,
+}
+
+impl<P: ManualPool> Store for ClassStore<'_, P> {
+    fn get(&mut self, layout: Layout) -> Result<NonNull<u8>> {
+        let object = self.cache.get(layout);
+        if object == Err(Error::Limit) {
+            assert_eq!(self.kept(), 0, "it gave back what it had first");
+        }
+        object
+    }
+
+    unsafe fn put(&mut self, object: NonNull<u8>, layout: Layout) {
+        // SAFETY: from a cache of the same pool with equal classes; the rest is the
+        // caller's duty.
+        unsafe { self.cache.put(object, layout) };
+    }
+
+    fn flush(&mut self) {
+        self.cache.flush();
+    }
+
+    fn trip(&mut self) {
+        self.cache.descriptor().trip();
+    }
+
+    fn kept(&self) -> usize {
+        self.cache.descriptor().cached()
+    }
+
+    fn block(&self, layout: Layout) -> Layout {
+        self.classes.block(layout).unwrap_or(layout)
+    }
+
+    fn check(&self) {
+        self.cache.check(CheckLevel::Deep).unwrap();
+    }
+}
+
+impl<A: Arena, U: Unit> Store for MfsCache<'_, A, U> {
+    fn get(&mut self, layout: Layout) -> Result<NonNull<u8>> {
+        self.alloc(layout)
+    }
+
+    unsafe fn put(&mut self, object: NonNull<u8>, layout: Layout) {
+        // SAFETY: the caller's duties; caches take any unit of their pool.
+        unsafe { self.free(object, layout) };
+    }
+
+    fn flush(&mut self) {
+        Self::flush(self);
+    }
+
+    fn kept(&self) -> usize {
+        self.cached()
+    }
+
+    fn check(&self) {
+        Check::check(self, CheckLevel::Deep).unwrap();
+    }
+}
+
+/// A way home for units, and the pool that is their home.
+#[derive(Debug)]
+pub struct ReturnStore<'pool, A: Arena, U: Unit> {
+    /// The pool.
+    pub pool: &'pool Mfs<A, U>,
+    /// The way.
+    pub returns: Returns<'pool, A, U>,
+}
+
+impl<A: Arena, U: Unit> Store for ReturnStore<'_, A, U> {
+    fn get(&mut self, layout: Layout) -> Result<NonNull<u8>> {
+        self.pool.alloc(layout)
+    }
+
+    unsafe fn put(&mut self, object: NonNull<u8>, layout: Layout) {
+        // SAFETY: the caller's duties; returns take any unit of their pool.
+        unsafe { self.returns.free(object, layout) };
+    }
+
+    fn flush(&mut self) {
+        self.returns.flush();
+    }
+
+    fn kept(&self) -> usize {
+        self.returns.kept() * self.pool.unit_size()
+    }
+}
+
+/// The pool itself.
+impl<A: Arena, U: Unit> Store for &Mfs<A, U> {
+    fn get(&mut self, layout: Layout) -> Result<NonNull<u8>> {
+        self.alloc(layout)
+    }
+
+    unsafe fn put(&mut self, object: NonNull<u8>, layout: Layout) {
+        // SAFETY: the caller's duties; the pool takes any of its units.
+        unsafe { self.free(object, layout) };
+    }
+}
+
+/// Does operations with stores of one pool, in which nothing else is live, and after
+/// each compares what is free, live and kept. In the end nothing is lost.
+///
+/// # Panics
+/// Where the pool or a store is wrong.
+pub fn live_with_stores<P: ManualPool>(
+    pool: &P,
+    stores: &mut [&mut dyn Store],
+    operations: impl IntoIterator<Item = Operation>,
+    slack: Slack,
+    scrutiny: Scrutiny,
+) {
+    let mut run = StoreRun { pool, oracle: Oracle::default(), stores };
+    for operation in operations {
+        let (total, before) = (pool.sizes().total, run.slack());
+        run.operate(operation);
+        if scrutiny == Scrutiny::EveryStep {
+            run.agree();
+        }
+        slack.compare(operation, before, run.slack(), pool.sizes().total == total);
+    }
+    run.agree();
+    run.finish();
+}
+
+struct StoreRun<'r, 's, P: ManualPool> {
+    pool: &'r P,
+    oracle: Oracle,
+    stores: &'r mut [&'s mut dyn Store],
+}
+
+impl<P: ManualPool> StoreRun<'_, '_, P> {
+    fn kept(&self) -> usize {
+        self.stores.iter().map(|store| store.kept()).sum()
+    }
+
+    fn slack(&self) -> usize {
+        self.oracle.slack(self.pool) - self.kept()
+    }
+
+    fn operate(&mut self, operation: Operation) {
+        let count = self.stores.len();
+        match operation {
+            Operation::Get { cache, layout } => self.get(cache % count, layout),
+            Operation::Put { cache, object } => {
+                if let Some(addr) = self.oracle.live().pick(true, object) {
+                    self.put(cache % count, addr);
+                }
+            }
+            Operation::Flush(cache) => {
+                self.stores[cache % count].flush();
+                assert_eq!(self.stores[cache % count].kept(), 0);
+            }
+            Operation::Trip(cache) => self.stores[cache % count].trip(),
+            Operation::Check => self.agree(),
+            _ => {}
+        }
+    }
+
+    fn get(&mut self, store: usize, layout: Layout) {
+        let store = &mut self.stores[store];
+        let size = self.pool.reserve_size(store.block(layout));
+        match store.get(layout) {
+            Ok(object) => {
+                // SAFETY: the store gave the object out, which takes so many bytes.
+                let block = unsafe { Block::new(object, size.unwrap()) };
+                assert_given(self.pool, block, layout.align().min(self.pool.min_align()));
+                assert!(object.addr().get().is_multiple_of(layout.align()) && block.size() >= layout.size());
+                // SAFETY: as above, to nobody else.
+                unsafe { self.oracle.live_mut().insert(block, Some(layout), block.size()) };
+            }
+            Err(Error::Parameter(_)) => assert_eq!(size, None, "only what is not served is refused so"),
+            Err(error) => assert_eq!(error, Error::Limit),
+        }
+    }
+
+    fn put(&mut self, store: usize, addr: usize) {
+        let object = self.oracle.remove(addr);
+        // SAFETY: got from a store of this run with this layout, and out of the oracle.
+        unsafe { self.stores[store].put(object.block.base(), object.layout.unwrap()) };
+    }
+
+    fn agree(&self) {
+        self.oracle.live().assert_kept();
+        self.oracle.agree(self.pool);
+        self.stores.iter().for_each(|store| store.check());
+    }
+
+    /// Frees everything and flushes every store.
+    fn finish(mut self) {
+        let slack = self.slack();
+        for (which, addr) in self.oracle.addresses(true).into_iter().enumerate() {
+            self.put(which % self.stores.len(), addr);
+        }
+        self.stores.iter_mut().for_each(|store| store.flush());
+        self.agree();
+        assert_eq!((self.slack(), self.kept()), (slack, 0), "nothing is lost");
+    }
+}

@@ -1,0 +1,36 @@
+//! What can be done to a pool, and a naive model of what should come of it: one
+//! vocabulary and one oracle for the conformance suite, the property tests of
+//! allocation points and the fuzz targets (design/conformance.md `.oracle`,
+//! `.operations`).
+//!
+//! ```text
+//!     bytes ----> Menu ----> Operation ----> Run ----> pool, allocation points
+//!                  |                          |
+//!     proptest ----+                       Oracle, Live: where everything is,
+//!                                          and what is in it
+//! ```
+//!
+//! Whatever does not hold ends in a panic: these are tests.
+
+mod caches;
+mod choices;
+mod listener;
+mod live;
+mod menu;
+mod operation;
+mod oracle;
+mod points;
+mod run;
+mod subject;
+mod test_pool;
+
+pub use caches::{ClassStore, ReturnStore, Store, live_with_stores};
+pub use choices::Choices;
+pub use listener::{Draws, Listener, Told};
+pub use live::{Live, Object};
+pub use menu::{CACHES, Draw, Layouts, MANUAL, Menu, POINTS, STACKS};
+pub use operation::{Between, Operation};
+pub use oracle::Oracle;
+pub use points::operate_points;
+pub use run::{Run, Scrutiny, Slack, live_in_frames, live_manually};
+pub use test_pool::{ALIGN_MAX, BumpPool, FlipPool, Flippable, Form, MIN_ALIGN, Manual, SIZE_MAX, TestPool};

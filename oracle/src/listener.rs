@@ -1,0 +1,138 @@
+//! A control that draws stops and remembers what it was told, and the naive way to
+//! find them.
+
+use tripoint_ap::{Control, Stop};
+use tripoint_core::Addr;
+
+use crate::choices::Choices;
+
+/// A deterministic source of distances between stops, in bytes.
+#[derive(Clone, Debug)]
+pub enum Draws {
+    /// No stops.
+    Never,
+    /// Always this far.
+    Every(usize),
+    /// Any distance below `below`.
+    Below {
+        /// What distances are below, in bytes; not zero.
+        below: usize,
+        /// What the distances follow from.
+        seed: u64,
+    },
+}
+
+impl Draws {
+    /// The next distance, in bytes.
+    pub fn draw(&mut self) -> usize {
+        match self {
+            Self::Never => usize::MAX,
+            Self::Every(distance) => *distance,
+            Self::Below { below, seed } => {
+                // Knuth's MMIX generator: any spread of distances will do.
+                *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (*seed >> 33) as usize % *below
+            }
+        }
+    }
+
+    /// From no stops, through one in every object, to some in a few buffers: at
+    /// most `below` bytes apart, which is not zero and at most 65536.
+    pub fn draw_from(choices: &mut Choices<'_>, below: usize) -> Option<Self> {
+        Some(match choices.byte()? % 6 {
+            0 => Self::Never,
+            1 => Self::Every(choices.below(100)?),
+            _ => {
+                let below = 1 + choices.below(below)?;
+                Self::Below { below, seed: u64::from(choices.byte()?) }
+            }
+        })
+    }
+}
+
+/// What a control was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// A stop was reached.
+    Stopped(Stop),
+    /// So many trips were heard of.
+    Tripped(usize),
+}
+
+/// A control that draws stops and remembers what it was told, in order.
+#[derive(Debug)]
+pub struct Listener {
+    draws: Draws,
+    /// What it was told.
+    pub told: Vec<Told>,
+}
+
+impl Listener {
+    /// Told nothing yet.
+    #[must_use]
+    pub const fn new(draws: Draws) -> Self {
+        Self { draws, told: Vec::new() }
+    }
+
+    /// The stops it was told of, in order.
+    #[must_use]
+    pub fn stops(&self) -> Vec<Stop> {
+        self.iter_stops().collect()
+    }
+
+    pub(crate) fn iter_stops(&self) -> impl Iterator<Item = Stop> {
+        self.told.iter().filter_map(|told| match told {
+            Told::Stopped(stop) => Some(*stop),
+            Told::Tripped(_) => None,
+        })
+    }
+
+    /// How many trips it was told of.
+    #[must_use]
+    pub fn trips(&self) -> usize {
+        self.told.iter().map(|told| if let Told::Tripped(requests) = told { *requests } else { 0 }).sum()
+    }
+}
+
+impl Control for Listener {
+    fn next_stop(&mut self) -> usize {
+        self.draws.draw()
+    }
+
+    fn stopped(&mut self, stop: Stop) {
+        self.told.push(Told::Stopped(stop));
+    }
+
+    fn tripped(&mut self, requests: usize) {
+        self.told.push(Told::Tripped(requests));
+    }
+}
+
+/// Finds stops by counting the bytes of objects, knowing nothing of buffers.
+#[derive(Debug)]
+pub(crate) struct Stops {
+    draws: Draws,
+    /// Bytes to allocate before the next stop.
+    left: usize,
+    pub(crate) found: Vec<Stop>,
+}
+
+impl Stops {
+    pub(crate) fn new(mut draws: Draws) -> Self {
+        let left = draws.draw();
+        Self { draws, left, found: Vec::new() }
+    }
+
+    /// An object was reserved, and that much of it committed: a stop in it is
+    /// drawn anew, and is told if it is in what was committed.
+    pub(crate) fn object(&mut self, object: Addr, reserved: usize, committed: usize) {
+        if self.left >= reserved {
+            self.left -= committed;
+            return;
+        }
+        if self.left < committed {
+            self.found.push(Stop { object, size: committed, offset: self.left });
+        }
+        self.left = self.draws.draw();
+    }
+}

@@ -1,0 +1,146 @@
+//! What is live: where it is and what is in it.
+
+use core::alloc::Layout;
+use std::collections::BTreeMap;
+
+use tripoint_core::{Addr, AddrRange, Block};
+
+/// A live object, or the rest of a fill.
+#[derive(Clone, Copy, Debug)]
+pub struct Object {
+    /// All that it takes.
+    pub block: Block,
+    /// What it was allocated with; none for the rest of a fill.
+    pub layout: Option<Layout>,
+    /// Bytes from its base on that have its content.
+    written: usize,
+    content: u8,
+}
+
+impl Object {
+    /// Whether what was written is there still.
+    fn is_kept(&self) -> bool {
+        const PIECE: usize = 256;
+        // SAFETY: whoever entered the object promised these bytes, which are written.
+        let bytes = unsafe { core::slice::from_raw_parts(self.block.base().as_ptr(), self.written) };
+        // Compared in pieces: bytes one by one are slow where nothing is optimised.
+        let expected = [self.content; PIECE];
+        bytes.chunks(PIECE).all(|piece| piece == &expected[..piece.len()])
+    }
+}
+
+/// Live objects by address. Each is filled with a byte of its own; memory that two
+/// share, or that somebody else writes, shows as a wrong byte.
+#[derive(Debug, Default)]
+pub struct Live {
+    objects: BTreeMap<usize, Object>,
+    size: usize,
+    content: u8,
+}
+
+impl Live {
+    /// The byte for the next object.
+    pub fn next_content(&mut self) -> u8 {
+        self.content = self.content.wrapping_add(1);
+        self.content
+    }
+
+    /// Enters a block and fills its first `written` bytes.
+    ///
+    /// # Panics
+    /// Where it overlaps another.
+    ///
+    /// # Safety
+    /// - The block is valid for reads and writes, and nobody else uses it until it
+    ///   is taken out or this dropped.
+    pub unsafe fn insert(&mut self, block: Block, layout: Option<Layout>, written: usize) {
+        let content = self.next_content();
+        let written = written.min(block.size());
+        // SAFETY: the caller's duty.
+        unsafe { block.base().write_bytes(content, written) };
+        // SAFETY: the caller's duty, and written just now.
+        unsafe { self.insert_written(block, layout, written, content) };
+    }
+
+    /// Enters a block that has its content already.
+    ///
+    /// # Panics
+    /// As [`Live::insert`].
+    ///
+    /// # Safety
+    /// - As [`Live::insert`], and the first `written` bytes are initialised.
+    pub unsafe fn insert_written(
+        &mut self,
+        block: Block,
+        layout: Option<Layout>,
+        written: usize,
+        content: u8,
+    ) {
+        self.assert_apart(block.range());
+        self.size += block.size();
+        let object = Object { block, layout, written, content };
+        self.objects.insert(block.range().base().get(), object);
+    }
+
+    /// Takes out what is here, which has to be as it was.
+    ///
+    /// # Panics
+    /// Where it is not, and where nothing is here.
+    pub fn remove(&mut self, addr: usize) -> Object {
+        let object = self.objects.remove(&addr).expect("something is live here");
+        self.size -= object.block.size();
+        assert!(object.is_kept(), "{:?} keeps its contents", object.block);
+        object
+    }
+
+    /// What is here.
+    #[must_use]
+    pub fn get(&self, addr: usize) -> Option<&Object> {
+        self.objects.get(&addr)
+    }
+
+    /// The bytes of all that is live.
+    #[must_use]
+    pub const fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Where the objects are, or the rests of fills, lowest first.
+    pub fn addresses(&self, objects: bool) -> impl Iterator<Item = usize> {
+        let kind = move |object: &Object| object.layout.is_some() == objects;
+        self.objects.iter().filter(move |(_, object)| kind(object)).map(|(&addr, _)| addr)
+    }
+
+    /// One of the objects, or of the rests of fills, counted round and round.
+    #[must_use]
+    pub fn pick(&self, objects: bool, which: usize) -> Option<usize> {
+        let count = self.addresses(objects).count();
+        self.addresses(objects).nth(which.checked_rem(count)?)
+    }
+
+    /// Whether something live has this byte.
+    #[must_use]
+    pub fn covers(&self, addr: usize) -> bool {
+        let below = self.objects.range(..=addr).next_back();
+        below.is_some_and(|(_, object)| object.block.range().contains(Addr::new(addr)))
+    }
+
+    /// Everything live has its contents.
+    ///
+    /// # Panics
+    /// Where something does not.
+    pub fn assert_kept(&self) {
+        let changed = self.objects.values().find(|object| !object.is_kept());
+        assert!(changed.is_none(), "{changed:?} keeps its contents");
+    }
+
+    /// Nothing live is in this range.
+    ///
+    /// # Panics
+    /// Where something is.
+    pub fn assert_apart(&self, range: AddrRange) {
+        let below = self.objects.range(..range.limit().get()).next_back();
+        let overlaps = below.is_some_and(|(_, object)| object.block.range().overlaps(range));
+        assert!(!overlaps, "{range} is live");
+    }
+}

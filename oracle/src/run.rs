@@ -1,0 +1,374 @@
+//! Does operations with a pool and with allocation points over it, and compares
+//! after each.
+
+use core::alloc::Layout;
+
+use tripoint_ap::{flip_buffers, for_each_buffer};
+use tripoint_core::{Addr, BufferKind, Error, FramePool, ManualPool, PoolClass, PoolSizes, Result};
+
+use crate::listener::Draws;
+use crate::operation::{Between, Operation};
+use crate::oracle::Oracle;
+use crate::subject::{Fate, Subject};
+
+/// How closely a run looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scrutiny {
+    /// A deep check and a walk after every operation.
+    EveryStep,
+    /// Sums after every operation, all else at [`Operation::Check`] and in the end.
+    WhenAsked,
+}
+
+/// What a class takes of its pool's memory for itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slack {
+    /// Nothing, at any moment.
+    None,
+    /// What changes only with the extents, whose ends may be of no use.
+    OfExtents,
+}
+
+impl Slack {
+    /// Whether an operation lost something, or found it.
+    pub(crate) fn compare(self, operation: Operation, before: usize, now: usize, same_extents: bool) {
+        match self {
+            Self::None => assert_eq!(now, 0, "memory adds up after {operation:?}"),
+            Self::OfExtents => assert!(!same_extents || now == before, "{operation:?} lost something"),
+        }
+    }
+}
+
+/// A pool, allocation points over it, and what is known of both.
+///
+/// Its panics are findings, as an [`Oracle`]'s are.
+#[derive(Debug)]
+pub struct Run<'p, P: PoolClass> {
+    pool: &'p P,
+    oracle: Oracle,
+    /// At most one of each kind, so that the arena's counts can be told apart.
+    points: Vec<Subject<'p, P>>,
+    /// What the arena had counted for each point's kind before.
+    counted: Vec<u64>,
+}
+
+impl<'p, P: PoolClass> Run<'p, P> {
+    /// Over a pool in which nothing is live: with a mutator's allocation point for
+    /// the first draws, an internal one for the second.
+    ///
+    /// # Errors
+    /// Those of creating the points.
+    ///
+    /// # Panics
+    /// For more than two draws.
+    pub fn create(pool: &'p P, draws: &[Draws]) -> Result<Self> {
+        assert!(draws.len() <= 2, "the arena counts for two kinds");
+        let kinds = [BufferKind::Mutator, BufferKind::Internal].into_iter();
+        let subject = |(draws, kind): (&Draws, _)| Subject::create(pool, kind, draws.clone());
+        let points = draws.iter().zip(kinds).map(subject).collect::<Result<Vec<_>>>()?;
+        let counted = points.iter().map(Subject::counted).collect();
+        Ok(Self { pool, oracle: Oracle::default(), points, counted })
+    }
+
+    /// What is live.
+    #[must_use]
+    pub const fn oracle(&self) -> &Oracle {
+        &self.oracle
+    }
+
+    /// The bytes left in allocation points.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        self.points.iter().map(Subject::room).sum()
+    }
+
+    /// The bytes that are neither live, nor free, nor in a buffer: what the class
+    /// itself takes.
+    #[must_use]
+    pub fn slack(&self) -> usize {
+        self.oracle.slack(self.pool) - self.room()
+    }
+
+    /// How many live objects an allocation point has, in a pool of stacks.
+    #[must_use]
+    pub fn objects(&self, point: usize) -> usize {
+        self.points[point].objects()
+    }
+
+    /// How many frames an allocation point has.
+    #[must_use]
+    pub fn frames(&self, point: usize) -> usize {
+        self.points[point].frames()
+    }
+
+    /// Looks at all that can be told at once.
+    pub fn check(&mut self) {
+        self.points.iter_mut().for_each(Subject::check);
+    }
+
+    /// Looks at everything: [`Oracle::agree`], the points, and all contents.
+    pub fn agree(&mut self) -> PoolSizes {
+        self.check();
+        self.oracle.live().assert_kept();
+        let sizes = self.oracle.agree(self.pool);
+        assert!(self.oracle.live_size() + self.room() + sizes.free <= sizes.total);
+        sizes
+    }
+
+    /// Does what can be done in any class; the rest is passed over.
+    ///
+    /// # Errors
+    /// The pool's, where it is short of memory. A layout that is not served is no
+    /// error, once it was refused as such.
+    pub fn operate(&mut self, operation: Operation) -> Result<()> {
+        match operation {
+            Operation::Reserve { point, layout, commit, between } => {
+                self.with_point(point, between, |oracle, subject, happen| {
+                    subject.reserve(oracle, layout, happen, fate::<P>(commit, between))
+                })?;
+            }
+            Operation::Batch { point, capacity, pushed, commit, between } => {
+                self.with_point(point, between, |oracle, subject, happen| {
+                    subject.batch(oracle, [capacity, pushed], happen, fate::<P>(commit, between))
+                })?;
+            }
+            Operation::EmptyPoint(point) => self.empty(point),
+            Operation::Trip(point) => {
+                if let Some(at) = point.checked_rem(self.points.len()) {
+                    self.points[at].trip();
+                }
+            }
+            Operation::Flip => self.flip(),
+            Operation::Check => drop(self.agree()),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Lets one point do something, and things happen meanwhile.
+    fn with_point(
+        &mut self,
+        point: usize,
+        between: Between,
+        act: impl FnOnce(&mut Oracle, &mut Subject<'p, P>, &mut dyn FnMut()) -> Result<()>,
+    ) -> Result<()> {
+        let Some(at) = point.checked_rem(self.points.len()) else { return Ok(()) };
+        let (pool, subject, mut happened) = (self.pool, &mut self.points[at], false);
+        let tripper = subject.tripper();
+        let mut happen = || {
+            happened = true;
+            (0..between.trips).for_each(|_| tripper.trip());
+            (0..between.flips).for_each(|_| flip_each(pool));
+        };
+        let done = act(&mut self.oracle, subject, &mut happen);
+        if happened {
+            subject.trips += between.trips;
+            self.note_flips(between.flips);
+        }
+        done
+    }
+
+    /// A flip trips every buffer of the pool.
+    fn note_flips(&mut self, flips: usize) {
+        if P::FLIPPABLE {
+            self.points.iter_mut().for_each(|subject| subject.trips += flips);
+        }
+    }
+
+    fn flip(&mut self) {
+        flip_buffers(self.pool, |buffer| {
+            let now = buffer.snapshot().unwrap();
+            assert!(P::FLIPPABLE && now.scan_limit <= now.init);
+        });
+        self.note_flips(1);
+    }
+
+    /// Once a point is empty, the arena counted what it allocated
+    /// (design/conformance.md `.req.identity`).
+    fn empty(&mut self, point: usize) {
+        let Some(at) = point.checked_rem(self.points.len()) else { return };
+        let subject = &mut self.points[at];
+        subject.empty();
+        if !P::KEEPS_UNUSED {
+            let mutator = subject.kind() == BufferKind::Mutator;
+            let elsewhere = if mutator { self.oracle.in_points() } else { 0 };
+            assert_eq!(subject.counted() - self.counted[at], subject.allocated() + elsewhere);
+        }
+    }
+
+    /// Makes every point hear of its trips, empties it and drops it; what is left.
+    pub fn finish(mut self) -> Oracle {
+        for point in 0..self.points.len() {
+            let layout = Layout::new::<u8>();
+            let abandon = Operation::Reserve { point, layout, commit: false, between: Between::default() };
+            // Refused or not, it has heard.
+            let _ = self.operate(abandon);
+            self.empty(point);
+        }
+        self.points.into_iter().for_each(|subject| subject.finish(&mut self.oracle));
+        self.oracle
+    }
+}
+
+/// Flips every buffer, one by one: each says what it saw.
+fn flip_each<P: PoolClass>(pool: &P) {
+    if P::FLIPPABLE {
+        for_each_buffer(pool, |buffer| {
+            // SAFETY: the pool's own pair, with which its allocation points commit.
+            let seen = Addr::of(unsafe { buffer.flip(pool.barrier()) });
+            let now = buffer.snapshot().unwrap();
+            assert_eq!(seen, now.scan_limit, "a flip says what it saw");
+            assert!(seen <= now.init, "and saw no more than there was");
+        });
+    }
+}
+
+fn fate<P: PoolClass>(commit: bool, between: Between) -> Fate {
+    Fate { commit, stands: !(P::FLIPPABLE && between.flips > 0) }
+}
+
+impl<P: ManualPool> Run<'_, P> {
+    /// Does what can be done in a manual class; the rest is passed over.
+    ///
+    /// # Errors
+    /// As [`Run::operate`].
+    pub fn operate_manually(&mut self, operation: Operation) -> Result<()> {
+        let (oracle, pool) = (&mut self.oracle, self.pool);
+        match operation {
+            Operation::Alloc(layout) => {
+                let largest_free = pool.sizes().largest_free;
+                let done = oracle.alloc(pool, layout).map(drop);
+                served_or(done, layout, pool, || assert_short(pool, layout, largest_free))
+            }
+            Operation::Fill { layout, objects } => match pool.reserve_size(layout) {
+                Some(_) => oracle.fill(pool, layout, objects).map(drop),
+                None => Ok(()),
+            },
+            Operation::Point { layout, objects } => {
+                served_or(oracle.point(pool, layout, objects), layout, pool, || ())
+            }
+            Operation::Free(which) => {
+                if let Some(addr) = oracle.live().pick(true, which) {
+                    oracle.free(pool, addr);
+                }
+                Ok(())
+            }
+            Operation::EmptyFill(which) => {
+                if let Some(addr) = oracle.live().pick(false, which) {
+                    oracle.empty(pool, addr);
+                }
+                Ok(())
+            }
+            Operation::Resize { object, size } => {
+                if let Some(addr) = oracle.live().pick(true, object) {
+                    oracle.resize(pool, addr, size);
+                }
+                Ok(())
+            }
+            other => self.operate(other),
+        }
+    }
+}
+
+/// What was refused is not served, or there was no room; the one is no error.
+fn served_or<P: PoolClass>(done: Result<()>, layout: Layout, pool: &P, used_up: impl FnOnce()) -> Result<()> {
+    match done {
+        Err(Error::Parameter(_)) => {
+            assert_eq!(pool.reserve_size(layout), None, "only what is not served is refused so");
+            return Ok(());
+        }
+        // Not where a platform fails: a class may need it besides the memory.
+        Err(Error::Limit) => used_up(),
+        _ => {}
+    }
+    done
+}
+
+/// What fits is not refused: a free block so large holds the object, wherever it is
+/// aligned (design/conformance.md `.req.fits`).
+fn assert_short<P: PoolClass>(pool: &P, layout: Layout, largest_free: usize) {
+    let surely_fits = pool.reserve_size(layout).unwrap() + layout.align() - 1;
+    assert!(largest_free < surely_fits, "{layout:?} fits in {largest_free} bytes and is refused");
+}
+
+impl<P: FramePool> Run<'_, P> {
+    /// Does what can be done in a class of stacks; the rest is passed over.
+    ///
+    /// # Errors
+    /// As [`Run::operate`].
+    pub fn operate_in_frames(&mut self, operation: Operation) -> Result<()> {
+        let count = self.points.len();
+        match operation {
+            Operation::Push(point) => {
+                if let Some(at) = point.checked_rem(count) {
+                    self.points[at].push();
+                }
+                Ok(())
+            }
+            Operation::Pop { point, frame } => {
+                if let Some(at) = point.checked_rem(count) {
+                    self.points[at].pop(&mut self.oracle, frame);
+                }
+                Ok(())
+            }
+            other => self.operate(other),
+        }
+    }
+}
+
+impl Scrutiny {
+    fn look<P: PoolClass>(self, run: &mut Run<'_, P>) -> PoolSizes {
+        match self {
+            Self::EveryStep => run.agree(),
+            Self::WhenAsked => run.pool.sizes(),
+        }
+    }
+}
+
+/// Does the operations with a pool that is new, whose arena refuses nothing that it
+/// has, and compares pool and oracle after each. In the end nothing is lost
+/// (design/conformance.md `.req.lost`; for MVFF, design/pool-mvff.md `.req.lost`).
+pub fn live_manually<P: ManualPool>(
+    pool: &P,
+    draws: &[Draws],
+    operations: impl IntoIterator<Item = Operation>,
+    slack: Slack,
+    scrutiny: Scrutiny,
+) {
+    let mut run = Run::create(pool, draws).unwrap();
+    for operation in operations {
+        let (total, before) = (pool.sizes().total, run.slack());
+        let done = run.operate_manually(operation);
+        assert!(matches!(done, Ok(()) | Err(Error::Limit)), "{operation:?}: {done:?}");
+        let same_extents = scrutiny.look(&mut run).total == total;
+        slack.compare(operation, before, run.slack(), same_extents);
+    }
+    run.agree();
+    let mut oracle = run.finish();
+    let slack = oracle.slack(pool);
+    oracle.clear(pool);
+    let sizes = oracle.agree(pool);
+    assert_eq!(sizes.free == 0, sizes.largest_free == 0);
+    assert_eq!(oracle.slack(pool), slack, "nothing is lost");
+}
+
+/// The same for a pool whose allocation points are stacks: in the end, when they are
+/// gone, all is free.
+pub fn live_in_frames<P: FramePool>(
+    pool: &P,
+    draws: &[Draws],
+    operations: impl IntoIterator<Item = Operation>,
+    scrutiny: Scrutiny,
+) {
+    let mut run = Run::create(pool, draws).unwrap();
+    for operation in operations {
+        let done = run.operate_in_frames(operation);
+        assert!(matches!(done, Ok(()) | Err(Error::Limit)), "{operation:?}: {done:?}");
+        run.check();
+        scrutiny.look(&mut run);
+    }
+    run.agree();
+    let oracle = run.finish();
+    oracle.agree(pool);
+    assert_eq!(oracle.slack(pool), 0, "nothing is lost");
+}

@@ -1,0 +1,95 @@
+//! Edges: of options, of what a debug pool holds back, of what it may be put around.
+
+mod common;
+
+use common::{GRAIN, TestArena, arena, classes, layout, memory};
+use tripoint_core::{Describe, Error, ManualPool, PoolClass};
+use tripoint_pools::{Debug, DebugOptions, Mvff, MvffOptions, Null, Tlsf, TlsfOptions};
+
+const GRANULE: usize = 2 * size_of::<usize>();
+
+fn describe(described: &impl Describe) -> String {
+    let mut text = String::new();
+    described.describe(&mut text, 0).unwrap();
+    text
+}
+
+/// Fills are whole granules, and no more than was asked.
+#[test]
+fn fill_sizes_are_rounded_down_to_granules() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let fill_size = 64 * GRANULE + GRANULE - 1;
+    let expected = format!("fill size: {} bytes", 64 * GRANULE);
+    let mvff = Mvff::create(&arena, MvffOptions { fill_size, ..MvffOptions::default() }).unwrap();
+    assert!(describe(&mvff).contains(&expected));
+    let tlsf = Tlsf::create(&arena, TlsfOptions { fill_size, ..TlsfOptions::default() }).unwrap();
+    assert!(describe(&tlsf).contains(&expected));
+}
+
+#[test]
+fn two_granules_are_grain_enough() {
+    let mut memory = memory(1);
+    let arena = arena(&mut memory);
+    assert!(Tlsf::create(TestArena::of_grain(&arena, 2 * GRANULE), TlsfOptions::default()).is_ok());
+}
+
+/// The fence ends with a word, which has to be aligned.
+#[test]
+fn a_class_that_aligns_to_less_than_a_word_gets_no_fences() {
+    let mut memory = memory(1);
+    let arena = arena(&mut memory);
+    let refused = Debug::create(Null::create(&arena).unwrap(), DebugOptions::default());
+    assert!(matches!(refused.map(drop), Err(Error::Parameter(_))));
+}
+
+#[test]
+fn what_is_held_back_is_the_largest_free_block_where_it_is() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = classes::debug_mvff(&arena).unwrap();
+    let large = layout(3 * GRAIN, 8);
+    let object = pool.alloc(large).unwrap();
+    let rest = pool.sizes();
+    assert!(rest.largest_free < 3 * GRAIN);
+    // SAFETY: allocated above, freed once.
+    unsafe { pool.free(object, large) };
+    let held = pool.sizes();
+    assert!(held.largest_free >= 3 * GRAIN && held.free >= rest.free + 3 * GRAIN);
+    let serves = pool.alloc(layout(1, 1)).unwrap();
+    assert_ne!(serves, object, "it is still held");
+}
+
+#[test]
+fn a_pool_that_holds_nothing_back_frees_at_once() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = classes::debug_tlsf(&arena).unwrap();
+    for _ in 0..3 {
+        let object = pool.alloc(layout(64, 8)).unwrap();
+        let free = pool.sizes().free;
+        // SAFETY: allocated above, freed once.
+        unsafe { pool.free(object, layout(64, 8)) };
+        assert!(pool.sizes().free > free);
+        assert!(describe(&pool).contains("held back: 0 bytes"));
+    }
+}
+
+/// The fence of another object, word for word, is not this one's: its seal is made of
+/// the address (design/debug.md `.debug.fence`).
+#[test]
+fn a_fence_that_was_copied_is_found() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = classes::debug_mvff(&arena).unwrap();
+    let (size, taken) = (64, pool.reserve_size(layout(64, 8)).unwrap());
+    let objects = [(); 2].map(|()| pool.alloc(layout(size, 8)).unwrap());
+    // SAFETY: both objects have `taken` bytes, the ends of which are fences.
+    unsafe { objects[0].add(size).copy_to_nonoverlapping(objects[1].add(size), taken - size) };
+    // SAFETY: allocated above with this layout.
+    unsafe { pool.free(objects[1], layout(size, 8)) };
+    assert_eq!(pool.reports().count(), 1);
+    // SAFETY: the same.
+    unsafe { pool.free(objects[0], layout(size, 8)) };
+    assert_eq!(pool.reports().count(), 1, "its own is whole");
+}

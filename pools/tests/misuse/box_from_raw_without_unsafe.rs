@@ -1,0 +1,10 @@
+//! Whoever makes a box of a pointer answers for the pointer.
+
+use core::ptr::NonNull;
+use tripoint_core::{ManualPool, PoolBox};
+
+fn misuse<P: ManualPool>(object: NonNull<u64>, pool: &P) {
+    drop(PoolBox::from_raw_in(object, pool));
+}
+
+fn main() {}

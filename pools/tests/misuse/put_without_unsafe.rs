@@ -1,0 +1,12 @@
+//! So does freeing in a cache.
+
+use core::alloc::Layout;
+use core::ptr::NonNull;
+use tripoint_core::ManualPool;
+use tripoint_pools::Cache;
+
+fn misuse<P: ManualPool>(cache: &Cache<P>, object: NonNull<u8>) {
+    cache.put(object, Layout::new::<u64>());
+}
+
+fn main() {}
