@@ -32,7 +32,12 @@ struct Layer {
 const LAYERS: &[Layer] = &[
     Layer {
         package: "tripoint-core",
-        may_use: &["bitflags", "spin for cfg(target_has_atomic = \"ptr\")", "loom for cfg(tripoint_loom)"],
+        may_use: &[
+            "bitflags",
+            "spin for cfg(target_has_atomic = \"ptr\")",
+            "loom for cfg(tripoint_loom)",
+            "shuttle for cfg(tripoint_shuttle)",
+        ],
     },
     Layer { package: "tripoint-ap", may_use: &["tripoint-core", "bitflags", "memoffset"] },
     Layer { package: "tripoint-pools", may_use: &["tripoint-core"] },
@@ -59,7 +64,7 @@ const LAYERS: &[Layer] = &[
 ];
 
 /// Members that depend on what they like, and that nobody depends on.
-const LEAVES: &[&str] = &["tests-loom", "benches", "tripoint-probe"];
+const LEAVES: &[&str] = &["tests-loom", "benches", "tripoint-oracle", "tripoint-probe"];
 
 /// The folders with the sources of libraries.
 const LIBRARIES: &[&str] =
@@ -74,6 +79,7 @@ struct Word {
 const WORDS: &[Word] = &[
     Word { word: "core::sync", only_in: &["core/src/primitive"] },
     Word { word: "loom::", only_in: &["core/src/primitive"] },
+    Word { word: "shuttle::", only_in: &["core/src/primitive"] },
     Word { word: "spin::", only_in: &["core/src/primitive"] },
     Word { word: "libc", only_in: &["arena-vm/src/", "contract/src/linux/"] },
     // The portable platform takes its address space from the global allocator.
@@ -234,6 +240,7 @@ fn misplaced_words_are_found() {
     for (path, text, word) in [
         ("ap/src/bad.rs", "use core::sync::atomic::AtomicUsize;", "core::sync"),
         ("core/src/bad.rs", "    loom::model(|| ());", "loom::"),
+        ("core/src/bad.rs", "    shuttle::check(|| ());", "shuttle::"),
         ("pools/src/bad.rs", "lock: spin::Mutex<()>,", "spin::"),
         ("core/src/bad.rs", "unsafe { libc::abort() }", "libc"),
         ("pools/src/bad.rs", "extern crate alloc;", "extern crate alloc"),

@@ -71,7 +71,7 @@ pub struct Buffer {
     pub(crate) flip_lock: Lock<()>,
     pub(crate) base: AtomicPtr<u8>,
     pub(crate) pool_limit: AtomicPtr<u8>,
-    /// Odd while `base`, `init` and `pool_limit` change together.
+    /// Odd while `base`, `init` and `pool_limit`, or both sizes, change together.
     pub(crate) transitions: AtomicUsize,
     pub(crate) fill_size: Counter,
     pub(crate) empty_size: Counter,
@@ -143,10 +143,11 @@ impl Buffer {
     pub(crate) fn renew(&self, kind: BufferKind, rank_set: RankSet) {
         self.kind.store(kind as usize, Ordering::Relaxed);
         self.set_rank_set(rank_set);
-        // In this order, so that a check meanwhile never finds more emptied than
-        // filled.
+        // Whoever reads one size of the last owner and one of this one is told so.
+        self.transitions.fetch_add(1, Ordering::AcqRel);
         self.empty_size.sub(self.empty_size.get());
         self.fill_size.sub(self.fill_size.get());
+        self.transitions.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Takes on the ranks that the buffer's class says.
@@ -184,12 +185,14 @@ impl Buffer {
     }
 
     /// Bytes given to the buffer by fills (seed 004 `.count.fillsize`).
+    #[inline]
     #[must_use]
     pub fn fill_size(&self) -> u64 {
         self.fill_size.get()
     }
 
     /// Bytes the buffer gave back unused (seed 004 `.count.emptysize`).
+    #[inline]
     #[must_use]
     pub fn empty_size(&self) -> u64 {
         self.empty_size.get()
@@ -204,8 +207,19 @@ impl Buffer {
         (0..TRIES).find_map(|_| self.try_snapshot())
     }
 
-    fn try_snapshot(&self) -> Option<Snapshot> {
+    /// What `read` finds, unless words changed together meanwhile.
+    fn undisturbed<T>(&self, read: impl FnOnce() -> T) -> Option<T> {
         let before = self.transitions.load(Ordering::Acquire);
+        let found = read();
+        let after = self.transitions.load(Ordering::Acquire);
+        (before == after && before.is_multiple_of(2)).then_some(found)
+    }
+
+    fn try_snapshot(&self) -> Option<Snapshot> {
+        self.undisturbed(|| self.read_words())
+    }
+
+    fn read_words(&self) -> Snapshot {
         let base = Addr::of(self.base.load(Ordering::Acquire));
         let pool_limit = Addr::of(self.pool_limit.load(Ordering::Acquire));
         let limit = Addr::of(self.fields.limit.load(Ordering::Acquire));
@@ -214,17 +228,13 @@ impl Buffer {
         let alloc = Addr::of(self.fields.alloc.load(Ordering::Acquire));
         let init = Addr::of(self.fields.init.load(Ordering::Acquire));
         let scan_limit = if flip.is_null() || flip == UNDECIDED { init } else { Addr::of(flip) };
-        let after = self.transitions.load(Ordering::Acquire);
-        if before != after || before % 2 == 1 {
-            return None;
-        }
         let mut mode = BufferMode::empty();
         mode.set(BufferMode::ATTACHED, base != Addr::ZERO);
         mode.set(BufferMode::TRAPPED, base != Addr::ZERO && limit == Addr::ZERO);
         mode.set(BufferMode::FLIPPED, !flip.is_null());
         mode.set(BufferMode::STOPPED, limit != Addr::ZERO && limit < pool_limit);
         let scan_limit = if scan_limit < base || scan_limit > pool_limit { base } else { scan_limit };
-        Some(Snapshot { base, init, alloc: alloc.max(init), limit, pool_limit, scan_limit, mode })
+        Snapshot { base, init, alloc: alloc.max(init), limit, pool_limit, scan_limit, mode }
     }
 
     /// The descriptor that these words belong to: one subtraction
@@ -263,7 +273,9 @@ impl Check for Buffer {
     fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
         self.signature.check("Buffer", SIGNATURE)?;
         if level >= CheckLevel::Shallow {
-            ensure("Buffer", self.empty_size() <= self.fill_size(), "empty size <= fill size")?;
+            // What was emptied is read first, since it was filled before.
+            let agree = self.undisturbed(|| self.empty_size() <= self.fill_size());
+            ensure("Buffer", agree.unwrap_or(true), "empty size <= fill size")?;
             self.check_words()?;
         }
         Ok(())
@@ -290,6 +302,7 @@ impl Describe for Buffer {
 #[cfg(all(test, not(tripoint_loom)))]
 mod tests {
     use super::*;
+    use crate::owner::Owner;
 
     #[test]
     fn fast_path_words_share_a_cache_line() {
@@ -306,5 +319,165 @@ mod tests {
         assert_eq!(fields, NonNull::from(buffer.fields()));
         // SAFETY: the words of a live descriptor, from a pointer to all of it.
         assert_eq!(unsafe { Buffer::of_fields(fields) }, whole);
+    }
+
+    fn addr(value: usize) -> *mut u8 {
+        ptr::without_provenance_mut(value)
+    }
+
+    /// A flippable buffer of `[0x1000, 0x2000)` with objects up to 0x1100, armed.
+    fn armed() -> Buffer {
+        let buffer = Buffer::new(BufferKind::Mutator, RankSet::EXACT);
+        // SAFETY: the buffer has no other owner.
+        let mut owner = unsafe { Owner::new(&buffer) };
+        owner.attach(addr(0x1000), addr(0x1100), addr(0x2000));
+        owner.rearm(addr(0x2000), &mut |_| {});
+        buffer
+    }
+
+    /// What a snapshot says after `change`.
+    fn shown(change: impl FnOnce(&Buffer)) -> Snapshot {
+        let buffer = armed();
+        change(&buffer);
+        buffer.snapshot().unwrap()
+    }
+
+    #[test]
+    fn a_snapshot_says_what_the_words_amount_to() {
+        let attached = BufferMode::ATTACHED;
+        let ready = Snapshot {
+            base: Addr::new(0x1000),
+            init: Addr::new(0x1100),
+            alloc: Addr::new(0x1100),
+            limit: Addr::new(0x2000),
+            pool_limit: Addr::new(0x2000),
+            scan_limit: Addr::new(0x1100),
+            mode: attached,
+        };
+        assert_eq!(shown(|_| ()), ready);
+        assert_eq!((ready.range().base(), ready.range().size()), (Addr::new(0x1000), 0x1000));
+        let stopped = shown(|buffer| buffer.fields.limit.store(addr(0x1800), Ordering::Relaxed));
+        assert_eq!(
+            stopped,
+            Snapshot { limit: Addr::new(0x1800), mode: attached | BufferMode::STOPPED, ..ready }
+        );
+        let trapped = shown(Buffer::trip);
+        assert_eq!(trapped, Snapshot { limit: Addr::ZERO, mode: attached | BufferMode::TRAPPED, ..ready });
+        let reserved = shown(|buffer| buffer.fields.alloc.store(addr(0x1180), Ordering::Relaxed));
+        assert_eq!(reserved, Snapshot { alloc: Addr::new(0x1180), ..ready });
+        let reset = Buffer::new(BufferKind::Mutator, RankSet::empty());
+        reset.trip();
+        assert_eq!(reset.snapshot().unwrap().mode, BufferMode::empty(), "there is nothing to trap");
+    }
+
+    #[test]
+    fn a_snapshot_of_a_flip_says_up_to_where_objects_were_seen() {
+        let flipped = |seen| {
+            let now = shown(|buffer| buffer.init_at_flip.store(seen, Ordering::Relaxed));
+            assert_eq!(now.mode, BufferMode::ATTACHED | BufferMode::FLIPPED);
+            now.scan_limit.get()
+        };
+        assert_eq!(flipped(addr(0x1080)), 0x1080);
+        assert_eq!(flipped(addr(0x1000)), 0x1000);
+        assert_eq!(flipped(UNDECIDED), 0x1100, "all objects so far will be seen");
+        assert_eq!(flipped(addr(0x0800)), 0x1000, "what was seen was in other memory");
+        assert_eq!(flipped(addr(0x2800)), 0x1000, "what was seen was in other memory");
+        assert_eq!(flipped(addr(0x2000)), 0x2000);
+    }
+
+    #[test]
+    fn words_that_change_together_are_not_shown_while_they_do() {
+        let buffer = armed();
+        buffer.transitions.fetch_add(1, Ordering::Relaxed);
+        assert_eq!(buffer.snapshot(), None);
+        assert_eq!(buffer.check(CheckLevel::Deep), Ok(()), "nobody may rely on anything");
+        let mut text = std::string::String::new();
+        buffer.describe(&mut text, 1).unwrap();
+        assert_eq!(text, "  buffer: in transition\n");
+        buffer.transitions.fetch_add(1, Ordering::Relaxed);
+        assert!(buffer.snapshot().is_some());
+    }
+
+    /// The rule that a check finds broken after `damage`.
+    fn broken(damage: impl FnOnce(&Buffer)) -> &'static str {
+        let buffer = armed();
+        damage(&buffer);
+        assert!(buffer.check(CheckLevel::Cheap).is_ok());
+        assert_eq!(buffer.check(CheckLevel::Shallow), buffer.check(CheckLevel::Deep));
+        buffer.check(CheckLevel::Shallow).map_or_else(|error| error.rule, |()| "whole")
+    }
+
+    #[test]
+    fn checks_name_the_rule_that_was_broken() {
+        let together = "base, init and limit are all set or all zero";
+        let set = |word: &AtomicPtr<u8>, value| word.store(addr(value), Ordering::Relaxed);
+        assert_eq!(broken(|_| ()), "whole");
+        assert_eq!(broken(|buffer| set(&buffer.fields.init, 0)), together);
+        assert_eq!(broken(|buffer| set(&buffer.pool_limit, 0)), together);
+        assert_eq!(broken(|buffer| set(&buffer.base, 0)), together);
+        assert_eq!(broken(|buffer| set(&buffer.base, 0x1180)), "base <= init");
+        assert_eq!(broken(|buffer| set(&buffer.base, 0x1100)), "whole");
+        assert_eq!(broken(|buffer| set(&buffer.fields.alloc, 0x2010)), "init <= alloc <= pool limit");
+        assert_eq!(broken(|buffer| set(&buffer.fields.alloc, 0x2000)), "whole");
+        assert_eq!(broken(|buffer| set(&buffer.fields.init, 0x2010)), "init <= alloc <= pool limit");
+        let limit = "limit is zero, a stop, or the pool limit";
+        assert_eq!(broken(|buffer| set(&buffer.fields.limit, 0x2010)), limit);
+        assert_eq!(broken(|buffer| set(&buffer.fields.limit, 0)), "whole");
+        assert_eq!(broken(|buffer| set(&buffer.init_at_flip, 0x1110)), "a flip saw no more than init");
+        assert_eq!(broken(|buffer| set(&buffer.init_at_flip, 0x1100)), "whole");
+        assert_eq!(broken(|buffer| buffer.empty_size.add(1)), "empty size <= fill size");
+        let flipped_without_ranks = |buffer: &Buffer| {
+            set(&buffer.init_at_flip, 0x1100);
+            buffer.set_rank_set(RankSet::empty());
+        };
+        assert_eq!(broken(flipped_without_ranks), "a flipped buffer has a rank");
+        assert_eq!(broken(|buffer| buffer.set_rank_set(RankSet::empty())), "whole");
+        let buffer = armed();
+        buffer.signature.clear();
+        assert_eq!(buffer.check(CheckLevel::Cheap).map_err(|error| error.rule), Err("the signature is set"));
+    }
+
+    #[test]
+    fn a_descriptor_starts_anew_with_its_next_owner() {
+        let buffer = Buffer::new(BufferKind::Mutator, RankSet::EXACT);
+        buffer.fill_size.add(300);
+        buffer.empty_size.add(200);
+        buffer.renew(BufferKind::Internal, RankSet::WEAK);
+        assert_eq!((buffer.kind(), buffer.rank_set()), (BufferKind::Internal, RankSet::WEAK));
+        assert_eq!((buffer.fill_size(), buffer.empty_size()), (0, 0));
+    }
+
+    #[test]
+    fn the_scan_limit_is_init_unless_a_flip_was_decided() {
+        let buffer = armed();
+        let after = |seen| {
+            buffer.init_at_flip.store(seen, Ordering::Relaxed);
+            buffer.scan_limit()
+        };
+        assert_eq!(after(ptr::null_mut()), addr(0x1100));
+        assert_eq!(after(UNDECIDED), addr(0x1100));
+        assert_eq!(after(addr(0x1080)), addr(0x1080));
+    }
+
+    #[test]
+    fn it_describes_its_words() {
+        let buffer = armed();
+        buffer.fields.limit.store(addr(0x1800), Ordering::Relaxed);
+        buffer.fill_size.add(4096);
+        buffer.empty_size.add(16);
+        let mut text = std::string::String::new();
+        buffer.describe(&mut text, 1).unwrap();
+        let expected = [
+            "  buffer: Mutator BufferMode(ATTACHED | STOPPED)",
+            "    base: 0x1000",
+            "    init: 0x1100",
+            "    alloc: 0x1100",
+            "    limit: 0x1800 of 0x2000",
+            "    scan limit: 0x1100",
+            "    ranks: RankSet(EXACT)",
+            "    filled: 4096 bytes",
+            "    emptied: 16 bytes",
+        ];
+        assert_eq!(text.lines().collect::<std::vec::Vec<_>>(), expected);
     }
 }

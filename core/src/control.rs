@@ -60,8 +60,8 @@ impl ControlMemory {
     /// The alignment of every descriptor, in bytes.
     pub const ALIGN: Align = Align::new(STEP).unwrap();
 
-    /// The largest descriptor, in bytes.
-    pub const SIZE_MAX: usize = 512;
+    /// The largest descriptor, in bytes. Shuttle's atomics are many times as large.
+    pub const SIZE_MAX: usize = if cfg!(tripoint_shuttle) { 8192 } else { 512 };
 
     /// No memory yet.
     #[must_use]
@@ -227,5 +227,46 @@ impl ControlMemory {
     /// Only those of `out`.
     pub fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
         line(out, depth, "control", format_args!("{} bytes supplied, {} in use", self.supplied, self.in_use))
+    }
+}
+
+#[cfg(all(test, not(tripoint_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checks_name_the_rule_that_was_broken() {
+        #[repr(align(64))]
+        struct Memory([u8; 512]);
+        let mut memory = Memory([0; 512]);
+        let base = NonNull::from(&mut memory.0).cast::<u8>();
+        let mut control = ControlMemory::new();
+        // SAFETY: the array, which nobody else uses and which outlives `control`.
+        unsafe { control.supply(Block::new(base, 512)) };
+        let layout = Layout::new::<[u64; 8]>();
+        let descriptor = control.alloc(layout).unwrap().unwrap();
+        assert_eq!((control.in_use(), control.supplied()), (64, 512));
+        assert_eq!(control.check(CheckLevel::Deep), Ok(()));
+        let found = |control: &ControlMemory, level| control.check(level).map_err(|error| error.rule);
+        control.in_use = 576;
+        let more = "descriptors lie in memory supplied";
+        assert_eq!(found(&control, CheckLevel::Cheap), Ok(()));
+        assert_eq!(found(&control, CheckLevel::Shallow), Err(more));
+        assert_eq!(found(&control, CheckLevel::Deep), Err(more));
+        control.in_use = 0;
+        assert_eq!(found(&control, CheckLevel::Shallow), Ok(()));
+        assert_eq!(found(&control, CheckLevel::Deep), Err("all memory is in descriptors or free"));
+        control.in_use = 64;
+        // SAFETY: allocated above, with this layout, once.
+        unsafe { control.free(descriptor, layout) };
+        assert_eq!(found(&control, CheckLevel::Deep), Ok(()));
+        // SAFETY: the memory is the test's, and holds a link, which here leads to itself.
+        unsafe { descriptor.cast::<FreeList>().write(Some(descriptor)) };
+        assert_eq!(found(&control, CheckLevel::Deep), Err("free lists end"));
+        let astray = FreeList::Some(base.map_addr(|addr| addr | 8));
+        // SAFETY: the memory is the test's.
+        unsafe { descriptor.cast::<FreeList>().write(astray) };
+        control.rest = None;
+        assert_eq!(found(&control, CheckLevel::Deep), Err("free memory is aligned"));
     }
 }

@@ -1,89 +1,15 @@
 //! Byte counters of fills and empties (seed 004 `.count`).
 
-use crate::primitive::Ordering;
+#[cfg(target_has_atomic = "64")]
+mod one_word;
+#[cfg(any(test, not(target_has_atomic = "64")))]
+#[cfg_attr(target_has_atomic = "64", allow(unreachable_pub))]
+mod two_words;
 
 #[cfg(target_has_atomic = "64")]
-use crate::primitive::AtomicU64;
+pub use one_word::Counter;
 #[cfg(not(target_has_atomic = "64"))]
-use crate::primitive::AtomicUsize;
-
-/// A counter that any thread may add to and any thread may read.
-///
-/// Additions wrap, as the sums of [`ArenaCounts::alloc_mutator`] need. Where the
-/// target has no 64-bit atomics a carry between two words may be seen late: such
-/// a reading is low by 2³², once, for the length of one addition.
-#[derive(Debug, Default)]
-pub struct Counter {
-    #[cfg(target_has_atomic = "64")]
-    value: AtomicU64,
-    #[cfg(not(target_has_atomic = "64"))]
-    low: AtomicUsize,
-    #[cfg(not(target_has_atomic = "64"))]
-    high: AtomicUsize,
-}
-
-#[cfg(target_has_atomic = "64")]
-impl Counter {
-    /// A counter at zero.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Adds `amount`.
-    pub fn add(&self, amount: u64) {
-        self.value.fetch_add(amount, Ordering::Relaxed);
-    }
-
-    /// Takes `amount` off.
-    pub fn sub(&self, amount: u64) {
-        self.value.fetch_sub(amount, Ordering::Relaxed);
-    }
-
-    /// The sum so far.
-    #[must_use]
-    pub fn get(&self) -> u64 {
-        self.value.load(Ordering::Relaxed)
-    }
-}
-
-#[cfg(not(target_has_atomic = "64"))]
-impl Counter {
-    /// A counter at zero.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Adds `amount`.
-    pub fn add(&self, amount: u64) {
-        // The halves of a 64-bit amount: truncation to each is the intent.
-        #[allow(clippy::cast_possible_truncation)]
-        let (low, high) = (amount as u32 as usize, (amount >> 32) as usize);
-        let carry = usize::from(self.low.fetch_add(low, Ordering::Relaxed).checked_add(low).is_none());
-        let high = high.wrapping_add(carry);
-        if high != 0 {
-            self.high.fetch_add(high, Ordering::Relaxed);
-        }
-    }
-
-    /// Takes `amount` off.
-    pub fn sub(&self, amount: u64) {
-        self.add(amount.wrapping_neg());
-    }
-
-    /// The sum so far.
-    #[must_use]
-    pub fn get(&self) -> u64 {
-        loop {
-            let high = self.high.load(Ordering::Acquire);
-            let low = self.low.load(Ordering::Acquire);
-            if self.high.load(Ordering::Acquire) == high {
-                return (high as u64) << 32 | low as u64;
-            }
-        }
-    }
-}
+pub use two_words::Counter;
 
 /// Whose allocation a buffer serves (seed 004 `.count.other`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -170,16 +96,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counters_carry_past_32_bits() {
-        let counter = Counter::new();
-        counter.add(0xffff_ffff);
-        counter.add(2);
-        assert_eq!(counter.get(), 0x1_0000_0001);
-        counter.sub(2);
-        assert_eq!(counter.get(), 0xffff_ffff);
-    }
-
-    #[test]
     fn attach_and_detach_balance() {
         let counts = ArenaCounts::default();
         counts.attach(BufferKind::Mutator, 16, 100);
@@ -187,5 +103,17 @@ mod tests {
         let allocated = counts.fill_mutator.get() - counts.empty_mutator.get();
         assert_eq!(allocated, 60);
         assert_eq!(counts.alloc_mutator.get(), allocated);
+    }
+
+    /// (design/frames.md `.count`)
+    #[test]
+    fn what_was_popped_is_allocated_no_more() {
+        let counts = ArenaCounts::default();
+        counts.attach(BufferKind::Mutator, 0, 100);
+        counts.detach(BufferKind::Mutator, 60, 40);
+        counts.pop(BufferKind::Mutator, 48);
+        assert_eq!((counts.alloc_mutator.get(), counts.empty_mutator.get()), (12, 88));
+        counts.pop(BufferKind::Internal, 5);
+        assert_eq!((counts.empty_internal.get(), counts.empty_mutator.get()), (5, 88));
     }
 }

@@ -1,7 +1,8 @@
 //! The one place that names atomics, fences and locks.
 //!
 //! Everything else in the workspace imports them from here, so that building
-//! with `--cfg tripoint_loom` replaces all of them with loom's and the models in
+//! with `--cfg tripoint_loom` or `--cfg tripoint_shuttle` replaces all of them with
+//! those of a model checker or of a randomised scheduler, and the models in
 //! `tests-loom` check the code that ships (design/core.md `.primitive`).
 
 // (design/bare-metal.md `.req.refuse`, `.target.cas`)
@@ -14,37 +15,44 @@ mod once;
 
 pub use once::Once;
 
-#[cfg(not(tripoint_loom))]
-pub use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
+#[cfg(not(any(tripoint_loom, tripoint_shuttle)))]
+use core::sync::atomic;
 #[cfg(tripoint_loom)]
-pub use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
+use loom::sync::{Mutex, atomic};
+#[cfg(tripoint_shuttle)]
+use shuttle::sync::{Mutex, atomic};
+#[cfg(not(any(tripoint_loom, tripoint_shuttle)))]
+use spin::Mutex;
 
-#[cfg(all(not(tripoint_loom), target_has_atomic = "64"))]
-pub(crate) use core::sync::atomic::AtomicU64;
-#[cfg(all(tripoint_loom, target_has_atomic = "64"))]
-pub(crate) use loom::sync::atomic::AtomicU64;
+#[cfg(target_has_atomic = "64")]
+pub(crate) use atomic::AtomicU64;
+pub use atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
 
-// Loom does not model compiler fences; the real one costs nothing there.
+// No scheduler models compiler fences; the real one costs nothing there.
 pub use core::sync::atomic::compiler_fence;
 
 /// A mutual exclusion for slow paths: spins, never sleeps, never allocates.
 ///
 /// Never take it in a signal or interrupt handler: the code that was
 /// interrupted may hold it. Trips need no lock.
-#[cfg(not(tripoint_loom))]
-pub struct Lock<T>(spin::Mutex<T>);
+pub struct Lock<T>(Mutex<T>);
 
-/// A mutual exclusion for slow paths, as loom models it.
-#[cfg(tripoint_loom)]
-pub struct Lock<T>(loom::sync::Mutex<T>);
-
-#[cfg(not(tripoint_loom))]
 impl<T> Lock<T> {
     /// A free lock around `value`.
+    #[cfg(not(tripoint_loom))]
     pub const fn new(value: T) -> Self {
-        Self(spin::Mutex::new(value))
+        Self(Mutex::new(value))
     }
 
+    /// A free lock around `value`.
+    #[cfg(tripoint_loom)]
+    pub fn new(value: T) -> Self {
+        Self(Mutex::new(value))
+    }
+}
+
+#[cfg(not(any(tripoint_loom, tripoint_shuttle)))]
+impl<T> Lock<T> {
     /// Waits until the lock is free and takes it.
     #[inline]
     pub fn lock(&self) -> impl core::ops::DerefMut<Target = T> + '_ {
@@ -58,28 +66,18 @@ impl<T> Lock<T> {
     }
 }
 
-#[cfg(tripoint_loom)]
+/// The locks of models can be poisoned: a model already failed then, and goes on
+/// with the value.
+#[cfg(any(tripoint_loom, tripoint_shuttle))]
 impl<T> Lock<T> {
-    /// A free lock around `value`.
-    pub fn new(value: T) -> Self {
-        Self(loom::sync::Mutex::new(value))
-    }
-
     /// Waits until the lock is free and takes it.
     pub fn lock(&self) -> impl core::ops::DerefMut<Target = T> + '_ {
-        // A poisoned lock means a model already failed; go on with the value.
-        match self.0.lock() {
-            Ok(guard) => guard,
-            Err(poisoned) => poisoned.into_inner(),
-        }
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// The value, without locking: the exclusive borrow proves nobody holds it.
     pub fn get_mut(&mut self) -> &mut T {
-        match self.0.get_mut() {
-            Ok(value) => value,
-            Err(poisoned) => poisoned.into_inner(),
-        }
+        self.0.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 

@@ -1,35 +1,43 @@
-//! Loom models of the words that threads share without a lock.
+//! Models of the words that threads share without a lock.
 //!
-//! Empty unless built with `--cfg tripoint_loom`, which replaces every atomic in
-//! `tripoint-core::primitive`:
+//! Empty unless built with one of two cfgs, which replace every atomic and lock in
+//! `tripoint-core::primitive`. The same models then run
+//!
+//! - under loom, which tries every interleaving and every value that the memory
+//!   model allows a load, within the bound that each model states;
+//! - under shuttle, which draws interleavings at random, sequentially consistent
+//!   ones only, as many as there is time for (`tools/random-models`).
 //!
 //! ```text
 //! RUSTFLAGS="--cfg tripoint_loom" cargo test -p tests-loom --profile loom
+//! RUSTFLAGS="--cfg tripoint_shuttle" cargo test -p tests-loom --profile loom
 //! ```
 //!
 //! Every model has a twin with one step broken or left out, marked
-//! `should_panic`: a model that could not find its bug would prove nothing.
-//! What loom cannot see (membarrier, compiler fences) is in `design/ap.md`
-//! `.barrier.hardware` and stressed on hardware by `arena-vm/tests`.
-#![cfg(tripoint_loom)]
+//! `should_panic`: a model that could not find its bug would prove nothing. Twins
+//! that lack no more than an ordering are marked so for loom alone: shuttle cannot
+//! find them, and where it runs them they pass.
+//!
+//! What neither can see (membarrier, compiler fences) is in `design/ap.md`
+//! `.barrier.hardware` and stressed on hardware by `arena-vm/tests`
+//! (design/verification.md `.model`, `.random`).
+#![cfg(any(tripoint_loom, tripoint_shuttle))]
+
+#[cfg(tripoint_loom)]
+mod exhaustive;
+#[cfg(tripoint_shuttle)]
+mod random;
 
 use std::sync::Arc;
 
 use tripoint_ap::{Buffer, Owner};
 use tripoint_core::primitive::{Ordering, fence};
-use tripoint_core::{BarrierPair, BufferKind, RankSet};
+use tripoint_core::{BarrierPair, BufferKind, ClientArena, ClientArenaOptions, RankSet};
 
-/// Preemptions a model may use at one point of a run. The models here have at
-/// most three threads and a handful of shared accesses each; without a bound the
-/// two-thread ones are exhausted all the same.
-pub const PREEMPTION_BOUND: usize = 3;
-
-/// Runs a model under the stated bound.
-pub fn model(run: impl Fn() + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(PREEMPTION_BOUND);
-    builder.check(run);
-}
+#[cfg(tripoint_loom)]
+pub use exhaustive::{UnsafeCell, model, model_bounded, model_unbounded, thread};
+#[cfg(tripoint_shuttle)]
+pub use random::{UnsafeCell, model, model_bounded, model_unbounded, thread};
 
 /// An address to put in a descriptor. Models follow no pointer.
 pub fn addr(value: usize) -> *mut u8 {
@@ -52,6 +60,31 @@ pub fn flippable_buffer() -> Arc<Buffer> {
 pub fn attach(owner: &mut Owner<'_>) {
     owner.attach(addr(BASE), addr(BASE), addr(LIMIT));
     owner.rearm(addr(LIMIT), &mut |_| {});
+}
+
+/// Lends a value to a model and its threads. It is leaked where the model fails,
+/// since threads are dropped after it.
+///
+/// # Safety
+/// - What `run` lends it to has ended when it returns.
+pub unsafe fn lend<T: ?Sized + 'static>(value: Box<T>, run: impl FnOnce(&'static mut T)) {
+    let value = Box::into_raw(value);
+    // SAFETY: from a box, and freed below, after its last use.
+    run(unsafe { &mut *value });
+    // SAFETY: from a box; nobody uses it any more (caller).
+    drop(unsafe { Box::from_raw(value) });
+}
+
+/// Runs a model with an arena for its threads, which end before it does.
+pub fn with_arena(run: impl FnOnce(&'static ClientArena<'static>)) {
+    let lend_arena = |memory| {
+        let options = ClientArenaOptions { grain: Some(4 << 10), event_hook: None };
+        let arena = Box::new(ClientArena::create(memory, options).unwrap());
+        // SAFETY: the threads of a model have ended when it ends.
+        unsafe { lend(arena, |arena| run(arena)) };
+    };
+    // SAFETY: as above, and the arena is gone.
+    unsafe { lend(Box::new_uninit_slice(64 << 10), lend_arena) };
 }
 
 /// A broken pair: no barrier in commit.

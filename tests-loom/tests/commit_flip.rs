@@ -2,15 +2,22 @@
 //!
 //! The owner reserves before it can have heard of the flip and commits at any
 //! time. Lost would be: the commit stands, and the flip did not see the object.
-#![cfg(tripoint_loom)]
+//!
+//! Bound: none with one flip, three preemptions with two.
+#![cfg(any(tripoint_loom, tripoint_shuttle))]
 
 use std::sync::Arc;
 
-use loom::thread;
-use tests_loom::{BASE, LIMIT, NoHeavy, NoLight, SIZE, addr, attach, flippable_buffer, model};
+use tests_loom::{
+    BASE, LIMIT, NoHeavy, NoLight, SIZE, UnsafeCell, addr, attach, flippable_buffer, model, model_unbounded,
+    thread,
+};
 use tripoint_ap::{Buffer, Owner};
 use tripoint_core::primitive::{AtomicUsize, Ordering};
 use tripoint_core::{BarrierPair, SymmetricFence};
+
+/// A flip; gives up to where objects were seen.
+type Flip = fn(&Buffer, SymmetricFence) -> usize;
 
 fn become_owner(buffer: &Buffer) -> Owner<'_> {
     // SAFETY: each model makes one owner of its buffer at a time.
@@ -41,49 +48,64 @@ fn flip<B: BarrierPair>(buffer: &Buffer, barrier: B) -> usize {
 
 #[test]
 fn no_object_is_lost() {
-    model(|| assert_not_lost(race(SymmetricFence, flip)));
+    model_unbounded(|| assert_not_lost(race(SymmetricFence, flip)));
 }
 
+/// Only an ordering is missing.
 #[test]
-#[should_panic(expected = "the object stands and was not seen")]
+#[cfg_attr(tripoint_loom, should_panic(expected = "the object stands and was not seen"))]
 fn without_the_light_barrier_objects_are_lost() {
-    model(|| assert_not_lost(race(NoLight, flip)));
+    model_unbounded(|| assert_not_lost(race(NoLight, flip)));
 }
 
+/// Only an ordering is missing.
 #[test]
-#[should_panic(expected = "the object stands and was not seen")]
+#[cfg_attr(tripoint_loom, should_panic(expected = "the object stands and was not seen"))]
 fn without_the_heavy_barrier_objects_are_lost() {
-    model(|| assert_not_lost(race(NoHeavy, flip)));
+    model_unbounded(|| assert_not_lost(race(NoHeavy, flip)));
 }
 
 /// The order of MPS's C code, which is right only where mutators are suspended.
+fn read_then_trip<B: BarrierPair>(buffer: &Buffer, barrier: B) -> usize {
+    let seen = buffer.scan_limit();
+    barrier.heavy();
+    buffer.trip();
+    seen.addr()
+}
+
 #[test]
 #[should_panic(expected = "the object stands and was not seen")]
 fn reading_init_before_zeroing_limit_loses_objects() {
-    fn read_then_trip<B: BarrierPair>(buffer: &Buffer, barrier: B) -> usize {
-        let seen = buffer.scan_limit();
-        barrier.heavy();
-        buffer.trip();
-        seen.addr()
-    }
-    model(|| assert_not_lost(race(SymmetricFence, read_then_trip)));
+    model_unbounded(|| assert_not_lost(race(SymmetricFence, read_then_trip)));
 }
 
 /// A commit fails only where the flip did not see the object.
 #[test]
 fn commits_fail_only_when_not_seen() {
-    model(|| {
-        let (stands, seen) = race(SymmetricFence, flip);
-        assert_eq!(stands, seen);
-    });
+    model_unbounded(|| assert_exact(race(SymmetricFence, flip)));
+}
+
+fn assert_exact((stands, seen): (bool, bool)) {
+    assert_eq!(stands, seen, "a commit failed, or stands, for no reason");
+}
+
+/// Of two flips the first fails the commit, the second says what there is by then.
+#[test]
+#[should_panic(expected = "a commit failed, or stands, for no reason")]
+fn believing_another_flip_than_the_owner_is_inexact() {
+    fn flip_and_read<B: BarrierPair>(buffer: &Buffer, barrier: B) -> usize {
+        flip(buffer, barrier);
+        // What is whole now, not what was at the flip.
+        buffer.snapshot().map_or(0, |now| now.init.get())
+    }
+    model_unbounded(|| assert_exact(race(SymmetricFence, flip_and_read)));
 }
 
 /// The owner commits, goes on through a reserve, and commits again, while one flip
 /// runs: an object that stands was seen, or was begun after the owner had gone on
 /// from the flip, and so follows all that the flipper did before.
-#[test]
-fn the_owner_goes_on_through_a_flip() {
-    model(|| {
+fn go_on(flip: Flip) {
+    model_unbounded(move || {
         let buffer = flippable_buffer();
         attach(&mut become_owner(&buffer));
         let before_flip = Arc::new(AtomicUsize::new(0));
@@ -91,8 +113,7 @@ fn the_owner_goes_on_through_a_flip() {
             let (buffer, before_flip) = (Arc::clone(&buffer), Arc::clone(&before_flip));
             thread::spawn(move || {
                 before_flip.store(1, Ordering::Relaxed);
-                // SAFETY: the pair that the model commits with.
-                unsafe { buffer.flip(SymmetricFence) }.addr()
+                flip(&buffer, SymmetricFence)
             })
         };
         let mut owner = become_owner(&buffer);
@@ -111,19 +132,26 @@ fn the_owner_goes_on_through_a_flip() {
     });
 }
 
-/// Two flips, one owner: the same holds for both.
 #[test]
-fn two_flips_lose_nothing() {
-    model(|| {
+fn the_owner_goes_on_through_a_flip() {
+    go_on(flip);
+}
+
+#[test]
+#[should_panic(expected = "the first object was lost")]
+fn the_owner_goes_on_and_objects_are_lost() {
+    go_on(read_then_trip);
+}
+
+/// Two flips, one owner: the same holds for both.
+fn two_flips(flip: Flip) {
+    model(move || {
         let buffer = flippable_buffer();
         attach(&mut become_owner(&buffer));
         let flippers: Vec<_> = (0..2)
             .map(|_| {
                 let buffer = Arc::clone(&buffer);
-                thread::spawn(move || {
-                    // SAFETY: the pair that the model commits with.
-                    unsafe { buffer.flip(SymmetricFence) }.addr()
-                })
+                thread::spawn(move || flip(&buffer, SymmetricFence))
             })
             .collect();
         let stands = become_owner(&buffer).commit(addr(BASE), addr(BASE + SIZE), SymmetricFence);
@@ -131,5 +159,77 @@ fn two_flips_lose_nothing() {
             let scan_limit = flipper.join().unwrap();
             assert!(!stands || scan_limit >= BASE + SIZE, "the object stands and was not seen");
         }
+    });
+}
+
+#[test]
+fn two_flips_lose_nothing() {
+    two_flips(flip);
+}
+
+#[test]
+#[should_panic(expected = "the object stands and was not seen")]
+fn two_flips_that_read_first_lose_objects() {
+    two_flips(read_then_trip);
+}
+
+/// What an owner writes into its object, which the scheduler watches.
+struct Content(UnsafeCell<u32>);
+
+// SAFETY: written before the object is committed, and read only by those who saw it
+// whole, which is what is modelled.
+unsafe impl Send for Content {}
+// SAFETY: as above.
+unsafe impl Sync for Content {}
+
+impl Content {
+    fn write(&self) {
+        // SAFETY: as above.
+        self.0.with_mut(|content| unsafe { *content = 7 });
+    }
+
+    fn read(&self) -> u32 {
+        // SAFETY: as above.
+        self.0.with(|content| unsafe { *content })
+    }
+}
+
+/// Whoever saw an object, in a flip or after one, finds what was written into it
+/// (design/ap.md `.commit.declared`).
+fn read_what_was_seen(alloc: fn(&Buffer, &Content)) {
+    model(move || {
+        let buffer = flippable_buffer();
+        attach(&mut become_owner(&buffer));
+        let content = Arc::new(Content(UnsafeCell::new(0)));
+        let see: [Flip; 2] = [flip, |buffer, _| buffer.scan_limit().addr()];
+        let readers = see.map(|see| {
+            let (buffer, content) = (Arc::clone(&buffer), Arc::clone(&content));
+            thread::spawn(move || {
+                if see(&buffer, SymmetricFence) >= BASE + SIZE {
+                    assert_eq!(content.read(), 7, "the object is not whole");
+                }
+            })
+        });
+        alloc(&buffer, &content);
+        for reader in readers {
+            reader.join().unwrap();
+        }
+    });
+}
+
+#[test]
+fn what_was_seen_is_whole() {
+    read_what_was_seen(|buffer, content| {
+        content.write();
+        let _stands = become_owner(buffer).commit(addr(BASE), addr(BASE + SIZE), SymmetricFence);
+    });
+}
+
+#[test]
+#[should_panic]
+fn committed_before_it_is_written_it_is_not_whole() {
+    read_what_was_seen(|buffer, content| {
+        let _stands = become_owner(buffer).commit(addr(BASE), addr(BASE + SIZE), SymmetricFence);
+        content.write();
     });
 }

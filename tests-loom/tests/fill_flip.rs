@@ -1,10 +1,11 @@
 //! Fill against flip and against observers (design/ap.md `.attach`).
-#![cfg(tripoint_loom)]
+//!
+//! Bound: three preemptions.
+#![cfg(any(tripoint_loom, tripoint_shuttle))]
 
 use std::sync::Arc;
 
-use loom::thread;
-use tests_loom::{BASE, LIMIT, SIZE, addr, attach, flippable_buffer, model};
+use tests_loom::{BASE, LIMIT, SIZE, addr, attach, flippable_buffer, model, thread};
 use tripoint_ap::{Buffer, BufferMode, Owner};
 use tripoint_core::SymmetricFence;
 use tripoint_core::primitive::{AtomicUsize, Ordering};
@@ -67,22 +68,16 @@ fn arming_without_a_second_look_loses_flips() {
 }
 
 /// Observers never see the words of two fills mixed.
-#[test]
-fn snapshots_are_of_one_fill() {
-    model(|| {
+fn observe_a_fill(observe: fn(&Buffer) -> Option<(usize, usize, usize)>) {
+    model(move || {
         let buffer = flippable_buffer();
         attach(&mut become_owner(&buffer));
         let observer = {
             let buffer = Arc::clone(&buffer);
             thread::spawn(move || {
-                let Some(now) = buffer.snapshot() else { return };
-                if !now.mode.contains(BufferMode::ATTACHED) {
-                    return;
-                }
-                let words = (now.base.get(), now.init.get(), now.pool_limit.get());
-                let first = (BASE, BASE, LIMIT);
-                let next = (NEXT_BASE, NEXT_BASE, NEXT_LIMIT);
-                assert!(words == first || words == next, "mixed words: {words:x?}");
+                let Some(words) = observe(&buffer) else { return };
+                let fills = [(0, 0, 0), (BASE, BASE, LIMIT), (NEXT_BASE, NEXT_BASE, NEXT_LIMIT)];
+                assert!(fills.contains(&words), "mixed words: {words:x?}");
             })
         };
         let mut owner = become_owner(&buffer);
@@ -92,11 +87,30 @@ fn snapshots_are_of_one_fill() {
     });
 }
 
+#[test]
+fn snapshots_are_of_one_fill() {
+    observe_a_fill(|buffer| {
+        buffer.snapshot().map(|now| (now.base.get(), now.init.get(), now.pool_limit.get()))
+    });
+}
+
+/// The words as they are, whether or not they are changing.
+fn words_one_by_one(buffer: &Buffer) -> (usize, usize, usize) {
+    // SAFETY: not upheld, on purpose: the owner is another thread. It only reads.
+    let owner = unsafe { Owner::new(buffer) };
+    (owner.base().addr(), owner.init().addr(), owner.pool_limit().addr())
+}
+
+#[test]
+#[should_panic(expected = "mixed words")]
+fn words_read_one_by_one_are_of_two_fills() {
+    observe_a_fill(|buffer| Some(words_one_by_one(buffer)));
+}
+
 /// Observers never see a flip that saw more than is whole, also while a commit
 /// fails and takes its declaration back.
-#[test]
-fn snapshots_show_no_flip_beyond_init() {
-    model(|| {
+fn observe_a_flip(observe: fn(&Buffer) -> Option<(usize, usize)>) {
+    model(move || {
         let buffer = flippable_buffer();
         attach(&mut become_owner(&buffer));
         let flipper = {
@@ -107,12 +121,27 @@ fn snapshots_show_no_flip_beyond_init() {
         let observer = {
             let buffer = Arc::clone(&buffer);
             thread::spawn(move || {
-                let Some(now) = buffer.snapshot() else { return };
-                assert!(now.scan_limit <= now.init, "a flip saw more than is whole");
+                let Some((scan_limit, init)) = observe(&buffer) else { return };
+                assert!(scan_limit <= init, "a flip saw more than is whole");
             })
         };
         let _stands = become_owner(&buffer).commit(addr(BASE), addr(BASE + SIZE), SymmetricFence);
         flipper.join().unwrap();
         observer.join().unwrap();
+    });
+}
+
+#[test]
+fn snapshots_show_no_flip_beyond_init() {
+    observe_a_flip(|buffer| buffer.snapshot().map(|now| (now.scan_limit.get(), now.init.get())));
+}
+
+/// The twin: `init` is read first.
+#[test]
+#[should_panic(expected = "a flip saw more than is whole")]
+fn reading_init_first_shows_flips_beyond_it() {
+    observe_a_flip(|buffer| {
+        let (_, init, _) = words_one_by_one(buffer);
+        Some((buffer.scan_limit().addr(), init))
     });
 }

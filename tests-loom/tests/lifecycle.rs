@@ -1,10 +1,11 @@
 //! Phases against hot threads (design/contract.md `.phase`, `.acknowledge`).
-#![cfg(tripoint_loom)]
+//!
+//! Bound: none.
+#![cfg(any(tripoint_loom, tripoint_shuttle))]
 
 use std::sync::Arc;
 
-use loom::thread;
-use tests_loom::model;
+use tests_loom::{model_unbounded, thread};
 use tripoint_contract::attendance::Attendance;
 use tripoint_contract::{Lifecycle, Phase};
 use tripoint_core::primitive::{AtomicBool, AtomicUsize, Ordering};
@@ -75,14 +76,14 @@ fn transition(check: fn(&Process, &mut usize)) {
 
 #[test]
 fn acknowledgements_are_facts() {
-    model(|| transition(check));
+    model_unbounded(|| transition(check));
 }
 
 /// The twin: the thread acknowledges whatever it was called for.
 #[test]
 #[should_panic(expected = "acknowledged before it was done")]
 fn acknowledging_unseen_is_found() {
-    model(|| {
+    model_unbounded(|| {
         transition(|process, _| {
             process.hot.acknowledge(Phase::SteadyState);
             process.turns.store(1, Ordering::Relaxed);
@@ -111,7 +112,7 @@ fn joining(advance: fn(&Process) -> bool) {
 
 #[test]
 fn nobody_joins_unseen() {
-    model(|| {
+    model_unbounded(|| {
         joining(|process| {
             process.lifecycle.advance(Phase::SteadyState).unwrap();
             finds(process)
@@ -123,7 +124,7 @@ fn nobody_joins_unseen() {
 #[test]
 #[should_panic(expected = "joined unseen")]
 fn looking_before_advancing_is_found() {
-    model(|| {
+    model_unbounded(|| {
         joining(|process| {
             let found = finds(process);
             process.lifecycle.advance(Phase::SteadyState).unwrap();
@@ -133,16 +134,109 @@ fn looking_before_advancing_is_found() {
 }
 
 /// Of two control threads one advances.
-#[test]
-fn a_phase_begins_once() {
-    model(|| {
+fn begin(advance: fn(&Lifecycle) -> bool) {
+    model_unbounded(move || {
         let process = Process::in_warmup();
         let other = {
             let process = Arc::clone(&process);
-            thread::spawn(move || process.lifecycle.advance(Phase::SteadyState).is_ok())
+            thread::spawn(move || advance(&process.lifecycle))
         };
-        let own = process.lifecycle.advance(Phase::SteadyState).is_ok();
-        assert!(own != other.join().unwrap());
+        let own = advance(&process.lifecycle);
+        assert!(own != other.join().unwrap(), "a phase began twice, or never");
         assert_eq!(process.lifecycle.phase(), Phase::SteadyState);
     });
+}
+
+#[test]
+fn a_phase_begins_once() {
+    begin(|lifecycle| lifecycle.advance(Phase::SteadyState).is_ok());
+}
+
+/// The twin: whoever finds the phase before it begins it.
+#[test]
+#[should_panic(expected = "a phase began twice")]
+fn begun_by_looking_it_begins_twice() {
+    begin(|lifecycle| {
+        let is_next = lifecycle.phase() == Phase::Warmup;
+        let _begun = lifecycle.advance(Phase::SteadyState);
+        is_next
+    });
+}
+
+/// What one thread does and then says, by a word; who hears of it sees what was done.
+fn hearing(say: fn(&Process), hear: fn(&Process) -> bool) {
+    model_unbounded(move || {
+        let process = Process::in_warmup();
+        assert!(process.hot.claim());
+        let other = {
+            let process = Arc::clone(&process);
+            thread::spawn(move || say(&process))
+        };
+        if hear(&process) {
+            assert!(process.frozen.load(Ordering::Relaxed), "heard of before it was done");
+        }
+        other.join().unwrap();
+    });
+}
+
+fn freeze(process: &Process) {
+    process.frozen.store(true, Ordering::Relaxed);
+}
+
+fn freeze_and_advance(process: &Process) {
+    freeze(process);
+    process.lifecycle.advance(Phase::SteadyState).unwrap();
+}
+
+#[test]
+fn whoever_reads_a_phase_sees_what_was_done_before() {
+    hearing(freeze_and_advance, |process| process.lifecycle.phase() == Phase::SteadyState);
+}
+
+#[test]
+fn whoever_ends_a_phase_sees_what_was_done_before_it() {
+    hearing(freeze_and_advance, |process| process.lifecycle.advance(Phase::Teardown).is_ok());
+}
+
+#[test]
+fn whoever_attends_to_a_call_sees_what_was_done_before() {
+    let say = |process: &Process| {
+        freeze(process);
+        process.hot.call();
+    };
+    hearing(say, |process| process.hot.attend() != 0);
+}
+
+/// What a thread says of itself before it joins.
+fn describe_and_join(process: &Process) {
+    freeze(process);
+    process.hot.join(&process.lifecycle).unwrap();
+}
+
+#[test]
+fn whoever_finds_a_thread_sees_what_it_is() {
+    hearing(describe_and_join, |process| process.hot.is_present());
+    hearing(describe_and_join, |process| process.hot.is_used());
+}
+
+#[test]
+fn whoever_finds_that_a_thread_left_sees_what_it_did() {
+    let say = |process: &Process| {
+        process.hot.join(&process.lifecycle).unwrap();
+        freeze(process);
+        process.hot.leave();
+    };
+    // Used and not present is to have left.
+    hearing(say, |process| process.hot.is_used() && !process.hot.is_present());
+}
+
+/// The twin: it is said before it is done.
+#[test]
+#[should_panic(expected = "heard of before it was done")]
+fn said_before_it_is_done_it_is_heard_of_too_early() {
+    let say = |process: &Process| {
+        process.lifecycle.advance(Phase::SteadyState).unwrap();
+        freeze(process);
+    };
+    hearing(say, |process| process.lifecycle.phase() == Phase::SteadyState);
 }

@@ -1,12 +1,12 @@
 //! A value made once: whoever finds it finds it whole (design/adaptors.md
 //! `.global.make`).
-#![cfg(tripoint_loom)]
+//!
+//! Bound: none.
+#![cfg(any(tripoint_loom, tripoint_shuttle))]
 
 use std::sync::Arc;
 
-use loom::cell::UnsafeCell;
-use loom::thread;
-use tests_loom::model;
+use tests_loom::{UnsafeCell, model_unbounded, thread};
 use tripoint_core::Error;
 use tripoint_core::primitive::{AtomicUsize, Once, Ordering};
 
@@ -21,9 +21,13 @@ unsafe impl Sync for Watched {}
 impl Watched {
     fn make() -> Self {
         let value = Self(UnsafeCell::new(0));
-        // SAFETY: nobody else has it yet.
-        value.0.with_mut(|value| unsafe { *value = 7 });
+        value.write();
         value
+    }
+
+    fn write(&self) {
+        // SAFETY: nobody else has it yet; the scheduler sees where somebody has.
+        self.0.with_mut(|value| unsafe { *value = 7 });
     }
 
     fn read(&self) -> u32 {
@@ -34,7 +38,7 @@ impl Watched {
 
 #[test]
 fn one_makes_it_and_all_find_it_whole() {
-    model(|| {
+    model_unbounded(|| {
         let shared = Arc::new((Once::new(), AtomicUsize::new(0)));
         let ask = |(once, makes): &(Once<Watched>, AtomicUsize)| {
             let made = once.get_or_try_make(|| {
@@ -56,23 +60,34 @@ fn one_makes_it_and_all_find_it_whole() {
     });
 }
 
-/// The twin with a step broken: the value is announced without an order.
+/// The twin with a step broken: the value is announced without an order. Only an
+/// ordering is missing.
 #[test]
-#[should_panic(expected = "Causality violation")]
-// Loom's own cell is not `Sync`; the race on it is what the model is about.
-#[allow(clippy::arc_with_non_send_sync)]
+#[cfg_attr(tripoint_loom, should_panic(expected = "Causality violation"))]
 fn announced_without_order_it_is_found_unfinished() {
-    model(|| {
-        let shared = Arc::new((UnsafeCell::new(0_u32), AtomicUsize::new(0)));
+    announce(|value, state| {
+        value.write();
+        state.store(2, Ordering::Relaxed);
+    });
+}
+
+/// The twin: the value is announced before it is written.
+#[test]
+#[should_panic]
+fn announced_too_early_it_is_found_unfinished() {
+    announce(|value, state| {
+        state.store(2, Ordering::Release);
+        value.write();
+    });
+}
+
+fn announce(make: fn(&Watched, &AtomicUsize)) {
+    model_unbounded(move || {
+        let shared = Arc::new((Watched(UnsafeCell::new(0)), AtomicUsize::new(0)));
         let other = Arc::clone(&shared);
-        let thread = thread::spawn(move || {
-            // SAFETY: loom reports the race this is.
-            other.0.with_mut(|value| unsafe { *value = 7 });
-            other.1.store(2, Ordering::Relaxed);
-        });
+        let thread = thread::spawn(move || make(&other.0, &other.1));
         if shared.1.load(Ordering::Acquire) == 2 {
-            // SAFETY: as above.
-            shared.0.with(|value| unsafe { *value });
+            assert_eq!(shared.0.read(), 7, "it is not finished");
         }
         thread.join().unwrap();
     });

@@ -1,6 +1,6 @@
 /*
  * Trip, flip and re-arm of one buffer: ap/src/{owner,trip,flip}.rs, access by
- * access, for exhaustive search (design/verification-promela.md).
+ * access, for exhaustive search (design/verification.md `.promela`).
  *
  *   owner    reserves and commits ATTEMPTS objects; any reserve may find the
  *            buffer full and refill it, any reservation may be abandoned

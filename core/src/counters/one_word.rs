@@ -1,0 +1,58 @@
+//! A counter in one atomic word of 64 bits.
+
+use crate::primitive::{AtomicU64, Ordering};
+
+/// A counter that any thread may add to and any thread may read. Whoever reads an
+/// addition sees what was counted before it by the same thread.
+///
+/// Additions wrap, as the sums of [`ArenaCounts::alloc_mutator`] need. Where the
+/// target has no 64-bit atomics a carry between two words may be seen late: such
+/// a reading is low by 2³², once, for the length of one addition.
+///
+/// [`ArenaCounts::alloc_mutator`]: super::ArenaCounts::alloc_mutator
+#[derive(Debug, Default)]
+pub struct Counter {
+    value: AtomicU64,
+}
+
+impl Counter {
+    /// A counter at zero.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds `amount`.
+    pub fn add(&self, amount: u64) {
+        self.value.fetch_add(amount, Ordering::Release);
+    }
+
+    /// Takes `amount` off.
+    pub fn sub(&self, amount: u64) {
+        self.value.fetch_sub(amount, Ordering::Release);
+    }
+
+    /// The sum so far.
+    #[inline]
+    #[must_use]
+    pub fn get(&self) -> u64 {
+        self.value.load(Ordering::Acquire)
+    }
+}
+
+#[cfg(all(test, not(tripoint_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_counts_past_32_bits_and_wraps() {
+        let counter = Counter::new();
+        counter.add(0xffff_ffff);
+        counter.add(2);
+        assert_eq!(counter.get(), 0x1_0000_0001);
+        counter.sub(0x1_0000_0002);
+        assert_eq!(counter.get(), u64::MAX);
+        counter.add(1);
+        assert_eq!(counter.get(), 0);
+    }
+}

@@ -1,0 +1,77 @@
+//! A counter in two atomic words, for targets without 64-bit atomics. It is built
+//! for tests everywhere.
+
+use crate::primitive::{AtomicU32, Ordering};
+
+/// A counter that any thread may add to and any thread may read. Whoever reads an
+/// addition sees what was counted before it by the same thread.
+///
+/// Additions wrap, as the sums of [`ArenaCounts::alloc_mutator`] need. Since this
+/// target has no 64-bit atomics a carry between two words may be seen late: such
+/// a reading is low by 2³², once, for the length of one addition.
+///
+/// [`ArenaCounts::alloc_mutator`]: super::ArenaCounts::alloc_mutator
+#[derive(Debug, Default)]
+pub struct Counter {
+    low: AtomicU32,
+    high: AtomicU32,
+}
+
+impl Counter {
+    /// A counter at zero.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds `amount`.
+    pub fn add(&self, amount: u64) {
+        // The halves of a 64-bit amount: truncation to each is the intent.
+        let (low, high) = (amount as u32, (amount >> 32) as u32);
+        let carry = u32::from(self.low.fetch_add(low, Ordering::Release).checked_add(low).is_none());
+        let high = high.wrapping_add(carry);
+        if high != 0 {
+            self.high.fetch_add(high, Ordering::Release);
+        }
+    }
+
+    /// Takes `amount` off.
+    pub fn sub(&self, amount: u64) {
+        self.add(amount.wrapping_neg());
+    }
+
+    /// The sum so far.
+    #[inline]
+    #[must_use]
+    pub fn get(&self) -> u64 {
+        loop {
+            let high = self.high.load(Ordering::Acquire);
+            let low = self.low.load(Ordering::Acquire);
+            if self.high.load(Ordering::Acquire) == high {
+                return u64::from(high) << 32 | u64::from(low);
+            }
+        }
+    }
+}
+
+#[cfg(all(test, not(tripoint_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_carries_and_borrows_between_its_words() {
+        let counter = Counter::new();
+        counter.add(0xffff_ffff);
+        assert_eq!(counter.get(), 0xffff_ffff);
+        counter.add(2);
+        assert_eq!(counter.get(), 0x1_0000_0001);
+        counter.add(0x0123_4567_89ab_cdef);
+        assert_eq!(counter.get(), 0x0123_4568_89ab_cdf0);
+        counter.sub(0x0123_4567_89ab_cdf0);
+        assert_eq!(counter.get(), 0x1_0000_0000);
+        counter.sub(0x1_0000_0001);
+        assert_eq!(counter.get(), u64::MAX);
+        counter.add(1);
+        assert_eq!(counter.get(), 0);
+    }
+}

@@ -1,0 +1,63 @@
+//! Loom: every interleaving, within a bound.
+
+use core::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+
+pub use loom::cell::UnsafeCell;
+
+/// Threads of a model.
+pub mod thread {
+    use loom::sync::atomic::{AtomicUsize, Ordering};
+    pub use loom::thread::JoinHandle;
+
+    loom::lazy_static! {
+        static ref TURN: AtomicUsize = AtomicUsize::new(0);
+    }
+
+    /// Starts a thread, in every order with whoever starts it.
+    ///
+    /// Loom remembers only the last access to a word, and sees a conflict only from
+    /// the side that runs second. Of a load in one thread and a load and a store in
+    /// another it misses the order in which the store comes first, unless something
+    /// else has the other thread begin. Here that is a word which both sides write,
+    /// and which orders nothing else.
+    pub fn spawn<T: 'static>(run: impl FnOnce() -> T + 'static) -> JoinHandle<T> {
+        let _made_before = &*TURN;
+        let thread = loom::thread::spawn(|| {
+            TURN.fetch_add(1, Ordering::Relaxed);
+            run()
+        });
+        TURN.fetch_add(1, Ordering::Relaxed);
+        thread
+    }
+}
+
+/// Runs a model in every way with at most three preemptions.
+pub fn model(run: impl Fn() + Sync + Send + 'static) {
+    model_bounded(3, run);
+}
+
+/// Runs a model in every way in which a thread that could go on is stopped for
+/// another at most so often. Threads that end or wait are not counted.
+pub fn model_bounded(preemptions: usize, run: impl Fn() + Sync + Send + 'static) {
+    check(Some(preemptions), run);
+}
+
+/// Runs a model in every way there is. For models of few steps.
+pub fn model_unbounded(run: impl Fn() + Sync + Send + 'static) {
+    check(None, run);
+}
+
+fn check(preemption_bound: Option<usize>, run: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = preemption_bound;
+    // What would end the search before its end.
+    (builder.max_permutations, builder.max_duration) = (None, None);
+    let executions = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&executions);
+    builder.check(move || {
+        count.fetch_add(1, Ordering::Relaxed);
+        run();
+    });
+    println!("{} executions", executions.load(Ordering::Relaxed));
+}

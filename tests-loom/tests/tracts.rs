@@ -1,0 +1,267 @@
+//! Tracts on their way to a pool and back, against threads that ask whose an
+//! address is (design/arena.md `.tract.owner`, `.tract.popped`).
+//!
+//! Bound: none for lookups, three preemptions where two threads take the lock.
+#![cfg(any(tripoint_loom, tripoint_shuttle))]
+
+use std::sync::Arc;
+
+use tests_loom::{UnsafeCell, model, model_unbounded, thread};
+use tripoint_core::arena::PoolId;
+use tripoint_core::primitive::{AtomicUsize, Lock, Ordering};
+use tripoint_core::tract::{Tract, TractTable};
+use tripoint_core::{CheckLevel, Error};
+
+const GRAINS: u32 = 4;
+const NEIGHBOUR: PoolId = PoolId::new(2).unwrap();
+const POOL: PoolId = PoolId::new(3).unwrap();
+const OTHER: PoolId = PoolId::new(4).unwrap();
+
+/// What an arena has: the table with its lock, and memory, which is there or not.
+struct Grains {
+    table: Lock<TractTable>,
+    entries: Vec<Tract>,
+    /// How many entries are there to be read, as in the arena with virtual memory.
+    known: AtomicUsize,
+    /// Set while memory is behind the grain.
+    committed: Vec<UnsafeCell<bool>>,
+}
+
+// SAFETY: whether memory is there is for its owner to say, which is what is modelled.
+unsafe impl Send for Grains {}
+// SAFETY: as above.
+unsafe impl Sync for Grains {}
+
+impl Grains {
+    /// One grain is the neighbour's, all others are wilderness.
+    fn new() -> Self {
+        let grains = Self {
+            table: Lock::new(TractTable::new(GRAINS)),
+            entries: (0..GRAINS).map(|_| Tract::new()).collect(),
+            known: AtomicUsize::new(GRAINS as usize),
+            committed: (0..GRAINS).map(|_| UnsafeCell::new(false)).collect(),
+        };
+        assert_eq!(grains.take(NEIGHBOUR), Ok(0));
+        grains
+    }
+
+    fn set_committed(&self, index: u32, there: bool) {
+        // SAFETY: the grain is popped, by this thread; the scheduler sees where not.
+        self.committed[index as usize].with_mut(|committed| unsafe { *committed = there });
+    }
+
+    fn is_committed(&self, index: u32) -> bool {
+        // SAFETY: as above, or allocated.
+        self.committed[index as usize].with(|committed| unsafe { *committed })
+    }
+
+    /// Gives a grain to `pool`: a spare one, or else a void one, committed without
+    /// the lock.
+    fn take(&self, pool: PoolId) -> Result<u32, Error> {
+        if let Some(index) = self.table.lock().take_spare(&self.entries, 1, pool) {
+            return Ok(index);
+        }
+        let index = self.table.lock().pop_void(&self.entries, 1).map_err(|_| Error::Limit)?;
+        self.set_committed(index, true);
+        self.table.lock().allot(&self.entries, index, 1, pool);
+        Ok(index)
+    }
+
+    /// Takes a pool's grain back: it is spare.
+    fn give(&self, index: u32) {
+        self.table.lock().give_spare(&self.entries, index, 1);
+    }
+
+    /// Decommits what is spare, without the lock.
+    fn trim(&self) {
+        let popped = self.table.lock().pop_spare(&self.entries, GRAINS);
+        if let Some((index, count)) = popped {
+            (index..index + count).for_each(|index| self.set_committed(index, false));
+            self.table.lock().give_void(&self.entries, index, count);
+        }
+    }
+
+    fn owner_of(&self, index: u32) -> Option<PoolId> {
+        TractTable::owner_of(&self.entries[..self.known.load(Ordering::Acquire)], index)
+    }
+
+    fn check(&self) {
+        assert_eq!(self.table.lock().check(&self.entries, CheckLevel::Deep), Ok(()));
+    }
+}
+
+/// Takes a grain and passes it on, by a word; whoever gets it finds its owner.
+fn passed_on(pass_on: fn(&Grains, &AtomicUsize)) {
+    model_unbounded(move || {
+        let shared = Arc::new((Grains::new(), AtomicUsize::new(0)));
+        let owner = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || pass_on(&shared.0, &shared.1))
+        };
+        let (grains, word) = &*shared;
+        // Either answer, but none that never was.
+        assert!(matches!(grains.owner_of(1), None | Some(POOL)), "an owner that never was");
+        let index = word.load(Ordering::Acquire);
+        if index != 0 {
+            assert_eq!(grains.owner_of(index as u32), Some(POOL), "the owner was not found");
+            assert!(grains.is_committed(index as u32), "no memory is there");
+        }
+        owner.join().unwrap();
+    });
+}
+
+#[test]
+fn whoever_has_an_address_finds_its_owner() {
+    passed_on(|grains, word| {
+        let index = grains.take(POOL).unwrap();
+        word.store(index as usize, Ordering::Release);
+    });
+}
+
+/// The twin: the address is passed on before it is the pool's.
+#[test]
+#[should_panic(expected = "the owner was not found")]
+fn passed_on_too_early_its_owner_is_not_found() {
+    passed_on(|grains, word| {
+        let index = grains.table.lock().pop_void(&grains.entries, 1).unwrap();
+        grains.set_committed(index, true);
+        word.store(index as usize, Ordering::Release);
+        grains.table.lock().allot(&grains.entries, index, 1, POOL);
+    });
+}
+
+/// The twin: nothing orders the address after its owner.
+#[test]
+#[cfg_attr(tripoint_loom, should_panic(expected = "the owner was not found"))]
+fn passed_on_without_order_its_owner_is_not_found() {
+    passed_on(|grains, word| {
+        let index = grains.take(POOL).unwrap();
+        word.store(index as usize, Ordering::Relaxed);
+    });
+}
+
+/// What stays allocated is found throughout, whatever becomes of its neighbours.
+fn neighbours(free: fn(&Grains, u32)) {
+    model_unbounded(move || {
+        let grains = Arc::new(Grains::new());
+        let index = grains.take(POOL).unwrap();
+        let other = {
+            let grains = Arc::clone(&grains);
+            thread::spawn(move || {
+                free(&grains, index);
+                grains.take(OTHER).unwrap();
+            })
+        };
+        assert_eq!(grains.owner_of(0), Some(NEIGHBOUR), "the neighbour was lost");
+        let owner = grains.owner_of(index);
+        assert!(matches!(owner, None | Some(POOL | OTHER)), "an owner that never was");
+        assert_eq!(grains.owner_of(0), Some(NEIGHBOUR), "the neighbour was lost");
+        other.join().unwrap();
+        assert_eq!(grains.owner_of(index), Some(OTHER));
+    });
+}
+
+#[test]
+fn neighbours_are_found_throughout() {
+    neighbours(Grains::give);
+}
+
+/// The twin: a grain more is freed than was the pool's.
+#[test]
+#[should_panic(expected = "the neighbour was lost")]
+fn freeing_too_much_loses_the_neighbour() {
+    neighbours(|grains, _| {
+        grains.table.lock().give_spare(&grains.entries, 0, 2);
+        assert_eq!(grains.take(NEIGHBOUR), Ok(0));
+    });
+}
+
+/// One thread takes a grain while another decommits what is spare: nobody gets a
+/// grain without memory.
+fn trimmed(trim: fn(&Grains)) {
+    model(move || {
+        let grains = Arc::new(Grains::new());
+        let index = grains.take(POOL).unwrap();
+        grains.give(index);
+        let trimmer = {
+            let grains = Arc::clone(&grains);
+            thread::spawn(move || trim(&grains))
+        };
+        let taken = grains.take(OTHER).unwrap();
+        assert!(grains.is_committed(taken), "no memory is there");
+        grains.give(taken);
+        trimmer.join().unwrap();
+        grains.check();
+    });
+}
+
+#[test]
+fn what_is_taken_is_committed() {
+    trimmed(Grains::trim);
+}
+
+/// The twin: grains are void before they are decommitted.
+#[test]
+#[should_panic]
+fn given_before_they_are_decommitted_grains_lose_memory() {
+    trimmed(|grains| {
+        let popped = grains.table.lock().pop_spare(&grains.entries, GRAINS);
+        if let Some((index, count)) = popped {
+            grains.table.lock().give_void(&grains.entries, index, count);
+            (index..index + count).for_each(|index| grains.set_committed(index, false));
+        }
+    });
+}
+
+/// The table's own memory grows: its new length is known once its entries are
+/// there. The words are those of the arena with virtual memory, which is not run
+/// here, since entries of zero bytes are none to a scheduler.
+fn extended(extend: fn(&Grains)) {
+    model_unbounded(move || {
+        let grains = Arc::new(Grains { known: AtomicUsize::new(1), ..Grains::new() });
+        let other = {
+            let grains = Arc::clone(&grains);
+            thread::spawn(move || extend(&grains))
+        };
+        let known = grains.known.load(Ordering::Acquire) as u32;
+        assert!((1..known).all(|index| grains.is_committed(index)), "entries are not there");
+        other.join().unwrap();
+    });
+}
+
+fn open_entries(grains: &Grains) {
+    (1..GRAINS).for_each(|index| grains.set_committed(index, true));
+}
+
+fn publish_length(grains: &Grains, order: Ordering) {
+    let _table = grains.table.lock();
+    let known = grains.known.load(Ordering::Relaxed);
+    grains.known.store(known.max(GRAINS as usize), order);
+}
+
+#[test]
+fn entries_are_there_before_they_are_known() {
+    extended(|grains| {
+        open_entries(grains);
+        publish_length(grains, Ordering::Release);
+    });
+}
+
+#[test]
+#[should_panic]
+fn known_before_they_are_there_entries_are_not() {
+    extended(|grains| {
+        publish_length(grains, Ordering::Release);
+        open_entries(grains);
+    });
+}
+
+/// The twin: only an ordering is missing.
+#[test]
+#[cfg_attr(tripoint_loom, should_panic(expected = "Causality violation"))]
+fn known_without_order_entries_are_not_there() {
+    extended(|grains| {
+        open_entries(grains);
+        publish_length(grains, Ordering::Relaxed);
+    });
+}
