@@ -8,6 +8,9 @@
 //! address of the descriptor is in a register; a function that is handed an
 //! allocation point loads it first, which the single forms show.
 //!
+//! Of the other fast paths, in frames, batches, caches and the contract, it is read
+//! whom they call: nobody, but for the cold functions named here. No path can panic.
+//!
 //! ```text
 //! cargo test --test assembly -- --nocapture
 //! ```
@@ -17,6 +20,7 @@ use core::fmt;
 use std::collections::HashMap;
 use std::path::Path;
 use std::process::Command;
+use std::sync::LazyLock;
 
 /// The size of an object in the probes, in bytes.
 const OBJECT: usize = 32;
@@ -151,6 +155,13 @@ impl Function {
         path.pop();
     }
 
+    /// Whom it calls, or jumps to.
+    fn calls(&self) -> impl Iterator<Item = &str> {
+        let leaves = |code: &&Instruction| code.mnemonic == "call" || code.mnemonic.starts_with('j');
+        let operands = self.code.iter().filter(leaves).filter_map(|code| code.operands.first());
+        operands.filter(|operand| !self.labels.contains_key(*operand)).map(String::as_str)
+    }
+
     /// The one quiet path that declares an object.
     fn fast_path(&self, end: End) -> FastPath {
         let found: Vec<_> = self
@@ -276,12 +287,15 @@ fn without_frame(path: Vec<Instruction>) -> Vec<Instruction> {
 }
 
 /// The assembly of the probes.
-fn listing() -> String {
+static LISTING: LazyLock<String> = LazyLock::new(|| listing("tripoint-probe"));
+
+/// The assembly of a package, optimised.
+fn listing(package: &str) -> String {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("probe");
     std::fs::create_dir_all(&directory).unwrap();
-    let listing = directory.join("probe.s");
+    let listing = directory.join(package).with_extension("s");
     let status = Command::new(env!("CARGO"))
-        .args(["rustc", "--quiet", "--release", "--package", "tripoint-probe", "--lib", "--target-dir"])
+        .args(["rustc", "--quiet", "--release", "--package", package, "--lib", "--target-dir"])
         .arg(&directory)
         .args(["--", "-Cdebuginfo=0", "-Ccodegen-units=1", "-Cllvm-args=-x86-asm-syntax=intel"])
         .arg(format!("--emit=asm={}", listing.display()))
@@ -290,7 +304,7 @@ fn listing() -> String {
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
         .status()
         .unwrap();
-    assert!(status.success(), "the probes do not compile");
+    assert!(status.success(), "{package} does not compile");
     std::fs::read_to_string(listing).unwrap()
 }
 
@@ -314,10 +328,8 @@ const GOALS: [Goal; 6] = [
 
 #[test]
 fn the_fast_path_is_as_short_as_promised() {
-    let listing = listing();
-    assert!(!panics(&listing), "a probe can panic");
     println!("| form | instructions | loads | descriptor stores |\n|---|---|---|---|");
-    let paths = GOALS.map(|goal| (Function::find(&listing, goal.name).fast_path(goal.end), goal));
+    let paths = GOALS.map(|goal| (Function::find(&LISTING, goal.name).fast_path(goal.end), goal));
     for (path, goal) in &paths {
         let (instructions, loads, stores) = path.figures();
         println!("| `{}` | {instructions} | {loads} | {stores} |", goal.name);
@@ -334,16 +346,91 @@ fn the_fast_path_is_as_short_as_promised() {
         assert_eq!(path.rechecks_limit, goal.flippable, "{name}: limit after the store of init");
     }
     // The same reading of the control finds that its test is gone.
-    let control = Function::find(&listing, "plain_loop").fast_path(End::Loop);
+    let control = Function::find(&LISTING, "plain_loop").fast_path(End::Loop);
     assert!(!control.rechecks_limit, "the compiler kept the test of plain fields: {control:#?}");
 }
 
-/// Whether any function of the probes refers to the panic machinery.
-fn panics(listing: &str) -> bool {
-    let names = ["panicking", "unwrap_failed", "expect_failed"];
-    listing
-        .lines()
-        .any(|line| !line.trim_start().starts_with('.') && names.iter().any(|name| line.contains(name)))
+/// A fast path of which it only matters whom it calls.
+struct Probe {
+    name: &'static str,
+    /// In the names of the cold functions it may call, and does.
+    cold: &'static [&'static str],
+}
+
+const PROBES: [Probe; 13] = [
+    Probe { name: "batch_push", cold: &[] },
+    Probe { name: "batch_commit", cold: &[] },
+    // Where nothing is attached, the pool knows what is on top.
+    Probe { name: "frame_push", cold: &["top_base"] },
+    Probe { name: "frame_alloc", cold: &["SlowPath", "reserve"] },
+    Probe { name: "frame_pop", cold: &["pop_blocks", "retreat_with_stop"] },
+    Probe { name: "unit_alloc", cold: &["MfsCache", "fill"] },
+    Probe { name: "unit_free", cold: &[] },
+    // Once in a batch: its first unit, and its last.
+    Probe { name: "unit_return", cold: &["with_key", "flush"] },
+    Probe { name: "cache_get", cold: &["get_slow"] },
+    Probe { name: "cache_put", cold: &["put_slow"] },
+    Probe { name: "trip", cold: &[] },
+    Probe { name: "guard_check", cold: &["attend"] },
+    Probe { name: "route_pass", cold: &[] },
+];
+
+impl Probe {
+    /// The most instructions of a way through that calls nobody.
+    fn quiet(&self, function: &Function) -> usize {
+        let paths = function.quiet_paths();
+        let returning = paths.iter().filter(|(end, _)| *end == End::Return);
+        returning.map(|(_, path)| path.len()).max().unwrap_or_else(|| panic!("{} always calls", self.name))
+    }
+
+    /// The calls that it should not make.
+    fn strangers<'f>(&self, function: &'f Function) -> Vec<&'f str> {
+        function.calls().filter(|call| !self.cold.iter().any(|cold| call.contains(cold))).collect()
+    }
+}
+
+#[test]
+fn fast_paths_call_nobody_but_the_cold() {
+    println!("| path | instructions, at most |\n|---|---|");
+    for probe in PROBES {
+        let function = Function::find(&LISTING, probe.name);
+        println!("| `{}` | {} |", probe.name, probe.quiet(&function));
+        assert_eq!(probe.strangers(&function), [""; 0], "{}", probe.name);
+        for cold in probe.cold {
+            assert!(function.calls().any(|call| call.contains(cold)), "{} calls no {cold}", probe.name);
+        }
+    }
+    // The control: what may panic calls a stranger.
+    let control = Probe { name: "indexed", cold: &["get_slow"] };
+    assert_eq!(control.strangers(&Function::find(&LISTING, control.name)).len(), 1);
+}
+
+/// The cold halves of generic functions are in the listing too.
+#[test]
+fn no_probe_can_panic() {
+    assert_eq!(panicking(&LISTING), ["indexed"], "the control, and nothing else");
+}
+
+/// What is generic of it is with the probes.
+#[test]
+fn no_slow_path_of_an_allocation_point_can_panic() {
+    assert_eq!(panicking(&listing("tripoint-ap")), [""; 0]);
+}
+
+/// The functions that refer to the panic machinery, or stop the program.
+fn panicking(listing: &str) -> Vec<&str> {
+    let (mut current, mut found) = ("", Vec::new());
+    for line in listing.lines() {
+        if let Some(label) = line.strip_suffix(':').filter(|label| !label.starts_with('.')) {
+            current = label;
+        }
+        let words = ["panicking", "unwrap_failed", "expect_failed", "ud2"];
+        let refers = !line.trim_start().starts_with('.') && words.iter().any(|word| line.contains(word));
+        if refers && found.last() != Some(&current) {
+            found.push(current);
+        }
+    }
+    found
 }
 
 /// What is read of a commit of these instructions, after a reserve that loads

@@ -17,6 +17,23 @@ use crate::reservation::CommitFailed;
 ///
 /// Committing allocates what was pushed and gives the rest back to the
 /// allocation point; dropping the batch abandons all, and drops what was pushed.
+///
+/// ```
+/// use tripoint_ap::AllocationPoint;
+/// use tripoint_core::{ManualPool, Result};
+///
+/// fn squares<'pool, P: ManualPool>(
+///     point: &mut AllocationPoint<'pool, P>,
+///     count: usize,
+/// ) -> Result<&'pool mut [usize]> {
+///     let mut batch = point.batch(count)?;
+///     let mut next = 0;
+///     while batch.push(next * next).is_ok() {
+///         next += 1;
+///     }
+///     Ok(batch.commit())
+/// }
+/// ```
 #[must_use = "dropping a batch abandons it"]
 #[derive(Debug)]
 pub struct Batch<'ap, 'pool, T, P: PoolClass, C: Control = ()> {

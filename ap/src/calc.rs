@@ -65,4 +65,24 @@ mod tests {
         assert_eq!(armed_limit(200, 100, 500), 200);
         assert_eq!(armed_limit(200, 100, usize::MAX), 200);
     }
+
+    #[test]
+    fn what_ends_at_or_below_the_limit_fits() {
+        assert!(fits(4096, 64, 4160) && fits(4096, 0, 4096));
+        assert!(!fits(4096, 65, 4160) && !fits(4096, 0, 4095));
+        assert!(fits(4096, INLINE_SIZE_MAX, 4096 + INLINE_SIZE_MAX));
+        assert!(fits(ADDRESS_CEILING, INLINE_SIZE_MAX, usize::MAX));
+    }
+
+    #[test]
+    fn alignment_is_looked_at_only_above_the_pools_own() {
+        for init in (0..512).step_by(16) {
+            for align in [1, 8, 16] {
+                assert!(is_aligned(init, align, 16), "{init} {align}");
+            }
+            for align in [32, 64, 256] {
+                assert_eq!(is_aligned(init, align, 16), init % align == 0, "{init} {align}");
+            }
+        }
+    }
 }

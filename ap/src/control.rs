@@ -27,6 +27,31 @@ pub struct Stop {
 ///
 /// Methods must not use the allocation point they belong to; they cannot, since
 /// it is mutably borrowed.
+///
+/// ```
+/// use tripoint_ap::{AllocationPoint, Control, Stop};
+/// use tripoint_core::{BufferKind, PoolClass, Result};
+///
+/// /// Counts one object in about a million bytes.
+/// #[derive(Debug, Default)]
+/// struct Sampler {
+///     objects: usize,
+/// }
+///
+/// impl Control for Sampler {
+///     fn next_stop(&mut self) -> usize {
+///         1_000_000 // or better a random number
+///     }
+///
+///     fn stopped(&mut self, _stop: Stop) {
+///         self.objects += 1;
+///     }
+/// }
+///
+/// fn sampled<P: PoolClass>(pool: &P) -> Result<AllocationPoint<'_, P, Sampler>> {
+///     AllocationPoint::create_with(pool, BufferKind::Mutator, Sampler::default())
+/// }
+/// ```
 pub trait Control: fmt::Debug {
     /// How many more bytes may be allocated before the next stop; `usize::MAX`
     /// for no stop. Asked when the allocation point is made, and after each stop

@@ -158,3 +158,29 @@ pub fn for_each_buffer<P: PoolClass>(pool: &P, mut visit: impl FnMut(&PoolBuffer
         }
     }
 }
+
+#[cfg(all(test, not(tripoint_loom)))]
+mod tests {
+    use super::*;
+    use tripoint_core::{BufferKind, RankSet};
+
+    /// (design/ap.md `.flip.order`)
+    #[test]
+    fn who_commits_during_a_flip_decides_it() {
+        let addr = ptr::without_provenance_mut::<u8>;
+        let buffer = Buffer::new(BufferKind::Mutator, RankSet::EXACT);
+        // SAFETY: nobody else owns the buffer.
+        let mut owner = unsafe { Owner::new(&buffer) };
+        owner.attach(addr(0x1000), addr(0x1000), addr(0x2000));
+        owner.rearm(addr(0x2000), &mut |_| {});
+        // A flip that has gone so far.
+        buffer.init_at_flip.store(UNDECIDED, Ordering::Relaxed);
+        buffer.trip();
+        owner.declare(addr(0x1010));
+        assert!(owner.commit_tripped(addr(0x1000), addr(0x1010)), "it is whole, so let it be seen");
+        assert_eq!(buffer.scan_limit(), addr(0x1010));
+        owner.declare(addr(0x1020));
+        assert!(!owner.commit_tripped(addr(0x1010), addr(0x1020)), "and the next is not");
+        assert_eq!(owner.init(), addr(0x1010));
+    }
+}

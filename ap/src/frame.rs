@@ -30,6 +30,18 @@ pub use scope::{FrameBox, Scope};
 ///
 /// Dropping it instead does nothing: its objects stay until an earlier frame is
 /// popped.
+///
+/// ```
+/// use tripoint_ap::AllocationPoint;
+/// use tripoint_core::FramePool;
+///
+/// fn round<P: FramePool>(point: &mut AllocationPoint<'_, P>, work: impl FnOnce(&mut AllocationPoint<'_, P>)) {
+///     let frame = point.push();
+///     work(point);
+///     // SAFETY: the frame was pushed last, and `work` could keep no object.
+///     unsafe { point.pop(frame) };
+/// }
+/// ```
 #[must_use = "objects of a frame that is never popped stay"]
 #[derive(Debug)]
 pub struct Frame {

@@ -123,6 +123,7 @@ impl Buffer {
     }
 
     /// Bytes left, stops and trips apart.
+    #[inline]
     pub(crate) fn room(&self) -> usize {
         self.pool_limit.load(Ordering::Relaxed).addr() - self.init().addr()
     }

@@ -22,6 +22,23 @@ use crate::trip::Tripper;
 /// back to the pool.
 ///
 /// `C` is what happens on [trips and stops](Control); `()` is nothing.
+///
+/// ```
+/// use tripoint_ap::AllocationPoint;
+/// use tripoint_core::{ManualPool, Result};
+///
+/// struct Order {
+///     price: u64,
+///     quantity: u32,
+/// }
+///
+/// fn notional<P: ManualPool>(pool: &P) -> Result<u64> {
+///     let mut point = AllocationPoint::create(pool)?;
+///     let order = point.alloc(Order { price: 10_250, quantity: 7 })?; // as long as the pool
+///     let boxed = point.boxed(Order { price: 10_251, quantity: 1 })?; // freed when dropped
+///     Ok(order.price * u64::from(order.quantity) + boxed.price * u64::from(boxed.quantity))
+/// }
+/// ```
 pub struct AllocationPoint<'pool, P: PoolClass, C: Control = ()> {
     descriptor: NonNull<Descriptor<'pool, P, C>>,
     owns: PhantomData<(&'pool P, C)>,

@@ -28,6 +28,25 @@ impl core::error::Error for CommitFailed {}
 /// It borrows the allocation point, so reservations do not nest, and it carries
 /// where the object ends, so the fast path need not store that anywhere.
 /// Committing consumes it; dropping it abandons the reservation.
+///
+/// ```
+/// use core::alloc::Layout;
+/// use core::ptr::NonNull;
+/// use tripoint_ap::AllocationPoint;
+/// use tripoint_core::{ManualPool, Result};
+///
+/// fn zeroed<P: ManualPool>(point: &mut AllocationPoint<'_, P>, layout: Layout) -> Result<NonNull<u8>> {
+///     loop {
+///         let reservation = point.reserve(layout)?;
+///         // SAFETY: what is reserved is valid for writes of its size.
+///         unsafe { reservation.as_ptr().write_bytes(0, reservation.size()) };
+///         // SAFETY: the object was just initialised.
+///         if let Ok(object) = unsafe { reservation.commit() } {
+///             return Ok(object);
+///         }
+///     }
+/// }
+/// ```
 #[must_use = "dropping a reservation abandons it"]
 #[derive(Debug)]
 pub struct Reservation<'ap, 'pool, P: PoolClass, C: Control = ()> {

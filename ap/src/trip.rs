@@ -26,6 +26,18 @@ use crate::owner::Owner;
 ///
 /// It may outlive the allocation point, but not the pool: tripping an allocation
 /// point that is gone, or its successor, harms nobody.
+///
+/// ```
+/// use tripoint_ap::AllocationPoint;
+/// use tripoint_core::{PoolClass, Result};
+///
+/// fn trip_from_elsewhere<P: PoolClass>(pool: &P) -> Result<()> {
+///     let point = AllocationPoint::create(pool)?;
+///     let tripper = point.tripper();
+///     std::thread::scope(|scope| drop(scope.spawn(move || tripper.trip())));
+///     Ok(())
+/// }
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Tripper<'pool> {
     buffer: &'pool Buffer,

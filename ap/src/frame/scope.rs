@@ -194,6 +194,19 @@ impl<'frame, 'pool, P: FramePool, C: Control> Scope<'frame, '_, 'pool, P, C> {
 }
 
 /// An object in a frame that is dropped like any other value.
+///
+/// ```
+/// use tripoint_ap::AllocationPoint;
+/// use tripoint_core::{FramePool, Result};
+///
+/// fn joined<P: FramePool>(point: &mut AllocationPoint<'_, P>) -> Result<usize> {
+///     point.scope(|frame| {
+///         let mut names = frame.boxed(vec!["parser", "book"])?; // the vector is dropped
+///         names.push("router");
+///         Ok(names.join(", ").len())
+///     })
+/// }
+/// ```
 pub struct FrameBox<'frame, T: ?Sized> {
     object: NonNull<T>,
     owns: PhantomData<(&'frame mut T, T)>,

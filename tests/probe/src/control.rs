@@ -1,5 +1,5 @@
-//! The control: a commit in MPS's form, with plain fields, that the compiler may
-//! rob of its test. The check must find it wrong.
+//! The controls: a commit in MPS's form, with plain fields, that the compiler may
+//! rob of its test, and a path that can panic. The checks must find them wrong.
 
 use core::cell::Cell;
 
@@ -32,4 +32,10 @@ impl Plain {
 #[unsafe(no_mangle)]
 pub fn plain_loop(point: &Plain, count: usize) -> usize {
     (0..count).take_while(|_| point.alloc()).count()
+}
+
+/// An object by its index, which may be too high.
+#[unsafe(no_mangle)]
+pub fn indexed(objects: &[Object], index: usize) -> &Object {
+    &objects[index]
 }

@@ -1,12 +1,14 @@
 //! Functions whose assembly `tests/assembly.rs` reads: the fast path, inlined,
 //! once and in a loop. They are compiled and never run.
 //!
-//! Each allocates objects of 32 bytes. `single` forms return the object, or null;
-//! `loop` forms return how many of `count` were allocated.
+//! Objects have 32 bytes. `single` forms return the object, or null; `loop` forms
+//! return how many of `count` were allocated. `paths` has the fast paths that are not
+//! reserve and commit, and `control` what the test must find wrong.
 #![no_std]
 
 pub mod control;
 pub mod flippable;
+pub mod paths;
 
 use core::ptr;
 

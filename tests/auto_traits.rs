@@ -1,0 +1,152 @@
+//! Which types go to another thread, and which are shared between threads: those
+//! of which it is not obvious, with the reason.
+//!
+//! For every public type it is stated in `design/api`, which `tools/public-api`
+//! compares with the source. Here a mistake is found by `cargo test`.
+#![cfg(all(feature = "vm", feature = "adaptors", feature = "contract"))]
+
+use core::cell::Cell;
+use core::marker::PhantomData;
+use std::rc::Rc;
+use std::sync::MutexGuard;
+
+use tripoint::adaptors::{GlobalPool, PoolAllocator};
+use tripoint::ap::{
+    AllocationPoint, Batch, Buffer, Control, Frame, FrameBox, Owner, PoolBuffer, Reservation, Scope, Tripper,
+};
+use tripoint::arena_vm::ArenaVm;
+use tripoint::contract::{
+    Amnesty, ColdRegistration, Contract, ContractAllocator, Guard, Ledger, NoReason, Report, Route, Slot,
+    Warmup,
+};
+use tripoint::core::primitive::{Lock, Once};
+use tripoint::core::{
+    BasicBuffer, Block, ClientArena, ControlMemory, Counter, Fill, PoolBox, PoolHeader, PoolRc, TractTable,
+};
+use tripoint::pools::land::Land;
+use tripoint::pools::mfs::returns::ReturnStack;
+use tripoint::pools::mfs::units::{Chain, FreeUnit, UnitList};
+use tripoint::pools::{
+    Cache, CacheBox, CacheDescriptor, Debug, Mfs, MfsCache, Mvff, Mvt, Null, Returns, Snc, StackBuffer, Tlsf,
+    UnitOf,
+};
+
+/// Tells whether `T` is `Send` and `Sync`: an inherent constant, where its bounds
+/// hold, goes before that of a trait.
+struct Is<T: ?Sized>(PhantomData<T>);
+
+trait Otherwise {
+    const SEND: bool = false;
+    const SYNC: bool = false;
+}
+
+impl<T: ?Sized> Otherwise for Is<T> {}
+
+impl<T: ?Sized + Send> Is<T> {
+    const SEND: bool = true;
+}
+
+impl<T: ?Sized + Sync> Is<T> {
+    const SYNC: bool = true;
+}
+
+/// States of types whether they are `Send`, and whether they are `Sync`.
+macro_rules! state {
+    ($send:literal, $sync:literal: $($type:ty),+ $(,)?) => {
+        $(const _: () = assert!(Is::<$type>::SEND == $send && Is::<$type>::SYNC == $sync, stringify!($type));)+
+    };
+}
+
+macro_rules! both { ($($type:ty),+ $(,)?) => { state!(true, true: $($type),+); }; }
+macro_rules! send_only { ($($type:ty),+ $(,)?) => { state!(true, false: $($type),+); }; }
+macro_rules! sync_only { ($($type:ty),+ $(,)?) => { state!(false, true: $($type),+); }; }
+macro_rules! neither { ($($type:ty),+ $(,)?) => { state!(false, false: $($type),+); }; }
+
+// One of each, known from elsewhere.
+type Both = u64;
+type SendOnly = Cell<u64>;
+type SyncOnly = MutexGuard<'static, u64>;
+type Neither = Rc<u64>;
+both!(Both);
+send_only!(SendOnly);
+sync_only!(SyncOnly);
+neither!(Neither);
+
+type Arena = ClientArena<'static>;
+type Pool = Mvff<Arena>;
+type UnitPool = Mfs<Arena, UnitOf<u64>>;
+
+/// A control with state of this kind.
+#[derive(Debug)]
+struct Holding<T>(PhantomData<T>);
+
+impl<T: core::fmt::Debug> Control for Holding<T> {}
+
+// Arenas and pools are shared by all threads, and may be dropped by any.
+both!(Arena, ArenaVm, PoolHeader<Arena>, TractTable, Counter);
+both!(Pool, UnitPool, Mvt<Arena>, Snc<Arena>, Tlsf<Arena>, Null<Arena>, Debug<Pool>);
+both!(Mvff<ArenaVm>);
+// An address range that nobody reads through.
+both!(Block);
+// What a pool gives to a buffer: handed over within one call.
+neither!(Fill);
+// Under its arena's lock.
+send_only!(ControlMemory);
+
+// Locks make one at a time of what they hold.
+both!(Lock<Both>, Lock<SendOnly>);
+neither!(Lock<SyncOnly>, Lock<Neither>);
+// What is set once may be set by one thread, and dropped by another.
+both!(Once<Both>);
+send_only!(Once<SendOnly>);
+neither!(Once<SyncOnly>, Once<Neither>);
+
+// Boxes own their object, as `Box` does, whatever the pool.
+both!(PoolBox<'static, Both, Pool>, PoolBox<'static, [Both], Pool>, FrameBox<'static, Both>);
+send_only!(PoolBox<'static, SendOnly, Pool>, FrameBox<'static, SendOnly>);
+sync_only!(PoolBox<'static, SyncOnly, Pool>, FrameBox<'static, SyncOnly>);
+neither!(PoolBox<'static, Neither, Pool>, FrameBox<'static, Neither>);
+// References are counted without atomics.
+neither!(PoolRc<'static, Both, Pool>);
+// It goes back to a cache, which is one thread's.
+neither!(
+    CacheBox<'static, Both, Cache<'static, Pool>>,
+    CacheBox<'static, Both, MfsCache<'static, Arena, UnitOf<u64>>>
+);
+
+// An allocation point is one thread's at a time; shared, it only observes. Its
+// control goes with it.
+both!(AllocationPoint<'static, Pool>, AllocationPoint<'static, Pool, Holding<Both>>);
+both!(AllocationPoint<'static, Pool, Holding<SendOnly>>);
+sync_only!(
+    AllocationPoint<'static, Pool, Holding<SyncOnly>>,
+    AllocationPoint<'static, Pool, Holding<Neither>>
+);
+// The buffer is what others see of it, and may trip.
+both!(Buffer, PoolBuffer<BasicBuffer>, Owner<'static>, Tripper<'static>);
+// What is reserved is written by the thread that reserved it.
+neither!(Reservation<'static, 'static, Pool>, Batch<'static, 'static, Both, Pool>);
+// A scope is an allocation point, borrowed; a frame is a place in one.
+both!(Frame, StackBuffer, Scope<'static, 'static, 'static, Snc<Arena>>);
+sync_only!(Scope<'static, 'static, 'static, Snc<Arena>, Holding<Neither>>);
+
+// Caches are one thread's at a time, without locks.
+send_only!(Cache<'static, Pool>, MfsCache<'static, Arena, UnitOf<u64>>, Returns<'static, Arena, UnitOf<u64>>);
+// Free memory, reached by whoever has the list or the pool's lock.
+send_only!(Land, Chain, UnitList);
+neither!(FreeUnit);
+// What other threads trip, and where they send things home.
+both!(CacheDescriptor, ReturnStack);
+// Sizes and alignments: nothing of the type itself.
+both!(UnitOf<Neither>);
+
+// A handle on a pool is as shared as the pool; a global one is behind a lock of
+// its own.
+both!(PoolAllocator<'static, Pool>, GlobalPool<Pool>);
+
+// The contract is a static that all threads use.
+both!(Contract, Slot, Ledger, Route, ContractAllocator<std::alloc::System>);
+// Registrations, and what hangs on them, belong to the thread that registered.
+neither!(Guard, Amnesty<'static, NoReason, tripoint::contract::NoDetectors>, ColdRegistration);
+// They borrow what somebody else says of memory and of symbols.
+neither!(Warmup<'static, NoReason, 8>, Report<'static, NoReason, 8>);
