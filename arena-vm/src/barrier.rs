@@ -22,6 +22,17 @@ use crate::platform::membarrier::{Command, membarrier};
 ///
 /// Registration holds for the whole process, for threads started later, and for
 /// children by `fork`; it ends with `exec`.
+///
+/// ```
+/// use tripoint_arena_vm::Membarrier;
+/// use tripoint_core::BarrierPair;
+///
+/// // At Init, once. Where the kernel refuses, `SymmetricFence` serves.
+/// if let Ok(barrier) = Membarrier::register() {
+///     barrier.light(); // at each commit: no instruction
+///     barrier.heavy(); // at a flip: a system call
+/// }
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Membarrier(());
 

@@ -2,12 +2,13 @@
 //! (design/ap.md `.barrier.hardware`).
 //!
 //! Each round one thread commits an object and another flips its buffer at the same
-//! time. Lost would be: the commit stands, and the flip did not see the object.
-//! `TRIPOINT_ROUNDS` sets the number of rounds. Optimised code comes far closer to
-//! the window than a debug build, whose controls lose a thousand times less:
+//! time, or two do. Lost would be: the commit stands, and a flip did not see the
+//! object. `TRIPOINT_ROUNDS` sets the number of rounds, `TRIPOINT_SEED` the random
+//! pauses in them. Optimised code comes far closer to the window than a debug build,
+//! whose controls lose a thousand times less:
 //!
 //! ```text
-//! TRIPOINT_ROUNDS=1000000 cargo test --release -p tripoint-arena-vm --test barrier_stress -- --nocapture
+//! tools/stress --rounds 10000000
 //! ```
 #![cfg(target_os = "linux")]
 
@@ -16,6 +17,7 @@ use core::ptr::without_provenance_mut;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
+use std::time::Instant;
 
 use tripoint_ap::{Buffer, Owner};
 use tripoint_arena_vm::Membarrier;
@@ -33,9 +35,28 @@ const BASE: usize = 0x1000;
 /// Held by a test that needs both cores.
 static TWO_CORES: Mutex<()> = Mutex::new(());
 
+fn setting(name: &str, default: usize) -> usize {
+    std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
+}
+
 fn rounds() -> usize {
-    std::env::var("TRIPOINT_ROUNDS")
-        .map_or(ROUNDS, |rounds| rounds.parse().expect("TRIPOINT_ROUNDS is a number"))
+    setting("TRIPOINT_ROUNDS", ROUNDS)
+}
+
+/// Random pauses of one thread (Knuth's MMIX generator).
+struct Pauses(u64);
+
+impl Pauses {
+    fn of_thread(thread: usize) -> Self {
+        let seed = setting("TRIPOINT_SEED", 1) as u64;
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(thread as u64))
+    }
+
+    /// Up to `most` turns of a spin loop.
+    fn pause(&mut self, most: u64) {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (0..(self.0 >> 33) % most).for_each(|_| hint::spin_loop());
+    }
 }
 
 /// Waits until `done`, without a clock.
@@ -74,58 +95,76 @@ impl Cold {
     }
 }
 
-/// Races commits against flips; how many objects were lost.
-fn race<B: BarrierPair>(rounds: usize, barrier: B) -> usize {
+/// Races commits against as many flips at once; how many objects were lost.
+fn race<B: BarrierPair>(rounds: usize, flippers: usize, barrier: B) -> usize {
     let _one_at_a_time = TWO_CORES.lock().unwrap_or_else(PoisonError::into_inner);
     let buffer = Buffer::new(BufferKind::Mutator, RankSet::EXACT);
     // SAFETY: the only owner of this buffer.
     let mut owner = unsafe { Owner::new(&buffer) };
     let limit = without_provenance_mut(BASE + rounds * OBJECT);
     owner.attach(without_provenance_mut(BASE), without_provenance_mut(BASE), limit);
-    let (begun, flipped, seen) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+    let (begun, flips, seen) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+    let flip_each_round = |flipper: usize| {
+        let mut pauses = Pauses::of_thread(flipper);
+        for round in 1..=rounds {
+            wait_until(|| begun.load(Ordering::Acquire) >= round);
+            pauses.pause(8);
+            // SAFETY: the pair that the owner below commits with; the controls'
+            // pairs are wrong on purpose.
+            let limit = unsafe { buffer.flip(barrier) };
+            seen.fetch_min(limit.addr(), Ordering::Relaxed);
+            flips.fetch_add(1, Ordering::Release);
+        }
+    };
     let mut cold = Cold::new();
     let mut lost = 0;
     thread::scope(|scope| {
-        scope.spawn(|| {
-            for round in 1..=rounds {
-                wait_until(|| begun.load(Ordering::Acquire) >= round);
-                (0..round % 8).for_each(|_| hint::spin_loop());
-                // SAFETY: the pair that the owner below commits with; the controls'
-                // pairs are wrong on purpose.
-                let limit = unsafe { buffer.flip(barrier) };
-                seen.store(limit.addr(), Ordering::Relaxed);
-                flipped.store(round, Ordering::Release);
-            }
-        });
+        for flipper in 0..flippers {
+            let flip_each_round = &flip_each_round;
+            scope.spawn(move || flip_each_round(flipper));
+        }
+        let mut pauses = Pauses::of_thread(flippers);
         for round in 1..=rounds {
             owner.rearm(limit, &mut |_| {});
             let object = owner.init();
             let end = object.wrapping_add(OBJECT);
+            seen.store(usize::MAX, Ordering::Relaxed);
             begun.store(round, Ordering::Release);
-            (0..round % 16).for_each(|_| hint::spin_loop());
+            pauses.pause(16);
             cold.fill_store_buffer();
             let stands = owner.commit(object, end, barrier);
-            wait_until(|| flipped.load(Ordering::Acquire) == round);
+            wait_until(|| flips.load(Ordering::Acquire) == round * flippers);
             lost += usize::from(stands && seen.load(Ordering::Relaxed) < end.addr());
         }
     });
     lost
 }
 
-fn assert_loses_nothing<B: BarrierPair>(barrier: B) {
-    let (rounds, lost) = (rounds(), race(rounds(), barrier));
-    println!("{barrier:?}: {rounds} rounds, {lost} objects lost");
-    assert_eq!(lost, 0);
+/// Says what came of a race, in the form that `tools/stress` shows.
+fn tell(race: &str, rounds: usize, lost: usize, began: Instant) {
+    let (seconds, seed) = (began.elapsed().as_secs_f64(), setting("TRIPOINT_SEED", 1));
+    println!("race: {race}: {rounds} rounds, {lost} objects lost, {seconds:.1} s, seed {seed}");
 }
 
-/// Races a broken pair until it has lost an object.
+fn assert_loses_nothing<B: BarrierPair>(barrier: B) {
+    // Two flippers take turns where there are two cores, and each round waits for both.
+    for (flippers, rounds) in [(1, rounds()), (2, rounds() / 100)] {
+        let began = Instant::now();
+        let lost = race(rounds, flippers, barrier);
+        tell(&format!("{barrier:?}, flippers: {flippers}"), rounds, lost, began);
+        assert_eq!(lost, 0);
+    }
+}
+
+/// Races a broken pair until it has lost an object, and at least for some rounds.
 fn assert_loses<B: BarrierPair>(barrier: B) {
     let (mut raced, mut lost) = (0, 0);
-    while raced < rounds() || (lost == 0 && raced < CONTROL_ROUNDS_MAX) {
-        lost += race(ROUNDS, barrier);
+    let (least, began) = (rounds().min(20 * ROUNDS), Instant::now());
+    while raced < least || (lost == 0 && raced < CONTROL_ROUNDS_MAX) {
+        lost += race(ROUNDS, 1, barrier);
         raced += ROUNDS;
     }
-    println!("{barrier:?}: {raced} rounds, {lost} objects lost");
+    tell(&format!("control: {barrier:?}"), raced, lost, began);
     assert!(lost > 0, "the race does not find what it is there to find");
 }
 

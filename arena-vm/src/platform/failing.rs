@@ -70,6 +70,31 @@ struct Plan {
     seen: AtomicU32,
     fail_in: AtomicU32,
     fail_always: AtomicBool,
+    /// Whether the failure lasts that is counted down to.
+    lasts: AtomicBool,
+}
+
+impl Plan {
+    fn set(&self, nth: u32, lasts: bool) {
+        self.lasts.store(lasts, Ordering::SeqCst);
+        self.fail_in.store(nth, Ordering::SeqCst);
+    }
+
+    fn clear(&self) {
+        self.set(0, false);
+        self.fail_always.store(false, Ordering::SeqCst);
+    }
+
+    /// Counts a call: whether it is to fail.
+    fn fails(&self) -> bool {
+        self.seen.fetch_add(1, Ordering::SeqCst);
+        let count_down = |left: u32| left.checked_sub(1);
+        let due = self.fail_in.fetch_update(Ordering::SeqCst, Ordering::SeqCst, count_down) == Ok(1);
+        if due && self.lasts.load(Ordering::SeqCst) {
+            self.fail_always.store(true, Ordering::SeqCst);
+        }
+        due || self.fail_always.load(Ordering::SeqCst)
+    }
 }
 
 /// Another platform, with failures on demand. A call that fails does nothing.
@@ -77,6 +102,8 @@ struct Plan {
 pub struct Failing<P> {
     inner: P,
     plans: [Plan; Call::ALL.len()],
+    /// For calls of every kind.
+    every: Plan,
     reserve_limit: AtomicUsize,
 }
 
@@ -84,12 +111,23 @@ impl<P: Platform> Failing<P> {
     /// `inner`, with no failures yet.
     pub fn new(inner: P) -> Self {
         let plans = core::array::from_fn(|_| Plan::default());
-        Self { inner, plans, reserve_limit: AtomicUsize::new(usize::MAX) }
+        Self { inner, plans, every: Plan::default(), reserve_limit: AtomicUsize::new(usize::MAX) }
     }
 
     /// Makes the `nth` call of this kind from here on fail, once; the first is 1.
     pub fn fail(&self, call: Call, nth: u32) {
-        self.plan(call).fail_in.store(nth, Ordering::SeqCst);
+        self.plan(call).set(nth, false);
+    }
+
+    /// Makes the `nth` call of any kind from here on fail, once; the first is 1.
+    pub fn fail_any(&self, nth: u32) {
+        self.every.set(nth, false);
+    }
+
+    /// Makes the `nth` call of any kind from here on fail, and all after it, until
+    /// [`Failing::heal`]; the first is 1.
+    pub fn fail_from(&self, nth: u32) {
+        self.every.set(nth, true);
     }
 
     /// Makes every call of this kind fail, until [`Failing::heal`].
@@ -105,15 +143,17 @@ impl<P: Platform> Failing<P> {
     /// Forgets all failures that were asked for.
     pub fn heal(&self) {
         self.limit_reserve(usize::MAX);
-        for plan in &self.plans {
-            plan.fail_in.store(0, Ordering::SeqCst);
-            plan.fail_always.store(false, Ordering::SeqCst);
-        }
+        self.plans.iter().chain([&self.every]).for_each(Plan::clear);
     }
 
     /// The number of calls of this kind so far, failed ones included.
     pub fn seen(&self, call: Call) -> u32 {
         self.plan(call).seen.load(Ordering::SeqCst)
+    }
+
+    /// The number of calls of any kind so far, failed ones included.
+    pub fn seen_any(&self) -> u32 {
+        self.every.seen.load(Ordering::SeqCst)
     }
 
     fn plan(&self, call: Call) -> &Plan {
@@ -122,11 +162,9 @@ impl<P: Platform> Failing<P> {
 
     /// Counts a call, and fails it where that was asked for.
     fn admit(&self, call: Call, addr: usize, size: usize) -> Result<(), PlatformError> {
-        let plan = self.plan(call);
-        plan.seen.fetch_add(1, Ordering::SeqCst);
-        let count_down = |left: u32| left.checked_sub(1);
-        let due = plan.fail_in.fetch_update(Ordering::SeqCst, Ordering::SeqCst, count_down) == Ok(1);
-        if due || plan.fail_always.load(Ordering::SeqCst) {
+        // Both count, whichever fails it.
+        let (this_kind, any_kind) = (self.plan(call).fails(), self.every.fails());
+        if this_kind || any_kind {
             return Err(PlatformError { call: call.name(), code: 0, addr, size });
         }
         Ok(())

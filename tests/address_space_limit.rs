@@ -1,0 +1,66 @@
+//! The order book under limits of address space, from far too little to enough: it
+//! ends with one sentence and status 1, or works; it never panics, aborts, hangs or
+//! dies of a signal (design/order-book.md `.req.lost`, design/arena-vm.md `.req.exact`).
+#![cfg(all(feature = "vm", feature = "contract", target_os = "linux"))]
+
+mod example;
+
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Output};
+
+use example::EXAMPLE;
+
+const MIB: u64 = 1 << 20;
+
+/// Runs the example with at most `limit` bytes of address space.
+fn run_within(limit: u64, arguments: &[&str]) -> std::io::Result<Output> {
+    let mut command = Command::new(&*EXAMPLE);
+    let limits = libc::rlimit { rlim_cur: limit, rlim_max: limit };
+    let set_limit = move || {
+        // SAFETY: the limits are valid to read.
+        match unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limits) } {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        }
+    };
+    // SAFETY: between fork and exec it makes one system call, and allocates nothing.
+    unsafe { command.pre_exec(set_limit) };
+    command.args(arguments).output()
+}
+
+/// Whether a process with this limit comes as far as the program: below, the loader
+/// or the kernel ends it.
+fn starts_within(limit: u64) -> bool {
+    run_within(limit, &["--help"]).is_ok_and(|output| output.status.success())
+}
+
+/// Runs it, checks how it ended, and gives whether that was well.
+fn ends_well_within(limit: u64) -> bool {
+    let arguments = ["--messages", "3000", "--warmup", "1000", "--passes", "4", "--levels", "2048"];
+    let output = run_within(limit, &arguments).unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    match output.status.code() {
+        Some(0) => assert!(stderr.is_empty(), "{limit}: {stderr}"),
+        Some(1) => {
+            assert_eq!(stderr.lines().count(), 1, "{limit}: {stderr}");
+            assert!(stderr.starts_with("order_book: ") && !stderr.contains("panicked"), "{limit}: {stderr}");
+        }
+        _ => panic!("{limit}: {output:?}"),
+    }
+    output.status.success()
+}
+
+#[test]
+fn too_little_address_space_is_a_sentence_and_enough_is_enough() {
+    let mut outcomes = Vec::new();
+    // Closely where the process itself, and where the smallest arena begins to fit.
+    let limits = (6..32).step_by(2).chain((32..320).step_by(16)).chain((320..420).step_by(5));
+    let limits = limits.chain((420..4096).step_by(320)).map(|size: u64| size * MIB);
+    for limit in limits.skip_while(|&limit| !starts_within(limit)) {
+        outcomes.push(ends_well_within(limit));
+    }
+    assert_eq!(outcomes.first(), Some(&false), "the least is too little");
+    assert_eq!(outcomes.last(), Some(&true), "the most is enough");
+    let failed = outcomes.iter().filter(|well| !**well).count();
+    println!("{} limits: {failed} refused, {} served", outcomes.len(), outcomes.len() - failed);
+}
