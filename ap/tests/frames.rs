@@ -189,7 +189,9 @@ fn only_boxes_drop() {
             frame.slice(5, |_| Loud(&drops)).unwrap();
             let _leaked = FrameBox::leak(frame.boxed(Loud(&drops)).unwrap());
             assert_eq!(drops.get(), 0);
-            drop(frame.boxed(Loud(&drops)).unwrap());
+            let boxed = frame.boxed(Loud(&drops)).unwrap();
+            assert_eq!(format!("{boxed:?}"), "Loud");
+            drop(boxed);
             assert_eq!(drops.get(), 1);
             let out = FrameBox::into_inner(frame.boxed(Loud(&drops)).unwrap());
             assert_eq!(drops.get(), 1);
@@ -258,6 +260,7 @@ fn stops_count_what_was_allocated_popped_or_not() {
                         frame.alloc([0_u8; 48]).unwrap();
                     }
                 });
+                assert_eq!(live(&point), 0, "a pop goes back, with a stop and without");
             }
             point.empty();
             // A stop hits the object that holds its byte; the next is counted from

@@ -18,7 +18,7 @@ use tripoint_ap::{
 use tripoint_core::words::INLINE_SIZE_MAX;
 use tripoint_core::{
     Addr, AddrRange, Arena, BarrierPair, BufferClass, BufferKind, Check, CheckLevel, Describe, Error, Event,
-    PoolBox, PoolClass, RankSet, Segment, SegmentBuffer, SymmetricFence,
+    ManualPool, PoolBox, PoolClass, RankSet, Segment, SegmentBuffer, SymmetricFence,
 };
 
 const ARENA: usize = 1 << 20;
@@ -105,7 +105,7 @@ fn reserving_while_reset_fills() {
         let reservation = point.reserve(OBJECT).unwrap();
         assert_eq!(pool.fills()[0].base(), addr(reservation.as_ptr()));
         drop(reservation);
-        assert_eq!((mode(&point), point.room()), (READY, FILL));
+        assert_eq!((mode(&point), point.room(), point.is_reset()), (READY, FILL, false));
         assert_eq!(events.take(), [Event::Fill { pool: pool.header().id(), size: FILL }]);
         assert_eq!(arena.counts().fills.get(), 1);
     });
@@ -584,7 +584,9 @@ fn a_batch_commits_what_was_pushed() {
     with_bump(|pool| {
         let mut point = AllocationPoint::create(pool).unwrap();
         let mut batch = point.batch(10).unwrap();
+        assert_eq!((batch.capacity(), batch.len(), batch.is_empty()), (10, 0, true));
         (0..3_u64).for_each(|value| batch.push([value; 2]).unwrap());
+        assert_eq!((batch.capacity(), batch.len(), batch.is_empty()), (10, 3, false));
         assert_eq!(batch.as_slice(), [[0; 2], [1; 2], [2; 2]]);
         assert_eq!(batch.commit(), [[0; 2], [1; 2], [2; 2]]);
         assert_eq!(point.room(), FILL - 48);
@@ -910,6 +912,34 @@ fn dropping_drops_the_control() {
             drop(AllocationPoint::create_with(pool, BufferKind::Mutator, Dropped(&dropped)).unwrap());
             assert_eq!(dropped.get(), count);
         }
+    });
+}
+
+#[test]
+fn a_deep_check_of_a_point_looks_at_its_pool() {
+    with_bump(|pool| {
+        let mut point = AllocationPoint::create(pool).unwrap();
+        let object = allocate(&mut point, OBJECT).unwrap();
+        point.check(CheckLevel::Deep).unwrap();
+        // SAFETY: allocated above, freed once. Test pools take an object that is freed
+        // within a fill that is out for damage.
+        unsafe { pool.free(object, OBJECT) };
+        assert!(pool.check(CheckLevel::Deep).is_err());
+        assert!(point.check(CheckLevel::Deep).is_err());
+        point.check(CheckLevel::Shallow).unwrap();
+    });
+}
+
+#[test]
+fn a_point_describes_its_buffer_and_its_pool() {
+    with_bump(|pool| {
+        let point = AllocationPoint::create(pool).unwrap();
+        assert_eq!(format!("{point:?}"), format!("AllocationPoint({:?})", point.buffer().snapshot()));
+        let (mut text, mut buffer, mut header) = (String::new(), String::new(), String::new());
+        point.describe(&mut text, 1).unwrap();
+        point.buffer().describe(&mut buffer, 1).unwrap();
+        pool.header().describe(&mut header, 2).unwrap();
+        assert_eq!(text, buffer + &header);
     });
 }
 

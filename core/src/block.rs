@@ -77,3 +77,26 @@ impl fmt::Debug for Block {
         write!(f, "Block({:p}+{:#x})", self.base, self.size)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::format;
+
+    #[test]
+    fn blocks_are_split_within_their_bounds() {
+        let mut memory = [0_u8; 48];
+        let base = NonNull::from(&mut memory).cast::<u8>();
+        // SAFETY: the array, which lives until the test ends.
+        let block = unsafe { Block::new(base, 48) };
+        assert_eq!((block.base(), block.size()), (base, 48));
+        assert_eq!((block.range().base(), block.range().size()), (Addr::of(base.as_ptr()), 48));
+        let (before, after) = block.split_at(16).unwrap();
+        assert_eq!((before.base(), before.size(), after.size()), (base, 16, 32));
+        assert_eq!((before.limit(), after.limit()), (after.base(), block.limit()));
+        assert_eq!(block.limit().addr().get() - base.addr().get(), 48);
+        assert_eq!(block.split_at(48).map(|(whole, rest)| (whole, rest.size())), Some((block, 0)));
+        assert_eq!(block.split_at(49), None);
+        assert_eq!(format!("{block:?}"), format!("Block({base:p}+0x30)"));
+    }
+}

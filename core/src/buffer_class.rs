@@ -162,3 +162,71 @@ impl BufferClass for RankBuffer {
         self.0.segment()
     }
 }
+
+#[cfg(all(test, not(tripoint_loom)))]
+mod tests {
+    use super::*;
+    use crate::block::Block;
+    use crate::words::AddrRange;
+
+    /// Memory, and a segment to say that it lies in.
+    fn fill(segment: Option<&Segment>) -> Fill {
+        // SAFETY: a block of no bytes.
+        let block = unsafe { Block::new(NonNull::dangling(), 0) };
+        Fill { block, preallocated: 0, segment: segment.map(NonNull::from) }
+    }
+
+    /// What every class that keeps a segment and ranks does with them.
+    fn keeps_its_segment<K: BufferClass>(buffer: &K) {
+        let segment = Segment::new(AddrRange::default(), buffer.rank_set());
+        assert_eq!(buffer.segment(), None);
+        // SAFETY: the owner of the buffer is here; the fills are of no memory.
+        unsafe {
+            buffer.attach(&fill(Some(&segment)));
+            assert_eq!(buffer.segment(), Some(NonNull::from(&segment)));
+            buffer.detach();
+            assert_eq!(buffer.segment(), None);
+            buffer.attach(&fill(Some(&segment)));
+            buffer.attach(&fill(None));
+            assert_eq!(buffer.segment(), None, "a fill without a segment");
+            buffer.finish();
+        }
+    }
+
+    #[test]
+    fn buffers_know_their_segment_while_they_are_attached() {
+        keeps_its_segment(&SegmentBuffer::new(RankSet::EXACT));
+        keeps_its_segment(&RankBuffer::new(RankSet::WEAK).unwrap());
+    }
+
+    #[test]
+    fn ranks_are_as_they_were_set_last() {
+        let buffer = SegmentBuffer::new(RankSet::EXACT | RankSet::WEAK);
+        assert_eq!(buffer.rank_set(), RankSet::EXACT | RankSet::WEAK);
+        buffer.set_rank_set(RankSet::AMBIGUOUS);
+        assert_eq!(buffer.rank_set(), RankSet::AMBIGUOUS);
+        // SAFETY: the owner of the buffer is here.
+        unsafe { buffer.renew(SegmentBuffer::new(RankSet::FINAL)) };
+        assert_eq!(buffer.rank_set(), RankSet::FINAL);
+    }
+
+    #[test]
+    fn a_rank_buffer_has_exactly_one_rank() {
+        assert!(RankBuffer::new(RankSet::empty()).is_none());
+        assert!(RankBuffer::new(RankSet::EXACT | RankSet::WEAK).is_none());
+        let buffer = RankBuffer::new(RankSet::EXACT).unwrap();
+        assert_eq!(buffer.rank_set(), RankSet::EXACT);
+        // SAFETY: the owner of the buffer is here.
+        unsafe { buffer.renew(RankBuffer::new(RankSet::WEAK).unwrap()) };
+        assert_eq!(buffer.rank_set(), RankSet::WEAK);
+    }
+
+    #[test]
+    fn the_basic_class_keeps_nothing() {
+        let segment = Segment::new(AddrRange::default(), RankSet::EXACT);
+        // SAFETY: the owner of the buffer is here; the fill is of no memory.
+        unsafe { BasicBuffer.attach(&fill(Some(&segment))) };
+        assert_eq!((BasicBuffer.rank_set(), BasicBuffer.segment()), (RankSet::empty(), None));
+        assert_eq!((segment.range(), segment.rank_set()), (AddrRange::default(), RankSet::EXACT));
+    }
+}

@@ -35,6 +35,16 @@ impl core::error::Error for CheckError {}
 /// A check changes nothing and may run at any time its receiver may be borrowed.
 /// Links to owners are checked by signature only, links to what is owned are
 /// followed, so that a deep check ends.
+///
+/// ```
+/// use core::mem::MaybeUninit;
+/// use tripoint_core::{Check, CheckLevel, ClientArena, ClientArenaOptions};
+///
+/// let mut memory = vec![MaybeUninit::uninit(); 64 << 10];
+/// let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
+/// assert_eq!(arena.check(CheckLevel::Deep), Ok(()));
+/// # Ok::<(), tripoint_core::Error>(())
+/// ```
 pub trait Check {
     /// Checks the structure as far as `level` says.
     ///
@@ -47,4 +57,18 @@ pub trait Check {
 #[inline]
 pub const fn ensure(structure: &'static str, holds: bool, rule: &'static str) -> Result<(), CheckError> {
     if holds { Ok(()) } else { Err(CheckError { structure, rule }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::string::ToString;
+
+    #[test]
+    fn a_broken_rule_is_told_with_its_structure() {
+        let error = ensure("Arena", false, "spare <= committed").unwrap_err();
+        assert_eq!(error, CheckError { structure: "Arena", rule: "spare <= committed" });
+        assert_eq!(error.to_string(), "Arena is damaged; this should hold: spare <= committed");
+        assert_eq!(ensure("Arena", true, "spare <= committed"), Ok(()));
+    }
 }

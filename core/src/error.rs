@@ -86,6 +86,9 @@ mod tests {
             let text = error.to_string();
             assert!(text.ends_with(error.advice()), "{text}");
             assert!(text.len() > error.advice().len() + 2, "{text}");
+            assert!(!error.advice().is_empty(), "{error:?}");
+            let same = all.into_iter().filter(|other| other.advice() == error.advice());
+            assert_eq!(same.count(), 1, "{error:?} has advice of its own");
         }
     }
 }

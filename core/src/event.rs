@@ -57,6 +57,24 @@ pub enum Event {
 /// Called on the thread that ran the slow path, sometimes with a pool's lock held:
 /// an implementation must not call any pool of the arena it listens to, not even
 /// to look, and should return soon.
+///
+/// ```
+/// use tripoint_core::{Counter, Event, EventHook};
+///
+/// struct Growth(Counter);
+///
+/// impl EventHook for Growth {
+///     fn event(&self, event: Event) {
+///         if let Event::Grow { size } = event {
+///             self.0.add(size as u64);
+///         }
+///     }
+/// }
+///
+/// let growth = Growth(Counter::new());
+/// growth.event(Event::Grow { size: 4096 }); // an arena's call
+/// assert_eq!(growth.0.get(), 4096);
+/// ```
 pub trait EventHook: Sync {
     /// Tells of one event.
     fn event(&self, event: Event);

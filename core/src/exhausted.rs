@@ -9,6 +9,16 @@ use crate::pool::PoolClass;
 /// What an [`Error`] from a pool amounts to, for those who size pools.
 ///
 /// Kept apart from [`Error`], which travels through hot code and stays small.
+///
+/// ```
+/// use core::alloc::Layout;
+/// use tripoint_core::{Exhausted, ManualPool, PoolBox};
+///
+/// fn message<P: ManualPool>(pool: &P) -> Result<PoolBox<'_, [u8; 300], P>, Exhausted> {
+///     PoolBox::new_in([0; 300], pool)
+///         .map_err(|cause| Exhausted::of(pool, Layout::new::<[u8; 300]>(), cause))
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exhausted {
     /// The class of the pool that refused.

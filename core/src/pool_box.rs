@@ -14,6 +14,16 @@ use crate::pool::ManualPool;
 /// its memory, on whichever thread that happens.
 ///
 /// The pool outlives it: the borrow says so.
+///
+/// ```
+/// use tripoint_core::{ManualPool, PoolBox, Result};
+///
+/// fn next_price<P: ManualPool>(pool: &P, price: u64) -> Result<u64> {
+///     let mut price = PoolBox::new_in(price, pool)?;
+///     *price += 1;
+///     Ok(PoolBox::into_inner(price))
+/// }
+/// ```
 pub struct PoolBox<'pool, T: ?Sized, P: ManualPool> {
     object: NonNull<T>,
     pool: &'pool P,

@@ -148,3 +148,55 @@ impl<A: Arena> Describe for PoolHeader<A> {
         line(out, depth + 1, "descriptors", format_args!("{}", self.registry.iter().count()))
     }
 }
+
+#[cfg(all(test, not(tripoint_loom)))]
+mod tests {
+    use super::*;
+    use crate::client::{ClientArena, ClientArenaOptions};
+    use crate::registry::RegistryNode;
+    use core::mem::MaybeUninit;
+
+    /// Runs `test` with an arena of its own.
+    fn with_arena(test: impl FnOnce(&ClientArena<'_>)) {
+        let mut memory = std::vec![MaybeUninit::uninit(); 16 << 10];
+        test(&ClientArena::create(&mut memory, ClientArenaOptions::default()).unwrap());
+    }
+
+    #[test]
+    fn checks_name_the_rule_that_was_broken() {
+        with_arena(|arena| {
+            let header = PoolHeader::create(arena, "Test").unwrap();
+            let found = |level| header.check(level).map_err(|error| error.rule);
+            assert_eq!(found(CheckLevel::Deep), Ok(()));
+            header.total.store(1, Ordering::Relaxed);
+            assert_eq!(found(CheckLevel::Cheap), Ok(()));
+            assert_eq!(found(CheckLevel::Shallow), Err("total <= high water"));
+            header.high_water.store(1, Ordering::Relaxed);
+            assert_eq!(found(CheckLevel::Deep), Ok(()));
+            header.signature.clear();
+            assert_eq!(found(CheckLevel::Cheap), Err("the signature is set"));
+        });
+    }
+
+    /// (design/core.md `.pool.drop`)
+    #[test]
+    fn a_pool_that_is_dropped_gives_its_descriptors_back() {
+        with_arena(|arena| {
+            let layout = Layout::new::<RegistryNode>();
+            let header = PoolHeader::create(arena, "Test").unwrap();
+            let descriptors = [(); 3].map(|()| header.alloc_descriptor(layout).unwrap());
+            for descriptor in descriptors {
+                let node = descriptor.cast::<RegistryNode>();
+                // SAFETY: fresh memory of this layout.
+                unsafe { node.write(RegistryNode::new(layout)) };
+                // SAFETY: just made, in no list, and freed with the header.
+                unsafe { header.registry().push(node) };
+            }
+            drop(header);
+            for _ in 0..3 {
+                let again = arena.alloc_control(layout).unwrap();
+                assert!(descriptors.contains(&again), "its memory serves again");
+            }
+        });
+    }
+}

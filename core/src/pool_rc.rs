@@ -44,6 +44,17 @@ struct Counted<T> {
 /// structures with circles keep their objects in one place and refer to them by
 /// index. A count that reaches `usize::MAX` stays there, and the object lives as long
 /// as the pool, undropped (design/adaptors.md `.rc.count`).
+///
+/// ```
+/// use tripoint_core::{ManualPool, PoolRc, Result};
+///
+/// fn shared<P: ManualPool>(pool: &P) -> Result<u64> {
+///     let price = PoolRc::new_in(61_659_u64, pool)?;
+///     let other = PoolRc::clone(&price);
+///     drop(price);
+///     Ok(*other)
+/// }
+/// ```
 pub struct PoolRc<'pool, T, P: ManualPool> {
     counted: NonNull<Counted<T>>,
     pool: &'pool P,

@@ -130,10 +130,12 @@ mod tests {
         assert_eq!(seen, nodes.iter().rev().copied().collect::<Vec<_>>());
         // SAFETY: leaked above.
         let first = unsafe { nodes[0].as_ref() };
-        assert!(!first.claim());
+        assert!(first.is_claimed() && !first.claim());
         // SAFETY: claimed when made, by this test.
         unsafe { first.release() };
+        assert!(!first.is_claimed());
         assert!(first.claim() && !first.claim());
+        assert!(first.is_claimed() && first.layout() == layout);
         for node in nodes {
             // SAFETY: leaked from a box above; the list is not walked again.
             drop(unsafe { Box::from_raw(node.as_ptr()) });

@@ -44,3 +44,21 @@ impl Signature {
         ensure(structure, self.0.load(Ordering::Acquire) == value, "the signature is set")
     }
 }
+
+#[cfg(all(test, not(tripoint_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signature_tells_live_from_finished_and_foreign() {
+        let found = |signature: &Signature| signature.check("Arena", 7).map_err(|error| error.structure);
+        let signature = Signature::new(7);
+        assert_eq!(found(&signature), Ok(()));
+        signature.clear();
+        assert_eq!(found(&signature), Err("Arena"), "finished");
+        signature.set(8);
+        assert_eq!(found(&signature), Err("Arena"), "foreign");
+        signature.set(7);
+        assert_eq!(found(&signature), Ok(()));
+    }
+}

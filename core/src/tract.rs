@@ -691,4 +691,73 @@ mod tests {
         assert_eq!(table.pop_spare(&entries, u32::MAX), Some((6, 4)));
         assert_eq!(table.pop_spare(&entries, 1), None);
     }
+
+    /// (design/arena.md `.tract.fit`)
+    #[test]
+    fn a_run_that_is_just_long_enough_is_taken_before_longer_ones() {
+        let entries: Vec<Tract> = (0..64).map(|_| Tract::new()).collect();
+        let mut table = TractTable::new(64);
+        assert_eq!(table.pop_void(&entries, 64), Ok(0));
+        table.allot(&entries, 0, 64, POOL);
+        table.give_spare(&entries, 2, 4);
+        table.give_spare(&entries, 8, 8);
+        table.give_spare(&entries, 20, 16);
+        assert_eq!(table.take_spare(&entries, 4, POOL), Some(2));
+        assert_eq!(table.take_spare(&entries, 9, POOL), Some(20));
+        assert_eq!(table.take_spare(&entries, 8, POOL), Some(8));
+    }
+
+    #[test]
+    fn checks_find_runs_and_links_that_reach_the_top() {
+        assert_eq!(found(|table, _| table.spare_runs.heads[1] = 12), "links lead to grains below the top");
+        let below = "free runs lie below the top";
+        let last = |table: &mut TractTable, entries: &[Tract]| {
+            table.give_spare(entries, 10, 2);
+            entry(entries, 10).run.store(3, Ordering::Relaxed);
+        };
+        assert_eq!(found(last), below);
+        // Out of its list, and of no length or of too much.
+        for count in [0, 11] {
+            let unlisted = |table: &mut TractTable, entries: &[Tract]| {
+                table.spare_runs.unlink(entries, 2);
+                table.spare -= 2;
+                entry(entries, 2).run.store(count, Ordering::Relaxed);
+            };
+            assert_eq!(found(unlisted), below, "{count}");
+        }
+    }
+
+    #[test]
+    fn beyond_the_top_there_are_no_guards() {
+        let (table, entries) = table();
+        assert!(!table.is_guard(&entries[..12], 12));
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic = "grains are given once"]
+    fn giving_spare_grains_again_is_found() {
+        let (mut table, entries) = table();
+        table.give_spare(&entries, 2, 2);
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic = "grains are given once"]
+    fn giving_void_grains_again_is_found() {
+        let (mut table, entries) = table();
+        table.give_void(&entries, 9, 1);
+    }
+
+    #[test]
+    fn it_describes_the_lists_that_hold_something() {
+        let (mut table, entries) = table();
+        table.give_spare(&entries, 11, 1);
+        let mut text = std::string::String::new();
+        table.describe(&entries, &mut text, 1).unwrap();
+        let expected = "  tracts: 12 of 16 grains used\n    spare: 5 grains\n    \
+            spare runs: 1 of at least 1 grains\n    spare runs: 2 of at least 2 grains\n    \
+            void runs: 1 of at least 1 grains\n";
+        assert_eq!(text, expected);
+    }
 }

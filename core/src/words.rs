@@ -72,6 +72,15 @@ impl Addr {
 }
 
 /// An alignment in bytes: a power of two.
+///
+/// ```
+/// use tripoint_core::Align;
+///
+/// let align = Align::new(64).unwrap();
+/// assert_eq!(align.round_up(100), Some(128));
+/// assert_eq!(align.round_up(usize::MAX), None); // no sum wraps
+/// assert_eq!(Align::new(48), None);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Align(usize);
 
@@ -126,6 +135,14 @@ impl Align {
 }
 
 /// The addresses from `base` up to, not including, `limit`.
+///
+/// ```
+/// use tripoint_core::{Addr, AddrRange};
+///
+/// let range = AddrRange::with_size(Addr::new(4096), 100).unwrap();
+/// assert!(range.contains(Addr::new(4195)) && !range.contains(range.limit()));
+/// assert_eq!(AddrRange::with_size(Addr::new(4096), usize::MAX), None);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct AddrRange {
     base: Addr,
@@ -207,6 +224,7 @@ impl fmt::Display for AddrRange {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::string::ToString;
 
     #[test]
     fn sums_do_not_wrap() {
@@ -214,6 +232,13 @@ mod tests {
         assert_eq!(Addr::new(usize::MAX - 1).align_up(Align::WORD), None);
         assert_eq!(AddrRange::with_size(Addr::new(usize::MAX - 3), 4), None);
         assert_eq!(AddrRange::new(Addr::new(2), Addr::new(1)), None);
+    }
+
+    /// What makes the sum of the fast path exact (design/ap.md `.reserve.sum`).
+    #[test]
+    fn the_largest_inlined_size_fits_above_every_address_handed_out() {
+        assert_eq!(INLINE_SIZE_MAX, 1024 * 1024);
+        assert_eq!(ADDRESS_CEILING.checked_add(INLINE_SIZE_MAX), Some(usize::MAX));
     }
 
     #[test]
@@ -225,6 +250,60 @@ mod tests {
         assert_eq!(page.round_up(1), Some(4096));
         assert_eq!(page.round_up(4096), Some(4096));
         assert_eq!(page.round_down(8191), 4096);
+    }
+
+    /// Against sums that are wide enough, for small words and for the largest.
+    #[test]
+    fn alignment_finds_the_nearest_multiples() {
+        for align in (0..7).map(|shift| Align::new(1 << shift).unwrap()) {
+            let step = align.get() as u128;
+            assert_eq!(align.mask() as u128, step - 1);
+            for value in (0..200).chain(usize::MAX - 200..=usize::MAX) {
+                let wide = value as u128;
+                let up = usize::try_from(wide.div_ceil(step) * step).ok();
+                let addr = Addr::new(value);
+                assert_eq!(align.round_up(value), up);
+                assert_eq!(addr.align_up(align), up.map(Addr::new));
+                assert_eq!(align.round_down(value) as u128, wide / step * step);
+                assert_eq!(addr.is_aligned(align), wide.is_multiple_of(step));
+            }
+        }
+        assert_eq!((Align::WORD.get(), Align::of::<u8>().get()), (size_of::<usize>(), 1));
+        assert_eq!(Align::of_layout(core::alloc::Layout::new::<u64>()), Align::of::<u64>());
+    }
+
+    /// Against sets of numbers.
+    #[test]
+    fn ranges_are_sets_of_addresses() {
+        const TOP: usize = 6;
+        let all = || {
+            let pairs = (0..TOP).flat_map(|base| (base..TOP).map(move |limit| (base, limit)));
+            pairs.map(|(base, limit)| AddrRange::new(Addr::new(base), Addr::new(limit)).unwrap())
+        };
+        let holds = |range: AddrRange, addr| (range.base().get()..range.limit().get()).contains(&addr);
+        for range in all() {
+            assert_eq!(AddrRange::with_size(range.base(), range.size()), Some(range));
+            assert_eq!(range.size(), (0..TOP).filter(|&addr| holds(range, addr)).count());
+            assert_eq!(range.is_empty(), range.size() == 0);
+            assert!((0..TOP).all(|addr| range.contains(Addr::new(addr)) == holds(range, addr)));
+            for other in all() {
+                let shared = (0..TOP).any(|addr| holds(range, addr) && holds(other, addr));
+                assert_eq!(range.overlaps(other), shared, "{range} {other}");
+                if !other.is_empty() {
+                    let covered = (0..TOP).all(|addr| !holds(other, addr) || holds(range, addr));
+                    assert_eq!(range.covers(other), covered, "{range} {other}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn addresses_are_written_in_hexadecimal() {
+        let range = AddrRange::with_size(Addr::new(0x1000), 0x20).unwrap();
+        assert_eq!(
+            (range.base().to_string(), range.to_string()),
+            ("0x1000".into(), "[0x1000, 0x1020)".into())
+        );
     }
 
     #[test]

@@ -504,29 +504,124 @@ fn describes_itself() {
     let arena = ClientArena::create(&mut memory, with_grain(1024)).unwrap();
     arena.register().unwrap();
     arena.freeze();
+    let (range, sizes) = (arena.range(), arena.sizes());
     let mut text = String::new();
     arena.describe(&mut text, 0).unwrap();
-    for part in ["client arena: [0x", "  grain: 1024 bytes", "  pools: 1", "  frozen: true", "  tracts: "] {
-        assert!(text.contains(part), "{part} is not in\n{text}");
-    }
+    let lines: Vec<&str> = text.lines().collect();
+    let expected = [
+        format!("client arena: {range}"),
+        format!("  reserved: {} bytes", range.size()),
+        format!("  spare: {} bytes", sizes.spare),
+        format!("  tables and descriptors: {} bytes", sizes.control),
+        "  grain: 1024 bytes".into(),
+        "  frozen: true".into(),
+        "  pools: 1".into(),
+    ];
+    assert_eq!(lines[..7], expected);
+    assert!(lines[7].starts_with("  control: ") && lines[7].ends_with(" bytes supplied, 0 in use"), "{text}");
+    let grains = sizes.spare / 1024;
+    assert_eq!(lines[8], format!("  tracts: {grains} of {grains} grains used"));
     assert!(format!("{arena:?}").contains("ClientArena"));
     assert!(format!("{:?}", with_grain(64)).contains("64"));
 }
 
 #[test]
 fn events_reach_the_hook() {
-    #[derive(Default)]
-    struct Heard(AtomicU32);
-    impl EventHook for Heard {
-        fn event(&self, event: Event) {
-            assert!(matches!(event, Event::Trip { .. }));
-            self.0.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-    let heard = Heard::default();
+    let heard = CountEvents::default();
     let mut memory = memory(8 << 10);
     let options = ClientArenaOptions { event_hook: Some(&heard), ..ClientArenaOptions::default() };
     let arena = ClientArena::create(&mut memory, options).unwrap();
     arena.event(Event::Trip { pool: arena.register().unwrap() });
     assert_eq!(heard.0.load(Ordering::Relaxed), 1);
+}
+
+/// Uses an arena as pools do, which have it by value, and compares it with itself.
+fn lend<A: Arena>(lent: A, arena: &ClientArena<'_>) {
+    assert_eq!((lent.grain(), lent.range()), (arena.grain(), arena.range()));
+    assert!(lent.contains(arena.range().base()) && !lent.contains(arena.range().limit()));
+    let (first, second) = (lent.register().unwrap(), lent.register().unwrap());
+    assert_eq!(second.get(), first.get() + 1);
+    let block = lent.alloc_tracts(3 * arena.grain(), first).unwrap();
+    let base = block.range().base();
+    assert_eq!((lent.pool_of(base), arena.pool_of(base)), (Some(first), Some(first)));
+    assert_eq!(
+        (lent.next_tracts(first, Addr::ZERO), lent.next_tracts(second, Addr::ZERO)),
+        (Some(block), None)
+    );
+    assert_eq!(lent.sizes(), arena.sizes());
+    // SAFETY: allocated above, freed once, never used.
+    unsafe { lent.free_tracts(block, first) };
+    assert_eq!(arena.pool_of(base), None);
+    let kept = lent.alloc_tracts(1, second).unwrap();
+    let spare = arena.sizes().spare;
+    // SAFETY: registered above, dismissed once; `kept` is not used.
+    unsafe { lent.unregister(second) };
+    assert_eq!(arena.sizes().spare, spare + kept.size());
+    let layout = Layout::new::<[u64; 8]>();
+    let descriptor = lent.alloc_control(layout).unwrap();
+    // SAFETY: from `alloc_control` above, freed once.
+    unsafe { lent.free_control(descriptor, layout) };
+    assert_eq!(lent.alloc_control(layout), Ok(descriptor), "it was given back");
+    assert!(core::ptr::eq(lent.counts(), arena.counts()));
+    lent.freeze();
+    assert!(lent.is_frozen() && arena.is_frozen());
+    lent.thaw();
+    assert!(!lent.is_frozen() && !arena.is_frozen());
+    assert_eq!(lent.event_hook().is_some(), arena.event_hook().is_some());
+    lent.event(Event::Trip { pool: first });
+    let (mut text, mut expected) = (String::new(), String::new());
+    lent.describe(&mut text, 1).unwrap();
+    arena.describe(&mut expected, 1).unwrap();
+    assert_eq!(text, expected);
+    assert_eq!(lent.check(CheckLevel::Deep), Ok(()));
+}
+
+#[test]
+fn a_lent_arena_is_the_arena() {
+    let heard = CountEvents::default();
+    let mut memory = memory(16 << 10);
+    let options = ClientArenaOptions { event_hook: Some(&heard), ..ClientArenaOptions::default() };
+    let arena = ClientArena::create(&mut memory, options).unwrap();
+    lend(&arena, &arena);
+    let object: &dyn Arena = &arena;
+    lend(object, &arena);
+    assert_eq!(heard.0.load(Ordering::Relaxed), 2);
+}
+
+#[test]
+fn a_lent_arena_that_is_damaged_says_so() {
+    fn check<C: Check>(lent: C) -> bool {
+        lent.check(CheckLevel::Deep).is_ok()
+    }
+    let mut memory = memory(16 << 10);
+    let arena = ClientArena::create(&mut memory, ClientArenaOptions::default()).unwrap();
+    let block = arena.alloc_tracts(1, arena.register().unwrap()).unwrap();
+    assert!(check(&arena));
+    // A pointer with the arena's own provenance, to the first word of its table.
+    let table = block.base().as_ptr().with_addr(arena.range().base().get()).cast::<AtomicU32>();
+    // SAFETY: the table begins with an atomic word.
+    unsafe { &*table }.fetch_xor(1 << 25, Ordering::Relaxed);
+    assert!(!check(&arena));
+}
+
+#[derive(Default)]
+struct CountEvents(AtomicU32);
+
+impl EventHook for CountEvents {
+    fn event(&self, event: Event) {
+        assert!(matches!(event, Event::Trip { .. }));
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Who has an arena's address after its end finds that out by a check.
+#[test]
+fn an_arena_that_is_gone_has_no_signature() {
+    let mut memory = memory(16 << 10);
+    let arena = ClientArena::create(&mut memory, ClientArenaOptions::default()).unwrap();
+    let mut arena = core::mem::ManuallyDrop::new(arena);
+    assert_eq!(arena.check(CheckLevel::Cheap), Ok(()));
+    // SAFETY: dropped once. What is read of it after are plain words, which stay.
+    unsafe { core::mem::ManuallyDrop::drop(&mut arena) };
+    assert!(arena.check(CheckLevel::Cheap).is_err());
 }

@@ -4,7 +4,9 @@ mod common;
 
 use common::{GRAIN, TestArena, arena, classes, layout, memory};
 use tripoint_core::{Describe, Error, ManualPool, PoolClass};
-use tripoint_pools::{Debug, DebugOptions, Mvff, MvffOptions, Null, Tlsf, TlsfOptions};
+use tripoint_pools::{
+    Debug, DebugOptions, Mfs, MfsOptions, Mvff, MvffOptions, Null, ObjectCache, Tlsf, TlsfOptions, UnitOf,
+};
 
 const GRANULE: usize = 2 * size_of::<usize>();
 
@@ -92,4 +94,38 @@ fn a_fence_that_was_copied_is_found() {
     // SAFETY: the same.
     unsafe { pool.free(objects[0], layout(size, 8)) };
     assert_eq!(pool.reports().count(), 1, "its own is whole");
+}
+
+/// A footer that was written over says nothing of the object's size: what room there
+/// is besides the fence is reported.
+#[test]
+fn an_object_whose_footer_is_gone_is_reported_with_its_room() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = classes::debug_mvff(&arena).unwrap();
+    let taken = pool.reserve_size(layout(64, 8)).unwrap();
+    let object = pool.alloc(layout(64, 8)).unwrap();
+    // SAFETY: the last word of what the object takes, which is its fence's.
+    unsafe { object.add(taken - size_of::<usize>()).cast::<usize>().write(0x5151) };
+    let mut sizes = Vec::new();
+    pool.inspect(&mut |report| sizes.push(report.size));
+    assert_eq!(sizes, [taken - Debug::<Mvff<&tripoint_core::ClientArena<'_>>>::FENCE_SIZE]);
+}
+
+/// Of units that were freed, too, a cache takes no more than a batch.
+#[test]
+fn a_cache_takes_a_batch_of_what_was_freed() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let options = MfsOptions { fill_size: 64 * 64, ..MfsOptions::default() };
+    let pool = Mfs::create(&arena, UnitOf::<[u64; 8]>::new(), options).unwrap();
+    let unit = layout(64, 8);
+    let objects: Vec<_> = (0..200).map(|_| pool.alloc(unit).unwrap()).collect();
+    for object in objects {
+        // SAFETY: allocated above, freed once.
+        unsafe { pool.free(object, unit) };
+    }
+    let cache = pool.cache();
+    cache.alloc(unit).unwrap();
+    assert_eq!(cache.cached(), 63 * 64);
 }

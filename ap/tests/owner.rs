@@ -1,0 +1,90 @@
+//! The owner's half of a buffer by itself, without a pool: what builders of other
+//! front ends rely on. No pointer is followed, so addresses are only numbers.
+
+use core::ptr;
+
+use tripoint_ap::{Buffer, BufferMode, Owner};
+use tripoint_core::{BufferKind, RankSet, SymmetricFence};
+
+const BASE: usize = 0x1000;
+const LIMIT: usize = 0x2000;
+
+fn addr(value: usize) -> *mut u8 {
+    ptr::without_provenance_mut(value)
+}
+
+/// Runs `test` with the owner of a flippable buffer of `[BASE, LIMIT)`, armed.
+fn with_owner(test: impl FnOnce(&mut Owner<'_>)) {
+    let buffer = Buffer::new(BufferKind::Mutator, RankSet::EXACT);
+    // SAFETY: nobody else owns the buffer.
+    let mut owner = unsafe { Owner::new(&buffer) };
+    owner.attach(addr(BASE), addr(BASE), addr(LIMIT));
+    owner.rearm(addr(LIMIT), &mut |_| {});
+    test(&mut owner);
+}
+
+fn flip(owner: &Owner<'_>) -> *mut u8 {
+    // SAFETY: the tests commit with this pair.
+    unsafe { owner.buffer().flip(SymmetricFence) }
+}
+
+#[test]
+fn an_owner_reads_its_words() {
+    with_owner(|owner| {
+        owner.declare(addr(BASE + 64));
+        let words = [owner.base(), owner.init(), owner.limit(), owner.pool_limit()];
+        assert_eq!(words, [BASE, BASE + 64, LIMIT, LIMIT].map(addr));
+        owner.buffer().trip();
+        assert_eq!(owner.limit(), ptr::null_mut());
+        owner.detach();
+        let words = [owner.base(), owner.init(), owner.limit(), owner.pool_limit()];
+        assert_eq!(words, [ptr::null_mut(); 4]);
+    });
+}
+
+#[test]
+fn a_commit_stands_unless_a_flip_did_not_see_it() {
+    with_owner(|owner| {
+        let end = |objects: usize| addr(BASE + 16 * objects);
+        assert!(owner.commit(end(0), end(1), SymmetricFence), "nothing was asked");
+        assert_eq!(owner.init(), end(1));
+        owner.buffer().trip();
+        assert!(owner.commit(end(1), end(2), SymmetricFence), "tripped, and not flipped");
+        assert_eq!(flip(owner), end(2));
+        assert!(!owner.commit(end(2), end(3), SymmetricFence), "not seen");
+        assert_eq!((owner.init(), owner.buffer().scan_limit()), (end(2), end(2)));
+        let mut heard = 0;
+        owner.rearm(addr(LIMIT), &mut |requests| heard += requests);
+        assert_eq!((heard, owner.limit()), (2, addr(LIMIT)));
+        assert!(owner.commit(end(2), end(3), SymmetricFence), "gone on from the flip");
+    });
+}
+
+#[test]
+fn a_commit_that_the_flip_saw_stands() {
+    with_owner(|owner| {
+        owner.declare(addr(BASE + 16));
+        assert_eq!(flip(owner), addr(BASE + 16));
+        assert!(owner.commit_tripped(addr(BASE), addr(BASE + 16)));
+        assert_eq!(owner.init(), addr(BASE + 16));
+    });
+}
+
+#[test]
+fn rearming_hears_of_trips_that_come_meanwhile() {
+    with_owner(|owner| {
+        let buffer = owner.buffer();
+        buffer.trip();
+        let mut heard = Vec::new();
+        owner.rearm(addr(LIMIT), &mut |requests| {
+            heard.push(requests);
+            if heard.len() < 3 {
+                buffer.trip();
+                buffer.trip();
+            }
+        });
+        assert_eq!(heard, [1, 2, 2]);
+        assert_eq!(owner.limit(), addr(LIMIT));
+        assert_eq!(buffer.snapshot().unwrap().mode, BufferMode::ATTACHED);
+    });
+}
