@@ -10,6 +10,9 @@ use core::hint::black_box;
 use std::boxed::Box;
 use std::time::SystemTime;
 
+#[cfg(all(feature = "linux", target_os = "linux"))]
+use tripoint_core::primitive::{Ordering, compiler_fence};
+
 use crate::class::ViolationClass;
 use crate::detector::DetectorSet;
 use crate::record::Site;
@@ -85,12 +88,23 @@ pub(crate) fn observe_interrupted(observation: Observation, instruction: usize) 
     });
 }
 
-/// Says whether the trap's handler is at work, and gives what was said before. The
-/// first thing it does, so no table or other memory is read for it.
+/// Says that the trap's handler is at work, and gives whether it was already. The
+/// first thing it does, so no table or other memory is read before.
 #[cfg(all(feature = "linux", target_os = "linux"))]
 #[inline(always)]
-pub(crate) fn set_handling(at_work: bool) -> bool {
-    CURRENT.with(|current| current.handling.replace(at_work))
+pub(crate) fn begin_handling() -> bool {
+    let within_itself = CURRENT.with(|current| current.handling.replace(true));
+    compiler_fence(Ordering::SeqCst);
+    within_itself
+}
+
+/// Says whether the trap's handler is still at work, interrupted by itself. The last
+/// thing it does.
+#[cfg(all(feature = "linux", target_os = "linux"))]
+#[inline(always)]
+pub(crate) fn end_handling(within_itself: bool) {
+    compiler_fence(Ordering::SeqCst);
+    CURRENT.with(|current| current.handling.set(within_itself));
 }
 
 #[cold]

@@ -151,7 +151,7 @@ pub struct Slot {
     amnesty_reason: AtomicUsize,
     /// Set while an event is written down: a signal handler finds it set.
     busy: AtomicBool,
-    overlapped: AtomicUsize,
+    overlapped: [AtomicUsize; ViolationClass::COUNT],
     /// [`ClassSet`] of what the thread is held to.
     held: AtomicUsize,
     /// [`ClassSet`] of what is counted only, having been alarmed once.
@@ -162,6 +162,8 @@ pub struct Slot {
     sites: [SiteCell; ViolationClass::COUNT],
     call_site: SiteCell,
     call_sites: AtomicUsize,
+    /// Set while the supervisor's question is on its way to the thread.
+    asked: AtomicBool,
     pub(crate) errands: Errands,
     live: AtomicUsize,
     wanted: AtomicUsize,
@@ -202,7 +204,7 @@ impl Slot {
                 amnesty_depth: AtomicUsize::new(0),
                 amnesty_reason: AtomicUsize::new(0),
                 busy: AtomicBool::new(false),
-                overlapped: AtomicUsize::new(0),
+                overlapped: zeros(),
                 held: AtomicUsize::new(0),
                 muted: AtomicUsize::new(0),
                 alarms: AtomicUsize::new(0),
@@ -211,6 +213,7 @@ impl Slot {
                 sites,
                 call_site: SiteCell::new(),
                 call_sites: AtomicUsize::new(0),
+                asked: AtomicBool::new(false),
                 errands: Errands::new(),
                 live: AtomicUsize::new(0),
                 wanted: AtomicUsize::new(0),
@@ -229,6 +232,7 @@ impl Slot {
         self.index.store(index, Ordering::Relaxed);
         self.cold.store(kind == ThreadKind::Cold, Ordering::Relaxed);
         self.name.set(name);
+        self.asked.store(false, Ordering::Relaxed);
         // The rings are most of a slot; the other words are written as it goes.
         self.own.prefault();
         self.supervised.prefault();
@@ -362,7 +366,14 @@ impl Slot {
     /// signal handler, or taken by the writing itself. They are in no tally.
     #[must_use]
     pub fn overlapped(&self) -> usize {
-        self.overlapped.load(Ordering::Relaxed)
+        let counts = self.overlapped.iter().map(|count| count.load(Ordering::Relaxed));
+        counts.fold(0, usize::wrapping_add)
+    }
+
+    /// How many of these were of a class.
+    #[cfg(all(feature = "linux", target_os = "linux"))]
+    pub(crate) fn overlapped_of(&self, class: ViolationClass) -> usize {
+        self.overlapped[class.index()].load(Ordering::Relaxed)
     }
 
     /// Takes a record. One thread at a time may.
@@ -376,15 +387,15 @@ impl Slot {
     /// only where the event is recorded.
     pub fn observe(&self, observation: Observation, evidence: impl FnOnce() -> Evidence) {
         if self.is_busy() {
-            self.overlap();
+            self.overlap(observation.class);
             return;
         }
         self.while_busy(|| self.charge(observation, &self.own, evidence));
     }
 
     /// Counts an event that is nobody's but the detectors' own.
-    pub(crate) fn overlap(&self) {
-        self.overlapped.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn overlap(&self, class: ViolationClass) {
+        self.overlapped[class.index()].fetch_add(1, Ordering::Relaxed);
     }
 
     /// As [`Slot::observe`] for an event that is to be counted and no more; false,
@@ -512,6 +523,18 @@ impl Slot {
     pub(crate) fn leave_amnesty(&self, outer: usize) {
         self.amnesty_depth.fetch_sub(1, Ordering::Relaxed);
         self.amnesty_reason.store(outer, Ordering::Relaxed);
+    }
+
+    /// Says that the supervisor is about to ask the thread where it is.
+    #[cfg(all(feature = "linux", target_os = "linux"))]
+    pub(crate) fn expect_question(&self) {
+        self.asked.store(true, Ordering::Release);
+    }
+
+    /// Whether a question was on its way; it no longer is.
+    #[cfg(all(feature = "linux", target_os = "linux"))]
+    pub(crate) fn take_question(&self) -> bool {
+        self.asked.swap(false, Ordering::AcqRel)
     }
 
     /// Keeps where the thread is, for its supervisor. In its signal handler.

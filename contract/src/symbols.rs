@@ -67,8 +67,18 @@ impl Frame {
         };
         let in_malloc = self.place.as_ref().is_some_and(|place| place.starts_with(MALLOC_SOURCES));
         in_malloc
+            || self.is_of_built_in_type()
             || ON_THE_WAY.iter().any(|beginning| name.starts_with(beginning))
             || C_ON_THE_WAY.contains(&name)
+    }
+
+    /// Whether this is `<*mut T>::write`, `<[T]>::sort`, `<u64>::pow`: a method that
+    /// only the standard library can give to a type, named so where symbols are mangled
+    /// in the newer way.
+    fn is_of_built_in_type(&self) -> bool {
+        let parts = self.function.strip_prefix('<').and_then(|rest| rest.split_once(">::"));
+        parts
+            .is_some_and(|(of, _)| !of.contains(" as ") && (of.starts_with(['*', '[']) || !of.contains("::")))
     }
 }
 
@@ -120,5 +130,38 @@ impl Resolve for Symbols {
             separator = " < ";
         });
         outcome
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_on_the_way(function: &str) -> bool {
+        Frame { function: function.to_string(), place: None }.is_on_the_way()
+    }
+
+    #[test]
+    fn methods_of_built_in_types_are_on_the_way() {
+        for function in [
+            "<*mut u8>::write_volatile",
+            "<*const program::Order>::read",
+            "<[program::Order]>::sort_by::<program::Order>",
+            "<u64>::pow",
+            "<str>::to_owned",
+            "core::ptr::mut_ptr::<impl *mut T>::write_volatile",
+        ] {
+            assert!(is_on_the_way(function), "{function}");
+        }
+        for function in [
+            "<program::Order>::send",
+            "<program::Book<u8>>::send",
+            "<u64 as program::Price>::round",
+            "<[program::Order] as program::Batch>::send",
+            "<<program::Book as program::Side>::Level>::send",
+            "program::Order::send",
+        ] {
+            assert!(!is_on_the_way(function), "{function}");
+        }
     }
 }

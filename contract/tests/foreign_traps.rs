@@ -223,6 +223,72 @@ fn without_foreign_traps_the_process_goes_on() {
     assert!(child.status.success(), "{child:?}");
 }
 
+/// Has the kernel drop what it knows of signals that are sent to this process.
+fn fill_signal_queue() {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: a limit, valid to write and then to read; names the calling thread, which
+    // gets no signal, since none can wait.
+    unsafe {
+        assert_eq!(libc::getrlimit(libc::RLIMIT_SIGPENDING, &raw mut limit), 0);
+        limit.rlim_cur = 0;
+        assert_eq!(libc::setrlimit(libc::RLIMIT_SIGPENDING, &raw const limit), 0);
+        let value = libc::sigval { sival_ptr: ptr::null_mut() };
+        let refused = pthread_sigqueue(libc::pthread_self(), libc::SIGRTMIN(), value);
+        assert_eq!(refused, libc::EAGAIN, "the control: the queue is full");
+    }
+}
+
+/// A question arrives without its word, and is answered (`.trap.bare`).
+#[test]
+fn with_a_full_signal_queue_calls_have_their_sites() {
+    let Some(child) = in_child("with_a_full_signal_queue_calls_have_their_sites") else {
+        return on_hot_thread(|| {
+            let contract = contract();
+            let guard = hot(contract);
+            fill_signal_queue();
+            (0..8).for_each(|_| assert_catches(contract, &guard));
+        });
+    };
+    assert!(child.status.success(), "{child:?}");
+}
+
+/// The control of the above: a trap as bare that nobody asked with is foreign.
+#[test]
+fn with_a_full_signal_queue_a_foreign_trap_ends_the_process() {
+    let Some(child) = in_child("with_a_full_signal_queue_a_foreign_trap_ends_the_process") else {
+        return on_hot_thread(|| {
+            let contract = contract();
+            let guard = hot(contract);
+            fill_signal_queue();
+            assert_catches(contract, &guard);
+            println!("caught");
+            be_sent(Foreign::Tgkill);
+        });
+    };
+    assert_killed_by_trap(&child);
+    assert!(String::from_utf8_lossy(&child.stdout).contains("caught"), "{child:?}");
+}
+
+/// The kernel lets nobody ignore a trap of their own instruction.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_breakpoint_ends_the_process_though_traps_were_ignored() {
+    let Some(child) = in_child("a_breakpoint_ends_the_process_though_traps_were_ignored") else {
+        install(libc::SIG_IGN);
+        return on_hot_thread(|| {
+            let contract = contract();
+            let guard = hot(contract);
+            assert_catches(contract, &guard);
+            be_sent(Foreign::Tgkill);
+            println!("ignored what was sent");
+            // SAFETY: a breakpoint changes nothing.
+            unsafe { core::arch::asm!("int3") };
+        });
+    };
+    assert_killed_by_trap(&child);
+    assert!(String::from_utf8_lossy(&child.stdout).contains("ignored what was sent"), "{child:?}");
+}
+
 /// The program's handlers never run on a supervisor: it takes no signals.
 #[test]
 fn a_supervisor_blocks_every_signal() {

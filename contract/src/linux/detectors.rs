@@ -28,16 +28,28 @@ pub struct ThreadDetectors<K: Kernel = Native> {
     supervisor: Option<Waiting>,
     /// Traps go on while these are open.
     fault_events: Option<[OwnedFd; 2]>,
-    /// What the kernel and the tally said at the last poll.
-    polled: Option<Polled>,
+    /// The faults of each of [`FAULTS`] at the last poll.
+    polled: Option<[Faulted; 2]>,
 }
 
+/// The kinds of faults.
+const FAULTS: [ViolationClass; 2] = [ViolationClass::MinorFault, ViolationClass::MajorFault];
+
+/// Faults of one kind so far.
 #[derive(Clone, Copy)]
-struct Polled {
-    kernel: Faults,
-    minor: usize,
-    major: usize,
-    overlapped: usize,
+struct Faulted {
+    /// All that the kernel counted.
+    counted: u64,
+    /// Those that are known of: the thread was charged, or they are the detectors' own.
+    known: usize,
+}
+
+impl Faulted {
+    /// Faults since `before` that nothing knows of.
+    fn unknown_since(self, before: Self) -> usize {
+        let counted = usize::try_from(self.counted.wrapping_sub(before.counted)).unwrap_or(usize::MAX);
+        counted.saturating_sub(self.known.wrapping_sub(before.known))
+    }
 }
 
 impl<K: Kernel> ThreadDetectors<K> {
@@ -99,13 +111,10 @@ impl<K: Kernel> ThreadDetectors<K> {
         current::count(ViolationClass::ForeignMalloc).0 != before
     }
 
-    fn reading(&self, slot: &Slot) -> Option<Polled> {
-        Some(Polled {
-            kernel: self.kernel.thread_faults().ok()?,
-            minor: slot.tally(ViolationClass::MinorFault).count,
-            major: slot.tally(ViolationClass::MajorFault).count,
-            overlapped: slot.overlapped(),
-        })
+    fn reading(&self, slot: &Slot) -> Option<[Faulted; 2]> {
+        let Faults { minor, major } = self.kernel.thread_faults().ok()?;
+        let known = FAULTS.map(|class| slot.tally(class).count.wrapping_add(slot.overlapped_of(class)));
+        Some([Faulted { counted: minor, known: known[0] }, Faulted { counted: major, known: known[1] }])
     }
 }
 
@@ -139,27 +148,18 @@ impl<K: Kernel> Detectors for ThreadDetectors<K> {
 
     /// Charges the faults that the kernel counted and nothing trapped: all of
     /// them where traps are not live, else those in the kernel, as when it copies
-    /// to a fresh page.
+    /// to a fresh page (design/contract.md `.fault.own`).
     fn poll(&mut self, slot: &'static Slot) {
         let Some(before) = self.polled else { return };
-        let Some(now) = self.reading(slot) else { return };
-        // Events that overlapped may have been faults, and are told apart as such.
-        let overlapped = now.overlapped.wrapping_sub(before.overlapped);
-        let untrapped = |kernel: u64, tally: usize| {
-            usize::try_from(kernel).unwrap_or(usize::MAX).saturating_sub(tally).saturating_sub(overlapped)
-        };
-        let minor = untrapped(now.kernel.minor - before.kernel.minor, now.minor.wrapping_sub(before.minor));
-        let major = untrapped(now.kernel.major - before.kernel.major, now.major.wrapping_sub(before.major));
-        for (class, count) in [(ViolationClass::MinorFault, minor), (ViolationClass::MajorFault, major)] {
+        let Some(mut now) = self.reading(slot) else { return };
+        for ((class, now), before) in FAULTS.into_iter().zip(&mut now).zip(before) {
+            let count = now.unknown_since(before);
             if count > 0 {
                 current::observe(Observation { count, ..Observation::new(class, 0) });
+                now.known = now.known.wrapping_add(count);
             }
         }
-        self.polled = Some(Polled {
-            minor: now.minor.wrapping_add(minor),
-            major: now.major.wrapping_add(major),
-            ..now
-        });
+        self.polled = Some(now);
     }
 }
 
@@ -173,4 +173,46 @@ impl<K: Kernel> fmt::Debug for ThreadDetectors<K> {
 #[inline(never)]
 pub(crate) fn touch_stack() {
     black_box(&mut [0_u8; STACK_TOUCHED]).fill(1);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::boxed::Box;
+
+    use super::*;
+
+    /// A poll of a thread of which the kernel counted `counted` faults more of each
+    /// kind, and the detectors found `own` of them their own: what it is charged with.
+    /// What the test itself faults comes on top.
+    fn charged(counted: [u64; 2], own: [usize; 2]) -> [usize; 2] {
+        let slot: &'static Slot = Box::leak(Box::new(Slot::new()));
+        current::attach(slot, DetectorSet::empty());
+        let mut detectors = ThreadDetectors::new(Native, DetectorSet::FAULT_POLL);
+        assert_eq!(detectors.start(slot), DetectorSet::FAULT_POLL);
+        for (polled, counted) in detectors.polled.iter_mut().flatten().zip(counted) {
+            polled.counted = polled.counted.wrapping_sub(counted);
+        }
+        for (class, own) in FAULTS.into_iter().zip(own) {
+            (0..own).for_each(|_| slot.overlap(class));
+        }
+        detectors.poll(slot);
+        current::detach(slot);
+        FAULTS.map(|class| slot.tally(class).count)
+    }
+
+    #[test]
+    fn own_faults_of_one_kind_hide_none_of_the_other() {
+        const MANY: usize = 1_000_000;
+        let [_, major] = charged([0, 1], [MANY, 0]);
+        assert!((1..MANY).contains(&major), "{major}");
+        let [minor, _] = charged([MANY as u64, 0], [0, MANY]);
+        assert!(minor >= MANY, "{minor}");
+    }
+
+    #[test]
+    fn own_faults_are_left_out_of_their_own_kind() {
+        const MANY: usize = 1_000_000;
+        let charged = charged([MANY as u64; 2], [MANY; 2]);
+        assert!(charged.iter().all(|&count| count < MANY), "{charged:?}");
+    }
 }

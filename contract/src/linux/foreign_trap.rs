@@ -9,7 +9,7 @@ use std::boxed::Box;
 use tripoint_core::primitive::{AtomicPtr, Ordering};
 
 use super::signals;
-use super::trap::errno;
+use super::trap::{TRAP_PERF, errno};
 use crate::kernel::Errno;
 
 /// What handled the signal before; null until it is ours.
@@ -37,16 +37,25 @@ pub(super) fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c
     let previous = PREVIOUS.load(Ordering::Acquire);
     // SAFETY: not null while the handler is installed, written before, never freed.
     let Some(previous) = (unsafe { previous.as_ref() }) else { return };
+    // SAFETY: what the kernel passed to our handler.
+    let forced = is_forced(unsafe { (*info).si_code });
     match previous.sa_sigaction {
-        libc::SIG_IGN => {}
+        libc::SIG_IGN if !forced => {}
         // SAFETY: restores the default and sends the signal again, both allowed
         // in a handler. Ours does not block it, so the process ends here.
-        libc::SIG_DFL => unsafe {
+        libc::SIG_DFL | libc::SIG_IGN => unsafe {
             libc::signal(signal, libc::SIG_DFL);
             libc::raise(signal);
         },
         _ => signals::while_blocked(&blocked_by(previous, signal), || call(previous, signal, info, context)),
     }
+}
+
+/// Whether the kernel would end the process rather than let it ignore the trap: one of
+/// its own instruction, as a breakpoint. The kernel sends those of perf events, though
+/// they have such a code too.
+const fn is_forced(code: c_int) -> bool {
+    code > 0 && code != TRAP_PERF
 }
 
 /// What the kernel would block while that handler runs.
@@ -72,5 +81,20 @@ fn call(action: &libc::sigaction, signal: c_int, info: *mut libc::siginfo_t, con
             )
         };
         handler(signal, info, context);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_traps_of_an_instruction_are_forced() {
+        for code in [libc::TRAP_BRKPT, libc::TRAP_TRACE, libc::SI_KERNEL] {
+            assert!(is_forced(code), "{code}");
+        }
+        for code in [libc::SI_USER, libc::SI_QUEUE, libc::SI_TKILL, libc::SI_TIMER, TRAP_PERF] {
+            assert!(!is_forced(code), "{code}");
+        }
     }
 }

@@ -180,7 +180,19 @@ impl<K: Kernel> Supervisor<K> {
             && self.filtered.slot.mode() != Mode::Counting
             && self.filtered.slot.is_present()
             && self.is_open_to_traps()
-            && self.kernel.send_trap(call.thread).is_ok()
+            && self.send_question(call.thread)
+    }
+
+    /// Sends the question. The slot knows before, since the question may arrive without
+    /// its word, and keeps knowing when patience ends: it may be late
+    /// (design/contract.md `.trap.bare`).
+    fn send_question(&self, thread: usize) -> bool {
+        self.filtered.slot.expect_question();
+        let sent = self.kernel.send_trap(thread).is_ok();
+        if !sent {
+            self.filtered.slot.take_question();
+        }
+        sent
     }
 
     /// Whether a trap would reach the thread: it blocks all signals at its end.

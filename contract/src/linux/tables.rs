@@ -8,6 +8,12 @@ use core::ffi::{c_int, c_void};
 use core::ops::Range;
 use core::{ptr, slice};
 
+/// A program header of this system's word size.
+#[cfg(target_pointer_width = "32")]
+type Header = libc::Elf32_Phdr;
+#[cfg(not(target_pointer_width = "32"))]
+type Header = libc::Elf64_Phdr;
+
 /// Brings in the unwind tables of every object that is loaded. A kernel that does
 /// not do that (Linux before 5.14) leaves them to their first use.
 pub(super) fn bring_in() {
@@ -19,7 +25,10 @@ pub(super) fn bring_in() {
 unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, _data: *mut c_void) -> c_int {
     // SAFETY: the loader passes its description of an object, valid during this call.
     let object = unsafe { &*info };
-    // SAFETY: so many headers, which stay as long as the object.
+    if object.dlpi_phdr.is_null() {
+        return 0;
+    }
+    // SAFETY: not null; so many headers, which stay as long as the object.
     let headers = unsafe { slice::from_raw_parts(object.dlpi_phdr, object.dlpi_phnum.into()) };
     if let (Ok(base), Some(segment)) = (usize::try_from(object.dlpi_addr), segment_of_tables(headers)) {
         populate(base.wrapping_add(segment.start)..base.wrapping_add(segment.end));
@@ -28,8 +37,8 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, _data: *
 }
 
 /// Where in an object the segment with its unwind tables is.
-fn segment_of_tables(headers: &[libc::Elf64_Phdr]) -> Option<Range<usize>> {
-    let range = |header: &libc::Elf64_Phdr| {
+fn segment_of_tables(headers: &[Header]) -> Option<Range<usize>> {
+    let range = |header: &Header| {
         let start = usize::try_from(header.p_vaddr).ok()?;
         Some(start..start.checked_add(usize::try_from(header.p_memsz).ok()?)?)
     };

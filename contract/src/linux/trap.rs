@@ -17,10 +17,10 @@ use super::foreign_trap;
 use crate::class::ViolationClass;
 use crate::current;
 use crate::kernel::{Errno, FaultKind};
-use crate::slot::Observation;
+use crate::slot::{Observation, Slot};
 
 /// `si_code` of a trap that a perf event sent.
-const TRAP_PERF: c_int = 6;
+pub(super) const TRAP_PERF: c_int = 6;
 
 /// What a trap of ours is about.
 #[derive(Clone, Copy)]
@@ -84,6 +84,18 @@ impl Trap {
         };
         ours.iter().copied().find(|trap| trap.word() == word)
     }
+}
+
+/// Whether all that is known of a signal is that it was sent: so a question arrives
+/// where the user's signal queue is full (design/contract.md `.trap.bare`).
+fn is_bare(info: &libc::siginfo_t) -> bool {
+    // SAFETY: sent, so it has a sender.
+    info.si_code == libc::SI_USER && unsafe { info.si_pid() == 0 && info.si_uid() == 0 }
+}
+
+/// The question that this thread is about to get, if the trap is bare and may be it.
+fn expected_question(info: &libc::siginfo_t) -> Option<Trap> {
+    (is_bare(info) && current::slot().is_some_and(Slot::take_question)).then_some(Trap::CallSite)
 }
 
 /// The same information as of a perf event, which it must be.
@@ -154,33 +166,35 @@ fn install() -> Result<(), Errno> {
 
 extern "C" fn on_trap(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     // First of all: whatever comes next may fault.
-    let within_itself = current::set_handling(true);
+    let within_itself = current::begin_handling();
     // SAFETY: gives a pointer to this thread's own word, which is always valid.
     let errno = unsafe { libc::__errno_location() };
     // SAFETY: as above.
     let saved = unsafe { *errno };
     // SAFETY: the kernel passes what is known of the signal, valid during this call.
     let known = unsafe { &*info };
-    match Trap::of(known) {
+    match Trap::of(known).or_else(|| expected_question(known)) {
         None => {
             // What the program's handler does is the program's.
-            current::set_handling(false);
+            current::end_handling(false);
             foreign_trap::pass_on(signal, info, context);
+            current::begin_handling();
         }
-        Some(_) if within_itself => on_own_fault(),
+        Some(Trap::MinorFault) if within_itself => on_own_fault(ViolationClass::MinorFault),
+        Some(Trap::MajorFault) if within_itself => on_own_fault(ViolationClass::MajorFault),
         Some(Trap::MinorFault) => on_fault(ViolationClass::MinorFault, known, context),
         Some(Trap::MajorFault) => on_fault(ViolationClass::MajorFault, known, context),
-        Some(Trap::CallSite) => on_question(context),
+        Some(Trap::CallSite) => on_question(context, within_itself),
     }
     // SAFETY: as above.
     unsafe { *errno = saved };
-    current::set_handling(within_itself);
+    current::end_handling(within_itself);
 }
 
-/// A fault of the handler itself. Nobody asks a thread where it is while it handles.
-fn on_own_fault() {
+/// A fault of the handler itself.
+fn on_own_fault(class: ViolationClass) {
     if let Some(slot) = current::slot() {
-        slot.overlap();
+        slot.overlap(class);
     }
 }
 
@@ -190,8 +204,11 @@ fn on_fault(class: ViolationClass, info: &libc::siginfo_t, context: *mut c_void)
     current::observe_interrupted(observation, interrupted_at(context));
 }
 
-fn on_question(context: *mut c_void) {
-    if let Some(slot) = current::slot() {
+/// The handler makes no memory call, so nobody waits for what is asked within it.
+fn on_question(context: *mut c_void, within_itself: bool) {
+    let Some(slot) = current::slot() else { return };
+    slot.take_question();
+    if !within_itself {
         slot.keep_call_site(&current::interrupted_site(interrupted_at(context)));
     }
 }
@@ -247,5 +264,28 @@ mod tests {
             assert!(Trap::of(&info(TRAP_PERF, 0, word)).is_none(), "another's perf event");
             assert!(Trap::of(&info(libc::SI_QUEUE, own, word)).is_none());
         }
+    }
+
+    #[test]
+    fn a_trap_without_a_sender_is_bare() {
+        assert!(is_bare(&info(libc::SI_USER, 0, 0)));
+        assert!(!is_bare(&info(libc::SI_USER, 1, 0)), "of a process");
+        for code in [libc::SI_TKILL, libc::SI_QUEUE, libc::TRAP_BRKPT, TRAP_PERF] {
+            assert!(!is_bare(&info(code, 0, 0)), "{code}");
+        }
+    }
+
+    /// A bare trap is taken for a question where one was sent, and only once.
+    #[test]
+    fn only_who_is_asked_takes_a_bare_trap_for_a_question() {
+        let slot: &'static Slot = std::boxed::Box::leak(std::boxed::Box::new(Slot::new()));
+        let bare = info(libc::SI_USER, 0, 0);
+        slot.expect_question();
+        assert!(expected_question(&bare).is_none(), "of a thread that is not registered");
+        current::attach(slot, crate::detector::DetectorSet::empty());
+        assert!(expected_question(&info(libc::SI_TKILL, 0, 0)).is_none(), "of another sender");
+        assert!(matches!(expected_question(&bare), Some(Trap::CallSite)));
+        assert!(expected_question(&bare).is_none(), "nobody asked again");
+        current::detach(slot);
     }
 }
