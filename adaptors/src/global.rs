@@ -24,7 +24,9 @@ use tripoint_core::{ManualPool, PoolClass, Result};
 /// not use it: pools lock.
 ///
 /// A panic in it, be it of the function, of a hook or of the class, ends the program:
-/// allocators must not unwind (design/adaptors.md `.global.unwind`).
+/// allocators must not unwind. A panic under the pool's lock, where the pool is the
+/// program's own allocator, hangs: hooks abort, and do not panic
+/// (design/adaptors.md `.global.unwind`).
 ///
 /// `examples/global_alloc.rs` of the package `tripoint` is a program that lives in one.
 ///

@@ -198,7 +198,6 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
         // SAFETY: the owner's, with a fill that the pool gave for this buffer.
         unsafe { self.buffer.class().attach(&fill) };
         self.owner.attach(base, init, fill.block.limit().as_ptr());
-        self.buffer.fill_size.add(fresh as u64);
         let header = self.pool.header();
         header.arena().counts().attach(self.buffer.kind(), fill.preallocated, fresh);
         header.arena().event(Event::Fill { pool: header.id(), size: fresh });
@@ -213,7 +212,6 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
         self.owner.detach();
         // SAFETY: the owner's.
         unsafe { self.buffer.class().detach() };
-        self.buffer.empty_size.add(unused as u64);
         let header = self.pool.header();
         header.arena().counts().detach(self.buffer.kind(), allocated, unused);
         header.arena().event(Event::Empty { pool: header.id(), size: unused });

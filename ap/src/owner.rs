@@ -79,28 +79,32 @@ impl<'b> Owner<'b> {
         self.buffer.commit(end, barrier) || self.commit_tripped(object, end)
     }
 
-    /// In the ready state, detached: gives the buffer memory. It stays trapped
-    /// until [`Owner::rearm`].
+    /// In the ready state, detached: gives the buffer memory, of which what lies
+    /// from `init` on counts as filled. It stays trapped until [`Owner::rearm`].
     pub fn attach(&mut self, base: *mut u8, init: *mut u8, pool_limit: *mut u8) {
-        self.change(base, init, pool_limit);
+        let fresh = pool_limit.addr().wrapping_sub(init.addr());
+        self.change(base, init, pool_limit, |buffer| buffer.fill_size.add(fresh as u64));
     }
 
-    /// In the ready state: takes the buffer's memory away. It becomes reset.
+    /// In the ready state: takes the buffer's memory away, of which what lies from
+    /// `init` on counts as emptied. It becomes reset.
     pub fn detach(&mut self) {
+        let unused = self.pool_limit().addr().wrapping_sub(self.init().addr());
         self.buffer.fields.limit.swap(ptr::null_mut(), Ordering::AcqRel);
         self.unflip();
         let null = ptr::null_mut();
-        self.change(null, null, null);
+        self.change(null, null, null, |buffer| buffer.empty_size.add(unused as u64));
     }
 
-    fn change(&mut self, base: *mut u8, init: *mut u8, pool_limit: *mut u8) {
+    fn change(&mut self, base: *mut u8, init: *mut u8, pool_limit: *mut u8, count: impl FnOnce(&Buffer)) {
         let buffer = self.buffer;
-        buffer.transitions.fetch_add(1, Ordering::AcqRel);
-        buffer.base.store(base, Ordering::Release);
-        buffer.pool_limit.store(pool_limit, Ordering::Release);
-        buffer.fields.alloc.store(init, Ordering::Release);
-        self.declare(init);
-        buffer.transitions.fetch_add(1, Ordering::AcqRel);
+        buffer.transition(|| {
+            buffer.base.store(base, Ordering::Release);
+            buffer.pool_limit.store(pool_limit, Ordering::Release);
+            buffer.fields.alloc.store(init, Ordering::Release);
+            self.declare(init);
+            count(buffer);
+        });
     }
 }
 

@@ -173,7 +173,7 @@ fn assert_loses<B: BarrierPair>(barrier: B) {
 fn membarrier_loses_nothing() {
     match Membarrier::register() {
         Ok(barrier) => assert_loses_nothing(barrier),
-        Err(_) => println!("skipped: this kernel offers no membarrier"),
+        Err(_) => println!("race: membarrier: SKIPPED: this kernel offers none"),
     }
 }
 

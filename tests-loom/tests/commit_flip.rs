@@ -206,7 +206,7 @@ fn read_what_was_seen(alloc: fn(&Buffer, &Content)) {
             let (buffer, content) = (Arc::clone(&buffer), Arc::clone(&content));
             thread::spawn(move || {
                 if see(&buffer, SymmetricFence) >= BASE + SIZE {
-                    assert_eq!(content.read(), 7, "the object is not whole");
+                    assert_eq!(content.read(), 7, "Causality violation: the object is not whole");
                 }
             })
         });
@@ -225,8 +225,9 @@ fn what_was_seen_is_whole() {
     });
 }
 
+/// The twin: its owner goes on writing after the commit.
 #[test]
-#[should_panic]
+#[should_panic(expected = "Causality violation: ")]
 fn committed_before_it_is_written_it_is_not_whole() {
     read_what_was_seen(|buffer, content| {
         let _stands = become_owner(buffer).commit(addr(BASE), addr(BASE + SIZE), SymmetricFence);

@@ -164,7 +164,7 @@ fn begun_by_looking_it_begins_twice() {
 }
 
 /// What one thread does and then says, by a word; who hears of it sees what was done.
-fn hearing(say: fn(&Process), hear: fn(&Process) -> bool) {
+fn hearing(say: impl Fn(&Process) + Copy + Send + Sync + 'static, hear: fn(&Process) -> bool) {
     model_unbounded(move || {
         let process = Process::in_warmup();
         assert!(process.hot.claim());
@@ -183,60 +183,125 @@ fn freeze(process: &Process) {
     process.frozen.store(true, Ordering::Relaxed);
 }
 
-fn freeze_and_advance(process: &Process) {
-    freeze(process);
+fn in_order(say: fn(&Process)) -> impl Fn(&Process) + Copy {
+    move |process| {
+        freeze(process);
+        say(process);
+    }
+}
+
+/// The twin of each: it is said before it is done.
+fn too_early(say: fn(&Process)) -> impl Fn(&Process) + Copy {
+    move |process| {
+        say(process);
+        freeze(process);
+    }
+}
+
+fn advance(process: &Process) {
     process.lifecycle.advance(Phase::SteadyState).unwrap();
+}
+
+fn reads_a_phase(process: &Process) -> bool {
+    process.lifecycle.phase() == Phase::SteadyState
+}
+
+fn ends_a_phase(process: &Process) -> bool {
+    process.lifecycle.advance(Phase::Teardown).is_ok()
+}
+
+fn call(process: &Process) {
+    process.hot.call();
+}
+
+fn attends(process: &Process) -> bool {
+    process.hot.attend() != 0
+}
+
+fn join(process: &Process) {
+    process.hot.join(&process.lifecycle).unwrap();
+}
+
+fn finds_a_thread(process: &Process) -> bool {
+    process.hot.is_present()
+}
+
+fn finds_a_use(process: &Process) -> bool {
+    process.hot.is_used()
+}
+
+fn join_and_leave(process: &Process) {
+    join(process);
+    process.hot.leave();
+}
+
+/// Used and not present is to have left.
+fn finds_that_it_left(process: &Process) -> bool {
+    process.hot.is_used() && !process.hot.is_present()
 }
 
 #[test]
 fn whoever_reads_a_phase_sees_what_was_done_before() {
-    hearing(freeze_and_advance, |process| process.lifecycle.phase() == Phase::SteadyState);
+    hearing(in_order(advance), reads_a_phase);
+}
+
+#[test]
+#[should_panic(expected = "heard of before it was done")]
+fn read_too_early_a_phase_says_nothing() {
+    hearing(too_early(advance), reads_a_phase);
 }
 
 #[test]
 fn whoever_ends_a_phase_sees_what_was_done_before_it() {
-    hearing(freeze_and_advance, |process| process.lifecycle.advance(Phase::Teardown).is_ok());
+    hearing(in_order(advance), ends_a_phase);
+}
+
+#[test]
+#[should_panic(expected = "heard of before it was done")]
+fn ended_too_early_a_phase_says_nothing() {
+    hearing(too_early(advance), ends_a_phase);
 }
 
 #[test]
 fn whoever_attends_to_a_call_sees_what_was_done_before() {
-    let say = |process: &Process| {
-        freeze(process);
-        process.hot.call();
-    };
-    hearing(say, |process| process.hot.attend() != 0);
+    hearing(in_order(call), attends);
 }
 
-/// What a thread says of itself before it joins.
-fn describe_and_join(process: &Process) {
-    freeze(process);
-    process.hot.join(&process.lifecycle).unwrap();
+#[test]
+#[should_panic(expected = "heard of before it was done")]
+fn called_too_early_a_thread_sees_nothing() {
+    hearing(too_early(call), attends);
 }
 
 #[test]
 fn whoever_finds_a_thread_sees_what_it_is() {
-    hearing(describe_and_join, |process| process.hot.is_present());
-    hearing(describe_and_join, |process| process.hot.is_used());
+    hearing(in_order(join), finds_a_thread);
+}
+
+#[test]
+#[should_panic(expected = "heard of before it was done")]
+fn found_too_early_a_thread_is_unknown() {
+    hearing(too_early(join), finds_a_thread);
+}
+
+#[test]
+fn whoever_finds_a_use_sees_what_it_is() {
+    hearing(in_order(join), finds_a_use);
+}
+
+#[test]
+#[should_panic(expected = "heard of before it was done")]
+fn used_too_early_a_thread_is_unknown() {
+    hearing(too_early(join), finds_a_use);
 }
 
 #[test]
 fn whoever_finds_that_a_thread_left_sees_what_it_did() {
-    let say = |process: &Process| {
-        process.hot.join(&process.lifecycle).unwrap();
-        freeze(process);
-        process.hot.leave();
-    };
-    // Used and not present is to have left.
-    hearing(say, |process| process.hot.is_used() && !process.hot.is_present());
+    hearing(in_order(join_and_leave), finds_that_it_left);
 }
 
-/// The twin: it is said before it is done.
 #[test]
 #[should_panic(expected = "heard of before it was done")]
-fn said_before_it_is_done_it_is_heard_of_too_early() {
-    let say = |process: &Process| {
-        process.lifecycle.advance(Phase::SteadyState).unwrap();
-        freeze(process);
-    };
-    hearing(say, |process| process.lifecycle.phase() == Phase::SteadyState);
+fn left_too_early_a_thread_has_not_done_it() {
+    hearing(too_early(join_and_leave), finds_that_it_left);
 }

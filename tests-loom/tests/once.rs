@@ -73,7 +73,7 @@ fn announced_without_order_it_is_found_unfinished() {
 
 /// The twin: the value is announced before it is written.
 #[test]
-#[should_panic]
+#[should_panic(expected = "Causality violation: ")]
 fn announced_too_early_it_is_found_unfinished() {
     announce(|value, state| {
         state.store(2, Ordering::Release);
@@ -87,7 +87,7 @@ fn announce(make: fn(&Watched, &AtomicUsize)) {
         let other = Arc::clone(&shared);
         let thread = thread::spawn(move || make(&other.0, &other.1));
         if shared.1.load(Ordering::Acquire) == 2 {
-            assert_eq!(shared.0.read(), 7, "it is not finished");
+            assert_eq!(shared.0.read(), 7, "Causality violation: it is not finished");
         }
         thread.join().unwrap();
     });

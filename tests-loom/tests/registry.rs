@@ -108,7 +108,7 @@ impl<L: List> Shared<L> {
         for descriptor in self.list.walk() {
             let index = self.descriptors.iter().position(|it| ptr::eq(it, descriptor.as_ptr())).unwrap();
             assert!(!found[index], "a descriptor was found twice");
-            assert_eq!(self.descriptors[index].read(), 1, "a descriptor is not whole");
+            assert_eq!(self.descriptors[index].read(), 1, "Causality violation: a descriptor is not whole");
             found[index] = true;
         }
         found
@@ -135,7 +135,7 @@ fn walks_find_whole_descriptors() {
 
 /// The twin: its owner goes on writing after it was pushed.
 #[test]
-#[should_panic]
+#[should_panic(expected = "Causality violation: ")]
 fn pushed_before_it_is_whole_it_is_found_so() {
     one_pushes(|shared| {
         shared.list.add(&shared.descriptors[1]);

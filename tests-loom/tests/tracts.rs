@@ -188,7 +188,7 @@ fn trimmed(trim: fn(&Grains)) {
             thread::spawn(move || trim(&grains))
         };
         let taken = grains.take(OTHER).unwrap();
-        assert!(grains.is_committed(taken), "no memory is there");
+        assert!(grains.is_committed(taken), "Causality violation: no memory is there");
         grains.give(taken);
         trimmer.join().unwrap();
         grains.check();
@@ -202,7 +202,7 @@ fn what_is_taken_is_committed() {
 
 /// The twin: grains are void before they are decommitted.
 #[test]
-#[should_panic]
+#[should_panic(expected = "Causality violation: ")]
 fn given_before_they_are_decommitted_grains_lose_memory() {
     trimmed(|grains| {
         let popped = grains.table.lock().pop_spare(&grains.entries, GRAINS);
@@ -224,7 +224,10 @@ fn extended(extend: fn(&Grains)) {
             thread::spawn(move || extend(&grains))
         };
         let known = grains.known.load(Ordering::Acquire) as u32;
-        assert!((1..known).all(|index| grains.is_committed(index)), "entries are not there");
+        assert!(
+            (1..known).all(|index| grains.is_committed(index)),
+            "Causality violation: entries are not there"
+        );
         other.join().unwrap();
     });
 }
@@ -247,8 +250,9 @@ fn entries_are_there_before_they_are_known() {
     });
 }
 
+/// The twin: the length is known before the entries are there.
 #[test]
-#[should_panic]
+#[should_panic(expected = "Causality violation: ")]
 fn known_before_they_are_there_entries_are_not() {
     extended(|grains| {
         publish_length(grains, Ordering::Release);

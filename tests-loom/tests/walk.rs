@@ -8,6 +8,7 @@
 
 use core::alloc::Layout;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use tests_loom::{NoLight, lend, model_bounded, thread, with_arena};
 use tripoint_ap::{AllocationPoint, Buffer, BufferMode, Control, Owner, flip_buffers, for_each_buffer};
@@ -41,19 +42,26 @@ fn alloc<B: BarrierPair, C: Control>(point: &mut Point<B, C>) -> (Addr, bool) {
     (Addr::of(object.as_ptr()), stands)
 }
 
-/// A walk while what an allocation point does.
-fn walk(owner: fn(Point<SymmetricFence, ()>), look: fn(&Buffer)) {
+/// A walk while an allocation point does something. `look` says whether it found
+/// words that agree, as it has to in some execution.
+fn walk(owner: fn(Point<SymmetricFence, ()>), look: fn(&Buffer) -> bool) {
+    // Not of the model: it says of all executions.
+    let agreed = Arc::new(AtomicBool::new(false));
+    let agrees = Arc::clone(&agreed);
     model_bounded(BOUND, move || {
         with_pool(SymmetricFence, |pool| {
             let mut point = AllocationPoint::create(pool).unwrap();
             alloc(&mut point);
             let owner = thread::spawn(move || owner(point));
-            for_each_buffer(pool, |buffer| look(buffer));
+            for_each_buffer(pool, |buffer| {
+                agrees.fetch_or(look(buffer), Ordering::Relaxed);
+            });
             owner.join().unwrap();
             for_each_buffer(pool, |_| panic!("a buffer was left"));
             assert_eq!(pool.header().registry().iter().count(), 1, "the descriptor was not claimed again");
         });
     });
+    assert!(agreed.load(Ordering::Relaxed), "no walk found words that agree");
 }
 
 /// What is not allocated goes back, and the next object comes from a new fill.
@@ -70,10 +78,11 @@ fn succeed(point: Point<SymmetricFence, ()>) {
 }
 
 /// Its range is that of one fill, or empty, and what is allocated lies in it.
-fn look(buffer: &Buffer) {
-    let Some(now) = buffer.snapshot() else { return };
+fn look(buffer: &Buffer) -> bool {
+    let Some(now) = buffer.snapshot() else { return false };
     assert!(now.range().size().is_multiple_of(FILL), "the words are of two fills");
     assert!(now.init <= now.alloc && now.alloc <= now.pool_limit, "the words are of two fills");
+    true
 }
 
 #[test]
@@ -83,7 +92,10 @@ fn walks_find_one_fill_or_none() {
 
 #[test]
 fn walks_find_whole_buffers() {
-    walk(succeed, |buffer| assert_eq!(buffer.check(CheckLevel::Shallow), Ok(())));
+    walk(succeed, |buffer| {
+        assert_eq!(buffer.check(CheckLevel::Shallow), Ok(()));
+        buffer.snapshot().is_some()
+    });
 }
 
 /// The twin: the words are read without asking whether they are changing.
@@ -96,6 +108,18 @@ fn words_read_one_by_one_are_of_two_fills() {
         let (base, limit) = (owner.base(), owner.pool_limit());
         let size = limit.addr().wrapping_sub(base.addr());
         assert!(size == 0 || size == FILL, "the words are of two fills");
+        true
+    });
+}
+
+/// The twin: the sizes are read without asking whether they are changing.
+#[test]
+#[should_panic(expected = "more emptied than filled")]
+fn sizes_read_one_by_one_are_of_two_owners() {
+    walk(succeed, |buffer| {
+        let emptied = buffer.empty_size();
+        assert!(emptied <= buffer.fill_size(), "more emptied than filled");
+        true
     });
 }
 

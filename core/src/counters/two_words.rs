@@ -7,8 +7,9 @@ use crate::primitive::{AtomicU32, Ordering};
 /// addition sees what was counted before it by the same thread.
 ///
 /// Additions wrap, as the sums of [`ArenaCounts::alloc_mutator`] need. Since this
-/// target has no 64-bit atomics a carry between two words may be seen late: such
-/// a reading is low by 2³², once, for the length of one addition.
+/// target has no 64-bit atomics a carry or a borrow between two words may be seen
+/// late: such a reading is off by 2³², either way, for the length of one addition
+/// or subtraction.
 ///
 /// [`ArenaCounts::alloc_mutator`]: super::ArenaCounts::alloc_mutator
 #[derive(Debug, Default)]
