@@ -7,8 +7,8 @@
 #![cfg(any(tripoint_loom, tripoint_shuttle))]
 
 use core::alloc::Layout;
+use core::sync::atomic::AtomicBool;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use tests_loom::{NoLight, lend, model_bounded, thread, with_arena};
 use tripoint_ap::{AllocationPoint, Buffer, BufferMode, Control, Owner, flip_buffers, for_each_buffer};
