@@ -105,6 +105,8 @@ fn take<S: Stack>(shared: &Shared<S>) -> usize {
         // SAFETY: the unit is this thread's now; loom sees where not.
         unit.used.with_mut(|used| unsafe { *used += 1 });
         count += 1;
+        // A list of two units that goes on came back to one of them.
+        assert!(count <= 2, "a unit was lost: it came twice");
     }
     count
 }

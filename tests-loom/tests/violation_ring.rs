@@ -29,8 +29,8 @@ fn record(number: usize) -> Record {
 /// Pops so many times; panics where a record is torn, or comes twice.
 fn pop(ring: &Ring<RECORDS>, next: &mut usize, times: usize) {
     for found in (0..times).filter_map(|_| ring.pop()) {
-        assert_eq!(found, record(found.bytes), "the record is torn");
-        assert!(found.bytes >= *next, "a record came twice or out of order");
+        assert_eq!(found, record(found.bytes), "a wrong record: torn");
+        assert!(found.bytes >= *next, "a wrong record: twice or out of order");
         *next = found.bytes + 1;
     }
 }
@@ -136,7 +136,7 @@ fn forgetting_what_finds_no_room_loses_records() {
 
 /// The twin: a record is shown before it is written.
 #[test]
-#[should_panic(expected = "the record is torn")]
+#[should_panic(expected = "a wrong record")]
 fn showing_before_writing_tears() {
     produce_first(0, 1, |ring, record| {
         if let Some(place) = ring.room() {
@@ -148,7 +148,7 @@ fn showing_before_writing_tears() {
 
 /// The twin: a record is written without asking for room.
 #[test]
-#[should_panic(expected = "record")]
+#[should_panic(expected = "a wrong record")]
 fn writing_into_a_full_ring_tears() {
     consume_first(RECORDS, 1, |ring, record| {
         // The place after the two that are full.
