@@ -140,10 +140,9 @@ impl<P: Platform> ArenaVm<P> {
     /// The entries of the part of the table that is committed.
     fn entries(&self) -> &[Tract] {
         let count = self.table_size.load(Ordering::Acquire) / size_of::<Tract>();
-        // SAFETY: the table lies at the base, which is aligned to a page. That
-        // much of it was committed before its size was stored, is never
-        // decommitted, and pages read as zero, which is an unused entry. The
-        // entries are atomic, and nothing else is ever in their place.
+        // SAFETY: the table lies at the base, aligned to a page, and is only entries, which
+        // are atomic. That much was committed before its size was stored and is never
+        // decommitted; pages read as zero, which is an unused entry.
         unsafe { core::slice::from_raw_parts(self.memory.base().cast().as_ptr(), count) }
     }
 

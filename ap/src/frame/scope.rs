@@ -37,10 +37,9 @@ struct PopOnDrop<'a, 'pool, P: FramePool, C: Control> {
 impl<P: FramePool, C: Control> Drop for PopOnDrop<'_, '_, P, C> {
     fn drop(&mut self) {
         if let Some(frame) = self.frame.take() {
-            // SAFETY: the frame was pushed when this was made. Frames pushed since
-            // were popped or are of nobody's use: they borrowed the point from
-            // here. Objects allocated since are borrowed for a lifetime that the
-            // closure could not name outside itself.
+            // SAFETY: pushed when this was made. Frames pushed since borrowed the point
+            // from here, so none is in use; objects allocated since are borrowed for a
+            // lifetime that the closure could not name outside itself.
             unsafe { self.point.pop(frame) };
         }
     }

@@ -5,7 +5,9 @@ use tripoint_core::FramePool;
 
 fn misuse<P: FramePool>(point: &mut AllocationPoint<P>) {
     let frame = point.push();
+    // SAFETY: never run.
     unsafe { point.pop(frame) };
+    // SAFETY: never run.
     unsafe { point.pop(frame) };
 }
 

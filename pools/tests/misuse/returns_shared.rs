@@ -6,6 +6,7 @@ use tripoint_core::Arena;
 use tripoint_pools::{Returns, UnitOf};
 
 fn misuse<A: Arena>(returns: &Returns<A, UnitOf<u64>>, object: NonNull<u8>) {
+    // SAFETY: never run.
     unsafe { returns.free(object, Layout::new::<u64>()) };
 }
 
