@@ -3,6 +3,10 @@
 // Each test file uses its own part of this.
 #![allow(dead_code, unused_imports)]
 
+mod points;
+
+pub(crate) use points::*;
+
 use core::ptr::NonNull;
 use std::sync::Mutex;
 

@@ -1,0 +1,90 @@
+//! Stops on the limit word, as a control hears of them.
+
+mod common;
+
+use core::cell::Cell;
+
+use common::{
+    Draws, Form, OBJECT, READY, TestPool, Told, addr, allocate, allocate_through, flip, listening, mode,
+    with_bump, with_flip,
+};
+use tripoint_ap::{AllocationPoint, BufferMode, Control, Stop};
+use tripoint_core::BufferKind;
+
+#[test]
+fn a_stop_is_told_after_its_commit() {
+    fn test<F: Form>(pool: &TestPool<'_, F>) {
+        let mut point = listening(pool, Draws::Every(40));
+        let first = allocate(&mut point, OBJECT).unwrap();
+        assert_eq!(mode(&point), READY | BufferMode::STOPPED);
+        let object = addr(allocate(&mut point, OBJECT).unwrap());
+        assert_eq!(object.get() - addr(first).get(), 32);
+        assert_eq!(point.control().told, [], "not told before the next slow path");
+        allocate(&mut point, OBJECT).unwrap();
+        assert_eq!(point.control().told, [Told::Stopped(Stop { object, size: 32, offset: 8 })]);
+    }
+    with_bump(test);
+    with_flip(test);
+}
+
+#[test]
+fn a_stop_abandoned_or_failed_is_not_told() {
+    with_flip(|pool| {
+        let mut point = listening(pool, Draws::Every(0));
+        drop(point.reserve(OBJECT).unwrap());
+        assert!(allocate_through(&mut point, OBJECT, || flip(pool)).is_err());
+        let object = addr(allocate(&mut point, OBJECT).unwrap());
+        point.empty();
+        assert_eq!(point.control().stops(), [Stop { object, size: 32, offset: 0 }]);
+    });
+}
+
+#[test]
+fn a_stop_of_a_batch_is_told_only_if_its_byte_was_committed() {
+    with_bump(|pool| {
+        let mut point = listening(pool, Draws::Every(100));
+        for (pushed, told) in [(6, 0), (7, 1)] {
+            let mut batch = point.batch::<[u64; 2]>(10).unwrap();
+            (0..pushed).for_each(|_| batch.push([0; 2]).unwrap());
+            assert_eq!(batch.commit().len(), pushed);
+            point.empty();
+            assert_eq!(point.control().stops().len(), told);
+        }
+        let stop = point.control().stops()[0];
+        assert_eq!((stop.size, stop.offset), (7 * 16, 100));
+    });
+}
+
+#[test]
+fn dropping_tells_the_last_stop() {
+    #[derive(Debug)]
+    struct Shared<'s>(&'s Cell<usize>);
+    impl Control for Shared<'_> {
+        fn next_stop(&mut self) -> usize {
+            0
+        }
+        fn stopped(&mut self, _: Stop) {
+            self.0.set(self.0.get() + 1);
+        }
+    }
+    with_bump(|pool| {
+        let told = Cell::new(0);
+        let mut point = AllocationPoint::create_with(pool, BufferKind::Mutator, Shared(&told)).unwrap();
+        point.alloc(0_u64).unwrap();
+        drop(point);
+        assert_eq!(told.get(), 1);
+    });
+}
+
+/// The slow path decides trips, then stops, then a full buffer.
+#[test]
+fn trips_are_told_before_stops() {
+    with_bump(|pool| {
+        let mut point = listening(pool, Draws::Every(0));
+        let object = addr(allocate(&mut point, OBJECT).unwrap());
+        point.tripper().trip();
+        allocate(&mut point, OBJECT).unwrap();
+        let stop = Stop { object, size: 32, offset: 0 };
+        assert_eq!(point.control().told, [Told::Tripped(1), Told::Stopped(stop)]);
+    });
+}
