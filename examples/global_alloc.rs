@@ -13,7 +13,7 @@ use std::thread;
 
 use tripoint::adaptors::GlobalPool;
 use tripoint::arena_vm::{ArenaVm, ArenaVmOptions};
-use tripoint::core::{Arena, Check, CheckLevel, PoolClass};
+use tripoint::base::{Arena, Check, CheckLevel, PoolClass};
 use tripoint::pools::{Mvff, MvffOptions};
 
 // Elsewhere the arena takes its address space from the global allocator, and cannot

@@ -13,10 +13,10 @@ use core::alloc::Layout;
 use core::fmt;
 use core::ptr::NonNull;
 
-use tripoint::core::check::ensure;
-use tripoint::core::describe::line;
-use tripoint::core::primitive::Lock;
-use tripoint::core::{
+use tripoint::base::check::ensure;
+use tripoint::base::describe::line;
+use tripoint::base::primitive::Lock;
+use tripoint::base::{
     Addr, Align, BasicBuffer, Block, Check, CheckError, CheckLevel, Describe, Exhausted, Fill, PoolHeader,
     PoolSizes, Result, SymmetricFence,
 };

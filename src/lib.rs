@@ -8,7 +8,8 @@ pub use tripoint_ap as ap;
 pub use tripoint_arena_vm as arena_vm;
 #[cfg(feature = "contract")]
 pub use tripoint_contract as contract;
-pub use tripoint_core as core;
+// Not `core`: with `use tripoint::*` that would hide Rust's own.
+pub use tripoint_core as base;
 pub use tripoint_pools as pools;
 
 /// What most programs need.

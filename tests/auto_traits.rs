@@ -15,13 +15,13 @@ use tripoint::ap::{
     AllocationPoint, Batch, Buffer, Control, Frame, FrameBox, Owner, PoolBuffer, Reservation, Scope, Tripper,
 };
 use tripoint::arena_vm::ArenaVm;
+use tripoint::base::primitive::{Lock, Once};
+use tripoint::base::{
+    BasicBuffer, Block, ClientArena, ControlMemory, Counter, Fill, PoolBox, PoolHeader, PoolRc, TractTable,
+};
 use tripoint::contract::{
     Amnesty, ColdRegistration, Contract, ContractAllocator, Guard, Ledger, NoReason, Report, Route, Slot,
     Warmup,
-};
-use tripoint::core::primitive::{Lock, Once};
-use tripoint::core::{
-    BasicBuffer, Block, ClientArena, ControlMemory, Counter, Fill, PoolBox, PoolHeader, PoolRc, TractTable,
 };
 use tripoint::pools::land::Land;
 use tripoint::pools::mfs::returns::ReturnStack;

@@ -12,7 +12,7 @@ use core::ptr::NonNull;
 use tripoint::ap::AllocationPoint;
 use tripoint::arena_vm::platform::failing::{Call, Failing};
 use tripoint::arena_vm::{ArenaVm, ArenaVmOptions, Native, Prefault};
-use tripoint::core::{Arena, Check, CheckLevel, Error, ManualPool, PoolClass, Result};
+use tripoint::base::{Arena, Check, CheckLevel, Error, ManualPool, PoolClass, Result};
 use tripoint::pools::{
     Cache, CacheClass, CacheClasses, CacheDescriptor, Debug, DebugOptions, Mfs, MfsOptions, Mvff,
     MvffOptions, Mvt, MvtOptions, Snc, SncOptions, Tlsf, TlsfOptions, UnitLayout,

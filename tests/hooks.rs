@@ -6,7 +6,7 @@
 use core::cell::{Cell, RefCell};
 
 use tripoint::arena_vm::{ArenaVm, ArenaVmOptions};
-use tripoint::core::{Check, CheckLevel, Event, EventHook};
+use tripoint::base::{Check, CheckLevel, Event, EventHook};
 use tripoint::pools::{Cache, CacheBox, CacheClass, CacheClasses, CacheDescriptor, Mvff, MvffOptions};
 
 const SIZE: usize = 4096;

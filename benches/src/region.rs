@@ -5,8 +5,8 @@
 use core::alloc::Layout;
 use core::fmt;
 
-use tripoint::core::primitive::Lock;
-use tripoint::core::{
+use tripoint::base::primitive::Lock;
+use tripoint::base::{
     Arena, BarrierPair, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, PoolClass, PoolHeader,
     PoolSizes, RankSet, Result, SegmentBuffer, SymmetricFence,
 };

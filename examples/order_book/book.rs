@@ -1,6 +1,6 @@
 //! The order book: two sides, replaced by snapshots, kept by depth updates.
 
-use tripoint::core::Result;
+use tripoint::base::Result;
 use tripoint::prelude::*;
 
 use crate::decimal::Decimal;

@@ -8,12 +8,12 @@ use std::thread;
 use std::time::Instant;
 
 use clap::ValueEnum;
+use tripoint::base::primitive::{AtomicBool, Ordering};
+use tripoint::base::{Arena, Result};
 use tripoint::contract::{
     Contract, Guard, HotThread, NoReason, Phase, Policies, Policy, Progress, Record, RecordKind, Report,
     Resolve, Route, SteadyMemory, Symbols, Warmup, WarmupOptions,
 };
-use tripoint::core::primitive::{AtomicBool, Ordering};
-use tripoint::core::{Arena, Result};
 
 use crate::failure::Failure;
 use crate::lookout::Lookout;

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use tripoint::core::Error;
+use tripoint::base::Error;
 
 /// What went wrong, and in which line of the input.
 #[derive(Clone, Debug, PartialEq, Eq)]

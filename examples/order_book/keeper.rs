@@ -1,6 +1,6 @@
 //! One record at a time: a line to a message to the book, all memory from pools.
 
-use tripoint::core::Result;
+use tripoint::base::Result;
 use tripoint::prelude::*;
 
 use crate::book::Book;

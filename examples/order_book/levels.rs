@@ -7,7 +7,7 @@
 use core::alloc::Layout;
 use core::cmp::Ordering;
 
-use tripoint::core::Result;
+use tripoint::base::Result;
 use tripoint::pools::UnitLayout;
 use tripoint::prelude::*;
 

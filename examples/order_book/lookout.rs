@@ -1,8 +1,8 @@
 //! The look at the whole process, now and then, while the hot thread is armed
 //! (design/order-book.md `.contract.sentinel`).
 
+use tripoint::base::Arena;
 use tripoint::contract::{Contract, NoReason};
-use tripoint::core::Arena;
 
 #[cfg(target_os = "linux")]
 use tripoint::contract::{Sentinel, linux::Warning};

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
-use tripoint::core::ArenaCounts;
+use tripoint::base::ArenaCounts;
 use tripoint::prelude::*;
 
 use crate::allocator_calls::calls_of_this_thread;

@@ -6,7 +6,7 @@ use core::alloc::Layout;
 use core::cell::Cell;
 use core::ptr::NonNull;
 
-use tripoint::core::{Addr, Arena, Block, Check, CheckLevel, ManualPool, PoolClass};
+use tripoint::base::{Addr, Arena, Block, Check, CheckLevel, ManualPool, PoolClass};
 use tripoint::pools::{
     Debug, DebugOptions, DebugReport, Fault, Mfs, MfsOptions, Mvff, MvffOptions, Tlsf, TlsfOptions,
     UnitLayout,

@@ -2,7 +2,7 @@
 
 use core::alloc::Layout;
 
-use tripoint::core::{Align, Block, PoolHeader};
+use tripoint::base::{Align, Block, PoolHeader};
 use tripoint::pools::land::{GRANULE, Land};
 use tripoint_oracle::Choices;
 

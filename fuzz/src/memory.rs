@@ -4,7 +4,7 @@
 use core::cell::RefCell;
 use core::mem::MaybeUninit;
 
-use tripoint::core::{ClientArena, ClientArenaOptions};
+use tripoint::base::{ClientArena, ClientArenaOptions};
 
 /// The memory of the largest arena, in bytes.
 const SIZE: usize = 64 << 10;

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 use tripoint::arena_vm::platform::failing::{Call, Failing};
 use tripoint::arena_vm::{ArenaVm, ArenaVmOptions, Platform, PlatformError, Prefault};
-use tripoint::core::{Arena, Block, Check, CheckLevel, Error, PoolId};
+use tripoint::base::{Arena, Block, Check, CheckLevel, Error, PoolId};
 use tripoint_oracle::Choices;
 
 /// A page of the platform, in bytes: small, so that an arena is, too.

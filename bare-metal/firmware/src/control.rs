@@ -8,7 +8,7 @@
 use core::alloc::Layout;
 
 use tripoint::ap::{AllocationPoint, BufferMode, Control};
-use tripoint::core::Addr;
+use tripoint::base::Addr;
 
 use crate::memory::{self, Sample};
 use crate::nursery::Nursery;
@@ -98,7 +98,7 @@ fn trip_while_busy(
     let _abandoned = point.reserve(LAYOUT)?;
     ensure(point.control().0 == 1, "the next reserve hears of the trip")?;
     // SAFETY: committed in this pool with this layout, and used by nobody.
-    unsafe { tripoint::core::ManualPool::free(point.pool(), object, LAYOUT) };
+    unsafe { tripoint::base::ManualPool::free(point.pool(), object, LAYOUT) };
     Ok(())
 }
 

@@ -15,7 +15,7 @@
 
 use core::fmt;
 
-use tripoint::core::Error;
+use tripoint::base::Error;
 
 mod control;
 mod memory;

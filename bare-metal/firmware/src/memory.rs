@@ -5,8 +5,8 @@
 
 use core::mem::MaybeUninit;
 
-use tripoint::core::primitive::Once;
-use tripoint::core::{Arena as _, CheckLevel, ClientArena, ClientArenaOptions, Result};
+use tripoint::base::primitive::Once;
+use tripoint::base::{Arena as _, CheckLevel, ClientArena, ClientArenaOptions, Result};
 use tripoint::pools::{Mfs, MfsOptions, Mvff, MvffOptions, Snc, SncOptions, UnitOf};
 
 use crate::nursery::Nursery;
@@ -83,7 +83,7 @@ pub(crate) fn nursery() -> Result<&'static Nursery> {
 /// Checks the arena's counters against the bytes that were allocated through
 /// allocation points, all of them empty again.
 pub(crate) fn check_counters(allocated: u64) -> Result<(), Failure> {
-    use tripoint::core::Check;
+    use tripoint::base::Check;
 
     let counts = arena()?.counts();
     let used = counts.fill_mutator.get() - counts.empty_mutator.get();

@@ -7,7 +7,7 @@ use core::alloc::Layout;
 use core::fmt;
 use core::ptr::NonNull;
 
-use tripoint::core::{
+use tripoint::base::{
     Block, Check, CheckError, CheckLevel, Describe, Fill, ManualPool, PoolClass, PoolHeader, PoolSizes,
     RankSet, Result, SegmentBuffer, SingleCore,
 };

@@ -4,7 +4,7 @@
 use core::alloc::Layout;
 
 use tripoint::ap::AllocationPoint;
-use tripoint::core::{Arena as _, Error, Exhausted, PoolBox};
+use tripoint::base::{Arena as _, Error, Exhausted, PoolBox};
 
 use crate::memory::{self, Messages, Sample};
 use crate::{Failure, ensure};
@@ -85,7 +85,7 @@ fn exhaust() -> Result<(usize, u64), Failure> {
     let used = point.buffer().fill_size() - point.buffer().empty_size();
     let size = (count as u64 + 1) * LARGE.next_multiple_of(tripoint::pools::land::GRANULE) as u64;
     ensure(used == size, "the point counted its messages")?;
-    let total = tripoint::core::PoolClass::sizes(pool).total;
+    let total = tripoint::base::PoolClass::sizes(pool).total;
     ensure(total == 0, "an empty pool without spare gave everything back")?;
     let spare = memory::arena()?.sizes().spare;
     ensure(spare > LARGE * count, "and the arena has it again")?;

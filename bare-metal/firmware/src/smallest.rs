@@ -4,7 +4,7 @@
 use core::mem::MaybeUninit;
 
 use tripoint::ap::AllocationPoint;
-use tripoint::core::{ClientArena, ClientArenaOptions, Result};
+use tripoint::base::{ClientArena, ClientArenaOptions, Result};
 use tripoint::pools::{Mfs, MfsOptions, UnitOf};
 
 /// 32 bytes that their user writes.

@@ -5,8 +5,8 @@
 //! flip is taken by handlers only (design/bare-metal.md `.req.interrupt`, `.handler`).
 
 use tripoint::ap::{Buffer, Tripper};
-use tripoint::core::primitive::{AtomicUsize, Once, Ordering};
-use tripoint::core::{Addr, PoolClass as _};
+use tripoint::base::primitive::{AtomicUsize, Once, Ordering};
+use tripoint::base::{Addr, PoolClass as _};
 
 use crate::memory;
 

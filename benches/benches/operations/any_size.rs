@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use rlsf::Tlsf as Rlsf;
 use talc::{ErrOnOom, Span, Talc};
 use tripoint::adaptors::GlobalPool;
-use tripoint::core::{Arena, ManualPool};
+use tripoint::base::{Arena, ManualPool};
 use tripoint::pools::{Cache, CacheClasses, CacheDescriptor, Mfs, MfsOptions, ObjectCache, UnitOf};
 use tripoint::prelude::{
     AllocationPoint, ArenaVm, ArenaVmOptions, Mvff, MvffOptions, Mvt, MvtOptions, Tlsf, TlsfOptions,

@@ -13,7 +13,7 @@ use benches::compare::{Contender, compare, print};
 use benches::region::{ManualRegion, Region};
 use bumpalo::Bump;
 use mimalloc::MiMalloc;
-use tripoint::core::{BarrierPair, SymmetricFence};
+use tripoint::base::{BarrierPair, SymmetricFence};
 use tripoint::prelude::{AllocationPoint, ArenaVm, ArenaVmOptions};
 
 type Object = [u64; 4];

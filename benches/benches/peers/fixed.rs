@@ -12,7 +12,7 @@ use std::time::Instant;
 use benches::compare::{Contender, compare, print};
 use mimalloc::MiMalloc;
 use slab::Slab;
-use tripoint::core::ManualPool;
+use tripoint::base::ManualPool;
 use tripoint::prelude::{
     AllocationPoint, ArenaVm, ArenaVmOptions, Mfs, MfsOptions, Mvff, MvffOptions, PoolBox, UnitOf,
 };

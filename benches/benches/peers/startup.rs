@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use benches::compare::median;
-use tripoint::core::Arena;
+use tripoint::base::Arena;
 use tripoint::prelude::{ArenaVm, ArenaVmOptions};
 
 pub(crate) fn measure(rounds: usize) {

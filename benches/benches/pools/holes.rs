@@ -5,7 +5,7 @@ use core::time::Duration;
 use std::time::Instant;
 
 use benches::compare::{Contender, compare, print};
-use tripoint::core::ManualPool;
+use tripoint::base::ManualPool;
 use tripoint::prelude::{ArenaVm, ArenaVmOptions, Mvff, MvffOptions};
 
 const PAIRS: usize = 2_000;

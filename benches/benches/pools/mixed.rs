@@ -11,7 +11,7 @@ use benches::compare::{Contender, compare, print};
 use mimalloc::MiMalloc;
 use snmalloc_rs::SnMalloc;
 use tikv_jemallocator::Jemalloc;
-use tripoint::core::ManualPool;
+use tripoint::base::ManualPool;
 use tripoint::pools::{Cache, CacheClasses, CacheDescriptor};
 use tripoint::prelude::{ArenaVm, ArenaVmOptions, Mvff, MvffOptions};
 

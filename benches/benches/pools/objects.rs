@@ -4,7 +4,7 @@ use core::alloc::{GlobalAlloc, Layout};
 use core::ptr::NonNull;
 
 use slab::Slab;
-use tripoint::core::{Arena, ManualPool};
+use tripoint::base::{Arena, ManualPool};
 use tripoint::pools::{Mfs, MfsCache, ObjectCache, Unit};
 
 /// A cache line of words.

@@ -16,7 +16,7 @@ use benches::compare::{Contender, compare, print};
 use mimalloc::MiMalloc;
 use snmalloc_rs::SnMalloc;
 use tikv_jemallocator::Jemalloc;
-use tripoint::core::Arena;
+use tripoint::base::Arena;
 use tripoint::pools::{Returns, Unit};
 use tripoint::prelude::{ArenaVm, ArenaVmOptions, Mfs, MfsOptions, UnitOf};
 

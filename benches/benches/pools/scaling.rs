@@ -9,7 +9,7 @@ use std::sync::Barrier;
 use std::thread;
 
 use benches::compare::median;
-use tripoint::core::{Arena, ManualPool, PoolBox, PoolClass};
+use tripoint::base::{Arena, ManualPool, PoolBox, PoolClass};
 use tripoint::prelude::{
     AllocationPoint, ArenaVm, ArenaVmOptions, Mfs, MfsOptions, Mvff, MvffOptions, UnitOf,
 };

@@ -3,7 +3,7 @@
 use core::hint::black_box;
 use core::mem::MaybeUninit;
 
-use tripoint::core::Result;
+use tripoint::base::Result;
 use tripoint::prelude::*;
 
 /// Bytes the arena has.

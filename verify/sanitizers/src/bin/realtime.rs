@@ -12,8 +12,8 @@ use core::hint::black_box;
 
 use tripoint::ap::AllocationPoint;
 use tripoint::arena_vm::{ArenaVm, ArenaVmOptions, Prefault};
+use tripoint::base::{Error, ManualPool};
 use tripoint::contract::{Contract, Guard, HotThread, NoDetectors, NoReason, Phase};
-use tripoint::core::{Error, ManualPool};
 use tripoint::pools::{
     Cache, CacheClasses, CacheDescriptor, Mfs, MfsCache, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, Snc,
     SncOptions, UnitOf,

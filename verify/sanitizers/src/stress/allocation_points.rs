@@ -5,7 +5,7 @@ use std::thread;
 
 use tripoint::ap::{AllocationPoint, Control, for_each_buffer};
 use tripoint::arena_vm::{ArenaVm, ArenaVmOptions};
-use tripoint::core::{BufferKind, Check, CheckLevel, PoolClass};
+use tripoint::base::{BufferKind, Check, CheckLevel, PoolClass};
 use tripoint::pools::{Mvff, MvffOptions};
 
 use crate::random::Random;

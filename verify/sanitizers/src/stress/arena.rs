@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use tripoint::arena_vm::{ArenaVm, ArenaVmOptions};
-use tripoint::core::{Addr, Arena, Block, Check, CheckLevel, ManualPool, PoolBox};
+use tripoint::base::{Addr, Arena, Block, Check, CheckLevel, ManualPool, PoolBox};
 use tripoint::pools::{Mvff, MvffOptions};
 
 use crate::random::Random;

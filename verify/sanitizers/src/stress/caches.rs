@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use tripoint::arena_vm::{ArenaVm, ArenaVmOptions};
-use tripoint::core::{Check, CheckLevel, PoolClass};
+use tripoint::base::{Check, CheckLevel, PoolClass};
 use tripoint::pools::{Cache, CacheClasses, CacheDescriptor, Mvff, MvffOptions};
 
 use crate::random::Random;

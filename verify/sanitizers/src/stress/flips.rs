@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use tripoint::ap::{Buffer, Owner};
-use tripoint::core::{BufferKind, RankSet, SymmetricFence};
+use tripoint::base::{BufferKind, RankSet, SymmetricFence};
 
 use crate::random::Random;
 

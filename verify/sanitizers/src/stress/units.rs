@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use tripoint::arena_vm::{ArenaVm, ArenaVmOptions};
-use tripoint::core::{Check, CheckLevel, PoolBox, PoolClass};
+use tripoint::base::{Check, CheckLevel, PoolBox, PoolClass};
 use tripoint::pools::{Mfs, MfsOptions, UnitOf};
 
 use crate::random::Random;

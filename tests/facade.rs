@@ -1,0 +1,9 @@
+//! The facade's names hide none of Rust's: a program may take all of them.
+
+#[allow(unused_imports)]
+use tripoint::*;
+
+#[test]
+fn taking_every_name_leaves_core_and_std_as_they_are() {
+    assert_eq!(core::mem::size_of::<base::Addr>(), std::mem::size_of::<usize>());
+}
