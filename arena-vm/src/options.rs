@@ -5,11 +5,14 @@ use core::fmt;
 use tripoint_core::{Error, EventHook, Result};
 
 /// The reservation asked for by default: 2 TiB, which costs nothing.
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+#[cfg(all(target_os = "linux", target_pointer_width = "64", not(miri)))]
 const RESERVE: usize = 2 << 40;
 /// The reservation asked for by default: 1 GiB, since addresses are few or real.
-#[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
+#[cfg(not(any(all(target_os = "linux", target_pointer_width = "64"), miri)))]
 const RESERVE: usize = 1 << 30;
+/// The reservation asked for by default: 64 MiB, all of which Miri really takes.
+#[cfg(miri)]
+const RESERVE: usize = 64 << 20;
 
 /// The smallest reservation that will do by default.
 const RESERVE_FLOOR: usize = 64 << 20;
@@ -52,7 +55,7 @@ pub struct ArenaVmOptions {
     /// for, and so on down to [`ArenaVmOptions::reserve_floor`]. Rounded up to
     /// grains.
     ///
-    /// By default 2 TiB on 64-bit Linux and 1 GiB elsewhere.
+    /// By default 2 TiB on 64-bit Linux, 1 GiB elsewhere, and 64 MiB under Miri.
     pub reserve: usize,
     /// The smallest reservation that will do; by default 64 MiB.
     pub reserve_floor: usize,

@@ -29,11 +29,12 @@ pub mod linux;
 pub(crate) mod membarrier;
 
 /// The platform this target has: Linux.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(miri)))]
 pub type Native = linux::Linux;
 
-/// The platform this target has: none that we know, so the portable one.
-#[cfg(not(target_os = "linux"))]
+/// The platform this target has: none that we know, so the portable one; also
+/// under Miri, which has no addresses without access (design/arena-vm.md `.miri`).
+#[cfg(any(not(target_os = "linux"), miri))]
 pub type Native = portable::Portable;
 
 /// A source of address space and of memory for it.

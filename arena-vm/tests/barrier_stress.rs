@@ -10,7 +10,7 @@
 //! ```text
 //! tools/stress --rounds 10000000
 //! ```
-#![cfg(target_os = "linux")]
+#![cfg(all(target_os = "linux", not(miri)))]
 
 use core::hint;
 use core::ptr::without_provenance_mut;

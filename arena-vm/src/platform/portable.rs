@@ -14,6 +14,10 @@ use super::{Platform, PlatformError};
 /// A page as far as accounting goes; most systems have it so.
 const PAGE_SIZE: usize = 4096;
 
+/// The largest reservation. Under Miri it is bounded, since an allocation too
+/// large ends the interpreter, and the arena could not ask for half of it.
+const RESERVE_MAX: usize = if cfg!(miri) { 64 << 20 } else { isize::MAX.unsigned_abs() };
+
 /// The global allocator as a platform. Works wherever `alloc` does.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Portable;
@@ -45,7 +49,7 @@ unsafe impl Platform for Portable {
     fn reserve(&self, size: usize, align: usize) -> Result<NonNull<u8>, PlatformError> {
         let error = refused("reserve", 0, size);
         let layout = Layout::from_size_align(size, align).map_err(|_| error)?;
-        if size == 0 {
+        if size == 0 || size > RESERVE_MAX {
             return Err(error);
         }
         // SAFETY: the layout's size is not zero.

@@ -1,13 +1,15 @@
 //! Tests of the VM arena, on every platform that this target has.
 
 mod arena;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(miri)))]
 mod barrier;
 mod common;
 mod failures;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(miri)))]
 mod linux;
-#[cfg(target_os = "linux")]
+#[cfg(miri)]
+mod miri;
+#[cfg(all(target_os = "linux", not(miri)))]
 mod old_kernel;
 mod options;
 mod oracle;
