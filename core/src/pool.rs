@@ -158,9 +158,15 @@ pub unsafe trait PoolClass: Check + Describe + Sync {
 
     /// Takes back what a buffer did not allocate. Does nothing for a size of zero.
     ///
+    /// What stays in front should be objects of [`PoolClass::reserve_size`] bytes
+    /// each: a class of one size does not use again what is left of a unit that was
+    /// cut, until that unit is freed.
+    ///
     /// # Safety
-    /// - `unused` is the end of a block from [`PoolClass::fill`], a multiple of
-    ///   `min_align` in size, and nobody uses it any more.
+    /// - `unused` is the end of a block from [`PoolClass::fill`], of which nothing was
+    ///   given back before; it is a multiple of `min_align` in size, however much of
+    ///   the block that leaves in front.
+    /// - Nobody uses it any more.
     unsafe fn empty(&self, unused: Block);
 
     /// Shows every free block, in the order of addresses, with the pool locked:

@@ -123,8 +123,11 @@ impl<A: Arena> Drop for PoolHeader<A> {
     fn drop(&mut self) {
         self.signature.clear();
         self.free_descriptors();
-        // SAFETY: `id` came from `register` and is dismissed here only; whoever
-        // used memory of the pool borrowed it, and no borrow outlives it.
+        // SAFETY: `id` came from `register` and is dismissed here only. Tracts got with
+        // `id` are the pool's until then and no longer (`Arena::alloc_tracts`): what
+        // the pool gave out of them stands until the pool is dropped
+        // (`PoolClass::fill`), and whoever uses it borrows the pool, or vouches for
+        // that in an unsafe call.
         unsafe { self.arena.unregister(self.id) };
     }
 }

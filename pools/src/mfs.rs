@@ -275,14 +275,16 @@ unsafe impl<A: Arena, U: Unit> PoolClass for Mfs<A, U> {
         block.map(Fill::from).ok_or(Error::Limit)
     }
 
+    /// Takes back the whole units at the end. What is in front of them is left of a
+    /// unit of which a part is in use (design/pool-mfs.md `.mfs.empty`).
     unsafe fn empty(&self, unused: Block) {
-        if unused.size() != 0 {
-            // SAFETY: the caller gives up the block.
-            unsafe { poison(unused) };
-            // SAFETY: the caller gives up the end of a fill; allocations in it took
-            // whole units, so whole units are left.
-            unsafe { self.units.lock().put(unused, self.unit.size()) };
-        }
+        let cut = unused.size() % self.unit.size();
+        let Some((_, units)) = unused.split_at(cut).filter(|(_, units)| units.size() != 0) else { return };
+        // SAFETY: the caller gives up the block.
+        unsafe { poison(units) };
+        // SAFETY: the caller gives up the end of a fill. Fills are whole units, and
+        // these are as many bytes up to their end, so they begin where a unit does.
+        unsafe { self.units.lock().put(units, self.unit.size()) };
     }
 
     fn walk_free(&self, visit: &mut dyn FnMut(Block)) {

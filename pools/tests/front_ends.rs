@@ -1,0 +1,127 @@
+//! Front ends that are not this project's: they keep the letter of what `PoolClass` asks
+//! of whoever fills and empties, and no more.
+
+mod common;
+
+use core::ptr::NonNull;
+
+use common::{GRAIN, arena, classes, layout, memory};
+use proptest::prelude::*;
+use tripoint_core::{Block, CheckLevel, ManualPool, PoolClass};
+
+/// A piece of a fill that a front end has in use, and the byte that is all over it.
+#[derive(Clone, Copy)]
+struct Piece {
+    block: Block,
+    pattern: u8,
+}
+
+impl Piece {
+    fn write(block: Block, pattern: u8) -> Self {
+        // SAFETY: memory that the pool gave out, of which this is the only user.
+        unsafe { block.base().write_bytes(pattern, block.size()) };
+        Self { block, pattern }
+    }
+
+    fn is_whole(&self) -> bool {
+        // SAFETY: written by `write`, and in use since.
+        let bytes = unsafe { core::slice::from_raw_parts(self.block.base().as_ptr(), self.block.size()) };
+        bytes.iter().all(|&byte| byte == self.pattern)
+    }
+}
+
+/// What a front end does next.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    /// The bytes it asks a fill for.
+    size: usize,
+    /// How much of the fill it keeps, in the least pieces there are.
+    keep: usize,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    prop::collection::vec((0..96_usize, 0..200_usize).prop_map(|(size, keep)| Step { size, keep }), 1..40)
+}
+
+/// Fills, keeps the front, whatever its size, and gives the rest back. What was kept is
+/// given to nobody else.
+fn keeps_what_it_uses<P: PoolClass>(pool: &P, steps: &[Step]) {
+    let buffer = pool.new_buffer();
+    let mut pieces: Vec<Piece> = Vec::new();
+    for (step, pattern) in steps.iter().zip((1..=u8::MAX).cycle()) {
+        // SAFETY: the buffer is the pool's, and this function's alone.
+        let Ok(fill) = (unsafe { pool.fill_buffer(&buffer, layout(step.size, 1)) }) else { break };
+        let (_, fresh) = fill.block.split_at(fill.preallocated).unwrap();
+        let keep = (step.keep * pool.min_align()).min(fresh.size());
+        let (kept, unused) = fresh.split_at(keep).unwrap();
+        pieces.push(Piece::write(kept, pattern));
+        // SAFETY: the end of a fill, of which nothing was given back, in the alignment
+        // that fills end with; only what is kept is used.
+        unsafe { pool.empty(unused) };
+        assert!(pieces.iter().all(Piece::is_whole), "memory in use was given out again");
+        pool.check(CheckLevel::Deep).unwrap();
+        let mut apart = true;
+        pool.walk_free(&mut |free| {
+            apart &= !pieces.iter().any(|piece| piece.block.range().overlaps(free.range()));
+        });
+        assert!(apart, "memory in use is free");
+    }
+    // SAFETY: nobody uses what the buffer was given any more.
+    unsafe { pool.finish_buffer(&buffer) };
+}
+
+/// Runs it for a class, and whatever the class is filled with next, by `alloc` too.
+macro_rules! any_front_end {
+    ($($name:ident: $create:expr),+ $(,)?) => {
+        proptest! {
+            #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+            $(
+                #[test]
+                fn $name(steps in steps()) {
+                    let mut memory = memory(24);
+                    let arena = arena(&mut memory);
+                    keeps_what_it_uses(&$create(&arena).unwrap(), &steps);
+                }
+            )+
+        }
+    };
+}
+
+any_front_end!(
+    mvff: classes::mvff,
+    mvff_giving_back: classes::mvff_giving_back,
+    mfs_of: classes::mfs_of,
+    mfs_layout: classes::mfs_layout,
+    mvt: classes::mvt,
+    mvt_giving_back: classes::mvt_giving_back,
+    tlsf: classes::tlsf,
+    snc: classes::snc,
+    debug_mvff: classes::debug_mvff,
+    debug_mfs: classes::debug_mfs,
+    debug_tlsf: classes::debug_tlsf,
+);
+
+/// The rest of a unit that is in use in front is no unit, and does not reach into the
+/// next fill when it is given out (design/pool-mfs.md `.mfs.empty`).
+#[test]
+fn the_rest_of_a_unit_is_not_given_out() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = classes::mfs_of(&arena).unwrap();
+    let unit = layout(pool.unit_size(), 8);
+    let [first, second, third] = [(); 3].map(|()| pool.fill(unit).unwrap().block);
+    let (_, rest) = first.split_at(first.size() - pool.min_align()).unwrap();
+    let free = pool.sizes().free;
+    // SAFETY: the end of a fill, of which nothing was given back, in `min_align`.
+    unsafe { pool.empty(rest) };
+    assert_eq!(pool.sizes().free, free, "the unit is in use");
+    let all: Vec<NonNull<u8>> = core::iter::from_fn(|| pool.alloc(unit).ok()).collect();
+    assert!(all.len() > GRAIN / pool.unit_size());
+    for object in all {
+        // SAFETY: a unit that the pool gave out, in bounds of its memory.
+        let object = unsafe { Block::new(object, pool.unit_size()) };
+        for fill in [first, second, third] {
+            assert!(!object.range().overlaps(fill.range()), "{object:?} lies in {fill:?}");
+        }
+    }
+}
