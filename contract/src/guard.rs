@@ -181,6 +181,7 @@ impl<R: AmnestyReason, D: Detectors> Guard<R, D> {
         self.answer_poll();
         self.answer_turn();
         self.judge_if_armed();
+        self.slot.begin_turn();
     }
 
     fn poll_if_armed(&self) {
@@ -221,6 +222,7 @@ impl<R: AmnestyReason, D: Detectors> Guard<R, D> {
             self.alarmed.set(ClassSet::empty());
         }
         self.rebase();
+        self.slot.begin_turn();
         self.slot.set_mode(mode);
     }
 
@@ -305,8 +307,7 @@ impl<R: AmnestyReason, D: Detectors> Guard<R, D> {
         if policy == Policy::AlarmOnce {
             self.slot.mute(class);
         }
-        let alarm = Observation { count: since.events, ..Observation::new(class, since.bytes) };
-        let record = self.slot.raise(alarm, (self.clock)());
+        let record = self.slot.raise(class, since.events, since.bytes, (self.clock)());
         if policy == Policy::FailFast {
             (self.policies.fail_fast)(&record);
         }

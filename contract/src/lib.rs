@@ -8,7 +8,7 @@
 //!         |                             ^                              ^
 //!         v                             | attention                    | records
 //!   +---------------------------- Slot of the thread ------------------------+
-//!   | attendance   mode   amnesty   tally per class   sites   rings          |
+//!   | attendance   mode   amnesty   tally and alarm per class   rings         |
 //!   +-------------------------------------------------------------------------+
 //!         ^            ^             ^               ^                ^
 //!   ContractAllocator  PoolEvents    fault signal    supervisor of    interposed
@@ -48,6 +48,7 @@
 #[cfg(any(test, feature = "std"))]
 extern crate std;
 
+mod alarm;
 pub mod amnesty;
 mod atomics;
 pub mod attendance;
@@ -68,6 +69,7 @@ pub mod route;
 pub mod sizing;
 pub mod slot;
 mod tally;
+pub mod versioned;
 pub mod warmup;
 
 #[cfg(feature = "std")]

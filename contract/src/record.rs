@@ -1,5 +1,8 @@
 //! What is written down about an event: of a fixed size, and plain words.
 
+use tripoint_core::primitive::{AtomicUsize, Ordering};
+
+use crate::atomics::{const_fn, zeros};
 use crate::class::ViolationClass;
 
 /// How many code addresses a site keeps. The innermost are kept.
@@ -49,7 +52,8 @@ pub enum RecordKind {
     Excused,
     /// An event in the quiet window or the rehearsal of a warm-up.
     Rehearsed,
-    /// A policy raised the alarm: `count` events since the check before.
+    /// A policy raised the alarm: `count` events since the check before, or since the
+    /// last alarm that was taken.
     Alarm,
 }
 
@@ -75,28 +79,65 @@ pub struct Record {
     pub class: ViolationClass,
     /// The thread's place in the registry.
     pub thread: usize,
+    /// The number of the record among its thread's: the order in which they were made.
+    pub serial: usize,
     /// Number of events: 1 except for alarms and polled faults.
     pub count: usize,
     /// Bytes concerned; zero for faults.
     pub bytes: usize,
-    /// The address that faulted, or the first argument of a memory call; else zero.
+    /// The address that faulted, or the first argument of a memory call; else zero. An
+    /// alarm's is of the first of its events.
     pub address: usize,
-    /// The number of the memory call; else zero.
+    /// The number of the memory call; else zero. An alarm's is of the first of its events.
     pub call: usize,
     /// When, in ns of the thread's clock.
     pub time: u64,
     /// The index of the reason of the amnesty, where the record is
     /// [`RecordKind::Excused`].
     pub reason: usize,
-    /// Where.
+    /// Where. An alarm's is where the first of its events was.
     pub site: Site,
 }
 
 /// Words of a record without its site.
-const HEAD: usize = 10;
+const HEAD: usize = 11;
+
+/// Where the number of events is in a record's words.
+pub(crate) const COUNT_WORD: usize = 4;
+/// Where the bytes are.
+pub(crate) const BYTES_WORD: usize = 5;
 
 /// Words of a record.
 pub(crate) const WORDS: usize = HEAD + FRAMES;
+
+/// A record in words that a stale reader may look at without harm.
+#[derive(Debug)]
+pub(crate) struct RecordCell {
+    words: [AtomicUsize; WORDS],
+}
+
+impl RecordCell {
+    const_fn! {
+        pub(crate) fn new() -> Self {
+            Self { words: zeros() }
+        }
+    }
+
+    pub(crate) fn set(&self, record: &Record) {
+        for (to, word) in self.words.iter().zip(record.to_words()) {
+            to.store(word, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn get(&self) -> Record {
+        Record::from_words(&core::array::from_fn(|index| self.words[index].load(Ordering::Relaxed)))
+    }
+
+    /// Writes every page of a cell that nobody uses yet.
+    pub(crate) fn prefault(&self) {
+        self.words.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+    }
+}
 
 impl Record {
     // The two halves of the time: truncation is the intent.
@@ -107,6 +148,7 @@ impl Record {
             self.kind as usize,
             self.class.index(),
             self.thread,
+            self.serial,
             self.count,
             self.bytes,
             self.address,
@@ -120,7 +162,7 @@ impl Record {
     }
 
     pub(crate) fn from_words(words: &[usize; WORDS]) -> Self {
-        let &[kind, class, thread, count, bytes, address, call, time_low, time_high, reason, ..] = words;
+        let &[kind, class, thread, serial, count, bytes, address, call, time_low, time_high, reason, ..] = words;
         Self {
             kind: match kind {
                 0 => RecordKind::Violation,
@@ -130,6 +172,7 @@ impl Record {
             },
             class: ViolationClass::from_index(class).unwrap_or(ViolationClass::AmnestyOverrun),
             thread,
+            serial,
             count,
             bytes,
             address,
@@ -150,7 +193,7 @@ mod tests {
         #[test]
         fn words_keep_a_record(
             (kind, class) in (0..4_usize, 0..ViolationClass::COUNT),
-            numbers in any::<[usize; 6]>(),
+            numbers in any::<[usize; 7]>(),
             time in any::<u64>(),
             frames in proptest::collection::vec(1..usize::MAX, 0..FRAMES + 4),
         ) {
@@ -164,9 +207,12 @@ mod tests {
                 call: numbers[4],
                 time,
                 reason: numbers[5],
+                serial: numbers[6],
                 site: Site::new(frames.iter().copied()),
             };
-            prop_assert_eq!(Record::from_words(&record.to_words()), record);
+            let words = record.to_words();
+            prop_assert_eq!(Record::from_words(&words), record);
+            prop_assert_eq!((words[COUNT_WORD], words[BYTES_WORD]), (record.count, record.bytes));
             prop_assert_eq!(record.site.frames(), &frames[..frames.len().min(FRAMES)]);
         }
     }

@@ -64,12 +64,15 @@ impl fmt::Display for FrameAt<'_> {
 /// How a session went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// SteadyState was never reached.
+    /// No hot thread was ever armed, or one that is there was not in SteadyState.
     NotArmed,
     /// Violations were found.
     Violated,
     /// None were found, but not every detector that was wanted was live.
     PassedWithFewerDetectors,
+    /// None were found, by every detector that was wanted; but amnesties excused more
+    /// events than there is a record of.
+    PassedWithRecordsLost,
     /// None were found, by every detector that was wanted.
     Passed,
 }
@@ -82,6 +85,7 @@ impl Outcome {
             Self::NotArmed => "not_armed",
             Self::Violated => "violated",
             Self::PassedWithFewerDetectors => "passed_with_fewer_detectors",
+            Self::PassedWithRecordsLost => "passed_with_records_lost",
             Self::Passed => "passed",
         }
     }
@@ -149,16 +153,37 @@ impl<'a, R: AmnestyReason, const THREADS: usize> Report<'a, R, THREADS> {
         self.hot().map(Slot::alarms).sum()
     }
 
-    /// How the session went.
+    /// The number of events on all hot threads of which no record was kept. They are
+    /// counted, and alarms are raised for them all the same.
+    #[must_use]
+    pub fn records_lost(&self) -> usize {
+        self.hot().map(Slot::records_lost).sum()
+    }
+
+    /// Whether the contract bound its hot threads: one was armed, be it by hand, and in
+    /// SteadyState and after it every one that is still there. Threads that are gone keep
+    /// having been armed.
+    #[must_use]
+    pub fn was_armed(&self) -> bool {
+        let reached = self.contract.phase() >= crate::Phase::SteadyState;
+        self.hot().any(Slot::was_armed)
+            && self.hot().all(|slot| slot.was_armed() || !slot.is_present() || !reached)
+    }
+
+    /// How the session went: the same while threads run, after they are joined and after
+    /// Teardown.
     #[must_use]
     pub fn outcome(&self) -> Outcome {
-        let was_armed = self.contract.phase() >= crate::Phase::SteadyState
-            && self.contract.hot_threads().next().is_some();
-        match (self.alarms(), self.missing().is_empty()) {
-            (1.., _) => Outcome::Violated,
-            _ if !was_armed => Outcome::NotArmed,
-            (0, false) => Outcome::PassedWithFewerDetectors,
-            (0, true) => Outcome::Passed,
+        if self.alarms() > 0 {
+            Outcome::Violated
+        } else if !self.was_armed() {
+            Outcome::NotArmed
+        } else if !self.missing().is_empty() {
+            Outcome::PassedWithFewerDetectors
+        } else if self.records_lost() > 0 {
+            Outcome::PassedWithRecordsLost
+        } else {
+            Outcome::Passed
         }
     }
 
@@ -180,7 +205,9 @@ impl<'a, R: AmnestyReason, const THREADS: usize> Report<'a, R, THREADS> {
             json.array(&mut self.live().names(), |json, name| json.value_text(name))?;
             json.name("missing_detectors")?;
             json.array(&mut self.missing().names(), |json, name| json.value_text(name))?;
+            json.number("was_armed", self.was_armed())?;
             json.number("alarms", self.alarms())?;
+            json.number("records_lost", self.records_lost())?;
             json.name("threads")?;
             json.array(&mut self.contract.threads(), write_thread)?;
             json.name("violations")?;
@@ -310,7 +337,8 @@ impl<R: AmnestyReason, const THREADS: usize> fmt::Display for Report<'_, R, THRE
         write_names(f, self.live())?;
         f.write_str("\nmissing detectors: ")?;
         write_names(f, self.missing())?;
-        writeln!(f, "\nwarm-up rounds: {}", self.warmup_rounds)?;
+        writeln!(f, "\nrecords lost: {}", self.records_lost())?;
+        writeln!(f, "warm-up rounds: {}", self.warmup_rounds)?;
         for slot in self.contract.threads() {
             writeln!(f, "thread {}: {} alarms", slot.name(), slot.alarms())?;
             for class in ViolationClass::ALL {

@@ -3,26 +3,7 @@
 
 use tripoint_core::primitive::{AtomicUsize, Ordering};
 
-use crate::atomics::zeros;
-use crate::record::{Record, WORDS};
-
-/// A record in words that a stale reader may look at without harm.
-#[derive(Debug)]
-struct Cell {
-    words: [AtomicUsize; WORDS],
-}
-
-impl Cell {
-    #[cfg(not(tripoint_loom))]
-    const fn new() -> Self {
-        Self { words: zeros() }
-    }
-
-    #[cfg(tripoint_loom)]
-    fn new() -> Self {
-        Self { words: zeros() }
-    }
-}
+use crate::record::{Record, RecordCell};
 
 /// A ring of `RECORDS` records, a power of two.
 ///
@@ -30,7 +11,7 @@ impl Cell {
 /// full ring drops what is pushed, and counts it.
 #[derive(Debug)]
 pub struct Ring<const RECORDS: usize> {
-    cells: [Cell; RECORDS],
+    cells: [RecordCell; RECORDS],
     /// Number of records ever published. The producer's.
     tail: AtomicUsize,
     /// Number of records ever taken. The consumer's.
@@ -55,7 +36,7 @@ impl<const RECORDS: usize> Ring<RECORDS> {
     #[must_use]
     pub const fn new() -> Self {
         Self {
-            cells: [const { Cell::new() }; RECORDS],
+            cells: [const { RecordCell::new() }; RECORDS],
             tail: AtomicUsize::new(0),
             head: AtomicUsize::new(0),
             lost: AtomicUsize::new(0),
@@ -67,7 +48,7 @@ impl<const RECORDS: usize> Ring<RECORDS> {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            cells: core::array::from_fn(|_| Cell::new()),
+            cells: core::array::from_fn(|_| RecordCell::new()),
             tail: AtomicUsize::new(0),
             head: AtomicUsize::new(0),
             lost: AtomicUsize::new(0),
@@ -81,10 +62,13 @@ impl<const RECORDS: usize> Ring<RECORDS> {
                 self.write(place, record);
                 self.publish(place);
             }
-            None => {
-                self.lost.fetch_add(1, Ordering::Relaxed);
-            }
+            None => self.lose(),
         }
+    }
+
+    /// Counts a record as lost. The producer's.
+    pub fn lose(&self) {
+        self.lost.fetch_add(1, Ordering::Relaxed);
     }
 
     /// First step of a push: the place of the next record, or `None` where the
@@ -98,10 +82,7 @@ impl<const RECORDS: usize> Ring<RECORDS> {
 
     /// Second step: writes the record. Nobody sees it yet.
     pub fn write(&self, place: usize, record: &Record) {
-        let cell = &self.cells[place & Self::MASK];
-        for (to, word) in cell.words.iter().zip(record.to_words()) {
-            to.store(word, Ordering::Relaxed);
-        }
+        self.cells[place & Self::MASK].set(record);
     }
 
     /// Third step: lets the consumer see it.
@@ -111,24 +92,24 @@ impl<const RECORDS: usize> Ring<RECORDS> {
 
     /// Writes every page of an empty ring that nobody uses yet.
     pub fn prefault(&self) {
-        for word in self.cells.iter().flat_map(|cell| &cell.words) {
-            word.store(0, Ordering::Relaxed);
-        }
+        self.cells.iter().for_each(RecordCell::prefault);
     }
 
     /// Takes the oldest record. The consumer's.
     pub fn pop(&self) -> Option<Record> {
-        let head = self.head.load(Ordering::Relaxed);
-        if head == self.tail.load(Ordering::Acquire) {
-            return None;
-        }
-        let cell = &self.cells[head & Self::MASK];
-        let words = core::array::from_fn(|index| cell.words[index].load(Ordering::Relaxed));
-        self.head.store(head.wrapping_add(1), Ordering::Release);
-        Some(Record::from_words(&words))
+        let record = self.peek()?;
+        self.head.store(self.head.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
+        Some(record)
     }
 
-    /// The number of records that found no room.
+    /// The oldest record, which stays. The consumer's.
+    #[must_use]
+    pub fn peek(&self) -> Option<Record> {
+        let head = self.head.load(Ordering::Relaxed);
+        (head != self.tail.load(Ordering::Acquire)).then(|| self.cells[head & Self::MASK].get())
+    }
+
+    /// The number of records that were lost.
     #[must_use]
     pub fn lost(&self) -> usize {
         self.lost.load(Ordering::Relaxed)
@@ -150,6 +131,7 @@ mod tests {
             kind: RecordKind::Violation,
             class: ViolationClass::Alloc,
             thread: 1,
+            serial: number,
             count: 1,
             bytes: number,
             address: 0,

@@ -3,24 +3,31 @@
 //! | words | written by |
 //! |---|---|
 //! | attention | whoever has something to tell the thread |
-//! | mode, amnesty, sites, own ring, most of the tally | the thread, its signal handlers |
+//! | mode, amnesty, alarms, own ring, most of the tally | the thread, its signal handlers |
 //! | memory calls of the tally, supervised ring | the thread's supervisor |
 //! | wanted mode, polls and turns | the control thread |
 
 use tripoint_core::primitive::{AtomicBool, AtomicUsize, Ordering, compiler_fence};
 use tripoint_core::{Event, EventHook};
 
+use crate::alarm::AlarmCell;
 use crate::atomics::{const_fn, zeros};
 use crate::attendance::Attendance;
 use crate::class::{ClassSet, ViolationClass};
 use crate::detector::DetectorSet;
 use crate::name::{Name, NameCell};
-use crate::record::{FRAMES, Record, RecordKind, Site};
+use crate::record::{FRAMES, Record, RecordCell, RecordKind, Site};
 use crate::ring::Ring;
-use crate::tally::{ClassTally, Tally};
+use crate::tally::{ClassTally, Tally, increase};
 
-/// Records that wait for a cold thread; more are lost, and counted as lost.
+/// Records of events that wait for a cold thread, of each of a slot's two rings; more
+/// are lost, and counted as lost. Alarms wait elsewhere, and are never lost.
 pub const RING_RECORDS: usize = if cfg!(tripoint_loom) { 2 } else { 64 };
+
+/// Records that one turn makes of one class. More events are counted, and their records
+/// as lost: a burst costs its first events a walk of the stack, and leaves room for
+/// other classes.
+pub const RECORDS_PER_TURN: usize = if cfg!(tripoint_loom) { 1 } else { RING_RECORDS / 4 };
 
 /// How much a thread's events matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -91,7 +98,7 @@ pub struct Budget {
     pub period: u64,
 }
 
-/// A site that the thread's last event of a class had.
+/// Where a thread is, for its supervisor.
 #[derive(Debug)]
 struct SiteCell([AtomicUsize; FRAMES]);
 
@@ -111,6 +118,47 @@ impl SiteCell {
     fn get(&self) -> Site {
         Site::new(self.0.iter().map(|frame| frame.load(Ordering::Relaxed)))
     }
+}
+
+/// What one class needs so that its alarm is right, whatever becomes of its records.
+#[derive(Debug)]
+struct Account {
+    /// Records made in this turn.
+    recorded: AtomicUsize,
+    /// Whether `first` is of this turn.
+    begun: AtomicBool,
+    /// The first violation of a turn.
+    first: RecordCell,
+    alarm: AlarmCell,
+}
+
+impl Account {
+    const_fn! {
+        fn new() -> Self {
+            Self {
+                recorded: AtomicUsize::new(0),
+                begun: AtomicBool::new(false),
+                first: RecordCell::new(),
+                alarm: AlarmCell::new(),
+            }
+        }
+    }
+
+    /// Forgets everything, and has written every page. Before anybody uses it.
+    fn reset(&self) {
+        self.recorded.store(0, Ordering::Relaxed);
+        self.begun.store(false, Ordering::Relaxed);
+        self.first.prefault();
+        self.alarm.reset();
+    }
+}
+
+/// Where the oldest record of a slot is.
+#[derive(Clone, Copy)]
+enum Source {
+    Own,
+    Supervised,
+    Alarm(ViolationClass),
 }
 
 /// What the control thread asks of a guard, and the answers.
@@ -158,8 +206,15 @@ pub struct Slot {
     muted: AtomicUsize,
     alarms: AtomicUsize,
     pub(crate) amnesties: AtomicUsize,
+    /// Set at the first arming, and for good.
+    was_armed: AtomicBool,
+    /// Everything since the thread registered.
     tally: Tally,
-    sites: [SiteCell; ViolationClass::COUNT],
+    /// The part of it that happened while the thread was armed.
+    armed_tally: Tally,
+    accounts: [Account; ViolationClass::COUNT],
+    /// The number of records so far, of whoever writes.
+    serial: AtomicUsize,
     call_site: SiteCell,
     call_sites: AtomicUsize,
     /// Set while the supervisor's question is on its way to the thread.
@@ -186,18 +241,18 @@ impl Slot {
     #[cfg(not(tripoint_loom))]
     #[must_use]
     pub const fn new() -> Self {
-        Self::with_sites([const { SiteCell::new() }; ViolationClass::COUNT])
+        Self::with_accounts([const { Account::new() }; ViolationClass::COUNT])
     }
 
     /// A slot of nobody.
     #[cfg(tripoint_loom)]
     #[must_use]
     pub fn new() -> Self {
-        Self::with_sites(core::array::from_fn(|_| SiteCell::new()))
+        Self::with_accounts(core::array::from_fn(|_| Account::new()))
     }
 
     const_fn! {
-        fn with_sites(sites: [SiteCell; ViolationClass::COUNT]) -> Self {
+        fn with_accounts(accounts: [Account; ViolationClass::COUNT]) -> Self {
             Self {
                 attendance: Attendance::new(),
                 mode: AtomicUsize::new(Mode::Counting as usize),
@@ -209,8 +264,11 @@ impl Slot {
                 muted: AtomicUsize::new(0),
                 alarms: AtomicUsize::new(0),
                 amnesties: AtomicUsize::new(0),
+                was_armed: AtomicBool::new(false),
                 tally: Tally::new(),
-                sites,
+                armed_tally: Tally::new(),
+                accounts,
+                serial: AtomicUsize::new(0),
                 call_site: SiteCell::new(),
                 call_sites: AtomicUsize::new(0),
                 asked: AtomicBool::new(false),
@@ -233,10 +291,11 @@ impl Slot {
         self.cold.store(kind == ThreadKind::Cold, Ordering::Relaxed);
         self.name.set(name);
         self.asked.store(false, Ordering::Relaxed);
-        // The rings are most of a slot; the other words are written as it goes.
+        // These are most of a slot; the other words are written as it goes.
         self.own.prefault();
         self.supervised.prefault();
-        self.sites.iter().chain([&self.call_site]).for_each(|site| site.set(&Site::UNKNOWN));
+        self.accounts.iter().for_each(Account::reset);
+        self.call_site.set(&Site::UNKNOWN);
     }
 
     pub(crate) fn hold_to(&self, classes: ClassSet, wanted: DetectorSet) {
@@ -324,13 +383,29 @@ impl Slot {
     }
 
     pub(crate) fn set_mode(&self, mode: Mode) {
+        if mode == Mode::Armed {
+            self.was_armed.store(true, Ordering::Relaxed);
+        }
         self.mode.store(mode as usize, Ordering::Relaxed);
     }
 
-    /// The numbers of a class so far.
+    /// Whether the thread was ever armed, be it by hand; also once it is gone.
+    #[must_use]
+    pub fn was_armed(&self) -> bool {
+        self.was_armed.load(Ordering::Relaxed)
+    }
+
+    /// The numbers of a class since the thread registered.
     #[must_use]
     pub fn tally(&self, class: ViolationClass) -> ClassTally {
         self.tally.get(class)
+    }
+
+    /// The numbers of a class while the thread was armed: a part of [`Slot::tally`],
+    /// without warm-up and Teardown.
+    #[must_use]
+    pub fn armed_tally(&self, class: ViolationClass) -> ClassTally {
+        self.armed_tally.get(class)
     }
 
     /// Number of events of the classes the thread is held to, excused or not.
@@ -356,7 +431,9 @@ impl Slot {
         self.amnesties.load(Ordering::Relaxed)
     }
 
-    /// Number of records that found their ring full. Their events are counted.
+    /// Number of violations and excused events of which no record was kept, because the
+    /// ring was full or the turn had [`RECORDS_PER_TURN`] of the class. The events are
+    /// counted, and their alarm is raised.
     #[must_use]
     pub fn records_lost(&self) -> usize {
         self.own.lost().wrapping_add(self.supervised.lost())
@@ -376,9 +453,28 @@ impl Slot {
         self.overlapped[class.index()].load(Ordering::Relaxed)
     }
 
-    /// Takes a record. One thread at a time may.
+    /// Takes the oldest record, or alarm. One thread at a time may.
     pub(crate) fn pop(&self) -> Option<Record> {
-        self.own.pop().or_else(|| self.supervised.pop())
+        self.oldest()?;
+        // What was made before the one found is seen by a second look.
+        match self.oldest()? {
+            Source::Own => self.own.pop(),
+            Source::Supervised => self.supervised.pop(),
+            Source::Alarm(class) => self.account(class).alarm.take(),
+        }
+    }
+
+    fn oldest(&self) -> Option<Source> {
+        let rings = [(Source::Own, &self.own), (Source::Supervised, &self.supervised)];
+        let records = rings.into_iter().filter_map(|(source, ring)| Some((source, ring.peek()?.serial)));
+        let alarms = ViolationClass::ALL
+            .into_iter()
+            .filter_map(|class| Some((Source::Alarm(class), self.account(class).alarm.peek()?)));
+        alarms.chain(records).min_by_key(|&(_, serial)| serial).map(|(source, _)| source)
+    }
+
+    const fn account(&self, class: ViolationClass) -> &Account {
+        &self.accounts[class.index()]
     }
 
     /// Charges an event. On the slot's thread only, or in its signal handlers.
@@ -417,11 +513,13 @@ impl Slot {
     }
 
     fn charge(&self, seen: Observation, ring: &Ring<RING_RECORDS>, evidence: impl FnOnce() -> Evidence) {
-        let class = ClassSet::of(seen.class);
         let excused = self.is_excused() && seen.class != ViolationClass::AmnestyOverrun;
         self.tally.add(seen.class, seen.count, seen.bytes, excused);
         let mode = self.mode();
-        if mode == Mode::Counting || !self.held().contains(class) {
+        if mode == Mode::Armed {
+            self.armed_tally.add(seen.class, seen.count, seen.bytes, excused);
+        }
+        if mode == Mode::Counting || !self.held().contains(ClassSet::of(seen.class)) {
             return;
         }
         self.write_down(seen, mode, excused, ring, evidence);
@@ -438,21 +536,71 @@ impl Slot {
         ring: &Ring<RING_RECORDS>,
         evidence: impl FnOnce() -> Evidence,
     ) {
-        let class = ClassSet::of(seen.class);
-        let muted = ClassSet::from_bits_truncate(self.muted.load(Ordering::Relaxed)).contains(class);
-        if excused || !muted {
+        if excused || !self.is_muted(seen.class) {
             let kind = match (excused, mode) {
                 (true, _) => RecordKind::Excused,
                 (false, Mode::Armed) => RecordKind::Violation,
                 (false, _) => RecordKind::Rehearsed,
             };
+            self.keep(kind, seen, ring, evidence);
+        }
+        self.attendance.call();
+    }
+
+    /// Makes a record, if it is the turn's first or there is room for it. The stack is
+    /// walked only then.
+    fn keep(
+        &self,
+        kind: RecordKind,
+        seen: Observation,
+        ring: &Ring<RING_RECORDS>,
+        evidence: impl FnOnce() -> Evidence,
+    ) {
+        let account = self.account(seen.class);
+        let is_first = self.is_first(kind, account);
+        let room = Self::room(account, ring);
+        if is_first || room.is_some() {
             let record = self.record(kind, seen, evidence());
-            self.sites[seen.class.index()].set(&record.site);
-            ring.push(&record);
+            if is_first {
+                account.first.set(&record);
+                account.begun.store(true, Ordering::Relaxed);
+            }
+            if let Some(place) = room {
+                increase(&account.recorded, 1);
+                ring.write(place, &record);
+                ring.publish(place);
+            }
         }
-        if !excused {
-            self.attendance.call();
+        // What was rehearsed is told again by the next rehearsal.
+        if room.is_none() && kind != RecordKind::Rehearsed {
+            ring.lose();
         }
+    }
+
+    fn is_first(&self, kind: RecordKind, account: &Account) -> bool {
+        kind == RecordKind::Violation && !account.begun.load(Ordering::Relaxed)
+    }
+
+    fn room(account: &Account, ring: &Ring<RING_RECORDS>) -> Option<usize> {
+        if account.recorded.load(Ordering::Relaxed) < RECORDS_PER_TURN { ring.room() } else { None }
+    }
+
+    /// Whether the site of a memory call would be kept, if it were made now.
+    #[cfg(all(feature = "linux", target_os = "linux"))]
+    pub(crate) fn wants_call_site(&self) -> bool {
+        let class = ViolationClass::MemoryCall;
+        let (account, excused) = (self.account(class), self.is_excused());
+        let kind = if excused { RecordKind::Excused } else { RecordKind::Violation };
+        self.mode() != Mode::Counting
+            && self.held().contains(ClassSet::of(class))
+            && (excused || !self.is_muted(class))
+            && (self.is_first(kind, account) || Self::room(account, &self.supervised).is_some())
+    }
+
+    /// Begins a turn: so many records of each class may be made again. On the slot's
+    /// thread only, while no supervisor is at a call of it.
+    pub(crate) fn begin_turn(&self) {
+        self.accounts.iter().for_each(|account| account.recorded.store(0, Ordering::Relaxed));
     }
 
     fn record(&self, kind: RecordKind, seen: Observation, evidence: Evidence) -> Record {
@@ -460,6 +608,7 @@ impl Slot {
             kind,
             class: seen.class,
             thread: self.index(),
+            serial: self.serial.fetch_add(1, Ordering::Relaxed),
             count: seen.count,
             bytes: seen.bytes,
             address: seen.address,
@@ -470,13 +619,16 @@ impl Slot {
         }
     }
 
-    /// Raises the alarm: writes `observation`, with the site of the last event of
-    /// its class, into the ring. On the slot's thread only.
-    pub(crate) fn raise(&self, observation: Observation, time: u64) -> Record {
-        let site = self.sites[observation.class.index()].get();
-        let record = self.record(RecordKind::Alarm, observation, Evidence { site, time });
+    /// Raises the alarm of a class: so many events and bytes, with what is known of the
+    /// first of them. On the slot's thread only.
+    pub(crate) fn raise(&self, class: ViolationClass, count: usize, bytes: usize, time: u64) -> Record {
+        let account = self.account(class);
+        let Record { address, call, site, .. } = account.first.get();
+        account.begun.store(false, Ordering::Relaxed);
+        let seen = Observation { count, address, call, ..Observation::new(class, bytes) };
+        let record = self.record(RecordKind::Alarm, seen, Evidence { site, time });
         self.alarms.fetch_add(1, Ordering::Relaxed);
-        self.while_busy(|| self.own.push(&record));
+        self.while_busy(|| account.alarm.raise(&record));
         record
     }
 
@@ -497,6 +649,10 @@ impl Slot {
         self.busy.store(false, Ordering::Relaxed);
     }
 
+    fn is_muted(&self, class: ViolationClass) -> bool {
+        ClassSet::from_bits_truncate(self.muted.load(Ordering::Relaxed)).contains(ClassSet::of(class))
+    }
+
     pub(crate) fn mute(&self, class: ViolationClass) {
         self.muted.fetch_or(ClassSet::of(class).bits(), Ordering::Relaxed);
     }
@@ -512,8 +668,10 @@ impl Slot {
         self.amnesty_depth.load(Ordering::Relaxed) != 0
     }
 
-    /// Enters an amnesty; gives the reason of the one around it.
+    /// Enters an amnesty, which has a turn's records to itself; returns the reason of the
+    /// one around it.
     pub(crate) fn enter_amnesty(&self, reason: usize) -> usize {
+        self.begin_turn();
         let outer = self.amnesty_reason.load(Ordering::Relaxed);
         self.amnesty_reason.store(reason, Ordering::Relaxed);
         self.amnesty_depth.fetch_add(1, Ordering::Relaxed);
@@ -521,6 +679,7 @@ impl Slot {
     }
 
     pub(crate) fn leave_amnesty(&self, outer: usize) {
+        self.begin_turn();
         self.amnesty_depth.fetch_sub(1, Ordering::Relaxed);
         self.amnesty_reason.store(outer, Ordering::Relaxed);
     }

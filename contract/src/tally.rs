@@ -74,6 +74,6 @@ impl Tally {
 
 /// Adds to a word that nobody else writes.
 #[inline(always)]
-fn increase(word: &AtomicUsize, amount: usize) {
+pub(crate) fn increase(word: &AtomicUsize, amount: usize) {
     word.store(word.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);
 }

@@ -16,6 +16,7 @@ fn record(number: usize) -> Record {
         kind: RecordKind::Alarm,
         class: ViolationClass::Alloc,
         thread: number,
+        serial: number,
         count: number,
         bytes: number,
         address: number,

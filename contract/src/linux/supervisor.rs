@@ -25,7 +25,7 @@ use crate::class::ViolationClass;
 use crate::current;
 use crate::kernel::{Errno, Kernel, Notification, Wait};
 use crate::record::Site;
-use crate::slot::{Evidence, Mode, Observation, Slot};
+use crate::slot::{Evidence, Observation, Slot};
 
 /// How long the thread may take to say where it is, in ms. It takes µs; this is
 /// for a signal that never comes.
@@ -177,7 +177,7 @@ impl<K: Kernel> Supervisor<K> {
     /// Asks the thread where it is, if anybody wants to know and it can answer.
     fn ask(&self, call: Notification) -> bool {
         self.may_ask
-            && self.filtered.slot.mode() != Mode::Counting
+            && self.filtered.slot.wants_call_site()
             && self.filtered.slot.is_present()
             && self.is_open_to_traps()
             && self.send_question(call.thread)

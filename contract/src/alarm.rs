@@ -1,0 +1,111 @@
+//! The alarm of one class: a place of its own, which no burst of records takes
+//! (design/contract.md `.alarm`).
+
+use tripoint_core::primitive::{AtomicUsize, Ordering};
+
+use crate::atomics::{const_fn, zeros};
+use crate::record::{BYTES_WORD, COUNT_WORD, Record, WORDS};
+use crate::versioned::Versioned;
+
+/// The last alarm of one class, with the events and bytes of all so far.
+///
+/// One thread raises and one takes at a time. An alarm that nobody took before the
+/// next is one record with it: events and bytes add up, and the rest is the last's.
+#[derive(Debug)]
+pub(crate) struct AlarmCell {
+    latest: Versioned<WORDS>,
+    /// Version, events and bytes that were taken so far.
+    taken: [AtomicUsize; 3],
+}
+
+impl AlarmCell {
+    const_fn! {
+        pub(crate) fn new() -> Self {
+            Self { latest: Versioned::new(), taken: zeros() }
+        }
+    }
+
+    pub(crate) fn reset(&self) {
+        self.latest.reset();
+        self.taken.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+    }
+
+    /// Adds an alarm. The raiser's.
+    pub(crate) fn raise(&self, alarm: &Record) {
+        let (mut words, so_far) = (alarm.to_words(), self.latest.own());
+        for total in [COUNT_WORD, BYTES_WORD] {
+            words[total] = words[total].wrapping_add(so_far[total]);
+        }
+        self.latest.write(&words);
+    }
+
+    /// The serial number of what [`AlarmCell::take`] would return. The taker's.
+    pub(crate) fn peek(&self) -> Option<usize> {
+        self.news().map(|(_, alarm)| alarm.serial)
+    }
+
+    /// Takes what was raised since the last time. The taker's.
+    pub(crate) fn take(&self) -> Option<Record> {
+        let (totals, alarm) = self.news()?;
+        self.taken.iter().zip(totals).for_each(|(to, total)| to.store(total, Ordering::Relaxed));
+        Some(alarm)
+    }
+
+    /// What was raised and not taken, with the totals once it is.
+    fn news(&self) -> Option<([usize; 3], Record)> {
+        let [taken, count, bytes] = [0, 1, 2].map(|index: usize| self.taken[index].load(Ordering::Relaxed));
+        let (version, words) = self.latest.read()?;
+        let all = Record::from_words(&words);
+        let alarm =
+            Record { count: all.count.wrapping_sub(count), bytes: all.bytes.wrapping_sub(bytes), ..all };
+        (version != taken).then_some(([version, all.count, all.bytes], alarm))
+    }
+}
+
+#[cfg(all(test, not(tripoint_loom)))]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::class::ViolationClass;
+    use crate::record::{RecordKind, Site};
+
+    fn alarm(number: usize) -> Record {
+        Record {
+            kind: RecordKind::Alarm,
+            class: ViolationClass::Alloc,
+            thread: 1,
+            serial: number,
+            count: number,
+            bytes: 10 * number,
+            address: number,
+            call: 0,
+            time: number as u64,
+            reason: 0,
+            site: Site::new([number + 1]),
+        }
+    }
+
+    proptest! {
+        /// Against plain addition: nothing lost, nothing twice, whoever drains when.
+        #[test]
+        fn alarms_that_nobody_took_add_up(raises in proptest::collection::vec(any::<bool>(), 0..100)) {
+            let cell = AlarmCell::new();
+            let mut waiting: Option<Record> = None;
+            for (number, raise) in raises.into_iter().enumerate() {
+                if raise {
+                    cell.raise(&alarm(number));
+                    let before = waiting.map_or((0, 0), |alarm| (alarm.count, alarm.bytes));
+                    waiting = Some(Record {
+                        count: before.0 + number,
+                        bytes: before.1 + 10 * number,
+                        ..alarm(number)
+                    });
+                } else {
+                    prop_assert_eq!(cell.peek(), waiting.map(|alarm| alarm.serial));
+                    prop_assert_eq!(cell.take(), waiting.take());
+                }
+            }
+        }
+    }
+}
