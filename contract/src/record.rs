@@ -162,7 +162,8 @@ impl Record {
     }
 
     pub(crate) fn from_words(words: &[usize; WORDS]) -> Self {
-        let &[kind, class, thread, serial, count, bytes, address, call, time_low, time_high, reason, ..] = words;
+        let &[kind, class, thread, serial, count, bytes, address, call, time_low, time_high, reason, ..] =
+            words;
         Self {
             kind: match kind {
                 0 => RecordKind::Violation,

@@ -157,10 +157,10 @@ fn alarms_that_nobody_drains_add_up() {
         assert_eq!(guard.slot().alarms(), TURNS - TURNS / 3);
         drop(guard);
         let alarms = of_kind(&records(contract), RecordKind::Alarm);
-        assert_eq!(alarms.iter().map(|alarm| (alarm.count, alarm.bytes)).collect::<Vec<_>>(), [(
-            events,
-            10 * events
-        )]);
+        assert_eq!(
+            alarms.iter().map(|alarm| (alarm.count, alarm.bytes)).collect::<Vec<_>>(),
+            [(events, 10 * events)]
+        );
         assert_eq!(records(contract), [], "told once");
     });
 }
@@ -180,10 +180,10 @@ fn a_burst_leaves_room_for_other_classes() {
         drop(guard);
         let all = records(contract);
         let fills: Vec<_> = all.iter().filter(|record| record.class == ViolationClass::Fill).collect();
-        assert_eq!(fills.iter().map(|record| record.kind).collect::<Vec<_>>(), [
-            RecordKind::Violation,
-            RecordKind::Alarm
-        ]);
+        assert_eq!(
+            fills.iter().map(|record| record.kind).collect::<Vec<_>>(),
+            [RecordKind::Violation, RecordKind::Alarm]
+        );
         assert!(all.windows(2).all(|pair| pair[0].serial < pair[1].serial), "in the order they were made");
     });
 }

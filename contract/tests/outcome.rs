@@ -115,10 +115,8 @@ fn events_while_armed_are_told_from_all() {
     }
     guard.follow_lifecycle();
     cause(4);
-    let (all, armed) = (
-        guard.slot().tally(ViolationClass::Growth),
-        guard.slot().armed_tally(ViolationClass::Growth),
-    );
+    let (all, armed) =
+        (guard.slot().tally(ViolationClass::Growth), guard.slot().armed_tally(ViolationClass::Growth));
     assert_eq!((all.count, all.bytes, all.excused), (14, 70, 1));
     assert_eq!((armed.count, armed.bytes, armed.excused), (3, 15, 1));
 }
