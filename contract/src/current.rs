@@ -10,7 +10,7 @@ use core::hint::black_box;
 use std::boxed::Box;
 use std::time::SystemTime;
 
-#[cfg(all(feature = "linux", target_os = "linux"))]
+#[cfg(any(feature = "interpose-malloc", all(feature = "linux", target_os = "linux")))]
 use tripoint_core::primitive::{Ordering, compiler_fence};
 
 use crate::class::ViolationClass;
@@ -166,7 +166,11 @@ pub(crate) fn inside_allocator<T>(call: impl FnOnce() -> T) -> T {
     {
         CURRENT.with(|current| {
             let outer = current.inside_allocator.replace(true);
+            // The compiler knows `malloc`, and that C's reads none of our memory: without
+            // fences it leaves the store above out.
+            compiler_fence(Ordering::SeqCst);
             let result = call();
+            compiler_fence(Ordering::SeqCst);
             current.inside_allocator.set(outer);
             result
         })

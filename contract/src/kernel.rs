@@ -102,6 +102,15 @@ pub trait Kernel: Copy + Send + Sync + fmt::Debug + 'static {
     /// See [`Kernel::pin`].
     fn handle_traps(&self) -> Result<(), Errno>;
 
+    /// Whether traps come to the handler still: another may have been installed since.
+    fn has_traps(&self) -> bool;
+
+    /// Has every child that is forked from here on close its copies of the listeners.
+    ///
+    /// # Errors
+    /// See [`Kernel::pin`].
+    fn close_listeners_in_children(&self) -> Result<(), Errno>;
+
     /// Has every page fault of the calling thread send it a trap, until the
     /// descriptor is closed.
     ///

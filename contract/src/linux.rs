@@ -6,6 +6,7 @@ mod filter;
 mod foreign_trap;
 #[cfg(all(feature = "interpose-malloc", target_env = "gnu"))]
 mod interpose;
+mod listeners;
 mod native;
 mod runtime;
 mod sentinel;
@@ -21,4 +22,4 @@ pub use native::Native;
 pub use runtime::{
     Finding, RuntimeItem, RuntimeOptions, RuntimeReport, Verdict, validate_runtime, validate_runtime_on,
 };
-pub use sentinel::{ArenaReading, ProcessReading, Sentinel, Warning};
+pub use sentinel::{ArenaReading, FAULT_SLACK, ProcessReading, Sentinel, Warning};

@@ -363,6 +363,12 @@ impl Slot {
         self.live.fetch_or(detectors.bits(), Ordering::Relaxed);
     }
 
+    /// Says that detectors no longer see what they are for.
+    #[cfg(all(feature = "linux", target_os = "linux"))]
+    pub(crate) fn remove_live(&self, detectors: DetectorSet) {
+        self.live.fetch_and(!detectors.bits(), Ordering::Relaxed);
+    }
+
     /// What a cold thread is held to.
     #[must_use]
     pub fn budget(&self) -> Budget {

@@ -46,6 +46,56 @@ fn rust_is_not_foreign_and_c_is() {
     assert_eq!(foreign(), before + 7);
 }
 
+/// The compiler knows `malloc`, and that it reads none of the program's memory: what it
+/// sees of an allocation where it is made must still tell C's callee whose it is.
+/// Optimised builds only are a proof: `cargo test --release`.
+#[test]
+fn an_allocation_that_is_inlined_is_not_foreign() {
+    let before = (foreign(), current::count(ViolationClass::Alloc).0);
+    for _ in 0..3 {
+        black_box(vec![1_u8; 100]);
+        black_box(Box::new([1_u64; 5]));
+        black_box(String::from("text").into_bytes());
+    }
+    assert_eq!(current::count(ViolationClass::Alloc).0, before.1 + 9);
+    assert_eq!(foreign(), before.0);
+}
+
+unsafe extern "C" {
+    fn valloc(size: usize) -> *mut core::ffi::c_void;
+    fn pvalloc(size: usize) -> *mut core::ffi::c_void;
+    fn memalign(align: usize, size: usize) -> *mut core::ffi::c_void;
+}
+
+/// Every name by which C has memory.
+#[test]
+fn every_way_of_allocating_in_c_is_foreign() {
+    let ways: [(&str, unsafe fn() -> *mut core::ffi::c_void, usize); 5] = [
+        // SAFETY: sizes, and alignments that are powers of two; so for all of them.
+        ("valloc", || unsafe { valloc(100) }, 4096),
+        // SAFETY: as above.
+        ("pvalloc", || unsafe { pvalloc(100) }, 4096),
+        // SAFETY: as above.
+        ("memalign", || unsafe { memalign(64, 100) }, 64),
+        // SAFETY: as above.
+        ("aligned_alloc", || unsafe { libc::aligned_alloc(64, 128) }, 64),
+        // SAFETY: as above.
+        ("reallocarray", || unsafe { libc::reallocarray(core::ptr::null_mut(), 10, 10) }, 16),
+    ];
+    for (name, way, align) in ways {
+        let before = foreign();
+        // SAFETY: has no duties of its own.
+        let object = black_box(unsafe { way() });
+        assert!(!object.is_null() && object.addr().is_multiple_of(align), "{name}");
+        assert_eq!(foreign(), before + 1, "{name}");
+        // SAFETY: allocated above, freed once.
+        unsafe { libc::free(object) };
+        assert_eq!(foreign(), before + 2, "{name}");
+    }
+    // SAFETY: a size that there is no memory for.
+    assert!(unsafe { pvalloc(usize::MAX) }.is_null());
+}
+
 #[inline(never)]
 fn culprit_foreign() {
     // SAFETY: allocated and freed once.

@@ -14,8 +14,10 @@ use std::sync::mpsc;
 use std::thread;
 
 use common::{Reason, armed, contract, in_child, of_kind, records};
+use tripoint_contract::linux::Warning;
 use tripoint_contract::{
-    ClassSet, Contract, DetectorSet, Guard, HotThread, Policies, Policy, RecordKind, ViolationClass,
+    ClassSet, Contract, DetectorSet, Guard, HotThread, Policies, Policy, RecordKind, Report, Sentinel,
+    ViolationClass,
 };
 use tripoint_core::primitive::{AtomicUsize, Ordering};
 
@@ -55,9 +57,14 @@ const TRAPS: DetectorSet = DetectorSet::FAULT_TRAP.union(DetectorSet::MEMORY_CAL
 
 /// A hot thread that is asked where it is: what it is held to is what this test causes.
 fn hot(contract: &'static Contract<Reason, 4>) -> Guard<Reason> {
+    hot_with(contract, TRAPS)
+}
+
+/// The same with these detectors.
+fn hot_with(contract: &'static Contract<Reason, 4>, detectors: DetectorSet) -> Guard<Reason> {
     let classes = ClassSet::MINOR_FAULT | ClassSet::MEMORY_CALL;
     let policies = Policies::all(Policy::Quarantine);
-    armed(contract, HotThread { detectors: TRAPS, classes, policies, ..HotThread::new("hot") })
+    armed(contract, HotThread { detectors, classes, policies, ..HotThread::new("hot") })
 }
 
 /// Maps a page, touches it, and unmaps it.
@@ -153,6 +160,10 @@ fn be_sent_both() {
 }
 
 fn on_hot_thread(test: fn()) {
+    on_hot_thread_with(test);
+}
+
+fn on_hot_thread_with(test: impl FnOnce() + Send + 'static) {
     thread::spawn(test).join().unwrap();
 }
 
@@ -332,4 +343,153 @@ fn blocked_by(status: &str) -> u64 {
     let status = std::fs::read_to_string(status).unwrap();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap();
     u64::from_str_radix(mask.trim(), 16).unwrap()
+}
+
+/// Ends this process, with a signal, if it hangs.
+fn end_if_it_hangs() {
+    // SAFETY: takes a number, of seconds.
+    unsafe { libc::alarm(60) };
+}
+
+fn nobody_handles(signal: c_int) -> libc::sigaction {
+    let mut action = MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: only asks; written where it succeeds.
+    unsafe {
+        assert_eq!(libc::sigaction(signal, ptr::null(), action.as_mut_ptr()), 0);
+        action.assume_init()
+    }
+}
+
+/// Does what a program's library does that comes later: takes the signal over.
+fn take_over(handler: libc::sighandler_t) {
+    // SAFETY: a handler of this type, or one of the two numbers; without SA_SIGINFO.
+    unsafe {
+        let mut action = nobody_handles(libc::SIGTRAP);
+        action.sa_sigaction = handler;
+        action.sa_flags = libc::SA_RESTART;
+        assert_eq!(libc::sigaction(libc::SIGTRAP, &raw const action, ptr::null_mut()), 0);
+    }
+}
+
+extern "C" fn later_handler(_signal: c_int) {
+    HANDLED.fetch_add(1, Ordering::Relaxed);
+}
+
+/// What an armed thread finds once its traps are another's: memory calls are counted and
+/// nobody asks; at the next poll faults are no longer trapped, which the report says.
+fn be_displaced_by(handler: libc::sighandler_t, poll_first: bool) {
+    end_if_it_hangs();
+    let contract = contract();
+    let guard = hot_with(contract, TRAPS | DetectorSet::FAULT_POLL);
+    if !guard.slot().live().contains(TRAPS) {
+        eprintln!("SKIPPED: {:?} is refused here", TRAPS.difference(guard.slot().live()));
+        return;
+    }
+    assert_catches(contract, &guard);
+    let mut warned = 0;
+    let mut look = |sentinel: &mut Sentinel<'_, Reason, 4>| {
+        sentinel.poll(0, |warning| warned += usize::from(warning == Warning::TrapsDisplaced));
+        warned
+    };
+    let mut sentinel = Sentinel::new(contract, &[]);
+    assert_eq!(look(&mut sentinel), 0);
+    take_over(handler);
+    if poll_first {
+        guard.poll();
+        assert_eq!(guard.slot().live(), DetectorSet::MEMORY_CALLS | DetectorSet::FAULT_POLL);
+        assert_eq!(Report::new(contract).missing(), DetectorSet::FAULT_TRAP);
+    }
+    let tally = |class| guard.slot().tally(class).count;
+    let (faults, calls) = (tally(ViolationClass::MinorFault), tally(ViolationClass::MemoryCall));
+    let (asked, handled) = (guard.slot().call_site().0, HANDLED.load(Ordering::Relaxed));
+    use_fresh_page();
+    assert_eq!(guard.slot().call_site().0, asked, "nobody asks who cannot answer");
+    assert_eq!(tally(ViolationClass::MemoryCall), calls + 2);
+    guard.poll();
+    assert!(tally(ViolationClass::MinorFault) > faults, "the poll finds what nothing trapped");
+    assert!(!guard.slot().live().contains(DetectorSet::FAULT_TRAP));
+    assert_eq!(HANDLED.load(Ordering::Relaxed) > handled, !poll_first && handler > libc::SIG_IGN);
+    assert_eq!((0..2).map(|_| look(&mut sentinel)).collect::<Vec<_>>(), [1, 1], "told once");
+}
+
+/// (design/contract.md `.trap.displaced`)
+#[test]
+fn a_handler_that_comes_later_hangs_nobody() {
+    let Some(child) = in_child("a_handler_that_comes_later_hangs_nobody") else {
+        let handler: extern "C" fn(c_int) = later_handler;
+        return on_hot_thread_with(move || be_displaced_by(handler as libc::sighandler_t, false));
+    };
+    assert!(child.status.success(), "{child:?}");
+}
+
+#[test]
+fn after_a_poll_a_later_handler_gets_no_faults() {
+    let Some(child) = in_child("after_a_poll_a_later_handler_gets_no_faults") else {
+        let handler: extern "C" fn(c_int) = later_handler;
+        return on_hot_thread_with(move || be_displaced_by(handler as libc::sighandler_t, true));
+    };
+    assert!(child.status.success(), "{child:?}");
+}
+
+#[test]
+fn after_a_poll_the_default_that_comes_later_ends_nothing() {
+    let Some(child) = in_child("after_a_poll_the_default_that_comes_later_ends_nothing") else {
+        return on_hot_thread_with(|| be_displaced_by(libc::SIG_DFL, true));
+    };
+    assert!(child.status.success(), "{child:?}");
+}
+
+/// What remains: a fault between the change and the poll.
+#[test]
+fn before_a_poll_the_default_that_comes_later_ends_the_process_at_a_fault() {
+    let Some(child) = in_child("before_a_poll_the_default_that_comes_later_ends_the_process_at_a_fault")
+    else {
+        return on_hot_thread_with(|| be_displaced_by(libc::SIG_DFL, false));
+    };
+    assert_killed_by_trap(&child);
+}
+
+/// Other signals interrupt the calls that wait for their supervisor, which begin anew:
+/// each is counted once, and none is asked about for ever.
+#[test]
+fn calls_that_other_signals_interrupt_are_counted_once() {
+    let Some(child) = in_child("calls_that_other_signals_interrupt_are_counted_once") else {
+        return on_hot_thread_with(|| {
+            end_if_it_hangs();
+            let handler: extern "C" fn(c_int) = later_handler;
+            let contract = contract();
+            let guard = hot(contract);
+            // SAFETY: the handler counts; names the calling thread, which waits for the
+            // sender.
+            let this = unsafe {
+                let mut action = nobody_handles(libc::SIGUSR1);
+                action.sa_sigaction = handler as libc::sighandler_t;
+                action.sa_flags = libc::SA_RESTART;
+                assert_eq!(libc::sigaction(libc::SIGUSR1, &raw const action, ptr::null_mut()), 0);
+                libc::pthread_self()
+            };
+            let (end, ended) = mpsc::channel::<()>();
+            // Started before: a thread of the test is not to be under the filter's count.
+            let calls = || guard.slot().tally(ViolationClass::MemoryCall).count;
+            thread::scope(|scope| {
+                scope.spawn(move || {
+                    while ended.try_recv() == Err(mpsc::TryRecvError::Empty) {
+                        // SAFETY: the thread waits for this one.
+                        unsafe { libc::pthread_kill(this, libc::SIGUSR1) };
+                    }
+                });
+                while HANDLED.load(Ordering::Relaxed) == 0 {
+                    thread::yield_now();
+                }
+                let before = calls();
+                (0..1_000).for_each(|_| use_fresh_page());
+                let counted = calls() - before;
+                drop(end);
+                if guard.slot().live().contains(DetectorSet::MEMORY_CALLS) {
+                    assert_eq!(counted, 2_000);
+                }
+            });
+        });
+    };
+    assert!(child.status.success(), "{child:?}");
 }

@@ -101,7 +101,10 @@ fn the_sentinel_sees_arenas_grow_and_cold_threads_overspend() {
     let mut look = |now| {
         let mut warnings = Vec::new();
         sentinel.poll(now, |warning| warnings.push(warning));
-        warnings.retain(|warning| !matches!(warning, Warning::ResidentGrew { .. }));
+        let of_others = |warning: &Warning| {
+            matches!(warning, Warning::ResidentGrew { .. } | Warning::HeapGrew { .. } | Warning::Faulted(_))
+        };
+        warnings.retain(|warning| !of_others(warning));
         warnings
     };
     assert_eq!(look(0), []);
@@ -143,25 +146,43 @@ fn resident_memory_that_stays_is_read_and_not_warned_of() {
     let contract = contract();
     let kernel = Failing::new(Native, Calls::empty()).with_files(BEFORE);
     let mut sentinel = Sentinel::new_on(kernel, contract, &[]);
-    (1..4).for_each(|now| sentinel.poll(now, |warning| panic!("{warning}")));
+    let is_resident = |warning: &Warning| matches!(warning, Warning::ResidentGrew { .. });
+    (1..4).for_each(|now| sentinel.poll(now, |warning| assert!(!is_resident(&warning), "{warning}")));
     assert_eq!(sentinel.last().resident, Some(500 * 4096));
 }
 
 /// Memory that is really there: the bound to the byte is `linux::sentinel`'s own test.
 #[test]
-fn resident_memory_that_grows_is_warned_of() {
+fn memory_that_grows_is_warned_of() {
     const GROWTH: usize = 64 << 20;
+    let Some(child) = common::in_child("memory_that_grows_is_warned_of") else {
+        return grow(GROWTH);
+    };
+    assert!(child.status.success(), "{child:?}");
+}
+
+/// In a process of its own, with nobody else who grows.
+fn grow(growth: usize) {
     let mut sentinel = Sentinel::new(contract(), &[]);
     sentinel.poll(1, |warning| panic!("{warning}"));
     let first = sentinel.last().resident.unwrap();
-    let grown = core::hint::black_box(vec![1_u8; GROWTH]);
+    let grown = core::hint::black_box(vec![1_u8; growth]);
     let mut warnings = Vec::new();
     sentinel.poll(2, |warning| warnings.push(warning));
     drop(grown);
-    let [Warning::ResidentGrew { from, to }] = warnings[..] else { panic!("{warnings:?}") };
+    let [Warning::ResidentGrew { from, to }, ref rest @ ..] = warnings[..] else { panic!("{warnings:?}") };
     assert_eq!((from, Some(to)), (first, sentinel.last().resident));
-    // Other tests of this process come and go meanwhile.
-    assert!(to - from > GROWTH / 2, "{from} {to}");
+    assert!(to - from > growth / 2, "{from} {to}");
+    let [ref heap @ .., Warning::Faulted(faults)] = *rest else { panic!("{warnings:?}") };
+    assert!(faults.minor >= (growth / (2 << 20)) as u64, "huge pages at most: {faults:?}");
+    // Only glibc tells what it has in use.
+    if sentinel.last().heap_in_use.is_some() {
+        let [Warning::HeapGrew { from, to }] = *heap else { panic!("{warnings:?}") };
+        assert!(to - from >= growth, "{from} {to}");
+    }
+    let mut quiet = Vec::new();
+    sentinel.poll(3, |warning| quiet.push(warning));
+    assert_eq!(quiet, [], "what does not grow on is told once");
 }
 
 #[test]

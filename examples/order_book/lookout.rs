@@ -14,12 +14,12 @@ pub(crate) struct Lookout<'a> {
     sentinel: Sentinel<'a, NoReason, 1>,
     #[cfg(not(target_os = "linux"))]
     contract: &'a Contract<NoReason, 1>,
-    /// The last warning of each kind: a growth lasts, and is told at every look.
+    /// The last warning of each kind.
     warnings: [Option<String>; KINDS],
 }
 
 /// Kinds of warnings.
-const KINDS: usize = 3;
+const KINDS: usize = 6;
 
 #[cfg(target_os = "linux")]
 const fn kind(warning: &Warning) -> usize {
@@ -27,6 +27,9 @@ const fn kind(warning: &Warning) -> usize {
         Warning::ArenaGrew { .. } => 0,
         Warning::ResidentGrew { .. } => 1,
         Warning::OverBudget { .. } => 2,
+        Warning::HeapGrew { .. } => 3,
+        Warning::Faulted(_) => 4,
+        Warning::TrapsDisplaced => 5,
     }
 }
 

@@ -41,6 +41,10 @@ bitflags! {
         const WAIT = 1 << 9;
         /// [`Kernel::resume`]
         const RESUME = 1 << 10;
+        /// [`Kernel::has_traps`], which says that they do not come
+        const HAS_TRAPS = 1 << 11;
+        /// [`Kernel::close_listeners_in_children`]
+        const CLOSE_IN_CHILDREN = 1 << 12;
     }
 }
 
@@ -132,6 +136,15 @@ impl<K: Kernel> Kernel for Failing<K> {
     fn handle_traps(&self) -> Result<(), Errno> {
         self.admit(Calls::HANDLE_TRAPS)?;
         self.inner.handle_traps()
+    }
+
+    fn has_traps(&self) -> bool {
+        self.admit(Calls::HAS_TRAPS).is_ok() && self.inner.has_traps()
+    }
+
+    fn close_listeners_in_children(&self) -> Result<(), Errno> {
+        self.admit(Calls::CLOSE_IN_CHILDREN)?;
+        self.inner.close_listeners_in_children()
     }
 
     fn open_fault_event(&self, kind: FaultKind) -> Result<OwnedFd, Errno> {

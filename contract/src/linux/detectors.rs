@@ -62,7 +62,7 @@ impl<K: Kernel> ThreadDetectors<K> {
         tables::bring_in();
         let traps = DetectorSet::FAULT_TRAP | DetectorSet::MEMORY_CALLS;
         let traps_handled = !wanted.intersects(traps) || kernel.handle_traps().is_ok();
-        let supervised = wanted.contains(DetectorSet::MEMORY_CALLS);
+        let supervised = wanted.contains(DetectorSet::MEMORY_CALLS) && filter::program().is_some();
         let supervisor = if supervised { Waiting::start(kernel, traps_handled).ok() } else { None };
         let wanted = if traps_handled { wanted } else { wanted.difference(DetectorSet::FAULT_TRAP) };
         Self { kernel, wanted, supervisor, fault_events: None, polled: None }
@@ -90,13 +90,22 @@ impl<K: Kernel> ThreadDetectors<K> {
     fn start_memory_calls(&mut self, slot: &'static Slot) -> bool {
         let Some(supervisor) = &self.supervisor else { return false };
         supervisor.expect(slot, self.kernel.thread_id());
-        let program = filter::program();
+        let Some(program) = filter::program() else { return false };
         match self.kernel.install_filter(&program) {
             // From here to the hand-over nothing may make a memory call.
             Ok(listener) => supervisor.hand_over(listener),
             Err(_) => return false,
         }
         self.moves(slot, ViolationClass::MemoryCall)
+    }
+
+    /// Gives up traps that no longer come: whoever handles the signal now would get them,
+    /// or the process would end (design/contract.md `.trap.displaced`).
+    fn end_displaced_traps(&mut self, slot: &Slot) {
+        if self.fault_events.is_some() && !self.kernel.has_traps() {
+            self.fault_events = None;
+            slot.remove_live(DetectorSet::FAULT_TRAP);
+        }
     }
 
     /// Whether a deliberate fault and memory call moves the tally of a class.
@@ -150,6 +159,7 @@ impl<K: Kernel> Detectors for ThreadDetectors<K> {
     /// them where traps are not live, else those in the kernel, as when it copies
     /// to a fresh page (design/contract.md `.fault.own`).
     fn poll(&mut self, slot: &'static Slot) {
+        self.end_displaced_traps(slot);
         let Some(before) = self.polled else { return };
         let Some(mut now) = self.reading(slot) else { return };
         for ((class, now), before) in FAULTS.into_iter().zip(&mut now).zip(before) {

@@ -1,39 +1,90 @@
-//! The filter of memory calls: which calls, and the program that stops them.
+//! The filter of memory calls: which calls, and the program that stops them
+//! (design/contract.md `.call.filter`).
 
 use core::ffi::c_long;
 
 use crate::kernel::Instruction;
 
-/// The calls that are stopped, with their names.
-const MEMORY_CALLS: [(c_long, &str); 12] = [
-    (libc::SYS_mmap, "mmap"),
-    (libc::SYS_munmap, "munmap"),
-    (libc::SYS_mremap, "mremap"),
-    (libc::SYS_brk, "brk"),
-    (libc::SYS_mprotect, "mprotect"),
-    (libc::SYS_madvise, "madvise"),
-    (libc::SYS_mlock, "mlock"),
-    (libc::SYS_munlock, "munlock"),
-    (libc::SYS_mlockall, "mlockall"),
-    (libc::SYS_munlockall, "munlockall"),
-    (libc::SYS_shmat, "shmat"),
-    (libc::SYS_shmdt, "shmdt"),
+/// A call that is stopped.
+struct MemoryCall {
+    number: c_long,
+    /// The number by which 32-bit code asks for it (`int 0x80`), which 64-bit code may do.
+    compatible: u32,
+    name: &'static str,
+}
+
+#[cfg(target_pointer_width = "64")]
+const fn call(number: c_long, compatible: u32, name: &'static str) -> MemoryCall {
+    MemoryCall { number, compatible, name }
+}
+
+/// No call has this number.
+const NONE: u32 = u32::MAX;
+
+/// Not in libc: it maps memory for a shadow stack.
+#[cfg(target_pointer_width = "64")]
+const SYS_MAP_SHADOW_STACK: c_long = 453;
+
+/// The calls that are stopped. An old form of a call has a row of its own.
+#[cfg(target_pointer_width = "64")]
+const MEMORY_CALLS: [MemoryCall; 25] = [
+    call(libc::SYS_mmap, 192, "mmap"),
+    call(libc::SYS_mmap, 90, "mmap"),
+    call(libc::SYS_munmap, 91, "munmap"),
+    call(libc::SYS_mremap, 163, "mremap"),
+    call(libc::SYS_brk, 45, "brk"),
+    call(libc::SYS_mprotect, 125, "mprotect"),
+    call(libc::SYS_madvise, 219, "madvise"),
+    call(libc::SYS_mlock, 150, "mlock"),
+    call(libc::SYS_munlock, 151, "munlock"),
+    call(libc::SYS_mlockall, 152, "mlockall"),
+    call(libc::SYS_munlockall, 153, "munlockall"),
+    call(libc::SYS_shmat, 397, "shmat"),
+    call(libc::SYS_shmdt, 398, "shmdt"),
+    // With 32 bits a call for all of System V: queues and semaphores too.
+    call(libc::SYS_shmat, 117, "shmat"),
+    call(libc::SYS_remap_file_pages, 257, "remap_file_pages"),
+    call(libc::SYS_mbind, 274, "mbind"),
+    call(libc::SYS_fallocate, 324, "fallocate"),
+    call(libc::SYS_memfd_create, 356, "memfd_create"),
+    call(libc::SYS_mlock2, 376, "mlock2"),
+    call(libc::SYS_pkey_mprotect, 380, "pkey_mprotect"),
+    call(libc::SYS_io_uring_setup, 425, "io_uring_setup"),
+    call(libc::SYS_process_madvise, 440, "process_madvise"),
+    call(libc::SYS_mseal, 462, "mseal"),
+    call(SYS_MAP_SHADOW_STACK, 453, "map_shadow_stack"),
+    call(libc::SYS_userfaultfd, 374, "userfaultfd"),
 ];
+
+/// No calls: where words have 32 bits there is no filter, and the detector is not live.
+#[cfg(not(target_pointer_width = "64"))]
+const MEMORY_CALLS: [MemoryCall; 0] = [];
 
 /// The name of a memory call by its number.
 #[must_use]
 pub fn memory_call_name(call: usize) -> Option<&'static str> {
-    let known = |(number, _): &&(c_long, &str)| usize::try_from(*number) == Ok(call);
-    MEMORY_CALLS.iter().find(known).map(|(_, name)| *name)
+    let known = |known: &&MemoryCall| usize::try_from(known.number) == Ok(call);
+    MEMORY_CALLS.iter().find(known).map(|known| known.name)
 }
 
-#[cfg(target_arch = "x86_64")]
-const ARCHITECTURE: u32 = 0xc000_003e;
-#[cfg(target_arch = "aarch64")]
-const ARCHITECTURE: u32 = 0xc000_00b7;
-/// No architecture: the filter lets everything through, and is found not live.
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-const ARCHITECTURE: u32 = 0;
+/// The number of a call that the filter stopped, whichever way it was asked for.
+pub(super) fn native_number(architecture: u32, number: usize) -> usize {
+    let same = |known: &&MemoryCall| known.compatible as usize == number;
+    let known = MEMORY_CALLS.iter().find(same).filter(|_| Some(architecture) == COMPATIBLE);
+    known.and_then(|known| usize::try_from(known.number).ok()).unwrap_or(number)
+}
+
+/// What the kernel calls this architecture; `None` where the filter is not known to work.
+const ARCHITECTURE: Option<u32> = if cfg!(target_arch = "x86_64") {
+    Some(0xc000_003e)
+} else if cfg!(all(target_arch = "aarch64", target_endian = "little")) {
+    Some(0xc000_00b7)
+} else {
+    None
+};
+
+/// The architecture whose calls programs of this one may make too: `int 0x80`.
+const COMPATIBLE: Option<u32> = if cfg!(target_arch = "x86_64") { Some(0x4000_0003) } else { None };
 
 const LOAD_WORD: u16 = 0x20;
 const JUMP_IF_EQUAL: u16 = 0x15;
@@ -46,40 +97,55 @@ const ARCHITECTURE_OFFSET: u32 = 4;
 const ALLOW: u32 = 0x7fff_0000;
 const NOTIFY: u32 = 0x7fc0_0000;
 
-/// Instructions: two for the architecture, one to load the call, one for each
-/// call, and the two ends.
-pub(super) const PROGRAM_SIZE: usize = MEMORY_CALLS.len() + 5;
+/// Instructions of one architecture: is it this one, load the call, compare it with each
+/// call, pass.
+const BLOCK_SIZE: usize = MEMORY_CALLS.len() + 3;
 
-/// The program: memory calls notify, all others pass.
-pub(super) fn program() -> [Instruction; PROGRAM_SIZE] {
+/// Instructions: one to load the architecture, two blocks, and the two ends.
+pub(super) const PROGRAM_SIZE: usize = 2 * BLOCK_SIZE + 3;
+
+/// The program: memory calls notify, all others pass. `None` where it is not known
+/// which calls those are.
+pub(super) fn program() -> Option<[Instruction; PROGRAM_SIZE]> {
     let plain = |code, operand| Instruction { code, if_true: 0, if_false: 0, operand };
     let mut program = [plain(RETURN, ALLOW); PROGRAM_SIZE];
+    let block = |number: fn(&MemoryCall) -> u32| MEMORY_CALLS.iter().map(number);
+    let native = block(|call| u32::try_from(call.number).unwrap_or(NONE));
+    let compatible = block(|call| call.compatible);
+    program[0] = plain(LOAD_WORD, ARCHITECTURE_OFFSET);
+    write_block(&mut program, 1, ARCHITECTURE?, native);
+    write_block(&mut program, 1 + BLOCK_SIZE, COMPATIBLE.unwrap_or(NONE), compatible);
+    program[PROGRAM_SIZE - 1] = plain(RETURN, NOTIFY);
+    Some(program)
+}
+
+/// Writes the block of one architecture, from `at` on. Another one goes on after it.
+fn write_block(
+    program: &mut [Instruction; PROGRAM_SIZE],
+    at: usize,
+    architecture: u32,
+    calls: impl Iterator<Item = u32>,
+) {
     // The end is within 256 instructions, so the jumps fit.
     #[allow(clippy::cast_possible_truncation)]
-    let to_allow = |from: usize| (PROGRAM_SIZE - 2 - from - 1) as u8;
-    program[0] = plain(LOAD_WORD, ARCHITECTURE_OFFSET);
-    program[1] =
-        Instruction { code: JUMP_IF_EQUAL, if_true: 0, if_false: to_allow(1), operand: ARCHITECTURE };
-    program[2] = plain(LOAD_WORD, CALL_OFFSET);
-    for (index, (call, _)) in (3..).zip(MEMORY_CALLS) {
-        program[index] = Instruction {
-            code: JUMP_IF_EQUAL,
-            if_true: to_allow(index) + 1,
-            if_false: 0,
-            operand: u32::try_from(call).unwrap_or(u32::MAX),
-        };
+    let to = |target: usize, from: usize| (target - from - 1) as u8;
+    let jump = |operand, if_true, if_false| Instruction { code: JUMP_IF_EQUAL, if_true, if_false, operand };
+    program[at] = jump(architecture, 0, to(at + BLOCK_SIZE, at));
+    program[at + 1] = Instruction { code: LOAD_WORD, if_true: 0, if_false: 0, operand: CALL_OFFSET };
+    for (index, call) in (at + 2..).zip(calls) {
+        program[index] = jump(call, to(PROGRAM_SIZE - 1, index), 0);
     }
-    program[PROGRAM_SIZE - 1] = plain(RETURN, NOTIFY);
-    program
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const _: () = assert!(PROGRAM_SIZE <= 256, "jumps are bytes");
+
     /// What the program answers, as the kernel would run it.
     fn run(architecture: u32, call: u32) -> u32 {
-        let program = program();
+        let program = program().unwrap();
         let (mut at, mut word) = (0, 0);
         loop {
             let Instruction { code, if_true, if_false, operand } = program[at];
@@ -94,10 +160,24 @@ mod tests {
 
     #[test]
     fn memory_calls_notify_and_no_others() {
+        let Some(native) = ARCHITECTURE else { return };
         for call in 0..1024 {
             let is_memory_call = memory_call_name(call as usize).is_some();
-            assert_eq!(run(ARCHITECTURE, call), if is_memory_call { NOTIFY } else { ALLOW }, "{call}");
-            assert_eq!(run(ARCHITECTURE ^ 1, call), ALLOW);
+            assert_eq!(run(native, call), if is_memory_call { NOTIFY } else { ALLOW }, "{call}");
+            assert_eq!(run(native ^ 1, call), ALLOW);
         }
+    }
+
+    #[test]
+    fn calls_of_32_bit_code_notify_and_are_named() {
+        let Some(compatible) = COMPATIBLE else { return };
+        for call in 0..1024 {
+            let known = MEMORY_CALLS.iter().find(|known| known.compatible == call);
+            assert_eq!(run(compatible, call) == NOTIFY, known.is_some(), "{call}");
+            let name = memory_call_name(native_number(compatible, call as usize));
+            assert!(known.is_none_or(|known| Some(known.name) == name), "{call}");
+        }
+        assert_eq!(memory_call_name(native_number(compatible, 192)), Some("mmap"));
+        assert_eq!(native_number(ARCHITECTURE.unwrap(), 192), 192, "another call");
     }
 }

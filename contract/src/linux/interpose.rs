@@ -5,9 +5,12 @@
 //! from below `ContractAllocator` is not foreign (design/contract.md `.foreign`).
 
 use core::ffi::{c_int, c_void};
+use core::ptr;
 
+use super::native::Native;
 use crate::class::ViolationClass;
 use crate::current;
+use crate::kernel::Kernel;
 use crate::slot::Observation;
 
 unsafe extern "C" {
@@ -90,6 +93,28 @@ pub(super) unsafe extern "C" fn memalign(align: usize, size: usize) -> *mut c_vo
 pub(super) unsafe extern "C" fn aligned_alloc(align: usize, size: usize) -> *mut c_void {
     // SAFETY: the caller's duties are C's.
     unsafe { memalign(align, size) }
+}
+
+/// As C's, at the beginning of a page.
+///
+/// # Safety
+/// - C's duties.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn valloc(size: usize) -> *mut c_void {
+    // SAFETY: the caller's duties are C's, and a page's size is an alignment.
+    unsafe { memalign(Native.page_size(), size) }
+}
+
+/// As C's: whole pages.
+///
+/// # Safety
+/// - C's duties.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn pvalloc(size: usize) -> *mut c_void {
+    let page = Native.page_size();
+    let Some(whole) = size.checked_next_multiple_of(page) else { return ptr::null_mut() };
+    // SAFETY: as above.
+    unsafe { memalign(page, whole) }
 }
 
 /// As C's.

@@ -7,11 +7,12 @@ use std::boxed::Box;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::string::String;
+use std::sync::OnceLock;
 use std::thread::{self, Thread};
 use std::vec::Vec;
 
-use super::signals;
 use super::trap::{self, errno};
+use super::{filter, listeners, signals};
 use crate::kernel::{Errno, FaultKind, Faults, Instruction, Kernel, Notification, Wait};
 
 /// Linux.
@@ -73,6 +74,13 @@ struct SeccompResponse {
     value: i64,
     error: i32,
     flags: u32,
+}
+
+/// What runs before a fork, and after it in parent and child.
+type AtFork = Option<unsafe extern "C" fn()>;
+
+unsafe extern "C" {
+    fn pthread_atfork(prepare: AtFork, parent: AtFork, child: AtFork) -> c_int;
 }
 
 /// What a call that answers zero for success came to.
@@ -139,6 +147,23 @@ impl Kernel for Native {
 
     fn handle_traps(&self) -> Result<(), Errno> {
         trap::handle_traps()
+    }
+
+    fn has_traps(&self) -> bool {
+        trap::is_handler_ours()
+    }
+
+    fn close_listeners_in_children(&self) -> Result<(), Errno> {
+        // More would close nothing more.
+        static SAID: OnceLock<Result<(), Errno>> = OnceLock::new();
+        *SAID.get_or_init(|| {
+            // SAFETY: the function lives as long as the process, and does only what a
+            // child of many threads may do.
+            match unsafe { pthread_atfork(None, None, Some(listeners::close_all)) } {
+                0 => Ok(()),
+                code => Err(Errno(code)),
+            }
+        })
     }
 
     fn open_fault_event(&self, kind: FaultKind) -> Result<OwnedFd, Errno> {
@@ -300,7 +325,7 @@ fn wait_once(listener: &OwnedFd, patience: Option<u32>) -> Result<Option<Wait>, 
     Ok(Some(Wait::Notified(Notification {
         id: seen.id,
         thread: word(seen.thread.into()),
-        call: usize::try_from(seen.call).unwrap_or(0),
+        call: filter::native_number(seen.architecture, usize::try_from(seen.call).unwrap_or(0)),
         instruction: word(seen.instruction),
         arguments: [word(seen.arguments[0]), word(seen.arguments[1])],
     })))

@@ -50,11 +50,24 @@ pub enum Warning {
     },
     /// Resident memory has passed its bound.
     ResidentGrew {
-        /// Bytes at the first look.
+        /// Bytes at the first look, or when this was told last.
         from: usize,
         /// Bytes now.
         to: usize,
     },
+    /// What C's allocator has in use has passed its bound: somebody leaks.
+    HeapGrew {
+        /// Bytes at the first look, or when this was told last.
+        from: usize,
+        /// Bytes now.
+        to: usize,
+    },
+    /// The threads of the process, hot and cold, faulted more than
+    /// [`FAULT_SLACK`] times since the last look, or waited for a device.
+    Faulted(Faults),
+    /// The trap signal, which came to the contract at the last look, comes to another now:
+    /// faults have no site from the next poll on, and memory calls have none.
+    TrapsDisplaced,
     /// A cold thread did more than its budget allows for the time.
     OverBudget {
         /// The thread.
@@ -75,6 +88,13 @@ impl fmt::Display for Warning {
                 reading.growth, reading.growth_refused
             ),
             Self::ResidentGrew { from, to } => write!(f, "resident memory grew from {from} to {to} bytes"),
+            Self::HeapGrew { from, to } => write!(f, "C's heap grew from {from} to {to} bytes in use"),
+            Self::Faulted(Faults { minor, major }) => {
+                write!(f, "the process faulted: {minor} minor and {major} major faults since the last look")
+            }
+            Self::TrapsDisplaced => f.write_str(
+                "SIGTRAP is handled by another now: install such handlers before the first hot thread registers",
+            ),
             Self::OverBudget { thread, events, bytes } => {
                 write!(f, "cold thread {thread} is over its budget: {events} events, {bytes} bytes")
             }
@@ -99,13 +119,43 @@ pub struct Sentinel<'a, R: AmnestyReason, const THREADS: usize, K: Kernel = Nati
     contract: &'a Contract<R, THREADS>,
     arenas: &'a [&'a dyn Arena],
     arena_readings: Vec<ArenaReading>,
-    resident_at_first: Option<usize>,
+    resident: Bound,
+    heap: Bound,
+    faults: Option<Faults>,
+    had_traps: bool,
     spent: [Spent; THREADS],
     last: ProcessReading,
 }
 
-/// How much resident memory may grow, in percent.
-const RESIDENT_SLACK: usize = 2;
+/// How much memory may grow, in percent.
+const GROWTH_SLACK: usize = 2;
+
+/// How many bytes C's heap may grow in any case: to look takes some itself.
+const HEAP_SLACK: usize = 64 << 10;
+
+/// How many minor faults the process may take from one look to the next: 1 MiB of pages
+/// of 4 KiB. Cold threads may do what they like, and hot ones are watched by themselves;
+/// what is beyond this disturbs them, since it takes the lock of the address space.
+pub const FAULT_SLACK: u64 = 256;
+
+/// A number of bytes that is not to grow.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bound {
+    /// What growth is measured from: the first look, or the last warning.
+    from: Option<usize>,
+}
+
+impl Bound {
+    /// What it grew from, if it is too much; that is told once.
+    fn passed(&mut self, to: usize, least: usize) -> Option<usize> {
+        let from = *self.from.get_or_insert(to);
+        let passed = to > from.saturating_add((from / 100 * GROWTH_SLACK).max(least));
+        if passed {
+            self.from = Some(to);
+        }
+        passed.then_some(from)
+    }
+}
 
 impl<'a, R: AmnestyReason, const THREADS: usize> Sentinel<'a, R, THREADS> {
     /// A sentinel that has not looked yet.
@@ -122,23 +172,28 @@ impl<'a, R: AmnestyReason, const THREADS: usize, K: Kernel> Sentinel<'a, R, THRE
             contract,
             arenas,
             arena_readings: arenas.iter().map(|arena| read_arena(*arena)).collect(),
-            resident_at_first: None,
+            resident: Bound::default(),
+            heap: Bound::default(),
+            faults: None,
+            had_traps: false,
             spent: [Spent::default(); THREADS],
             last: ProcessReading::default(),
         }
     }
 
-    /// Looks, and tells what is wrong. `now` is ns of any clock that only grows.
+    /// Looks, and tells what is wrong: growth once, and again when it grew as much again.
+    /// `now` is ns of any clock that only grows.
     pub fn poll(&mut self, now: u64, mut warn: impl FnMut(Warning)) {
         self.contract.request_poll();
         self.last = ProcessReading {
             time: now,
             faults: self.kernel.process_faults().ok(),
-            resident: self.resident(),
+            resident: self.read_resident(),
             heap_in_use: self.kernel.heap_in_use(),
         };
         self.look_at_arenas(&mut warn);
-        self.look_at_resident(&mut warn);
+        self.look_at_process(&mut warn);
+        self.look_at_traps(&mut warn);
         let cold = self.contract.threads().filter(|slot| slot.kind() == ThreadKind::Cold);
         for slot in cold {
             if let Some(spent) = self.spent.get_mut(slot.index()) {
@@ -164,16 +219,37 @@ impl<'a, R: AmnestyReason, const THREADS: usize, K: Kernel> Sentinel<'a, R, THRE
         }
     }
 
-    fn look_at_resident(&mut self, warn: &mut impl FnMut(Warning)) {
-        let Some(to) = self.last.resident else { return };
-        let from = *self.resident_at_first.get_or_insert(to);
-        if to > from.saturating_add(from / 100 * RESIDENT_SLACK) {
+    fn look_at_process(&mut self, warn: &mut impl FnMut(Warning)) {
+        let ProcessReading { faults, resident, heap_in_use, .. } = self.last;
+        let resident = resident.and_then(|to| Some((self.resident.passed(to, 0)?, to)));
+        if let Some((from, to)) = resident {
             warn(Warning::ResidentGrew { from, to });
+        }
+        let heap = heap_in_use.and_then(|to| Some((self.heap.passed(to, HEAP_SLACK)?, to)));
+        if let Some((from, to)) = heap {
+            warn(Warning::HeapGrew { from, to });
+        }
+        let Some(now) = faults else { return };
+        let before = self.faults.replace(now).unwrap_or(now);
+        let since = Faults {
+            minor: now.minor.saturating_sub(before.minor),
+            major: now.major.saturating_sub(before.major),
+        };
+        if since.minor > FAULT_SLACK || since.major > 0 {
+            warn(Warning::Faulted(since));
         }
     }
 
+    fn look_at_traps(&mut self, warn: &mut impl FnMut(Warning)) {
+        let has_traps = self.kernel.has_traps();
+        if self.had_traps && !has_traps {
+            warn(Warning::TrapsDisplaced);
+        }
+        self.had_traps = has_traps;
+    }
+
     /// The second number of `statm` is resident pages.
-    fn resident(&self) -> Option<usize> {
+    fn read_resident(&self) -> Option<usize> {
         let statm = self.kernel.read("/proc/self/statm").ok()?;
         let pages: usize = core::str::from_utf8(&statm).ok()?.split_whitespace().nth(1)?.parse().ok()?;
         pages.checked_mul(self.kernel.page_size())
@@ -230,24 +306,44 @@ mod tests {
         sentinel.kernel = kernel;
         let mut warnings = Vec::new();
         sentinel.poll(0, |warning| warnings.push(warning));
+        // Other tests of this process come and go meanwhile.
+        warnings.retain(|warning| !matches!(warning, Warning::Faulted(_) | Warning::HeapGrew { .. }));
         warnings
     }
 
-    /// Two percent above the first look are allowed, a page more is not; and again
-    /// at every look until it shrinks.
+    /// A bound that nothing but what is told to it moves.
+    #[test]
+    fn a_bound_allows_what_is_small_and_tells_once() {
+        let mut bound = Bound::default();
+        let mut passed = |to| bound.passed(to, 100);
+        assert_eq!(
+            [passed(1_000), passed(1_100), passed(1_101), passed(1_101)],
+            [None, None, Some(1_000), None]
+        );
+        assert_eq!([passed(500), passed(1_201), passed(1_202)], [None, None, Some(1_101)]);
+        let mut large = Bound::default();
+        assert_eq!([large.passed(1 << 20, 1), large.passed((1 << 20) + (1 << 14), 1)], [None, None]);
+        assert_eq!(large.passed((1 << 20) + (1 << 15), 1), Some(1 << 20));
+    }
+
+    /// Two percent above the first look are allowed, a page more is not; and it is told
+    /// once.
     #[test]
     fn growing_resident_memory_is_warned_of() {
         const FIRST: &[(&str, &str)] = &[("/proc/self/statm", "9000 1000 1 1 0 1 0\n")];
         const ALLOWED: &[(&str, &str)] = &[("/proc/self/statm", "9000 1020 1 1 0 1 0\n")];
         const TOO_MUCH: &[(&str, &str)] = &[("/proc/self/statm", "9000 1021 1 1 0 1 0\n")];
+        const TWICE: &[(&str, &str)] = &[("/proc/self/statm", "9000 1042 1 1 0 1 0\n")];
         let mut sentinel = Sentinel::new_on(with_pages(FIRST), &CONTRACT, &[]);
         let page = Native.page_size();
         let grew = [Warning::ResidentGrew { from: 1_000 * page, to: 1_021 * page }];
+        let again = [Warning::ResidentGrew { from: 1_021 * page, to: 1_042 * page }];
         assert_eq!(warnings(&mut sentinel, with_pages(FIRST)), []);
         assert_eq!(warnings(&mut sentinel, with_pages(ALLOWED)), []);
         assert_eq!(warnings(&mut sentinel, with_pages(TOO_MUCH)), grew);
-        assert_eq!(warnings(&mut sentinel, with_pages(TOO_MUCH)), grew);
+        assert_eq!(warnings(&mut sentinel, with_pages(TOO_MUCH)), [], "told once");
         assert_eq!(warnings(&mut sentinel, with_pages(ALLOWED)), []);
+        assert_eq!(warnings(&mut sentinel, with_pages(TWICE)), again);
         let text = std::format!("{}", grew[0]);
         assert!(text.contains("resident memory grew from"), "{text}");
     }

@@ -15,14 +15,16 @@
 use core::fmt;
 use std::boxed::Box;
 use std::io::Write;
-use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, Thread};
 
 use tripoint_core::primitive::{AtomicUsize, Ordering};
 
+use super::listeners::{Note, Place};
 use crate::class::ViolationClass;
 use crate::current;
+use crate::detector::DetectorSet;
 use crate::kernel::{Errno, Kernel, Notification, Wait};
 use crate::record::Site;
 use crate::slot::{Evidence, Observation, Slot};
@@ -31,8 +33,8 @@ use crate::slot::{Evidence, Observation, Slot};
 /// for a signal that never comes.
 const PATIENCE: u32 = 200;
 
-/// How often in a row the kernel is asked that refuses: without a supervisor the
-/// thread's memory calls fail.
+/// How often in a row the kernel is asked that refuses. Without a supervisor the
+/// thread's memory calls fail, which is better than that they wait for ever.
 const PERSISTENCE: usize = 100;
 
 /// The mailbox is empty still.
@@ -53,6 +55,8 @@ struct Mailbox {
 /// A supervisor that waits for its thread's listener.
 pub(super) struct Waiting {
     mailbox: Arc<Mailbox>,
+    /// Where a forked child finds the listener.
+    note: Note,
     supervisor: Thread,
 }
 
@@ -62,18 +66,26 @@ impl Waiting {
     /// nobody handles ends the process.
     ///
     /// # Errors
-    /// Where the system has no thread to give.
+    /// Where the system has no thread to give, or would let a forked child wait for
+    /// ever.
     pub(super) fn start<K: Kernel>(kernel: K, may_ask: bool) -> Result<Self, Errno> {
         let mailbox = Arc::new(Mailbox { listener: AtomicUsize::new(NOTHING), thread: OnceLock::new() });
         let shared = Arc::clone(&mailbox);
+        kernel.close_listeners_in_children()?;
+        let place = Place::claim();
+        let note = place.note();
         let work = move || {
-            if let Some(filtered) = shared.wait() {
-                // An error means that the listener is gone, and its threads with it.
-                let _ = Supervisor { kernel, filtered, may_ask, asked: None, counted: None }.run();
+            if let Some(filtered) = shared.wait(place) {
+                let slot = filtered.slot;
+                let ended = Supervisor { kernel, filtered, may_ask, asked: None, counted: None }.run();
+                if ended.is_err() {
+                    // From here on the thread's memory calls fail, and nobody sees them.
+                    slot.remove_live(DetectorSet::MEMORY_CALLS);
+                }
             }
         };
         let supervisor = kernel.start_thread("supervisor", Box::new(work))?;
-        Ok(Self { mailbox, supervisor })
+        Ok(Self { mailbox, note, supervisor })
     }
 
     /// Says whose listener will come.
@@ -83,6 +95,7 @@ impl Waiting {
 
     /// Hands the listener over. Makes no memory call.
     pub(super) fn hand_over(&self, listener: OwnedFd) {
+        self.note.write(listener.as_raw_fd());
         let listener = usize::try_from(listener.into_raw_fd()).unwrap_or(ABANDONED);
         self.mailbox.listener.store(listener, Ordering::Release);
         self.supervisor.unpark();
@@ -105,27 +118,29 @@ impl fmt::Debug for Waiting {
 }
 
 impl Mailbox {
-    fn wait(&self) -> Option<Filtered> {
+    fn wait(&self, place: Place) -> Option<Filtered> {
         loop {
             match self.listener.load(Ordering::Acquire) {
                 NOTHING => thread::park(),
                 ABANDONED => return None,
-                listener => return self.filtered(RawFd::try_from(listener).ok()?),
+                listener => return self.filtered(place, RawFd::try_from(listener).ok()?),
             }
         }
     }
 
-    fn filtered(&self, listener: RawFd) -> Option<Filtered> {
+    fn filtered(&self, place: Place, listener: RawFd) -> Option<Filtered> {
         let &(slot, thread) = self.thread.get()?;
         // SAFETY: the thread gave up its ownership when it handed this over, and
         // only one supervisor takes it, once.
         let listener = unsafe { OwnedFd::from_raw_fd(listener) };
-        Some(Filtered { listener, slot, thread })
+        Some(Filtered { _place: place, listener, slot, thread })
     }
 }
 
 /// A filtered thread.
 struct Filtered {
+    /// Given up before the listener is closed, whose number may then be another's.
+    _place: Place,
     listener: OwnedFd,
     slot: &'static Slot,
     thread: usize,
@@ -164,13 +179,18 @@ impl<K: Kernel> Supervisor<K> {
             return self.resume(call).map(drop);
         }
         let (kept, site) = self.filtered.slot.call_site();
+        let unanswered = Site::new([call.instruction]);
         match self.asked.take() {
-            Some((asked, before)) if same(&asked, &call) && kept != before => self.pass(call, site),
+            // A call is asked about once: where another's handler has the trap, it would
+            // begin anew and be asked for ever.
+            Some((asked, before)) if same(&asked, &call) => {
+                self.pass(call, if kept == before { unanswered } else { site })
+            }
             _ if self.ask(call) => {
                 self.asked = Some((call, kept));
                 Ok(())
             }
-            _ => self.pass(call, Site::new([call.instruction])),
+            _ => self.pass(call, unanswered),
         }
     }
 
@@ -179,6 +199,7 @@ impl<K: Kernel> Supervisor<K> {
         self.may_ask
             && self.filtered.slot.wants_call_site()
             && self.filtered.slot.is_present()
+            && self.kernel.has_traps()
             && self.is_open_to_traps()
             && self.send_question(call.thread)
     }

@@ -148,13 +148,25 @@ pub(super) fn handle_traps() -> Result<(), Errno> {
     if code == 0 { Ok(()) } else { Err(Errno(code)) }
 }
 
+/// Whether the handler that [`install`] installed is there still.
+pub(super) fn is_handler_ours() -> bool {
+    let mut action = MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: only asks; `action` is valid to write, and read only where it was written.
+    unsafe {
+        libc::sigaction(libc::SIGTRAP, ptr::null(), action.as_mut_ptr()) == 0
+            && action.assume_init().sa_sigaction == HANDLER as usize
+    }
+}
+
+/// What handles the signal.
+const HANDLER: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) = on_trap;
+
 fn install() -> Result<(), Errno> {
     // Known before our handler is there, so that it always finds it.
     foreign_trap::remember_handler()?;
-    let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) = on_trap;
     // SAFETY: a zeroed `sigaction` is a valid value: no flags, an empty mask.
     let mut action = unsafe { MaybeUninit::<libc::sigaction>::zeroed().assume_init() };
-    action.sa_sigaction = handler as usize;
+    action.sa_sigaction = HANDLER as usize;
     action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_NODEFER;
     // SAFETY: the action is initialised, and its handler has the type that SA_SIGINFO
     // asks for.

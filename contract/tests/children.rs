@@ -1,0 +1,232 @@
+//! What a hot thread leaves to processes that come from it: forked, spawned, and the
+//! program it becomes (design/contract.md `.call.child`). Each test in a process of its
+//! own.
+#![cfg(all(feature = "linux", target_os = "linux"))]
+
+mod common;
+
+use core::ffi::{CStr, c_int};
+use core::ptr;
+use std::process::{Command, Output};
+use std::thread;
+
+use common::{Reason, armed, contract, in_child};
+use tripoint_contract::kernel::failing::{Calls, Failing};
+use tripoint_contract::linux::{Native, ThreadDetectors};
+use tripoint_contract::{
+    ClassSet, Contract, DetectorSet, Guard, HotThread, Policies, Policy, Report, ViolationClass,
+};
+
+/// A hot thread under the filter, armed. `None` where the kernel refuses that.
+fn filtered(contract: &'static Contract<Reason, 4>) -> Option<Guard<Reason>> {
+    let (classes, policies) = (ClassSet::MEMORY_CALL, Policies::all(Policy::Quarantine));
+    let detectors = DetectorSet::MEMORY_CALLS;
+    let guard = armed(contract, HotThread { classes, detectors, policies, ..HotThread::new("hot") });
+    let live = guard.slot().live().contains(detectors);
+    if !live {
+        say(c"SKIPPED: filters are refused here\n");
+    }
+    live.then_some(guard)
+}
+
+/// Writes to the standard output, as a forked child may.
+fn say(text: &CStr) {
+    // SAFETY: as many bytes as the text has.
+    unsafe { libc::write(1, text.as_ptr().cast(), text.count_bytes()) };
+}
+
+/// Ends the process, with a signal, if it hangs.
+fn end_if_it_hangs() {
+    // SAFETY: takes a number, of seconds.
+    unsafe { libc::alarm(60) };
+}
+
+fn on_hot_thread(test: fn()) {
+    end_if_it_hangs();
+    thread::spawn(test).join().unwrap();
+}
+
+fn pipe() -> [c_int; 2] {
+    let mut ends = [0; 2];
+    // SAFETY: two descriptors, valid to write.
+    assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0);
+    ends
+}
+
+/// Waits until the other end, and every copy of it, is closed.
+fn wait_for_end(pipe: [c_int; 2]) {
+    let mut byte = [0_u8];
+    // SAFETY: descriptors of this process; a byte, valid to write.
+    unsafe {
+        libc::close(pipe[1]);
+        assert_eq!(libc::read(pipe[0], byte.as_mut_ptr().cast(), 1), 0);
+    }
+}
+
+/// Maps a page: the error, or zero.
+fn map() -> c_int {
+    let (access, flags) = (libc::PROT_READ, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: without MAP_FIXED the kernel chooses addresses nobody uses.
+    let page = unsafe { libc::mmap(ptr::null_mut(), 4096, access, flags, -1, 0) };
+    if page == libc::MAP_FAILED { std::io::Error::last_os_error().raw_os_error().unwrap() } else { 0 }
+}
+
+fn said(output: &Output, what: &str) -> bool {
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.contains(what) || text.contains("SKIPPED")
+}
+
+/// A child that has no supervisor left is told so; it does not wait for ever.
+#[test]
+fn a_forked_child_that_outlives_the_process_is_refused() {
+    let Some(output) = in_child("a_forked_child_that_outlives_the_process_is_refused") else {
+        return on_hot_thread(|| {
+            let guard = filtered(contract());
+            if guard.is_none() {
+                return;
+            }
+            let parent = pipe();
+            // SAFETY: the child calls what a child of many threads may.
+            if unsafe { libc::fork() } == 0 {
+                end_if_it_hangs();
+                say(if map() == 0 { c"served, " } else { c"refused too early, " });
+                wait_for_end(parent);
+                say(if map() == libc::ENOSYS { c"then refused\n" } else { c"then served\n" });
+                // SAFETY: ends the child, and nothing else.
+                unsafe { libc::_exit(0) };
+            }
+            // With the guard, the thread and all others.
+            std::process::exit(0);
+        });
+    };
+    assert!(said(&output, "served, then refused"), "{output:?}");
+}
+
+/// Of a thread that is not hot, nothing is inherited.
+#[test]
+fn a_child_of_a_cold_thread_is_free() {
+    let Some(output) = in_child("a_child_of_a_cold_thread_is_free") else {
+        end_if_it_hangs();
+        let (hold, held) = std::sync::mpsc::channel::<()>();
+        let (armed, is_armed) = std::sync::mpsc::channel();
+        thread::spawn(move || {
+            let guard = filtered(contract());
+            armed.send(()).unwrap();
+            let _ = held.recv();
+            drop(guard);
+        });
+        is_armed.recv().unwrap();
+        let parent = pipe();
+        // SAFETY: the child calls what a child of many threads may.
+        if unsafe { libc::fork() } == 0 {
+            end_if_it_hangs();
+            wait_for_end(parent);
+            say(if map() == 0 { c"free\n" } else { c"not free\n" });
+            // SAFETY: ends the child, and nothing else.
+            unsafe { libc::_exit(0) };
+        }
+        core::mem::forget(hold);
+        std::process::exit(0);
+    };
+    assert!(String::from_utf8_lossy(&output.stdout).lines().any(|line| line.ends_with("free")));
+    assert!(!said(&output, "not free"), "{output:?}");
+}
+
+/// What a hot thread spawns is served while the process lives.
+#[test]
+fn a_program_that_a_hot_thread_spawns_runs() {
+    let Some(output) = in_child("a_program_that_a_hot_thread_spawns_runs") else {
+        return on_hot_thread(|| {
+            let guard = filtered(contract());
+            assert!(Command::new("/bin/true").status().unwrap().success());
+            drop(guard);
+        });
+    };
+    assert!(output.status.success(), "{output:?}");
+}
+
+fn become_true() {
+    let arguments = [c"true".as_ptr(), ptr::null()];
+    // SAFETY: a path, and arguments that end with null.
+    unsafe { libc::execv(c"/bin/true".as_ptr(), arguments.as_ptr()) };
+}
+
+/// The filter is there for good, and the program that a hot thread becomes has no
+/// supervisor: its first memory call fails. So no hot thread may exec.
+#[test]
+fn a_hot_thread_becomes_no_other_program() {
+    let Some(output) = in_child("a_hot_thread_becomes_no_other_program") else {
+        return on_hot_thread(|| {
+            if let Some(guard) = filtered(contract()) {
+                become_true();
+                drop(guard);
+            }
+        });
+    };
+    assert!(!output.status.success() || said(&output, "SKIPPED"), "{output:?}");
+}
+
+/// The control of the above: a cold thread does, whatever hot threads there are.
+#[test]
+fn a_cold_thread_becomes_another_program() {
+    let Some(output) = in_child("a_cold_thread_becomes_another_program") else {
+        end_if_it_hangs();
+        let (hold, held) = std::sync::mpsc::channel::<()>();
+        let (armed, is_armed) = std::sync::mpsc::channel();
+        thread::spawn(move || {
+            let guard = filtered(contract());
+            armed.send(()).unwrap();
+            let _ = held.recv();
+            drop(guard);
+        });
+        is_armed.recv().unwrap();
+        become_true();
+        drop(hold);
+        panic!("this program is another now");
+    };
+    assert!(output.status.success(), "{output:?}");
+}
+
+/// A supervisor that the kernel refuses for good gives up: memory calls fail rather than
+/// wait for ever, and the report says that nobody sees them.
+#[test]
+fn a_supervisor_that_is_always_refused_gives_up_and_says_so() {
+    let Some(output) = in_child("a_supervisor_that_is_always_refused_gives_up_and_says_so") else {
+        return on_hot_thread(|| {
+            for refused in [Calls::WAIT, Calls::RESUME] {
+                thread::spawn(move || {
+                    let contract = contract();
+                    let wanted = DetectorSet::MEMORY_CALLS;
+                    let detectors = ThreadDetectors::new(Failing::new(Native, refused), wanted);
+                    let thread = HotThread { detectors: wanted, ..HotThread::new("hot") };
+                    let guard = contract.register_with(thread, detectors).unwrap();
+                    // Whatever the tests' own code needs is there before.
+                    let said = format!("{refused:?}");
+                    guard.arm();
+                    let (live, missing) = (guard.slot().live(), Report::new(contract).missing());
+                    let error = map();
+                    assert!(error == libc::ENOSYS || error == 0, "{said}");
+                    assert_eq!((live, missing), (DetectorSet::empty(), wanted), "{said}");
+                })
+                .join()
+                .unwrap();
+            }
+        });
+    };
+    assert!(output.status.success(), "{output:?}");
+}
+
+/// Where children cannot be kept from waiting for ever, there is no filter.
+#[test]
+fn without_a_hand_on_forks_there_is_no_filter() {
+    let contract = contract();
+    let wanted = DetectorSet::MEMORY_CALLS;
+    let detectors = ThreadDetectors::new(Failing::new(Native, Calls::CLOSE_IN_CHILDREN), wanted);
+    let thread = HotThread { detectors: wanted, ..HotThread::new("hot") };
+    let guard = contract.register_with(thread, detectors).unwrap();
+    guard.arm();
+    assert_eq!(Report::new(contract).missing(), wanted);
+    assert_eq!(guard.slot().tally(ViolationClass::MemoryCall).count, 0);
+    assert_eq!(map(), 0);
+    assert_eq!(guard.slot().tally(ViolationClass::MemoryCall).count, 0);
+}
