@@ -102,7 +102,9 @@ unsafe impl<P: ManualPool + Send> GlobalAlloc for GlobalPool<P> {
     unsafe fn dealloc(&self, object: *mut u8, layout: Layout) {
         // What was allocated is not null, and its pool is made.
         let (Some(pool), Some(object)) = (self.pool.get(), NonNull::new(object)) else { return };
-        // SAFETY: the caller frees what this allocator gave with this layout, once.
+        // SAFETY: what this allocator gave came from the pool's `alloc`, with this layout
+        // or resized to it in place; the caller frees it once and does not use it any
+        // more. Its address is enough, whatever became of the pointer on its way.
         without_unwinding(|| unsafe { pool.free(object, layout) });
     }
 
@@ -111,9 +113,12 @@ unsafe impl<P: ManualPool + Send> GlobalAlloc for GlobalPool<P> {
         // SAFETY: the caller promises that the size, rounded up to the alignment, is
         // not above `isize::MAX`; the alignment is a layout's.
         let to = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
-        let stays = |pool: &P| without_unwinding(|| pool.resizes_in_place(layout, to));
-        if self.pool.get().is_some_and(stays) {
-            return object;
+        let stays = |pool: &&P| without_unwinding(|| pool.resizes_in_place(layout, to));
+        if let Some(pool) = self.pool.get().filter(stays)
+            && let Some(object) = NonNull::new(object)
+        {
+            // What the caller has may not reach all of the object.
+            return pool.header().reach(object.addr()).as_ptr();
         }
         // SAFETY: the caller promises a size that is not zero.
         let moved = unsafe { self.alloc(to) };

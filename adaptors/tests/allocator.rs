@@ -8,7 +8,9 @@ use allocator_api2::alloc::{AllocError, Allocator};
 use proptest::prelude::*;
 use tripoint_adaptors::PoolAllocator;
 use tripoint_core::{CheckLevel, ClientArena, ClientArenaOptions, ManualPool, PoolClass, Result};
-use tripoint_pools::{Mfs, MfsOptions, Mvff, MvffOptions, Tlsf, TlsfOptions, UnitLayout};
+use tripoint_pools::{
+    Debug, DebugOptions, Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, Tlsf, TlsfOptions, UnitLayout,
+};
 
 fn layout(size: usize, align: usize) -> Layout {
     Layout::from_size_align(size, align).unwrap()
@@ -238,4 +240,41 @@ fn it_says_which_pool_it_is() {
         assert_eq!(format!("{allocator:?}"), format!("PoolAllocator(MVFF #{})", pool.header().id().get()));
         assert!(core::ptr::eq(allocator.pool(), pool));
     });
+}
+
+/// Collections free through what is left of a pointer after a reference to the
+/// elements alone: Miri says whether the pool reaches further with it.
+/// (design/adaptors.md `.req.contract`)
+fn narrows_and_frees<P: ManualPool>(pool: &P) {
+    use allocator_api2::boxed::Box;
+    use allocator_api2::vec::Vec;
+    let allocator = PoolAllocator::new(pool);
+    let boxes: [_; 4] = core::array::from_fn(|_| Box::into_boxed_slice(Box::new_in(7_u8, allocator)));
+    drop(boxes);
+    let mut bytes = Vec::with_capacity_in(3, allocator);
+    bytes.extend([1_u8, 2, 3]);
+    // Grown where it is, out of a slice that reached three bytes.
+    let mut bytes = bytes.into_boxed_slice().into_vec();
+    bytes.extend([4, 5, 6, 7, 8]);
+    assert_eq!(bytes.as_slice(), [1, 2, 3, 4, 5, 6, 7, 8]);
+    let (raw, _) = Box::into_raw_with_allocator(Box::new_in([1_u8; 5], allocator));
+    // SAFETY: from a box of this allocator, just now.
+    drop(unsafe { Box::from_raw_in(raw, allocator) });
+    drop(bytes);
+    pool.check(CheckLevel::Deep).unwrap();
+}
+
+#[test]
+fn what_collections_narrow_is_freed_whole() {
+    with_pool!(|arena| Mvff::create(arena, MvffOptions::default()), |pool| narrows_and_frees(pool));
+    with_pool!(|arena| Tlsf::create(arena, TlsfOptions::default()), |pool| narrows_and_frees(pool));
+    with_pool!(|arena| Mvt::create(arena, MvtOptions::default()), |pool| narrows_and_frees(pool));
+    with_pool!(
+        |arena| Mfs::create(arena, UnitLayout::new(layout(64, 8)).unwrap(), MfsOptions::default()),
+        |pool| narrows_and_frees(pool)
+    );
+    with_pool!(
+        |arena| Debug::create(Mvff::create(arena, MvffOptions::default()).unwrap(), DebugOptions::default()),
+        |pool| narrows_and_frees(pool)
+    );
 }

@@ -16,7 +16,7 @@ mod scope;
 use core::ptr::NonNull;
 
 use tripoint_core::primitive::Ordering;
-use tripoint_core::{Addr, Arena, Event, Fill, FramePool, PoolClass};
+use tripoint_core::{Addr, Arena, Block, Event, Fill, FramePool, PoolClass};
 
 use crate::control::Control;
 use crate::fill::SlowPath;
@@ -90,7 +90,15 @@ impl<P: FramePool, C: Control> AllocationPoint<'_, P, C> {
     pub unsafe fn pop(&mut self, frame: Frame) {
         let attached = NonNull::new(self.buffer().base.load(Ordering::Relaxed));
         match frame.init {
-            Some(init) if frame.base == attached => self.slow().retreat(init.as_ptr()),
+            Some(init) if frame.base == attached => {
+                if P::HEARS_POPS {
+                    let popped = self.buffer().init().addr() - init.addr().get();
+                    // SAFETY: what was allocated since the push in the block attached then,
+                    // which the caller says nobody uses.
+                    unsafe { self.pool().pop_within(Block::new(init, popped)) };
+                }
+                self.slow().retreat(init.as_ptr());
+            }
             // SAFETY: the caller's duties.
             _ => unsafe { self.slow().pop_blocks(frame) },
         }
@@ -157,6 +165,13 @@ impl<P: FramePool, C: Control> SlowPath<'_, P, C> {
             // Below this frame there is nothing: the lowest block is used again.
             (None, _) => 0,
         };
+        if P::HEARS_POPS
+            && let Some((_, popped)) = block.split_at(preallocated)
+        {
+            // SAFETY: what was allocated since the push in the block on top, and what
+            // lies behind it.
+            unsafe { self.pool.pop_within(popped) };
+        }
         // A pool with frames fills without segments, so attaching does not fail.
         if self.attach(Fill { block, preallocated, segment: None }).is_ok() {
             self.rearm();

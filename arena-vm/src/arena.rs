@@ -189,6 +189,10 @@ unsafe impl<P: Platform> Arena for ArenaVm<P> {
         self.range
     }
 
+    fn provenance(&self) -> NonNull<u8> {
+        self.memory.base()
+    }
+
     fn register(&self) -> Result<PoolId> {
         let next = |last: u32| (last < PoolId::MAX).then(|| last + 1);
         let last = self.last_serial.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);

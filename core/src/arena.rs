@@ -64,7 +64,7 @@ pub struct ArenaSizes {
 ///   so until they are freed or the arena value is dropped, wherever that value
 ///   is moved.
 /// - All blocks of tracts point to memory with the provenance of the whole range,
-///   so that touching ones may be joined.
+///   so that touching ones may be joined; so does [`Arena::provenance`].
 /// - A block of tracts starts at a multiple of [`Arena::grain`], and ends at or
 ///   below [`ADDRESS_CEILING`](crate::words::ADDRESS_CEILING).
 /// - [`Arena::range`] never changes and covers every block of tracts;
@@ -79,6 +79,11 @@ pub unsafe trait Arena: Check + Describe + Sync {
 
     /// The addresses reserved at Init.
     fn range(&self) -> AddrRange;
+
+    /// A pointer that may be moved to any address of the range: it has the provenance
+    /// that all blocks of tracts have. Where it points itself is not said. Constant for
+    /// as long as the arena value exists, wherever that is moved.
+    fn provenance(&self) -> NonNull<u8>;
 
     /// Admits a pool and numbers it.
     ///
@@ -174,6 +179,10 @@ unsafe impl<A: Arena + ?Sized> Arena for &A {
 
     fn range(&self) -> AddrRange {
         (**self).range()
+    }
+
+    fn provenance(&self) -> NonNull<u8> {
+        (**self).provenance()
     }
 
     fn register(&self) -> Result<PoolId> {

@@ -358,6 +358,10 @@ unsafe impl Arena for ClientArena<'_> {
         AddrRange::new(base, limit).unwrap_or_default()
     }
 
+    fn provenance(&self) -> NonNull<u8> {
+        self.base
+    }
+
     fn register(&self) -> Result<PoolId> {
         let mut state = self.state.lock();
         let pool = PoolId::new(state.last_serial + 1).ok_or(Error::Limit)?;

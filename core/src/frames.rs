@@ -19,6 +19,10 @@ use crate::pool::PoolClass;
 ///   [`FramePool::pop_to`] or [`PoolClass::finish_buffer`] takes it.
 /// - [`PoolClass::finish_buffer`] takes every block of the stack, and says so.
 pub unsafe trait FramePool: PoolClass {
+    /// Whether [`FramePool::pop_within`] does anything. A constant, so that where it does
+    /// not a pop within a block costs what it costs without.
+    const HEARS_POPS: bool = false;
+
     /// The base of the block on top of the buffer's stack; none where it is empty.
     ///
     /// # Safety
@@ -35,4 +39,14 @@ pub unsafe trait FramePool: PoolClass {
     ///   then has not been popped since.
     /// - Nobody uses the memory of the blocks above it any more.
     unsafe fn pop_to(&self, buffer: &Self::Buffer, base: Option<NonNull<u8>>) -> Option<Block>;
+
+    /// Hears of a part of the top block that was popped, or was never used, and that the
+    /// buffer goes on to allocate in: for classes that poison what is freed, which say so
+    /// by [`FramePool::HEARS_POPS`]. By default does nothing.
+    ///
+    /// # Safety
+    /// - `popped` lies in the top block of a buffer of this pool, and nobody uses it.
+    unsafe fn pop_within(&self, popped: Block) {
+        let _ = popped;
+    }
 }

@@ -183,6 +183,8 @@ pub unsafe trait PoolClass: Check + Describe + Sync {
 ///
 /// # Safety
 /// - [`PoolClass::FLIPPABLE`] is false.
+/// - [`ManualPool::free`] relies on the address of an object, not on the provenance of
+///   the pointer.
 /// - Memory from [`ManualPool::alloc`] keeps the promises of [`PoolClass::fill`];
 ///   what was allocated in a buffer may be given to [`ManualPool::free`], by any
 ///   thread, also while that buffer goes on.
@@ -203,8 +205,9 @@ pub unsafe trait ManualPool: PoolClass {
     ///
     /// # Safety
     /// - `object` came from [`ManualPool::alloc`] of this pool, or from a commit
-    ///   on one of its allocation points, with this `layout`, and has kept its
-    ///   provenance: it did not pass through a reference to less.
+    ///   on one of its allocation points, with this `layout`. The address is enough:
+    ///   the pointer may have passed through a reference to a part of the object,
+    ///   since a pool frees by [`PoolHeader::reach`].
     /// - It is freed once and nobody uses it any more.
     unsafe fn free(&self, object: NonNull<u8>, layout: Layout);
 

@@ -2,6 +2,7 @@
 
 use core::alloc::Layout;
 use core::fmt;
+use core::num::NonZeroUsize;
 use core::ptr::NonNull;
 
 use crate::arena::{Arena, PoolId};
@@ -25,6 +26,8 @@ pub struct PoolHeader<A: Arena> {
     registry: Registry,
     total: AtomicUsize,
     high_water: AtomicUsize,
+    /// No memory: what it points with is the provenance of the arena's range.
+    reach: Block,
     arena: A,
 }
 
@@ -34,6 +37,8 @@ impl<A: Arena> PoolHeader<A> {
     /// # Errors
     /// Those of [`Arena::register`].
     pub fn create(arena: A, class: &'static str) -> Result<Self> {
+        // SAFETY: any pointer is valid for no bytes.
+        let reach = unsafe { Block::new(arena.provenance(), 0) };
         Ok(Self {
             signature: Signature::new(SIGNATURE),
             id: arena.register()?,
@@ -41,6 +46,7 @@ impl<A: Arena> PoolHeader<A> {
             registry: Registry::new(),
             total: AtomicUsize::new(0),
             high_water: AtomicUsize::new(0),
+            reach,
             arena,
         })
     }
@@ -58,6 +64,17 @@ impl<A: Arena> PoolHeader<A> {
     /// The name of the pool's class.
     pub const fn class(&self) -> &'static str {
         self.class
+    }
+
+    /// An address as a pointer with the provenance of the arena's range.
+    ///
+    /// A client's pointer to an object may have lost part of its provenance, as when it
+    /// passed through a reference to less than the object. So a pool reaches what is
+    /// freed by this one. To a processor it is the same number (design/core.md
+    /// `.pool.reach`).
+    #[inline(always)]
+    pub fn reach(&self, addr: NonZeroUsize) -> NonNull<u8> {
+        self.reach.base().with_addr(addr)
     }
 
     /// The descriptors of the pool's buffers.

@@ -35,10 +35,13 @@ use core::ptr::{self, NonNull};
 use tripoint_core::check::ensure;
 use tripoint_core::describe::line;
 use tripoint_core::primitive::Ordering;
-use tripoint_core::{Addr, Align, Arena, Check, CheckError, CheckLevel, Describe, Error, ManualPool, Result};
+use tripoint_core::{
+    Addr, Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, ManualPool, Result,
+};
 
 use crate::cache_box::{CacheBox, ObjectCache};
 use crate::link::{Damaged, Health, LinkKey, Watch};
+use crate::poison::poison;
 
 mod classes;
 pub mod descriptor;
@@ -124,12 +127,15 @@ impl<'c, P: ManualPool> Cache<'c, P> {
     ///
     /// # Safety
     /// - `object` came from [`Cache::get`] of a cache over this pool with equal
-    ///   classes, with this `layout`, and has kept its provenance.
+    ///   classes, with this `layout`. As in [`ManualPool::free`] the address is enough.
     /// - It is freed once and nobody uses it any more.
     #[inline(always)]
     pub unsafe fn put(&self, object: NonNull<u8>, layout: Layout) {
         let class = self.descriptor.classes().of(layout);
         let words = self.descriptor.words(class);
+        let object = self.pool.header().reach(object.addr());
+        // SAFETY: the caller gives up a block of this class.
+        unsafe { self.poison(class, object) };
         let count = words.count.load(Ordering::Relaxed);
         // Not full, not tripped: one compare.
         if count < words.limit.load(Ordering::Relaxed) {
@@ -265,6 +271,18 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         words.count.store(rest, Ordering::Relaxed);
         // SAFETY: as above, so not null.
         Ok(unsafe { NonNull::new_unchecked(block.cast()) })
+    }
+
+    /// [Poisons](poison) a block of a class; what no class serves the pool poisons.
+    ///
+    /// # Safety
+    /// - `object` is a block of the class, if it is one, and nobody uses it.
+    #[inline(always)]
+    unsafe fn poison(&self, index: usize, object: NonNull<u8>) {
+        if let Some(class) = self.classes().get(index) {
+            // SAFETY: the caller's duty.
+            unsafe { poison(Block::new(object, class.size)) };
+        }
     }
 
     /// Keeps a block, beside the `count` there are.

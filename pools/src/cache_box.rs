@@ -17,6 +17,8 @@ use tripoint_core::Result;
 ///   `layout.size()` bytes, aligned to `layout.align()`, and nobody else's until
 ///   it is freed.
 /// - It stays so while the cache is borrowed, also when the cache moves after.
+/// - [`ObjectCache::free`] relies on the address of an object, not on the provenance of
+///   the pointer.
 pub unsafe trait ObjectCache {
     /// Allocates `layout`, aligned as it says. The memory is not initialised.
     ///
@@ -28,8 +30,8 @@ pub unsafe trait ObjectCache {
     ///
     /// # Safety
     /// - `object` came from [`ObjectCache::alloc`] of this cache, or of one that
-    ///   says its objects may be freed here, with this `layout`, and has kept its
-    ///   provenance.
+    ///   says its objects may be freed here, with this `layout`. As in
+    ///   [`ManualPool::free`](tripoint_core::ManualPool::free) the address is enough.
     /// - It is freed once and nobody uses it any more.
     unsafe fn free(&self, object: NonNull<u8>, layout: Layout);
 }

@@ -5,6 +5,7 @@
 
 use core::alloc::Layout;
 use core::fmt;
+use core::num::NonZeroUsize;
 use core::ptr::NonNull;
 
 use tripoint_core::check::ensure;
@@ -94,13 +95,7 @@ struct State {
     ledger: Ledger,
     held: Held,
     reports: DebugReports,
-    /// A pointer from the pool, with the provenance of the arena's range.
-    any: Option<NonNull<u8>>,
 }
-
-// SAFETY: the pointers are claims on memory of the pool that nobody else has, or,
-// in `any`, only lend their provenance; none belongs to a thread.
-unsafe impl Send for State {}
 
 impl<P: ManualPool> Debug<P> {
     /// The bytes that an object takes more than in the pool under this one, before
@@ -120,7 +115,7 @@ impl<P: ManualPool> Debug<P> {
             return Err(Error::Parameter("the pool was used before"));
         }
         let ledger = Ledger::new(pool.header().arena().range());
-        let state = State { ledger, held: Held::new(options.held), reports: DebugReports::new(), any: None };
+        let state = State { ledger, held: Held::new(options.held), reports: DebugReports::new() };
         Ok(Self { state: Lock::new(state), hook: options.hook, pool })
     }
 
@@ -141,11 +136,13 @@ impl<P: ManualPool> Debug<P> {
         state.held.iter().filter_map(|held| self.fault_in_held(held)).for_each(|report| visit(&report));
         state.ledger.walk_objects(&mut |addr| {
             let size = state.ledger.object_size(addr.get());
-            let Some(reserved) = state.block_at(addr, size) else { return };
+            let Some(addr) = NonZeroUsize::new(addr.get()) else { return };
+            // SAFETY: the ledger has an object here, of this size.
+            let reserved = unsafe { Block::new(self.pool.header().reach(addr), size) };
             // SAFETY: the ledger has an object here, which was fenced.
             if let Fence::Damaged { at, size } = unsafe { read_fence(reserved) } {
                 let size = size.unwrap_or(reserved.size() - FENCE_SIZE);
-                visit(&self.report_of(addr, size, Fault::Overrun { at }));
+                visit(&self.report_of(reserved.range().base(), size, Fault::Overrun { at }));
             }
         });
     }
@@ -255,20 +252,9 @@ impl<P: ManualPool> Debug<P> {
     /// Notes and splats memory that the pool gave.
     fn take_over(&self, state: &mut State, block: Block) -> Result<()> {
         state.ledger.cover(block.range(), self.pool.header())?;
-        state.any = Some(block.base());
         // SAFETY: the pool gave the block out, and the client does not have it yet.
         unsafe { splat(block, FRESH) };
         Ok(())
-    }
-}
-
-impl State {
-    /// The memory of an object.
-    fn block_at(&self, addr: Addr, size: usize) -> Option<Block> {
-        let base = self.any?.with_addr(core::num::NonZeroUsize::new(addr.get())?);
-        // SAFETY: an object of the pool lies there, reached with the provenance of
-        // the arena's range.
-        Some(unsafe { Block::new(base, size) })
     }
 }
 
@@ -391,11 +377,11 @@ unsafe impl<P: ManualPool> ManualPool for Debug<P> {
     ///   at before it is touched. Only in memory of an allocation point's fill must it
     ///   be an object that was committed there with this layout: the ledger does not
     ///   know where those begin.
-    /// - If it is an object of the pool, its pointer kept its provenance, and nobody
-    ///   needs it any more.
+    /// - If it is an object of the pool, nobody needs it any more.
     unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {
         // No object is as large as a layout that is not served.
         let size = self.reserve_size(layout).unwrap_or(usize::MAX);
+        let object = self.pool.header().reach(object.addr());
         let mut state = self.state.lock();
         if let Some((size, fault)) = self.examine(&state, object, layout, size) {
             let report = self.report_of(Addr::of(object.as_ptr()), size, fault);

@@ -325,6 +325,7 @@ unsafe impl<A: Arena, U: Unit> ManualPool for Mfs<A, U> {
 
     #[inline]
     unsafe fn free(&self, object: NonNull<u8>, _layout: Layout) {
+        let object = self.header.reach(object.addr());
         // SAFETY: the caller gives up an object of this pool, which is a unit.
         unsafe { poison(Block::new(object, self.unit.size())) };
         // SAFETY: as above.

@@ -228,6 +228,7 @@ unsafe impl<A: Arena> ManualPool for Mvff<A> {
 
     unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {
         let Some(size) = self.reserve_size(layout) else { return };
+        let object = self.header.reach(object.addr());
         // SAFETY: the caller gives up an object that took `size` bytes of a block
         // of this pool.
         unsafe { self.give(Block::new(object, size)) };

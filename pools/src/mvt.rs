@@ -17,6 +17,7 @@ use tripoint_core::{
 
 use crate::extend::{Extension, extend_for};
 use crate::land::{GRANULE, Land};
+use crate::poison::poison;
 
 mod free;
 mod queue;
@@ -264,7 +265,9 @@ unsafe impl<A: Arena> PoolClass for Mvt<A> {
     }
 
     unsafe fn empty(&self, unused: Block) {
-        // SAFETY: the caller gives up the end of a fill, in whole granules.
+        // SAFETY: the caller gives up the end of a fill.
+        unsafe { poison(unused) };
+        // SAFETY: as above, in whole granules.
         self.give(|free| unsafe { free.keep(unused, self.options.min_size) });
     }
 
@@ -301,7 +304,9 @@ unsafe impl<A: Arena> ManualPool for Mvt<A> {
     unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {
         let Some(size) = self.reserve_size(layout) else { return };
         // SAFETY: the caller gives up an object that took `size` bytes.
-        let block = unsafe { Block::new(object, size) };
+        let block = unsafe { Block::new(self.header.reach(object.addr()), size) };
+        // SAFETY: as above.
+        unsafe { poison(block) };
         // SAFETY: in whole granules, and blocks of the pool all point with the
         // provenance of the arena's range.
         self.give(|free| unsafe {

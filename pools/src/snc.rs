@@ -18,6 +18,7 @@ use tripoint_core::{
 use crate::extend::{Extension, extend_for};
 use crate::land::{GRANULE, Land};
 use crate::link::LinkKey;
+use crate::poison::poison;
 
 mod stack;
 
@@ -134,6 +135,8 @@ impl<A: Arena> Snc<A> {
         // SAFETY: the caller owns the buffer.
         let block = land.note(unsafe { buffer.pop() }).unwrap_or_default();
         if let Some(block) = block {
+            // SAFETY: nobody uses the memory of the block.
+            unsafe { poison(block) };
             // SAFETY: a block that came out of the land whole, and that nobody uses.
             unsafe { land.insert(block) };
         }
@@ -232,8 +235,15 @@ unsafe impl<A: Arena> PoolClass for Snc<A> {
 // SAFETY: never flippable; `fill_buffer` pushes what it gives, and only the two
 // functions that may take blocks off the stack.
 unsafe impl<A: Arena> FramePool for Snc<A> {
+    const HEARS_POPS: bool = cfg!(feature = "poison");
+
     unsafe fn top(&self, buffer: &StackBuffer) -> Option<NonNull<u8>> {
         buffer.top_base()
+    }
+
+    unsafe fn pop_within(&self, popped: Block) {
+        // SAFETY: the caller's duty.
+        unsafe { poison(popped) };
     }
 
     unsafe fn pop_to(&self, buffer: &StackBuffer, base: Option<NonNull<u8>>) -> Option<Block> {

@@ -250,7 +250,7 @@ unsafe impl<A: Arena> ManualPool for Tlsf<A> {
         let Some(size) = self.reserve_size(layout) else { return };
         // SAFETY: the caller gives up an object that took `size` bytes of a block
         // of this pool.
-        let object = unsafe { Block::new(object, size) };
+        let object = unsafe { Block::new(self.header.reach(object.addr()), size) };
         // SAFETY: as above.
         unsafe { poison(object) };
         // SAFETY: as above. Where the pool met damage the object is lost: there is

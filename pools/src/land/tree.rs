@@ -25,10 +25,15 @@ impl<const SIZED: bool> Path<SIZED> {
         Self { nodes: [const { MaybeUninit::uninit() }; HEIGHT_MAX], depth: 0 }
     }
 
+    /// Goes on to a node. Refuses where the path is as long as a tree can be high: free
+    /// memory was written over, and links lead in a circle.
     #[inline]
-    fn push(&mut self, node: Node<SIZED>) {
-        self.nodes[self.depth].write(node);
+    #[must_use]
+    fn push(&mut self, node: Node<SIZED>) -> bool {
+        let Some(place) = self.nodes.get_mut(self.depth) else { return false };
+        place.write(node);
         self.depth += 1;
+        true
     }
 
     /// The node that `depth` nodes, itself included, lead to; none for zero.
@@ -122,8 +127,9 @@ impl<const SIZED: bool> Tree<SIZED> {
     ) -> &'p mut Position<SIZED> {
         let mut next = self.root;
         // Which way each turn goes cannot be predicted, so nothing branches on it.
-        while let Some(node) = next {
-            position.path.push(node);
+        while let Some(node) = next
+            && position.path.push(node)
+        {
             let side = node.side_of(addr);
             position.turns[side as usize] = position.path.depth;
             next = node.descend(side, position.path.depth, watch);
@@ -153,8 +159,9 @@ impl<const SIZED: bool> Tree<SIZED> {
     ) -> Option<Node<SIZED>> {
         let mut next = self.root.filter(|root| root.largest(watch) >= size);
         path.depth = 0;
-        while let Some(node) = next {
-            path.push(node);
+        while let Some(node) = next
+            && path.push(node)
+        {
             next = match node.descend(Side::Left, path.depth, watch) {
                 Some(left) if left.largest(watch) >= size => Some(left),
                 _ if node.size(watch) >= size => return Some(node),
@@ -221,10 +228,12 @@ impl<const SIZED: bool> Tree<SIZED> {
     /// The first node of the tree below `top`, with the path extended to it.
     fn first_below(top: Node<SIZED>, path: &mut Path<SIZED>, watch: Watch<'_>) -> Node<SIZED> {
         let mut first = top;
-        path.push(first);
-        while let Some(left) = first.descend(Side::Left, path.depth, watch) {
-            first = left;
-            path.push(first);
+        let mut next = Some(top);
+        while let Some(node) = next
+            && path.push(node)
+        {
+            first = node;
+            next = node.descend(Side::Left, path.depth, watch);
         }
         first
     }

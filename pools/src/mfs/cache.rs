@@ -252,6 +252,7 @@ unsafe impl<A: Arena, U: Unit> ObjectCache for MfsCache<'_, A, U> {
     /// and those of the pool itself.
     #[inline(always)]
     unsafe fn free(&self, object: NonNull<u8>, _layout: Layout) {
+        let object = self.pool.header().reach(object.addr());
         // SAFETY: the caller gives up an object of the pool, which is a unit.
         unsafe { poison(Block::new(object, self.pool.unit_size())) };
         if let Some(before) = self.last.get() {

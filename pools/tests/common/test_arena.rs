@@ -83,6 +83,10 @@ unsafe impl Arena for TestArena<'_> {
         self.arena.range()
     }
 
+    fn provenance(&self) -> NonNull<u8> {
+        self.arena.provenance()
+    }
+
     fn register(&self) -> Result<PoolId> {
         self.serve()?;
         self.arena.register()

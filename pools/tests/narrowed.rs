@@ -1,0 +1,121 @@
+//! Objects that are freed through a pointer to a part of them: what is left after a
+//! reference to less, as safe collections make one. Miri says whether a pool writes
+//! behind that part with it (design/core.md `.pool.reach`).
+
+mod common;
+
+use core::alloc::Layout;
+use core::ptr::NonNull;
+
+use common::{arena, classes, layout, memory};
+use tripoint_ap::AllocationPoint;
+use tripoint_core::{Check, CheckLevel, ManualPool};
+use tripoint_pools::cache_box::ObjectCache;
+use tripoint_pools::{Cache, CacheClasses, CacheDescriptor};
+
+/// The object, all of it written, by way of a reference to its first byte.
+fn narrowed(object: NonNull<u8>, layout: Layout) -> NonNull<u8> {
+    // SAFETY: memory of this layout, which is the caller's.
+    unsafe { object.write_bytes(7, layout.size()) };
+    // SAFETY: written above; nobody else uses the object.
+    NonNull::from(unsafe { &mut *object.as_ptr() })
+}
+
+const LAYOUTS: [Layout; 4] = [layout(1, 1), layout(16, 8), layout(40, 8), layout(96, 8)];
+
+/// Allocates and frees, the second time what was freed the first time.
+fn comes_back_whole(alloc: impl Fn(Layout) -> NonNull<u8>, mut free: impl FnMut(NonNull<u8>, Layout)) {
+    for layout in LAYOUTS {
+        for _ in 0..2 {
+            let objects: [NonNull<u8>; 8] = core::array::from_fn(|_| alloc(layout));
+            // Not in order, so that neighbours are joined from both sides.
+            for which in [0, 2, 1, 7, 5, 6, 3, 4] {
+                free(narrowed(objects[which], layout), layout);
+            }
+        }
+    }
+}
+
+fn pool_frees<P: ManualPool>(pool: &P) {
+    comes_back_whole(
+        |layout| pool.alloc(layout).unwrap(),
+        // SAFETY: allocated by the pool with this layout, and freed once.
+        |object, layout| unsafe { pool.free(object, layout) },
+    );
+    pool.check(CheckLevel::Deep).unwrap();
+}
+
+fn point_and_pool_free<P: ManualPool>(pool: &P) {
+    let mut point = AllocationPoint::create(pool).unwrap();
+    for round in 0..2 {
+        let objects: [NonNull<[u64; 5]>; 8] =
+            core::array::from_fn(|_| NonNull::from(point.alloc([round; 5]).unwrap()));
+        for object in objects {
+            // SAFETY: committed above with this layout, freed once, and not used.
+            unsafe {
+                pool.free(narrowed(object.cast(), Layout::new::<[u64; 5]>()), Layout::new::<[u64; 5]>())
+            };
+        }
+    }
+    drop(point);
+    pool.check(CheckLevel::Deep).unwrap();
+}
+
+macro_rules! in_every_class {
+    ($($name:ident)*) => { $(
+        #[test]
+        fn $name() {
+            let mut memory = memory(24);
+            let arena = arena(&mut memory);
+            pool_frees(&classes::$name(&arena).unwrap());
+            point_and_pool_free(&classes::$name(&arena).unwrap());
+        }
+    )* };
+}
+
+in_every_class! { mvff mvff_giving_back mfs_of mfs_layout mvt mvt_giving_back tlsf debug_mvff debug_mfs debug_tlsf }
+
+#[test]
+fn caches_of_units() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = classes::mfs_of(&arena).unwrap();
+    let cache = pool.cache();
+    comes_back_whole(
+        |layout| cache.alloc(layout).unwrap(),
+        // SAFETY: of the pool, with this layout, and freed once.
+        |object, layout| unsafe { cache.free(object, layout) },
+    );
+    cache.check(CheckLevel::Deep).unwrap();
+    let mut returns = pool.returns();
+    comes_back_whole(
+        |layout| cache.alloc(layout).unwrap(),
+        // SAFETY: as above.
+        |object, layout| unsafe { returns.free(object, layout) },
+    );
+    drop(returns);
+    comes_back_whole(
+        |layout| cache.alloc(layout).unwrap(),
+        // SAFETY: as above.
+        |object, layout| unsafe { pool.free(object, layout) },
+    );
+    drop(cache);
+    pool.check(CheckLevel::Deep).unwrap();
+}
+
+#[test]
+fn caches_by_size_class() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = classes::tlsf(&arena).unwrap();
+    let descriptor = CacheDescriptor::new(CacheClasses::geometric(64, 4).unwrap());
+    let cache = Cache::create(&pool, &descriptor).unwrap();
+    comes_back_whole(
+        |layout| cache.get(layout).unwrap(),
+        // SAFETY: of the cache, with this layout, and freed once.
+        |object, layout| unsafe { cache.put(object, layout) },
+    );
+    cache.check(CheckLevel::Deep).unwrap();
+    drop(cache);
+    pool.check(CheckLevel::Deep).unwrap();
+}
