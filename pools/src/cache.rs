@@ -53,6 +53,10 @@ use descriptor::{ClassWords, FreeBlock};
 
 const UNSERVED: Error = Error::Parameter("the pool does not serve the blocks of a class");
 
+/// The most blocks that a class takes from the pool, or gives to it, at once. A trip
+/// and a [flush](Cache::flush) give all of them.
+const BATCH: usize = 64;
+
 /// One thread's free blocks of a pool, by size.
 ///
 /// Any thread may [trip](CacheDescriptor::trip) it, which makes it give all it
@@ -178,9 +182,10 @@ impl<'c, P: ManualPool> Cache<'c, P> {
     }
 
     /// Fills a class, beside the block just taken, up to a third of what it may
-    /// keep, as far as the pool has blocks (design/cache.md `.third`).
+    /// keep, but no more than a batch, as far as the pool has blocks
+    /// (design/cache.md `.third`).
     fn take_more(&self, class: &CacheClass, words: &ClassWords, block: Layout) {
-        for _ in words.count.load(Ordering::Relaxed) + 1..class.count / 3 {
+        for _ in words.count.load(Ordering::Relaxed) + 1..BATCH.min(class.count / 3) {
             let Ok(more) = self.pool.alloc(block) else { return };
             // Counted anew: the pool may have told a hook, which may have used this
             // cache.
@@ -215,7 +220,7 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         }
         let words = self.descriptor.words(index);
         if words.count.load(Ordering::Relaxed) >= class.count {
-            self.give_back(index, class.count.div_ceil(3));
+            self.give_back(index, BATCH.min(class.count.div_ceil(3)));
         }
         // SAFETY: the caller gives up a block of this class.
         unsafe { self.push(words, object, words.count.load(Ordering::Relaxed)) };

@@ -246,6 +246,42 @@ fn a_class_keeps_no_more_than_it_may() {
     assert_eq!(used(&pool), 0);
 }
 
+/// However much a class may keep, one call takes a batch from the pool and no more, and
+/// one gives no more back; "keep everything" is a count too (design/cache.md `.third`).
+#[test]
+fn a_call_takes_and_gives_a_batch_at_most() {
+    const BATCH: usize = 64;
+    for count in [3 * BATCH, 1000, 1 << 20, usize::MAX] {
+        let mut memory = memory(64);
+        let arena = arena(&mut memory);
+        let pool = mvff(&arena);
+        let descriptor = CacheDescriptor::new(classes(&[(512, count)]));
+        let cache = Cache::create(&pool, &descriptor).unwrap();
+        let size = layout(512, 8);
+        let mut objects = vec![cache.get(size).unwrap()];
+        assert_eq!((used(&pool), descriptor.cached()), (BATCH * 512, (BATCH - 1) * 512), "{count}");
+        while let Ok(object) = cache.get(size) {
+            objects.push(object);
+        }
+        assert_eq!(objects.len(), 64 * GRAIN / 512, "{count}");
+        let puts = objects.len();
+        for object in objects {
+            let before = descriptor.cached();
+            // SAFETY: got above, put back once.
+            unsafe { cache.put(object, size) };
+            assert!(descriptor.cached() + BATCH * 512 > before);
+        }
+        let kept = descriptor.cached() / 512;
+        assert!(kept == puts.min(count) || (kept < count && kept > count - BATCH), "{kept} of {count}");
+        cache.check(CheckLevel::Deep).unwrap();
+        descriptor.trip();
+        drop_in(&cache, 512);
+        assert_eq!(descriptor.cached(), BATCH * 512, "a trip gives all back, whatever the count");
+        drop(cache);
+        assert_eq!(used(&pool), 0);
+    }
+}
+
 #[test]
 fn a_descriptor_has_one_cache_at_a_time() {
     let mut memory = memory(24);
