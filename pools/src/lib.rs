@@ -68,6 +68,7 @@ pub mod null;
 mod poison;
 pub mod snc;
 mod sparse_bits;
+mod surplus;
 pub mod tlsf;
 
 pub use cache::{Cache, CacheClass, CacheClasses, CacheDescriptor};

@@ -10,13 +10,14 @@ use tripoint_core::check::ensure;
 use tripoint_core::describe::line;
 use tripoint_core::primitive::Lock;
 use tripoint_core::{
-    Addr, AddrRange, Align, Arena, BasicBuffer, Block, Check, CheckError, CheckLevel, Describe, Error, Fill,
-    ManualPool, PoolClass, PoolHeader, PoolSizes, Result, SymmetricFence,
+    Align, Arena, BasicBuffer, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, ManualPool,
+    PoolClass, PoolHeader, PoolSizes, Result, SymmetricFence,
 };
 
 use crate::extend::{Extension, extend_for};
 use crate::land::{GRANULE, Land};
 use crate::poison::poison;
+use crate::surplus::surplus_of;
 
 const TOO_LARGE: Error = Error::Parameter("the size, rounded up to granules, is above isize::MAX");
 
@@ -29,8 +30,9 @@ pub struct MvffOptions {
     /// The most that one fill takes, rounded down to granules, unless the request
     /// needs more. Default: 64 KiB.
     pub fill_size: usize,
-    /// How much free memory the pool keeps. What a free leaves above that, in
-    /// whole grains, goes back to the arena. Default: `usize::MAX`, everything,
+    /// How much free memory the pool keeps. What a free leaves above that goes back
+    /// to the arena, in whole grains: of the block that it made, and then of the
+    /// largest, so that further frees give back what one leaves. Default: `usize::MAX`, everything,
     /// so that what was allocated once can be allocated again without the arena
     /// (design/pool-mvff.md `.req.steady`).
     pub spare: usize,
@@ -124,26 +126,32 @@ impl<A: Arena> Mvff<A> {
             // SAFETY: the caller's duties, and blocks of the pool all point with
             // the provenance of the arena's range.
             let free = unsafe { land.insert(block) };
+            if land.size() <= self.options.spare {
+                return;
+            }
             self.take_surplus(&mut land, free)
         };
-        if let Some(surplus) = surplus {
+        for block in surplus.into_iter().flatten() {
             // SAFETY: whole grains of the pool's tracts, just taken out of the land.
-            unsafe { self.header.retract(surplus) };
+            unsafe { self.header.retract(block) };
         }
     }
 
-    /// Takes the whole grains out of `free`, highest first, that the pool has no
-    /// need to keep (design/pool-mvff.md `.mvff.spare`).
-    fn take_surplus(&self, land: &mut Land, free: Block) -> Option<Block> {
-        let excess = land.size().checked_sub(self.options.spare)?;
+    /// Takes whole grains out that the pool has no need to keep: of `free`, the block
+    /// that was made just now, and where that has not enough of them, of the largest
+    /// (design/pool-mvff.md `.mvff.spare`).
+    fn take_surplus(&self, land: &mut Land, free: Block) -> [Option<Block>; 2] {
+        let made = self.take_surplus_of(land, |_| Some(free));
+        [made, self.take_surplus_of(land, Land::find_largest)]
+    }
+
+    fn take_surplus_of(&self, land: &mut Land, find: impl Fn(&Land) -> Option<Block>) -> Option<Block> {
         let grain = Align::new(self.header.arena().grain())?;
-        let base = free.range().base().align_up(grain)?.get();
-        let limit = grain.round_down(free.range().limit().get());
-        let size = grain.round_down(excess.min(limit.checked_sub(base)?));
-        if size == 0 {
+        let excess = land.size().checked_sub(self.options.spare)?;
+        if excess.min(land.largest()) < grain.get() {
             return None;
         }
-        land.take_range(AddrRange::with_size(Addr::new(limit - size), size)?)
+        land.take_range(surplus_of(find(land)?, excess, grain)?)
     }
 }
 

@@ -11,13 +11,14 @@ use tripoint_core::check::ensure;
 use tripoint_core::describe::line;
 use tripoint_core::primitive::Lock;
 use tripoint_core::{
-    Addr, AddrRange, Align, Arena, BasicBuffer, Block, Check, CheckError, CheckLevel, Describe, Error, Fill,
-    ManualPool, PoolClass, PoolHeader, PoolSizes, Result, SymmetricFence,
+    Align, Arena, BasicBuffer, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, ManualPool,
+    PoolClass, PoolHeader, PoolSizes, Result, SymmetricFence,
 };
 
 use crate::extend::{Extension, extend_for};
 use crate::land::{GRANULE, Land};
 use crate::poison::poison;
+use crate::surplus::surplus_of;
 
 mod free;
 mod queue;
@@ -42,7 +43,7 @@ pub struct MvtOptions {
     pub max_size: usize,
     /// How many objects of the mean size the pool keeps memory available for
     /// while they are dead. Available memory above that goes back to the arena,
-    /// oldest first. Default: 1024.
+    /// oldest first, of at most four blocks a free. Default: 1024.
     pub reserve_depth: usize,
     /// How much of the pool's memory may be free, in percent, before it searches
     /// free memory that is not available instead of extending itself. Default: 30.
@@ -191,15 +192,24 @@ impl<A: Arena> Mvt<A> {
         free.size() as u128 * 100 >= self.header.total() as u128 * limit
     }
 
-    /// Takes whole grains out of the oldest available block, if there is more than
-    /// the reserve (design/pool-mvt.md `.mvt.reserve`).
-    fn take_surplus(&self, free: &mut FreeBlocks) -> Option<Block> {
-        let excess = free.available().checked_sub(self.reserve)?;
-        let oldest = free.oldest()?;
-        let whole = whole_grains(oldest.range(), self.grain)?;
-        let size = self.grain.round_down(excess).min(whole.size());
-        let base = Addr::new(whole.limit().get() - size);
-        free.take_range(oldest, AddrRange::with_size(base, size).filter(|range| !range.is_empty())?)
+    /// Takes whole grains above the reserve out of the oldest available blocks, and
+    /// then of the largest. One without a whole grain is the newest from then on, so
+    /// that it hides no other (design/pool-mvt.md `.mvt.reserve`).
+    fn take_surplus(&self, free: &mut FreeBlocks) -> [Option<Block>; SURPLUS_LOOKS] {
+        let mut surplus = [None; SURPLUS_LOOKS];
+        for (look, place) in surplus.iter_mut().enumerate() {
+            let excess = free.available().saturating_sub(self.reserve);
+            if excess < self.grain.get() {
+                break;
+            }
+            let is_last = look + 1 == SURPLUS_LOOKS;
+            let Some(from) = (if is_last { free.find_largest() } else { free.oldest() }) else { break };
+            match surplus_of(from, excess, self.grain) {
+                Some(grains) => *place = free.take_range(from, grains),
+                None => free.renew(from),
+            }
+        }
+        surplus
     }
 
     /// Gives memory to the free blocks, and then surplus back to the arena.
@@ -207,11 +217,14 @@ impl<A: Arena> Mvt<A> {
         let surplus = {
             let mut free = self.free.lock();
             give(&mut free);
+            if free.available() <= self.reserve {
+                return;
+            }
             self.take_surplus(&mut free)
         };
-        if let Some(surplus) = surplus {
+        for block in surplus.into_iter().flatten() {
             // SAFETY: whole grains of the pool, just taken out of the free blocks.
-            unsafe { self.header.retract(surplus) };
+            unsafe { self.header.retract(block) };
         }
     }
 }
@@ -219,12 +232,8 @@ impl<A: Arena> Mvt<A> {
 /// How many fills the reserve holds at least: fewer would be of no use.
 const RESERVE_MIN: usize = 3;
 
-/// The whole grains in a range; `None` where there is none.
-fn whole_grains(range: AddrRange, grain: Align) -> Option<AddrRange> {
-    let base = range.base().align_up(grain)?;
-    let limit = Addr::new(grain.round_down(range.limit().get()));
-    AddrRange::new(base, limit).filter(|range| !range.is_empty())
-}
+/// How many blocks a free gives grains of back to the arena, at most.
+const SURPLUS_LOOKS: usize = 4;
 
 // SAFETY: blocks given out are taken out of the free blocks, so no two overlap and
 // the pool does not touch them; they are aligned as asked and to granules, in base

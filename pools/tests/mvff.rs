@@ -5,7 +5,7 @@ mod common;
 
 use common::classes::mvff;
 use common::{GRAIN, Oracle, arena, arena_of_grain, layout, memory};
-use tripoint_core::{Arena, Check, CheckLevel, Error, ManualPool, PoolClass};
+use tripoint_core::{Arena, Check, CheckLevel, Error, ManualPool, PoolClass, PoolSizes};
 use tripoint_pools::land::GRANULE;
 use tripoint_pools::{Mvff, MvffOptions};
 
@@ -134,6 +134,34 @@ fn what_is_spare_above_the_option_goes_back() {
     assert_eq!(pool.sizes().total, 2 * GRAIN);
     assert_eq!(pool.sizes().high_water, 10 * GRAIN);
     assert_eq!(arena.sizes().spare, spare - 2 * GRAIN);
+    arena.check(CheckLevel::Deep).unwrap();
+}
+
+/// What a free leaves above `spare` goes back wherever it lies: also in a block that no
+/// later free touches (design/pool-mvff.md `.mvff.spare`).
+#[test]
+fn what_is_spare_goes_back_from_the_largest_block_too() {
+    let mut memory = memory(96);
+    let arena = arena(&mut memory);
+    let spare = 16 * GRAIN;
+    let options = MvffOptions { extend_by: GRAIN, fill_size: GRAIN, spare };
+    let pool = Mvff::create(&arena, options).unwrap();
+    let mut oracle = Oracle::default();
+    let large = oracle.alloc(&pool, layout(spare, 8)).unwrap().addr().get();
+    let small: Vec<usize> =
+        (0..64 * GRAIN / 512).map(|_| oracle.alloc(&pool, layout(512, 8)).unwrap().addr().get()).collect();
+    oracle.free(&pool, large);
+    assert_eq!(pool.sizes().free, spare, "it may stay");
+    // Every second of the others: no free makes a whole grain.
+    for &object in small.iter().step_by(2) {
+        oracle.free(&pool, object);
+        let sizes = oracle.agree(&pool);
+        assert!(sizes.free < spare + GRAIN || sizes.largest_free < GRAIN, "{sizes:?}");
+    }
+    assert_eq!(
+        pool.sizes(),
+        PoolSizes { total: 64 * GRAIN, free: 32 * GRAIN, largest_free: 512, high_water: 80 * GRAIN }
+    );
     arena.check(CheckLevel::Deep).unwrap();
 }
 

@@ -4,9 +4,9 @@ mod common;
 
 use std::collections::VecDeque;
 
-use common::{GRAIN, Oracle, TestArena, arena, layout, memory};
+use common::{GRAIN, Oracle, Sequence, TestArena, arena, arena_of_grain, layout, memory};
 use tripoint_ap::AllocationPoint;
-use tripoint_core::{Arena, Check, CheckLevel, Describe, Error, PoolBox, PoolClass};
+use tripoint_core::{Arena, Check, CheckLevel, Describe, Error, ManualPool, PoolBox, PoolClass};
 use tripoint_pools::land::NODE_SIZE;
 use tripoint_pools::{Mvt, MvtOptions};
 
@@ -218,6 +218,74 @@ fn what_is_available_above_the_reserve_goes_back() {
     assert!((8 * GRAIN..=10 * GRAIN).contains(&pool.sizes().total));
     assert_eq!(pool.sizes().high_water, 100 * GRAIN);
     arena.check(CheckLevel::Deep).unwrap();
+}
+
+/// Objects that die in no order leave no more than the reserve, a grain, and the splinter,
+/// once all are dead; and until then the pool gives back what is whole. The figures are
+/// quoted in design/pool-mvt.md `.mvt.reserve`.
+#[test]
+fn deaths_in_no_order_leave_no_more_than_the_reserve() {
+    const GRAIN: usize = 64 << 10;
+    const OBJECTS: usize = if cfg!(miri) { 1_000 } else { 60_000 };
+    let mut memory = memory(24 << 20 >> 12);
+    let arena = arena_of_grain(&mut memory, GRAIN);
+    let pool = Mvt::create(&arena, MvtOptions::default()).unwrap();
+    assert_eq!(pool.reserve(), 3 * GRAIN);
+    let mut sequence = Sequence(42);
+    let mut objects: Vec<_> = (0..OBJECTS)
+        .map(|_| {
+            let layout = layout(16 + sequence.below(497), 8);
+            (pool.alloc(layout).unwrap(), layout)
+        })
+        .collect();
+    let mut live: usize = objects.iter().map(|(_, layout)| pool.reserve_size(*layout).unwrap()).sum();
+    while !objects.is_empty() {
+        let (object, layout) = objects.swap_remove(sequence.below(objects.len()));
+        live -= pool.reserve_size(layout).unwrap();
+        // SAFETY: allocated above with this layout, freed once.
+        unsafe { pool.free(object, layout) };
+        if objects.len() % (OBJECTS / 10) == 0 || objects.len() == 100 {
+            let (left, kib) = (objects.len(), |size: usize| size >> 10);
+            println!("{left} objects of {} KiB left in {} KiB", kib(live), kib(pool.sizes().total));
+        }
+        if objects.len() == 100 {
+            // Grains that hold an object, of which each lies in two at most, and the reserve.
+            assert!(pool.sizes().total <= 2 * 100 * GRAIN + pool.reserve() + GRAIN);
+        }
+        if objects.len() % 1000 == 0 {
+            pool.check(CheckLevel::Deep).unwrap();
+        }
+    }
+    let sizes = pool.sizes();
+    assert!(sizes.total <= pool.reserve() + GRAIN + pool.fill_size(), "{sizes:?}");
+    assert_eq!(sizes.free, sizes.total);
+    arena.check(CheckLevel::Deep).unwrap();
+}
+
+/// Available blocks that hold no whole grain do not hide those that do: they are not asked
+/// again until the others were.
+#[test]
+fn a_block_without_a_whole_grain_hides_no_other() {
+    const GRAIN: usize = 64 << 10;
+    let mut memory = memory(16 << 20 >> 12);
+    let arena = arena_of_grain(&mut memory, GRAIN);
+    let options = MvtOptions { max_size: GRAIN, mean_size: GRAIN, reserve_depth: 0, ..OPTIONS };
+    let pool = Mvt::create(&arena, options).unwrap();
+    // Objects of a fill and a granule lie across the grains. Dead ones between live ones
+    // are available, and hold no whole grain.
+    let across = layout(GRAIN + 16, 8);
+    let objects: Vec<_> = (0..40).map(|_| pool.alloc(across).unwrap()).collect();
+    let large = layout(16 * GRAIN, 8);
+    let last = pool.alloc(large).unwrap();
+    for &object in objects.iter().step_by(2) {
+        // SAFETY: allocated above with this layout, freed once.
+        unsafe { pool.free(object, across) };
+    }
+    let before = pool.sizes();
+    // SAFETY: the same.
+    unsafe { pool.free(last, large) };
+    assert!(pool.sizes().total <= before.total - 14 * GRAIN, "{before:?}, {:?}", pool.sizes());
+    pool.check(CheckLevel::Deep).unwrap();
 }
 
 /// The reserve is never below three fills.

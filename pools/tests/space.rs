@@ -10,23 +10,12 @@ mod common;
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-use common::{GRAIN, arena, layout, memory};
+use common::{GRAIN, Sequence, arena, layout, memory};
 use tripoint_core::{Arena, CheckLevel, ManualPool};
 use tripoint_pools::{Mfs, MfsOptions, Mvff, MvffOptions, Tlsf, TlsfOptions, UnitLayout};
 
 const TOTAL: usize = 8 << 20;
 const CHURNS: usize = 20_000;
-
-/// A fixed sequence of numbers without pattern.
-struct Sequence(u64);
-
-impl Sequence {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let mixed = (self.0 ^ self.0 >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd) >> 17;
-        (mixed % limit as u64) as usize
-    }
-}
 
 /// The objects of a pool, and the bytes that were asked for.
 struct Churn<'p, P> {

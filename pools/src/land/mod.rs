@@ -205,6 +205,12 @@ impl Land {
             .or_else(|| self.find_fit(min.checked_add(padding)?, &mut Path::new()))
     }
 
+    /// The largest block, of several the first, and leaves it where it is.
+    #[must_use]
+    pub fn find_largest(&self) -> Option<Block> {
+        self.find_fit(self.largest().max(GRANULE), &mut Path::new())
+    }
+
     /// Takes exactly these addresses out, whole granules; `None`, and nothing is
     /// changed, unless they all lie in one block longer than a granule.
     #[must_use]

@@ -67,6 +67,17 @@ impl FreeBlocks {
         self.queue.oldest()
     }
 
+    /// The largest block of the land.
+    pub(super) fn find_largest(&self) -> Option<Block> {
+        self.land.find_largest()
+    }
+
+    /// Makes a block of the land the newest available one, if it is one.
+    pub(super) fn renew(&mut self, block: Block) {
+        self.dequeue(block);
+        self.enqueue(block);
+    }
+
     /// Adds a block to the land; gives the free block that it is part of now, which
     /// is the newest available one if it is large enough.
     ///
@@ -82,11 +93,7 @@ impl FreeBlocks {
             self.dequeue(left);
             self.dequeue(right);
         }
-        if self.is_available(whole) {
-            // SAFETY: a free block of the land, large enough; the parts of it that
-            // were queued no longer are.
-            unsafe { self.queue.push_newest(whole) };
-        }
+        self.enqueue(whole);
         whole
     }
 
@@ -173,6 +180,15 @@ impl FreeBlocks {
 
     fn is_available(&self, block: Block) -> bool {
         block.size() >= self.reuse_size
+    }
+
+    /// Puts a block of the land, no part of which is queued, into the queue as the
+    /// newest, if it is large enough.
+    fn enqueue(&mut self, block: Block) {
+        if self.is_available(block) {
+            // SAFETY: a free block of the land, large enough, not queued.
+            unsafe { self.queue.push_newest(block) };
+        }
     }
 
     /// Takes a block out of the queue, if it is there.

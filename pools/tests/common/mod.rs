@@ -50,3 +50,14 @@ pub(crate) const fn layout(size: usize, align: usize) -> Layout {
 pub(crate) fn pick<T: Copy>(from: &[T], which: usize) -> Option<T> {
     (!from.is_empty()).then(|| from[which % from.len()])
 }
+
+/// A fixed sequence of numbers without pattern.
+pub(crate) struct Sequence(pub(crate) u64);
+
+impl Sequence {
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let mixed = (self.0 ^ self.0 >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd) >> 17;
+        (mixed % limit as u64) as usize
+    }
+}

@@ -1,0 +1,12 @@
+//! What a pool has no need to keep.
+
+use tripoint_core::{Addr, AddrRange, Align, Block};
+
+/// The highest whole grains of a free block, `excess` bytes of them at most; `None`
+/// where that is no grain.
+pub(crate) fn surplus_of(free: Block, excess: usize, grain: Align) -> Option<AddrRange> {
+    let base = free.range().base().align_up(grain)?.get();
+    let limit = grain.round_down(free.range().limit().get());
+    let size = grain.round_down(excess.min(limit.checked_sub(base)?));
+    AddrRange::with_size(Addr::new(limit - size), size).filter(|range| !range.is_empty())
+}
