@@ -24,8 +24,6 @@ use tripoint::contract::{
     Warmup,
 };
 use tripoint::pools::land::Land;
-use tripoint::pools::mfs::returns::ReturnStack;
-use tripoint::pools::mfs::units::{Chain, FreeUnit, UnitList};
 use tripoint::pools::{
     Cache, CacheBox, CacheDescriptor, Debug, Mfs, MfsCache, Mvff, Mvt, Null, Returns, Snc, StackBuffer, Tlsf,
     UnitOf,
@@ -132,11 +130,10 @@ sync_only!(Scope<'static, 'static, 'static, Snc<Arena>, Holding<Neither>>);
 
 // Caches are one thread's at a time, without locks.
 send_only!(Cache<'static, Pool>, MfsCache<'static, Arena, UnitOf<u64>>, Returns<'static, Arena, UnitOf<u64>>);
-// Free memory, reached by whoever has the list or the pool's lock.
-send_only!(Land, Chain, UnitList);
-neither!(FreeUnit);
-// What other threads trip, and where they send things home.
-both!(CacheDescriptor, ReturnStack);
+// Free memory, reached by whoever has the pool's lock.
+send_only!(Land);
+// What other threads trip.
+both!(CacheDescriptor);
 // Sizes and alignments: nothing of the type itself.
 both!(UnitOf<Neither>);
 

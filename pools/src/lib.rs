@@ -62,6 +62,8 @@ pub mod hardening;
 pub mod land;
 mod link;
 pub mod mfs;
+#[cfg(any(tripoint_loom, tripoint_shuttle))]
+pub mod models;
 pub mod mvff;
 pub mod mvt;
 pub mod null;

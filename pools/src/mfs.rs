@@ -23,16 +23,16 @@ use crate::poison::poison;
 
 mod cache;
 mod crates;
-pub mod returns;
+pub(crate) mod returns;
 mod unit;
-pub mod units;
+pub(crate) mod units;
 
 pub use cache::MfsCache;
-pub use returns::Returns;
+pub use returns::{BATCH, Returns};
 pub use unit::{Unit, UnitLayout, UnitOf};
 
 use crates::unpack_all;
-use returns::{BATCH, ReturnStack};
+use returns::ReturnStack;
 use units::{Chain, FreeUnit, FreeUnits, UnitList};
 
 const UNSERVED: Error = Error::Parameter("the layout is larger or more aligned than the pool's unit");

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use tests_loom::{lend, model, model_bounded, model_unbounded, thread, with_arena};
 use tripoint_oracle::BumpPool;
-use tripoint_pools::{Cache, CacheClass, CacheClasses, CacheDescriptor};
+use tripoint_pools::{Cache, CacheClass, CacheClasses, CacheDescriptor, models};
 
 const OBJECT: Layout = Layout::new::<u128>();
 
@@ -39,13 +39,12 @@ fn race(trips: usize, owner: Owner) {
 }
 
 fn protocol(descriptor: &CacheDescriptor, handled: &mut usize, flushes: &mut usize) {
-    descriptor.rearm(0, handled, &mut || *flushes += 1);
+    models::rearm(descriptor, 0, handled, &mut || *flushes += 1);
 }
 
 /// Arms the class without counting the requests again.
 fn without_second_look(descriptor: &CacheDescriptor, handled: &mut usize, flushes: &mut usize) {
-    descriptor.observe_trips(handled, &mut || *flushes += 1);
-    descriptor.publish_limit(0);
+    models::rearm_blindly(descriptor, 0, handled, &mut || *flushes += 1);
 }
 
 #[test]

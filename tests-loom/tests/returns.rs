@@ -9,8 +9,7 @@ use std::sync::Arc;
 
 use tests_loom::{UnsafeCell, model, model_unbounded, thread};
 use tripoint_core::primitive::{AtomicPtr, Ordering};
-use tripoint_pools::mfs::returns::ReturnStack;
-use tripoint_pools::mfs::units::{Chain, UnitList};
+use tripoint_pools::models::{UnitStack, Units};
 
 /// Memory of a unit: its link, and a word that loom watches.
 #[repr(C)]
@@ -23,16 +22,17 @@ struct Unit {
 /// pushed, by one thread.
 trait Stack: Default + Send + Sync + 'static {
     fn push(&self, unit: NonNull<u8>);
-    fn take(&self) -> UnitList;
+    fn take(&self) -> Units;
 }
 
-impl Stack for ReturnStack {
+impl Stack for UnitStack {
     fn push(&self, unit: NonNull<u8>) {
-        // SAFETY: each model pushes a unit that it alone has.
-        self.push(unsafe { Chain::of(unit) });
+        // SAFETY: each model pushes a unit that it alone has, and keeps it until its
+        // threads have ended.
+        unsafe { self.push(unit) };
     }
 
-    fn take(&self) -> UnitList {
+    fn take(&self) -> Units {
         self.take()
     }
 }
@@ -67,9 +67,9 @@ impl<const LOST_UPDATE: bool> Stack for Broken<LOST_UPDATE> {
         }
     }
 
-    fn take(&self) -> UnitList {
+    fn take(&self) -> Units {
         let mut next = self.head.swap(ptr::null_mut(), Ordering::Acquire);
-        let mut list = UnitList::new();
+        let mut list = Units::default();
         while let Some(unit) = NonNull::new(next) {
             // SAFETY: pushed units begin with their link.
             next = unsafe { unit.cast::<*mut usize>().read() };
@@ -147,12 +147,12 @@ fn comes_back<S: Stack>() {
 
 #[test]
 fn units_come_home() {
-    model(race::<ReturnStack>);
+    model(race::<UnitStack>);
 }
 
 #[test]
 fn units_come_home_again() {
-    model_unbounded(comes_back::<ReturnStack>);
+    model_unbounded(comes_back::<UnitStack>);
 }
 
 #[test]

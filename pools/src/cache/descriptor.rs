@@ -109,7 +109,7 @@ impl CacheDescriptor {
     ///
     /// When it returns, any trip requested and not handled has left the class
     /// tripped. It goes round once more for each trip that comes while it runs.
-    pub fn rearm(&self, class: usize, handled: &mut usize, on_trip: &mut impl FnMut()) {
+    pub(crate) fn rearm(&self, class: usize, handled: &mut usize, on_trip: &mut impl FnMut()) {
         loop {
             self.observe_trips(handled, on_trip);
             self.publish_limit(class);
@@ -123,7 +123,7 @@ impl CacheDescriptor {
     }
 
     /// The owner: hears of trips not handled before.
-    pub fn observe_trips(&self, handled: &mut usize, on_trip: &mut impl FnMut()) {
+    pub(crate) fn observe_trips(&self, handled: &mut usize, on_trip: &mut impl FnMut()) {
         let seen = self.requests();
         if seen != *handled {
             on_trip();
@@ -132,8 +132,8 @@ impl CacheDescriptor {
     }
 
     /// The step of [`CacheDescriptor::rearm`] that alone would lose trips: arms a
-    /// class without a second look. For models of what goes wrong.
-    pub fn publish_limit(&self, class: usize) {
+    /// class without a second look.
+    pub(crate) fn publish_limit(&self, class: usize) {
         if let (Some(words), Some(class)) = (self.words.get(class), self.classes.as_slice().get(class)) {
             words.limit.swap(class.count, Ordering::AcqRel);
         }

@@ -88,7 +88,7 @@ impl Crates {
             // SAFETY: the caller's duty.
             Some(crates) => unsafe { crates.push(unit) },
             // SAFETY: as above.
-            crates => *crates = Some(unsafe { Chain::with_key(unit, self.key) }),
+            crates => *crates = Some(unsafe { Chain::of(unit, self.key) }),
         }
         self.room = slots(size);
     }

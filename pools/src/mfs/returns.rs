@@ -13,7 +13,7 @@ use tripoint_core::primitive::{AtomicPtr, Ordering};
 use tripoint_core::{Arena, Block, PoolBox, PoolClass};
 
 use super::crates::Crates;
-use super::units::{Chain, FreeUnit, UnitList, no_pool};
+use super::units::{Chain, FreeUnit, UnitList};
 use super::{Mfs, Unit};
 use crate::cache_box::Defer;
 use crate::link::LinkKey;
@@ -27,35 +27,24 @@ pub const BATCH: usize = 64;
 /// It has a cache line to itself, which freeing threads write.
 #[derive(Debug)]
 #[repr(align(64))]
-pub struct ReturnStack {
+pub(crate) struct ReturnStack {
     head: AtomicPtr<FreeUnit>,
     key: LinkKey,
 }
 
-impl Default for ReturnStack {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl ReturnStack {
-    /// An empty stack, for units of no pool.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::of(no_pool())
-    }
-
     /// An empty stack, for units of the pool with this key.
-    pub(super) fn of(key: LinkKey) -> Self {
+    pub(crate) fn of(key: LinkKey) -> Self {
         Self { head: AtomicPtr::new(ptr::null_mut()), key }
     }
 
     /// Pushes a chain: one compare-exchange, and one more for each push of another
     /// thread that comes first.
-    pub fn push(&self, chain: Chain) {
+    pub(crate) fn push(&self, chain: Chain) {
         let mut head = self.head.load(Ordering::Relaxed);
         loop {
-            // SAFETY: the last unit of a chain is free, and the chain's.
+            // SAFETY: the last unit of a chain is free, and valid for as long as the
+            // stack that it goes into is used (`Chain::of`).
             unsafe { FreeUnit::link(chain.last().cast(), NonNull::new(head), self.key) };
             // Release: whoever takes the units sees their links, and whatever their
             // last user did (design/pool-mfs.md `.returns.order`).
@@ -73,8 +62,7 @@ impl ReturnStack {
     }
 
     /// Takes everything: one swap, or a load where there is nothing.
-    #[must_use]
-    pub fn take(&self) -> UnitList {
+    pub(crate) fn take(&self) -> UnitList {
         if self.head.load(Ordering::Relaxed).is_null() {
             return UnitList::of(self.key);
         }

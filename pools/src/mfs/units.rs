@@ -1,9 +1,14 @@
 //! Free units: lists through their first words, and the run never used.
+//!
+//! A unit "that nobody uses", in the duties here, has room for a word, is aligned for
+//! it, and stays valid for reads and writes for as long as the chain, list or stack it
+//! goes into is used, and whichever it goes into from there: as units of a pool do,
+//! whose lists it outlives.
 
 use core::ptr::{self, NonNull};
 use core::{array, mem};
 
-use tripoint_core::{Addr, AddrRange, Block, PoolId};
+use tripoint_core::Block;
 
 use crate::link::{Damaged, Health, LinkKey, Watch};
 
@@ -11,7 +16,7 @@ use crate::link::{Damaged, Health, LinkKey, Watch};
 /// (design/hardening.md `.mfs`).
 #[derive(Debug)]
 #[repr(transparent)]
-pub struct FreeUnit {
+pub(crate) struct FreeUnit {
     next: *mut FreeUnit,
 }
 
@@ -33,7 +38,7 @@ impl FreeUnit {
     /// Writes a link into a unit, which makes it a free one.
     ///
     /// # Safety
-    /// - `unit` is a unit that nobody uses: room for a word, and aligned for it.
+    /// - `unit` is a unit that nobody uses.
     #[inline(always)]
     pub(crate) unsafe fn link(unit: NonNull<u8>, next: Link, key: LinkKey) -> NonNull<Self> {
         let unit = unit.cast::<Self>();
@@ -57,43 +62,18 @@ pub(super) fn decode<T>(slot: usize, stored: *mut T, watch: Watch<'_>) -> Option
     watch.accepts(|key| key.is_link(unit.addr().get(), align_of::<FreeUnit>())).then_some(unit)
 }
 
-/// The key of units that are no pool's, wherever they lie.
-pub(super) fn no_pool() -> LinkKey {
-    const EVERYWHERE: AddrRange = match AddrRange::new(Addr::new(0), Addr::new(usize::MAX)) {
-        Some(range) => range,
-        None => unreachable!(),
-    };
-    const NUMBER: PoolId = match PoolId::new(PoolId::MAX) {
-        Some(number) => number,
-        None => unreachable!(),
-    };
-    LinkKey::new(EVERYWHERE, NUMBER)
-}
-
 /// A list of free units, which belong to whoever holds it. Dropping it loses them.
 #[derive(Debug)]
-pub struct UnitList {
+pub(crate) struct UnitList {
     first: Link,
     key: LinkKey,
     health: Health,
-}
-
-impl Default for UnitList {
-    fn default() -> Self {
-        Self::new()
-    }
 }
 
 // SAFETY: free units belong to whoever holds the list, and to no thread.
 unsafe impl Send for UnitList {}
 
 impl UnitList {
-    /// No units, and for units of no pool.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::of(no_pool())
-    }
-
     /// No units, and for units of the pool with this key.
     pub(crate) const fn of(key: LinkKey) -> Self {
         Self { first: None, key, health: Health::new() }
@@ -136,7 +116,7 @@ impl UnitList {
 
     /// Takes the first unit out.
     #[inline]
-    pub fn pop(&mut self) -> Option<NonNull<u8>> {
+    pub(crate) fn pop(&mut self) -> Option<NonNull<u8>> {
         let unit = self.first?;
         // SAFETY: units in the list are free and begin with their link.
         self.first = unsafe { FreeUnit::next(unit, self.watch()) };
@@ -148,7 +128,7 @@ impl UnitList {
     /// # Safety
     /// - `unit` is a unit that nobody uses, and is in no list.
     #[inline]
-    pub unsafe fn push(&mut self, unit: NonNull<u8>) {
+    pub(crate) unsafe fn push(&mut self, unit: NonNull<u8>) {
         // SAFETY: the caller's duty: a unit that nobody uses.
         self.first = Some(unsafe { FreeUnit::link(unit, self.first, self.key) });
     }
@@ -156,7 +136,8 @@ impl UnitList {
     /// Puts a chain before all others.
     #[inline]
     pub(crate) fn push_chain(&mut self, chain: Chain) {
-        // SAFETY: units of a chain are free, and the chain is given up.
+        // SAFETY: units of a chain are free and stay valid for whoever has it
+        // (`Chain::of`), and the chain is given up.
         unsafe { FreeUnit::link(chain.last.cast(), self.first, self.key) };
         self.first = Some(chain.first);
     }
@@ -219,7 +200,7 @@ impl UnitList {
                     // SAFETY: just taken out of its list.
                     Some(chain) => unsafe { chain.append(unit) },
                     // SAFETY: as above.
-                    None => merged = Some(unsafe { Chain::with_key(unit, self.key) }),
+                    None => merged = Some(unsafe { Chain::of(unit, self.key) }),
                 }
             }
         }
@@ -235,7 +216,7 @@ impl UnitList {
 /// One or more free units linked together, which belong to whoever holds it: its
 /// first and last are known, so that it goes into a list in one step.
 #[derive(Debug)]
-pub struct Chain {
+pub(crate) struct Chain {
     first: NonNull<FreeUnit>,
     last: NonNull<FreeUnit>,
     count: usize,
@@ -246,21 +227,11 @@ pub struct Chain {
 unsafe impl Send for Chain {}
 
 impl Chain {
-    /// A chain of one unit, of no pool.
-    ///
-    /// # Safety
-    /// - `unit` is a unit that nobody uses, and is in no list.
-    #[must_use]
-    pub unsafe fn of(unit: NonNull<u8>) -> Self {
-        // SAFETY: the caller's duty.
-        unsafe { Self::with_key(unit, no_pool()) }
-    }
-
     /// A chain of one unit, of the pool with this key.
     ///
     /// # Safety
     /// - `unit` is a unit that nobody uses, and is in no list.
-    pub(crate) unsafe fn with_key(unit: NonNull<u8>, key: LinkKey) -> Self {
+    pub(crate) unsafe fn of(unit: NonNull<u8>, key: LinkKey) -> Self {
         // SAFETY: the caller's duty.
         let unit = unsafe { FreeUnit::link(unit, None, key) };
         Self { first: unit, last: unit, count: 1, key }
@@ -279,7 +250,7 @@ impl Chain {
                 // SAFETY: a unit of the run, which nobody uses.
                 Some(chain) => unsafe { chain.push(base) },
                 // SAFETY: as above.
-                None => chain = Some(unsafe { Self::with_key(base, key) }),
+                None => chain = Some(unsafe { Self::of(base, key) }),
             }
         }
         chain
@@ -290,7 +261,7 @@ impl Chain {
     /// # Safety
     /// - `unit` is a unit that nobody uses, and is in no list.
     #[inline]
-    pub unsafe fn push(&mut self, unit: NonNull<u8>) {
+    pub(crate) unsafe fn push(&mut self, unit: NonNull<u8>) {
         // SAFETY: the caller's duty.
         self.first = unsafe { FreeUnit::link(unit, Some(self.first), self.key) };
         self.count += 1;
@@ -311,7 +282,7 @@ impl Chain {
 
     /// The number of units.
     #[must_use]
-    pub const fn count(&self) -> usize {
+    pub(crate) const fn count(&self) -> usize {
         self.count
     }
 

@@ -1,0 +1,95 @@
+//! What the models of `tests-loom` work with, and nobody else may: single steps of
+//! protocols that are right only as a whole.
+
+use core::ptr::NonNull;
+
+use tripoint_core::{Addr, AddrRange, PoolId};
+
+use crate::cache::CacheDescriptor;
+use crate::link::LinkKey;
+use crate::mfs::returns::ReturnStack;
+use crate::mfs::units::{Chain, UnitList};
+
+/// Arms a class of a descriptor as the owner of its cache does: `handled` is the number
+/// of trips it has handled, and `on_trip` handles one or more new ones.
+pub fn rearm(descriptor: &CacheDescriptor, class: usize, handled: &mut usize, on_trip: &mut impl FnMut()) {
+    descriptor.rearm(class, handled, on_trip);
+}
+
+/// Arms a class without a second look, which loses trips.
+pub fn rearm_blindly(
+    descriptor: &CacheDescriptor,
+    class: usize,
+    handled: &mut usize,
+    on_trip: &mut impl FnMut(),
+) {
+    descriptor.observe_trips(handled, on_trip);
+    descriptor.publish_limit(class);
+}
+
+/// The stack of units on their way home, for units of no pool.
+#[derive(Debug)]
+pub struct UnitStack(ReturnStack);
+
+impl Default for UnitStack {
+    fn default() -> Self {
+        Self(ReturnStack::of(no_pool()))
+    }
+}
+
+impl UnitStack {
+    /// Pushes a unit.
+    ///
+    /// # Safety
+    /// - `unit` is a word that nobody uses, and is on no stack; it stays valid for as
+    ///   long as the stack, and the units taken off it, are used.
+    pub unsafe fn push(&self, unit: NonNull<u8>) {
+        // SAFETY: the caller's duties.
+        self.0.push(unsafe { Chain::of(unit, no_pool()) });
+    }
+
+    /// Takes all units.
+    #[must_use]
+    pub fn take(&self) -> Units {
+        Units(self.0.take())
+    }
+}
+
+/// Units of no pool.
+#[derive(Debug)]
+pub struct Units(UnitList);
+
+impl Default for Units {
+    fn default() -> Self {
+        Self(UnitList::of(no_pool()))
+    }
+}
+
+impl Units {
+    /// Takes the first unit out.
+    pub fn pop(&mut self) -> Option<NonNull<u8>> {
+        self.0.pop()
+    }
+
+    /// Puts a unit before all others.
+    ///
+    /// # Safety
+    /// - As [`UnitStack::push`].
+    pub unsafe fn push(&mut self, unit: NonNull<u8>) {
+        // SAFETY: the caller's duties.
+        unsafe { self.0.push(unit) };
+    }
+}
+
+/// The key of units that are no pool's, wherever they lie.
+fn no_pool() -> LinkKey {
+    const EVERYWHERE: AddrRange = match AddrRange::new(Addr::new(0), Addr::new(usize::MAX)) {
+        Some(range) => range,
+        None => unreachable!(),
+    };
+    const NUMBER: PoolId = match PoolId::new(PoolId::MAX) {
+        Some(number) => number,
+        None => unreachable!(),
+    };
+    LinkKey::new(EVERYWHERE, NUMBER)
+}
