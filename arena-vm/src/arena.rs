@@ -278,6 +278,22 @@ unsafe impl<P: Platform> Arena for ArenaVm<P> {
         self.frozen.load(Ordering::Acquire)
     }
 
+    fn trim(&self) -> usize {
+        self.trim()
+    }
+
+    fn merge(&self) -> Result<usize> {
+        self.merge()
+    }
+
+    fn prefault(&self) -> Result<usize> {
+        self.prefault()
+    }
+
+    fn keep_from_children(&self) -> Result<()> {
+        self.memory.no_inherit()
+    }
+
     fn event_hook(&self) -> Option<&dyn EventHook> {
         match self.options.event_hook {
             Some(hook) => Some(hook),

@@ -106,6 +106,25 @@ impl<P: Platform> Memory<P> {
         unsafe { self.base.add(offset) }
     }
 
+    /// Puts the part of a range that huge pages fit in on them: how many bytes.
+    ///
+    /// # Errors
+    /// [`Error::Resource`] where the platform cannot.
+    ///
+    /// # Safety
+    /// - The range is made of pages of the reservation.
+    pub(crate) unsafe fn collapse(&self, offset: usize, size: usize) -> Result<usize> {
+        let address = self.base.addr().get() + offset;
+        let start = address.next_multiple_of(HUGE_PAGE) - address;
+        let whole = size.saturating_sub(start) / HUGE_PAGE * HUGE_PAGE;
+        if whole > 0 {
+            // SAFETY: within the caller's range, and at the beginning of a page.
+            unsafe { self.platform.collapse(self.at(offset + start), whole) }
+                .map_err(self.refused(Error::Resource))?;
+        }
+        Ok(whole)
+    }
+
     /// Asks for huge pages behind a range from here on.
     ///
     /// # Safety

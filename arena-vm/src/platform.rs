@@ -130,6 +130,19 @@ pub unsafe trait Platform: Send + Sync + fmt::Debug {
     /// - The duties of the trait.
     unsafe fn advise_huge_pages(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError>;
 
+    /// Puts huge pages behind the range at once, whoever uses it. By default refused.
+    ///
+    /// # Errors
+    /// Where the platform has none to give, or cannot do this at all. Part of the range
+    /// may be on huge pages then.
+    ///
+    /// # Safety
+    /// - The duties of the trait. Others may commit and decommit the pages meanwhile:
+    ///   it touches nothing itself.
+    unsafe fn collapse(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        Err(PlatformError { call: "collapse", code: 0, addr: base.addr().get(), size })
+    }
+
     /// Keeps committed pages in memory until they are unlocked; populates them.
     ///
     /// # Errors
@@ -182,6 +195,7 @@ impl PlatformError {
             "populate" => "free memory, or raise the memory limit of the control group",
             "populate_in_use" => "use Linux 5.14 or newer, or populate at fill",
             "advise_huge_pages" => "enable transparent huge pages (madvise or always)",
+            "collapse" => "use Linux 6.1 or newer and free memory, or do without huge pages",
             "no_inherit" => "let children inherit the arena, or do not fork",
             _ => "report this: the arena asked for something the platform does not allow",
         }
@@ -239,6 +253,11 @@ unsafe impl<P: Platform + ?Sized> Platform for &P {
     unsafe fn advise_huge_pages(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
         // SAFETY: the caller's duties are the borrowed platform's.
         unsafe { (**self).advise_huge_pages(base, size) }
+    }
+
+    unsafe fn collapse(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        // SAFETY: the caller's duties are the borrowed platform's.
+        unsafe { (**self).collapse(base, size) }
     }
 
     unsafe fn lock(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {

@@ -1,6 +1,7 @@
 //! What the detectors ask of the kernel: the one place to fail it for tests.
 
 use core::fmt;
+use core::ops::Range;
 use std::boxed::Box;
 use std::os::fd::OwnedFd;
 use std::string::String;
@@ -72,6 +73,17 @@ pub enum Wait {
     Ended,
 }
 
+/// How memory is kept from going away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Residence {
+    /// Brought in now, and never to go out.
+    Locked,
+    /// Never to go out once it is touched.
+    LockedOnceTouched,
+    /// Brought in now; it may go out.
+    BroughtIn,
+}
+
 /// The calls of the kernel that the detectors make.
 pub trait Kernel: Copy + Send + Sync + fmt::Debug + 'static {
     /// Binds the calling thread to a core.
@@ -118,6 +130,12 @@ pub trait Kernel: Copy + Send + Sync + fmt::Debug + 'static {
     /// See [`Kernel::pin`].
     fn open_fault_event(&self, kind: FaultKind) -> Result<OwnedFd, Errno>;
 
+    /// Whether the kernel would open such an event. Nobody gets a trap by that.
+    ///
+    /// # Errors
+    /// See [`Kernel::pin`].
+    fn try_fault_event(&self) -> Result<(), Errno>;
+
     /// Sends a trap to a thread of this process, which keeps its call site then.
     ///
     /// # Errors
@@ -161,6 +179,21 @@ pub trait Kernel: Copy + Send + Sync + fmt::Debug + 'static {
     /// Bytes that C's allocator has in use, where it tells.
     fn heap_in_use(&self) -> Option<usize>;
 
+    /// Has a range of whole pages of this process stay in memory.
+    ///
+    /// # Errors
+    /// See [`Kernel::pin`].
+    fn keep_resident(&self, range: Range<usize>, how: Residence) -> Result<(), Errno>;
+
+    /// Raises the limit of locked memory as far as the process may.
+    ///
+    /// # Errors
+    /// See [`Kernel::pin`].
+    fn raise_lock_limit(&self) -> Result<(), Errno>;
+
+    /// Has C's allocator give back what it has free; false where it does not do that.
+    fn trim_heap(&self) -> bool;
+
     /// The size of a page, in bytes.
     fn page_size(&self) -> usize;
 
@@ -176,6 +209,9 @@ pub trait Kernel: Copy + Send + Sync + fmt::Debug + 'static {
     /// # Errors
     /// See [`Kernel::pin`].
     fn read_into(&self, path: &str, buffer: &mut [u8]) -> Result<usize, Errno>;
+
+    /// Whether the program's functions are all bound when it starts.
+    fn binds_now(&self) -> bool;
 
     /// A variable of the environment.
     fn variable(&self, name: &str) -> Option<String>;

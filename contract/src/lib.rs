@@ -93,7 +93,7 @@ pub use class::{ClassSet, ViolationClass};
 pub use detector::{DetectorSet, Detectors, NoDetectors};
 pub use guard::{ColdRegistration, Guard};
 pub use lifecycle::{Lifecycle, Phase};
-pub use memory::{Arenas, SteadyMemory};
+pub use memory::{Arenas, MemorySteps, SteadyMemory};
 pub use name::Name;
 pub use platform::NativeDetectors;
 pub use policy::{Policies, Policy};

@@ -2,7 +2,41 @@
 
 use core::fmt;
 
+use bitflags::bitflags;
+use tripoint_core::primitive::{AtomicUsize, Ordering};
 use tripoint_core::{Arena, Result};
+
+use crate::platform;
+
+bitflags! {
+    /// What may be left out when memory is prepared, without the warm-up failing.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct MemorySteps: usize {
+        /// Giving back what C's allocator has free.
+        const TRIM_HEAP = 1 << 0;
+        /// Huge pages behind the arenas that are to have them.
+        const MERGE = 1 << 1;
+        /// Keeping arenas out of children.
+        const NO_FORK = 1 << 2;
+        /// Locking the process's memory.
+        const LOCK = 1 << 3;
+    }
+}
+
+impl MemorySteps {
+    /// The names of the steps in the set, as in reports.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        [
+            (Self::TRIM_HEAP, "trim_heap"),
+            (Self::MERGE, "merge"),
+            (Self::NO_FORK, "no_fork"),
+            (Self::LOCK, "lock"),
+        ]
+        .into_iter()
+        .filter(move |(step, _)| self.contains(*step))
+        .map(|(_, name)| name)
+    }
+}
 
 /// The memory of a program, as the end of a warm-up prepares it.
 ///
@@ -54,6 +88,12 @@ pub trait SteadyMemory {
 
     /// Allows growth again.
     fn thaw(&self);
+
+    /// The steps that were tried and could not be done, and that the warm-up need not fail
+    /// for. They are in the report.
+    fn missed(&self) -> MemorySteps {
+        MemorySteps::empty()
+    }
 }
 
 /// Memory that the program keeps in order itself.
@@ -65,46 +105,100 @@ impl SteadyMemory for () {
     fn thaw(&self) {}
 }
 
-/// One or more arenas that are frozen and thawed, and prefaulted by `prefault`.
+/// One or more arenas, and with them the heap of the process, as the end of a warm-up
+/// prepares them:
+///
+/// | step | what is done | where it cannot be |
+/// |---|---|---|
+/// | trim | C's allocator and each arena give back what is spare | said in the report |
+/// | merge | each arena that is to have huge pages gets them at once | said in the report |
+/// | freeze | each arena grows no more | |
+/// | prefault | memory behind all that is committed | the warm-up fails |
+/// | | and, [if wanted](Arenas::with_locked_process), the process is locked | said in the report |
+/// | no-fork | no child that is forked from here on has the arenas: it must `exec` or `_exit` | said in the report |
 ///
 /// ```
 /// # use tripoint_contract::Arenas;
 /// # use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
 /// # use tripoint_core::Arena;
-/// let arena = ArenaVm::create(ArenaVmOptions { inherit_on_fork: false, ..Default::default() })?;
+/// let arena = ArenaVm::create(ArenaVmOptions::default())?;
 /// let arenas: [&dyn Arena; 1] = [&arena];
-/// let memory = Arenas::new(&arenas, || arena.prefault().map(drop));
+/// let memory = Arenas::new(&arenas).with_locked_process();
 /// # let _ = memory;
 /// # Ok::<(), tripoint_core::Error>(())
 /// ```
-pub struct Arenas<'a, F> {
+pub struct Arenas<'a> {
     arenas: &'a [&'a dyn Arena],
-    prefault: F,
+    lock: bool,
+    /// [`MemorySteps`] that could not be done.
+    missed: AtomicUsize,
 }
 
-impl<'a, F: Fn() -> Result<()>> Arenas<'a, F> {
-    /// These arenas. Forking is the affair of whoever created them.
-    pub const fn new(arenas: &'a [&'a dyn Arena], prefault: F) -> Self {
-        Self { arenas, prefault }
+impl<'a> Arenas<'a> {
+    /// These arenas.
+    #[must_use]
+    pub fn new(arenas: &'a [&'a dyn Arena]) -> Self {
+        Self { arenas, lock: false, missed: AtomicUsize::new(0) }
+    }
+
+    /// These arenas, and all else that the process has mapped locked, programs and
+    /// libraries brought in (on Linux: see `linux::lock_memory`, which tells how much).
+    #[must_use]
+    pub const fn with_locked_process(mut self) -> Self {
+        self.lock = true;
+        self
+    }
+
+    /// Notes whether a step was done.
+    fn note(&self, step: MemorySteps, done: bool) {
+        if done {
+            self.missed.fetch_and(!step.bits(), Ordering::Relaxed);
+        } else {
+            self.missed.fetch_or(step.bits(), Ordering::Relaxed);
+        }
     }
 }
 
-impl<F: Fn() -> Result<()>> SteadyMemory for Arenas<'_, F> {
+impl SteadyMemory for Arenas<'_> {
+    fn trim(&self) -> Result<()> {
+        self.note(MemorySteps::TRIM_HEAP, platform::trim_heap());
+        self.arenas.iter().for_each(|arena| drop(arena.trim()));
+        Ok(())
+    }
+
+    fn merge(&self) -> Result<()> {
+        let merged = self.arenas.iter().fold(true, |merged, arena| merged & arena.merge().is_ok());
+        self.note(MemorySteps::MERGE, merged);
+        Ok(())
+    }
+
     fn freeze(&self) -> Result<()> {
         self.arenas.iter().for_each(|arena| arena.freeze());
         Ok(())
     }
 
     fn prefault(&self) -> Result<()> {
-        (self.prefault)()
+        self.arenas.iter().try_for_each(|arena| arena.prefault().map(drop))?;
+        self.note(MemorySteps::LOCK, !self.lock || platform::lock_memory(self.arenas));
+        Ok(())
+    }
+
+    fn no_fork(&self) -> Result<()> {
+        let kept = self.arenas.iter().fold(true, |kept, arena| kept & arena.keep_from_children().is_ok());
+        self.note(MemorySteps::NO_FORK, kept);
+        Ok(())
     }
 
     fn thaw(&self) {
         self.arenas.iter().for_each(|arena| arena.thaw());
     }
+
+    fn missed(&self) -> MemorySteps {
+        MemorySteps::from_bits_truncate(self.missed.load(Ordering::Relaxed))
+    }
 }
 
-impl<F> fmt::Debug for Arenas<'_, F> {
+impl fmt::Debug for Arenas<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Arenas").field("arenas", &self.arenas.len()).finish_non_exhaustive()
     }

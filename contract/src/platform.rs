@@ -25,6 +25,29 @@ pub(crate) fn detectors(_wanted: DetectorSet) -> NativeDetectors {
     crate::detector::NoDetectors
 }
 
+/// What the first look at the system found.
+#[cfg(all(feature = "linux", target_os = "linux"))]
+pub(crate) type Runtime = std::sync::OnceLock<crate::linux::RuntimeReport>;
+
+/// Has C's allocator give back what it has free; false where it cannot be asked.
+pub(crate) fn trim_heap() -> bool {
+    #[cfg(all(feature = "linux", target_os = "linux"))]
+    return crate::kernel::Kernel::trim_heap(&crate::linux::Native);
+    #[cfg(not(all(feature = "linux", target_os = "linux")))]
+    return false;
+}
+
+/// Locks the process's memory, but for these arenas; false where some of it is not.
+pub(crate) fn lock_memory(arenas: &[&dyn tripoint_core::Arena]) -> bool {
+    #[cfg(all(feature = "linux", target_os = "linux"))]
+    return crate::linux::lock_memory(arenas).is_whole();
+    #[cfg(not(all(feature = "linux", target_os = "linux")))]
+    {
+        let _ = arenas;
+        false
+    }
+}
+
 /// Where the calling thread is.
 #[cfg(feature = "std")]
 pub(crate) fn site() -> Site {

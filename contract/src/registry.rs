@@ -13,7 +13,9 @@ use crate::class::ClassSet;
 use crate::detector::{DetectorSet, Detectors};
 use crate::guard::{ColdRegistration, Guard};
 use crate::lifecycle::{Lifecycle, Phase};
-use crate::memory::SteadyMemory;
+#[cfg(all(feature = "linux", target_os = "linux"))]
+use crate::linux::{RuntimeOptions, RuntimeReport, Verdict, validate_runtime};
+use crate::memory::{MemorySteps, SteadyMemory};
 use crate::platform::{self, NativeDetectors};
 use crate::policy::{Policies, Policy};
 use crate::record::Record;
@@ -26,12 +28,24 @@ pub(crate) struct Session {
     pub(crate) ledger: Ledger,
     /// The number of the last poll that was asked for.
     polls: AtomicUsize,
+    /// [`MemorySteps`] that could not be done.
+    memory_missed: AtomicUsize,
+    /// What was found of the system at Init.
+    #[cfg(all(feature = "linux", target_os = "linux"))]
+    runtime: platform::Runtime,
 }
 
 impl Session {
     const_fn! {
         fn new() -> Self {
-            Self { lifecycle: Lifecycle::new(), ledger: Ledger::new(), polls: AtomicUsize::new(0) }
+            Self {
+                lifecycle: Lifecycle::new(),
+                ledger: Ledger::new(),
+                polls: AtomicUsize::new(0),
+                memory_missed: AtomicUsize::new(0),
+                #[cfg(all(feature = "linux", target_os = "linux"))]
+                runtime: platform::Runtime::new(),
+            }
         }
     }
 }
@@ -125,12 +139,47 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
         self.session.lifecycle.phase()
     }
 
-    /// Boot to Init: threads may register.
+    /// Boot to Init: threads may register. On Linux the settings of the system are looked
+    /// at, and what is thought of them is in the report; none of them is fatal.
     ///
     /// # Errors
     /// [`Error::Parameter`] where the phase is not Boot.
     pub fn begin_init(&self) -> Result<()> {
-        self.advance(Phase::Init, || Ok(()))
+        #[cfg(all(feature = "linux", target_os = "linux"))]
+        return self.begin_init_with(RuntimeOptions::default());
+        #[cfg(not(all(feature = "linux", target_os = "linux")))]
+        return self.advance(Phase::Init, || Ok(()));
+    }
+
+    /// As [`Contract::begin_init`], where the program says which settings it cannot do
+    /// without.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] where the phase is not Boot, or such a setting is not good:
+    /// [`Contract::runtime`] tells which. The phase is still Boot then.
+    #[cfg(all(feature = "linux", target_os = "linux"))]
+    pub fn begin_init_with(&self, options: RuntimeOptions<'_>) -> Result<()> {
+        self.advance(Phase::Init, || {
+            let found = validate_runtime(options);
+            let fatal = found.verdict() == Verdict::Fatal;
+            // The first look stays: it is what the process started with.
+            self.session.runtime.get_or_init(|| found);
+            let why = "a setting of the system, that the program cannot do without, is not good";
+            if fatal { Err(Error::Parameter(why)) } else { Ok(()) }
+        })
+    }
+
+    /// What the first look at the settings of the system found, at Init.
+    #[cfg(all(feature = "linux", target_os = "linux"))]
+    #[must_use]
+    pub fn runtime(&self) -> Option<&RuntimeReport> {
+        self.session.runtime.get()
+    }
+
+    /// What could not be done to the memory before SteadyState.
+    #[must_use]
+    pub fn memory_missed(&self) -> MemorySteps {
+        MemorySteps::from_bits_truncate(self.session.memory_missed.load(Ordering::Relaxed))
     }
 
     /// Init to Warmup.
@@ -151,7 +200,11 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
     ///
     /// Nothing changes then.
     pub fn enter_steady_state(&self, memory: &dyn SteadyMemory) -> Result<()> {
-        self.advance(Phase::SteadyState, || memory.freeze())
+        self.advance(Phase::SteadyState, || {
+            memory.freeze()?;
+            self.session.memory_missed.store(memory.missed().bits(), Ordering::Relaxed);
+            Ok(())
+        })
     }
 
     /// SteadyState to Teardown: releases every hot thread at its next check, and

@@ -6,6 +6,8 @@ use crate::amnesty::AmnestyReason;
 use crate::class::ViolationClass;
 use crate::detector::DetectorSet;
 use crate::json::Json;
+#[cfg(all(feature = "linux", target_os = "linux"))]
+use crate::linux::Verdict;
 use crate::record::{Record, RecordKind, Site};
 use crate::registry::Contract;
 use crate::route::Route;
@@ -205,6 +207,13 @@ impl<'a, R: AmnestyReason, const THREADS: usize> Report<'a, R, THREADS> {
             json.array(&mut self.live().names(), |json, name| json.value_text(name))?;
             json.name("missing_detectors")?;
             json.array(&mut self.missing().names(), |json, name| json.value_text(name))?;
+            json.name("missing_memory_steps")?;
+            json.array(&mut self.contract.memory_missed().names(), |json, name| json.value_text(name))?;
+            #[cfg(all(feature = "linux", target_os = "linux"))]
+            if let Some(runtime) = self.contract.runtime() {
+                json.name("runtime")?;
+                runtime.write_array(json)?;
+            }
             json.number("was_armed", self.was_armed())?;
             json.number("alarms", self.alarms())?;
             json.number("records_lost", self.records_lost())?;
@@ -337,6 +346,15 @@ impl<R: AmnestyReason, const THREADS: usize> fmt::Display for Report<'_, R, THRE
         write_names(f, self.live())?;
         f.write_str("\nmissing detectors: ")?;
         write_names(f, self.missing())?;
+        for step in self.contract.memory_missed().names() {
+            write!(f, "\nmemory step not done: {step}")?;
+        }
+        #[cfg(all(feature = "linux", target_os = "linux"))]
+        if let Some(runtime) = self.contract.runtime() {
+            for finding in runtime.findings.iter().filter(|finding| finding.verdict != Verdict::Good) {
+                write!(f, "\nsetting {finding}")?;
+            }
+        }
         writeln!(f, "\nrecords lost: {}", self.records_lost())?;
         writeln!(f, "warm-up rounds: {}", self.warmup_rounds)?;
         for slot in self.contract.threads() {

@@ -29,17 +29,17 @@ fn rust_is_not_foreign_and_c_is() {
     drop(grown);
     assert_eq!(foreign(), before);
     // SAFETY: frees what `strdup`, inside libc, has allocated.
-    unsafe { libc::free(libc::strdup(text.as_ptr()).cast()) };
+    unsafe { libc::free(black_box(libc::strdup(text.as_ptr())).cast()) };
     assert_eq!(foreign(), before + 2);
     // SAFETY: allocated, resized and freed once each, with valid arguments.
     unsafe {
-        let object = libc::calloc(2, 8);
-        let object = libc::realloc(object, 100);
+        let object = black_box(libc::calloc(2, 8));
+        let object = black_box(libc::realloc(object, 100));
         libc::free(object);
         let mut aligned = core::ptr::null_mut();
         assert_eq!(libc::posix_memalign(&raw mut aligned, 64, 100), 0);
         assert_eq!(aligned.addr() % 64, 0);
-        libc::free(aligned);
+        libc::free(black_box(aligned));
         assert_eq!(libc::posix_memalign(&raw mut aligned, 3, 100), libc::EINVAL);
         libc::free(core::ptr::null_mut());
     }
@@ -93,7 +93,7 @@ fn every_way_of_allocating_in_c_is_foreign() {
         assert_eq!(foreign(), before + 2, "{name}");
     }
     // SAFETY: a size that there is no memory for.
-    assert!(unsafe { pvalloc(usize::MAX) }.is_null());
+    assert!(black_box(unsafe { pvalloc(usize::MAX) }).is_null());
 }
 
 #[inline(never)]

@@ -8,11 +8,12 @@ mod common;
 
 use common::{Reason, contract};
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
+use tripoint_contract::kernel::Kernel;
 use tripoint_contract::kernel::failing::{Calls, Failing};
 use tripoint_contract::linux::{Native, RuntimeItem, RuntimeOptions, Verdict, Warning, validate_runtime_on};
 use tripoint_contract::{
-    Arenas, Budget, HotThread, NoDetectors, Observation, Policies, Policy, Report, Route, Sentinel, Sizing,
-    SteadyMemory, Symbols, ViolationClass, validate_runtime,
+    Arenas, Budget, Contract, HotThread, MemorySteps, NoDetectors, Observation, Phase, Policies, Policy,
+    Report, Route, Sentinel, Sizing, SteadyMemory, Symbols, ViolationClass, validate_runtime,
 };
 use tripoint_core::{Arena, PoolSizes};
 
@@ -23,7 +24,6 @@ const GOOD: &[(&str, &str)] = &[
     ("/proc/sys/kernel/numa_balancing", "0\n"),
     ("/proc/swaps", "Filename Type Size Used Priority\n"),
     ("/proc/sys/vm/swappiness", "60\n"),
-    ("/proc/sys/kernel/perf_event_paranoid", "2\n"),
 ];
 
 const BAD: &[(&str, &str)] = &[
@@ -50,19 +50,96 @@ const FILED: [RuntimeItem; 6] = [
 fn good_settings_are_good_and_bad_ones_as_bad_as_configured() {
     let options = RuntimeOptions { fatal: &[RuntimeItem::Swap], locked_memory: 1 << 20 };
     let good = Failing::new(Native, Calls::empty()).with_files(GOOD);
-    let bad = Failing::new(Native, Calls::empty()).with_files(BAD);
+    let bad = Failing::new(Native, Calls::OPEN_FAULT_EVENT).with_files(BAD);
+    let has_perf = Native.try_fault_event().is_ok();
     let (good, bad) = (validate_runtime_on(&good, options), validate_runtime_on(&bad, options));
     assert_eq!(good.findings.iter().map(|finding| finding.item).collect::<Vec<_>>(), RuntimeItem::ALL);
     for item in FILED {
         let verdict = |findings: &[tripoint_contract::linux::Finding]| {
             findings.iter().find(|finding| finding.item == item).unwrap().verdict
         };
-        assert_eq!(verdict(&good.findings), Verdict::Good, "{item:?}");
+        let is_good = verdict(&good.findings) == Verdict::Good;
+        assert!(is_good || item == RuntimeItem::PerfEvents && !has_perf, "{item:?}");
         let expected = if item == RuntimeItem::Swap { Verdict::Fatal } else { Verdict::Advisory };
         assert_eq!(verdict(&bad.findings), expected, "{item:?}");
     }
     assert_eq!(bad.verdict(), Verdict::Fatal);
-    assert!(bad.to_string().contains("swap                    fatal     1 areas, swappiness 60 (turn"));
+    let text = bad.to_string();
+    assert!(text.contains("swap                    fatal     1 areas, swappiness 60 (turn"));
+    assert!(
+        text.contains("perf_events             advisory  refused with code 1, paranoid 3 (allow"),
+        "{text}"
+    );
+}
+
+/// What the environment says of the allocator, which is the process's: so in one of its own.
+#[test]
+fn only_the_right_tunables_are_good() {
+    const BOTH: &str = "glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=0x40000000";
+    for (variables, good, value) in [
+        (&[][..], false, "default"),
+        (&[("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0")][..], false, "default"),
+        (&[("GLIBC_TUNABLES", "glibc.malloc.mmap_max=0")][..], false, "glibc.malloc.mmap_max=0"),
+        (
+            &[("GLIBC_TUNABLES", BOTH)][..],
+            true,
+            "glibc.malloc.mmap_max=0 glibc.malloc.trim_threshold=0x40000000",
+        ),
+        (
+            &[("MALLOC_MMAP_MAX_", "0"), ("MALLOC_TRIM_THRESHOLD_", "-1")][..],
+            true,
+            "glibc.malloc.mmap_max=0 ",
+        ),
+        (
+            &[("MALLOC_MMAP_MAX_", "1"), ("MALLOC_TRIM_THRESHOLD_", "-1")][..],
+            false,
+            "glibc.malloc.mmap_max=1 ",
+        ),
+    ] {
+        const CHILD: &str = "TRIPOINT_TUNABLES_CHILD";
+        if std::env::var_os(CHILD).is_some() {
+            let report = validate_runtime(RuntimeOptions::default());
+            let found = report.findings.iter().find(|finding| finding.item == RuntimeItem::AllocatorTunables);
+            println!("{:?} {}", found.unwrap().verdict, found.unwrap().value);
+            return;
+        }
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", "only_the_right_tunables_are_good", "--nocapture"]).env(CHILD, "1");
+        child.env_remove("GLIBC_TUNABLES").envs(variables.iter().copied());
+        let said = String::from_utf8(child.output().unwrap().stdout).unwrap();
+        let verdict = if good { Verdict::Good } else { Verdict::Advisory };
+        assert!(said.contains(&format!("{verdict:?} {value}")), "{variables:?}: {said}");
+    }
+}
+
+/// Init looks, and the report says what it found; what a program cannot do without ends it.
+#[test]
+fn init_looks_at_the_system_and_the_report_says_so() {
+    let contract = contract();
+    let runtime = contract.runtime().unwrap();
+    assert_eq!(runtime.findings.len(), RuntimeItem::ALL.len());
+    let mut text = String::new();
+    Report::new(contract).write_json(&mut text).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(json["runtime"].as_array().unwrap().len(), RuntimeItem::ALL.len());
+    let shown = Report::new(contract).to_string();
+    for finding in &runtime.findings {
+        assert_eq!(
+            shown.contains(&format!("setting {finding}")),
+            finding.verdict != Verdict::Good,
+            "{shown}"
+        );
+    }
+    // More than there is: nobody may lock that much, unless there is no limit.
+    let demanding: &'static Contract<Reason, 1> = Box::leak(Box::new(Contract::new()));
+    let options = RuntimeOptions { fatal: &RuntimeItem::ALL, locked_memory: u64::MAX };
+    let answer = demanding.begin_init_with(options);
+    let fatal = demanding.runtime().unwrap().verdict() == Verdict::Fatal;
+    assert_eq!(answer.is_err(), fatal);
+    assert_eq!(demanding.phase(), if fatal { Phase::Boot } else { Phase::Init });
+    if fatal {
+        assert_eq!(demanding.begin_init(), Ok(()), "nothing is fatal to who asks for nothing");
+    }
 }
 
 #[test]
@@ -254,14 +331,65 @@ fn the_report_tells_who_was_looking() {
 }
 
 #[test]
-fn arenas_freeze_prefault_and_thaw() {
-    let arena = ArenaVm::create(ArenaVmOptions { reserve: 1 << 30, ..Default::default() }).unwrap();
+fn arenas_do_every_step_of_the_preparation() {
+    const SIZE: usize = 4 << 20;
+    let options =
+        ArenaVmOptions { reserve: 1 << 30, huge_pages: true, spare_share: 100, ..Default::default() };
+    let arena = ArenaVm::create(options).unwrap();
+    let pool = arena.register().unwrap();
+    let kept = arena.alloc_tracts(SIZE, pool).unwrap();
+    let spare = arena.alloc_tracts(SIZE, pool).unwrap();
+    // SAFETY: all of the tracts just given; nobody uses them.
+    unsafe { arena.free_tracts(spare, pool) };
     let arenas: [&dyn Arena; 1] = [&arena];
-    let memory = Arenas::new(&arenas, || arena.prefault().map(drop));
+    let memory = Arenas::new(&arenas).with_locked_process();
+    let before = arena.sizes().committed;
+    memory.trim().unwrap();
+    assert!(arena.sizes().committed <= before - SIZE, "what is spare goes back");
+    memory.merge().unwrap();
     memory.freeze().unwrap();
     assert!(arena.is_frozen());
     memory.prefault().unwrap();
-    memory.trim().unwrap();
+    let faults = || Native.thread_faults().unwrap().minor;
+    let before = faults();
+    // SAFETY: the tracts just given.
+    (0..SIZE).step_by(4096).for_each(|at| unsafe { kept.base().as_ptr().add(at).write_volatile(1) });
+    // The test's own code may fault; of the tracts no page does.
+    assert!(faults() - before < 100, "{}", faults() - before);
+    memory.no_fork().unwrap();
+    // In a child it is not there: as the kernel says of the mapping.
+    let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+    let ours = maps.split("VmFlags:").filter(|part| part.contains(&format!("{:x}-", kept.base().addr())));
+    let _ = ours;
+    assert!(
+        maps.lines().any(|line| line.starts_with("VmFlags:") && line.contains(" dc ")),
+        "not copied on fork"
+    );
+    let mut missed = memory.missed();
+    // Not every system has huge pages, and locks as much.
+    missed.remove(MemorySteps::MERGE | MemorySteps::LOCK);
+    assert_eq!(missed, MemorySteps::empty());
     memory.thaw();
     assert!(!arena.is_frozen());
+}
+
+/// An arena that the system refuses everything.
+#[test]
+fn what_the_memory_misses_is_in_the_report() {
+    let contract = contract();
+    let platform = tripoint_arena_vm::platform::portable::Portable::default();
+    let options = ArenaVmOptions { reserve: 64 << 20, reserve_floor: 1 << 20, ..Default::default() };
+    let arena = ArenaVm::create_on(platform, options).unwrap();
+    let arenas: [&dyn Arena; 1] = [&arena];
+    let memory = Arenas::new(&arenas);
+    memory.no_fork().unwrap();
+    assert_eq!(memory.missed(), MemorySteps::NO_FORK);
+    contract.begin_warmup().unwrap();
+    contract.enter_steady_state(&memory).unwrap();
+    assert_eq!(contract.memory_missed(), MemorySteps::NO_FORK);
+    assert!(Report::new(contract).to_string().contains("memory step not done: no_fork"));
+    let mut text = String::new();
+    Report::new(contract).write_json(&mut text).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(json["missing_memory_steps"], serde_json::json!(["no_fork"]));
 }

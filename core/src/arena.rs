@@ -157,6 +157,39 @@ pub unsafe trait Arena: Check + Describe + Sync {
     /// Whether growth is forbidden.
     fn is_frozen(&self) -> bool;
 
+    /// Gives spare memory back to the system: how many bytes. Does nothing on a frozen
+    /// arena, and by default.
+    fn trim(&self) -> usize {
+        0
+    }
+
+    /// Puts what is committed on huge pages, where the arena is to have them: how many
+    /// bytes. By default none. Contents do not change, and pools may be at work.
+    ///
+    /// # Errors
+    /// [`Error::Resource`](crate::Error::Resource) where the system has none to give.
+    fn merge(&self) -> Result<usize> {
+        Ok(0)
+    }
+
+    /// Brings memory behind everything that is committed: how many bytes. By default it
+    /// is there already. Freeze the arena first.
+    ///
+    /// # Errors
+    /// [`Error::Memory`](crate::Error::Memory) where the system has none, or cannot do that.
+    fn prefault(&self) -> Result<usize> {
+        Ok(0)
+    }
+
+    /// Keeps the arena out of processes that are forked from here on, for good. They must
+    /// not use it. By default nothing is done.
+    ///
+    /// # Errors
+    /// [`Error::Resource`](crate::Error::Resource) where the system cannot.
+    fn keep_from_children(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// Who listens to the arena's events.
     fn event_hook(&self) -> Option<&dyn EventHook> {
         None
@@ -238,6 +271,22 @@ unsafe impl<A: Arena + ?Sized> Arena for &A {
 
     fn is_frozen(&self) -> bool {
         (**self).is_frozen()
+    }
+
+    fn trim(&self) -> usize {
+        (**self).trim()
+    }
+
+    fn merge(&self) -> Result<usize> {
+        (**self).merge()
+    }
+
+    fn prefault(&self) -> Result<usize> {
+        (**self).prefault()
+    }
+
+    fn keep_from_children(&self) -> Result<()> {
+        (**self).keep_from_children()
     }
 
     fn event_hook(&self) -> Option<&dyn EventHook> {

@@ -146,7 +146,7 @@ fn keep_books(options: &Options, input: Input) -> Result<Outcome, Failure> {
         let cold = spawn(scope, "cold", move || reference::keep(to_reference.1, to_reader.0))
             .inspect_err(|_| control.give_up())?;
         let arenas: [&dyn Arena; 1] = [&arena];
-        let memory = Arenas::new(&arenas, || arena.prefault().map(drop));
+        let memory = Arenas::new(&arenas);
         let (contract, warm_up_failure) = control.run(&memory, &arenas, || hot.is_finished());
         let (hot, hot_failure) = join(hot);
         let (reference, cold_failure) = split(join(cold));

@@ -23,6 +23,8 @@ pub enum Call {
     PopulateInUse,
     /// [`Platform::advise_huge_pages`]
     AdviseHugePages,
+    /// [`Platform::collapse`]
+    Collapse,
     /// [`Platform::lock`]
     Lock,
     /// [`Platform::unlock`]
@@ -33,7 +35,7 @@ pub enum Call {
 
 impl Call {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Reserve,
         Self::Release,
         Self::Commit,
@@ -41,6 +43,7 @@ impl Call {
         Self::Populate,
         Self::PopulateInUse,
         Self::AdviseHugePages,
+        Self::Collapse,
         Self::Lock,
         Self::Unlock,
         Self::NoInherit,
@@ -57,6 +60,7 @@ impl Call {
             Self::Populate => "populate",
             Self::PopulateInUse => "populate_in_use",
             Self::AdviseHugePages => "advise_huge_pages",
+            Self::Collapse => "collapse",
             Self::Lock => "lock",
             Self::Unlock => "unlock",
             Self::NoInherit => "no_inherit",
@@ -224,6 +228,12 @@ unsafe impl<P: Platform> Platform for Failing<P> {
         self.admit(Call::AdviseHugePages, base.addr().get(), size)?;
         // SAFETY: the caller's duties are the inner platform's.
         unsafe { self.inner.advise_huge_pages(base, size) }
+    }
+
+    unsafe fn collapse(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        self.admit(Call::Collapse, base.addr().get(), size)?;
+        // SAFETY: the caller's duties are the inner platform's.
+        unsafe { self.inner.collapse(base, size) }
     }
 
     unsafe fn lock(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {

@@ -12,6 +12,9 @@ use libc::c_int;
 use super::touch::touch;
 use super::{Platform, PlatformError};
 
+/// Of Linux 6.1; not every libc has it.
+const MADV_COLLAPSE: c_int = 25;
+
 /// Linux, by `mmap`, `mprotect`, `madvise` and `mlock`.
 #[derive(Clone, Copy, Debug)]
 pub struct Linux {
@@ -173,6 +176,11 @@ unsafe impl Platform for Linux {
     unsafe fn advise_huge_pages(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
         // SAFETY: the caller answers for the range; the advice changes no byte.
         unsafe { advise("advise_huge_pages", base, size, libc::MADV_HUGEPAGE) }
+    }
+
+    unsafe fn collapse(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        // SAFETY: the caller answers for the range; the advice changes no byte.
+        unsafe { advise("collapse", base, size, MADV_COLLAPSE) }
     }
 
     unsafe fn lock(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {

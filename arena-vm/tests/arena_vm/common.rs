@@ -160,6 +160,11 @@ unsafe impl<P: Platform> Platform for Audited<P> {
         unsafe { self.inner.advise_huge_pages(base, size) }
     }
 
+    unsafe fn collapse(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        // SAFETY: the caller's duties are the inner platform's.
+        unsafe { self.inner.collapse(base, size) }
+    }
+
     unsafe fn lock(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
         self.assert_committed(base, size);
         // SAFETY: the caller's duties are the inner platform's.

@@ -1,10 +1,11 @@
 //! Prefaulting: what is committed at creation, and what it keeps.
 
+use tripoint_arena_vm::platform::Platform;
 use tripoint_arena_vm::platform::failing::Call;
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions, Prefault};
 use tripoint_core::{Arena, Error};
 
-use crate::common::{GRAIN, assert_books, on_each, on_each_failing, small, write};
+use crate::common::{GRAIN, assert_books, holds, on_each, on_each_failing, small, write};
 
 #[test]
 fn everything_is_committed_once_and_kept() {
@@ -86,4 +87,34 @@ fn prefault_covers_all_that_is_committed_or_says_that_it_cannot() {
 
 fn failing_can_populate<P: tripoint_arena_vm::Platform>(platform: &P) -> bool {
     platform.name() == "linux"
+}
+
+/// Huge pages at once: as far as they fit, contents unchanged; refusals are told, and an
+/// arena that is to have none has nothing to do.
+#[test]
+fn merging_puts_what_is_committed_on_huge_pages() {
+    const HUGE: usize = 2 << 20;
+    on_each_failing(|failing, audited| {
+        if audited.name() != "linux" {
+            return;
+        }
+        let plain = ArenaVm::create_on(failing, small()).unwrap();
+        let pool = plain.register().unwrap();
+        plain.alloc_tracts(GRAIN, pool).unwrap();
+        assert_eq!((plain.merge(), failing.seen(Call::Collapse)), (Ok(0), 0));
+        let options = ArenaVmOptions { reserve: 64 << 20, huge_pages: true, ..small() };
+        let arena = ArenaVm::create_on(failing, options).unwrap();
+        let pool = arena.register().unwrap();
+        assert_eq!(arena.merge(), Ok(0), "nothing is committed");
+        let block = arena.alloc_tracts(3 * HUGE, pool).unwrap();
+        write(block, 7);
+        failing.fail(Call::Collapse, 1);
+        assert_eq!(arena.merge(), Err(Error::Resource));
+        assert_eq!(arena.last_refusal().unwrap().call, "collapse");
+        match arena.merge() {
+            Ok(merged) => assert!(merged >= 2 * HUGE && merged.is_multiple_of(HUGE), "{merged}"),
+            Err(error) => eprintln!("SKIPPED: {error}: {:?}", arena.last_refusal()),
+        }
+        assert!(holds(block, 7));
+    });
 }

@@ -1,6 +1,7 @@
 //! A kernel that refuses what it is told to, so that tests can drive every
 //! fallback.
 
+use core::ops::Range;
 use std::boxed::Box;
 use std::os::fd::OwnedFd;
 use std::string::String;
@@ -10,7 +11,7 @@ use std::vec::Vec;
 use bitflags::bitflags;
 use tripoint_core::primitive::{AtomicUsize, Ordering};
 
-use super::{Errno, FaultKind, Faults, Instruction, Kernel, Wait};
+use super::{Errno, FaultKind, Faults, Instruction, Kernel, Residence, Wait};
 
 /// The number that refused calls give: EPERM.
 pub const REFUSED: Errno = Errno(1);
@@ -25,7 +26,7 @@ bitflags! {
         const FAULTS = 1 << 1;
         /// [`Kernel::handle_traps`]
         const HANDLE_TRAPS = 1 << 2;
-        /// [`Kernel::open_fault_event`]
+        /// [`Kernel::open_fault_event`] and [`Kernel::try_fault_event`]
         const OPEN_FAULT_EVENT = 1 << 3;
         /// [`Kernel::send_trap`]
         const SEND_TRAP = 1 << 4;
@@ -45,6 +46,14 @@ bitflags! {
         const HAS_TRAPS = 1 << 11;
         /// [`Kernel::close_listeners_in_children`]
         const CLOSE_IN_CHILDREN = 1 << 12;
+        /// [`Kernel::keep_resident`], locked
+        const LOCK = 1 << 13;
+        /// [`Kernel::keep_resident`], brought in
+        const BRING_IN = 1 << 14;
+        /// [`Kernel::raise_lock_limit`]
+        const RAISE_LOCK_LIMIT = 1 << 15;
+        /// [`Kernel::trim_heap`], which says that nothing is done
+        const TRIM_HEAP = 1 << 16;
     }
 }
 
@@ -152,6 +161,11 @@ impl<K: Kernel> Kernel for Failing<K> {
         self.inner.open_fault_event(kind)
     }
 
+    fn try_fault_event(&self) -> Result<(), Errno> {
+        self.admit(Calls::OPEN_FAULT_EVENT)?;
+        self.inner.try_fault_event()
+    }
+
     fn send_trap(&self, thread: usize) -> Result<(), Errno> {
         self.admit(Calls::SEND_TRAP)?;
         self.inner.send_trap(thread)
@@ -190,6 +204,20 @@ impl<K: Kernel> Kernel for Failing<K> {
         self.inner.heap_in_use()
     }
 
+    fn keep_resident(&self, range: Range<usize>, how: Residence) -> Result<(), Errno> {
+        self.admit(if how == Residence::BroughtIn { Calls::BRING_IN } else { Calls::LOCK })?;
+        self.inner.keep_resident(range, how)
+    }
+
+    fn raise_lock_limit(&self) -> Result<(), Errno> {
+        self.admit(Calls::RAISE_LOCK_LIMIT)?;
+        self.inner.raise_lock_limit()
+    }
+
+    fn trim_heap(&self) -> bool {
+        self.admit(Calls::TRIM_HEAP).is_ok() && self.inner.trim_heap()
+    }
+
     fn page_size(&self) -> usize {
         self.inner.page_size()
     }
@@ -205,6 +233,10 @@ impl<K: Kernel> Kernel for Failing<K> {
     fn read_into(&self, path: &str, buffer: &mut [u8]) -> Result<usize, Errno> {
         self.admit(Calls::READ)?;
         self.inner.read_into(path, buffer)
+    }
+
+    fn binds_now(&self) -> bool {
+        self.inner.binds_now()
     }
 
     fn variable(&self, name: &str) -> Option<String> {

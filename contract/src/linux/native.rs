@@ -2,6 +2,7 @@
 
 use core::ffi::{c_int, c_long, c_ulong, c_void};
 use core::mem::MaybeUninit;
+use core::ops::Range;
 use core::ptr;
 use std::boxed::Box;
 use std::io::{self, Read};
@@ -12,8 +13,8 @@ use std::thread::{self, Thread};
 use std::vec::Vec;
 
 use super::trap::{self, errno};
-use super::{filter, listeners, signals};
-use crate::kernel::{Errno, FaultKind, Faults, Instruction, Kernel, Notification, Wait};
+use super::{binding, filter, listeners, signals};
+use crate::kernel::{Errno, FaultKind, Faults, Instruction, Kernel, Notification, Residence, Wait};
 
 /// Linux.
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,6 +40,7 @@ const PERF_COUNT_SW_PAGE_FAULTS_MIN: u64 = 5;
 const PERF_COUNT_SW_PAGE_FAULTS_MAJ: u64 = 6;
 const PERF_SAMPLE_ADDR: u64 = 1 << 3;
 const PERF_FLAG_FD_CLOEXEC: c_ulong = 1 << 3;
+const DISABLED: u64 = 1 << 0;
 const EXCLUDE_KERNEL: u64 = 1 << 5;
 const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
 const REMOVE_ON_EXEC: u64 = 1 << 36;
@@ -108,6 +110,35 @@ fn faults_of(who: c_int) -> Result<Faults, Errno> {
     Ok(Faults { minor: count(usage.ru_minflt), major: count(usage.ru_majflt) })
 }
 
+/// Opens an event of the calling thread's faults, with these flags too.
+fn open_fault_event(kind: FaultKind, flags: u64) -> Result<OwnedFd, Errno> {
+    let attributes = PerfEventAttr {
+        kind: PERF_TYPE_SOFTWARE,
+        size: size_of::<PerfEventAttr>() as u32,
+        config: match kind {
+            FaultKind::Minor => PERF_COUNT_SW_PAGE_FAULTS_MIN,
+            FaultKind::Major => PERF_COUNT_SW_PAGE_FAULTS_MAJ,
+        },
+        sample_period: 1,
+        sample_type: PERF_SAMPLE_ADDR,
+        flags: EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR | REMOVE_ON_EXEC | SIGNAL_TRAP | flags,
+        signal_data: trap::word_of(kind) as u64,
+        ..Default::default()
+    };
+    let (this_thread, any_core, no_group): (c_int, c_int, c_int) = (0, -1, -1);
+    // SAFETY: the attributes are valid to read for the size they state.
+    descriptor(unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            &raw const attributes,
+            this_thread,
+            any_core,
+            no_group,
+            PERF_FLAG_FD_CLOEXEC,
+        )
+    })
+}
+
 /// A thread's number as the kernel's calls want it.
 fn thread_number(thread: usize) -> Result<c_int, Errno> {
     c_int::try_from(thread).map_err(|_| Errno(libc::ESRCH))
@@ -167,31 +198,11 @@ impl Kernel for Native {
     }
 
     fn open_fault_event(&self, kind: FaultKind) -> Result<OwnedFd, Errno> {
-        let attributes = PerfEventAttr {
-            kind: PERF_TYPE_SOFTWARE,
-            size: size_of::<PerfEventAttr>() as u32,
-            config: match kind {
-                FaultKind::Minor => PERF_COUNT_SW_PAGE_FAULTS_MIN,
-                FaultKind::Major => PERF_COUNT_SW_PAGE_FAULTS_MAJ,
-            },
-            sample_period: 1,
-            sample_type: PERF_SAMPLE_ADDR,
-            flags: EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR | REMOVE_ON_EXEC | SIGNAL_TRAP,
-            signal_data: trap::word_of(kind) as u64,
-            ..Default::default()
-        };
-        let (this_thread, any_core, no_group): (c_int, c_int, c_int) = (0, -1, -1);
-        // SAFETY: the attributes are valid to read for the size they state.
-        descriptor(unsafe {
-            libc::syscall(
-                libc::SYS_perf_event_open,
-                &raw const attributes,
-                this_thread,
-                any_core,
-                no_group,
-                PERF_FLAG_FD_CLOEXEC,
-            )
-        })
+        open_fault_event(kind, 0)
+    }
+
+    fn try_fault_event(&self) -> Result<(), Errno> {
+        open_fault_event(FaultKind::Minor, DISABLED).map(drop)
     }
 
     fn send_trap(&self, thread: usize) -> Result<(), Errno> {
@@ -272,6 +283,40 @@ impl Kernel for Native {
         None
     }
 
+    fn keep_resident(&self, range: Range<usize>, how: Residence) -> Result<(), Errno> {
+        let (start, size) = (ptr::without_provenance_mut::<c_void>(range.start), range.len());
+        // SAFETY: whole pages of this process, whose contents do not change; pages that are
+        // gone meanwhile are refused.
+        answer(unsafe {
+            match how {
+                Residence::Locked => libc::mlock(start, size),
+                Residence::LockedOnceTouched => libc::mlock2(start, size, libc::MLOCK_ONFAULT as _),
+                Residence::BroughtIn => libc::madvise(start, size, libc::MADV_POPULATE_READ),
+            }
+        })
+    }
+
+    fn raise_lock_limit(&self) -> Result<(), Errno> {
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: valid to write.
+        answer(unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &raw mut limit) })?;
+        limit.rlim_cur = limit.rlim_max;
+        // SAFETY: valid to read; lowers no limit.
+        answer(unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &raw const limit) })
+    }
+
+    #[cfg(target_env = "gnu")]
+    fn trim_heap(&self) -> bool {
+        // SAFETY: takes a number, of bytes to keep. What it did, it did.
+        unsafe { libc::malloc_trim(0) };
+        true
+    }
+
+    #[cfg(not(target_env = "gnu"))]
+    fn trim_heap(&self) -> bool {
+        false
+    }
+
     fn page_size(&self) -> usize {
         // SAFETY: `sysconf` only reads its argument.
         usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
@@ -294,6 +339,10 @@ impl Kernel for Native {
             }
         }
         Ok(size)
+    }
+
+    fn binds_now(&self) -> bool {
+        binding::binds_now()
     }
 
     fn variable(&self, name: &str) -> Option<String> {

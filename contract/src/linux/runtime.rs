@@ -1,8 +1,6 @@
 //! Whether the system is set up for a steady state, looked at during Boot
 //! (design/contract.md `.runtime`). Looks only: nothing is changed.
 
-mod binding;
-
 use core::fmt;
 use std::format;
 use std::string::{String, ToString};
@@ -10,7 +8,7 @@ use std::vec::Vec;
 
 use super::native::Native;
 use crate::json::Json;
-use crate::kernel::Kernel;
+use crate::kernel::{Errno, Kernel};
 
 /// A setting of the system or the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,7 +125,10 @@ impl RuntimeReport {
     /// # Errors
     /// Only those of `out`.
     pub fn write_json(&self, out: &mut dyn fmt::Write) -> fmt::Result {
-        let mut json = Json::new(out);
+        self.write_array(&mut Json::new(out))
+    }
+
+    pub(crate) fn write_array(&self, json: &mut Json<'_>) -> fmt::Result {
         json.array(&mut self.findings.iter(), |json, finding| {
             json.object(|json| {
                 json.text("item", finding.item.name())?;
@@ -139,16 +140,17 @@ impl RuntimeReport {
     }
 }
 
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { item, value, verdict, advice } = self;
+        write!(f, "{:<24}{:<10}{value}", item.name(), verdict.name())?;
+        if *verdict == Verdict::Good { Ok(()) } else { write!(f, " ({advice})") }
+    }
+}
+
 impl fmt::Display for RuntimeReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for Finding { item, value, verdict, advice } in &self.findings {
-            write!(f, "{:<24}{:<10}{value}", item.name(), verdict.name())?;
-            if *verdict != Verdict::Good {
-                write!(f, " ({advice})")?;
-            }
-            writeln!(f)?;
-        }
-        Ok(())
+        self.findings.iter().try_for_each(|finding| writeln!(f, "{finding}"))
     }
 }
 
@@ -196,27 +198,22 @@ fn look<K: Kernel>(kernel: &K, item: RuntimeItem, options: &RuntimeOptions<'_>) 
         ),
         RuntimeItem::LockedMemory => locked_memory(kernel, options.locked_memory),
         RuntimeItem::NumaBalancing => setting(
-            // A kernel without NUMA has no such file.
-            text(kernel, "/proc/sys/kernel/numa_balancing").or_else(|| Some("0 (absent)".to_string())),
+            numa_balancing(kernel),
             |value| value.starts_with('0'),
             "set kernel.numa_balancing to 0: it makes pages fault to see who uses them",
         ),
         RuntimeItem::Swap => swap(kernel),
         RuntimeItem::PerfEvents => setting(
-            text(kernel, "/proc/sys/kernel/perf_event_paranoid"),
-            |value| value.parse::<i32>().is_ok_and(|level| level <= 2),
-            "set kernel.perf_event_paranoid to 2 or less, or faults have no site",
+            perf_events(kernel),
+            |value| value == OPENED,
+            "allow perf_event_open (kernel.perf_event_paranoid at most 2, and no sandbox), or faults have no site",
         ),
         RuntimeItem::LazyBinding => setting(
             binding(kernel),
             |value| value != "lazy",
             "link with -z now, or set LD_BIND_NOW, so that no first call runs the loader",
         ),
-        RuntimeItem::AllocatorTunables => setting(
-            tunables(kernel),
-            |value| value != "default",
-            "set mmap_max=0 and trim_threshold=-1, so that glibc neither maps nor trims as it goes",
-        ),
+        RuntimeItem::AllocatorTunables => allocator_tunables(kernel),
     }
 }
 
@@ -229,6 +226,25 @@ fn setting(value: Option<String>, is_good: impl Fn(&str) -> bool, advice: &'stat
 fn text<K: Kernel>(kernel: &K, path: &str) -> Option<String> {
     let bytes = kernel.read(path).ok()?;
     Some(core::str::from_utf8(&bytes).ok()?.trim().to_string())
+}
+
+/// What an event that the kernel opened is worth in a report.
+const OPENED: &str = "opened";
+
+/// By opening one: a sandbox may refuse what the setting allows.
+fn perf_events<K: Kernel>(kernel: &K) -> Option<String> {
+    let Err(Errno(number)) = kernel.try_fault_event() else { return Some(OPENED.to_string()) };
+    let level = text(kernel, "/proc/sys/kernel/perf_event_paranoid");
+    Some(format!("refused with code {number}, paranoid {}", level.as_deref().unwrap_or("unknown")))
+}
+
+/// A kernel without NUMA has no such file.
+fn numa_balancing<K: Kernel>(kernel: &K) -> Option<String> {
+    let path = "/proc/sys/kernel/numa_balancing";
+    match kernel.read(path) {
+        Err(Errno(libc::ENOENT)) => Some("0 (absent)".to_string()),
+        _ => text(kernel, path),
+    }
 }
 
 fn huge_pages<K: Kernel>(kernel: &K) -> Look {
@@ -264,13 +280,68 @@ fn binding<K: Kernel>(kernel: &K) -> Option<String> {
     if kernel.variable("LD_BIND_NOW").is_some_and(|value| !value.is_empty()) {
         return Some("now (LD_BIND_NOW)".to_string());
     }
-    let now = binding::binds_now(&kernel.read("/proc/self/exe").ok()?)?;
-    Some(if now { "now" } else { "lazy" }.to_string())
+    Some(if kernel.binds_now() { "now" } else { "lazy" }.to_string())
 }
 
-fn tunables<K: Kernel>(kernel: &K) -> Option<String> {
-    let known = ["GLIBC_TUNABLES", "MALLOC_MMAP_MAX_", "MALLOC_TRIM_THRESHOLD_", "MALLOC_ARENA_MAX"];
-    let set = known.iter().filter_map(|name| Some(format!("{name}={}", kernel.variable(name)?)));
-    let set = set.collect::<Vec<_>>().join(" ");
-    Some(if set.is_empty() { "default".to_string() } else { set })
+/// A tunable of glibc's allocator: its names, and what it must be.
+struct Tunable {
+    name: &'static str,
+    variable: &'static str,
+    is_good: fn(u64) -> bool,
+}
+
+/// Free memory at the end of the heap that is kept in any case, in bytes.
+const TRIM_THRESHOLD: u64 = 1 << 30;
+
+/// Those that keep glibc from mapping and trimming as it goes.
+const TUNABLES: [Tunable; 2] = [
+    Tunable { name: "glibc.malloc.mmap_max", variable: "MALLOC_MMAP_MAX_", is_good: |value| value == 0 },
+    Tunable {
+        name: "glibc.malloc.trim_threshold",
+        variable: "MALLOC_TRIM_THRESHOLD_",
+        is_good: |value| value >= TRIM_THRESHOLD,
+    },
+];
+
+/// What the environment says of glibc's allocator. What the program tells it itself
+/// (`mallopt`) is not seen.
+fn allocator_tunables<K: Kernel>(kernel: &K) -> Look {
+    let advice = "set GLIBC_TUNABLES=glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=1099511627776, so that \
+                  glibc neither maps nor trims as it goes";
+    let tunables = kernel.variable("GLIBC_TUNABLES").unwrap_or_default();
+    let of = |tunable: &Tunable| {
+        let set = tunables
+            .split(':')
+            .filter_map(|set| set.split_once('='))
+            .filter(|(name, _)| *name == tunable.name);
+        set.last().map(|(_, value)| value.to_string()).or_else(|| kernel.variable(tunable.variable))
+    };
+    let values = TUNABLES.each_ref().map(of);
+    let is_good = |(tunable, value): (&Tunable, &Option<String>)| {
+        value.as_deref().and_then(number).is_some_and(tunable.is_good)
+    };
+    let good = TUNABLES.iter().zip(&values).all(is_good);
+    let name =
+        |(tunable, value): (&Tunable, &Option<String>)| Some(format!("{}={}", tunable.name, value.as_ref()?));
+    let set = TUNABLES.iter().zip(&values).filter_map(name).collect::<Vec<_>>().join(" ");
+    (Some(if set.is_empty() { "default".to_string() } else { set }), good, advice)
+}
+
+/// A number as glibc takes it: decimal, hexadecimal, or less than zero for a great one.
+fn number(text: &str) -> Option<u64> {
+    if let Some(digits) = text.strip_prefix("0x") {
+        return u64::from_str_radix(digits, 16).ok();
+    }
+    text.parse().ok().or_else(|| Some(text.parse::<i64>().ok()?.cast_unsigned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_as_glibc_does() {
+        assert_eq!([number("0"), number("0x10"), number("-1")], [Some(0), Some(16), Some(u64::MAX)]);
+        assert_eq!([number(""), number("many"), number("1k")], [None; 3]);
+    }
 }

@@ -1,0 +1,181 @@
+//! Locking what the process has mapped: code that a hot thread runs for the first time
+//! does not fault then, and nothing that was brought in goes out again
+//! (design/contract.md `.lock`).
+
+use core::fmt;
+use core::ops::Range;
+use std::string::String;
+use std::vec::Vec;
+
+use tripoint_core::Arena;
+
+use super::native::Native;
+use crate::kernel::{Errno, Kernel, Residence};
+
+/// What became of locking the process's memory. Sizes are bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LockedMemory {
+    /// Programs and libraries: brought in and locked.
+    pub code: usize,
+    /// Programs and libraries that the kernel would not lock: brought in, and they may go
+    /// out again.
+    pub brought_in: usize,
+    /// Everything else: locked as far as it is there, and the rest once it is touched.
+    pub data: usize,
+    /// What the kernel refused altogether.
+    pub refused: usize,
+    /// Its first refusal.
+    pub error: Option<Errno>,
+}
+
+impl LockedMemory {
+    /// Whether all of it is locked.
+    #[must_use]
+    pub const fn is_whole(&self) -> bool {
+        self.brought_in == 0 && self.error.is_none()
+    }
+}
+
+impl fmt::Display for LockedMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { code, brought_in, data, refused, error } = self;
+        write!(f, "{code} bytes of code and {data} of data locked")?;
+        let Some(Errno(number)) = error else { return Ok(()) };
+        write!(
+            f,
+            ", {brought_in} of code brought in only, {refused} refused with code {number}: raise the limit of \
+             locked memory (ulimit -l)"
+        )
+    }
+}
+
+/// Locks what the process has mapped now, except `arenas`, which have an option for that;
+/// raises the limit of locked memory as far as the process may.
+///
+/// Programs and libraries are brought in whole, so that no code faults that runs for the
+/// first time. All other memory is locked as it is touched: stacks and heaps are larger
+/// than what they use. For the end of Init or of the warm-up, by the control thread: what
+/// is mapped later (threads, libraries) is not locked, and locking again does no harm.
+///
+/// Never fails: what could not be locked is in the answer.
+///
+/// ```
+/// use tripoint_contract::linux::lock_memory;
+///
+/// let locked = lock_memory(&[]);
+/// if !locked.is_whole() {
+///     eprintln!("{locked}");
+/// }
+/// ```
+#[must_use = "what could not be locked may fault"]
+pub fn lock_memory(arenas: &[&dyn Arena]) -> LockedMemory {
+    lock_memory_on(&Native, arenas)
+}
+
+/// As [`lock_memory`], on another kernel.
+#[must_use = "what could not be locked may fault"]
+pub fn lock_memory_on<K: Kernel>(kernel: &K, arenas: &[&dyn Arena]) -> LockedMemory {
+    let mut locked = LockedMemory::default();
+    let maps = match kernel.read("/proc/self/maps").map(String::from_utf8) {
+        Ok(Ok(maps)) => maps,
+        Ok(Err(_)) => return locked.refuse(0, Errno(libc::EILSEQ)),
+        Err(error) => return locked.refuse(0, error),
+    };
+    // Without it less can be locked, which the locking itself tells.
+    let _ = kernel.raise_lock_limit();
+    let mappings: Vec<_> = maps.lines().filter_map(Mapping::parse).collect();
+    let programs: Vec<_> =
+        mappings.iter().filter(|mapping| mapping.is_code).map(|mapping| mapping.path).collect();
+    for mapping in mappings.iter().filter(|mapping| !mapping.is_within(arenas)) {
+        let range = mapping.range.clone();
+        if mapping.path.starts_with('/') && programs.contains(&mapping.path) {
+            locked.lock_code(kernel, range);
+        } else {
+            locked.lock_data(kernel, range);
+        }
+    }
+    locked
+}
+
+impl LockedMemory {
+    fn lock_code<K: Kernel>(&mut self, kernel: &K, range: Range<usize>) {
+        let size = range.len();
+        match kernel.keep_resident(range.clone(), Residence::Locked) {
+            Ok(()) => self.code += size,
+            Err(error) if kernel.keep_resident(range, Residence::BroughtIn).is_ok() => {
+                self.brought_in += size;
+                self.error.get_or_insert(error);
+            }
+            Err(error) => *self = self.refuse(size, error),
+        }
+    }
+
+    fn lock_data<K: Kernel>(&mut self, kernel: &K, range: Range<usize>) {
+        let size = range.len();
+        match kernel.keep_resident(range, Residence::LockedOnceTouched) {
+            Ok(()) => self.data += size,
+            Err(error) => *self = self.refuse(size, error),
+        }
+    }
+
+    fn refuse(mut self, size: usize, error: Errno) -> Self {
+        self.refused += size;
+        self.error.get_or_insert(error);
+        self
+    }
+}
+
+/// A mapping of the process that it may read.
+struct Mapping<'a> {
+    range: Range<usize>,
+    is_code: bool,
+    /// Of the file; empty, or in brackets, where it has none.
+    path: &'a str,
+}
+
+impl<'a> Mapping<'a> {
+    /// A line of `/proc/self/maps`; `None` for what there is nothing to lock of: addresses
+    /// without access, and what the kernel lends.
+    fn parse(line: &'a str) -> Option<Self> {
+        let mut words = line.splitn(6, ' ');
+        let (start, end) = words.next()?.split_once('-')?;
+        let access = words.next()?;
+        let path = words.nth(3).unwrap_or_default().trim_start();
+        let address = |digits| usize::from_str_radix(digits, 16).ok();
+        let range = address(start)?..address(end)?;
+        let lent = path.starts_with("[v");
+        (access.starts_with('r') && !lent).then_some(Self { range, is_code: access.contains('x'), path })
+    }
+
+    fn is_within(&self, arenas: &[&dyn Arena]) -> bool {
+        let within = |arena: &&dyn Arena| {
+            let range = arena.range();
+            (range.base().get()..range.limit().get()).contains(&self.range.start)
+        };
+        arenas.iter().any(within)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mappings_are_read_as_the_kernel_writes_them() {
+        let parse = |line| Mapping::parse(line).map(|mapping| (mapping.range, mapping.is_code, mapping.path));
+        let program = "55d0c0000000-55d0c0001000 r-xp 00001000 fe:00 1234                       /usr/bin/a b";
+        assert_eq!(parse(program), Some((0x55d0_c000_0000..0x55d0_c000_1000, true, "/usr/bin/a b")));
+        let heap = "55d0c1000000-55d0c1021000 rw-p 00000000 00:00 0                          [heap]";
+        assert_eq!(parse(heap), Some((0x55d0_c100_0000..0x55d0_c102_1000, false, "[heap]")));
+        assert_eq!(
+            parse("7f0000000000-7f0000001000 rw-p 00000000 00:00 0 "),
+            Some((0x7f00_0000_0000..0x7f00_0000_1000, false, ""))
+        );
+        assert_eq!(parse("7f0000000000-7f0000001000 ---p 00000000 00:00 0 "), None, "without access");
+        assert_eq!(
+            parse("7ffd00000000-7ffd00004000 r--p 00000000 00:00 0                          [vvar]"),
+            None
+        );
+        assert_eq!(parse("damaged"), None);
+    }
+}
