@@ -4,7 +4,7 @@
 use core::alloc::Layout;
 
 use tripoint_ap::{flip_buffers, for_each_buffer};
-use tripoint_core::{Addr, BufferKind, Error, FramePool, ManualPool, PoolClass, PoolSizes, Result};
+use tripoint_core::{Addr, Arena, BufferKind, Error, FramePool, ManualPool, PoolClass, PoolSizes, Result};
 
 use crate::listener::Draws;
 use crate::operation::{Between, Operation};
@@ -285,10 +285,23 @@ fn served_or<P: PoolClass>(done: Result<()>, layout: Layout, pool: &P, used_up: 
 }
 
 /// What fits is not refused: a free block so large holds the object, wherever it is
-/// aligned (design/conformance.md `.req.fits`).
+/// aligned (design/conformance.md `.req.fits`). Unless the arena has no memory for
+/// descriptors left either, which a class may need for it.
 fn assert_short<P: PoolClass>(pool: &P, layout: Layout, largest_free: usize) {
     let surely_fits = pool.reserve_size(layout).unwrap() + layout.align() - 1;
-    assert!(largest_free < surely_fits, "{layout:?} fits in {largest_free} bytes and is refused");
+    let short = largest_free < surely_fits || !gives_control(pool.header().arena());
+    assert!(short, "{layout:?} fits in {largest_free} bytes and is refused");
+}
+
+/// Whether an arena gives as many tables as the object that was refused may need.
+fn gives_control<A: Arena>(arena: &A) -> bool {
+    let table = Layout::new::<[usize; 64]>();
+    let given = [(); 6].map(|()| arena.alloc_control(table));
+    for &control in given.iter().flatten() {
+        // SAFETY: given just now with this layout, and used by nobody.
+        unsafe { arena.free_control(control, table) };
+    }
+    given.iter().all(Result::is_ok)
 }
 
 impl<P: FramePool> Run<'_, P> {

@@ -5,6 +5,7 @@ mod common;
 
 use common::{GRAIN, arena, classes, layout, memory};
 use tripoint_core::{Describe, ManualPool, PoolClass};
+use tripoint_pools::land::GRANULE;
 use tripoint_pools::{ObjectCache, UnitOf};
 
 fn text(described: &impl Describe, depth: usize) -> String {
@@ -48,7 +49,7 @@ fn mfs_tells_its_units() {
 
 #[test]
 fn mvff_tells_its_free_blocks() {
-    let free = 4 * GRAIN - 112;
+    let free = 4 * GRAIN - 100_usize.next_multiple_of(GRANULE);
     let expected = [
         format!("free: {free} bytes in 1 blocks"),
         format!("largest free: {free} bytes"),

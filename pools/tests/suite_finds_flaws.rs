@@ -234,7 +234,7 @@ fn points_find_what_is_not_given_back() {
 
 #[test]
 fn layouts_find_sizes_and_alignments_that_are_wrong() {
-    assert_finds(Flaw::SmallSizes, 2, |pool| layouts::reserve_sizes_are_kept(pool, layout(40, 8)));
+    assert_finds(Flaw::SmallSizes, 2, |pool| layouts::reserve_sizes_are_kept(pool, layout(41, 8)));
     assert_finds(Flaw::Misaligned, 64, |pool| layouts::alignments_are_kept(pool, 48));
     assert_finds(Flaw::ResizesBlindly, 24, |pool| {
         layouts::resized_objects_are_freed(pool, layout(16, 1), layout(100, 1));
