@@ -11,9 +11,15 @@
 //! | [`Null`] | nothing: the template for a class of your own | refused | stay reset | has none |
 //!
 //! Objects of one layout: `Mfs`, without fragmentation. Objects that die together:
-//! `Snc`. Objects that die in the order of their birth: `Mvt`. A bound on every
-//! call: `Tlsf`. Otherwise `Mvff`: first fit in address order packs densely, and
-//! its worst case is a logarithm, not a walk.
+//! `Snc`. Objects that die in the order of their birth: `Mvt`. Otherwise `Tlsf`: it
+//! takes a quarter of `Mvff`'s instructions, as many however fragmented the pool is,
+//! and packs at least as densely (design/pool-tlsf.md). `Mvff` if memory has to go back
+//! to the arena before the pool is dropped, which only it, told so, and `Mvt` do; or if
+//! the arena should have no tables, of which `Tlsf` keeps a bit a granule.
+//!
+//! The bound of `Tlsf` is one on time. How much memory fragmentation may cost in the
+//! worst case depends on the sizes asked for, in every class that serves many sizes and
+//! moves nothing.
 //!
 //! Allocation points are fastest where objects are seldom freed. Where objects are
 //! also freed on the hot path, caches stand in front of a pool, one a thread, which

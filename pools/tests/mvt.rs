@@ -244,7 +244,7 @@ fn deaths_in_no_order_leave_no_more_than_the_reserve() {
         live -= pool.reserve_size(layout).unwrap();
         // SAFETY: allocated above with this layout, freed once.
         unsafe { pool.free(object, layout) };
-        if objects.len() % (OBJECTS / 10) == 0 || objects.len() == 100 {
+        if objects.len().is_multiple_of(OBJECTS / 10) || objects.len() == 100 {
             let (left, kib) = (objects.len(), |size: usize| size >> 10);
             println!("{left} objects of {} KiB left in {} KiB", kib(live), kib(pool.sizes().total));
         }
@@ -252,7 +252,7 @@ fn deaths_in_no_order_leave_no_more_than_the_reserve() {
             // Grains that hold an object, of which each lies in two at most, and the reserve.
             assert!(pool.sizes().total <= 2 * 100 * GRAIN + pool.reserve() + GRAIN);
         }
-        if objects.len() % 1000 == 0 {
+        if objects.len().is_multiple_of(OBJECTS / 10) {
             pool.check(CheckLevel::Deep).unwrap();
         }
     }

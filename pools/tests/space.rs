@@ -104,3 +104,59 @@ fn a_pool_of_one_size_does_not() {
     let (first, churned) = churn(&Mfs::create(&arena, unit, MfsOptions::default()).unwrap());
     assert!(first < 600 && churned < 600, "{first}, {churned}");
 }
+
+/// The sequence that makes every class which moves nothing need (log2 n) / 2 + 1 times
+/// what is live, for sizes of one unit to n (J. M. Robson, "An estimate of the store
+/// size necessary for dynamic storage allocation", 1971): free memory is cut into pieces
+/// that are each too small for the next size. Gives the pool's memory, in hundredths of
+/// what is live at most.
+fn cut_up<P: ManualPool>(pool: &P, units: usize) -> usize {
+    const UNIT: usize = 16;
+    const LIVE: usize = 1 << 20;
+    let mut objects: Vec<(NonNull<u8>, usize)> = Vec::new();
+    let (mut offset, mut size) = (0, UNIT);
+    while size <= units * UNIT {
+        let live: usize = objects.iter().map(|(_, size)| size).sum();
+        for _ in 0..(LIVE - live) / size {
+            objects.push((pool.alloc(layout(size, 8)).unwrap(), size));
+        }
+        size *= 2;
+        // An object stays where it keeps the next size out of the place that it lies in.
+        let stays = |&(object, taken): &(NonNull<u8>, usize), offset: usize| {
+            let from = object.addr().get().wrapping_sub(offset) % size;
+            from == 0 || from + taken > size
+        };
+        let kept_out = |offset| {
+            objects.iter().filter(|object| stays(object, offset)).map(|object| size - object.1).sum::<usize>()
+        };
+        if kept_out(offset + size / 2) > kept_out(offset) {
+            offset += size / 2;
+        }
+        let (stay, go): (Vec<_>, Vec<_>) = objects.iter().partition(|object| stays(object, offset));
+        objects = stay;
+        for (object, size) in go {
+            // SAFETY: allocated above with this layout, and forgotten.
+            unsafe { pool.free(object, layout(size, 8)) };
+        }
+    }
+    pool.sizes().high_water * 100 / LIVE
+}
+
+/// No class does better; neither of these does much worse
+/// (design/pool-tlsf.md `.tlsf.worst`).
+#[test]
+fn whoever_cuts_free_memory_up_makes_a_pool_as_large_as_any() {
+    const UNITS: usize = 4096;
+    let bound = (UNITS.ilog2() as usize * 100) / 2 + 100;
+    let mut memory = memory(TOTAL / GRAIN);
+    {
+        let arena = arena(&mut memory);
+        let tlsf = cut_up(&Tlsf::create(&arena, TlsfOptions::default()).unwrap(), UNITS);
+        println!("TLSF: {tlsf} hundredths of what is live; the bound is {bound}");
+        assert!((bound * 9 / 10..bound * 11 / 10).contains(&tlsf), "{tlsf}");
+    }
+    let arena = arena(&mut memory);
+    let mvff = cut_up(&Mvff::create(&arena, MvffOptions::default()).unwrap(), UNITS);
+    println!("MVFF: {mvff} hundredths of what is live; the bound is {bound}");
+    assert!((bound * 9 / 10..bound * 11 / 10).contains(&mvff), "{mvff}");
+}
