@@ -6,6 +6,35 @@ use core::fmt;
 /// The result of anything that may be refused.
 pub type Result<T, E = Error> = core::result::Result<T, E>;
 
+/// Something that the system lets a process have so much of and no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Resource {
+    /// Addresses, with or without memory.
+    AddressSpace,
+    /// Memory that is not swapped out.
+    LockedMemory,
+}
+
+impl Resource {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::AddressSpace => "address space",
+            Self::LockedMemory => "locked memory",
+        }
+    }
+
+    const fn advice(self) -> &'static str {
+        match self {
+            Self::AddressSpace => "raise the address space limit (ulimit -v), or reserve less",
+            Self::LockedMemory => {
+                "raise the locked memory limit (ulimit -l), or lock less; where mlockall locks what is to come \
+                 (MCL_FUTURE), call it after the arena was made"
+            }
+        }
+    }
+}
+
 /// Why a request was refused. A refused request allocated nothing and lost nothing.
 ///
 /// The causes are those of MPS (manual, "result codes"), plus
@@ -19,9 +48,19 @@ pub enum Error {
     Limit,
     /// Granting the request would pass the arena's commit limit.
     CommitLimit,
-    /// The platform refused something other than memory: address space, a
-    /// barrier registration, a locked page.
+    /// The platform refused something other than memory: a barrier registration,
+    /// huge pages, a processor.
     Resource,
+    /// The platform refused this much of a limited resource.
+    ResourceLimit {
+        /// What was asked for.
+        resource: Resource,
+        /// How much of it, in bytes; the least of several tries.
+        size: usize,
+        /// What the process may have of it in all, in bytes; `usize::MAX` where it has
+        /// no limit that is known.
+        limit: usize,
+    },
     /// The request can never be granted as it stands; the text says why.
     Parameter(&'static str),
     /// The arena is frozen and the request needs memory that is not committed.
@@ -38,11 +77,14 @@ impl Error {
             Self::Memory => "free memory in the system, or lower what the process locks and commits",
             Self::Limit => "free objects, or reserve a larger arena at Init",
             Self::CommitLimit => "free objects, or raise the arena's commit limit",
-            Self::Resource => "raise the process's limits (address space, locked memory), or ask for less",
+            Self::Resource => {
+                "let the process have it (limits, filters of system calls), or do not ask for it"
+            }
+            Self::ResourceLimit { resource, .. } => resource.advice(),
             Self::Parameter(_) => "correct the argument",
             Self::Frozen => {
                 "before freezing, allocate the most that will be needed and free it (the high-water mark of a run \
-                 without freezing tells how much), or thaw the arena"
+                 without freezing tells how much), points and caches included, or thaw the arena"
             }
             Self::Damaged => "find who writes to what they freed, for instance with a debug pool",
         }
@@ -51,16 +93,35 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let cause = match self {
+        let cause = match *self {
             Self::Memory => "the platform refused memory",
             Self::Limit => "the arena's address range is used up",
             Self::CommitLimit => "the arena's commit limit is reached",
             Self::Resource => "the platform refused a resource",
             Self::Parameter(why) => why,
-            Self::Frozen => "the arena is frozen and may not grow",
+            Self::ResourceLimit { resource, size, limit } => {
+                return self.explain_limit(f, resource, size, limit);
+            }
+            Self::Frozen => "the arena is frozen, and no run of its spare grains is long enough",
             Self::Damaged => "free memory of the pool was written over",
         };
         write!(f, "{cause}: {}", self.advice())
+    }
+}
+
+impl Error {
+    fn explain_limit(
+        self,
+        f: &mut fmt::Formatter<'_>,
+        resource: Resource,
+        size: usize,
+        limit: usize,
+    ) -> fmt::Result {
+        write!(f, "the platform refused {size} bytes of {}", resource.name())?;
+        if limit < usize::MAX {
+            write!(f, ", of which the process may have {limit}")?;
+        }
+        write!(f, ": {}", self.advice())
     }
 }
 
@@ -71,6 +132,21 @@ mod tests {
     use super::*;
     use std::string::ToString;
 
+    fn limited(resource: Resource, limit: usize) -> Error {
+        Error::ResourceLimit { resource, size: 4096, limit }
+    }
+
+    #[test]
+    fn a_refused_resource_is_named_with_its_amounts() {
+        let space = limited(Resource::AddressSpace, 1 << 20).to_string();
+        for part in ["4096 bytes of address space", "may have 1048576:", "ulimit -v"] {
+            assert!(space.contains(part), "{part} in {space}");
+        }
+        let memory = limited(Resource::LockedMemory, usize::MAX).to_string();
+        assert!(memory.contains("4096 bytes of locked memory:") && memory.contains("ulimit -l"), "{memory}");
+        assert!(size_of::<Error>() <= 3 * size_of::<usize>(), "as large as with a text alone");
+    }
+
     #[test]
     fn every_error_says_what_to_do() {
         let all = [
@@ -78,6 +154,8 @@ mod tests {
             Error::Limit,
             Error::CommitLimit,
             Error::Resource,
+            limited(Resource::AddressSpace, 64 << 20),
+            limited(Resource::LockedMemory, usize::MAX),
             Error::Parameter("the alignment is no power of two"),
             Error::Frozen,
             Error::Damaged,

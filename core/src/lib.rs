@@ -52,7 +52,7 @@ pub use client::{ClientArena, ClientArenaOptions};
 pub use control::{CONTROL_POOL, ControlMemory};
 pub use counters::{ArenaCounts, BufferKind, Counter};
 pub use describe::Describe;
-pub use error::{Error, Result};
+pub use error::{Error, Resource, Result};
 pub use event::{Event, EventHook};
 pub use exhausted::Exhausted;
 pub use frames::FramePool;
