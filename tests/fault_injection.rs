@@ -291,7 +291,11 @@ fn survives(script: fn(&mut Run<'_>), options: ArenaVmOptions, nth: u32, lasting
     let refusals = run_script(&arena, script, &recover);
     let asked = asked.get().expect("every script recovers");
     assert!(asked || refusals.is_empty(), "{refusals:?}, and nothing was refused");
-    let typed = |error: &Error| matches!(error, Error::Memory) || options.lock && *error == Error::Resource;
+    let no_memory = options.lock || !options.inherit_on_fork;
+    let typed = |error: &Error| {
+        matches!(error, Error::Memory)
+            || no_memory && matches!(error, Error::Resource | Error::ResourceLimit { .. })
+    };
     assert!(refusals.iter().all(typed), "{refusals:?}");
     if !lasting {
         // Had anything of a descriptor been lost, control memory would grow.

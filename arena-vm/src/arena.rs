@@ -10,7 +10,7 @@ use core::alloc::Layout;
 use core::fmt;
 use core::ptr::NonNull;
 
-use tripoint_core::control::CONTROL_POOL;
+use tripoint_core::control::{CONTROL_POOL, refuse_control_pool};
 use tripoint_core::describe::line;
 use tripoint_core::primitive::{AtomicBool, AtomicU32, AtomicUsize, Lock, Ordering};
 use tripoint_core::signature::Signature;
@@ -65,8 +65,10 @@ impl ArenaVm<Native> {
     /// # Errors
     /// - [`Error::Parameter`] for options that contradict themselves or leave no
     ///   room for a grain
-    /// - [`Error::Resource`] where the platform refuses the reservation, or what
-    ///   the options ask about huge pages, locking or children
+    /// - [`Error::ResourceLimit`] where the platform refuses the reservation, even of
+    ///   [`ArenaVmOptions::reserve_floor`] bytes, or to lock memory
+    /// - [`Error::Resource`] where it refuses what the options ask about huge pages or
+    ///   children
     /// - [`Error::Limit`], [`Error::CommitLimit`], [`Error::Memory`] where it
     ///   cannot prefault what the options ask
     pub fn create(options: ArenaVmOptions) -> Result<Self> {
@@ -146,6 +148,13 @@ impl<P: Platform> ArenaVm<P> {
         unsafe { core::slice::from_raw_parts(self.memory.base().cast().as_ptr(), count) }
     }
 
+    /// The entries of the grains below the top: all of them that have an owner.
+    fn entries_in_use(&self) -> &[Tract] {
+        let top = self.table.lock().top() as usize;
+        let entries = self.entries();
+        &entries[..top.min(entries.len())]
+    }
+
     /// The memory of `count` grains from `index`.
     ///
     /// # Safety
@@ -200,18 +209,15 @@ unsafe impl<P: Platform> Arena for ArenaVm<P> {
     }
 
     unsafe fn unregister(&self, pool: PoolId) {
-        let mut from = 0;
-        loop {
-            let mut table = self.table.lock();
-            let Some((index, count)) = table.next_owned(self.entries(), from, pool) else { break };
-            table.give_spare(self.entries(), index, count);
-            from = index + count;
+        for (index, count) in TractTable::pieces_of(self.entries_in_use(), pool) {
+            self.table.lock().give_spare(self.entries(), index, count);
         }
         self.keep_share();
     }
 
     fn alloc_tracts(&self, size: usize, pool: PoolId) -> Result<Block> {
         let count = self.grains_for(size)?;
+        refuse_control_pool(pool)?;
         let index = self.take_spare(count, pool).map_or_else(|| self.grow(count, pool), Ok)?;
         // SAFETY: the table gave the grains to this pool: spare ones, which are
         // committed, or void ones, which `grow` committed.
@@ -230,7 +236,7 @@ unsafe impl<P: Platform> Arena for ArenaVm<P> {
     fn next_tracts(&self, pool: PoolId, from: Addr) -> Option<Block> {
         let base = self.range.base().get() + self.regions.grains_offset;
         let from = self.grain_of(from.max(Addr::new(base)))?;
-        let (index, count) = self.table.lock().next_owned(self.entries(), from, pool)?;
+        let (index, count) = TractTable::next_owned(self.entries_in_use(), from, pool)?;
         // SAFETY: grains get an owner only once they are committed (`grow`), and the
         // pool owns these.
         Some(unsafe { self.block(index, count) })
@@ -258,7 +264,7 @@ unsafe impl<P: Platform> Arena for ArenaVm<P> {
             committed_high_water: self.budget.high_water(),
             spare: self.regions.bytes(spare),
             commit_limit: self.budget.limit(),
-            control: table + self.control.lock().size,
+            control: table + self.control.lock().size(),
         }
     }
 

@@ -26,7 +26,7 @@ impl Budget {
     }
 
     /// Promises `size` bytes, or gives the number of bytes that lack.
-    pub(crate) fn promise(&self, size: usize) -> Result<(), usize> {
+    pub(crate) fn promise(&self, size: usize) -> Result<Promise<'_>, usize> {
         let limit = self.limit.load(Ordering::Relaxed);
         let mut promised = self.promised.load(Ordering::Relaxed);
         loop {
@@ -35,27 +35,16 @@ impl Budget {
                 return Err(wanted - limit);
             }
             match self.promised.compare_exchange(promised, wanted, Ordering::AcqRel, Ordering::Relaxed) {
-                Ok(_) => return Ok(()),
+                Ok(_) => return Ok(Promise { budget: self, size }),
                 Err(now) => promised = now,
             }
         }
     }
 
-    /// Takes a promise of `size` bytes back: they were not committed.
-    pub(crate) fn withdraw(&self, size: usize) {
-        self.promised.fetch_sub(size, Ordering::AcqRel);
-    }
-
-    /// Keeps a promise of `size` bytes: they are committed.
-    pub(crate) fn commit(&self, size: usize) {
-        let committed = self.committed.fetch_add(size, Ordering::AcqRel) + size;
-        self.high_water.fetch_max(committed, Ordering::AcqRel);
-    }
-
     /// Records that `size` committed bytes are so no more.
     pub(crate) fn decommit(&self, size: usize) {
         self.committed.fetch_sub(size, Ordering::AcqRel);
-        self.withdraw(size);
+        self.promised.fetch_sub(size, Ordering::AcqRel);
     }
 
     /// Sets the limit, or gives the number of bytes promised beyond it. Promises
@@ -84,5 +73,29 @@ impl Budget {
 
     pub(crate) fn high_water(&self) -> usize {
         self.high_water.load(Ordering::Acquire)
+    }
+}
+
+/// Bytes that may be committed. What is not kept is taken back when the promise is
+/// dropped, also where a hook of the client's panics on the way.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Promise<'b> {
+    budget: &'b Budget,
+    size: usize,
+}
+
+impl Promise<'_> {
+    /// Keeps `size` bytes of the promise: they are committed.
+    pub(crate) fn keep(mut self, size: usize) {
+        self.size -= size;
+        let committed = self.budget.committed.fetch_add(size, Ordering::AcqRel) + size;
+        self.budget.high_water.fetch_max(committed, Ordering::AcqRel);
+    }
+}
+
+impl Drop for Promise<'_> {
+    fn drop(&mut self) {
+        self.budget.promised.fetch_sub(self.size, Ordering::AcqRel);
     }
 }

@@ -20,8 +20,7 @@ pub(crate) struct Memory<P: Platform> {
     base: NonNull<u8>,
     size: usize,
     align: Align,
-    lock: bool,
-    populate: bool,
+    options: ArenaVmOptions,
     refusal: Lock<Option<PlatformError>>,
 }
 
@@ -33,8 +32,9 @@ unsafe impl<P: Platform> Send for Memory<P> {}
 unsafe impl<P: Platform> Sync for Memory<P> {}
 
 impl<P: Platform> Memory<P> {
-    /// Reserves what the options ask for, or half of it, and so on down to their
-    /// floor.
+    /// Reserves what the options ask for. Where the platform refuses, half of it is
+    /// tried, and so on; of what it would give then half is taken, so that the rest of
+    /// the process has some (design/arena-vm.md `.reserve`). The floor is tried last.
     pub(crate) fn reserve(platform: P, options: &ArenaVmOptions, grain: Align) -> Result<Self> {
         let align =
             if options.huge_pages { grain.max(Align::new(HUGE_PAGE).unwrap_or(grain)) } else { grain };
@@ -46,24 +46,22 @@ impl<P: Platform> Memory<P> {
         };
         let floor = whole_grains(options.reserve_floor.max(1))?;
         let mut size = whole_grains(options.reserve)?;
-        loop {
+        let mut refused = false;
+        let base = loop {
+            let half = whole_grains(size / 2)?.max(floor);
             match platform.reserve(size, align.get()) {
-                Ok(base) => {
-                    let (lock, populate) = (options.lock, options.populates());
-                    return Ok(Self {
-                        platform,
-                        base,
-                        size,
-                        align,
-                        lock,
-                        populate,
-                        refusal: Lock::new(None),
-                    });
+                Ok(base) if refused && size > floor => {
+                    // SAFETY: reserved just now, with these, and nobody has heard of it.
+                    // Where it is refused, addresses are lost, and no memory.
+                    let _ = unsafe { platform.release(base, size, align.get()) };
+                    (size, refused) = (half, false);
                 }
-                Err(_) if size > floor => size = whole_grains(size / 2)?.max(floor),
-                Err(_) => return Err(Error::Resource),
+                Ok(base) => break base,
+                Err(_) if size > floor => (size, refused) = (half, true),
+                Err(refusal) => return Err(lacking(refusal)),
             }
-        }
+        };
+        Ok(Self { platform, base, size, align, options: *options, refusal: Lock::new(None) })
     }
 
     pub(crate) fn platform(&self) -> &P {
@@ -88,12 +86,17 @@ impl<P: Platform> Memory<P> {
         *self.refusal.lock()
     }
 
-    /// Keeps what the platform said, for people; `error` is for the program.
-    fn refused(&self, error: Error) -> impl FnOnce(PlatformError) -> Error {
+    /// Keeps what the platform said, for people; gives `error`, for the program.
+    pub(crate) fn refused(&self, error: Error) -> impl FnOnce(PlatformError) -> Error {
         move |refusal| {
             *self.refusal.lock() = Some(refusal);
             error
         }
+    }
+
+    /// As [`Memory::refused`], for what is no memory.
+    fn refused_resource(&self, refusal: PlatformError) -> Error {
+        self.refused(lacking(refusal))(refusal)
     }
 
     /// The address at an offset.
@@ -132,20 +135,21 @@ impl<P: Platform> Memory<P> {
     pub(crate) unsafe fn advise_huge_pages(&self, offset: usize, size: usize) -> Result<()> {
         // SAFETY: the caller gives whole pages of the reservation.
         unsafe { self.platform.advise_huge_pages(self.at(offset), size) }
-            .map_err(self.refused(Error::Resource))
+            .map_err(|refusal| self.refused_resource(refusal))
     }
 
     /// Keeps the whole reservation out of child processes.
     pub(crate) fn no_inherit(&self) -> Result<()> {
         // SAFETY: the reservation is whole pages, and not none.
-        unsafe { self.platform.no_inherit(self.base, self.size) }.map_err(self.refused(Error::Resource))
+        unsafe { self.platform.no_inherit(self.base, self.size) }
+            .map_err(|refusal| self.refused_resource(refusal))
     }
 
-    /// Commits a range, locks and populates it as the options said.
+    /// Commits a range of grains; advises, locks and populates it as the options said.
     ///
     /// # Errors
-    /// [`Error::Memory`], or [`Error::Resource`] for what cannot be locked; the
-    /// range is closed again then.
+    /// [`Error::Memory`], or [`Error::ResourceLimit`] and [`Error::Resource`] for what
+    /// cannot be locked or advised; the range is closed again then.
     ///
     /// # Safety
     /// - The range is whole pages of the reservation, not none, and the caller's
@@ -154,7 +158,9 @@ impl<P: Platform> Memory<P> {
         // SAFETY: the caller gives whole pages of the reservation, its alone.
         let opened = unsafe {
             let base = self.at(offset);
-            self.commit_and_lock(base, size).and_then(|()| self.populate(base, size))
+            self.commit_and_lock(base, size)
+                .and_then(|()| self.advise_again(base, size))
+                .and_then(|()| self.populate(base, size))
         };
         if opened.is_err() {
             // SAFETY: the caller gives whole pages that nobody else uses, and does
@@ -175,7 +181,7 @@ impl<P: Platform> Memory<P> {
         unsafe {
             let base = self.at(offset);
             self.commit_and_lock(base, size)?;
-            if self.populate && !self.lock {
+            if self.options.populates() && !self.options.lock {
                 // Where the platform cannot, whoever comes first takes the faults.
                 let _ = self.platform.populate_in_use(base, size);
             }
@@ -188,9 +194,28 @@ impl<P: Platform> Memory<P> {
     unsafe fn commit_and_lock(&self, base: NonNull<u8>, size: usize) -> Result<()> {
         // SAFETY: the caller gives whole pages of the reservation.
         unsafe { self.platform.commit(base, size) }.map_err(self.refused(Error::Memory))?;
-        if self.lock {
+        if self.options.lock {
             // SAFETY: they are committed now.
-            unsafe { self.platform.lock(base, size) }.map_err(self.refused(Error::Resource))?;
+            unsafe { self.platform.lock(base, size) }.map_err(|refusal| self.refused_resource(refusal))?;
+        }
+        Ok(())
+    }
+
+    /// Says for a range what was said for the whole reservation when it was made, as
+    /// the platform forgets it where a range is closed.
+    ///
+    /// # Safety
+    /// - The range is whole pages of grains, not none.
+    unsafe fn advise_again(&self, base: NonNull<u8>, size: usize) -> Result<()> {
+        if !self.options.inherit_on_fork {
+            // SAFETY: the caller gives whole pages of the reservation.
+            unsafe { self.platform.no_inherit(base, size) }
+                .map_err(|refusal| self.refused_resource(refusal))?;
+        }
+        if self.options.huge_pages {
+            // SAFETY: as above.
+            unsafe { self.platform.advise_huge_pages(base, size) }
+                .map_err(|refusal| self.refused_resource(refusal))?;
         }
         Ok(())
     }
@@ -199,7 +224,7 @@ impl<P: Platform> Memory<P> {
     /// - The range is committed pages, not none, that nobody else uses.
     unsafe fn populate(&self, base: NonNull<u8>, size: usize) -> Result<()> {
         // Locking has populated already.
-        if !self.populate || self.lock {
+        if !self.options.populates() || self.options.lock {
             return Ok(());
         }
         // SAFETY: the caller's duties are the platform's.
@@ -225,7 +250,7 @@ impl<P: Platform> Memory<P> {
     pub(crate) unsafe fn close(&self, offset: usize, size: usize) -> Result<()> {
         // SAFETY: the caller's duties are those of the call.
         let closed = unsafe { self.try_close(offset, size) };
-        if closed.is_err() && self.lock {
+        if closed.is_err() && self.options.lock {
             // SAFETY: the pages are committed still.
             let _ = unsafe { self.platform.lock(self.at(offset), size) };
         }
@@ -237,12 +262,20 @@ impl<P: Platform> Memory<P> {
     unsafe fn try_close(&self, offset: usize, size: usize) -> Result<(), PlatformError> {
         // SAFETY: the caller's range is inside the reservation.
         let base = unsafe { self.at(offset) };
-        if self.lock {
+        if self.options.lock {
             // SAFETY: the caller gives whole pages of the reservation.
             unsafe { self.platform.unlock(base, size) }?;
         }
         // SAFETY: whole pages of the reservation, unlocked, that nobody uses.
         unsafe { self.platform.decommit(base, size) }
+    }
+}
+
+/// The error for a resource that the platform refused: with the limit, where it knows.
+fn lacking(refusal: PlatformError) -> Error {
+    match refusal.limit {
+        Some((resource, limit)) => Error::ResourceLimit { resource, size: refusal.size, limit },
+        None => Error::Resource,
     }
 }
 

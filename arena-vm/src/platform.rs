@@ -17,6 +17,8 @@
 use core::fmt;
 use core::ptr::NonNull;
 
+use tripoint_core::Resource;
+
 pub mod portable;
 pub mod touch;
 
@@ -24,6 +26,8 @@ pub mod touch;
 pub mod failing;
 #[cfg(target_os = "linux")]
 pub mod linux;
+#[cfg(target_os = "linux")]
+mod mappings;
 
 #[cfg(target_os = "linux")]
 pub(crate) mod membarrier;
@@ -88,7 +92,8 @@ pub unsafe trait Platform: Send + Sync + fmt::Debug {
     unsafe fn commit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError>;
 
     /// Decommits pages, so that the platform may use their memory elsewhere.
-    /// Pages that are not committed stay as they are.
+    /// Pages that are not committed stay so. What was advised for the range may be
+    /// forgotten: say it again when the pages are committed.
     ///
     /// # Errors
     /// Where the platform refuses. Committed pages are still so, but their
@@ -169,6 +174,13 @@ pub unsafe trait Platform: Send + Sync + fmt::Debug {
     /// # Safety
     /// - The duties of the trait.
     unsafe fn no_inherit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError>;
+
+    /// Into how many ranges, committed or not, a reservation may be divided at this
+    /// moment, so that enough is left for the rest of the process; `usize::MAX`
+    /// where it makes no difference.
+    fn mapping_limit(&self) -> usize {
+        usize::MAX
+    }
 }
 
 /// A call that a platform refused.
@@ -182,6 +194,9 @@ pub struct PlatformError {
     pub addr: usize,
     /// The bytes the call was about.
     pub size: usize,
+    /// The resource that was lacking and the bytes that the process may have of it
+    /// (`usize::MAX`: no limit), where the platform knows.
+    pub limit: Option<(Resource, usize)>,
 }
 
 impl PlatformError {
@@ -190,7 +205,9 @@ impl PlatformError {
     pub fn advice(self) -> &'static str {
         match self.call {
             "reserve" => "raise the address space limit (ulimit -v), or reserve less",
-            "commit" => "free memory, or raise vm.max_map_count and the overcommit limit",
+            "commit" => "free memory, or raise the data limit (ulimit -d) and the overcommit limit",
+            "decommit" => "raise vm.max_map_count and, after mlockall(MCL_FUTURE), ulimit -l",
+            "guard" => "raise vm.max_map_count, or do without guards",
             "lock" => "raise the locked memory limit (ulimit -l), or do not lock",
             "populate" => "free memory, or raise the memory limit of the control group",
             "populate_in_use" => "use Linux 5.14 or newer, or populate at fill",
@@ -204,7 +221,7 @@ impl PlatformError {
 
 impl fmt::Display for PlatformError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { call, code, addr, size } = self;
+        let Self { call, code, addr, size, .. } = self;
         write!(f, "{call} of {size} bytes at {addr:#x} failed with code {code}: {}", self.advice())
     }
 }
@@ -273,5 +290,9 @@ unsafe impl<P: Platform + ?Sized> Platform for &P {
     unsafe fn no_inherit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
         // SAFETY: the caller's duties are the borrowed platform's.
         unsafe { (**self).no_inherit(base, size) }
+    }
+
+    fn mapping_limit(&self) -> usize {
+        (**self).mapping_limit()
     }
 }

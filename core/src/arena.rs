@@ -61,8 +61,8 @@ pub struct ArenaSizes {
 ///
 /// # Safety
 /// - Blocks given out are valid for reads and writes, do not overlap, and stay
-///   so until they are freed or the arena value is dropped, wherever that value
-///   is moved.
+///   so until they are freed, or the pool they were given to is dismissed, or the
+///   arena value is dropped, wherever that value is moved.
 /// - All blocks of tracts point to memory with the provenance of the whole range,
 ///   so that touching ones may be joined; so does [`Arena::provenance`].
 /// - A block of tracts starts at a multiple of [`Arena::grain`], and ends at or
@@ -98,10 +98,12 @@ pub unsafe trait Arena: Check + Describe + Sync {
     /// - Nobody uses memory of the pool any more.
     unsafe fn unregister(&self, pool: PoolId);
 
-    /// Gives `size` bytes, rounded up to grains, to `pool`.
+    /// Gives `size` bytes, rounded up to grains, to `pool`, whoever asks: the block
+    /// is the pool's, and goes when it is freed or the pool is dismissed.
     ///
     /// # Errors
-    /// - [`Error::Parameter`](crate::Error::Parameter) for a size of zero or above `isize::MAX`
+    /// - [`Error::Parameter`](crate::Error::Parameter) for a size of zero or above `isize::MAX`, and for
+    ///   [`CONTROL_POOL`](crate::control::CONTROL_POOL)
     /// - [`Error::Limit`](crate::Error::Limit) where no run of grains is long enough
     /// - [`Error::CommitLimit`](crate::Error::CommitLimit), [`Error::Memory`](crate::Error::Memory) where it cannot be committed
     /// - [`Error::Frozen`](crate::Error::Frozen) where the arena is frozen and no spare run is long enough

@@ -15,7 +15,7 @@ use core::ptr::NonNull;
 use crate::arena::{Arena, ArenaSizes, PoolId};
 use crate::block::Block;
 use crate::check::{Check, CheckError, CheckLevel, ensure};
-use crate::control::{CONTROL_POOL, ControlMemory};
+use crate::control::{CONTROL_POOL, ControlMemory, refuse_control_pool};
 use crate::counters::ArenaCounts;
 use crate::describe::{Describe, line};
 use crate::error::{Error, Result};
@@ -370,21 +370,19 @@ unsafe impl Arena for ClientArena<'_> {
         Ok(pool)
     }
 
-    /// Looks at every grain of the arena once.
+    /// Looks at every grain of the arena once, without the lock.
     unsafe fn unregister(&self, pool: PoolId) {
-        let mut state = self.state.lock();
-        let mut from = 0;
-        while let Some((index, count)) = state.tracts.next_owned(self.entries(), from, pool) {
-            state.tracts.give_spare(self.entries(), index, count);
-            from = index + count;
+        for (index, count) in TractTable::pieces_of(self.entries(), pool) {
+            self.state.lock().tracts.give_spare(self.entries(), index, count);
         }
-        state.pools -= 1;
+        self.state.lock().pools -= 1;
     }
 
     fn alloc_tracts(&self, size: usize, pool: PoolId) -> Result<Block> {
         if size == 0 || size > isize::MAX.unsigned_abs() {
             return Err(Error::Parameter("tracts have 1 to isize::MAX bytes"));
         }
+        refuse_control_pool(pool)?;
         let mut state = self.state.lock();
         self.take(&mut state.tracts, size, pool).map(|(block, _)| block)
     }
@@ -399,7 +397,7 @@ unsafe impl Arena for ClientArena<'_> {
 
     fn next_tracts(&self, pool: PoolId, from: Addr) -> Option<Block> {
         let from = self.grain_of(from.max(Addr::of(self.base.as_ptr())))?;
-        let (index, count) = self.state.lock().tracts.next_owned(self.entries(), from, pool)?;
+        let (index, count) = TractTable::next_owned(self.entries(), from, pool)?;
         // SAFETY: the table covers only grains inside the memory.
         let base = unsafe { self.base.add(self.bytes(index)) };
         // SAFETY: the pool owns these grains, all inside the memory, which is the

@@ -20,6 +20,18 @@ use crate::words::{Addr, Align};
 /// their pools from the next serial number on.
 pub const CONTROL_POOL: PoolId = PoolId::new(1).unwrap();
 
+/// Keeps clients from taking tracts in the name of [`CONTROL_POOL`], which arenas
+/// count themselves.
+///
+/// # Errors
+/// [`Error::Parameter`] for [`CONTROL_POOL`].
+pub fn refuse_control_pool(pool: PoolId) -> Result<()> {
+    match pool == CONTROL_POOL {
+        true => Err(Error::Parameter("tracts are a registered pool's, not the arena's own")),
+        false => Ok(()),
+    }
+}
+
 /// The step between the sizes of descriptors, and the alignment of all.
 const STEP: usize = 64;
 

@@ -23,6 +23,16 @@ const NONE: u32 = u32::MAX;
 /// One list for each power of two that a `u32` can hold.
 const BINS: usize = 32;
 
+/// How many spare runs are looked at for one that lies at a hole.
+const LOOKS: usize = 16;
+
+/// The end of a run that is taken.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Low,
+    High,
+}
+
 /// The name of the structure in what a check finds.
 const TABLE: &str = "TractTable";
 
@@ -124,11 +134,13 @@ struct FreeRuns {
     kind: PageState,
     heads: [u32; BINS],
     mask: u32,
+    /// How many runs there are.
+    runs: u32,
 }
 
 impl FreeRuns {
     const fn new(kind: PageState) -> Self {
-        Self { kind, heads: [NONE; BINS], mask: 0 }
+        Self { kind, heads: [NONE; BINS], mask: 0, runs: 0 }
     }
 
     /// The list for runs of `count` grains, which is not zero.
@@ -170,12 +182,14 @@ impl FreeRuns {
         }
         self.heads[bin] = index;
         self.mask |= 1 << bin;
+        self.runs += 1;
     }
 
     /// Takes a run out of its list; gives its length.
     fn unlink(&mut self, entries: &[Tract], index: u32) -> u32 {
         let first = entry(entries, index);
         let (count, prev, next) = (first.run(), first.prev(), first.next());
+        self.runs -= 1;
         if next != NONE {
             entry(entries, next).prev.store(prev, Ordering::Relaxed);
         }
@@ -243,6 +257,7 @@ impl FreeRuns {
                 (prev, index) = (index, tract.next());
             }
         }
+        ensure(TABLE, runs == self.runs, "the free runs are counted")?;
         let grains = u32::try_from(grains).unwrap_or(u32::MAX);
         Ok((runs, grains))
     }
@@ -294,11 +309,16 @@ pub struct TractTable {
     capacity: u32,
     top: u32,
     spare: u32,
+    guards: u32,
     spare_runs: FreeRuns,
     void_runs: FreeRuns,
 }
 
 impl TractTable {
+    /// How many grains an arena moves at a time where nobody waits for all of them
+    /// at once, so that its lock is free in between (design/arena.md `.tract.piece`).
+    pub const PIECE: u32 = 1024;
+
     /// A table for `capacity` grains, all of them wilderness.
     #[must_use]
     pub const fn new(capacity: u32) -> Self {
@@ -306,6 +326,7 @@ impl TractTable {
             capacity,
             top: 0,
             spare: 0,
+            guards: 0,
             spare_runs: FreeRuns::new(PageState::SPARE),
             void_runs: FreeRuns::new(PageState::VOID),
         }
@@ -327,6 +348,13 @@ impl TractTable {
     #[must_use]
     pub const fn spare(&self) -> u32 {
         self.spare
+    }
+
+    /// How many holes there may be below the top: runs that are not committed, and
+    /// guards. Each divides what is committed once more.
+    #[must_use]
+    pub const fn holes(&self) -> u32 {
+        self.void_runs.runs + self.guards
     }
 
     /// Gives `count` spare grains in a row to `owner`: the index of the first.
@@ -381,6 +409,7 @@ impl TractTable {
     pub fn set_guard(&mut self, entries: &[Tract], index: u32) {
         debug_assert!(entry(entries, index).state() == PageState::POPPED, "guards are popped before");
         entry(entries, index).set_free(PageState::GUARD);
+        self.guards += 1;
     }
 
     /// Whether grain `index` is a guard.
@@ -427,6 +456,8 @@ impl TractTable {
         if count == 0 {
             return;
         }
+        let guards = range(entries, index, count).iter().filter(|tract| tract.state() == PageState::GUARD);
+        self.guards -= u32::try_from(guards.count()).unwrap_or(u32::MAX);
         self.void_runs.mark(entries, index, count);
         let (first, length) = self.void_runs.coalesce(entries, index, count, self.top);
         if first + length == self.top {
@@ -444,29 +475,49 @@ impl TractTable {
             && range(entries, index, count).iter().all(|tract| tract.state().intersects(out))
     }
 
-    /// Takes a run of at most `max_count` spare grains out of the table, one of
-    /// the longest and of it the high end: index and count.
+    /// Takes a run of at most `max_count` spare grains out of the table: index and
+    /// count. It is the high end of one of the longest runs or, where the caller
+    /// may not divide what is committed once more, an end that lies at a hole.
     ///
     /// The caller decommits it and calls [`TractTable::give_void`], or
     /// [`TractTable::give_spare`] where that failed. Until then it belongs to
     /// nobody and is not found. `None` where nothing is spare or `max_count` is
-    /// zero.
+    /// zero, and where none of the few runs looked at lies at a hole.
     #[must_use]
-    pub fn pop_spare(&mut self, entries: &[Tract], max_count: u32) -> Option<(u32, u32)> {
+    pub fn pop_spare(&mut self, entries: &[Tract], max_count: u32, may_divide: bool) -> Option<(u32, u32)> {
         let longest = self.spare_runs.mask.checked_ilog2()?;
         if max_count == 0 {
             return None;
         }
-        let first = self.spare_runs.heads[longest as usize];
+        let (first, end) = match may_divide {
+            true => (self.spare_runs.heads[longest as usize], End::High),
+            false => self.spare_at_hole(entries)?,
+        };
         let length = self.spare_runs.unlink(entries, first);
         let count = length.min(max_count);
-        let index = first + (length - count);
+        let (index, rest) = match end {
+            End::High => (first + (length - count), first),
+            End::Low => (first, first + count),
+        };
         if length > count {
-            self.spare_runs.push(entries, first, length - count);
+            self.spare_runs.push(entries, rest, length - count);
         }
         pop(entries, index, count);
         self.spare -= count;
         Some((index, count))
+    }
+
+    /// A spare run with an end that lies at a hole, among the first few.
+    fn spare_at_hole(&self, entries: &[Tract]) -> Option<(u32, End)> {
+        let is_hole = |index: u32| {
+            index >= self.top || entry(entries, index).state().intersects(PageState::VOID | PageState::GUARD)
+        };
+        let lists = (0..BINS).rev().flat_map(|bin| self.spare_runs.list(entries, bin));
+        lists.take(LOOKS).find_map(|first| match first.checked_sub(1) {
+            _ if is_hole(first + entry(entries, first).run()) => Some((first, End::High)),
+            Some(before) if is_hole(before) => Some((first, End::Low)),
+            _ => None,
+        })
     }
 
     /// The pool that owns grain `index`; `None` also beyond the entries.
@@ -480,28 +531,31 @@ impl TractTable {
 
     /// The first grains in a row at or after `from` that `owner` has: index and
     /// count. Looks at every entry on the way.
+    ///
+    /// Needs no lock, and neither do the walks below: the answer is exact for
+    /// grains that nobody takes or gives meanwhile.
     #[must_use]
-    pub fn next_owned(&self, entries: &[Tract], from: u32, owner: PoolId) -> Option<(u32, u32)> {
-        self.next_where(entries, from, |tract| tract.owner() == Some(owner))
+    pub fn next_owned(entries: &[Tract], from: u32, owner: PoolId) -> Option<(u32, u32)> {
+        next_where(entries, from, u32::MAX, |tract| tract.owner() == Some(owner))
+    }
+
+    /// All grains that `owner` has, in pieces of at most [`TractTable::PIECE`]: index
+    /// and count. Each piece may be freed before the next is asked for.
+    pub fn pieces_of(entries: &[Tract], owner: PoolId) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let mut from = 0;
+        core::iter::from_fn(move || {
+            let is_owned = |tract: &Tract| tract.owner() == Some(owner);
+            let (index, count) = next_where(entries, from, Self::PIECE, is_owned)?;
+            from = index + count;
+            Some((index, count))
+        })
     }
 
     /// The first grains in a row at or after `from` that are in one of `states`:
     /// index and count. Looks at every entry on the way.
     #[must_use]
-    pub fn next_run(&self, entries: &[Tract], from: u32, states: PageState) -> Option<(u32, u32)> {
-        self.next_where(entries, from, |tract| tract.state().intersects(states))
-    }
-
-    fn next_where(
-        &self,
-        entries: &[Tract],
-        from: u32,
-        wanted: impl Fn(&Tract) -> bool,
-    ) -> Option<(u32, u32)> {
-        let is_wanted = |&index: &u32| wanted(entry(entries, index));
-        let index = (from..self.top).find(is_wanted)?;
-        let limit = (index..self.top).find(|index| !is_wanted(index)).unwrap_or(self.top);
-        Some((index, limit - index))
+    pub fn next_run(entries: &[Tract], from: u32, states: PageState) -> Option<(u32, u32)> {
+        next_where(entries, from, u32::MAX, |tract| tract.state().intersects(states))
     }
 
     /// Checks the table as far as `level` says. A deep check walks all entries.
@@ -533,7 +587,7 @@ impl TractTable {
         spare: (u32, u32),
         void: (u32, u32),
     ) -> Result<(), CheckError> {
-        let (mut found_spare, mut found_void) = ((0, 0), (0, 0));
+        let (mut found_spare, mut found_void, mut guards) = ((0, 0), (0, 0), 0);
         let mut before = PageState::empty();
         let mut index = 0;
         while index < self.top {
@@ -550,6 +604,7 @@ impl TractTable {
                 PageState::SPARE => &mut found_spare,
                 PageState::VOID => &mut found_void,
                 _ => {
+                    guards += u32::from(state == PageState::GUARD);
                     before = state;
                     index += 1;
                     continue;
@@ -562,6 +617,7 @@ impl TractTable {
             index += count;
         }
         ensure(TABLE, before != PageState::VOID, "no void run ends at the top")?;
+        ensure(TABLE, guards == self.guards, "guards are counted")?;
         ensure(TABLE, found_spare == spare, "every spare run is in a list")?;
         ensure(TABLE, found_void == void, "every void run is in a list")
     }
@@ -587,6 +643,20 @@ impl TractTable {
         self.spare_runs.describe(entries, out, depth + 1, "spare runs")?;
         self.void_runs.describe(entries, out, depth + 1, "void runs")
     }
+}
+
+/// At most `most` wanted entries in a row, the first at or after `from`.
+fn next_where(
+    entries: &[Tract],
+    from: u32,
+    most: u32,
+    wanted: impl Fn(&Tract) -> bool,
+) -> Option<(u32, u32)> {
+    let rest = entries.get(from as usize..)?;
+    let skipped = rest.iter().position(&wanted)?;
+    let run = rest[skipped..].iter().take(most as usize).take_while(|&tract| wanted(tract)).count();
+    // There are as many entries as grains at most, which a `u32` counts.
+    Some((from + u32::try_from(skipped).ok()?, u32::try_from(run).ok()?))
 }
 
 /// Marks grains that are out of the table and nobody's.

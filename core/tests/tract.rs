@@ -26,7 +26,7 @@ enum Step {
     TakeVoid(u32, u32),
     /// Which run that is out, which part of it, and whether it stays committed.
     Give(prop::sample::Index, prop::sample::Index, prop::sample::Index, bool),
-    Pop(u32),
+    Pop(u32, bool),
     GivePopped(prop::sample::Index, bool),
     Unregister(u32, bool),
 }
@@ -39,7 +39,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (count.clone(), serial.clone()).prop_map(|(count, serial)| Step::TakeVoid(count, serial)),
         6 => any::<(prop::sample::Index, prop::sample::Index, prop::sample::Index, bool)>()
             .prop_map(|(run, from, size, spare)| Step::Give(run, from, size, spare)),
-        2 => (0..12u32).prop_map(Step::Pop),
+        2 => (0..12u32, any::<bool>()).prop_map(|(count, may_divide)| Step::Pop(count, may_divide)),
         2 => any::<(prop::sample::Index, bool)>().prop_map(|(run, spare)| Step::GivePopped(run, spare)),
         1 => (serial, any::<bool>()).prop_map(|(serial, spare)| Step::Unregister(serial, spare)),
     ]
@@ -154,25 +154,45 @@ impl Oracle {
         self.give(index + skip, given, spare);
     }
 
-    fn pop(&mut self, max_count: u32) {
+    /// Whether a grain is not committed, nor on its way to be.
+    fn is_hole(&self, index: u32) -> bool {
+        self.grains.get(index as usize).is_none_or(|&grain| grain == Grain::Void)
+    }
+
+    /// Whether taking these grains leaves as many runs of committed memory as before.
+    fn is_at_hole(&self, index: u32, count: u32) -> bool {
+        self.is_hole(index + count) || index > 0 && self.is_hole(index - 1)
+    }
+
+    fn pop(&mut self, max_count: u32, may_divide: bool) {
         let most = self.longest(Grain::Spare, 0, CAPACITY);
-        let popped = self.table.pop_spare(&self.entries, max_count);
-        assert_eq!(popped.is_some(), most > 0 && max_count > 0);
+        let spare = self.runs(|grain| grain == Grain::Spare);
+        let possible = if may_divide {
+            most > 0
+        } else {
+            spare.iter().any(|&(index, count)| self.is_at_hole(index, count))
+        };
+        let popped = self.table.pop_spare(&self.entries, max_count, may_divide);
         if let Some((index, count)) = popped {
-            assert!(count <= max_count && count <= most);
-            // One of the longest by power of two: more than half of the longest.
-            assert!(count == max_count || count > most / 2);
+            assert!(possible && count <= max_count && count <= most);
+            if may_divide {
+                // One of the longest by power of two: more than half of the longest.
+                assert!(count == max_count || count > most / 2);
+            } else {
+                assert!(self.is_at_hole(index, count), "no hole more than before");
+            }
             self.change(index, count, Grain::Spare, Grain::Popped);
             self.popped.push((index, count));
+        } else {
+            // Only so many runs are looked at for one that lies at a hole.
+            assert!(!possible || max_count == 0 || !may_divide && spare.len() > 16);
         }
     }
 
     fn unregister(&mut self, owner: PoolId, spare: bool) {
-        let mut from = 0;
-        while let Some((index, count)) = self.table.next_owned(&self.entries, from, owner) {
-            assert!(index >= from && count > 0);
+        let pieces: Vec<_> = TractTable::pieces_of(&self.entries, owner).collect();
+        for (index, count) in pieces {
             self.give(index, count, spare);
-            from = index + count;
         }
         assert!(!self.grains.contains(&Grain::Owned(owner)));
         let grains = &self.grains;
@@ -184,7 +204,7 @@ impl Oracle {
             Step::TakeSpare(count, serial) => self.take_spare(count, pool(serial)),
             Step::TakeVoid(count, serial) => self.take_void(count, pool(serial)),
             Step::Give(run, from, size, spare) => self.give_part(run, from, size, spare),
-            Step::Pop(max_count) => self.pop(max_count),
+            Step::Pop(max_count, may_divide) => self.pop(max_count, may_divide),
             Step::GivePopped(run, spare) if !self.popped.is_empty() => {
                 let (index, count) = self.popped.swap_remove(run.index(self.popped.len()));
                 self.give(index, count, spare);
@@ -213,13 +233,13 @@ impl Oracle {
             runs.collect::<Vec<_>>()
         };
         for owner in (2..6).map(pool) {
-            let found = walk(&|from| self.table.next_owned(&self.entries, from, owner));
+            let found = walk(&|from| TractTable::next_owned(&self.entries, from, owner));
             assert_eq!(found, self.runs(|grain| grain == Grain::Owned(owner)));
         }
         let committed = PageState::ALLOCATED | PageState::SPARE;
-        let found = walk(&|from| self.table.next_run(&self.entries, from, committed));
+        let found = walk(&|from| TractTable::next_run(&self.entries, from, committed));
         assert_eq!(found, self.runs(|grain| matches!(grain, Grain::Owned(_) | Grain::Spare)));
-        let found = walk(&|from| self.table.next_run(&self.entries, from, PageState::POPPED));
+        let found = walk(&|from| TractTable::next_run(&self.entries, from, PageState::POPPED));
         assert_eq!(found, self.runs(|grain| grain == Grain::Popped));
     }
 
@@ -229,6 +249,9 @@ impl Oracle {
         assert_eq!(self.table.top(), self.top());
         let spare = self.grains.iter().filter(|&&grain| grain == Grain::Spare).count();
         assert_eq!(self.table.spare() as usize, spare);
+        let void = self.runs(|grain| grain == Grain::Void);
+        let holes = void.iter().filter(|(index, _)| *index < self.top()).count();
+        assert_eq!(self.table.holes() as usize, holes);
         for (index, &grain) in self.grains.iter().enumerate() {
             let owner = if let Grain::Owned(owner) = grain { Some(owner) } else { None };
             assert_eq!(TractTable::owner_of(&self.entries, index as u32), owner);
@@ -249,6 +272,47 @@ proptest! {
     }
 }
 
+/// (design/arena.md `.tract.piece`)
+#[test]
+fn a_pool_is_dismissed_in_pieces_of_bounded_size() {
+    let grains = 4 * TractTable::PIECE + 3;
+    let entries: Vec<Tract> = (0..grains).map(|_| Tract::new()).collect();
+    let mut table = TractTable::new(grains);
+    assert_eq!(table.pop_void(&entries, grains), Ok(0));
+    let (split, rest) = (TractTable::PIECE + 7, 2 * TractTable::PIECE + 9);
+    table.allot(&entries, 0, split, pool(2));
+    table.allot(&entries, split, rest - split, pool(3));
+    table.allot(&entries, rest, grains - rest, pool(2));
+    let pieces: Vec<_> = TractTable::pieces_of(&entries, pool(2)).collect();
+    let whole = TractTable::PIECE;
+    assert_eq!(pieces, [(0, whole), (whole, 7), (rest, whole), (rest + whole, grains - rest - whole),]);
+    assert_eq!(TractTable::pieces_of(&entries, pool(4)).count(), 0);
+    for (index, count) in TractTable::pieces_of(&entries, pool(2)) {
+        table.give_spare(&entries, index, count);
+        table.check(&entries, CheckLevel::Deep).unwrap();
+    }
+    assert_eq!(table.spare(), grains - (rest - split));
+}
+
+/// (design/arena-vm.md `.mappings`)
+#[test]
+fn guards_count_as_holes_while_they_are_there() {
+    let entries: Vec<Tract> = (0..8).map(|_| Tract::new()).collect();
+    let mut table = TractTable::new(8);
+    for index in [0, 4] {
+        assert_eq!(table.pop_void(&entries, 4), Ok(index));
+        table.allot(&entries, index, 3, pool(2));
+        table.set_guard(&entries, index + 3);
+    }
+    assert_eq!(table.holes(), 2);
+    table.check(&entries, CheckLevel::Deep).unwrap();
+    table.give_void(&entries, 1, 3);
+    assert_eq!(table.holes(), 2, "a void run in place of a guard");
+    table.give_void(&entries, 4, 4);
+    assert_eq!((table.holes(), table.top()), (0, 1));
+    table.check(&entries, CheckLevel::Deep).unwrap();
+}
+
 /// A table with allocated, spare, void and popped grains, two runs in one list.
 fn mixed() -> (TractTable, Vec<Tract>) {
     let entries: Vec<Tract> = (0..64).map(|_| Tract::new()).collect();
@@ -261,7 +325,7 @@ fn mixed() -> (TractTable, Vec<Tract>) {
     table.give_spare(&entries, 30, 5);
     table.give_void(&entries, 10, 3);
     table.give_void(&entries, 15, 2);
-    assert_eq!(table.pop_spare(&entries, 1), Some((34, 1)));
+    assert_eq!(table.pop_spare(&entries, 1, true), Some((34, 1)));
     (table, entries)
 }
 

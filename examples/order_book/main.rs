@@ -168,7 +168,12 @@ fn hold_headroom() -> Result<Vec<u8>, Failure> {
         Failure::new(format_args!(
             "less than {} MiB of address space beside the arena: {}",
             HEADROOM >> 20,
-            Error::Resource.advice()
+            Error::ResourceLimit {
+                resource: tripoint::base::Resource::AddressSpace,
+                size: HEADROOM,
+                limit: usize::MAX
+            }
+            .advice()
         ))
     };
     headroom.try_reserve_exact(HEADROOM).map_err(lacking)?;

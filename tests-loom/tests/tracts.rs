@@ -74,7 +74,7 @@ impl Grains {
 
     /// Decommits what is spare, without the lock.
     fn trim(&self) {
-        let popped = self.table.lock().pop_spare(&self.entries, GRAINS);
+        let popped = self.table.lock().pop_spare(&self.entries, GRAINS, true);
         if let Some((index, count)) = popped {
             (index..index + count).for_each(|index| self.set_committed(index, false));
             self.table.lock().give_void(&self.entries, index, count);
@@ -205,7 +205,7 @@ fn what_is_taken_is_committed() {
 #[should_panic(expected = "Causality violation: ")]
 fn given_before_they_are_decommitted_grains_lose_memory() {
     trimmed(|grains| {
-        let popped = grains.table.lock().pop_spare(&grains.entries, GRAINS);
+        let popped = grains.table.lock().pop_spare(&grains.entries, GRAINS, true);
         if let Some((index, count)) = popped {
             grains.table.lock().give_void(&grains.entries, index, count);
             (index..index + count).for_each(|index| grains.set_committed(index, false));

@@ -1,10 +1,11 @@
-//! Descriptors: control memory, supplied page by page from its region.
+//! Descriptors: control memory, supplied page by page from its region, or from
+//! spare grains.
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-use tripoint_core::control::ControlMemory;
-use tripoint_core::{Block, Error, Result};
+use tripoint_core::control::{CONTROL_POOL, ControlMemory};
+use tripoint_core::{Arena, Block, Error, Result};
 
 use super::ArenaVm;
 use crate::platform::Platform;
@@ -14,28 +15,59 @@ use crate::platform::Platform;
 pub(super) struct Control {
     pub(super) memory: ControlMemory,
     /// The part of the region that is committed and was supplied, in bytes.
-    pub(super) size: usize,
+    pub(super) region_size: usize,
+    /// The bytes of grains that were supplied.
+    pub(super) grains_size: usize,
 }
 
 impl Control {
+    /// The memory that was supplied, in bytes.
+    pub(super) const fn size(&self) -> usize {
+        self.region_size + self.grains_size
+    }
+
     pub(super) const fn new() -> Self {
-        Self { memory: ControlMemory::new(), size: 0 }
+        Self { memory: ControlMemory::new(), region_size: 0, grains_size: 0 }
     }
 }
 
 impl<P: Platform> ArenaVm<P> {
-    /// Gives memory for a descriptor; commits a page where there is none.
+    /// Gives memory for a descriptor. Where there is none a page is committed or, where
+    /// that may not or cannot be, a spare grain taken (design/arena-vm.md `.control`).
     pub(super) fn alloc_descriptor(&self, layout: Layout) -> Result<NonNull<u8>> {
         loop {
             let (descriptor, offset) = {
                 let mut control = self.control.lock();
-                (control.memory.alloc(layout)?, control.size)
+                (control.memory.alloc(layout)?, control.region_size)
             };
-            match descriptor {
-                Some(descriptor) => return Ok(descriptor),
-                None => self.extend_control(offset, ControlMemory::size(layout)?)?,
+            if let Some(descriptor) = descriptor {
+                return Ok(descriptor);
+            }
+            let size = ControlMemory::size(layout)?;
+            if self.is_frozen() && self.supply_spare(size) {
+                continue;
+            }
+            match self.extend_control(offset, size) {
+                Err(error) if !self.supply_spare(size) => return Err(error),
+                _ => {}
             }
         }
+    }
+
+    /// Supplies the control memory with spare grains for `size` bytes, for good; false
+    /// where there are none.
+    #[cold]
+    fn supply_spare(&self, size: usize) -> bool {
+        let count = self.grains_covering(size);
+        let Some(index) = self.take_spare(count, CONTROL_POOL) else { return false };
+        // SAFETY: spare grains are committed, and the table gave them to the pool of
+        // the arena's own, which never gives any back.
+        let block = unsafe { self.block(index, count) };
+        let mut control = self.control.lock();
+        control.grains_size += block.size();
+        // SAFETY: the grains are the control memory's from here on, as said above.
+        unsafe { control.memory.supply(block) };
+        true
     }
 
     /// Supplies the control memory with whole pages for `size` bytes, from
@@ -49,25 +81,24 @@ impl<P: Platform> ArenaVm<P> {
         if size > self.regions.control_size - offset {
             return Err(Error::Limit);
         }
-        self.promise(size)?;
+        let promise = self.promise(size)?;
         let place = self.regions.table_size + offset;
         // SAFETY: whole pages of the region, at least one, which nobody closes.
-        let opened = unsafe { self.memory.open_shared(place, size) };
-        if opened.is_ok() && self.supply_control(offset, size) {
-            self.record_growth(size);
-        } else {
-            self.budget.withdraw(size);
+        unsafe { self.memory.open_shared(place, size) }?;
+        if self.supply_control(offset, size) {
+            self.keep(promise, size);
+            self.tell_growth(size);
         }
-        opened
+        Ok(())
     }
 
     /// Supplies open pages; false where another thread supplied them before.
     fn supply_control(&self, offset: usize, size: usize) -> bool {
         let mut control = self.control.lock();
-        if control.size != offset {
+        if control.region_size != offset {
             return false;
         }
-        control.size += size;
+        control.region_size += size;
         // SAFETY: the region lies in the reservation.
         let base = unsafe { self.memory.at(self.regions.table_size + offset) };
         // SAFETY: the pages are open and stay so; this supplies them once, since

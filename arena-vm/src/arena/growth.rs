@@ -12,6 +12,7 @@ use tripoint_core::tract::TakeError;
 use tripoint_core::{Arena, Error, Event, PoolId, Result};
 
 use super::ArenaVm;
+use crate::budget::Promise;
 use crate::platform::Platform;
 
 impl<P: Platform> ArenaVm<P> {
@@ -19,50 +20,59 @@ impl<P: Platform> ArenaVm<P> {
     #[cold]
     pub(super) fn grow(&self, count: u32, owner: PoolId) -> Result<u32> {
         let index = self.grow_popped(count)?;
-        let mut table = self.table.lock();
-        table.allot(self.entries(), index, count, owner);
-        if self.options.guard {
-            table.set_guard(self.entries(), index + count);
+        {
+            let mut table = self.table.lock();
+            table.allot(self.entries(), index, count, owner);
+            if self.options.guard {
+                table.set_guard(self.entries(), index + count);
+            }
         }
+        self.tell_growth(self.regions.bytes(count));
         Ok(index)
     }
 
-    /// As [`ArenaVm::grow`], for grains that are to be nobody's; where there are
-    /// guards, one more is popped with them, and not opened.
+    /// Commits `count` grains, which are nobody's; where there are guards, one more is
+    /// popped with them, and not opened. The caller puts them into the table, and
+    /// then tells of the growth.
     pub(super) fn grow_popped(&self, count: u32) -> Result<u32> {
         if count > self.regions.grains {
             return Err(Error::Limit);
         }
         let size = self.regions.bytes(count);
-        self.promise(size)?;
-        let grown = self.pop_void(self.guarded(count)).and_then(|index| self.open_grains(index, count));
-        match grown {
-            Ok(_) => self.record_growth(size),
-            Err(_) => self.budget.withdraw(size),
-        }
-        grown
+        let promise = self.promise(size)?;
+        let index = self.pop_void(self.guarded(count)?).and_then(|index| self.open_grains(index, count))?;
+        self.keep(promise, size);
+        Ok(index)
     }
 
     /// Promises `size` bytes, unless the arena is frozen; decommits spare memory
     /// where that makes room.
-    pub(super) fn promise(&self, size: usize) -> Result<()> {
+    pub(super) fn promise(&self, size: usize) -> Result<Promise<'_>> {
         if self.is_frozen() {
             self.counts.growth_refused.add(1);
             self.event(Event::GrowthRefused { size });
             return Err(Error::Frozen);
         }
-        while let Err(lacking) = self.budget.promise(size) {
+        loop {
+            let lacking = match self.budget.promise(size) {
+                Ok(promise) => return Ok(promise),
+                Err(lacking) => lacking,
+            };
             if self.spare_size() < lacking || self.decommit_spare(self.grains_covering(lacking)) == 0 {
                 return Err(Error::CommitLimit);
             }
         }
-        Ok(())
     }
 
-    /// Records that `size` promised bytes are committed.
-    pub(super) fn record_growth(&self, size: usize) {
-        self.budget.commit(size);
+    /// Counts `size` bytes of what was promised as committed.
+    pub(super) fn keep(&self, promise: Promise<'_>, size: usize) {
+        promise.keep(size);
         self.counts.growth.add(size as u64);
+    }
+
+    /// Tells the hook of growth, once everything is in its place: a hook that panics
+    /// takes nothing away (design/arena-vm.md `.grow.tell`).
+    pub(super) fn tell_growth(&self, size: usize) {
         self.event(Event::Grow { size });
     }
 
@@ -90,7 +100,8 @@ impl<P: Platform> ArenaVm<P> {
         // nobody has heard of.
         let opened = unsafe { self.memory.open(offset, size) };
         if opened.is_err() {
-            self.table.lock().give_void(self.entries(), index, self.guarded(count));
+            let guard = u32::from(self.options.guard);
+            self.table.lock().give_void(self.entries(), index, count + guard);
         }
         opened.map(|()| index)
     }
@@ -103,16 +114,13 @@ impl<P: Platform> ArenaVm<P> {
         let size = self.regions.table_bytes(needed);
         let offset = self.table_size.load(Ordering::Acquire);
         let Some(more) = size.checked_sub(offset).filter(|&more| more > 0) else { return Ok(()) };
-        self.promise(more)?;
+        let promise = self.promise(more)?;
         // SAFETY: whole pages of the table, at least one, which nobody closes.
-        if let Err(error) = unsafe { self.memory.open_shared(offset, more) } {
-            self.budget.withdraw(more);
-            return Err(error);
-        }
+        unsafe { self.memory.open_shared(offset, more) }?;
         let counted = self.publish_table(size);
-        self.budget.withdraw(more - counted);
         if counted > 0 {
-            self.record_growth(counted);
+            self.keep(promise, counted);
+            self.tell_growth(counted);
         }
         Ok(())
     }

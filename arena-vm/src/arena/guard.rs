@@ -1,15 +1,27 @@
 //! Guards: grains without memory behind what pools have (design/arena-vm.md `.guard`).
 
-use tripoint_core::PoolId;
 use tripoint_core::tract::TractTable;
+use tripoint_core::{Error, PoolId, Result};
 
 use super::ArenaVm;
-use crate::platform::Platform;
+use crate::platform::{Platform, PlatformError};
 
 impl<P: Platform> ArenaVm<P> {
-    /// How many grains `count` grains take, with their guard.
-    pub(super) fn guarded(&self, count: u32) -> u32 {
-        count.saturating_add(u32::from(self.options.guard))
+    /// How many grains `count` grains take, with their guard, which divides what is
+    /// committed once more.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] where it may not be divided further.
+    pub(super) fn guarded(&self, count: u32) -> Result<u32> {
+        if !self.options.guard {
+            return Ok(count);
+        }
+        if !self.may_divide(&self.table.lock()) {
+            let (call, size) = ("guard", self.regions.bytes(count));
+            let refusal = PlatformError { call, code: 0, addr: 0, size, limit: None };
+            return Err(self.memory.refused(Error::Memory)(refusal));
+        }
+        Ok(count.saturating_add(1))
     }
 
     /// Gives `count` spare grains to `owner`, unless they would lack a guard.

@@ -1,10 +1,20 @@
 //! Spare memory: committed, free, and given back when it is too much.
 
 use tripoint_core::primitive::Ordering;
+use tripoint_core::tract::TractTable;
 use tripoint_core::{Arena, Error, Event, Result};
 
 use super::ArenaVm;
 use crate::platform::Platform;
+
+/// Spare memory that is kept whatever the share, in bytes and in grains: a program
+/// that frees and allocates so much calls nobody (design/arena-vm.md `.spare`).
+const SPARE_FLOOR: usize = 1 << 20;
+const SPARE_FLOOR_GRAINS: u32 = 4;
+
+/// Mappings that an arena has besides those of its holes and of what lies between
+/// them: table, descriptors, the wilderness, and what threads have popped.
+const MAPPINGS_APART: usize = 32;
 
 /// The bytes of spare memory to decommit so that what remains of `spare` is at
 /// most `percent` of what remains of `committed`.
@@ -21,7 +31,8 @@ fn excess(spare: usize, committed: usize, percent: u8) -> usize {
 impl<P: Platform> ArenaVm<P> {
     /// Gives all spare memory back to the platform; gives the number of bytes.
     ///
-    /// Does nothing on a frozen arena. Whatever is touched after it faults again:
+    /// Does nothing on a frozen arena. What would divide the arena into more mappings
+    /// than it may have stays spare ([`Platform::mapping_limit`]). Whatever is touched after it faults again:
     /// trim before [`ArenaVm::prefault`], not after.
     pub fn trim(&self) -> usize {
         self.regions.bytes(self.decommit_spare(u32::MAX))
@@ -47,7 +58,12 @@ impl<P: Platform> ArenaVm<P> {
         if self.options.keeps_spare() {
             return;
         }
-        let excess = excess(self.spare_size(), self.budget.committed(), self.options.spare_percent());
+        let (spare, percent) = (self.spare_size(), self.options.spare_percent());
+        let floor = match percent {
+            0 => 0,
+            _ => SPARE_FLOOR.max(self.regions.bytes(SPARE_FLOOR_GRAINS)),
+        };
+        let excess = excess(spare, self.budget.committed(), percent).min(spare.saturating_sub(floor));
         if excess > 0 {
             self.decommit_spare(self.grains_covering(excess));
         }
@@ -63,13 +79,26 @@ impl<P: Platform> ArenaVm<P> {
         u32::try_from(size.div_ceil(self.regions.grain.get())).unwrap_or(u32::MAX)
     }
 
+    /// Whether what is committed may be divided by one hole more: each makes two
+    /// mappings (design/arena-vm.md `.mappings`).
+    pub(super) fn may_divide(&self, table: &TractTable) -> bool {
+        let most = self.memory.platform().mapping_limit().saturating_sub(MAPPINGS_APART) / 2;
+        (table.holes() as usize) < most
+    }
+
     /// Decommits at most `most` spare grains, unless the arena is frozen; gives
     /// how many. Each run is out of the table while the platform is called, so
-    /// that nobody takes it.
+    /// that nobody takes it, and is no longer than a piece, so that the table is
+    /// not locked for long.
     pub(super) fn decommit_spare(&self, most: u32) -> u32 {
         let mut done = 0;
         while done < most && !self.frozen.load(Ordering::Acquire) {
-            let popped = self.table.lock().pop_spare(self.entries(), most - done);
+            let piece = (most - done).min(TractTable::PIECE);
+            let popped = {
+                let mut table = self.table.lock();
+                let may_divide = self.may_divide(&table);
+                table.pop_spare(self.entries(), piece, may_divide)
+            };
             let Some((index, count)) = popped else { break };
             if !self.decommit_run(index, count) {
                 break;

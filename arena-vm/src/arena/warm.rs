@@ -1,7 +1,7 @@
 //! Warming up: memory behind everything that is committed.
 
 use tripoint_core::primitive::Ordering;
-use tripoint_core::tract::{PageState, Tract};
+use tripoint_core::tract::{PageState, Tract, TractTable};
 use tripoint_core::{Error, Result};
 
 use super::ArenaVm;
@@ -64,7 +64,7 @@ impl<P: Platform> ArenaVm<P> {
     }
 
     fn populate_control(&self) -> Result<usize> {
-        let size = self.control.lock().size;
+        let size = self.control.lock().region_size;
         if size > 0 {
             // SAFETY: the committed pages at the beginning of the region.
             unsafe { self.memory.populate_in_use(self.regions.table_size, size) }?;
@@ -75,7 +75,7 @@ impl<P: Platform> ArenaVm<P> {
     /// The first committed grains in a row at or after `from`: index and count.
     fn next_committed(&self, from: u32) -> Option<(u32, u32)> {
         let states = PageState::ALLOCATED | PageState::SPARE;
-        self.table.lock().next_run(self.entries(), from, states)
+        TractTable::next_run(self.entries_in_use(), from, states)
     }
 
     /// Commits and populates, as spare memory, what the options say.
@@ -88,6 +88,7 @@ impl<P: Platform> ArenaVm<P> {
         if count > 0 {
             let index = self.grow_popped(count)?;
             self.table.lock().give_spare(self.entries(), index, count);
+            self.tell_growth(self.regions.bytes(count));
         }
         Ok(())
     }

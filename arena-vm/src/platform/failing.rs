@@ -109,13 +109,15 @@ pub struct Failing<P> {
     /// For calls of every kind.
     every: Plan,
     reserve_limit: AtomicUsize,
+    mapping_limit: AtomicUsize,
 }
 
 impl<P: Platform> Failing<P> {
     /// `inner`, with no failures yet.
     pub fn new(inner: P) -> Self {
         let plans = core::array::from_fn(|_| Plan::default());
-        Self { inner, plans, every: Plan::default(), reserve_limit: AtomicUsize::new(usize::MAX) }
+        let no_limit = || AtomicUsize::new(usize::MAX);
+        Self { inner, plans, every: Plan::default(), reserve_limit: no_limit(), mapping_limit: no_limit() }
     }
 
     /// Makes the `nth` call of this kind from here on fail, once; the first is 1.
@@ -144,9 +146,15 @@ impl<P: Platform> Failing<P> {
         self.reserve_limit.store(size, Ordering::SeqCst);
     }
 
+    /// Lets a reservation be divided into `count` ranges, until [`Failing::heal`].
+    pub fn limit_mappings(&self, count: usize) {
+        self.mapping_limit.store(count, Ordering::SeqCst);
+    }
+
     /// Forgets all failures that were asked for.
     pub fn heal(&self) {
         self.limit_reserve(usize::MAX);
+        self.limit_mappings(usize::MAX);
         self.plans.iter().chain([&self.every]).for_each(Plan::clear);
     }
 
@@ -169,7 +177,7 @@ impl<P: Platform> Failing<P> {
         // Both count, whichever fails it.
         let (this_kind, any_kind) = (self.plan(call).fails(), self.every.fails());
         if this_kind || any_kind {
-            return Err(PlatformError { call: call.name(), code: 0, addr, size });
+            return Err(PlatformError { call: call.name(), code: 0, addr, size, limit: None });
         }
         Ok(())
     }
@@ -189,7 +197,7 @@ unsafe impl<P: Platform> Platform for Failing<P> {
     fn reserve(&self, size: usize, align: usize) -> Result<NonNull<u8>, PlatformError> {
         self.admit(Call::Reserve, 0, size)?;
         if size > self.reserve_limit.load(Ordering::SeqCst) {
-            return Err(PlatformError { call: Call::Reserve.name(), code: 0, addr: 0, size });
+            return Err(PlatformError { call: Call::Reserve.name(), code: 0, addr: 0, size, limit: None });
         }
         self.inner.reserve(size, align)
     }
@@ -252,5 +260,9 @@ unsafe impl<P: Platform> Platform for Failing<P> {
         self.admit(Call::NoInherit, base.addr().get(), size)?;
         // SAFETY: the caller's duties are the inner platform's.
         unsafe { self.inner.no_inherit(base, size) }
+    }
+
+    fn mapping_limit(&self) -> usize {
+        self.inner.mapping_limit().min(self.mapping_limit.load(Ordering::SeqCst))
     }
 }

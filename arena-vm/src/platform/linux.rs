@@ -1,16 +1,18 @@
 //! Linux: one private mapping without access, opened page by page.
 //!
 //! Commit is `mprotect`, because neighbours merge into one VMA and the kernel
-//! allows a process only some 65,000 of them; a mapping per commit would cost
-//! three times as much and never merge back (design/arena-vm.md `.linux`).
+//! allows a process only some 65,000 of them. Decommit maps the range anew, so that
+//! nothing is left of what was there (design/arena-vm.md `.linux`).
 
 use core::ffi::c_void;
 use core::ptr::{self, NonNull};
 
 use libc::c_int;
 
+use tripoint_core::Resource;
+
 use super::touch::touch;
-use super::{Platform, PlatformError};
+use super::{Platform, PlatformError, mappings};
 
 /// Of Linux 6.1; not every libc has it.
 const MADV_COLLAPSE: c_int = 25;
@@ -19,6 +21,8 @@ const MADV_COLLAPSE: c_int = 25;
 #[derive(Clone, Copy, Debug)]
 pub struct Linux {
     page_size: usize,
+    /// The most mappings that the process may have.
+    mappings: usize,
 }
 
 impl Default for Linux {
@@ -28,13 +32,13 @@ impl Default for Linux {
 }
 
 impl Linux {
-    /// The platform: asks the system for its page size.
+    /// The platform: asks the system for its page size and its limit of mappings.
     #[must_use]
     pub fn new() -> Self {
         // SAFETY: `sysconf` only reads its argument.
         let page_size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
         // Linux always knows its page size; 4096 is the smallest there is.
-        Self { page_size: usize::try_from(page_size).unwrap_or(4096) }
+        Self { page_size: usize::try_from(page_size).unwrap_or(4096), mappings: mappings::most() }
     }
 
     /// Unmaps what aligning left over; nothing where `size` is zero.
@@ -58,19 +62,62 @@ fn errno() -> i32 {
 
 /// What a call that answers zero for success came to.
 fn answer(call: &'static str, base: NonNull<u8>, size: usize, code: c_int) -> Result<(), PlatformError> {
-    if code == 0 { Ok(()) } else { Err(PlatformError { call, code: errno(), addr: base.addr().get(), size }) }
+    if code == 0 {
+        return Ok(());
+    }
+    Err(PlatformError { call, code: errno(), addr: base.addr().get(), size, limit: None })
 }
 
-/// `mmap` of fresh addresses without access and without claim to memory.
-fn map_without_access(size: usize) -> Result<NonNull<u8>, PlatformError> {
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    // SAFETY: without MAP_FIXED the kernel chooses addresses nobody uses.
-    let base = unsafe { libc::mmap(ptr::null_mut(), size, libc::PROT_NONE, flags, -1, 0) };
-    let failed = PlatformError { call: "reserve", code: errno(), addr: 0, size };
+/// What the process may have of a resource, in bytes; `usize::MAX` for no limit.
+fn limit_of(resource: Resource) -> usize {
+    let kind = match resource {
+        Resource::LockedMemory => libc::RLIMIT_MEMLOCK,
+        _ => libc::RLIMIT_AS,
+    };
+    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: the pointer is to an `rlimit`, which the call fills or leaves.
+    let _ = unsafe { libc::getrlimit(kind, &raw mut limit) };
+    match limit.rlim_cur {
+        libc::RLIM_INFINITY => usize::MAX,
+        bytes => usize::try_from(bytes).unwrap_or(usize::MAX),
+    }
+}
+
+/// A refusal with the limit that lies behind it.
+fn for_want_of(resource: Resource) -> impl FnOnce(PlatformError) -> PlatformError {
+    move |refusal| PlatformError { limit: Some((resource, limit_of(resource))), ..refusal }
+}
+
+/// `mmap` without access and without claim to memory: of fresh addresses, or in
+/// place of what is at `place`.
+///
+/// # Safety
+/// - `place` is null, or the range is pages of a reservation that nobody uses.
+unsafe fn map_without_access(
+    call: &'static str,
+    place: *mut u8,
+    size: usize,
+) -> Result<NonNull<u8>, PlatformError> {
+    let fixed = if place.is_null() { 0 } else { libc::MAP_FIXED };
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | fixed;
+    // SAFETY: without MAP_FIXED the kernel chooses addresses that nobody uses; with
+    // it the caller says that nobody uses what is replaced.
+    let base = unsafe { libc::mmap(place.cast(), size, libc::PROT_NONE, flags, -1, 0) };
+    let failed = PlatformError { call, code: errno(), addr: place.addr(), size, limit: None };
     if base == libc::MAP_FAILED {
         return Err(failed);
     }
     NonNull::new(base.cast()).ok_or(failed)
+}
+
+/// Fresh addresses; where there are none, with the limit that is in the way. The
+/// code is EAGAIN where the process locks what it maps (`mlockall`).
+fn reserve_addresses(size: usize) -> Result<NonNull<u8>, PlatformError> {
+    // SAFETY: without a place nothing is replaced.
+    unsafe { map_without_access("reserve", ptr::null_mut(), size) }.map_err(|refusal| {
+        let locked = refusal.code == libc::EAGAIN;
+        for_want_of(if locked { Resource::LockedMemory } else { Resource::AddressSpace })(refusal)
+    })
 }
 
 /// # Safety
@@ -86,22 +133,9 @@ unsafe fn advise(
     answer(call, base, size, unsafe { libc::madvise(addr, size, advice) })
 }
 
-/// # Safety
-/// - The duties of [`Platform`]; nobody uses pages that lose their access.
-unsafe fn protect(
-    call: &'static str,
-    base: NonNull<u8>,
-    size: usize,
-    access: c_int,
-) -> Result<(), PlatformError> {
-    let addr: *mut c_void = base.as_ptr().cast();
-    // SAFETY: the caller answers for the range, and for who uses it.
-    answer(call, base, size, unsafe { libc::mprotect(addr, size, access) })
-}
-
 // SAFETY: `mmap` gives addresses nobody has until `munmap`; private anonymous
 // pages read as zero at first, are readable and writable while so protected, and
-// the kernel changes them only for MADV_DONTNEED. The page size is a constant of
+// go only when something is mapped in their place. The page size is a constant of
 // the system.
 unsafe impl Platform for Linux {
     fn name(&self) -> &'static str {
@@ -114,8 +148,8 @@ unsafe impl Platform for Linux {
 
     fn reserve(&self, size: usize, align: usize) -> Result<NonNull<u8>, PlatformError> {
         let slack = align.saturating_sub(self.page_size);
-        let overflow = PlatformError { call: "reserve", code: libc::ENOMEM, addr: 0, size };
-        let base = map_without_access(size.checked_add(slack).ok_or(overflow)?)?;
+        let overflow = PlatformError { call: "reserve", code: libc::ENOMEM, addr: 0, size, limit: None };
+        let base = reserve_addresses(size.checked_add(slack).ok_or(overflow)?)?;
         let head = base.align_offset(align);
         // SAFETY: the mapping has `size + slack` bytes; from a page boundary the
         // next multiple of `align` is at most `slack` away, so `head <= slack`.
@@ -129,29 +163,25 @@ unsafe impl Platform for Linux {
             let _ = unsafe { Self::trim(base, size + slack) };
             return Err(error);
         }
+        mappings::enter();
         Ok(aligned)
     }
 
     unsafe fn release(&self, base: NonNull<u8>, size: usize, _align: usize) -> Result<(), PlatformError> {
+        mappings::leave();
         // SAFETY: the caller gives a whole reservation that nobody uses.
         answer("release", base, size, unsafe { libc::munmap(base.as_ptr().cast(), size) })
     }
 
     unsafe fn commit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: the caller answers for the range; access is gained only.
-        unsafe { protect("commit", base, size, libc::PROT_READ | libc::PROT_WRITE) }
+        answer("commit", base, size, unsafe { libc::mprotect(base.as_ptr().cast(), size, access) })
     }
 
     unsafe fn decommit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
-        // The contents go first: where this fails, the pages stay committed.
-        // SAFETY: nobody uses the pages, so nobody misses their contents.
-        unsafe { advise("decommit", base, size, libc::MADV_DONTNEED) }?;
-        // At the limit of mappings this may be refused after changing a part. The
-        // memory is given back either way, so the pages count as decommitted, and
-        // `commit` makes them all alike.
-        // SAFETY: nobody uses the pages, so nobody misses the access.
-        let _ = unsafe { protect("decommit", base, size, libc::PROT_NONE) };
-        Ok(())
+        // SAFETY: pages of a reservation, and nobody uses them any more.
+        unsafe { map_without_access("decommit", base.as_ptr(), size) }.map(drop)
     }
 
     unsafe fn populate(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
@@ -186,15 +216,21 @@ unsafe impl Platform for Linux {
     unsafe fn lock(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
         // SAFETY: the caller gives committed pages; locking changes no byte.
         answer("lock", base, size, unsafe { libc::mlock(base.as_ptr().cast(), size) })
+            .map_err(for_want_of(Resource::LockedMemory))
     }
 
     unsafe fn unlock(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
-        // SAFETY: the caller gives committed pages; unlocking changes no byte.
+        // SAFETY: the caller gives pages of a reservation, committed or not; unlocking
+        // changes no byte.
         answer("unlock", base, size, unsafe { libc::munlock(base.as_ptr().cast(), size) })
     }
 
     unsafe fn no_inherit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
         // SAFETY: the caller answers for the range; this process sees no change.
         unsafe { advise("no_inherit", base, size, libc::MADV_DONTFORK) }
+    }
+
+    fn mapping_limit(&self) -> usize {
+        mappings::share(self.mappings)
     }
 }

@@ -31,7 +31,7 @@ impl Portable {
 }
 
 fn refused(call: &'static str, addr: usize, size: usize) -> PlatformError {
-    PlatformError { call, code: 0, addr, size }
+    PlatformError { call, code: 0, addr, size, limit: None }
 }
 
 // SAFETY: a reservation is a zeroed allocation, which nobody else uses and which

@@ -2,11 +2,14 @@
 //! (design/arena-vm.md `.req.contains`, `.req.frozen`.)
 
 use core::alloc::Layout;
+use core::panic::AssertUnwindSafe;
+use core::sync::atomic::{AtomicU32, Ordering};
+use std::panic::catch_unwind;
 use std::string::String;
 
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
 use tripoint_core::control::CONTROL_POOL;
-use tripoint_core::{Addr, Arena, Check, CheckLevel, Describe, Error, Event};
+use tripoint_core::{Addr, Arena, Check, CheckLevel, Describe, Error, Event, EventHook};
 
 use crate::common::{GRAIN, Recorder, assert_books, holds, on_each, on_each_failing, small, write};
 
@@ -66,6 +69,7 @@ fn sizes_out_of_bounds_are_refused() {
         for size in [0, usize::MAX, isize::MAX as usize + 1] {
             assert!(matches!(arena.alloc_tracts(size, pool), Err(Error::Parameter(_))));
         }
+        assert!(matches!(arena.alloc_tracts(1, CONTROL_POOL), Err(Error::Parameter(_))));
         for size in [4 << 20, isize::MAX as usize] {
             assert_eq!(arena.alloc_tracts(size, pool), Err(Error::Limit));
         }
@@ -168,7 +172,7 @@ fn a_frozen_arena_serves_from_what_is_committed_and_decommits_nothing() {
         assert_eq!(arena.alloc_tracts(2 * GRAIN, pool), Err(Error::Frozen));
         assert_eq!(arena.counts().growth_refused.get(), 1);
         assert_eq!(recorder.take(), [Event::GrowthRefused { size: 2 * GRAIN }]);
-        // Descriptors come from the committed page, until that is full.
+        // Descriptors come from the committed page, and then from the spare grain.
         let mut descriptors = vec![descriptor];
         let refused = loop {
             match arena.alloc_control(layout) {
@@ -176,7 +180,10 @@ fn a_frozen_arena_serves_from_what_is_committed_and_decommits_nothing() {
                 Err(error) => break error,
             }
         };
-        assert_eq!((refused, descriptors.len()), (Error::Frozen, 4096 / 64));
+        assert_eq!((refused, descriptors.len()), (Error::Frozen, (4096 + GRAIN) / 64));
+        assert_eq!(arena.counts().growth_refused.get(), 2);
+        let fed = Addr::of(descriptors.last().unwrap().as_ptr());
+        assert_eq!(arena.pool_of(fed), Some(CONTROL_POOL));
         assert_eq!((arena.sizes().committed, arena.counts().growth.get()), (grown, grown as u64));
         assert_books(&arena, GRAIN);
 
@@ -185,29 +192,104 @@ fn a_frozen_arena_serves_from_what_is_committed_and_decommits_nothing() {
         recorder.take();
         // SAFETY: allocated above, freed once, unused.
         unsafe { arena.free_tracts(again, pool) };
-        assert_eq!(recorder.take(), [Event::Shrink { size: 2 * GRAIN }]);
+        assert_eq!(recorder.take(), [Event::Shrink { size: GRAIN }]);
         assert!(arena.alloc_control(layout).is_ok());
         assert_books(&arena, 0);
     });
 }
 
+/// What stays spare whatever the share is.
+const FLOOR: usize = 1 << 20;
+
 #[test]
-fn spare_memory_keeps_to_its_share() {
+fn spare_memory_keeps_to_its_share_above_a_floor() {
     on_each(|platform| {
-        let arena = ArenaVm::create_on(platform, ArenaVmOptions { spare_share: 50, ..small() }).unwrap();
+        let options = ArenaVmOptions { spare_share: 50, reserve: 16 << 20, ..small() };
+        let arena = ArenaVm::create_on(platform, options).unwrap();
         let pool = arena.register().unwrap();
-        let blocks: Vec<_> = (0..16).map(|_| arena.alloc_tracts(1, pool).unwrap()).collect();
+        let blocks: Vec<_> = (0..64).map(|_| arena.alloc_tracts(1, pool).unwrap()).collect();
         for (freed, &block) in blocks.iter().enumerate() {
             // SAFETY: allocated above, freed once, unused.
             unsafe { arena.free_tracts(block, pool) };
             let sizes = arena.sizes();
-            assert!(sizes.spare * 2 <= sizes.committed, "{sizes:?}");
-            if freed < 8 {
+            assert!(sizes.spare <= FLOOR.max(sizes.committed / 2), "{sizes:?}");
+            if freed < 32 {
                 assert_eq!(sizes.spare, (freed + 1) * GRAIN, "a share that is allowed is kept");
             }
         }
+        assert_eq!(arena.sizes().spare, FLOOR);
         assert_books(&arena, 0);
         assert_eq!(platform.committed(), arena.sizes().committed);
+    });
+}
+
+/// (design/arena-vm.md `.spare`)
+#[test]
+fn a_small_arena_settles_and_grows_no_more() {
+    on_each_failing(|failing, _| {
+        let rounds = if cfg!(miri) { 20 } else { 1000 };
+        // With a floor, and with the share of nothing that some ask for.
+        for (spare_share, settles) in [(ArenaVmOptions::default().spare_share, true), (0, false)] {
+            let arena = ArenaVm::create_on(failing, ArenaVmOptions { spare_share, ..small() }).unwrap();
+            let pool = arena.register().unwrap();
+            let calls = failing.seen_any();
+            for _ in 0..rounds {
+                let block = arena.alloc_tracts(100 << 10, pool).unwrap();
+                // SAFETY: allocated above, freed once, unused.
+                unsafe { arena.free_tracts(block, pool) };
+            }
+            let calls = failing.seen_any() - calls;
+            assert_eq!(calls == 2, settles, "a page of table and the grains, {calls} calls in all");
+            assert_eq!(arena.counts().growth.get() as usize == arena.sizes().committed, settles);
+        }
+    });
+}
+
+/// A hook that panics at the nth growth.
+#[derive(Debug, Default)]
+struct Panicking(AtomicU32);
+
+impl EventHook for Panicking {
+    fn event(&self, event: Event) {
+        let (left, grown) = (&self.0, matches!(event, Event::Grow { .. }));
+        if grown && left.fetch_sub(1, Ordering::SeqCst) == 1 {
+            panic!("expected by the test");
+        }
+    }
+}
+
+/// (design/arena-vm.md `.grow.tell`)
+#[test]
+fn a_hook_that_panics_takes_nothing_away() {
+    static HOOK: Panicking = Panicking(AtomicU32::new(0));
+    on_each(|platform| {
+        for nth in 1..8 {
+            HOOK.0.store(nth, Ordering::SeqCst);
+            let options = ArenaVmOptions { event_hook: Some(&HOOK), spare_share: 0, ..small() };
+            let arena = ArenaVm::create_on(platform, options).unwrap();
+            let pool = arena.register().unwrap();
+            let mut panics = 0;
+            for _ in 0..4 {
+                let tracts = || _ = arena.alloc_tracts(2 * GRAIN, pool).unwrap();
+                let layout = Layout::from_size_align(512, 64).unwrap();
+                let control = || _ = arena.alloc_control(layout).unwrap();
+                panics += usize::from(catch_unwind(AssertUnwindSafe(tracts)).is_err());
+                panics += usize::from(catch_unwind(AssertUnwindSafe(control)).is_err());
+            }
+            assert_eq!(panics, usize::from(nth <= 6), "{nth}: a table, four times grains, a page");
+            let sizes = arena.sizes();
+            let owned: usize = {
+                let next = |from| arena.next_tracts(pool, from);
+                let blocks = core::iter::successors(next(Addr::new(0)), |block| next(block.range().limit()));
+                blocks.map(|block| block.size()).sum()
+            };
+            assert_books(&arena, owned);
+            assert_eq!(platform.committed(), sizes.committed);
+            // SAFETY: registered above, dismissed once; its memory is not used.
+            unsafe { arena.unregister(pool) };
+            assert_eq!(arena.sizes().committed, arena.sizes().control, "{nth}: nothing is lost");
+            assert_books(&arena, 0);
+        }
     });
 }
 
@@ -228,7 +310,7 @@ fn dismissing_a_pool_frees_all_its_tracts_and_no_others() {
         unsafe { arena.unregister(go) };
         assert_books(&arena, in_use);
         let sizes = arena.sizes();
-        assert!(sizes.spare > 0 && sizes.spare * 4 <= sizes.committed, "the share holds: {sizes:?}");
+        assert!(sizes.spare > 0 && sizes.spare <= FLOOR, "what is below the floor is kept: {sizes:?}");
         assert!(kept.iter().all(|block| arena.pool_of(block.range().base()) == Some(keep)));
         assert!(arena.register().unwrap() > go, "numbers are not used again");
     });
@@ -283,8 +365,13 @@ fn a_refused_reservation_is_halved_down_to_the_floor() {
         let options = ArenaVmOptions { reserve: 100 << 20, reserve_floor: 5 << 20, ..small() };
         failing.limit_reserve(30 << 20);
         let arena = ArenaVm::create_on(failing, options).unwrap();
-        assert_eq!((arena.reserved(), arena.sizes().reserved), (25 << 20, 25 << 20));
-        assert!(arena.range().size() <= 25 << 20 && arena.range().size() > 23 << 20);
+        // 25 MiB would be given; half of that is left to others.
+        let half = (25_usize << 19).next_multiple_of(GRAIN);
+        assert_eq!((arena.reserved(), arena.sizes().reserved), (half, half));
+        assert!(arena.range().size() <= half && arena.range().size() > half - (2 << 20));
+        drop(arena);
+        failing.limit_reserve(200 << 20);
+        assert_eq!(ArenaVm::create_on(failing, options).unwrap().reserved(), 100 << 20, "what was asked for");
         failing.limit_reserve(5 << 20);
         assert_eq!(ArenaVm::create_on(failing, options).unwrap().reserved(), 5 << 20);
         failing.limit_reserve((5 << 20) - 1);

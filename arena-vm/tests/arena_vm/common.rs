@@ -188,6 +188,10 @@ unsafe impl<P: Platform> Platform for Audited<P> {
         // SAFETY: the caller's duties are the inner platform's.
         unsafe { self.inner.no_inherit(base, size) }
     }
+
+    fn mapping_limit(&self) -> usize {
+        self.inner.mapping_limit()
+    }
 }
 
 /// Keeps all events.
@@ -197,7 +201,11 @@ pub(crate) struct Recorder(Mutex<Vec<Event>>);
 impl Recorder {
     /// A recorder for the options of an arena, which want a hook for good.
     pub(crate) fn leaked() -> &'static Self {
-        Box::leak(Box::default())
+        // Miri forgives a leak that a static still knows.
+        static LEAKED: Mutex<Vec<&'static Recorder>> = Mutex::new(Vec::new());
+        let recorder = Box::leak(Box::default());
+        LEAKED.lock().unwrap().push(recorder);
+        recorder
     }
 
     /// The events since the last call.

@@ -7,6 +7,7 @@ use core::mem::MaybeUninit;
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions, Native, Platform, Prefault};
 use tripoint_core::{Addr, Arena, Block, Check, CheckLevel};
 
+use crate::child::in_child;
 use crate::common::{GRAIN, small};
 
 /// Page faults of this thread so far that needed no disk.
@@ -84,24 +85,7 @@ fn locked_tracts_never_fault() {
     assert_eq!(faults_of_touching(block), 0);
     // SAFETY: allocated above, freed once, unused.
     unsafe { arena.free_tracts(block, pool) };
-    assert!(arena.sizes().spare < 8 * 4096, "locked memory can be decommitted");
-}
-
-/// Runs `child` in a child process and waits for it: its exit code, or the
-/// signal that ended it.
-pub(crate) fn in_child(child: impl FnOnce()) -> Result<i32, i32> {
-    // SAFETY: the child calls nothing but `child`, which only touches memory, and
-    // `_exit`.
-    let process = unsafe { libc::fork() };
-    if process == 0 {
-        child();
-        // SAFETY: ends the child without running anything of the parent's.
-        unsafe { libc::_exit(0) };
-    }
-    let mut status = 0;
-    // SAFETY: waits for our own child.
-    assert_eq!(unsafe { libc::waitpid(process, &raw mut status, 0) }, process);
-    if libc::WIFEXITED(status) { Ok(libc::WEXITSTATUS(status)) } else { Err(libc::WTERMSIG(status)) }
+    assert_eq!((arena.trim(), arena.sizes().spare), (8 * 4096, 0), "locked memory can be decommitted");
 }
 
 #[test]
@@ -238,4 +222,29 @@ fn aligning_a_reservation_leaves_nothing_behind() {
         // SAFETY: reserved above, released once, unused.
         unsafe { platform.release(base, size, SIZE) }.unwrap();
     }
+}
+
+/// (design/arena-vm.md `.linux`)
+#[test]
+fn what_was_advised_holds_for_memory_that_was_closed_and_opened_again() {
+    let options = ArenaVmOptions {
+        inherit_on_fork: false,
+        huge_pages: true,
+        spare_share: 0,
+        reserve: 16 << 20,
+        reserve_floor: 16 << 20,
+        ..small()
+    };
+    let (arena, block) = tracts_of(options);
+    let pool = arena.pool_of(block.range().base()).unwrap();
+    // SAFETY: allocated above, freed once, unused.
+    unsafe { arena.free_tracts(block, pool) };
+    assert_eq!(arena.alloc_tracts(4 * GRAIN, pool), Ok(block));
+    let open: Vec<_> =
+        mappings(&arena).into_iter().filter(|(permissions, _)| permissions == "rw-p").collect();
+    assert!(open.iter().all(|(_, flags)| flags.contains(" dc")), "{open:?}");
+    assert!(open.iter().any(|(_, flags)| flags.contains(" hg")), "{open:?}");
+    // SAFETY: the parent holds the block; the child dies.
+    let touch = || unsafe { block.base().write_volatile(2) };
+    assert_eq!(in_child(touch), Err(libc::SIGSEGV));
 }

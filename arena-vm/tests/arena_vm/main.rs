@@ -3,6 +3,9 @@
 mod arena;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod barrier;
+#[cfg(all(target_os = "linux", not(miri)))]
+#[path = "../child/mod.rs"]
+mod child;
 mod common;
 mod failures;
 #[cfg(all(target_os = "linux", not(miri)))]

@@ -5,8 +5,9 @@ use std::thread;
 use tripoint_arena_vm::{ArenaVm, Membarrier, Prefault};
 use tripoint_core::{Arena, BarrierPair, Error};
 
+use crate::child::in_child;
 use crate::common::{GRAIN, small};
-use crate::linux::{faults_of_touching, in_child, tracts_of};
+use crate::linux::{faults_of_touching, tracts_of};
 
 /// The commands of `membarrier(2)`.
 const GLOBAL: u32 = 1 << 0;
@@ -62,7 +63,8 @@ fn without_populate_write_fills_are_touched() {
 
 #[test]
 fn without_decommit_memory_stays_spare() {
-    without(libc::SYS_madvise, 2, libc::MADV_DONTNEED as u32, || {
+    let in_place = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
+    without(libc::SYS_mmap, 3, in_place as u32, || {
         let arena = ArenaVm::create(small()).unwrap();
         let pool = arena.register().unwrap();
         let block = arena.alloc_tracts(GRAIN, pool).unwrap();

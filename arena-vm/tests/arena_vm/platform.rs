@@ -52,7 +52,7 @@ fn reservations_beyond_the_address_space_are_refused() {
 #[test]
 fn every_refusal_says_what_to_do() {
     for call in Call::ALL.map(Call::name) {
-        let error = PlatformError { call, code: 12, addr: 0x1000, size: 4096 };
+        let error = PlatformError { call, code: 12, addr: 0x1000, size: 4096, limit: None };
         let text = error.to_string();
         assert!(text.starts_with(call) && text.ends_with(error.advice()), "{text}");
         assert!(text.contains("4096") && text.contains("0x1000") && text.contains("12"), "{text}");

@@ -81,9 +81,9 @@ fn runs_are_split_at_the_low_end_and_popped_at_the_high_end() {
     table.allot(&entries, 0, 16, POOL);
     table.give_spare(&entries, 4, 8);
     assert_eq!(table.take_spare(&entries, 2, POOL), Some(4));
-    assert_eq!(table.pop_spare(&entries, 2), Some((10, 2)));
-    assert_eq!(table.pop_spare(&entries, u32::MAX), Some((6, 4)));
-    assert_eq!(table.pop_spare(&entries, 1), None);
+    assert_eq!(table.pop_spare(&entries, 2, true), Some((10, 2)));
+    assert_eq!(table.pop_spare(&entries, u32::MAX, true), Some((6, 4)));
+    assert_eq!(table.pop_spare(&entries, 1, true), None);
 }
 
 /// (design/arena.md `.tract.fit`)

@@ -1,0 +1,161 @@
+//! An arena under limits of the process: address space, locked memory, mappings. Each
+//! test has a process of its own, in which no other arena is.
+#![cfg(all(target_os = "linux", not(miri)))]
+
+mod child;
+
+use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
+use tripoint_core::{Arena, Check, CheckLevel, Error, Resource};
+
+use child::in_child;
+
+const GRAIN: usize = 64 << 10;
+
+/// Less than anybody may lock.
+fn small() -> ArenaVmOptions {
+    ArenaVmOptions { reserve: 4 << 20, reserve_floor: 4 << 20, grain: GRAIN, ..Default::default() }
+}
+
+/// Sets a limit of this process, for children to do.
+fn limit(kind: libc::__rlimit_resource_t, bytes: usize) {
+    let limits = libc::rlimit { rlim_cur: bytes as libc::rlim_t, rlim_max: bytes as libc::rlim_t };
+    // SAFETY: the limits are valid to read.
+    assert_eq!(unsafe { libc::setrlimit(kind, &raw const limits) }, 0);
+}
+
+/// The address space that this process has, in bytes.
+fn address_space() -> usize {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    statm.split(' ').next().unwrap().parse::<usize>().unwrap() * 4096
+}
+
+/// (design/arena-vm.md `.reserve`)
+#[test]
+#[cfg(target_pointer_width = "64")]
+fn an_arena_leaves_address_space_to_the_rest_of_the_process() {
+    let outcome = in_child(|| {
+        let room = 3 << 30;
+        limit(libc::RLIMIT_AS, address_space() + room);
+        let arenas = [0; 3].map(|_| ArenaVm::create(ArenaVmOptions::default()).unwrap());
+        assert_eq!(arenas.each_ref().map(ArenaVm::reserved), [1 << 30, 512 << 20, 512 << 20]);
+        // Nearly a third of it is left for threads, files and heaps.
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: new addresses, of which the kernel chooses; nobody uses them.
+        let rest = unsafe { libc::mmap(core::ptr::null_mut(), room / 4, libc::PROT_NONE, flags, -1, 0) };
+        assert_ne!(rest, libc::MAP_FAILED);
+    });
+    assert_eq!(outcome, Ok(0));
+}
+
+/// Checks that an arena of the least size by default was refused for want of this.
+fn assert_lacks(error: Error, wanted: Resource, most: usize) {
+    let Error::ResourceLimit { resource, size, limit } = error else { panic!("{error:?}") };
+    assert_eq!((resource, limit), (wanted, most));
+    assert!((64 << 20..65 << 20).contains(&size), "the floor, and what aligning it takes: {size}");
+}
+
+/// (design/arena-vm.md `.reserve`)
+#[test]
+fn too_little_address_space_is_named_with_the_amounts() {
+    let outcome = in_child(|| {
+        let most = address_space() + (32 << 20);
+        limit(libc::RLIMIT_AS, most);
+        let error = ArenaVm::create(ArenaVmOptions::default()).unwrap_err();
+        assert_lacks(error, Resource::AddressSpace, most);
+    });
+    assert_eq!(outcome, Ok(0));
+}
+
+/// What real-time programs do, as root: everything stays exact.
+/// (design/arena-vm.md `.mlockall`)
+#[test]
+fn memory_that_is_locked_by_the_process_is_decommitted() {
+    let outcome = in_child(|| {
+        // SAFETY: takes flags only, and binds this child.
+        if unsafe { libc::mlockall(libc::MCL_FUTURE | libc::MCL_CURRENT) } != 0 {
+            // An unprivileged process, see the next test.
+            return;
+        }
+        let arena = ArenaVm::create(ArenaVmOptions { spare_share: 0, ..small() }).unwrap();
+        let pool = arena.register().unwrap();
+        let block = arena.alloc_tracts(4 * GRAIN, pool).unwrap();
+        // SAFETY: allocated above, freed once, unused.
+        unsafe { arena.free_tracts(block, pool) };
+        assert_eq!((arena.sizes().spare, arena.sizes().committed), (0, arena.sizes().control));
+        assert_eq!(arena.set_commit_limit(GRAIN), Ok(()));
+    });
+    assert_eq!(outcome, Ok(0));
+}
+
+/// (design/arena-vm.md `.mlockall`)
+#[test]
+fn without_privilege_the_locked_memory_limit_is_named_and_a_small_arena_serves() {
+    let outcome = in_child(|| {
+        // The reservation counts as locked, whether or not memory is behind it.
+        let most = 8 << 20;
+        limit(libc::RLIMIT_MEMLOCK, most);
+        // SAFETY: takes a number only, and binds this child.
+        assert!(unsafe { libc::setuid(65_534) } == 0 || unsafe { libc::getuid() } != 0);
+        // An arena that was there before is not in the way, nor is it locked.
+        let before = ArenaVm::create(ArenaVmOptions { spare_share: 0, ..Default::default() }).unwrap();
+        // SAFETY: takes flags only, and binds this child.
+        assert_eq!(unsafe { libc::mlockall(libc::MCL_FUTURE) }, 0);
+        let error = ArenaVm::create(ArenaVmOptions::default()).unwrap_err();
+        assert_lacks(error, Resource::LockedMemory, most);
+        let arena = ArenaVm::create(small()).unwrap();
+        let pool = arena.register().unwrap();
+        let block = arena.alloc_tracts(4 * GRAIN, pool).unwrap();
+        // SAFETY: the block is this child's.
+        unsafe { block.base().write_bytes(1, block.size()) };
+        let pool = before.register().unwrap();
+        for _ in 0..100 {
+            let block = before.alloc_tracts(GRAIN, pool).unwrap();
+            // SAFETY: allocated above, freed once, unused.
+            unsafe { before.free_tracts(block, pool) };
+        }
+        assert_eq!(before.sizes().spare, 0);
+    });
+    assert_eq!(outcome, Ok(0));
+}
+
+/// The number of mappings of this process.
+fn mapping_count() -> usize {
+    std::fs::read_to_string("/proc/self/maps").unwrap().lines().count()
+}
+
+/// Every second grain is freed, far more of them than a process may have mappings:
+/// what would pass the arena's share stays spare, and everybody else goes on.
+/// (design/arena-vm.md `.mappings`)
+#[test]
+#[cfg(target_pointer_width = "64")]
+fn holes_without_end_leave_mappings_to_the_rest_of_the_process() {
+    let outcome = in_child(|| {
+        let before = mapping_count();
+        let most: usize =
+            std::fs::read_to_string("/proc/sys/vm/max_map_count").unwrap().trim().parse().unwrap();
+        let options = ArenaVmOptions { grain: 4096, spare_share: 0, reserve: 4 << 30, ..Default::default() };
+        let arena = ArenaVm::create(options).unwrap();
+        let pool = arena.register().unwrap();
+        let blocks: Vec<_> = (0..most + 1000).map(|_| arena.alloc_tracts(4096, pool).unwrap()).collect();
+        for &block in blocks.iter().step_by(2) {
+            // SAFETY: allocated above, freed once, unused.
+            unsafe { arena.free_tracts(block, pool) };
+        }
+        let taken = mapping_count() - before;
+        assert!(taken <= most / 4 && taken > most / 5, "{taken} of {most}");
+        let sizes = arena.sizes();
+        assert_eq!(sizes.committed - sizes.spare - sizes.control, blocks.len() / 2 * 4096);
+        assert!(sizes.spare > 4096 * most / 3, "what may not be closed stays spare");
+        std::thread::spawn(|| ()).join().unwrap();
+        // What is freed beside holes makes them fewer: all of it goes back in the end.
+        for &block in blocks.iter().skip(1).step_by(2) {
+            // SAFETY: allocated above, freed once, unused.
+            unsafe { arena.free_tracts(block, pool) };
+        }
+        arena.trim();
+        assert_eq!(arena.sizes().committed, arena.sizes().control);
+        assert!(mapping_count() <= before + 16);
+        assert_eq!(arena.check(CheckLevel::Deep), Ok(()));
+    });
+    assert_eq!(outcome, Ok(0));
+}
