@@ -2,7 +2,7 @@
 
 use core::ptr::NonNull;
 
-use tripoint_core::primitive::Lock;
+use tripoint_core::primitive::{AtomicBool, Lock, Ordering};
 use tripoint_core::{Align, Error, Result};
 
 use crate::options::ArenaVmOptions;
@@ -21,6 +21,8 @@ pub(crate) struct Memory<P: Platform> {
     size: usize,
     align: Align,
     options: ArenaVmOptions,
+    /// Whether children get a copy: as the options say, until they are to have none.
+    inherited: AtomicBool,
     refusal: Lock<Option<PlatformError>>,
 }
 
@@ -61,7 +63,8 @@ impl<P: Platform> Memory<P> {
                 Err(refusal) => return Err(lacking(refusal)),
             }
         };
-        Ok(Self { platform, base, size, align, options: *options, refusal: Lock::new(None) })
+        let inherited = AtomicBool::new(options.inherit_on_fork);
+        Ok(Self { platform, base, size, align, options: *options, inherited, refusal: Lock::new(None) })
     }
 
     pub(crate) fn platform(&self) -> &P {
@@ -138,11 +141,16 @@ impl<P: Platform> Memory<P> {
             .map_err(|refusal| self.refused_resource(refusal))
     }
 
-    /// Keeps the whole reservation out of child processes.
+    /// Keeps the whole reservation out of child processes, for good.
     pub(crate) fn no_inherit(&self) -> Result<()> {
+        // First, so that who opens a range meanwhile says it for that one.
+        let before = self.inherited.swap(false, Ordering::SeqCst);
         // SAFETY: the reservation is whole pages, and not none.
-        unsafe { self.platform.no_inherit(self.base, self.size) }
-            .map_err(|refusal| self.refused_resource(refusal))
+        let kept = unsafe { self.platform.no_inherit(self.base, self.size) };
+        if kept.is_err() {
+            self.inherited.store(before, Ordering::SeqCst);
+        }
+        kept.map_err(|refusal| self.refused_resource(refusal))
     }
 
     /// Commits a range of grains; advises, locks and populates it as the options said.
@@ -207,7 +215,7 @@ impl<P: Platform> Memory<P> {
     /// # Safety
     /// - The range is whole pages of grains, not none.
     unsafe fn advise_again(&self, base: NonNull<u8>, size: usize) -> Result<()> {
-        if !self.options.inherit_on_fork {
+        if !self.inherited.load(Ordering::SeqCst) {
             // SAFETY: the caller gives whole pages of the reservation.
             unsafe { self.platform.no_inherit(base, size) }
                 .map_err(|refusal| self.refused_resource(refusal))?;

@@ -145,7 +145,7 @@ pub unsafe trait Platform: Send + Sync + fmt::Debug {
     /// - The duties of the trait. Others may commit and decommit the pages meanwhile:
     ///   it touches nothing itself.
     unsafe fn collapse(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
-        Err(PlatformError { call: "collapse", code: 0, addr: base.addr().get(), size })
+        Err(PlatformError { call: "collapse", code: 0, addr: base.addr().get(), size, limit: None })
     }
 
     /// Keeps committed pages in memory until they are unlocked; populates them.

@@ -4,8 +4,9 @@ use core::alloc::Layout;
 use core::ffi::c_long;
 use core::mem::MaybeUninit;
 
+use tripoint_arena_vm::platform::failing::{Call, Failing};
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions, Native, Platform, Prefault};
-use tripoint_core::{Addr, Arena, Block, Check, CheckLevel};
+use tripoint_core::{Addr, Arena, Block, Check, CheckLevel, Error};
 
 use crate::child::in_child;
 use crate::common::{GRAIN, small};
@@ -222,6 +223,27 @@ fn aligning_a_reservation_leaves_nothing_behind() {
         // SAFETY: reserved above, released once, unused.
         unsafe { platform.release(base, size, SIZE) }.unwrap();
     }
+}
+
+/// Also where it was asked for later, and refused at first.
+#[test]
+fn an_arena_that_children_are_not_to_have_stays_theirs_no_more() {
+    let failing = Failing::new(Native::new());
+    let arena = ArenaVm::create_on(&failing, ArenaVmOptions { spare_share: 0, ..small() }).unwrap();
+    let pool = arena.register().unwrap();
+    let reopened = || {
+        let block = arena.alloc_tracts(GRAIN, pool).unwrap();
+        // SAFETY: allocated above, freed once, unused.
+        unsafe { arena.free_tracts(block, pool) };
+        let block = arena.alloc_tracts(GRAIN, pool).unwrap();
+        // SAFETY: the parent holds the block; the child has a copy, or dies.
+        in_child(|| unsafe { block.base().write_volatile(2) })
+    };
+    failing.fail(Call::NoInherit, 1);
+    assert_eq!(arena.keep_from_children(), Err(Error::Resource));
+    assert_eq!(reopened(), Ok(0));
+    arena.keep_from_children().unwrap();
+    assert_eq!(reopened(), Err(libc::SIGSEGV));
 }
 
 /// (design/arena-vm.md `.linux`)
