@@ -36,7 +36,7 @@ fn starts_within(limit: u64) -> bool {
 
 /// Runs it, checks how it ended, and gives whether that was well.
 fn ends_well_within(limit: u64) -> bool {
-    let arguments = ["--messages", "3000", "--warmup", "1000", "--passes", "4", "--levels", "2048"];
+    let arguments = ["--messages", "3000", "--warmup", "1000", "--passes", "4", "--levels", "8192"];
     let output = run_within(limit, &arguments).unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
     match output.status.code() {

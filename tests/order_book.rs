@@ -60,6 +60,8 @@ fn assert_steady_is_zero(report: &Value) {
     }
     assert_eq!(report["contract"]["armed"], true, "{report:#}");
     assert_eq!(report["contract"]["violations"], Value::Array(vec![]), "{report:#}");
+    assert_eq!(report["contract"]["alarms"], 0, "{report:#}");
+    assert_eq!(report["contract"]["records_lost"], 0, "{report:#}");
 }
 
 fn keys(value: &Value) -> BTreeSet<&str> {
@@ -115,16 +117,16 @@ fn the_built_in_exchange_is_kept_at_no_cost_after_warm_up() {
 fn the_report_has_exactly_these_keys() {
     let (output, report) = run("keys", &["--messages", "2000", "--warmup", "100"]);
     assert_succeeds(&output);
-    let top = "messages depth_updates level_updates book_tickers trades snapshots bid_levels ask_levels best_bid \
-               best_ask peak_levels book_matches_reference warmup_messages steady_messages steady latency_ns \
+    let top = "messages depth_updates level_updates book_tickers trades snapshots skipped bid_levels ask_levels \
+               best_bid best_ask crossed peak_levels book_matches_reference warmup_messages steady_messages steady latency_ns \
                messages_per_second contract";
     let steady = "arena_growth_bytes fills fill_bytes empty_bytes global_allocator_calls minor_page_faults \
                   major_page_faults";
     assert_eq!(keys(&report), top.split_whitespace().collect());
     assert_eq!(keys(&report["steady"]), steady.split_whitespace().collect());
-    let contract = "live_detectors violations amnesties routes warmup_rounds armed";
+    let contract = "live_detectors alarms violations records_lost amnesties routes warmup_rounds armed";
     assert_eq!(keys(&report["contract"]), contract.split_whitespace().collect());
-    assert_eq!(keys(&report["latency_ns"]), BTreeSet::from(["p50", "p99", "p999", "max"]));
+    assert_eq!(keys(&report["latency_ns"]), BTreeSet::from(["p50", "p99", "p999", "p9999", "max"]));
     assert!(report["latency_ns"]["p50"].as_u64() > Some(0));
     assert!(report["messages_per_second"].as_f64() > Some(0.0));
 }
@@ -223,37 +225,134 @@ fn a_cut_off_file_fails_and_what_came_before_is_reported() {
     assert_eq!(report["book_matches_reference"], true);
 }
 
-/// design/order-book.md `.req.lost`, `.handoff.lost`.
-#[test]
-fn a_malformed_line_fails_and_what_came_before_is_reported() {
+/// A feed whose line 10 is no record, in the steady part.
+fn malformed_feed() -> Vec<u8> {
     let mut feed = small_feed(9);
     feed.extend_from_slice(b"10 {\"stream\":\"s\",\"data\":{\"e\":\"trade\",\"p\":\"1.0.0\",\"q\":\"1\"}}\n");
     feed.extend_from_slice(&small_feed(4));
-    let (output, report) = run_on("malformed", &feed, &["--warmup", "2"]);
-    assert_fails(&output, "line 10: malformed record: not a decimal number");
-    assert_eq!(report["messages"], 9);
-    assert_eq!(
-        (&report["steady_messages"], &report["steady"]["global_allocator_calls"]),
-        (&7.into(), &0.into())
+    feed
+}
+
+/// A feed whose line 10 has 40 levels: the last of them find no memory.
+fn growing_feed() -> Vec<u8> {
+    let mut feed = small_feed(9);
+    let levels: Vec<_> = (0..40).map(|level| format!(r#"["{level}.01","1"]"#)).collect();
+    let depth = format!(
+        r#"10 {{"stream":"x@depth","data":{{"e":"depthUpdate","u":10,"b":[{}],"a":[]}}}}"#,
+        levels.join(",")
     );
-    assert_eq!(report["bid_levels"], 3);
+    feed.extend_from_slice(depth.as_bytes());
+    feed.push(b'\n');
+    feed.extend_from_slice(&small_feed(4));
+    feed
+}
+
+const POLICIES: [&str; 3] = ["failfast", "quarantine", "alarmonce"];
+
+/// What cannot be kept ends the run and costs nothing: everything before is reported, by
+/// every policy alike (design/order-book.md `.req.lost`, `.failure.value`,
+/// `.handoff.lost`, `.book.whole`).
+#[test]
+fn a_line_that_cannot_be_kept_loses_nothing_by_any_policy() {
+    let malformed = (malformed_feed(), "line 10: malformed record: not a decimal number");
+    let memory = "line 10: no memory for the record: up to 45 levels would stand, and there is memory for 12";
+    for (name, (feed, cause)) in [("malformed", malformed), ("memory", (growing_feed(), memory))] {
+        for policy in POLICIES {
+            let arguments = ["--warmup", "2", "--levels", "12", "--policy", policy];
+            let (output, report) = run_on(&format!("{name}-{policy}"), &feed, &arguments);
+            assert_fails(&output, cause);
+            assert_eq!((&report["messages"], &report["steady_messages"]), (&9.into(), &7.into()));
+            assert_eq!((&report["bid_levels"], &report["ask_levels"]), (&3.into(), &2.into()));
+            assert_eq!(report["book_matches_reference"], true);
+            assert_steady_is_zero(&report);
+        }
+    }
+}
+
+/// The same where no file for the report can be written: both failures are named.
+#[test]
+fn two_failures_are_two_lines_by_any_policy() {
+    let directory = env!("CARGO_TARGET_TMPDIR");
+    let input = scratch_file("malformed-twice");
+    std::fs::write(&input, malformed_feed()).unwrap();
+    for policy in POLICIES {
+        let arguments = ["--warmup", "2", "--policy", policy, "--json", directory, "--input"];
+        let output = Command::new(&*EXAMPLE).args(arguments).arg(&input).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let [first, second] = stderr.lines().collect::<Vec<_>>()[..] else { panic!("{stderr}") };
+        assert!(first.contains("line 10: malformed record"), "{stderr}");
+        assert!(second.contains(directory), "{stderr}");
+        assert!(String::from_utf8_lossy(&output.stdout).contains("9 (4 depth updates"), "{output:?}");
+    }
+}
+
+/// design/order-book.md `.req.lost`, `.book.whole`.
+#[test]
+fn a_book_that_is_full_is_a_message_and_no_panic() {
+    let (output, report) = run("full", &["--messages", "20000", "--warmup", "1", "--levels", "1"]);
+    let messages = report["messages"].as_u64().unwrap();
+    assert_fails(&output, &format!("line {}: no memory for the record", messages + 1));
+    assert!(messages < 20_000);
+    assert_eq!(report["book_matches_reference"], true);
+    assert_eq!(report["contract"]["alarms"], 0);
+}
+
+/// Fields that nobody asked for may be anything (design/order-book.md `.wire.scan`).
+#[test]
+fn skipped_fields_need_not_fit() {
+    let mut feed = small_feed(8);
+    let field = format!(r#""x":1e400,"y":[{},{{"z":-0.1E-999}}],"#, "9".repeat(400));
+    let record = format!(
+        r#"9 {{{field}"stream":"x@depth","data":{{{field}"e":"depthUpdate","u":9,"b":[["1","1"]],"a":[]}}}}"#
+    );
+    feed.extend_from_slice(record.as_bytes());
+    let (output, report) = run_on("unfit", &feed, &[]);
+    assert_succeeds(&output);
+    assert_eq!((&report["messages"], &report["depth_updates"]), (&9.into(), &4.into()));
     assert_eq!(report["book_matches_reference"], true);
 }
 
-/// design/order-book.md `.req.lost`, `.book.refused`.
+/// design/order-book.md `.wire.other`.
 #[test]
-fn a_pool_that_is_used_up_is_a_message_and_no_panic() {
-    let (output, report) = run("used-up", &["--messages", "20000", "--warmup", "1", "--levels", "1"]);
-    let messages = report["messages"].as_u64().unwrap();
-    assert_fails(&output, &format!("line {}: no memory for a level", messages + 1));
-    assert!(messages < 20_000);
+fn other_streams_are_skipped_and_counted_by_their_name() {
+    let mut feed = small_feed(8);
+    for record in [
+        r#"{"stream":"x@aggTrade","data":{"e":"aggTrade","a":1,"p":"1","q":"1","m":true}}"#,
+        r#"{"result":null,"id":1}"#,
+        r#"{"stream":"x@aggTrade","data":{"e":"aggTrade","a":2,"p":"1","q":"1","m":true}}"#,
+    ] {
+        feed.extend_from_slice(format!("9 {record}\n").as_bytes());
+    }
+    let (output, report) = run_on("others", &feed, &["--warmup", "2"]);
+    assert_succeeds(&output);
+    assert_eq!(report["skipped"], serde_json::json!({ "(no stream)": 1, "x@aggTrade": 2 }));
+    assert_eq!(report["messages"], 11);
+    assert_steady_is_zero(&report);
+    assert!(String::from_utf8_lossy(&output.stdout).contains("2 of x@aggTrade"), "{output:?}");
 }
 
 #[test]
-fn a_report_that_cannot_be_written_fails() {
+fn a_book_that_ends_crossed_says_so() {
+    let crossed = br#"1 {"lastUpdateId":4,"bids":[["10.00","1"]],"asks":[["10.00","1"]]}"#;
+    for (name, feed, is_crossed) in
+        [("bids-at-asks", &crossed[..], true), ("bids-below", &small_feed(12), false)]
+    {
+        let (output, report) = run_on(name, feed, &[]);
+        assert_succeeds(&output);
+        assert_eq!(report["crossed"], is_crossed);
+        assert_eq!(String::from_utf8_lossy(&output.stdout).contains("crossed"), is_crossed);
+    }
+}
+
+#[test]
+fn a_report_that_cannot_be_written_fails_by_any_policy() {
     let directory = env!("CARGO_TARGET_TMPDIR");
-    let output = Command::new(&*EXAMPLE).args(["--messages", "100", "--json", directory]).output().unwrap();
-    assert_fails(&output, directory);
+    for policy in POLICIES {
+        let arguments = ["--messages", "3000", "--warmup", "100", "--policy", policy, "--json", directory];
+        let output = Command::new(&*EXAMPLE).args(arguments).output().unwrap();
+        assert_fails(&output, directory);
+    }
 }
 
 /// design/order-book.md `.req.real`, `.req.right`, `.req.zero`.
@@ -363,17 +462,17 @@ fn every_injection_fails_fast_with_its_line() {
         if !is_live(&report, detector) {
             continue;
         }
-        let output = Command::new(&*EXAMPLE).args(arguments(inject, "failfast")).output().unwrap();
+        let (output, report) = run(&format!("{inject}-failfast"), &arguments(inject, "failfast"));
         assert_eq!(output.status.code(), Some(3), "{inject}: {output:?}");
         let stderr = String::from_utf8_lossy(&output.stderr);
-        let lines: Vec<_> = stderr.lines().collect();
-        let [raw, resolved] = lines[..] else { panic!("{stderr}") };
-        assert!(raw.starts_with("order_book: fail fast: "), "{raw}");
-        let caught = |line: &str| line.contains(&format!("{class} x"));
-        // One deliberate `malloc` is several things; the first of them fails.
-        assert!(inject == "malloc" || caught(raw) && caught(resolved), "{stderr}");
-        assert!(names_line_of(resolved, &format!("inject_{inject}")), "{resolved}");
-        assert!(output.stdout.is_empty(), "the run does not go on: {output:?}");
+        // One deliberate `malloc` is several things, and a box is made and dropped.
+        assert!(stderr.contains(&format!("order_book: failed fast: {class} x")), "{stderr}");
+        let told = |line: &str| names_line_of(line, &format!("inject_{inject}"));
+        assert!(stderr.lines().all(told), "{stderr}");
+        // The run ends there, and what came before is reported.
+        assert_eq!((&report["messages"], &report["steady_messages"]), (&1_100.into(), &100.into()));
+        assert_eq!(report["contract"]["alarms"], stderr.lines().count());
+        assert_eq!(report["book_matches_reference"], true);
     }
 }
 
@@ -406,4 +505,17 @@ fn the_warm_up_takes_every_route_as_often_as_asked() {
 fn an_injection_that_finds_no_record_fails() {
     let (output, _) = run("no-record", &["--messages", "50", "--warmup", "10", "--inject", "alloc"]);
     assert_fails(&output, "too few records");
+}
+
+/// design/order-book.md `.bounds`: in place of a run without end or a word.
+#[test]
+fn figures_beyond_all_bounds_are_refused() {
+    for (option, figure, limit) in [
+        ("--levels", "100000000000", "at most 10000000 levels"),
+        ("--passes", "18446744073709551615", "..=1000000"),
+    ] {
+        let output = Command::new(&*EXAMPLE).args([option, figure]).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains(limit), "{output:?}");
+    }
 }

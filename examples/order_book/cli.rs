@@ -2,20 +2,35 @@
 
 use std::path::PathBuf;
 
+use clap::builder::RangedU64ValueParser;
 use clap::{Parser, ValueEnum};
 
 use crate::control::AlarmPolicy;
 use crate::inject::Injection;
+use crate::levels::LEVEL_BYTES;
+
+/// The most levels that memory may be asked for.
+const LEVELS_MAX: usize = 10_000_000;
+
+/// The most passes of a route that may be asked for.
+const PASSES_MAX: u64 = 1_000_000;
 
 /// Keeps a full-depth order book whose every hot-path object comes from a pool.
 ///
 /// After the warm-up the arena is frozen and the hot thread is under contract: what
 /// it then asks of the arena, the global allocator and the kernel is counted,
 /// reported with the line that asked, and dealt with by the policy.
+///
+/// Ctrl-C and SIGTERM end the input: what was read by then is reported. The second
+/// ends the process at once.
+///
+/// Exit status: 0 if all went well, 1 if something failed, 2 for an option that cannot
+/// be, 3 if a violation failed fast, 128 and its number after a signal.
 #[derive(Debug, Parser)]
 #[command(name = "order_book", version)]
 pub(crate) struct Options {
-    /// Records to read, plain or gzip; without it a built-in exchange makes them.
+    /// Records to read, plain or gzip, `-` for the standard input; without it a built-in
+    /// exchange makes them.
     ///
     /// One record a line: when it was received, in ns, a space, and a message as
     /// Binance sends it on a combined stream, or a depth snapshot:
@@ -30,7 +45,8 @@ pub(crate) struct Options {
     /// (the first two are broken here, and must not be in a file). `b` and `bids` are
     /// price and quantity of what is bid, `a` and `asks` of what is asked; quantity
     /// zero removes the price. Other fields are skipped, and keys may come in any
-    /// order.
+    /// order. Records of other streams, and of none (as the reply to a subscription),
+    /// are skipped and counted by the name of the stream.
     #[arg(long, value_name = "FILE", verbatim_doc_comment)]
     pub(crate) input: Option<PathBuf>,
 
@@ -54,22 +70,35 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub(crate) warmup: u64,
 
-    /// Levels to have memory for before the arena is frozen.
-    #[arg(long, value_name = "N", default_value_t = 32_768)]
+    /// Levels to have memory for before the arena is frozen; at most 10,000,000. A record
+    /// that would need more in the steady part ends the run, and none of it is applied.
+    #[arg(long, value_name = "N", default_value_t = 32_768, value_parser = levels)]
     pub(crate) levels: usize,
 
     /// How often the warm-up takes each route through the hot path; snapshots one
-    /// time in 32.
-    #[arg(long, value_name = "N", default_value_t = 256)]
+    /// time in 32. At most 1,000,000.
+    #[arg(long, value_name = "N", default_value_t = 256,
+        value_parser = RangedU64ValueParser::<usize>::new().range(..=PASSES_MAX))]
     pub(crate) passes: usize,
 
     /// What a violation of the contract leads to.
     #[arg(long, value_enum, default_value_t = AlarmPolicy::Alarmonce)]
     pub(crate) policy: AlarmPolicy,
 
-    /// A deliberate violation, once, at a record of the steady part.
-    #[arg(long, value_enum)]
+    /// A deliberate violation, once, at a record of the steady part: alloc, growth, fault,
+    /// mmap, malloc, fill, or burst=N for N boxes that are made and dropped.
+    #[arg(long, value_name = "WHAT")]
     pub(crate) inject: Option<Injection>,
+}
+
+/// A number of levels that there may be memory for.
+fn levels(text: &str) -> Result<usize, String> {
+    let count: usize = text.parse().map_err(|error| format!("{error}"))?;
+    if count > LEVELS_MAX {
+        let mebibytes = (count as u128 * LEVEL_BYTES as u128) >> 20;
+        return Err(format!("at most {LEVELS_MAX} levels: this many would take {mebibytes} MiB"));
+    }
+    Ok(count)
 }
 
 /// What the built-in exchange is like.
@@ -90,4 +119,30 @@ pub(crate) enum Market {
     Futures,
     /// Book tickers are known by the name of their stream.
     Spot,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(arguments: &[&str]) -> String {
+        let name = ["order_book"].iter();
+        Options::try_parse_from(name.chain(arguments)).unwrap_err().to_string()
+    }
+
+    /// design/order-book.md `.bounds`.
+    #[test]
+    fn what_would_not_end_is_refused_with_its_limit() {
+        let levels = refusal(&["--levels", "100000000000"]);
+        assert!(levels.contains("at most 10000000 levels: this many would take ") && levels.contains(" MiB"));
+        let passes = refusal(&["--passes", "18446744073709551615"]);
+        assert!(passes.contains("is not in 0..=1000000"), "{passes}");
+        assert!(
+            Options::try_parse_from(["order_book", "--levels", "10000000", "--passes", "1000000"]).is_ok()
+        );
+        for text in ["leak", "burst", "burst=0", "burst=-1", "burst=100000000", "alloc=1"] {
+            let inject = refusal(&["--inject", text]);
+            assert!(inject.contains("alloc, growth, fault,") && inject.contains("burst=N"), "{inject}");
+        }
+    }
 }

@@ -3,7 +3,6 @@
 
 use core::fmt;
 use core::time::Duration;
-use std::io::Write;
 use std::thread;
 use std::time::Instant;
 
@@ -18,16 +17,14 @@ use tripoint::contract::{
 use crate::failure::Failure;
 use crate::lookout::Lookout;
 use crate::report::ContractReport;
+use crate::stop;
 use crate::wire::Message;
 
 /// The contract: one hot thread, and no amnesties.
 static CONTRACT: Contract<NoReason, 1> = Contract::new();
 
-/// The hot thread has failed fast, and waits for the end.
+/// A violation has failed fast, and the hot thread is to stop.
 static FAILED_FAST: AtomicBool = AtomicBool::new(false);
-
-/// What the process ends with when a violation fails fast.
-const FAILED_FAST_STATUS: i32 = 3;
 
 /// How long the control thread lets the others work between two looks.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -45,7 +42,7 @@ const SNAPSHOT_SHARE: usize = 32;
 /// What an alarm does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AlarmPolicy {
-    /// The process ends, after it told why.
+    /// The run ends at once, and is reported.
     Failfast,
     /// The run goes on; every later violation raises the alarm anew.
     Quarantine,
@@ -110,6 +107,7 @@ impl Control {
             Message::BookTicker => book_ticker.pass(),
             Message::Trade => trade.pass(),
             Message::Snapshot { .. } => snapshot.pass(),
+            Message::Other => {}
         }
     }
 
@@ -129,14 +127,19 @@ impl Control {
         CONTRACT.phase() >= Phase::SteadyState || self.given_up.load(Ordering::Acquire)
     }
 
+    /// Whether a violation has failed fast: the hot thread is not to go on.
+    pub(crate) fn has_failed_fast(&self) -> bool {
+        FAILED_FAST.load(Ordering::Relaxed)
+    }
+
     /// Drives the warm-up and takes records until the hot thread `has_ended`; then
-    /// ends the contract and reports on it. A failed warm-up comes with the report.
+    /// ends the contract and reports on it, with what failed.
     pub(crate) fn run(
         &self,
         memory: &dyn SteadyMemory,
         arenas: &[&dyn Arena],
         has_ended: impl Fn() -> bool,
-    ) -> (ContractReport, Option<Failure>) {
+    ) -> (ContractReport, Vec<Failure>) {
         let options = WarmupOptions { quiet_window: QUIET_WINDOW, ..WarmupOptions::default() };
         let mut warmup = Warmup::new(&CONTRACT, &self.routes, memory, options);
         let (mut alarms, mut progress, mut looks) = (Vec::new(), Progress::Routes, 0_u32);
@@ -154,7 +157,8 @@ impl Control {
             if self.records_done.load(Ordering::Acquire) {
                 progress = warmup.step(now);
             }
-            if matches!(progress, Progress::Failed(_)) {
+            let is_stopped = stop::signal().is_some() && progress != Progress::Done;
+            if is_stopped || matches!(progress, Progress::Failed(_)) {
                 self.give_up();
             }
             looks = looks.wrapping_add(1);
@@ -173,7 +177,7 @@ impl Control {
         warmup_rounds: usize,
         progress: Progress,
         memory: &dyn SteadyMemory,
-    ) -> (ContractReport, Option<Failure>) {
+    ) -> (ContractReport, Vec<Failure>) {
         let report = Report {
             records: alarms,
             routes: &self.routes,
@@ -182,30 +186,28 @@ impl Control {
             ..Report::new(&CONTRACT)
         };
         let report = ContractReport::new(&report, progress == Progress::Done, warnings);
-        let failure = match progress {
+        let mut failures = Vec::new();
+        if self.has_failed_fast() {
+            failures.extend(
+                alarms.iter().map(|alarm| Failure::new(format_args!("failed fast: {}", DisplayAlarm(alarm)))),
+            );
+        }
+        failures.extend(match progress {
             Progress::Failed(cause) => Some(Failure::new(format_args!("the warm-up failed: {cause}"))),
             Progress::Done => CONTRACT.begin_teardown(memory).err().map(Failure::new),
             _ => None,
-        };
-        (report, failure)
+        });
+        (report, failures)
     }
 }
 
-/// Takes what waits, and keeps the alarms of it. Ends the process where one of
-/// them fails fast.
+/// Takes what waits, and keeps the alarms of it.
 fn take_alarms(alarms: &mut Vec<Record>) {
-    let failed = FAILED_FAST.load(Ordering::Acquire);
     CONTRACT.drain(|record| {
         if record.kind == RecordKind::Alarm {
             alarms.push(record);
         }
     });
-    if failed {
-        for alarm in alarms {
-            eprintln!("order_book: {}", DisplayAlarm(alarm));
-        }
-        std::process::exit(FAILED_FAST_STATUS);
-    }
 }
 
 /// An alarm with the place that caused it.
@@ -218,22 +220,7 @@ impl fmt::Display for DisplayAlarm<'_> {
     }
 }
 
-/// Tells what happened, on the thread it happened on, without allocating; the
-/// control thread adds the place and ends the process. The hot thread does not go
-/// on.
-fn fail_fast(alarm: &Record) {
-    let mut text = [0_u8; 256];
-    let mut rest = &mut text[..];
-    let _ = writeln!(
-        rest,
-        "order_book: fail fast: {} x{}, {} bytes, at {} ns",
-        alarm.class, alarm.count, alarm.bytes, alarm.time
-    );
-    let unused = rest.len();
-    // Standard error is not buffered.
-    let _ = std::io::stderr().write_all(&text[..text.len() - unused]);
-    FAILED_FAST.store(true, Ordering::Release);
-    loop {
-        thread::park();
-    }
+/// Has the hot thread stop. What happened is told at the end, with its place.
+fn fail_fast(_alarm: &Record) {
+    FAILED_FAST.store(true, Ordering::Relaxed);
 }

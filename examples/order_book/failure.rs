@@ -1,8 +1,8 @@
-//! Why a run ended early, in one line.
+//! What went wrong in a run, each in one line.
 
 use core::fmt;
 
-use tripoint::base::Error;
+use crate::hot_failure::HotFailure;
 
 /// What went wrong, and in which line of the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,14 +22,15 @@ impl Failure {
         Self { line: Some(line), cause: cause.to_string() }
     }
 
-    /// No pool had memory for a level.
-    pub(crate) fn no_level(error: Error) -> Self {
-        Self::new(format_args!("no memory for a level: {error} (see --levels)"))
+    /// The same, of an input of this name.
+    pub(crate) fn of_input(&self, name: &str) -> Self {
+        Self::new(format_args!("{name}: {self}"))
     }
+}
 
-    /// No pool had memory for the entries of a record.
-    pub(crate) fn no_scratch(error: Error) -> Self {
-        Self::new(format_args!("no memory for the entries of a record: {error}"))
+impl From<HotFailure> for Failure {
+    fn from(failure: HotFailure) -> Self {
+        Self { line: failure.line, cause: failure.cause.to_string() }
     }
 }
 

@@ -7,8 +7,8 @@ use tripoint::prelude::*;
 
 use crate::control::Control;
 use crate::decimal::Decimal;
-use crate::failure::Failure;
 use crate::handoff::{BLOCK_SIZE, Block, Receiver, Sender};
+use crate::hot_failure::{HotCause, HotFailure};
 use crate::inject::Injection;
 use crate::keeper::Keeper;
 use crate::levels::{Level, extend_pool};
@@ -85,14 +85,14 @@ pub(crate) fn keep<'pool, L: ManualPool, S: ManualPool>(
     rehearsal: Rehearsal<'pool, L>,
     mut full: Receiver,
     mut next: Sender,
-) -> (HotReport, Option<Failure>) {
+) -> (HotReport, Option<HotFailure>) {
     touch_stack();
     match HotThread::prepare(preparation, control, pools, rehearsal) {
         Ok(mut thread) => {
             let failure = thread.run(&mut full, &mut next).err();
             (thread.report(), failure)
         }
-        Err(failure) => (HotReport::default(), Some(failure)),
+        Err(cause) => (HotReport::default(), Some(cause.into())),
     }
 }
 
@@ -104,31 +104,35 @@ impl<'pool, L: ManualPool, S: ManualPool> HotThread<'pool, L, S> {
         control: &'pool Control,
         pools: Pools<'pool, L, S>,
         rehearsal: Rehearsal<'pool, L>,
-    ) -> Result<Self, Failure> {
-        let guard = control.register().map_err(Failure::new)?;
-        extend_pool(pools.levels, preparation.levels).map_err(Failure::no_level)?;
-        let mut scratch = AllocationPoint::create(pools.scratch).map_err(Failure::no_scratch)?;
-        drop(scratch.batch::<Entry>(entries_bound(BLOCK_SIZE)).map_err(Failure::no_scratch)?);
-        let keeper = Keeper::new(pools.levels);
+    ) -> Result<Self, HotCause> {
+        let guard = control.register().map_err(HotCause::NotRegistered)?;
+        extend_pool(pools.levels, preparation.levels).map_err(HotCause::NoLevels)?;
+        let mut scratch = AllocationPoint::create(pools.scratch).map_err(HotCause::NoScratch)?;
+        drop(scratch.batch::<Entry>(entries_bound(BLOCK_SIZE)).map_err(HotCause::NoScratch)?);
+        let keeper = Keeper::new(pools.levels, preparation.levels);
         let meter = SteadyMeter::new(pools.arena)?;
         Ok(Self { keeper, scratch, rehearsal, preparation, pools, control, guard, meter })
     }
 
-    fn run(&mut self, full: &mut Receiver, next: &mut Sender) -> Result<(), Failure> {
+    fn run(&mut self, full: &mut Receiver, next: &mut Sender) -> Result<(), HotFailure> {
         while let Some(mut block) = full.receive() {
             let before = self.keeper.tally.messages;
             let outcome = self.keep_block(&block);
-            if outcome.is_err() {
+            let has_failed_fast = self.control.has_failed_fast();
+            if outcome.is_err() || has_failed_fast {
                 block.keep_lines(self.keeper.tally.messages - before);
             }
             next.send(block);
             outcome?;
+            if has_failed_fast {
+                return Ok(());
+            }
         }
         // What does not tell of itself is found here at the latest.
         self.guard.poll();
         self.guard.check();
         if self.preparation.inject.is_some() && self.meter.messages() < INJECTION_MESSAGE {
-            return Err(Failure::new("too few records in the steady part to inject a violation"));
+            return Err(HotCause::NothingInjected.into());
         }
         Ok(())
     }
@@ -136,7 +140,7 @@ impl<'pool, L: ManualPool, S: ManualPool> HotThread<'pool, L, S> {
     /// Handles the lines of a block. The clock is read once a line, so the time
     /// of a line includes that reading and the recording of the line before
     /// (design/order-book.md `.steady.meter`).
-    fn keep_block(&mut self, block: &Block) -> Result<(), Failure> {
+    fn keep_block(&mut self, block: &Block) -> Result<(), HotFailure> {
         let mut start = Instant::now();
         for line in block.lines() {
             if self.keeper.tally.messages == self.preparation.warmup_messages {
@@ -151,13 +155,16 @@ impl<'pool, L: ManualPool, S: ManualPool> HotThread<'pool, L, S> {
                 self.inject();
             }
             self.guard.check();
+            if self.control.has_failed_fast() {
+                break;
+            }
         }
         Ok(())
     }
 
     /// Plays the rehearsal until the control thread says that the warm-up is over;
     /// from then on this thread is armed.
-    fn warm_up(&mut self) -> Result<(), Failure> {
+    fn warm_up(&mut self) -> Result<(), HotFailure> {
         self.control.finish_records();
         while !self.control.is_warm_up_over() {
             let (lines, keeper) = self.rehearsal.play();
@@ -169,9 +176,11 @@ impl<'pool, L: ManualPool, S: ManualPool> HotThread<'pool, L, S> {
                 start = end;
                 self.guard.check();
             }
+            self.rehearsal.refuse(&mut self.scratch);
             self.rehearsal.hand_off();
             self.guard.check();
         }
+        self.keeper.book.end_growth();
         self.meter.begin();
         self.guard.check();
         Ok(())

@@ -3,16 +3,16 @@
 
 use core::alloc::Layout;
 use core::hint::black_box;
+use core::str::FromStr;
 use core::sync::atomic::{AtomicU8, Ordering};
 
-use clap::ValueEnum;
 use tripoint::prelude::*;
 
 use crate::handoff::BLOCK_SIZE;
 use crate::wire::{Entry, entries_bound};
 
 /// What the hot thread does once, against the contract.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Injection {
     /// Calls the global allocator.
     Alloc,
@@ -27,6 +27,36 @@ pub(crate) enum Injection {
     Malloc,
     /// Gives its buffer back and has it filled again.
     Fill,
+    /// Calls the global allocator for so many boxes in one turn.
+    Burst(u32),
+}
+
+/// Every injection but the bursts, by its name.
+const INJECTIONS: &[(&str, Injection)] = &[
+    ("alloc", Injection::Alloc),
+    ("growth", Injection::Growth),
+    ("fault", Injection::Fault),
+    #[cfg(unix)]
+    ("mmap", Injection::Mmap),
+    ("malloc", Injection::Malloc),
+    ("fill", Injection::Fill),
+];
+
+/// The most boxes of a burst.
+const BURST_MAX: u32 = 1_000_000;
+
+impl FromStr for Injection {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let burst =
+            || text.strip_prefix("burst=")?.parse().ok().filter(|count| (1..=BURST_MAX).contains(count));
+        let named = INJECTIONS.iter().find(|(name, _)| *name == text).map(|&(_, injection)| injection);
+        named.or_else(|| burst().map(Self::Burst)).ok_or_else(|| {
+            let names: Vec<_> = INJECTIONS.iter().map(|&(name, _)| name).collect();
+            format!("expected {}, or burst=N with N from 1 to {BURST_MAX}", names.join(", "))
+        })
+    }
 }
 
 /// More than any pool has, in bytes.
@@ -49,6 +79,7 @@ impl Injection {
             Self::Mmap => inject_mmap(),
             Self::Malloc => inject_malloc(),
             Self::Fill => inject_fill(point),
+            Self::Burst(boxes) => inject_burst(boxes),
         }
     }
 }
@@ -56,6 +87,13 @@ impl Injection {
 #[inline(never)]
 fn inject_alloc() {
     drop(black_box(Box::new(1_u64)));
+}
+
+#[inline(never)]
+fn inject_burst(boxes: u32) {
+    for number in 0..boxes {
+        drop(black_box(Box::new(number)));
+    }
 }
 
 #[inline(never)]

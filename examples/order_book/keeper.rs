@@ -1,10 +1,9 @@
 //! One record at a time: a line to a message to the book, all memory from pools.
 
-use tripoint::base::Result;
 use tripoint::prelude::*;
 
-use crate::book::Book;
-use crate::failure::Failure;
+use crate::book::{Book, Refused};
+use crate::hot_failure::{HotCause, HotFailure};
 use crate::tally::Tally;
 use crate::wire::{Entry, Message, entries_bound, parse};
 
@@ -15,9 +14,9 @@ pub(crate) struct Keeper<'pool, P: ManualPool> {
 }
 
 impl<'pool, P: ManualPool> Keeper<'pool, P> {
-    /// An empty book whose levels come from `pool`.
-    pub(crate) fn new(pool: &'pool P) -> Self {
-        Self { book: Book::new(pool), tally: Tally::default() }
+    /// An empty book whose levels come from `pool`, which has memory for `room` of them.
+    pub(crate) fn new(pool: &'pool P, room: usize) -> Self {
+        Self { book: Book::new(pool, room), tally: Tally::default() }
     }
 
     /// Reads a record and applies it. Its entries stand in `scratch` meanwhile: a
@@ -25,25 +24,24 @@ impl<'pool, P: ManualPool> Keeper<'pool, P> {
     /// (design/order-book.md `.scratch.abandon`).
     ///
     /// # Errors
-    /// Where the record is malformed, nothing has changed; where a level finds no
-    /// memory, the entries before it are applied.
+    /// If the record is malformed, or there is no memory for it; nothing has changed then.
     pub(crate) fn keep<S: ManualPool>(
         &mut self,
         line: &[u8],
         scratch: &mut AllocationPoint<'_, S>,
-    ) -> core::result::Result<Message, Failure> {
+    ) -> Result<Message, HotFailure> {
         let number = self.tally.messages + 1;
-        let at_line = |cause: Failure| Failure::at_line(number, cause);
+        let at_line = |cause| HotFailure { line: Some(number), cause };
         let mut entries =
-            scratch.batch(entries_bound(line.len())).map_err(Failure::no_scratch).map_err(at_line)?;
-        let message =
-            parse(line, |entry| entries.push(entry)).map_err(|error| Failure::at_line(number, error))?;
-        self.apply(message, entries.as_slice()).map_err(Failure::no_level).map_err(at_line)?;
+            scratch.batch(entries_bound(line.len())).map_err(|error| at_line(HotCause::NoScratch(error)))?;
+        let message = parse(line, |entry| entries.push(entry))
+            .map_err(|malformed| at_line(HotCause::Malformed(malformed)))?;
+        self.apply(message, entries.as_slice()).map_err(|refused| at_line(HotCause::Refused(refused)))?;
         self.tally.messages = number;
         Ok(message)
     }
 
-    fn apply(&mut self, message: Message, entries: &[Entry]) -> Result<()> {
+    fn apply(&mut self, message: Message, entries: &[Entry]) -> Result<(), Refused> {
         match message {
             Message::Depth { update } => {
                 self.tally.level_updates += self.book.update(update, entries)?;
@@ -51,6 +49,7 @@ impl<'pool, P: ManualPool> Keeper<'pool, P> {
             }
             Message::BookTicker => self.tally.book_tickers += 1,
             Message::Trade => self.tally.trades += 1,
+            Message::Other => self.tally.skipped += 1,
             Message::Snapshot { update } => {
                 self.book.replace(update, entries)?;
                 self.tally.snapshots += 1;

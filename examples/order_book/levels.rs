@@ -48,6 +48,9 @@ pub(crate) fn extend_pool<P: ManualPool>(pool: &P, count: usize) -> Result<()> {
     nodes.map(drop)
 }
 
+/// What a level takes in its pool, in bytes.
+pub(crate) const LEVEL_BYTES: usize = size_of::<Node<'_, LevelPool<'_>>>();
+
 type Link<'pool, P> = Option<PoolBox<'pool, Node<'pool, P>, P>>;
 
 /// What the pool holds.
@@ -110,6 +113,19 @@ impl<'pool, P: ManualPool> Levels<'pool, P> {
             self.count += usize::from(insert(&mut self.root, level, self.pool)?);
         }
         Ok(())
+    }
+
+    /// Whether a level stands at a price.
+    pub(crate) fn contains(&self, price: Decimal) -> bool {
+        let mut link = &self.root;
+        while let Some(node) = link {
+            link = match price.cmp(&node.level.price) {
+                Ordering::Equal => return true,
+                Ordering::Less => &node.children[LOWER],
+                Ordering::Greater => &node.children[HIGHER],
+            };
+        }
+        false
     }
 
     /// Removes every level.
@@ -273,6 +289,7 @@ mod tests {
         let expected: Vec<_> = oracle.iter().map(|(&price, &quantity)| level(price, quantity)).collect();
         assert_eq!(levels.to_vec(), expected);
         assert_eq!(levels.count(), expected.len());
+        assert!((0..48).all(|price| levels.contains(level(price, 0).price) == oracle.contains_key(&price)));
         assert_eq!(levels.lowest(), expected.first().map(|level| level.price));
         assert_eq!(levels.highest(), expected.last().map(|level| level.price));
         checked_height(&levels.root);

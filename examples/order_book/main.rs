@@ -23,19 +23,24 @@ mod faults;
 mod generator;
 mod handoff;
 mod hot;
+mod hot_failure;
 mod inject;
+mod json;
 mod keeper;
 mod levels;
 mod lookout;
+mod malformed;
 mod reader;
 mod reference;
 mod rehearsal;
 mod report;
 mod steady;
+#[cfg_attr(not(unix), path = "no_stop.rs")]
+mod stop;
 mod tally;
 mod wire;
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::process::ExitCode;
 use std::thread::{self, Scope, ScopedJoinHandle};
 
@@ -57,28 +62,50 @@ use crate::report::{ContractReport, Report};
 /// Tells the contract of fills and growth.
 static POOL_EVENTS: PoolEvents = PoolEvents;
 
+/// What the process ends with if a violation failed fast.
+const FAILED_FAST: u8 = 3;
+
+/// What is added to the number of the signal that ended a run, as shells do.
+const SIGNALLED: u32 = 128;
+
 fn main() -> ExitCode {
-    match run(&Options::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            eprintln!("order_book: {failure}");
-            ExitCode::FAILURE
-        }
+    let (has_failed_fast, failures) = match run(&Options::parse()) {
+        Ok(outcome) => outcome,
+        Err(failure) => (false, vec![failure]),
+    };
+    for failure in &failures {
+        // Nobody may read that either.
+        let _ = writeln!(std::io::stderr(), "order_book: {failure}");
+    }
+    let signalled = stop::signal().and_then(|signal| u8::try_from(SIGNALLED + signal).ok());
+    match signalled {
+        _ if has_failed_fast => FAILED_FAST.into(),
+        _ if !failures.is_empty() => ExitCode::FAILURE,
+        Some(status) => status.into(),
+        None => ExitCode::SUCCESS,
     }
 }
 
-fn run(options: &Options) -> Result<(), Failure> {
+/// Runs and reports. Returns whether a violation failed fast, and all that failed.
+fn run(options: &Options) -> Result<(bool, Vec<Failure>), Failure> {
+    stop::install().map_err(Failure::new)?;
     let progress = progress_bar();
-    let outcome = keep_books(options, open_input(options, &progress))?;
+    let Outcome { hot, reference, contract, has_failed_fast, mut failures } =
+        keep_books(options, open_input(options, &progress))?;
     progress.finish_and_clear();
-    let report = Report::new(&outcome.hot, outcome.reference.as_ref(), outcome.contract);
-    // A summary that nobody reads is no failure.
-    let _ = write!(std::io::stdout(), "{:<24}{}\n{report}", "input", input_name(options));
-    let written = options.json.as_deref().map_or(Ok(()), |path| report.write_json(path));
-    match outcome.failure {
-        Some(failure) => Err(Failure::new(format_args!("{}: {failure}", input_name(options)))),
-        None if !report.book_matches_reference() => Err(Failure::new("the book differs from the reference")),
-        None => written,
+    let report = Report::new(&hot, &reference, contract);
+    failures.extend(write_summary(options, &report).err());
+    failures.extend(options.json.as_deref().and_then(|path| report.write_json(path).err()));
+    Ok((has_failed_fast, failures))
+}
+
+/// Prints the summary. That nobody reads it is no failure.
+fn write_summary(options: &Options, report: &Report) -> Result<(), Failure> {
+    match write!(std::io::stdout(), "{:<24}{}\n{report}", "input", input_name(options)) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::new(format_args!("the summary cannot be written: {error}")))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -109,12 +136,13 @@ fn input_name(options: &Options) -> String {
     }
 }
 
-/// What the threads found, and why they ended early.
+/// What the threads found, and all that failed.
 struct Outcome {
     hot: HotReport,
-    reference: Option<Reference>,
+    reference: Reference,
     contract: ContractReport,
-    failure: Option<Failure>,
+    has_failed_fast: bool,
+    failures: Vec<Failure>,
 }
 
 /// Runs the three threads on an arena with three pools, under contract. This thread
@@ -147,12 +175,18 @@ fn keep_books(options: &Options, input: Input) -> Result<Outcome, Failure> {
             .inspect_err(|_| control.give_up())?;
         let arenas: [&dyn Arena; 1] = [&arena];
         let memory = Arenas::new(&arenas);
-        let (contract, warm_up_failure) = control.run(&memory, &arenas, || hot.is_finished());
+        let (contract, contract_failures) = control.run(&memory, &arenas, || hot.is_finished());
         let (hot, hot_failure) = join(hot);
-        let (reference, cold_failure) = split(join(cold));
+        let (reference, cold_failure) = join(cold);
+        let is_different = cold_failure.is_none() && !report::matches(&hot, &reference);
+        let difference = is_different.then(|| Failure::new("the book differs from the reference"));
         // In the order of the lines they are about.
-        let failure = hot_failure.or(cold_failure).or_else(|| join(reader).err()).or(warm_up_failure);
-        Ok(Outcome { hot, reference, contract, failure })
+        let of_input =
+            hot_failure.map(Failure::from).into_iter().chain(cold_failure).chain(join(reader).err());
+        let name = input_name(options);
+        let of_input = of_input.map(|failure| failure.of_input(&name));
+        let failures = of_input.chain(difference).chain(contract_failures).collect();
+        Ok(Outcome { hot, reference, contract, has_failed_fast: control.has_failed_fast(), failures })
     })
 }
 
@@ -194,16 +228,13 @@ fn spawn<'scope, 'env, T: Send + 'scope>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'scope,
 ) -> Result<ScopedJoinHandle<'scope, T>, Failure> {
+    let work = || {
+        stop::leave_to_others();
+        work()
+    };
     thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, work).map_err(Failure::new)
 }
 
 fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-}
-
-fn split<T, E>(result: Result<T, E>) -> (Option<T>, Option<E>) {
-    match result {
-        Ok(value) => (Some(value), None),
-        Err(error) => (None, Some(error)),
-    }
 }

@@ -9,18 +9,26 @@ use indicatif::ProgressBar;
 
 use crate::failure::Failure;
 use crate::handoff::{BLOCK_SIZE, Receiver, Sender};
+use crate::stop;
+
+/// The name of the standard input.
+const STDIN: &str = "-";
 
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// Opens a file, plain or gzip; `progress` counts the bytes of the file itself.
+/// Opens a file or the standard input, plain or gzip; `progress` counts the bytes of the
+/// file itself.
 ///
 /// # Errors
 /// The operating system's.
 pub(crate) fn open(path: &Path, progress: &ProgressBar) -> Result<Box<dyn Read + Send>, Failure> {
     let open = || {
+        if path == Path::new(STDIN) {
+            return plain_or_gzip(stop::stdin()?);
+        }
         let file = File::open(path)?;
         progress.set_length(file.metadata()?.len());
-        plain_or_gzip(progress.wrap_read(file))
+        plain_or_gzip(progress.wrap_read(stop::file(file)))
     };
     open().map_err(Failure::new)
 }
@@ -34,9 +42,9 @@ fn plain_or_gzip(input: impl Read + Send + 'static) -> io::Result<Box<dyn Read +
     Ok(if gzip { Box::new(MultiGzDecoder::new(whole)) } else { Box::new(whole) })
 }
 
-/// Reads all of `input` into blocks from `empty`, and sends them to `full`.
-/// Whole lines that come before a failure are sent (design/order-book.md
-/// `.input.end`).
+/// Reads all of `input`, or until a signal asks for the end, into blocks from `empty`,
+/// and sends them to `full`. Whole lines that come before a failure are sent
+/// (design/order-book.md `.input.end`).
 ///
 /// # Errors
 /// Where the input cannot be read on, or a line is longer than a block.
@@ -47,6 +55,7 @@ pub(crate) fn read(input: &mut dyn Read, mut empty: Receiver, mut full: Sender) 
         let bytes = block.bytes_mut();
         bytes[..rest.len()].copy_from_slice(&rest);
         let (read, end) = fill(input, &mut bytes[rest.len()..]);
+        let end = if stop::signal().is_some() { End::Stopped } else { end };
         let used = rest.len() + read;
         let whole = if matches!(end, End::OfInput) { used } else { whole_lines(&bytes[..used]) };
         rest.clear();
@@ -63,7 +72,7 @@ pub(crate) fn read(input: &mut dyn Read, mut empty: Receiver, mut full: Sender) 
             End::OfInput if lines == 0 && block_is_empty => {
                 return Err(Failure::at_line(1, "the input ends before the first record"));
             }
-            End::OfInput => return Ok(()),
+            End::OfInput | End::Stopped => return Ok(()),
             End::Failed(error) => return Err(Failure::at_line(lines + 1, explain(&error))),
         }
     }
@@ -74,6 +83,7 @@ pub(crate) fn read(input: &mut dyn Read, mut empty: Receiver, mut full: Sender) 
 enum End {
     OfBlock,
     OfInput,
+    Stopped,
     Failed(io::Error),
 }
 

@@ -6,7 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use crate::decimal::Decimal;
 use crate::failure::Failure;
@@ -17,6 +18,16 @@ use crate::tally::Tally;
 /// Price to quantity, both in units of 10⁻⁸.
 type SideMap = BTreeMap<u64, u64>;
 
+/// An object whose values nobody has looked at.
+type Object<'a> = BTreeMap<String, &'a RawValue>;
+
+/// Names of skipped streams that are told apart; there may be any number of them.
+const NAMES_MAX: usize = 64;
+
+/// What stands for the name of a record that has none, and for names beyond the most.
+const NO_STREAM: &str = "(no stream)";
+const OTHER_STREAMS: &str = "(other streams)";
+
 /// The reference book and what it was made from.
 #[derive(Default)]
 pub(crate) struct Reference {
@@ -25,23 +36,23 @@ pub(crate) struct Reference {
     last_update: Option<u64>,
     peak: usize,
     tally: Tally,
+    skipped: BTreeMap<String, u64>,
 }
 
-/// Keeps a reference book from the blocks of `full`, and sends them on to `empty`.
-///
-/// # Errors
-/// Where a record has not the form the hot thread found in it.
-pub(crate) fn keep(mut full: Receiver, mut empty: Sender) -> Result<Reference, Failure> {
+/// Keeps a reference book from the blocks of `full`, and sends them on to `empty`. A
+/// record that has not the form the hot thread found in it ends that, with a failure.
+pub(crate) fn keep(mut full: Receiver, mut empty: Sender) -> (Reference, Option<Failure>) {
     let mut reference = Reference::default();
     while let Some(block) = full.receive() {
         for line in block.lines() {
-            reference.apply(line).ok_or_else(|| {
-                Failure::at_line(reference.tally.messages + 1, "the reference cannot read it")
-            })?;
+            if reference.apply(line).is_none() {
+                let number = reference.tally.messages + 1;
+                return (reference, Some(Failure::at_line(number, "the reference cannot read it")));
+            }
         }
         empty.send(block);
     }
-    Ok(reference)
+    (reference, None)
 }
 
 impl Reference {
@@ -53,6 +64,11 @@ impl Reference {
     /// The most levels that stood after any message.
     pub(crate) const fn peak(&self) -> usize {
         self.peak
+    }
+
+    /// The records that were skipped, by the name of their stream.
+    pub(crate) const fn skipped(&self) -> &BTreeMap<String, u64> {
+        &self.skipped
     }
 
     /// The bids, lowest price first.
@@ -67,59 +83,74 @@ impl Reference {
 
     fn apply(&mut self, line: &[u8]) -> Option<()> {
         let (_time, json) = core::str::from_utf8(line).ok()?.split_once(' ')?;
-        let record: Value = serde_json::from_str(json).ok()?;
-        if let Some(update) = record.get("lastUpdateId") {
-            self.replace(update.as_u64()?, &record)?;
+        let record: Object<'_> = serde_json::from_str(json).ok()?;
+        if record.contains_key("lastUpdateId") {
+            self.replace(&record)?;
         } else {
-            self.event(record.get("stream")?.as_str()?, record.get("data")?)?;
+            self.event(&record)?;
         }
         self.tally.messages += 1;
         self.peak = self.peak.max(self.bids.len() + self.asks.len());
         Some(())
     }
 
-    fn replace(&mut self, update: u64, record: &Value) -> Option<()> {
+    fn replace(&mut self, record: &Object<'_>) -> Option<()> {
         self.bids = BTreeMap::new();
         self.asks = BTreeMap::new();
-        self.last_update = Some(update);
+        self.last_update = Some(value(record, "lastUpdateId")?);
         self.tally.snapshots += 1;
-        set_all(&mut self.bids, record.get("bids")?)?;
-        set_all(&mut self.asks, record.get("asks")?).map(|_| ())
+        set_all(&mut self.bids, value(record, "bids")?)?;
+        set_all(&mut self.asks, value(record, "asks")?).map(|_| ())
     }
 
-    fn event(&mut self, stream: &str, data: &Value) -> Option<()> {
-        match data.get("e").and_then(Value::as_str) {
-            Some("depthUpdate") => self.depth_update(data)?,
-            Some("trade") => self.tally.trades += 1,
-            Some("bookTicker") => self.tally.book_tickers += 1,
-            None if stream.ends_with("@bookTicker") => self.tally.book_tickers += 1,
-            _ => return None,
+    fn event(&mut self, record: &Object<'_>) -> Option<()> {
+        let stream: Option<String> = value(record, "stream");
+        let data: Object<'_> = value(record, "data").unwrap_or_default();
+        let event: Option<String> = value(&data, "e");
+        match (event.as_deref(), stream) {
+            (Some("depthUpdate"), _) => self.depth_update(&data)?,
+            (Some("trade"), _) => self.tally.trades += 1,
+            (Some("bookTicker"), _) => self.tally.book_tickers += 1,
+            (None, Some(stream)) if stream.ends_with("@bookTicker") => self.tally.book_tickers += 1,
+            (_, stream) => self.skip(stream.unwrap_or_else(|| NO_STREAM.to_owned())),
         }
         Some(())
     }
 
-    fn depth_update(&mut self, data: &Value) -> Option<()> {
+    fn skip(&mut self, stream: String) {
+        let is_one_too_many = self.skipped.len() >= NAMES_MAX && !self.skipped.contains_key(&stream);
+        let name = if is_one_too_many { OTHER_STREAMS.to_owned() } else { stream };
+        *self.skipped.entry(name).or_default() += 1;
+        self.tally.skipped += 1;
+    }
+
+    fn depth_update(&mut self, data: &Object<'_>) -> Option<()> {
         self.tally.depth_updates += 1;
-        let update = data.get("u")?.as_u64()?;
+        let update = value(data, "u")?;
         if self.last_update.is_none_or(|last| last < update) {
-            self.tally.level_updates += set_all(&mut self.bids, data.get("b")?)?;
-            self.tally.level_updates += set_all(&mut self.asks, data.get("a")?)?;
+            self.tally.level_updates += set_all(&mut self.bids, value(data, "b")?)?;
+            self.tally.level_updates += set_all(&mut self.asks, value(data, "a")?)?;
         }
         Some(())
     }
 }
 
-/// Sets every level of a list, and says how many they were.
-fn set_all(side: &mut SideMap, list: &Value) -> Option<u64> {
-    let list = list.as_array()?;
-    for level in list {
-        let price = units(level.get(0)?.as_str()?)?;
-        match units(level.get(1)?.as_str()?)? {
+/// The value of a key, if it is there and has that form.
+fn value<'a, T: Deserialize<'a>>(object: &Object<'a>, key: &str) -> Option<T> {
+    serde_json::from_str(object.get(key)?.get()).ok()
+}
+
+/// Sets every level of a list of prices and quantities, and says how many they were.
+fn set_all(side: &mut SideMap, list: Vec<(String, String)>) -> Option<u64> {
+    let count = list.len() as u64;
+    for (price, quantity) in list {
+        let price = units(&price)?;
+        match units(&quantity)? {
             0 => side.remove(&price),
             quantity => side.insert(price, quantity),
         };
     }
-    Some(list.len() as u64)
+    Some(count)
 }
 
 /// A decimal string in units of 10⁻⁸, by way of a string of digits.
@@ -134,4 +165,24 @@ fn levels(side: &SideMap) -> Vec<Level> {
     side.iter()
         .map(|(price, quantity)| Level { price: decimal(price), quantity: decimal(quantity) })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `.req.stream`: memory does not grow with the number of names.
+    #[test]
+    fn many_names_of_streams_are_one() {
+        let mut reference = Reference::default();
+        for name in 0..1_000 {
+            let line = format!(r#"1 {{"stream":"{}@kline","data":{{}}}}"#, name % 500);
+            reference.apply(line.as_bytes()).unwrap();
+        }
+        reference.apply(b"1 {}").unwrap();
+        assert_eq!(reference.skipped.len(), NAMES_MAX + 1);
+        assert_eq!(reference.skipped["0@kline"], 2);
+        assert_eq!(reference.skipped[OTHER_STREAMS], 1_001 - 2 * NAMES_MAX as u64);
+        assert_eq!(reference.tally.skipped, 1_001);
+    }
 }

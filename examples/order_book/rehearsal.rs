@@ -19,8 +19,15 @@ const MESSAGES: u64 = 500;
 pub(crate) struct Rehearsal<'pool, P: ManualPool> {
     feed: Vec<u8>,
     keeper: Keeper<'pool, P>,
+    refusing: Keeper<'pool, P>,
     queue: (Sender, Receiver),
 }
+
+/// Records that a book without memory refuses.
+const REFUSED: [&[u8]; 2] = [
+    br#"1 {"stream":"s","data":{"e":"depthUpdate","u":1,"b":[["1","1"]],"a":[]}}"#,
+    br#"1 {"stream":"s","data":{"e":"trade","p":"1.0.0","q":"1"}}"#,
+];
 
 impl<'pool, P: ManualPool> Rehearsal<'pool, P> {
     /// A rehearsal in the dialect of `market`, whose levels come from `pool`.
@@ -31,13 +38,25 @@ impl<'pool, P: ManualPool> Rehearsal<'pool, P> {
         let mut feed = Vec::new();
         let mut exchange = Generator::new(market, Profile::Normal, MESSAGES, &ProgressBar::hidden());
         exchange.read_to_end(&mut feed).map_err(Failure::new)?;
-        Ok(Self { feed, keeper: Keeper::new(pool), queue: handoff::queue() })
+        let (keeper, mut refusing) = (Keeper::new(pool, 0), Keeper::new(pool, 0));
+        refusing.book.end_growth();
+        Ok(Self { feed, keeper, refusing, queue: handoff::queue() })
     }
 
     /// The lines of one playing of the feed, and the book that is kept from it.
     pub(crate) fn play(&mut self) -> (impl Iterator<Item = &[u8]>, &mut Keeper<'pool, P>) {
         let lines = self.feed.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
         (lines, &mut self.keeper)
+    }
+
+    /// Refuses records: what a failure takes must not be new to the hot thread either.
+    pub(crate) fn refuse<S: ManualPool>(&mut self, scratch: &mut AllocationPoint<'_, S>) {
+        for line in REFUSED {
+            let _ = core::hint::black_box(self.refusing.keep(line, scratch));
+        }
+        let mut block = Block::empty();
+        block.keep_lines(1);
+        core::hint::black_box(&block);
     }
 
     /// Hands a block on and takes it back, as between two blocks of the feed.

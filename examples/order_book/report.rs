@@ -1,13 +1,14 @@
 //! What a run has to say: a summary to read, and the same as JSON.
 
 use core::fmt;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use serde::Serialize;
 use serde_json::Value;
-use tripoint::contract::{AmnestyReason, Report as Contract};
+use tripoint::contract::{AmnestyReason, Report as Contract, Slot};
 
 use crate::decimal::Decimal;
 use crate::failure::Failure;
@@ -24,11 +25,15 @@ pub(crate) struct Report {
     book_tickers: u64,
     trades: u64,
     snapshots: u64,
+    /// Records of streams that say nothing of the book, by the name of the stream.
+    skipped: BTreeMap<String, u64>,
     bid_levels: usize,
     ask_levels: usize,
     /// As the exchange writes it: a decimal in a string. `None` without bids.
     best_bid: Option<String>,
     best_ask: Option<String>,
+    /// Whether somebody bids as much as somebody asks. Feeds can end so: it is no failure.
+    crossed: bool,
     peak_levels: usize,
     book_matches_reference: bool,
     warmup_messages: u64,
@@ -44,8 +49,12 @@ pub(crate) struct Report {
 pub(crate) struct ContractReport {
     /// Names of the detectors that were live for the hot thread.
     live_detectors: Vec<String>,
-    /// The alarms: one for each turn and class.
+    /// Alarms of the hot thread, counted where they are raised.
+    alarms: usize,
+    /// The alarms that were kept: one for each turn and class.
     violations: Vec<Value>,
+    /// Records that found no room to wait in. Their events are counted.
+    records_lost: usize,
     amnesties: Value,
     routes: Value,
     /// Rehearsals until one was clean.
@@ -71,6 +80,8 @@ impl ContractReport {
         let mut take = |name| parts.get_mut(name).map(Value::take).unwrap_or_default();
         Self {
             live_detectors: contract.live().names().map(str::to_owned).collect(),
+            alarms: contract.alarms(),
+            records_lost: contract.contract.threads().map(Slot::records_lost).sum(),
             violations: take("violations").as_array_mut().map(core::mem::take).unwrap_or_default(),
             amnesties: take("amnesties"),
             routes: take("routes"),
@@ -87,19 +98,21 @@ impl fmt::Display for ContractReport {
         let state = if self.armed { "armed" } else { "not armed" };
         writeln!(f, "{:<24}{state} after {} rehearsals", "contract", self.warmup_rounds)?;
         writeln!(f, "{:<24}{}", "  live detectors", self.live_detectors.join(" "))?;
-        writeln!(f, "{:<24}{}", "  violations", self.violations.len())?;
+        writeln!(f, "{:<24}{}", "  alarms", self.alarms)?;
         for alarm in &self.violations {
             let part = |name: &str| alarm[name].as_str().unwrap_or("?");
             writeln!(f, "{:<24}{} x{} in {}", "", part("class"), alarm["count"], part("site"))?;
+        }
+        if self.records_lost > 0 {
+            writeln!(f, "{:<24}{}, though their events are counted", "  records lost", self.records_lost)?;
         }
         self.warnings.iter().try_for_each(|warning| line(f, "  sentinel warns", format_args!("{warning}")))
     }
 }
 
 impl Report {
-    /// The report on the hot thread's work, held against the reference; without
-    /// one it does not match.
-    pub(crate) fn new(hot: &HotReport, reference: Option<&Reference>, contract: ContractReport) -> Self {
+    /// The report on the hot thread's work, held against the reference.
+    pub(crate) fn new(hot: &HotReport, reference: &Reference, contract: ContractReport) -> Self {
         let text = |price: Option<Decimal>| price.map(|price| price.to_string());
         Self {
             messages: hot.tally.messages,
@@ -108,12 +121,14 @@ impl Report {
             book_tickers: hot.tally.book_tickers,
             trades: hot.tally.trades,
             snapshots: hot.tally.snapshots,
+            skipped: reference.skipped().clone(),
             bid_levels: hot.bids.len(),
             ask_levels: hot.asks.len(),
             best_bid: text(hot.best_bid),
             best_ask: text(hot.best_ask),
+            crossed: hot.best_bid.zip(hot.best_ask).is_some_and(|(bid, ask)| bid >= ask),
             peak_levels: hot.peak_levels,
-            book_matches_reference: reference.is_some_and(|reference| matches(hot, reference)),
+            book_matches_reference: matches(hot, reference),
             warmup_messages: hot.tally.messages - hot.steady_messages,
             steady_messages: hot.steady_messages,
             steady: hot.steady,
@@ -121,11 +136,6 @@ impl Report {
             messages_per_second: hot.messages_per_second,
             contract,
         }
-    }
-
-    /// Whether the hot thread's book is the reference's.
-    pub(crate) const fn book_matches_reference(&self) -> bool {
-        self.book_matches_reference
     }
 
     /// Writes the JSON form to a file.
@@ -144,7 +154,7 @@ impl Report {
 }
 
 /// Every level with its quantity, and everything that was counted on the way.
-fn matches(hot: &HotReport, reference: &Reference) -> bool {
+pub(crate) fn matches(hot: &HotReport, reference: &Reference) -> bool {
     hot.tally == reference.tally()
         && hot.peak_levels == reference.peak()
         && hot.bids == reference.bids()
@@ -186,9 +196,15 @@ impl Report {
                 self.messages, self.depth_updates, self.book_tickers, self.trades, self.snapshots
             ),
         )?;
+        for (stream, count) in &self.skipped {
+            line(f, "  skipped", format_args!("{count} of {stream}"))?;
+        }
         line(f, "level updates", format_args!("{}", self.level_updates))?;
         line(f, "bids", format_args!("{} levels, best {}", self.bid_levels, best(&self.best_bid)))?;
         line(f, "asks", format_args!("{} levels, best {}", self.ask_levels, best(&self.best_ask)))?;
+        if self.crossed {
+            line(f, "", format_args!("crossed: the best bid is not below the best ask"))?;
+        }
         line(f, "most levels at once", format_args!("{}", self.peak_levels))?;
         let verdict = if self.book_matches_reference { "the same" } else { "DIFFERENT" };
         line(f, "reference book", format_args!("{verdict}"))
@@ -217,8 +233,12 @@ impl Report {
                 self.steady.fills, self.steady.fill_bytes, self.steady.empty_bytes
             ),
         )?;
-        let Latency { p50, p99, p999, max } = self.latency_ns;
-        line(f, "  latency", format_args!("p50 {p50} ns, p99 {p99} ns, p99.9 {p999} ns, max {max} ns"))?;
+        let Latency { p50, p99, p999, p9999, max } = self.latency_ns;
+        line(
+            f,
+            "  latency, in ns",
+            format_args!("p50 {p50}, p99 {p99}, p99.9 {p999}, p99.99 {p9999}, max {max}"),
+        )?;
         line(
             f,
             "  throughput",

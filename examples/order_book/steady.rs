@@ -8,8 +8,8 @@ use tripoint::base::ArenaCounts;
 use tripoint::prelude::*;
 
 use crate::allocator_calls::calls_of_this_thread;
-use crate::failure::Failure;
 use crate::faults::{PageFaults, faults_of_this_thread};
+use crate::hot_failure::HotCause;
 
 /// The longest latency that is told apart, in ns: ten seconds.
 const LATENCY_MAX: u64 = 10_000_000_000;
@@ -43,6 +43,7 @@ pub(crate) struct Latency {
     pub(crate) p50: u64,
     pub(crate) p99: u64,
     pub(crate) p999: u64,
+    pub(crate) p9999: u64,
     pub(crate) max: u64,
 }
 
@@ -88,24 +89,21 @@ pub(crate) struct SteadyMeter<'a> {
     latencies: Histogram<u64>,
     busy: Duration,
     start: Option<Readings>,
-    /// Calls of the global allocator up to the last record: what makes a record
-    /// fail is no record, and its error text is allocated.
-    allocator_calls: u64,
 }
 
 impl<'a> SteadyMeter<'a> {
     /// A meter whose memory has all been touched.
     ///
     /// # Errors
-    /// Where there is no memory for the histogram.
-    pub(crate) fn new(arena: &'a ArenaVm) -> Result<Self, Failure> {
+    /// The histogram's.
+    pub(crate) fn new(arena: &'a ArenaVm) -> Result<Self, HotCause> {
         let mut latencies =
-            Histogram::new_with_bounds(1, LATENCY_MAX, LATENCY_DIGITS).map_err(Failure::new)?;
+            Histogram::new_with_bounds(1, LATENCY_MAX, LATENCY_DIGITS).map_err(HotCause::NoHistogram)?;
         // Writes every counter, and so brings memory behind each.
         latencies.reset();
         // Reads and clock run once before they count.
         let _ = Readings::take(arena.counts());
-        Ok(Self { arena, latencies, busy: Duration::ZERO, start: None, allocator_calls: 0 })
+        Ok(Self { arena, latencies, busy: Duration::ZERO, start: None })
     }
 
     /// Ends the warm-up: starts to measure, with the arena frozen also where the
@@ -114,9 +112,7 @@ impl<'a> SteadyMeter<'a> {
         self.arena.freeze();
         self.latencies.reset();
         self.busy = Duration::ZERO;
-        let start = Readings::take(self.arena.counts());
-        self.allocator_calls = start.allocator_calls;
-        self.start = Some(start);
+        self.start = Some(Readings::take(self.arena.counts()));
     }
 
     /// Whether the warm-up is over.
@@ -127,7 +123,6 @@ impl<'a> SteadyMeter<'a> {
     /// Records that a message took `time`. What is recorded before the warm-up ends
     /// is forgotten then.
     pub(crate) fn record(&mut self, time: Duration) {
-        self.allocator_calls = calls_of_this_thread();
         self.busy += time;
         self.latencies.saturating_record(u64::try_from(time.as_nanos()).unwrap_or(LATENCY_MAX));
     }
@@ -135,10 +130,7 @@ impl<'a> SteadyMeter<'a> {
     /// What the steady part cost up to now; nothing before it began.
     pub(crate) fn costs(&self) -> SteadyCosts {
         match &self.start {
-            Some(start) => {
-                let now = Readings::take(self.arena.counts());
-                Readings { allocator_calls: self.allocator_calls, ..now }.costs_since(start)
-            }
+            Some(start) => Readings::take(self.arena.counts()).costs_since(start),
             None => SteadyCosts::default(),
         }
     }
@@ -149,6 +141,7 @@ impl<'a> SteadyMeter<'a> {
             p50: self.latencies.value_at_quantile(0.5),
             p99: self.latencies.value_at_quantile(0.99),
             p999: self.latencies.value_at_quantile(0.999),
+            p9999: self.latencies.value_at_quantile(0.9999),
             max: self.latencies.max(),
         }
     }

@@ -15,4 +15,6 @@ pub(crate) struct Tally {
     pub(crate) trades: u64,
     /// Snapshots.
     pub(crate) snapshots: u64,
+    /// Records of streams that say nothing of the book.
+    pub(crate) skipped: u64,
 }

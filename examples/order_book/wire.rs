@@ -4,13 +4,10 @@
 //! say what they mean may come after them: key order does not matter
 //! (design/order-book.md `.wire.order`).
 
-use core::fmt;
-
-use serde::Deserialize;
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
-
 use crate::decimal::Decimal;
+use crate::json::{Result, Scanner, Text};
 use crate::levels::Level;
+use crate::malformed::{Cause, Malformed};
 
 /// The fewest bytes a level entry takes, its comma included: `["1","0"],`. The
 /// last entry of a list has no comma, but brackets around it.
@@ -49,188 +46,200 @@ pub(crate) enum Message {
         /// The number of the last update in it.
         update: u64,
     },
+    /// Of a stream that says nothing of the book, or of no stream: to be skipped. Its
+    /// entries mean nothing.
+    Other,
 }
 
-/// Where and why a line is malformed.
-#[derive(Debug)]
-pub(crate) struct WireError {
-    column: usize,
-    cause: String,
-}
+/// Who takes level entries, and hands back what it has no room for.
+pub(crate) trait Sink: FnMut(Entry) -> core::result::Result<(), Entry> {}
 
-impl fmt::Display for WireError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "malformed record: {} (column {})", self.cause, self.column)
-    }
-}
+impl<F: FnMut(Entry) -> core::result::Result<(), Entry>> Sink for F {}
 
 /// The most level entries that a line of `size` bytes can hold.
 pub(crate) const fn entries_bound(size: usize) -> usize {
     size / ENTRY_BYTES
 }
 
-/// Parses a record, without its line end, and gives each level entry to `sink`,
-/// which hands back what it has no room for; see [`entries_bound`].
+/// Parses a record, without its line end, and gives each level entry to `sink`; see
+/// [`entries_bound`].
 ///
 /// # Errors
-/// [`WireError`] where the line is no record or `sink` has no room; entries before the error have gone
-/// to `sink`.
-pub(crate) fn parse(
-    line: &[u8],
-    mut sink: impl FnMut(Entry) -> Result<(), Entry>,
-) -> Result<Message, WireError> {
-    let json = skip_receive_time(line)?;
-    let mut deserializer = serde_json::Deserializer::from_slice(json);
-    let message = RecordSeed(&mut sink).deserialize(&mut deserializer);
-    message.and_then(|message| deserializer.end().map(|()| message)).map_err(|error| WireError {
-        column: line.len() - json.len() + error.column(),
-        cause: without_position(&error.to_string()).to_owned(),
-    })
+/// [`Malformed`] where the line is no record or `sink` has no room; entries before the
+/// error have gone to `sink`.
+pub(crate) fn parse(line: &[u8], mut sink: impl Sink) -> Result<Message> {
+    let text = core::str::from_utf8(line)
+        .map_err(|error| Malformed { at: error.valid_up_to(), cause: Cause::Wrong("not UTF-8") })?;
+    let mut scanner = Scanner::new(text);
+    skip_receive_time(&mut scanner)?;
+    let mut record = Record::default();
+    scanner
+        .object("a stream message or a snapshot", |scanner, key| record.member(scanner, key, &mut sink))?;
+    scanner.end()?;
+    record.message(&scanner)
 }
 
-/// The line after `<receive ns> `.
-fn skip_receive_time(line: &[u8]) -> Result<&[u8], WireError> {
-    let digits = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    match line.get(digits) {
-        Some(b' ') if digits > 0 => Ok(&line[digits + 1..]),
-        _ => Err(WireError {
-            column: digits + 1,
-            cause: "expected the receive time in nanoseconds and a space".to_owned(),
-        }),
+fn skip_receive_time(scanner: &mut Scanner<'_>) -> Result<()> {
+    if scanner.digits() == 0 || scanner.byte() != Some(b' ') {
+        return scanner.malformed(Cause::Expected("the receive time in nanoseconds and a space"));
     }
+    Ok(())
 }
 
-/// The text of a JSON error without the position, which counts from the wrong place.
-fn without_position(text: &str) -> &str {
-    text.rfind(" at line ").map_or(text, |end| &text[..end])
-}
+/// A field whose form matters to some records only: of the others it is skipped.
+type Lenient<T> = Option<Result<T>>;
 
 /// Fills a field that may come only once.
-fn set_once<T, E: Error>(field: &mut Option<T>, value: T, key: &'static str) -> Result<(), E> {
+fn set_once<T>(field: &mut Option<T>, value: T, scanner: &Scanner<'_>, key: &'static str) -> Result<()> {
     match field.replace(value) {
         None => Ok(()),
-        Some(_) => Err(E::duplicate_field(key)),
+        Some(_) => scanner.malformed(Cause::Repeated(key)),
     }
 }
 
-#[derive(Deserialize)]
-#[serde(field_identifier)]
+/// The fields of a record, in the order they may come: any.
+#[derive(Default)]
+struct Record {
+    stream: Option<StreamName>,
+    data: Option<Data>,
+    last_update: Option<u64>,
+    bids: Option<()>,
+    asks: Option<()>,
+}
+
+#[derive(Clone, Copy)]
 enum RecordKey {
-    #[serde(rename = "stream")]
     Stream,
-    #[serde(rename = "data")]
     Data,
-    #[serde(rename = "lastUpdateId")]
     LastUpdateId,
-    #[serde(rename = "bids")]
     Bids,
-    #[serde(rename = "asks")]
     Asks,
-    #[serde(other)]
     Other,
 }
 
-/// A whole record.
-struct RecordSeed<'s, S>(&'s mut S);
-
-impl<'de, S: FnMut(Entry) -> Result<(), Entry>> DeserializeSeed<'de> for RecordSeed<'_, S> {
-    type Value = Message;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Message, D::Error> {
-        deserializer.deserialize_map(self)
+impl RecordKey {
+    fn of(key: &str) -> Self {
+        match key {
+            "stream" => Self::Stream,
+            "data" => Self::Data,
+            "lastUpdateId" => Self::LastUpdateId,
+            "bids" => Self::Bids,
+            "asks" => Self::Asks,
+            _ => Self::Other,
+        }
     }
 }
 
-impl<'de, S: FnMut(Entry) -> Result<(), Entry>> Visitor<'de> for RecordSeed<'_, S> {
-    type Value = Message;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a stream message or a snapshot")
+impl Record {
+    fn member<S: Sink>(&mut self, scanner: &mut Scanner<'_>, key: Text<'_>, sink: &mut S) -> Result<()> {
+        match key.read(RecordKey::of)? {
+            RecordKey::Stream => {
+                let name = scanner.string("the name of a stream")?.read(StreamName::of)?;
+                set_once(&mut self.stream, name, scanner, "stream")
+            }
+            RecordKey::Data => {
+                let data = Data::read(scanner, sink)?;
+                set_once(&mut self.data, data, scanner, "data")
+            }
+            RecordKey::LastUpdateId => {
+                let update = scanner.whole_number()?;
+                set_once(&mut self.last_update, update, scanner, "lastUpdateId")
+            }
+            RecordKey::Bids => {
+                read_levels(scanner, Side::Bid, sink)?;
+                set_once(&mut self.bids, (), scanner, "bids")
+            }
+            RecordKey::Asks => {
+                read_levels(scanner, Side::Ask, sink)?;
+                set_once(&mut self.asks, (), scanner, "asks")
+            }
+            RecordKey::Other => scanner.skip(),
+        }
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Message, A::Error> {
-        let (mut stream, mut data, mut last_update) = (None, None, None);
-        let (mut bids, mut asks) = (None, None);
-        while let Some(key) = map.next_key()? {
-            match key {
-                RecordKey::Stream => set_once(&mut stream, map.next_value::<StreamName>()?, "stream")?,
-                RecordKey::Data => set_once(&mut data, map.next_value_seed(DataSeed(&mut *self.0))?, "data")?,
-                RecordKey::LastUpdateId => set_once(&mut last_update, map.next_value()?, "lastUpdateId")?,
-                RecordKey::Bids => {
-                    set_once(&mut bids, map.next_value_seed(LevelsSeed(Side::Bid, &mut *self.0))?, "bids")?;
-                }
-                RecordKey::Asks => {
-                    set_once(&mut asks, map.next_value_seed(LevelsSeed(Side::Ask, &mut *self.0))?, "asks")?;
-                }
-                RecordKey::Other => map.next_value::<Skipped>().map(|_| ())?,
-            }
-        }
-        match (data, last_update, bids, asks) {
-            (Some(data), None, None, None) => data.message(stream),
-            (None, Some(update), Some(()), Some(())) => Ok(Message::Snapshot { update }),
-            (None, Some(_), None, _) => Err(A::Error::missing_field("bids")),
-            (None, Some(_), _, None) => Err(A::Error::missing_field("asks")),
-            _ => Err(A::Error::custom("the record needs either `data` or `lastUpdateId`, `bids` and `asks`")),
+    /// What the record is, all of it having been read.
+    fn message(&self, end: &Scanner<'_>) -> Result<Message> {
+        let snapshot = (self.last_update, self.bids, self.asks);
+        match (self.stream, &self.data, snapshot) {
+            (Some(stream), Some(data), (None, None, None)) => data.message(stream, end),
+            (None, Some(_), (None, None, None)) => end.malformed(Cause::Missing("field `stream`")),
+            (Some(_), None, (None, None, None)) => end.malformed(Cause::Missing("field `data`")),
+            (None, None, (None, None, None)) => Ok(Message::Other),
+            (_, None, (Some(update), Some(()), Some(()))) => Ok(Message::Snapshot { update }),
+            (_, None, (None, ..)) => end.malformed(Cause::Missing("field `lastUpdateId`")),
+            (_, None, (_, None, _)) => end.malformed(Cause::Missing("field `bids`")),
+            (_, None, _) => end.malformed(Cause::Missing("field `asks`")),
+            _ => end.malformed(Cause::Wrong("a record with `data` and the fields of a snapshot")),
         }
     }
 }
 
 /// What the name of a stream says: spot book tickers have no other mark.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 enum StreamName {
     BookTicker,
+    /// Of a stream whose records have to name their event.
+    Known,
+    /// Of a stream that says nothing of the book.
     Other,
 }
 
-impl<'de> Deserialize<'de> for StreamName {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Name;
-        impl Visitor<'_> for Name {
-            type Value = StreamName;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("the name of a stream")
-            }
-
-            fn visit_str<E: Error>(self, name: &str) -> Result<StreamName, E> {
-                Ok(if name.ends_with("@bookTicker") { StreamName::BookTicker } else { StreamName::Other })
-            }
+impl StreamName {
+    fn of(name: &str) -> Self {
+        match name.split('@').nth(1) {
+            _ if name.ends_with("@bookTicker") => Self::BookTicker,
+            Some("depth" | "trade") => Self::Known,
+            _ => Self::Other,
         }
-        deserializer.deserialize_str(Name)
     }
 }
 
-#[derive(Clone, Copy, Deserialize)]
+#[derive(Clone, Copy)]
 enum EventName {
-    #[serde(rename = "depthUpdate")]
     DepthUpdate,
-    #[serde(rename = "bookTicker")]
     BookTicker,
-    #[serde(rename = "trade")]
     Trade,
+    Other,
 }
 
-#[derive(Deserialize)]
-#[serde(field_identifier)]
+impl EventName {
+    fn of(name: &str) -> Self {
+        match name {
+            "depthUpdate" => Self::DepthUpdate,
+            "bookTicker" => Self::BookTicker,
+            "trade" => Self::Trade,
+            _ => Self::Other,
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
 enum DataKey {
-    #[serde(rename = "e")]
     Event,
-    #[serde(rename = "u")]
     Update,
-    #[serde(rename = "b")]
     Bid,
-    #[serde(rename = "B")]
     BidQuantity,
-    #[serde(rename = "a")]
     Ask,
-    #[serde(rename = "A")]
     AskQuantity,
-    #[serde(rename = "p")]
     Price,
-    #[serde(rename = "q")]
     Quantity,
-    #[serde(other)]
     Other,
+}
+
+impl DataKey {
+    fn of(key: &str) -> Self {
+        match key {
+            "e" => Self::Event,
+            "u" => Self::Update,
+            "b" => Self::Bid,
+            "B" => Self::BidQuantity,
+            "a" => Self::Ask,
+            "A" => Self::AskQuantity,
+            "p" => Self::Price,
+            "q" => Self::Quantity,
+            _ => Self::Other,
+        }
+    }
 }
 
 /// What `b` or `a` holds: that depends on the event.
@@ -247,207 +256,132 @@ enum SideValue {
 /// The fields of `data`, in the order they may come: any.
 #[derive(Default)]
 struct Data {
-    event: Option<EventName>,
-    update: Option<u64>,
-    bid: Option<SideValue>,
-    bid_quantity: Option<Decimal>,
-    ask: Option<SideValue>,
-    ask_quantity: Option<Decimal>,
-    price: Option<Decimal>,
-    quantity: Option<Decimal>,
+    event: Lenient<EventName>,
+    update: Lenient<u64>,
+    bid: Lenient<SideValue>,
+    bid_quantity: Lenient<Decimal>,
+    ask: Lenient<SideValue>,
+    ask_quantity: Lenient<Decimal>,
+    price: Lenient<Decimal>,
+    quantity: Lenient<Decimal>,
 }
 
 impl Data {
-    fn message<E: Error>(&self, stream: Option<StreamName>) -> Result<Message, E> {
-        let event = match (self.event, stream) {
-            (Some(event), Some(_)) => event,
-            (None, Some(StreamName::BookTicker)) => EventName::BookTicker,
-            (None, Some(StreamName::Other)) => return Err(E::missing_field("e")),
-            (_, None) => return Err(E::missing_field("stream")),
-        };
-        match event {
-            EventName::DepthUpdate => self.depth_update(),
-            EventName::BookTicker => self.book_ticker(),
-            EventName::Trade => self.trade(),
+    /// Reads an object; any other value has no fields.
+    fn read<S: Sink>(scanner: &mut Scanner<'_>, sink: &mut S) -> Result<Self> {
+        let mut data = Self::default();
+        if scanner.peek() == Some(b'{') {
+            scanner.object("an event", |scanner, key| data.member(scanner, key, sink))?;
+        } else {
+            scanner.skip()?;
+        }
+        Ok(data)
+    }
+
+    fn member<S: Sink>(&mut self, scanner: &mut Scanner<'_>, key: Text<'_>, sink: &mut S) -> Result<()> {
+        match key.read(DataKey::of)? {
+            DataKey::Event => set_leniently(&mut self.event, scanner, "e", |scanner| {
+                scanner.string("the name of an event")?.read(EventName::of)
+            }),
+            DataKey::Update => set_leniently(&mut self.update, scanner, "u", Scanner::whole_number),
+            DataKey::Bid => {
+                set_leniently(&mut self.bid, scanner, "b", |scanner| read_side(scanner, Side::Bid, sink))
+            }
+            DataKey::BidQuantity => set_leniently(&mut self.bid_quantity, scanner, "B", Scanner::decimal),
+            DataKey::Ask => {
+                set_leniently(&mut self.ask, scanner, "a", |scanner| read_side(scanner, Side::Ask, sink))
+            }
+            DataKey::AskQuantity => set_leniently(&mut self.ask_quantity, scanner, "A", Scanner::decimal),
+            DataKey::Price => set_leniently(&mut self.price, scanner, "p", Scanner::decimal),
+            DataKey::Quantity => set_leniently(&mut self.quantity, scanner, "q", Scanner::decimal),
+            DataKey::Other => scanner.skip(),
         }
     }
 
-    fn depth_update<E: Error>(&self) -> Result<Message, E> {
-        require(self.bid == Some(SideValue::Levels), "a depth update needs levels in `b`")?;
-        require(self.ask == Some(SideValue::Levels), "a depth update needs levels in `a`")?;
-        Ok(Message::Depth { update: self.update.ok_or_else(|| E::missing_field("u"))? })
+    fn message(&self, stream: StreamName, end: &Scanner<'_>) -> Result<Message> {
+        match (self.event, stream) {
+            (Some(Ok(EventName::DepthUpdate)), _) => self.depth_update(end),
+            (Some(Ok(EventName::Trade)), _) => self.trade(end),
+            (Some(Ok(EventName::BookTicker)), _) | (None, StreamName::BookTicker) => self.book_ticker(end),
+            (_, StreamName::Other) => Ok(Message::Other),
+            (Some(Ok(EventName::Other)), _) => end.malformed(Cause::Wrong("an event of another stream")),
+            (event, _) => need(event, end, "field `e`").map(|_| Message::Other),
+        }
     }
 
-    fn book_ticker<E: Error>(&self) -> Result<Message, E> {
-        require(self.bid == Some(SideValue::Price), "a book ticker needs a price in `b`")?;
-        require(self.ask == Some(SideValue::Price), "a book ticker needs a price in `a`")?;
-        require(self.bid_quantity.is_some(), "a book ticker needs a quantity in `B`")?;
-        require(self.ask_quantity.is_some(), "a book ticker needs a quantity in `A`")?;
+    fn depth_update(&self, end: &Scanner<'_>) -> Result<Message> {
+        need_value(self.bid, SideValue::Levels, end, "levels in `b` of a depth update")?;
+        need_value(self.ask, SideValue::Levels, end, "levels in `a` of a depth update")?;
+        Ok(Message::Depth { update: need(self.update, end, "field `u`")? })
+    }
+
+    fn book_ticker(&self, end: &Scanner<'_>) -> Result<Message> {
+        need_value(self.bid, SideValue::Price, end, "a price in `b` of a book ticker")?;
+        need_value(self.ask, SideValue::Price, end, "a price in `a` of a book ticker")?;
+        need(self.bid_quantity, end, "a quantity in `B` of a book ticker")?;
+        need(self.ask_quantity, end, "a quantity in `A` of a book ticker")?;
         Ok(Message::BookTicker)
     }
 
-    fn trade<E: Error>(&self) -> Result<Message, E> {
-        require(self.price.is_some(), "a trade needs a price in `p`")?;
-        require(self.quantity.is_some(), "a trade needs a quantity in `q`")?;
+    fn trade(&self, end: &Scanner<'_>) -> Result<Message> {
+        need(self.price, end, "a price in `p` of a trade")?;
+        need(self.quantity, end, "a quantity in `q` of a trade")?;
         Ok(Message::Trade)
     }
 }
 
-fn require<E: Error>(holds: bool, cause: &'static str) -> Result<(), E> {
-    if holds { Ok(()) } else { Err(E::custom(cause)) }
-}
-
-/// The value of `data`.
-struct DataSeed<'s, S>(&'s mut S);
-
-impl<'de, S: FnMut(Entry) -> Result<(), Entry>> DeserializeSeed<'de> for DataSeed<'_, S> {
-    type Value = Data;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Data, D::Error> {
-        deserializer.deserialize_map(self)
+/// Fills a field that may come only once with what `read` reads, or with why it cannot.
+fn set_leniently<'a, T>(
+    field: &mut Lenient<T>,
+    scanner: &mut Scanner<'a>,
+    key: &'static str,
+    read: impl FnOnce(&mut Scanner<'a>) -> Result<T>,
+) -> Result<()> {
+    match scanner.try_read(read)? {
+        // It is not the form that is wrong.
+        Err(malformed) if malformed.cause == Cause::NoRoom => Err(malformed),
+        value => set_once(field, value, scanner, key),
     }
 }
 
-impl<'de, S: FnMut(Entry) -> Result<(), Entry>> Visitor<'de> for DataSeed<'_, S> {
-    type Value = Data;
+fn need<T>(field: Lenient<T>, end: &Scanner<'_>, what: &'static str) -> Result<T> {
+    field.unwrap_or_else(|| end.malformed(Cause::Missing(what)))
+}
 
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an event")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Data, A::Error> {
-        let mut data = Data::default();
-        while let Some(key) = map.next_key()? {
-            match key {
-                DataKey::Event => set_once(&mut data.event, map.next_value()?, "e")?,
-                DataKey::Update => set_once(&mut data.update, map.next_value()?, "u")?,
-                DataKey::Bid => {
-                    set_once(&mut data.bid, map.next_value_seed(SideSeed(Side::Bid, &mut *self.0))?, "b")?;
-                }
-                DataKey::BidQuantity => set_once(&mut data.bid_quantity, map.next_value()?, "B")?,
-                DataKey::Ask => {
-                    set_once(&mut data.ask, map.next_value_seed(SideSeed(Side::Ask, &mut *self.0))?, "a")?;
-                }
-                DataKey::AskQuantity => set_once(&mut data.ask_quantity, map.next_value()?, "A")?,
-                DataKey::Price => set_once(&mut data.price, map.next_value()?, "p")?,
-                DataKey::Quantity => set_once(&mut data.quantity, map.next_value()?, "q")?,
-                DataKey::Other => map.next_value::<Skipped>().map(|_| ())?,
-            }
-        }
-        Ok(data)
-    }
+fn need_value(
+    field: Lenient<SideValue>,
+    value: SideValue,
+    end: &Scanner<'_>,
+    what: &'static str,
+) -> Result<()> {
+    if need(field, end, what)? == value { Ok(()) } else { end.malformed(Cause::Missing(what)) }
 }
 
 /// The value of `b` or `a`.
-struct SideSeed<'s, S>(Side, &'s mut S);
-
-impl<'de, S: FnMut(Entry) -> Result<(), Entry>> DeserializeSeed<'de> for SideSeed<'_, S> {
-    type Value = SideValue;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<SideValue, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de, S: FnMut(Entry) -> Result<(), Entry>> Visitor<'de> for SideSeed<'_, S> {
-    type Value = SideValue;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("levels, a price or an order's number")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<SideValue, A::Error> {
-        LevelsSeed(self.0, self.1).visit_seq(seq).map(|()| SideValue::Levels)
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<SideValue, E> {
-        Decimal::parse(text).map(|_| SideValue::Price).map_err(E::custom)
-    }
-
-    fn visit_u64<E: Error>(self, _order: u64) -> Result<SideValue, E> {
-        Ok(SideValue::OrderId)
+fn read_side<S: Sink>(scanner: &mut Scanner<'_>, side: Side, sink: &mut S) -> Result<SideValue> {
+    match scanner.peek() {
+        Some(b'[') => read_levels(scanner, side, sink).map(|()| SideValue::Levels),
+        Some(b'"') => scanner.decimal().map(|_| SideValue::Price),
+        _ => scanner.whole_number().map(|_| SideValue::OrderId),
     }
 }
 
 /// A list of levels, given to the sink one by one.
-struct LevelsSeed<'s, S>(Side, &'s mut S);
-
-impl<'de, S: FnMut(Entry) -> Result<(), Entry>> DeserializeSeed<'de> for LevelsSeed<'_, S> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_seq(self)
-    }
+fn read_levels<S: Sink>(scanner: &mut Scanner<'_>, side: Side, sink: &mut S) -> Result<()> {
+    scanner.list("a list of levels", |scanner| {
+        let level = read_level(scanner)?;
+        sink(Entry { side, level }).or_else(|_refused| scanner.malformed(Cause::NoRoom))
+    })
 }
 
-impl<'de, S: FnMut(Entry) -> Result<(), Entry>> Visitor<'de> for LevelsSeed<'_, S> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list of [price, quantity]")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        let Self(side, sink) = self;
-        while let Some((price, quantity)) = seq.next_element()? {
-            sink(Entry { side, level: Level { price, quantity } })
-                .map_err(|_refused| A::Error::custom("more levels than there is room for"))?;
-        }
-        Ok(())
-    }
-}
-
-/// A value nobody asked for. `serde::de::IgnoredAny` would do, but for nested
-/// lists `serde_json` then keeps a stack on the heap (design/order-book.md
-/// `.wire.skip`).
-struct Skipped;
-
-impl<'de> Deserialize<'de> for Skipped {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Self)
-    }
-}
-
-impl<'de> Visitor<'de> for Skipped {
-    type Value = Self;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("anything")
-    }
-
-    fn visit_bool<E: Error>(self, _: bool) -> Result<Self, E> {
-        Ok(self)
-    }
-
-    fn visit_i64<E: Error>(self, _: i64) -> Result<Self, E> {
-        Ok(self)
-    }
-
-    fn visit_u64<E: Error>(self, _: u64) -> Result<Self, E> {
-        Ok(self)
-    }
-
-    fn visit_f64<E: Error>(self, _: f64) -> Result<Self, E> {
-        Ok(self)
-    }
-
-    fn visit_str<E: Error>(self, _: &str) -> Result<Self, E> {
-        Ok(self)
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<Self, E> {
-        Ok(self)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self, A::Error> {
-        while seq.next_element::<Self>()?.is_some() {}
-        Ok(self)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self, A::Error> {
-        while map.next_entry::<Self, Self>()?.is_some() {}
-        Ok(self)
-    }
+fn read_level(scanner: &mut Scanner<'_>) -> Result<Level> {
+    const WHAT: &str = "[price, quantity]";
+    scanner.expect(b'[', WHAT)?;
+    let price = scanner.decimal()?;
+    scanner.expect(b',', WHAT)?;
+    let quantity = scanner.decimal()?;
+    scanner.expect(b']', WHAT)?;
+    Ok(Level { price, quantity })
 }
 
 #[cfg(test)]
@@ -466,7 +400,7 @@ mod tests {
     const SNAPSHOT: &str =
         r#"1 {"lastUpdateId":77,"E":1,"T":1,"bids":[["1.5","2"]],"asks":[["2.5","3"],["3.5","0.1"]]}"#;
 
-    fn parsed(line: &str) -> Result<(Message, Vec<Entry>), WireError> {
+    fn parsed(line: &str) -> Result<(Message, Vec<Entry>)> {
         let mut entries = Vec::new();
         let message = parse(line.as_bytes(), |entry| {
             entries.push(entry);
@@ -527,26 +461,73 @@ mod tests {
             ("{}", 1, "expected the receive time"),
             ("-1 {}", 1, "expected the receive time"),
             ("12", 3, "expected the receive time"),
-            ("1 ", 2, "EOF while parsing"),
-            ("1 []", 2, "expected a stream message or a snapshot"),
-            ("1 {}", 4, "needs either `data` or `lastUpdateId`"),
-            (r#"1 {"data":{"e":"trade","p":"1","q":"1"}}"#, 40, "missing field `stream`"),
-            (r#"1 {"stream":"s","data":{}}"#, 26, "missing field `e`"),
-            (r#"1 {"stream":"s","data":{"e":"fill"}}"#, 34, "unknown variant `fill`"),
-            (r#"1 {"stream":"s","data":{"e":"trade","p":"1"}}"#, 45, "a trade needs a quantity"),
-            (r#"1 {"stream":"s","data":{"e":"trade","p":"1","p":"1"}}"#, 52, "duplicate field `p`"),
-            (r#"1 {"stream":"s","data":{"e":"trade","p":"1x","q":"1"}}"#, 44, "not a decimal number"),
-            (r#"1 {"stream":"s","data":{"e":"depthUpdate","u":1,"b":[]}}"#, 56, "needs levels in `a`"),
-            (r#"1 {"stream":"s","data":{"e":"depthUpdate","b":[],"a":[]}}"#, 57, "missing field `u`"),
-            (r#"1 {"stream":"s","data":{"b":[["1"]]}}"#, 34, "invalid length 1"),
-            (r#"1 {"stream":"s","data":{"b":[["1","2","3"]]}}"#, 39, "trailing characters"),
-            (r#"1 {"lastUpdateId":1,"bids":[]}"#, 30, "missing field `asks`"),
-            (r#"1 {"lastUpdateId":1,"bids":[],"asks":[]} x"#, 42, "trailing characters"),
-            (r#"1 {"lastUpdateId":-1,"bids":[],"asks":[]}"#, 20, "invalid value"),
+            ("1 ", 3, "ends too early"),
+            ("1 []", 3, "expected a stream message or a snapshot"),
+            (r#"1 {"data":{"e":"trade","p":"1","q":"1"}}"#, 41, "missing field `stream`"),
+            (r#"1 {"stream":"s"}"#, 17, "missing field `data`"),
+            (r#"1 {"stream":"x@trade","data":{}}"#, 33, "missing field `e`"),
+            (r#"1 {"stream":"x@trade","data":{"e":7}}"#, 35, "expected the name of an event"),
+            (r#"1 {"stream":"x@depth@100ms","data":{"e":"fill"}}"#, 49, "an event of another stream"),
+            (r#"1 {"stream":"x@bookTicker","data":[]}"#, 38, "missing a price in `b`"),
+            (r#"1 {"stream":"s","data":{"e":"trade","p":"1"}}"#, 46, "missing a quantity in `q`"),
+            (r#"1 {"stream":"s","data":{"e":"trade","p":"1","p":"1"}}"#, 52, "repeated field `p`"),
+            (r#"1 {"stream":"s","data":{"e":"trade","p":"1x","q":"1"}}"#, 41, "not a decimal number"),
+            (r#"1 {"stream":"s","data":{"e":"trade","p":1,"q":"1"}}"#, 41, "expected a decimal number in"),
+            (r#"1 {"stream":"s","data":{"e":"depthUpdate","u":1,"b":[]}}"#, 57, "missing levels in `a`"),
+            (
+                r#"1 {"stream":"s","data":{"e":"depthUpdate","u":1,"b":[],"a":"1"}}"#,
+                65,
+                "missing levels in `a`",
+            ),
+            (r#"1 {"stream":"s","data":{"e":"depthUpdate","b":[],"a":[]}}"#, 58, "missing field `u`"),
+            (
+                r#"1 {"stream":"s","data":{"e":"depthUpdate","u":1,"a":[],"b":[["1"]]}}"#,
+                65,
+                "[price, quantity]",
+            ),
+            (
+                r#"1 {"stream":"s","data":{"e":"depthUpdate","u":1,"a":[],"b":[["1","2","3"]]}}"#,
+                69,
+                "[price, quantity]",
+            ),
+            (r#"1 {"lastUpdateId":1,"bids":[]}"#, 31, "missing field `asks`"),
+            (r#"1 {"asks":[]}"#, 14, "missing field `lastUpdateId`"),
+            (r#"1 {"lastUpdateId":1,"bids":[],"asks":[]} x"#, 42, "expected the end of the line"),
+            (r#"1 {"lastUpdateId":-1,"bids":[],"asks":[]}"#, 19, "expected a whole number"),
+            (
+                r#"1 {"lastUpdateId":1,"bids":[],"asks":[],"data":{}}"#,
+                51,
+                "`data` and the fields of a snapshot",
+            ),
+            (r#"1 {"x":1e}"#, 10, "expected a digit"),
+            (r#"1 {"\ud800":1}"#, 4, "stands for none"),
         ] {
-            let error = parsed(line).expect_err(line);
-            assert!(error.cause.contains(cause), "{line}: {error}");
-            assert_eq!(error.column, column, "{line}: {error}");
+            let error = parsed(line).expect_err(line).to_string();
+            assert!(error.contains(cause), "{line}: {error}");
+            assert!(error.ends_with(&format!("(column {column})")), "{line}: {error}");
+        }
+        let error = parse(b"1 {\"x\":\"\xff\"}", |_| Ok(())).unwrap_err().to_string();
+        assert_eq!(error, "malformed record: not UTF-8 (column 9)");
+    }
+
+    #[test]
+    fn other_streams_are_well_formed_and_nothing_else() {
+        for line in [
+            "1 {}",
+            r#"1 {"result":null,"id":1}"#,
+            r#"1 {"error":{"code":2,"msg":"Invalid request"},"id":1e400}"#,
+            r#"1 {"stream":"s","data":{}}"#,
+            r#"1 {"stream":"s","data":{"e":"fill"}}"#,
+            r#"1 {"stream":"x@aggTrade","data":{"e":"aggTrade","a":26129,"p":"0.01","q":"1","m":true}}"#,
+            r#"1 {"stream":"x@ticker","data":{"e":"24hrTicker","p":"-0.0015","b":"24.00","a":"25.00"}}"#,
+            r#"1 {"stream":"x@forceOrder","data":{"e":"forceOrder","o":{"p":"9910"},"b":[1,["x"]],"u":-1}}"#,
+            r#"1 {"stream":"!ticker@arr","data":[{"e":"24hrTicker"}]}"#,
+            r#"1 {"stream":"x@depth5","data":{"lastUpdateId":1,"bids":[],"asks":[]}}"#,
+        ] {
+            assert_eq!(parsed(line).map(|(message, _)| message), Ok(Message::Other), "{line}");
+            for end in 0..line.len() {
+                assert!(parsed(&line[..end]).is_err(), "{}", &line[..end]);
+            }
         }
     }
 
@@ -561,19 +542,28 @@ mod tests {
 
     #[test]
     fn parsing_allocates_nothing() {
-        let nested = r#"1 {"x":[[[[1]]]],"lastUpdateId":1,"bids":[["1","1"]],"asks":[]}"#;
-        for line in [DEPTH, SPOT_DEPTH, TICKER, SPOT_TICKER, TRADE, SPOT_TRADE, SNAPSHOT, nested] {
+        let nested = r#"1 {"x":[[[[1]]]],"lastUpdateId":1,"bids":[["1","\u0031"]],"asks":[]}"#;
+        let lines = [DEPTH, SPOT_DEPTH, TICKER, SPOT_TICKER, TRADE, SPOT_TRADE, SNAPSHOT, nested];
+        for line in lines {
             let before = calls_of_this_thread();
             let message = parse(line.as_bytes(), |_| Ok(()));
             assert_eq!(calls_of_this_thread() - before, 0, "{line}");
             message.unwrap();
         }
+        // An error neither.
+        for line in lines {
+            let before = calls_of_this_thread();
+            let message = parse(&line.as_bytes()[..line.len() - 1], |_| Ok(()));
+            assert_eq!(calls_of_this_thread() - before, 0, "{line}");
+            message.unwrap_err();
+        }
     }
 
     #[test]
     fn a_sink_without_room_ends_the_parse() {
-        let error = parse(DEPTH.as_bytes(), Err).unwrap_err();
-        assert!(error.cause.contains("more levels than there is room for"), "{error}");
+        assert_eq!(parse(DEPTH.as_bytes(), Err).unwrap_err().cause, Cause::NoRoom);
+        let other = r#"1 {"stream":"s","data":{"b":[["1","1"]]}}"#;
+        assert_eq!(parse(other.as_bytes(), Err).unwrap_err().cause, Cause::NoRoom);
     }
 
     proptest! {

@@ -42,9 +42,15 @@ pub use vm_arena_ops::vm_arena_ops;
 #[allow(dead_code)]
 mod decimal;
 #[cfg(not(test))]
+#[path = "../../examples/order_book/json.rs"]
+mod json;
+#[cfg(not(test))]
 #[path = "../../examples/order_book/levels.rs"]
 #[allow(dead_code)]
 mod levels;
+#[cfg(not(test))]
+#[path = "../../examples/order_book/malformed.rs"]
+mod malformed;
 #[cfg(not(test))]
 #[path = "../../examples/order_book/wire.rs"]
 mod wire;

@@ -1,0 +1,57 @@
+//! Why the hot thread stopped, as plain words: it must not allocate, so the text is
+//! made by who reads it, on a cold thread (design/order-book.md `.failure.value`).
+
+use core::fmt;
+
+use hdrhistogram::CreationError;
+use tripoint::base::Error;
+
+use crate::book::Refused;
+use crate::malformed::Malformed;
+
+/// What went wrong on the hot thread, and at which line of the input.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HotFailure {
+    /// Counted from one.
+    pub(crate) line: Option<u64>,
+    pub(crate) cause: HotCause,
+}
+
+/// What went wrong on the hot thread.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum HotCause {
+    /// The contract does not take the thread.
+    NotRegistered(Error),
+    /// Latencies cannot be counted.
+    NoHistogram(CreationError),
+    /// No pool had memory for the levels asked for.
+    NoLevels(Error),
+    /// No pool had memory for the entries of a record.
+    NoScratch(Error),
+    /// The line is no record.
+    Malformed(Malformed),
+    /// The book does not take the record.
+    Refused(Refused),
+    /// The feed ended before the record that was to violate the contract.
+    NothingInjected,
+}
+
+impl From<HotCause> for HotFailure {
+    fn from(cause: HotCause) -> Self {
+        Self { line: None, cause }
+    }
+}
+
+impl fmt::Display for HotCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotRegistered(error) => write!(f, "the contract does not take the hot thread: {error}"),
+            Self::NoHistogram(error) => write!(f, "latencies cannot be counted: {error}"),
+            Self::NoLevels(error) => write!(f, "no memory for the levels asked for: {error} (see --levels)"),
+            Self::NoScratch(error) => write!(f, "no memory for the entries of a record: {error}"),
+            Self::Malformed(malformed) => malformed.fmt(f),
+            Self::Refused(refused) => refused.fmt(f),
+            Self::NothingInjected => f.write_str("too few records in the steady part to inject a violation"),
+        }
+    }
+}

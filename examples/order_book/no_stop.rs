@@ -1,0 +1,27 @@
+//! `stop` for systems without signals: nothing ends the input early.
+
+use std::fs::File;
+use std::io::{self, Read};
+
+/// Has nothing to install.
+pub(crate) const fn install() -> io::Result<()> {
+    Ok(())
+}
+
+/// No signal.
+pub(crate) const fn signal() -> Option<u32> {
+    None
+}
+
+/// Leaves nothing to others.
+pub(crate) const fn leave_to_others() {}
+
+/// The file as it is.
+pub(crate) const fn file(file: File) -> File {
+    file
+}
+
+/// The standard input as it is.
+pub(crate) fn stdin() -> io::Result<impl Read> {
+    Ok(io::stdin())
+}

@@ -1,0 +1,122 @@
+//! Ctrl-C and SIGTERM end the input, so that what was read by then is reported; the
+//! second ends the process at once (design/order-book.md `.stop`).
+
+use core::ffi::c_int;
+use core::mem::MaybeUninit;
+use std::fs::File;
+use std::io::{self, PipeReader, PipeWriter, Read};
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::OnceLock;
+
+use tripoint::base::primitive::{AtomicU32, Ordering};
+
+/// What asks for the end.
+const SIGNALS: [c_int; 2] = [libc::SIGINT, libc::SIGTERM];
+
+/// The signal that came; zero while none has.
+static SIGNAL: AtomicU32 = AtomicU32::new(0);
+
+/// Readable from the first signal on, for ever.
+static WAKE: OnceLock<(PipeReader, PipeWriter)> = OnceLock::new();
+
+/// Has the signals end the input from now on. A file that may grow no more is an error
+/// of who writes it from now on, and no signal.
+///
+/// # Errors
+/// The operating system's.
+pub(crate) fn install() -> io::Result<()> {
+    // Made before a signal can ask for it.
+    let pipe = io::pipe()?;
+    WAKE.get_or_init(|| pipe);
+    SIGNALS.into_iter().filter(|&signal| !is_ignored(signal)).try_for_each(|signal| {
+        let handler: extern "C" fn(c_int) = on_signal;
+        handle(signal, handler as libc::sighandler_t)
+    })?;
+    handle(libc::SIGXFSZ, libc::SIG_IGN)
+}
+
+/// Whether who started the process has it ignore the signal, as shells do in the
+/// background.
+fn is_ignored(signal: c_int) -> bool {
+    let mut old = MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: without a new action it only writes the old one, and `old` has room.
+    let status = unsafe { libc::sigaction(signal, core::ptr::null(), old.as_mut_ptr()) };
+    // SAFETY: the call succeeded, so all of it is written.
+    status == 0 && unsafe { old.assume_init() }.sa_sigaction == libc::SIG_IGN
+}
+
+/// Has `handler` called at the signal, once; later ones do what they do by default.
+fn handle(signal: c_int, handler: libc::sighandler_t) -> io::Result<()> {
+    // SAFETY: all zeros are an action: no flags, no signals blocked, the default handler.
+    let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
+    action.sa_sigaction = handler;
+    action.sa_flags = if handler == libc::SIG_IGN { 0 } else { libc::SA_RESETHAND };
+    // SAFETY: `action` is valid to read; its handler does only what a handler may.
+    match unsafe { libc::sigaction(signal, &raw const action, core::ptr::null_mut()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+extern "C" fn on_signal(signal: c_int) {
+    SIGNAL.store(signal.unsigned_abs(), Ordering::Release);
+    if let Some((_, wake)) = WAKE.get() {
+        // SAFETY: the byte is valid to read, and a handler may write. The pipe has room
+        // for one byte of each signal.
+        unsafe { libc::write(wake.as_raw_fd(), b"!".as_ptr().cast(), 1) };
+    }
+}
+
+/// The signal that asked for the end.
+pub(crate) fn signal() -> Option<u32> {
+    Some(SIGNAL.load(Ordering::Acquire)).filter(|&signal| signal != 0)
+}
+
+/// Leaves the signals to other threads: they are nothing that a hot thread should see.
+pub(crate) fn leave_to_others() {
+    let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: `sigemptyset` writes all of the set, which the others read and write.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        for signal in SIGNALS {
+            libc::sigaddset(set.as_mut_ptr(), signal);
+        }
+        libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), core::ptr::null_mut());
+    }
+}
+
+/// What is read from a file until a signal asks for the end, which is the end then.
+pub(crate) struct Stoppable(File);
+
+/// A file that ends with the signal.
+pub(crate) const fn file(file: File) -> Stoppable {
+    Stoppable(file)
+}
+
+/// The standard input, which ends with the signal.
+///
+/// # Errors
+/// The operating system's.
+pub(crate) fn stdin() -> io::Result<Stoppable> {
+    // Not by way of its buffer: what waits there is not seen to wait.
+    Ok(Stoppable(File::from(io::stdin().as_fd().try_clone_to_owned()?)))
+}
+
+impl Read for Stoppable {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        wait_for(&self.0)?;
+        if signal().is_some() { Ok(0) } else { self.0.read(bytes) }
+    }
+}
+
+/// Waits until there is something to read, or a signal came.
+fn wait_for(file: &File) -> io::Result<()> {
+    let Some((wake, _)) = WAKE.get() else { return Ok(()) };
+    let wanted = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    let mut waiting = [wanted(file.as_raw_fd()), wanted(wake.as_raw_fd())];
+    // SAFETY: there are two of them to read and write.
+    match unsafe { libc::poll(waiting.as_mut_ptr(), 2, -1) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
