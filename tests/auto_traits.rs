@@ -48,10 +48,11 @@ impl<T: ?Sized + Sync> Is<T> {
     const SYNC: bool = true;
 }
 
-/// States of types whether they are `Send`, and whether they are `Sync`.
+/// States of types whether they are `Send`, and whether they are `Sync`: what is wrong
+/// does not compile.
 macro_rules! state {
     ($send:literal, $sync:literal: $($type:ty),+ $(,)?) => {
-        $(const _: () = assert!(Is::<$type>::SEND == $send && Is::<$type>::SYNC == $sync, stringify!($type));)+
+        $(const { assert!(Is::<$type>::SEND == $send && Is::<$type>::SYNC == $sync, stringify!($type)) };)+
     };
 }
 
@@ -65,10 +66,6 @@ type Both = u64;
 type SendOnly = Cell<u64>;
 type SyncOnly = MutexGuard<'static, u64>;
 type Neither = Rc<u64>;
-both!(Both);
-send_only!(SendOnly);
-sync_only!(SyncOnly);
-neither!(Neither);
 
 type Arena = ClientArena<'static>;
 type Pool = Mvff<Arena>;
@@ -80,70 +77,99 @@ struct Holding<T>(PhantomData<T>);
 
 impl<T: core::fmt::Debug> Control for Holding<T> {}
 
-// Arenas and pools are shared by all threads, and may be dropped by any.
-both!(Arena, ArenaVm, PoolHeader<Arena>, TractTable, Counter);
-both!(Pool, UnitPool, Mvt<Arena>, Snc<Arena>, Tlsf<Arena>, Null<Arena>, Debug<Pool>);
-both!(Mvff<ArenaVm>);
-// An address range that nobody reads through.
-both!(Block);
-// What a pool gives to a buffer: handed over within one call.
-neither!(Fill);
-// Under its arena's lock.
-send_only!(ControlMemory);
+#[test]
+fn the_statements_tell_one_kind_from_another() {
+    both!(Both);
+    send_only!(SendOnly);
+    sync_only!(SyncOnly);
+    neither!(Neither);
+}
 
-// Locks make one at a time of what they hold.
-both!(Lock<Both>, Lock<SendOnly>);
-neither!(Lock<SyncOnly>, Lock<Neither>);
-// What is set once may be set by one thread, and dropped by another.
-both!(Once<Both>);
-send_only!(Once<SendOnly>);
-neither!(Once<SyncOnly>, Once<Neither>);
+#[test]
+fn arenas_and_pools() {
+    // Arenas and pools are shared by all threads, and may be dropped by any.
+    both!(Arena, ArenaVm, PoolHeader<Arena>, TractTable, Counter);
+    both!(Pool, UnitPool, Mvt<Arena>, Snc<Arena>, Tlsf<Arena>, Null<Arena>, Debug<Pool>);
+    both!(Mvff<ArenaVm>);
+    // An address range that nobody reads through.
+    both!(Block);
+    // What a pool gives to a buffer: handed over within one call.
+    neither!(Fill);
+    // Under its arena's lock.
+    send_only!(ControlMemory);
+}
 
-// Boxes own their object, as `Box` does, whatever the pool.
-both!(PoolBox<'static, Both, Pool>, PoolBox<'static, [Both], Pool>, FrameBox<'static, Both>);
-send_only!(PoolBox<'static, SendOnly, Pool>, FrameBox<'static, SendOnly>);
-sync_only!(PoolBox<'static, SyncOnly, Pool>, FrameBox<'static, SyncOnly>);
-neither!(PoolBox<'static, Neither, Pool>, FrameBox<'static, Neither>);
-// References are counted without atomics.
-neither!(PoolRc<'static, Both, Pool>);
-// It goes back to a cache, which is one thread's.
-neither!(
-    CacheBox<'static, Both, Cache<'static, Pool>>,
-    CacheBox<'static, Both, MfsCache<'static, Arena, UnitOf<u64>>>
-);
+#[test]
+fn locks() {
+    // Locks make one at a time of what they hold.
+    both!(Lock<Both>, Lock<SendOnly>);
+    neither!(Lock<SyncOnly>, Lock<Neither>);
+    // What is set once may be set by one thread, and dropped by another.
+    both!(Once<Both>);
+    send_only!(Once<SendOnly>);
+    neither!(Once<SyncOnly>, Once<Neither>);
+}
 
-// An allocation point is one thread's at a time; shared, it only observes. Its
-// control goes with it.
-both!(AllocationPoint<'static, Pool>, AllocationPoint<'static, Pool, Holding<Both>>);
-both!(AllocationPoint<'static, Pool, Holding<SendOnly>>);
-sync_only!(
-    AllocationPoint<'static, Pool, Holding<SyncOnly>>,
-    AllocationPoint<'static, Pool, Holding<Neither>>
-);
-// The buffer is what others see of it, and may trip.
-both!(Buffer, PoolBuffer<BasicBuffer>, Owner<'static>, Tripper<'static>);
-// What is reserved is written by the thread that reserved it.
-neither!(Reservation<'static, 'static, Pool>, Batch<'static, 'static, Both, Pool>);
-// A scope is an allocation point, borrowed; a frame is a place in one.
-both!(Frame, StackBuffer, Scope<'static, 'static, 'static, Snc<Arena>>);
-sync_only!(Scope<'static, 'static, 'static, Snc<Arena>, Holding<Neither>>);
+#[test]
+fn boxes() {
+    // Boxes own their object, as `Box` does, whatever the pool.
+    both!(PoolBox<'static, Both, Pool>, PoolBox<'static, [Both], Pool>, FrameBox<'static, Both>);
+    send_only!(PoolBox<'static, SendOnly, Pool>, FrameBox<'static, SendOnly>);
+    sync_only!(PoolBox<'static, SyncOnly, Pool>, FrameBox<'static, SyncOnly>);
+    neither!(PoolBox<'static, Neither, Pool>, FrameBox<'static, Neither>);
+    // References are counted without atomics.
+    neither!(PoolRc<'static, Both, Pool>);
+    // It goes back to a cache, which is one thread's.
+    neither!(
+        CacheBox<'static, Both, Cache<'static, Pool>>,
+        CacheBox<'static, Both, MfsCache<'static, Arena, UnitOf<u64>>>
+    );
+}
 
-// Caches are one thread's at a time, without locks.
-send_only!(Cache<'static, Pool>, MfsCache<'static, Arena, UnitOf<u64>>, Returns<'static, Arena, UnitOf<u64>>);
-// Free memory, reached by whoever has the pool's lock.
-send_only!(Land);
-// What other threads trip.
-both!(CacheDescriptor);
-// Sizes and alignments: nothing of the type itself.
-both!(UnitOf<Neither>);
+#[test]
+fn allocation_points() {
+    // An allocation point is one thread's at a time; shared, it only observes. Its
+    // control goes with it.
+    both!(AllocationPoint<'static, Pool>, AllocationPoint<'static, Pool, Holding<Both>>);
+    both!(AllocationPoint<'static, Pool, Holding<SendOnly>>);
+    sync_only!(
+        AllocationPoint<'static, Pool, Holding<SyncOnly>>,
+        AllocationPoint<'static, Pool, Holding<Neither>>
+    );
+    // The buffer is what others see of it, and may trip.
+    both!(Buffer, PoolBuffer<BasicBuffer>, Owner<'static>, Tripper<'static>);
+    // What is reserved is written by the thread that reserved it.
+    neither!(Reservation<'static, 'static, Pool>, Batch<'static, 'static, Both, Pool>);
+    // A scope is an allocation point, borrowed; a frame is a place in one.
+    both!(Frame, StackBuffer, Scope<'static, 'static, 'static, Snc<Arena>>);
+    sync_only!(Scope<'static, 'static, 'static, Snc<Arena>, Holding<Neither>>);
+}
 
-// A handle on a pool is as shared as the pool; a global one is behind a lock of
-// its own.
-both!(PoolAllocator<'static, Pool>, GlobalPool<Pool>);
+#[test]
+fn caches_and_free_memory() {
+    // Caches are one thread's at a time, without locks.
+    send_only!(Cache<'static, Pool>, MfsCache<'static, Arena, UnitOf<u64>>, Returns<'static, Arena, UnitOf<u64>>);
+    // Free memory, reached by whoever has the pool's lock.
+    send_only!(Land);
+    // What other threads trip.
+    both!(CacheDescriptor);
+    // Sizes and alignments: nothing of the type itself.
+    both!(UnitOf<Neither>);
+}
 
-// The contract is a static that all threads use.
-both!(Contract, Slot, Ledger, Route, ContractAllocator<std::alloc::System>);
-// Registrations, and what hangs on them, belong to the thread that registered.
-neither!(Guard, Amnesty<'static, NoReason, tripoint::contract::NoDetectors>, ColdRegistration);
-// They borrow what somebody else says of memory and of symbols.
-neither!(Warmup<'static, NoReason, 8>, Report<'static, NoReason, 8>);
+#[test]
+fn adaptors() {
+    // A handle on a pool is as shared as the pool; a global one is behind a lock of
+    // its own.
+    both!(PoolAllocator<'static, Pool>, GlobalPool<Pool>);
+}
+
+#[test]
+fn the_contract() {
+    // The contract is a static that all threads use.
+    both!(Contract, Slot, Ledger, Route, ContractAllocator<std::alloc::System>);
+    // Registrations, and what hangs on them, belong to the thread that registered.
+    neither!(Guard, Amnesty<'static, NoReason, tripoint::contract::NoDetectors>, ColdRegistration);
+    // They borrow what somebody else says of memory and of symbols.
+    neither!(Warmup<'static, NoReason, 8>, Report<'static, NoReason, 8>);
+}
