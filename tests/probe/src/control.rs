@@ -1,7 +1,13 @@
 //! The controls: a commit in MPS's form, with plain fields, that the compiler may
-//! rob of its test, and a path that can panic. The checks must find them wrong.
+//! rob of its test, and a path that can panic. The checks must find them wrong. With a
+//! light barrier between its fields the first keeps its test: that is what shows that
+//! the barrier holds the compiler, since the atomics of the real form hold it too.
 
 use core::cell::Cell;
+
+#[cfg(target_os = "linux")]
+use tripoint_arena_vm::Membarrier;
+use tripoint_core::{BarrierPair, SingleCore};
 
 use crate::Object;
 
@@ -15,15 +21,17 @@ pub struct Plain {
 
 impl Plain {
     /// Reserves and commits an object that the memory already holds. As written, the
-    /// commit looks again whether `limit` is zero.
+    /// commit looks again whether `limit` is zero. `barrier` is all that can keep the
+    /// compiler from using what it loaded before: to it, nobody else writes there.
     #[inline(always)]
-    fn alloc(&self) -> bool {
+    fn alloc(&self, barrier: impl FnOnce()) -> bool {
         let end = self.alloc.get().wrapping_add(1);
         if end > self.limit.get() {
             return false;
         }
         self.alloc.set(end);
         self.init.set(end);
+        barrier();
         !self.limit.get().is_null()
     }
 }
@@ -31,7 +39,20 @@ impl Plain {
 /// Plain fields, in a loop.
 #[unsafe(no_mangle)]
 pub fn plain_loop(point: &Plain, count: usize) -> usize {
-    (0..count).take_while(|_| point.alloc()).count()
+    (0..count).take_while(|_| point.alloc(|| ())).count()
+}
+
+/// Plain fields, and the light barrier of a single core between them.
+#[unsafe(no_mangle)]
+pub fn plain_single_core(point: &Plain, barrier: SingleCore, count: usize) -> usize {
+    (0..count).take_while(|_| point.alloc(|| barrier.light())).count()
+}
+
+/// Plain fields, and the light barrier of membarrier between them.
+#[unsafe(no_mangle)]
+#[cfg(target_os = "linux")]
+pub fn plain_membarrier(point: &Plain, barrier: Membarrier, count: usize) -> usize {
+    (0..count).take_while(|_| point.alloc(|| barrier.light())).count()
 }
 
 /// An object by its index, which may be too high.

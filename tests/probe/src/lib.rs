@@ -13,6 +13,8 @@ pub mod paths;
 use core::ptr;
 
 use tripoint_ap::AllocationPoint;
+#[cfg(target_os = "linux")]
+use tripoint_arena_vm::Membarrier;
 use tripoint_core::{ClientArena, SingleCore};
 use tripoint_pools::{Mfs, Mvff, UnitOf};
 
@@ -62,6 +64,19 @@ pub fn flippable_single(
 ) -> *mut Object {
     // SAFETY: nobody reads the objects of the probe's pool.
     unsafe { point.alloc_with(|| [a, b, a, b]) }.map_or(ptr::null_mut(), |object| object.as_ptr())
+}
+
+/// The flippable form, with membarrier itself.
+#[unsafe(no_mangle)]
+#[cfg(target_os = "linux")]
+pub fn membarrier_loop(
+    point: &mut AllocationPoint<'static, Flippable<Membarrier>>,
+    count: usize,
+    a: u64,
+    b: u64,
+) -> usize {
+    // SAFETY: nobody reads the objects of the probe's pool.
+    (0..count).take_while(|_| unsafe { point.alloc_with(|| [a, b, a, b]) }.is_ok()).count()
 }
 
 /// The flippable form, in a loop.
