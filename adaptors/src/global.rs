@@ -23,6 +23,11 @@ use tripoint_core::{ManualPool, PoolClass, Result};
 /// The pool is never dropped. As with any allocator, signal and interrupt handlers must
 /// not use it: pools lock.
 ///
+/// **Fork.** The child of a process with several threads must not allocate before it calls
+/// `exec`: a lock of the pool or the arena that another thread held is never released in
+/// it, and it would spin for ever. `std::process::Command` keeps to this
+/// (design/adaptors.md `.global.fork`).
+///
 /// A panic in it, be it of the function, of a hook or of the class, ends the program:
 /// allocators must not unwind. A panic under the pool's lock, where the pool is the
 /// program's own allocator, hangs: hooks abort, and do not panic
@@ -66,8 +71,8 @@ impl<P> GlobalPool<P> {
     ///
     /// # Errors
     /// - those of the function that makes it
-    /// - [`Error::Resource`](tripoint_core::Error::Resource) where it is still being
-    ///   made after some waiting
+    /// - [`Error::Unready`](tripoint_core::Error::Unready) if it is still being made
+    ///   after some waiting
     #[inline]
     pub fn pool(&self) -> Result<&P> {
         self.pool.get_or_try_make(self.make)

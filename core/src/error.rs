@@ -67,6 +67,9 @@ pub enum Error {
     Frozen,
     /// Memory that was freed to the pool was written to since: it serves no more.
     Damaged,
+    /// What the request needs is being made at this moment, by another thread or by
+    /// this one.
+    Unready,
 }
 
 impl Error {
@@ -86,6 +89,9 @@ impl Error {
                 "before freezing, allocate the most that will be needed and free it (the high-water mark of a run \
                  without freezing tells how much), points and caches included, or thaw the arena"
             }
+            Self::Unready => {
+                "ask again; or make it at Init, before several threads ask, and of nothing that asks for it"
+            }
             Self::Damaged => "find who writes to what they freed, for instance with a debug pool",
         }
     }
@@ -104,6 +110,7 @@ impl fmt::Display for Error {
             }
             Self::Frozen => "the arena is frozen, and no run of its spare grains is long enough",
             Self::Damaged => "free memory of the pool was written over",
+            Self::Unready => "what was asked for is still being made",
         };
         write!(f, "{cause}: {}", self.advice())
     }
@@ -159,6 +166,7 @@ mod tests {
             Error::Parameter("the alignment is no power of two"),
             Error::Frozen,
             Error::Damaged,
+            Error::Unready,
         ];
         for error in all {
             let text = error.to_string();

@@ -48,7 +48,7 @@ fn one_makes_it_and_all_find_it_whole() {
             match made {
                 Ok(value) => assert_eq!(value.read(), 7),
                 // In a model, whoever finds it being made does not wait.
-                Err(error) => assert_eq!(error, Error::Resource),
+                Err(error) => assert_eq!(error, Error::Unready),
             }
         };
         let other = Arc::clone(&shared);
