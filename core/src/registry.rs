@@ -5,11 +5,14 @@
 //! point of the pool claims it again. Because descriptors never change type or
 //! place, whoever still holds one may trip it at any time without asking whether
 //! it is in use, and walking the list takes no lock (design/core.md `.registry`).
+//!
+//! Those that are released are in a second list, behind a lock, so that claiming one
+//! takes no longer however many are in use (design/core.md `.registry.free`).
 
 use core::alloc::Layout;
-use core::ptr::NonNull;
+use core::ptr::{self, NonNull};
 
-use crate::primitive::{AtomicBool, AtomicPtr, Ordering};
+use crate::primitive::{AtomicBool, AtomicPtr, Lock, Ordering};
 
 /// The part of a descriptor that the list uses. It must be the descriptor's
 /// first field, so that a pointer to one is a pointer to the other.
@@ -17,6 +20,8 @@ use crate::primitive::{AtomicBool, AtomicPtr, Ordering};
 #[repr(C)]
 pub struct RegistryNode {
     next: AtomicPtr<RegistryNode>,
+    /// The next that is free, where this one is.
+    next_free: AtomicPtr<RegistryNode>,
     claimed: AtomicBool,
     layout: Layout,
 }
@@ -25,28 +30,14 @@ impl RegistryNode {
     /// The node of a claimed descriptor of this layout.
     #[must_use]
     pub fn new(layout: Layout) -> Self {
-        Self { next: AtomicPtr::new(core::ptr::null_mut()), claimed: AtomicBool::new(true), layout }
+        let null = || AtomicPtr::new(ptr::null_mut());
+        Self { next: null(), next_free: null(), claimed: AtomicBool::new(true), layout }
     }
 
     /// The layout of the whole descriptor.
     #[must_use]
     pub const fn layout(&self) -> Layout {
         self.layout
-    }
-
-    /// Takes the descriptor for a new owner; false where it has one.
-    #[must_use]
-    pub fn claim(&self) -> bool {
-        self.claimed.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok()
-    }
-
-    /// Gives the descriptor up.
-    ///
-    /// # Safety
-    /// - The caller is the owner, and neither it nor what it handed its ownership
-    ///   to uses the descriptor as an owner any more.
-    pub unsafe fn release(&self) {
-        self.claimed.store(false, Ordering::Release);
     }
 
     /// Whether the descriptor has an owner at this moment.
@@ -60,6 +51,9 @@ impl RegistryNode {
 #[derive(Debug)]
 pub struct Registry {
     head: AtomicPtr<RegistryNode>,
+    /// The descriptor that was released last; changed under `free_lock` only.
+    free: AtomicPtr<RegistryNode>,
+    free_lock: Lock<()>,
 }
 
 impl Default for Registry {
@@ -72,7 +66,8 @@ impl Registry {
     /// An empty list.
     #[must_use]
     pub fn new() -> Self {
-        Self { head: AtomicPtr::new(core::ptr::null_mut()) }
+        let null = || AtomicPtr::new(ptr::null_mut());
+        Self { head: null(), free: null(), free_lock: Lock::new(()) }
     }
 
     /// Adds a descriptor for good.
@@ -95,6 +90,43 @@ impl Registry {
                 Err(now) => head = now,
             }
         }
+    }
+
+    /// Takes a descriptor of this layout that has no owner for a new one.
+    ///
+    /// Looks at those without an owner only: the last released first, which is mostly
+    /// of the layout asked for.
+    #[must_use]
+    pub fn claim(&self, layout: Layout) -> Option<NonNull<RegistryNode>> {
+        let _one_at_a_time = self.free_lock.lock();
+        let mut link = &self.free;
+        loop {
+            let node = NonNull::new(link.load(Ordering::Relaxed))?;
+            // SAFETY: nodes in the list stay valid while it exists (`push`), and those
+            // that are free are of the list (`release`).
+            let found = unsafe { node.as_ref() };
+            if found.layout == layout {
+                link.store(found.next_free.load(Ordering::Relaxed), Ordering::Relaxed);
+                found.claimed.store(true, Ordering::Release);
+                return Some(node);
+            }
+            link = &found.next_free;
+        }
+    }
+
+    /// Gives a descriptor up.
+    ///
+    /// # Safety
+    /// - `node` is in this list, with the provenance it was pushed with.
+    /// - The caller is its owner, and neither it nor what it handed its ownership to
+    ///   uses the descriptor as an owner any more.
+    pub unsafe fn release(&self, node: NonNull<RegistryNode>) {
+        // SAFETY: nodes in the list stay valid while it exists (`push`).
+        let released = unsafe { node.as_ref() };
+        let _one_at_a_time = self.free_lock.lock();
+        released.next_free.store(self.free.load(Ordering::Relaxed), Ordering::Relaxed);
+        released.claimed.store(false, Ordering::Release);
+        self.free.store(node.as_ptr(), Ordering::Relaxed);
     }
 
     /// Walks the list, newest descriptor first.
@@ -130,14 +162,41 @@ mod tests {
         assert_eq!(seen, nodes.iter().rev().copied().collect::<Vec<_>>());
         // SAFETY: leaked above.
         let first = unsafe { nodes[0].as_ref() };
-        assert!(first.is_claimed() && !first.claim());
+        assert!(first.is_claimed() && registry.claim(layout).is_none());
         // SAFETY: claimed when made, by this test.
-        unsafe { first.release() };
+        unsafe { registry.release(nodes[0]) };
         assert!(!first.is_claimed());
-        assert!(first.claim() && !first.claim());
+        assert_eq!((registry.claim(layout), registry.claim(layout)), (Some(nodes[0]), None));
         assert!(first.is_claimed() && first.layout() == layout);
         for node in nodes {
             // SAFETY: leaked from a box above; the list is not walked again.
+            drop(unsafe { Box::from_raw(node.as_ptr()) });
+        }
+    }
+
+    /// (design/core.md `.registry.free`)
+    #[test]
+    fn claiming_passes_those_in_use_by() {
+        let mut registry = Registry::new();
+        let [small, large] = [Layout::new::<RegistryNode>(), Layout::new::<[RegistryNode; 2]>()];
+        let nodes =
+            [small, large, small].map(|layout| NonNull::from(Box::leak(Box::new(RegistryNode::new(layout)))));
+        for node in nodes {
+            // SAFETY: leaked above, pushed once.
+            unsafe { registry.push(node) };
+        }
+        for node in nodes {
+            // SAFETY: claimed when made, by this test.
+            unsafe { registry.release(node) };
+        }
+        // What is in use is found in this list only: with it gone nobody can look there.
+        registry.head = AtomicPtr::new(ptr::null_mut());
+        assert_eq!(registry.claim(large), Some(nodes[1]), "of its layout, wherever it is");
+        assert_eq!(registry.claim(large), None);
+        assert_eq!(registry.claim(small), Some(nodes[2]), "the last first");
+        assert_eq!((registry.claim(small), registry.claim(small)), (Some(nodes[0]), None));
+        for node in nodes {
+            // SAFETY: leaked from a box above; the list is not used again.
             drop(unsafe { Box::from_raw(node.as_ptr()) });
         }
     }

@@ -170,56 +170,55 @@ fn without_compare_exchange_descriptors_are_lost() {
     two_push::<LosesPushes>();
 }
 
-fn release(descriptor: &Descriptor) {
+fn release(list: &Registry, descriptor: &Descriptor) {
     // SAFETY: each model releases what it owns, or is to be found out.
-    unsafe { descriptor.node.release() };
+    unsafe { list.release(NonNull::from(descriptor).cast()) };
+}
+
+fn claim(list: &Registry) -> Option<NonNull<Descriptor>> {
+    list.claim(Layout::new::<Descriptor>()).map(NonNull::cast)
 }
 
 /// An owner writes and goes, while two others look for a descriptor to claim. What
 /// the owner keeps is one thread's at a time.
-fn owners(leave: fn(&Descriptor), claim: fn(&RegistryNode) -> bool) {
+fn owners(leave: fn(&Registry, &Descriptor), claim: fn(&Registry) -> Option<NonNull<Descriptor>>) {
     model(move || {
         let shared = Shared::<Registry>::new();
         let claimers = [(); 2].map(|()| {
             let shared = Arc::clone(&shared);
             thread::spawn(move || {
-                for descriptor in shared.list.walk() {
+                if let Some(descriptor) = claim(&shared.list) {
                     // SAFETY: descriptors live as long as the list.
                     let descriptor = unsafe { descriptor.as_ref() };
-                    if claim(&descriptor.node) {
-                        descriptor.write();
-                        release(descriptor);
-                    }
+                    descriptor.write();
+                    release(&shared.list, descriptor);
                 }
             })
         });
-        leave(&shared.descriptors[0]);
+        leave(&shared.list, &shared.descriptors[0]);
         for claimer in claimers {
             claimer.join().unwrap();
         }
     });
 }
 
-fn write_and_leave(descriptor: &Descriptor) {
+fn write_and_leave(list: &Registry, descriptor: &Descriptor) {
     descriptor.write();
-    release(descriptor);
+    release(list, descriptor);
 }
 
 #[test]
 fn a_descriptor_has_one_owner() {
-    owners(write_and_leave, RegistryNode::claim);
+    owners(write_and_leave, claim);
 }
 
 /// The twin: whoever sees that it is free takes it.
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn claimed_by_looking_it_has_two() {
-    owners(write_and_leave, |node| {
-        let free = !node.is_claimed();
-        if free {
-            let _was_free = node.claim();
-        }
-        free
+    owners(write_and_leave, |list| {
+        // SAFETY: descriptors live as long as the list.
+        list.walk().into_iter().find(|found| !unsafe { found.as_ref() }.node.is_claimed())
     });
 }
 
@@ -228,10 +227,10 @@ fn claimed_by_looking_it_has_two() {
 #[should_panic(expected = "Causality violation")]
 fn released_early_it_has_two() {
     owners(
-        |descriptor| {
-            release(descriptor);
+        |list, descriptor| {
+            release(list, descriptor);
             descriptor.write();
         },
-        RegistryNode::claim,
+        claim,
     );
 }
