@@ -148,7 +148,11 @@ fn allocation_points() {
 #[test]
 fn caches_and_free_memory() {
     // Caches are one thread's at a time, without locks.
-    send_only!(Cache<'static, Pool>, MfsCache<'static, Arena, UnitOf<u64>>, Returns<'static, Arena, UnitOf<u64>>);
+    send_only!(
+        Cache<'static, Pool>,
+        MfsCache<'static, Arena, UnitOf<u64>>,
+        Returns<'static, Arena, UnitOf<u64>>
+    );
     // Free memory, reached by whoever has the pool's lock.
     send_only!(Land);
     // What other threads trip.

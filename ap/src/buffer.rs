@@ -2,7 +2,7 @@
 //!
 //! | field | written by | read by |
 //! |---|---|---|
-//! | `init` | the owner | anyone: objects below it are whole |
+//! | `init` | the owner | anyone: objects are declared up to here, and in a buffer that is never flipped they are whole |
 //! | `alloc` | the owner, in slow paths; C clients in reserve too | anyone |
 //! | `limit` | the owner to re-arm, anyone to trip (zero only) | the owner |
 //! | `trip_requests` | anyone, before tripping | the owner |
@@ -88,7 +88,8 @@ const _: () = assert!(offset_of!(Buffer, node) == 0);
 pub struct Snapshot {
     /// Where the buffer's memory begins.
     pub base: Addr,
-    /// Up to where objects are whole.
+    /// Up to where objects are declared. In a flippable pool the last may be one whose
+    /// commit fails, and that is taken back.
     pub init: Addr,
     /// Up to where memory is allocated, as far as observers can tell: a
     /// reservation that is held as a token does not show.
@@ -97,7 +98,8 @@ pub struct Snapshot {
     pub limit: Addr,
     /// Where the buffer's memory ends.
     pub pool_limit: Addr,
-    /// Up to where a flip saw whole objects; `init` where there was none.
+    /// Up to where a flip saw whole objects; `init` where there was none. Who may read
+    /// objects by it, [`Buffer::scan_limit`] says.
     pub scan_limit: Addr,
     /// What these words amount to.
     pub mode: BufferMode,
@@ -159,12 +161,6 @@ impl Buffer {
     /// Takes on the ranks that the buffer's class says.
     pub(crate) fn set_rank_set(&self, rank_set: RankSet) {
         self.rank_set.store(rank_set.bits().into(), Ordering::Release);
-    }
-
-    /// The link by which the pool knows this descriptor. Not for clients: one that
-    /// is released has two owners soon.
-    pub(crate) const fn node(&self) -> &RegistryNode {
-        &self.node
     }
 
     /// The words of the fast path.

@@ -31,17 +31,6 @@ impl<K: BufferClass> PoolBuffer<K> {
     pub const fn class(&self) -> &K {
         &self.class
     }
-
-    /// The owner goes: the descriptor may be claimed.
-    ///
-    /// # Safety
-    /// - The caller is the owner, and does not use the descriptor after.
-    pub(crate) unsafe fn finish(&self) {
-        // SAFETY: the caller is the owner, and calls nothing after.
-        unsafe { self.class.finish() };
-        // SAFETY: the caller is the owner, and goes.
-        unsafe { self.buffer.node().release() };
-    }
 }
 
 impl<K: BufferClass> Deref for PoolBuffer<K> {
@@ -68,20 +57,16 @@ impl<'pool, P: PoolClass, C> Descriptor<'pool, P, C> {
     pub(crate) fn claim(pool: &'pool P, kind: BufferKind, class: P::Buffer) -> Result<NonNull<Self>> {
         let header = pool.header();
         let layout = Layout::new::<Self>();
-        for node in header.registry().iter() {
-            // SAFETY: nodes of a pool's registry are valid while the pool is (`push`).
-            let found = unsafe { node.as_ref() };
-            if found.layout() == layout && found.claim() {
-                let descriptor = node.cast::<Self>();
-                // SAFETY: allocation points put only descriptors of their pool's
-                // buffer class into registries, node first; the shared part is
-                // initialised for good, and shared is all it is borrowed.
-                let shared = unsafe { &(*descriptor.as_ptr()).shared };
-                shared.buffer.renew(kind, class.rank_set());
-                // SAFETY: claimed above, so the caller is the owner.
-                unsafe { shared.class.renew(class) };
-                return Ok(descriptor);
-            }
+        if let Some(node) = header.registry().claim(layout) {
+            let descriptor = node.cast::<Self>();
+            // SAFETY: allocation points put only descriptors of their pool's buffer
+            // class into registries, node first; they are valid while the pool is;
+            // the shared part is initialised for good, and only ever borrowed shared.
+            let shared = unsafe { &(*descriptor.as_ptr()).shared };
+            shared.buffer.renew(kind, class.rank_set());
+            // SAFETY: claimed above, so the caller is the owner.
+            unsafe { shared.class.renew(class) };
+            return Ok(descriptor);
         }
         let descriptor = header.alloc_descriptor(layout)?.cast::<Self>();
         let buffer = Buffer::with_layout(kind, class.rank_set(), layout);
@@ -93,5 +78,26 @@ impl<'pool, P: PoolClass, C> Descriptor<'pool, P, C> {
         // memory is freed only when the pool's header is dropped.
         unsafe { header.registry().push(descriptor.cast()) };
         Ok(descriptor)
+    }
+
+    /// The owner goes: the descriptor may be claimed. Gives the slow part out, which
+    /// may have something to tell.
+    ///
+    /// # Safety
+    /// - The caller is the owner of `descriptor`, which is of `pool`, and does not use
+    ///   it after.
+    pub(crate) unsafe fn release(descriptor: NonNull<Self>, pool: &'pool P) -> SlowPath<'pool, P, C> {
+        let this = descriptor.as_ptr();
+        // SAFETY: the slow part is initialised while the descriptor is claimed, and
+        // the owner, which alone reaches it, does not look again.
+        let slow = unsafe { (*(*this).slow.get()).assume_init_read() };
+        // SAFETY: the shared part is only ever borrowed shared.
+        let shared = unsafe { &(*this).shared };
+        // SAFETY: the caller is the owner, and calls nothing after.
+        unsafe { shared.class.finish() };
+        // SAFETY: `claim` took it from this list or put it there; the caller is the
+        // owner, and goes.
+        unsafe { pool.header().registry().release(descriptor.cast()) };
+        slow
     }
 }

@@ -23,6 +23,24 @@ const UNSERVED: Error = Error::Parameter("the pool class does not serve this siz
 const OTHER_RANKS: Error =
     Error::Parameter("the pool filled from a segment of other ranks than the buffer's");
 
+/// What a detach leaves to be told. It is told last: a control or an event hook may
+/// unwind, and everything is where it belongs by then (design/ap.md `.slow.tell`).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Detached {
+    /// Up to where the buffer was allocated.
+    init: Addr,
+    /// The bytes that the pool got back.
+    unused: usize,
+}
+
+/// What the end of an allocation point leaves to be told.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GivenBack {
+    detached: Option<Detached>,
+    /// The bytes of objects that the pool took back.
+    popped: u64,
+}
+
 /// What only the slow paths of an allocation point touch.
 pub(crate) struct SlowPath<'pool, P: PoolClass, C> {
     pub(crate) owner: Owner<'pool>,
@@ -39,13 +57,17 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
     ///
     /// # Safety
     /// - `descriptor` was claimed in `pool` by the caller, who becomes its owner.
-    pub(crate) unsafe fn begin(descriptor: NonNull<Descriptor<'pool, P, C>>, pool: &'pool P, mut control: C) {
+    pub(crate) unsafe fn begin(
+        descriptor: NonNull<Descriptor<'pool, P, C>>,
+        pool: &'pool P,
+        stops: Stops,
+        control: C,
+    ) {
         // SAFETY: a claimed descriptor is valid while the pool is borrowed, and
         // its shared part is only ever borrowed shared.
         let buffer = unsafe { &(*descriptor.as_ptr()).shared };
         // SAFETY: the caller is the only owner.
         let owner = unsafe { Owner::new(buffer) };
-        let stops = Stops::new(&mut control);
         let slow = Self { owner, buffer, pool, stops, control, failure: Error::Memory };
         // SAFETY: the slow part is the owner's alone, and holds nothing that is
         // initialised yet.
@@ -85,19 +107,25 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
 
     /// Gives what is not allocated back to the pool.
     pub(crate) fn empty(&mut self) {
-        self.settle_stop();
-        self.detach();
+        let detached = self.detach();
+        self.tell_detached(detached);
     }
 
     /// Gives everything back that belongs to the buffer: its owner is going.
-    pub(crate) fn finish(&mut self) {
-        self.empty();
+    pub(crate) fn finish(&mut self) -> GivenBack {
+        let detached = self.detach();
         // SAFETY: the buffer is of this pool and its owner is here; where a class
-        // takes objects back, the allocation point is borrowed by those who use
-        // them, or they promised to know.
-        if unsafe { self.pool.finish_buffer(self.buffer.class()) } {
-            self.count_popped(0);
-        }
+        // takes objects back, those who use them borrow the allocation point (`Scope`)
+        // or promised to be done with them (`Reservation::commit` and the like).
+        let takes_objects = unsafe { self.pool.finish_buffer(self.buffer.class()) };
+        let popped = if takes_objects { self.count_popped(0) } else { 0 };
+        GivenBack { detached, popped }
+    }
+
+    /// Tells of what [`SlowPath::finish`] did.
+    pub(crate) fn tell_finished(&mut self, given_back: GivenBack) {
+        self.tell_detached(given_back.detached);
+        self.tell_popped(given_back.popped);
     }
 
     fn try_reserve(&mut self, layout: Layout) -> Result<NonNull<u8>> {
@@ -118,7 +146,7 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
     /// a buffer that keeps what it did not use goes on with that.
     fn refill(&mut self, layout: Layout) -> Result<()> {
         let kept = self.kept();
-        self.detach();
+        self.empty();
         // SAFETY: the buffer is of this pool, and its owner is here.
         match unsafe { self.pool.fill_buffer(self.buffer.class(), layout) } {
             Ok(fill) => self.attach(fill),
@@ -167,7 +195,8 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
     }
 
     pub(crate) fn settle_stop(&mut self) {
-        self.stops.settle(Addr::of(self.owner.init()), &mut self.control);
+        let init = Addr::of(self.owner.init());
+        self.stops.settle(init, init, &mut self.control);
     }
 
     fn observe_trips(&mut self) {
@@ -204,8 +233,10 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
         Ok(())
     }
 
-    pub(crate) fn detach(&mut self) {
-        let Some(init) = NonNull::new(self.owner.init()) else { return };
+    /// Takes the buffer's memory away, if it has any, and gives what it did not use
+    /// back. Without a word: see [`SlowPath::tell_detached`].
+    pub(crate) fn detach(&mut self) -> Option<Detached> {
+        let init = NonNull::new(self.owner.init())?;
         let unused = self.buffer.room();
         let allocated = init.addr().get() - self.owner.base().addr();
         self.stops.move_to(Addr::of(init.as_ptr()), Addr::ZERO);
@@ -214,10 +245,18 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
         unsafe { self.buffer.class().detach() };
         let header = self.pool.header();
         header.arena().counts().detach(self.buffer.kind(), allocated, unused);
-        header.arena().event(Event::Empty { pool: header.id(), size: unused });
         // SAFETY: from `init` to the buffer's end is memory of one fill, valid
         // and, now that the buffer is detached, nobody's.
         self.give_back(unsafe { Block::new(init, unused) }, 0);
+        Some(Detached { init: Addr::of(init.as_ptr()), unused })
+    }
+
+    /// Tells of a stop that was still pending, and of what the pool got back.
+    pub(crate) fn tell_detached(&mut self, detached: Option<Detached>) {
+        let Some(Detached { init, unused }) = detached else { return };
+        self.stops.settle(init, Addr::ZERO, &mut self.control);
+        let header = self.pool.header();
+        header.arena().event(Event::Empty { pool: header.id(), size: unused });
     }
 
     /// Empties to the pool what lies in `block`, the end of a fill, from `allocated`
@@ -234,8 +273,8 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
 fn report_trips<P: PoolClass, C: Control>(pool: &P, control: &mut C, requests: usize) {
     let header = pool.header();
     header.arena().counts().trips.add(requests as u64);
-    header.arena().event(Event::Trip { pool: header.id() });
     control.tripped(requests);
+    header.arena().event(Event::Trip { pool: header.id() });
 }
 
 impl<P: PoolClass, C: Control> Check for AllocationPoint<'_, P, C> {

@@ -17,7 +17,7 @@
 use core::ptr::{self, NonNull};
 
 use tripoint_core::primitive::Ordering;
-use tripoint_core::{Arena, BarrierPair, Event, PoolClass};
+use tripoint_core::{Addr, AddrRange, Arena, BarrierPair, Event, PoolClass};
 
 use crate::buffer::Buffer;
 use crate::descriptor::PoolBuffer;
@@ -28,50 +28,74 @@ use crate::owner::Owner;
 pub(crate) const UNDECIDED: *mut u8 = ptr::without_provenance_mut(1);
 
 impl Buffer {
-    /// Anyone: flips the buffer, and returns up to where its objects are whole
-    /// and seen (null where it has no memory).
+    /// Anyone: flips the buffer, and returns the memory of its objects, from its base
+    /// up to where the flip saw them. They are whole, and no commit takes one of them
+    /// back.
     ///
     /// A reservation that the owner began before this call, and commits after it
     /// returns, fails. One that the owner begins after having heard of the flip
-    /// succeeds, and follows everything the caller did before the call. Flips of
-    /// one buffer wait for each other; they never wait for the owner.
+    /// succeeds, and follows everything the caller did before the call.
     ///
-    /// A buffer without ranks is not flipped. [`flip_buffers`] is the safe form.
+    /// Returns `None` if the flip fixed nothing: the buffer has no memory, or no rank,
+    /// for which it is not flipped at all, or its owner had already gone on from the
+    /// flip. Whatever the owner begins then follows what the caller did; what it had
+    /// made before lies below [`Buffer::scan_limit`] or in memory that it gave up.
+    ///
+    /// Flips of one buffer wait for each other; they never wait for the owner. So a
+    /// handler that may interrupt a flip must not flip the same buffer: with any pair
+    /// of barriers it would wait for ever for what it interrupted. Mask it meanwhile.
+    ///
+    /// [`flip_buffers`] is the safe form.
     ///
     /// # Safety
     /// - `barrier` is the pair that the buffer's owner commits with: for a buffer
     ///   of a pool, [`PoolClass::barrier`].
-    pub unsafe fn flip<B: BarrierPair>(&self, barrier: B) -> *mut u8 {
+    pub unsafe fn flip<B: BarrierPair>(&self, barrier: B) -> Option<AddrRange> {
         if self.rank_set().is_empty() {
-            return self.scan_limit();
+            return None;
         }
         let _other_flips_wait = self.flip_lock.lock();
         loop {
-            match self.replace_init_at_flip(ptr::null_mut(), UNDECIDED) {
-                Ok(()) => {
-                    self.trip();
-                    barrier.heavy();
-                    let seen = self.fields.init.load(Ordering::Acquire);
-                    return match self.replace_init_at_flip(UNDECIDED, seen) {
-                        Ok(()) => seen,
-                        // The owner decided first.
-                        Err(_) => self.scan_limit(),
-                    };
-                }
+            let begun = self.replace_init_at_flip(ptr::null_mut(), UNDECIDED);
+            self.trip();
+            barrier.heavy();
+            let seen = match begun {
+                Ok(()) => self.decide(),
                 // Still flipped from before: what was not seen then is not now.
-                Err(seen) => {
-                    self.trip();
-                    barrier.heavy();
-                    if self.init_at_flip.load(Ordering::Acquire) == seen {
-                        return self.scan_limit();
-                    }
-                }
+                Err(seen) => seen,
+            };
+            // The owner ends a flip before it changes the base, so while this one lasts
+            // they are of the same memory.
+            let base = Addr::of(self.base.load(Ordering::Acquire));
+            let lasts = self.init_at_flip.load(Ordering::Acquire) == seen;
+            if lasts || begun.is_ok() {
+                return AddrRange::new(base, Addr::of(seen)).filter(|_| lasts && !seen.is_null());
             }
         }
     }
 
-    /// Anyone: up to where objects are whole, and were at the flip if there was
-    /// one (MPS: BufferScanLimit).
+    /// Decides an undecided flip, after its heavy barrier, unless the owner has: gives
+    /// up to where objects were seen, or null if there is nothing to fix.
+    fn decide(&self) -> *mut u8 {
+        // The owner is changing the buffer's memory: it is between objects, and hears
+        // of the flip before it begins another.
+        let is_changing = !self.transitions.load(Ordering::Acquire).is_multiple_of(2);
+        let init = if is_changing { ptr::null_mut() } else { self.fields.init.load(Ordering::Acquire) };
+        match self.replace_init_at_flip(UNDECIDED, init) {
+            Ok(()) => init,
+            Err(decided) => decided,
+        }
+    }
+
+    /// Anyone: up to where objects were seen by the last flip, while the owner has not
+    /// gone on from it; otherwise up to where objects are declared (MPS:
+    /// BufferScanLimit).
+    ///
+    /// In a buffer that is never flipped, objects below it are whole. In one that may
+    /// be, this holds for whoever flips, if nobody else does. To others it may show an
+    /// object whose commit is about to fail: it will be taken back, and its memory
+    /// written over. So they may show it, and must not read objects by it (design/ap.md
+    /// `.commit.observed`).
     #[must_use]
     pub fn scan_limit(&self) -> *mut u8 {
         let seen = self.init_at_flip.load(Ordering::Acquire);
@@ -121,26 +145,31 @@ impl Owner<'_> {
     }
 }
 
-/// Flips every buffer of a pool that has an owner, and hands each to `visit`
-/// after its flip.
+/// Flips every buffer of a pool that has an owner, and hands each to `visit` with the
+/// memory of the objects that its flip fixed, as [`Buffer::flip`] returns it.
+///
+/// As there, a handler that may interrupt this must not flip the same pool.
 ///
 /// Does nothing for pools of manual classes: their buffers have no rank, and
 /// their commits no test (design/ap.md `.commit.manual`). A buffer that is made, or
 /// given a rank, while this runs may be passed over: a class that flips publishes
 /// its new phase first, and looks at it in its fills.
-pub fn flip_buffers<P: PoolClass>(pool: &P, mut visit: impl FnMut(&PoolBuffer<P::Buffer>)) {
+pub fn flip_buffers<P: PoolClass>(
+    pool: &P,
+    mut visit: impl FnMut(&PoolBuffer<P::Buffer>, Option<AddrRange>),
+) {
     if !P::FLIPPABLE {
         return;
     }
     for_each_buffer(pool, |buffer| {
         // SAFETY: the pool's own pair, with which its allocation points commit.
-        let seen = unsafe { buffer.flip(pool.barrier()) };
-        if !seen.is_null() && !buffer.rank_set().is_empty() {
+        let objects = unsafe { buffer.flip(pool.barrier()) };
+        if objects.is_some() {
             let header = pool.header();
             header.arena().counts().flips.add(1);
             header.arena().event(Event::Flip { pool: header.id() });
         }
-        visit(buffer);
+        visit(buffer, objects);
     });
 }
 

@@ -131,14 +131,19 @@ impl<P: PoolClass, C: Control> SlowPath<'_, P, C> {
         self.rearm();
     }
 
-    /// Counts what was allocated above `allocated` bytes as popped. The buffer is
-    /// reset (design/frames.md `.count`).
-    pub(crate) fn count_popped(&mut self, allocated: u64) {
+    /// Counts what was allocated above `allocated` bytes as popped; how much that is.
+    /// The buffer is reset (design/frames.md `.count`).
+    pub(crate) fn count_popped(&mut self, allocated: u64) -> u64 {
         let popped = self.allocated().saturating_sub(allocated);
+        self.buffer.empty_size.add(popped);
+        self.pool.header().arena().counts().pop(self.buffer.kind(), popped);
+        popped
+    }
+
+    /// Tells of what was popped, if anything was.
+    pub(crate) fn tell_popped(&mut self, popped: u64) {
         if popped != 0 {
-            self.buffer.empty_size.add(popped);
             let header = self.pool.header();
-            header.arena().counts().pop(self.buffer.kind(), popped);
             // What does not fit a `usize` was never allocated at one time.
             header.arena().event(Event::Empty { pool: header.id(), size: popped as usize });
         }
@@ -153,11 +158,13 @@ impl<P: FramePool, C: Control> SlowPath<'_, P, C> {
     #[cold]
     #[inline(never)]
     unsafe fn pop_blocks(&mut self, frame: Frame) {
-        self.empty();
+        let detached = self.detach();
         // SAFETY: the owner is here; `base` was the top at the push, and later blocks
         // hold only what was allocated since.
         let block = unsafe { self.pool.pop_to(self.buffer.class(), frame.base) };
-        self.count_popped(frame.allocated);
+        let popped = self.count_popped(frame.allocated);
+        self.tell_detached(detached);
+        self.tell_popped(popped);
         let Some(block) = block else { return };
         let preallocated = match (frame.base, frame.init) {
             (Some(base), Some(init)) => init.addr().get() - base.addr().get(),

@@ -82,29 +82,34 @@ impl<'b> Owner<'b> {
     /// In the ready state, detached: gives the buffer memory, of which what lies
     /// from `init` on counts as filled. It stays trapped until [`Owner::rearm`].
     pub fn attach(&mut self, base: *mut u8, init: *mut u8, pool_limit: *mut u8) {
-        let fresh = pool_limit.addr().wrapping_sub(init.addr());
-        self.change(base, init, pool_limit, |buffer| buffer.fill_size.add(fresh as u64));
+        let (buffer, fresh) = (self.buffer, pool_limit.addr().wrapping_sub(init.addr()));
+        buffer.transition(|| {
+            self.set_words(base, init, pool_limit);
+            buffer.fill_size.add(fresh as u64);
+        });
     }
 
     /// In the ready state: takes the buffer's memory away, of which what lies from
     /// `init` on counts as emptied. It becomes reset.
     pub fn detach(&mut self) {
         let unused = self.pool_limit().addr().wrapping_sub(self.init().addr());
-        self.buffer.fields.limit.swap(ptr::null_mut(), Ordering::AcqRel);
-        self.unflip();
-        let null = ptr::null_mut();
-        self.change(null, null, null, |buffer| buffer.empty_size.add(unused as u64));
+        let (buffer, null) = (self.buffer, ptr::null_mut());
+        buffer.transition(|| {
+            buffer.fields.limit.swap(null, Ordering::AcqRel);
+            // A read-modify-write within the transition: a flip either finds that the
+            // memory is changing, and fixes nothing, or is ended here (design/ap.md
+            // `.flip.block`).
+            buffer.init_at_flip.swap(null, Ordering::AcqRel);
+            self.set_words(null, null, null);
+            buffer.empty_size.add(unused as u64);
+        });
     }
 
-    fn change(&mut self, base: *mut u8, init: *mut u8, pool_limit: *mut u8, count: impl FnOnce(&Buffer)) {
-        let buffer = self.buffer;
-        buffer.transition(|| {
-            buffer.base.store(base, Ordering::Release);
-            buffer.pool_limit.store(pool_limit, Ordering::Release);
-            buffer.fields.alloc.store(init, Ordering::Release);
-            self.declare(init);
-            count(buffer);
-        });
+    fn set_words(&mut self, base: *mut u8, init: *mut u8, pool_limit: *mut u8) {
+        self.buffer.base.store(base, Ordering::Release);
+        self.buffer.pool_limit.store(pool_limit, Ordering::Release);
+        self.buffer.fields.alloc.store(init, Ordering::Release);
+        self.declare(init);
     }
 }
 

@@ -1,8 +1,10 @@
 //! Allocation points: the fast path, and nothing cold (that is in `fill.rs`).
 
 use core::alloc::Layout;
+use core::cell::UnsafeCell;
 use core::fmt;
 use core::marker::PhantomData;
+use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 
 use tripoint_core::{BufferKind, ManualPool, PoolBox, PoolClass, Result};
@@ -13,6 +15,7 @@ use crate::control::Control;
 use crate::descriptor::{Descriptor, PoolBuffer};
 use crate::fill::SlowPath;
 use crate::reservation::Reservation;
+use crate::stops::Stops;
 use crate::trip::Tripper;
 
 /// A place to allocate in a pool: a buffer, and the right to use it.
@@ -49,7 +52,8 @@ pub struct AllocationPoint<'pool, P: PoolClass, C: Control = ()> {
 // alone reaches it: a `&P`, which may be sent as pools are `Sync`, and a `C`.
 unsafe impl<P: PoolClass, C: Control + Send> Send for AllocationPoint<'_, P, C> {}
 // SAFETY: a shared allocation point only observes: the shared part, which is
-// atomic, and the pool, which is `Sync`. `C` is reached through `&mut` only.
+// atomic, and the pool, which is `Sync`, through a pointer to it that nobody writes
+// meanwhile. Of the slow part nothing else is reached but through `&mut`.
 unsafe impl<P: PoolClass, C: Control> Sync for AllocationPoint<'_, P, C> {}
 
 impl<'pool, P: PoolClass> AllocationPoint<'pool, P> {
@@ -106,6 +110,8 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
     /// # Safety
     /// - `T` is what readers of the pool's objects expect to find: for a flippable
     ///   pool, a whole formatted object.
+    /// - In a pool with frames nobody uses the object after its frame is popped, or
+    ///   after the allocation point is dropped.
     #[inline(always)]
     pub unsafe fn alloc_with<T>(&mut self, mut make: impl FnMut() -> T) -> Result<NonNull<T>> {
         loop {
@@ -174,19 +180,30 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
     /// As [`AllocationPoint::create`]; [`Error::Parameter`](tripoint_core::Error::Parameter)
     /// for a control too large for a descriptor (`C` has some 190 bytes).
     pub fn create_with(pool: &'pool P, kind: BufferKind, control: C) -> Result<Self> {
-        Self::create_in(pool, kind, control, pool.new_buffer())
+        Self::create_in(pool, kind, control, |_| ())
     }
 
-    /// An allocation point whose buffer keeps `class`, for example with a rank
-    /// other than the pool's usual one.
+    /// An allocation point whose buffer's class `adjust` changes first, for example
+    /// to a rank other than the pool's usual one. It gets what the pool itself made
+    /// for its buffer, and cannot put another's in its place (design/ap.md
+    /// `.class.own`).
     ///
     /// # Errors
-    /// As [`AllocationPoint::create`].
-    pub fn create_in(pool: &'pool P, kind: BufferKind, control: C, class: P::Buffer) -> Result<Self> {
+    /// As [`AllocationPoint::create_with`].
+    pub fn create_in(
+        pool: &'pool P,
+        kind: BufferKind,
+        mut control: C,
+        adjust: impl FnOnce(&P::Buffer),
+    ) -> Result<Self> {
+        let class = pool.new_buffer();
+        adjust(&class);
+        // Asked before a descriptor is claimed: it may unwind.
+        let stops = Stops::new(&mut control);
         let descriptor = Descriptor::claim(pool, kind, class)?;
         // SAFETY: a descriptor that was just claimed has no other owner, and is
         // given to nobody else until `drop` releases it.
-        unsafe { SlowPath::begin(descriptor, pool, control) };
+        unsafe { SlowPath::begin(descriptor, pool, stops, control) };
         Ok(Self { descriptor, owns: PhantomData })
     }
 
@@ -214,9 +231,11 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
     #[inline(always)]
     #[must_use]
     pub fn pool(&self) -> &'pool P {
-        // SAFETY: the slow part is initialised while the descriptor is claimed,
-        // and it is borrowed mutably only through `&mut self`.
-        unsafe { (*(*self.descriptor.as_ptr()).slow.get()).assume_init_ref() }.pool
+        let slow = UnsafeCell::raw_get(self.slow_cell()).cast::<SlowPath<'pool, P, C>>();
+        // SAFETY: the slow part is initialised while the descriptor is claimed, and
+        // its pointer to the pool is written before the allocation point is there.
+        // Only that is read: any thread may be here, and `C` is one thread's.
+        unsafe { (&raw const (*slow).pool).read() }
     }
 
     /// The control that trips and stops are told to.
@@ -240,9 +259,17 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
     /// The part that only slow paths touch.
     #[inline(always)]
     pub(crate) fn slow(&mut self) -> &mut SlowPath<'pool, P, C> {
+        let slow = UnsafeCell::raw_get(self.slow_cell());
         // SAFETY: the slow part is initialised while the descriptor is claimed,
         // and reached only through its allocation point, mutably borrowed here.
-        unsafe { (*(*self.descriptor.as_ptr()).slow.get()).assume_init_mut() }
+        unsafe { (*slow).assume_init_mut() }
+    }
+
+    /// Where the slow part is.
+    #[inline(always)]
+    fn slow_cell(&self) -> *const UnsafeCell<MaybeUninit<SlowPath<'pool, P, C>>> {
+        // SAFETY: a claimed descriptor is valid while the pool is borrowed.
+        unsafe { &raw const (*self.descriptor.as_ptr()).slow }
     }
 
     /// Moves `value` into a new object. A `T` of size zero takes no memory.
@@ -270,12 +297,11 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
 
 impl<P: PoolClass, C: Control> Drop for AllocationPoint<'_, P, C> {
     fn drop(&mut self) {
-        self.slow().finish();
-        // SAFETY: the slow part is initialised, and nobody reaches it after this:
-        // the allocation point is gone.
-        unsafe { (*(*self.descriptor.as_ptr()).slow.get()).assume_init_drop() };
-        // SAFETY: the allocation point is the owner, and goes.
-        unsafe { self.buffer().finish() };
+        let pool = self.pool();
+        let given_back = self.slow().finish();
+        // SAFETY: the allocation point is the owner, is of this pool, and goes.
+        let mut slow = unsafe { Descriptor::release(self.descriptor, pool) };
+        slow.tell_finished(given_back);
     }
 }
 

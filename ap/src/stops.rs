@@ -46,19 +46,20 @@ impl Stops {
         }
     }
 
-    /// Decides a pending stop, now that allocation has come to `init`.
+    /// Decides a pending stop, now that allocation has come to `init` and goes on at
+    /// `next`.
     ///
     /// A stop whose byte was committed is told; one that was not is withdrawn and
-    /// drawn anew from `init`, never kept: it is known to be a hit, and keeping it
+    /// drawn anew from there, never kept: it is known to be a hit, and keeping it
     /// would bias whoever samples (design/ap.md `.stop.withdraw`).
-    pub(crate) fn settle<C: Control>(&mut self, init: Addr, control: &mut C) {
+    pub(crate) fn settle<C: Control>(&mut self, init: Addr, next: Addr, control: &mut C) {
         let Some(stop) = self.pending.take() else { return };
         let committed = init.get().saturating_sub(stop.object.get());
         if committed > stop.offset {
             control.stopped(Stop { size: committed, ..stop });
         }
         self.budget = control.next_stop();
-        self.origin = init;
+        self.origin = next;
     }
 
     /// Moves the account to another buffer: allocation left off at `from` and

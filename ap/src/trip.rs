@@ -48,8 +48,14 @@ impl<'pool> Tripper<'pool> {
         Self { buffer }
     }
 
-    /// Asks the owner to give way: its next reserve takes the slow path, where its
-    /// control is told. Two read-modify-writes: wait-free, no lock, never lost.
+    /// Asks the owner to give way: it takes the slow path, where its control is told.
+    /// Two read-modify-writes: wait-free, no lock, never lost.
+    ///
+    /// A reserve that happens after this call, in the sense of the memory model, takes
+    /// the slow path, unless an earlier one has answered this trip. A reserve of which
+    /// nothing says so takes it as soon as the store is visible to the owner: some
+    /// tens of ns on any processor there is, but no number of reserves is promised
+    /// (design/ap.md `.trip.visible`).
     pub fn trip(&self) {
         self.buffer.trip();
     }
@@ -75,11 +81,13 @@ impl Owner<'_> {
     /// the number of new requests.
     pub fn observe_trips(&mut self, on_trip: &mut impl FnMut(usize)) {
         let seen = self.buffer.trip_requests.load(Ordering::Acquire);
-        if seen != self.handled {
-            on_trip(seen.wrapping_sub(self.handled));
-            self.handled = seen;
-        }
+        let requests = seen.wrapping_sub(self.handled);
+        // Before anybody is told, who may unwind: a trip is told of once.
+        self.handled = seen;
         self.unflip();
+        if requests != 0 {
+            on_trip(requests);
+        }
     }
 
     /// In the ready state: publishes `limit`, unless the buffer is tripped

@@ -176,8 +176,8 @@ fn descriptors_serve_other_controls_of_their_size() {
 fn a_descriptor_takes_on_the_ranks_of_its_next_buffer() {
     with_flip(|pool| {
         drop(AllocationPoint::create(pool).unwrap());
-        let class = SegmentBuffer::new(RankSet::WEAK);
-        let point = AllocationPoint::create_in(pool, BufferKind::Mutator, (), class).unwrap();
+        let weak = |class: &SegmentBuffer| class.set_rank_set(RankSet::WEAK);
+        let point = AllocationPoint::create_in(pool, BufferKind::Mutator, (), weak).unwrap();
         assert_eq!(
             (point.buffer().class().rank_set(), point.buffer().rank_set()),
             (RankSet::WEAK, RankSet::WEAK)

@@ -11,7 +11,7 @@ use core::ptr::NonNull;
 use std::panic::catch_unwind;
 use std::sync::Mutex;
 
-use common::{Draws, TestControl, Unformatted, with_arena, with_events};
+use common::{Draws, TestControl, Unformatted, with_arena, with_events, with_fuse};
 use tripoint_ap::{AllocationPoint, BufferMode, Control, FrameBox};
 use tripoint_core::{
     Addr, Arena, BasicBuffer, Block, BufferKind, Check, CheckError, CheckLevel, ClientArena, Describe, Error,
@@ -368,4 +368,45 @@ fn frames_that_are_never_popped_go_with_an_earlier_one() {
         assert_eq!(unsafe { kept.read() }, 5);
         assert_eq!(live(&point), ALIGN as u64);
     });
+}
+
+/// Rounds of frames across blocks, whose hook unwinds at an event of this number: after
+/// it all is counted, and nothing is left in the stack (design/ap.md `.slow.tell`).
+/// Whether there was such an event.
+fn rounds_with_a_fuse(length: usize) -> bool {
+    with_fuse(|arena, fuse| {
+        let pool = OneStack::create(arena, 256);
+        let mut point = AllocationPoint::create(&pool).unwrap();
+        fuse.light(length);
+        let mut unwound = 0;
+        for _ in 0..2 {
+            let round = AssertUnwindSafe(|| {
+                point.scope(|outer| {
+                    outer.slice(10, |_| 1_u64).unwrap();
+                    outer.scope(|inner| (0..10).for_each(|_| assert!(inner.slice(20, |_| 2_u64).is_ok())));
+                    outer.slice(30, |_| 3_u64).unwrap();
+                });
+            });
+            unwound += usize::from(catch_unwind(round).is_err());
+            let counts = arena.counts();
+            let allocated = counts.fill_mutator.get() - counts.empty_mutator.get() - point.room() as u64;
+            assert_eq!(allocated, live(&point), "all are told the same");
+        }
+        unwound += usize::from(catch_unwind(AssertUnwindSafe(|| drop(point))).is_err());
+        let burnt = fuse.put_out();
+        assert_eq!(unwound, usize::from(burnt));
+        let counts = arena.counts();
+        assert_eq!((pool.depth(), counts.fill_mutator.get()), (0, counts.empty_mutator.get()));
+        assert_eq!(counts.alloc_mutator.get(), 0);
+        drop(AllocationPoint::create(&pool).unwrap());
+        assert_eq!(pool.header().registry().iter().count(), 1, "the descriptor was claimed again");
+        burnt
+    })
+}
+
+#[test]
+fn after_a_hook_has_unwound_in_a_pop_counters_agree_with_memory() {
+    let burnt = (1..).take_while(|&length| rounds_with_a_fuse(length)).count();
+    assert!(burnt > 8, "{burnt} places where the hook unwound");
+    assert!(!rounds_with_a_fuse(0), "without a fuse");
 }

@@ -4,7 +4,7 @@
 use core::ptr;
 
 use tripoint_ap::{Buffer, BufferMode, Owner};
-use tripoint_core::{BufferKind, RankSet, SymmetricFence};
+use tripoint_core::{Addr, AddrRange, BarrierPair, BufferKind, RankSet, SymmetricFence};
 
 const BASE: usize = 0x1000;
 const LIMIT: usize = 0x2000;
@@ -23,9 +23,14 @@ fn with_owner(test: impl FnOnce(&mut Owner<'_>)) {
     test(&mut owner);
 }
 
-fn flip(owner: &Owner<'_>) -> *mut u8 {
+fn flip(owner: &Owner<'_>) -> Option<AddrRange> {
     // SAFETY: the tests commit with this pair.
     unsafe { owner.buffer().flip(SymmetricFence) }
+}
+
+/// What a flip says that saw objects from `base` to `limit`.
+fn seen(base: usize, limit: usize) -> Option<AddrRange> {
+    AddrRange::new(Addr::new(base), Addr::new(limit))
 }
 
 #[test]
@@ -50,7 +55,7 @@ fn a_commit_stands_unless_a_flip_did_not_see_it() {
         assert_eq!(owner.init(), end(1));
         owner.buffer().trip();
         assert!(owner.commit(end(1), end(2), SymmetricFence), "tripped, and not flipped");
-        assert_eq!(flip(owner), end(2));
+        assert_eq!(flip(owner), seen(BASE, BASE + 32));
         assert!(!owner.commit(end(2), end(3), SymmetricFence), "not seen");
         assert_eq!((owner.init(), owner.buffer().scan_limit()), (end(2), end(2)));
         let mut heard = 0;
@@ -64,7 +69,7 @@ fn a_commit_stands_unless_a_flip_did_not_see_it() {
 fn a_commit_that_the_flip_saw_stands() {
     with_owner(|owner| {
         owner.declare(addr(BASE + 16));
-        assert_eq!(flip(owner), addr(BASE + 16));
+        assert_eq!(flip(owner), seen(BASE, BASE + 16));
         assert!(owner.commit_tripped(addr(BASE), addr(BASE + 16)));
         assert_eq!(owner.init(), addr(BASE + 16));
     });
@@ -87,4 +92,65 @@ fn rearming_hears_of_trips_that_come_meanwhile() {
         assert_eq!(owner.limit(), addr(LIMIT));
         assert_eq!(buffer.snapshot().unwrap().mode, BufferMode::ATTACHED);
     });
+}
+
+/// Does what the owner does while a flip is at its heavy barrier.
+#[derive(Clone, Copy, Debug)]
+struct Scripted<'b> {
+    buffer: &'b Buffer,
+    meanwhile: fn(&mut Owner<'_>),
+}
+
+// SAFETY: used on one thread, where program order is enough.
+unsafe impl BarrierPair for Scripted<'_> {
+    fn light(self) {}
+
+    fn heavy(self) {
+        // SAFETY: the only one while it lives.
+        let mut owner = unsafe { Owner::new(self.buffer) };
+        (self.meanwhile)(&mut owner);
+    }
+}
+
+/// Flips a buffer whose owner has a reservation of 16 bytes at `BASE`, and does
+/// `meanwhile` at the barrier.
+fn flip_while(meanwhile: fn(&mut Owner<'_>)) -> Option<AddrRange> {
+    let mut objects = None;
+    with_owner(|owner| {
+        let buffer = owner.buffer();
+        // SAFETY: the pair that the owner commits with.
+        objects = unsafe { buffer.flip(Scripted { buffer, meanwhile }) };
+    });
+    objects
+}
+
+const NEXT: usize = 0x9000;
+
+/// Commits what was reserved before the flip, which decides the flip.
+fn commit(owner: &mut Owner<'_>) {
+    assert!(owner.commit(addr(BASE), addr(BASE + 16), SymmetricFence), "whole, so let it be seen");
+}
+
+/// Goes on in other memory, and allocates there.
+fn go_on(owner: &mut Owner<'_>) {
+    owner.detach();
+    owner.attach(addr(NEXT), addr(NEXT), addr(NEXT + 0x1000));
+    owner.rearm(addr(NEXT + 0x1000), &mut |_| {});
+    assert!(owner.commit(addr(NEXT), addr(NEXT + 0x100), SymmetricFence), "begun after the flip");
+}
+
+/// (design/ap.md `.flip.block`)
+#[test]
+fn a_flip_says_what_it_fixed_and_never_of_other_memory() {
+    assert_eq!(flip_while(|_| ()), seen(BASE, BASE));
+    assert_eq!(flip_while(commit), seen(BASE, BASE + 16), "the owner decided");
+    assert_eq!(flip_while(|owner| owner.detach()), None, "it has no memory any more");
+    assert_eq!(flip_while(go_on), None, "the owner went on first");
+    let decide_and_go_on = |owner: &mut Owner<'_>| {
+        commit(owner);
+        go_on(owner);
+    };
+    assert_eq!(flip_while(decide_and_go_on), None, "the owner decided, and went on");
+    let rearm = |owner: &mut Owner<'_>| owner.rearm(addr(LIMIT), &mut |_| {});
+    assert_eq!(flip_while(rearm), None, "the owner went on in the same memory");
 }

@@ -100,8 +100,10 @@ fn race(
             pauses.pause();
             trip();
             let due = requested.fetch_add(1, Ordering::SeqCst) + 1;
-            // One operation may have begun before the trip; the next did not.
-            let enough = operations.load(Ordering::SeqCst) + 2;
+            // One operation may have begun before the trip. The owner's next addition
+            // reads this one, so the operation after that happens after the trip
+            // (design/ap.md `.trip.visible`).
+            let enough = operations.fetch_add(0, Ordering::SeqCst) + 2;
             let is_heard = || heard.load(Ordering::SeqCst) + lost.load(Ordering::SeqCst) >= due;
             wait_until(|| is_heard() || operations.load(Ordering::SeqCst) >= enough);
             if !is_heard() {
@@ -311,7 +313,7 @@ mod signals {
         let barrier = unsafe { SingleCore::new() };
         // SAFETY: the pair of the pool that the buffer is of.
         let seen = unsafe { buffer().flip(barrier) };
-        LAST_SEEN.store(seen.addr(), Ordering::SeqCst);
+        LAST_SEEN.store(seen.map_or(0, |seen| seen.limit().get()), Ordering::SeqCst);
         HANDLED.fetch_add(1, Ordering::SeqCst);
     }
 

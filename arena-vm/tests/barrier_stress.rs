@@ -111,8 +111,8 @@ fn race<B: BarrierPair>(rounds: usize, flippers: usize, barrier: B) -> usize {
             pauses.pause(8);
             // SAFETY: the pair that the owner below commits with; the controls'
             // pairs are wrong on purpose.
-            let limit = unsafe { buffer.flip(barrier) };
-            seen.fetch_min(limit.addr(), Ordering::Relaxed);
+            let objects = unsafe { buffer.flip(barrier) }.expect("the owner waits for flips");
+            seen.fetch_min(objects.limit().get(), Ordering::Relaxed);
             flips.fetch_add(1, Ordering::Release);
         }
     };

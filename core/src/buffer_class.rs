@@ -61,8 +61,9 @@ pub trait BufferClass: core::fmt::Debug + Send + Sync + 'static {
         RankSet::empty()
     }
 
-    /// The segment the buffer is attached to. It may be followed while the buffer
-    /// stays attached and the pool keeps its segments.
+    /// The segment the buffer is attached to, to compare and to show. The trait asks
+    /// no promise of who implements it: whoever follows the pointer needs one from the
+    /// class by name, and from the pool that its segment stays.
     fn segment(&self) -> Option<NonNull<Segment>> {
         None
     }

@@ -43,7 +43,8 @@ pub struct ArenaCounts {
     pub fills: Counter,
     /// Number of trips that owners have handled.
     pub trips: Counter,
-    /// Number of flips of attached buffers.
+    /// Number of flips that fixed the objects of an attached buffer: those that its
+    /// owner went on from before they had are trips only.
     pub flips: Counter,
     /// Bytes the arena newly committed, since it was made.
     pub growth: Counter,

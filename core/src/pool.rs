@@ -106,7 +106,9 @@ pub unsafe trait PoolClass: Check + Describe + Sync {
     /// pools without segments.
     type Buffer: BufferClass;
 
-    /// What goes into the descriptor of a new buffer.
+    /// What goes into the descriptor of a new buffer of this pool. An allocation point
+    /// has no other way to get one: what a pool keeps in its buffers, be it a key or a
+    /// pointer, never reaches another pool (design/ap.md `.class.own`).
     fn new_buffer(&self) -> Self::Buffer;
 
     /// The part that all pools share.
@@ -125,11 +127,12 @@ pub unsafe trait PoolClass: Check + Describe + Sync {
     /// should fold to a constant.
     fn reserve_size(&self, layout: Layout) -> Option<usize>;
 
-    /// Gives memory to a buffer that is about to allocate `layout`, whose size
-    /// came from [`PoolClass::reserve_size`].
+    /// Gives memory to a buffer that is about to allocate `layout`. Allocation points
+    /// ask for sizes that [`PoolClass::reserve_size`] gave; others may ask for any.
     ///
     /// # Errors
-    /// Those of [`Arena::alloc_tracts`] where the pool has to grow and cannot.
+    /// - [`Error::Parameter`](crate::Error::Parameter) for a layout the class does not serve
+    /// - those of [`Arena::alloc_tracts`] where the pool has to grow and cannot
     fn fill(&self, layout: Layout) -> Result<Fill>;
 
     /// Gives memory to the buffer that keeps `buffer`: [`PoolClass::fill`], for a

@@ -129,8 +129,9 @@ impl<A: Arena> PoolHeader<A> {
             // SAFETY: nodes in the list are valid until freed below, each once.
             let layout = unsafe { node.as_ref() }.layout();
             // SAFETY: descriptors come from `alloc_descriptor` with the layout
-            // their node keeps; the pool is going, so no buffer and no handle to
-            // one is left.
+            // their node keeps; the pool is going, and all that could use a buffer or
+            // a handle to one borrows it: one that was forgotten stays claimed, and
+            // is used no more.
             unsafe { self.arena.free_control(node.cast(), layout) };
         }
     }

@@ -3,8 +3,10 @@
 
 use core::alloc::Layout;
 
-use tripoint_ap::{flip_buffers, for_each_buffer};
-use tripoint_core::{Addr, Arena, BufferKind, Error, FramePool, ManualPool, PoolClass, PoolSizes, Result};
+use tripoint_ap::{Buffer, flip_buffers, for_each_buffer};
+use tripoint_core::{
+    Addr, AddrRange, Arena, BufferKind, Error, FramePool, ManualPool, PoolClass, PoolSizes, Result,
+};
 
 use crate::listener::Draws;
 use crate::operation::{Between, Operation};
@@ -176,9 +178,9 @@ impl<'p, P: PoolClass> Run<'p, P> {
     }
 
     fn flip(&mut self) {
-        flip_buffers(self.pool, |buffer| {
-            let now = buffer.snapshot().unwrap();
-            assert!(P::FLIPPABLE && now.scan_limit <= now.init);
+        flip_buffers(self.pool, |buffer, objects| {
+            assert!(P::FLIPPABLE);
+            assert_seen(buffer, objects);
         });
         self.note_flips(1);
     }
@@ -215,12 +217,17 @@ fn flip_each<P: PoolClass>(pool: &P) {
     if P::FLIPPABLE {
         for_each_buffer(pool, |buffer| {
             // SAFETY: the pool's own pair, with which its allocation points commit.
-            let seen = Addr::of(unsafe { buffer.flip(pool.barrier()) });
-            let now = buffer.snapshot().unwrap();
-            assert_eq!(seen, now.scan_limit, "a flip says what it saw");
-            assert!(seen <= now.init, "and saw no more than there was");
+            assert_seen(buffer, unsafe { buffer.flip(pool.barrier()) });
         });
     }
+}
+
+/// A flip fixed these objects of a buffer whose owner waits.
+fn assert_seen(buffer: &Buffer, objects: Option<AddrRange>) {
+    let now = buffer.snapshot().unwrap();
+    let seen = AddrRange::new(now.base, now.scan_limit).filter(|_| now.base != Addr::ZERO);
+    assert_eq!(objects, seen, "a flip says what it saw");
+    assert!(now.scan_limit <= now.init, "and saw no more than there was");
 }
 
 fn fate<P: PoolClass>(commit: bool, between: Between) -> Fate {

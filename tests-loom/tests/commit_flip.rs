@@ -41,9 +41,12 @@ fn assert_not_lost((stands, seen): (bool, bool)) {
     assert!(!stands || seen, "the object stands and was not seen");
 }
 
+/// Where the owner went on first, up to where objects are by then: whoever flips may
+/// read that too.
 fn flip<B: BarrierPair>(buffer: &Buffer, barrier: B) -> usize {
     // SAFETY: the pair that the model commits with.
-    unsafe { buffer.flip(barrier) }.addr()
+    let objects = unsafe { buffer.flip(barrier) };
+    objects.map_or_else(|| buffer.scan_limit().addr(), |objects| objects.limit().get())
 }
 
 #[test]
@@ -194,42 +197,90 @@ impl Content {
     }
 }
 
-/// Whoever saw an object, in a flip or after one, finds what was written into it
-/// (design/ap.md `.commit.declared`).
-fn read_what_was_seen(alloc: fn(&Buffer, &Content)) {
+/// An owner that makes its object again until it stands.
+fn make_until_it_stands(buffer: &Buffer, content: &Content) {
+    let mut owner = become_owner(buffer);
+    loop {
+        content.write();
+        if owner.commit(addr(BASE), addr(BASE + SIZE), SymmetricFence) {
+            return;
+        }
+        // A reserve, through the slow path.
+        owner.rearm(addr(LIMIT), &mut |_| {});
+    }
+}
+
+/// Whoever reads finds what was written into an object, up to where `see` says that
+/// objects are, while somebody else flips or nobody does.
+fn read_what_was_seen(flips: bool, see: Flip, alloc: fn(&Buffer, &Content)) {
     model(move || {
         let buffer = flippable_buffer();
         attach(&mut become_owner(&buffer));
         let content = Arc::new(Content(UnsafeCell::new(0)));
-        let see: [Flip; 2] = [flip, |buffer, _| buffer.scan_limit().addr()];
-        let readers = see.map(|see| {
+        let flipper = flips.then(|| {
+            let buffer = Arc::clone(&buffer);
+            thread::spawn(move || flip(&buffer, SymmetricFence))
+        });
+        let reader = {
             let (buffer, content) = (Arc::clone(&buffer), Arc::clone(&content));
             thread::spawn(move || {
                 if see(&buffer, SymmetricFence) >= BASE + SIZE {
                     assert_eq!(content.read(), 7, "Causality violation: the object is not whole");
                 }
             })
-        });
+        };
         alloc(&buffer, &content);
-        for reader in readers {
-            reader.join().unwrap();
-        }
+        reader.join().unwrap();
+        flipper.map(|flipper| flipper.join().unwrap());
     });
 }
 
+/// Up to where a flip fixed objects.
+fn fixed(buffer: &Buffer, barrier: SymmetricFence) -> usize {
+    // SAFETY: the pair that the model commits with.
+    unsafe { buffer.flip(barrier) }.map_or(0, |objects| objects.limit().get())
+}
+
+fn observe(buffer: &Buffer, _: SymmetricFence) -> usize {
+    buffer.scan_limit().addr()
+}
+
+/// What a flip fixed stays, whoever else flips (design/ap.md `.commit.observed`).
 #[test]
-fn what_was_seen_is_whole() {
-    read_what_was_seen(|buffer, content| {
-        content.write();
-        let _stands = become_owner(buffer).commit(addr(BASE), addr(BASE + SIZE), SymmetricFence);
-    });
+fn what_a_flip_fixed_is_whole() {
+    read_what_was_seen(true, fixed, make_until_it_stands);
+}
+
+/// Whoever alone flips may read whatever is declared by then.
+#[test]
+fn what_the_only_flipper_finds_after_its_flip_is_whole() {
+    read_what_was_seen(false, flip, make_until_it_stands);
+    let observe_after = |buffer: &Buffer, barrier| {
+        flip(buffer, barrier);
+        observe(buffer, barrier)
+    };
+    read_what_was_seen(false, observe_after, make_until_it_stands);
+}
+
+/// Where nobody flips, anybody may.
+#[test]
+fn what_is_declared_and_never_flipped_is_whole() {
+    read_what_was_seen(false, observe, make_until_it_stands);
+}
+
+/// The twin: one who does not flip reads while another does. The commit may fail, and
+/// the object it saw is written over.
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn what_is_declared_while_another_flips_may_be_taken_back() {
+    read_what_was_seen(true, observe, make_until_it_stands);
 }
 
 /// The twin: its owner goes on writing after the commit.
 #[test]
-#[should_panic(expected = "Causality violation: ")]
+#[should_panic(expected = "Causality violation")]
 fn committed_before_it_is_written_it_is_not_whole() {
-    read_what_was_seen(|buffer, content| {
+    read_what_was_seen(false, fixed, |buffer, content| {
         let _stands = become_owner(buffer).commit(addr(BASE), addr(BASE + SIZE), SymmetricFence);
         content.write();
     });

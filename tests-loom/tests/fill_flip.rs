@@ -1,11 +1,11 @@
 //! Fill against flip and against observers (design/ap.md `.attach`).
 //!
-//! Bound: three preemptions.
+//! Bound: three preemptions, two with two flips.
 #![cfg(any(tripoint_loom, tripoint_shuttle))]
 
 use std::sync::Arc;
 
-use tests_loom::{BASE, LIMIT, SIZE, addr, attach, flippable_buffer, model, thread};
+use tests_loom::{BASE, LIMIT, SIZE, addr, attach, flippable_buffer, model, model_bounded, thread};
 use tripoint_ap::{Buffer, BufferMode, Owner};
 use tripoint_core::SymmetricFence;
 use tripoint_core::primitive::{AtomicUsize, Ordering};
@@ -37,7 +37,8 @@ fn race(rearm: fn(&mut Owner<'_>)) {
         thread::spawn(move || {
             before_flip.store(1, Ordering::Relaxed);
             // SAFETY: the pair that the model commits with.
-            unsafe { buffer.flip(SymmetricFence) }.addr()
+            let objects = unsafe { buffer.flip(SymmetricFence) };
+            objects.map_or(0, |objects| objects.limit().get())
         })
     };
     let mut owner = become_owner(&buffer);
@@ -116,7 +117,7 @@ fn observe_a_flip(observe: fn(&Buffer) -> Option<(usize, usize)>) {
         let flipper = {
             let buffer = Arc::clone(&buffer);
             // SAFETY: the pair that the model commits with.
-            thread::spawn(move || unsafe { buffer.flip(SymmetricFence) }.addr())
+            thread::spawn(move || drop(unsafe { buffer.flip(SymmetricFence) }))
         };
         let observer = {
             let buffer = Arc::clone(&buffer);
@@ -143,5 +144,66 @@ fn reading_init_first_shows_flips_beyond_it() {
     observe_a_flip(|buffer| {
         let (_, init, _) = words_one_by_one(buffer);
         Some((buffer.scan_limit().addr(), init))
+    });
+}
+
+/// What a flip returns is of one fill, whenever the owner exchanges its memory; and what
+/// it fixed there is told of while it lasts.
+fn flip_a_fill(preemptions: usize, flip: fn(&Buffer) -> Option<(usize, usize)>) {
+    model_bounded(preemptions, move || {
+        let buffer = flippable_buffer();
+        attach(&mut become_owner(&buffer));
+        let flipper = {
+            let buffer = Arc::clone(&buffer);
+            thread::spawn(move || {
+                let Some((base, limit)) = flip(&buffer) else { return };
+                let objects = [
+                    (BASE, BASE),
+                    (BASE, BASE + SIZE),
+                    (NEXT_BASE, NEXT_BASE),
+                    (NEXT_BASE, NEXT_BASE + SIZE),
+                ];
+                assert!(objects.contains(&(base, limit)), "mixed words: {base:x} to {limit:x}");
+            })
+        };
+        let mut owner = become_owner(&buffer);
+        let _stands = owner.commit(addr(BASE), addr(BASE + SIZE), SymmetricFence);
+        refill(&mut owner);
+        owner.rearm(addr(NEXT_LIMIT), &mut |_| {});
+        let _stands = owner.commit(addr(NEXT_BASE), addr(NEXT_BASE + SIZE), SymmetricFence);
+        flipper.join().unwrap();
+    });
+}
+
+#[test]
+fn flips_are_of_one_fill() {
+    flip_a_fill(3, |buffer| {
+        // SAFETY: the pair that the model commits with.
+        let objects = unsafe { buffer.flip(SymmetricFence) };
+        objects.map(|objects| (objects.base().get(), objects.limit().get()))
+    });
+}
+
+/// A second flip finds what the first fixed, or nothing.
+#[test]
+fn repeated_flips_are_of_one_fill() {
+    flip_a_fill(2, |buffer| {
+        // SAFETY: the pair that the model commits with.
+        unsafe { buffer.flip(SymmetricFence) };
+        // SAFETY: as above.
+        let objects = unsafe { buffer.flip(SymmetricFence) };
+        objects.map(|objects| (objects.base().get(), objects.limit().get()))
+    });
+}
+
+/// The twin: the base is read beside the flip.
+#[test]
+#[should_panic(expected = "mixed words")]
+fn a_base_read_beside_a_flip_is_of_another_fill() {
+    flip_a_fill(3, |buffer| {
+        let (base, ..) = words_one_by_one(buffer);
+        // SAFETY: the pair that the model commits with.
+        let objects = unsafe { buffer.flip(SymmetricFence) };
+        objects.map(|objects| (base, objects.limit().get()))
     });
 }

@@ -37,9 +37,11 @@ struct PopOnDrop<'a, 'pool, P: FramePool, C: Control> {
 impl<P: FramePool, C: Control> Drop for PopOnDrop<'_, '_, P, C> {
     fn drop(&mut self) {
         if let Some(frame) = self.frame.take() {
-            // SAFETY: pushed when this was made. Frames pushed since borrowed the point
-            // from here, so none is in use; objects allocated since are borrowed for a
-            // lifetime that the closure could not name outside itself.
+            // SAFETY: pushed when this was made. A `Scope` has no `push` and lends no
+            // allocation point, so frames pushed since are of inner scopes, which popped
+            // them as they ended; objects allocated since are borrowed for a lifetime
+            // that the closure could not name outside itself, and what it reserved by
+            // hand it promised to be done with (`Reservation::commit`).
             unsafe { self.point.pop(frame) };
         }
     }
@@ -124,7 +126,8 @@ impl<'frame, 'pool, P: FramePool, C: Control> Scope<'frame, '_, 'pool, P, C> {
             // There is room for `count`.
             let _pushed = batch.push(make(index));
         }
-        // SAFETY: nobody reads the objects of a pool with frames.
+        // SAFETY: nobody reads the objects of a pool with frames; they are lent for
+        // `'frame`, which ends before the frame is popped.
         match unsafe { batch.commit_raw() } {
             // SAFETY: initialised objects, which nobody else has a pointer to and
             // which stay until the frame is popped.
@@ -185,7 +188,8 @@ impl<'frame, 'pool, P: FramePool, C: Control> Scope<'frame, '_, 'pool, P, C> {
         let object = reservation.as_ptr().cast::<T>();
         // SAFETY: the reservation is `T`'s size and alignment, and ours.
         unsafe { object.write(value) };
-        // SAFETY: the object was just initialised.
+        // SAFETY: the object was just initialised; it is lent for `'frame`, which ends
+        // before the frame is popped.
         // A pool with frames is not flipped, so its commit never fails.
         let _stands = unsafe { reservation.commit() };
         Ok(object)

@@ -8,11 +8,12 @@ mod points;
 pub(crate) use points::*;
 
 use core::ptr::NonNull;
+use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
 
 use tripoint_ap::{AllocationPoint, Buffer, Control};
 use tripoint_core::{
-    Addr, BarrierPair, ClientArena, ClientArenaOptions, Event, EventHook, PoolClass, Result,
+    Addr, AddrRange, BarrierPair, ClientArena, ClientArenaOptions, Event, EventHook, PoolClass, Result,
 };
 pub(crate) use tripoint_oracle::{
     ALIGN_MAX, BumpPool, Draws, FlipPool, Flippable, Form, Listener as TestControl, MIN_ALIGN, Manual,
@@ -69,7 +70,51 @@ impl<P: PoolClass, C: Control> Unformatted for AllocationPoint<'_, P, C> {
 }
 
 /// Flips with the pair that the test commits with.
-pub(crate) fn flip_buffer<B: BarrierPair>(buffer: &Buffer, barrier: B) -> *mut u8 {
+pub(crate) fn flip_buffer<B: BarrierPair>(buffer: &Buffer, barrier: B) -> Option<AddrRange> {
     // SAFETY: as every caller sees to.
     unsafe { buffer.flip(barrier) }
+}
+
+/// Unwinds at the last of so many events, once.
+#[derive(Debug, Default)]
+pub(crate) struct Fuse(AtomicUsize);
+
+impl Fuse {
+    /// From now on the event of this number unwinds; none for zero.
+    pub(crate) fn light(&self, length: usize) {
+        self.0.store(length, Ordering::Relaxed);
+    }
+
+    /// From now on none does; whether one did.
+    pub(crate) fn put_out(&self) -> bool {
+        self.0.swap(0, Ordering::Relaxed) == BURNT
+    }
+
+    /// One step nearer to its end.
+    pub(crate) fn burn(&self) {
+        match self.0.load(Ordering::Relaxed) {
+            0 | BURNT => (),
+            1 => {
+                self.light(BURNT);
+                std::panic::resume_unwind(Box::new("told to"));
+            }
+            left => self.light(left - 1),
+        }
+    }
+}
+
+const BURNT: usize = usize::MAX;
+
+impl EventHook for Fuse {
+    fn event(&self, _: Event) {
+        self.burn();
+    }
+}
+
+/// Runs `test` with an arena whose events burn `fuse`.
+pub(crate) fn with_fuse<R>(test: impl FnOnce(&ClientArena<'_>, &Fuse) -> R) -> R {
+    let fuse = Fuse::default();
+    let mut memory = Box::new_uninit_slice(1 << 20);
+    let options = ClientArenaOptions { grain: Some(4096), event_hook: Some(&fuse) };
+    test(&ClientArena::create(&mut memory, options).unwrap(), &fuse)
 }

@@ -62,7 +62,7 @@ pub(crate) fn refusal<P: PoolClass, C: Control>(
 }
 
 pub(crate) fn flip<F: Form>(pool: &TestPool<'_, F>) {
-    flip_buffers(pool, |_| {});
+    flip_buffers(pool, |_, _| {});
 }
 
 pub(crate) fn mode<P: PoolClass, C: Control>(point: &AllocationPoint<'_, P, C>) -> BufferMode {

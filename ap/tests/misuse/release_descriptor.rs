@@ -1,10 +1,12 @@
-//! Only its owner may release a descriptor: the next owner would share its memory.
+//! Only allocation points release their descriptors.
+
+use core::ptr::NonNull;
 
 use tripoint_ap::AllocationPoint;
 use tripoint_core::PoolClass;
 
 fn misuse<P: PoolClass>(point: &AllocationPoint<P>) {
-    point.buffer().node().release();
+    point.pool().header().registry().release(NonNull::from(point.buffer()).cast());
 }
 
 fn main() {}

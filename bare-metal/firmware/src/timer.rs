@@ -28,7 +28,7 @@ pub fn on_timer() {
     if let (Some(buffer), Ok(nursery)) = (FLIPPED.get(), memory::nursery()) {
         // SAFETY: the buffer is of the nursery, so its owner commits with this pair.
         let seen = unsafe { buffer.flip(nursery.barrier()) };
-        SEEN.store(seen.addr(), Ordering::Release);
+        SEEN.store(seen.map_or(0, |seen| seen.limit().get()), Ordering::Release);
     }
     INTERRUPTS.fetch_add(1, Ordering::AcqRel);
 }

@@ -5,9 +5,8 @@ use crate::primitive::{AtomicU64, Ordering};
 /// A counter that any thread may add to and any thread may read. Whoever reads an
 /// addition sees what was counted before it by the same thread.
 ///
-/// Additions wrap, as the sums of [`ArenaCounts::alloc_mutator`] need. Where the
-/// target has no 64-bit atomics a carry between two words may be seen late: such
-/// a reading is low by 2³², once, for the length of one addition.
+/// Additions wrap, as the sums of [`ArenaCounts::alloc_mutator`] need. It is one
+/// 64-bit atomic, so every reading is a sum that there was.
 ///
 /// [`ArenaCounts::alloc_mutator`]: super::ArenaCounts::alloc_mutator
 #[derive(Debug, Default)]

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use tripoint::ap::{Buffer, Owner};
-use tripoint::base::{BufferKind, RankSet, SymmetricFence};
+use tripoint::base::{Addr, BufferKind, RankSet, SymmetricFence};
 
 use crate::random::Random;
 
@@ -56,11 +56,9 @@ fn flip(memory: &Memory, buffer: &Buffer, done: &AtomicBool, mut random: Random)
     let mut before = 0;
     while !done.load(Ordering::Relaxed) {
         // SAFETY: the pair that the owner commits with.
-        let seen = unsafe { buffer.flip(SymmetricFence) };
-        if seen.is_null() {
-            continue;
-        }
-        let count = (seen.addr() - memory.base().addr()) / OBJECT;
+        let Some(seen) = (unsafe { buffer.flip(SymmetricFence) }) else { continue };
+        assert_eq!(seen.base(), Addr::of(memory.base()));
+        let count = seen.size() / OBJECT;
         assert!(before <= count, "what was seen stays");
         for number in before.max(count.saturating_sub(20))..count {
             // SAFETY: below what the flip saw, where objects are whole and stay.
