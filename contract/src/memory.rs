@@ -162,7 +162,9 @@ impl<'a> Arenas<'a> {
 impl SteadyMemory for Arenas<'_> {
     fn trim(&self) -> Result<()> {
         self.note(MemorySteps::TRIM_HEAP, platform::trim_heap());
-        self.arenas.iter().for_each(|arena| drop(arena.trim()));
+        for arena in self.arenas {
+            arena.trim();
+        }
         Ok(())
     }
 

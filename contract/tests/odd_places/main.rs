@@ -1,0 +1,184 @@
+//! The odd places: where a fault of each kind may hide, each run in a process of its own on
+//! an armed thread with every detector, and what is seen of it compared with the table in
+//! `design/odd-places.md` (design/odd-places.md `.req.table`).
+//!
+//! `TRIPOINT_BLESS=1` writes what is seen into the table: read the difference then.
+#![cfg(all(feature = "linux", feature = "symbols", target_os = "linux", target_arch = "x86_64"))]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod places;
+
+use std::collections::BTreeSet;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::Command;
+use std::thread;
+
+use common::{Reason, contract};
+use places::{ANY, AT_END, PAGES, PLACES, Place};
+use tripoint_contract::linux::lock_memory;
+use tripoint_contract::{
+    ContractAllocator, DetectorSet, Guard, HotThread, Policies, Policy, RecordKind, Resolve, Symbols,
+    ViolationClass,
+};
+
+#[global_allocator]
+static ALLOCATOR: ContractAllocator = ContractAllocator::system();
+
+/// Does what a place is about, in a process of its own, and says what the contract saw:
+/// the classes that happened, the alarms, and each violation with its site. Resolving takes
+/// long, so that is the parent's.
+fn look(place: &'static Place) {
+    // SAFETY: takes a number, of seconds: whoever hangs ends.
+    unsafe { libc::alarm(60) };
+    std::panic::set_hook(Box::new(|_| {}));
+    let contract = contract();
+    let hot = thread::spawn(move || {
+        let act = (place.prepare)();
+        AT_END.with(|end| end.armed.set(false));
+        let policies = Policies::all(Policy::Quarantine);
+        let guard = contract.register(HotThread { policies, ..HotThread::new("hot") }).unwrap();
+        // Code that runs for the first time is not what is looked at.
+        let _ = lock_memory(&[]);
+        guard.arm();
+        let traps = DetectorSet::FAULT_TRAP | DetectorSet::MEMORY_CALLS | DetectorSet::FAULT_POLL;
+        if !guard.slot().live().contains(traps) {
+            println!("SKIPPED: {:?} is refused here", traps.difference(guard.slot().live()));
+        }
+        guard.poll();
+        guard.check();
+        contract.drain(drop);
+        let (before, alarms) = (counts(&guard), guard.slot().alarms());
+        act();
+        if AT_END.with(|end| end.armed.get()) {
+            // What it does as it ends has no guard to count by, and its records.
+            core::mem::forget(guard);
+            return (before, before, 0);
+        }
+        guard.poll();
+        let after = counts(&guard);
+        guard.check();
+        (before, after, guard.slot().alarms() - alarms)
+    });
+    let (before, after, alarms) = hot.join().unwrap();
+    println!("\nALARMS {alarms}");
+    for class in ViolationClass::ALL {
+        println!("HAPPENED {} {}", class.name(), after[class.index()] - before[class.index()]);
+    }
+    contract.drain(|record| {
+        if record.kind == RecordKind::Violation {
+            let offsets = record.site.frames().iter().map(|frame| frame.wrapping_sub(anchor()).to_string());
+            println!("VIOLATION {} {}", record.class.name(), offsets.collect::<Vec<_>>().join(" "));
+        }
+    });
+    println!("END");
+}
+
+/// What code addresses are told from: a process has them where it likes.
+fn anchor() -> usize {
+    look as fn(&'static Place) as usize
+}
+
+fn counts(guard: &Guard<Reason>) -> [usize; ViolationClass::COUNT] {
+    ViolationClass::ALL.map(|class| guard.slot().tally(class).count)
+}
+
+/// What the child said that it saw, in words: each class with how well.
+fn seen(place: &Place, said: &str) -> String {
+    let is_culprit = |offset: &str| {
+        let mut text = String::new();
+        Symbols.frame(offset.parse::<usize>().unwrap().wrapping_add(anchor()), &mut text).unwrap();
+        text.contains("culprit")
+    };
+    let violations =
+        said.lines().filter_map(|line| line.strip_prefix("VIOLATION ")).filter_map(|violation| {
+            let (class, offsets) = violation.split_once(' ')?;
+            offsets.split_whitespace().any(is_culprit).then_some(class)
+        });
+    let sited: BTreeSet<_> = violations.collect();
+    let number = |what: String| -> usize {
+        said.lines().find_map(|line| line.strip_prefix(&what)).unwrap().trim().parse().unwrap()
+    };
+    let mut words = Vec::new();
+    for class in place.classes.classes().map(ViolationClass::name) {
+        // Pages are touched by sixteen; one may be of the way there.
+        let enough = if class == ViolationClass::MinorFault.name() { PAGES } else { 1 };
+        if sited.contains(class) {
+            words.push(format!("`{class}` at its line"));
+        } else if place.classes != ANY && number(format!("HAPPENED {class} ")) >= enough {
+            words.push(format!("`{class}` without its line"));
+        }
+    }
+    match (words.is_empty(), number("ALARMS ".to_owned())) {
+        (true, _) => "nothing".to_owned(),
+        (false, 0) => format!("{}, recorded and never judged", words.join(", ")),
+        (false, _) => words.join(", "),
+    }
+}
+
+const CHILD: &str = "TRIPOINT_ODD_PLACE";
+
+/// What is seen of a place, from outside; `None` where this system cannot be asked.
+fn ask(index: usize) -> Option<String> {
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "the_table_of_odd_places_is_true", "--nocapture", "--test-threads=1"]);
+    let output = child.env(CHILD, index.to_string()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    if said.contains("SKIPPED") {
+        eprintln!("{}: {said}", PLACES[index].fault);
+        return None;
+    }
+    if let Some(signal) = output.status.signal() {
+        let name = match signal {
+            libc::SIGTRAP => "SIGTRAP",
+            libc::SIGABRT => "SIGABRT",
+            _ => panic!("{}: {output:?}", PLACES[index].fault),
+        };
+        return Some(format!("the process ends by {name}"));
+    }
+    assert!(output.status.success(), "{}: {output:?}", PLACES[index].fault);
+    assert!(said.contains("\nEND\n"), "{}: {output:?}", PLACES[index].fault);
+    Some(seen(&PLACES[index], &said))
+}
+
+/// The column of the table that this build is about.
+const COLUMN: usize = if cfg!(feature = "interpose-malloc") { 1 } else { 0 };
+
+fn table() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../design/odd-places.md")
+}
+
+/// The cells of a row about a place.
+fn row<'a>(text: &'a str, fault: &str) -> Option<[&'a str; 2]> {
+    let row = text.lines().find(|line| line.starts_with(&format!("| {fault} |")))?;
+    let cells: Vec<_> = row.trim_matches('|').split('|').map(str::trim).collect();
+    Some([cells.get(1)?, cells.get(2)?])
+}
+
+#[test]
+fn the_table_of_odd_places_is_true() {
+    if let Some(index) = std::env::var(CHILD).ok().and_then(|index| index.parse::<usize>().ok()) {
+        return look(&PLACES[index]);
+    }
+    let text = std::fs::read_to_string(table()).unwrap();
+    let (head, _) = text.split_once("| place |").unwrap();
+    let mut rows = String::from("| place | seen | seen with `interpose-malloc` |\n|---|---|---|\n");
+    let mut wrong = Vec::new();
+    for (index, place) in PLACES.iter().enumerate() {
+        let kept = row(&text, place.fault).unwrap_or(["?", "?"]);
+        let seen = ask(index).unwrap_or_else(|| kept[COLUMN].to_owned());
+        if seen != kept[COLUMN] {
+            wrong.push(format!("{}: {seen}; the table says {}", place.fault, kept[COLUMN]));
+        }
+        let mut cells = kept.map(str::to_owned);
+        cells[COLUMN] = seen;
+        rows.push_str(&format!("| {} | {} | {} |\n", place.fault, cells[0], cells[1]));
+    }
+    if std::env::var_os("TRIPOINT_BLESS").is_some() {
+        std::fs::write(table(), format!("{head}{rows}")).unwrap();
+        return;
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(text.ends_with(&rows), "a row that no test is about");
+}
