@@ -51,4 +51,11 @@ fn clippy_refuses_what_the_list_names() {
     let message = String::from_utf8_lossy(&pushing.stderr);
     assert!(!pushing.status.success(), "clippy let a Vec pass");
     assert!(message.contains("disallowed type `alloc::vec::Vec`"), "{message}");
+    let unaudited = cargo("clippy", &["--features", "vec-push,unaudited"]);
+    let message = String::from_utf8_lossy(&unaudited.stderr);
+    assert!(!unaudited.status.success(), "clippy let an exception without a reason pass");
+    assert!(
+        message.contains("without specifying a reason") && !message.contains("alloc::vec::Vec"),
+        "{message}"
+    );
 }

@@ -124,7 +124,8 @@ fn the_report_has_exactly_these_keys() {
                   major_page_faults";
     assert_eq!(keys(&report), top.split_whitespace().collect());
     assert_eq!(keys(&report["steady"]), steady.split_whitespace().collect());
-    let contract = "live_detectors alarms violations records_lost amnesties routes warmup_rounds armed";
+    let contract = "live_detectors alarms violations records_lost amnesties routes warmup_rounds armed \
+                    missing_memory_steps runtime";
     assert_eq!(keys(&report["contract"]), contract.split_whitespace().collect());
     assert_eq!(keys(&report["latency_ns"]), BTreeSet::from(["p50", "p99", "p999", "p9999", "max"]));
     assert!(report["latency_ns"]["p50"].as_u64() > Some(0));

@@ -15,6 +15,7 @@ use tripoint::contract::{
 };
 
 use crate::failure::Failure;
+use crate::lock::lock_memory;
 use crate::lookout::Lookout;
 use crate::report::ContractReport;
 use crate::stop;
@@ -145,6 +146,7 @@ impl Control {
         let (mut alarms, mut progress, mut looks) = (Vec::new(), Progress::Routes, 0_u32);
         // From the first look on, so that the warm-up is no growth.
         let mut lookout = None;
+        let mut unlocked = None;
         let start = Instant::now();
         loop {
             let now = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -155,6 +157,7 @@ impl Control {
                 break;
             }
             if self.records_done.load(Ordering::Acquire) {
+                unlocked.get_or_insert_with(|| lock_memory(arenas));
                 progress = warmup.step(now);
             }
             let is_stopped = stop::signal().is_some() && progress != Progress::Done;
@@ -167,7 +170,9 @@ impl Control {
             }
             thread::sleep(PAUSE);
         }
-        self.end(&alarms, lookout.map_or_else(Vec::new, Lookout::warnings), warmup.rounds(), progress, memory)
+        let warnings = lookout.map_or_else(Vec::new, Lookout::warnings);
+        let warnings = unlocked.flatten().into_iter().chain(warnings).collect();
+        self.end(&alarms, warnings, warmup.rounds(), progress, memory)
     }
 
     fn end(
@@ -185,7 +190,7 @@ impl Control {
             symbols: &Symbols,
             ..Report::new(&CONTRACT)
         };
-        let report = ContractReport::new(&report, progress == Progress::Done, warnings);
+        let report = ContractReport::new(&report, warnings);
         let mut failures = Vec::new();
         if self.has_failed_fast() {
             failures.extend(

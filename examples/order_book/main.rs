@@ -28,6 +28,7 @@ mod inject;
 mod json;
 mod keeper;
 mod levels;
+mod lock;
 mod lookout;
 mod malformed;
 mod reader;
@@ -151,6 +152,7 @@ struct Outcome {
 /// # Errors
 /// Where the run could not begin; nothing was read then.
 fn keep_books(options: &Options, input: Input) -> Result<Outcome, Failure> {
+    share_heap();
     let headroom = hold_headroom()?;
     let arena = create_arena().map_err(Failure::new)?;
     drop(headroom);
@@ -190,9 +192,19 @@ fn keep_books(options: &Options, input: Input) -> Result<Outcome, Failure> {
     })
 }
 
-/// Address space for what is not in the arena, in bytes: blocks, stacks, the heaps of
-/// the threads, the symbols of a report.
-const HEADROOM: usize = 256 << 20;
+/// Address space for what is not in the arena, in bytes: blocks, stacks, heaps, and the
+/// symbols of a report, which are most of it (design/order-book.md `.headroom`).
+const HEADROOM: usize = 128 << 20;
+
+/// Has all threads share one heap: glibc reserves 64 MiB of address space for the heap of
+/// each that first allocates, out of the headroom if the arena has left nothing else.
+fn share_heap() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: sets a parameter of the allocator, which takes any number.
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 1);
+    }
+}
 
 /// Holds address space that the arena, which takes what it can get, must leave: the
 /// global allocator ends the process where it has none.

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use serde_json::Value;
-use tripoint::contract::{AmnestyReason, Report as Contract, Slot};
+use tripoint::contract::{AmnestyReason, Report as Contract};
 
 use crate::decimal::Decimal;
 use crate::failure::Failure;
@@ -61,7 +61,12 @@ pub(crate) struct ContractReport {
     warmup_rounds: usize,
     /// Whether the hot thread was ever bound.
     armed: bool,
-    /// What the sentinel warned of; for the summary only, since it is no violation.
+    /// Steps of the preparation that could not be done to the memory.
+    missing_memory_steps: Value,
+    /// What Init found of the settings of the system.
+    runtime: Value,
+    /// What could not be locked, and what the sentinel warned of; for the summary only,
+    /// since it is no violation.
     #[serde(skip)]
     warnings: Vec<String>,
 }
@@ -70,7 +75,6 @@ impl ContractReport {
     /// The parts of `contract`, whose records are the alarms.
     pub(crate) fn new<R: AmnestyReason, const THREADS: usize>(
         contract: &Contract<'_, R, THREADS>,
-        armed: bool,
         warnings: Vec<String>,
     ) -> Self {
         let mut text = String::new();
@@ -81,12 +85,14 @@ impl ContractReport {
         Self {
             live_detectors: contract.live().names().map(str::to_owned).collect(),
             alarms: contract.alarms(),
-            records_lost: contract.contract.threads().map(Slot::records_lost).sum(),
+            records_lost: contract.records_lost(),
             violations: take("violations").as_array_mut().map(core::mem::take).unwrap_or_default(),
             amnesties: take("amnesties"),
             routes: take("routes"),
             warmup_rounds: contract.warmup_rounds,
-            armed,
+            armed: contract.was_armed(),
+            missing_memory_steps: take("missing_memory_steps"),
+            runtime: take("runtime"),
             warnings,
         }
     }
@@ -106,7 +112,13 @@ impl fmt::Display for ContractReport {
         if self.records_lost > 0 {
             writeln!(f, "{:<24}{}, though their events are counted", "  records lost", self.records_lost)?;
         }
-        self.warnings.iter().try_for_each(|warning| line(f, "  sentinel warns", format_args!("{warning}")))
+        for finding in self.runtime.as_array().into_iter().flatten() {
+            if finding["verdict"] != "good" {
+                let part = |name: &str| finding[name].as_str().unwrap_or("?");
+                line(f, "  setting", format_args!("{}: {}", part("item"), part("advice")))?;
+            }
+        }
+        self.warnings.iter().try_for_each(|warning| line(f, "  warning", format_args!("{warning}")))
     }
 }
 

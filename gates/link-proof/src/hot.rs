@@ -53,6 +53,7 @@ fn turn<P: ManualPool, S: ManualPool>(
 
 /// What the proof is about.
 #[cfg(feature = "vec-push")]
+#[cfg_attr(feature = "unaudited", allow(clippy::disallowed_types))]
 fn push(price: u64) {
     let mut prices = alloc::vec::Vec::new();
     prices.push(price);

@@ -1,0 +1,32 @@
+# What gates share: the book, and how much of it takes how long. Sourced, in the
+# repository's root.
+
+# The program: BOOK, or the example built anew. What comes after `--` is for it.
+build_book() {
+    book=${BOOK-}
+    if [ -z "$book" ]; then
+        "${CARGO:-cargo}" build --quiet --release --example order_book
+        book=${CARGO_TARGET_DIR:-target}/release/examples/order_book
+    fi
+}
+
+# An option's number. Arguments: the option, and what came after it.
+number() {
+    [[ ${2-} =~ ^[1-9][0-9]*$ ]] || { echo "$1 wants a number above 0, not '${2-}'" >&2 && exit 2; }
+}
+
+# About how many messages take so many seconds here. Arguments: the seconds, options of
+# the book.
+messages_for() {
+    local begin probe=20000
+    begin=$(date +%s%N)
+    "$book" --messages "$probe" "${@:2}" > /dev/null
+    echo $((probe * $1 * 1000 / (($(date +%s%N) - begin) / 1000000)))
+}
+
+# The one line that does the same again. Arguments: options of the book.
+reproduce() {
+    printf '  again: cargo run --release --example order_book --'
+    printf ' %q' "$@"
+    printf '\n'
+}

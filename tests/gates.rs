@@ -1,0 +1,157 @@
+//! The gates, run on the order book as the tests build it, and seen to fail
+//! (design/gates.md `.req.control`).
+#![cfg(all(feature = "vm", feature = "contract", target_os = "linux"))]
+
+mod example;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use example::EXAMPLE;
+use serde_json::{Value, json};
+
+/// A directory of this test run.
+fn scratch(name: &str) -> PathBuf {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("gates").join(name);
+    let _ = std::fs::remove_dir_all(&directory);
+    std::fs::create_dir_all(&directory).unwrap();
+    directory
+}
+
+/// Runs a gate, with its reports in a directory of this name.
+fn gate(gate: &str, name: &str, arguments: &[&str]) -> Output {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("gates").join(gate);
+    let mut command = Command::new(path);
+    command.args(arguments).env("BOOK", &*EXAMPLE).env("REPORTS", scratch(name));
+    command.env_remove("LATENCY_ALLOWED").output().unwrap()
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Whether the gates' own needs are here; says so if not.
+fn has_jq() -> bool {
+    let has = Command::new("jq").arg("--version").output().is_ok();
+    if !has {
+        println!("skipped: no jq here");
+    }
+    has
+}
+
+/// Boxes that are made and dropped in one turn: one more than records may wait, and far
+/// more.
+const BURSTS: [u32; 3] = [65, 1_000, 100_000];
+
+fn assert_tells_of_a_burst(output: &Output, boxes: u32) {
+    let text = text(output);
+    assert_eq!(output.status.code(), Some(1), "{boxes}: {output:?}");
+    assert!(text.contains("alarms: 2") && text.contains("violations: 2"), "{boxes}: {text}");
+    assert!(text.contains(&format!("global_allocator_calls: {}", 2 * boxes)), "{boxes}: {text}");
+    for class in ["alloc", "dealloc"] {
+        let site = format!("  thread hot: {class} x{boxes}, {} bytes, in ", 4 * boxes);
+        let line = text.lines().find(|line| line.starts_with(&site)).unwrap_or_else(|| panic!("{text}"));
+        assert!(line.contains("inject_burst"), "{line}");
+    }
+    let again = text.lines().find(|line| line.contains("again: cargo run")).unwrap();
+    assert!(again.contains("--profile ") && again.ends_with(&format!("--inject burst={boxes}")), "{again}");
+}
+
+/// `.integration`.
+#[test]
+fn replay_passes_what_keeps_the_contract_and_fails_at_a_burst_of_any_size() {
+    if !has_jq() {
+        return;
+    }
+    let clean = ["--messages", "3000", "--profile", "quiet", "--", "--warmup", "500"];
+    let output = gate("replay", "replay", &clean);
+    assert!(output.status.success(), "{output:?}");
+    assert!(text(&output).starts_with("ok      quiet: 2500 messages, detectors: "), "{output:?}");
+    for boxes in BURSTS {
+        let burst = format!("burst={boxes}");
+        let output = gate("replay", "replay-burst", &[&clean[..], &["--inject", &burst]].concat());
+        assert!(text(&output).starts_with("FAILED  quiet: exit status 3\n"), "{output:?}");
+        assert_tells_of_a_burst(&output, boxes);
+    }
+}
+
+/// `.soak`. How resident memory grows within seconds says nothing, so that is left out.
+#[test]
+fn soak_fails_at_a_burst_of_any_size() {
+    if !has_jq() {
+        return;
+    }
+    let clean = ["--seconds", "1", "--messages", "3000", "--", "--warmup", "500"];
+    let told = text(&gate("soak", "soak", &clean));
+    assert!(told.contains("  round 1: ") && told.contains("amnesties: 0 of 10"), "{told}");
+    for fault in ["exit status", "alarms:", "violations:", "records lost:", "global_allocator_calls:"] {
+        assert!(!told.contains(fault), "{told}");
+    }
+    for boxes in BURSTS {
+        let burst = format!("burst={boxes}");
+        let output = gate("soak", "soak-burst", &[&clean[..], &["--inject", &burst]].concat());
+        assert!(text(&output).starts_with("FAILED  round 1: "), "{output:?}");
+        assert_tells_of_a_burst(&output, boxes);
+    }
+}
+
+/// What a report says when all went well, as far as it is judged.
+fn sound_report() -> Value {
+    json!({
+        "steady_messages": 10,
+        "book_matches_reference": true,
+        "steady": {
+            "arena_growth_bytes": 0, "fills": 0, "global_allocator_calls": 0,
+            "minor_page_faults": 0, "major_page_faults": 0,
+        },
+        "latency_ns": { "p99": 100, "p999": 1_000, "p9999": 10_000 },
+        "contract": {
+            "armed": true, "alarms": 0, "records_lost": 0, "violations": [],
+            "amnesties": { "entered": 10, "budget": 10 },
+        },
+    })
+}
+
+/// `.judge`: everything that is looked at makes it fail.
+#[test]
+fn judge_fails_at_every_fault() {
+    if !has_jq() {
+        return;
+    }
+    let directory = scratch("judge");
+    let (report, baseline) = (directory.join("report.json"), directory.join("baseline.json"));
+    std::fs::write(&baseline, sound_report().to_string()).unwrap();
+    let judge = |value: &Value| {
+        std::fs::write(&report, value.to_string()).unwrap();
+        gate("judge", "judged", &[report.to_str().unwrap(), baseline.to_str().unwrap()])
+    };
+    let sound = judge(&sound_report());
+    assert!(sound.status.success() && sound.stdout.is_empty(), "{sound:?}");
+    for (place, value, told) in [
+        ("/contract/armed", json!(false), "never armed"),
+        ("/contract/alarms", json!(1), "alarms: 1"),
+        ("/contract/records_lost", json!(1), "records lost: 1"),
+        ("/contract/amnesties/entered", json!(11), "amnesties: 11 of 10"),
+        ("/steady_messages", json!(0), "no record came after the warm-up"),
+        ("/book_matches_reference", json!(false), "differs from the reference"),
+        ("/steady/arena_growth_bytes", json!(1), "arena_growth_bytes: 1"),
+        ("/steady/fills", json!(1), "fills: 1"),
+        ("/steady/global_allocator_calls", json!(1), "global_allocator_calls: 1"),
+        ("/steady/minor_page_faults", json!(1), "minor_page_faults: 1"),
+        ("/steady/major_page_faults", Value::Null, "major_page_faults: null"),
+        ("/latency_ns/p99", json!(201), "latency: p99 is 201 ns, above 2 times 100 ns"),
+        ("/latency_ns/p999", json!(5_001), "latency: p999 is 5001 ns, above 5 times 1000 ns"),
+        ("/latency_ns/p9999", json!(100_001), "latency: p9999 is 100001 ns, above 10 times 10000 ns"),
+    ] {
+        let mut value_with_fault = sound_report();
+        *value_with_fault.pointer_mut(place).unwrap() = value;
+        let output = judge(&value_with_fault);
+        assert_eq!(output.status.code(), Some(1), "{place}: {output:?}");
+        assert_eq!(text(&output).lines().count(), 1, "{place}: {output:?}");
+        assert!(text(&output).contains(told), "{place}: {output:?}");
+    }
+    let mut violated = sound_report();
+    violated["contract"]["violations"] =
+        json!([{ "thread": "hot", "class": "alloc", "site": "f at f.rs:1", "count": 1, "bytes": 8 }]);
+    assert_eq!(text(&judge(&violated)), "violations: 1\n  thread hot: alloc x1, 8 bytes, in f at f.rs:1\n");
+}
