@@ -26,7 +26,8 @@ pub struct Stop {
 /// is the one stopped at. Allocation sampling is made of this.
 ///
 /// Methods must not use the allocation point they belong to; they cannot, since
-/// it is mutably borrowed.
+/// it is mutably borrowed. They may unwind: nothing is lost by it
+/// (design/ap.md `.slow.tell`).
 ///
 /// ```
 /// use tripoint_ap::{AllocationPoint, Control, Stop};
@@ -61,7 +62,9 @@ pub trait Control: fmt::Debug {
     }
 
     /// An object at a stop was committed. Told at the next slow path after its
-    /// commit; an object that was abandoned or failed to commit is never told of.
+    /// commit, at the latest when the allocation point is dropped, which in a stack
+    /// pool has taken the object back by then; an object that was abandoned or failed
+    /// to commit is never told of.
     fn stopped(&mut self, stop: Stop) {
         let _ = stop;
     }

@@ -164,12 +164,12 @@ pub fn flip_buffers<P: PoolClass>(
     for_each_buffer(pool, |buffer| {
         // SAFETY: the pool's own pair, with which its allocation points commit.
         let objects = unsafe { buffer.flip(pool.barrier()) };
+        visit(buffer, objects);
         if objects.is_some() {
             let header = pool.header();
             header.arena().counts().flips.add(1);
             header.arena().event(Event::Flip { pool: header.id() });
         }
-        visit(buffer, objects);
     });
 }
 

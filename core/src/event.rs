@@ -58,6 +58,9 @@ pub enum Event {
 /// an implementation must not call any pool of the arena it listens to, not even
 /// to look, and should return soon.
 ///
+/// It should not unwind. Where one does, what buffers tell of (fills, empties, trips,
+/// flips, failed commits) has been done and counted before.
+///
 /// ```
 /// use tripoint_core::{Counter, Event, EventHook};
 ///

@@ -39,6 +39,8 @@ const _: () = assert!(HEAD_SIZE == GRANULE, "what is filled from begins at a gra
 #[derive(Debug)]
 pub struct StackBuffer {
     top: AtomicPtr<Head>,
+    /// Of the pool that made the buffer, which is the one it serves (design/ap.md
+    /// `.class.own`).
     key: LinkKey,
 }
 
