@@ -51,9 +51,9 @@ pub enum Prefault {
 /// ```
 #[derive(Clone, Copy)]
 pub struct ArenaVmOptions {
-    /// Address space to reserve. Where the platform refuses, half of it is asked
-    /// for, and so on down to [`ArenaVmOptions::reserve_floor`]. Rounded up to
-    /// grains.
+    /// Address space to reserve. Where the platform refuses, half of it is tried, and
+    /// so on down to [`ArenaVmOptions::reserve_floor`]; of what it would give then half
+    /// is taken, and the rest of the process has the other. Rounded up to grains.
     ///
     /// By default 2 TiB on 64-bit Linux, 1 GiB elsewhere, and 64 MiB under Miri.
     pub reserve: usize,
@@ -64,7 +64,8 @@ pub struct ArenaVmOptions {
     /// What may be committed at most; by default `usize::MAX`, no limit.
     pub commit_limit: usize,
     /// How much of the committed memory may be spare before it is decommitted, in
-    /// percent; by default 25.
+    /// percent; by default 25. 1 MiB, or four grains if that is more, may be spare
+    /// whatever the share, except that with 0 nothing is kept.
     pub spare_share: u8,
     /// When memory is brought behind committed pages; by default at first touch.
     pub prefault: Prefault,

@@ -1,0 +1,111 @@
+//! What a crash writes: memory that was used, not addresses that were reserved, also
+//! after something was decommitted (design/arena-vm.md `.dump`).
+#![cfg(all(target_os = "linux", target_pointer_width = "64", not(miri)))]
+
+mod child;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
+use tripoint_core::Arena;
+
+use child::in_child;
+
+const MIB: usize = 1 << 20;
+
+/// An empty directory of the test's own.
+fn scratch(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("core-{name}-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&path);
+    fs::create_dir_all(&path).unwrap();
+    path
+}
+
+/// Whether the kernel writes a core into the directory of who crashes; otherwise a
+/// program gets it, or another place, and there is nothing to measure.
+fn dumps_here() -> bool {
+    let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap_or_default();
+    let here = pattern.starts_with(|first: char| first != '|' && first != '/');
+    if !here {
+        eprintln!("SKIPPED: cores go to {pattern}");
+    }
+    here
+}
+
+/// The size of the core of a child that does this and aborts; `None` where it may not
+/// write one.
+fn core_size(name: &str, before_the_crash: impl FnOnce()) -> Option<u64> {
+    let place = scratch(name);
+    let outcome = in_child(|| {
+        std::env::set_current_dir(&place).unwrap();
+        let most = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+        // SAFETY: the limits are valid to read.
+        unsafe { libc::setrlimit(libc::RLIMIT_CORE, &raw const most) };
+        before_the_crash();
+        // SAFETY: ends the child and has no duties.
+        unsafe { libc::abort() };
+    });
+    assert_eq!(outcome, Err(libc::SIGABRT));
+    let core = fs::read_dir(&place).unwrap().next().map(|file| file.unwrap().metadata().unwrap().len());
+    fs::remove_dir_all(&place).unwrap();
+    if core.is_none() {
+        eprintln!("SKIPPED: no core may be written (ulimit -Hc)");
+    }
+    core
+}
+
+#[test]
+fn a_crash_after_a_decommit_writes_what_was_used() {
+    if !dumps_here() {
+        return;
+    }
+    let size = core_size("arena", || {
+        let arena = ArenaVm::create(ArenaVmOptions { spare_share: 0, ..Default::default() }).unwrap();
+        assert_eq!(arena.reserved(), 2 << 40);
+        let pool = arena.register().unwrap();
+        let blocks: Vec<_> = (0..32).map(|_| arena.alloc_tracts(MIB, pool).unwrap()).collect();
+        for (index, block) in blocks.into_iter().enumerate() {
+            // SAFETY: allocated above; every second is freed once, and unused then.
+            unsafe {
+                block.base().write_bytes(1, block.size());
+                if index % 2 == 0 {
+                    arena.free_tracts(block, pool);
+                }
+            }
+        }
+        assert_eq!(arena.sizes().spare, 0);
+        // It is there when the child crashes.
+        core::mem::forget(arena);
+    });
+    if let Some(size) = size {
+        println!("a core of {} MiB with 16 MiB in use of 2 TiB", size >> 20);
+        assert!((16 * MIB as u64..512 * MIB as u64).contains(&size), "{size}");
+    }
+}
+
+/// The control: memory given back by advice, and closed, makes the kernel take all of the
+/// reservation for written.
+#[test]
+fn the_measurement_sees_a_reservation_that_is_dumped() {
+    const RESERVED: usize = 4 << 30;
+    const PART: usize = 64 << 10;
+    if !dumps_here() {
+        return;
+    }
+    let size = core_size("control", || {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: new addresses; a part of them is opened, written, given back and closed.
+        unsafe {
+            let base = libc::mmap(core::ptr::null_mut(), RESERVED, libc::PROT_NONE, flags, -1, 0);
+            assert_ne!(base, libc::MAP_FAILED);
+            assert_eq!(libc::mprotect(base, PART, libc::PROT_READ | libc::PROT_WRITE), 0);
+            base.write_bytes(1, PART);
+            assert_eq!(libc::madvise(base, PART, libc::MADV_DONTNEED), 0);
+            assert_eq!(libc::mprotect(base, PART, libc::PROT_NONE), 0);
+        }
+    });
+    if let Some(size) = size {
+        assert!(size >= RESERVED as u64, "{size}");
+    }
+}
