@@ -5,7 +5,8 @@ mod common;
 use common::{GRAIN, TestArena, arena, classes, layout, memory};
 use tripoint_core::{Describe, Error, ManualPool, PoolClass};
 use tripoint_pools::{
-    Debug, DebugOptions, Mfs, MfsOptions, Mvff, MvffOptions, Null, ObjectCache, Tlsf, TlsfOptions, UnitOf,
+    Debug, DebugOptions, Mfs, MfsOptions, Mvff, MvffOptions, Null, ObjectCache, Tlsf, TlsfOptions,
+    UnitLayout, UnitOf,
 };
 
 const GRANULE: usize = 2 * size_of::<usize>();
@@ -128,4 +129,21 @@ fn a_cache_takes_a_batch_of_what_was_freed() {
     let cache = pool.cache();
     cache.alloc(unit).unwrap();
     assert_eq!(cache.cached(), 63 * 64);
+}
+
+/// The least alignment of fences is enough for them.
+#[test]
+fn a_class_that_aligns_to_a_word_gets_fences() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let size = 13 * size_of::<usize>();
+    let unit = UnitLayout::new(layout(size, size_of::<usize>())).unwrap();
+    let pool = Mfs::create(&arena, unit, MfsOptions::default()).unwrap();
+    assert_eq!(pool.min_align(), size_of::<usize>());
+    let pool = Debug::create(pool, DebugOptions::default()).unwrap();
+    let object = layout(size_of::<usize>(), size_of::<usize>());
+    let allocated = pool.alloc(object).unwrap();
+    // SAFETY: allocated above with this layout.
+    unsafe { pool.free(allocated, object) };
+    assert_eq!(pool.reports().count(), 0);
 }

@@ -148,6 +148,68 @@ fn a_block_that_lies_well_serves_an_aligned_request() {
     assert_eq!(pool.sizes().total, GRAIN);
 }
 
+/// The bytes of objects for the tests below: four granules less one, aligned to four.
+const ODD: usize = 3 * GRANULE;
+const FAR: usize = 4 * GRANULE;
+
+/// A pool that has used up its arena of a grain, and objects of it: the first `lie_badly` of
+/// `ODD` bytes, none of which holds as many aligned to `FAR`, then one of `size` bytes that
+/// begins with such, all apart.
+fn with_objects(
+    lie_badly: usize,
+    size: usize,
+    test: impl FnOnce(&Tlsf<&tripoint_core::ClientArena<'_>>, &mut Oracle, &[usize]),
+) {
+    let mut memory = memory(2);
+    let arena = arena(&mut memory);
+    let pool = Tlsf::create(&arena, options(2 * GRAIN)).unwrap();
+    pool.extend(2 * GRAIN).unwrap();
+    let mut oracle = Oracle::default();
+    let mut alloc = |size| oracle.alloc(&pool, layout(size, 1)).unwrap().addr().get();
+    let mut objects = Vec::new();
+    for _ in 0..lie_badly {
+        alloc(GRANULE);
+        objects.push(alloc(ODD));
+    }
+    for _ in 0..FAR / GRANULE {
+        alloc(GRANULE);
+    }
+    objects.push(alloc(size));
+    assert!(objects[0] % FAR == GRANULE && objects[lie_badly].is_multiple_of(FAR));
+    while pool.sizes().free != 0 {
+        alloc(GRANULE);
+    }
+    test(&pool, &mut oracle, &objects);
+}
+
+/// What holds size and alignment together serves wherever it lies, however many blocks
+/// before it do not (design/pool-tlsf.md `.tlsf.align`).
+#[test]
+fn a_block_with_room_for_the_alignment_is_found_at_once() {
+    // As much as an object needs whose address is not known.
+    with_objects(40, ODD + FAR - GRANULE, |pool, oracle, objects| {
+        objects.iter().for_each(|&object| oracle.free(pool, object));
+        let found = oracle.alloc(pool, layout(ODD, FAR)).unwrap().addr().get();
+        assert_eq!(found, objects[40]);
+    });
+}
+
+/// Of those that have not, sixteen are looked at, so that the time is bounded
+/// (design/pool-tlsf.md `.req.constant`).
+#[test]
+fn a_block_that_lies_well_is_found_among_the_first_sixteen() {
+    for (lie_badly, is_found) in [(0, true), (15, true), (16, false), (40, false)] {
+        with_objects(lie_badly.max(1), ODD, |pool, oracle, objects| {
+            // What was freed last is looked at first.
+            let (&lies_well, others) = objects.split_last().unwrap();
+            oracle.free(pool, lies_well);
+            others[..lie_badly].iter().for_each(|&object| oracle.free(pool, object));
+            let found = oracle.alloc(pool, layout(ODD, FAR)).ok().map(|object| object.addr().get());
+            assert_eq!(found, is_found.then_some(lies_well), "behind {lie_badly}");
+        });
+    }
+}
+
 /// (design/pool-tlsf.md `.req.ahead`)
 #[test]
 fn what_was_got_ahead_serves_a_frozen_arena() {

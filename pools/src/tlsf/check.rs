@@ -110,3 +110,38 @@ impl Heap {
         ensure(TLSF, listed == blocks, "every block is in a list")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tlsf::{Tlsf, TlsfOptions};
+    use core::alloc::Layout;
+    use core::mem::MaybeUninit;
+    use tripoint_core::{Align, Check, CheckLevel, ClientArena, ClientArenaOptions, ManualPool, PoolClass};
+
+    /// Free blocks that touch, each with its edges and in its list, as they would be if one
+    /// that was freed did not coalesce.
+    #[test]
+    fn the_check_finds_blocks_that_touch() {
+        let mut memory = std::vec![MaybeUninit::uninit(); 64 << 10];
+        let arena = ClientArena::create(&mut memory, ClientArenaOptions::default()).unwrap();
+        let pool = Tlsf::create(&arena, TlsfOptions::default()).unwrap();
+        pool.alloc(Layout::new::<u64>()).unwrap();
+        let size = 8 * GRANULE;
+        {
+            let mut heap = pool.heap.lock();
+            let block = heap.take(size, size, Align::WORD).unwrap().unwrap();
+            let (low, high) = block.split_at(size / 2).unwrap();
+            for part in [low, high] {
+                let (base, limit) = (part.range().base().get(), part.range().limit().get());
+                heap.edges.insert(base);
+                heap.edges.insert(limit - GRANULE);
+                // SAFETY: granules of the pool's memory, which nobody has.
+                unsafe { heap.lists.insert(part) }.unwrap();
+            }
+        }
+        assert_eq!(pool.sizes().free % GRANULE, 0);
+        let found = pool.check(CheckLevel::Deep).unwrap_err();
+        assert_eq!(found.rule, "between two free blocks there is memory in use");
+    }
+}

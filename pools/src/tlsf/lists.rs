@@ -193,4 +193,25 @@ mod tests {
         assert_eq!(found(|lists, _| lists.rows[0] ^= 1 << 5), lists);
         assert_eq!(found(|lists, _| lists.occupied ^= 1), "bits tell which rows have lists");
     }
+
+    /// A block that says it is the first of its list, and is not: an old word says so
+    /// (design/hardening.md `.tlsf`).
+    #[cfg(feature = "hardening")]
+    #[test]
+    fn a_block_that_takes_itself_for_the_first_is_damaged() {
+        let mut words = [[0_u128; 2]; 2];
+        let base = core::ptr::NonNull::from(&mut words).cast::<u8>();
+        // SAFETY: the array, which outlives the lists.
+        let block = unsafe { Block::new(base, size_of_val(&words)) };
+        let mut lists = Lists::new(LinkKey::new(block.range(), tripoint_core::PoolId::new(7).unwrap()));
+        let (one, two) = block.split_at(block.size() / 2).unwrap();
+        for block in [one, two] {
+            // SAFETY: granules of the array, which nobody else has.
+            unsafe { lists.insert(block) }.unwrap();
+        }
+        // SAFETY: the block is in the list.
+        let last = unsafe { Node::starting_at(one.base()) };
+        last.set_link(Link::Previous, None, one.size(), lists.key());
+        assert_eq!(lists.remove(last), Err(Damaged));
+    }
 }
