@@ -195,7 +195,7 @@ mod tests {
     }
 
     /// A block that says it is the first of its list, and is not: an old word says so
-    /// (design/hardening.md `.tlsf`).
+    /// (design/hardening.md `.sense`).
     #[cfg(feature = "hardening")]
     #[test]
     fn a_block_that_takes_itself_for_the_first_is_damaged() {
