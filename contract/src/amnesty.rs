@@ -73,15 +73,16 @@ impl AmnestyReason for NoReason {
     }
 }
 
-/// The amnesties of a session: how many, why, and how many there may be.
+/// The amnesties of a session, by their reason: how many there were, and how many there
+/// may be.
 #[derive(Debug)]
 pub struct Ledger {
-    entered: AtomicUsize,
-    budget: AtomicUsize,
-    reasons: [AtomicUsize; REASONS_MAX],
+    entered: [AtomicUsize; REASONS_MAX],
+    /// What is added to [`AMNESTY_BUDGET`], so that storage of zeros is a good ledger.
+    budgets: [AtomicUsize; REASONS_MAX],
 }
 
-/// Amnesties a session may have unless it is told otherwise.
+/// Amnesties a session may have for each reason unless it is told otherwise.
 pub const AMNESTY_BUDGET: usize = 10;
 
 impl Default for Ledger {
@@ -92,45 +93,49 @@ impl Default for Ledger {
 
 impl Ledger {
     const_fn! {
-        /// An empty ledger with a budget of [`AMNESTY_BUDGET`].
+        /// An empty ledger with a budget of [`AMNESTY_BUDGET`] for each reason.
         #[must_use]
         pub fn new() -> Self {
-            Self {
-                entered: AtomicUsize::new(0),
-                budget: AtomicUsize::new(AMNESTY_BUDGET),
-                reasons: zeros(),
-            }
+            Self { entered: zeros(), budgets: zeros() }
         }
     }
 
-    pub(crate) fn set_budget(&self, budget: usize) {
-        self.budget.store(budget, Ordering::Relaxed);
+    pub(crate) fn set_budget(&self, reason: usize, budget: usize) {
+        if let Some(more) = self.budgets.get(reason) {
+            more.store(budget.wrapping_sub(AMNESTY_BUDGET), Ordering::Relaxed);
+        }
     }
 
-    /// Writes an amnesty down; false where it is beyond the budget.
+    /// Writes an amnesty down; false if it is beyond its reason's budget, or its reason
+    /// has no place in [`AmnestyReason::NAMES`].
     pub(crate) fn enter(&self, reason: usize) -> bool {
-        if let Some(count) = self.reasons.get(reason) {
-            count.fetch_add(1, Ordering::Relaxed);
-        }
-        self.entered.fetch_add(1, Ordering::Relaxed) < self.budget()
+        let entered = self.entered.get(reason);
+        entered.is_some_and(|count| count.fetch_add(1, Ordering::Relaxed) < self.budget_of(reason))
     }
 
-    /// Number of amnesties so far.
+    /// Number of amnesties so far, for whatever reason.
     #[must_use]
     pub fn entered(&self) -> usize {
-        self.entered.load(Ordering::Relaxed)
+        (0..REASONS_MAX).map(|index| self.of_reason(index)).sum()
     }
 
-    /// Number of amnesties that raise no alarm.
+    /// Number of amnesties that were beyond the budget of their reason.
     #[must_use]
-    pub fn budget(&self) -> usize {
-        self.budget.load(Ordering::Relaxed)
+    pub fn over_budget(&self) -> usize {
+        (0..REASONS_MAX).map(|index| self.of_reason(index).saturating_sub(self.budget_of(index))).sum()
     }
 
     /// Number of amnesties for the reason with this index.
     #[must_use]
     pub fn of_reason(&self, index: usize) -> usize {
-        self.reasons.get(index).map_or(0, |count| count.load(Ordering::Relaxed))
+        self.entered.get(index).map_or(0, |count| count.load(Ordering::Relaxed))
+    }
+
+    /// Number of amnesties for the reason with this index that raise no alarm.
+    #[must_use]
+    pub fn budget_of(&self, index: usize) -> usize {
+        let more = self.budgets.get(index).map_or(0, |more| more.load(Ordering::Relaxed));
+        AMNESTY_BUDGET.wrapping_add(more)
     }
 }
 
@@ -149,13 +154,15 @@ impl<'guard, R: AmnestyReason, D: Detectors> Amnesty<'guard, R, D> {
         // What happened before the scope is not excused by it.
         guard.poll();
         let slot = guard.slot();
+        let outer = slot.enter_amnesty(reason.index());
         if slot.mode() == Mode::Armed {
             slot.amnesties.fetch_add(1, Ordering::Relaxed);
             if !guard.ledger().enter(reason.index()) {
+                // Recorded with the reason, and excused by none.
                 guard.observe(Observation::new(ViolationClass::AmnestyOverrun, 0));
             }
         }
-        Self { guard, outer: slot.enter_amnesty(reason.index()) }
+        Self { guard, outer }
     }
 }
 

@@ -95,6 +95,13 @@ impl Attendance {
         self.acknowledged.load(Ordering::Acquire) > phase as usize
     }
 
+    /// The last phase that the owner has seen, if any.
+    #[must_use]
+    pub fn acknowledged(&self) -> Option<Phase> {
+        let phases = self.acknowledged.load(Ordering::Acquire);
+        phases.checked_sub(1).and_then(|index| Phase::ALL.get(index).copied())
+    }
+
     /// Calls the owner: its next look at [`Attendance::attention`] differs.
     pub fn call(&self) {
         self.attention.fetch_add(1, Ordering::Release);

@@ -61,6 +61,12 @@ impl ViolationClass {
         Self::ALL.get(index).copied()
     }
 
+    /// The class with this name, as in reports.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|class| class.name() == name)
+    }
+
     /// The name in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -113,6 +119,13 @@ bitflags! {
 }
 
 impl ClassSet {
+    /// What a steady state is without, and what hot threads are held to by default: all
+    /// but [`ViolationClass::Fill`]. To fill a buffer from memory that the pool has is to
+    /// use the pool; if it has none, that is [`ViolationClass::Growth`]. Add
+    /// [`ClassSet::FILL`] for code that is to stay on the fast path
+    /// (design/contract.md `.classes.fill`).
+    pub const STEADY: Self = Self::all().difference(Self::FILL);
+
     /// The set of one class.
     #[must_use]
     pub const fn of(class: ViolationClass) -> Self {

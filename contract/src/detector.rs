@@ -12,7 +12,9 @@ bitflags! {
     pub struct DetectorSet: usize {
         /// The wrapped global allocator: alloc, realloc, dealloc.
         const ALLOCATOR = 1 << 0;
-        /// Events of arenas and buffers: fill, growth. Live from the first event.
+        /// Events of arenas and buffers: fill, growth. Live once an arena has told
+        /// [`PoolEvents`](crate::PoolEvents) of anything, on whatever thread: the arenas
+        /// of Init do.
         const POOL_EVENTS = 1 << 1;
         /// Page faults by synchronous signal: exact address and instruction.
         const FAULT_TRAP = 1 << 2;
@@ -26,6 +28,16 @@ bitflags! {
 }
 
 impl DetectorSet {
+    /// What is asked for by default: the detectors that every program has use for, and
+    /// that this build can prove. Pool events are not: a program without pools has none,
+    /// and one that has them sees them live unasked. Nor is C's `malloc` without
+    /// feature `interpose-malloc`.
+    pub const DEFAULT: Self = {
+        let always =
+            Self::ALLOCATOR.union(Self::FAULT_TRAP).union(Self::FAULT_POLL).union(Self::MEMORY_CALLS);
+        if cfg!(feature = "interpose-malloc") { always.union(Self::FOREIGN_MALLOC) } else { always }
+    };
+
     const NAMES: [(Self, &'static str); 6] = [
         (Self::ALLOCATOR, "allocator"),
         (Self::POOL_EVENTS, "pool_events"),

@@ -28,7 +28,7 @@ pub struct Steady {
 
 impl Default for Steady {
     fn default() -> Self {
-        Self { warm_turns: 1_000, turns: 1_000, windows: 3, classes: ClassSet::all() }
+        Self { warm_turns: 1_000, turns: 1_000, windows: 3, classes: ClassSet::STEADY }
     }
 }
 
@@ -202,7 +202,8 @@ impl fmt::Display for Place<'_> {
 }
 
 /// Asserts that a piece of code, once warm, does nothing that the contract
-/// forbids: no call of the global allocator, no fill, no growth, no page fault.
+/// forbids: no call of the global allocator, no growth, no page fault; no fill either, if
+/// [`Steady::classes`](crate::gate::Steady::classes) has [`ClassSet::FILL`](crate::ClassSet::FILL).
 /// Prints what it measured as one line of JSON.
 ///
 /// The test binary needs [`ContractAllocator`](crate::ContractAllocator) as its

@@ -213,6 +213,12 @@ pub trait Kernel: Copy + Send + Sync + fmt::Debug + 'static {
     /// Whether the program's functions are all bound when it starts.
     fn binds_now(&self) -> bool;
 
+    /// Writes to standard error, past every buffer and lock. Allocates nothing.
+    ///
+    /// # Errors
+    /// See [`Kernel::pin`].
+    fn tell(&self, text: &[u8]) -> Result<(), Errno>;
+
     /// A variable of the environment.
     fn variable(&self, name: &str) -> Option<String>;
 }

@@ -79,6 +79,8 @@ pub mod current;
 #[cfg(feature = "std")]
 pub mod gate;
 #[cfg(feature = "std")]
+mod last_words;
+#[cfg(feature = "std")]
 pub mod pool_events;
 #[cfg(feature = "symbols")]
 pub mod symbols;
@@ -96,7 +98,7 @@ pub use lifecycle::{Lifecycle, Phase};
 pub use memory::{Arenas, MemorySteps, SteadyMemory};
 pub use name::Name;
 pub use platform::NativeDetectors;
-pub use policy::{Policies, Policy};
+pub use policy::{Policies, Policy, PolicyError};
 pub use record::{Record, RecordKind, Site};
 pub use registry::{Contract, HotThread};
 pub use report::{Raw, Report, Resolve};

@@ -11,6 +11,7 @@ mod listeners;
 mod lock;
 mod native;
 mod objects;
+pub(crate) mod program;
 mod runtime;
 mod sentinel;
 mod signals;

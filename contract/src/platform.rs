@@ -85,6 +85,46 @@ pub(crate) fn attach(_slot: &'static Slot, _wanted: DetectorSet) -> DetectorSet 
     DetectorSet::empty()
 }
 
+/// What is live for every thread of the process.
+#[cfg(feature = "std")]
+pub(crate) fn live_everywhere() -> DetectorSet {
+    crate::pool_events::live()
+}
+
+/// What is live for every thread of the process.
+#[cfg(not(feature = "std"))]
+pub(crate) fn live_everywhere() -> DetectorSet {
+    DetectorSet::empty()
+}
+
+/// Writes where `site` is, as far as that is known without allocating, and how to turn
+/// it into lines.
+#[cfg(all(feature = "linux", target_os = "linux"))]
+pub(crate) fn describe(site: &Site, out: &mut dyn core::fmt::Write) -> core::fmt::Result {
+    crate::linux::program::describe(crate::linux::Native, site, out)
+}
+
+/// Writes where `site` is: nobody walks stacks here.
+#[cfg(all(feature = "std", not(all(feature = "linux", target_os = "linux"))))]
+pub(crate) fn describe(_site: &Site, _out: &mut dyn core::fmt::Write) -> core::fmt::Result {
+    Ok(())
+}
+
+/// Writes to standard error, without allocating and past every lock.
+#[cfg(all(feature = "linux", target_os = "linux"))]
+pub(crate) fn tell(text: &[u8]) {
+    use crate::kernel::Kernel;
+    // Who cannot be told cannot be told why either.
+    let _ = crate::linux::Native.tell(text);
+}
+
+/// Writes to standard error, without allocating.
+#[cfg(all(feature = "std", not(all(feature = "linux", target_os = "linux"))))]
+pub(crate) fn tell(text: &[u8]) {
+    // Who cannot be told cannot be told why either.
+    let _ = std::io::Write::write_all(&mut std::io::stderr(), text);
+}
+
 /// Whether the calling thread is registered.
 #[cfg(feature = "std")]
 pub(crate) fn is_attached() -> bool {

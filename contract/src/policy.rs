@@ -1,12 +1,15 @@
 //! What an alarm does.
 
+use core::fmt;
+
 use crate::class::{ClassSet, ViolationClass};
+use crate::name::Name;
 use crate::record::Record;
 
 /// What happens when a check finds violations of a class.
 ///
-/// In every case a record goes into the thread's ring, and the events are
-/// counted. Nothing allocates, locks or waits.
+/// In every case the alarm is kept for a cold thread, and the events are counted.
+/// Nothing allocates, locks or waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
     /// Calls [`Policies::fail_fast`]. For tests and soaks.
@@ -40,7 +43,10 @@ pub struct Policies {
 impl Policies {
     /// The same policy for every class.
     ///
-    /// With `std` FailFast aborts the process; without, it does nothing until
+    /// With `std` FailFast writes one line to standard error and aborts the process: class,
+    /// count, bytes, thread, phase, and the command that turns the code addresses into
+    /// lines. It allocates nothing and takes no lock. With names and lines instead:
+    /// `symbols::report_and_abort`. Without `std` it does nothing until
     /// [`Policies::fail_fast`] is set.
     #[must_use]
     pub const fn all(policy: Policy) -> Self {
@@ -70,10 +76,145 @@ impl Policies {
     }
 }
 
+impl Policies {
+    /// The variable of the environment that [`Policies::from_environment`] reads.
+    pub const VARIABLE: &'static str = "TRIPOINT_POLICY";
+
+    /// These policies with what `text` says: a policy for every class, or `class=policy`
+    /// for one, by commas, the later the stronger.
+    ///
+    /// ```
+    /// use tripoint_contract::{Policies, Policy, ViolationClass};
+    ///
+    /// let policies = Policies::all(Policy::AlarmOnce).with_text("quarantine,alloc=failfast")?;
+    /// assert_eq!(policies.of(ViolationClass::Alloc), Policy::FailFast);
+    /// assert_eq!(policies.of(ViolationClass::Growth), Policy::Quarantine);
+    /// # Ok::<(), tripoint_contract::PolicyError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`PolicyError`] if a part is neither; nothing is taken from the others then.
+    pub fn with_text(self, text: &str) -> Result<Self, PolicyError> {
+        text.split(',').map(str::trim).filter(|part| !part.is_empty()).try_fold(self, |policies, part| {
+            let (classes, policy) = match part.split_once('=') {
+                Some((class, policy)) => (ViolationClass::from_name(class.trim()).map(ClassSet::of), policy),
+                None => (Some(ClassSet::all()), part),
+            };
+            match (classes, Policy::from_name(policy.trim())) {
+                (Some(classes), Some(policy)) => Ok(policies.with(classes, policy)),
+                _ => Err(PolicyError { part: Name::new(part) }),
+            }
+        })
+    }
+
+    /// These policies with what [`Policies::VARIABLE`] says, as by
+    /// [`Policies::with_text`]; as they are if it is not set.
+    ///
+    /// ```
+    /// use tripoint_contract::{HotThread, Policies, Policy};
+    ///
+    /// // AlarmOnce, unless TRIPOINT_POLICY=failfast, as in CI.
+    /// let policies = Policies::all(Policy::AlarmOnce).from_environment()?;
+    /// let thread = HotThread { policies, ..HotThread::new("parser") };
+    /// # let _ = thread;
+    /// # Ok::<(), tripoint_contract::PolicyError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Policies::with_text`]; a variable that is no text is none of a policy either.
+    #[cfg(feature = "std")]
+    #[allow(clippy::wrong_self_convention, reason = "what the environment leaves open is `self`'s")]
+    pub fn from_environment(self) -> Result<Self, PolicyError> {
+        match std::env::var_os(Self::VARIABLE) {
+            Some(text) => self.with_text(&text.to_string_lossy()),
+            None => Ok(self),
+        }
+    }
+}
+
+impl Policy {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::FailFast, Self::Quarantine, Self::AlarmOnce];
+
+    /// The name in [`Policies::with_text`].
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::FailFast => "failfast",
+            Self::Quarantine => "quarantine",
+            Self::AlarmOnce => "alarmonce",
+        }
+    }
+
+    fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|policy| policy.name().eq_ignore_ascii_case(name))
+    }
+}
+
+/// A part of a text that is no policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PolicyError {
+    /// The part, or its beginning.
+    pub part: Name,
+}
+
+impl fmt::Display for PolicyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` is no policy: write", self.part)?;
+        Policy::ALL.iter().try_for_each(|policy| write!(f, " {}", policy.name()))?;
+        f.write_str(", or class=policy, in ")?;
+        write!(f, "{}, by commas; classes:", Policies::VARIABLE)?;
+        ViolationClass::ALL.iter().try_for_each(|class| write!(f, " {class}"))
+    }
+}
+
+impl core::error::Error for PolicyError {}
+
 #[cfg(feature = "std")]
-fn default_fail_fast(_alarm: &Record) {
+fn default_fail_fast(alarm: &Record) {
+    crate::last_words::say(alarm);
     std::process::abort();
 }
 
 #[cfg(not(feature = "std"))]
 const fn default_fail_fast(_alarm: &Record) {}
+
+#[cfg(test)]
+mod tests {
+    use std::string::ToString;
+
+    use super::*;
+
+    #[test]
+    fn text_says_policies() {
+        let policies = Policies::all(Policy::AlarmOnce);
+        for (text, alloc, growth) in [
+            ("", Policy::AlarmOnce, Policy::AlarmOnce),
+            ("FailFast", Policy::FailFast, Policy::FailFast),
+            (" quarantine , alloc = failfast,", Policy::FailFast, Policy::Quarantine),
+            ("growth=quarantine", Policy::AlarmOnce, Policy::Quarantine),
+            ("alloc=failfast,quarantine", Policy::Quarantine, Policy::Quarantine),
+        ] {
+            let read = policies.with_text(text).unwrap();
+            assert_eq!(
+                (read.of(ViolationClass::Alloc), read.of(ViolationClass::Growth)),
+                (alloc, growth),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn other_text_is_refused_and_says_what_is_not() {
+        for (text, part) in
+            [("fastfail", "fastfail"), ("quarantine,heap=failfast", "heap=failfast"), ("alloc=", "alloc=")]
+        {
+            let error = Policies::all(Policy::FailFast).with_text(text).unwrap_err();
+            assert_eq!(error.part, Name::new(part));
+            let told = error.to_string();
+            for expected in [part, "failfast quarantine alarmonce", "TRIPOINT_POLICY", "memory_call"] {
+                assert!(told.contains(expected), "{told}");
+            }
+        }
+    }
+}

@@ -1,5 +1,6 @@
 //! Fills and growth, charged to the thread that caused them.
 
+use tripoint_core::primitive::{AtomicBool, Ordering};
 use tripoint_core::{Event, EventHook};
 
 use crate::current;
@@ -25,12 +26,19 @@ pub struct PoolEvents;
 
 impl EventHook for PoolEvents {
     fn event(&self, event: Event) {
-        let Some(observation) = Observation::of_event(event) else { return };
-        if let Some(slot) = current::slot()
-            && !slot.live().contains(DetectorSet::POOL_EVENTS)
-        {
-            slot.add_live(DetectorSet::POOL_EVENTS);
+        if !HEARD.load(Ordering::Relaxed) {
+            HEARD.store(true, Ordering::Relaxed);
         }
-        current::observe(observation);
+        if let Some(observation) = Observation::of_event(event) {
+            current::observe(observation);
+        }
     }
+}
+
+/// Whether an arena ever told of anything: then it has this ear, for all threads.
+static HEARD: AtomicBool = AtomicBool::new(false);
+
+/// What is live for every thread of the process.
+pub(crate) fn live() -> DetectorSet {
+    if HEARD.load(Ordering::Relaxed) { DetectorSet::POOL_EVENTS } else { DetectorSet::empty() }
 }

@@ -92,8 +92,8 @@ pub struct Record {
     pub call: usize,
     /// When, in ns of the thread's clock.
     pub time: u64,
-    /// The index of the reason of the amnesty, where the record is
-    /// [`RecordKind::Excused`].
+    /// The index of the reason of the amnesty, if the record is
+    /// [`RecordKind::Excused`] or of [`ViolationClass::AmnestyOverrun`].
     pub reason: usize,
     /// Where. An alarm's is where the first of its events was.
     pub site: Site,

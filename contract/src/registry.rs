@@ -57,11 +57,11 @@ pub struct HotThread<'name> {
     pub name: &'name str,
     /// The core to bind the thread to; by default none.
     pub core: Option<usize>,
-    /// What the thread is held to; by default everything. Other classes are
+    /// What the thread is held to; by default [`ClassSet::STEADY`]. Other classes are
     /// counted all the same.
     pub classes: ClassSet,
-    /// The detectors wanted; by default all. Those that are wanted and not live
-    /// are named in the report.
+    /// The detectors wanted; by default [`DetectorSet::DEFAULT`]. Those that are wanted and
+    /// not live are named in the report as missing, the others as not asked for.
     pub detectors: DetectorSet,
     /// What alarms do; by default [`Policy::AlarmOnce`] for all classes.
     pub policies: Policies,
@@ -77,8 +77,8 @@ impl<'name> HotThread<'name> {
         Self {
             name,
             core: None,
-            classes: ClassSet::all(),
-            detectors: DetectorSet::all(),
+            classes: ClassSet::STEADY,
+            detectors: DetectorSet::DEFAULT,
             policies: Policies::all(Policy::AlarmOnce),
             clock: platform::clock,
         }
@@ -317,9 +317,14 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
         &self.session.ledger
     }
 
-    /// Says how many amnesties raise no alarm; by default 10. For Init.
+    /// Says how many amnesties raise no alarm, for each reason; by default 10. For Init.
     pub fn set_amnesty_budget(&self, budget: usize) {
-        self.session.ledger.set_budget(budget);
+        (0..R::NAMES.len()).for_each(|index| self.session.ledger.set_budget(index, budget));
+    }
+
+    /// Says how many amnesties for one reason raise no alarm; by default 10. For Init.
+    pub fn set_amnesty_budget_of(&self, reason: R, budget: usize) {
+        self.session.ledger.set_budget(reason.index(), budget);
     }
 
     /// Takes all records that wait, thread by thread. For a cold thread.

@@ -13,6 +13,7 @@ use crate::registry::Contract;
 use crate::route::Route;
 use crate::sizing::Sizing;
 use crate::slot::{Slot, ThreadKind};
+use crate::tally::ClassTally;
 
 /// Turns sites into something people can read.
 pub trait Resolve {
@@ -149,6 +150,15 @@ impl<'a, R: AmnestyReason, const THREADS: usize> Report<'a, R, THREADS> {
         })
     }
 
+    /// The detectors that no hot thread asked for, and that are not live: nothing is said
+    /// of what they would have seen.
+    #[must_use]
+    pub fn not_asked_for(&self) -> DetectorSet {
+        self.hot().fold(DetectorSet::all(), |others, slot| {
+            others.difference(slot.wanted_detectors()).difference(slot.live())
+        })
+    }
+
     /// The number of alarms on all hot threads.
     #[must_use]
     pub fn alarms(&self) -> usize {
@@ -217,8 +227,12 @@ impl<'a, R: AmnestyReason, const THREADS: usize> Report<'a, R, THREADS> {
             json.number("was_armed", self.was_armed())?;
             json.number("alarms", self.alarms())?;
             json.number("records_lost", self.records_lost())?;
+            json.name("not_asked_for")?;
+            json.array(&mut self.not_asked_for().names(), |json, name| json.value_text(name))?;
             json.name("threads")?;
             json.array(&mut self.contract.threads(), write_thread)?;
+            json.name("sites")?;
+            json.array(&mut self.groups(), |json, group| self.write_group(json, &group))?;
             json.name("violations")?;
             let told = |record: &&Record| record.kind != RecordKind::Rehearsed;
             json.array(&mut self.records.iter().filter(told), |json, record| {
@@ -242,24 +256,37 @@ impl<'a, R: AmnestyReason, const THREADS: usize> Report<'a, R, THREADS> {
         })
     }
 
+    /// The members that a record and a group of records have.
+    fn write_what(&self, json: &mut Json<'_>, record: &Record) -> fmt::Result {
+        json.text("kind", record.kind.name())?;
+        json.text("class", record.class)?;
+        json.text("thread", self.thread_name(record.thread))?;
+        json.number("count", record.count)?;
+        json.number("bytes", record.bytes)?;
+        json.number("time", record.time)?;
+        if record.address != 0 {
+            json.text("address", format_args!("{:#x}", record.address))?;
+        }
+        if let Some(call) = call_of(record) {
+            json.text("call", call)?;
+        }
+        if let Some(reason) = reason_of::<R>(record) {
+            json.text("reason", reason)?;
+        }
+        json.text("site", At(self.symbols, &record.site))
+    }
+
+    fn write_group(&self, json: &mut Json<'_>, group: &Group) -> fmt::Result {
+        json.object(|json| {
+            self.write_what(json, &group.sum)?;
+            json.number("records", group.records)?;
+            json.number("last_time", group.last_time)
+        })
+    }
+
     fn write_record(&self, json: &mut Json<'_>, record: &Record) -> fmt::Result {
         json.object(|json| {
-            json.text("kind", record.kind.name())?;
-            json.text("class", record.class)?;
-            json.text("thread", self.thread_name(record.thread))?;
-            json.number("count", record.count)?;
-            json.number("bytes", record.bytes)?;
-            json.number("time", record.time)?;
-            if record.address != 0 {
-                json.text("address", format_args!("{:#x}", record.address))?;
-            }
-            if record.class == ViolationClass::MemoryCall && record.kind != RecordKind::Alarm {
-                json.text("call", CallName(record.call))?;
-            }
-            if record.kind == RecordKind::Excused {
-                json.text("reason", R::NAMES.get(record.reason).unwrap_or(&"?"))?;
-            }
-            json.text("site", At(self.symbols, &record.site))?;
+            self.write_what(json, record)?;
             json.name("frames")?;
             json.array(&mut record.site.frames().iter(), |json, &address| {
                 json.value_text(FrameAt(self.symbols, address))
@@ -271,16 +298,95 @@ impl<'a, R: AmnestyReason, const THREADS: usize> Report<'a, R, THREADS> {
         let ledger = self.contract.amnesties();
         json.name("amnesties")?;
         json.object(|json| {
+            let reasons = || R::NAMES.iter().enumerate();
             json.number("entered", ledger.entered())?;
-            json.number("budget", ledger.budget())?;
+            json.number("budget", reasons().map(|(index, _)| ledger.budget_of(index)).sum::<usize>())?;
+            json.number("over_budget", ledger.over_budget())?;
             json.name("reasons")?;
             json.object(|json| {
-                R::NAMES
-                    .iter()
-                    .enumerate()
-                    .try_for_each(|(index, name)| json.number(name, ledger.of_reason(index)))
+                reasons().try_for_each(|(index, name)| json.number(name, ledger.of_reason(index)))
+            })?;
+            json.name("budgets")?;
+            json.object(|json| {
+                reasons().try_for_each(|(index, name)| json.number(name, ledger.budget_of(index)))
             })
         })
+    }
+}
+
+/// Records of one kind and class, of one thread, call, reason and place, as one.
+struct Group {
+    /// The first of them, with the events and bytes of all.
+    sum: Record,
+    records: usize,
+    last_time: u64,
+}
+
+impl Group {
+    const fn new(first: Record) -> Self {
+        Self { sum: first, records: 1, last_time: first.time }
+    }
+
+    #[cfg(feature = "std")]
+    fn add(&mut self, record: &Record) {
+        self.sum.count = self.sum.count.wrapping_add(record.count);
+        self.sum.bytes = self.sum.bytes.wrapping_add(record.bytes);
+        self.last_time = record.time;
+        self.records += 1;
+    }
+}
+
+impl<'a, R: AmnestyReason, const THREADS: usize> Report<'a, R, THREADS> {
+    /// The records by place, in the order in which each place was met first.
+    #[cfg(feature = "std")]
+    fn groups(&self) -> impl Iterator<Item = Group> + use<R, THREADS> {
+        use std::string::String;
+        use std::vec::Vec;
+
+        let (mut groups, mut keys) = (Vec::<Group>::new(), Vec::new());
+        for record in self.records {
+            let mut place = String::new();
+            // Writing to a string does not fail.
+            let _ = self.symbols.resolve(&record.site, &mut place);
+            let call = if record.class == ViolationClass::MemoryCall { record.call } else { 0 };
+            let reason = reason_of::<R>(record);
+            let key = (record.kind as usize, record.class, record.thread, call, reason, place);
+            match keys.iter().position(|known| *known == key) {
+                Some(index) => groups[index].add(record),
+                None => {
+                    groups.push(Group::new(*record));
+                    keys.push(key);
+                }
+            }
+        }
+        groups.into_iter()
+    }
+
+    /// Every record by itself: there is no memory to sort them in.
+    #[cfg(not(feature = "std"))]
+    fn groups(&self) -> impl Iterator<Item = Group> + use<'a, R, THREADS> {
+        self.records.iter().copied().map(Group::new)
+    }
+}
+
+/// Which memory call a record is of.
+fn call_of(record: &Record) -> Option<CallName> {
+    (record.class == ViolationClass::MemoryCall && record.call != 0).then_some(CallName(record.call))
+}
+
+/// The reason of the amnesty that a record is of.
+fn reason_of<R: AmnestyReason>(record: &Record) -> Option<&'static str> {
+    let has_reason = record.kind == RecordKind::Excused || record.class == ViolationClass::AmnestyOverrun;
+    has_reason.then(|| R::NAMES.get(record.reason).copied().unwrap_or("?"))
+}
+
+/// A time as a decimal of seconds.
+struct Seconds(u64);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const NS: u64 = 1_000_000_000;
+        write!(f, "{}.{:09} s", self.0 / NS, self.0 % NS)
     }
 }
 
@@ -301,6 +407,7 @@ fn write_thread(json: &mut Json<'_>, slot: &Slot) -> fmt::Result {
     json.object(|json| {
         json.text("name", slot.name())?;
         json.text("kind", if slot.kind() == ThreadKind::Hot { "hot" } else { "cold" })?;
+        json.number("was_armed", slot.was_armed())?;
         json.number("alarms", slot.alarms())?;
         json.number("amnesties", slot.amnesties())?;
         json.number("records_lost", slot.records_lost())?;
@@ -310,16 +417,22 @@ fn write_thread(json: &mut Json<'_>, slot: &Slot) -> fmt::Result {
         json.name("events")?;
         json.object(|json| {
             ViolationClass::ALL.into_iter().try_for_each(|class| {
-                let tally = slot.tally(class);
+                let armed = slot.armed_tally(class);
                 json.name(class.name())?;
                 json.object(|json| {
-                    json.number("count", tally.count)?;
-                    json.number("bytes", tally.bytes)?;
-                    json.number("excused", tally.excused)
+                    write_tally(json, slot.tally(class))?;
+                    json.name("armed")?;
+                    json.object(|json| write_tally(json, armed))
                 })
             })
         })
     })
+}
+
+fn write_tally(json: &mut Json<'_>, tally: ClassTally) -> fmt::Result {
+    json.number("count", tally.count)?;
+    json.number("bytes", tally.bytes)?;
+    json.number("excused", tally.excused)
 }
 
 fn write_route(json: &mut Json<'_>, route: &Route) -> fmt::Result {
@@ -346,6 +459,8 @@ impl<R: AmnestyReason, const THREADS: usize> fmt::Display for Report<'_, R, THRE
         write_names(f, self.live())?;
         f.write_str("\nmissing detectors: ")?;
         write_names(f, self.missing())?;
+        f.write_str("\nnot asked for: ")?;
+        write_names(f, self.not_asked_for())?;
         for step in self.contract.memory_missed().names() {
             write!(f, "\nmemory step not done: {step}")?;
         }
@@ -357,37 +472,68 @@ impl<R: AmnestyReason, const THREADS: usize> fmt::Display for Report<'_, R, THRE
         }
         writeln!(f, "\nrecords lost: {}", self.records_lost())?;
         writeln!(f, "warm-up rounds: {}", self.warmup_rounds)?;
-        for slot in self.contract.threads() {
-            writeln!(f, "thread {}: {} alarms", slot.name(), slot.alarms())?;
-            for class in ViolationClass::ALL {
-                let tally = slot.tally(class);
-                if tally.count > 0 {
-                    writeln!(
-                        f,
-                        "  {class}: {} events, {} bytes, {} excused, since it registered",
-                        tally.count, tally.bytes, tally.excused
-                    )?;
-                }
-            }
-        }
-        for record in self.records {
-            let (kind, site) = (record.kind.name(), At(self.symbols, &record.site));
-            let thread = self.thread_name(record.thread);
-            writeln!(
-                f,
-                "{kind}: {} x{} on {thread}, {} bytes, {site}",
-                record.class, record.count, record.bytes
-            )?;
-        }
+        self.contract.threads().try_for_each(|slot| write_thread_text(f, slot))?;
+        self.groups().try_for_each(|group| self.write_group_text(f, &group))?;
         let ledger = self.contract.amnesties();
-        writeln!(f, "amnesties: {} of {}", ledger.entered(), ledger.budget())?;
+        let over = ledger.over_budget();
+        writeln!(f, "amnesties: {}, {over} of them over the budget of their reason", ledger.entered())?;
         for (index, name) in R::NAMES.iter().enumerate() {
-            writeln!(f, "  {name}: {}", ledger.of_reason(index))?;
+            writeln!(f, "  {name}: {} of {}", ledger.of_reason(index), ledger.budget_of(index))?;
         }
         for route in self.routes {
             writeln!(f, "route {}: {} of {}", route.name(), route.passes(), route.minimum())?;
         }
         self.sizing.map_or(Ok(()), |sizing| write!(f, "an Init that would have sufficed:\n{sizing}"))
+    }
+}
+
+impl<R: AmnestyReason, const THREADS: usize> Report<'_, R, THREADS> {
+    fn write_group_text(&self, f: &mut fmt::Formatter<'_>, group: &Group) -> fmt::Result {
+        let sum = &group.sum;
+        write!(f, "{}: {}", sum.kind.name(), sum.class)?;
+        call_of(sum).map_or(Ok(()), |call| write!(f, " {call}"))?;
+        write!(f, " x{} on {}, {} bytes", sum.count, self.thread_name(sum.thread), sum.bytes)?;
+        if sum.address != 0 {
+            write!(f, " at {:#x}", sum.address)?;
+        }
+        reason_of::<R>(sum).map_or(Ok(()), |reason| write!(f, ", for {reason}"))?;
+        write!(f, ", at {}", Seconds(sum.time))?;
+        if group.records > 1 {
+            write!(f, " and {} times more until {}", group.records - 1, Seconds(group.last_time))?;
+        }
+        writeln!(f, ", {}", At(self.symbols, &sum.site))
+    }
+}
+
+fn write_thread_text(f: &mut fmt::Formatter<'_>, slot: &Slot) -> fmt::Result {
+    let armed = match (slot.kind(), slot.was_armed()) {
+        (ThreadKind::Cold, _) => "cold",
+        (ThreadKind::Hot, true) => "armed",
+        (ThreadKind::Hot, false) => "never armed",
+    };
+    writeln!(
+        f,
+        "thread {} ({armed}): {} alarms, {} records lost",
+        slot.name(),
+        slot.alarms(),
+        slot.records_lost()
+    )?;
+    for class in ViolationClass::ALL {
+        let (all, armed) = (slot.tally(class), slot.armed_tally(class));
+        if all.count > 0 {
+            writeln!(
+                f,
+                "  {class}: {} events while armed, {} bytes, {} of them excused; {} events since it registered, {} bytes",
+                armed.count, armed.bytes, armed.excused, all.count, all.bytes
+            )?;
+        }
+    }
+    match slot.overlapped() {
+        0 => Ok(()),
+        count => writeln!(
+            f,
+            "  overlapped: {count} events of the detectors' own, or within another's record; no violations"
+        ),
     }
 }
 

@@ -16,6 +16,7 @@ use crate::attendance::Attendance;
 use crate::class::{ClassSet, ViolationClass};
 use crate::detector::DetectorSet;
 use crate::name::{Name, NameCell};
+use crate::platform;
 use crate::record::{FRAMES, Record, RecordCell, RecordKind, Site};
 use crate::ring::Ring;
 use crate::tally::{ClassTally, Tally, increase};
@@ -350,7 +351,7 @@ impl Slot {
     /// The detectors that are live for the thread.
     #[must_use]
     pub fn live(&self) -> DetectorSet {
-        DetectorSet::from_bits_truncate(self.live.load(Ordering::Relaxed))
+        DetectorSet::from_bits_truncate(self.live.load(Ordering::Relaxed)) | platform::live_everywhere()
     }
 
     /// The detectors that were asked for.
@@ -629,10 +630,10 @@ impl Slot {
     /// first of them. On the slot's thread only.
     pub(crate) fn raise(&self, class: ViolationClass, count: usize, bytes: usize, time: u64) -> Record {
         let account = self.account(class);
-        let Record { address, call, site, .. } = account.first.get();
+        let Record { address, call, reason, site, .. } = account.first.get();
         account.begun.store(false, Ordering::Relaxed);
         let seen = Observation { count, address, call, ..Observation::new(class, bytes) };
-        let record = self.record(RecordKind::Alarm, seen, Evidence { site, time });
+        let record = Record { reason, ..self.record(RecordKind::Alarm, seen, Evidence { site, time }) };
         self.alarms.fetch_add(1, Ordering::Relaxed);
         self.while_busy(|| account.alarm.raise(&record));
         record

@@ -1,49 +1,29 @@
 //! Names and lines for code addresses. Slow, and allocates: for cold threads.
 
-use core::fmt;
+use core::fmt::{self, Write};
 use std::string::{String, ToString};
 
-use crate::record::Site;
+use crate::record::{Record, Site};
 use crate::report::Resolve;
+use crate::slot::Mode;
+use crate::{current, last_words, platform};
 
-/// Beginnings of the names of functions that are never the site itself, but on
-/// the way from it to the detector.
-const ON_THE_WAY: [&str; 14] = [
-    "alloc::",
-    "core::",
-    "std::",
-    "hashbrown::",
+/// The crates of this workspace that are on the way from a site to the detector, and the
+/// calls that the compiler puts between a program and its global allocator: those are at
+/// the line of the allocator's definition.
+const ON_THE_WAY: [&str; 6] = [
     "tripoint_contract::",
     "tripoint_core::",
     "tripoint_ap::",
     "tripoint_pools::",
     "tripoint_arena_vm::",
     "__rust",
-    "__rdl",
-    "__libc_",
-    "__GI_",
-    "_Unwind",
 ];
 
-/// Functions of C on the way.
-const C_ON_THE_WAY: [&str; 13] = [
-    "malloc",
-    "calloc",
-    "realloc",
-    "free",
-    "memalign",
-    "aligned_alloc",
-    "posix_memalign",
-    "mmap",
-    "mmap64",
-    "munmap",
-    "mprotect",
-    "madvise",
-    "__restore_rt",
-];
-
-/// Where the sources of glibc's `malloc` are, in debug information of it.
-const MALLOC_SOURCES: &str = "./malloc/";
+/// Parts of the paths that sources of the standard library have, and of what it is built
+/// with: as distributed, as installed beside a compiler, as packaged by systems.
+const STANDARD_LIBRARY: [&str; 4] = ["/rustc/", "/rust/deps/", "/rustlib/src/rust/", "/library/std/src/"];
+const STANDARD_CRATES: [&str; 2] = ["/library/core/src/", "/library/alloc/src/"];
 
 /// Resolves sites by the debug information of the running program.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,28 +37,50 @@ struct Frame {
 }
 
 impl Frame {
-    fn is_on_the_way(&self) -> bool {
-        // `<alloc::vec::Vec<T> as …>::push`, `<&mut core::…`
+    /// Whether the place may be the site itself: a line of code that is neither the
+    /// standard library's nor this workspace's. Generic code of the standard library is
+    /// compiled into the program, but its source stays where it is.
+    fn is_own(&self) -> bool {
+        let standard =
+            |place: &str| STANDARD_LIBRARY.iter().chain(&STANDARD_CRATES).any(|part| place.contains(part));
+        // `<&mut tripoint_core::…>::alloc`, `<&A as tripoint_core::…>::alloc`: of the trait,
+        // if the type has no path.
         let name = self.function.trim_start_matches(['<', '&', '*']).trim_start_matches("mut ");
-        // `<&A as tripoint_core::…>::alloc`: of the trait, where the type has no path.
         let name = match name.split_once(" as ") {
             Some((of, of_trait)) if !of.contains("::") => of_trait,
             _ => name,
         };
-        let in_malloc = self.place.as_ref().is_some_and(|place| place.starts_with(MALLOC_SOURCES));
-        in_malloc
-            || self.is_of_built_in_type()
-            || ON_THE_WAY.iter().any(|beginning| name.starts_with(beginning))
-            || C_ON_THE_WAY.contains(&name)
+        self.place.as_ref().is_some_and(|place| !standard(place))
+            && !ON_THE_WAY.iter().any(|beginning| name.starts_with(beginning))
+    }
+}
+
+/// Where the program's own code is mapped, as the system tells. Code of other objects,
+/// such as C's library with its debug information, is on the way to the detector.
+struct Program(Option<core::ops::Range<usize>>);
+
+impl Program {
+    fn here() -> Self {
+        #[cfg(target_os = "linux")]
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+        #[cfg(not(target_os = "linux"))]
+        let maps = "";
+        let here = (Self::here as fn() -> Self) as usize;
+        let mapping = |line: &str| {
+            let (start, rest) = line.split_once('-')?;
+            let (end, rest) = rest.split_once(' ')?;
+            let path = rest.find('/').map(|from| rest[from..].to_string())?;
+            Some((usize::from_str_radix(start, 16).ok()?..usize::from_str_radix(end, 16).ok()?, path))
+        };
+        let mappings: std::vec::Vec<_> = maps.lines().filter_map(mapping).collect();
+        let own = mappings.iter().find(|(range, _)| range.contains(&here)).map(|(_, path)| path);
+        let of_own = mappings.iter().filter(|(_, path)| Some(path) == own).map(|(range, _)| range.clone());
+        Self(of_own.reduce(|all, range| all.start.min(range.start)..all.end.max(range.end)))
     }
 
-    /// Whether this is `<*mut T>::write`, `<[T]>::sort`, `<u64>::pow`: a method that
-    /// only the standard library can give to a type, named so where symbols are mangled
-    /// in the newer way.
-    fn is_of_built_in_type(&self) -> bool {
-        let parts = self.function.strip_prefix('<').and_then(|rest| rest.split_once(">::"));
-        parts
-            .is_some_and(|(of, _)| !of.contains(" as ") && (of.starts_with(['*', '[']) || !of.contains("::")))
+    /// Whether an address is in the program; so is everything if nobody knows.
+    fn contains(&self, address: usize) -> bool {
+        self.0.as_ref().is_none_or(|range| range.contains(&address))
     }
 }
 
@@ -101,22 +103,24 @@ fn frames_at(address: usize, mut found: impl FnMut(Frame)) {
 }
 
 impl Resolve for Symbols {
-    /// The innermost function of the program's own.
+    /// The innermost line of the program's own: in its own object, and of neither the
+    /// standard library nor this workspace. Without one, the innermost such line of another
+    /// object, or else the innermost function known.
     fn resolve(&self, site: &Site, out: &mut dyn fmt::Write) -> fmt::Result {
-        let (mut own, mut first) = (None, None);
+        let program = Program::here();
+        let (mut own, mut other, mut first) = (None, None, None);
         for &address in site.frames() {
-            frames_at(address, |frame| {
-                if own.is_none() && !frame.is_on_the_way() && frame.place.is_some() {
-                    own = Some(frame);
-                } else if first.is_none() {
-                    first = Some(frame);
-                }
+            let of_program = program.contains(address);
+            frames_at(address, |frame| match frame.is_own() {
+                true if of_program => own = own.take().or(Some(frame)),
+                true => other = other.take().or(Some(frame)),
+                false => first = first.take().or(Some(frame)),
             });
             if own.is_some() {
                 break;
             }
         }
-        match own.or(first) {
+        match own.or(other).or(first) {
             Some(frame) => write!(out, "{frame}"),
             None => out.write_str("unknown"),
         }
@@ -133,35 +137,91 @@ impl Resolve for Symbols {
     }
 }
 
+/// Tells on standard error what an alarm is of: class, count, bytes, thread and phase,
+/// then the line and the whole stack. For [`Policies::fail_fast`](crate::Policies), on
+/// the violating thread; what it does itself is counted and no more.
+pub fn report(alarm: &Record) {
+    if let Some(slot) = current::slot() {
+        slot.set_mode(Mode::Counting);
+    }
+    let mut text = String::new();
+    let told = last_words::write(alarm, &mut text)
+        .and_then(|()| text.write_str("\n  in "))
+        .and_then(|()| Symbols.resolve(&alarm.site, &mut text))
+        .and_then(|()| {
+            alarm.site.frames().iter().try_for_each(|&address| {
+                text.write_str("\n     ")?;
+                Symbols.frame(address, &mut text)
+            })
+        })
+        .and_then(|()| text.write_str("\n"));
+    // Writing to a string does not fail.
+    let _ = told;
+    platform::tell(text.as_bytes());
+}
+
+/// As [`report`]; then aborts the process.
+///
+/// ```
+/// use tripoint_contract::{Policies, Policy, symbols};
+///
+/// let policies = Policies::all(Policy::FailFast).with_fail_fast(symbols::report_and_abort);
+/// # let _ = policies;
+/// ```
+pub fn report_and_abort(alarm: &Record) {
+    report(alarm);
+    std::process::abort();
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn is_on_the_way(function: &str) -> bool {
-        Frame { function: function.to_string(), place: None }.is_on_the_way()
+    fn is_own(function: &str, place: Option<&str>) -> bool {
+        Frame { function: function.to_string(), place: place.map(str::to_string) }.is_own()
     }
 
     #[test]
-    fn methods_of_built_in_types_are_on_the_way() {
-        for function in [
-            "<*mut u8>::write_volatile",
-            "<*const program::Order>::read",
-            "<[program::Order]>::sort_by::<program::Order>",
-            "<u64>::pow",
-            "<str>::to_owned",
-            "core::ptr::mut_ptr::<impl *mut T>::write_volatile",
+    fn the_standard_library_is_known_by_its_paths_and_this_workspace_by_its_crates() {
+        let line = Some("src/main.rs:7");
+        for (function, place) in [
+            (
+                "<u8 as <[_]>::to_vec_in::ConvertVec>::to_vec",
+                Some("/rustc/59807616e/library/alloc/src/slice.rs:448"),
+            ),
+            ("hashbrown::raw::RawTable<T>::reserve", Some("/rust/deps/hashbrown-0.16.1/src/raw.rs:9")),
+            ("panic_unwind::imp::panic", Some("/rustc/59807616e/library/panic_unwind/src/gcc.rs:1")),
+            (
+                "<[program::Order]>::sort",
+                Some("/home/me/.rustup/toolchains/stable/lib/rustlib/src/rust/library/core/src/slice.rs:1"),
+            ),
+            ("core::ptr::write", Some("/usr/src/rustc-1.96.0/library/core/src/ptr/mod.rs:1")),
+            ("tripoint_contract::allocator::alloc", line),
+            ("<&A as tripoint_core::Arena>::alloc_tracts", line),
+            ("<&mut tripoint_pools::Mvff as tripoint_core::Pool>::fill", line),
+            ("__rustc::__rust_realloc", line),
+            ("malloc", None),
         ] {
-            assert!(is_on_the_way(function), "{function}");
+            assert!(!is_own(function, place), "{function}");
         }
         for function in [
-            "<program::Order>::send",
-            "<program::Book<u8>>::send",
             "<u64 as program::Price>::round",
             "<[program::Order] as program::Batch>::send",
-            "<<program::Book as program::Side>::Level>::send",
-            "program::Order::send",
+            "program::core::Order::send",
+            "hashbrown::raw::mine",
+            "tripoint_contract_user::main",
+            "main",
         ] {
-            assert!(!is_on_the_way(function), "{function}");
+            assert!(is_own(function, line), "{function}");
         }
+    }
+
+    #[test]
+    fn this_program_is_told_from_the_library_of_c() {
+        let program = Program::here();
+        assert!(program.contains(is_own as fn(&'static str, _) -> _ as usize));
+        #[cfg(all(target_os = "linux", target_env = "gnu"))]
+        assert!(!program.contains(libc::strlen as *const () as usize));
+        assert!(Program(None).contains(7), "everything, if nobody knows");
     }
 }

@@ -19,7 +19,7 @@ use tripoint_core::{Error, Result};
 const QUARANTINE: Policies = Policies::all(Policy::Quarantine);
 
 fn hot(policies: Policies) -> HotThread<'static> {
-    HotThread { policies, clock: || 42, ..HotThread::new("hot") }
+    HotThread { policies, classes: ClassSet::all(), clock: || 42, ..HotThread::new("hot") }
 }
 
 type Bare = Guard<Reason, NoDetectors>;
@@ -372,7 +372,7 @@ impl Oracle {
     fn enter(&mut self, reason: Reason, budget: usize) {
         self.entered += 1;
         self.reasons[reason.index()] += 1;
-        if self.entered > budget {
+        if self.reasons[reason.index()] > budget {
             self.hold(ViolationClass::AmnestyOverrun, 0);
         }
         self.depth += 1;

@@ -18,6 +18,7 @@ use tripoint_ap::AllocationPoint;
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
 use tripoint_contract::kernel::failing::{Calls, Failing};
 use tripoint_contract::linux::{Native, ThreadDetectors};
+use tripoint_contract::slot::RECORDS_PER_TURN;
 use tripoint_contract::{
     ClassSet, Contract, ContractAllocator, DetectorSet, Guard, HotThread, Mode, Observation, Policies,
     Policy, PoolEvents, Progress, Record, RecordKind, Report, Slot, Symbols, ViolationClass, Warmup,
@@ -528,6 +529,38 @@ fn memory_calls_in_an_amnesty_are_excused() {
         let excused = calls_of_culprit(contract, RecordKind::Excused);
         assert_eq!(excused.len(), 2);
         assert!(excused.iter().all(|record| record.reason == 1 && !record.site.frames().is_empty()));
+    });
+}
+
+/// The thread is asked where it is while the answer is wanted: for the records of a turn,
+/// and no longer once the class is muted. It is counted all the same.
+#[test]
+fn memory_calls_are_asked_about_only_while_their_sites_are_kept() {
+    on_hot_thread(|| {
+        const BURST: usize = 20;
+        let contract = contract();
+        let policies = Policies::all(Policy::AlarmOnce);
+        let guard = armed(contract, HotThread { policies, ..hot(DetectorSet::MEMORY_CALLS) });
+        if !is_live(guard.slot(), DetectorSet::MEMORY_CALLS) {
+            return;
+        }
+        let slot = guard.slot();
+        let (asked, calls) = (|| slot.call_site().0, || slot.tally(ViolationClass::MemoryCall).count);
+        let before = (asked(), calls());
+        (0..BURST).for_each(|_| culprit_call());
+        assert_eq!(asked() - before.0, RECORDS_PER_TURN, "of the burst");
+        assert_eq!(calls() - before.1, 2 * BURST);
+        guard.check();
+        assert_eq!(slot.alarms(), 1);
+        let before = (asked(), calls());
+        (0..BURST).for_each(|_| culprit_call());
+        guard.check();
+        assert_eq!((asked() - before.0, calls() - before.1), (0, 2 * BURST), "muted");
+        // What is excused is attributed all the same.
+        let amnesty = guard.amnesty(Reason::Disconnect);
+        culprit_call();
+        drop(amnesty);
+        assert_eq!(asked() - before.0, 2);
     });
 }
 

@@ -3,13 +3,44 @@
 
 mod common;
 
+use core::alloc::{GlobalAlloc, Layout};
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::alloc::System;
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Output};
 
-use common::{contract, in_child};
+use common::{Reason, contract, in_child};
 use tripoint_contract::{
-    ClassSet, HotThread, NoDetectors, Observation, Policies, Policy, Record, ViolationClass,
+    ClassSet, Guard, HotThread, NoDetectors, Observation, Policies, Policy, Record, ViolationClass,
 };
+
+/// The system's allocator, which ends the process by a status of its own once it is
+/// forbidden.
+struct Forbidding;
+
+static FORBIDDEN: AtomicBool = AtomicBool::new(false);
+const ALLOCATED: i32 = 77;
+
+// SAFETY: every call is the system's allocator's, or ends the process.
+unsafe impl GlobalAlloc for Forbidding {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if FORBIDDEN.load(Ordering::Relaxed) {
+            // SAFETY: ends the process, which needs nothing more.
+            unsafe { libc::_exit(ALLOCATED) };
+        }
+        // SAFETY: the caller's duties.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, object: *mut u8, layout: Layout) {
+        // SAFETY: the caller's duties.
+        unsafe { System.dealloc(object, layout) };
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Forbidding = Forbidding;
 
 /// Arms the calling thread, says so, and violates the contract; then says that too.
 fn violate(policies: Policies) {
@@ -37,15 +68,132 @@ fn lines(bytes: &[u8], of: &[&str]) -> Vec<String> {
 
 const SAID: [&str; 4] = ["armed", "clean", "violated", "went on"];
 
-/// By default the process aborts, at the check after the violation, and silently: a
-/// library does not print. What was written before is there.
+/// The line that FailFast says, and whatever comes after it on standard error.
+fn last_words(child: &Output) -> String {
+    let text = String::from_utf8_lossy(&child.stderr).into_owned();
+    text.lines().find(|line| line.starts_with("tripoint contract violated")).unwrap_or("").to_owned()
+}
+
+/// By default the process says one line and aborts, at the check after the violation. What
+/// was written before is there.
 #[test]
-fn by_default_a_violation_aborts() {
-    let Some(child) = in_child("by_default_a_violation_aborts") else {
+fn by_default_a_violation_says_one_line_and_aborts() {
+    let Some(child) = in_child("by_default_a_violation_says_one_line_and_aborts") else {
         return violate(Policies::all(Policy::FailFast));
     };
     assert_eq!(child.status.signal(), Some(libc::SIGABRT), "{child:?}");
     assert_eq!(lines(&child.stdout, &SAID), SAID[..3]);
+    let line = last_words(&child);
+    let start = "tripoint contract violated: growth x1, 4096 bytes, on hot in SteadyState; lines by: addr2line -Cfipe ";
+    assert!(line.starts_with(start), "{child:?}");
+    // The line ends in a command: it says where the violation was.
+    let mut words = line[start.len() - "addr2line -Cfipe ".len()..].split(' ');
+    let Ok(found) = Command::new(words.next().unwrap()).args(words).output() else {
+        eprintln!("SKIPPED: there is no addr2line here");
+        return;
+    };
+    let found = String::from_utf8_lossy(&found.stdout).into_owned();
+    assert!(found.contains("fail_fast::violate"), "{found}");
+}
+
+type Bare = Guard<Reason, NoDetectors>;
+
+/// The guard that a signal handler checks.
+static GUARD: AtomicPtr<Bare> = AtomicPtr::new(core::ptr::null_mut());
+
+extern "C" fn check_in_handler(_signal: i32) {
+    FORBIDDEN.store(true, Ordering::Relaxed);
+    // SAFETY: the guard of the thread that was interrupted, which waits for this.
+    unsafe { &*GUARD.load(Ordering::Relaxed) }.check();
+}
+
+/// Nothing is allocated and no lock is taken: the line is said within a signal handler,
+/// on a thread that holds the lock of standard error.
+#[test]
+fn the_line_is_said_in_a_signal_handler_without_allocating() {
+    let Some(child) = in_child("the_line_is_said_in_a_signal_handler_without_allocating") else {
+        let thread = HotThread { policies: Policies::all(Policy::FailFast), ..HotThread::new("hot") };
+        let mut guard: Bare = contract().register_with(thread, NoDetectors).unwrap();
+        guard.arm();
+        guard.observe(Observation::new(ViolationClass::Alloc, 24));
+        GUARD.store(&raw mut guard, Ordering::Relaxed);
+        let _lock = std::io::stderr().lock();
+        // SAFETY: the handler calls what may be called in one, which is what is tested.
+        unsafe { libc::signal(libc::SIGUSR1, check_in_handler as extern "C" fn(i32) as usize) };
+        // SAFETY: a signal to the calling thread.
+        unsafe { libc::raise(libc::SIGUSR1) };
+        return;
+    };
+    assert_eq!(child.status.signal(), Some(libc::SIGABRT), "{child:?}");
+    assert!(last_words(&child).starts_with("tripoint contract violated: alloc x1, 24 bytes, on hot in Init"));
+}
+
+/// The control: in that handler, an allocation ends the process otherwise.
+#[test]
+fn an_allocation_in_the_handler_would_show() {
+    let Some(child) = in_child("an_allocation_in_the_handler_would_show") else {
+        FORBIDDEN.store(true, Ordering::Relaxed);
+        drop(core::hint::black_box(Box::new(7)));
+        return;
+    };
+    assert_eq!(child.status.code(), Some(ALLOCATED), "{child:?}");
+}
+
+/// Who cannot be told ends all the same.
+#[test]
+fn a_closed_standard_error_changes_no_end() {
+    let Some(child) = in_child("a_closed_standard_error_changes_no_end") else {
+        // SAFETY: a descriptor that this process of ours writes nothing more to.
+        unsafe { libc::close(libc::STDERR_FILENO) };
+        return violate(Policies::all(Policy::FailFast));
+    };
+    assert_eq!(child.status.signal(), Some(libc::SIGABRT), "{child:?}");
+    assert_eq!(last_words(&child), "");
+}
+
+/// With symbols: the line of the violation, and the stack.
+#[cfg(feature = "symbols")]
+#[test]
+fn the_report_with_symbols_names_the_line() {
+    let Some(child) = in_child("the_report_with_symbols_names_the_line") else {
+        let report = tripoint_contract::symbols::report_and_abort;
+        return violate(Policies::all(Policy::FailFast).with_fail_fast(report));
+    };
+    assert_eq!(child.status.signal(), Some(libc::SIGABRT), "{child:?}");
+    let told = String::from_utf8_lossy(&child.stderr).into_owned();
+    assert!(told.contains("tripoint contract violated: growth x1, 4096 bytes, on hot in SteadyState\n  in fail_fast::violate at"), "{told}");
+}
+
+/// The environment says the policy, and a word that is none is an error.
+#[test]
+fn the_environment_says_the_policy() {
+    const CHILD: &str = "TRIPOINT_TEST_CHILD";
+    const TEST: &str = "the_environment_says_the_policy";
+    if std::env::var_os(CHILD).is_some() {
+        match Policies::all(Policy::Quarantine).from_environment() {
+            Ok(policies) => violate(policies),
+            Err(error) => println!("\n{error}"),
+        }
+        return;
+    }
+    let run = |policy: Option<&str>| {
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", TEST, "--nocapture", "--test-threads=1"]).env(CHILD, "1");
+        match policy {
+            Some(policy) => child.env(Policies::VARIABLE, policy),
+            None => child.env_remove(Policies::VARIABLE),
+        };
+        child.output().unwrap()
+    };
+    for (policy, aborts) in
+        [(None, false), (Some("failfast"), true), (Some("alarmonce"), false), (Some("growth=failfast"), true)]
+    {
+        let child = run(policy);
+        assert_eq!(child.status.signal() == Some(libc::SIGABRT), aborts, "{policy:?}: {child:?}");
+    }
+    let refused = run(Some("fail-fast"));
+    let told = String::from_utf8_lossy(&refused.stdout).into_owned();
+    assert!(told.contains("`fail-fast` is no policy") && !told.contains("armed"), "{told}");
 }
 
 /// A program that wants a message says it itself, from the record, and aborts.

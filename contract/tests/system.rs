@@ -12,8 +12,8 @@ use tripoint_contract::kernel::Kernel;
 use tripoint_contract::kernel::failing::{Calls, Failing};
 use tripoint_contract::linux::{Native, RuntimeItem, RuntimeOptions, Verdict, Warning, validate_runtime_on};
 use tripoint_contract::{
-    Arenas, Budget, Contract, HotThread, MemorySteps, NoDetectors, Observation, Phase, Policies, Policy,
-    Report, Route, Sentinel, Sizing, SteadyMemory, Symbols, ViolationClass, validate_runtime,
+    Arenas, Budget, ClassSet, Contract, HotThread, MemorySteps, NoDetectors, Observation, Phase, Policies,
+    Policy, Report, Route, Sentinel, Sizing, SteadyMemory, Symbols, ViolationClass, validate_runtime,
 };
 use tripoint_core::{Arena, PoolSizes};
 
@@ -274,7 +274,8 @@ fn a_steady_state_without_hot_threads_proves_nothing() {
 fn the_report_tells_who_was_looking() {
     let contract = contract();
     let policies = Policies::all(Policy::Quarantine);
-    let thread = HotThread { policies, ..HotThread::new("parser \"1\"") };
+    let classes = ClassSet::all();
+    let thread = HotThread { policies, classes, ..HotThread::new("parser \"1\"") };
     let guard = contract.register_with::<NoDetectors>(thread, NoDetectors).unwrap();
     assert_eq!(Report::new(contract).outcome().name(), "not_armed");
     contract.begin_warmup().unwrap();
@@ -307,7 +308,8 @@ fn the_report_tells_who_was_looking() {
     assert_eq!(json["outcome"], "violated");
     assert_eq!(json["armed"], true);
     assert_eq!(json["live_detectors"], serde_json::json!([]));
-    assert_eq!(json["missing_detectors"].as_array().unwrap().len(), 6);
+    assert_eq!(json["missing_detectors"].as_array().unwrap().len(), 4);
+    assert_eq!(json["not_asked_for"], serde_json::json!(["pool_events", "foreign_malloc"]));
     assert_eq!(json["threads"][0]["name"], "parser \"1\"");
     assert_eq!(json["threads"][0]["events"]["growth"]["excused"], 1);
     let kinds: Vec<_> = (0..3).map(|index| json["violations"][index]["kind"].as_str().unwrap()).collect();

@@ -54,6 +54,8 @@ bitflags! {
         const RAISE_LOCK_LIMIT = 1 << 15;
         /// [`Kernel::trim_heap`], which says that nothing is done
         const TRIM_HEAP = 1 << 16;
+        /// [`Kernel::tell`]
+        const TELL = 1 << 17;
     }
 }
 
@@ -114,6 +116,10 @@ impl<K: Kernel> Failing<K> {
     pub const fn with_once(mut self, once: &'static Once) -> Self {
         self.once = Some(once);
         self
+    }
+
+    fn file(&self, path: &str) -> Option<&'static [u8]> {
+        self.files.iter().find(|(known, _)| *known == path).map(|(_, text)| text.as_bytes())
     }
 
     fn admit(&self, call: Calls) -> Result<(), Errno> {
@@ -224,15 +230,20 @@ impl<K: Kernel> Kernel for Failing<K> {
 
     fn read(&self, path: &str) -> Result<Vec<u8>, Errno> {
         self.admit(Calls::READ)?;
-        match self.files.iter().find(|(known, _)| *known == path) {
-            Some((_, text)) => Ok(text.as_bytes().into()),
-            None => self.inner.read(path),
-        }
+        self.file(path).map_or_else(|| self.inner.read(path), |text| Ok(text.into()))
     }
 
     fn read_into(&self, path: &str, buffer: &mut [u8]) -> Result<usize, Errno> {
         self.admit(Calls::READ)?;
-        self.inner.read_into(path, buffer)
+        let Some(text) = self.file(path) else { return self.inner.read_into(path, buffer) };
+        let size = text.len().min(buffer.len());
+        buffer[..size].copy_from_slice(&text[..size]);
+        Ok(size)
+    }
+
+    fn tell(&self, text: &[u8]) -> Result<(), Errno> {
+        self.admit(Calls::TELL)?;
+        self.inner.tell(text)
     }
 
     fn binds_now(&self) -> bool {

@@ -345,6 +345,20 @@ impl Kernel for Native {
         binding::binds_now()
     }
 
+    fn tell(&self, mut text: &[u8]) -> Result<(), Errno> {
+        while !text.is_empty() {
+            // SAFETY: so many bytes, valid to read.
+            let written = unsafe { libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), text.len()) };
+            match usize::try_from(written) {
+                Ok(0) => return Err(Errno(libc::EIO)),
+                Ok(written) => text = &text[written..],
+                Err(_) if trap::errno() == Errno(libc::EINTR) => {}
+                Err(_) => return Err(trap::errno()),
+            }
+        }
+        Ok(())
+    }
+
     fn variable(&self, name: &str) -> Option<String> {
         std::env::var(name).ok()
     }

@@ -1,0 +1,203 @@
+//! What the report says, and that it says it once.
+//! (design/contract.md `.report`.)
+#![cfg(not(feature = "interpose-malloc"))]
+#![cfg(all(feature = "linux", feature = "symbols", target_os = "linux"))]
+
+mod common;
+
+use common::{Reason, contract};
+use tripoint_contract::report::Outcome;
+use tripoint_contract::{
+    ClassSet, ContractAllocator, DetectorSet, Guard, HotThread, NoDetectors, Observation, Policies, Policy,
+    Record, Report, Symbols, ViolationClass, current,
+};
+
+#[global_allocator]
+static ALLOCATOR: ContractAllocator = ContractAllocator::system();
+
+type Bare = Guard<Reason, NoDetectors>;
+
+fn hot() -> HotThread<'static> {
+    let policies = Policies::all(Policy::Quarantine);
+    let classes =
+        ClassSet::GROWTH | ClassSet::MEMORY_CALL | ClassSet::MINOR_FAULT | ClassSet::AMNESTY_OVERRUN;
+    HotThread { policies, classes, clock: || 1_500_000_007, ..HotThread::new("hot") }
+}
+
+fn drained(contract: &tripoint_contract::Contract<Reason, 4>) -> Vec<Record> {
+    common::records(contract)
+}
+
+fn text(contract: &tripoint_contract::Contract<Reason, 4>, records: &[Record]) -> String {
+    Report { records, symbols: &Symbols, ..Report::new(contract) }.to_string()
+}
+
+#[inline(never)]
+fn culprit_one(guard: &Bare) {
+    guard.observe(Observation::new(ViolationClass::Growth, 100));
+}
+
+#[inline(never)]
+fn culprit_two(guard: &Bare) {
+    guard.observe(Observation::new(ViolationClass::Growth, 1));
+}
+
+#[test]
+fn records_of_one_place_are_one_line() {
+    let contract = contract();
+    let guard: Bare = contract.register_with(hot(), NoDetectors).unwrap();
+    guard.arm();
+    for _ in 0..3 {
+        (0..4).for_each(|_| culprit_one(&guard));
+        culprit_two(&guard);
+        guard.check();
+    }
+    let records = drained(contract);
+    let text = text(contract, &records);
+    let of = |part: &str| text.lines().filter(|line| line.contains(part)).collect::<Vec<_>>();
+    let one = of("culprit_one");
+    let [violation, alarm] = one[..] else { panic!("{text}") };
+    let start =
+        "violation: growth x12 on hot, 1200 bytes, at 1.500000007 s and 11 times more until 1.500000007 s, ";
+    assert!(violation.starts_with(start), "{violation}");
+    // Nobody drained between the turns: three alarms are one record.
+    assert!(alarm.starts_with("alarm: growth x15 on hot, 1203 bytes, at 1.5"), "{alarm}");
+    assert!(matches!(of("culprit_two")[..], [line] if line.contains(" x3 on hot, 3 bytes")), "{text}");
+    let mut json = String::new();
+    Report { records: &records, symbols: &Symbols, ..Report::new(contract) }.write_json(&mut json).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let groups: Vec<_> = json["sites"].as_array().unwrap().iter().collect();
+    assert_eq!(groups.len(), 3);
+    assert_eq!((&groups[0]["count"], &groups[0]["records"]), (&12.into(), &12.into()));
+    assert_eq!(json["violations"].as_array().unwrap().len(), records.len(), "and each by itself");
+}
+
+#[test]
+fn a_line_names_the_call_and_the_address() {
+    let contract = contract();
+    let guard: Bare = contract.register_with(hot(), NoDetectors).unwrap();
+    guard.arm();
+    let madvise = usize::try_from(libc::SYS_madvise).unwrap();
+    guard.observe(Observation {
+        address: 0x7000,
+        call: madvise,
+        ..Observation::new(ViolationClass::MemoryCall, 4_096)
+    });
+    guard.observe(Observation { address: 0x9000, ..Observation::new(ViolationClass::MinorFault, 0) });
+    guard.check();
+    let text = text(contract, &drained(contract));
+    for kind in ["violation", "alarm"] {
+        for what in [
+            "memory_call madvise x1 on hot, 4096 bytes at 0x7000, at 1.5",
+            "minor_fault x1 on hot, 0 bytes at 0x9000",
+        ] {
+            assert!(text.contains(&format!("{kind}: {what}")), "{kind} {what} in\n{text}");
+        }
+    }
+}
+
+/// What happened before arming is told apart from what counts.
+#[test]
+fn events_while_armed_and_events_in_all_are_both_there() {
+    let contract = contract();
+    let guard: Bare = contract.register_with(hot(), NoDetectors).unwrap();
+    (0..5).for_each(|_| culprit_one(&guard));
+    guard.arm();
+    culprit_one(&guard);
+    guard.check();
+    let text = text(contract, &drained(contract));
+    let line =
+        "growth: 1 events while armed, 100 bytes, 0 of them excused; 6 events since it registered, 600 bytes";
+    assert!(text.contains(line) && text.contains("thread hot (armed): 1 alarms, 0 records lost"), "{text}");
+}
+
+/// The budget is each reason's own, and the alarm says whose was overrun.
+#[test]
+fn amnesties_are_budgeted_by_reason() {
+    let contract = contract();
+    contract.set_amnesty_budget_of(Reason::Rollover, 2);
+    let guard: Bare = contract.register_with(hot(), NoDetectors).unwrap();
+    guard.arm();
+    (0..10).for_each(|_| drop(guard.amnesty(Reason::Disconnect)));
+    (0..2).for_each(|_| drop(guard.amnesty(Reason::Rollover)));
+    guard.check();
+    assert_eq!((guard.slot().alarms(), contract.amnesties().entered()), (0, 12), "twelve, none over");
+    drop(guard.amnesty(Reason::Rollover));
+    guard.check();
+    assert_eq!((guard.slot().alarms(), contract.amnesties().over_budget()), (1, 1));
+    let text = text(contract, &drained(contract));
+    for part in [
+        "alarm: amnesty_overrun x1 on hot, 0 bytes, for rollover",
+        "rollover: 3 of 2",
+        "disconnect: 10 of 10",
+    ] {
+        assert!(text.contains(part), "{part} in\n{text}");
+    }
+}
+
+/// A program without pools and without interposition passes by what it asked for, and
+/// the report says what it did not ask for.
+#[test]
+fn what_was_not_asked_for_is_not_missing() {
+    let contract = contract();
+    let guard = contract.register(HotThread { classes: ClassSet::GROWTH, ..HotThread::new("hot") }).unwrap();
+    guard.arm();
+    guard.check();
+    let report = Report::new(contract);
+    let kernels = DetectorSet::FAULT_TRAP | DetectorSet::FAULT_POLL | DetectorSet::MEMORY_CALLS;
+    if guard.slot().live().contains(kernels) {
+        assert_eq!((report.missing(), report.outcome()), (DetectorSet::empty(), Outcome::Passed));
+    } else {
+        eprintln!("SKIPPED: the kernel refuses {:?}", kernels - guard.slot().live());
+    }
+    assert_eq!(report.not_asked_for(), DetectorSet::POOL_EVENTS | DetectorSet::FOREIGN_MALLOC);
+    // An arena tells of something, on another thread: the ear is there, for all threads.
+    std::thread::spawn(|| {
+        use tripoint_core::{Event, EventHook};
+        tripoint_contract::PoolEvents.event(Event::Grow { size: 1 });
+        assert_eq!(current::count(ViolationClass::Growth), (1, 1));
+    })
+    .join()
+    .unwrap();
+    assert!(Report::new(contract).live().contains(DetectorSet::POOL_EVENTS));
+    assert_eq!(Report::new(contract).not_asked_for(), DetectorSet::FOREIGN_MALLOC);
+}
+
+/// Wanted by name and not live is missing.
+#[test]
+fn what_was_asked_for_and_is_not_live_is_missing() {
+    let contract = contract();
+    let detectors = DetectorSet::FOREIGN_MALLOC;
+    let guard: Bare = contract.register_with(HotThread { detectors, ..hot() }, NoDetectors).unwrap();
+    guard.arm();
+    assert_eq!(Report::new(contract).missing(), detectors);
+    assert_eq!(Report::new(contract).outcome(), Outcome::PassedWithFewerDetectors);
+}
+
+/// A fill from memory that the pool has is what pools are for; who wants to know says so.
+#[test]
+fn a_fill_is_a_violation_for_those_who_ask() {
+    let contract = contract();
+    let policies = Policies::all(Policy::Quarantine);
+    let fill = |guard: &Bare| {
+        guard.observe(Observation::new(ViolationClass::Fill, 64));
+        guard.check();
+        (guard.slot().alarms(), guard.slot().armed_tally(ViolationClass::Fill).count)
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let guard: Bare = contract
+                .register_with(HotThread { policies, ..HotThread::new("default") }, NoDetectors)
+                .unwrap();
+            guard.arm();
+            assert_eq!(fill(&guard), (0, 1), "counted");
+        });
+        scope.spawn(|| {
+            let classes = ClassSet::STEADY | ClassSet::FILL;
+            let thread = HotThread { policies, classes, ..HotThread::new("strict") };
+            let guard: Bare = contract.register_with(thread, NoDetectors).unwrap();
+            guard.arm();
+            assert_eq!(fill(&guard), (1, 1));
+        });
+    });
+}
