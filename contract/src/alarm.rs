@@ -19,6 +19,14 @@ pub(crate) struct AlarmCell {
 }
 
 impl AlarmCell {
+    /// Where version and words are, for debuggers.
+    #[cfg(not(tripoint_loom))]
+    pub(crate) const OFFSETS: [usize; 2] = {
+        let latest = core::mem::offset_of!(Self, latest);
+        let [version, words] = Versioned::<WORDS>::OFFSETS;
+        [latest + version, latest + words]
+    };
+
     const_fn! {
         pub(crate) fn new() -> Self {
             Self { latest: Versioned::new(), taken: zeros() }

@@ -31,6 +31,10 @@ impl Default for Attendance {
 }
 
 impl Attendance {
+    /// Where the state is, for debuggers: 2 while the thread is there.
+    #[cfg(not(tripoint_loom))]
+    pub(crate) const STATE_OFFSET: usize = core::mem::offset_of!(Self, state);
+
     const_fn! {
         /// Nobody's.
         #[must_use]

@@ -58,6 +58,11 @@ pub(crate) struct NameCell {
 }
 
 impl NameCell {
+    /// Where text and size are, for debuggers.
+    #[cfg(not(tripoint_loom))]
+    pub(crate) const OFFSETS: [usize; 2] =
+        [core::mem::offset_of!(Self, words), core::mem::offset_of!(Self, size)];
+
     const_fn! {
         pub(crate) fn new() -> Self {
             Self { words: zeros(), size: AtomicUsize::new(0) }

@@ -31,6 +31,14 @@ impl<const RECORDS: usize> Ring<RECORDS> {
         RECORDS - 1
     };
 
+    /// Where cells, tail and lost are, for debuggers.
+    #[cfg(not(tripoint_loom))]
+    pub(crate) const OFFSETS: [usize; 3] = [
+        core::mem::offset_of!(Self, cells),
+        core::mem::offset_of!(Self, tail),
+        core::mem::offset_of!(Self, lost),
+    ];
+
     /// An empty ring.
     #[cfg(not(tripoint_loom))]
     #[must_use]

@@ -7,6 +7,9 @@
 //! | memory calls of the tally, supervised ring | the thread's supervisor |
 //! | wanted mode, polls and turns | the control thread |
 
+#[cfg(not(tripoint_loom))]
+mod layout;
+
 use tripoint_core::primitive::{AtomicBool, AtomicUsize, Ordering, compiler_fence};
 use tripoint_core::{Event, EventHook};
 
@@ -229,6 +232,8 @@ pub struct Slot {
     name: NameCell,
     own: Ring<RING_RECORDS>,
     supervised: Ring<RING_RECORDS>,
+    /// The slot listed before this one, for debuggers.
+    before: AtomicUsize,
 }
 
 impl Default for Slot {
@@ -282,15 +287,18 @@ impl Slot {
                 name: NameCell::new(),
                 own: Ring::new(),
                 supervised: Ring::new(),
+                before: AtomicUsize::new(0),
             }
         }
     }
 
     /// Describes the thread, before it joins.
-    pub(crate) fn describe_thread(&self, index: usize, kind: ThreadKind, name: &str) {
+    pub(crate) fn describe_thread(&'static self, index: usize, kind: ThreadKind, name: &str) {
         self.index.store(index, Ordering::Relaxed);
         self.cold.store(kind == ThreadKind::Cold, Ordering::Relaxed);
         self.name.set(name);
+        #[cfg(not(tripoint_loom))]
+        layout::list(self);
         self.asked.store(false, Ordering::Relaxed);
         // These are most of a slot; the other words are written as it goes.
         self.own.prefault();

@@ -20,6 +20,11 @@ impl<const WORDS: usize> Default for Versioned<WORDS> {
 }
 
 impl<const WORDS: usize> Versioned<WORDS> {
+    /// Where version and words are, for debuggers.
+    #[cfg(not(tripoint_loom))]
+    pub(crate) const OFFSETS: [usize; 2] =
+        [core::mem::offset_of!(Self, version), core::mem::offset_of!(Self, words)];
+
     const_fn! {
         /// Nothing written yet.
         #[must_use]
