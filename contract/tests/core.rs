@@ -38,7 +38,8 @@ fn violate() {
 }
 
 fn gdb(arguments: &[&str]) -> Option<String> {
-    let output = Command::new("gdb").args(["--batch", "-nx"]).args(arguments).env(CHILD, "1").output().ok()?;
+    let output =
+        Command::new("gdb").args(["--batch", "-nx"]).args(arguments).env(CHILD, "1").output().ok()?;
     Some(String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr))
 }
 
@@ -116,7 +117,11 @@ fn the_script_has_the_names_of_the_crate() {
     let script = std::fs::read_to_string(SCRIPT).unwrap();
     let list = |name: &str| -> Vec<String> {
         let after = script.split_once(&format!("\n{name} = [")).unwrap().1.split_once(']').unwrap().0;
-        after.split(',').map(|word| word.trim().trim_matches('"').to_owned()).filter(|word| !word.is_empty()).collect()
+        after
+            .split(',')
+            .map(|word| word.trim().trim_matches('"').to_owned())
+            .filter(|word| !word.is_empty())
+            .collect()
     };
     assert_eq!(list("CLASSES"), ViolationClass::ALL.map(|class| class.name().to_owned()));
     let kinds = [RecordKind::Violation, RecordKind::Excused, RecordKind::Rehearsed, RecordKind::Alarm];
