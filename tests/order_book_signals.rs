@@ -105,10 +105,11 @@ fn catches_interrupts(child: &Child) -> bool {
     u64::from_str_radix(caught.trim(), 16).unwrap() >> (libc::SIGINT - 1) & 1 == 1
 }
 
-/// A limit on the size of files: the summary goes to a pipe, the report to nowhere.
+/// A limit on the size of files, met by the report and by the summary.
 #[test]
 fn a_file_that_may_not_grow_is_a_failure_and_no_end() {
-    let json = Path::new(env!("CARGO_TARGET_TMPDIR")).join("no-growth.json");
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let json = directory.join("no-growth.json");
     let mut command = Command::new(&*EXAMPLE);
     let limits = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     let set_limit = move || {
@@ -120,9 +121,17 @@ fn a_file_that_may_not_grow_is_a_failure_and_no_end() {
     };
     // SAFETY: between fork and exec it makes one system call, and allocates nothing.
     unsafe { command.pre_exec(set_limit) };
-    let output = command.args(["--messages", "100", "--json"]).arg(&json).output().unwrap();
+    command.args(["--messages", "100", "--json"]).arg(&json);
+    let output = command.output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(stderr.lines().count() == 1 && stderr.contains("no-growth.json: File too large"), "{stderr}");
     assert!(String::from_utf8_lossy(&output.stdout).contains("100 (7 depth updates"), "{output:?}");
+
+    let summary = std::fs::File::create(directory.join("no-growth.txt")).unwrap();
+    let output = command.stdout(summary).stderr(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let [first, second] = stderr.lines().collect::<Vec<_>>()[..] else { panic!("{stderr}") };
+    assert!(first.contains("the summary cannot be written") && second.contains("no-growth.json"), "{stderr}");
 }

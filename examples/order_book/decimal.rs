@@ -2,8 +2,6 @@
 
 use core::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error, Visitor};
-
 /// Digits kept after the point: what exchanges use at most.
 const FRACTION_DIGITS: usize = 8;
 
@@ -94,25 +92,6 @@ impl fmt::Display for DecimalError {
             Self::TooLarge => "the number is too large",
             Self::TooFine => "the number has more than 8 digits after the point",
         })
-    }
-}
-
-/// From a JSON string.
-impl<'de> Deserialize<'de> for Decimal {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Text;
-        impl Visitor<'_> for Text {
-            type Value = Decimal;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a decimal number in a string")
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<Decimal, E> {
-                Decimal::parse(text).map_err(E::custom)
-            }
-        }
-        deserializer.deserialize_str(Text)
     }
 }
 

@@ -62,8 +62,11 @@ impl FromStr for Injection {
 /// More than any pool has, in bytes.
 const MUCH: usize = 1 << 30;
 
-/// More than C's allocator keeps ready, in bytes.
+/// More than a page and its neighbours, in bytes.
 const MAPPED: usize = 1 << 20;
+
+/// More than C's allocator ever takes from its heap, in bytes: it maps so much.
+const MAPPED_BY_MALLOC: usize = 64 << 20;
 
 /// Memory that nobody else touches; its middle is on a page of its own.
 static FRESH: [AtomicU8; MAPPED] = [const { AtomicU8::new(0) }; MAPPED];
@@ -126,7 +129,7 @@ fn inject_mmap() {
 #[inline(never)]
 fn inject_malloc() {
     // SAFETY: allocated and freed once; freeing a null pointer does nothing.
-    unsafe { libc::free(black_box(libc::malloc(black_box(MAPPED)))) };
+    unsafe { libc::free(black_box(libc::malloc(black_box(MAPPED_BY_MALLOC)))) };
 }
 
 #[inline(never)]
