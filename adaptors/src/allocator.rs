@@ -18,9 +18,8 @@ use tripoint_core::ManualPool;
 /// [`Exhausted`](tripoint_core::Exhausted) tells what the pool has left.
 ///
 /// ```
-/// # use core::mem::MaybeUninit;
 /// # use tripoint_core::{ClientArena, ClientArenaOptions};
-/// # let mut memory = vec![MaybeUninit::uninit(); 256 << 10];
+/// # let mut memory = Box::new_uninit_slice(256 << 10);
 /// # let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
 /// use tripoint_adaptors::PoolAllocator;
 /// use tripoint_pools::{Tlsf, TlsfOptions};

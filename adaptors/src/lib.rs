@@ -11,12 +11,11 @@
 //! `alloc`), as dependencies of your own.
 //!
 //! ```
-//! use core::mem::MaybeUninit;
 //! use tripoint_adaptors::PoolAllocator;
 //! use tripoint_core::{ClientArena, ClientArenaOptions, PoolClass};
 //! use tripoint_pools::{Mvff, MvffOptions};
 //!
-//! let mut memory = vec![MaybeUninit::uninit(); 256 << 10];
+//! let mut memory = Box::new_uninit_slice(256 << 10);
 //! let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
 //! let pool = Mvff::create(&arena, MvffOptions::default())?;
 //!
@@ -38,7 +37,7 @@
 //! # use tripoint_adaptors::PoolAllocator;
 //! # use tripoint_core::{ClientArena, ClientArenaOptions, PoolBox};
 //! # use tripoint_pools::{Mvff, MvffOptions};
-//! # let mut memory = vec![core::mem::MaybeUninit::uninit(); 256 << 10];
+//! # let mut memory = Box::new_uninit_slice(256 << 10);
 //! let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
 //! let pool = Mvff::create(&arena, MvffOptions::default())?;
 //! let boxed = PoolBox::new_in(1, &pool)?;
@@ -56,7 +55,7 @@
 //! ```compile_fail,E0505
 //! # use tripoint_core::{ClientArena, ClientArenaOptions, PoolBox};
 //! # use tripoint_pools::{Mvff, MvffOptions};
-//! # let mut memory = vec![core::mem::MaybeUninit::uninit(); 256 << 10];
+//! # let mut memory = Box::new_uninit_slice(256 << 10);
 //! # let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
 //! # let pool = Mvff::create(&arena, MvffOptions::default())?;
 //! let boxed = PoolBox::new_in(1, &pool)?;
@@ -69,7 +68,7 @@
 //! # use tripoint_adaptors::PoolAllocator;
 //! # use tripoint_core::{ClientArena, ClientArenaOptions};
 //! # use tripoint_pools::{Mvff, MvffOptions};
-//! # let mut memory = vec![core::mem::MaybeUninit::uninit(); 256 << 10];
+//! # let mut memory = Box::new_uninit_slice(256 << 10);
 //! # let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
 //! # let pool = Mvff::create(&arena, MvffOptions::default())?;
 //! let mut map = hashbrown::HashMap::new_in(PoolAllocator::new(&pool));
@@ -83,7 +82,7 @@
 //! ```compile_fail,E0505
 //! # use tripoint_core::{ClientArena, ClientArenaOptions, PoolRc};
 //! # use tripoint_pools::{Mvff, MvffOptions};
-//! # let mut memory = vec![core::mem::MaybeUninit::uninit(); 256 << 10];
+//! # let mut memory = Box::new_uninit_slice(256 << 10);
 //! # let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
 //! let pool = Mvff::create(&arena, MvffOptions::default())?;
 //! let shared = PoolRc::new_in(1, &pool)?;
@@ -97,7 +96,7 @@
 //! ```compile_fail,E0277
 //! # use tripoint_core::{ClientArena, ClientArenaOptions, PoolRc};
 //! # use tripoint_pools::{Mvff, MvffOptions};
-//! # let mut memory = vec![core::mem::MaybeUninit::uninit(); 256 << 10];
+//! # let mut memory = Box::new_uninit_slice(256 << 10);
 //! # let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
 //! let pool = Mvff::create(&arena, MvffOptions::default())?;
 //! let shared = PoolRc::new_in(1, &pool)?;

@@ -8,6 +8,7 @@ use allocator_api2::alloc::{AllocError, Allocator};
 use proptest::prelude::*;
 use tripoint_adaptors::PoolAllocator;
 use tripoint_core::{CheckLevel, ClientArena, ClientArenaOptions, ManualPool, PoolClass, Result};
+use tripoint_oracle::effort;
 use tripoint_pools::{
     Debug, DebugOptions, Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, Tlsf, TlsfOptions, UnitLayout,
 };
@@ -21,8 +22,8 @@ fn arena(memory: &mut [MaybeUninit<u8>]) -> ClientArena<'_> {
     ClientArena::create(memory, options).unwrap()
 }
 
-fn memory() -> Vec<MaybeUninit<u8>> {
-    vec![MaybeUninit::uninit(); 256 << 10]
+fn memory() -> Box<[MaybeUninit<u8>]> {
+    Box::new_uninit_slice(256 << 10)
 }
 
 macro_rules! with_pool {
@@ -153,7 +154,7 @@ fn live<P: ManualPool>(pool: &P, steps: Vec<Step>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: effort(48), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn lives_in_mvff(steps in steps()) {

@@ -25,8 +25,8 @@ fn run_twice<P: ManualPool>(pool: &P, program: impl Fn(&P)) {
     assert!(used() <= after_first, "a program freed everything it allocated");
 }
 
-fn memory() -> Vec<MaybeUninit<u8>> {
-    vec![MaybeUninit::uninit(); 4 << 20]
+fn memory() -> Box<[MaybeUninit<u8>]> {
+    Box::new_uninit_slice(4 << 20)
 }
 
 fn arena(memory: &mut [MaybeUninit<u8>]) -> ClientArena<'_> {

@@ -20,9 +20,10 @@ use std::time::Instant;
 use common::{BumpPool, with_arena};
 use tripoint_ap::{AllocationPoint, Buffer, Control, Owner};
 use tripoint_core::{BufferKind, RankSet};
+use tripoint_oracle::effort;
 
 /// The rounds of a raced test, unless it is told otherwise.
-const ROUNDS: u64 = 200_000;
+const ROUNDS: u64 = effort(200_000) as u64;
 /// Rounds after which a control that has lost nothing is given up.
 const CONTROL_ROUNDS_MAX: u64 = 200 * ROUNDS;
 
@@ -277,8 +278,8 @@ fn control_compare_exchange_loses_trips() {
     });
 }
 
-/// Real signals, handled on the owner's thread wherever it happens to be.
-#[cfg(unix)]
+/// Real signals, handled on the owner's thread wherever it happens to be. Miri has none.
+#[cfg(all(unix, not(miri)))]
 mod signals {
     use core::mem::MaybeUninit;
     use core::ptr;

@@ -15,6 +15,7 @@ use tripoint_contract::{
     Policies, Policy, Record, RecordKind, SteadyMemory, ViolationClass,
 };
 use tripoint_core::{Error, Result};
+use tripoint_oracle::effort;
 
 const QUARANTINE: Policies = Policies::all(Policy::Quarantine);
 
@@ -389,7 +390,7 @@ impl Oracle {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: effort(64), ..ProptestConfig::default() })]
 
     #[test]
     fn amnesties_excuse_exactly_what_happens_in_them(

@@ -37,10 +37,9 @@ impl core::error::Error for CheckError {}
 /// followed, so that a deep check ends.
 ///
 /// ```
-/// use core::mem::MaybeUninit;
 /// use tripoint_core::{Check, CheckLevel, ClientArena, ClientArenaOptions};
 ///
-/// let mut memory = vec![MaybeUninit::uninit(); 64 << 10];
+/// let mut memory = Box::new_uninit_slice(64 << 10);
 /// let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
 /// assert_eq!(arena.check(CheckLevel::Deep), Ok(()));
 /// # Ok::<(), tripoint_core::Error>(())

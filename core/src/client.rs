@@ -125,10 +125,9 @@ struct State {
 /// # Examples
 /// In memory of a program's own, found at run time:
 /// ```
-/// use core::mem::MaybeUninit;
 /// use tripoint_core::{Arena, ClientArena, ClientArenaOptions};
 ///
-/// let mut memory = vec![MaybeUninit::uninit(); 64 << 10];
+/// let mut memory = Box::new_uninit_slice(64 << 10);
 /// let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
 /// let pool = arena.register()?;
 /// let block = arena.alloc_tracts(4000, pool)?;
@@ -517,7 +516,7 @@ mod tests {
 
     #[test]
     fn serial_numbers_end() {
-        let mut memory = std::vec![MaybeUninit::uninit(); 4096];
+        let mut memory = std::boxed::Box::new_uninit_slice(4096);
         let mut arena = ClientArena::create(&mut memory, ClientArenaOptions::default()).unwrap();
         assert_eq!(arena.register().map(PoolId::get), Ok(CONTROL_POOL.get() + 1));
         arena.state.get_mut().last_serial = PoolId::MAX - 1;

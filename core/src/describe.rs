@@ -5,10 +5,9 @@ use core::fmt;
 /// A structure that can write down its state, one fact a line.
 ///
 /// ```
-/// use core::mem::MaybeUninit;
 /// use tripoint_core::{ClientArena, ClientArenaOptions, Describe};
 ///
-/// let mut memory = vec![MaybeUninit::uninit(); 64 << 10];
+/// let mut memory = Box::new_uninit_slice(64 << 10);
 /// let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
 /// let mut text = String::new();
 /// arena.describe(&mut text, 0).unwrap();

@@ -175,11 +175,10 @@ mod tests {
     use super::*;
     use crate::client::{ClientArena, ClientArenaOptions};
     use crate::registry::RegistryNode;
-    use core::mem::MaybeUninit;
 
     /// Runs `test` with an arena of its own.
     fn with_arena(test: impl FnOnce(&ClientArena<'_>)) {
-        let mut memory = std::vec![MaybeUninit::uninit(); 16 << 10];
+        let mut memory = std::boxed::Box::new_uninit_slice(16 << 10);
         test(&ClientArena::create(&mut memory, ClientArenaOptions::default()).unwrap());
     }
 

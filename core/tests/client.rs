@@ -12,9 +12,10 @@ use tripoint_core::{
     Addr, Arena, Block, CONTROL_POOL, Check, CheckLevel, ClientArena, ClientArenaOptions, Describe, Error,
     Event, EventHook, PoolId, Tract,
 };
+use tripoint_oracle::effort;
 
-fn memory(size: usize) -> Vec<MaybeUninit<u8>> {
-    vec![MaybeUninit::uninit(); size]
+fn memory(size: usize) -> Box<[MaybeUninit<u8>]> {
+    Box::new_uninit_slice(size)
 }
 
 fn with_grain(grain: usize) -> ClientArenaOptions<'static> {
@@ -252,7 +253,7 @@ impl<'m> Oracle<'m> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(ProptestConfig::with_cases(effort(96)))]
 
     #[test]
     fn agrees_with_an_array(
@@ -398,7 +399,7 @@ fn a_full_arena_says_limit_and_goes_on() {
 fn use_arena(arena: &ClientArena<'_>) {
     let descriptor = Layout::new::<[u64; 24]>();
     let pool = arena.register().unwrap();
-    for round in 0..300 {
+    for round in 0..effort(300) as usize {
         let Ok(block) = arena.alloc_tracts(1 + round * 37 % 9000, pool) else { break };
         mark(block, mark_of(pool));
         assert_eq!(arena.pool_of(block.range().base()), Some(pool));

@@ -8,6 +8,7 @@ use core::ptr::NonNull;
 
 use proptest::prelude::*;
 use tripoint_core::{Addr, Block, CheckLevel, ControlMemory, Error};
+use tripoint_oracle::effort;
 
 fn layout(size: usize) -> Layout {
     Layout::from_size_align(size, 8).unwrap()
@@ -20,7 +21,7 @@ struct Supplies(Vec<Box<[MaybeUninit<u8>]>>);
 impl Supplies {
     /// A block of `size` bytes, `offset` bytes into an allocation.
     fn block(&mut self, offset: usize, size: usize) -> Block {
-        self.0.push(vec![MaybeUninit::uninit(); offset + size].into_boxed_slice());
+        self.0.push(Box::new_uninit_slice(offset + size));
         let memory = self.0.last_mut().unwrap();
         let base = NonNull::from(&mut memory[offset..]).cast::<u8>();
         // SAFETY: the memory is boxed, of this size, and kept until the test ends.
@@ -68,7 +69,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
+    #![proptest_config(ProptestConfig::with_cases(effort(128)))]
 
     #[test]
     fn agrees_with_a_list(steps in prop::collection::vec(step(), 1..150)) {

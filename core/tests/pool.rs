@@ -7,7 +7,6 @@ use core::alloc::Layout;
 use core::cell::Cell;
 use core::error::Error as _;
 use core::fmt;
-use core::mem::MaybeUninit;
 use core::panic::AssertUnwindSafe;
 use core::ptr::NonNull;
 use std::panic::catch_unwind;
@@ -123,7 +122,7 @@ impl<A: Arena> Describe for Whole<A> {
 }
 
 fn with_arena<R>(test: impl FnOnce(&ClientArena<'_>) -> R) -> R {
-    let mut memory = vec![MaybeUninit::uninit(); 64 << 10];
+    let mut memory = Box::new_uninit_slice(64 << 10);
     let options = ClientArenaOptions { grain: Some(GRAIN), event_hook: None };
     test(&ClientArena::create(&mut memory, options).unwrap())
 }

@@ -5,6 +5,7 @@
 use proptest::prelude::*;
 use tripoint_core::primitive::{AtomicU32, Ordering};
 use tripoint_core::{CheckLevel, PageState, PoolId, TakeError, Tract, TractTable};
+use tripoint_oracle::effort;
 
 const CAPACITY: u32 = 96;
 
@@ -260,7 +261,7 @@ impl Oracle {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(192))]
+    #![proptest_config(ProptestConfig::with_cases(effort(192)))]
 
     #[test]
     fn agrees_with_an_array(steps in prop::collection::vec(step(), 1..120)) {

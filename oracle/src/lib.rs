@@ -14,6 +14,7 @@
 
 mod caches;
 mod choices;
+mod effort;
 mod listener;
 mod live;
 mod menu;
@@ -26,6 +27,7 @@ mod test_pool;
 
 pub use caches::{ClassStore, ReturnStore, Store, live_with_stores};
 pub use choices::Choices;
+pub use effort::effort;
 pub use listener::{Draws, Listener, Told};
 pub use live::{Live, Object};
 pub use menu::{CACHES, Draw, Layouts, MANUAL, Menu, POINTS, STACKS};

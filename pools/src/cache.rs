@@ -7,11 +7,10 @@
 //! the pool, a full one gives some back (design/cache.md `.cache`).
 //!
 //! ```
-//! use core::mem::MaybeUninit;
 //! use tripoint_core::{ClientArena, ClientArenaOptions};
 //! use tripoint_pools::{Cache, CacheClasses, CacheDescriptor, Mvff, MvffOptions};
 //!
-//! let mut memory = vec![MaybeUninit::uninit(); 64 << 10];
+//! let mut memory = Box::new_uninit_slice(64 << 10);
 //! let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
 //! let pool = Mvff::create(&arena, MvffOptions::default())?;
 //!

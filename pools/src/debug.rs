@@ -64,9 +64,8 @@ impl Default for DebugOptions {
 /// and time in proportion to the sizes of objects.
 ///
 /// ```
-/// # use core::mem::MaybeUninit;
 /// # use tripoint_core::{ClientArena, ClientArenaOptions};
-/// # let mut memory = vec![MaybeUninit::uninit(); 256 << 10];
+/// # let mut memory = Box::new_uninit_slice(256 << 10);
 /// # let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
 /// use core::alloc::Layout;
 /// use tripoint_core::ManualPool;

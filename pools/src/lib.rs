@@ -31,7 +31,6 @@
 //! an allocator. [`land`] is the set of free blocks that classes share.
 //!
 //! ```
-//! use core::mem::MaybeUninit;
 //! use tripoint_core::{ClientArena, ClientArenaOptions, PoolBox};
 //! use tripoint_pools::{Mfs, MfsOptions, Mvff, MvffOptions, UnitOf};
 //!
@@ -40,7 +39,7 @@
 //!     quantity: u32,
 //! }
 //!
-//! let mut memory = vec![MaybeUninit::uninit(); 64 << 10];
+//! let mut memory = Box::new_uninit_slice(64 << 10);
 //! let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
 //!
 //! let orders = Mfs::create(&arena, UnitOf::<Order>::new(), MfsOptions::default())?;

@@ -63,9 +63,8 @@ impl Default for MfsOptions {
 /// It serves every layout that fits its unit, and each takes a whole unit.
 ///
 /// ```
-/// # use core::mem::MaybeUninit;
 /// # use tripoint_core::{ClientArena, ClientArenaOptions};
-/// # let mut memory = vec![MaybeUninit::uninit(); 256 << 10];
+/// # let mut memory = Box::new_uninit_slice(256 << 10);
 /// # let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
 /// use tripoint_core::{PoolBox, PoolClass};
 /// use tripoint_pools::{Mfs, MfsOptions, UnitOf};

@@ -50,9 +50,8 @@ impl Default for MvffOptions {
 /// have without asking. Any alignment is served (design/pool-mvff.md `.req.any`).
 ///
 /// ```
-/// # use core::mem::MaybeUninit;
 /// # use tripoint_core::{ClientArena, ClientArenaOptions};
-/// # let mut memory = vec![MaybeUninit::uninit(); 256 << 10];
+/// # let mut memory = Box::new_uninit_slice(256 << 10);
 /// # let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
 /// use tripoint_core::{PoolBox, PoolClass};
 /// use tripoint_pools::{Mvff, MvffOptions};

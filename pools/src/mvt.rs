@@ -75,9 +75,8 @@ impl MvtOptions {
 /// have without asking. Any alignment is served.
 ///
 /// ```
-/// # use core::mem::MaybeUninit;
 /// # use tripoint_core::{ClientArena, ClientArenaOptions};
-/// # let mut memory = vec![MaybeUninit::uninit(); 256 << 10];
+/// # let mut memory = Box::new_uninit_slice(256 << 10);
 /// # let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
 /// use tripoint_ap::AllocationPoint;
 /// use tripoint_pools::{Mvt, MvtOptions};

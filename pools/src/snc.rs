@@ -57,11 +57,10 @@ impl Default for SncOptions {
 /// `boxed` are for manual pools.
 ///
 /// ```
-/// # use core::mem::MaybeUninit;
 /// # use tripoint_ap::AllocationPoint;
 /// # use tripoint_core::{ClientArena, ClientArenaOptions, Error};
 /// # use tripoint_pools::{Snc, SncOptions};
-/// # let mut memory = vec![MaybeUninit::uninit(); 256 << 10];
+/// # let mut memory = Box::new_uninit_slice(256 << 10);
 /// # let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
 /// let stack = Snc::create(&arena, SncOptions::default())?;
 /// let mut point = AllocationPoint::create(&stack)?;

@@ -58,9 +58,8 @@ impl Default for TlsfOptions {
 /// looks for its size and alignment together (design/pool-tlsf.md `.req.any`).
 ///
 /// ```
-/// # use core::mem::MaybeUninit;
 /// # use tripoint_core::{ClientArena, ClientArenaOptions};
-/// # let mut memory = vec![MaybeUninit::uninit(); 256 << 10];
+/// # let mut memory = Box::new_uninit_slice(256 << 10);
 /// # let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
 /// use tripoint_core::{PoolBox, PoolClass};
 /// use tripoint_pools::{Tlsf, TlsfOptions};

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::mpsc;
 
 use common::test_arena::Refusal;
-use common::{GRAIN, TestArena, arena, layout, memory, pick};
+use common::{GRAIN, TestArena, arena, effort, layout, memory, pick};
 use proptest::prelude::*;
 use tripoint_core::{Arena, Check, CheckLevel, Describe, Error, ManualPool, PoolClass};
 use tripoint_pools::{
@@ -101,7 +101,7 @@ impl Live {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: effort(64), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_block_is_free_live_or_cached(steps in steps()) {
@@ -431,7 +431,7 @@ fn trips_by_other_threads_are_not_lost() {
 #[test]
 fn threads_free_each_others_blocks() {
     const THREADS: usize = 3;
-    const ROUNDS: usize = if cfg!(debug_assertions) { 3_000 } else { 100_000 };
+    const ROUNDS: usize = effort(if cfg!(debug_assertions) { 3_000 } else { 100_000 }) as usize;
     struct Sent(NonNull<u8>, Layout);
     // SAFETY: a live block, which goes to another thread whole.
     unsafe impl Send for Sent {}

@@ -21,7 +21,7 @@ mod suite;
 use core::alloc::Layout;
 
 use common::test_arena::Refusal;
-use common::{GRAIN, Oracle, TestArena, arena, classes, layout, memory};
+use common::{GRAIN, Oracle, TestArena, arena, classes, effort, layout, memory};
 use proptest::prelude::*;
 use suite::{damage, exhaustion, frames, handles, layouts, lives, points, refusals, threads};
 use tripoint_core::{Arena, Check, CheckLevel, PoolClass};
@@ -74,7 +74,7 @@ fn describes_itself<P: PoolClass>(pool: &P, layout: Layout) {
 }
 
 fn config() -> ProptestConfig {
-    ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() }
+    ProptestConfig { cases: effort(48), failure_persistence: None, ..ProptestConfig::default() }
 }
 
 /// Runs every test for a manual class.

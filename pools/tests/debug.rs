@@ -6,7 +6,7 @@ use core::alloc::Layout;
 use core::ptr::NonNull;
 use tripoint_core::primitive::{AtomicUsize, Ordering};
 
-use common::{GRAIN, Oracle, arena, layout, memory};
+use common::{GRAIN, Oracle, arena, effort, layout, memory};
 use proptest::prelude::*;
 use tripoint_ap::AllocationPoint;
 use tripoint_core::{
@@ -587,7 +587,7 @@ fn boxes_live_in_debug_pools() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: effort(64), failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Whichever byte of a fence is changed, and however, is found, and only that.
     #[test]

@@ -6,7 +6,7 @@ mod common;
 
 use core::ptr::NonNull;
 
-use common::{GRAIN, Oracle, arena, layout, memory};
+use common::{GRAIN, Oracle, arena, effort, layout, memory};
 use proptest::prelude::*;
 use tripoint_core::{Arena, Block, Check, CheckLevel, ClientArena, Error, ManualPool, PoolClass};
 use tripoint_pools::land::GRANULE;
@@ -209,7 +209,7 @@ fn a_free_looks_at_the_list_it_joins() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: effort(300), failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Any bytes over any part of the words the pool relies on.
     #[test]
@@ -358,7 +358,7 @@ fn ways_through_old_words_end() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: effort(300), failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Any bytes over any part of the words a land relies on.
     #[test]

@@ -12,7 +12,7 @@ use std::panic::catch_unwind;
 use std::sync::mpsc;
 
 use common::test_arena::Refusal;
-use common::{GRAIN, TestArena, arena, memory, pick};
+use common::{GRAIN, TestArena, arena, effort, memory, pick};
 use proptest::prelude::*;
 use tripoint_core::{
     Arena, Check, CheckLevel, Describe, Error, Event, EventHook, ManualPool, PoolBox, PoolClass,
@@ -110,7 +110,7 @@ impl<'pool, A: Arena> Life<'pool, A> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: effort(64), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_unit_is_free_live_or_cached(steps in steps()) {
@@ -320,7 +320,7 @@ fn what_a_hook_frees_while_the_pool_grows_is_kept() {
 #[test]
 fn threads_free_each_others_objects() {
     const THREADS: usize = 4;
-    const ROUNDS: u64 = if cfg!(debug_assertions) { 3_000 } else { 100_000 };
+    const ROUNDS: u64 = effort(if cfg!(debug_assertions) { 3_000 } else { 100_000 }) as u64;
     let mut memory = memory(128);
     let arena = arena(&mut memory);
     let pool = pool(&arena);

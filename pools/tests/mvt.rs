@@ -4,7 +4,7 @@ mod common;
 
 use std::collections::VecDeque;
 
-use common::{GRAIN, Oracle, Sequence, TestArena, arena, arena_of_grain, layout, memory};
+use common::{GRAIN, Oracle, Sequence, TestArena, arena, arena_of_grain, effort, layout, memory};
 use tripoint_ap::AllocationPoint;
 use tripoint_core::{Arena, Check, CheckLevel, Describe, Error, ManualPool, PoolBox, PoolClass};
 use tripoint_pools::land::NODE_SIZE;
@@ -52,15 +52,17 @@ fn a_warm_pool_needs_nothing_more() {
     let arena = arena(&mut memory);
     let pool = Mvt::create(&arena, OPTIONS).unwrap();
     let mut point = AllocationPoint::create(&pool).unwrap();
+    let rounds = u64::from(effort(20_000));
+    let kept = rounds / 20;
     let mut window = VecDeque::new();
     let mut total = 0;
-    for round in 0..20_000_u64 {
+    for round in 0..rounds {
         window.push_back(point.boxed([round; 6]).unwrap());
-        if window.len() > 1000 {
+        if window.len() as u64 > kept {
             let oldest: PoolBox<'_, [u64; 6], _> = window.pop_front().unwrap();
-            assert_eq!(*oldest, [round - 1000; 6]);
+            assert_eq!(*oldest, [round - kept; 6]);
         }
-        if round == 2000 {
+        if round == 2 * kept {
             total = pool.sizes().total;
         }
     }

@@ -6,7 +6,7 @@ use core::alloc::Layout;
 use core::ptr::NonNull;
 
 use common::test_arena::Refusal;
-use common::{GRAIN, TestArena, arena, layout, memory, pick};
+use common::{GRAIN, TestArena, arena, effort, layout, memory, pick};
 use proptest::prelude::*;
 use tripoint_ap::{AllocationPoint, Frame, Reservation};
 use tripoint_core::{
@@ -160,7 +160,7 @@ fn agree<A: Arena>(pool: &Snc<A>, stacks: &[Stack<'_, A>; 2]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: effort(96), failure_persistence: None, ..ProptestConfig::default() })]
 
     /// (design/frames.md `.req.exact`, `.count`; design/pool-snc.md `.req.frames`,
     /// `.req.any`, `.req.lost`)
@@ -440,7 +440,7 @@ fn threads_have_stacks_of_their_own() {
             scope.spawn(move || {
                 let mut stack = Stack::new(pool).unwrap();
                 stack.seed = thread * 64;
-                for round in 0..200_usize {
+                for round in 0..effort(200) as usize {
                     stack.step(Step::Push).unwrap();
                     fill_up(&mut stack, object(100 + round), round % 30);
                     stack.agree();

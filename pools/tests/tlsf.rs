@@ -4,7 +4,7 @@
 mod common;
 
 use common::test_arena::Refusal;
-use common::{GRAIN, Oracle, TestArena, arena, arena_of_grain, layout, memory, pick};
+use common::{GRAIN, Oracle, TestArena, arena, arena_of_grain, effort, layout, memory, pick};
 use proptest::prelude::*;
 use tripoint_core::{Arena, Check, CheckLevel, Describe, Error, ManualPool, PoolClass};
 use tripoint_pools::land::GRANULE;
@@ -22,7 +22,7 @@ fn largest_block<P: PoolClass>(pool: &P) -> usize {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: effort(48), failure_persistence: None, ..ProptestConfig::default() })]
 
     /// (design/pool-tlsf.md `.req.complete`)
     #[test]

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions, Prefault};
 use tripoint_core::{Arena, Block, Error, PoolId};
+use tripoint_oracle::effort;
 
 use crate::common::{GRAIN, assert_books, holds, on_each, small, write};
 
@@ -115,7 +116,7 @@ impl<A: Arena> Model<'_, A> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: effort(64), ..ProptestConfig::default() })]
 
     #[test]
     fn an_arena_does_what_a_list_of_blocks_does(

@@ -6,6 +6,7 @@ use std::thread;
 
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions, Prefault};
 use tripoint_core::{Arena, Block, Error};
+use tripoint_oracle::effort;
 
 use crate::common::{GRAIN, assert_books, holds, on_each, small, write};
 
@@ -49,7 +50,7 @@ fn churn<A: Arena>(arena: &A, start: &Barrier, seed: u64) -> Vec<Block> {
     let mut random = Random(seed);
     let mut out: Vec<Block> = Vec::new();
     start.wait();
-    for _ in 0..300 {
+    for _ in 0..effort(300) {
         if random.below(3) > 0 {
             match arena.alloc_tracts((1 + random.below(4)) * GRAIN, pool) {
                 Ok(block) => {

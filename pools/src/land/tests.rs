@@ -206,7 +206,7 @@ fn check_taken(oracle: &Oracle, block: Option<Block>, min: usize, max: usize, al
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: tripoint_oracle::effort(200), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn agrees_with_the_oracle(steps in steps()) {

@@ -79,9 +79,8 @@ impl ReturnStack {
 /// compare-exchange. [`Returns::flush`] and dropping give what there is.
 ///
 /// ```
-/// # use core::mem::MaybeUninit;
 /// # use tripoint_core::{ClientArena, ClientArenaOptions};
-/// # let mut memory = vec![MaybeUninit::uninit(); 256 << 10];
+/// # let mut memory = Box::new_uninit_slice(256 << 10);
 /// # let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
 /// use tripoint_pools::{Mfs, MfsOptions, UnitOf};
 ///

@@ -157,13 +157,12 @@ impl Lists {
 mod tests {
     use super::*;
     use crate::tlsf::{Tlsf, TlsfOptions};
-    use core::mem::MaybeUninit;
     use tripoint_core::{Check, CheckLevel, ClientArena, ClientArenaOptions, ManualPool};
 
     /// The rule that a deep check finds broken after `damage` to the lists of a pool
     /// whose free memory is one block; told of the class of that.
     fn found(damage: impl FnOnce(&mut Lists, usize)) -> &'static str {
-        let mut memory = std::vec![MaybeUninit::uninit(); 64 << 10];
+        let mut memory = std::boxed::Box::new_uninit_slice(64 << 10);
         let arena = ClientArena::create(&mut memory, ClientArenaOptions::default()).unwrap();
         let pool = Tlsf::create(&arena, TlsfOptions::default()).unwrap();
         pool.alloc(core::alloc::Layout::new::<u64>()).unwrap();
