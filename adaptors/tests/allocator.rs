@@ -8,7 +8,7 @@ use allocator_api2::alloc::{AllocError, Allocator};
 use proptest::prelude::*;
 use tripoint_adaptors::PoolAllocator;
 use tripoint_core::{CheckLevel, ClientArena, ClientArenaOptions, ManualPool, PoolClass, Result};
-use tripoint_oracle::effort;
+use tripoint_oracle::{all_are, effort};
 use tripoint_pools::{
     Debug, DebugOptions, Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, Tlsf, TlsfOptions, UnitLayout,
 };
@@ -118,7 +118,7 @@ fn live<P: ManualPool>(pool: &P, steps: Vec<Step>) {
                 let Ok(block) = block else { continue };
                 let held = Held::new(block, layout);
                 if zeroed {
-                    assert!(held.read(size).iter().all(|&byte| byte == 0));
+                    assert!(all_are(held.read(size), 0));
                 }
                 all.push(held.write(seed));
             }
@@ -131,7 +131,7 @@ fn live<P: ManualPool>(pool: &P, steps: Vec<Step>) {
                 let kept = size.min(old.layout.size());
                 assert_eq!(held.read(kept), &old.bytes[..kept]);
                 if zeroed && size > kept {
-                    assert!(held.read(size)[kept..].iter().all(|&byte| byte == 0));
+                    assert!(all_are(&held.read(size)[kept..], 0));
                 }
                 all.push(held.write(seed));
             }

@@ -1,12 +1,11 @@
 //! This very program lives in a pool: its threads, its collections, its test harness.
 
 use core::alloc::{GlobalAlloc, Layout};
-use std::collections::HashMap;
 
 use tripoint_adaptors::GlobalPool;
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
 use tripoint_core::primitive::{AtomicBool, Ordering};
-use tripoint_core::{Addr, Arena, Check, CheckLevel, Error, ManualPool, PoolClass, Result};
+use tripoint_core::{Error, ManualPool, PoolClass, Result};
 #[cfg(unix)]
 use tripoint_pools::{Debug, DebugOptions, DebugReport};
 use tripoint_pools::{Mvff, MvffOptions};
@@ -16,8 +15,9 @@ fn pool_of_size(reserve: usize) -> Result<Mvff<ArenaVm>> {
     Mvff::create(ArenaVm::create(options)?, MvffOptions::default())
 }
 
-// The portable platform takes its address space from the global allocator.
-#[cfg_attr(target_os = "linux", global_allocator)]
+// The portable platform, which Miri has too, takes its address space from the global allocator.
+#[cfg(all(target_os = "linux", not(miri)))]
+#[global_allocator]
 static GLOBAL: GlobalPool<Mvff<ArenaVm>> = GlobalPool::new(|| pool_of_size(1 << 30));
 
 fn layout(size: usize) -> Layout {
@@ -34,8 +34,11 @@ unsafe fn bytes<'a>(object: *const u8, size: usize) -> &'a [u8] {
 }
 
 #[test]
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(miri)))]
 fn threads_and_collections_live_in_the_pool() {
+    use std::collections::HashMap;
+    use tripoint_core::{Addr, Arena, Check, CheckLevel};
+
     const WORDS: [&str; 4] = ["bid", "ask", "trade", "snapshot"];
     let count = |seed: usize| {
         let mut counts: HashMap<String, usize> = HashMap::new();
@@ -186,6 +189,7 @@ fn panic_inside(which: &str) {
 /// (design/adaptors.md `.global.unwind`)
 #[test]
 #[cfg(unix)]
+#[cfg_attr(miri, ignore = "child processes")]
 fn a_panic_inside_ends_the_program() {
     use std::os::unix::process::ExitStatusExt;
 

@@ -72,7 +72,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(effort(128)))]
 
     #[test]
-    fn agrees_with_a_list(steps in prop::collection::vec(step(), 1..150)) {
+    fn agrees_with_a_list(steps in prop::collection::vec(step(), 1..effort(150) as usize)) {
         let mut supplies = Supplies::default();
         let mut control = ControlMemory::new();
         let mut live: Vec<Descriptor> = Vec::new();

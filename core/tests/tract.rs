@@ -264,7 +264,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(effort(192)))]
 
     #[test]
-    fn agrees_with_an_array(steps in prop::collection::vec(step(), 1..120)) {
+    fn agrees_with_an_array(steps in prop::collection::vec(step(), 1..effort(120) as usize)) {
         let mut oracle = Oracle::new();
         for step in &steps {
             oracle.apply(step);

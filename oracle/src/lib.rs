@@ -12,6 +12,7 @@
 //!
 //! Whatever does not hold ends in a panic: these are tests.
 
+mod bytes;
 mod caches;
 mod choices;
 mod effort;
@@ -25,6 +26,7 @@ mod run;
 mod subject;
 mod test_pool;
 
+pub use bytes::all_are;
 pub use caches::{ClassStore, ReturnStore, Store, live_with_stores};
 pub use choices::Choices;
 pub use effort::effort;

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use tripoint_core::{Addr, AddrRange, Block};
 
+use crate::bytes::all_are;
+
 /// A live object, or the rest of a fill.
 #[derive(Clone, Copy, Debug)]
 pub struct Object {
@@ -20,12 +22,9 @@ pub struct Object {
 impl Object {
     /// Whether what was written is there still.
     fn is_kept(&self) -> bool {
-        const PIECE: usize = 256;
         // SAFETY: whoever entered the object promised these bytes, which are written.
         let bytes = unsafe { core::slice::from_raw_parts(self.block.base().as_ptr(), self.written) };
-        // Compared in pieces: bytes one by one are slow where nothing is optimised.
-        let expected = [self.content; PIECE];
-        bytes.chunks(PIECE).all(|piece| piece == &expected[..piece.len()])
+        all_are(bytes, self.content)
     }
 }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::mpsc;
 
 use common::test_arena::Refusal;
-use common::{GRAIN, TestArena, arena, effort, layout, memory, pick};
+use common::{GRAIN, TestArena, all_are, arena, effort, layout, memory, pick};
 use proptest::prelude::*;
 use tripoint_core::{Arena, Check, CheckLevel, Describe, Error, ManualPool, PoolClass};
 use tripoint_pools::{
@@ -91,7 +91,7 @@ impl Live {
         let (layout, size, pattern) = self.blocks.remove(&object).unwrap();
         // SAFETY: a live block, all of which `add` wrote.
         let bytes = unsafe { core::slice::from_raw_parts(object.as_ptr(), size) };
-        assert!(bytes.iter().all(|&byte| byte == pattern));
+        assert!(all_are(bytes, pattern));
         layout
     }
 

@@ -5,7 +5,7 @@ mod common;
 
 use core::ptr::NonNull;
 
-use common::{GRAIN, arena, classes, layout, memory};
+use common::{GRAIN, all_are, arena, classes, layout, memory};
 use proptest::prelude::*;
 use tripoint_core::{Block, CheckLevel, ManualPool, PoolClass};
 
@@ -26,7 +26,7 @@ impl Piece {
     fn is_whole(&self) -> bool {
         // SAFETY: written by `write`, and in use since.
         let bytes = unsafe { core::slice::from_raw_parts(self.block.base().as_ptr(), self.block.size()) };
-        bytes.iter().all(|&byte| byte == self.pattern)
+        all_are(bytes, self.pattern)
     }
 }
 

@@ -6,7 +6,7 @@ use core::alloc::Layout;
 use core::ptr::NonNull;
 
 use common::test_arena::Refusal;
-use common::{GRAIN, TestArena, arena, effort, layout, memory, pick};
+use common::{GRAIN, TestArena, all_are, arena, effort, layout, memory, pick};
 use proptest::prelude::*;
 use tripoint_ap::{AllocationPoint, Frame, Reservation};
 use tripoint_core::{
@@ -122,7 +122,7 @@ impl<'pool, A: Arena> Stack<'pool, A> {
         for (object, seed) in &self.objects {
             // SAFETY: a live object that `alloc` wrote whole.
             let bytes = unsafe { core::slice::from_raw_parts(object.base().as_ptr(), object.size()) };
-            assert!(bytes.iter().all(|byte| byte == seed), "{object:?} keeps its contents");
+            assert!(all_are(bytes, *seed), "{object:?} keeps its contents");
         }
         let buffer = self.point.buffer();
         buffer.check(CheckLevel::Deep).unwrap();

@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tripoint_arena_vm::platform::failing::Failing;
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions, Native, Platform, PlatformError, Portable};
 use tripoint_core::{Arena, ArenaSizes, Block, Check, CheckLevel, Event, EventHook};
+use tripoint_oracle::all_are;
 
 pub(crate) const GRAIN: usize = 64 << 10;
 
@@ -230,7 +231,7 @@ pub(crate) fn write(block: Block, byte: u8) {
 pub(crate) fn holds(block: Block, byte: u8) -> bool {
     // SAFETY: tests read only blocks that they hold and have written.
     let bytes = unsafe { core::slice::from_raw_parts(block.base().as_ptr(), block.size()) };
-    bytes.iter().all(|&found| found == byte)
+    all_are(bytes, byte)
 }
 
 /// Checks the books of an arena at rest, of whose tracts `in_use` bytes are out.

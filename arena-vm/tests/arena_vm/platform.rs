@@ -4,6 +4,7 @@ use std::string::ToString;
 
 use tripoint_arena_vm::platform::failing::Call;
 use tripoint_arena_vm::{Platform, PlatformError};
+use tripoint_oracle::all_are;
 
 use crate::common::on_each;
 
@@ -21,13 +22,13 @@ fn reservations_are_aligned_and_pages_come_zeroed() {
             unsafe {
                 platform.commit(base, 4 * page).unwrap();
                 let bytes = core::slice::from_raw_parts_mut(base.as_ptr(), 4 * page);
-                assert!(bytes.iter().all(|&byte| byte == 0));
+                assert!(all_are(bytes, 0));
                 bytes.fill(7);
                 platform.commit(base, 8 * page).unwrap();
                 platform.populate(base, 8 * page).unwrap();
                 // Populating may touch the pages, so nobody keeps a borrow of them over it.
                 let bytes = core::slice::from_raw_parts(base.as_ptr(), 4 * page);
-                assert!(bytes.iter().all(|&byte| byte == 7), "committing and populating keep contents");
+                assert!(all_are(bytes, 7), "committing and populating keep contents");
                 platform.decommit(base, 8 * page).unwrap();
                 platform.decommit(base.add(32 * page), page).unwrap();
                 platform.commit(base, 4 * page).unwrap();

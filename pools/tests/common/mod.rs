@@ -11,7 +11,7 @@ use core::mem::MaybeUninit;
 use tripoint_core::{ClientArena, ClientArenaOptions};
 
 pub(crate) use test_arena::TestArena;
-pub(crate) use tripoint_oracle::{Oracle, effort};
+pub(crate) use tripoint_oracle::{Oracle, all_are, effort};
 
 /// The grain of the arenas here, in bytes.
 pub(crate) const GRAIN: usize = 4096;
