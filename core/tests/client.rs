@@ -258,7 +258,7 @@ proptest! {
     #[test]
     fn agrees_with_an_array(
         steps in prop::collection::vec(step(), 1..effort(100) as usize),
-        size in 8000..40_000usize,
+        size in 8000..if cfg!(miri) { 10_000 } else { 40_000usize },
         skip in 0..1100usize,
         grain in prop_oneof![Just(None), Just(Some(64)), Just(Some(512)), Just(Some(2048))],
     ) {
