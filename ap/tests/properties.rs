@@ -61,7 +61,10 @@ proptest! {
     fn stops_are_the_same_across_buffers(
         below in 1..10_000_usize,
         seed in any::<u64>(),
-        fates in prop::collection::vec((prop::bool::weighted(0.9), prop::bool::weighted(0.7)), 100..400),
+        fates in prop::collection::vec(
+            (prop::bool::weighted(0.9), prop::bool::weighted(0.7)),
+            effort(100) as usize..effort(400) as usize,
+        ),
     ) {
         let draws = [Draws::Below { below, seed }, Draws::Never];
         let operations = fates

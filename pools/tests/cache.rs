@@ -49,7 +49,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (0..2_usize).prop_map(Step::Flush),
         1 => (0..2_usize).prop_map(Step::Trip),
     ];
-    prop::collection::vec(step, 1..300)
+    prop::collection::vec(step, 1..effort(300) as usize)
 }
 
 fn layouts() -> [Layout; 9] {

@@ -50,7 +50,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         5 => (any::<usize>(), 0..4_usize).prop_map(|(which, how)| Step::Free(which, how)),
         1 => (0..3_usize).prop_map(Step::Flush),
     ];
-    prop::collection::vec(step, 1..400)
+    prop::collection::vec(step, 1..effort(400) as usize)
 }
 
 /// A pool with two caches and returns, and every live object with its value.

@@ -27,7 +27,7 @@ proptest! {
     /// (design/pool-tlsf.md `.req.complete`)
     #[test]
     fn a_request_is_served_where_any_block_has_its_size(
-        steps in prop::collection::vec((any::<bool>(), 1..6000_usize, any::<usize>()), 100..300),
+        steps in prop::collection::vec((any::<bool>(), 1..6000_usize, any::<usize>()), effort(100) as usize..effort(300) as usize),
     ) {
         let mut memory = memory(24);
         let arena = arena(&mut memory);

@@ -11,6 +11,7 @@ use core::ptr::NonNull;
 use proptest::prelude::*;
 
 use tripoint_core::PoolId;
+use tripoint_oracle::effort;
 
 use super::*;
 
@@ -116,7 +117,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (0..GRANULES, 1..8_usize).prop_map(|(granule, granules)| Step::TakeRange { granule, granules }),
         5 => (any::<usize>(), 0..6_usize).prop_map(|(which, front)| Step::Return { which, front }),
     ];
-    prop::collection::vec(step, 1..120)
+    prop::collection::vec(step, 1..effort(120) as usize)
 }
 
 /// Runs the steps on a land and on the oracle, comparing after each.
@@ -206,7 +207,7 @@ fn check_taken(oracle: &Oracle, block: Option<Block>, min: usize, max: usize, al
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: tripoint_oracle::effort(200), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: effort(200), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn agrees_with_the_oracle(steps in steps()) {
