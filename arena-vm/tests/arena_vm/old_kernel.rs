@@ -64,7 +64,12 @@ fn without_populate_write_fills_are_touched() {
 #[test]
 fn without_decommit_memory_stays_spare() {
     let in_place = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
-    without(libc::SYS_mmap, 3, in_place as u32, || {
+    // 32-bit systems map by a call of their own.
+    #[cfg(target_pointer_width = "64")]
+    let map = libc::SYS_mmap;
+    #[cfg(target_pointer_width = "32")]
+    let map = libc::SYS_mmap2;
+    without(map, 3, in_place as u32, || {
         let arena = ArenaVm::create(small()).unwrap();
         let pool = arena.register().unwrap();
         let block = arena.alloc_tracts(GRAIN, pool).unwrap();
