@@ -22,6 +22,8 @@ pub struct Attendance {
     /// One more than the phase acknowledged last; zero where none was.
     acknowledged: AtomicUsize,
     state: AtomicUsize,
+    /// How many threads had it.
+    tenancy: AtomicUsize,
 }
 
 impl Default for Attendance {
@@ -43,6 +45,7 @@ impl Attendance {
                 attention: AtomicUsize::new(0),
                 acknowledged: AtomicUsize::new(0),
                 state: AtomicUsize::new(FREE),
+                tenancy: AtomicUsize::new(0),
             }
         }
     }
@@ -50,7 +53,29 @@ impl Attendance {
     /// Takes it for the calling thread; false where somebody has it or had it.
     #[must_use]
     pub fn claim(&self) -> bool {
-        self.state.compare_exchange(FREE, CLAIMED, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        self.take(FREE)
+    }
+
+    /// Takes it for the calling thread after another left; false where none did, or
+    /// another thread was first.
+    #[must_use]
+    pub fn reclaim(&self) -> bool {
+        self.take(LEFT)
+    }
+
+    fn take(&self, from: usize) -> bool {
+        let taken = self.state.compare_exchange(from, CLAIMED, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        if taken {
+            self.acknowledged.store(0, Ordering::Relaxed);
+            self.tenancy.fetch_add(1, Ordering::Relaxed);
+        }
+        taken
+    }
+
+    /// Which of the threads that have or had it is meant, counted from one.
+    #[must_use]
+    pub fn tenancy(&self) -> usize {
+        self.tenancy.load(Ordering::Acquire)
     }
 
     /// Becomes present, and acknowledges the phase it finds.
@@ -71,7 +96,7 @@ impl Attendance {
         Ok(phase)
     }
 
-    /// Leaves for good.
+    /// Leaves. Another thread may take it from here on.
     pub fn leave(&self) {
         self.state.store(LEFT, Ordering::Release);
     }

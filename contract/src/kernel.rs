@@ -95,6 +95,10 @@ pub trait Kernel: Copy + Send + Sync + fmt::Debug + 'static {
     /// The kernel's number of the calling thread.
     fn thread_id(&self) -> usize;
 
+    /// How many bytes of its stack the calling thread has not used; `None` where it is on
+    /// another stack than the system gave it.
+    fn stack_room(&self) -> Option<usize>;
+
     /// The faults of the calling thread.
     ///
     /// # Errors

@@ -279,12 +279,18 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
         Ok(registration)
     }
 
+    /// A place for the calling thread (design/contract.md `.slot.reuse`).
     fn claim(&'static self) -> Result<(usize, &'static Slot)> {
         if platform::is_attached() {
             return Err(Error::Parameter("the thread is registered already"));
         }
         let free = |(_, slot): &(usize, &Slot)| slot.attendance.claim();
-        self.slots.iter().enumerate().find(free).ok_or(Error::Limit)
+        if let Some(found) = self.slots.iter().enumerate().find(free) {
+            return Ok(found);
+        }
+        let _drain = self.drain.lock();
+        let left = |(_, slot): &(usize, &Slot)| slot.has_nothing_to_tell() && slot.attendance.reclaim();
+        self.slots.iter().enumerate().find(left).ok_or(Error::Limit)
     }
 
     /// The threads that are or were registered.

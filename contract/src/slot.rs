@@ -299,12 +299,32 @@ impl Slot {
         self.name.set(name);
         #[cfg(not(tripoint_loom))]
         layout::list(self);
-        self.asked.store(false, Ordering::Relaxed);
+        self.forget();
         // These are most of a slot; the other words are written as it goes.
         self.own.prefault();
         self.supervised.prefault();
         self.accounts.iter().for_each(Account::reset);
         self.call_site.set(&Site::UNKNOWN);
+    }
+
+    /// Forgets a thread that had the slot before, but for its arming.
+    fn forget(&self) {
+        self.mode.store(Mode::Counting as usize, Ordering::Relaxed);
+        self.asked.store(false, Ordering::Relaxed);
+        self.tally.reset();
+        self.armed_tally.reset();
+        let errands = &self.errands;
+        let answers = [&errands.mode, &errands.poll_wanted, &errands.poll_done, &errands.turn_wanted];
+        let words = [&self.amnesty_depth, &self.muted, &self.alarms, &self.amnesties, &self.live];
+        let more = [&errands.turn_done, &errands.turn_classes];
+        let all = answers.into_iter().chain(words).chain(more).chain(&self.overlapped);
+        all.for_each(|word| word.store(0, Ordering::Relaxed));
+    }
+
+    /// Whether its thread left nothing that the report must tell: no alarm, and no record
+    /// that waits or was lost.
+    pub(crate) fn has_nothing_to_tell(&self) -> bool {
+        self.alarms() == 0 && self.records_lost() == 0 && self.oldest().is_none()
     }
 
     pub(crate) fn hold_to(&self, classes: ClassSet, wanted: DetectorSet) {

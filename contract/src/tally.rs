@@ -61,6 +61,12 @@ impl Tally {
         increase(&self.bytes[index], bytes);
     }
 
+    /// Forgets everything. Before anybody uses it.
+    pub(crate) fn reset(&self) {
+        let words = [&self.count, &self.bytes, &self.excused, &self.excused_bytes];
+        words.into_iter().flatten().for_each(|word| word.store(0, Ordering::Relaxed));
+    }
+
     pub(crate) fn get(&self, class: ViolationClass) -> ClassTally {
         let index = class.index();
         ClassTally {

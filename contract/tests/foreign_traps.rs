@@ -234,6 +234,38 @@ fn without_foreign_traps_the_process_goes_on() {
     assert!(child.status.success(), "{child:?}");
 }
 
+/// A debugger that is told to pass the signal on forgets what it carries: the detectors
+/// that need that are not live, and nothing ends.
+#[test]
+fn under_a_debugger_that_passes_traps_the_process_goes_on() {
+    const NAME: &str = "under_a_debugger_that_passes_traps_the_process_goes_on";
+    const DEBUGGED: &str = "TRIPOINT_DEBUGGED_CHILD";
+    if std::env::var_os(DEBUGGED).is_some() {
+        return on_hot_thread(|| {
+            let contract = contract();
+            let guard = hot_with(contract, TRAPS | DetectorSet::FAULT_POLL);
+            let before = guard.slot().tally(ViolationClass::MinorFault).count;
+            use_fresh_page();
+            guard.poll();
+            assert!(guard.slot().tally(ViolationClass::MinorFault).count > before);
+            println!("went on");
+        });
+    }
+    let mut debugger = std::process::Command::new("gdb");
+    debugger.args(["-nx", "-batch", "-ex", "handle SIGTRAP nostop noprint pass", "-ex", "run", "--args"]);
+    debugger.arg(std::env::current_exe().unwrap()).args(["--exact", NAME, "--nocapture"]).env(DEBUGGED, "1");
+    let Ok(output) = debugger.output() else {
+        eprintln!("SKIPPED: no debugger here");
+        return;
+    };
+    let said = String::from_utf8_lossy(&output.stdout);
+    if !said.contains("running 1 test") {
+        eprintln!("SKIPPED: the debugger starts nothing here: {output:?}");
+        return;
+    }
+    assert!(said.contains("went on") && said.contains("exited normally"), "{output:?}");
+}
+
 /// Has the kernel drop what it knows of signals that are sent to this process.
 fn fill_signal_queue() {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };

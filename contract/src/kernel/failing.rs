@@ -56,6 +56,8 @@ bitflags! {
         const TRIM_HEAP = 1 << 16;
         /// [`Kernel::tell`]
         const TELL = 1 << 17;
+        /// [`Kernel::stack_room`], which is not known
+        const STACK_ROOM = 1 << 18;
     }
 }
 
@@ -136,6 +138,11 @@ impl<K: Kernel> Kernel for Failing<K> {
 
     fn thread_id(&self) -> usize {
         self.inner.thread_id()
+    }
+
+    fn stack_room(&self) -> Option<usize> {
+        self.admit(Calls::STACK_ROOM).ok()?;
+        self.inner.stack_room()
     }
 
     fn thread_faults(&self) -> Result<Faults, Errno> {

@@ -20,6 +20,9 @@ use crate::slot::{Observation, Slot};
 /// stack walks.
 const STACK_TOUCHED: usize = 64 << 10;
 
+/// Stack that is left alone at its end, in bytes: for whoever does the touching.
+const STACK_LEFT: usize = 16 << 10;
+
 /// The detectors of the thread that made them.
 pub struct ThreadDetectors<K: Kernel = Native> {
     kernel: K,
@@ -58,7 +61,8 @@ impl<K: Kernel> ThreadDetectors<K> {
     /// The supervisor is started here, before the thread is bound to a core or
     /// under a filter, both of which it would inherit.
     pub fn new(kernel: K, wanted: DetectorSet) -> Self {
-        touch_stack();
+        let room = kernel.stack_room().unwrap_or(0);
+        touch_stack(STACK_TOUCHED.min(room.saturating_sub(STACK_LEFT)));
         tables::bring_in();
         let traps = DetectorSet::FAULT_TRAP | DetectorSet::MEMORY_CALLS;
         let traps_handled = !wanted.intersects(traps) || kernel.handle_traps().is_ok();
@@ -179,10 +183,18 @@ impl<K: Kernel> fmt::Debug for ThreadDetectors<K> {
     }
 }
 
-/// Brings memory behind the stack below the caller.
+/// Brings memory behind so many bytes of the stack below the caller
+/// (design/contract.md `.fault.stack`).
 #[inline(never)]
-pub(crate) fn touch_stack() {
-    black_box(&mut [0_u8; STACK_TOUCHED]).fill(1);
+fn touch_stack(size: usize) {
+    const STEP: usize = 2 << 10;
+    let mut step = [0_u8; STEP];
+    black_box(&mut step).fill(1);
+    if size > STEP {
+        touch_stack(size - STEP);
+    }
+    // So that this is no loop.
+    black_box(&mut step);
 }
 
 #[cfg(test)]

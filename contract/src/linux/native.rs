@@ -168,6 +168,24 @@ impl Kernel for Native {
         usize::try_from(unsafe { libc::gettid() }).unwrap_or(0)
     }
 
+    fn stack_room(&self) -> Option<usize> {
+        let anchor = 0_u8;
+        let here = ptr::from_ref(core::hint::black_box(&anchor)).addr();
+        let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
+        let (mut base, mut size) = (ptr::null_mut(), 0);
+        // SAFETY: the first call initialises the attributes, where it succeeds; the second
+        // reads them and writes two words; the third frees what they hold.
+        unsafe {
+            if libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) != 0 {
+                return None;
+            }
+            libc::pthread_attr_getstack(attributes.as_ptr(), &raw mut base, &raw mut size);
+            libc::pthread_attr_destroy(attributes.as_mut_ptr());
+        }
+        let base = base.addr();
+        (base..base.saturating_add(size)).contains(&here).then(|| here - base)
+    }
+
     fn thread_faults(&self) -> Result<Faults, Errno> {
         faults_of(libc::RUSAGE_THREAD)
     }

@@ -107,6 +107,8 @@ impl fmt::Display for Warning {
 struct Spent {
     events: usize,
     bytes: usize,
+    /// Of which of the threads that had the slot.
+    tenancy: usize,
     /// When the period began, and what was spent then.
     since: Option<u64>,
 }
@@ -278,6 +280,10 @@ fn look_at_budget(slot: &Slot, spent: &mut Spent, now: u64, warn: &mut impl FnMu
         ViolationClass::ALL.iter().fold(0_usize, |sum, &class| sum.wrapping_add(slot.tally(class).bytes));
     let events = slot.events();
     let budget = slot.budget();
+    let tenancy = slot.attendance.tenancy();
+    if spent.tenancy != tenancy {
+        *spent = Spent { tenancy, ..Spent::default() };
+    }
     let since = *spent.since.get_or_insert(now);
     let (new_events, new_bytes) = (events.wrapping_sub(spent.events), bytes.wrapping_sub(spent.bytes));
     let over = new_events > budget.events || new_bytes > budget.bytes;
@@ -285,7 +291,7 @@ fn look_at_budget(slot: &Slot, spent: &mut Spent, now: u64, warn: &mut impl FnMu
         warn(Warning::OverBudget { thread: slot.name(), events: new_events, bytes: new_bytes });
     }
     if over || now.saturating_sub(since) >= budget.period {
-        *spent = Spent { events, bytes, since: Some(now) };
+        *spent = Spent { events, bytes, tenancy, since: Some(now) };
     }
 }
 

@@ -49,7 +49,7 @@ const ABANDONED: usize = usize::MAX - 1;
 struct Mailbox {
     /// A descriptor, [`NOTHING`] or [`ABANDONED`].
     listener: AtomicUsize,
-    thread: OnceLock<(&'static Slot, usize)>,
+    thread: OnceLock<(&'static Slot, usize, usize)>,
 }
 
 /// A supervisor that waits for its thread's listener.
@@ -90,7 +90,7 @@ impl Waiting {
 
     /// Says whose listener will come.
     pub(super) fn expect(&self, slot: &'static Slot, thread: usize) {
-        let _ = self.mailbox.thread.set((slot, thread));
+        let _ = self.mailbox.thread.set((slot, slot.attendance.tenancy(), thread));
     }
 
     /// Hands the listener over. Makes no memory call.
@@ -129,11 +129,11 @@ impl Mailbox {
     }
 
     fn filtered(&self, place: Place, listener: RawFd) -> Option<Filtered> {
-        let &(slot, thread) = self.thread.get()?;
+        let &(slot, tenancy, thread) = self.thread.get()?;
         // SAFETY: the thread gave up its ownership when it handed this over, and
         // only one supervisor takes it, once.
         let listener = unsafe { OwnedFd::from_raw_fd(listener) };
-        Some(Filtered { _place: place, listener, slot, thread })
+        Some(Filtered { _place: place, listener, slot, tenancy, thread })
     }
 }
 
@@ -143,7 +143,16 @@ struct Filtered {
     _place: Place,
     listener: OwnedFd,
     slot: &'static Slot,
+    tenancy: usize,
     thread: usize,
+}
+
+impl Filtered {
+    /// Whether the slot is still this thread's: it may live on without a guard, and another
+    /// thread have taken the slot.
+    fn is_present(&self) -> bool {
+        self.slot.is_present() && self.slot.attendance.tenancy() == self.tenancy
+    }
 }
 
 struct Supervisor<K> {
@@ -198,7 +207,7 @@ impl<K: Kernel> Supervisor<K> {
     fn ask(&self, call: Notification) -> bool {
         self.may_ask
             && self.filtered.slot.wants_call_site()
-            && self.filtered.slot.is_present()
+            && self.filtered.is_present()
             && self.kernel.has_traps()
             && self.is_open_to_traps()
             && self.send_question(call.thread)
@@ -243,7 +252,7 @@ impl<K: Kernel> Supervisor<K> {
         let [address, size] = call.arguments;
         let seen =
             Observation { address, call: call.call, ..Observation::new(ViolationClass::MemoryCall, size) };
-        if !again && self.filtered.slot.is_present() {
+        if !again && self.filtered.is_present() {
             self.filtered.slot.observe_supervised(seen, || Evidence { site, time: current::time() });
         }
         if !self.resume(call)? {

@@ -1,0 +1,177 @@
+//! The place of a thread that left, taken by another (design/contract.md `.slot.reuse`).
+#![cfg(feature = "std")]
+
+mod common;
+
+use std::thread;
+
+use common::Reason;
+use tripoint_contract::{
+    Budget, Contract, DetectorSet, Guard, HotThread, NoDetectors, Observation, Policies, Policy, Report,
+    ViolationClass,
+};
+use tripoint_core::Error;
+
+type Small = Contract<Reason, 2>;
+
+fn contract() -> &'static Small {
+    let contract: &'static Small = Box::leak(Box::new(Contract::new()));
+    contract.begin_init().unwrap();
+    contract
+}
+
+fn hot(name: &str) -> HotThread<'_> {
+    let policies = Policies::all(Policy::Quarantine);
+    HotThread { policies, detectors: DetectorSet::empty(), ..HotThread::new(name) }
+}
+
+fn register(contract: &'static Small, name: &str) -> Result<Guard<Reason, NoDetectors>, Error> {
+    contract.register_with(hot(name), NoDetectors)
+}
+
+fn fill(guard: &Guard<Reason, NoDetectors>) {
+    guard.observe(Observation::new(ViolationClass::Growth, 8));
+}
+
+/// Sessions come and go: each has a place, with nothing of the one before.
+#[test]
+fn a_place_is_taken_again_and_again() {
+    let contract = contract();
+    for number in 0..100 {
+        let name = format!("session {number}");
+        thread::spawn(move || {
+            let guard = register(contract, &name).unwrap();
+            assert_eq!(guard.slot().name().to_string(), name);
+            assert_eq!(guard.slot().tally(ViolationClass::Growth).count, 0);
+            // Counted, and told to nobody.
+            fill(&guard);
+            assert_eq!(guard.slot().tally(ViolationClass::Growth).count, 1);
+        })
+        .join()
+        .unwrap();
+    }
+    assert_eq!(contract.threads().count(), 2);
+}
+
+#[test]
+fn who_raised_an_alarm_keeps_its_place() {
+    let contract = contract();
+    for _ in 0..2 {
+        thread::spawn(move || {
+            let guard = register(contract, "violator").unwrap();
+            guard.arm();
+            fill(&guard);
+            guard.check();
+            assert_eq!(guard.slot().alarms(), 1);
+        })
+        .join()
+        .unwrap();
+    }
+    let mut drained = 0;
+    contract.drain(|_| drained += 1);
+    assert!(drained >= 2);
+    assert_eq!(register(contract, "third").err(), Some(Error::Limit));
+    assert_eq!(Report::new(contract).alarms(), 2);
+}
+
+#[test]
+fn records_that_wait_keep_their_place() {
+    let contract = contract();
+    for _ in 0..2 {
+        thread::spawn(move || {
+            let guard = register(contract, "rehearsing").unwrap();
+            guard.rehearse();
+            fill(&guard);
+        })
+        .join()
+        .unwrap();
+    }
+    assert_eq!(register(contract, "third").err(), Some(Error::Limit));
+    contract.drain(drop);
+    let guard = register(contract, "third").unwrap();
+    assert_eq!((guard.slot().alarms(), guard.slot().tally(ViolationClass::Growth).count), (0, 0));
+}
+
+/// That somebody was armed stays known.
+#[test]
+fn a_place_that_was_armed_stays_so() {
+    let contract = contract();
+    for armed in [true, false, false, false] {
+        thread::spawn(move || {
+            let guard = register(contract, "session").unwrap();
+            if armed {
+                guard.arm();
+                guard.check();
+            }
+        })
+        .join()
+        .unwrap();
+    }
+    assert!(contract.threads().any(|slot| slot.was_armed()));
+}
+
+/// A thread may live on without its guard, under its filter: the next one is not charged.
+#[cfg(all(feature = "linux", target_os = "linux"))]
+#[test]
+fn a_former_threads_memory_calls_are_not_the_next_ones() {
+    use std::sync::mpsc;
+
+    let contract: &'static Contract<Reason, 1> = Box::leak(Box::new(Contract::new()));
+    contract.begin_init().unwrap();
+    let thread = |name| HotThread { detectors: DetectorSet::MEMORY_CALLS, ..hot(name) };
+    let (go, wait) = mpsc::sync_channel::<()>(0);
+    let (left, has_left) = mpsc::sync_channel::<()>(0);
+    let former = thread::spawn(move || {
+        let guard = contract.register(thread("former")).unwrap();
+        guard.rehearse();
+        drop(guard);
+        left.send(()).unwrap();
+        let _ = wait.recv();
+        // SAFETY: without MAP_FIXED the kernel chooses addresses nobody uses.
+        (0..10).for_each(|_| unsafe {
+            libc::mmap(
+                core::ptr::null_mut(),
+                4096,
+                libc::PROT_READ,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            );
+        });
+    });
+    has_left.recv().unwrap();
+    contract.drain(drop);
+    let next = contract.register(thread("next")).unwrap();
+    let before = next.slot().tally(ViolationClass::MemoryCall).count;
+    drop(go);
+    former.join().unwrap();
+    assert_eq!(next.slot().tally(ViolationClass::MemoryCall).count, before);
+}
+
+/// The next thread begins with a budget of its own.
+#[cfg(all(feature = "linux", target_os = "linux"))]
+#[test]
+fn the_sentinel_knows_who_has_the_place() {
+    use tripoint_contract::Sentinel;
+    use tripoint_contract::linux::Warning;
+
+    let contract: &'static Contract<Reason, 1> = Box::leak(Box::new(Contract::new()));
+    contract.begin_init().unwrap();
+    let mut sentinel = Sentinel::new(contract, &[]);
+    let mut over = 0;
+    for time in 0..10 {
+        let budget = Budget { events: 5, bytes: 1_000, period: 1_000_000 };
+        let cold = contract.register_cold("cold", budget).unwrap();
+        let mut look = |now| {
+            sentinel.poll(now, |warning| over += usize::from(matches!(warning, Warning::OverBudget { .. })));
+        };
+        look(3 * time);
+        let spend = |number: u64| {
+            let seen = Observation::new(ViolationClass::Growth, 10);
+            (0..number).for_each(|_| cold.slot().observe(seen, || unreachable!("counted only")));
+        };
+        spend(5 - time % 3);
+        look(3 * time + 1);
+    }
+    assert_eq!(over, 0);
+}
