@@ -132,7 +132,8 @@ fn ask(index: usize) -> Option<String> {
     if let Some(signal) = output.status.signal() {
         let name = match signal {
             libc::SIGTRAP => "SIGTRAP",
-            libc::SIGABRT => "SIGABRT",
+            // Where the trap of the last page finds no room, Rust says nothing of an overflow.
+            libc::SIGABRT | libc::SIGSEGV => "SIGABRT or SIGSEGV",
             _ => panic!("{}: {output:?}", PLACES[index].fault),
         };
         return Some(format!("the process ends by {name}"));
