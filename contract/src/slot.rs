@@ -297,8 +297,11 @@ impl Slot {
         self.index.store(index, Ordering::Relaxed);
         self.cold.store(kind == ThreadKind::Cold, Ordering::Relaxed);
         self.name.set(name);
+        // A slot that is used again is in the list.
         #[cfg(not(tripoint_loom))]
-        layout::list(self);
+        if self.attendance.tenancy() <= 1 {
+            layout::list(self);
+        }
         self.forget();
         // These are most of a slot; the other words are written as it goes.
         self.own.prefault();
