@@ -83,7 +83,7 @@ fn soak_fails_at_a_burst_of_any_size() {
     }
     let clean = ["--seconds", "1", "--messages", "3000", "--", "--warmup", "500"];
     let told = text(&gate("soak", "soak", &clean));
-    assert!(told.contains("  round 1: ") && told.contains("amnesties: 0 of 10"), "{told}");
+    assert!(told.contains("  round 1: ") && told.contains("amnesties: 0 of "), "{told}");
     for fault in ["exit status", "alarms:", "violations:", "records lost:", "global_allocator_calls:"] {
         assert!(!told.contains(fault), "{told}");
     }
