@@ -197,6 +197,10 @@ pub unsafe trait PoolClass: Check + Describe + Sync {
     note = "only manual pools do this: in a stack pool (Snc) use `AllocationPoint::scope`, in a flippable one `alloc_with`"
 )]
 pub unsafe trait ManualPool: PoolClass {
+    /// The bytes at the end of what an object of [`ManualPool::alloc`] takes that are the
+    /// class's own, and behind every byte that was asked for. For classes around others.
+    const SEAL_SIZE: usize = 0;
+
     /// Allocates `layout`, aligned as it says. The memory is not initialised.
     ///
     /// # Errors
@@ -213,6 +217,24 @@ pub unsafe trait ManualPool: PoolClass {
     ///   since a pool frees by [`PoolHeader::reach`].
     /// - It is freed once and nobody uses it any more.
     unsafe fn free(&self, object: NonNull<u8>, layout: Layout);
+
+    /// Whether an object of this layout, from [`ManualPool::alloc`] of this pool, can be
+    /// at `object`, and not freed yet. For those that keep objects for later, such as
+    /// caches: a class says no where it knows better, in constant time and without a
+    /// lock. By default everything can be.
+    ///
+    /// # Safety
+    /// - If there is such an object, it is the caller's.
+    #[inline(always)]
+    unsafe fn knows(&self, object: NonNull<u8>, layout: Layout) -> bool {
+        let _ = (object, layout);
+        true
+    }
+
+    /// Hears from a front end, such as a cache, that it was given what is no object, or met
+    /// free memory that was written over. A class that refuses once it is damaged refuses
+    /// from then on. By default does nothing.
+    fn note_damage(&self) {}
 
     /// Whether an object of layout `from` may become one of layout `to` where it
     /// is: by default where both take the same room and have the same alignment.

@@ -50,6 +50,9 @@ pub use descriptor::CacheDescriptor;
 
 use descriptor::{ClassWords, FreeBlock};
 
+/// What no link is: not aligned.
+const NO_LINK: *mut FreeBlock = ptr::without_provenance_mut(1);
+
 const UNSERVED: Error = Error::Parameter("the pool does not serve the blocks of a class");
 
 /// The most blocks that a class takes from the pool, or gives to it, at once. A trip
@@ -65,9 +68,9 @@ const BATCH: usize = 64;
 ///
 /// Blocks in the cache count as live for the pool.
 ///
-/// With the feature `hardening`, a cache that meets a link it did not write loses what
-/// it keeps, refuses with [`Error::Damaged`] and keeps nothing from then on; its pool
-/// does not hear of it (design/hardening.md `.cache`).
+/// With the feature `hardening`, a cache that meets a link it did not write, or is given
+/// what is no block of its pool, loses what it keeps, refuses with [`Error::Damaged`] and
+/// keeps nothing from then on, and so does its pool (design/hardening.md `.cache`).
 pub struct Cache<'c, P: ManualPool> {
     descriptor: &'c CacheDescriptor,
     pool: &'c P,
@@ -137,6 +140,12 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         let class = self.descriptor.classes().of(layout);
         let words = self.descriptor.words(class);
         let object = self.pool.header().reach(object.addr());
+        // SAFETY: the caller's, if it is a block of the class.
+        if LinkKey::CHECKS && !unsafe { self.knows(class, object) } {
+            Watch::new(self.key, &self.health).accepts(|_| false);
+            self.lose_all(Damaged);
+            return;
+        }
         // SAFETY: the caller gives up a block of this class.
         unsafe { self.poison(class, object) };
         let count = words.count.load(Ordering::Relaxed);
@@ -271,10 +280,28 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         if !watch.accepts(|key| key.is_link(next.addr(), BLOCK_ALIGN) && next.is_null() == (rest == 0)) {
             return Err(self.lose_all(Damaged));
         }
+        if LinkKey::CHECKS {
+            let next = self.key.encode(block.addr(), NO_LINK);
+            // SAFETY: a free block of the class. It is given out once for each time it is
+            // put: from now on it has no link.
+            unsafe { block.write(FreeBlock { next }) };
+        }
         words.head.store(next, Ordering::Relaxed);
         words.count.store(rest, Ordering::Relaxed);
         // SAFETY: as above, so not null.
         Ok(unsafe { NonNull::new_unchecked(block.cast()) })
+    }
+
+    /// Whether a block of the class can be at an address, and is not the one put last. What
+    /// no class serves the pool looks at.
+    ///
+    /// # Safety
+    /// - If there is such a block, it is the caller's.
+    unsafe fn knows(&self, index: usize, object: NonNull<u8>) -> bool {
+        let Some(block) = self.classes().get(index).and_then(CacheClass::block) else { return true };
+        let head = self.descriptor.words(index).head.load(Ordering::Relaxed);
+        // SAFETY: the caller's duty; blocks of a class are objects of the pool.
+        head != object.as_ptr().cast() && unsafe { self.pool.knows(object, block) }
     }
 
     /// [Poisons](poison) a block of a class; what no class serves the pool poisons.
@@ -304,9 +331,10 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         words.count.store(count + 1, Ordering::Relaxed);
     }
 
-    /// Forgets what it keeps, and makes every get and put give way.
+    /// Forgets what it keeps, makes every get and put give way, and tells the pool.
     #[cold]
     fn lose_all(&self, damaged: Damaged) -> Error {
+        self.pool.note_damage();
         for index in 0..self.classes().len() {
             let words = self.descriptor.words(index);
             words.limit.swap(0, Ordering::AcqRel);

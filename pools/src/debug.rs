@@ -99,7 +99,7 @@ struct State {
 impl<P: ManualPool> Debug<P> {
     /// The bytes that an object takes more than in the pool under this one, before
     /// rounding.
-    pub const FENCE_SIZE: usize = FENCE_SIZE;
+    pub const FENCE_SIZE: usize = FENCE_SIZE + P::SEAL_SIZE;
 
     /// Puts a debug pool around a pool that gave out nothing yet.
     ///
@@ -166,8 +166,13 @@ impl<P: ManualPool> Debug<P> {
     /// What an object of `layout` needs of the pool.
     #[inline]
     fn fenced(layout: Layout) -> Option<Layout> {
-        let size = layout.size().checked_add(FENCE_SIZE)?;
+        let size = layout.size().checked_add(Self::FENCE_SIZE)?;
         Layout::from_size_align(size, layout.align()).ok()
+    }
+
+    /// The part of what an object takes that is not the pool's own.
+    fn unsealed(object: Block) -> Block {
+        object.split_at(object.size().saturating_sub(P::SEAL_SIZE)).map_or(object, |(unsealed, _)| unsealed)
     }
 
     /// Asks the pool; where it refuses, lets go of what is held and asks again.
@@ -252,7 +257,7 @@ impl<P: ManualPool> Debug<P> {
     fn take_over(&self, state: &mut State, block: Block) -> Result<()> {
         state.ledger.cover(block.range(), self.pool.header())?;
         // SAFETY: the pool gave the block out, and the client does not have it yet.
-        unsafe { splat(block, FRESH) };
+        unsafe { splat(Self::unsealed(block), FRESH) };
         Ok(())
     }
 }
@@ -350,6 +355,8 @@ unsafe impl<P: ManualPool> PoolClass for Debug<P> {
 // SAFETY: the pool under this one is manual too, and gets back what it gave out,
 // each once, with the layout it was asked for. Nothing is resized in place.
 unsafe impl<P: ManualPool> ManualPool for Debug<P> {
+    const SEAL_SIZE: usize = P::SEAL_SIZE;
+
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
         let fenced = Self::fenced(layout).ok_or(UNSERVED)?;
         let size = self.pool.reserve_size(fenced).ok_or(UNSERVED)?;
@@ -362,10 +369,11 @@ unsafe impl<P: ManualPool> ManualPool for Debug<P> {
             unsafe { self.pool.free(object, fenced) };
             return Err(error);
         }
+        let fenced = Self::unsealed(reserved);
         // SAFETY: nobody has the block yet; it is whole words, and room for a fence
         // was asked for.
-        unsafe { write_fence(reserved, layout) };
-        state.ledger.note_object(reserved.range());
+        unsafe { write_fence(fenced, layout) };
+        state.ledger.note_object(fenced.range());
         Ok(object)
     }
 
@@ -392,13 +400,22 @@ unsafe impl<P: ManualPool> ManualPool for Debug<P> {
         while !state.held.has_room() && self.let_go(&mut state) {}
         if state.held.is_in_use() {
             // SAFETY: the client gave the object up.
-            unsafe { state.held.push(HeldObject { block, layout }) };
+            unsafe { state.held.push(HeldObject { block, watched: Self::unsealed(block), layout }) };
         } else if let Some(fenced) = Self::fenced(layout) {
             // SAFETY: the client gave the object up.
-            unsafe { splat(block, FREED) };
+            unsafe { splat(Self::unsealed(block), FREED) };
             // SAFETY: allocated with this layout, and freed once.
             unsafe { self.pool.free(object, fenced) };
         }
+    }
+
+    unsafe fn knows(&self, object: NonNull<u8>, layout: Layout) -> bool {
+        // SAFETY: the caller's duty; an object here is one with a fence there.
+        Self::fenced(layout).is_some_and(|fenced| unsafe { self.pool.knows(object, fenced) })
+    }
+
+    fn note_damage(&self) {
+        self.pool.note_damage();
     }
 
     /// Only to the same layout: the fence knows what the object was allocated with.

@@ -73,6 +73,7 @@ pub mod mvff;
 pub mod mvt;
 pub mod null;
 mod poison;
+mod seal;
 pub mod snc;
 mod sparse_bits;
 mod surplus;

@@ -145,9 +145,35 @@ impl<A: Arena, U: Unit> Mfs<A, U> {
         self.take_in(units);
         units.list().ensure_sound()?;
         if units.is_empty() {
-            units.extend(extend(&self.header, self.unit.size(), self.options.extend_by)?, self.unit.size());
+            let extent = extend(&self.header, self.extent_size(), self.options.extend_by)?;
+            units.extend(extent, self.unit.size());
         }
         Ok(())
+    }
+
+    /// The bytes that hold a unit wherever a grain begins. Where hardened, units lie at
+    /// multiples of their size, so that an address says whether it is that of a unit
+    /// (design/hardening.md `.mfs`).
+    fn extent_size(&self) -> usize {
+        let unit = self.unit.size();
+        let is_padded = LinkKey::CHECKS && !self.header.arena().grain().is_multiple_of(unit);
+        if is_padded { unit.saturating_add(unit - self.unit.align()) } else { unit }
+    }
+
+    /// Whether what is freed lies where a unit of the pool may. Without the feature
+    /// `hardening` everything does.
+    #[inline]
+    fn may_be_unit(&self, object: NonNull<u8>) -> bool {
+        let base = object.addr().get();
+        !LinkKey::CHECKS
+            || base.is_multiple_of(self.unit.size())
+                && self.owns(Addr::new(base))
+                && base.checked_add(self.unit.size() - 1).is_some_and(|last| self.owns(Addr::new(last)))
+    }
+
+    /// The most units that the pool can have.
+    fn units_max(&self) -> usize {
+        self.header.total() / self.unit.size()
     }
 
     /// Lists the units that came home since, each once
@@ -156,9 +182,10 @@ impl<A: Arena, U: Unit> Mfs<A, U> {
         let mut list = UnitList::of(self.key);
         // SAFETY: what is pushed on the stack is crates of this pool's units.
         unsafe { unpack_all(self.returned.take(), self.unit.size(), &mut list) };
-        if let Some(chain) = list.take(usize::MAX) {
+        if let Some(chain) = list.take(self.units_max()) {
             units.push_chain(chain);
         }
+        list.end();
         units.list().note(list.ensure_sound());
     }
 
@@ -325,10 +352,22 @@ unsafe impl<A: Arena, U: Unit> ManualPool for Mfs<A, U> {
     #[inline]
     unsafe fn free(&self, object: NonNull<u8>, _layout: Layout) {
         let object = self.header.reach(object.addr());
+        if !self.may_be_unit(object) {
+            return self.note_damage();
+        }
         // SAFETY: the caller gives up an object of this pool, which is a unit.
         unsafe { poison(Block::new(object, self.unit.size())) };
         // SAFETY: as above.
         unsafe { self.units.lock().push(object) };
+    }
+
+    #[inline]
+    unsafe fn knows(&self, object: NonNull<u8>, _layout: Layout) -> bool {
+        self.may_be_unit(object)
+    }
+
+    fn note_damage(&self) {
+        self.note(Damaged);
     }
 }
 

@@ -16,7 +16,9 @@ use tripoint_core::{
 
 use crate::extend::{Extension, extend_for};
 use crate::land::{GRANULE, Land};
+use crate::link::Damaged;
 use crate::poison::poison;
+use crate::seal::{SEAL_SIZE, Seals};
 use crate::surplus::surplus_of;
 
 const TOO_LARGE: Error = Error::Parameter("the size, rounded up to granules, is above isize::MAX");
@@ -66,6 +68,7 @@ impl Default for MvffOptions {
 #[derive(Debug)]
 pub struct Mvff<A: Arena> {
     land: Lock<Land>,
+    seals: Seals,
     options: MvffOptions,
     header: PoolHeader<A>,
 }
@@ -83,7 +86,7 @@ impl<A: Arena> Mvff<A> {
         let fill_size = options.fill_size - options.fill_size % GRANULE;
         let options = MvffOptions { fill_size, ..options };
         let header = PoolHeader::create(arena, Self::CLASS)?;
-        Ok(Self { land: Lock::new(Land::new(&header)), options, header })
+        Ok(Self { land: Lock::new(Land::new(&header)), seals: Seals::new(&header), options, header })
     }
 
     /// Takes `min..=max` bytes from the land, extending it where it must.
@@ -184,24 +187,30 @@ unsafe impl<A: Arena> PoolClass for Mvff<A> {
 
     #[inline]
     fn reserve_size(&self, layout: Layout) -> Option<usize> {
-        Land::granules(layout.size())
+        Land::granules(layout.size() + SEAL_SIZE)
     }
 
     /// Gives the first block that holds a whole fill, or else a part of the
     /// largest, so that small holes do not make small fills (design/pool-mvff.md
     /// `.mvff.fill`).
     fn fill(&self, layout: Layout) -> Result<Fill> {
-        let size = self.reserve_size(layout).ok_or(TOO_LARGE)?;
+        // Of this size objects are with their seals.
+        let size = Land::granules(layout.size()).ok_or(TOO_LARGE)?;
         let align = Align::of_layout(layout);
         let most = size.max(self.options.fill_size);
         let mut land = self.land.lock();
         let ample = most.min(land.largest());
-        if ample > size
+        let block = if ample > size
             && let Some(block) = land.take_first_bounded(ample, most, align)
         {
-            return Ok(block.into());
-        }
-        self.take(&mut land, size, most, align).map(Fill::from)
+            block
+        } else {
+            self.take(&mut land, size, most, align)?
+        };
+        drop(land);
+        // SAFETY: taken out of the land, and not given out yet.
+        unsafe { self.seals.fill(block) };
+        Ok(block.into())
     }
 
     unsafe fn empty(&self, unused: Block) {
@@ -218,7 +227,7 @@ unsafe impl<A: Arena> PoolClass for Mvff<A> {
         PoolSizes {
             total: self.header.total(),
             free: land.size(),
-            largest_free: land.largest(),
+            largest_free: land.largest().saturating_sub(SEAL_SIZE),
             high_water: self.header.high_water(),
         }
     }
@@ -227,18 +236,37 @@ unsafe impl<A: Arena> PoolClass for Mvff<A> {
 // SAFETY: never flippable; memory from `alloc` is taken from the land as fills
 // are, and any part of a taken block, in whole granules, may be given back.
 unsafe impl<A: Arena> ManualPool for Mvff<A> {
+    const SEAL_SIZE: usize = SEAL_SIZE;
+
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
         let size = self.reserve_size(layout).ok_or(TOO_LARGE)?;
-        let mut land = self.land.lock();
-        self.take(&mut land, size, size, Align::of_layout(layout)).map(Block::base)
+        let object = self.take(&mut self.land.lock(), size, size, Align::of_layout(layout))?;
+        // SAFETY: taken out of the land, in granules, and not given out yet.
+        unsafe { self.seals.seal(object) };
+        Ok(object.base())
     }
 
     unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {
         let Some(size) = self.reserve_size(layout) else { return };
-        let object = self.header.reach(object.addr());
         // SAFETY: the caller gives up an object that took `size` bytes of a block
         // of this pool.
-        unsafe { self.give(Block::new(object, size)) };
+        let object = unsafe { Block::new(self.header.reach(object.addr()), size) };
+        // SAFETY: as above.
+        match unsafe { self.seals.unseal(&self.header, object) } {
+            // SAFETY: as above.
+            Ok(()) => unsafe { self.give(object) },
+            Err(Damaged) => self.note_damage(),
+        }
+    }
+
+    #[inline]
+    unsafe fn knows(&self, object: NonNull<u8>, layout: Layout) -> bool {
+        // SAFETY: the caller's, if it is an object of that size.
+        unsafe { self.seals.knows(&self.header, object, self.reserve_size(layout)) }
+    }
+
+    fn note_damage(&self) {
+        let _ = self.land.lock().note::<()>(Err(Damaged));
     }
 }
 

@@ -17,7 +17,9 @@ use tripoint_core::{
 
 use crate::extend::{Extension, extend_for};
 use crate::land::{GRANULE, Land};
+use crate::link::Damaged;
 use crate::poison::poison;
+use crate::seal::{SEAL_SIZE, Seals};
 use crate::surplus::surplus_of;
 
 mod free;
@@ -92,6 +94,7 @@ impl MvtOptions {
 #[derive(Debug)]
 pub struct Mvt<A: Arena> {
     free: Lock<FreeBlocks>,
+    seals: Seals,
     options: MvtOptions,
     /// The bytes of a fill, and of the smallest block that is available.
     fill_size: usize,
@@ -124,7 +127,7 @@ impl<A: Arena> Mvt<A> {
             .max(RESERVE_MIN.saturating_mul(fill_size));
         let header = PoolHeader::create(arena, Self::CLASS)?;
         let free = Lock::new(FreeBlocks::new(&header, fill_size));
-        Ok(Self { free, options, fill_size, reserve, grain, header })
+        Ok(Self { free, seals: Seals::new(&header), options, fill_size, reserve, grain, header })
     }
 
     /// The bytes that one fill takes at most, unless the request needs more.
@@ -264,12 +267,16 @@ unsafe impl<A: Arena> PoolClass for Mvt<A> {
 
     #[inline]
     fn reserve_size(&self, layout: Layout) -> Option<usize> {
-        Land::granules(layout.size())
+        Land::granules(layout.size() + SEAL_SIZE)
     }
 
     fn fill(&self, layout: Layout) -> Result<Fill> {
-        let size = self.reserve_size(layout).ok_or(TOO_LARGE)?;
-        self.take(&mut self.free.lock(), size, Align::of_layout(layout)).map(Fill::from)
+        // Of this size objects are with their seals.
+        let size = Land::granules(layout.size()).ok_or(TOO_LARGE)?;
+        let block = self.take(&mut self.free.lock(), size, Align::of_layout(layout))?;
+        // SAFETY: taken out of the free blocks, and not given out yet.
+        unsafe { self.seals.fill(block) };
+        Ok(block.into())
     }
 
     unsafe fn empty(&self, unused: Block) {
@@ -288,7 +295,7 @@ unsafe impl<A: Arena> PoolClass for Mvt<A> {
         PoolSizes {
             total: self.header.total(),
             free: free.size(),
-            largest_free: free.largest(),
+            largest_free: free.largest().saturating_sub(SEAL_SIZE),
             high_water: self.header.high_water(),
         }
     }
@@ -297,6 +304,8 @@ unsafe impl<A: Arena> PoolClass for Mvt<A> {
 // SAFETY: never flippable; memory from `alloc` is the front of a block taken as
 // fills are, and any part of a taken block, in whole granules, may be given back.
 unsafe impl<A: Arena> ManualPool for Mvt<A> {
+    const SEAL_SIZE: usize = SEAL_SIZE;
+
     /// Allocates as a buffer shared by all callers would, so that objects lie in
     /// the order of their birth.
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
@@ -306,6 +315,8 @@ unsafe impl<A: Arena> ManualPool for Mvt<A> {
         let (object, rest) = block.split_at(size).ok_or(Error::Limit)?;
         // SAFETY: the rest of a block just taken, in whole granules.
         unsafe { free.keep(rest, self.options.min_size) };
+        // SAFETY: taken out of the free blocks, in granules, and not given out yet.
+        unsafe { self.seals.seal(object) };
         Ok(object.base())
     }
 
@@ -314,12 +325,26 @@ unsafe impl<A: Arena> ManualPool for Mvt<A> {
         // SAFETY: the caller gives up an object that took `size` bytes.
         let block = unsafe { Block::new(self.header.reach(object.addr()), size) };
         // SAFETY: as above.
+        if let Err(Damaged) = unsafe { self.seals.unseal(&self.header, block) } {
+            return self.note_damage();
+        }
+        // SAFETY: as above.
         unsafe { poison(block) };
         // SAFETY: in whole granules, and blocks of the pool all point with the
         // provenance of the arena's range.
         self.give(|free| unsafe {
             free.insert(block);
         });
+    }
+
+    #[inline]
+    unsafe fn knows(&self, object: NonNull<u8>, layout: Layout) -> bool {
+        // SAFETY: the caller's, if it is an object of that size.
+        unsafe { self.seals.knows(&self.header, object, self.reserve_size(layout)) }
+    }
+
+    fn note_damage(&self) {
+        self.free.lock().note(Damaged);
     }
 }
 

@@ -18,7 +18,9 @@ use tripoint_core::{
 
 use crate::extend::{Extension, extend, extend_for};
 use crate::land::GRANULE;
+use crate::link::Damaged;
 use crate::poison::poison;
+use crate::seal::{SEAL_SIZE, Seals};
 
 mod check;
 mod class;
@@ -75,13 +77,14 @@ impl Default for TlsfOptions {
 #[derive(Debug)]
 pub struct Tlsf<A: Arena> {
     heap: Lock<Heap>,
+    seals: Seals,
     options: TlsfOptions,
     header: PoolHeader<A>,
 }
 
 impl<A: Arena> Tlsf<A> {
     /// The largest allocation, in bytes.
-    pub const SIZE_MAX: usize = class::SIZE_MAX;
+    pub const SIZE_MAX: usize = class::SIZE_MAX - SEAL_SIZE;
 
     /// Creates a pool in the arena. It takes no memory until it is used.
     ///
@@ -97,7 +100,7 @@ impl<A: Arena> Tlsf<A> {
         let fill_size = options.fill_size - options.fill_size % GRANULE;
         let options = TlsfOptions { fill_size, ..options };
         let header = PoolHeader::create(arena, Self::CLASS)?;
-        Ok(Self { heap: Lock::new(Heap::new(&header)), options, header })
+        Ok(Self { heap: Lock::new(Heap::new(&header)), seals: Seals::new(&header), options, header })
     }
 
     /// Gets `size` bytes, rounded up to grains, from the arena ahead of use, so
@@ -189,23 +192,29 @@ unsafe impl<A: Arena> PoolClass for Tlsf<A> {
 
     #[inline]
     fn reserve_size(&self, layout: Layout) -> Option<usize> {
-        class::round_up(layout.size())
+        class::round_up(layout.size() + SEAL_SIZE)
     }
 
     /// Gives a block that holds a whole fill, or else the largest, so that small
     /// holes do not make small fills (design/pool-tlsf.md `.tlsf.fill`).
     fn fill(&self, layout: Layout) -> Result<Fill> {
-        let size = self.reserve_size(layout).ok_or(TOO_LARGE)?;
+        // Of this size objects are with their seals.
+        let size = class::round_up(layout.size()).ok_or(TOO_LARGE)?;
         let align = Align::of_layout(layout);
         let most = size.max(self.options.fill_size);
         let mut heap = self.heap.lock();
         let ample = class::least_size(class::class_of(most)).min(heap.largest());
-        if ample > size
+        let block = if ample > size
             && let Some(block) = heap.take(ample, most, align)?
         {
-            return Ok(block.into());
-        }
-        self.take(&mut heap, size, most, align).map(Fill::from)
+            block
+        } else {
+            self.take(&mut heap, size, most, align)?
+        };
+        drop(heap);
+        // SAFETY: taken out of the heap, and not given out yet.
+        unsafe { self.seals.fill(block) };
+        Ok(block.into())
     }
 
     unsafe fn empty(&self, unused: Block) {
@@ -228,7 +237,7 @@ unsafe impl<A: Arena> PoolClass for Tlsf<A> {
         PoolSizes {
             total: self.header.total(),
             free: heap.size(),
-            largest_free: heap.largest(),
+            largest_free: heap.largest().saturating_sub(SEAL_SIZE),
             high_water: self.header.high_water(),
         }
     }
@@ -237,11 +246,15 @@ unsafe impl<A: Arena> PoolClass for Tlsf<A> {
 // SAFETY: never flippable; memory from `alloc` is taken from the heap as fills
 // are, and any part of a taken block, in whole granules, may be given back.
 unsafe impl<A: Arena> ManualPool for Tlsf<A> {
+    const SEAL_SIZE: usize = SEAL_SIZE;
+
     #[inline]
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
         let size = self.reserve_size(layout).ok_or(TOO_LARGE)?;
-        let mut heap = self.heap.lock();
-        self.take(&mut heap, size, size, Align::of_layout(layout)).map(Block::base)
+        let object = self.take(&mut self.heap.lock(), size, size, Align::of_layout(layout))?;
+        // SAFETY: taken out of the heap, in granules, and not given out yet.
+        unsafe { self.seals.seal(object) };
+        Ok(object.base())
     }
 
     #[inline]
@@ -251,10 +264,24 @@ unsafe impl<A: Arena> ManualPool for Tlsf<A> {
         // of this pool.
         let object = unsafe { Block::new(self.header.reach(object.addr()), size) };
         // SAFETY: as above.
+        if let Err(Damaged) = unsafe { self.seals.unseal(&self.header, object) } {
+            return self.note_damage();
+        }
+        // SAFETY: as above.
         unsafe { poison(object) };
         // SAFETY: as above. Where the pool met damage the object is lost: there is
         // nobody to tell.
         let _ = unsafe { self.heap.lock().insert(object) };
+    }
+
+    #[inline]
+    unsafe fn knows(&self, object: NonNull<u8>, layout: Layout) -> bool {
+        // SAFETY: the caller's, if it is an object of that size.
+        unsafe { self.seals.knows(&self.header, object, self.reserve_size(layout)) }
+    }
+
+    fn note_damage(&self) {
+        let _ = self.heap.lock().health.note::<()>(Err(Damaged));
     }
 }
 

@@ -312,7 +312,7 @@ conformance!(debug_mvff, classes::debug_mvff,
 damage_is_found!(debug_mvff_finds_damage, classes::debug_mvff, layout(40, 8));
 
 conformance!(debug_mfs, classes::debug_mfs,
-    serves: [layout(240, 64), layout(1, 1)],
+    serves: [layout(232, 64), layout(1, 1)],
     refuses: [layout(257, 8), layout(64, 128)]);
 
 conformance!(debug_tlsf, classes::debug_tlsf,

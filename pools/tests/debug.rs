@@ -6,7 +6,7 @@ use core::alloc::Layout;
 use core::ptr::NonNull;
 use tripoint_core::primitive::{AtomicUsize, Ordering};
 
-use common::{GRAIN, Oracle, arena, effort, layout, memory};
+use common::{GRAIN, Oracle, SEAL, arena, effort, layout, memory};
 use proptest::prelude::*;
 use tripoint_ap::AllocationPoint;
 use tripoint_core::{
@@ -599,7 +599,7 @@ proptest! {
         let pool = debug(Mvff::create(&arena, MvffOptions::default()).unwrap());
         let layout = layout(size, 1 << align);
         let objects = [(); 3].map(|()| pool.alloc(layout).unwrap());
-        let fence = pool.reserve_size(layout).unwrap() - size;
+        let fence = pool.reserve_size(layout).unwrap() - size - SEAL;
         // SAFETY: within what the object takes, though not the client's.
         let byte = unsafe { objects[1].add(size + offset % fence) };
         // SAFETY: as above.

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{GRAIN, TestArena, arena, classes, layout, memory};
+use common::{GRAIN, SEAL, TestArena, arena, classes, layout, memory};
 use tripoint_core::{Describe, Error, ManualPool, PoolClass};
 use tripoint_pools::{
     Debug, DebugOptions, Mfs, MfsOptions, Mvff, MvffOptions, Null, ObjectCache, Tlsf, TlsfOptions,
@@ -107,7 +107,7 @@ fn an_object_whose_footer_is_gone_is_reported_with_its_room() {
     let taken = pool.reserve_size(layout(64, 8)).unwrap();
     let object = pool.alloc(layout(64, 8)).unwrap();
     // SAFETY: the last word of what the object takes, which is its fence's.
-    unsafe { object.add(taken - size_of::<usize>()).cast::<usize>().write(0x5151) };
+    unsafe { object.add(taken - SEAL - size_of::<usize>()).cast::<usize>().write(0x5151) };
     let mut sizes = Vec::new();
     pool.inspect(&mut |report| sizes.push(report.size));
     assert_eq!(sizes, [taken - Debug::<Mvff<&tripoint_core::ClientArena<'_>>>::FENCE_SIZE]);

@@ -6,7 +6,7 @@ mod common;
 
 use core::ptr::NonNull;
 
-use common::{GRAIN, arena, layout, memory};
+use common::{GRAIN, SEAL, arena, layout, memory};
 use tripoint_ap::AllocationPoint;
 use tripoint_core::{Addr, Arena, Check, CheckLevel, ClientArena, Error, ManualPool, PoolClass, Result};
 use tripoint_pools::land::{GRANULE, NODE_SIZE};
@@ -53,10 +53,10 @@ fn mvt<'a>(arena: &'a ClientArena<'a>) -> Mvt<&'a ClientArena<'a>> {
 
 /// Objects as large as a fill, of which every second is freed: they are queued.
 fn queued<P: ManualPool>(pool: &P) -> Vec<NonNull<u8>> {
-    let objects = allocated(pool, GRAIN, 10);
+    let objects = allocated(pool, GRAIN - SEAL, 10);
     for &object in objects.iter().step_by(2) {
         // SAFETY: allocated above with this layout.
-        unsafe { pool.free(object, layout(GRAIN, 8)) };
+        unsafe { pool.free(object, layout(GRAIN - SEAL, 8)) };
     }
     objects
 }
@@ -79,7 +79,7 @@ fn an_entry_of_the_queue_written_over_is_not_followed() {
             let about = format!("block {which}, word {word}, {value:#x}");
             pool.check(CheckLevel::Shallow).unwrap();
             assert!(pool.check(CheckLevel::Deep).is_err(), "{about}");
-            let error = use_up(&pool, || pool.alloc(layout(GRAIN, 8)));
+            let error = use_up(&pool, || pool.alloc(layout(GRAIN - SEAL, 8)));
             assert_eq!(error, Error::Damaged, "{about}");
             assert_eq!(pool.check(CheckLevel::Shallow).unwrap_err().rule, UNDAMAGED);
             // Neither does it grow, nor give what was left over.
@@ -88,7 +88,7 @@ fn an_entry_of_the_queue_written_over_is_not_followed() {
             assert_eq!(pool.fill(layout(3 * GRAIN, 8)).unwrap_err(), Error::Damaged);
             assert_eq!(pool.sizes().total, total);
             // SAFETY: what is live may be freed: allocated above with this layout.
-            unsafe { pool.free(objects[1], layout(GRAIN, 8)) };
+            unsafe { pool.free(objects[1], layout(GRAIN - SEAL, 8)) };
             drop(pool);
             arena.check(CheckLevel::Deep).unwrap();
         }
@@ -235,9 +235,10 @@ fn a_link_in_a_cache_written_over_is_not_followed() {
             assert_eq!(cache.get(own), Err(Error::Damaged));
             assert_eq!(cache.get(layout(GRAIN, 8)), Err(Error::Damaged));
             drop(cache);
-            // Another cache has nothing of it.
+            // The pool heard of it.
             let fresh = Cache::create(&pool, &descriptor).unwrap();
-            assert_eq!(use_up(&pool, || fresh.get(own)), Error::Limit);
+            assert_eq!(fresh.get(own), Err(Error::Damaged));
+            assert_eq!(pool.alloc(own), Err(Error::Damaged));
         }
     }
 }

@@ -16,8 +16,10 @@ pub(super) const HELD_MAX: usize = 64;
 /// A freed object.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HeldObject {
-    /// All of its memory, filled with the pattern of freed memory.
+    /// All of its memory.
     pub(super) block: Block,
+    /// All that is not the pool's own, filled with the pattern of freed memory.
+    pub(super) watched: Block,
     /// As the client freed it.
     pub(super) layout: Layout,
 }
@@ -27,7 +29,7 @@ impl HeldObject {
     pub(super) fn first_change(&self) -> Option<Addr> {
         // SAFETY: `push` wrote all of the block, and nobody has it. A client that
         // writes to it all the same is what is looked for.
-        unsafe { first_change(self.block, FREED) }
+        unsafe { first_change(self.watched, FREED) }
     }
 }
 
@@ -75,7 +77,7 @@ impl Held {
     /// - Nobody uses the block until it is popped.
     pub(super) unsafe fn push(&mut self, held: HeldObject) {
         // SAFETY: the caller's duty.
-        unsafe { splat(held.block, FREED) };
+        unsafe { splat(held.watched, FREED) };
         self.ring[self.next] = Some(held);
         self.next = (self.next + 1) % HELD_MAX;
         self.count += 1;

@@ -114,7 +114,8 @@ impl Land {
     }
 
     /// Adds a block, coalescing it with the blocks that touch it; gives the free
-    /// block that it is part of now. Does nothing for a size of zero.
+    /// block that it is part of now. Does nothing for a size of zero, and where hardened
+    /// for a block that overlaps a free one, which counts as damage.
     ///
     /// # Safety
     /// - `block` is a multiple of [`GRANULE`] in address and size, and overlaps no
@@ -130,11 +131,27 @@ impl Land {
         if block.size() == 0 || self.health.ensure().is_err() {
             return block;
         }
+        let watch = Watch::new(self.key, &self.health);
+        // What is free is not freed again.
+        let has_no_granule = |_| {
+            let next = self.granules.first_from(base_of(block), watch);
+            next.is_none_or(|next| limit_of(block) <= next.addr())
+        };
+        if !watch.accepts(has_no_granule) {
+            return block;
+        }
         self.size += block.size();
         let block = self.join_granules(block);
         let watch = Watch::new(self.key, &self.health);
         let mut at = Position::new();
         self.runs.locate(base_of(block), &mut at, watch);
+        let is_apart = |_| {
+            at.before().is_none_or(|before| before.limit(watch) <= base_of(block))
+                && at.after().is_none_or(|after| limit_of(block) <= after.addr())
+        };
+        if !watch.accepts(is_apart) {
+            return block;
+        }
         let left =
             at.before().filter(|left| left.limit(watch) == base_of(block)).map(|left| left.block(watch));
         let right =

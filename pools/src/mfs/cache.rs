@@ -117,7 +117,7 @@ impl<'pool, A: Arena, U: Unit> MfsCache<'pool, A, U> {
     /// paths.
     pub fn cached(&self) -> usize {
         let list = self.take_list();
-        let count = list.count();
+        let count = list.count(self.pool.units_max());
         self.keep(&list);
         count * self.pool.unit_size()
     }
@@ -125,9 +125,10 @@ impl<'pool, A: Arena, U: Unit> MfsCache<'pool, A, U> {
     /// Gives all units it keeps to the pool: one walk over them, one lock.
     pub fn flush(&self) {
         let mut list = self.take_list();
-        if let Some(chain) = list.take(usize::MAX) {
+        if let Some(chain) = list.take(self.pool.units_max()) {
             self.pool.put_chain(chain);
         }
+        list.end();
         self.keep(&list);
         let _ = self.ensure_sound();
     }
@@ -205,7 +206,7 @@ impl<'pool, A: Arena, U: Unit> MfsCache<'pool, A, U> {
         watch: Watch<'_>,
         inside: impl Fn(NonNull<FreeUnit>, &mut dyn FnMut(NonNull<u8>)),
     ) -> Result<(), CheckError> {
-        let most = self.pool.header().total() / self.pool.unit_size();
+        let most = self.pool.units_max();
         let (mut next, mut count) = (first, 0);
         while let Some(unit) = next {
             count += 1;
@@ -237,11 +238,13 @@ unsafe impl<A: Arena, U: Unit> ObjectCache for MfsCache<'_, A, U> {
         self.ensure_sound()?;
         if let Some(last) = self.last.get() {
             self.last.set(None);
+            // SAFETY: a unit that was given up, here.
+            unsafe { FreeUnit::unlink(last, self.key) };
             return Ok(last);
         }
         let Some(unit) = self.list.get() else { return self.fill() };
         // SAFETY: units in the list are free and begin with their link.
-        self.list.set(unsafe { FreeUnit::next(unit, self.watch()) });
+        self.list.set(unsafe { FreeUnit::take(unit, self.watch()) });
         self.ensure_sound()?;
         Ok(unit.cast())
     }
@@ -252,6 +255,9 @@ unsafe impl<A: Arena, U: Unit> ObjectCache for MfsCache<'_, A, U> {
     #[inline(always)]
     unsafe fn free(&self, object: NonNull<u8>, _layout: Layout) {
         let object = self.pool.header().reach(object.addr());
+        if !self.watch().accepts(|_| self.pool.may_be_unit(object) && self.last.get() != Some(object)) {
+            return;
+        }
         // SAFETY: the caller gives up an object of the pool, which is a unit.
         unsafe { poison(Block::new(object, self.pool.unit_size())) };
         if let Some(before) = self.last.get() {

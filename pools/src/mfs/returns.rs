@@ -10,7 +10,7 @@ use core::fmt;
 use core::ptr::{self, NonNull};
 
 use tripoint_core::primitive::{AtomicPtr, Ordering};
-use tripoint_core::{Arena, Block, PoolBox, PoolClass};
+use tripoint_core::{Arena, Block, ManualPool, PoolBox, PoolClass};
 
 use super::crates::Crates;
 use super::units::{Chain, FreeUnit, UnitList};
@@ -118,6 +118,9 @@ impl<'pool, A: Arena, U: Unit> Returns<'pool, A, U> {
     pub unsafe fn free(&mut self, object: NonNull<u8>, _layout: Layout) {
         let size = self.pool.unit_size();
         let object = self.pool.header().reach(object.addr());
+        if !self.pool.may_be_unit(object) {
+            return self.pool.note_damage();
+        }
         // SAFETY: the caller gives up an object of the pool, which is a unit.
         unsafe { poison(Block::new(object, size)) };
         // SAFETY: as above.

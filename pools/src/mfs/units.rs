@@ -20,6 +20,9 @@ pub(crate) struct FreeUnit {
     next: *mut FreeUnit,
 }
 
+/// What no link is: not aligned.
+const NO_LINK: *mut FreeUnit = ptr::without_provenance_mut(1);
+
 /// The next free unit of a list, if there is one.
 pub(crate) type Link = Option<NonNull<FreeUnit>>;
 
@@ -33,6 +36,34 @@ impl FreeUnit {
         // SAFETY: the caller's duty: a unit that begins with a link.
         let stored = unsafe { unit.read() }.next;
         decode(unit.addr().get(), stored, watch)
+    }
+
+    /// The link of a free unit that is taken out of its list, which where hardened it
+    /// loses: a unit is taken once for each time it is freed (design/hardening.md `.mfs`).
+    ///
+    /// # Safety
+    /// - As [`FreeUnit::next`], and the caller's to write to.
+    #[inline(always)]
+    pub(crate) unsafe fn take(unit: NonNull<Self>, watch: Watch<'_>) -> Link {
+        // SAFETY: the caller's duties.
+        let next = unsafe { Self::next(unit, watch) };
+        // SAFETY: as above.
+        unsafe { Self::unlink(unit.cast(), watch.key) };
+        next
+    }
+
+    /// Where hardened, sees to it that a unit does not begin with a link.
+    ///
+    /// # Safety
+    /// - `unit` is a unit that nobody uses: room for a word, and aligned for it.
+    #[inline(always)]
+    pub(crate) unsafe fn unlink(unit: NonNull<u8>, key: LinkKey) {
+        if LinkKey::CHECKS {
+            let unit = unit.cast::<Self>();
+            let next = key.encode(unit.addr().get(), NO_LINK);
+            // SAFETY: the caller's duty.
+            unsafe { unit.write(Self { next }) };
+        }
     }
 
     /// Writes a link into a unit, which makes it a free one.
@@ -119,8 +150,13 @@ impl UnitList {
     pub(crate) fn pop(&mut self) -> Option<NonNull<u8>> {
         let unit = self.first?;
         // SAFETY: units in the list are free and begin with their link.
-        self.first = unsafe { FreeUnit::next(unit, self.watch()) };
+        self.first = unsafe { FreeUnit::take(unit, self.watch()) };
         Some(unit.cast())
+    }
+
+    /// The list should have no units; where it has, notes that it leads in a circle.
+    pub(crate) fn end(&self) {
+        self.watch().accepts(|_| self.first.is_none());
     }
 
     /// Puts a unit before all others.
@@ -156,10 +192,12 @@ impl UnitList {
         Some(Chain { first, last, count, key: self.key })
     }
 
-    /// The number of units: it walks the list.
-    pub(crate) fn count(&self) -> usize {
+    /// The number of units, up to `most`: it walks the list.
+    pub(crate) fn count(&self, most: usize) -> usize {
         let (mut next, mut count) = (self.first, 0);
-        while let Some(unit) = next {
+        while let Some(unit) = next
+            && count < most
+        {
             // SAFETY: units in the list are free and begin with their link.
             next = unsafe { FreeUnit::next(unit, self.watch()) };
             count += 1;
@@ -167,13 +205,15 @@ impl UnitList {
         count
     }
 
-    /// Sorts the units by address: n log n steps, and no memory but the units'.
+    /// Sorts the first `count` units by address, which should be all: n log n steps, and
+    /// no memory but the units'.
     ///
     /// Sorted lists of 1, 2, 4 ... units are merged as a counter carries.
-    pub(crate) fn sort(&mut self) {
+    pub(crate) fn sort(&mut self, count: usize) {
         let key = self.key;
         let mut sorted: [Self; usize::BITS as usize] = array::from_fn(|_| Self::of(key));
-        while let Some(unit) = self.pop() {
+        for _ in 0..count {
+            let Some(unit) = self.pop() else { break };
             let mut carry = Self::of(key);
             // SAFETY: just taken out of the list.
             unsafe { carry.push(unit) };
@@ -297,6 +337,11 @@ impl Chain {
     }
 }
 
+/// The bytes from an address to the next multiple of a unit.
+pub(super) const fn padding(addr: usize, unit: usize) -> usize {
+    (unit - addr % unit) % unit
+}
+
 /// The free units of a pool: those freed before, and those never used.
 pub(crate) struct FreeUnits {
     list: UnitList,
@@ -357,9 +402,17 @@ impl FreeUnits {
     /// - `unit` is a unit of the pool that nobody uses, and is not listed.
     #[inline]
     pub(crate) unsafe fn push(&mut self, unit: NonNull<u8>) {
+        if !self.list.watch().accepts(|_| self.could_be_used(unit)) {
+            return;
+        }
         // SAFETY: the caller's duty.
         unsafe { self.list.push(unit) };
         self.listed += 1;
+    }
+
+    /// Whether a unit is neither the one freed last, nor in the run.
+    fn could_be_used(&self, unit: NonNull<u8>) -> bool {
+        self.list.first() != Some(unit.cast()) && !self.run.range().contains(Addr::new(unit.addr().get()))
     }
 
     /// Lists the units of a chain.
@@ -406,10 +459,12 @@ impl FreeUnits {
     }
 
     /// Makes an extent the run, which has to be empty. What makes no whole unit at
-    /// its end is left out.
+    /// its end is left out; where hardened also what lies before a multiple of the unit.
     pub(crate) fn extend(&mut self, extent: Block, unit: usize) {
-        let whole = extent.size() - extent.size() % unit;
-        self.run = extent.split_at(whole).map_or(self.run, |(run, _)| run);
+        let before = if LinkKey::CHECKS { padding(extent.base().addr().get(), unit) } else { 0 };
+        let units = extent.split_at(before).map_or(extent, |(_, units)| units);
+        let whole = units.size() - units.size() % unit;
+        self.run = units.split_at(whole).map_or(self.run, |(run, _)| run);
     }
 
     /// Cuts the first bytes off the run, if it has as many.
@@ -441,10 +496,11 @@ impl FreeUnits {
     /// Shows every free unit of `unit` bytes, and the run, in the order of
     /// addresses. It sorts the list.
     pub(crate) fn walk(&mut self, unit: usize, visit: &mut dyn FnMut(Block)) {
-        self.list.sort();
+        self.list.sort(self.listed);
         let mut run = (self.run.size() != 0).then_some(self.run);
-        let mut next = self.list.first;
-        while let Some(listed) = next {
+        let (mut next, mut left) = (self.list.first, self.listed);
+        while let Some(listed) = next.filter(|_| left != 0) {
+            left -= 1;
             if let Some(run) = run.take_if(|run| run.base() < listed.cast()) {
                 visit(run);
             }

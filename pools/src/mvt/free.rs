@@ -42,6 +42,11 @@ impl FreeBlocks {
         self.land.ensure_sound().and_then(|()| self.queue.ensure_sound())
     }
 
+    /// Notes what was met in other memory of the pool.
+    pub(super) fn note(&self, damaged: Damaged) {
+        let _ = self.land.note::<()>(Err(damaged));
+    }
+
     /// Checks that no free memory was met that was written over.
     pub(super) fn check_sound(&self) -> Result<(), CheckError> {
         ensure(FREE, self.ensure_sound().is_ok(), "no free memory was written over")
@@ -89,6 +94,9 @@ impl FreeBlocks {
         }
         // SAFETY: the caller's duties.
         let whole = unsafe { self.land.insert(block) };
+        if self.ensure_sound().is_err() {
+            return whole;
+        }
         if let Some((left, _, right)) = split(whole, block.range()) {
             self.dequeue(left);
             self.dequeue(right);

@@ -11,7 +11,7 @@ use super::lists::Lists;
 use super::node::{Link, Node};
 use crate::land::GRANULE;
 use crate::link::{Damaged, Health, LinkKey};
-use crate::sparse_bits::SparseBits;
+use crate::sparse_bits::{Bit, SparseBits};
 
 /// How many blocks are looked at for one that an aligned request fits by the luck
 /// of its address (design/pool-tlsf.md `.tlsf.align`).
@@ -63,10 +63,19 @@ impl Heap {
     #[inline]
     pub(super) unsafe fn insert(&mut self, block: Block) -> Result<(), Damaged> {
         self.health.ensure()?;
+        if LinkKey::CHECKS && self.has_edge(block) {
+            return self.health.note(Err(Damaged));
+        }
         self.size += block.size();
         // SAFETY: the caller's duties.
         let outcome = unsafe { self.coalesce(block) };
         self.health.note(outcome)
+    }
+
+    /// Whether an end of a block is that of a free one too.
+    fn has_edge(&self, block: Block) -> bool {
+        let ends = [addr_of(block.base()), addr_of(block.limit()) - GRANULE];
+        ends.into_iter().any(|addr| self.edges.find_shared(addr).is_none_or(Bit::is_set))
     }
 
     /// # Safety

@@ -16,6 +16,10 @@ pub(crate) use tripoint_oracle::{Oracle, all_are, effort};
 /// The grain of the arenas here, in bytes.
 pub(crate) const GRAIN: usize = 4096;
 
+/// What an object takes for its seal, in the classes that seal (design/hardening.md
+/// `.seal`), in bytes.
+pub(crate) const SEAL: usize = if cfg!(feature = "hardening") { size_of::<usize>() } else { 0 };
+
 /// A grain of memory, aligned as one.
 #[derive(Clone, Copy)]
 #[repr(C, align(4096))]

@@ -1,0 +1,527 @@
+//! What a program may do wrong with the objects of a pool, done on purpose to a pool of each
+//! class, and what comes of it.
+//!
+//! A heap of random objects, one fault, and then ordinary life, in which an oracle knows
+//! what is alive. The same seed does the same (design/hardening.md `.misuse`).
+
+use core::alloc::Layout;
+use core::fmt;
+use core::ptr::NonNull;
+use std::collections::BTreeMap;
+
+use tripoint_core::{Check, CheckLevel, ClientArena, ClientArenaOptions, Error, ManualPool, Result};
+use tripoint_pools::cache_box::ObjectCache;
+use tripoint_pools::{
+    Cache, CacheClasses, CacheDescriptor, Debug, DebugOptions, Mfs, MfsCache, MfsOptions, Mvff, MvffOptions,
+    Mvt, MvtOptions, Tlsf, TlsfOptions, UnitLayout,
+};
+
+/// What is done wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    DoubleFree,
+    DoubleFreeLater,
+    Foreign,
+    OtherPool,
+    Interior,
+    Smaller,
+    Larger,
+    WordAfterFree,
+    ByteAfterFree,
+    SecondWordAfterFree,
+    AllAfterFree,
+    OverrunByte,
+    OverrunBlock,
+    Underrun,
+}
+
+impl Fault {
+    pub(crate) const ALL: [Self; 14] = [
+        Self::DoubleFree,
+        Self::DoubleFreeLater,
+        Self::Foreign,
+        Self::OtherPool,
+        Self::Interior,
+        Self::Smaller,
+        Self::Larger,
+        Self::WordAfterFree,
+        Self::ByteAfterFree,
+        Self::SecondWordAfterFree,
+        Self::AllAfterFree,
+        Self::OverrunByte,
+        Self::OverrunBlock,
+        Self::Underrun,
+    ];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::DoubleFree => "double free",
+            Self::DoubleFreeLater => "double free, 20 frees later",
+            Self::Foreign => "foreign pointer",
+            Self::OtherPool => "object of another pool",
+            Self::Interior => "interior pointer",
+            Self::Smaller => "half the size at free",
+            Self::Larger => "twice the size at free",
+            Self::WordAfterFree => "write after free, word 0",
+            Self::ByteAfterFree => "write after free, a byte of word 0",
+            Self::SecondWordAfterFree => "write after free, word 1",
+            Self::AllAfterFree => "write after free, everything",
+            Self::OverrunByte => "overrun, 1 byte",
+            Self::OverrunBlock => "overrun, 16 bytes",
+            Self::Underrun => "underrun, 8 bytes",
+        }
+    }
+
+    /// Whether a free tells the fault from what it is told, in a class that seals.
+    pub(crate) const fn is_wrong_free(self) -> bool {
+        matches!(
+            self,
+            Self::DoubleFree
+                | Self::DoubleFreeLater
+                | Self::Foreign
+                | Self::OtherPool
+                | Self::Interior
+                | Self::Smaller
+                | Self::Larger
+        )
+    }
+}
+
+/// To what it is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    Mfs,
+    MfsCache,
+    Mvff,
+    Mvt,
+    Tlsf,
+    CacheOfTlsf,
+    DebugMfs,
+    DebugMvff,
+    DebugTlsf,
+}
+
+impl Class {
+    pub(crate) const ALL: [Self; 9] = [
+        Self::Mfs,
+        Self::MfsCache,
+        Self::Mvff,
+        Self::Mvt,
+        Self::Tlsf,
+        Self::CacheOfTlsf,
+        Self::DebugMfs,
+        Self::DebugMvff,
+        Self::DebugTlsf,
+    ];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Mfs => "Mfs",
+            Self::MfsCache => "MfsCache",
+            Self::Mvff => "Mvff",
+            Self::Mvt => "Mvt",
+            Self::Tlsf => "Tlsf",
+            Self::CacheOfTlsf => "Cache<Tlsf>",
+            Self::DebugMfs => "Debug<Mfs>",
+            Self::DebugMvff => "Debug<Mvff>",
+            Self::DebugTlsf => "Debug<Tlsf>",
+        }
+    }
+
+    pub(crate) const fn is_debug(self) -> bool {
+        matches!(self, Self::DebugMfs | Self::DebugMvff | Self::DebugTlsf)
+    }
+
+    /// Whether all objects have one size, which nobody looks at when one is freed.
+    pub(crate) const fn has_units(self) -> bool {
+        matches!(self, Self::Mfs | Self::MfsCache)
+    }
+}
+
+/// What came of a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    /// Operations until it was told; zero where the first one after the fault tells.
+    pub(crate) found: Option<usize>,
+    /// Operations until memory that is alive was handed out.
+    pub(crate) overlap: Option<usize>,
+    /// Whether a deep check right after the fault finds it.
+    pub(crate) deep: bool,
+    /// Whether a deep check at the end finds it.
+    pub(crate) deep_later: bool,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.overlap, self.found) {
+            (Some(_), _) => write!(f, "OVERLAP")?,
+            (None, Some(0)) => write!(f, "at once")?,
+            (None, Some(found)) => write!(f, "{found}")?,
+            (None, None) => write!(f, "never")?,
+        }
+        if self.found != Some(0) && (self.deep || self.deep_later) {
+            write!(f, ", {}", if self.deep { "D" } else { "D later" })?;
+        }
+        Ok(())
+    }
+}
+
+/// A sequence of numbers that a seed determines.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        (self.0 >> 33) as usize % limit
+    }
+}
+
+/// A pool, or a cache before one.
+trait Subject {
+    fn alloc(&self, layout: Layout) -> Result<NonNull<u8>>;
+
+    /// Frees anything.
+    fn free(&self, object: NonNull<u8>, layout: Layout);
+
+    fn check(&self) -> bool;
+
+    /// Whether it told of a fault besides by refusing.
+    fn has_told(&self) -> bool {
+        false
+    }
+}
+
+/// A pool as it is.
+struct Plain<'p, P>(&'p P);
+
+impl<P: ManualPool> Subject for Plain<'_, P> {
+    fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
+        self.0.alloc(layout)
+    }
+
+    fn free(&self, object: NonNull<u8>, layout: Layout) {
+        // SAFETY: not kept where a fault is done: what comes of it is looked for.
+        unsafe { self.0.free(object, layout) };
+    }
+
+    fn check(&self) -> bool {
+        self.0.check(CheckLevel::Deep).is_ok()
+    }
+}
+
+struct Watched<'p, P: ManualPool>(&'p Debug<P>);
+
+impl<P: ManualPool> Subject for Watched<'_, P> {
+    fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
+        self.0.alloc(layout)
+    }
+
+    fn free(&self, object: NonNull<u8>, layout: Layout) {
+        // SAFETY: a debug pool looks at anything before it touches it.
+        unsafe { self.0.free(object, layout) };
+    }
+
+    fn check(&self) -> bool {
+        self.0.check(CheckLevel::Deep).is_ok()
+    }
+
+    fn has_told(&self) -> bool {
+        self.0.reports().count() != 0
+    }
+}
+
+impl Subject for MfsCache<'_, &ClientArena<'_>, UnitLayout> {
+    fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
+        ObjectCache::alloc(self, layout)
+    }
+
+    fn free(&self, object: NonNull<u8>, layout: Layout) {
+        // SAFETY: as in `Plain`.
+        unsafe { ObjectCache::free(self, object, layout) };
+    }
+
+    fn check(&self) -> bool {
+        Check::check(self, CheckLevel::Deep).is_ok() && self.pool().check(CheckLevel::Deep).is_ok()
+    }
+}
+
+impl<P: ManualPool> Subject for Cache<'_, P> {
+    fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
+        self.get(layout)
+    }
+
+    fn free(&self, object: NonNull<u8>, layout: Layout) {
+        // SAFETY: as in `Plain`.
+        unsafe { self.put(object, layout) };
+    }
+
+    fn check(&self) -> bool {
+        Check::check(self, CheckLevel::Deep).is_ok() && self.pool().check(CheckLevel::Deep).is_ok()
+    }
+}
+
+/// The size of objects in a pool of units.
+const UNIT: usize = 48;
+
+/// The sizes of objects elsewhere are below this.
+const SIZE_LIMIT: usize = 512;
+
+const ALIGN: usize = 16;
+
+/// The bytes of the arena.
+const SIZE: usize = 1 << 20;
+
+fn layout_of(size: usize) -> Layout {
+    Layout::from_size_align(size, ALIGN).expect("a small layout")
+}
+
+/// A subject, another of the same pool class in the same arena, and who is alive.
+struct Life<'s> {
+    subject: &'s dyn Subject,
+    other: &'s dyn Subject,
+    units: bool,
+    random: Random,
+    live: BTreeMap<usize, (NonNull<u8>, usize)>,
+    /// Base and size of what is alive and not of the subject.
+    others: Vec<(usize, usize)>,
+}
+
+/// Why a life ended.
+enum End {
+    Told,
+    Overlapped,
+}
+
+impl Life<'_> {
+    fn size(&mut self) -> usize {
+        if self.units { UNIT } else { 1 + self.random.below(SIZE_LIMIT - 1) }
+    }
+
+    fn overlaps(&self, object: NonNull<u8>, size: usize) -> bool {
+        let base = object.addr().get();
+        let before = self.live.range(..base + size).next_back();
+        before.is_some_and(|(&addr, &(_, size))| base < addr + size)
+            || self.others.iter().any(|&(addr, others)| base < addr + others && addr < base + size)
+    }
+
+    fn alloc(&mut self) -> Result<(), End> {
+        let size = self.size();
+        match self.subject.alloc(layout_of(size)) {
+            Ok(object) if self.overlaps(object, size) => Err(End::Overlapped),
+            Ok(object) => {
+                // Half of the objects are not written to: what was there before stays.
+                if self.random.below(2) == 0 {
+                    // SAFETY: allocated just now, of this size, and nobody else's.
+                    unsafe { object.write_bytes(self.random.below(256) as u8, size) };
+                }
+                self.live.insert(object.addr().get(), (object, size));
+                Ok(())
+            }
+            Err(Error::Damaged) => Err(End::Told),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// One of the live objects.
+    fn any(&mut self) -> (NonNull<u8>, usize) {
+        let which = self.random.below(self.live.len());
+        *self.live.values().nth(which).expect("there are objects")
+    }
+
+    /// Takes a live object out.
+    fn take(&mut self) -> (NonNull<u8>, usize) {
+        let (object, size) = self.any();
+        self.live.remove(&object.addr().get());
+        (object, size)
+    }
+
+    fn free(&mut self) {
+        let (object, size) = self.take();
+        self.subject.free(object, layout_of(size));
+    }
+
+    fn step(&mut self) -> Result<(), End> {
+        if self.subject.has_told() {
+            return Err(End::Told);
+        }
+        if self.live.len() < 100 || self.live.len() < 300 && self.random.below(2) == 0 {
+            self.alloc()?;
+        } else {
+            self.free();
+        }
+        Ok(())
+    }
+
+    /// Does a fault, which its callers have on purpose.
+    fn commit(&mut self, fault: Fault, foreign: NonNull<u8>) {
+        let write = |object: NonNull<u8>, offset: isize, size: usize| {
+            for index in 0..size {
+                // SAFETY: none: this is the fault. It stays in the arena's memory, where
+                // objects have others around them.
+                unsafe {
+                    let byte = object.offset(offset + index as isize);
+                    byte.write_volatile(!byte.read_volatile());
+                }
+            }
+        };
+        match fault {
+            Fault::DoubleFree | Fault::DoubleFreeLater => {
+                let (object, size) = self.take();
+                self.subject.free(object, layout_of(size));
+                for _ in 0..if fault == Fault::DoubleFree { 0 } else { 20 } {
+                    self.free();
+                }
+                self.subject.free(object, layout_of(size));
+            }
+            Fault::Foreign => {
+                self.others.push((foreign.addr().get(), UNIT));
+                self.subject.free(foreign, layout_of(UNIT));
+            }
+            Fault::OtherPool => {
+                let object = self.other.alloc(layout_of(UNIT)).expect("there is memory");
+                self.others.push((object.addr().get(), UNIT));
+                self.subject.free(object, layout_of(UNIT));
+            }
+            Fault::Interior => {
+                let (object, size) = loop {
+                    let (object, size) = self.any();
+                    if size >= 2 * ALIGN {
+                        break (object, size);
+                    }
+                };
+                // SAFETY: inside the object.
+                self.subject.free(unsafe { object.add(ALIGN) }, layout_of(size));
+            }
+            Fault::Smaller | Fault::Larger => {
+                let (object, size) = loop {
+                    let (object, size) = self.any();
+                    if size >= UNIT {
+                        break (object, size);
+                    }
+                };
+                self.live.remove(&object.addr().get());
+                let said = if fault == Fault::Smaller { size / 2 } else { 2 * size };
+                self.subject.free(object, layout_of(said));
+            }
+            Fault::WordAfterFree
+            | Fault::ByteAfterFree
+            | Fault::SecondWordAfterFree
+            | Fault::AllAfterFree => {
+                let (object, size) = self.take();
+                self.subject.free(object, layout_of(size));
+                let word = size_of::<usize>();
+                let (offset, count) = match fault {
+                    Fault::WordAfterFree => (0, word),
+                    Fault::ByteAfterFree => (self.random.below(word), 1),
+                    Fault::SecondWordAfterFree => (word, word),
+                    _ => (0, size),
+                };
+                write(object, offset as isize, count);
+            }
+            Fault::OverrunByte | Fault::OverrunBlock => {
+                let (object, size) = self.any();
+                write(object, size as isize, if fault == Fault::OverrunByte { 1 } else { 16 });
+            }
+            Fault::Underrun => {
+                // Behind another object: who has none before it writes where nobody looks.
+                let object = loop {
+                    let (object, _) = self.any();
+                    let base = object.addr().get();
+                    let before = self.live.range(..base).next_back();
+                    if before.is_some_and(|(&addr, &(_, size))| base - (addr + size) < 64) {
+                        break object;
+                    }
+                };
+                write(object, -8, 8);
+            }
+        }
+    }
+
+    fn live(mut self, fault: Fault, operations: usize) -> Outcome {
+        // A foreign pointer leads to memory that is there, and looks like an object's.
+        let mut foreign = vec![0_u128; 64];
+        for _ in 0..250 {
+            let _ = self.alloc();
+        }
+        for _ in 0..80 {
+            self.free();
+        }
+        self.commit(fault, NonNull::from(&mut foreign[8]).cast());
+        let mut outcome =
+            Outcome { found: None, overlap: None, deep: !self.subject.check(), deep_later: false };
+        for operation in 0..operations {
+            // The first request tells what is known by then.
+            let step = if operation == 0 { self.alloc() } else { Ok(()) };
+            match step.and_then(|()| self.step()) {
+                Ok(()) => {}
+                Err(End::Told) => {
+                    outcome.found = Some(operation);
+                    return outcome;
+                }
+                Err(End::Overlapped) => {
+                    outcome.overlap = Some(operation);
+                    return outcome;
+                }
+            }
+        }
+        outcome.deep_later = !self.subject.check();
+        outcome
+    }
+}
+
+/// Does a fault to a class, and lives on for so many operations.
+pub(crate) fn run(class: Class, fault: Fault, seed: u64, operations: usize) -> Outcome {
+    // Zero: a former run in the same memory left its seals there.
+    let mut memory = Box::new_uninit_slice(SIZE);
+    // SAFETY: memory of so many bytes, borrowed exclusively.
+    unsafe { memory.as_mut_ptr().cast::<u8>().write_bytes(0, SIZE) };
+    let options = ClientArenaOptions { grain: Some(4096), ..ClientArenaOptions::default() };
+    let arena = &ClientArena::create(&mut memory, options).expect("there is room");
+    let units = class.has_units() || class == Class::DebugMfs;
+    let life = |subject: &dyn Subject, other: &dyn Subject| {
+        Life { subject, other, units, random: Random(seed), live: BTreeMap::new(), others: Vec::new() }
+            .live(fault, operations)
+    };
+    let mfs = |size| {
+        let unit = UnitLayout::new(layout_of(size)).expect("a small unit");
+        Mfs::create(arena, unit, MfsOptions::default()).expect("a pool")
+    };
+    let mvff = || Mvff::create(arena, MvffOptions::default()).expect("a pool");
+    let mvt = || Mvt::create(arena, MvtOptions::default()).expect("a pool");
+    let tlsf = || Tlsf::create(arena, TlsfOptions::default()).expect("a pool");
+    match class {
+        Class::Mfs => life(&Plain(&mfs(UNIT)), &Plain(&mfs(UNIT))),
+        Class::MfsCache => {
+            let (pool, other) = (mfs(UNIT), mfs(UNIT));
+            let outcome = life(&pool.cache(), &other.cache());
+            outcome
+        }
+        Class::Mvff => life(&Plain(&mvff()), &Plain(&mvff())),
+        Class::Mvt => life(&Plain(&mvt()), &Plain(&mvt())),
+        Class::Tlsf => life(&Plain(&tlsf()), &Plain(&tlsf())),
+        Class::CacheOfTlsf => {
+            let (pool, other) = (tlsf(), tlsf());
+            let classes = CacheClasses::geometric(SIZE_LIMIT, 16).expect("few classes");
+            let descriptor = CacheDescriptor::new(classes);
+            let cache = Cache::create(&pool, &descriptor).expect("a cache");
+            life(&cache, &Plain(&other))
+        }
+        Class::DebugMfs => {
+            let pools =
+                [(); 2].map(|()| debug(mfs(UNIT + Debug::<Mfs<&ClientArena<'_>, UnitLayout>>::FENCE_SIZE)));
+            life(&Watched(&pools[0]), &Watched(&pools[1]))
+        }
+        Class::DebugMvff => {
+            let pools = [(); 2].map(|()| debug(mvff()));
+            life(&Watched(&pools[0]), &Watched(&pools[1]))
+        }
+        Class::DebugTlsf => {
+            let pools = [(); 2].map(|()| debug(tlsf()));
+            life(&Watched(&pools[0]), &Watched(&pools[1]))
+        }
+    }
+}
+
+fn debug<P: ManualPool>(pool: P) -> Debug<P> {
+    Debug::create(pool, DebugOptions::default()).expect("a pool not yet used")
+}

@@ -1,0 +1,50 @@
+//! The promises of the table of misuse: debug pools find every fault, and hardened pools
+//! hand no memory out twice (design/hardening.md `.misuse`, `.req.once`).
+
+#[allow(dead_code, reason = "the program uses the rest")]
+#[path = "../examples/misuse/faults.rs"]
+mod faults;
+
+use faults::{Class, Fault, run};
+
+const SEEDS: core::ops::Range<u64> = 1..7;
+#[cfg(feature = "hardening")]
+const OPERATIONS: usize = 600;
+/// As many as free any object, and those that were held back behind it.
+const DEBUG_OPERATIONS: usize = 2000;
+
+#[test]
+fn debug_pools_find_every_fault() {
+    for class in Class::ALL.into_iter().filter(|class| class.is_debug()) {
+        for (fault, seed) in Fault::ALL.into_iter().flat_map(|fault| SEEDS.map(move |seed| (fault, seed))) {
+            let outcome = run(class, fault, seed, DEBUG_OPERATIONS);
+            let about = format!("{}, {}, seed {seed}: {outcome:?}", class.name(), fault.name());
+            assert_eq!(outcome.overlap, None, "{about}");
+            assert!(outcome.found.is_some() || outcome.deep || outcome.deep_later, "{about}");
+            assert!(!fault.is_wrong_free() || outcome.found == Some(0), "{about}");
+        }
+    }
+}
+
+/// (design/hardening.md `.req.once`, `.seal`, `.mfs`)
+#[cfg(feature = "hardening")]
+#[test]
+fn hardened_pools_hand_nothing_out_twice() {
+    for class in Class::ALL.into_iter().filter(|class| !class.is_debug()) {
+        for (fault, seed) in Fault::ALL.into_iter().flat_map(|fault| SEEDS.map(move |seed| (fault, seed))) {
+            let outcome = run(class, fault, seed, OPERATIONS);
+            let about = format!("{}, {}, seed {seed}: {outcome:?}", class.name(), fault.name());
+            assert_eq!(outcome.overlap, None, "{about}");
+            let is_decidable = if class.has_units() {
+                matches!(fault, Fault::DoubleFree | Fault::Foreign | Fault::OtherPool | Fault::Interior)
+            } else {
+                fault.is_wrong_free()
+            };
+            // A cache knows the block that was put last, and finds others when it gets them;
+            // what is larger than its classes the pool finds, which it asks when it has none.
+            let is_late =
+                class == Class::CacheOfTlsf && matches!(fault, Fault::DoubleFreeLater | Fault::Larger);
+            assert!(!is_decidable || is_late || outcome.found == Some(0), "{about}");
+        }
+    }
+}
