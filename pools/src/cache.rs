@@ -358,6 +358,10 @@ impl<'c, P: ManualPool> Cache<'c, P> {
             // SAFETY: aligned memory of the pool, which is the cache's; any words make
             // a link.
             next = self.key.decode(addr.get(), unsafe { next.read() }.next);
+            // By a pointer of the arena: what a damaged link points with nobody knows.
+            if let Some(link) = NonNull::new(next) {
+                next = header.reach(link.addr()).cast().as_ptr();
+            }
         }
         ensure("Cache", next.is_null(), "a class has as many blocks as were counted")
     }

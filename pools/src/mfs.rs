@@ -224,6 +224,12 @@ impl<A: Arena, U: Unit> Mfs<A, U> {
         self.header.arena().pool_of(addr) == Some(self.header.id())
     }
 
+    /// The unit that a link leads to, by a pointer of the arena: what a damaged link
+    /// points with nobody knows.
+    fn reach(&self, unit: NonNull<FreeUnit>) -> NonNull<FreeUnit> {
+        self.header.reach(unit.addr()).cast()
+    }
+
     /// Checks that a free unit may be read.
     fn check_free_unit(&self, structure: &'static str, addr: Addr) -> Result<(), CheckError> {
         let align = Align::new(self.unit.align()).unwrap_or(Align::WORD);
@@ -240,7 +246,8 @@ impl<A: Arena, U: Unit> Mfs<A, U> {
             self.check_free_unit(Self::CLASS, Addr::of(unit.as_ptr()))?;
             // SAFETY: aligned memory of the pool, which the lock keeps from changing
             // hands; any words make a link.
-            next = unsafe { FreeUnit::next(unit, Watch::new(self.key, &health)) };
+            next =
+                unsafe { FreeUnit::next(unit, Watch::new(self.key, &health)) }.map(|next| self.reach(next));
             count += 1;
         }
         ensure(Self::CLASS, health.ensure().is_ok(), UNDAMAGED)?;

@@ -483,11 +483,11 @@ fn the_check_finds_damage() {
     let object = cache.get(layout(64, 8)).unwrap();
     // SAFETY: got above, put back once.
     unsafe { cache.put(object, layout(64, 8)) };
-    let word = object.cast::<usize>();
+    let word = object.cast::<*mut u8>();
     // The last ends the list too early, the one before it too late.
     for value in [usize::MAX, 0x5151_5140, 9, object.addr().get(), 0] {
         // SAFETY: a cached block, put right before the cache uses it.
-        let saved = unsafe { word.replace(value) };
+        let saved = unsafe { word.replace(core::ptr::without_provenance_mut(value)) };
         cache.check(CheckLevel::Shallow).unwrap();
         assert!(cache.check(CheckLevel::Deep).is_err(), "{value:#x} goes unseen");
         // SAFETY: as above.

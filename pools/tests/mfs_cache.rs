@@ -438,11 +438,11 @@ fn the_check_finds_damage() {
         // Nothing is written in the one freed last.
         cache.free(last, LAYOUT);
     }
-    let word = object.cast::<usize>();
+    let word = object.cast::<*mut u8>();
     // The last links a unit to itself.
     for value in [usize::MAX, 0x5151_5140, 9, object.addr().get()] {
         // SAFETY: a cached unit, put right before the cache uses it.
-        let saved = unsafe { word.replace(value) };
+        let saved = unsafe { word.replace(core::ptr::without_provenance_mut(value)) };
         cache.check(CheckLevel::Shallow).unwrap();
         assert!(cache.check(CheckLevel::Deep).is_err(), "{value:#x} goes unseen");
         // SAFETY: as above.

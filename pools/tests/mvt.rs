@@ -361,10 +361,10 @@ fn damage_in_the_queue_is_found() {
     // Behind the four words of the land: older, newer, size.
     for word in 4..7 {
         // SAFETY: within a free block, and put right before the pool uses it.
-        let word = unsafe { blocks[2].base().cast::<usize>().add(word) };
+        let word = unsafe { blocks[2].base().cast::<*mut u8>().add(word) };
         for value in [0x5151_5151, 1, 4096 + 16] {
             // SAFETY: as above.
-            let saved = unsafe { word.replace(value) };
+            let saved = unsafe { word.replace(core::ptr::without_provenance_mut(value)) };
             assert!(pool.check(CheckLevel::Deep).is_err(), "{value:#x} goes unseen");
             // SAFETY: as above.
             unsafe { word.write(saved) };

@@ -409,10 +409,10 @@ fn damage_is_found() {
     stack.step(Step::Push).unwrap();
     fill_up(&mut stack, object(200), 20);
     stack.pop(1);
-    let mut free: Option<NonNull<usize>> = None;
+    let mut free: Option<NonNull<*mut u8>> = None;
     pool.walk_free(&mut |block| free = Some(block.base().cast()));
     // SAFETY: free memory, aligned, and put right before the pool uses it.
-    let saved = unsafe { free.unwrap().replace(0x5151_5151) };
+    let saved = unsafe { free.unwrap().replace(core::ptr::without_provenance_mut(0x5151_5151)) };
     assert!(pool.check(CheckLevel::Deep).is_err());
     // SAFETY: as above.
     unsafe { free.unwrap().write(saved) };

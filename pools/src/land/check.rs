@@ -100,8 +100,10 @@ fn check_below<const SIZED: bool>(
     let height = node.height(watch).saturating_sub(1);
     let left_bounds = Bounds { limit: addr - GRANULE, height, ..bounds };
     let right_bounds = Bounds { base: node.limit(watch).saturating_add(GRANULE), height, ..bounds };
-    let left = check_below(node.child(Side::Left, watch), left_bounds, owns, watch)?;
-    let right = check_below(node.child(Side::Right, watch), right_bounds, owns, watch)?;
+    // By the pointer that led here: what a damaged link points with nobody knows.
+    let child = |side| node.child(side, watch).map(|child| node.at(child));
+    let left = check_below(child(Side::Left), left_bounds, owns, watch)?;
+    let right = check_below(child(Side::Right), right_bounds, owns, watch)?;
 
     ensure(LAND, left.height.abs_diff(right.height) <= 1, "siblings differ by at most one in height")?;
     let found = Found {

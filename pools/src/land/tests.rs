@@ -364,9 +364,9 @@ fn damaged_by(damage: impl FnOnce(&Ground)) -> Result<(), tripoint_core::CheckEr
 
 /// Changes one word of the ground.
 fn scribble(ground: &Ground, granule: usize, word: usize, change: impl FnOnce(usize) -> usize) {
-    let words = ground.part(granule, 1).base().cast::<usize>();
+    let words = ground.part(granule, 1).base().cast::<*mut u8>();
     // SAFETY: within the ground or one granule after, aligned; nobody else runs.
-    unsafe { words.add(word).write(change(words.add(word).read())) };
+    unsafe { words.add(word).write(words.add(word).read().map_addr(change)) };
 }
 
 /// The words, all of which the check looks at (design/land.md `.req.check`), that

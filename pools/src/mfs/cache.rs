@@ -219,7 +219,7 @@ impl<'pool, A: Arena, U: Unit> MfsCache<'pool, A, U> {
             packed?;
             // SAFETY: aligned memory of the pool, which is the cache's; any words
             // make a link.
-            next = unsafe { FreeUnit::next(unit, watch) };
+            next = unsafe { FreeUnit::next(unit, watch) }.map(|next| self.pool.reach(next));
         }
         Ok(())
     }

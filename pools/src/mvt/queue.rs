@@ -212,6 +212,11 @@ impl Queue {
         if (previous, next) == (older, newer) { Ok(()) } else { Err(Damaged) }
     }
 
+    /// The place of an entry, by the pointer to another.
+    fn at(from: Entry, entry: Entry) -> Entry {
+        Entry(from.0.with_addr(entry.0.addr()))
+    }
+
     /// Checks that the entries are a list from oldest to newest. `owns` tells
     /// whether an address lies in memory of the pool.
     pub(super) fn check(&self, owns: &dyn Fn(Addr) -> bool) -> Result<(), CheckError> {
@@ -226,7 +231,9 @@ impl Queue {
             ensure(QUEUE, entry.link(Link::Older, self.key) == Ok(older), "links of entries agree")?;
             let newer = entry.link(Link::Newer, self.key);
             ensure(QUEUE, newer.is_ok(), "no free memory was written over")?;
-            (older, next) = (Some(entry), newer.unwrap_or_default());
+            // By the pointer that led here: what a damaged link points with nobody knows.
+            let newer = newer.unwrap_or_default().map(|newer| Self::at(entry, newer));
+            (older, next) = (Some(entry), newer);
             count += 1;
             size = size.saturating_add(entry.read(SIZE, self.key).addr());
         }

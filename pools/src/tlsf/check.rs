@@ -103,7 +103,9 @@ impl Heap {
                 let fits = block.is_ok_and(|block| class_of(block.size()) == class);
                 ensure(TLSF, fits, "blocks are in the list for their size")?;
                 listed += 1;
-                next = node.link(Link::Next, self.lists.key()).unwrap_or(None);
+                // By the pointer that led here: what a damaged link points with nobody knows.
+                let link = NonZeroUsize::new(node.link_addr(Link::Next, self.lists.key()));
+                next = link.map(|addr| node.with_addr(addr));
             }
         }
         ensure(TLSF, self.lists.has_row_bits(), "bits tell which rows have lists")?;
