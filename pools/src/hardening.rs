@@ -1,10 +1,12 @@
 //! Hardening: free memory that cannot be turned against its pool.
 //!
 //! With the cargo feature `hardening`, the links that pools keep in free blocks
-//! are encoded with a secret and checked before they are followed. Where a program
-//! wrote to memory it had freed, the pool finds it and refuses with
+//! are encoded with a secret and checked before they are followed, and objects are
+//! known when they are freed. Where a program wrote to memory it had freed, or freed
+//! what is no object, the pool finds it and refuses with
 //! [`Error::Damaged`](tripoint_core::Error::Damaged) instead of handing out an
-//! address of somebody's choosing (design/hardening.md `.req.follow`).
+//! address of somebody's choosing, or memory that somebody has
+//! (design/hardening.md `.req.follow`, `.req.once`).
 
 #![forbid(unsafe_code)]
 
