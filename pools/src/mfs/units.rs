@@ -8,7 +8,7 @@
 use core::ptr::{self, NonNull};
 use core::{array, mem};
 
-use tripoint_core::Block;
+use tripoint_core::{Addr, Block};
 
 use crate::link::{Damaged, Health, LinkKey, Watch};
 
