@@ -9,7 +9,7 @@ use core::hint::black_box;
 use std::alloc::System;
 use std::time::Instant;
 
-use tripoint_contract::{Contract, ContractAllocator, DetectorSet, HotThread};
+use tripoint_contract::{Contract, ContractAllocator, DetectorSet, Guard, HotThread, Policies, Policy};
 
 /// Rounds, of which the median counts; interleaved, so that both sides meet the
 /// same weather.
@@ -98,4 +98,62 @@ fn main() {
         guard.slot().live().names().collect::<Vec<_>>().join(" ")
     );
     compare("check, armed", || black_box(()), || guard.check());
+    muted(&guard);
+    drop(guard);
+    let thread = HotThread { policies: Policies::all(Policy::Quarantine), ..HotThread::new("quarantined") };
+    match CONTRACT.register(thread) {
+        Ok(guard) => recorded(&guard),
+        Err(error) => println!("{error}"),
+    }
+}
+
+/// Turns in a round of [`tell`].
+const TURNS: u32 = 20;
+
+/// The time of one operation in turns of so many, checks and drains included, in ns.
+fn tell(name: &str, guard: &Guard, operations: u32, mut operation: impl FnMut()) {
+    let mut times = Vec::with_capacity(ROUNDS);
+    for _ in 0..ROUNDS {
+        let start = Instant::now();
+        for _ in 0..TURNS {
+            (0..operations).for_each(|_| operation());
+            guard.check();
+        }
+        times.push(start.elapsed().as_nanos() as f64 / f64::from(TURNS * operations));
+        CONTRACT.drain(|record| {
+            black_box(record);
+        });
+    }
+    let each = median(times);
+    println!("{{\"name\":\"{name}\",\"operations_in_a_turn\":{operations},\"ns\":{each:.1}}}");
+}
+
+/// A page mapped, touched and unmapped: a fault and two memory calls. Nothing on other
+/// systems.
+fn touch() {
+    #[cfg(all(feature = "linux", target_os = "linux"))]
+    {
+        use tripoint_contract::kernel::Kernel;
+        let _ = black_box(tripoint_contract::linux::Native.touch_fresh_page());
+    }
+}
+
+/// Once AlarmOnce has had its alarm.
+fn muted(guard: &Guard) {
+    pair(&WRAPPED);
+    touch();
+    guard.check();
+    tell("malloc and free pair, muted", guard, 1_000, || pair(&WRAPPED));
+    tell("fresh page, muted", guard, 10, touch);
+}
+
+/// Under Quarantine: in turns of few events each is recorded, in turns of many the first
+/// 16 of a class.
+fn recorded(guard: &Guard) {
+    tell("fresh page, counting, under the filter", guard, 10, touch);
+    guard.arm();
+    tell("malloc and free pair, each recorded", guard, 1, || pair(&WRAPPED));
+    tell("malloc and free pair, in a burst", guard, 1_000, || pair(&WRAPPED));
+    tell("malloc and free pair, in a burst", guard, 100_000, || pair(&WRAPPED));
+    tell("fresh page, each recorded", guard, 1, touch);
 }

@@ -12,7 +12,7 @@ import gdb
 MAGIC = b"tripointcontract"
 VERSION = 1
 
-# In the order of their indices: contract/tests/core.rs compares.
+# In the order of their indices: contract/tests/core_file.rs compares.
 CLASSES = [
     "alloc",
     "realloc",

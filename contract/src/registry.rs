@@ -21,6 +21,12 @@ use crate::policy::{Policies, Policy};
 use crate::record::Record;
 use crate::slot::{Budget, Mode, Slot, ThreadKind};
 
+/// What a thread is told that finds no room.
+const NO_SLOT: Error = Error::Parameter(
+    "all thread slots of the contract are taken (8, unless Contract<R, THREADS> says another number); \
+     raise THREADS",
+);
+
 /// What all threads of a contract share.
 #[derive(Debug)]
 pub(crate) struct Session {
@@ -235,7 +241,7 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
     /// # Errors
     /// - [`Error::Parameter`] outside Init and Warmup, or where the thread is
     ///   registered already
-    /// - [`Error::Limit`] where the storage has no room for a thread
+    /// - [`Error::Parameter`] if all `THREADS` slots of the contract are taken
     /// - [`Error::Resource`] where it cannot be bound to its core
     pub fn register(&'static self, thread: HotThread<'_>) -> Result<Guard<R, NativeDetectors>> {
         self.register_with(thread, platform::detectors(thread.detectors))
@@ -290,7 +296,7 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
         }
         let _drain = self.drain.lock();
         let left = |(_, slot): &(usize, &Slot)| slot.has_nothing_to_tell() && slot.attendance.reclaim();
-        self.slots.iter().enumerate().find(left).ok_or(Error::Limit)
+        self.slots.iter().enumerate().find(left).ok_or(NO_SLOT)
     }
 
     /// The threads that are or were registered.
@@ -333,7 +339,27 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
         self.session.ledger.set_budget(reason.index(), budget);
     }
 
-    /// Takes all records that wait, thread by thread. For a cold thread.
+    /// Takes all records that wait, thread by thread, each thread's in the order they were
+    /// made. For a cold thread.
+    ///
+    /// In production, a thread of one's own that does so now and then has an alarm told
+    /// within the second, with its line:
+    ///
+    /// ```no_run
+    /// use core::time::Duration;
+    /// use tripoint_contract::{Contract, RecordKind, Report, Symbols};
+    ///
+    /// static CONTRACT: Contract = Contract::new();
+    /// let mut records = Vec::new();
+    /// loop {
+    ///     records.clear();
+    ///     CONTRACT.drain(|record| records.push(record));
+    ///     if records.iter().any(|record| record.kind == RecordKind::Alarm) {
+    ///         eprintln!("{}", Report { records: &records, symbols: &Symbols, ..Report::new(&CONTRACT) });
+    ///     }
+    ///     std::thread::sleep(Duration::from_millis(100));
+    /// }
+    /// ```
     pub fn drain(&self, mut take: impl FnMut(Record)) {
         let _drain = self.drain.lock();
         for slot in &self.slots {

@@ -51,8 +51,6 @@ fn core(program: &Path, directory: &Path) -> Option<PathBuf> {
         "-iex",
         "set debuginfod enabled off",
         "-ex",
-        "handle SIGTRAP nostop noprint pass",
-        "-ex",
         "run",
         "-ex",
         &generate,
