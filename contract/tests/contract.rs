@@ -98,7 +98,10 @@ fn threads_register_in_init_and_warmup_only_and_once() {
 fn the_storage_is_a_limit() {
     let contract = contract();
     for _ in 0..4 {
-        drop(contract.register_with(hot(QUARANTINE), NoDetectors).unwrap());
+        // Who left with something to tell keeps its place.
+        let guard: Bare = contract.register_with(hot(QUARANTINE), NoDetectors).unwrap();
+        guard.arm();
+        cause(&guard, ViolationClass::Alloc, 1);
     }
     let refused = contract.register_with(hot(QUARANTINE), NoDetectors).err().unwrap();
     assert!(refused.to_string().contains("all thread slots of the contract are taken"), "{refused}");
