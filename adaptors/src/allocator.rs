@@ -60,7 +60,7 @@ impl<'pool, P: ManualPool> PoolAllocator<'pool, P> {
         to: Layout,
     ) -> Result<NonNull<[u8]>, AllocError> {
         if from.size() != 0 && to.size() != 0 && self.pool.resizes_in_place(from, to) {
-            // What the caller has may not reach all of the block.
+            // The caller's pointer may not reach all of the block.
             let block = self.pool.header().reach(block.addr());
             return Ok(NonNull::slice_from_raw_parts(block, to.size()));
         }
@@ -110,10 +110,10 @@ unsafe impl<P: ManualPool> Allocator for PoolAllocator<'_, P> {
     #[inline]
     unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
         if layout.size() != 0 {
-            // SAFETY: one with a size came from this pool's `alloc`, and the layout that
-            // fits it is the one that was allocated with, or that it was resized to in
-            // place. The caller gives it up: it is freed once and nobody uses it. Its
-            // address is enough, whatever became of the pointer on its way.
+            // SAFETY: a block with a size came from this pool's `alloc`. The layout that fits
+            // it is the one it was allocated with, or the one it was resized to in place. The
+            // caller gives it up: it is freed once, and nothing uses it any more. Its address
+            // is enough (`ManualPool::free`).
             unsafe { self.pool.free(block, layout) };
         }
     }

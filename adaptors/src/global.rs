@@ -14,23 +14,23 @@ use tripoint_core::{ManualPool, PoolClass, Result};
 /// `tripoint-pools` do. A request it refuses gets null, which the standard library turns
 /// into an abort, or for the `try_` methods into an error.
 ///
-/// The function **must not allocate** from this very allocator; where it does all the
-/// same, it is refused after some waiting. So is, for as long as the pool is being made,
-/// a request of another thread: where several threads may make the first request at
-/// once, and making the pool takes long, call [`GlobalPool::pool`] first
+/// The function **must not allocate** from this same allocator. If it does, that request
+/// is refused after some waiting. So is a request of another thread while the pool is
+/// being made. If several threads may make the first request at once, and making the
+/// pool takes long, call [`GlobalPool::pool`] first
 /// (design/adaptors.md `.global.reentry`).
 ///
 /// The pool is never dropped. As with any allocator, signal and interrupt handlers must
 /// not use it: pools lock.
 ///
-/// **Fork.** The child of a process with several threads must not allocate before it calls
-/// `exec`: a lock of the pool or the arena that another thread held is never released in
-/// it, and it would spin for ever. `std::process::Command` keeps to this
-/// (design/adaptors.md `.global.fork`).
+/// **Fork.** If a process with several threads forks, the child must not allocate before
+/// it calls `exec`. Another thread may have held a lock of the pool or the arena; nothing
+/// in the child releases that lock, and the child would spin forever.
+/// `std::process::Command` keeps to this rule (design/adaptors.md `.global.fork`).
 ///
-/// A panic in it, be it of the function, of a hook or of the class, ends the program:
-/// allocators must not unwind. A panic under the pool's lock, where the pool is the
-/// program's own allocator, hangs: hooks abort, and do not panic
+/// A panic of the function, of a hook, or of the class ends the program, because
+/// allocators must not unwind. If the pool is the program's own allocator, a panic under
+/// the pool's lock hangs: hooks should abort instead of panicking
 /// (design/adaptors.md `.global.unwind`).
 ///
 /// `examples/global_alloc.rs` of the package `tripoint` is a program that lives in one.
@@ -66,8 +66,8 @@ impl<P> GlobalPool<P> {
         Self { pool: Once::new(), make }
     }
 
-    /// The pool, which is made now unless it is there: to look at its sizes, or to
-    /// have it before the first request.
+    /// Returns the pool, and makes it first if there is none. This is for looking at its
+    /// sizes, or for making it before the first request.
     ///
     /// # Errors
     /// - those of the function that makes it
@@ -107,9 +107,9 @@ unsafe impl<P: ManualPool + Send> GlobalAlloc for GlobalPool<P> {
     unsafe fn dealloc(&self, object: *mut u8, layout: Layout) {
         // What was allocated is not null, and its pool is made.
         let (Some(pool), Some(object)) = (self.pool.get(), NonNull::new(object)) else { return };
-        // SAFETY: what this allocator gave came from the pool's `alloc`, with this layout
-        // or resized to it in place; the caller frees it once and does not use it any
-        // more. Its address is enough, whatever became of the pointer on its way.
+        // SAFETY: memory of this allocator came from the pool's `alloc`, with this layout
+        // or resized to it in place. The caller frees it once, and does not use it any
+        // more. Its address is enough (`ManualPool::free`).
         without_unwinding(|| unsafe { pool.free(object, layout) });
     }
 
@@ -122,7 +122,7 @@ unsafe impl<P: ManualPool + Send> GlobalAlloc for GlobalPool<P> {
         if let Some(pool) = self.pool.get().filter(stays)
             && let Some(object) = NonNull::new(object)
         {
-            // What the caller has may not reach all of the object.
+            // The caller's pointer may not reach all of the object.
             return pool.header().reach(object.addr()).as_ptr();
         }
         // SAFETY: the caller promises a size that is not zero.

@@ -243,8 +243,8 @@ fn it_says_which_pool_it_is() {
     });
 }
 
-/// Collections free through what is left of a pointer after a reference to the
-/// elements alone: Miri says whether the pool reaches further with it.
+/// Collections free through a pointer that may have passed through a reference to the
+/// elements alone. Miri reports it if the pool reaches further with that pointer.
 /// (design/adaptors.md `.req.contract`)
 fn narrows_and_frees<P: ManualPool>(pool: &P) {
     use allocator_api2::boxed::Box;
@@ -254,7 +254,7 @@ fn narrows_and_frees<P: ManualPool>(pool: &P) {
     drop(boxes);
     let mut bytes = Vec::with_capacity_in(3, allocator);
     bytes.extend([1_u8, 2, 3]);
-    // Grown where it is, out of a slice that reached three bytes.
+    // Grown in place, from a slice that reached three bytes.
     let mut bytes = bytes.into_boxed_slice().into_vec();
     bytes.extend([4, 5, 6, 7, 8]);
     assert_eq!(bytes.as_slice(), [1, 2, 3, 4, 5, 6, 7, 8]);

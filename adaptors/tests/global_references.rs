@@ -1,5 +1,5 @@
-//! References to a global pool, from its maker and from others, used in turn. Miri
-//! reports it where one is worth less than another, in either model of aliasing.
+//! References to a global pool, from its maker and from other callers, used in turn. Miri
+//! reports an error, in either model of aliasing, if one is worth less than another.
 
 use core::alloc::{GlobalAlloc, Layout};
 use std::thread;

@@ -110,8 +110,8 @@ impl<'ap, 'pool, T, P: PoolClass, C: Control> Batch<'ap, 'pool, T, P, C> {
     /// # Safety
     /// - The objects are what readers of the pool's objects expect to find: for a
     ///   flippable pool, whole formatted objects.
-    /// - In a pool with frames nobody uses the objects after their frame is popped, or
-    ///   after the allocation point is dropped.
+    /// - In a pool with frames, nothing uses the objects after their frame is popped or the
+    ///   allocation point is dropped.
     #[inline(always)]
     pub unsafe fn commit_raw(mut self) -> Result<NonNull<[T]>, CommitFailed> {
         let objects = NonNull::slice_from_raw_parts(self.first, self.count);
@@ -138,7 +138,7 @@ impl<'ap, 'pool, T, P: PoolClass, C: Control> Batch<'ap, 'pool, T, P, C> {
         P: ManualPool,
         T: 'pool,
     {
-        // SAFETY: nobody reads the objects of a manual pool, nor takes them back.
+        // SAFETY: a manual pool has no readers of its objects, and takes none of them back.
         match unsafe { self.commit_raw() } {
             // SAFETY: `commit_raw` returned initialised objects that a manual
             // pool keeps as long as it lives, and that nobody else points to.
@@ -156,7 +156,7 @@ impl<'ap, 'pool, T, P: PoolClass, C: Control> Batch<'ap, 'pool, T, P, C> {
         P: ManualPool,
     {
         let pool = self.point.pool();
-        // SAFETY: nobody reads the objects of a manual pool, nor takes them back.
+        // SAFETY: a manual pool has no readers of its objects, and takes none of them back.
         let objects = match unsafe { self.commit_raw() } {
             Ok(objects) => objects,
             // A manual pool's commit never fails.

@@ -2,7 +2,7 @@
 //!
 //! | field | written by | read by |
 //! |---|---|---|
-//! | `init` | the owner | anyone: objects are declared up to here, and in a buffer that is never flipped they are whole |
+//! | `init` | the owner | anyone: objects are declared up to here; in a buffer that is never flipped, they are whole |
 //! | `alloc` | the owner, in slow paths; C clients in reserve too | anyone |
 //! | `limit` | the owner to re-arm, anyone to trip (zero only) | the owner |
 //! | `trip_requests` | anyone, before tripping | the owner |
@@ -88,8 +88,8 @@ const _: () = assert!(offset_of!(Buffer, node) == 0);
 pub struct Snapshot {
     /// Where the buffer's memory begins.
     pub base: Addr,
-    /// Up to where objects are declared. In a flippable pool the last may be one whose
-    /// commit fails, and that is taken back.
+    /// Up to where objects are declared. In a flippable pool the last of them may be one
+    /// whose commit fails; the owner then takes it back.
     pub init: Addr,
     /// Up to where memory is allocated, as far as observers can tell: a
     /// reservation that is held as a token does not show.
@@ -98,8 +98,8 @@ pub struct Snapshot {
     pub limit: Addr,
     /// Where the buffer's memory ends.
     pub pool_limit: Addr,
-    /// Up to where a flip saw whole objects; `init` where there was none. Who may read
-    /// objects by it, [`Buffer::scan_limit`] says.
+    /// Up to where a flip saw whole objects; `init` if there was no flip.
+    /// [`Buffer::scan_limit`] says which threads may read objects by it.
     pub scan_limit: Addr,
     /// What these words amount to.
     pub mode: BufferMode,

@@ -25,9 +25,8 @@ pub struct Stop {
 /// after a draw of `n` the object that holds byte `n`, counted from zero,
 /// is the one stopped at. Allocation sampling is made of this.
 ///
-/// Methods must not use the allocation point they belong to; they cannot, since
-/// it is mutably borrowed. They may unwind: nothing is lost by it
-/// (design/ap.md `.slow.tell`).
+/// Methods must not use the allocation point they belong to; they cannot, because it is
+/// mutably borrowed. They may unwind: nothing is lost (design/ap.md `.slow.tell`).
 ///
 /// ```
 /// use tripoint_ap::{AllocationPoint, Control, Stop};
@@ -61,10 +60,10 @@ pub trait Control: fmt::Debug {
         usize::MAX
     }
 
-    /// An object at a stop was committed. Told at the next slow path after its
-    /// commit, at the latest when the allocation point is dropped, which in a stack
-    /// pool has taken the object back by then; an object that was abandoned or failed
-    /// to commit is never told of.
+    /// An object at a stop was committed. This is called at the next slow path after the
+    /// commit, at the latest when the allocation point is dropped; a stack pool has taken
+    /// the object back by then. It is not called for an object that was abandoned or that
+    /// failed to commit.
     fn stopped(&mut self, stop: Stop) {
         let _ = stop;
     }

@@ -59,9 +59,9 @@ impl<'pool, P: PoolClass, C> Descriptor<'pool, P, C> {
         let layout = Layout::new::<Self>();
         if let Some(node) = header.registry().claim(layout) {
             let descriptor = node.cast::<Self>();
-            // SAFETY: allocation points put only descriptors of their pool's buffer
-            // class into registries, node first; they are valid while the pool is;
-            // the shared part is initialised for good, and only ever borrowed shared.
+            // SAFETY: allocation points put only descriptors of their pool's buffer class
+            // into registries, node first. They are valid while the pool is. The shared
+            // part is initialised for good, and is only ever borrowed shared.
             let shared = unsafe { &(*descriptor.as_ptr()).shared };
             shared.buffer.renew(kind, class.rank_set());
             // SAFETY: claimed above, so the caller is the owner.
@@ -80,23 +80,23 @@ impl<'pool, P: PoolClass, C> Descriptor<'pool, P, C> {
         Ok(descriptor)
     }
 
-    /// The owner goes: the descriptor may be claimed. Gives the slow part out, which
-    /// may have something to tell.
+    /// Releases the descriptor, so that it may be claimed. Returns the slow part, which may
+    /// still have something to report.
     ///
     /// # Safety
-    /// - The caller is the owner of `descriptor`, which is of `pool`, and does not use
-    ///   it after.
+    /// - The caller is the owner of `descriptor`, which is of `pool`, and does not use it
+    ///   afterwards.
     pub(crate) unsafe fn release(descriptor: NonNull<Self>, pool: &'pool P) -> SlowPath<'pool, P, C> {
         let this = descriptor.as_ptr();
-        // SAFETY: the slow part is initialised while the descriptor is claimed, and
-        // the owner, which alone reaches it, does not look again.
+        // SAFETY: the slow part is initialised while the descriptor is claimed. Only the
+        // owner reaches it, and does not read it again.
         let slow = unsafe { (*(*this).slow.get()).assume_init_read() };
         // SAFETY: the shared part is only ever borrowed shared.
         let shared = unsafe { &(*this).shared };
-        // SAFETY: the caller is the owner, and calls nothing after.
+        // SAFETY: the caller is the owner, and makes no call after this one.
         unsafe { shared.class.finish() };
-        // SAFETY: `claim` took it from this list or put it there; the caller is the
-        // owner, and goes.
+        // SAFETY: `claim` took it from this list or put it there. The caller is the owner,
+        // and does not use it afterwards.
         unsafe { pool.header().registry().release(descriptor.cast()) };
         slow
     }

@@ -23,8 +23,8 @@ const UNSERVED: Error = Error::Parameter("the pool class does not serve this siz
 const OTHER_RANKS: Error =
     Error::Parameter("the pool filled from a segment of other ranks than the buffer's");
 
-/// What a detach leaves to be told. It is told last: a control or an event hook may
-/// unwind, and everything is where it belongs by then (design/ap.md `.slow.tell`).
+/// What a detach still has to report. Reports come last: a control or an event hook may
+/// unwind, and by then all memory is in its place (design/ap.md `.slow.tell`).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Detached {
     /// Up to where the buffer was allocated.
@@ -33,7 +33,7 @@ pub(crate) struct Detached {
     unused: usize,
 }
 
-/// What the end of an allocation point leaves to be told.
+/// What the end of an allocation point still has to report.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GivenBack {
     detached: Option<Detached>,
@@ -111,18 +111,18 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
         self.tell_detached(detached);
     }
 
-    /// Gives everything back that belongs to the buffer: its owner is going.
+    /// Returns to the pool everything that belongs to the buffer: its owner is being dropped.
     pub(crate) fn finish(&mut self) -> GivenBack {
         let detached = self.detach();
-        // SAFETY: the buffer is of this pool and its owner is here; where a class
-        // takes objects back, those who use them borrow the allocation point (`Scope`)
-        // or promised to be done with them (`Reservation::commit` and the like).
+        // SAFETY: the buffer is of this pool and its owner is here. If a class takes
+        // objects back, their users borrow the allocation point (`Scope`), or promised
+        // to be done with them (`Reservation::commit` and similar functions).
         let takes_objects = unsafe { self.pool.finish_buffer(self.buffer.class()) };
         let popped = if takes_objects { self.count_popped(0) } else { 0 };
         GivenBack { detached, popped }
     }
 
-    /// Tells of what [`SlowPath::finish`] did.
+    /// Reports what [`SlowPath::finish`] did.
     pub(crate) fn tell_finished(&mut self, given_back: GivenBack) {
         self.tell_detached(given_back.detached);
         self.tell_popped(given_back.popped);
@@ -233,8 +233,8 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
         Ok(())
     }
 
-    /// Takes the buffer's memory away, if it has any, and gives what it did not use
-    /// back. Without a word: see [`SlowPath::tell_detached`].
+    /// Takes the buffer's memory away, if it has any, and returns the unused part to the
+    /// pool. Reports nothing: [`SlowPath::tell_detached`] does.
     pub(crate) fn detach(&mut self) -> Option<Detached> {
         let init = NonNull::new(self.owner.init())?;
         let unused = self.buffer.room();
@@ -251,7 +251,7 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
         Some(Detached { init: Addr::of(init.as_ptr()), unused })
     }
 
-    /// Tells of a stop that was still pending, and of what the pool got back.
+    /// Reports a stop that was still pending, and what the pool got back.
     pub(crate) fn tell_detached(&mut self, detached: Option<Detached>) {
         let Some(Detached { init, unused }) = detached else { return };
         self.stops.settle(init, Addr::ZERO, &mut self.control);

@@ -28,22 +28,23 @@ use crate::owner::Owner;
 pub(crate) const UNDECIDED: *mut u8 = ptr::without_provenance_mut(1);
 
 impl Buffer {
-    /// Anyone: flips the buffer, and returns the memory of its objects, from its base
-    /// up to where the flip saw them. They are whole, and no commit takes one of them
-    /// back.
+    /// Anyone: flips the buffer. Returns the memory of the objects that the flip fixed, from
+    /// the buffer's base up to where the flip saw objects. These objects are whole, and no
+    /// commit takes one of them back.
     ///
-    /// A reservation that the owner began before this call, and commits after it
-    /// returns, fails. One that the owner begins after having heard of the flip
-    /// succeeds, and follows everything the caller did before the call.
+    /// A reservation that the owner began before this call, and commits after it returns,
+    /// fails. A reservation that the owner begins after it has observed the flip succeeds,
+    /// and follows everything the caller did before the call.
     ///
-    /// Returns `None` if the flip fixed nothing: the buffer has no memory, or no rank,
-    /// for which it is not flipped at all, or its owner had already gone on from the
-    /// flip. Whatever the owner begins then follows what the caller did; what it had
-    /// made before lies below [`Buffer::scan_limit`] or in memory that it gave up.
+    /// Returns `None` if the flip fixed nothing: the buffer has no memory; or it has no rank,
+    /// and is therefore not flipped; or its owner had already gone on from the flip. In a
+    /// buffer with a rank, whatever the owner begins afterwards follows what the caller did.
+    /// What it had made before lies below [`Buffer::scan_limit`], or in memory that it gave
+    /// up.
     ///
-    /// Flips of one buffer wait for each other; they never wait for the owner. So a
-    /// handler that may interrupt a flip must not flip the same buffer: with any pair
-    /// of barriers it would wait for ever for what it interrupted. Mask it meanwhile.
+    /// Flips of one buffer wait for each other; they never wait for the owner. So a handler
+    /// that may interrupt a flip must not flip the same buffer: with any pair of barriers it
+    /// would wait forever for the flip that it interrupted. Mask the handler during a flip.
     ///
     /// [`flip_buffers`] is the safe form.
     ///
@@ -64,8 +65,8 @@ impl Buffer {
                 // Still flipped from before: what was not seen then is not now.
                 Err(seen) => seen,
             };
-            // The owner ends a flip before it changes the base, so while this one lasts
-            // they are of the same memory.
+            // The owner ends a flip before it changes the base. So while this flip lasts,
+            // `base` and `seen` are of the same memory.
             let base = Addr::of(self.base.load(Ordering::Acquire));
             let lasts = self.init_at_flip.load(Ordering::Acquire) == seen;
             if lasts || begun.is_ok() {
@@ -74,11 +75,11 @@ impl Buffer {
         }
     }
 
-    /// Decides an undecided flip, after its heavy barrier, unless the owner has: gives
-    /// up to where objects were seen, or null if there is nothing to fix.
+    /// Decides an undecided flip, after its heavy barrier, unless the owner has decided it.
+    /// Returns up to where objects were seen, or null if there is nothing to fix.
     fn decide(&self) -> *mut u8 {
-        // The owner is changing the buffer's memory: it is between objects, and hears
-        // of the flip before it begins another.
+        // The owner is changing the buffer's memory. It is between objects, and observes the
+        // flip before it begins another object.
         let is_changing = !self.transitions.load(Ordering::Acquire).is_multiple_of(2);
         let init = if is_changing { ptr::null_mut() } else { self.fields.init.load(Ordering::Acquire) };
         match self.replace_init_at_flip(UNDECIDED, init) {
@@ -87,14 +88,14 @@ impl Buffer {
         }
     }
 
-    /// Anyone: up to where objects were seen by the last flip, while the owner has not
-    /// gone on from it; otherwise up to where objects are declared (MPS:
-    /// BufferScanLimit).
+    /// Anyone: returns up to where the last flip saw objects, until the owner goes on from
+    /// that flip; otherwise up to where objects are declared (MPS: BufferScanLimit).
     ///
-    /// In a buffer that is never flipped, objects below it are whole. In one that may
-    /// be, this holds for whoever flips, if nobody else does. To others it may show an
-    /// object whose commit is about to fail: it will be taken back, and its memory
-    /// written over. So they may show it, and must not read objects by it (design/ap.md
+    /// In a buffer that is never flipped, objects below it are whole. In a buffer that is
+    /// flipped, they are whole only for the thread that flips it, after its flip, and only
+    /// if no other thread flips it. To other threads it may show an object whose commit is
+    /// about to fail: the owner takes that object back, and writes over its memory. These
+    /// threads may display the address, but must not read objects by it (design/ap.md
     /// `.commit.observed`).
     #[must_use]
     pub fn scan_limit(&self) -> *mut u8 {
@@ -145,15 +146,17 @@ impl Owner<'_> {
     }
 }
 
-/// Flips every buffer of a pool that has an owner, and hands each to `visit` with the
-/// memory of the objects that its flip fixed, as [`Buffer::flip`] returns it.
+/// Flips every buffer of a pool that has an owner. Calls `visit` for each, after its
+/// flip, with the memory of the objects that the flip fixed, as [`Buffer::flip`] returns
+/// it.
 ///
-/// As there, a handler that may interrupt this must not flip the same pool.
+/// As with [`Buffer::flip`], a handler that may interrupt this must not flip the same
+/// pool.
 ///
-/// Does nothing for pools of manual classes: their buffers have no rank, and
-/// their commits no test (design/ap.md `.commit.manual`). A buffer that is made, or
-/// given a rank, while this runs may be passed over: a class that flips publishes
-/// its new phase first, and looks at it in its fills.
+/// Does nothing for pools of manual classes: their buffers have no rank, and their
+/// commits have no test (design/ap.md `.commit.manual`). This may miss a buffer that is
+/// created, or gets a rank, while it runs. So a class that flips publishes its new phase
+/// first, and checks the phase in its fills.
 pub fn flip_buffers<P: PoolClass>(
     pool: &P,
     mut visit: impl FnMut(&PoolBuffer<P::Buffer>, Option<AddrRange>),

@@ -93,8 +93,8 @@ impl<P: FramePool, C: Control> AllocationPoint<'_, P, C> {
             Some(init) if frame.base == attached => {
                 if P::HEARS_POPS {
                     let popped = self.buffer().init().addr() - init.addr().get();
-                    // SAFETY: what was allocated since the push in the block attached then,
-                    // which the caller says nobody uses.
+                    // SAFETY: this was allocated since the push, in the block attached then,
+                    // and the caller says that nothing uses it.
                     unsafe { self.pool().pop_within(Block::new(init, popped)) };
                 }
                 self.slow().retreat(init.as_ptr());
@@ -131,8 +131,8 @@ impl<P: PoolClass, C: Control> SlowPath<'_, P, C> {
         self.rearm();
     }
 
-    /// Counts what was allocated above `allocated` bytes as popped; how much that is.
-    /// The buffer is reset (design/frames.md `.count`).
+    /// Counts what was allocated above `allocated` bytes as popped, and returns how much that
+    /// is. The buffer is reset (design/frames.md `.count`).
     pub(crate) fn count_popped(&mut self, allocated: u64) -> u64 {
         let popped = self.allocated().saturating_sub(allocated);
         self.buffer.empty_size.add(popped);
@@ -140,7 +140,7 @@ impl<P: PoolClass, C: Control> SlowPath<'_, P, C> {
         popped
     }
 
-    /// Tells of what was popped, if anything was.
+    /// Reports what was popped, if anything was.
     pub(crate) fn tell_popped(&mut self, popped: u64) {
         if popped != 0 {
             let header = self.pool.header();
@@ -175,8 +175,8 @@ impl<P: FramePool, C: Control> SlowPath<'_, P, C> {
         if P::HEARS_POPS
             && let Some((_, popped)) = block.split_at(preallocated)
         {
-            // SAFETY: what was allocated since the push in the block on top, and what
-            // lies behind it.
+            // SAFETY: this was allocated since the push in the block on top, or lies
+            // behind what was, and the caller says that nothing uses it.
             unsafe { self.pool.pop_within(popped) };
         }
         // A pool with frames fills without segments, so attaching does not fail.

@@ -96,8 +96,8 @@ impl<'b> Owner<'b> {
         let (buffer, null) = (self.buffer, ptr::null_mut());
         buffer.transition(|| {
             buffer.fields.limit.swap(null, Ordering::AcqRel);
-            // A read-modify-write within the transition: a flip either finds that the
-            // memory is changing, and fixes nothing, or is ended here (design/ap.md
+            // This is a read-modify-write within the transition. So a flip either finds that
+            // the memory is changing, and fixes nothing, or it is ended here (design/ap.md
             // `.flip.block`).
             buffer.init_at_flip.swap(null, Ordering::AcqRel);
             self.set_words(null, null, null);

@@ -51,9 +51,9 @@ pub struct AllocationPoint<'pool, P: PoolClass, C: Control = ()> {
 // part is for all threads, and its slow part goes with the allocation point, which
 // alone reaches it: a `&P`, which may be sent as pools are `Sync`, and a `C`.
 unsafe impl<P: PoolClass, C: Control + Send> Send for AllocationPoint<'_, P, C> {}
-// SAFETY: a shared allocation point only observes: the shared part, which is
-// atomic, and the pool, which is `Sync`, through a pointer to it that nobody writes
-// meanwhile. Of the slow part nothing else is reached but through `&mut`.
+// SAFETY: a shared allocation point only observes. It reads the shared part, which is
+// atomic, and the pool, which is `Sync`, through a pointer that is not written
+// meanwhile. Nothing else of the slow part is reached except through `&mut`.
 unsafe impl<P: PoolClass, C: Control> Sync for AllocationPoint<'_, P, C> {}
 
 impl<'pool, P: PoolClass> AllocationPoint<'pool, P> {
@@ -100,9 +100,9 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
         Ok(unsafe { PoolBox::from_raw_in(object, self.pool()) })
     }
 
-    /// Allocates an object that `make` makes, and makes again as often as its
-    /// commit fails. What becomes of the object afterwards is between the caller
-    /// and the pool class. In manual pools [`AllocationPoint::alloc`] does it.
+    /// Allocates an object that `make` makes. Calls `make` again each time the commit
+    /// fails. What becomes of the object afterwards is between the caller and the pool
+    /// class. In manual pools use [`AllocationPoint::alloc`].
     ///
     /// # Errors
     /// Those of [`AllocationPoint::reserve`].
@@ -110,8 +110,8 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
     /// # Safety
     /// - `T` is what readers of the pool's objects expect to find: for a flippable
     ///   pool, a whole formatted object.
-    /// - In a pool with frames nobody uses the object after its frame is popped, or
-    ///   after the allocation point is dropped.
+    /// - In a pool with frames, nothing uses the object after its frame is popped or the
+    ///   allocation point is dropped.
     #[inline(always)]
     pub unsafe fn alloc_with<T>(&mut self, mut make: impl FnMut() -> T) -> Result<NonNull<T>> {
         loop {
@@ -183,10 +183,10 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
         Self::create_in(pool, kind, control, |_| ())
     }
 
-    /// An allocation point whose buffer's class `adjust` changes first, for example
-    /// to a rank other than the pool's usual one. It gets what the pool itself made
-    /// for its buffer, and cannot put another's in its place (design/ap.md
-    /// `.class.own`).
+    /// Creates an allocation point after `adjust` has changed its buffer's class, for
+    /// example to a rank other than the pool's usual one. `adjust` gets the value that the
+    /// pool itself made for the buffer, and cannot replace it with that of another pool
+    /// (design/ap.md `.class.own`).
     ///
     /// # Errors
     /// As [`AllocationPoint::create_with`].
@@ -198,7 +198,7 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
     ) -> Result<Self> {
         let class = pool.new_buffer();
         adjust(&class);
-        // Asked before a descriptor is claimed: it may unwind.
+        // This comes before the claim of a descriptor, because the control may unwind.
         let stops = Stops::new(&mut control);
         let descriptor = Descriptor::claim(pool, kind, class)?;
         // SAFETY: a descriptor that was just claimed has no other owner, and is
@@ -232,9 +232,9 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
     #[must_use]
     pub fn pool(&self) -> &'pool P {
         let slow = UnsafeCell::raw_get(self.slow_cell()).cast::<SlowPath<'pool, P, C>>();
-        // SAFETY: the slow part is initialised while the descriptor is claimed, and
-        // its pointer to the pool is written before the allocation point is there.
-        // Only that is read: any thread may be here, and `C` is one thread's.
+        // SAFETY: the slow part is initialised while the descriptor is claimed, and its
+        // pointer to the pool is written before the allocation point exists. Only that
+        // pointer is read: any thread may be here, but `C` belongs to one thread.
         unsafe { (&raw const (*slow).pool).read() }
     }
 
@@ -265,7 +265,7 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
         unsafe { (*slow).assume_init_mut() }
     }
 
-    /// Where the slow part is.
+    /// The address of the slow part.
     #[inline(always)]
     fn slow_cell(&self) -> *const UnsafeCell<MaybeUninit<SlowPath<'pool, P, C>>> {
         // SAFETY: a claimed descriptor is valid while the pool is borrowed.
@@ -299,7 +299,7 @@ impl<P: PoolClass, C: Control> Drop for AllocationPoint<'_, P, C> {
     fn drop(&mut self) {
         let pool = self.pool();
         let given_back = self.slow().finish();
-        // SAFETY: the allocation point is the owner, is of this pool, and goes.
+        // SAFETY: the allocation point is the owner, is of this pool, and is being dropped.
         let mut slow = unsafe { Descriptor::release(self.descriptor, pool) };
         slow.tell_finished(given_back);
     }

@@ -92,8 +92,8 @@ impl<'ap, 'pool, P: PoolClass, C: Control> Reservation<'ap, 'pool, P, C> {
     /// # Safety
     /// - The object is initialised, as far as readers of the pool's objects
     ///   expect it: for a flippable pool, a whole formatted object.
-    /// - In a pool with frames nobody uses the object after its frame is popped, or
-    ///   after the allocation point is dropped.
+    /// - In a pool with frames, nothing uses the object after its frame is popped or the
+    ///   allocation point is dropped.
     #[inline(always)]
     pub unsafe fn commit(self) -> Result<NonNull<u8>, CommitFailed> {
         let Self { point, object, end } = self;

@@ -46,12 +46,11 @@ impl Stops {
         }
     }
 
-    /// Decides a pending stop, now that allocation has come to `init` and goes on at
-    /// `next`.
+    /// Decides a pending stop. Allocation has reached `init`, and goes on at `next`.
     ///
-    /// A stop whose byte was committed is told; one that was not is withdrawn and
-    /// drawn anew from there, never kept: it is known to be a hit, and keeping it
-    /// would bias whoever samples (design/ap.md `.stop.withdraw`).
+    /// If the byte of the stop was committed, the stop is reported. Otherwise it is
+    /// withdrawn, and a new one is drawn from `next`. It is never kept: it is known to be a
+    /// hit, and keeping it would bias a sampler (design/ap.md `.stop.withdraw`).
     pub(crate) fn settle<C: Control>(&mut self, init: Addr, next: Addr, control: &mut C) {
         let Some(stop) = self.pending.take() else { return };
         let committed = init.get().saturating_sub(stop.object.get());

@@ -48,13 +48,13 @@ impl<'pool> Tripper<'pool> {
         Self { buffer }
     }
 
-    /// Asks the owner to give way: it takes the slow path, where its control is told.
-    /// Two read-modify-writes: wait-free, no lock, never lost.
+    /// Asks the owner to give way: it takes the slow path, and its control is told. This
+    /// costs two read-modify-writes; it is wait-free, takes no lock, and is never lost.
     ///
-    /// A reserve that happens after this call, in the sense of the memory model, takes
-    /// the slow path, unless an earlier one has answered this trip. A reserve of which
-    /// nothing says so takes it as soon as the store is visible to the owner: some
-    /// tens of ns on any processor there is, but no number of reserves is promised
+    /// A reserve that happens after this call, in the sense of the memory model, takes the
+    /// slow path, unless an earlier reserve has answered this trip. Without such an order, a
+    /// reserve takes the slow path as soon as the processor shows it the store. That is
+    /// usually a matter of some tens of ns, but no number of reserves is promised
     /// (design/ap.md `.trip.visible`).
     pub fn trip(&self) {
         self.buffer.trip();
@@ -82,7 +82,7 @@ impl Owner<'_> {
     pub fn observe_trips(&mut self, on_trip: &mut impl FnMut(usize)) {
         let seen = self.buffer.trip_requests.load(Ordering::Acquire);
         let requests = seen.wrapping_sub(self.handled);
-        // Before anybody is told, who may unwind: a trip is told of once.
+        // Stored before the control is told, because that may unwind: a trip is told once.
         self.handled = seen;
         self.unflip();
         if requests != 0 {

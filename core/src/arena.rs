@@ -60,11 +60,11 @@ pub struct ArenaSizes {
 /// allocate tracts at once.
 ///
 /// # Safety
-/// - Blocks given out are valid for reads and writes, do not overlap, and stay
-///   so until they are freed, or the pool they were given to is dismissed, or the
-///   arena value is dropped, wherever that value is moved.
-/// - All blocks of tracts point to memory with the provenance of the whole range,
-///   so that touching ones may be joined; so does [`Arena::provenance`].
+/// - Blocks that were handed out are valid for reads and writes and do not overlap.
+///   They stay valid until they are freed, until their pool is dismissed, or until the
+///   arena value is dropped. Moving the arena value does not invalidate them.
+/// - All blocks of tracts point to memory with the provenance of the whole range, so
+///   that neighbours may be joined. [`Arena::provenance`] has the same provenance.
 /// - A block of tracts starts at a multiple of [`Arena::grain`], and ends at or
 ///   below [`ADDRESS_CEILING`](crate::words::ADDRESS_CEILING).
 /// - [`Arena::range`] never changes and covers every block of tracts;
@@ -80,9 +80,9 @@ pub unsafe trait Arena: Check + Describe + Sync {
     /// The addresses reserved at Init.
     fn range(&self) -> AddrRange;
 
-    /// A pointer that may be moved to any address of the range: it has the provenance
-    /// that all blocks of tracts have. Where it points itself is not said. Constant for
-    /// as long as the arena value exists, wherever that is moved.
+    /// Returns a pointer that may be moved to any address of the range: it has the
+    /// provenance that all blocks of tracts have. Its own address is unspecified. It stays
+    /// the same as long as the arena value exists, even if that value is moved.
     fn provenance(&self) -> NonNull<u8>;
 
     /// Admits a pool and numbers it.
@@ -98,15 +98,15 @@ pub unsafe trait Arena: Check + Describe + Sync {
     /// - Nobody uses memory of the pool any more.
     unsafe fn unregister(&self, pool: PoolId);
 
-    /// Gives `size` bytes, rounded up to grains, to `pool`, whoever asks: the block
-    /// is the pool's, and goes when it is freed or the pool is dismissed.
+    /// Allocates `size` bytes, rounded up to grains, for `pool`. Any thread may call this.
+    /// The block belongs to the pool until it is freed or the pool is dismissed.
     ///
     /// # Errors
     /// - [`Error::Parameter`](crate::Error::Parameter) for a size of zero or above `isize::MAX`, and for
     ///   [`CONTROL_POOL`](crate::control::CONTROL_POOL)
-    /// - [`Error::Limit`](crate::Error::Limit) where no run of grains is long enough
-    /// - [`Error::CommitLimit`](crate::Error::CommitLimit), [`Error::Memory`](crate::Error::Memory) where it cannot be committed
-    /// - [`Error::Frozen`](crate::Error::Frozen) where the arena is frozen and no spare run is long enough
+    /// - [`Error::Limit`](crate::Error::Limit) if no run of grains is long enough
+    /// - [`Error::CommitLimit`](crate::Error::CommitLimit), [`Error::Memory`](crate::Error::Memory) if the run cannot be committed
+    /// - [`Error::Frozen`](crate::Error::Frozen) if the arena is frozen and no spare run is long enough
     fn alloc_tracts(&self, size: usize, pool: PoolId) -> Result<Block>;
 
     /// Takes tracts back. `block` may be any whole grains of the pool's tracts.

@@ -61,9 +61,9 @@ pub trait BufferClass: core::fmt::Debug + Send + Sync + 'static {
         RankSet::empty()
     }
 
-    /// The segment the buffer is attached to, to compare and to show. The trait asks
-    /// no promise of who implements it: whoever follows the pointer needs one from the
-    /// class by name, and from the pool that its segment stays.
+    /// The segment the buffer is attached to, to compare and to show. This trait promises
+    /// nothing about the segment. To follow the pointer, rely on a promise of the class that
+    /// is used, and on a promise of the pool that the segment stays.
     fn segment(&self) -> Option<NonNull<Segment>> {
         None
     }

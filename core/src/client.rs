@@ -369,7 +369,7 @@ unsafe impl Arena for ClientArena<'_> {
         Ok(pool)
     }
 
-    /// Looks at every grain of the arena once, without the lock.
+    /// Reads the entry of every grain once. Takes the lock only to free a piece.
     unsafe fn unregister(&self, pool: PoolId) {
         for (index, count) in TractTable::pieces_of(self.entries(), pool) {
             self.state.lock().tracts.give_spare(self.entries(), index, count);

@@ -20,14 +20,14 @@ use crate::words::{Addr, Align};
 /// their pools from the next serial number on.
 pub const CONTROL_POOL: PoolId = PoolId::new(1).unwrap();
 
-/// Keeps clients from taking tracts in the name of [`CONTROL_POOL`], which arenas
-/// count themselves.
+/// Refuses [`CONTROL_POOL`], so that no client takes tracts in its name: arenas count
+/// those themselves.
 ///
 /// # Errors
 /// [`Error::Parameter`] for [`CONTROL_POOL`].
 pub fn refuse_control_pool(pool: PoolId) -> Result<()> {
     match pool == CONTROL_POOL {
-        true => Err(Error::Parameter("tracts are a registered pool's, not the arena's own")),
+        true => Err(Error::Parameter("tracts are allocated for a registered pool, not for CONTROL_POOL")),
         false => Ok(()),
     }
 }

@@ -43,8 +43,8 @@ pub struct ArenaCounts {
     pub fills: Counter,
     /// Number of trips that owners have handled.
     pub trips: Counter,
-    /// Number of flips that fixed the objects of an attached buffer: those that its
-    /// owner went on from before they had are trips only.
+    /// Number of flips that fixed the objects of an attached buffer. If the owner went on
+    /// before the flip fixed anything, only the trip is counted.
     pub flips: Counter,
     /// Bytes the arena newly committed, since it was made.
     pub growth: Counter,

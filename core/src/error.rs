@@ -6,13 +6,13 @@ use core::fmt;
 /// The result of anything that may be refused.
 pub type Result<T, E = Error> = core::result::Result<T, E>;
 
-/// Something that the system lets a process have so much of and no more.
+/// A resource of which the system allows a process only a limited amount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Resource {
-    /// Addresses, with or without memory.
+    /// Address space, with or without memory behind it.
     AddressSpace,
-    /// Memory that is not swapped out.
+    /// Memory that is locked: it stays in RAM and is never swapped out.
     LockedMemory,
 }
 
@@ -28,8 +28,8 @@ impl Resource {
         match self {
             Self::AddressSpace => "raise the address space limit (ulimit -v), or reserve less",
             Self::LockedMemory => {
-                "raise the locked memory limit (ulimit -l), or lock less; where mlockall locks what is to come \
-                 (MCL_FUTURE), call it after the arena was made"
+                "raise the locked memory limit (ulimit -l), or lock less; if mlockall locks future memory \
+                 (MCL_FUTURE), call it after the arena is created"
             }
         }
     }
@@ -51,14 +51,14 @@ pub enum Error {
     /// The platform refused something other than memory: a barrier registration,
     /// huge pages, a processor.
     Resource,
-    /// The platform refused this much of a limited resource.
+    /// The platform refused this amount of a limited resource.
     ResourceLimit {
-        /// What was asked for.
+        /// The resource that was refused.
         resource: Resource,
-        /// How much of it, in bytes; the least of several tries.
+        /// The bytes that were asked for; after several tries, the least of them.
         size: usize,
-        /// What the process may have of it in all, in bytes; `usize::MAX` where it has
-        /// no limit that is known.
+        /// The bytes that the process may have in total; `usize::MAX` if no limit is
+        /// known.
         limit: usize,
     },
     /// The request can never be granted as it stands; the text says why.
@@ -67,8 +67,8 @@ pub enum Error {
     Frozen,
     /// Memory that was freed to the pool was written to since: it serves no more.
     Damaged,
-    /// What the request needs is being made at this moment, by another thread or by
-    /// this one.
+    /// What the request needs is still being made, by another thread or by this one
+    /// further down its stack.
     Unready,
 }
 
@@ -81,18 +81,20 @@ impl Error {
             Self::Limit => "free objects, or reserve a larger arena at Init",
             Self::CommitLimit => "free objects, or raise the arena's commit limit",
             Self::Resource => {
-                "let the process have it (limits, filters of system calls), or do not ask for it"
+                "let the process use it (check its limits and its system call filters), or do not ask for it"
             }
             Self::ResourceLimit { resource, .. } => resource.advice(),
             Self::Parameter(_) => "correct the argument",
             Self::Frozen => {
-                "before freezing, allocate the most that will be needed and free it (the high-water mark of a run \
-                 without freezing tells how much), points and caches included, or thaw the arena"
+                "before freezing, allocate the most that will be needed, allocation points and caches included, \
+                 and free it (the high-water mark of a run without freezing says how much); or thaw the arena"
             }
             Self::Unready => {
-                "ask again; or make it at Init, before several threads ask, and of nothing that asks for it"
+                "ask again, or make it at Init before several threads ask; what makes it must not ask for it"
             }
-            Self::Damaged => "find who writes to what they freed, for instance with a debug pool",
+            Self::Damaged => {
+                "find the code that writes to memory it has freed, for example with a debug pool"
+            }
         }
     }
 }

@@ -58,8 +58,8 @@ pub enum Event {
 /// an implementation must not call any pool of the arena it listens to, not even
 /// to look, and should return soon.
 ///
-/// It should not unwind. Where one does, what buffers tell of (fills, empties, trips,
-/// flips, failed commits) has been done and counted before.
+/// A hook should not unwind. If one does, the buffer's step that it was told of (a fill,
+/// an empty, a trip, a flip, or a failed commit) was already done and counted.
 ///
 /// ```
 /// use tripoint_core::{Counter, Event, EventHook};

@@ -19,8 +19,8 @@ use crate::pool::PoolClass;
 ///   [`FramePool::pop_to`] or [`PoolClass::finish_buffer`] takes it.
 /// - [`PoolClass::finish_buffer`] takes every block of the stack, and says so.
 pub unsafe trait FramePool: PoolClass {
-    /// Whether [`FramePool::pop_within`] does anything. A constant, so that where it does
-    /// not a pop within a block costs what it costs without.
+    /// Whether [`FramePool::pop_within`] does anything. This is a constant, so that a class
+    /// without it pays nothing for a pop within a block.
     const HEARS_POPS: bool = false;
 
     /// The base of the block on top of the buffer's stack; none where it is empty.
@@ -40,12 +40,12 @@ pub unsafe trait FramePool: PoolClass {
     /// - Nobody uses the memory of the blocks above it any more.
     unsafe fn pop_to(&self, buffer: &Self::Buffer, base: Option<NonNull<u8>>) -> Option<Block>;
 
-    /// Hears of a part of the top block that was popped, or was never used, and that the
-    /// buffer goes on to allocate in: for classes that poison what is freed, which say so
-    /// by [`FramePool::HEARS_POPS`]. By default does nothing.
+    /// Observes that a part of the top block was popped, or was never used, and that the
+    /// buffer goes on to allocate in it. This is for classes that poison freed memory; they
+    /// set [`FramePool::HEARS_POPS`]. The default does nothing.
     ///
     /// # Safety
-    /// - `popped` lies in the top block of a buffer of this pool, and nobody uses it.
+    /// - `popped` lies in the top block of a buffer of this pool, and nothing uses it.
     unsafe fn pop_within(&self, popped: Block) {
         let _ = popped;
     }

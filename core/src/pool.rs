@@ -106,9 +106,9 @@ pub unsafe trait PoolClass: Check + Describe + Sync {
     /// pools without segments.
     type Buffer: BufferClass;
 
-    /// What goes into the descriptor of a new buffer of this pool. An allocation point
-    /// has no other way to get one: what a pool keeps in its buffers, be it a key or a
-    /// pointer, never reaches another pool (design/ap.md `.class.own`).
+    /// Makes what the pool keeps in the descriptor of a new buffer. Allocation points get
+    /// this value from nowhere else. So whatever a pool keeps in its buffers, for example a
+    /// key or a pointer, never reaches another pool (design/ap.md `.class.own`).
     fn new_buffer(&self) -> Self::Buffer;
 
     /// The part that all pools share.
@@ -127,12 +127,13 @@ pub unsafe trait PoolClass: Check + Describe + Sync {
     /// should fold to a constant.
     fn reserve_size(&self, layout: Layout) -> Option<usize>;
 
-    /// Gives memory to a buffer that is about to allocate `layout`. Allocation points
-    /// ask for sizes that [`PoolClass::reserve_size`] gave; others may ask for any.
+    /// Returns memory for a buffer that is about to allocate `layout`. Allocation points
+    /// ask for sizes that [`PoolClass::reserve_size`] returned; other callers may ask for
+    /// any size.
     ///
     /// # Errors
     /// - [`Error::Parameter`](crate::Error::Parameter) for a layout the class does not serve
-    /// - those of [`Arena::alloc_tracts`] where the pool has to grow and cannot
+    /// - those of [`Arena::alloc_tracts`] if the pool has to grow and cannot
     fn fill(&self, layout: Layout) -> Result<Fill>;
 
     /// Gives memory to the buffer that keeps `buffer`: [`PoolClass::fill`], for a
@@ -161,15 +162,15 @@ pub unsafe trait PoolClass: Check + Describe + Sync {
 
     /// Takes back what a buffer did not allocate. Does nothing for a size of zero.
     ///
-    /// What stays in front should be objects of [`PoolClass::reserve_size`] bytes
-    /// each: a class of one size does not use again what is left of a unit that was
-    /// cut, until that unit is freed.
+    /// The part in front of `unused` should consist of objects of
+    /// [`PoolClass::reserve_size`] bytes each. If it does not, a class of one size cannot
+    /// use the rest of a divided unit until that unit is freed.
     ///
     /// # Safety
-    /// - `unused` is the end of a block from [`PoolClass::fill`], of which nothing was
-    ///   given back before; it is a multiple of `min_align` in size, however much of
-    ///   the block that leaves in front.
-    /// - Nobody uses it any more.
+    /// - `unused` is the end of a block from [`PoolClass::fill`], and no part of it was
+    ///   returned before. Its size is a multiple of `min_align`. The part in front may have
+    ///   any size.
+    /// - Nothing uses `unused` any more.
     unsafe fn empty(&self, unused: Block);
 
     /// Shows every free block, in the order of addresses, with the pool locked:
@@ -191,8 +192,8 @@ pub unsafe trait PoolClass: Check + Describe + Sync {
 /// - Memory from [`ManualPool::alloc`] keeps the promises of [`PoolClass::fill`];
 ///   what was allocated in a buffer may be given to [`ManualPool::free`], by any
 ///   thread, also while that buffer goes on.
-/// - Where [`ManualPool::resizes_in_place`] says so, an object has room for the new
-///   layout where it is, and may be freed as if it had been allocated with it.
+/// - If [`ManualPool::resizes_in_place`] says so, an object has room for the new layout
+///   in place, and may be freed as if it had been allocated with it.
 #[diagnostic::on_unimplemented(
     note = "only manual pools do this: in a stack pool (Snc) use `AllocationPoint::scope`, in a flippable one `alloc_with`"
 )]
@@ -212,10 +213,10 @@ pub unsafe trait ManualPool: PoolClass {
     ///
     /// # Safety
     /// - `object` came from [`ManualPool::alloc`] of this pool, or from a commit
-    ///   on one of its allocation points, with this `layout`. The address is enough:
+    ///   on one of its allocation points, with this `layout`. Only the address matters:
     ///   the pointer may have passed through a reference to a part of the object,
-    ///   since a pool frees by [`PoolHeader::reach`].
-    /// - It is freed once and nobody uses it any more.
+    ///   because a pool reaches the memory by [`PoolHeader::reach`].
+    /// - It is freed once, and nothing uses it any more.
     unsafe fn free(&self, object: NonNull<u8>, layout: Layout);
 
     /// Whether an object of this layout, from [`ManualPool::alloc`] of this pool, can be

@@ -26,7 +26,7 @@ pub struct PoolHeader<A: Arena> {
     registry: Registry,
     total: AtomicUsize,
     high_water: AtomicUsize,
-    /// No memory: what it points with is the provenance of the arena's range.
+    /// An empty block, whose pointer has the provenance of the arena's range.
     reach: Block,
     arena: A,
 }
@@ -66,12 +66,12 @@ impl<A: Arena> PoolHeader<A> {
         self.class
     }
 
-    /// An address as a pointer with the provenance of the arena's range.
+    /// Returns a pointer to `addr` with the provenance of the arena's range.
     ///
-    /// A client's pointer to an object may have lost part of its provenance, as when it
-    /// passed through a reference to less than the object. So a pool reaches what is
-    /// freed by this one. To a processor it is the same number (design/core.md
-    /// `.pool.reach`).
+    /// A client's pointer to an object may have lost part of its provenance, for example
+    /// if it passed through a reference to a part of the object. So a pool uses this
+    /// pointer to reach what is freed. For a processor it is the same number
+    /// (design/core.md `.pool.reach`).
     #[inline(always)]
     pub fn reach(&self, addr: NonZeroUsize) -> NonNull<u8> {
         self.reach.base().with_addr(addr)
@@ -128,10 +128,10 @@ impl<A: Arena> PoolHeader<A> {
         for node in self.registry.iter() {
             // SAFETY: nodes in the list are valid until freed below, each once.
             let layout = unsafe { node.as_ref() }.layout();
-            // SAFETY: descriptors come from `alloc_descriptor` with the layout
-            // their node keeps; the pool is going, and all that could use a buffer or
-            // a handle to one borrows it: one that was forgotten stays claimed, and
-            // is used no more.
+            // SAFETY: descriptors come from `alloc_descriptor` with the layout their node
+            // keeps. The pool is being dropped, and everything that could use a buffer or
+            // a handle to one borrows the pool. A buffer whose owner was forgotten stays
+            // claimed, but nothing uses it any more.
             unsafe { self.arena.free_control(node.cast(), layout) };
         }
     }
@@ -141,11 +141,11 @@ impl<A: Arena> Drop for PoolHeader<A> {
     fn drop(&mut self) {
         self.signature.clear();
         self.free_descriptors();
-        // SAFETY: `id` came from `register` and is dismissed here only. Tracts got with
-        // `id` are the pool's until then and no longer (`Arena::alloc_tracts`): what
-        // the pool gave out of them stands until the pool is dropped
-        // (`PoolClass::fill`), and whoever uses it borrows the pool, or vouches for
-        // that in an unsafe call.
+        // SAFETY: `id` came from `register` and is dismissed only here. Tracts allocated
+        // for `id` belong to the pool until then and no longer (`Arena::alloc_tracts`).
+        // What the pool handed out of them is valid until the pool is dropped
+        // (`PoolClass::fill`): its users borrow the pool, or promise in an unsafe call
+        // not to use it for longer.
         unsafe { self.arena.unregister(self.id) };
     }
 }

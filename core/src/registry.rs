@@ -1,13 +1,13 @@
 //! The descriptors of a pool's buffers: a list that only grows.
 //!
 //! A descriptor stays in the list, and in memory, until its pool is dropped.
-//! When its allocation point goes away it is released, and the next allocation
-//! point of the pool claims it again. Because descriptors never change type or
-//! place, whoever still holds one may trip it at any time without asking whether
-//! it is in use, and walking the list takes no lock (design/core.md `.registry`).
+//! When its allocation point is dropped it is released, and a later allocation
+//! point of the pool claims it again. Descriptors never change type or place, so a
+//! thread that still holds one may trip it at any time without asking whether it
+//! is in use, and walking the list takes no lock (design/core.md `.registry`).
 //!
-//! Those that are released are in a second list, behind a lock, so that claiming one
-//! takes no longer however many are in use (design/core.md `.registry.free`).
+//! Released descriptors are also in a second list, behind a lock, so that the time to
+//! claim one does not grow with the number in use (design/core.md `.registry.free`).
 
 use core::alloc::Layout;
 use core::ptr::{self, NonNull};
@@ -20,7 +20,7 @@ use crate::primitive::{AtomicBool, AtomicPtr, Lock, Ordering};
 #[repr(C)]
 pub struct RegistryNode {
     next: AtomicPtr<RegistryNode>,
-    /// The next that is free, where this one is.
+    /// The next free node, if this one is free.
     next_free: AtomicPtr<RegistryNode>,
     claimed: AtomicBool,
     layout: Layout,
@@ -51,7 +51,7 @@ impl RegistryNode {
 #[derive(Debug)]
 pub struct Registry {
     head: AtomicPtr<RegistryNode>,
-    /// The descriptor that was released last; changed under `free_lock` only.
+    /// The descriptor that was released last. Changed only under `free_lock`.
     free: AtomicPtr<RegistryNode>,
     free_lock: Lock<()>,
 }
@@ -92,18 +92,18 @@ impl Registry {
         }
     }
 
-    /// Takes a descriptor of this layout that has no owner for a new one.
+    /// Takes a free descriptor of this layout for a new owner.
     ///
-    /// Looks at those without an owner only: the last released first, which is mostly
-    /// of the layout asked for.
+    /// Searches the free descriptors only, from the one released last, which mostly has the
+    /// layout asked for.
     #[must_use]
     pub fn claim(&self, layout: Layout) -> Option<NonNull<RegistryNode>> {
         let _one_at_a_time = self.free_lock.lock();
         let mut link = &self.free;
         loop {
             let node = NonNull::new(link.load(Ordering::Relaxed))?;
-            // SAFETY: nodes in the list stay valid while it exists (`push`), and those
-            // that are free are of the list (`release`).
+            // SAFETY: nodes in the list stay valid while it exists (`push`), and free nodes
+            // are nodes of the list (`release`).
             let found = unsafe { node.as_ref() };
             if found.layout == layout {
                 link.store(found.next_free.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -114,12 +114,12 @@ impl Registry {
         }
     }
 
-    /// Gives a descriptor up.
+    /// Releases a descriptor: it has no owner, and may be claimed.
     ///
     /// # Safety
     /// - `node` is in this list, with the provenance it was pushed with.
-    /// - The caller is its owner, and neither it nor what it handed its ownership to
-    ///   uses the descriptor as an owner any more.
+    /// - The caller is its owner. Neither the caller, nor anything it passed its ownership
+    ///   on to, uses the descriptor as an owner any more.
     pub unsafe fn release(&self, node: NonNull<RegistryNode>) {
         // SAFETY: nodes in the list stay valid while it exists (`push`).
         let released = unsafe { node.as_ref() };
@@ -189,7 +189,7 @@ mod tests {
             // SAFETY: claimed when made, by this test.
             unsafe { registry.release(node) };
         }
-        // What is in use is found in this list only: with it gone nobody can look there.
+        // Nodes in use are only in this list. With it gone, `claim` cannot look at them.
         registry.head = AtomicPtr::new(ptr::null_mut());
         assert_eq!(registry.claim(large), Some(nodes[1]), "of its layout, wherever it is");
         assert_eq!(registry.claim(large), None);

@@ -23,10 +23,10 @@ const NONE: u32 = u32::MAX;
 /// One list for each power of two that a `u32` can hold.
 const BINS: usize = 32;
 
-/// How many spare runs are looked at for one that lies at a hole.
+/// How many spare runs are searched for one that lies next to a hole.
 const LOOKS: usize = 16;
 
-/// The end of a run that is taken.
+/// Which end of a run is taken.
 #[derive(Clone, Copy, Debug)]
 enum End {
     Low,
@@ -134,7 +134,7 @@ struct FreeRuns {
     kind: PageState,
     heads: [u32; BINS],
     mask: u32,
-    /// How many runs there are.
+    /// The number of runs.
     runs: u32,
 }
 
@@ -315,8 +315,8 @@ pub struct TractTable {
 }
 
 impl TractTable {
-    /// How many grains an arena moves at a time where nobody waits for all of them
-    /// at once, so that its lock is free in between (design/arena.md `.tract.piece`).
+    /// The most grains that an arena changes under one hold of its lock, if no caller
+    /// needs all of them changed at once (design/arena.md `.tract.piece`).
     pub const PIECE: u32 = 1024;
 
     /// A table for `capacity` grains, all of them wilderness.
@@ -350,8 +350,8 @@ impl TractTable {
         self.spare
     }
 
-    /// How many holes there may be below the top: runs that are not committed, and
-    /// guards. Each divides what is committed once more.
+    /// The most holes there may be below the top: runs that are not committed, and guards.
+    /// Each hole splits the committed memory once more.
     #[must_use]
     pub const fn holes(&self) -> u32 {
         self.void_runs.runs + self.guards
@@ -475,14 +475,15 @@ impl TractTable {
             && range(entries, index, count).iter().all(|tract| tract.state().intersects(out))
     }
 
-    /// Takes a run of at most `max_count` spare grains out of the table: index and
-    /// count. It is the high end of one of the longest runs or, where the caller
-    /// may not divide what is committed once more, an end that lies at a hole.
+    /// Takes a run of at most `max_count` spare grains out of the table, and returns its
+    /// index and count. If `may_divide` is true, this is the high end of one of the longest
+    /// runs. Otherwise it is an end next to a hole, so that the committed memory is not
+    /// split once more.
     ///
-    /// The caller decommits it and calls [`TractTable::give_void`], or
-    /// [`TractTable::give_spare`] where that failed. Until then it belongs to
-    /// nobody and is not found. `None` where nothing is spare or `max_count` is
-    /// zero, and where none of the few runs looked at lies at a hole.
+    /// The caller decommits it and calls [`TractTable::give_void`], or calls
+    /// [`TractTable::give_spare`] if decommitting failed. Until then the run belongs to
+    /// nobody and is not found. Returns `None` if nothing is spare, if `max_count` is zero,
+    /// or if none of the few runs that are searched lies next to a hole.
     #[must_use]
     pub fn pop_spare(&mut self, entries: &[Tract], max_count: u32, may_divide: bool) -> Option<(u32, u32)> {
         let longest = self.spare_runs.mask.checked_ilog2()?;
@@ -507,7 +508,7 @@ impl TractTable {
         Some((index, count))
     }
 
-    /// A spare run with an end that lies at a hole, among the first few.
+    /// An end of a spare run that lies next to a hole, among the first few runs.
     fn spare_at_hole(&self, entries: &[Tract]) -> Option<(u32, End)> {
         let is_hole = |index: u32| {
             index >= self.top || entry(entries, index).state().intersects(PageState::VOID | PageState::GUARD)
@@ -532,15 +533,15 @@ impl TractTable {
     /// The first grains in a row at or after `from` that `owner` has: index and
     /// count. Looks at every entry on the way.
     ///
-    /// Needs no lock, and neither do the walks below: the answer is exact for
-    /// grains that nobody takes or gives meanwhile.
+    /// Needs no lock, and neither do the walks below: the answer is exact for grains that
+    /// are not taken or freed meanwhile.
     #[must_use]
     pub fn next_owned(entries: &[Tract], from: u32, owner: PoolId) -> Option<(u32, u32)> {
         next_where(entries, from, u32::MAX, |tract| tract.owner() == Some(owner))
     }
 
     /// All grains that `owner` has, in pieces of at most [`TractTable::PIECE`]: index
-    /// and count. Each piece may be freed before the next is asked for.
+    /// and count. The caller may free each piece before it asks for the next.
     pub fn pieces_of(entries: &[Tract], owner: PoolId) -> impl Iterator<Item = (u32, u32)> + '_ {
         let mut from = 0;
         core::iter::from_fn(move || {
@@ -645,7 +646,7 @@ impl TractTable {
     }
 }
 
-/// At most `most` wanted entries in a row, the first at or after `from`.
+/// The first wanted entries in a row at or after `from`, at most `most`: index and count.
 fn next_where(
     entries: &[Tract],
     from: u32,
@@ -655,7 +656,7 @@ fn next_where(
     let rest = entries.get(from as usize..)?;
     let skipped = rest.iter().position(&wanted)?;
     let run = rest[skipped..].iter().take(most as usize).take_while(|&tract| wanted(tract)).count();
-    // There are as many entries as grains at most, which a `u32` counts.
+    // There are at most as many entries as grains, whose number fits a `u32`.
     Some((from + u32::try_from(skipped).ok()?, u32::try_from(run).ok()?))
 }
 

@@ -37,11 +37,11 @@ struct PopOnDrop<'a, 'pool, P: FramePool, C: Control> {
 impl<P: FramePool, C: Control> Drop for PopOnDrop<'_, '_, P, C> {
     fn drop(&mut self) {
         if let Some(frame) = self.frame.take() {
-            // SAFETY: pushed when this was made. A `Scope` has no `push` and lends no
-            // allocation point, so frames pushed since are of inner scopes, which popped
-            // them as they ended; objects allocated since are borrowed for a lifetime
-            // that the closure could not name outside itself, and what it reserved by
-            // hand it promised to be done with (`Reservation::commit`).
+            // SAFETY: the frame was pushed when this value was made. A `Scope` has no `push`
+            // and lends no allocation point, so frames pushed since belong to inner scopes,
+            // which popped them when they ended. Objects allocated since are borrowed for a
+            // lifetime that the closure cannot name outside itself. What the closure reserved
+            // by hand, it promised to be done with (`Reservation::commit`).
             unsafe { self.point.pop(frame) };
         }
     }
@@ -126,7 +126,7 @@ impl<'frame, 'pool, P: FramePool, C: Control> Scope<'frame, '_, 'pool, P, C> {
             // There is room for `count`.
             let _pushed = batch.push(make(index));
         }
-        // SAFETY: nobody reads the objects of a pool with frames; they are lent for
+        // SAFETY: a pool with frames has no readers of its objects. They are lent for
         // `'frame`, which ends before the frame is popped.
         match unsafe { batch.commit_raw() } {
             // SAFETY: initialised objects, which nobody else has a pointer to and

@@ -2,11 +2,11 @@
 
 use crate::primitive::{AtomicU64, Ordering};
 
-/// A counter that any thread may add to and any thread may read. Whoever reads an
-/// addition sees what was counted before it by the same thread.
+/// A counter that any thread may add to and any thread may read. A thread that reads an
+/// addition also sees what the adding thread counted before it.
 ///
-/// Additions wrap, as the sums of [`ArenaCounts::alloc_mutator`] need. It is one
-/// 64-bit atomic, so every reading is a sum that there was.
+/// Additions wrap, as the sums of [`ArenaCounts::alloc_mutator`] need. The counter is
+/// one 64-bit atomic, so every value read is a sum that existed.
 ///
 /// [`ArenaCounts::alloc_mutator`]: super::ArenaCounts::alloc_mutator
 #[derive(Debug, Default)]

@@ -11,10 +11,10 @@ const UNMADE: usize = 0;
 const MAKING: usize = 1;
 const MADE: usize = 2;
 
-/// How often [`Once::get_or_try_make`] looks whether another's value is made
-/// before it gives up: some hundredths of a second to some tenths. In a model no
-/// time passes, so one look says as much as many; an interpreter takes thousands of
-/// times as long for each.
+/// How often [`Once::get_or_try_make`] checks whether another thread has made the
+/// value before it gives up: this takes a few hundredths to a few tenths of a second.
+/// In a model no time passes, so one check tells as much as many. In an interpreter
+/// each check takes thousands of times as long.
 const PATIENCE: u32 = if cfg!(any(tripoint_loom, tripoint_shuttle)) {
     1
 } else if cfg!(miri) {
@@ -63,13 +63,13 @@ impl<T> Once<T> {
         Some(unsafe { (*self.value.get()).assume_init_ref() })
     }
 
-    /// The value, made by `make` unless it is there. A refusal leaves it unmade, for
-    /// the next who asks to try again.
+    /// Returns the value, and calls `make` first if there is none. If `make` fails, the
+    /// value stays unmade, and the next caller tries again.
     ///
     /// # Errors
     /// - those of `make`
-    /// - [`Error::Unready`] if the value is still being made after some waiting: by
-    ///   another thread that is slow, or by this one, further down its stack
+    /// - [`Error::Unready`] if the value is still being made after some waiting, by another
+    ///   thread that is slow, or by this thread further down its stack
     #[inline]
     pub fn get_or_try_make(&self, make: impl FnOnce() -> Result<T>) -> Result<&T> {
         match self.get() {
@@ -95,14 +95,14 @@ impl<T> Once<T> {
     fn make(&self, make: impl FnOnce() -> Result<T>) -> Result<&T> {
         let mut making = Making { state: &self.state, outcome: UNMADE };
         let made = make()?;
-        // SAFETY: only who changed `UNMADE` to `MAKING` gets here, and nobody reads
-        // the value, or has a reference to it, before it is `MADE`.
+        // SAFETY: only the thread that changed `UNMADE` to `MAKING` gets here. No thread
+        // reads the value, or has a reference to it, before it is `MADE`.
         unsafe { self.value.get().write(MaybeUninit::new(made)) };
         making.outcome = MADE;
         drop(making);
-        // The maker gets its reference as everybody does. One that came from the write
-        // would be exclusive at its root, and end when another's use writes inside the
-        // value.
+        // The maker gets its reference as every other caller does. A reference derived
+        // from the write would be exclusive at its root, and would end when another
+        // caller writes inside the value.
         self.get().ok_or(Error::Unready)
     }
 }
@@ -182,8 +182,8 @@ mod tests {
         assert_eq!(made, Ok(&2));
     }
 
-    /// Both are used in turn, and both write inside the value. Miri reports it where
-    /// the maker's is worth less than those of others, in either model of aliasing.
+    /// Two references are used in turn, and both write inside the value. Miri reports an
+    /// error, in either model of aliasing, if the maker's is worth less than the other.
     #[test]
     fn the_makers_reference_is_as_good_as_any() {
         let once = Once::new();
