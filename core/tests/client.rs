@@ -16,6 +16,8 @@ use tripoint_oracle::{all_are, effort};
 
 /// The largest random arena, in bytes. Miri walks the whole table whenever it is lent.
 const SIZE_MAX: usize = if cfg!(miri) { 50_000 } else { 200_000 };
+/// The smallest grain of random arenas, in bytes.
+const GRAIN_MIN: usize = if cfg!(miri) { 256 } else { 64 };
 
 fn memory(size: usize) -> Box<[MaybeUninit<u8>]> {
     Box::new_uninit_slice(size)
@@ -263,7 +265,7 @@ proptest! {
         steps in prop::collection::vec(step(), 1..effort(100) as usize),
         size in 8000..SIZE_MAX / 5,
         skip in 0..1100usize,
-        grain in prop_oneof![Just(None), Just(Some(64)), Just(Some(512)), Just(Some(2048))],
+        grain in prop_oneof![Just(None), Just(Some(GRAIN_MIN)), Just(Some(512)), Just(Some(2048))],
     ) {
         let mut memory = memory(size);
         let options = ClientArenaOptions { grain, ..ClientArenaOptions::default() };
