@@ -198,8 +198,9 @@ pub unsafe trait PoolClass: Check + Describe + Sync {
     note = "only manual pools do this: in a stack pool (Snc) use `AllocationPoint::scope`, in a flippable one `alloc_with`"
 )]
 pub unsafe trait ManualPool: PoolClass {
-    /// The bytes at the end of what an object of [`ManualPool::alloc`] takes that are the
-    /// class's own, and behind every byte that was asked for. For classes around others.
+    /// The bytes that the class itself takes at the end of an object of
+    /// [`ManualPool::alloc`], behind every byte that was asked for. Classes around others
+    /// need to know.
     const SEAL_SIZE: usize = 0;
 
     /// Allocates `layout`, aligned as it says. The memory is not initialised.
@@ -219,10 +220,10 @@ pub unsafe trait ManualPool: PoolClass {
     /// - It is freed once, and nothing uses it any more.
     unsafe fn free(&self, object: NonNull<u8>, layout: Layout);
 
-    /// Whether an object of this layout, from [`ManualPool::alloc`] of this pool, can be
-    /// at `object`, and not freed yet. For those that keep objects for later, such as
-    /// caches: a class says no where it knows better, in constant time and without a
-    /// lock. By default everything can be.
+    /// Whether there can be an object of this layout, from [`ManualPool::alloc`] of this
+    /// pool, at `object`, that is not freed yet. This is for front ends that keep objects
+    /// for later, such as caches. A class returns false if it knows better; it answers in
+    /// constant time and without a lock. The default returns true.
     ///
     /// # Safety
     /// - If there is such an object, it is the caller's.
@@ -232,9 +233,9 @@ pub unsafe trait ManualPool: PoolClass {
         true
     }
 
-    /// Hears from a front end, such as a cache, that it was given what is no object, or met
-    /// free memory that was written over. A class that refuses once it is damaged refuses
-    /// from then on. By default does nothing.
+    /// Observes damage that a front end, such as a cache, has found: it was given what is
+    /// no object, or free memory was written over. If a class refuses once it is damaged,
+    /// it refuses from then on. The default does nothing.
     fn note_damage(&self) {}
 
     /// Whether an object of layout `from` may become one of layout `to` where it

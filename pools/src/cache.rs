@@ -50,13 +50,13 @@ pub use descriptor::CacheDescriptor;
 
 use descriptor::{ClassWords, FreeBlock};
 
-/// What no link is: not aligned.
+/// A value that no link has: it is not aligned.
 const NO_LINK: *mut FreeBlock = ptr::without_provenance_mut(1);
 
 const UNSERVED: Error = Error::Parameter("the pool does not serve the blocks of a class");
 
-/// The most blocks that a class takes from the pool, or gives to it, at once. A trip
-/// and a [flush](Cache::flush) give all of them.
+/// The most blocks that a class takes from the pool, or returns to it, at once. A trip
+/// or a [flush](Cache::flush) returns all of them.
 const BATCH: usize = 64;
 
 /// One thread's free blocks of a pool, by size.
@@ -68,9 +68,10 @@ const BATCH: usize = 64;
 ///
 /// Blocks in the cache count as live for the pool.
 ///
-/// With the feature `hardening`, a cache that meets a link it did not write, or is given
-/// what is no block of its pool, loses what it keeps, refuses with [`Error::Damaged`] and
-/// keeps nothing from then on, and so does its pool (design/hardening.md `.cache`).
+/// With the feature `hardening`, a cache may meet a link that it did not write, or be
+/// given something that is not a block of its pool. It then loses what it keeps, refuses
+/// with [`Error::Damaged`], and keeps nothing from then on; its pool refuses too
+/// (design/hardening.md `.cache`).
 pub struct Cache<'c, P: ManualPool> {
     descriptor: &'c CacheDescriptor,
     pool: &'c P,
@@ -128,19 +129,19 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         self.get_slow(class, layout)
     }
 
-    /// Frees what [`Cache::get`] gave, of any cache with the same pool and equal
+    /// Frees a block that [`Cache::get`] returned, of any cache with the same pool and equal
     /// classes.
     ///
     /// # Safety
-    /// - `object` came from [`Cache::get`] of a cache over this pool with equal
-    ///   classes, with this `layout`. As in [`ManualPool::free`] the address is enough.
-    /// - It is freed once and nobody uses it any more.
+    /// - `object` came from [`Cache::get`] of a cache over this pool with equal classes, with
+    ///   this `layout`. Only the address matters, as in [`ManualPool::free`].
+    /// - It is freed once, and nothing uses it any more.
     #[inline(always)]
     pub unsafe fn put(&self, object: NonNull<u8>, layout: Layout) {
         let class = self.descriptor.classes().of(layout);
         let words = self.descriptor.words(class);
         let object = self.pool.header().reach(object.addr());
-        // SAFETY: the caller's, if it is a block of the class.
+        // SAFETY: the block is the caller's, if it is a block of the class.
         if LinkKey::CHECKS && !unsafe { self.knows(class, object) } {
             Watch::new(self.key, &self.health).accepts(|_| false);
             self.lose_all(Damaged);
@@ -189,8 +190,8 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         Ok(object)
     }
 
-    /// Fills a class, beside the block just taken, up to a third of what it may
-    /// keep, but no more than a batch, as far as the pool has blocks
+    /// Fills a class, in addition to the block just taken, up to a third of what it may keep,
+    /// but by no more than a batch and no more blocks than the pool has
     /// (design/cache.md `.third`).
     fn take_more(&self, class: &CacheClass, words: &ClassWords, block: Layout) {
         for _ in words.count.load(Ordering::Relaxed) + 1..BATCH.min(class.count / 3) {
@@ -282,8 +283,8 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         }
         if LinkKey::CHECKS {
             let next = self.key.encode(block.addr(), NO_LINK);
-            // SAFETY: a free block of the class. It is given out once for each time it is
-            // put: from now on it has no link.
+            // SAFETY: a free block of the class. It loses its link here, so that it is given
+            // out only once for each time it is put.
             unsafe { block.write(FreeBlock { next }) };
         }
         words.head.store(next, Ordering::Relaxed);
@@ -293,7 +294,7 @@ impl<'c, P: ManualPool> Cache<'c, P> {
     }
 
     /// Whether a block of the class can be at an address, and is not the one put last. What
-    /// no class serves the pool looks at.
+    /// is larger than every class is left to the pool.
     ///
     /// # Safety
     /// - If there is such a block, it is the caller's.
@@ -304,10 +305,11 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         head != object.as_ptr().cast() && unsafe { self.pool.knows(object, block) }
     }
 
-    /// [Poisons](poison) a block of a class; what no class serves the pool poisons.
+    /// [Poisons](poison) a block of a class. What is larger than every class is left to the
+    /// pool.
     ///
     /// # Safety
-    /// - `object` is a block of the class, if it is one, and nobody uses it.
+    /// - `object` is a block of the class, if there is such a class, and nothing uses it.
     #[inline(always)]
     unsafe fn poison(&self, index: usize, object: NonNull<u8>) {
         if let Some(class) = self.classes().get(index) {
@@ -331,7 +333,7 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         words.count.store(count + 1, Ordering::Relaxed);
     }
 
-    /// Forgets what it keeps, makes every get and put give way, and tells the pool.
+    /// Loses the blocks it keeps, trips every class for good, and notifies the pool.
     #[cold]
     fn lose_all(&self, damaged: Damaged) -> Error {
         self.pool.note_damage();
@@ -358,7 +360,7 @@ impl<'c, P: ManualPool> Cache<'c, P> {
             // SAFETY: aligned memory of the pool, which is the cache's; any words make
             // a link.
             next = self.key.decode(addr.get(), unsafe { next.read() }.next);
-            // By a pointer of the arena: what a damaged link points with nobody knows.
+            // By a pointer of the arena: the provenance of a damaged link is unknown.
             if let Some(link) = NonNull::new(next) {
                 next = header.reach(link.addr()).cast().as_ptr();
             }

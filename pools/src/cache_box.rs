@@ -29,10 +29,10 @@ pub unsafe trait ObjectCache {
     /// Takes an object's memory.
     ///
     /// # Safety
-    /// - `object` came from [`ObjectCache::alloc`] of this cache, or of one that
-    ///   says its objects may be freed here, with this `layout`. As in
-    ///   [`ManualPool::free`](tripoint_core::ManualPool::free) the address is enough.
-    /// - It is freed once and nobody uses it any more.
+    /// - `object` came from [`ObjectCache::alloc`] of this cache, or of one that says its
+    ///   objects may be freed here, with this `layout`. Only the address matters, as in
+    ///   [`ManualPool::free`](tripoint_core::ManualPool::free).
+    /// - It is freed once, and nothing uses it any more.
     unsafe fn free(&self, object: NonNull<u8>, layout: Layout);
 }
 

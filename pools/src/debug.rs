@@ -170,7 +170,7 @@ impl<P: ManualPool> Debug<P> {
         Layout::from_size_align(size, layout.align()).ok()
     }
 
-    /// The part of what an object takes that is not the pool's own.
+    /// The part of an object's memory that is not the pool's own.
     fn unsealed(object: Block) -> Block {
         object.split_at(object.size().saturating_sub(P::SEAL_SIZE)).map_or(object, |(unsealed, _)| unsealed)
     }
@@ -380,11 +380,11 @@ unsafe impl<P: ManualPool> ManualPool for Debug<P> {
     /// Frees an object, or reports what is wrong with that and does nothing.
     ///
     /// # Safety
-    /// - `object` may be anything, with any `layout`, freed or not: that is looked
-    ///   at before it is touched. Only in memory of an allocation point's fill must it
-    ///   be an object that was committed there with this layout: the ledger does not
-    ///   know where those begin.
-    /// - If it is an object of the pool, nobody needs it any more.
+    /// - `object` may be anything, with any `layout`, freed or not: this is examined before
+    ///   the memory is touched. There is one exception. In the memory of an allocation
+    ///   point's fill, it must be an object that was committed there with this layout,
+    ///   because the ledger does not know where those begin.
+    /// - If it is an object of the pool, nothing uses it any more.
     unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {
         // No object is as large as a layout that is not served.
         let size = self.reserve_size(layout).unwrap_or(usize::MAX);
@@ -410,7 +410,7 @@ unsafe impl<P: ManualPool> ManualPool for Debug<P> {
     }
 
     unsafe fn knows(&self, object: NonNull<u8>, layout: Layout) -> bool {
-        // SAFETY: the caller's duty; an object here is one with a fence there.
+        // SAFETY: the caller's duty; an object there has a fence.
         Self::fenced(layout).is_some_and(|fenced| unsafe { self.pool.knows(object, fenced) })
     }
 

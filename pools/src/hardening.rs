@@ -1,11 +1,10 @@
 //! Hardening: free memory that cannot be turned against its pool.
 //!
-//! With the cargo feature `hardening`, the links that pools keep in free blocks
-//! are encoded with a secret and checked before they are followed, and objects are
-//! known when they are freed. Where a program wrote to memory it had freed, or freed
-//! what is no object, the pool finds it and refuses with
-//! [`Error::Damaged`](tripoint_core::Error::Damaged) instead of handing out an
-//! address of somebody's choosing, or memory that somebody has
+//! With the cargo feature `hardening`, the links that pools keep in free blocks are encoded
+//! with a secret and checked before they are followed, and objects are checked when they
+//! are freed. If a program wrote to memory it had freed, or freed what is no object, the
+//! pool finds this and refuses with [`Error::Damaged`](tripoint_core::Error::Damaged). It
+//! does not hand out an address that an attacker chose, or memory that is in use
 //! (design/hardening.md `.req.follow`, `.req.once`).
 
 #![forbid(unsafe_code)]

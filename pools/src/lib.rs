@@ -10,16 +10,17 @@
 //! | [`Snc`] stack | objects of any size and alignment that die together | none: frames are popped, in constant time within a block | a stack each, with frames and scopes | when dropped |
 //! | [`Null`] | nothing: the template for a class of your own | refused | stay reset | has none |
 //!
-//! Objects of one layout: `Mfs`, without fragmentation. Objects that die together:
-//! `Snc`. Objects that die in the order of their birth: `Mvt`. Otherwise `Tlsf`: it
-//! takes a quarter of `Mvff`'s instructions, as many however fragmented the pool is,
-//! and packs at least as densely (design/pool-tlsf.md). `Mvff` if memory has to go back
-//! to the arena before the pool is dropped, which only it, told so, and `Mvt` do; or if
-//! the arena should have no tables, of which `Tlsf` keeps a bit a granule.
+//! For objects of one layout, use `Mfs`: it has no fragmentation. For objects that die
+//! together, use `Snc`. For objects that die in the order of their birth, use `Mvt`.
+//! Otherwise use `Tlsf`: it takes a quarter of `Mvff`'s instructions, however fragmented the
+//! pool is, and wastes less memory once objects have come and gone (design/pool-tlsf.md).
+//! Use `Mvff` if memory has to go back to the arena before the pool is dropped: only `Mvt`
+//! and, with [`MvffOptions::spare`] set, `Mvff` do this. Use it also if the arena should
+//! have no tables: `Tlsf` keeps a bit for each granule there.
 //!
-//! The bound of `Tlsf` is one on time. How much memory fragmentation may cost in the
-//! worst case depends on the sizes asked for, in every class that serves many sizes and
-//! moves nothing.
+//! The bound of `Tlsf` is a bound on time. How much memory fragmentation may cost in the
+//! worst case depends on the sizes asked for. This is so in every class that serves many
+//! sizes and does not move objects.
 //!
 //! Allocation points are fastest where objects are seldom freed. Where objects are
 //! also freed on the hot path, caches stand in front of a pool, one a thread, which

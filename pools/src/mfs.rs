@@ -151,17 +151,17 @@ impl<A: Arena, U: Unit> Mfs<A, U> {
         Ok(())
     }
 
-    /// The bytes that hold a unit wherever a grain begins. Where hardened, units lie at
-    /// multiples of their size, so that an address says whether it is that of a unit
-    /// (design/hardening.md `.mfs`).
+    /// The bytes that hold a unit wherever a grain begins. With the feature `hardening`,
+    /// units lie at multiples of their size, so that an address tells whether a unit can
+    /// begin there (design/hardening.md `.mfs`).
     fn extent_size(&self) -> usize {
         let unit = self.unit.size();
         let is_padded = LinkKey::CHECKS && !self.header.arena().grain().is_multiple_of(unit);
         if is_padded { unit.saturating_add(unit - self.unit.align()) } else { unit }
     }
 
-    /// Whether what is freed lies where a unit of the pool may. Without the feature
-    /// `hardening` everything does.
+    /// Whether a unit of the pool can be at the address that is freed. Always true without
+    /// the feature `hardening`.
     #[inline]
     fn may_be_unit(&self, object: NonNull<u8>) -> bool {
         let base = object.addr().get();
@@ -171,7 +171,7 @@ impl<A: Arena, U: Unit> Mfs<A, U> {
                 && base.checked_add(self.unit.size() - 1).is_some_and(|last| self.owns(Addr::new(last)))
     }
 
-    /// The most units that the pool can have.
+    /// An upper bound on the number of the pool's units.
     fn units_max(&self) -> usize {
         self.header.total() / self.unit.size()
     }
@@ -224,8 +224,8 @@ impl<A: Arena, U: Unit> Mfs<A, U> {
         self.header.arena().pool_of(addr) == Some(self.header.id())
     }
 
-    /// The unit that a link leads to, by a pointer of the arena: what a damaged link
-    /// points with nobody knows.
+    /// The unit that a link leads to, by a pointer of the arena: the provenance of a damaged
+    /// link is unknown.
     fn reach(&self, unit: NonNull<FreeUnit>) -> NonNull<FreeUnit> {
         self.header.reach(unit.addr()).cast()
     }
@@ -308,7 +308,7 @@ unsafe impl<A: Arena, U: Unit> PoolClass for Mfs<A, U> {
         block.map(Fill::from).ok_or(Error::Limit)
     }
 
-    /// Takes back the whole units at the end. What is in front of them is left of a
+    /// Takes back the whole units at the end. What lies in front of them is the rest of a
     /// unit of which a part is in use (design/pool-mfs.md `.mfs.empty`).
     unsafe fn empty(&self, unused: Block) {
         let cut = unused.size() % self.unit.size();

@@ -1,5 +1,5 @@
-//! What the models of `tests-loom` work with, and nobody else may: single steps of
-//! protocols that are right only as a whole.
+//! Single steps of protocols that are right only as a whole: for the models in `tests-loom`,
+//! and for no other use.
 
 use core::ptr::NonNull;
 
@@ -27,7 +27,7 @@ pub fn rearm_blindly(
     descriptor.publish_limit(class);
 }
 
-/// The stack of units on their way home, for units of no pool.
+/// The stack of returned units, for units of no pool.
 #[derive(Debug)]
 pub struct UnitStack(ReturnStack);
 
@@ -81,7 +81,7 @@ impl Units {
     }
 }
 
-/// The key of units that are no pool's, wherever they lie.
+/// The key of units that belong to no pool.
 fn no_pool() -> LinkKey {
     const EVERYWHERE: AddrRange = match AddrRange::new(Addr::new(0), Addr::new(usize::MAX)) {
         Some(range) => range,

@@ -32,10 +32,10 @@ pub struct MvffOptions {
     /// The most that one fill takes, rounded down to granules, unless the request
     /// needs more. Default: 64 KiB.
     pub fill_size: usize,
-    /// How much free memory the pool keeps. What a free leaves above that goes back
-    /// to the arena, in whole grains: of the block that it made, and then of the
-    /// largest, so that further frees give back what one leaves. Default: `usize::MAX`, everything,
-    /// so that what was allocated once can be allocated again without the arena
+    /// How much free memory the pool keeps. If a free leaves more, whole grains go back to
+    /// the arena: first of the block that the free made, then of the largest block. Later
+    /// frees continue with what this one leaves. Default: `usize::MAX`, everything, so that
+    /// what was allocated once can be allocated again without the arena
     /// (design/pool-mvff.md `.req.steady`).
     pub spare: usize,
 }
@@ -139,8 +139,8 @@ impl<A: Arena> Mvff<A> {
         }
     }
 
-    /// Takes whole grains out that the pool has no need to keep: of `free`, the block
-    /// that was made just now, and where that has not enough of them, of the largest
+    /// Takes out whole grains that the pool does not need to keep: first of `free`, the block
+    /// that was just made, and if that has too few, of the largest block
     /// (design/pool-mvff.md `.mvff.spare`).
     fn take_surplus(&self, land: &mut Land, free: Block) -> [Option<Block>; 2] {
         let made = self.take_surplus_of(land, |_| Some(free));
@@ -194,7 +194,7 @@ unsafe impl<A: Arena> PoolClass for Mvff<A> {
     /// largest, so that small holes do not make small fills (design/pool-mvff.md
     /// `.mvff.fill`).
     fn fill(&self, layout: Layout) -> Result<Fill> {
-        // Of this size objects are with their seals.
+        // Objects have this size together with their seals.
         let size = Land::granules(layout.size()).ok_or(TOO_LARGE)?;
         let align = Align::of_layout(layout);
         let most = size.max(self.options.fill_size);

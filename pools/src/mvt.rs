@@ -43,9 +43,9 @@ pub struct MvtOptions {
     /// is what a fill takes. Larger objects are served too, wherever they fit first.
     /// Default: 8 KiB.
     pub max_size: usize,
-    /// How many objects of the mean size the pool keeps memory available for
-    /// while they are dead. Available memory above that goes back to the arena,
-    /// oldest first, of at most four blocks a free. Default: 1024.
+    /// How many objects of the mean size the pool keeps memory available for while they are
+    /// dead. Available memory above that goes back to the arena, mostly the oldest first,
+    /// from at most four blocks per free. Default: 1024.
     pub reserve_depth: usize,
     /// How much of the pool's memory may be free, in percent, before it searches
     /// free memory that is not available instead of extending itself. Default: 30.
@@ -194,9 +194,9 @@ impl<A: Arena> Mvt<A> {
         free.size() as u128 * 100 >= self.header.total() as u128 * limit
     }
 
-    /// Takes whole grains above the reserve out of the oldest available blocks, and
-    /// then of the largest. One without a whole grain is the newest from then on, so
-    /// that it hides no other (design/pool-mvt.md `.mvt.reserve`).
+    /// Takes whole grains above the reserve out of the oldest available blocks, and then out
+    /// of the largest. A block without a whole grain becomes the newest, so that it hides no
+    /// other (design/pool-mvt.md `.mvt.reserve`).
     fn take_surplus(&self, free: &mut FreeBlocks) -> [Option<Block>; SURPLUS_LOOKS] {
         let mut surplus = [None; SURPLUS_LOOKS];
         for (look, place) in surplus.iter_mut().enumerate() {
@@ -234,7 +234,7 @@ impl<A: Arena> Mvt<A> {
 /// How many fills the reserve holds at least: fewer would be of no use.
 const RESERVE_MIN: usize = 3;
 
-/// How many blocks a free gives grains of back to the arena, at most.
+/// From how many blocks a free returns grains to the arena, at most.
 const SURPLUS_LOOKS: usize = 4;
 
 // SAFETY: blocks given out are taken out of the free blocks, so no two overlap and
@@ -271,7 +271,7 @@ unsafe impl<A: Arena> PoolClass for Mvt<A> {
     }
 
     fn fill(&self, layout: Layout) -> Result<Fill> {
-        // Of this size objects are with their seals.
+        // Objects have this size together with their seals.
         let size = Land::granules(layout.size()).ok_or(TOO_LARGE)?;
         let block = self.take(&mut self.free.lock(), size, Align::of_layout(layout))?;
         // SAFETY: taken out of the free blocks, and not given out yet.

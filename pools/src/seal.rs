@@ -1,4 +1,4 @@
-//! Seals: what tells a hardened pool that an object is one that it gave out.
+//! Seals: how a hardened pool recognises an object that it handed out.
 //!
 //! ```text
 //!   object   base                       limit
@@ -7,11 +7,12 @@
 //!          +--------------+----------+------+
 //! ```
 //!
-//! With the feature `hardening` an object takes a word more. There the pool writes where
-//! the object begins, encoded for where the word lies, and so with the object's size; when
-//! it is freed, that is undone. So what is freed is alive, is an object's base, and has
-//! its size, which nothing else in the pool's memory tells. Without the feature all of
-//! this is nothing (design/hardening.md `.seal`).
+//! With the feature `hardening` an object takes one more word, its last. The pool writes
+//! there the address where the object begins, encoded for the place of the word. So the
+//! seal stands for the object's address and size. A free checks it and removes it: what is
+//! freed is then known to be alive, to be an object's base, and to have that size. Nothing
+//! else in the pool's memory tells this. Without the feature nothing of this is done, and
+//! nothing is stored (design/hardening.md `.seal`).
 
 use core::ptr::NonNull;
 #[cfg(feature = "hardening")]
@@ -33,7 +34,7 @@ pub(crate) const SEAL_SIZE: usize = if LinkKey::CHECKS { size_of::<usize>() } el
 pub(crate) struct Seals {
     #[cfg(feature = "hardening")]
     key: LinkKey,
-    /// Whether buffers were filled: the objects that they allocate have no seals.
+    /// Whether buffers were ever filled: the objects they allocate have no seals.
     #[cfg(feature = "hardening")]
     has_filled: AtomicBool,
 }
@@ -51,10 +52,10 @@ impl Seals {
         }
     }
 
-    /// Seals an object that is about to be given out.
+    /// Seals an object that is about to be handed out.
     ///
     /// # Safety
-    /// - Nobody uses the block, which is granules.
+    /// - Nothing uses the block, which consists of whole granules.
     #[inline]
     pub(crate) unsafe fn seal(&self, object: Block) {
         #[cfg(feature = "hardening")]
@@ -67,11 +68,11 @@ impl Seals {
         let _ = object;
     }
 
-    /// Readies memory for a buffer to allocate in: words where seals would lie are
-    /// written, and no seals.
+    /// Prepares memory for a buffer: zeroes it, so that the words where seals would lie have
+    /// values, and those are no seals.
     ///
     /// # Safety
-    /// - Nobody uses the block.
+    /// - Nothing uses the block.
     pub(crate) unsafe fn fill(&self, block: Block) {
         #[cfg(feature = "hardening")]
         {
@@ -83,8 +84,8 @@ impl Seals {
         let _ = block;
     }
 
-    /// Whether an object of `alloc` is at this address and of this size, and was not
-    /// freed. Without the feature everything is.
+    /// Whether a live object of `alloc` has this address and this size. Without the feature
+    /// this is always true.
     ///
     /// # Safety
     /// - If the block is an object of the pool, it is the caller's.
@@ -92,9 +93,9 @@ impl Seals {
     pub(crate) unsafe fn is_sealed<A: Arena>(&self, header: &PoolHeader<A>, object: Block) -> bool {
         #[cfg(feature = "hardening")]
         {
-            // SAFETY: memory of the pool, granules of it, so its last word may be read.
-            // Where it is no object's, whoever uses it broke the rules, which is found
-            // out here as far as it can be.
+            // SAFETY: the block is granules of the pool's memory, so its last word may be
+            // read. If it is no object of the caller's, a client broke the rules, and this is
+            // the check that finds it, as far as possible.
             is_of_pool(header, object) && unsafe { slot(object).read() } == self.of(object)
         }
         #[cfg(not(feature = "hardening"))]
@@ -104,7 +105,7 @@ impl Seals {
         }
     }
 
-    /// Whether a sealed object of so many bytes is at an address, if any is that large.
+    /// Whether a sealed object of this size is at an address; false if `size` is `None`.
     ///
     /// # Safety
     /// - As [`Seals::is_sealed`].
@@ -116,20 +117,20 @@ impl Seals {
         size: Option<usize>,
     ) -> bool {
         size.is_some_and(|size| {
-            // SAFETY: the caller's, if it is an object; reached with the provenance of the
-            // arena's range.
+            // SAFETY: the block is the caller's, if it is an object; it is reached with the
+            // provenance of the arena's range.
             let object = unsafe { Block::new(header.reach(object.addr()), size) };
             // SAFETY: as above.
             unsafe { self.is_sealed(header, object) }
         })
     }
 
-    /// Undoes the seal of an object that is freed.
+    /// Removes the seal of an object that is freed.
     ///
     /// # Errors
-    /// [`Damaged`] where there is none: the object was freed before, is not the pool's, or
-    /// has another base or size. In a pool that filled buffers, what has no seal passes
-    /// for one of their objects.
+    /// [`Damaged`] if there is none: the object was freed before, is not the pool's, or has
+    /// another base or size. Once the pool has filled buffers, an address in the pool without
+    /// a seal is taken for one of their objects, and is no error.
     ///
     /// # Safety
     /// - As [`Seals::is_sealed`].
@@ -167,13 +168,13 @@ impl Seals {
 /// Where the seal of an object lies.
 #[cfg(feature = "hardening")]
 fn slot(object: Block) -> NonNull<*mut u8> {
-    // Not followed before the block is known to be the pool's.
+    // This is not followed before the block is known to be the pool's.
     let offset = object.size().saturating_sub(SEAL_SIZE);
     let addr = object.base().as_ptr().wrapping_add(offset);
     NonNull::new(addr.cast()).unwrap_or(NonNull::dangling())
 }
 
-/// Whether both ends of a block lie in the pool, and where objects may.
+/// Whether both ends of a block lie in the pool, and its base is one that objects may have.
 #[cfg(feature = "hardening")]
 fn is_of_pool<A: Arena>(header: &PoolHeader<A>, object: Block) -> bool {
     use crate::land::GRANULE;

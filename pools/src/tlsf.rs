@@ -198,7 +198,7 @@ unsafe impl<A: Arena> PoolClass for Tlsf<A> {
     /// Gives a block that holds a whole fill, or else the largest, so that small
     /// holes do not make small fills (design/pool-tlsf.md `.tlsf.fill`).
     fn fill(&self, layout: Layout) -> Result<Fill> {
-        // Of this size objects are with their seals.
+        // Objects have this size together with their seals.
         let size = class::round_up(layout.size()).ok_or(TOO_LARGE)?;
         let align = Align::of_layout(layout);
         let most = size.max(self.options.fill_size);

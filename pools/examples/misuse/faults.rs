@@ -1,8 +1,9 @@
-//! What a program may do wrong with the objects of a pool, done on purpose to a pool of each
-//! class, and what comes of it.
+//! What programs may do wrong with the objects of a pool. Each fault is committed on
+//! purpose in a pool of each class, and its outcome is recorded.
 //!
-//! A heap of random objects, one fault, and then ordinary life, in which an oracle knows
-//! what is alive. The same seed does the same (design/hardening.md `.misuse`).
+//! There is a heap of random objects, then one fault, then ordinary operations, during
+//! which an oracle knows what is alive. Equal seeds do equal things
+//! (design/hardening.md `.misuse`).
 
 use core::alloc::Layout;
 use core::fmt;
@@ -72,7 +73,7 @@ impl Fault {
         }
     }
 
-    /// Whether a free tells the fault from what it is told, in a class that seals.
+    /// Whether a sealing class can tell the fault from the arguments of the free.
     pub(crate) const fn is_wrong_free(self) -> bool {
         matches!(
             self,
@@ -87,7 +88,7 @@ impl Fault {
     }
 }
 
-/// To what it is done.
+/// The subject of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     Mfs,
@@ -132,18 +133,18 @@ impl Class {
         matches!(self, Self::DebugMfs | Self::DebugMvff | Self::DebugTlsf)
     }
 
-    /// Whether all objects have one size, which nobody looks at when one is freed.
+    /// Whether all objects have one size, so that a free ignores the size it is given.
     pub(crate) const fn has_units(self) -> bool {
         matches!(self, Self::Mfs | Self::MfsCache)
     }
 }
 
-/// What came of a fault.
+/// The outcome of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Outcome {
-    /// Operations until it was told; zero where the first one after the fault tells.
+    /// Operations until it was reported; zero if the first one after the fault reports it.
     pub(crate) found: Option<usize>,
-    /// Operations until memory that is alive was handed out.
+    /// Operations until memory in use was handed out.
     pub(crate) overlap: Option<usize>,
     /// Whether a deep check right after the fault finds it.
     pub(crate) deep: bool,
@@ -180,12 +181,12 @@ impl Random {
 trait Subject {
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>>;
 
-    /// Frees anything.
+    /// Frees an object, or what is none.
     fn free(&self, object: NonNull<u8>, layout: Layout);
 
     fn check(&self) -> bool;
 
-    /// Whether it told of a fault besides by refusing.
+    /// Whether it has reported a fault in another way than by refusing.
     fn has_told(&self) -> bool {
         false
     }
@@ -200,7 +201,7 @@ impl<P: ManualPool> Subject for Plain<'_, P> {
     }
 
     fn free(&self, object: NonNull<u8>, layout: Layout) {
-        // SAFETY: not kept where a fault is done: what comes of it is looked for.
+        // SAFETY: not kept if this commits a fault; its outcome is what is examined.
         unsafe { self.0.free(object, layout) };
     }
 
@@ -275,14 +276,14 @@ fn layout_of(size: usize) -> Layout {
     Layout::from_size_align(size, ALIGN).expect("a small layout")
 }
 
-/// A subject, another of the same pool class in the same arena, and who is alive.
+/// A subject, another pool of the same class in the same arena, and the live objects.
 struct Life<'s> {
     subject: &'s dyn Subject,
     other: &'s dyn Subject,
     units: bool,
     random: Random,
     live: BTreeMap<usize, (NonNull<u8>, usize)>,
-    /// Base and size of what is alive and not of the subject.
+    /// Base and size of live memory that is not the subject's.
     others: Vec<(usize, usize)>,
 }
 
@@ -352,11 +353,11 @@ impl Life<'_> {
         Ok(())
     }
 
-    /// Does a fault, which its callers have on purpose.
+    /// Commits a fault on purpose.
     fn commit(&mut self, fault: Fault, foreign: NonNull<u8>) {
         let write = |object: NonNull<u8>, offset: isize, size: usize| {
             for index in 0..size {
-                // SAFETY: none: this is the fault. It stays in the arena's memory, where
+                // SAFETY: none: this is the fault. It stays in the arena's memory, because
                 // objects have others around them.
                 unsafe {
                     let byte = object.offset(offset + index as isize);
@@ -423,7 +424,7 @@ impl Life<'_> {
                 write(object, size as isize, if fault == Fault::OverrunByte { 1 } else { 16 });
             }
             Fault::Underrun => {
-                // Behind another object: who has none before it writes where nobody looks.
+                // Behind another object: behind the last one, nothing would be hit.
                 let object = loop {
                     let (object, _) = self.any();
                     let base = object.addr().get();
@@ -438,7 +439,7 @@ impl Life<'_> {
     }
 
     fn live(mut self, fault: Fault, operations: usize) -> Outcome {
-        // A foreign pointer leads to memory that is there, and looks like an object's.
+        // A foreign pointer leads to memory that exists, and looks like an object's.
         let mut foreign = vec![0_u128; 64];
         for _ in 0..250 {
             let _ = self.alloc();
@@ -450,7 +451,7 @@ impl Life<'_> {
         let mut outcome =
             Outcome { found: None, overlap: None, deep: !self.subject.check(), deep_later: false };
         for operation in 0..operations {
-            // The first request tells what is known by then.
+            // The first request reports what is known by then.
             let step = if operation == 0 { self.alloc() } else { Ok(()) };
             match step.and_then(|()| self.step()) {
                 Ok(()) => {}
@@ -469,9 +470,9 @@ impl Life<'_> {
     }
 }
 
-/// Does a fault to a class, and lives on for so many operations.
+/// Commits a fault in a class, and then runs that many operations.
 pub(crate) fn run(class: Class, fault: Fault, seed: u64, operations: usize) -> Outcome {
-    // Zero: a former run in the same memory left its seals there.
+    // Zeroed: an earlier run in the same memory left its seals there.
     let mut memory = Box::new_uninit_slice(SIZE);
     // SAFETY: memory of so many bytes, borrowed exclusively.
     unsafe { memory.as_mut_ptr().cast::<u8>().write_bytes(0, SIZE) };

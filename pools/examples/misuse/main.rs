@@ -1,7 +1,8 @@
-//! What comes of 14 faults in 9 classes, as a table: `tools/misuse` prints it with the
+//! Prints the outcomes of 14 faults in 9 classes as a table. `tools/misuse` runs it with the
 //! feature `hardening` and without.
 //!
-//! Every fault is done in a process of its own, since without the feature it may end that.
+//! Every fault is committed in a process of its own, because without the feature it may
+//! crash or hang that process.
 
 use std::process::{Command, ExitCode};
 
@@ -12,7 +13,7 @@ use faults::{Class, Fault};
 
 const OPERATIONS: usize = 6000;
 
-/// Faults a class, in this process.
+/// Commits a fault in this process.
 fn one(class: &str, fault: &str, seed: u64) -> Option<()> {
     let class = Class::ALL.into_iter().find(|known| known.name() == class)?;
     let fault = Fault::ALL.into_iter().find(|known| known.name() == fault)?;
@@ -20,7 +21,7 @@ fn one(class: &str, fault: &str, seed: u64) -> Option<()> {
     Some(())
 }
 
-/// Faults a class, in another process that is ended should it hang.
+/// Commits a fault in another process, which is ended if it hangs.
 fn in_child(class: Class, fault: Fault, seed: u64) -> std::io::Result<String> {
     let program = std::env::current_exe()?;
     let output = Command::new("timeout")

@@ -27,7 +27,7 @@ pub struct CacheClass {
     /// The bytes of a block, rounded up to [`BLOCK_ALIGN`]: it serves what is not
     /// larger and does not fit the class before.
     pub size: usize,
-    /// The most blocks of this class that are kept; at least one, and `usize::MAX` to
+    /// The most blocks of this class that the cache keeps: at least one, or `usize::MAX` to
     /// keep all.
     pub count: usize,
 }

@@ -16,9 +16,9 @@ pub(super) const HELD_MAX: usize = 64;
 /// A freed object.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HeldObject {
-    /// All of its memory.
+    /// All of the object's memory.
     pub(super) block: Block,
-    /// All that is not the pool's own, filled with the pattern of freed memory.
+    /// The part that is not the pool's own, filled with the pattern of freed memory.
     pub(super) watched: Block,
     /// As the client freed it.
     pub(super) layout: Layout,

@@ -100,7 +100,7 @@ fn check_below<const SIZED: bool>(
     let height = node.height(watch).saturating_sub(1);
     let left_bounds = Bounds { limit: addr - GRANULE, height, ..bounds };
     let right_bounds = Bounds { base: node.limit(watch).saturating_add(GRANULE), height, ..bounds };
-    // By the pointer that led here: what a damaged link points with nobody knows.
+    // By the pointer that led here: the provenance of a damaged link is unknown.
     let child = |side| node.child(side, watch).map(|child| node.at(child));
     let left = check_below(child(Side::Left), left_bounds, owns, watch)?;
     let right = check_below(child(Side::Right), right_bounds, owns, watch)?;

@@ -113,9 +113,10 @@ impl Land {
         self.runs.largest(self.watch()).max(self.granules.largest(self.watch()))
     }
 
-    /// Adds a block, coalescing it with the blocks that touch it; gives the free
-    /// block that it is part of now. Does nothing for a size of zero, and where hardened
-    /// for a block that overlaps a free one, which counts as damage.
+    /// Adds a block, and coalesces it with the blocks that touch it. Returns the free block
+    /// that it is part of now. Does nothing for a size of zero. With the feature
+    /// `hardening`, does nothing for a block that overlaps a free one either, and counts
+    /// that as damage.
     ///
     /// # Safety
     /// - `block` is a multiple of [`GRANULE`] in address and size, and overlaps no
@@ -132,7 +133,7 @@ impl Land {
             return block;
         }
         let watch = Watch::new(self.key, &self.health);
-        // What is free is not freed again.
+        // A block that overlaps free memory is not inserted.
         let has_no_granule = |_| {
             let next = self.granules.first_from(base_of(block), watch);
             next.is_none_or(|next| limit_of(block) <= next.addr())
@@ -222,7 +223,7 @@ impl Land {
             .or_else(|| self.find_fit(min.checked_add(padding)?, &mut Path::new()))
     }
 
-    /// The largest block, of several the first, and leaves it where it is.
+    /// Returns the largest block, the first of several, and leaves it in the land.
     #[must_use]
     pub fn find_largest(&self) -> Option<Block> {
         self.find_fit(self.largest().max(GRANULE), &mut Path::new())

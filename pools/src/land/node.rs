@@ -124,7 +124,7 @@ impl<const SIZED: bool> Node<SIZED> {
         self.0.addr().get()
     }
 
-    /// The place of another node, by the pointer to this one.
+    /// The other node, reached by the pointer to this one.
     pub(super) fn at(self, other: Self) -> Self {
         Self(self.0.with_addr(other.0.addr()))
     }

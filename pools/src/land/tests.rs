@@ -431,7 +431,7 @@ fn the_check_finds_blocks_that_touch_or_overlap() {
     }
 }
 
-/// Links that an old word could be, which no damage from outside spells: each is written
+/// Links that an old word could form, and that no damage from outside can: each is written
 /// as the land writes it (design/hardening.md `.land`).
 #[cfg(feature = "hardening")]
 mod links {
@@ -507,7 +507,7 @@ mod links {
         assert!(!runs.are_sound());
     }
 
-    /// It would not end.
+    /// A walk round the circle would not end.
     #[test]
     fn a_circle_is_left() {
         let runs = Runs::new();

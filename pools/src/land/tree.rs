@@ -25,8 +25,8 @@ impl<const SIZED: bool> Path<SIZED> {
         Self { nodes: [const { MaybeUninit::uninit() }; HEIGHT_MAX], depth: 0 }
     }
 
-    /// Goes on to a node. Refuses where the path is as long as a tree can be high: free
-    /// memory was written over, and links lead in a circle.
+    /// Goes on to a node. Refuses if the path is as long as a tree can be high: then free
+    /// memory was written over, and the links lead in a circle.
     #[inline]
     #[must_use]
     fn push(&mut self, node: Node<SIZED>) -> bool {

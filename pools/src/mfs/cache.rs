@@ -238,7 +238,7 @@ unsafe impl<A: Arena, U: Unit> ObjectCache for MfsCache<'_, A, U> {
         self.ensure_sound()?;
         if let Some(last) = self.last.get() {
             self.last.set(None);
-            // SAFETY: a unit that was given up, here.
+            // SAFETY: a unit that was freed in this cache.
             unsafe { FreeUnit::unlink(last, self.key) };
             return Ok(last);
         }

@@ -43,8 +43,8 @@ impl ReturnStack {
     pub(crate) fn push(&self, chain: Chain) {
         let mut head = self.head.load(Ordering::Relaxed);
         loop {
-            // SAFETY: the last unit of a chain is free, and valid for as long as the
-            // stack that it goes into is used (`Chain::of`).
+            // SAFETY: the last unit of a chain is free, and stays valid as long as the stack
+            // that it goes into is used (`Chain::of`).
             unsafe { FreeUnit::link(chain.last().cast(), NonNull::new(head), self.key) };
             // Release: whoever takes the units sees their links, and whatever their
             // last user did (design/pool-mfs.md `.returns.order`).

@@ -1,9 +1,9 @@
 //! Free units: lists through their first words, and the run never used.
 //!
-//! A unit "that nobody uses", in the duties here, has room for a word, is aligned for
-//! it, and stays valid for reads and writes for as long as the chain, list or stack it
-//! goes into is used, and whichever it goes into from there: as units of a pool do,
-//! whose lists it outlives.
+//! In the duties below, a unit "that nobody uses" has room for a word and is aligned for it.
+//! It stays valid for reads and writes as long as the chain, list or stack that it goes into
+//! is used, and every other that it goes into from there. Units of a pool do: the pool
+//! outlives its lists.
 
 use core::ptr::{self, NonNull};
 use core::{array, mem};
@@ -20,7 +20,7 @@ pub(crate) struct FreeUnit {
     next: *mut FreeUnit,
 }
 
-/// What no link is: not aligned.
+/// A value that no link has: it is not aligned.
 const NO_LINK: *mut FreeUnit = ptr::without_provenance_mut(1);
 
 /// The next free unit of a list, if there is one.
@@ -38,11 +38,12 @@ impl FreeUnit {
         decode(unit.addr().get(), stored, watch)
     }
 
-    /// The link of a free unit that is taken out of its list, which where hardened it
-    /// loses: a unit is taken once for each time it is freed (design/hardening.md `.mfs`).
+    /// Returns the link of a free unit that is taken out of its list. With the feature
+    /// `hardening` the unit loses its link, so that it is taken only once for each time it is
+    /// freed (design/hardening.md `.mfs`).
     ///
     /// # Safety
-    /// - As [`FreeUnit::next`], and the caller's to write to.
+    /// - As [`FreeUnit::next`], and the caller may write to the unit.
     #[inline(always)]
     pub(crate) unsafe fn take(unit: NonNull<Self>, watch: Watch<'_>) -> Link {
         // SAFETY: the caller's duties.
@@ -52,7 +53,7 @@ impl FreeUnit {
         next
     }
 
-    /// Where hardened, sees to it that a unit does not begin with a link.
+    /// With the feature `hardening`, makes sure that a unit does not begin with a link.
     ///
     /// # Safety
     /// - `unit` is a unit that nobody uses: room for a word, and aligned for it.
@@ -154,7 +155,8 @@ impl UnitList {
         Some(unit.cast())
     }
 
-    /// The list should have no units; where it has, notes that it leads in a circle.
+    /// Called when the list should be empty. If it is not, it leads in a circle, and this is
+    /// noted as damage.
     pub(crate) fn end(&self) {
         self.watch().accepts(|_| self.first.is_none());
     }
@@ -172,8 +174,8 @@ impl UnitList {
     /// Puts a chain before all others.
     #[inline]
     pub(crate) fn push_chain(&mut self, chain: Chain) {
-        // SAFETY: units of a chain are free and stay valid for whoever has it
-        // (`Chain::of`), and the chain is given up.
+        // SAFETY: the units of a chain are free and stay valid (`Chain::of`), and the chain
+        // is given up.
         unsafe { FreeUnit::link(chain.last.cast(), self.first, self.key) };
         self.first = Some(chain.first);
     }
@@ -192,7 +194,7 @@ impl UnitList {
         Some(Chain { first, last, count, key: self.key })
     }
 
-    /// The number of units, up to `most`: it walks the list.
+    /// The number of units, at most `most`: it walks the list.
     pub(crate) fn count(&self, most: usize) -> usize {
         let (mut next, mut count) = (self.first, 0);
         while let Some(unit) = next
@@ -205,8 +207,8 @@ impl UnitList {
         count
     }
 
-    /// Sorts the first `count` units by address, which should be all: n log n steps, and
-    /// no memory but the units'.
+    /// Sorts the first `count` units by address; these should be all units. It takes
+    /// n log n steps, and no memory but the units'.
     ///
     /// Sorted lists of 1, 2, 4 ... units are merged as a counter carries.
     pub(crate) fn sort(&mut self, count: usize) {
@@ -410,7 +412,7 @@ impl FreeUnits {
         self.listed += 1;
     }
 
-    /// Whether a unit is neither the one freed last, nor in the run.
+    /// Whether a unit is neither the one freed last nor part of the run.
     fn could_be_used(&self, unit: NonNull<u8>) -> bool {
         self.list.first() != Some(unit.cast()) && !self.run.range().contains(Addr::new(unit.addr().get()))
     }
@@ -458,8 +460,8 @@ impl FreeUnits {
         Ok(Some(unsafe { Block::new(base, size) }))
     }
 
-    /// Makes an extent the run, which has to be empty. What makes no whole unit at
-    /// its end is left out; where hardened also what lies before a multiple of the unit.
+    /// Makes an extent the run, which has to be empty. Leaves out what makes no whole unit at
+    /// the end; with the feature `hardening` also what lies before a multiple of the unit.
     pub(crate) fn extend(&mut self, extent: Block, unit: usize) {
         let before = if LinkKey::CHECKS { padding(extent.base().addr().get(), unit) } else { 0 };
         let units = extent.split_at(before).map_or(extent, |(_, units)| units);

@@ -42,7 +42,7 @@ impl FreeBlocks {
         self.land.ensure_sound().and_then(|()| self.queue.ensure_sound())
     }
 
-    /// Notes what was met in other memory of the pool.
+    /// Notes damage that was found in other memory of the pool.
     pub(super) fn note(&self, damaged: Damaged) {
         let _ = self.land.note::<()>(Err(damaged));
     }
@@ -77,7 +77,7 @@ impl FreeBlocks {
         self.land.find_largest()
     }
 
-    /// Makes a block of the land the newest available one, if it is one.
+    /// Makes a block of the land the newest available one, if it is available.
     pub(super) fn renew(&mut self, block: Block) {
         self.dequeue(block);
         self.enqueue(block);
@@ -190,8 +190,8 @@ impl FreeBlocks {
         block.size() >= self.reuse_size
     }
 
-    /// Puts a block of the land, no part of which is queued, into the queue as the
-    /// newest, if it is large enough.
+    /// Puts a block of the land into the queue as the newest, if it is large enough. No part
+    /// of it is queued yet.
     fn enqueue(&mut self, block: Block) {
         if self.is_available(block) {
             // SAFETY: a free block of the land, large enough, not queued.

@@ -212,7 +212,7 @@ impl Queue {
         if (previous, next) == (older, newer) { Ok(()) } else { Err(Damaged) }
     }
 
-    /// The place of an entry, by the pointer to another.
+    /// An entry, reached by the pointer to another.
     fn at(from: Entry, entry: Entry) -> Entry {
         Entry(from.0.with_addr(entry.0.addr()))
     }
@@ -231,7 +231,7 @@ impl Queue {
             ensure(QUEUE, entry.link(Link::Older, self.key) == Ok(older), "links of entries agree")?;
             let newer = entry.link(Link::Newer, self.key);
             ensure(QUEUE, newer.is_ok(), "no free memory was written over")?;
-            // By the pointer that led here: what a damaged link points with nobody knows.
+            // By the pointer that led here: the provenance of a damaged link is unknown.
             let newer = newer.unwrap_or_default().map(|newer| Self::at(entry, newer));
             (older, next) = (Some(entry), newer);
             count += 1;

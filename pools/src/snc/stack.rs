@@ -39,7 +39,7 @@ const _: () = assert!(HEAD_SIZE == GRANULE, "what is filled from begins at a gra
 #[derive(Debug)]
 pub struct StackBuffer {
     top: AtomicPtr<Head>,
-    /// Of the pool that made the buffer, which is the one it serves (design/ap.md
+    /// The key of the pool that made the buffer, which is the pool it serves (design/ap.md
     /// `.class.own`).
     key: LinkKey,
 }

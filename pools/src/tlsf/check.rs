@@ -103,7 +103,7 @@ impl Heap {
                 let fits = block.is_ok_and(|block| class_of(block.size()) == class);
                 ensure(TLSF, fits, "blocks are in the list for their size")?;
                 listed += 1;
-                // By the pointer that led here: what a damaged link points with nobody knows.
+                // By the pointer that led here: the provenance of a damaged link is unknown.
                 let link = NonZeroUsize::new(node.link_addr(Link::Next, self.lists.key()));
                 next = link.map(|addr| node.with_addr(addr));
             }
@@ -121,8 +121,8 @@ mod tests {
     use core::mem::MaybeUninit;
     use tripoint_core::{Align, Check, CheckLevel, ClientArena, ClientArenaOptions, ManualPool, PoolClass};
 
-    /// Free blocks that touch, each with its edges and in its list, as they would be if one
-    /// that was freed did not coalesce.
+    /// Free blocks that touch, each with its edges and in its list. This is what a free would
+    /// leave that did not coalesce.
     #[test]
     fn the_check_finds_blocks_that_touch() {
         let mut memory = std::vec![MaybeUninit::uninit(); 64 << 10];

@@ -72,7 +72,7 @@ impl Heap {
         self.health.note(outcome)
     }
 
-    /// Whether an end of a block is that of a free one too.
+    /// Whether the first or last granule of the block is the edge of a free block.
     fn has_edge(&self, block: Block) -> bool {
         let ends = [addr_of(block.base()), addr_of(block.limit()) - GRANULE];
         ends.into_iter().any(|addr| self.edges.find_shared(addr).is_none_or(Bit::is_set))

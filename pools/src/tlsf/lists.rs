@@ -193,7 +193,7 @@ mod tests {
         assert_eq!(found(|lists, _| lists.occupied ^= 1), "bits tell which rows have lists");
     }
 
-    /// A block that says it is the first of its list, and is not: an old word says so
+    /// A block that says it is the first of its list, and is not. An old word can say so
     /// (design/hardening.md `.sense`).
     #[cfg(feature = "hardening")]
     #[test]
