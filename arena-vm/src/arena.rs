@@ -63,14 +63,13 @@ impl ArenaVm<Native> {
     /// Creates an arena on this target's platform.
     ///
     /// # Errors
-    /// - [`Error::Parameter`] for options that contradict themselves or leave no
-    ///   room for a grain
-    /// - [`Error::ResourceLimit`] where the platform refuses the reservation, even of
-    ///   [`ArenaVmOptions::reserve_floor`] bytes, or to lock memory
-    /// - [`Error::Resource`] where it refuses what the options ask about huge pages or
-    ///   children
-    /// - [`Error::Limit`], [`Error::CommitLimit`], [`Error::Memory`] where it
-    ///   cannot prefault what the options ask
+    /// - [`Error::Parameter`] for options that contradict themselves or leave no room for a
+    ///   grain
+    /// - [`Error::ResourceLimit`] if the platform refuses to lock memory, or to reserve even
+    ///   [`ArenaVmOptions::reserve_floor`] bytes
+    /// - [`Error::Resource`] if it refuses what the options ask about huge pages or children
+    /// - [`Error::Limit`], [`Error::CommitLimit`], [`Error::Memory`] if it cannot prefault
+    ///   what the options ask
     pub fn create(options: ArenaVmOptions) -> Result<Self> {
         Self::create_on(Native::new(), options)
     }
@@ -148,7 +147,7 @@ impl<P: Platform> ArenaVm<P> {
         unsafe { core::slice::from_raw_parts(self.memory.base().cast().as_ptr(), count) }
     }
 
-    /// The entries of the grains below the top: all of them that have an owner.
+    /// The entries of the grains below the top; every grain that has an owner is among them.
     fn entries_in_use(&self) -> &[Tract] {
         let top = self.table.lock().top() as usize;
         let entries = self.entries();

@@ -77,7 +77,7 @@ impl Budget {
 }
 
 /// Bytes that may be committed. What is not kept is taken back when the promise is
-/// dropped, also where a hook of the client's panics on the way.
+/// dropped, also if a client's hook panics in between.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Promise<'b> {

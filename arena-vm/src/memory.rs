@@ -21,7 +21,7 @@ pub(crate) struct Memory<P: Platform> {
     size: usize,
     align: Align,
     options: ArenaVmOptions,
-    /// Whether children get a copy: as the options say, until they are to have none.
+    /// Whether children get a copy: what the options say, until they are to have none.
     inherited: AtomicBool,
     refusal: Lock<Option<PlatformError>>,
 }
@@ -34,9 +34,10 @@ unsafe impl<P: Platform> Send for Memory<P> {}
 unsafe impl<P: Platform> Sync for Memory<P> {}
 
 impl<P: Platform> Memory<P> {
-    /// Reserves what the options ask for. Where the platform refuses, half of it is
-    /// tried, and so on; of what it would give then half is taken, so that the rest of
-    /// the process has some (design/arena-vm.md `.reserve`). The floor is tried last.
+    /// Reserves what the options ask for. If the platform refuses, this tries half the size,
+    /// and so on. Of the first size that it grants after a refusal, only half is taken, so
+    /// that the rest of the process has some (design/arena-vm.md `.reserve`). The floor is
+    /// tried last, and taken whole.
     pub(crate) fn reserve(platform: P, options: &ArenaVmOptions, grain: Align) -> Result<Self> {
         let align =
             if options.huge_pages { grain.max(Align::new(HUGE_PAGE).unwrap_or(grain)) } else { grain };
@@ -53,8 +54,9 @@ impl<P: Platform> Memory<P> {
             let half = whole_grains(size / 2)?.max(floor);
             match platform.reserve(size, align.get()) {
                 Ok(base) if refused && size > floor => {
-                    // SAFETY: reserved just now, with these, and nobody has heard of it.
-                    // Where it is refused, addresses are lost, and no memory.
+                    // SAFETY: reserved just now with this size and alignment, and not yet
+                    // known to anyone. If the release is refused, addresses are lost, but
+                    // no memory.
                     let _ = unsafe { platform.release(base, size, align.get()) };
                     (size, refused) = (half, false);
                 }
@@ -89,7 +91,7 @@ impl<P: Platform> Memory<P> {
         *self.refusal.lock()
     }
 
-    /// Keeps what the platform said, for people; gives `error`, for the program.
+    /// Keeps the platform's refusal, for people to read, and returns `error`, for the program.
     pub(crate) fn refused(&self, error: Error) -> impl FnOnce(PlatformError) -> Error {
         move |refusal| {
             *self.refusal.lock() = Some(refusal);
@@ -97,7 +99,7 @@ impl<P: Platform> Memory<P> {
         }
     }
 
-    /// As [`Memory::refused`], for what is no memory.
+    /// As [`Memory::refused`], for resources other than memory.
     fn refused_resource(&self, refusal: PlatformError) -> Error {
         self.refused(lacking(refusal))(refusal)
     }
@@ -112,10 +114,10 @@ impl<P: Platform> Memory<P> {
         unsafe { self.base.add(offset) }
     }
 
-    /// Puts the part of a range that huge pages fit in on them: how many bytes.
+    /// Moves the part of a range that huge pages fit in to huge pages. Returns its size.
     ///
     /// # Errors
-    /// [`Error::Resource`] where the platform cannot.
+    /// [`Error::Resource`] if the platform cannot.
     ///
     /// # Safety
     /// - The range is made of pages of the reservation.
@@ -124,7 +126,7 @@ impl<P: Platform> Memory<P> {
         let start = address.next_multiple_of(HUGE_PAGE) - address;
         let whole = size.saturating_sub(start) / HUGE_PAGE * HUGE_PAGE;
         if whole > 0 {
-            // SAFETY: within the caller's range, and at the beginning of a page.
+            // SAFETY: within the caller's range, at the beginning of a huge page.
             unsafe { self.platform.collapse(self.at(offset + start), whole) }
                 .map_err(self.refused(Error::Resource))?;
         }
@@ -141,9 +143,9 @@ impl<P: Platform> Memory<P> {
             .map_err(|refusal| self.refused_resource(refusal))
     }
 
-    /// Keeps the whole reservation out of child processes, for good.
+    /// Keeps the whole reservation out of child processes, permanently.
     pub(crate) fn no_inherit(&self) -> Result<()> {
-        // First, so that who opens a range meanwhile says it for that one.
+        // Stored first, so that a thread that opens a range meanwhile advises that range.
         let before = self.inherited.swap(false, Ordering::SeqCst);
         // SAFETY: the reservation is whole pages, and not none.
         let kept = unsafe { self.platform.no_inherit(self.base, self.size) };
@@ -153,15 +155,14 @@ impl<P: Platform> Memory<P> {
         kept.map_err(|refusal| self.refused_resource(refusal))
     }
 
-    /// Commits a range of grains; advises, locks and populates it as the options said.
+    /// Commits a range of grains; advises, locks and populates it as the options say.
     ///
     /// # Errors
-    /// [`Error::Memory`], or [`Error::ResourceLimit`] and [`Error::Resource`] for what
-    /// cannot be locked or advised; the range is closed again then.
+    /// [`Error::Memory`]; or [`Error::ResourceLimit`] or [`Error::Resource`] if the range
+    /// cannot be locked or advised. The range is then closed again.
     ///
     /// # Safety
-    /// - The range is whole pages of the reservation, not none, and the caller's
-    ///   alone.
+    /// - The range is one or more whole pages of the reservation, and the caller's alone.
     pub(crate) unsafe fn open(&self, offset: usize, size: usize) -> Result<()> {
         // SAFETY: the caller gives whole pages of the reservation, its alone.
         let opened = unsafe {
@@ -209,11 +210,11 @@ impl<P: Platform> Memory<P> {
         Ok(())
     }
 
-    /// Says for a range what was said for the whole reservation when it was made, as
-    /// the platform forgets it where a range is closed.
+    /// Repeats for a range the advice that was given for the whole reservation: the platform
+    /// forgets it when a range is closed.
     ///
     /// # Safety
-    /// - The range is whole pages of grains, not none.
+    /// - The range is one or more whole pages of grains.
     unsafe fn advise_again(&self, base: NonNull<u8>, size: usize) -> Result<()> {
         if !self.inherited.load(Ordering::SeqCst) {
             // SAFETY: the caller gives whole pages of the reservation.
@@ -279,7 +280,7 @@ impl<P: Platform> Memory<P> {
     }
 }
 
-/// The error for a resource that the platform refused: with the limit, where it knows.
+/// The error for a refused resource, with its limit if the platform knows that.
 fn lacking(refusal: PlatformError) -> Error {
     match refusal.limit {
         Some((resource, limit)) => Error::ResourceLimit { resource, size: refusal.size, limit },

@@ -10,7 +10,7 @@ const RESERVE: usize = 2 << 40;
 /// The reservation asked for by default: 1 GiB, since addresses are few or real.
 #[cfg(not(any(all(target_os = "linux", target_pointer_width = "64"), miri)))]
 const RESERVE: usize = 1 << 30;
-/// The reservation asked for by default: 64 MiB, all of which Miri really takes.
+/// The default reservation: 64 MiB, because Miri really allocates all of it.
 #[cfg(miri)]
 const RESERVE: usize = 64 << 20;
 
@@ -51,9 +51,10 @@ pub enum Prefault {
 /// ```
 #[derive(Clone, Copy)]
 pub struct ArenaVmOptions {
-    /// Address space to reserve. Where the platform refuses, half of it is tried, and
-    /// so on down to [`ArenaVmOptions::reserve_floor`]; of what it would give then half
-    /// is taken, and the rest of the process has the other. Rounded up to grains.
+    /// Address space to reserve, rounded up to grains. If the platform refuses, half of it
+    /// is tried, and so on down to [`ArenaVmOptions::reserve_floor`]. Of the first size that
+    /// is then granted only half is taken, and the other half is left to the rest of the
+    /// process.
     ///
     /// By default 2 TiB on 64-bit Linux, 1 GiB elsewhere, and 64 MiB under Miri.
     pub reserve: usize,
@@ -63,9 +64,9 @@ pub struct ArenaVmOptions {
     pub grain: usize,
     /// What may be committed at most; by default `usize::MAX`, no limit.
     pub commit_limit: usize,
-    /// How much of the committed memory may be spare before it is decommitted, in
-    /// percent; by default 25. 1 MiB, or four grains if that is more, may be spare
-    /// whatever the share, except that with 0 nothing is kept.
+    /// How much of the committed memory may be spare before it is decommitted, in percent;
+    /// by default 25. Up to 1 MiB, or four grains if that is more, may be spare whatever the
+    /// share, except that with 0 nothing is kept.
     pub spare_share: u8,
     /// When memory is brought behind committed pages; by default at first touch.
     pub prefault: Prefault,

@@ -36,8 +36,8 @@ pub(crate) mod membarrier;
 #[cfg(all(target_os = "linux", not(miri)))]
 pub type Native = linux::Linux;
 
-/// The platform this target has: none that we know, so the portable one; also
-/// under Miri, which has no addresses without access (design/arena-vm.md `.miri`).
+/// The platform of this target: the portable one, if we know no other. The same under
+/// Miri, which has no addresses without access (design/arena-vm.md `.miri`).
 #[cfg(any(not(target_os = "linux"), miri))]
 pub type Native = portable::Portable;
 
@@ -91,13 +91,13 @@ pub unsafe trait Platform: Send + Sync + fmt::Debug {
     /// - The duties of the trait.
     unsafe fn commit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError>;
 
-    /// Decommits pages, so that the platform may use their memory elsewhere.
-    /// Pages that are not committed stay so. What was advised for the range may be
-    /// forgotten: say it again when the pages are committed.
+    /// Decommits pages, so that the platform may use their memory elsewhere. Pages that are
+    /// not committed stay so. The platform may forget the advice for the range: repeat it
+    /// when the pages are committed again.
     ///
     /// # Errors
-    /// Where the platform refuses. Committed pages are still so, but their
-    /// contents may be lost.
+    /// If the platform refuses. Committed pages are then still committed, but their contents
+    /// may be lost.
     ///
     /// # Safety
     /// - The duties of the trait; the pages are not locked.
@@ -135,15 +135,16 @@ pub unsafe trait Platform: Send + Sync + fmt::Debug {
     /// - The duties of the trait.
     unsafe fn advise_huge_pages(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError>;
 
-    /// Puts huge pages behind the range at once, whoever uses it. By default refused.
+    /// Puts huge pages behind the range at once, also while threads use it. The default
+    /// refuses.
     ///
     /// # Errors
-    /// Where the platform has none to give, or cannot do this at all. Part of the range
-    /// may be on huge pages then.
+    /// If the platform has none to give, or cannot do this at all. Part of the range may be
+    /// on huge pages then.
     ///
     /// # Safety
-    /// - The duties of the trait. Others may commit and decommit the pages meanwhile:
-    ///   it touches nothing itself.
+    /// - The duties of the trait. Other threads may commit and decommit the pages meanwhile:
+    ///   this touches no contents itself.
     unsafe fn collapse(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
         Err(PlatformError { call: "collapse", code: 0, addr: base.addr().get(), size, limit: None })
     }
@@ -175,9 +176,9 @@ pub unsafe trait Platform: Send + Sync + fmt::Debug {
     /// - The duties of the trait.
     unsafe fn no_inherit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError>;
 
-    /// Into how many ranges, committed or not, a reservation may be divided at this
-    /// moment, so that enough is left for the rest of the process; `usize::MAX`
-    /// where it makes no difference.
+    /// Into how many ranges, committed or not, a reservation may be divided at this moment,
+    /// so that enough are left for the rest of the process; `usize::MAX` if the platform has
+    /// no such limit.
     fn mapping_limit(&self) -> usize {
         usize::MAX
     }
@@ -194,8 +195,8 @@ pub struct PlatformError {
     pub addr: usize,
     /// The bytes the call was about.
     pub size: usize,
-    /// The resource that was lacking and the bytes that the process may have of it
-    /// (`usize::MAX`: no limit), where the platform knows.
+    /// The resource that was lacking, and the bytes of it that the process may have
+    /// (`usize::MAX`: no limit); `None` if the platform does not know.
     pub limit: Option<(Resource, usize)>,
 }
 
@@ -206,7 +207,7 @@ impl PlatformError {
         match self.call {
             "reserve" => "raise the address space limit (ulimit -v), or reserve less",
             "commit" => "free memory, or raise the data limit (ulimit -d) and the overcommit limit",
-            "decommit" => "raise vm.max_map_count and, after mlockall(MCL_FUTURE), ulimit -l",
+            "decommit" => "raise vm.max_map_count, and after mlockall(MCL_FUTURE) also ulimit -l",
             "guard" => "raise vm.max_map_count, or do without guards",
             "lock" => "raise the locked memory limit (ulimit -l), or do not lock",
             "populate" => "free memory, or raise the memory limit of the control group",

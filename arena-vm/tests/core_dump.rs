@@ -1,5 +1,5 @@
-//! What a crash writes: memory that was used, not addresses that were reserved, also
-//! after something was decommitted (design/arena-vm.md `.dump`).
+//! The size of a core: memory that was used, not addresses that were reserved, also after
+//! a decommit (design/arena-vm.md `.dump`).
 #![cfg(all(target_os = "linux", target_pointer_width = "64", not(miri)))]
 
 mod child;
@@ -22,8 +22,8 @@ fn scratch(name: &str) -> PathBuf {
     path
 }
 
-/// Whether the kernel writes a core into the directory of who crashes; otherwise a
-/// program gets it, or another place, and there is nothing to measure.
+/// Whether the kernel writes a core into the working directory of the process that
+/// crashes. Otherwise there is nothing to measure: a program or another place gets it.
 fn dumps_here() -> bool {
     let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap_or_default();
     let here = pattern.starts_with(|first: char| first != '|' && first != '/');
@@ -33,8 +33,8 @@ fn dumps_here() -> bool {
     here
 }
 
-/// The size of the core of a child that does this and aborts; `None` where it may not
-/// write one.
+/// The size of the core of a child that runs `before_the_crash` and aborts; `None` if it
+/// may not write one.
 fn core_size(name: &str, before_the_crash: impl FnOnce()) -> Option<u64> {
     let place = scratch(name);
     let outcome = in_child(|| {
@@ -75,7 +75,7 @@ fn a_crash_after_a_decommit_writes_what_was_used() {
             }
         }
         assert_eq!(arena.sizes().spare, 0);
-        // It is there when the child crashes.
+        // The arena has to exist when the child crashes.
         core::mem::forget(arena);
     });
     if let Some(size) = size {
@@ -84,8 +84,8 @@ fn a_crash_after_a_decommit_writes_what_was_used() {
     }
 }
 
-/// The control: memory given back by advice, and closed, makes the kernel take all of the
-/// reservation for written.
+/// The control: memory that is given back by advice, and then closed, makes the kernel take
+/// the whole reservation for written.
 #[test]
 fn the_measurement_sees_a_reservation_that_is_dumped() {
     const RESERVED: usize = 4 << 30;
@@ -95,7 +95,7 @@ fn the_measurement_sees_a_reservation_that_is_dumped() {
     }
     let size = core_size("control", || {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: new addresses; a part of them is opened, written, given back and closed.
+        // SAFETY: new addresses; part of them is opened, written, given back and closed.
         unsafe {
             let base = libc::mmap(core::ptr::null_mut(), RESERVED, libc::PROT_NONE, flags, -1, 0);
             assert_ne!(base, libc::MAP_FAILED);

@@ -11,12 +11,12 @@ use child::in_child;
 
 const GRAIN: usize = 64 << 10;
 
-/// Less than anybody may lock.
+/// An arena that fits below the locked memory limit of these tests.
 fn small() -> ArenaVmOptions {
     ArenaVmOptions { reserve: 4 << 20, reserve_floor: 4 << 20, grain: GRAIN, ..Default::default() }
 }
 
-/// Sets a limit of this process, for children to do.
+/// Sets a limit of this process. Only for children.
 fn limit(kind: libc::__rlimit_resource_t, bytes: usize) {
     let limits = libc::rlimit { rlim_cur: bytes as libc::rlim_t, rlim_max: bytes as libc::rlim_t };
     // SAFETY: the limits are valid to read.
@@ -40,14 +40,14 @@ fn an_arena_leaves_address_space_to_the_rest_of_the_process() {
         assert_eq!(arenas.each_ref().map(ArenaVm::reserved), [1 << 30, 512 << 20, 512 << 20]);
         // Nearly a third of it is left for threads, files and heaps.
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: new addresses, of which the kernel chooses; nobody uses them.
+        // SAFETY: new addresses, chosen by the kernel, which nothing uses.
         let rest = unsafe { libc::mmap(core::ptr::null_mut(), room / 4, libc::PROT_NONE, flags, -1, 0) };
         assert_ne!(rest, libc::MAP_FAILED);
     });
     assert_eq!(outcome, Ok(0));
 }
 
-/// Checks that an arena of the least size by default was refused for want of this.
+/// Checks that an arena with the default floor was refused for lack of `wanted`.
 fn assert_lacks(error: Error, wanted: Resource, most: usize) {
     let Error::ResourceLimit { resource, size, limit } = error else { panic!("{error:?}") };
     assert_eq!((resource, limit), (wanted, most));
@@ -66,7 +66,7 @@ fn too_little_address_space_is_named_with_the_amounts() {
     assert_eq!(outcome, Ok(0));
 }
 
-/// What real-time programs do, as root: everything stays exact.
+/// What real-time programs do, as root: all sizes stay exact.
 /// (design/arena-vm.md `.mlockall`)
 #[test]
 fn memory_that_is_locked_by_the_process_is_decommitted() {
@@ -96,7 +96,7 @@ fn without_privilege_the_locked_memory_limit_is_named_and_a_small_arena_serves()
         limit(libc::RLIMIT_MEMLOCK, most);
         // SAFETY: takes a number only, and binds this child.
         assert!(unsafe { libc::setuid(65_534) } == 0 || unsafe { libc::getuid() } != 0);
-        // An arena that was there before is not in the way, nor is it locked.
+        // An arena made earlier is not affected, and is not locked.
         let before = ArenaVm::create(ArenaVmOptions { spare_share: 0, ..Default::default() }).unwrap();
         // SAFETY: takes flags only, and binds this child.
         assert_eq!(unsafe { libc::mlockall(libc::MCL_FUTURE) }, 0);
@@ -123,9 +123,9 @@ fn mapping_count() -> usize {
     std::fs::read_to_string("/proc/self/maps").unwrap().lines().count()
 }
 
-/// Every second grain is freed, far more of them than a process may have mappings:
-/// what would pass the arena's share stays spare, and everybody else goes on.
-/// (design/arena-vm.md `.mappings`)
+/// Every second grain is freed, and these are far more than a process may have mappings.
+/// What would exceed the arena's share stays spare, and the rest of the process is not
+/// affected (design/arena-vm.md `.mappings`).
 #[test]
 #[cfg(target_pointer_width = "64")]
 fn holes_without_end_leave_mappings_to_the_rest_of_the_process() {
@@ -147,7 +147,7 @@ fn holes_without_end_leave_mappings_to_the_rest_of_the_process() {
         assert_eq!(sizes.committed - sizes.spare - sizes.control, blocks.len() / 2 * 4096);
         assert!(sizes.spare > 4096 * most / 3, "what may not be closed stays spare");
         std::thread::spawn(|| ()).join().unwrap();
-        // What is freed beside holes makes them fewer: all of it goes back in the end.
+        // Grains freed beside holes reduce the number of holes: in the end all go back.
         for &block in blocks.iter().skip(1).step_by(2) {
             // SAFETY: allocated above, freed once, unused.
             unsafe { arena.free_tracts(block, pool) };

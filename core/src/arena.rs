@@ -159,35 +159,36 @@ pub unsafe trait Arena: Check + Describe + Sync {
     /// Whether growth is forbidden.
     fn is_frozen(&self) -> bool;
 
-    /// Gives spare memory back to the system: how many bytes. Does nothing on a frozen
-    /// arena, and by default.
+    /// Returns spare memory to the system, and reports how many bytes. Does nothing on a
+    /// frozen arena. The default does nothing.
     fn trim(&self) -> usize {
         0
     }
 
-    /// Puts what is committed on huge pages, where the arena is to have them: how many
-    /// bytes. By default none. Contents do not change, and pools may be at work.
+    /// Moves what is committed to huge pages, if the arena was told to have them. Returns
+    /// the number of bytes on huge pages. Contents do not change, and pools may be in use
+    /// meanwhile. The default does nothing.
     ///
     /// # Errors
-    /// [`Error::Resource`](crate::Error::Resource) where the system has none to give.
+    /// [`Error::Resource`](crate::Error::Resource) if the system has no huge page to give.
     fn merge(&self) -> Result<usize> {
         Ok(0)
     }
 
-    /// Brings memory behind everything that is committed: how many bytes. By default it
-    /// is there already. Freeze the arena first.
+    /// Puts memory behind everything that is committed, and returns the number of bytes.
+    /// Freeze the arena first. The default does nothing: the memory is there already.
     ///
     /// # Errors
-    /// [`Error::Memory`](crate::Error::Memory) where the system has none, or cannot do that.
+    /// [`Error::Memory`](crate::Error::Memory) if the system has none, or cannot do this.
     fn prefault(&self) -> Result<usize> {
         Ok(0)
     }
 
-    /// Keeps the arena out of processes that are forked from here on, for good. They must
-    /// not use it. By default nothing is done.
+    /// Keeps the arena out of processes that are forked from now on, permanently. They
+    /// must not use it. The default does nothing.
     ///
     /// # Errors
-    /// [`Error::Resource`](crate::Error::Resource) where the system cannot.
+    /// [`Error::Resource`](crate::Error::Resource) if the system cannot do this.
     fn keep_from_children(&self) -> Result<()> {
         Ok(())
     }

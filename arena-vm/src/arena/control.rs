@@ -1,5 +1,5 @@
-//! Descriptors: control memory, supplied page by page from its region, or from
-//! spare grains.
+//! Descriptors: control memory, supplied page by page from its region, or from spare
+//! grains.
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
@@ -16,12 +16,12 @@ pub(super) struct Control {
     pub(super) memory: ControlMemory,
     /// The part of the region that is committed and was supplied, in bytes.
     pub(super) region_size: usize,
-    /// The bytes of grains that were supplied.
+    /// The bytes of the grains that were supplied.
     pub(super) grains_size: usize,
 }
 
 impl Control {
-    /// The memory that was supplied, in bytes.
+    /// The bytes of memory that were supplied.
     pub(super) const fn size(&self) -> usize {
         self.region_size + self.grains_size
     }
@@ -32,8 +32,8 @@ impl Control {
 }
 
 impl<P: Platform> ArenaVm<P> {
-    /// Gives memory for a descriptor. Where there is none a page is committed or, where
-    /// that may not or cannot be, a spare grain taken (design/arena-vm.md `.control`).
+    /// Allocates memory for a descriptor. If there is none, commits a page; if a page must
+    /// not or cannot be committed, takes a spare grain (design/arena-vm.md `.control`).
     pub(super) fn alloc_descriptor(&self, layout: Layout) -> Result<NonNull<u8>> {
         loop {
             let (descriptor, offset) = {
@@ -54,18 +54,18 @@ impl<P: Platform> ArenaVm<P> {
         }
     }
 
-    /// Supplies the control memory with spare grains for `size` bytes, for good; false
-    /// where there are none.
+    /// Supplies the control memory with spare grains for `size` bytes, permanently. Returns
+    /// false if there are none.
     #[cold]
     fn supply_spare(&self, size: usize) -> bool {
         let count = self.grains_covering(size);
         let Some(index) = self.take_spare(count, CONTROL_POOL) else { return false };
-        // SAFETY: spare grains are committed, and the table gave them to the pool of
-        // the arena's own, which never gives any back.
+        // SAFETY: spare grains are committed, and the table gave these to the arena's
+        // own pool, which never frees any.
         let block = unsafe { self.block(index, count) };
         let mut control = self.control.lock();
         control.grains_size += block.size();
-        // SAFETY: the grains are the control memory's from here on, as said above.
+        // SAFETY: from here on the grains belong to the control memory, as said above.
         unsafe { control.memory.supply(block) };
         true
     }

@@ -31,9 +31,9 @@ impl<P: Platform> ArenaVm<P> {
         Ok(index)
     }
 
-    /// Commits `count` grains, which are nobody's; where there are guards, one more is
-    /// popped with them, and not opened. The caller puts them into the table, and
-    /// then tells of the growth.
+    /// Commits `count` grains, which have no owner. With guards, one more grain is popped
+    /// with them, and not opened. The caller puts the grains into the table, and then
+    /// reports the growth.
     pub(super) fn grow_popped(&self, count: u32) -> Result<u32> {
         if count > self.regions.grains {
             return Err(Error::Limit);
@@ -64,14 +64,14 @@ impl<P: Platform> ArenaVm<P> {
         }
     }
 
-    /// Counts `size` bytes of what was promised as committed.
+    /// Counts `size` bytes of the promise as committed.
     pub(super) fn keep(&self, promise: Promise<'_>, size: usize) {
         promise.keep(size);
         self.counts.growth.add(size as u64);
     }
 
-    /// Tells the hook of growth, once everything is in its place: a hook that panics
-    /// takes nothing away (design/arena-vm.md `.grow.tell`).
+    /// Reports growth to the hook, after everything is in its place: if the hook panics,
+    /// nothing is lost (design/arena-vm.md `.grow.tell`).
     pub(super) fn tell_growth(&self, size: usize) {
         self.event(Event::Grow { size });
     }

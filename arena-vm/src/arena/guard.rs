@@ -7,11 +7,11 @@ use super::ArenaVm;
 use crate::platform::{Platform, PlatformError};
 
 impl<P: Platform> ArenaVm<P> {
-    /// How many grains `count` grains take, with their guard, which divides what is
-    /// committed once more.
+    /// How many grains `count` grains take together with their guard. A guard splits the
+    /// committed memory once more.
     ///
     /// # Errors
-    /// [`Error::Memory`] where it may not be divided further.
+    /// [`Error::Memory`] if the arena must not split it further.
     pub(super) fn guarded(&self, count: u32) -> Result<u32> {
         if !self.options.guard {
             return Ok(count);

@@ -7,13 +7,13 @@ use tripoint_core::{Arena, Error, Event, Result};
 use super::ArenaVm;
 use crate::platform::Platform;
 
-/// Spare memory that is kept whatever the share, in bytes and in grains: a program
-/// that frees and allocates so much calls nobody (design/arena-vm.md `.spare`).
+/// Spare memory that is kept whatever the share, in bytes and in grains: a program that
+/// frees and allocates this much calls no platform (design/arena-vm.md `.spare`).
 const SPARE_FLOOR: usize = 1 << 20;
 const SPARE_FLOOR_GRAINS: u32 = 4;
 
-/// Mappings that an arena has besides those of its holes and of what lies between
-/// them: table, descriptors, the wilderness, and what threads have popped.
+/// Mappings that an arena has in addition to those of its holes and of what lies between
+/// them: table, descriptors, the wilderness, and the grains that threads have popped.
 const MAPPINGS_APART: usize = 32;
 
 /// The bytes of spare memory to decommit so that what remains of `spare` is at
@@ -29,11 +29,12 @@ fn excess(spare: usize, committed: usize, percent: u8) -> usize {
 }
 
 impl<P: Platform> ArenaVm<P> {
-    /// Gives all spare memory back to the platform; gives the number of bytes.
+    /// Decommits all spare memory, and returns the number of bytes.
     ///
-    /// Does nothing on a frozen arena. What would divide the arena into more mappings
-    /// than it may have stays spare ([`Platform::mapping_limit`]). Whatever is touched after it faults again:
-    /// trim before [`ArenaVm::prefault`], not after.
+    /// Does nothing on a frozen arena. Memory stays spare if decommitting it would split the
+    /// arena into more mappings than it may have ([`Platform::mapping_limit`]). The first
+    /// touch of decommitted memory faults again: trim before [`ArenaVm::prefault`], not
+    /// after.
     pub fn trim(&self) -> usize {
         self.regions.bytes(self.decommit_spare(u32::MAX))
     }
@@ -79,17 +80,16 @@ impl<P: Platform> ArenaVm<P> {
         u32::try_from(size.div_ceil(self.regions.grain.get())).unwrap_or(u32::MAX)
     }
 
-    /// Whether what is committed may be divided by one hole more: each makes two
-    /// mappings (design/arena-vm.md `.mappings`).
+    /// Whether one more hole may split the committed memory: each makes two more mappings
+    /// (design/arena-vm.md `.mappings`).
     pub(super) fn may_divide(&self, table: &TractTable) -> bool {
         let most = self.memory.platform().mapping_limit().saturating_sub(MAPPINGS_APART) / 2;
         (table.holes() as usize) < most
     }
 
-    /// Decommits at most `most` spare grains, unless the arena is frozen; gives
-    /// how many. Each run is out of the table while the platform is called, so
-    /// that nobody takes it, and is no longer than a piece, so that the table is
-    /// not locked for long.
+    /// Decommits at most `most` spare grains, unless the arena is frozen, and returns how
+    /// many. Each run is out of the table while the platform is called, so that no thread
+    /// takes it. No run is longer than a piece, so that the table is not locked for long.
     pub(super) fn decommit_spare(&self, most: u32) -> u32 {
         let mut done = 0;
         while done < most && !self.frozen.load(Ordering::Acquire) {

@@ -34,14 +34,14 @@ impl<P: Platform> ArenaVm<P> {
         Ok(done)
     }
 
-    /// Puts every committed run of tracts on huge pages, where
-    /// [`ArenaVmOptions::huge_pages`](crate::ArenaVmOptions::huge_pages) asks for them and as
-    /// far as 2 MiB fit in it: the number of bytes. Contents do not change, and nobody who
-    /// uses the memory faults (design/arena-vm.md `.merge`). Free tracts that touch are one
-    /// run already.
+    /// Moves every committed run of tracts to huge pages, as far as 2 MiB fit in it, if
+    /// [`ArenaVmOptions::huge_pages`](crate::ArenaVmOptions::huge_pages) asks for them. Returns
+    /// the number of bytes on huge pages. Contents do not change, and threads that use the
+    /// memory do not fault (design/arena-vm.md `.merge`). This does not merge free tracts:
+    /// those that touch are one run already.
     ///
     /// # Errors
-    /// [`Error::Resource`] where the platform has no huge page to give, or cannot do this
+    /// [`Error::Resource`] if the platform has no huge page to give, or cannot do this
     /// (Linux before 6.1, and the portable platform); [`ArenaVm::last_refusal`] tells which.
     pub fn merge(&self) -> Result<usize> {
         let (mut done, mut from) = (0, 0);

@@ -146,7 +146,7 @@ impl<P: Platform> Failing<P> {
         self.reserve_limit.store(size, Ordering::SeqCst);
     }
 
-    /// Lets a reservation be divided into `count` ranges, until [`Failing::heal`].
+    /// Allows a reservation to be divided into `count` ranges, until [`Failing::heal`].
     pub fn limit_mappings(&self, count: usize) {
         self.mapping_limit.store(count, Ordering::SeqCst);
     }

@@ -1,8 +1,8 @@
 //! Linux: one private mapping without access, opened page by page.
 //!
-//! Commit is `mprotect`, because neighbours merge into one VMA and the kernel
-//! allows a process only some 65,000 of them. Decommit maps the range anew, so that
-//! nothing is left of what was there (design/arena-vm.md `.linux`).
+//! Commit is `mprotect`, because neighbours merge into one VMA, and the kernel allows a
+//! process only some 65,000 VMAs. Decommit maps the range anew, so that no trace of its
+//! earlier use stays (design/arena-vm.md `.linux`).
 
 use core::ffi::c_void;
 use core::ptr::{self, NonNull};
@@ -14,7 +14,7 @@ use tripoint_core::Resource;
 use super::touch::touch;
 use super::{Platform, PlatformError, mappings};
 
-/// Of Linux 6.1; not every libc has it.
+/// The value since Linux 6.1; not every libc defines it.
 const MADV_COLLAPSE: c_int = 25;
 
 /// Linux, by `mmap`, `mprotect`, `madvise` and `mlock`.
@@ -68,7 +68,7 @@ fn answer(call: &'static str, base: NonNull<u8>, size: usize, code: c_int) -> Re
     Err(PlatformError { call, code: errno(), addr: base.addr().get(), size, limit: None })
 }
 
-/// What the process may have of a resource, in bytes; `usize::MAX` for no limit.
+/// The process's limit of a resource, in bytes; `usize::MAX` for no limit.
 fn limit_of(resource: Resource) -> usize {
     let kind = match resource {
         Resource::LockedMemory => libc::RLIMIT_MEMLOCK,
@@ -83,16 +83,16 @@ fn limit_of(resource: Resource) -> usize {
     }
 }
 
-/// A refusal with the limit that lies behind it.
+/// Adds the limit of the resource that a call lacked to its refusal.
 fn for_want_of(resource: Resource) -> impl FnOnce(PlatformError) -> PlatformError {
     move |refusal| PlatformError { limit: Some((resource, limit_of(resource))), ..refusal }
 }
 
-/// `mmap` without access and without claim to memory: of fresh addresses, or in
-/// place of what is at `place`.
+/// `mmap` without access and without a claim to memory, at fresh addresses, or in place of
+/// what is at `place`.
 ///
 /// # Safety
-/// - `place` is null, or the range is pages of a reservation that nobody uses.
+/// - `place` is null, or the range is pages of a reservation that nothing uses.
 unsafe fn map_without_access(
     call: &'static str,
     place: *mut u8,
@@ -100,8 +100,8 @@ unsafe fn map_without_access(
 ) -> Result<NonNull<u8>, PlatformError> {
     let fixed = if place.is_null() { 0 } else { libc::MAP_FIXED };
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | fixed;
-    // SAFETY: without MAP_FIXED the kernel chooses addresses that nobody uses; with
-    // it the caller says that nobody uses what is replaced.
+    // SAFETY: without MAP_FIXED the kernel chooses addresses that nothing uses; with
+    // it, the caller says that nothing uses what is replaced.
     let base = unsafe { libc::mmap(place.cast(), size, libc::PROT_NONE, flags, -1, 0) };
     let failed = PlatformError { call, code: errno(), addr: place.addr(), size, limit: None };
     if base == libc::MAP_FAILED {
@@ -110,8 +110,8 @@ unsafe fn map_without_access(
     NonNull::new(base.cast()).ok_or(failed)
 }
 
-/// Fresh addresses; where there are none, with the limit that is in the way. The
-/// code is EAGAIN where the process locks what it maps (`mlockall`).
+/// Reserves fresh addresses. A refusal names the limit that was reached. The code is
+/// EAGAIN if the process locks what it maps (`mlockall`).
 fn reserve_addresses(size: usize) -> Result<NonNull<u8>, PlatformError> {
     // SAFETY: without a place nothing is replaced.
     unsafe { map_without_access("reserve", ptr::null_mut(), size) }.map_err(|refusal| {
@@ -133,10 +133,10 @@ unsafe fn advise(
     answer(call, base, size, unsafe { libc::madvise(addr, size, advice) })
 }
 
-// SAFETY: `mmap` gives addresses nobody has until `munmap`; private anonymous
-// pages read as zero at first, are readable and writable while so protected, and
-// go only when something is mapped in their place. The page size is a constant of
-// the system.
+// SAFETY: `mmap` returns addresses that nothing else uses until `munmap`. Private
+// anonymous pages read as zero at first, are readable and writable while protected so,
+// and are lost only when something is mapped in their place. The page size is a constant
+// of the system.
 unsafe impl Platform for Linux {
     fn name(&self) -> &'static str {
         "linux"
@@ -180,7 +180,7 @@ unsafe impl Platform for Linux {
     }
 
     unsafe fn decommit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
-        // SAFETY: pages of a reservation, and nobody uses them any more.
+        // SAFETY: pages of a reservation, which nothing uses any more.
         unsafe { map_without_access("decommit", base.as_ptr(), size) }.map(drop)
     }
 

@@ -1,15 +1,15 @@
-//! How many mappings Linux lets a process have, and who shares them
+//! How many mappings Linux allows a process, and how reservations share them
 //! (design/arena-vm.md `.mappings`).
 
 use tripoint_core::primitive::{AtomicUsize, Ordering};
 
-/// The kernel's own default of `vm.max_map_count`, for where it cannot be read.
+/// The kernel's own default of `vm.max_map_count`, used if the setting cannot be read.
 const DEFAULT: usize = 65_530;
 
-/// The part of a process's mappings that all its reservations may take: a quarter.
+/// All reservations of a process together may take one part in four of its mappings.
 const SHARE: usize = 4;
 
-/// The reservations of this process that are not released.
+/// The number of reservations of this process that are not released.
 static RESERVATIONS: AtomicUsize = AtomicUsize::new(0);
 
 /// Counts a reservation.
@@ -22,7 +22,7 @@ pub(super) fn leave() {
     RESERVATIONS.fetch_sub(1, Ordering::Relaxed);
 }
 
-/// What each reservation may take at this moment, of `all` that the process may have.
+/// How many of the process's `all` mappings each reservation may take at this moment.
 pub(super) fn share(all: usize) -> usize {
     all / SHARE / RESERVATIONS.load(Ordering::Relaxed).max(1)
 }
@@ -33,12 +33,12 @@ pub(super) fn most() -> usize {
     parse(read(&mut text)).unwrap_or(DEFAULT)
 }
 
-/// The number in a file of the kernel's.
+/// The number that a file of the kernel contains.
 fn parse(text: &[u8]) -> Option<usize> {
     core::str::from_utf8(text).ok()?.trim().parse().ok()
 }
 
-/// The file of the setting; nothing where it cannot be read.
+/// The contents of the setting's file; empty if it cannot be read.
 fn read(text: &mut [u8]) -> &[u8] {
     // SAFETY: the path ends with a zero byte; no mode is needed to read.
     let file =

@@ -15,7 +15,7 @@ pub(crate) enum Command {
     RegisterPrivateExpedited = 1 << 4,
 }
 
-/// Runs a command; false where the kernel refuses it, and under Miri, which does
+/// Runs a command. Returns false if the kernel refuses it, and under Miri, which does
 /// not know the call.
 pub(crate) fn membarrier(command: Command) -> bool {
     if cfg!(miri) {

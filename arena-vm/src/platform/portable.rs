@@ -14,8 +14,8 @@ use super::{Platform, PlatformError};
 /// A page as far as accounting goes; most systems have it so.
 const PAGE_SIZE: usize = 4096;
 
-/// The largest reservation. Under Miri it is bounded, since an allocation too
-/// large ends the interpreter, and the arena could not ask for half of it.
+/// The largest reservation. It is smaller under Miri: an allocation that is too large ends
+/// the interpreter, so that the arena could not try half of it.
 const RESERVE_MAX: usize = if cfg!(miri) { 64 << 20 } else { isize::MAX.unsigned_abs() };
 
 /// The global allocator as a platform. Works wherever `alloc` does.

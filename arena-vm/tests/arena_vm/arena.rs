@@ -198,7 +198,7 @@ fn a_frozen_arena_serves_from_what_is_committed_and_decommits_nothing() {
     });
 }
 
-/// What stays spare whatever the share is.
+/// What stays spare whatever the share.
 const FLOOR: usize = 1 << 20;
 
 #[test]
@@ -228,7 +228,7 @@ fn spare_memory_keeps_to_its_share_above_a_floor() {
 fn a_small_arena_settles_and_grows_no_more() {
     on_each_failing(|failing, _| {
         let rounds = if cfg!(miri) { 20 } else { 1000 };
-        // With a floor, and with the share of nothing that some ask for.
+        // With a floor, and with a share of zero, which has none.
         for (spare_share, settles) in [(ArenaVmOptions::default().spare_share, true), (0, false)] {
             let arena = ArenaVm::create_on(failing, ArenaVmOptions { spare_share, ..small() }).unwrap();
             let pool = arena.register().unwrap();

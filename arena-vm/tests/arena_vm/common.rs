@@ -19,7 +19,7 @@ pub(crate) fn small() -> ArenaVmOptions {
 /// Runs a test on the native and on the portable platform.
 pub(crate) fn on_each(test: impl Fn(&Audited<&dyn Platform>)) {
     let platforms = [&Native::new() as &dyn Platform, &Portable::new()];
-    // Under Miri both are the portable one.
+    // Under Miri both are the portable platform.
     for platform in platforms.into_iter().take(if cfg!(miri) { 1 } else { 2 }) {
         let audited = Audited::new(platform);
         test(&audited);

@@ -79,7 +79,7 @@ fn fails_cleanly(
                 assert_eq!(arena.last_refusal().unwrap().call, call.name());
             }
             let lenient = matches!(call, Call::Decommit | Call::Unlock | Call::Reserve | Call::PopulateInUse);
-            // A descriptor that a page was refused for may come from a spare grain.
+            // If a page for a descriptor was refused, a spare grain may have served it.
             let kept = arena.last_refusal().is_some_and(|refusal| refusal.call == call.name());
             assert!(!asked || error.is_some() || lenient || kept, "{call:?} {nth} was noticed");
             assert!(asked || error.is_none(), "{call:?} {nth} was not refused");

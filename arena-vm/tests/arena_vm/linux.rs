@@ -225,7 +225,7 @@ fn aligning_a_reservation_leaves_nothing_behind() {
     }
 }
 
-/// Also where it was asked for later, and refused at first.
+/// Also if this was asked for later, and refused at first.
 #[test]
 fn an_arena_that_children_are_not_to_have_stays_theirs_no_more() {
     let failing = Failing::new(Native::new());

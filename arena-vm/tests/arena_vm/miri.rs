@@ -1,4 +1,4 @@
-//! Programs that use the arena run under Miri as they stand (design/arena-vm.md `.miri`).
+//! Programs that use the arena run under Miri unchanged (design/arena-vm.md `.miri`).
 
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions, Membarrier};
 use tripoint_core::{Arena, Error};

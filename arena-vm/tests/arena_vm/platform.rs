@@ -26,7 +26,7 @@ fn reservations_are_aligned_and_pages_come_zeroed() {
                 bytes.fill(7);
                 platform.commit(base, 8 * page).unwrap();
                 platform.populate(base, 8 * page).unwrap();
-                // Populating may touch the pages, so nobody keeps a borrow of them over it.
+                // Populating may touch the pages, so no borrow of them is held across it.
                 let bytes = core::slice::from_raw_parts(base.as_ptr(), 4 * page);
                 assert!(all_are(bytes, 7), "committing and populating keep contents");
                 platform.decommit(base, 8 * page).unwrap();

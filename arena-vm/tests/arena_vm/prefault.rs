@@ -89,8 +89,8 @@ fn failing_can_populate<P: tripoint_arena_vm::Platform>(platform: &P) -> bool {
     platform.name() == "linux"
 }
 
-/// Huge pages at once: as far as they fit, contents unchanged; refusals are told, and an
-/// arena that is to have none has nothing to do.
+/// Huge pages at once: as far as they fit, with contents unchanged. Refusals are reported,
+/// and an arena without the option has nothing to do.
 #[test]
 fn merging_puts_what_is_committed_on_huge_pages() {
     const HUGE: usize = 2 << 20;
