@@ -370,9 +370,9 @@ fn frames_that_are_never_popped_go_with_an_earlier_one() {
     });
 }
 
-/// Rounds of frames across blocks, whose hook unwinds at an event of this number: after
-/// it all is counted, and nothing is left in the stack (design/ap.md `.slow.tell`).
-/// Whether there was such an event.
+/// Runs rounds of frames across blocks, with a hook that unwinds at the event of this
+/// number. Afterwards everything is counted, and nothing is left in the stack
+/// (design/ap.md `.slow.tell`). Returns whether there was such an event.
 fn rounds_with_a_fuse(length: usize) -> bool {
     with_fuse(|arena, fuse| {
         let pool = OneStack::create(arena, 256);

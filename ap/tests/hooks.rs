@@ -1,5 +1,5 @@
-//! Event hooks and controls that unwind, at every place where they are called: the
-//! counters agree with the memory afterwards, and nothing is in no pool (design/ap.md
+//! Event hooks and controls that unwind, at every place where they are called. Afterwards
+//! the counters agree with the memory, and every fill belongs to a pool (design/ap.md
 //! `.slow.tell`). Stacks are in `frames.rs`.
 
 mod common;
@@ -12,7 +12,7 @@ use common::{FILL, FlipPool, Fuse, OBJECT, allocate, allocate_through, flip, wit
 use tripoint_ap::{AllocationPoint, Control, Stop};
 use tripoint_core::{Arena, BufferKind, Check, CheckLevel, PoolClass, SymmetricFence};
 
-/// Counts trips and stops, and unwinds when its fuse has burnt.
+/// Counts trips and stops, and unwinds when its fuse has burnt down.
 #[derive(Debug)]
 struct Burning<'f> {
     fuse: &'f Fuse,
@@ -38,7 +38,7 @@ impl Control for Burning<'_> {
 
 type Point<'p, 'f> = AllocationPoint<'p, FlipPool<'p>, Burning<'f>>;
 
-/// What an allocation point goes through, with trips asked for so often.
+/// The steps in the life of an allocation point.
 const LIFE: [fn(&mut Point<'_, '_>); 7] = [
     |point| assert!(allocate(point, OBJECT).is_ok()),
     |point| {
@@ -54,10 +54,10 @@ const LIFE: [fn(&mut Point<'_, '_>); 7] = [
     |point| flip(point.pool()),
     |point| (0..FILL / OBJECT.size() / 2).for_each(|_| assert!(allocate(point, OBJECT).is_ok())),
 ];
-/// Those of the third step, and of the two flips.
+/// The trips of the third step and of the two flips.
 const TRIPS: u64 = 3;
 
-/// Lives with a fuse of this length, and says whether it burnt down.
+/// Runs all steps with a fuse of this length. Returns whether it burnt down.
 fn live(length: usize, stop: usize) -> bool {
     with_fuse(|arena, fuse| {
         let pool = FlipPool::create(arena, FILL, SymmetricFence);
@@ -80,7 +80,7 @@ fn live(length: usize, stop: usize) -> bool {
         for step in LIFE {
             attempt(&mut || step(point.as_mut().unwrap()));
         }
-        // What was asked for last is answered.
+        // The trip that was requested last is answered.
         attempt(&mut || assert!(allocate(point.as_mut().unwrap(), OBJECT).is_ok()));
         attempt(&mut || assert!(allocate(point.as_mut().unwrap(), OBJECT).is_ok()));
         let answered = arena.counts().trips.get();
@@ -103,7 +103,7 @@ fn live(length: usize, stop: usize) -> bool {
     })
 }
 
-/// Fuses of every length until one does not burn down.
+/// Runs all steps with fuses of every length, until one does not burn down.
 fn live_with_every_fuse(stop: usize) {
     let burnt = (1..).take_while(|&length| live(length, stop)).count();
     println!("{burnt} places where a hook or a control unwound");

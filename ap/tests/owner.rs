@@ -28,7 +28,7 @@ fn flip(owner: &Owner<'_>) -> Option<AddrRange> {
     unsafe { owner.buffer().flip(SymmetricFence) }
 }
 
-/// What a flip says that saw objects from `base` to `limit`.
+/// What a flip returns that saw objects from `base` to `limit`.
 fn seen(base: usize, limit: usize) -> Option<AddrRange> {
     AddrRange::new(Addr::new(base), Addr::new(limit))
 }
@@ -94,7 +94,7 @@ fn rearming_hears_of_trips_that_come_meanwhile() {
     });
 }
 
-/// Does what the owner does while a flip is at its heavy barrier.
+/// Runs what the owner does while a flip is at its heavy barrier.
 #[derive(Clone, Copy, Debug)]
 struct Scripted<'b> {
     buffer: &'b Buffer,
@@ -106,13 +106,13 @@ unsafe impl BarrierPair for Scripted<'_> {
     fn light(self) {}
 
     fn heavy(self) {
-        // SAFETY: the only one while it lives.
+        // SAFETY: the only owner while it lives.
         let mut owner = unsafe { Owner::new(self.buffer) };
         (self.meanwhile)(&mut owner);
     }
 }
 
-/// Flips a buffer whose owner has a reservation of 16 bytes at `BASE`, and does
+/// Flips a buffer whose owner has a reservation of 16 bytes at `BASE`, and runs
 /// `meanwhile` at the barrier.
 fn flip_while(meanwhile: fn(&mut Owner<'_>)) -> Option<AddrRange> {
     let mut objects = None;
@@ -126,7 +126,7 @@ fn flip_while(meanwhile: fn(&mut Owner<'_>)) -> Option<AddrRange> {
 
 const NEXT: usize = 0x9000;
 
-/// Commits what was reserved before the flip, which decides the flip.
+/// Commits the reservation that was made before the flip, which decides the flip.
 fn commit(owner: &mut Owner<'_>) {
     assert!(owner.commit(addr(BASE), addr(BASE + 16), SymmetricFence), "whole, so let it be seen");
 }

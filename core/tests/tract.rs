@@ -156,12 +156,12 @@ impl Oracle {
         self.give(index + skip, given, spare);
     }
 
-    /// Whether a grain is not committed, nor on its way to be.
+    /// Whether a grain is neither committed nor about to be.
     fn is_hole(&self, index: u32) -> bool {
         self.grains.get(index as usize).is_none_or(|&grain| grain == Grain::Void)
     }
 
-    /// Whether taking these grains leaves as many runs of committed memory as before.
+    /// Whether there are no more runs of committed memory after taking these grains.
     fn is_at_hole(&self, index: u32, count: u32) -> bool {
         self.is_hole(index + count) || index > 0 && self.is_hole(index - 1)
     }
@@ -178,7 +178,7 @@ impl Oracle {
         if let Some((index, count)) = popped {
             assert!(possible && count <= max_count && count <= most);
             if may_divide {
-                // One of the longest by power of two: more than half of the longest.
+                // One of the longest runs by power of two: more than half the longest.
                 assert!(count == max_count || count > most / 2);
             } else {
                 assert!(self.is_at_hole(index, count), "no hole more than before");
@@ -186,7 +186,7 @@ impl Oracle {
             self.change(index, count, Grain::Spare, Grain::Popped);
             self.popped.push((index, count));
         } else {
-            // Only so many runs are looked at for one that lies at a hole.
+            // Only a few runs are searched for one that lies next to a hole.
             assert!(!possible || max_count == 0 || !may_divide && spare.len() > 16);
         }
     }

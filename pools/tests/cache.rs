@@ -142,7 +142,7 @@ proptest! {
                 Step::Trip(cache) => descriptors[cache].trip(),
             }
             let cached: usize = descriptors.iter().map(CacheDescriptor::cached).sum();
-            // A block in a cache has its seal besides.
+            // A block in a cache also has its seal.
             assert!(SEAL != 0 || used(&pool) == live.size() + cached);
             for cache in &caches {
                 cache.check(CheckLevel::Deep).unwrap();
@@ -248,8 +248,8 @@ fn a_class_keeps_no_more_than_it_may() {
     assert_eq!(used(&pool), 0);
 }
 
-/// However much a class may keep, one call takes a batch from the pool and no more, and
-/// one gives no more back; "keep everything" is a count too (design/cache.md `.third`).
+/// However much a class may keep, one call takes at most a batch from the pool, and
+/// returns at most a batch; "keep everything" is a count too (design/cache.md `.third`).
 #[test]
 #[cfg_attr(feature = "hardening", ignore = "counts bytes without what hardening takes")]
 fn a_call_takes_and_gives_a_batch_at_most() {

@@ -131,7 +131,7 @@ fn a_cache_takes_a_batch_of_what_was_freed() {
     assert_eq!(cache.cached(), 63 * 64);
 }
 
-/// The least alignment of fences is enough for them.
+/// Fences need no more than the least alignment of a class.
 #[test]
 fn a_class_that_aligns_to_a_word_gets_fences() {
     let mut memory = memory(24);

@@ -10,7 +10,7 @@ use faults::{Class, Fault, run};
 const SEEDS: core::ops::Range<u64> = 1..7;
 #[cfg(feature = "hardening")]
 const OPERATIONS: usize = 600;
-/// As many as free any object, and those that were held back behind it.
+/// Enough to free any object, and then all that are held back behind it.
 const DEBUG_OPERATIONS: usize = 2000;
 
 #[test]
@@ -40,8 +40,8 @@ fn hardened_pools_hand_nothing_out_twice() {
             } else {
                 fault.is_wrong_free()
             };
-            // A cache knows the block that was put last, and finds others when it gets them;
-            // what is larger than its classes the pool finds, which it asks when it has none.
+            // A cache knows the block that was put last; others it finds when it takes them. What
+            // is larger than its classes the pool finds, which is asked when the cache has none.
             let is_late =
                 class == Class::CacheOfTlsf && matches!(fault, Fault::DoubleFreeLater | Fault::Larger);
             assert!(!is_decidable || is_late || outcome.found == Some(0), "{about}");

@@ -1,5 +1,5 @@
-//! Front ends that are not this project's: they keep the letter of what `PoolClass` asks
-//! of whoever fills and empties, and no more.
+//! Front ends of other projects: they do exactly what `PoolClass` asks of callers that fill
+//! and empty, and no more.
 
 mod common;
 
@@ -9,7 +9,7 @@ use common::{GRAIN, all_are, arena, classes, layout, memory};
 use proptest::prelude::*;
 use tripoint_core::{Block, CheckLevel, ManualPool, PoolClass};
 
-/// A piece of a fill that a front end has in use, and the byte that is all over it.
+/// A piece of a fill that a front end uses, and the byte that fills it.
 #[derive(Clone, Copy)]
 struct Piece {
     block: Block,
@@ -33,9 +33,9 @@ impl Piece {
 /// What a front end does next.
 #[derive(Clone, Copy, Debug)]
 struct Step {
-    /// The bytes it asks a fill for.
+    /// The bytes that it requests of a fill.
     size: usize,
-    /// How much of the fill it keeps, in the least pieces there are.
+    /// How much of the fill it keeps, in units of the least alignment.
     keep: usize,
 }
 
@@ -43,8 +43,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec((0..96_usize, 0..200_usize).prop_map(|(size, keep)| Step { size, keep }), 1..40)
 }
 
-/// Fills, keeps the front, whatever its size, and gives the rest back. What was kept is
-/// given to nobody else.
+/// Fills, keeps a front part of any size, and returns the rest. What was kept is not handed
+/// out again.
 fn keeps_what_it_uses<P: PoolClass>(pool: &P, steps: &[Step]) {
     let buffer = pool.new_buffer();
     let mut pieces: Vec<Piece> = Vec::new();
@@ -55,7 +55,7 @@ fn keeps_what_it_uses<P: PoolClass>(pool: &P, steps: &[Step]) {
         let keep = (step.keep * pool.min_align()).min(fresh.size());
         let (kept, unused) = fresh.split_at(keep).unwrap();
         pieces.push(Piece::write(kept, pattern));
-        // SAFETY: the end of a fill, of which nothing was given back, in the alignment
+        // SAFETY: the end of a fill, of which nothing was returned before, in the alignment
         // that fills end with; only what is kept is used.
         unsafe { pool.empty(unused) };
         assert!(pieces.iter().all(Piece::is_whole), "memory in use was given out again");
@@ -66,7 +66,7 @@ fn keeps_what_it_uses<P: PoolClass>(pool: &P, steps: &[Step]) {
         });
         assert!(apart, "memory in use is free");
     }
-    // SAFETY: nobody uses what the buffer was given any more.
+    // SAFETY: nothing uses the buffer's memory any more.
     unsafe { pool.finish_buffer(&buffer) };
 }
 
@@ -101,8 +101,8 @@ any_front_end!(
     debug_tlsf: classes::debug_tlsf,
 );
 
-/// The rest of a unit that is in use in front is no unit, and does not reach into the
-/// next fill when it is given out (design/pool-mfs.md `.mfs.empty`).
+/// If the front of a unit is in use, its rest is no unit. It must not be handed out, where it
+/// would reach into the next fill (design/pool-mfs.md `.mfs.empty`).
 #[test]
 fn the_rest_of_a_unit_is_not_given_out() {
     let mut memory = memory(24);
@@ -112,7 +112,7 @@ fn the_rest_of_a_unit_is_not_given_out() {
     let [first, second, third] = [(); 3].map(|()| pool.fill(unit).unwrap().block);
     let (_, rest) = first.split_at(first.size() - pool.min_align()).unwrap();
     let free = pool.sizes().free;
-    // SAFETY: the end of a fill, of which nothing was given back, in `min_align`.
+    // SAFETY: the end of a fill, of which nothing was returned before, in `min_align`.
     unsafe { pool.empty(rest) };
     assert_eq!(pool.sizes().free, free, "the unit is in use");
     let all: Vec<NonNull<u8>> = core::iter::from_fn(|| pool.alloc(unit).ok()).collect();

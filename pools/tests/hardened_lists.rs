@@ -235,7 +235,7 @@ fn a_link_in_a_cache_written_over_is_not_followed() {
             assert_eq!(cache.get(own), Err(Error::Damaged));
             assert_eq!(cache.get(layout(GRAIN, 8)), Err(Error::Damaged));
             drop(cache);
-            // The pool heard of it.
+            // The pool was notified.
             let fresh = Cache::create(&pool, &descriptor).unwrap();
             assert_eq!(fresh.get(own), Err(Error::Damaged));
             assert_eq!(pool.alloc(own), Err(Error::Damaged));

@@ -143,7 +143,7 @@ fn what_is_spare_above_the_option_goes_back() {
     arena.check(CheckLevel::Deep).unwrap();
 }
 
-/// What a free leaves above `spare` goes back wherever it lies: also in a block that no
+/// What a free leaves above `spare` goes back wherever it lies, also in a block that no
 /// later free touches (design/pool-mvff.md `.mvff.spare`).
 #[test]
 fn what_is_spare_goes_back_from_the_largest_block_too() {
@@ -158,7 +158,7 @@ fn what_is_spare_goes_back_from_the_largest_block_too() {
         (0..64 * GRAIN / 512).map(|_| oracle.alloc(&pool, layout(512, 8)).unwrap().addr().get()).collect();
     oracle.free(&pool, large);
     assert_eq!(pool.sizes().free, spare, "it may stay");
-    // Every second of the others: no free makes a whole grain.
+    // Every second of the others: none of these frees makes a whole grain.
     for &object in small.iter().step_by(2) {
         oracle.free(&pool, object);
         let sizes = oracle.agree(&pool);

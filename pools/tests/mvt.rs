@@ -228,9 +228,9 @@ fn what_is_available_above_the_reserve_goes_back() {
     arena.check(CheckLevel::Deep).unwrap();
 }
 
-/// Objects that die in no order leave no more than the reserve, a grain, and the splinter,
-/// once all are dead; and until then the pool gives back what is whole. The figures are
-/// quoted in design/pool-mvt.md `.mvt.reserve`.
+/// Objects die in random order. When all are dead, no more is left than the reserve, a grain,
+/// and the splinter; until then the pool returns what is whole. design/pool-mvt.md
+/// `.mvt.reserve.left` quotes the figures.
 #[test]
 fn deaths_in_no_order_leave_no_more_than_the_reserve() {
     const GRAIN: usize = 64 << 10;
@@ -257,7 +257,7 @@ fn deaths_in_no_order_leave_no_more_than_the_reserve() {
             println!("{left} objects of {} KiB left in {} KiB", kib(live), kib(pool.sizes().total));
         }
         if objects.len() == 100 {
-            // Grains that hold an object, of which each lies in two at most, and the reserve.
+            // Each object keeps at most two grains; and there is the reserve.
             assert!(pool.sizes().total <= 2 * 100 * GRAIN + pool.reserve() + GRAIN);
         }
         if objects.len().is_multiple_of(OBJECTS / 10) {
@@ -270,8 +270,8 @@ fn deaths_in_no_order_leave_no_more_than_the_reserve() {
     arena.check(CheckLevel::Deep).unwrap();
 }
 
-/// Available blocks that hold no whole grain do not hide those that do: they are not asked
-/// again until the others were.
+/// Available blocks without a whole grain do not hide those with one: they are not looked
+/// at again until the others were.
 #[test]
 fn a_block_without_a_whole_grain_hides_no_other() {
     const GRAIN: usize = 64 << 10;
@@ -279,8 +279,8 @@ fn a_block_without_a_whole_grain_hides_no_other() {
     let arena = arena_of_grain(&mut memory, GRAIN);
     let options = MvtOptions { max_size: GRAIN, mean_size: GRAIN, reserve_depth: 0, ..OPTIONS };
     let pool = Mvt::create(&arena, options).unwrap();
-    // Objects of a fill and a granule lie across the grains. Dead ones between live ones
-    // are available, and hold no whole grain.
+    // Objects of a fill and a granule lie across grains. Dead ones between live ones are
+    // available, and contain no whole grain.
     let across = layout(GRAIN + 16, 8);
     let objects: Vec<_> = (0..40).map(|_| pool.alloc(across).unwrap()).collect();
     let large = layout(16 * GRAIN, 8);
@@ -290,7 +290,7 @@ fn a_block_without_a_whole_grain_hides_no_other() {
         unsafe { pool.free(object, across) };
     }
     let before = pool.sizes();
-    // SAFETY: the same.
+    // SAFETY: as above.
     unsafe { pool.free(last, large) };
     assert!(pool.sizes().total <= before.total - 14 * GRAIN, "{before:?}, {:?}", pool.sizes());
     pool.check(CheckLevel::Deep).unwrap();

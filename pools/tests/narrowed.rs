@@ -1,6 +1,6 @@
-//! Objects that are freed through a pointer to a part of them: what is left after a
-//! reference to less, as safe collections make one. Miri says whether a pool writes
-//! behind that part with it (design/core.md `.pool.reach`).
+//! Objects that are freed through a pointer to a part of them: the pointer that is left after
+//! a reference to less than the object, as safe collections make one. Miri reports it if a
+//! pool writes beyond that part with it (design/core.md `.pool.reach`).
 
 mod common;
 
@@ -13,17 +13,17 @@ use tripoint_core::{Check, CheckLevel, ManualPool};
 use tripoint_pools::cache_box::ObjectCache;
 use tripoint_pools::{Cache, CacheClasses, CacheDescriptor};
 
-/// The object, all of it written, by way of a reference to its first byte.
+/// Writes the whole object, and returns it by way of a reference to its first byte.
 fn narrowed(object: NonNull<u8>, layout: Layout) -> NonNull<u8> {
     // SAFETY: memory of this layout, which is the caller's.
     unsafe { object.write_bytes(7, layout.size()) };
-    // SAFETY: written above; nobody else uses the object.
+    // SAFETY: written above; nothing else uses the object.
     NonNull::from(unsafe { &mut *object.as_ptr() })
 }
 
 const LAYOUTS: [Layout; 4] = [layout(1, 1), layout(16, 8), layout(40, 8), layout(96, 8)];
 
-/// Allocates and frees, the second time what was freed the first time.
+/// Allocates and frees twice; the second time it gets what was freed the first time.
 fn comes_back_whole(alloc: impl Fn(Layout) -> NonNull<u8>, mut free: impl FnMut(NonNull<u8>, Layout)) {
     for layout in LAYOUTS {
         for _ in 0..2 {

@@ -1,5 +1,5 @@
-//! What is read in freed memory: with the feature `poison` nothing of what was there, in
-//! any class and cache; without it, which is the control, all but a few words
+//! What can be read in freed memory. With the feature `poison`, nothing of the old contents,
+//! in any class and cache. Without it, which is the control, all but a few words
 //! (design/hardening.md `.poison`).
 
 mod common;
@@ -15,7 +15,7 @@ use tripoint_pools::{Cache, CacheClasses, CacheDescriptor, Snc, SncOptions};
 
 const SECRET: Layout = layout(88, 8);
 
-/// A byte of the secret, which no two places near each other share.
+/// A byte of the secret; bytes at nearby offsets differ.
 fn secret_byte(offset: usize) -> u8 {
     (offset as u8).wrapping_mul(167) ^ 0x5e
 }
@@ -27,10 +27,10 @@ fn write_secret(object: NonNull<u8>) {
     }
 }
 
-/// Whether four bytes of the secret in a row are where they were: fewer are there by
+/// Whether four consecutive bytes of the secret are where they were. Fewer may be there by
 /// chance, in what a pool writes to its free memory.
 fn is_readable(object: NonNull<u8>) -> bool {
-    // SAFETY: memory of a pool, which is there as long as that. Nobody writes to it now.
+    // SAFETY: memory of a pool, which exists as long as the pool. Nothing writes to it now.
     let is_old = |offset: usize| unsafe { object.add(offset).read_volatile() } == secret_byte(offset);
     (0..SECRET.size() - 3).any(|start| (start..start + 4).all(is_old))
 }
@@ -94,7 +94,7 @@ fn caches_by_size_class() {
     let mut memory = memory(24);
     let arena = arena(&mut memory);
     let pool = classes::tlsf(&arena).unwrap();
-    // A class keeps two: of five, some go to the pool.
+    // A class keeps two blocks: of five, some go to the pool.
     let descriptor = CacheDescriptor::new(CacheClasses::geometric(128, 2).unwrap());
     let cache = Cache::create(&pool, &descriptor).unwrap();
     // SAFETY: of the cache, with this layout, and freed once.
@@ -135,7 +135,7 @@ fn stacks() {
     for count in [2, 20] {
         let frame = point.push();
         let popped = on_stack(&mut point, count);
-        // SAFETY: of this point, and nobody uses the objects.
+        // SAFETY: of this point, and nothing uses the objects.
         unsafe { point.pop(frame) };
         assert!(popped.iter().all(|&object| is_readable(object) == FOUND), "{count} popped");
         assert!(kept.iter().all(|&object| is_readable(object)), "what was pushed before is left alone");

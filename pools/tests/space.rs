@@ -106,11 +106,11 @@ fn a_pool_of_one_size_does_not() {
     assert!(first < 600 && churned < 600, "{first}, {churned}");
 }
 
-/// The sequence that makes every class which moves nothing need (log2 n) / 2 + 1 times
-/// what is live, for sizes of one unit to n (J. M. Robson, "An estimate of the store
-/// size necessary for dynamic storage allocation", 1971): free memory is cut into pieces
-/// that are each too small for the next size. Gives the pool's memory, in hundredths of
-/// what is live at most.
+/// For sizes from one unit to n, this sequence makes every class that does not move objects
+/// need (log2 n) / 2 + 1 times what is live (J. M. Robson, "An estimate of the store size
+/// necessary for dynamic storage allocation", 1971): it cuts free memory into pieces that
+/// are each too small for the next size. Returns the pool's memory, in hundredths of the
+/// most that is live.
 fn cut_up<P: ManualPool>(pool: &P, units: usize) -> usize {
     const UNIT: usize = 16;
     const LIVE: usize = 1 << 20;
@@ -122,7 +122,7 @@ fn cut_up<P: ManualPool>(pool: &P, units: usize) -> usize {
             objects.push((pool.alloc(layout(size, 8)).unwrap(), size));
         }
         size *= 2;
-        // An object stays where it keeps the next size out of the place that it lies in.
+        // An object stays if it keeps the next size out of the place that it lies in.
         let stays = |&(object, taken): &(NonNull<u8>, usize), offset: usize| {
             let from = object.addr().get().wrapping_sub(offset) % size;
             from == 0 || from + taken > size

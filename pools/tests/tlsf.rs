@@ -153,13 +153,13 @@ fn a_block_that_lies_well_serves_an_aligned_request() {
     assert_eq!(pool.sizes().total, GRAIN);
 }
 
-/// The bytes of objects for the tests below: four granules less one, aligned to four.
+/// The size of objects in the tests below, which is one granule less than their alignment.
 const ODD: usize = 3 * GRANULE;
 const FAR: usize = 4 * GRANULE;
 
-/// A pool that has used up its arena of a grain, and objects of it: the first `lie_badly` of
-/// `ODD` bytes, none of which holds as many aligned to `FAR`, then one of `size` bytes that
-/// begins with such, all apart.
+/// A pool that has used up its arena, and some of its objects, none of which touch. The first
+/// `lie_badly` have `ODD` bytes, and hold no `ODD` bytes aligned to `FAR`. The last has `size`
+/// bytes, and begins at a multiple of `FAR`.
 fn with_objects(
     lie_badly: usize,
     size: usize,
@@ -187,11 +187,11 @@ fn with_objects(
     test(&pool, &mut oracle, &objects);
 }
 
-/// What holds size and alignment together serves wherever it lies, however many blocks
-/// before it do not (design/pool-tlsf.md `.tlsf.align`).
+/// A block that has room for size and alignment together serves wherever it lies, however
+/// many blocks in front of it do not (design/pool-tlsf.md `.tlsf.align`).
 #[test]
 fn a_block_with_room_for_the_alignment_is_found_at_once() {
-    // As much as an object needs whose address is not known.
+    // As much as an object needs if its address is not known.
     with_objects(40, ODD + FAR - GRANULE, |pool, oracle, objects| {
         objects.iter().for_each(|&object| oracle.free(pool, object));
         let found = oracle.alloc(pool, layout(ODD, FAR)).unwrap().addr().get();
@@ -199,7 +199,7 @@ fn a_block_with_room_for_the_alignment_is_found_at_once() {
     });
 }
 
-/// Of those that have not, sixteen are looked at, so that the time is bounded
+/// Of the blocks without that much room, sixteen are looked at, so that the time is bounded
 /// (design/pool-tlsf.md `.req.constant`).
 #[test]
 fn a_block_that_lies_well_is_found_among_the_first_sixteen() {

@@ -41,8 +41,8 @@ fn assert_not_lost((stands, seen): (bool, bool)) {
     assert!(!stands || seen, "the object stands and was not seen");
 }
 
-/// Where the owner went on first, up to where objects are by then: whoever flips may
-/// read that too.
+/// Flips, and returns up to where objects are fixed. If the owner went on first, returns up to
+/// where objects are by then: the flipper may read those too.
 fn flip<B: BarrierPair>(buffer: &Buffer, barrier: B) -> usize {
     // SAFETY: the pair that the model commits with.
     let objects = unsafe { buffer.flip(barrier) };
@@ -210,8 +210,8 @@ fn make_until_it_stands(buffer: &Buffer, content: &Content) {
     }
 }
 
-/// Whoever reads finds what was written into an object, up to where `see` says that
-/// objects are, while somebody else flips or nobody does.
+/// A reader finds what was written into the objects, up to where `see` says that objects are.
+/// Meanwhile another thread flips, or none does.
 fn read_what_was_seen(flips: bool, see: Flip, alloc: fn(&Buffer, &Content)) {
     model(move || {
         let buffer = flippable_buffer();
@@ -245,13 +245,13 @@ fn observe(buffer: &Buffer, _: SymmetricFence) -> usize {
     buffer.scan_limit().addr()
 }
 
-/// What a flip fixed stays, whoever else flips (design/ap.md `.commit.observed`).
+/// What a flip fixed stays, even if others flip (design/ap.md `.commit.observed`).
 #[test]
 fn what_a_flip_fixed_is_whole() {
     read_what_was_seen(true, fixed, make_until_it_stands);
 }
 
-/// Whoever alone flips may read whatever is declared by then.
+/// The only thread that flips may read everything that is declared by then.
 #[test]
 fn what_the_only_flipper_finds_after_its_flip_is_whole() {
     read_what_was_seen(false, flip, make_until_it_stands);
@@ -262,15 +262,15 @@ fn what_the_only_flipper_finds_after_its_flip_is_whole() {
     read_what_was_seen(false, observe_after, make_until_it_stands);
 }
 
-/// Where nobody flips, anybody may.
+/// If no thread flips, any thread may read.
 #[test]
 fn what_is_declared_and_never_flipped_is_whole() {
     read_what_was_seen(false, observe, make_until_it_stands);
 }
 
-/// The twin: one who does not flip reads while another does. The commit may fail, and
-/// the object it saw is written over. Of all orders too few show it for drawing them
-/// at random.
+/// The twin: a thread that does not flip reads while another does. The commit may fail, and
+/// the object that the reader saw is written over. Too few of all orders show it to draw
+/// them at random.
 #[test]
 #[cfg(tripoint_loom)]
 #[should_panic(expected = "Causality violation")]

@@ -1,6 +1,6 @@
 //! Fill against flip and against observers (design/ap.md `.attach`).
 //!
-//! Bound: three preemptions, two with two flips.
+//! Bound: three preemptions; two in models with two flips.
 #![cfg(any(tripoint_loom, tripoint_shuttle))]
 
 use std::sync::Arc;
@@ -147,8 +147,8 @@ fn reading_init_first_shows_flips_beyond_it() {
     });
 }
 
-/// What a flip returns is of one fill, whenever the owner exchanges its memory; and what
-/// it fixed there is told of while it lasts.
+/// What a flip returns is of one fill, whenever the owner changes its memory; and as long as
+/// the flip lasts, it says what it fixed there.
 fn flip_a_fill(preemptions: usize, flip: fn(&Buffer) -> Option<(usize, usize)>) {
     model_bounded(preemptions, move || {
         let buffer = flippable_buffer();

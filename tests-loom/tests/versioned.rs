@@ -1,4 +1,4 @@
-//! Words written as one and read as one, by which alarms are handed over
+//! Several words that are written and read as one value. Alarms are handed over this way
 //! (design/contract.md `.alarm`).
 //!
 //! Bound: none.
@@ -12,13 +12,13 @@ use tripoint_contract::versioned::Versioned;
 type Words = Versioned<2>;
 type Write = fn(&Words, &[usize; 2]);
 
-/// What is written: totals that grow, so that a torn pair shows.
+/// The words of each write: totals that grow, so that a torn pair shows.
 fn totals(number: usize) -> [usize; 2] {
     [number, 10 * number]
 }
 
-/// Reads twice; panics where the words are of two writes, or of an older one than the
-/// last.
+/// Reads twice. Panics if the words are of two writes, or of a write older than the last one
+/// read.
 fn read(shared: &Words) -> usize {
     let mut last = 0;
     for (version, words) in (0..2).filter_map(|_| shared.read()) {
@@ -29,8 +29,8 @@ fn read(shared: &Words) -> usize {
     last
 }
 
-/// Two writes against two reads, run from both sides: loom remembers only the last access
-/// to a word.
+/// Two writes against two reads, with each side on a thread of its own in turn: loom remembers
+/// only the last access to a word.
 fn race(write: Write) {
     read_on_another_thread(write);
     write_on_another_thread(write);
@@ -71,7 +71,7 @@ fn words_are_of_one_write() {
     race(Versioned::write);
 }
 
-/// The twin: a writer that does not say that it begins.
+/// The twin: a writer that does not say that it has begun.
 #[test]
 #[should_panic(expected = "wrong words")]
 fn writing_without_beginning_tears() {

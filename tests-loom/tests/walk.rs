@@ -152,7 +152,7 @@ fn flip<B: BarrierPair + 'static>(barrier: B, flip: fn(&Pool<B>) -> usize) {
 fn flip_pool<B: BarrierPair>(pool: &Pool<B>) -> usize {
     let mut seen = 0;
     flip_buffers(pool, |buffer, objects| {
-        // Where the owner went on first: what there is by then.
+        // If the owner went on first, what there is by then.
         seen = objects.map_or_else(|| buffer.scan_limit().addr(), |objects| objects.limit().get());
     });
     seen

@@ -75,22 +75,22 @@ pub(crate) fn flip_buffer<B: BarrierPair>(buffer: &Buffer, barrier: B) -> Option
     unsafe { buffer.flip(barrier) }
 }
 
-/// Unwinds at the last of so many events, once.
+/// An event hook that unwinds once: at the last of a number of events.
 #[derive(Debug, Default)]
 pub(crate) struct Fuse(AtomicUsize);
 
 impl Fuse {
-    /// From now on the event of this number unwinds; none for zero.
+    /// Lights the fuse: the event with this number unwinds; with zero, none does.
     pub(crate) fn light(&self, length: usize) {
         self.0.store(length, Ordering::Relaxed);
     }
 
-    /// From now on none does; whether one did.
+    /// From now on no event unwinds. Returns whether one did.
     pub(crate) fn put_out(&self) -> bool {
         self.0.swap(0, Ordering::Relaxed) == BURNT
     }
 
-    /// One step nearer to its end.
+    /// Counts an event down, and unwinds at the last.
     pub(crate) fn burn(&self) {
         match self.0.load(Ordering::Relaxed) {
             0 | BURNT => (),

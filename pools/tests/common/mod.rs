@@ -16,8 +16,8 @@ pub(crate) use tripoint_oracle::{Oracle, all_are, effort};
 /// The grain of the arenas here, in bytes.
 pub(crate) const GRAIN: usize = 4096;
 
-/// What an object takes for its seal, in the classes that seal (design/hardening.md
-/// `.seal`), in bytes.
+/// The bytes of an object's seal, in the classes that seal (design/hardening.md
+/// `.seal`).
 pub(crate) const SEAL: usize = if cfg!(feature = "hardening") { size_of::<usize>() } else { 0 };
 
 /// A grain of memory, aligned as one.
@@ -55,7 +55,7 @@ pub(crate) fn pick<T: Copy>(from: &[T], which: usize) -> Option<T> {
     (!from.is_empty()).then(|| from[which % from.len()])
 }
 
-/// A fixed sequence of numbers without pattern.
+/// A fixed sequence of numbers without a pattern.
 pub(crate) struct Sequence(pub(crate) u64);
 
 impl Sequence {
