@@ -1,4 +1,4 @@
-//! The alarm of one class: a place of its own, which no burst of records takes
+//! The alarm of one class. It has a place of its own, which no burst of records can take
 //! (design/contract.md `.alarm`).
 
 use tripoint_core::primitive::{AtomicUsize, Ordering};
@@ -7,10 +7,10 @@ use crate::atomics::{const_fn, zeros};
 use crate::record::{BYTES_WORD, COUNT_WORD, Record, WORDS};
 use crate::versioned::Versioned;
 
-/// The last alarm of one class, with the events and bytes of all so far.
+/// The last alarm of one class, with the events and bytes of all alarms so far.
 ///
-/// One thread raises and one takes at a time. An alarm that nobody took before the
-/// next is one record with it: events and bytes add up, and the rest is the last's.
+/// One thread raises and one takes at a time. If an alarm is not taken before the next one is
+/// raised, both become one record: events and bytes add up, and the rest is the last one's.
 #[derive(Debug)]
 pub(crate) struct AlarmCell {
     latest: Versioned<WORDS>,
@@ -38,7 +38,7 @@ impl AlarmCell {
         self.taken.iter().for_each(|word| word.store(0, Ordering::Relaxed));
     }
 
-    /// Adds an alarm. The raiser's.
+    /// Adds an alarm. Only the raiser calls this.
     pub(crate) fn raise(&self, alarm: &Record) {
         let (mut words, so_far) = (alarm.to_words(), self.latest.own());
         for total in [COUNT_WORD, BYTES_WORD] {
@@ -47,19 +47,19 @@ impl AlarmCell {
         self.latest.write(&words);
     }
 
-    /// The serial number of what [`AlarmCell::take`] would return. The taker's.
+    /// The serial number of what [`AlarmCell::take`] would return. Only the taker calls this.
     pub(crate) fn peek(&self) -> Option<usize> {
         self.news().map(|(_, alarm)| alarm.serial)
     }
 
-    /// Takes what was raised since the last time. The taker's.
+    /// Takes what was raised since the last time. Only the taker calls this.
     pub(crate) fn take(&self) -> Option<Record> {
         let (totals, alarm) = self.news()?;
         self.taken.iter().zip(totals).for_each(|(to, total)| to.store(total, Ordering::Relaxed));
         Some(alarm)
     }
 
-    /// What was raised and not taken, with the totals once it is.
+    /// What was raised and not taken yet, with the totals once it is taken.
     fn news(&self) -> Option<([usize; 3], Record)> {
         let [taken, count, bytes] = [0, 1, 2].map(|index: usize| self.taken[index].load(Ordering::Relaxed));
         let (version, words) = self.latest.read()?;
@@ -95,7 +95,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against plain addition: nothing lost, nothing twice, whoever drains when.
+        /// Against plain addition: nothing is lost or counted twice, whenever alarms are taken.
         #[test]
         fn alarms_that_nobody_took_add_up(raises in proptest::collection::vec(any::<bool>(), 0..100)) {
             let cell = AlarmCell::new();

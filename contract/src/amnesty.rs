@@ -73,16 +73,15 @@ impl AmnestyReason for NoReason {
     }
 }
 
-/// The amnesties of a session, by their reason: how many there were, and how many there
-/// may be.
+/// The amnesties of a session by reason: how many there were, and how many are allowed.
 #[derive(Debug)]
 pub struct Ledger {
     entered: [AtomicUsize; REASONS_MAX],
-    /// What is added to [`AMNESTY_BUDGET`], so that storage of zeros is a good ledger.
+    /// What is added to [`AMNESTY_BUDGET`], so that a ledger of zeros is valid.
     budgets: [AtomicUsize; REASONS_MAX],
 }
 
-/// Amnesties a session may have for each reason unless it is told otherwise.
+/// The default number of amnesties that a session may have for each reason.
 pub const AMNESTY_BUDGET: usize = 10;
 
 impl Default for Ledger {
@@ -106,20 +105,20 @@ impl Ledger {
         }
     }
 
-    /// Writes an amnesty down; false if it is beyond its reason's budget, or its reason
+    /// Records an amnesty. Returns false if it exceeds its reason's budget, or if its reason
     /// has no place in [`AmnestyReason::NAMES`].
     pub(crate) fn enter(&self, reason: usize) -> bool {
         let entered = self.entered.get(reason);
         entered.is_some_and(|count| count.fetch_add(1, Ordering::Relaxed) < self.budget_of(reason))
     }
 
-    /// Number of amnesties so far, for whatever reason.
+    /// Number of amnesties so far, for all reasons.
     #[must_use]
     pub fn entered(&self) -> usize {
         (0..REASONS_MAX).map(|index| self.of_reason(index)).sum()
     }
 
-    /// Number of amnesties that were beyond the budget of their reason.
+    /// Number of amnesties that exceeded the budget of their reason.
     #[must_use]
     pub fn over_budget(&self) -> usize {
         (0..REASONS_MAX).map(|index| self.of_reason(index).saturating_sub(self.budget_of(index))).sum()
@@ -131,7 +130,7 @@ impl Ledger {
         self.entered.get(index).map_or(0, |count| count.load(Ordering::Relaxed))
     }
 
-    /// Number of amnesties for the reason with this index that raise no alarm.
+    /// How many amnesties for the reason with this index raise no alarm.
     #[must_use]
     pub fn budget_of(&self, index: usize) -> usize {
         let more = self.budgets.get(index).map_or(0, |more| more.load(Ordering::Relaxed));
@@ -158,7 +157,7 @@ impl<'guard, R: AmnestyReason, D: Detectors> Amnesty<'guard, R, D> {
         if slot.mode() == Mode::Armed {
             slot.amnesties.fetch_add(1, Ordering::Relaxed);
             if !guard.ledger().enter(reason.index()) {
-                // Recorded with the reason, and excused by none.
+                // Recorded with the reason, and not excused by any.
                 guard.observe(Observation::new(ViolationClass::AmnestyOverrun, 0));
             }
         }

@@ -22,7 +22,7 @@ pub struct Attendance {
     /// One more than the phase acknowledged last; zero where none was.
     acknowledged: AtomicUsize,
     state: AtomicUsize,
-    /// How many threads had it.
+    /// How many threads have had it.
     tenancy: AtomicUsize,
 }
 
@@ -56,8 +56,8 @@ impl Attendance {
         self.take(FREE)
     }
 
-    /// Takes it for the calling thread after another left; false where none did, or
-    /// another thread was first.
+    /// Takes it for the calling thread after another left. Returns false if none left, or
+    /// if another thread was first.
     #[must_use]
     pub fn reclaim(&self) -> bool {
         self.take(LEFT)
@@ -72,7 +72,7 @@ impl Attendance {
         taken
     }
 
-    /// Which of the threads that have or had it is meant, counted from one.
+    /// The number, from one, of the thread that has it or had it last.
     #[must_use]
     pub fn tenancy(&self) -> usize {
         self.tenancy.load(Ordering::Acquire)
@@ -96,7 +96,7 @@ impl Attendance {
         Ok(phase)
     }
 
-    /// Leaves. Another thread may take it from here on.
+    /// Leaves. From here on another thread may take it.
     pub fn leave(&self) {
         self.state.store(LEFT, Ordering::Release);
     }

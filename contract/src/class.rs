@@ -119,11 +119,10 @@ bitflags! {
 }
 
 impl ClassSet {
-    /// What a steady state is without, and what hot threads are held to by default: all
-    /// but [`ViolationClass::Fill`]. To fill a buffer from memory that the pool has is to
-    /// use the pool; if it has none, that is [`ViolationClass::Growth`]. Add
-    /// [`ClassSet::FILL`] for code that is to stay on the fast path
-    /// (design/contract.md `.classes.fill`).
+    /// The classes that hot threads are held to by default: all but [`ViolationClass::Fill`].
+    /// A fill from memory that the pool has is a normal use of the pool; if the pool has none,
+    /// there is also [`ViolationClass::Growth`]. Add [`ClassSet::FILL`] for code that must stay
+    /// on the fast path (design/contract.md `.classes.fill`).
     pub const STEADY: Self = Self::all().difference(Self::FILL);
 
     /// The set of one class.

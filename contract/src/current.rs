@@ -166,8 +166,8 @@ pub(crate) fn inside_allocator<T>(call: impl FnOnce() -> T) -> T {
     {
         CURRENT.with(|current| {
             let outer = current.inside_allocator.replace(true);
-            // The compiler knows `malloc`, and that C's reads none of our memory: without
-            // fences it leaves the store above out.
+            // The compiler knows `malloc`, and that C's version reads none of our memory:
+            // without fences it removes the store above.
             compiler_fence(Ordering::SeqCst);
             let result = call();
             compiler_fence(Ordering::SeqCst);

@@ -12,9 +12,8 @@ bitflags! {
     pub struct DetectorSet: usize {
         /// The wrapped global allocator: alloc, realloc, dealloc.
         const ALLOCATOR = 1 << 0;
-        /// Events of arenas and buffers: fill, growth. Live once an arena has told
-        /// [`PoolEvents`](crate::PoolEvents) of anything, on whatever thread: the arenas
-        /// of Init do.
+        /// Events of arenas and buffers: fill, growth. Live once an arena has reported any
+        /// event to [`PoolEvents`](crate::PoolEvents), on any thread: the arenas of Init do.
         const POOL_EVENTS = 1 << 1;
         /// Page faults by synchronous signal: exact address and instruction.
         const FAULT_TRAP = 1 << 2;
@@ -28,10 +27,10 @@ bitflags! {
 }
 
 impl DetectorSet {
-    /// What is asked for by default: the detectors that every program has use for, and
-    /// that this build can prove. Pool events are not: a program without pools has none,
-    /// and one that has them sees them live unasked. Nor is C's `malloc` without
-    /// feature `interpose-malloc`.
+    /// The detectors that are asked for by default: those that every program can use and
+    /// that this build can prove. Pool events are not among them: a program without pools
+    /// has none, and in a program with pools they are live unasked. Nor is C's `malloc`
+    /// without the feature `interpose-malloc`.
     pub const DEFAULT: Self = {
         let always =
             Self::ALLOCATOR.union(Self::FAULT_TRAP).union(Self::FAULT_POLL).union(Self::MEMORY_CALLS);

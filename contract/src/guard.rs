@@ -20,9 +20,9 @@ use crate::slot::{Evidence, Mode, Observation, Slot};
 /// It belongs to the thread that registered: it is not `Send`. Dropping it ends
 /// the thread's registration; what was counted stays for the report.
 ///
-/// Declare it after what the thread uses: values are dropped in the reverse order, and a
-/// guard that is declared first is dropped last, still armed while the loop's buffers
-/// are freed. That is a violation like any other. Or end the armed part first, by
+/// Declare the guard after what the thread uses. Values are dropped in reverse order: a
+/// guard that is declared first is dropped last, and is still armed while the loop's
+/// buffers are freed. That is a violation like any other. Or end the armed part first, by
 /// [`Guard::follow_lifecycle`] or in Teardown.
 ///
 /// ```
@@ -121,9 +121,9 @@ impl<R: AmnestyReason, D: Detectors> Guard<R, D> {
 
     /// Excuses what happens until the scope ends, for a reason.
     ///
-    /// While armed the amnesty counts against the session's budget for the reason; beyond
-    /// the budget it raises the alarm of [`ViolationClass::AmnestyOverrun`], and
-    /// excuses all the same.
+    /// While the thread is armed, the amnesty counts against the session's budget for the
+    /// reason. Beyond the budget it raises the alarm of [`ViolationClass::AmnestyOverrun`], but
+    /// still excuses.
     pub fn amnesty(&self, reason: R) -> Amnesty<'_, R, D> {
         Amnesty::enter(self, reason)
     }

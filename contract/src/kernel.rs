@@ -73,14 +73,14 @@ pub enum Wait {
     Ended,
 }
 
-/// How memory is kept from going away.
+/// How memory is kept resident.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Residence {
-    /// Brought in now, and never to go out.
+    /// Brought in now, and never swapped out.
     Locked,
-    /// Never to go out once it is touched.
+    /// Never swapped out once it is touched.
     LockedOnceTouched,
-    /// Brought in now; it may go out.
+    /// Brought in now; it may be swapped out again.
     BroughtIn,
 }
 
@@ -95,7 +95,7 @@ pub trait Kernel: Copy + Send + Sync + fmt::Debug + 'static {
     /// The kernel's number of the calling thread.
     fn thread_id(&self) -> usize;
 
-    /// How many bytes of its stack the calling thread has not used; `None` where it is on
+    /// How many bytes of its stack the calling thread has not used; `None` if it runs on
     /// another stack than the system gave it.
     fn stack_room(&self) -> Option<usize>;
 
@@ -118,10 +118,10 @@ pub trait Kernel: Copy + Send + Sync + fmt::Debug + 'static {
     /// See [`Kernel::pin`].
     fn handle_traps(&self) -> Result<(), Errno>;
 
-    /// Whether traps come to the handler still: another may have been installed since.
+    /// Whether traps still reach our handler: another may have been installed since.
     fn has_traps(&self) -> bool;
 
-    /// Has every child that is forked from here on close its copies of the listeners.
+    /// Makes every child that is forked from now on close its copies of the listeners.
     ///
     /// # Errors
     /// See [`Kernel::pin`].
@@ -134,7 +134,7 @@ pub trait Kernel: Copy + Send + Sync + fmt::Debug + 'static {
     /// See [`Kernel::pin`].
     fn open_fault_event(&self, kind: FaultKind) -> Result<OwnedFd, Errno>;
 
-    /// Whether the kernel would open such an event. Nobody gets a trap by that.
+    /// Whether the kernel would open such an event. This causes no trap.
     ///
     /// # Errors
     /// See [`Kernel::pin`].
@@ -183,7 +183,7 @@ pub trait Kernel: Copy + Send + Sync + fmt::Debug + 'static {
     /// Bytes that C's allocator has in use, where it tells.
     fn heap_in_use(&self) -> Option<usize>;
 
-    /// Has a range of whole pages of this process stay in memory.
+    /// Keeps a range of whole pages of this process in memory.
     ///
     /// # Errors
     /// See [`Kernel::pin`].
@@ -195,7 +195,7 @@ pub trait Kernel: Copy + Send + Sync + fmt::Debug + 'static {
     /// See [`Kernel::pin`].
     fn raise_lock_limit(&self) -> Result<(), Errno>;
 
-    /// Has C's allocator give back what it has free; false where it does not do that.
+    /// Makes C's allocator return its free memory. Returns false if it cannot.
     fn trim_heap(&self) -> bool;
 
     /// The size of a page, in bytes.
@@ -214,10 +214,10 @@ pub trait Kernel: Copy + Send + Sync + fmt::Debug + 'static {
     /// See [`Kernel::pin`].
     fn read_into(&self, path: &str, buffer: &mut [u8]) -> Result<usize, Errno>;
 
-    /// Whether the program's functions are all bound when it starts.
+    /// Whether all functions of the program are bound when it starts.
     fn binds_now(&self) -> bool;
 
-    /// Writes to standard error, past every buffer and lock. Allocates nothing.
+    /// Writes to standard error, without any buffer or lock. Allocates nothing.
     ///
     /// # Errors
     /// See [`Kernel::pin`].

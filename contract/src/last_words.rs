@@ -1,4 +1,4 @@
-//! What is said before FailFast ends a process: one line, without allocating, without a
+//! What FailFast prints before it ends a process: one line, without allocation and without a
 //! lock, also in a signal handler (design/contract.md `.fail-fast`).
 
 use core::fmt::{self, Write};
@@ -7,10 +7,10 @@ use crate::current;
 use crate::platform;
 use crate::record::Record;
 
-/// The most of a line that is kept, in bytes: 20 frames, and a path.
+/// The longest line, in bytes: room for 20 frames and a path.
 const SIZE: usize = 1024;
 
-/// A line that is cut off where it becomes too long.
+/// A line that is truncated if it becomes too long.
 struct Line {
     text: [u8; SIZE],
     size: usize,
@@ -18,7 +18,7 @@ struct Line {
 
 impl Write for Line {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        // One is left for the end.
+        // One byte is kept for the end.
         let fits = text.len().min(SIZE - 1 - self.size);
         self.text[self.size..self.size + fits].copy_from_slice(&text.as_bytes()[..fits]);
         self.size += fits;
@@ -26,7 +26,7 @@ impl Write for Line {
     }
 }
 
-/// An alarm, and the thread and the phase it was raised in: the calling thread's.
+/// Writes an alarm, with the thread and the phase it was raised in: the calling thread's.
 pub(crate) fn write(alarm: &Record, out: &mut dyn Write) -> fmt::Result {
     write!(out, "tripoint contract violated: {} x{}, {} bytes", alarm.class, alarm.count, alarm.bytes)?;
     if alarm.address != 0 {
@@ -37,10 +37,10 @@ pub(crate) fn write(alarm: &Record, out: &mut dyn Write) -> fmt::Result {
     slot.attendance.acknowledged().map_or(Ok(()), |phase| write!(out, " in {phase}"))
 }
 
-/// Says it on standard error.
+/// Prints the line on standard error.
 pub(crate) fn say(alarm: &Record) {
     let mut line = Line { text: [0; SIZE], size: 0 };
-    // What is too long is cut off.
+    // A line that is too long is truncated.
     let _ = write(alarm, &mut line)
         .and_then(|()| line.write_str("; "))
         .and_then(|()| platform::describe(&alarm.site, &mut line));

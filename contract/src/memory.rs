@@ -9,14 +9,14 @@ use tripoint_core::{Arena, Result};
 use crate::platform;
 
 bitflags! {
-    /// What may be left out when memory is prepared, without the warm-up failing.
+    /// Steps of preparing the memory that may fail without failing the warm-up.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct MemorySteps: usize {
-        /// Giving back what C's allocator has free.
+        /// Returning the free memory of C's allocator.
         const TRIM_HEAP = 1 << 0;
-        /// Huge pages behind the arenas that are to have them.
+        /// Huge pages behind the arenas that are configured to have them.
         const MERGE = 1 << 1;
-        /// Keeping arenas out of children.
+        /// Keeping arenas out of child processes.
         const NO_FORK = 1 << 2;
         /// Locking the process's memory.
         const LOCK = 1 << 3;
@@ -89,8 +89,8 @@ pub trait SteadyMemory {
     /// Allows growth again.
     fn thaw(&self);
 
-    /// The steps that were tried and could not be done, and that the warm-up need not fail
-    /// for. They are in the report.
+    /// The steps that were tried and failed, and that the warm-up need not fail for. They are
+    /// in the report.
     fn missed(&self) -> MemorySteps {
         MemorySteps::empty()
     }
@@ -105,17 +105,17 @@ impl SteadyMemory for () {
     fn thaw(&self) {}
 }
 
-/// One or more arenas, and with them the heap of the process, as the end of a warm-up
-/// prepares them:
+/// One or more arenas, and with them the heap of the process. The end of a warm-up prepares
+/// them in these steps:
 ///
-/// | step | what is done | where it cannot be |
+/// | step | what is done | if it fails |
 /// |---|---|---|
-/// | trim | C's allocator and each arena give back what is spare | said in the report |
-/// | merge | each arena that is to have huge pages gets them at once | said in the report |
-/// | freeze | each arena grows no more | |
-/// | prefault | memory behind all that is committed | the warm-up fails |
-/// | | and, [if wanted](Arenas::with_locked_process), the process is locked | said in the report |
-/// | no-fork | no child that is forked from here on has the arenas: it must `exec` or `_exit` | said in the report |
+/// | trim | C's allocator and each arena return spare memory to the system | the report says so |
+/// | merge | each arena that is to have huge pages gets them at once | the report says so |
+/// | freeze | no arena grows any more | |
+/// | prefault | memory is put behind all that is committed | the warm-up fails |
+/// | | and, [if wanted](Arenas::with_locked_process), the process is locked | the report says so |
+/// | no-fork | children forked from now on do not have the arenas: they must `exec` or `_exit` | the report says so |
 ///
 /// ```
 /// # use tripoint_contract::Arenas;
@@ -130,19 +130,19 @@ impl SteadyMemory for () {
 pub struct Arenas<'a> {
     arenas: &'a [&'a dyn Arena],
     lock: bool,
-    /// [`MemorySteps`] that could not be done.
+    /// The [`MemorySteps`] that failed.
     missed: AtomicUsize,
 }
 
 impl<'a> Arenas<'a> {
-    /// These arenas.
+    /// For these arenas.
     #[must_use]
     pub fn new(arenas: &'a [&'a dyn Arena]) -> Self {
         Self { arenas, lock: false, missed: AtomicUsize::new(0) }
     }
 
-    /// These arenas, and all else that the process has mapped locked, programs and
-    /// libraries brought in (on Linux: see `linux::lock_memory`, which tells how much).
+    /// Also locks everything else that the process has mapped, and brings in programs and
+    /// libraries (on Linux; `linux::lock_memory` reports how much).
     #[must_use]
     pub const fn with_locked_process(mut self) -> Self {
         self.lock = true;

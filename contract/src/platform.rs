@@ -25,11 +25,11 @@ pub(crate) fn detectors(_wanted: DetectorSet) -> NativeDetectors {
     crate::detector::NoDetectors
 }
 
-/// What the first look at the system found.
+/// What the first look at the system's settings found.
 #[cfg(all(feature = "linux", target_os = "linux"))]
 pub(crate) type Runtime = std::sync::OnceLock<crate::linux::RuntimeReport>;
 
-/// Has C's allocator give back what it has free; false where it cannot be asked.
+/// Makes C's allocator return its free memory. Returns false if it cannot.
 pub(crate) fn trim_heap() -> bool {
     #[cfg(all(feature = "linux", target_os = "linux"))]
     return crate::kernel::Kernel::trim_heap(&crate::linux::Native);
@@ -37,7 +37,7 @@ pub(crate) fn trim_heap() -> bool {
     return false;
 }
 
-/// Locks the process's memory, but for these arenas; false where some of it is not.
+/// Locks the process's memory except these arenas. Returns false if some of it is not locked.
 pub(crate) fn lock_memory(arenas: &[&dyn tripoint_core::Arena]) -> bool {
     #[cfg(all(feature = "linux", target_os = "linux"))]
     return crate::linux::lock_memory(arenas).is_whole();
@@ -85,43 +85,43 @@ pub(crate) fn attach(_slot: &'static Slot, _wanted: DetectorSet) -> DetectorSet 
     DetectorSet::empty()
 }
 
-/// What is live for every thread of the process.
+/// The detectors that are live for every thread of the process.
 #[cfg(feature = "std")]
 pub(crate) fn live_everywhere() -> DetectorSet {
     crate::pool_events::live()
 }
 
-/// What is live for every thread of the process.
+/// The detectors that are live for every thread of the process.
 #[cfg(not(feature = "std"))]
 pub(crate) fn live_everywhere() -> DetectorSet {
     DetectorSet::empty()
 }
 
-/// Writes where `site` is, as far as that is known without allocating, and how to turn
-/// it into lines.
+/// Writes where `site` is, as far as that is known without allocating, and a command that
+/// turns it into lines.
 #[cfg(all(feature = "linux", target_os = "linux"))]
 pub(crate) fn describe(site: &Site, out: &mut dyn core::fmt::Write) -> core::fmt::Result {
     crate::linux::program::describe(crate::linux::Native, site, out)
 }
 
-/// Writes where `site` is: nobody walks stacks here.
+/// Writes that `site` is unknown: stacks are not walked on this platform.
 #[cfg(all(feature = "std", not(all(feature = "linux", target_os = "linux"))))]
 pub(crate) fn describe(_site: &Site, _out: &mut dyn core::fmt::Write) -> core::fmt::Result {
     Ok(())
 }
 
-/// Writes to standard error, without allocating and past every lock.
+/// Writes to standard error, without allocation and without any lock.
 #[cfg(all(feature = "linux", target_os = "linux"))]
 pub(crate) fn tell(text: &[u8]) {
     use crate::kernel::Kernel;
-    // Who cannot be told cannot be told why either.
+    // If this fails, there is no way to report it either.
     let _ = crate::linux::Native.tell(text);
 }
 
-/// Writes to standard error, without allocating.
+/// Writes to standard error, without allocation.
 #[cfg(all(feature = "std", not(all(feature = "linux", target_os = "linux"))))]
 pub(crate) fn tell(text: &[u8]) {
-    // Who cannot be told cannot be told why either.
+    // If this fails, there is no way to report it either.
     let _ = std::io::Write::write_all(&mut std::io::stderr(), text);
 }
 

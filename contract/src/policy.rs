@@ -43,10 +43,10 @@ pub struct Policies {
 impl Policies {
     /// The same policy for every class.
     ///
-    /// With `std` FailFast writes one line to standard error and aborts the process: class,
-    /// count, bytes, thread, phase, and the command that turns the code addresses into
-    /// lines. It allocates nothing and takes no lock. With names and lines instead:
-    /// `symbols::report_and_abort`. Without `std` it does nothing until
+    /// With `std`, FailFast writes one line to standard error and aborts the process. The line
+    /// has class, count, bytes, thread, phase, and the command that turns the code addresses
+    /// into source lines. Writing it allocates nothing and takes no lock. For names and lines
+    /// use `symbols::report_and_abort` instead. Without `std` FailFast does nothing until
     /// [`Policies::fail_fast`] is set.
     #[must_use]
     pub const fn all(policy: Policy) -> Self {
@@ -77,11 +77,11 @@ impl Policies {
 }
 
 impl Policies {
-    /// The variable of the environment that [`Policies::from_environment`] reads.
+    /// The environment variable that [`Policies::from_environment`] reads.
     pub const VARIABLE: &'static str = "TRIPOINT_POLICY";
 
-    /// These policies with what `text` says: a policy for every class, or `class=policy`
-    /// for one, by commas, the later the stronger.
+    /// Returns these policies, changed by `text`: a list, separated by commas, of a policy for
+    /// every class, or `class=policy` for one class. Later parts override earlier ones.
     ///
     /// ```
     /// use tripoint_contract::{Policies, Policy, ViolationClass};
@@ -92,8 +92,7 @@ impl Policies {
     /// # Ok::<(), tripoint_contract::PolicyError>(())
     /// ```
     ///
-    /// # Errors
-    /// [`PolicyError`] if a part is neither; nothing is taken from the others then.
+    /// [`PolicyError`] if a part is neither. Then no part is used.
     pub fn with_text(self, text: &str) -> Result<Self, PolicyError> {
         text.split(',').map(str::trim).filter(|part| !part.is_empty()).try_fold(self, |policies, part| {
             let (classes, policy) = match part.split_once('=') {
@@ -107,8 +106,8 @@ impl Policies {
         })
     }
 
-    /// These policies with what [`Policies::VARIABLE`] says, as by
-    /// [`Policies::with_text`]; as they are if it is not set.
+    /// Returns these policies, changed by the text of [`Policies::VARIABLE`] as in
+    /// [`Policies::with_text`]; unchanged if the variable is not set.
     ///
     /// ```
     /// use tripoint_contract::{HotThread, Policies, Policy};
@@ -120,8 +119,7 @@ impl Policies {
     /// # Ok::<(), tripoint_contract::PolicyError>(())
     /// ```
     ///
-    /// # Errors
-    /// As [`Policies::with_text`]; a variable that is no text is none of a policy either.
+    /// As [`Policies::with_text`]; also if the variable is not valid text.
     #[cfg(feature = "std")]
     #[allow(clippy::wrong_self_convention, reason = "what the environment leaves open is `self`'s")]
     pub fn from_environment(self) -> Result<Self, PolicyError> {
@@ -133,7 +131,7 @@ impl Policies {
 }
 
 impl Policy {
-    /// All of them.
+    /// All policies.
     pub const ALL: [Self; 3] = [Self::FailFast, Self::Quarantine, Self::AlarmOnce];
 
     /// The name in [`Policies::with_text`].
@@ -151,10 +149,10 @@ impl Policy {
     }
 }
 
-/// A part of a text that is no policy.
+/// A part of a text that is not a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PolicyError {
-    /// The part, or its beginning.
+    /// The part, or its beginning if it is long.
     pub part: Name,
 }
 

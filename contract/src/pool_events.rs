@@ -35,10 +35,10 @@ impl EventHook for PoolEvents {
     }
 }
 
-/// Whether an arena ever told of anything: then it has this ear, for all threads.
+/// Whether an arena ever reported an event: then it has this hook, for all threads.
 static HEARD: AtomicBool = AtomicBool::new(false);
 
-/// What is live for every thread of the process.
+/// The detectors that are live for every thread of the process.
 pub(crate) fn live() -> DetectorSet {
     if HEARD.load(Ordering::Relaxed) { DetectorSet::POOL_EVENTS } else { DetectorSet::empty() }
 }

@@ -52,8 +52,8 @@ pub enum RecordKind {
     Excused,
     /// An event in the quiet window or the rehearsal of a warm-up.
     Rehearsed,
-    /// A policy raised the alarm: `count` events since the check before, or since the
-    /// last alarm that was taken.
+    /// A policy raised the alarm: `count` events since the previous check, or since the last
+    /// alarm that was taken.
     Alarm,
 }
 
@@ -85,32 +85,32 @@ pub struct Record {
     pub count: usize,
     /// Bytes concerned; zero for faults.
     pub bytes: usize,
-    /// The address that faulted, or the first argument of a memory call; else zero. An
-    /// alarm's is of the first of its events.
+    /// The address that faulted, or the first argument of a memory call; otherwise zero. For
+    /// an alarm it is that of the first of its events.
     pub address: usize,
-    /// The number of the memory call; else zero. An alarm's is of the first of its events.
+    /// The number of the memory call; otherwise zero. For an alarm, as `address`.
     pub call: usize,
     /// When, in ns of the thread's clock.
     pub time: u64,
     /// The index of the reason of the amnesty, if the record is
     /// [`RecordKind::Excused`] or of [`ViolationClass::AmnestyOverrun`].
     pub reason: usize,
-    /// Where. An alarm's is where the first of its events was.
+    /// The code that caused it. For an alarm it is that of the first of its events.
     pub site: Site,
 }
 
 /// Words of a record without its site.
 const HEAD: usize = 11;
 
-/// Where the number of events is in a record's words.
+/// The index, in a record's words, of the number of events.
 pub(crate) const COUNT_WORD: usize = 4;
-/// Where the bytes are.
+/// The index of the bytes.
 pub(crate) const BYTES_WORD: usize = 5;
 
 /// Words of a record.
 pub(crate) const WORDS: usize = HEAD + FRAMES;
 
-/// A record in words that a stale reader may look at without harm.
+/// A record in words that a late reader may read without harm.
 #[derive(Debug)]
 pub(crate) struct RecordCell {
     words: [AtomicUsize; WORDS],
@@ -133,7 +133,7 @@ impl RecordCell {
         Record::from_words(&core::array::from_fn(|index| self.words[index].load(Ordering::Relaxed)))
     }
 
-    /// Writes every page of a cell that nobody uses yet.
+    /// Writes every page of a cell that is not in use yet.
     pub(crate) fn prefault(&self) {
         self.words.iter().for_each(|word| word.store(0, Ordering::Relaxed));
     }

@@ -1,4 +1,4 @@
-//! Whether the program wants all its functions bound when it starts.
+//! Whether the program asked for all its functions to be bound when it starts.
 
 use core::{ptr, slice};
 
@@ -19,14 +19,14 @@ const TAG_FLAGS_1: usize = 0x6fff_fffb;
 const FLAG_BIND_NOW: usize = 8;
 const FLAG_1_NOW: usize = 1;
 
-/// Whether this program binds now. A static one has nothing to bind.
+/// Whether this program binds at start. A static program has nothing to bind.
 pub(super) fn binds_now() -> bool {
     let mut now = true;
     objects::visit(|program| {
         if let Some(section) = program.part(libc::PT_DYNAMIC) {
             let entries = ptr::with_exposed_provenance::<Entry>(section.start);
-            // SAFETY: the loader has the section in memory, aligned and so large, for as
-            // long as the program runs; it has written there before any of this ran.
+            // SAFETY: the loader keeps the section in memory, aligned and of this size, as
+            // long as the program runs; it wrote there only before this code ran.
             let entries = unsafe { slice::from_raw_parts(entries, section.len() / size_of::<Entry>()) };
             now = entries_bind_now(entries);
         }

@@ -20,7 +20,7 @@ use crate::slot::{Observation, Slot};
 /// stack walks.
 const STACK_TOUCHED: usize = 64 << 10;
 
-/// Stack that is left alone at its end, in bytes: for whoever does the touching.
+/// Bytes of stack that are left alone at its end, for the code that does the touching.
 const STACK_LEFT: usize = 16 << 10;
 
 /// The detectors of the thread that made them.
@@ -103,8 +103,8 @@ impl<K: Kernel> ThreadDetectors<K> {
         self.moves(slot, ViolationClass::MemoryCall)
     }
 
-    /// Gives up traps that no longer come: whoever handles the signal now would get them,
-    /// or the process would end (design/contract.md `.trap.displaced`).
+    /// Gives up traps that no longer reach us: another handler would get them, or the process
+    /// would end (design/contract.md `.trap.displaced`).
     fn end_displaced_traps(&mut self, slot: &Slot) {
         if self.fault_events.is_some() && !self.kernel.has_traps() {
             self.fault_events = None;
@@ -183,7 +183,7 @@ impl<K: Kernel> fmt::Debug for ThreadDetectors<K> {
     }
 }
 
-/// Brings memory behind so many bytes of the stack below the caller
+/// Touches this many bytes of the stack below the caller, so that memory is behind them
 /// (design/contract.md `.fault.stack`).
 #[inline(never)]
 fn touch_stack(size: usize) {
@@ -193,7 +193,7 @@ fn touch_stack(size: usize) {
     if size > STEP {
         touch_stack(size - STEP);
     }
-    // So that this is no loop.
+    // So that the recursion does not become a loop.
     black_box(&mut step);
 }
 

@@ -5,10 +5,10 @@ use core::ffi::c_long;
 
 use crate::kernel::Instruction;
 
-/// A call that is stopped.
+/// A memory call that the filter stops.
 struct MemoryCall {
     number: c_long,
-    /// The number by which 32-bit code asks for it (`int 0x80`), which 64-bit code may do.
+    /// Its number in 32-bit code (`int 0x80`), which 64-bit programs may use too.
     compatible: u32,
     name: &'static str,
 }
@@ -18,14 +18,14 @@ const fn call(number: c_long, compatible: u32, name: &'static str) -> MemoryCall
     MemoryCall { number, compatible, name }
 }
 
-/// No call has this number.
+/// A number that no call has.
 const NONE: u32 = u32::MAX;
 
-/// Not in libc: it maps memory for a shadow stack.
+/// Not in libc. It maps memory for a shadow stack.
 #[cfg(target_pointer_width = "64")]
 const SYS_MAP_SHADOW_STACK: c_long = 453;
 
-/// The calls that are stopped. An old form of a call has a row of its own.
+/// The calls that are stopped. The old form of a call has a row of its own.
 #[cfg(target_pointer_width = "64")]
 const MEMORY_CALLS: [MemoryCall; 25] = [
     call(libc::SYS_mmap, 192, "mmap"),
@@ -41,7 +41,7 @@ const MEMORY_CALLS: [MemoryCall; 25] = [
     call(libc::SYS_munlockall, 153, "munlockall"),
     call(libc::SYS_shmat, 397, "shmat"),
     call(libc::SYS_shmdt, 398, "shmdt"),
-    // With 32 bits a call for all of System V: queues and semaphores too.
+    // In 32-bit code one call serves all of System V: queues and semaphores too.
     call(libc::SYS_shmat, 117, "shmat"),
     call(libc::SYS_remap_file_pages, 257, "remap_file_pages"),
     call(libc::SYS_mbind, 274, "mbind"),
@@ -56,7 +56,7 @@ const MEMORY_CALLS: [MemoryCall; 25] = [
     call(libc::SYS_userfaultfd, 374, "userfaultfd"),
 ];
 
-/// No calls: where words have 32 bits there is no filter, and the detector is not live.
+/// No calls: on 32-bit targets there is no filter, and the detector is not live.
 #[cfg(not(target_pointer_width = "64"))]
 const MEMORY_CALLS: [MemoryCall; 0] = [];
 
@@ -67,14 +67,14 @@ pub fn memory_call_name(call: usize) -> Option<&'static str> {
     MEMORY_CALLS.iter().find(known).map(|known| known.name)
 }
 
-/// The number of a call that the filter stopped, whichever way it was asked for.
+/// The native number of a call that the filter stopped, in whichever way it was made.
 pub(super) fn native_number(architecture: u32, number: usize) -> usize {
     let same = |known: &&MemoryCall| known.compatible as usize == number;
     let known = MEMORY_CALLS.iter().find(same).filter(|_| Some(architecture) == COMPATIBLE);
     known.and_then(|known| usize::try_from(known.number).ok()).unwrap_or(number)
 }
 
-/// What the kernel calls this architecture; `None` where the filter is not known to work.
+/// The kernel's number of this architecture; `None` if the filter is not known to work.
 const ARCHITECTURE: Option<u32> = if cfg!(target_arch = "x86_64") {
     Some(0xc000_003e)
 } else if cfg!(all(target_arch = "aarch64", target_endian = "little")) {
@@ -83,7 +83,7 @@ const ARCHITECTURE: Option<u32> = if cfg!(target_arch = "x86_64") {
     None
 };
 
-/// The architecture whose calls programs of this one may make too: `int 0x80`.
+/// The architecture whose calls programs of this one may also make: `int 0x80`.
 const COMPATIBLE: Option<u32> = if cfg!(target_arch = "x86_64") { Some(0x4000_0003) } else { None };
 
 const LOAD_WORD: u16 = 0x20;
@@ -97,15 +97,15 @@ const ARCHITECTURE_OFFSET: u32 = 4;
 const ALLOW: u32 = 0x7fff_0000;
 const NOTIFY: u32 = 0x7fc0_0000;
 
-/// Instructions of one architecture: is it this one, load the call, compare it with each
+/// The instructions for one architecture: test for it, load the call, compare it with each
 /// call, pass.
 const BLOCK_SIZE: usize = MEMORY_CALLS.len() + 3;
 
-/// Instructions: one to load the architecture, two blocks, and the two ends.
+/// All instructions: one to load the architecture, two blocks, and the two ends.
 pub(super) const PROGRAM_SIZE: usize = 2 * BLOCK_SIZE + 3;
 
-/// The program: memory calls notify, all others pass. `None` where it is not known
-/// which calls those are.
+/// The program: memory calls notify, all others pass. `None` if the numbers of the memory
+/// calls are not known.
 pub(super) fn program() -> Option<[Instruction; PROGRAM_SIZE]> {
     let plain = |code, operand| Instruction { code, if_true: 0, if_false: 0, operand };
     let mut program = [plain(RETURN, ALLOW); PROGRAM_SIZE];
@@ -119,7 +119,7 @@ pub(super) fn program() -> Option<[Instruction; PROGRAM_SIZE]> {
     Some(program)
 }
 
-/// Writes the block of one architecture, from `at` on. Another one goes on after it.
+/// Writes the block of one architecture, from `at` on. For others it goes on after the block.
 fn write_block(
     program: &mut [Instruction; PROGRAM_SIZE],
     at: usize,

@@ -41,7 +41,7 @@ pub(super) fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c
     let forced = is_forced(unsafe { (*info).si_code });
     match previous.sa_sigaction {
         libc::SIG_IGN if !forced => {}
-        // A debugger that passes our traps on forgets what they carry
+        // A debugger that passes our traps on drops what they carry
         // (design/contract.md `.trap.debugger`).
         libc::SIG_DFL | libc::SIG_IGN if is_traced() => {}
         // SAFETY: restores the default and sends the signal again, both allowed
@@ -54,8 +54,8 @@ pub(super) fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c
     }
 }
 
-/// Whether a debugger, or another tracer, is at work on this process. Allocates nothing
-/// and takes no lock.
+/// Whether a debugger or another tracer is attached to this process. Allocates nothing and
+/// takes no lock.
 fn is_traced() -> bool {
     let mut status = [0_u8; 1024];
     // SAFETY: a path; as many bytes as there is room for; a descriptor of one's own.

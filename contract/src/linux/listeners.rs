@@ -1,8 +1,8 @@
 //! The listeners of this process, for a forked child to close
 //! (design/contract.md `.call.child`).
 //!
-//! A child has copies of them, which keep a filter's calls waiting for a supervisor
-//! that the child does not have. So it closes them first of all.
+//! A child has copies of them. As long as it has, a filtered call of the child waits for a
+//! supervisor that the child does not have. So the child closes them before all else.
 
 use core::ptr;
 use std::boxed::Box;
@@ -10,20 +10,20 @@ use std::os::fd::RawFd;
 
 use tripoint_core::primitive::{AtomicPtr, AtomicUsize, Ordering};
 
-/// No listener.
+/// The place has no listener.
 const NOTHING: usize = usize::MAX;
-/// A supervisor will have a listener here.
+/// The place is kept for the listener of a supervisor.
 const CLAIMED: usize = usize::MAX - 1;
 
-/// A listener, in a list that only grows: places are used again.
+/// A listener, in a list that only grows: its places are reused.
 struct Entry {
     /// A descriptor, [`NOTHING`] or [`CLAIMED`].
     listener: AtomicUsize,
     next: *const Entry,
 }
 
-// SAFETY: `next` is written before the entry is shared and never after; what it points
-// to is never freed.
+// SAFETY: `next` is written before the entry is shared, and never again; what it points to
+// is never freed.
 unsafe impl Sync for Entry {}
 
 static FIRST: AtomicPtr<Entry> = AtomicPtr::new(ptr::null_mut());
@@ -38,12 +38,12 @@ fn entries() -> impl Iterator<Item = &'static Entry> {
 /// A place for one listener. It is empty again when this is dropped.
 pub(super) struct Place(&'static Entry);
 
-/// By which a thread notes its listener in a place that its supervisor has.
+/// Lets a thread note its listener in a place that its supervisor has claimed.
 #[derive(Clone, Copy)]
 pub(super) struct Note(&'static Entry);
 
 impl Place {
-    /// Claims a place. May allocate, so before there is a filter.
+    /// Claims a place. This may allocate, so it comes before there is a filter.
     pub(super) fn claim() -> Self {
         let claim = |entry: &&Entry| {
             entry.listener.compare_exchange(NOTHING, CLAIMED, Ordering::Relaxed, Ordering::Relaxed).is_ok()
@@ -51,7 +51,7 @@ impl Place {
         Self(entries().find(claim).unwrap_or_else(add))
     }
 
-    /// For whoever will have the listener first.
+    /// For the thread that has the listener first.
     pub(super) const fn note(&self) -> Note {
         Note(self.0)
     }
@@ -75,7 +75,7 @@ fn add() -> &'static Entry {
     let added = Box::into_raw(Box::new(entry));
     let mut first = FIRST.load(Ordering::Relaxed);
     loop {
-        // SAFETY: made above, and nobody else's until it is the first.
+        // SAFETY: made above, and not shared until it is the first of the list.
         unsafe { (*added).next = first };
         match FIRST.compare_exchange_weak(first, added, Ordering::Release, Ordering::Relaxed) {
             // SAFETY: made above, never freed, and shared only from here on.
@@ -88,11 +88,11 @@ fn add() -> &'static Entry {
 /// Closes all of them. Takes no lock and allocates nothing.
 ///
 /// # Safety
-/// - For a forked child, which has no supervisor, before it does anything else.
+/// - Only for a forked child, which has no supervisor, before it does anything else.
 pub(super) unsafe extern "C" fn close_all() {
     for entry in entries() {
         if let Ok(listener) = RawFd::try_from(entry.listener.swap(NOTHING, Ordering::Acquire)) {
-            // SAFETY: the child's copy of a descriptor that its supervisor had: nobody
+            // SAFETY: the child's copy of a descriptor of its parent's supervisor; nothing
             // in the child uses it.
             unsafe { libc::close(listener) };
         }

@@ -1,5 +1,5 @@
-//! Locking what the process has mapped: code that a hot thread runs for the first time
-//! does not fault then, and nothing that was brought in goes out again
+//! Locks what the process has mapped. Code that a hot thread runs for the first time then does
+//! not fault, and nothing that was brought in is swapped out
 //! (design/contract.md `.lock`).
 
 use core::fmt;
@@ -12,24 +12,24 @@ use tripoint_core::Arena;
 use super::native::Native;
 use crate::kernel::{Errno, Kernel, Residence};
 
-/// What became of locking the process's memory. Sizes are bytes.
+/// The outcome of locking the process's memory. All sizes are in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LockedMemory {
     /// Programs and libraries: brought in and locked.
     pub code: usize,
-    /// Programs and libraries that the kernel would not lock: brought in, and they may go
-    /// out again.
+    /// Programs and libraries that the kernel refused to lock: brought in, but they may be
+    /// swapped out again.
     pub brought_in: usize,
-    /// Everything else: locked as far as it is there, and the rest once it is touched.
+    /// Everything else: what is there is locked now, and the rest once it is touched.
     pub data: usize,
-    /// What the kernel refused altogether.
+    /// What the kernel refused to lock or bring in.
     pub refused: usize,
-    /// Its first refusal.
+    /// The first refusal.
     pub error: Option<Errno>,
 }
 
 impl LockedMemory {
-    /// Whether all of it is locked.
+    /// Whether everything is locked.
     #[must_use]
     pub const fn is_whole(&self) -> bool {
         self.brought_in == 0 && self.error.is_none()
@@ -49,15 +49,15 @@ impl fmt::Display for LockedMemory {
     }
 }
 
-/// Locks what the process has mapped now, except `arenas`, which have an option for that;
-/// raises the limit of locked memory as far as the process may.
+/// Locks what the process has mapped now, except `arenas`, which have an option for this.
+/// Raises the limit of locked memory as far as the process may.
 ///
-/// Programs and libraries are brought in whole, so that no code faults that runs for the
-/// first time. All other memory is locked as it is touched: stacks and heaps are larger
-/// than what they use. For the end of Init or of the warm-up, by the control thread: what
-/// is mapped later (threads, libraries) is not locked, and locking again does no harm.
+/// Programs and libraries are brought in whole, so that code does not fault when it first
+/// runs. All other memory is locked as it is touched, because stacks and heaps are larger
+/// than what they use. The control thread calls this at the end of Init or of the warm-up.
+/// What is mapped later (threads, libraries) is not locked; locking again does no harm.
 ///
-/// Never fails: what could not be locked is in the answer.
+/// This never fails: the return value says what could not be locked.
 ///
 /// ```
 /// use tripoint_contract::linux::lock_memory;
@@ -81,7 +81,7 @@ pub fn lock_memory_on<K: Kernel>(kernel: &K, arenas: &[&dyn Arena]) -> LockedMem
         Ok(Err(_)) => return locked.refuse(0, Errno(libc::EILSEQ)),
         Err(error) => return locked.refuse(0, error),
     };
-    // Without it less can be locked, which the locking itself tells.
+    // If this fails, less can be locked, and the locking reports that.
     let _ = kernel.raise_lock_limit();
     let mappings: Vec<_> = maps.lines().filter_map(Mapping::parse).collect();
     let programs: Vec<_> =
@@ -125,17 +125,17 @@ impl LockedMemory {
     }
 }
 
-/// A mapping of the process that it may read.
+/// A readable mapping of the process.
 struct Mapping<'a> {
     range: Range<usize>,
     is_code: bool,
-    /// Of the file; empty, or in brackets, where it has none.
+    /// The path of its file; empty or in brackets if it has none.
     path: &'a str,
 }
 
 impl<'a> Mapping<'a> {
-    /// A line of `/proc/self/maps`; `None` for what there is nothing to lock of: addresses
-    /// without access, and what the kernel lends.
+    /// Parses a line of `/proc/self/maps`. Returns `None` if there is nothing to lock:
+    /// addresses without access, and what the kernel itself provides.
     fn parse(line: &'a str) -> Option<Self> {
         let mut words = line.splitn(6, ' ');
         let (start, end) = words.next()?.split_once('-')?;

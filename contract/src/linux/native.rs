@@ -78,7 +78,7 @@ struct SeccompResponse {
     flags: u32,
 }
 
-/// What runs before a fork, and after it in parent and child.
+/// A function that runs before a fork, or after it in the parent or the child.
 type AtFork = Option<unsafe extern "C" fn()>;
 
 unsafe extern "C" {
@@ -110,7 +110,7 @@ fn faults_of(who: c_int) -> Result<Faults, Errno> {
     Ok(Faults { minor: count(usage.ru_minflt), major: count(usage.ru_majflt) })
 }
 
-/// Opens an event of the calling thread's faults, with these flags too.
+/// Opens an event of the calling thread's faults, with these additional flags.
 fn open_fault_event(kind: FaultKind, flags: u64) -> Result<OwnedFd, Errno> {
     let attributes = PerfEventAttr {
         kind: PERF_TYPE_SOFTWARE,
@@ -203,7 +203,7 @@ impl Kernel for Native {
     }
 
     fn close_listeners_in_children(&self) -> Result<(), Errno> {
-        // More would close nothing more.
+        // Registering again would close nothing more.
         static SAID: OnceLock<Result<(), Errno>> = OnceLock::new();
         *SAID.get_or_init(|| {
             // SAFETY: the function lives as long as the process, and does only what a
@@ -303,8 +303,8 @@ impl Kernel for Native {
 
     fn keep_resident(&self, range: Range<usize>, how: Residence) -> Result<(), Errno> {
         let (start, size) = (ptr::without_provenance_mut::<c_void>(range.start), range.len());
-        // SAFETY: whole pages of this process, whose contents do not change; pages that are
-        // gone meanwhile are refused.
+        // SAFETY: whole pages of this process, whose contents do not change; pages that
+        // have been unmapped meanwhile are refused.
         answer(unsafe {
             match how {
                 Residence::Locked => libc::mlock(start, size),
@@ -325,7 +325,7 @@ impl Kernel for Native {
 
     #[cfg(target_env = "gnu")]
     fn trim_heap(&self) -> bool {
-        // SAFETY: takes a number, of bytes to keep. What it did, it did.
+        // SAFETY: takes the number of bytes to keep. Whether it freed any does not matter.
         unsafe { libc::malloc_trim(0) };
         true
     }
@@ -365,7 +365,7 @@ impl Kernel for Native {
 
     fn tell(&self, mut text: &[u8]) -> Result<(), Errno> {
         while !text.is_empty() {
-            // SAFETY: so many bytes, valid to read.
+            // SAFETY: the text, valid to read.
             let written = unsafe { libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), text.len()) };
             match usize::try_from(written) {
                 Ok(0) => return Err(Errno(libc::EIO)),

@@ -1,12 +1,12 @@
-//! Where the program's code is, by what the kernel says of its mappings: read without
-//! allocating, also in a signal handler, so that code addresses can be handed to tools.
+//! Finds the program's code in the kernel's list of mappings, so that code addresses can be
+//! handed to tools. It allocates nothing, and works in a signal handler.
 
 use core::fmt;
 
 use crate::kernel::Kernel;
 use crate::record::Site;
 
-/// Enough for the program's own mappings, which come first, in bytes.
+/// The bytes that are read: enough for the program's own mappings, which come first.
 const MAPS_READ: usize = 4096;
 
 /// The kind of an ELF file that is linked to fixed addresses.
@@ -17,15 +17,15 @@ struct Program<'maps> {
     path: &'maps str,
     start: usize,
     end: usize,
-    /// What an address in memory is above that in the file.
+    /// An address in memory minus the same address in the file.
     base: usize,
 }
 
 impl<'maps> Program<'maps> {
-    /// The file of the first mapping, which is the program's.
+    /// Reads the file of the first mapping, which is the program's.
     fn read<K: Kernel>(kernel: K, buffer: &'maps mut [u8]) -> Option<Self> {
         let size = kernel.read_into("/proc/self/maps", buffer).ok()?;
-        // The last line may be cut off.
+        // The last line may be truncated.
         let text = core::str::from_utf8(&buffer[..size]).ok()?;
         let mut lines = text.lines().filter_map(mapping);
         let (start, mut end, path) = lines.next()?;
@@ -41,7 +41,7 @@ impl<'maps> Program<'maps> {
     }
 }
 
-/// Beginning, end and file of a line of the kernel's.
+/// The beginning, the end, and the file of a line of the kernel's list.
 fn mapping(line: &str) -> Option<(usize, usize, &str)> {
     let (start, rest) = line.split_once('-')?;
     let end = rest.split(' ').next()?;
@@ -49,8 +49,9 @@ fn mapping(line: &str) -> Option<(usize, usize, &str)> {
     Some((usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?, path))
 }
 
-/// Writes the code addresses of `site`, innermost first, as the command that turns those
-/// of the program's own code into lines; as they are if the program's file is not known.
+/// Writes the code addresses of `site`, innermost first, as the command that turns those in
+/// the program's own code into lines. If the program's file is not known, writes the plain
+/// addresses.
 pub(crate) fn describe<K: Kernel>(kernel: K, site: &Site, out: &mut dyn fmt::Write) -> fmt::Result {
     if site.frames().is_empty() {
         return out.write_str("at an unknown place");
@@ -61,7 +62,7 @@ pub(crate) fn describe<K: Kernel>(kernel: K, site: &Site, out: &mut dyn fmt::Wri
     match &program {
         Some(Program { path, base, .. }) if site.frames().iter().any(|frame| own(&frame)) => {
             write!(out, "lines by: addr2line -Cfipe {path}")?;
-            // A return address is after the call.
+            // A return address is behind the call.
             site.frames().iter().filter(own).try_for_each(|frame| write!(out, " {:#x}", frame - 1 - base))
         }
         _ => {

@@ -228,10 +228,10 @@ fn text<K: Kernel>(kernel: &K, path: &str) -> Option<String> {
     Some(core::str::from_utf8(&bytes).ok()?.trim().to_string())
 }
 
-/// What an event that the kernel opened is worth in a report.
+/// The value that a report shows if the kernel opened an event.
 const OPENED: &str = "opened";
 
-/// By opening one: a sandbox may refuse what the setting allows.
+/// Tries to open one, because a sandbox may refuse what the setting allows.
 fn perf_events<K: Kernel>(kernel: &K) -> Option<String> {
     let Err(Errno(number)) = kernel.try_fault_event() else { return Some(OPENED.to_string()) };
     let level = text(kernel, "/proc/sys/kernel/perf_event_paranoid");
@@ -283,17 +283,17 @@ fn binding<K: Kernel>(kernel: &K) -> Option<String> {
     Some(if kernel.binds_now() { "now" } else { "lazy" }.to_string())
 }
 
-/// A tunable of glibc's allocator: its names, and what it must be.
+/// A tunable of glibc's allocator: its names, and the value it needs.
 struct Tunable {
     name: &'static str,
     variable: &'static str,
     is_good: fn(u64) -> bool,
 }
 
-/// Free memory at the end of the heap that is kept in any case, in bytes.
+/// Bytes of free memory at the end of the heap that are kept in any case.
 const TRIM_THRESHOLD: u64 = 1 << 30;
 
-/// Those that keep glibc from mapping and trimming as it goes.
+/// The tunables that keep glibc from mapping and trimming at run time.
 const TUNABLES: [Tunable; 2] = [
     Tunable { name: "glibc.malloc.mmap_max", variable: "MALLOC_MMAP_MAX_", is_good: |value| value == 0 },
     Tunable {
@@ -303,8 +303,8 @@ const TUNABLES: [Tunable; 2] = [
     },
 ];
 
-/// What the environment says of glibc's allocator. What the program tells it itself
-/// (`mallopt`) is not seen.
+/// What the environment says of glibc's allocator. What the program itself sets
+/// (`mallopt`) cannot be seen.
 fn allocator_tunables<K: Kernel>(kernel: &K) -> Look {
     let advice = "set GLIBC_TUNABLES=glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=1099511627776, so that \
                   glibc neither maps nor trims as it goes";
@@ -327,7 +327,7 @@ fn allocator_tunables<K: Kernel>(kernel: &K) -> Look {
     (Some(if set.is_empty() { "default".to_string() } else { set }), good, advice)
 }
 
-/// A number as glibc takes it: decimal, hexadecimal, or less than zero for a great one.
+/// A number as glibc parses it: decimal, hexadecimal, or negative for a very large one.
 fn number(text: &str) -> Option<u64> {
     if let Some(digits) = text.strip_prefix("0x") {
         return u64::from_str_radix(digits, 16).ok();

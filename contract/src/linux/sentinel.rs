@@ -50,14 +50,14 @@ pub enum Warning {
     },
     /// Resident memory has passed its bound.
     ResidentGrew {
-        /// Bytes at the first look, or when this was told last.
+        /// Bytes at the first look, or at the last such warning.
         from: usize,
         /// Bytes now.
         to: usize,
     },
-    /// What C's allocator has in use has passed its bound: somebody leaks.
+    /// C's allocator has more in use than its bound: there is a leak.
     HeapGrew {
-        /// Bytes at the first look, or when this was told last.
+        /// Bytes at the first look, or at the last such warning.
         from: usize,
         /// Bytes now.
         to: usize,
@@ -65,8 +65,8 @@ pub enum Warning {
     /// The threads of the process, hot and cold, faulted more than
     /// [`FAULT_SLACK`] times since the last look, or waited for a device.
     Faulted(Faults),
-    /// The trap signal, which came to the contract at the last look, comes to another now:
-    /// faults have no site from the next poll on, and memory calls have none.
+    /// The trap signal went to the contract's handler at the last look, and goes to another
+    /// now. From the next poll on faults and memory calls have no site.
     TrapsDisplaced,
     /// A cold thread did more than its budget allows for the time.
     OverBudget {
@@ -107,7 +107,7 @@ impl fmt::Display for Warning {
 struct Spent {
     events: usize,
     bytes: usize,
-    /// Of which of the threads that had the slot.
+    /// The number of the thread among those that have had the slot.
     tenancy: usize,
     /// When the period began, and what was spent then.
     since: Option<u64>,
@@ -132,23 +132,23 @@ pub struct Sentinel<'a, R: AmnestyReason, const THREADS: usize, K: Kernel = Nati
 /// How much memory may grow, in percent.
 const GROWTH_SLACK: usize = 2;
 
-/// How many bytes C's heap may grow in any case: to look takes some itself.
+/// Bytes that C's heap may grow in any case: a look itself takes some.
 const HEAP_SLACK: usize = 64 << 10;
 
-/// How many minor faults the process may take from one look to the next: 1 MiB of pages
-/// of 4 KiB. Cold threads may do what they like, and hot ones are watched by themselves;
-/// what is beyond this disturbs them, since it takes the lock of the address space.
+/// Minor faults that the process may take from one look to the next: 1 MiB of pages of
+/// 4 KiB. Cold threads may fault, and hot ones are watched themselves. More faults than
+/// this disturb hot threads, because each takes the lock of the address space.
 pub const FAULT_SLACK: u64 = 256;
 
-/// A number of bytes that is not to grow.
+/// A number of bytes that should not grow.
 #[derive(Clone, Copy, Debug, Default)]
 struct Bound {
-    /// What growth is measured from: the first look, or the last warning.
+    /// Growth is measured from here: the first look, or the last warning.
     from: Option<usize>,
 }
 
 impl Bound {
-    /// What it grew from, if it is too much; that is told once.
+    /// Returns what it grew from, if it grew too much. Each growth is reported once.
     fn passed(&mut self, to: usize, least: usize) -> Option<usize> {
         let from = *self.from.get_or_insert(to);
         let passed = to > from.saturating_add((from / 100 * GROWTH_SLACK).max(least));
@@ -183,8 +183,8 @@ impl<'a, R: AmnestyReason, const THREADS: usize, K: Kernel> Sentinel<'a, R, THRE
         }
     }
 
-    /// Looks, and tells what is wrong: growth once, and again when it grew as much again.
-    /// `now` is ns of any clock that only grows.
+    /// Looks, and reports what is wrong. Growth is reported once, and again after as much
+    /// growth again. `now` is ns of any clock that only grows.
     pub fn poll(&mut self, now: u64, mut warn: impl FnMut(Warning)) {
         self.contract.request_poll();
         self.last = ProcessReading {
@@ -312,12 +312,12 @@ mod tests {
         sentinel.kernel = kernel;
         let mut warnings = Vec::new();
         sentinel.poll(0, |warning| warnings.push(warning));
-        // Other tests of this process come and go meanwhile.
+        // Other tests of this process start and end meanwhile.
         warnings.retain(|warning| !matches!(warning, Warning::Faulted(_) | Warning::HeapGrew { .. }));
         warnings
     }
 
-    /// A bound that nothing but what is told to it moves.
+    /// A bound of its own, which only this test moves.
     #[test]
     fn a_bound_allows_what_is_small_and_tells_once() {
         let mut bound = Bound::default();
@@ -332,8 +332,7 @@ mod tests {
         assert_eq!(large.passed((1 << 20) + (1 << 15), 1), Some(1 << 20));
     }
 
-    /// Two percent above the first look are allowed, a page more is not; and it is told
-    /// once.
+    /// Two percent above the first look are allowed, a page more is not; it is reported once.
     #[test]
     fn growing_resident_memory_is_warned_of() {
         const FIRST: &[(&str, &str)] = &[("/proc/self/statm", "9000 1000 1 1 0 1 0\n")];

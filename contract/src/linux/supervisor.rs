@@ -33,8 +33,8 @@ use crate::slot::{Evidence, Observation, Slot};
 /// for a signal that never comes.
 const PATIENCE: u32 = 200;
 
-/// How often in a row the kernel is asked that refuses. Without a supervisor the
-/// thread's memory calls fail, which is better than that they wait for ever.
+/// How often in a row a refusing kernel is asked. Without a supervisor the thread's memory
+/// calls fail, which is better than that they wait forever.
 const PERSISTENCE: usize = 100;
 
 /// The mailbox is empty still.
@@ -61,13 +61,13 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// Starts a supervisor. It ends when no listener will come. It asks the thread
-    /// for call sites only where `may_ask` says that traps are handled: a trap that
-    /// nobody handles ends the process.
+    /// Starts a supervisor. It ends when no listener will come. It asks the thread for call
+    /// sites only if `may_ask` says that traps are handled: an unhandled trap ends the
+    /// process.
     ///
     /// # Errors
-    /// Where the system has no thread to give, or would let a forked child wait for
-    /// ever.
+    /// If the system has no thread to give, or cannot keep a forked child from waiting
+    /// forever.
     pub(super) fn start<K: Kernel>(kernel: K, may_ask: bool) -> Result<Self, Errno> {
         let mailbox = Arc::new(Mailbox { listener: AtomicUsize::new(NOTHING), thread: OnceLock::new() });
         let shared = Arc::clone(&mailbox);
@@ -79,7 +79,7 @@ impl Waiting {
                 let slot = filtered.slot;
                 let ended = Supervisor { kernel, filtered, may_ask, asked: None, counted: None }.run();
                 if ended.is_err() {
-                    // From here on the thread's memory calls fail, and nobody sees them.
+                    // From here on the thread's memory calls fail, and are not seen.
                     slot.remove_live(DetectorSet::MEMORY_CALLS);
                 }
             }
@@ -139,7 +139,7 @@ impl Mailbox {
 
 /// A filtered thread.
 struct Filtered {
-    /// Given up before the listener is closed, whose number may then be another's.
+    /// Dropped before the listener is closed, because its number may then be reused.
     _place: Place,
     listener: OwnedFd,
     slot: &'static Slot,
@@ -148,8 +148,8 @@ struct Filtered {
 }
 
 impl Filtered {
-    /// Whether the slot is still this thread's: it may live on without a guard, and another
-    /// thread have taken the slot.
+    /// Whether the slot is still this thread's. A thread may live on without its guard, and
+    /// another may have taken the slot.
     fn is_present(&self) -> bool {
         self.slot.is_present() && self.slot.attendance.tenancy() == self.tenancy
     }
@@ -190,8 +190,8 @@ impl<K: Kernel> Supervisor<K> {
         let (kept, site) = self.filtered.slot.call_site();
         let unanswered = Site::new([call.instruction]);
         match self.asked.take() {
-            // A call is asked about once: where another's handler has the trap, it would
-            // begin anew and be asked for ever.
+            // A call is asked about once. If another handler has the trap, the call would
+            // start again, and be asked about forever.
             Some((asked, before)) if same(&asked, &call) => {
                 self.pass(call, if kept == before { unanswered } else { site })
             }

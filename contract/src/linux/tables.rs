@@ -20,7 +20,7 @@ pub(super) fn bring_in() {
     });
 }
 
-/// Where the segment of an object is that has its unwind tables.
+/// The segment of an object that contains its unwind tables.
 fn segment_of_tables(object: &Object<'_>) -> Option<Range<usize>> {
     let tables = object.part(libc::PT_GNU_EH_FRAME)?;
     let loaded = object.headers.iter().filter(|header| header.p_type == libc::PT_LOAD);

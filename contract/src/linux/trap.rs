@@ -148,17 +148,18 @@ pub(super) fn handle_traps() -> Result<(), Errno> {
     if code == 0 { Ok(()) } else { Err(Errno(code)) }
 }
 
-/// Whether the handler that [`install`] installed is there still.
+/// Whether the handler that [`install`] installed is still in place.
 pub(super) fn is_handler_ours() -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::uninit();
-    // SAFETY: only asks; `action` is valid to write, and read only where it was written.
+    // SAFETY: this only reads the action; `action` is valid to write, and is read only if it
+    // was written.
     unsafe {
         libc::sigaction(libc::SIGTRAP, ptr::null(), action.as_mut_ptr()) == 0
             && action.assume_init().sa_sigaction == HANDLER as usize
     }
 }
 
-/// What handles the signal.
+/// The signal's handler.
 const HANDLER: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) = on_trap;
 
 fn install() -> Result<(), Errno> {
