@@ -10,7 +10,8 @@
 //! nothing, and the one that has half of it. The times are of each hold of the table's
 //! lock, and of the search, which holds none and was one hold once.
 
-use std::time::{Duration, Instant};
+use core::time::Duration;
+use std::time::Instant;
 
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
 use tripoint_core::tract::{Tract, TractTable};

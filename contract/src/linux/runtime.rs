@@ -310,11 +310,12 @@ fn allocator_tunables<K: Kernel>(kernel: &K) -> Look {
                   glibc neither maps nor trims as it goes";
     let tunables = kernel.variable("GLIBC_TUNABLES").unwrap_or_default();
     let of = |tunable: &Tunable| {
-        let set = tunables
+        let mut set = tunables
             .split(':')
             .filter_map(|set| set.split_once('='))
             .filter(|(name, _)| *name == tunable.name);
-        set.last().map(|(_, value)| value.to_string()).or_else(|| kernel.variable(tunable.variable))
+        // The last setting of a name counts.
+        set.next_back().map(|(_, value)| value.to_string()).or_else(|| kernel.variable(tunable.variable))
     };
     let values = TUNABLES.each_ref().map(of);
     let is_good = |(tunable, value): (&Tunable, &Option<String>)| {
