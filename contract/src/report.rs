@@ -178,8 +178,8 @@ impl<'a, R: AmnestyReason, const THREADS: usize> Report<'a, R, THREADS> {
     #[must_use]
     pub fn was_armed(&self) -> bool {
         let reached = self.contract.phase() >= crate::Phase::SteadyState;
-        self.hot().any(Slot::was_armed)
-            && self.hot().all(|slot| slot.was_armed() || !slot.is_present() || !reached)
+        let ever = self.hot().any(Slot::was_armed) || self.contract.threads().any(Slot::was_formerly_armed);
+        ever && self.hot().all(|slot| slot.was_armed() || !slot.is_present() || !reached)
     }
 
     /// How the session went: the same while threads run, after they are joined and after

@@ -210,8 +210,10 @@ pub struct Slot {
     muted: AtomicUsize,
     alarms: AtomicUsize,
     pub(crate) amnesties: AtomicUsize,
-    /// Set at the first arming, and for good.
+    /// Set at the first arming of the thread that has the slot, or had it last.
     was_armed: AtomicBool,
+    /// Set if a thread that had the slot before that one was armed.
+    formerly_armed: AtomicBool,
     /// Everything since the thread registered.
     tally: Tally,
     /// The part of it that happened while the thread was armed.
@@ -271,6 +273,7 @@ impl Slot {
                 alarms: AtomicUsize::new(0),
                 amnesties: AtomicUsize::new(0),
                 was_armed: AtomicBool::new(false),
+                formerly_armed: AtomicBool::new(false),
                 tally: Tally::new(),
                 armed_tally: Tally::new(),
                 accounts,
@@ -312,6 +315,9 @@ impl Slot {
 
     /// Forgets a thread that had the slot before, but for its arming.
     fn forget(&self) {
+        if self.was_armed.swap(false, Ordering::Relaxed) {
+            self.formerly_armed.store(true, Ordering::Relaxed);
+        }
         self.mode.store(Mode::Counting as usize, Ordering::Relaxed);
         self.asked.store(false, Ordering::Relaxed);
         self.tally.reset();
@@ -431,6 +437,11 @@ impl Slot {
     #[must_use]
     pub fn was_armed(&self) -> bool {
         self.was_armed.load(Ordering::Relaxed)
+    }
+
+    /// Whether another thread that had the slot before was armed.
+    pub(crate) fn was_formerly_armed(&self) -> bool {
+        self.formerly_armed.load(Ordering::Relaxed)
     }
 
     /// The numbers of a class since the thread registered.

@@ -111,7 +111,24 @@ fn a_place_that_was_armed_stays_so() {
         .join()
         .unwrap();
     }
-    assert!(contract.threads().any(|slot| slot.was_armed()));
+    assert!(contract.threads().all(|slot| !slot.was_armed()));
+    assert!(Report::new(contract).was_armed());
+}
+
+/// The arming of a former thread is not the next one's.
+#[test]
+fn a_thread_that_was_not_armed_shows_whatever_its_place_was() {
+    let contract = contract();
+    for _ in 0..2 {
+        thread::spawn(move || register(contract, "session").unwrap().arm()).join().unwrap();
+    }
+    assert!(Report::new(contract).was_armed());
+    let guard = register(contract, "late").unwrap();
+    contract.begin_warmup().unwrap();
+    contract.enter_steady_state(&()).unwrap();
+    assert!(!Report::new(contract).was_armed());
+    guard.check();
+    assert!(Report::new(contract).was_armed());
 }
 
 /// A thread may live on without its guard, under its filter: the next one is not charged.

@@ -5,10 +5,10 @@ use core::cell::Cell;
 use core::ffi::{c_int, c_long, c_void};
 use core::hint::black_box;
 use core::ptr;
+use core::time::Duration;
 use std::process::Command;
 use std::sync::{Mutex, mpsc};
 use std::thread;
-use std::time::Duration;
 
 use tripoint_contract::ClassSet;
 
