@@ -122,12 +122,14 @@ impl<P: PoolClass, C: Control> SlowPath<'_, P, C> {
         }
     }
 
-    /// The distance to a stop counts bytes allocated, popped or not: it moves along.
+    /// The distance to a stop counts bytes allocated, popped or not: it moves along. A
+    /// stop that is pending is told of last, as the control may unwind.
     #[cold]
     fn retreat_with_stop(&mut self, init: *mut u8) {
-        self.settle_stop();
-        self.stops.move_to(Addr::of(self.owner.init()), Addr::of(init));
+        let (from, to) = (Addr::of(self.owner.init()), Addr::of(init));
+        self.stops.move_to(from, to);
         self.owner.retreat(init);
+        self.stops.settle(from, to, &mut self.control);
         self.rearm();
     }
 

@@ -11,8 +11,8 @@ use core::ptr::NonNull;
 use std::panic::catch_unwind;
 use std::sync::Mutex;
 
-use common::{Draws, TestControl, Unformatted, with_arena, with_events, with_fuse};
-use tripoint_ap::{AllocationPoint, BufferMode, Control, FrameBox};
+use common::{Draws, Fuse, TestControl, Unformatted, with_arena, with_events, with_fuse};
+use tripoint_ap::{AllocationPoint, BufferMode, Control, FrameBox, Stop};
 use tripoint_core::{
     Addr, Arena, BasicBuffer, Block, BufferKind, Check, CheckError, CheckLevel, ClientArena, Describe, Error,
     Event, Fill, FramePool, PoolClass, PoolHeader, PoolSizes, Result, SymmetricFence,
@@ -409,4 +409,42 @@ fn after_a_hook_has_unwound_in_a_pop_counters_agree_with_memory() {
     let burnt = (1..).take_while(|&length| rounds_with_a_fuse(length)).count();
     assert!(burnt > 8, "{burnt} places where the hook unwound");
     assert!(!rounds_with_a_fuse(0), "without a fuse");
+}
+
+/// Stops all the time, and unwinds when it is told of one and its fuse has burnt.
+#[derive(Debug)]
+struct UnwindsAtStops<'f>(&'f Fuse);
+
+impl Control for UnwindsAtStops<'_> {
+    fn next_stop(&mut self) -> usize {
+        1
+    }
+
+    fn stopped(&mut self, _stop: Stop) {
+        self.0.burn();
+    }
+}
+
+/// A pop within a block tells of the stop that its last object reached
+/// (design/ap.md `.slow.tell`).
+#[test]
+fn a_control_that_unwinds_in_a_pop_finds_it_done() {
+    with_arena(1 << 20, |arena| {
+        let (pool, fuse) = (OneStack::create(arena, 1024), Fuse::default());
+        let control = UnwindsAtStops(&fuse);
+        let mut point = AllocationPoint::create_with(&pool, BufferKind::Mutator, control).unwrap();
+        point.scope(|frame| assert!(frame.alloc([1_u64; 4]).is_ok()));
+        let room = point.room();
+        for _ in 0..3 {
+            let round = AssertUnwindSafe(|| {
+                point.scope(|frame| {
+                    frame.alloc([2_u64; 32]).unwrap();
+                    fuse.light(1);
+                });
+            });
+            assert!(catch_unwind(round).is_err() && fuse.put_out(), "it was told of the stop");
+            assert_eq!((point.room(), live(&point)), (room, 0), "popped all the same");
+        }
+        assert_eq!(pool.depth(), 1);
+    });
 }

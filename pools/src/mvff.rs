@@ -123,7 +123,8 @@ impl<A: Arena> Mvff<A> {
     unsafe fn give(&self, block: Block) {
         // SAFETY: the caller gives the block up.
         unsafe { poison(block) };
-        let surplus = {
+        let (mut sources, mut surplus);
+        {
             let mut land = self.land.lock();
             // SAFETY: the caller's duties, and blocks of the pool all point with
             // the provenance of the arena's range.
@@ -131,20 +132,26 @@ impl<A: Arena> Mvff<A> {
             if land.size() <= self.options.spare {
                 return;
             }
-            self.take_surplus(&mut land, free)
-        };
-        for block in surplus.into_iter().flatten() {
+            sources = [Some(free), None].into_iter();
+            surplus = self.take_surplus(&mut land, &mut sources);
+        }
+        while let Some(block) = surplus {
             // SAFETY: whole grains of the pool's tracts, just taken out of the land.
             unsafe { self.header.retract(block) };
+            surplus = self.take_surplus(&mut self.land.lock(), &mut sources);
         }
     }
 
-    /// Takes out whole grains that the pool does not need to keep: first of `free`, the block
-    /// that was just made, and if that has too few, of the largest block
+    /// Takes out whole grains that the pool does not need to keep: of the first of `sources`
+    /// that has any, where none stands for the largest block. One block at a time: the
+    /// arena calls event hooks for each, and one that panics leaves the others in the land
     /// (design/pool-mvff.md `.mvff.spare`).
-    fn take_surplus(&self, land: &mut Land, free: Block) -> [Option<Block>; 2] {
-        let made = self.take_surplus_of(land, |_| Some(free));
-        [made, self.take_surplus_of(land, Land::find_largest)]
+    fn take_surplus(
+        &self,
+        land: &mut Land,
+        sources: &mut impl Iterator<Item = Option<Block>>,
+    ) -> Option<Block> {
+        sources.find_map(|made| self.take_surplus_of(land, |land| made.or_else(|| land.find_largest())))
     }
 
     fn take_surplus_of(&self, land: &mut Land, find: impl Fn(&Land) -> Option<Block>) -> Option<Block> {

@@ -5,6 +5,7 @@
 
 use core::alloc::Layout;
 use core::fmt;
+use core::ops::Range;
 use core::ptr::NonNull;
 
 use tripoint_core::check::ensure;
@@ -194,39 +195,41 @@ impl<A: Arena> Mvt<A> {
         free.size() as u128 * 100 >= self.header.total() as u128 * limit
     }
 
-    /// Takes whole grains above the reserve out of the oldest available blocks, and then out
-    /// of the largest. A block without a whole grain becomes the newest, so that it hides no
-    /// other (design/pool-mvt.md `.mvt.reserve`).
-    fn take_surplus(&self, free: &mut FreeBlocks) -> [Option<Block>; SURPLUS_LOOKS] {
-        let mut surplus = [None; SURPLUS_LOOKS];
-        for (look, place) in surplus.iter_mut().enumerate() {
+    /// Takes whole grains above the reserve out of the oldest available block, or at the
+    /// last look out of the largest. A block without a whole grain becomes the newest, so
+    /// that it hides no other (design/pool-mvt.md `.mvt.reserve`). One block at a time: the
+    /// arena calls event hooks for each, and one that panics leaves the others in the pool.
+    fn take_surplus(&self, free: &mut FreeBlocks, looks: &mut Range<usize>) -> Option<Block> {
+        for look in looks {
             let excess = free.available().saturating_sub(self.reserve);
             if excess < self.grain.get() {
-                break;
+                return None;
             }
             let is_last = look + 1 == SURPLUS_LOOKS;
-            let Some(from) = (if is_last { free.find_largest() } else { free.oldest() }) else { break };
+            let from = if is_last { free.find_largest() } else { free.oldest() }?;
             match surplus_of(from, excess, self.grain) {
-                Some(grains) => *place = free.take_range(from, grains),
+                Some(grains) => return free.take_range(from, grains),
                 None => free.renew(from),
             }
         }
-        surplus
+        None
     }
 
     /// Gives memory to the free blocks, and then surplus back to the arena.
     fn give(&self, give: impl FnOnce(&mut FreeBlocks)) {
-        let surplus = {
+        let mut looks = 0..SURPLUS_LOOKS;
+        let mut surplus = {
             let mut free = self.free.lock();
             give(&mut free);
             if free.available() <= self.reserve {
                 return;
             }
-            self.take_surplus(&mut free)
+            self.take_surplus(&mut free, &mut looks)
         };
-        for block in surplus.into_iter().flatten() {
+        while let Some(block) = surplus {
             // SAFETY: whole grains of the pool, just taken out of the free blocks.
             unsafe { self.header.retract(block) };
+            surplus = self.take_surplus(&mut self.free.lock(), &mut looks);
         }
     }
 }

@@ -2,11 +2,14 @@
 
 mod common;
 
-use common::{GRAIN, SEAL, TestArena, arena, classes, layout, memory};
-use tripoint_core::{Describe, Error, ManualPool, PoolClass};
+use core::panic::AssertUnwindSafe;
+use std::panic::{catch_unwind, resume_unwind};
+
+use common::{GRAIN, SEAL, Sequence, TestArena, arena, classes, layout, memory};
+use tripoint_core::{CheckLevel, Describe, Error, Event, EventHook, ManualPool, PoolClass};
 use tripoint_pools::{
-    Debug, DebugOptions, Mfs, MfsOptions, Mvff, MvffOptions, Null, ObjectCache, Tlsf, TlsfOptions,
-    UnitLayout, UnitOf,
+    Debug, DebugOptions, Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, Null, ObjectCache, Tlsf,
+    TlsfOptions, UnitLayout, UnitOf,
 };
 
 const GRANULE: usize = 2 * size_of::<usize>();
@@ -146,4 +149,57 @@ fn a_class_that_aligns_to_a_word_gets_fences() {
     // SAFETY: allocated above with this layout.
     unsafe { pool.free(allocated, object) };
     assert_eq!(pool.reports().count(), 0);
+}
+
+/// A hook that unwinds whenever the arena is given memory back.
+struct UnwindsAtShrink;
+
+impl EventHook for UnwindsAtShrink {
+    fn event(&self, event: Event) {
+        if let Event::Shrink { .. } = event {
+            resume_unwind(Box::new("told to"));
+        }
+    }
+}
+
+/// Allocates and frees in no order, and then frees all.
+fn lives_with_unwinding<P: ManualPool>(pool: &P) {
+    let (mut draws, mut objects, mut unwound) = (Sequence(7), Vec::new(), 0);
+    for round in 0..600 {
+        if round < 500 && (objects.len() < 20 || draws.below(2) == 0) {
+            let layout = layout(1 + draws.below(3 * GRAIN), 8);
+            objects.push((pool.alloc(layout).unwrap(), layout));
+        } else if !objects.is_empty() {
+            let (object, layout) = objects.swap_remove(draws.below(objects.len()));
+            // SAFETY: allocated above with this layout, and freed once.
+            let free = || unsafe { pool.free(object, layout) };
+            unwound += usize::from(catch_unwind(AssertUnwindSafe(free)).is_err());
+        }
+    }
+    let sizes = pool.sizes();
+    assert!(objects.is_empty() && unwound > 20, "{unwound} frees unwound");
+    assert_eq!(sizes.free, sizes.total, "what is free is in the pool or in the arena");
+    pool.check(CheckLevel::Deep).unwrap();
+}
+
+/// A free may give several blocks back, and tells of each: those that it did not come
+/// to stay in the pool (design/pool-mvff.md `.mvff.spare`).
+#[test]
+fn a_hook_that_unwinds_at_what_mvff_gives_back_takes_nothing_away() {
+    let mut memory = memory(512);
+    let client = arena(&mut memory);
+    let arena = TestArena::telling(&client, &UnwindsAtShrink);
+    let options = MvffOptions { extend_by: GRAIN, spare: 4 * GRAIN, ..MvffOptions::default() };
+    lives_with_unwinding(&Mvff::create(&arena, options).unwrap());
+}
+
+/// As above (design/pool-mvt.md `.mvt.reserve`).
+#[test]
+fn a_hook_that_unwinds_at_what_mvt_gives_back_takes_nothing_away() {
+    let mut memory = memory(512);
+    let client = arena(&mut memory);
+    let arena = TestArena::telling(&client, &UnwindsAtShrink);
+    let options =
+        MvtOptions { min_size: 16, mean_size: 64, max_size: 128, reserve_depth: 4, ..MvtOptions::default() };
+    lives_with_unwinding(&Mvt::create(&arena, options).unwrap());
 }

@@ -37,7 +37,8 @@ impl<'a> TestArena<'a> {
         Self { arena, grain: arena.grain(), patience, refusal, has_refused, event_hook: None }
     }
 
-    /// Tells of each growth, as an arena does that commits its memory.
+    /// Tells of each growth and shrink, as an arena does that commits its memory and
+    /// keeps nothing spare.
     pub(crate) fn telling(arena: &'a ClientArena<'a>, event_hook: &'a dyn EventHook) -> Self {
         Self { event_hook: Some(event_hook), ..Self::refusing(arena, usize::MAX, Refusal::Passes) }
     }
@@ -105,8 +106,10 @@ unsafe impl Arena for TestArena<'_> {
     }
 
     unsafe fn free_tracts(&self, block: Block, pool: PoolId) {
+        let size = block.size();
         // SAFETY: the caller's duties are the true arena's.
         unsafe { self.arena.free_tracts(block, pool) }
+        self.event(Event::Shrink { size });
     }
 
     fn next_tracts(&self, pool: PoolId, from: Addr) -> Option<Block> {
