@@ -163,8 +163,8 @@ impl<'p, P: PoolClass> Subject<'p, P> {
             // SAFETY: committed just now, and initialised.
             let elements = unsafe { objects.as_ref() };
             assert!((0..).zip(elements).all(|(index, &found)| found == element(index)), "kept as pushed");
-            // SAFETY: committed, and so large.
-            let block = unsafe { Block::new(first, committed) };
+            // SAFETY: committed, and so large. Not `first`, which may only be read by.
+            let block = unsafe { Block::new(objects.cast(), committed) };
             // SAFETY: the pool gave it out to nobody else.
             unsafe { oracle.live_mut().insert(block, Some(layout(pushed)), committed) };
             self.enter(block);
