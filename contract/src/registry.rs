@@ -21,7 +21,7 @@ use crate::policy::{Policies, Policy};
 use crate::record::Record;
 use crate::slot::{Budget, Mode, Slot, ThreadKind};
 
-/// What a thread is told that finds no room.
+/// The error for a thread that finds no free slot.
 const NO_SLOT: Error = Error::Parameter(
     "all thread slots of the contract are taken (8, unless Contract<R, THREADS> says another number); \
      raise THREADS",
@@ -34,9 +34,9 @@ pub(crate) struct Session {
     pub(crate) ledger: Ledger,
     /// The number of the last poll that was asked for.
     polls: AtomicUsize,
-    /// [`MemorySteps`] that could not be done.
+    /// The [`MemorySteps`] that failed.
     memory_missed: AtomicUsize,
-    /// What was found of the system at Init.
+    /// What Init found of the system's settings.
     #[cfg(all(feature = "linux", target_os = "linux"))]
     runtime: platform::Runtime,
 }
@@ -63,11 +63,11 @@ pub struct HotThread<'name> {
     pub name: &'name str,
     /// The core to bind the thread to; by default none.
     pub core: Option<usize>,
-    /// What the thread is held to; by default [`ClassSet::STEADY`]. Other classes are
-    /// counted all the same.
+    /// The classes that the thread is held to; by default [`ClassSet::STEADY`]. Other
+    /// classes are only counted.
     pub classes: ClassSet,
-    /// The detectors wanted; by default [`DetectorSet::DEFAULT`]. Those that are wanted and
-    /// not live are named in the report as missing, the others as not asked for.
+    /// The detectors that are wanted; by default [`DetectorSet::DEFAULT`]. The report names
+    /// those that are wanted and not live as missing, and the others as not asked for.
     pub detectors: DetectorSet,
     /// What alarms do; by default [`Policy::AlarmOnce`] for all classes.
     pub policies: Policies,
@@ -145,11 +145,11 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
         self.session.lifecycle.phase()
     }
 
-    /// Boot to Init: threads may register. On Linux the settings of the system are looked
-    /// at, and what is thought of them is in the report; none of them is fatal.
+    /// Boot to Init: threads may register. On Linux this looks at the system's settings; its
+    /// findings are in the report, and none of them is fatal.
     ///
     /// # Errors
-    /// [`Error::Parameter`] where the phase is not Boot.
+    /// [`Error::Parameter`] if the phase is not Boot.
     pub fn begin_init(&self) -> Result<()> {
         #[cfg(all(feature = "linux", target_os = "linux"))]
         return self.begin_init_with(RuntimeOptions::default());
@@ -157,32 +157,31 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
         return self.advance(Phase::Init, || Ok(()));
     }
 
-    /// As [`Contract::begin_init`], where the program says which settings it cannot do
-    /// without.
+    /// As [`Contract::begin_init`]; the program names the settings that it cannot do without.
     ///
     /// # Errors
-    /// [`Error::Parameter`] where the phase is not Boot, or such a setting is not good:
-    /// [`Contract::runtime`] tells which. The phase is still Boot then.
+    /// [`Error::Parameter`] if the phase is not Boot, or if such a setting is not good. Then
+    /// [`Contract::runtime`] says which, and the phase is still Boot.
     #[cfg(all(feature = "linux", target_os = "linux"))]
     pub fn begin_init_with(&self, options: RuntimeOptions<'_>) -> Result<()> {
         self.advance(Phase::Init, || {
             let found = validate_runtime(options);
             let fatal = found.verdict() == Verdict::Fatal;
-            // The first look stays: it is what the process started with.
+            // The first look is kept: it is what the process started with.
             self.session.runtime.get_or_init(|| found);
             let why = "a setting of the system, that the program cannot do without, is not good";
             if fatal { Err(Error::Parameter(why)) } else { Ok(()) }
         })
     }
 
-    /// What the first look at the settings of the system found, at Init.
+    /// What the first look at the system's settings found, at Init.
     #[cfg(all(feature = "linux", target_os = "linux"))]
     #[must_use]
     pub fn runtime(&self) -> Option<&RuntimeReport> {
         self.session.runtime.get()
     }
 
-    /// What could not be done to the memory before SteadyState.
+    /// The steps that failed when the memory was prepared for SteadyState.
     #[must_use]
     pub fn memory_missed(&self) -> MemorySteps {
         MemorySteps::from_bits_truncate(self.session.memory_missed.load(Ordering::Relaxed))
@@ -235,14 +234,12 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
         Ok(())
     }
 
-    /// Registers the calling thread as a hot one. Its guard is to be checked once
-    /// per turn.
+    /// Registers the calling thread as a hot one. Check its guard once per turn.
     ///
     /// # Errors
-    /// - [`Error::Parameter`] outside Init and Warmup, or where the thread is
-    ///   registered already
+    /// - [`Error::Parameter`] outside Init and Warmup, or if the thread is registered already
     /// - [`Error::Parameter`] if all `THREADS` slots of the contract are taken
-    /// - [`Error::Resource`] where it cannot be bound to its core
+    /// - [`Error::Resource`] if the thread cannot be bound to its core
     pub fn register(&'static self, thread: HotThread<'_>) -> Result<Guard<R, NativeDetectors>> {
         self.register_with(thread, platform::detectors(thread.detectors))
     }
@@ -329,21 +326,21 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
         &self.session.ledger
     }
 
-    /// Says how many amnesties raise no alarm, for each reason; by default 10. For Init.
+    /// Sets how many amnesties for each reason raise no alarm; by default 10. Call it in Init.
     pub fn set_amnesty_budget(&self, budget: usize) {
         (0..R::NAMES.len()).for_each(|index| self.session.ledger.set_budget(index, budget));
     }
 
-    /// Says how many amnesties for one reason raise no alarm; by default 10. For Init.
+    /// Sets how many amnesties for one reason raise no alarm; by default 10. Call it in Init.
     pub fn set_amnesty_budget_of(&self, reason: R, budget: usize) {
         self.session.ledger.set_budget(reason.index(), budget);
     }
 
-    /// Takes all records that wait, thread by thread, each thread's in the order they were
+    /// Takes all waiting records, thread by thread, and each thread's in the order they were
     /// made. For a cold thread.
     ///
-    /// In production, a thread of one's own that does so now and then has an alarm told
-    /// within the second, with its line:
+    /// In production, give this a thread of its own that drains at short intervals. Then an
+    /// alarm is reported within the second, with its line:
     ///
     /// ```no_run
     /// use core::time::Duration;

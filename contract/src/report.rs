@@ -67,14 +67,14 @@ impl fmt::Display for FrameAt<'_> {
 /// How a session went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// No hot thread was ever armed, or one that is there was not in SteadyState.
+    /// No hot thread was ever armed, or one that is still there was not in SteadyState.
     NotArmed,
     /// Violations were found.
     Violated,
     /// None were found, but not every detector that was wanted was live.
     PassedWithFewerDetectors,
-    /// None were found, by every detector that was wanted; but amnesties excused more
-    /// events than there is a record of.
+    /// There were none, by every detector that was wanted; but amnesties excused more events
+    /// than were recorded.
     PassedWithRecordsLost,
     /// None were found, by every detector that was wanted.
     Passed,
@@ -150,8 +150,8 @@ impl<'a, R: AmnestyReason, const THREADS: usize> Report<'a, R, THREADS> {
         })
     }
 
-    /// The detectors that no hot thread asked for, and that are not live: nothing is said
-    /// of what they would have seen.
+    /// The detectors that no hot thread asked for, and that are not live: the report says
+    /// nothing about what they would have seen.
     #[must_use]
     pub fn not_asked_for(&self) -> DetectorSet {
         self.hot().fold(DetectorSet::all(), |others, slot| {
@@ -165,16 +165,16 @@ impl<'a, R: AmnestyReason, const THREADS: usize> Report<'a, R, THREADS> {
         self.hot().map(Slot::alarms).sum()
     }
 
-    /// The number of events on all hot threads of which no record was kept. They are
-    /// counted, and alarms are raised for them all the same.
+    /// The number of events on all hot threads that were not recorded. They are still
+    /// counted, and still raise alarms.
     #[must_use]
     pub fn records_lost(&self) -> usize {
         self.hot().map(Slot::records_lost).sum()
     }
 
-    /// Whether the contract bound its hot threads: one was armed, be it by hand, and in
-    /// SteadyState and after it every one that is still there. Threads that are gone keep
-    /// having been armed.
+    /// Whether the contract bound its hot threads. At least one was armed, by the lifecycle
+    /// or by hand; and from SteadyState on, so was every one that is still there. A thread
+    /// that has left still counts as armed.
     #[must_use]
     pub fn was_armed(&self) -> bool {
         let reached = self.contract.phase() >= crate::Phase::SteadyState;
@@ -182,8 +182,8 @@ impl<'a, R: AmnestyReason, const THREADS: usize> Report<'a, R, THREADS> {
         ever && self.hot().all(|slot| slot.was_armed() || !slot.is_present() || !reached)
     }
 
-    /// How the session went: the same while threads run, after they are joined and after
-    /// Teardown.
+    /// The outcome of the session. It is the same while threads run, after they are joined,
+    /// and after Teardown.
     #[must_use]
     pub fn outcome(&self) -> Outcome {
         if self.alarms() > 0 {
@@ -256,7 +256,7 @@ impl<'a, R: AmnestyReason, const THREADS: usize> Report<'a, R, THREADS> {
         })
     }
 
-    /// The members that a record and a group of records have.
+    /// The JSON members that a record and a group of records share.
     fn write_what(&self, json: &mut Json<'_>, record: &Record) -> fmt::Result {
         json.text("kind", record.kind.name())?;
         json.text("class", record.class)?;
@@ -314,9 +314,9 @@ impl<'a, R: AmnestyReason, const THREADS: usize> Report<'a, R, THREADS> {
     }
 }
 
-/// Records of one kind and class, of one thread, call, reason and place, as one.
+/// Records that share kind, class, thread, call, reason and place.
 struct Group {
-    /// The first of them, with the events and bytes of all.
+    /// The first record, with the events and bytes of all.
     sum: Record,
     records: usize,
     last_time: u64,
@@ -337,7 +337,7 @@ impl Group {
 }
 
 impl<'a, R: AmnestyReason, const THREADS: usize> Report<'a, R, THREADS> {
-    /// The records by place, in the order in which each place was met first.
+    /// The records grouped by place, in the order in which the places first occur.
     #[cfg(feature = "std")]
     fn groups(&self) -> impl Iterator<Item = Group> + use<R, THREADS> {
         use std::string::String;
@@ -362,14 +362,14 @@ impl<'a, R: AmnestyReason, const THREADS: usize> Report<'a, R, THREADS> {
         groups.into_iter()
     }
 
-    /// Every record by itself: there is no memory to sort them in.
+    /// Each record is a group: without an allocator they cannot be sorted.
     #[cfg(not(feature = "std"))]
     fn groups(&self) -> impl Iterator<Item = Group> + use<'a, R, THREADS> {
         self.records.iter().copied().map(Group::new)
     }
 }
 
-/// Which memory call a record is of.
+/// The memory call of a record.
 fn call_of(record: &Record) -> Option<CallName> {
     (record.class == ViolationClass::MemoryCall && record.call != 0).then_some(CallName(record.call))
 }

@@ -74,7 +74,7 @@ impl<const RECORDS: usize> Ring<RECORDS> {
         }
     }
 
-    /// Counts a record as lost. The producer's.
+    /// Counts a record as lost. Only the producer calls this.
     pub fn lose(&self) {
         self.lost.fetch_add(1, Ordering::Relaxed);
     }
@@ -110,7 +110,7 @@ impl<const RECORDS: usize> Ring<RECORDS> {
         Some(record)
     }
 
-    /// The oldest record, which stays. The consumer's.
+    /// The oldest record, which stays in the ring. Only the consumer calls this.
     #[must_use]
     pub fn peek(&self) -> Option<Record> {
         let head = self.head.load(Ordering::Relaxed);

@@ -24,13 +24,13 @@ use crate::record::{FRAMES, Record, RecordCell, RecordKind, Site};
 use crate::ring::Ring;
 use crate::tally::{ClassTally, Tally, increase};
 
-/// Records of events that wait for a cold thread, of each of a slot's two rings; more
-/// are lost, and counted as lost. Alarms wait elsewhere, and are never lost.
+/// How many records each of a slot's two rings keeps for a cold thread. Further records
+/// are lost, and counted as lost. Alarms are kept elsewhere, and are never lost.
 pub const RING_RECORDS: usize = if cfg!(tripoint_loom) { 2 } else { 64 };
 
-/// Records that one turn makes of one class. More events are counted, and their records
-/// as lost: a burst costs its first events a walk of the stack, and leaves room for
-/// other classes.
+/// How many records one turn makes of one class. Further events are counted, and their
+/// records as lost. So only the first events of a burst cost a walk of the stack, and
+/// other classes have room.
 pub const RECORDS_PER_TURN: usize = if cfg!(tripoint_loom) { 1 } else { RING_RECORDS / 4 };
 
 /// How much a thread's events matter.
@@ -102,7 +102,7 @@ pub struct Budget {
     pub period: u64,
 }
 
-/// Where a thread is, for its supervisor.
+/// Where a thread is, as it answers its supervisor.
 #[derive(Debug)]
 struct SiteCell([AtomicUsize; FRAMES]);
 
@@ -124,14 +124,14 @@ impl SiteCell {
     }
 }
 
-/// What one class needs so that its alarm is right, whatever becomes of its records.
+/// What one class needs for a correct alarm, whatever happens to its records.
 #[derive(Debug)]
 struct Account {
     /// Records made in this turn.
     recorded: AtomicUsize,
     /// Whether `first` is of this turn.
     begun: AtomicBool,
-    /// The first violation of a turn.
+    /// The turn's first violation.
     first: RecordCell,
     alarm: AlarmCell,
 }
@@ -148,7 +148,7 @@ impl Account {
         }
     }
 
-    /// Forgets everything, and has written every page. Before anybody uses it.
+    /// Forgets everything, and writes every page. Called before anything uses it.
     fn reset(&self) {
         self.recorded.store(0, Ordering::Relaxed);
         self.begun.store(false, Ordering::Relaxed);
@@ -157,7 +157,7 @@ impl Account {
     }
 }
 
-/// Where the oldest record of a slot is.
+/// Which part of a slot has its oldest record.
 #[derive(Clone, Copy)]
 enum Source {
     Own,
@@ -219,7 +219,7 @@ pub struct Slot {
     /// The part of it that happened while the thread was armed.
     armed_tally: Tally,
     accounts: [Account; ViolationClass::COUNT],
-    /// The number of records so far, of whoever writes.
+    /// The number of records so far, from all writers.
     serial: AtomicUsize,
     call_site: SiteCell,
     call_sites: AtomicUsize,
@@ -300,13 +300,13 @@ impl Slot {
         self.index.store(index, Ordering::Relaxed);
         self.cold.store(kind == ThreadKind::Cold, Ordering::Relaxed);
         self.name.set(name);
-        // A slot that is used again is in the list.
+        // A slot that is used again is already in the list.
         #[cfg(not(tripoint_loom))]
         if self.attendance.tenancy() <= 1 {
             layout::list(self);
         }
         self.forget();
-        // These are most of a slot; the other words are written as it goes.
+        // These are most of a slot; the other words are written in its normal use.
         self.own.prefault();
         self.supervised.prefault();
         self.accounts.iter().for_each(Account::reset);
@@ -330,7 +330,7 @@ impl Slot {
         all.for_each(|word| word.store(0, Ordering::Relaxed));
     }
 
-    /// Whether its thread left nothing that the report must tell: no alarm, and no record
+    /// Whether its thread left nothing that the report must show: no alarm, and no record
     /// that waits or was lost.
     pub(crate) fn has_nothing_to_tell(&self) -> bool {
         self.alarms() == 0 && self.records_lost() == 0 && self.oldest().is_none()
@@ -401,7 +401,7 @@ impl Slot {
         self.live.fetch_or(detectors.bits(), Ordering::Relaxed);
     }
 
-    /// Says that detectors no longer see what they are for.
+    /// Notes that detectors no longer see their events.
     #[cfg(all(feature = "linux", target_os = "linux"))]
     pub(crate) fn remove_live(&self, detectors: DetectorSet) {
         self.live.fetch_and(!detectors.bits(), Ordering::Relaxed);
@@ -433,7 +433,7 @@ impl Slot {
         self.mode.store(mode as usize, Ordering::Relaxed);
     }
 
-    /// Whether the thread was ever armed, be it by hand; also once it is gone.
+    /// Whether the thread was ever armed, by the lifecycle or by hand; also after it has left.
     #[must_use]
     pub fn was_armed(&self) -> bool {
         self.was_armed.load(Ordering::Relaxed)
@@ -450,8 +450,8 @@ impl Slot {
         self.tally.get(class)
     }
 
-    /// The numbers of a class while the thread was armed: a part of [`Slot::tally`],
-    /// without warm-up and Teardown.
+    /// The numbers of a class while the thread was armed: those of [`Slot::tally`] without
+    /// warm-up and Teardown.
     #[must_use]
     pub fn armed_tally(&self, class: ViolationClass) -> ClassTally {
         self.armed_tally.get(class)
@@ -480,9 +480,9 @@ impl Slot {
         self.amnesties.load(Ordering::Relaxed)
     }
 
-    /// Number of violations and excused events of which no record was kept, because the
-    /// ring was full or the turn had [`RECORDS_PER_TURN`] of the class. The events are
-    /// counted, and their alarm is raised.
+    /// Number of violations and excused events that were not recorded, because the ring was
+    /// full or the turn had [`RECORDS_PER_TURN`] of the class. The events are counted, and
+    /// raise their alarm.
     #[must_use]
     pub fn records_lost(&self) -> usize {
         self.own.lost().wrapping_add(self.supervised.lost())
@@ -502,10 +502,10 @@ impl Slot {
         self.overlapped[class.index()].load(Ordering::Relaxed)
     }
 
-    /// Takes the oldest record, or alarm. One thread at a time may.
+    /// Takes the oldest record or alarm. Only one thread at a time may call this.
     pub(crate) fn pop(&self) -> Option<Record> {
         self.oldest()?;
-        // What was made before the one found is seen by a second look.
+        // A second look finds what was made before the one found first.
         match self.oldest()? {
             Source::Own => self.own.pop(),
             Source::Supervised => self.supervised.pop(),
@@ -596,8 +596,8 @@ impl Slot {
         self.attendance.call();
     }
 
-    /// Makes a record, if it is the turn's first or there is room for it. The stack is
-    /// walked only then.
+    /// Makes a record, if it is the turn's first or there is room for it. Only then is the
+    /// stack walked.
     fn keep(
         &self,
         kind: RecordKind,
@@ -620,7 +620,7 @@ impl Slot {
                 ring.publish(place);
             }
         }
-        // What was rehearsed is told again by the next rehearsal.
+        // The next rehearsal makes its records again.
         if room.is_none() && kind != RecordKind::Rehearsed {
             ring.lose();
         }
@@ -646,8 +646,8 @@ impl Slot {
             && (self.is_first(kind, account) || Self::room(account, &self.supervised).is_some())
     }
 
-    /// Begins a turn: so many records of each class may be made again. On the slot's
-    /// thread only, while no supervisor is at a call of it.
+    /// Begins a turn: each class may make its records again. Called only on the slot's
+    /// thread, while no supervisor is at a call of it.
     pub(crate) fn begin_turn(&self) {
         self.accounts.iter().for_each(|account| account.recorded.store(0, Ordering::Relaxed));
     }
@@ -668,8 +668,8 @@ impl Slot {
         }
     }
 
-    /// Raises the alarm of a class: so many events and bytes, with what is known of the
-    /// first of them. On the slot's thread only.
+    /// Raises the alarm of a class: its events and bytes, with the details of the first of
+    /// them. Called only on the slot's thread.
     pub(crate) fn raise(&self, class: ViolationClass, count: usize, bytes: usize, time: u64) -> Record {
         let account = self.account(class);
         let Record { address, call, reason, site, .. } = account.first.get();
@@ -717,8 +717,8 @@ impl Slot {
         self.amnesty_depth.load(Ordering::Relaxed) != 0
     }
 
-    /// Enters an amnesty, which has a turn's records to itself; returns the reason of the
-    /// one around it.
+    /// Enters an amnesty, which may make a turn's records of its own. Returns the reason of
+    /// the amnesty around it.
     pub(crate) fn enter_amnesty(&self, reason: usize) -> usize {
         self.begin_turn();
         let outer = self.amnesty_reason.load(Ordering::Relaxed);

@@ -8,9 +8,9 @@ use crate::report::Resolve;
 use crate::slot::Mode;
 use crate::{current, last_words, platform};
 
-/// The crates of this workspace that are on the way from a site to the detector, and the
-/// calls that the compiler puts between a program and its global allocator: those are at
-/// the line of the allocator's definition.
+/// The crates of this workspace that lie between a site and the detector. Also the calls
+/// that the compiler puts between a program and its global allocator: their line is that
+/// of the allocator's definition.
 const ON_THE_WAY: [&str; 6] = [
     "tripoint_contract::",
     "tripoint_core::",
@@ -20,8 +20,8 @@ const ON_THE_WAY: [&str; 6] = [
     "__rust",
 ];
 
-/// Parts of the paths that sources of the standard library have, and of what it is built
-/// with: as distributed, as installed beside a compiler, as packaged by systems.
+/// Parts of the paths of the standard library's sources, and of those it is built with: as
+/// distributed, as installed with a compiler, and as packaged by systems.
 const STANDARD_LIBRARY: [&str; 4] = ["/rustc/", "/rust/deps/", "/rustlib/src/rust/", "/library/std/src/"];
 const STANDARD_CRATES: [&str; 2] = ["/library/core/src/", "/library/alloc/src/"];
 
@@ -37,14 +37,14 @@ struct Frame {
 }
 
 impl Frame {
-    /// Whether the place may be the site itself: a line of code that is neither the
-    /// standard library's nor this workspace's. Generic code of the standard library is
-    /// compiled into the program, but its source stays where it is.
+    /// Whether the place may be the site itself: a line of code that is neither the standard
+    /// library's nor this workspace's. Generic code of the standard library is compiled into
+    /// the program, but its source path stays the standard library's.
     fn is_own(&self) -> bool {
         let standard =
             |place: &str| STANDARD_LIBRARY.iter().chain(&STANDARD_CRATES).any(|part| place.contains(part));
-        // `<&mut tripoint_core::…>::alloc`, `<&A as tripoint_core::…>::alloc`: of the trait,
-        // if the type has no path.
+        // `<&mut tripoint_core::…>::alloc`, `<&A as tripoint_core::…>::alloc`: the trait
+        // decides if the type has no path.
         let name = self.function.trim_start_matches(['<', '&', '*']).trim_start_matches("mut ");
         let name = match name.split_once(" as ") {
             Some((of, of_trait)) if !of.contains("::") => of_trait,
@@ -55,8 +55,8 @@ impl Frame {
     }
 }
 
-/// Where the program's own code is mapped, as the system tells. Code of other objects,
-/// such as C's library with its debug information, is on the way to the detector.
+/// The range that the system maps the program's own code at. Code of other objects, such
+/// as C's library with its debug information, lies between the site and the detector.
 struct Program(Option<core::ops::Range<usize>>);
 
 impl Program {
@@ -78,7 +78,7 @@ impl Program {
         Self(of_own.reduce(|all, range| all.start.min(range.start)..all.end.max(range.end)))
     }
 
-    /// Whether an address is in the program; so is everything if nobody knows.
+    /// Whether an address is in the program; true if the program's range is not known.
     fn contains(&self, address: usize) -> bool {
         self.0.as_ref().is_none_or(|range| range.contains(&address))
     }
@@ -103,8 +103,8 @@ fn frames_at(address: usize, mut found: impl FnMut(Frame)) {
 }
 
 impl Resolve for Symbols {
-    /// The innermost line of the program's own: in its own object, and of neither the
-    /// standard library nor this workspace. Without one, the innermost such line of another
+    /// The innermost line of the program's own: in its own object, and neither the standard
+    /// library's nor this workspace's. If there is none, the innermost such line of another
     /// object, or else the innermost function known.
     fn resolve(&self, site: &Site, out: &mut dyn fmt::Write) -> fmt::Result {
         let program = Program::here();
@@ -137,9 +137,9 @@ impl Resolve for Symbols {
     }
 }
 
-/// Tells on standard error what an alarm is of: class, count, bytes, thread and phase,
-/// then the line and the whole stack. For [`Policies::fail_fast`](crate::Policies), on
-/// the violating thread; what it does itself is counted and no more.
+/// Prints an alarm on standard error: class, count, bytes, thread and phase, then the line
+/// and the whole stack. For [`Policies::fail_fast`](crate::Policies), on the violating
+/// thread; its own events are only counted.
 pub fn report(alarm: &Record) {
     if let Some(slot) = current::slot() {
         slot.set_mode(Mode::Counting);

@@ -61,7 +61,7 @@ impl Tally {
         increase(&self.bytes[index], bytes);
     }
 
-    /// Forgets everything. Before anybody uses it.
+    /// Forgets everything. Called before anything uses it.
     pub(crate) fn reset(&self) {
         let words = [&self.count, &self.bytes, &self.excused, &self.excused_bytes];
         words.into_iter().flatten().for_each(|word| word.store(0, Ordering::Relaxed));

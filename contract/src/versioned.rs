@@ -1,14 +1,14 @@
-//! Words that one thread writes as one, and any thread reads as one: no lock, no
-//! waiting on either side (design/contract.md `.alarm`).
+//! Several words that one thread writes, and any thread reads, as one value. Neither side
+//! locks or waits (design/contract.md `.alarm`).
 
 use tripoint_core::primitive::{AtomicUsize, Ordering, fence};
 
 use crate::atomics::{const_fn, zeros};
 
-/// So many words, and how often they were written. Nothing was before the first time.
+/// The words, and how often they were written. There is no value before the first write.
 #[derive(Debug)]
 pub struct Versioned<const WORDS: usize> {
-    /// Twice the number of writes; one more while one is under way.
+    /// Twice the number of writes, plus one during a write.
     version: AtomicUsize,
     words: [AtomicUsize; WORDS],
 }
@@ -33,18 +33,18 @@ impl<const WORDS: usize> Versioned<WORDS> {
         }
     }
 
-    /// Writes the words. The writer's.
+    /// Writes the words. Only the writer calls this.
     pub fn write(&self, words: &[usize; WORDS]) {
         let version = self.begin();
         self.fill(words);
         self.end(version);
     }
 
-    /// First step of a write: readers turn away.
+    /// First step of a write: from here on, readers get nothing.
     pub fn begin(&self) -> usize {
         let version = self.version.load(Ordering::Relaxed);
         self.version.store(version.wrapping_add(1), Ordering::Relaxed);
-        // Whoever sees one of the new words sees that a write began.
+        // A reader that sees one of the new words also sees that a write began.
         fence(Ordering::Release);
         version
     }
@@ -56,13 +56,13 @@ impl<const WORDS: usize> Versioned<WORDS> {
         }
     }
 
-    /// Third step: readers may come.
+    /// Third step: readers may read again.
     pub fn end(&self, version: usize) {
         self.version.store(version.wrapping_add(2), Ordering::Release);
     }
 
-    /// The words, and which write they are of. `None` before the first write and while
-    /// one is under way: whoever comes again finds it.
+    /// Returns the words, and the version they are of. Returns `None` before the first write
+    /// and during a write: read again to find it.
     #[must_use]
     pub fn read(&self) -> Option<(usize, [usize; WORDS])> {
         let version = self.version.load(Ordering::Acquire);
@@ -74,13 +74,13 @@ impl<const WORDS: usize> Versioned<WORDS> {
         (self.version.load(Ordering::Relaxed) == version).then_some((version, words))
     }
 
-    /// The words as they are. The writer's.
+    /// The words as they are. Only the writer calls this.
     #[must_use]
     pub fn own(&self) -> [usize; WORDS] {
         core::array::from_fn(|index| self.words[index].load(Ordering::Relaxed))
     }
 
-    /// Forgets all writes, and has written every page. Before anybody reads or writes.
+    /// Forgets all writes, and writes every page. Called before anything reads or writes.
     pub fn reset(&self) {
         self.version.store(0, Ordering::Relaxed);
         self.fill(&[0; WORDS]);

@@ -1,5 +1,5 @@
-//! Where a debugger finds slots and what is where in them, without debug information:
-//! `contract/gdb/contract.py` reads alarms and records out of a core file by it
+//! Tells a debugger where slots are and how they are laid out, without debug information.
+//! `contract/gdb/contract.py` uses it to read alarms and records from a core file
 //! (design/contract.md `.core`).
 
 use core::mem::{offset_of, size_of};
@@ -14,7 +14,7 @@ use crate::name::NameCell;
 use crate::record::{FRAMES, WORDS};
 use crate::ring::Ring;
 
-/// To be changed with any of the words below, and with the words of a record.
+/// Change this with any of the words below, and with the words of a record.
 const VERSION: usize = 1;
 
 /// The magic, and the words that `contract.py` names in this order.
@@ -23,7 +23,7 @@ const VERSION: usize = 1;
 struct Layout {
     magic: [u8; 16],
     version: usize,
-    /// The slot described last; each knows the one before.
+    /// The slot listed last; each slot knows the one before.
     last_slot: AtomicUsize,
     offsets: [usize; 18],
 }
@@ -31,7 +31,7 @@ struct Layout {
 const ALARM: usize = offset_of!(Account, alarm);
 const NAME: usize = offset_of!(Slot, name);
 
-/// Found by its magic.
+/// A debugger finds this by its magic.
 #[used]
 static LAYOUT: Layout = Layout {
     magic: *b"tripointcontract",
@@ -59,7 +59,7 @@ static LAYOUT: Layout = Layout {
     ],
 };
 
-/// Lists a slot that was never listed. It is `'static`, so it is never taken off.
+/// Lists a slot for the first time. It is `'static`, so it is never removed.
 pub(super) fn list(slot: &'static Slot) {
     let this = core::ptr::from_ref(slot).addr();
     slot.before.store(LAYOUT.last_slot.swap(this, Ordering::Relaxed), Ordering::Relaxed);
