@@ -1,5 +1,5 @@
-# What gates share: the book, and how much of it takes how long. Sourced, in the
-# repository's root.
+# Shared by the gates: how to find or build the book, and how many messages take how long.
+# Sourced, in the repository's root.
 
 # The program: BOOK, or the example built anew. What comes after `--` is for it.
 build_book() {
@@ -10,7 +10,7 @@ build_book() {
     fi
 }
 
-# An option's number. Arguments: the option, and what came after it.
+# Checks that an option has a number. Arguments: the option, and what followed it.
 number() {
     [[ ${2-} =~ ^[1-9][0-9]*$ ]] || { echo "$1 wants a number above 0, not '${2-}'" >&2 && exit 2; }
 }
@@ -24,7 +24,7 @@ messages_for() {
     echo $((probe * $1 * 1000 / (($(date +%s%N) - begin) / 1000000)))
 }
 
-# The one line that does the same again. Arguments: options of the book.
+# The one line that repeats the run. Arguments: options of the book.
 reproduce() {
     printf '  again: cargo run --release --example order_book --'
     printf ' %q' "$@"

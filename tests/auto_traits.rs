@@ -48,8 +48,8 @@ impl<T: ?Sized + Sync> Is<T> {
     const SYNC: bool = true;
 }
 
-/// States of types whether they are `Send`, and whether they are `Sync`: what is wrong
-/// does not compile.
+/// States whether types are `Send`, and whether they are `Sync`. A wrong statement does not
+/// compile.
 macro_rules! state {
     ($send:literal, $sync:literal: $($type:ty),+ $(,)?) => {
         $(const { assert!(Is::<$type>::SEND == $send && Is::<$type>::SYNC == $sync, stringify!($type)) };)+
@@ -174,6 +174,6 @@ fn the_contract() {
     both!(Contract, Slot, Ledger, Route, ContractAllocator<std::alloc::System>);
     // Registrations, and what hangs on them, belong to the thread that registered.
     neither!(Guard, Amnesty<'static, NoReason, tripoint::contract::NoDetectors>, ColdRegistration);
-    // They borrow what somebody else says of memory and of symbols.
+    // They borrow what others say of memory and of symbols.
     neither!(Warmup<'static, NoReason, 8>, Report<'static, NoReason, 8>);
 }

@@ -256,7 +256,8 @@ const POLICIES: [&str; 3] = ["failfast", "quarantine", "alarmonce"];
 #[test]
 fn a_line_that_cannot_be_kept_loses_nothing_by_any_policy() {
     let malformed = (malformed_feed(), "line 10: malformed record: not a decimal number");
-    let memory = "line 10: no memory for the record: up to 45 levels would stand, and there is memory for 12";
+    let memory =
+        "line 10: no memory for the record: the book might have 45 levels, and there is memory for 12";
     for (name, (feed, cause)) in [("malformed", malformed), ("memory", (growing_feed(), memory))] {
         for policy in POLICIES {
             let arguments = ["--warmup", "2", "--levels", "12", "--policy", policy];

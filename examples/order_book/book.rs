@@ -9,19 +9,19 @@ use crate::decimal::Decimal;
 use crate::levels::{Levels, extend_pool};
 use crate::wire::{Entry, Side};
 
-/// Why the book does not take a record. None of it is applied then.
+/// Why the book refuses a record. None of the record is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// More levels might stand than there is memory for, and the book may not grow.
+    /// The book might have more levels than there is memory for, and must not grow.
     Full {
-        /// The levels that might stand.
+        /// The levels that the book might have.
         wanted: usize,
         /// The levels that there is memory for.
         room: usize,
     },
     /// The pool had no memory for more levels.
     Memory {
-        /// The levels that might stand.
+        /// The levels that the book might have.
         wanted: usize,
         error: Error,
     },
@@ -33,11 +33,11 @@ impl fmt::Display for Refused {
             Self::Full { wanted, room } => {
                 write!(
                     f,
-                    "no memory for the record: up to {wanted} levels would stand, and there is memory for {room} (see --levels)"
+                    "no memory for the record: the book might have {wanted} levels, and there is memory for {room} (see --levels)"
                 )
             }
             Self::Memory { wanted, error } => {
-                write!(f, "no memory for the record: up to {wanted} levels would stand: {error}")
+                write!(f, "no memory for the record: the book might have {wanted} levels: {error}")
             }
         }
     }
@@ -57,20 +57,20 @@ pub(crate) struct Book<'pool, P: ManualPool> {
 }
 
 impl<'pool, P: ManualPool> Book<'pool, P> {
-    /// An empty book whose levels come from `pool`, which has memory for `room` of them
-    /// that nobody else takes. The book has the pool get more, until it may grow no more.
+    /// An empty book whose levels come from `pool`, which has memory for `room` levels that
+    /// nothing else takes. The book makes the pool grow, until the book must not grow.
     pub(crate) fn new(pool: &'pool P, room: usize) -> Self {
         let (bids, asks) = (Levels::new(pool), Levels::new(pool));
         Self { bids, asks, last_update: None, peak: 0, pool, room, may_grow: true }
     }
 
-    /// From now on asks the pool for nothing that it might not have.
+    /// From now on the book asks the pool only for memory that it has.
     pub(crate) const fn end_growth(&mut self) {
         self.may_grow = false;
     }
 
-    /// Applies a depth update that ends at `update`, and says how many entries
-    /// were applied: none if the last snapshot already has them.
+    /// Applies a depth update that ends at `update`. Returns how many entries were applied:
+    /// none if the last snapshot already has them.
     ///
     /// # Errors
     /// [`Refused`] if there is no memory for its levels; nothing has changed then.
@@ -99,7 +99,7 @@ impl<'pool, P: ManualPool> Book<'pool, P> {
         self.apply(entries)
     }
 
-    /// Has memory for `wanted` levels in all.
+    /// Makes sure of memory for `wanted` levels in all.
     fn make_room(&mut self, wanted: usize) -> Result<(), Refused> {
         if wanted <= self.room {
             return Ok(());
@@ -112,7 +112,7 @@ impl<'pool, P: ManualPool> Book<'pool, P> {
         Ok(())
     }
 
-    /// Applies entries that there is memory for, in their order.
+    /// Applies entries in their order. There is memory for them.
     fn apply(&mut self, entries: &[Entry]) -> Result<(), Refused> {
         for entry in entries {
             let side = match entry.side {
@@ -163,7 +163,7 @@ impl<'pool, P: ManualPool> Book<'pool, P> {
     }
 }
 
-/// The entries that leave a level standing.
+/// The entries that set a level.
 fn set_entries(entries: &[Entry]) -> impl Iterator<Item = &Entry> {
     entries.iter().filter(|entry| entry.level.quantity != Decimal::ZERO)
 }
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(book.replace(3, &bids(20..31)), Err(Refused::Full { wanted: 11, room: 10 }));
         assert_eq!((book.bids().to_vec(), book.peak()), (levels, 10));
         assert_eq!(arena.counts().growth.get(), refused);
-        // What stands needs no memory, what goes makes room, and a snapshot has it all.
+        // A present level needs no memory, a removed one makes room, and a snapshot has all.
         assert_eq!(book.update(2, &bids(0..10)), Ok(10));
         assert_eq!(book.update(3, &[entry(Side::Bid, 0, 0)]), Ok(1));
         assert_eq!(book.update(4, &[entry(Side::Ask, 90, 1)]), Ok(1));

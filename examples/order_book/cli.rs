@@ -9,7 +9,7 @@ use crate::control::AlarmPolicy;
 use crate::inject::Injection;
 use crate::levels::LEVEL_BYTES;
 
-/// The most levels that memory may be asked for.
+/// The most levels that may be asked for.
 const LEVELS_MAX: usize = 10_000_000;
 
 /// The most passes of a route that may be asked for.
@@ -91,7 +91,7 @@ pub(crate) struct Options {
     pub(crate) inject: Option<Injection>,
 }
 
-/// A number of levels that there may be memory for.
+/// Parses a number of levels that memory can be reserved for.
 fn levels(text: &str) -> Result<usize, String> {
     let count: usize = text.parse().map_err(|error| format!("{error}"))?;
     if count > LEVELS_MAX {

@@ -24,7 +24,7 @@ use crate::wire::Message;
 /// The contract: one hot thread, and no amnesties.
 static CONTRACT: Contract<NoReason, 1> = Contract::new();
 
-/// A violation has failed fast, and the hot thread is to stop.
+/// A violation has failed fast, and the hot thread should stop.
 static FAILED_FAST: AtomicBool = AtomicBool::new(false);
 
 /// How long the control thread lets the others work between two looks.
@@ -128,7 +128,7 @@ impl Control {
         CONTRACT.phase() >= Phase::SteadyState || self.given_up.load(Ordering::Acquire)
     }
 
-    /// Whether a violation has failed fast: the hot thread is not to go on.
+    /// Whether a violation has failed fast: then the hot thread must not go on.
     pub(crate) fn has_failed_fast(&self) -> bool {
         FAILED_FAST.load(Ordering::Relaxed)
     }
@@ -206,7 +206,7 @@ impl Control {
     }
 }
 
-/// Takes what waits, and keeps the alarms of it.
+/// Takes the waiting records, and keeps the alarms among them.
 fn take_alarms(alarms: &mut Vec<Record>) {
     CONTRACT.drain(|record| {
         if record.kind == RecordKind::Alarm {
@@ -225,7 +225,7 @@ impl fmt::Display for DisplayAlarm<'_> {
     }
 }
 
-/// Has the hot thread stop. What happened is told at the end, with its place.
+/// Makes the hot thread stop. The violation is reported at the end, with its place.
 fn fail_fast(_alarm: &Record) {
     FAILED_FAST.store(true, Ordering::Relaxed);
 }

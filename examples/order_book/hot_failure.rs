@@ -1,5 +1,5 @@
-//! Why the hot thread stopped, as plain words: it must not allocate, so the text is
-//! made by who reads it, on a cold thread (design/order-book.md `.failure.value`).
+//! Why the hot thread stopped, as plain words. The hot thread must not allocate, so a cold
+//! thread makes the text (design/order-book.md `.failure.value`).
 
 use core::fmt;
 
@@ -20,17 +20,17 @@ pub(crate) struct HotFailure {
 /// What went wrong on the hot thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum HotCause {
-    /// The contract does not take the thread.
+    /// The contract refused to register the thread.
     NotRegistered(Error),
-    /// Latencies cannot be counted.
+    /// There is no histogram for latencies.
     NoHistogram(CreationError),
     /// No pool had memory for the levels asked for.
     NoLevels(Error),
     /// No pool had memory for the entries of a record.
     NoScratch(Error),
-    /// The line is no record.
+    /// The line is not a record.
     Malformed(Malformed),
-    /// The book does not take the record.
+    /// The book refuses the record.
     Refused(Refused),
     /// The feed ended before the record that was to violate the contract.
     NothingInjected,
@@ -45,7 +45,7 @@ impl From<HotCause> for HotFailure {
 impl fmt::Display for HotCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotRegistered(error) => write!(f, "the contract does not take the hot thread: {error}"),
+            Self::NotRegistered(error) => write!(f, "the contract refused the hot thread: {error}"),
             Self::NoHistogram(error) => write!(f, "latencies cannot be counted: {error}"),
             Self::NoLevels(error) => write!(f, "no memory for the levels asked for: {error} (see --levels)"),
             Self::NoScratch(error) => write!(f, "no memory for the entries of a record: {error}"),

@@ -27,11 +27,11 @@ pub(crate) enum Injection {
     Malloc,
     /// Gives its buffer back and has it filled again.
     Fill,
-    /// Calls the global allocator for so many boxes in one turn.
+    /// Makes and drops this many boxes in one turn, by the global allocator.
     Burst(u32),
 }
 
-/// Every injection but the bursts, by its name.
+/// Every injection except bursts, by name.
 const INJECTIONS: &[(&str, Injection)] = &[
     ("alloc", Injection::Alloc),
     ("growth", Injection::Growth),
@@ -65,7 +65,7 @@ const MUCH: usize = 1 << 30;
 /// More than a page and its neighbours, in bytes.
 const MAPPED: usize = 1 << 20;
 
-/// More than C's allocator ever takes from its heap, in bytes: it maps so much.
+/// Bytes: more than C's allocator ever takes from its heap, so that it maps them.
 const MAPPED_BY_MALLOC: usize = 64 << 20;
 
 /// Memory that nobody else touches; its middle is on a page of its own.

@@ -1,5 +1,5 @@
-//! JSON, read in one pass: the caller says what is to come, and takes it as it comes.
-//! Nothing allocates, an error neither (design/order-book.md `.wire.scan`).
+//! JSON, read in one pass: the caller says what comes next, and takes it as it comes. Nothing
+//! allocates, not even an error (design/order-book.md `.wire.scan`).
 
 use crate::decimal::Decimal;
 use crate::malformed::{Cause, Malformed};
@@ -7,7 +7,7 @@ use crate::malformed::{Cause, Malformed};
 /// How deep values may be nested.
 const DEPTH_MAX: usize = 128;
 
-/// The longest text with escapes in it that can be asked for, in bytes.
+/// The longest string with escapes that can be read, in bytes.
 const ESCAPED_MAX: usize = 128;
 
 pub(crate) type Result<T> = core::result::Result<T, Malformed>;
@@ -26,17 +26,17 @@ impl<'a> Scanner<'a> {
         Self { text, at: 0, depth: 0 }
     }
 
-    /// This place is malformed.
+    /// Returns the error for this place.
     pub(crate) const fn malformed<T>(&self, cause: Cause) -> Result<T> {
         Err(Malformed { at: self.at, cause })
     }
 
-    /// The next byte, wherever that is.
+    /// The next byte, also if it is white space.
     pub(crate) fn byte(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// The first byte of what comes next, after white space.
+    /// Skips white space, and returns the next byte.
     pub(crate) fn peek(&mut self) -> Option<u8> {
         while matches!(self.byte(), Some(b' ' | b'\t' | b'\r' | b'\n')) {
             self.at += 1;
@@ -44,7 +44,7 @@ impl<'a> Scanner<'a> {
         self.byte()
     }
 
-    /// Takes a byte if it comes next, white space apart.
+    /// Takes a byte if it comes next, after white space.
     pub(crate) fn take(&mut self, byte: u8) -> bool {
         let comes = self.peek() == Some(byte);
         self.at += usize::from(comes);
@@ -72,7 +72,7 @@ impl<'a> Scanner<'a> {
         self.at - start
     }
 
-    /// Nothing but white space comes any more.
+    /// Checks that nothing but white space follows.
     pub(crate) fn end(&mut self) -> Result<()> {
         match self.peek() {
             Some(_) => self.malformed(Cause::Expected("the end of the line")),
@@ -80,7 +80,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// An object, `what` to the reader of an error; `member` takes the value of each key.
+    /// Reads an object, which an error calls `what`; `member` takes the value of each key.
     pub(crate) fn object(
         &mut self,
         what: &'static str,
@@ -102,7 +102,7 @@ impl<'a> Scanner<'a> {
         })
     }
 
-    /// A list, `what` to the reader of an error; `element` takes each value.
+    /// Reads a list, which an error calls `what`; `element` takes each value.
     pub(crate) fn list(
         &mut self,
         what: &'static str,
@@ -132,7 +132,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// A string, `what` to the reader of an error.
+    /// Reads a string, which an error calls `what`.
     pub(crate) fn string(&mut self, what: &'static str) -> Result<Text<'a>> {
         self.expect(b'"', what)?;
         let (start, mut is_escaped) = (self.at, false);
@@ -154,7 +154,7 @@ impl<'a> Scanner<'a> {
         Ok(Text { raw, is_escaped, at: start - 1 })
     }
 
-    /// What comes after a backslash.
+    /// Reads what follows a backslash.
     fn escape(&mut self) -> Result<()> {
         let size = match self.byte() {
             Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => 1,
@@ -169,13 +169,13 @@ impl<'a> Scanner<'a> {
         self.text.as_bytes().get(range).is_some_and(|bytes| bytes.iter().all(u8::is_ascii_hexdigit))
     }
 
-    /// A decimal number in a string.
+    /// Reads a decimal number in a string.
     pub(crate) fn decimal(&mut self) -> Result<Decimal> {
         let text = self.string("a decimal number in a string")?;
         text.read(Decimal::parse)?.map_err(|error| Malformed { at: text.at, cause: Cause::Decimal(error) })
     }
 
-    /// A whole number that fits.
+    /// Reads a whole number that fits.
     pub(crate) fn whole_number(&mut self) -> Result<u64> {
         const WHAT: Cause = Cause::Expected("a whole number below 2^64");
         self.peek();
@@ -185,7 +185,7 @@ impl<'a> Scanner<'a> {
         number.map_err(|_| Malformed { at: start, cause: WHAT })
     }
 
-    /// A number of any size.
+    /// Reads a number of any size.
     fn number(&mut self) -> Result<()> {
         self.take_here(b'-');
         if !self.take_here(b'0') && self.digits() == 0 {
@@ -209,7 +209,7 @@ impl<'a> Scanner<'a> {
         comes
     }
 
-    /// A value that nobody asked for. Its numbers need not fit anything.
+    /// Skips a value. Its numbers may have any size.
     pub(crate) fn skip(&mut self) -> Result<()> {
         match self.peek() {
             Some(b'{') => self.object("an object", |scanner, _key| scanner.skip()),
@@ -230,7 +230,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// What `read` reads, or why it cannot; past the value in both cases.
+    /// Returns what `read` reads, or its error. In both cases the scanner is past the value.
     pub(crate) fn try_read<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<Result<T>> {
         let start = self.clone();
         let value = read(self);
@@ -247,15 +247,15 @@ impl<'a> Scanner<'a> {
 pub(crate) struct Text<'a> {
     raw: &'a str,
     is_escaped: bool,
-    /// Where it begins.
+    /// Where the string begins.
     at: usize,
 }
 
 impl Text<'_> {
-    /// What `read` makes of what the string stands for.
+    /// Passes the text that the string stands for to `read`.
     ///
     /// # Errors
-    /// If it has escapes and is long, or has half of a surrogate pair.
+    /// If the string has escapes and is long, or has half of a surrogate pair.
     #[inline]
     pub(crate) fn read<T>(self, read: impl FnOnce(&str) -> T) -> Result<T> {
         const UNREADABLE: Cause = Cause::Wrong("an escaped text that is too long or stands for none");
@@ -279,8 +279,8 @@ impl Text<'_> {
     }
 }
 
-/// What the escape at the start of `text` stands for, and its size. The scanner has
-/// checked its form.
+/// The character that the escape at the start of `text` stands for, and the escape's size.
+/// The scanner has checked its form.
 fn unescape(text: &str) -> Option<(char, usize)> {
     let plain = match text.as_bytes().get(1)? {
         b'u' => return unescape_unicode(text),
@@ -294,7 +294,7 @@ fn unescape(text: &str) -> Option<(char, usize)> {
     Some((plain, 2))
 }
 
-/// A `\uXXXX`, or the two of a surrogate pair.
+/// A `\uXXXX`, or a surrogate pair of two.
 fn unescape_unicode(text: &str) -> Option<(char, usize)> {
     const SIZE: usize = 6;
     let unit = |escape: &str| u16::from_str_radix(escape.strip_prefix("\\u")?, 16).ok();

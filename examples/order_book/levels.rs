@@ -48,7 +48,7 @@ pub(crate) fn extend_pool<P: ManualPool>(pool: &P, count: usize) -> Result<()> {
     nodes.map(drop)
 }
 
-/// What a level takes in its pool, in bytes.
+/// The bytes that a level takes in its pool.
 pub(crate) const LEVEL_BYTES: usize = size_of::<Node<'_, LevelPool<'_>>>();
 
 type Link<'pool, P> = Option<PoolBox<'pool, Node<'pool, P>, P>>;
@@ -115,7 +115,7 @@ impl<'pool, P: ManualPool> Levels<'pool, P> {
         Ok(())
     }
 
-    /// Whether a level stands at a price.
+    /// Whether there is a level at this price.
     pub(crate) fn contains(&self, price: Decimal) -> bool {
         let mut link = &self.root;
         while let Some(node) = link {

@@ -1,16 +1,16 @@
-//! Locks what the process has mapped by the end of its records of warm-up, so that code
-//! does not fault that runs for the first time (design/order-book.md `.warmup.lock`).
+//! Locks what the process has mapped when the records of the warm-up are through, so that code
+//! does not fault when it first runs (design/order-book.md `.warmup.lock`).
 
 use tripoint::base::Arena;
 
-/// Locks memory other than the arenas'; what could not be locked, in a sentence.
+/// Locks all memory except the arenas'. Returns what could not be locked, as a sentence.
 #[cfg(target_os = "linux")]
 pub(crate) fn lock_memory(arenas: &[&dyn Arena]) -> Option<String> {
     let locked = tripoint::contract::linux::lock_memory(arenas);
     (!locked.is_whole()).then(|| locked.to_string())
 }
 
-/// Locks nothing: nobody knows how here.
+/// Locks nothing: this system has no way that we know.
 #[cfg(not(target_os = "linux"))]
 pub(crate) const fn lock_memory(_arenas: &[&dyn Arena]) -> Option<String> {
     None

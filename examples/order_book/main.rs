@@ -63,10 +63,10 @@ use crate::report::{ContractReport, Report};
 /// Tells the contract of fills and growth.
 static POOL_EVENTS: PoolEvents = PoolEvents;
 
-/// What the process ends with if a violation failed fast.
+/// The exit status if a violation failed fast.
 const FAILED_FAST: u8 = 3;
 
-/// What is added to the number of the signal that ended a run, as shells do.
+/// Added to the number of the signal that ended a run, as shells do.
 const SIGNALLED: u32 = 128;
 
 fn main() -> ExitCode {
@@ -75,7 +75,7 @@ fn main() -> ExitCode {
         Err(failure) => (false, vec![failure]),
     };
     for failure in &failures {
-        // Nobody may read that either.
+        // If this cannot be written either, there is nothing left to do.
         let _ = writeln!(std::io::stderr(), "order_book: {failure}");
     }
     let signalled = stop::signal().and_then(|signal| u8::try_from(SIGNALLED + signal).ok());
@@ -100,7 +100,7 @@ fn run(options: &Options) -> Result<(bool, Vec<Failure>), Failure> {
     Ok((has_failed_fast, failures))
 }
 
-/// Prints the summary. That nobody reads it is no failure.
+/// Prints the summary. A closed output is no failure.
 fn write_summary(options: &Options, report: &Report) -> Result<(), Failure> {
     match write!(std::io::stdout(), "{:<24}{}\n{report}", "input", input_name(options)) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
@@ -192,12 +192,12 @@ fn keep_books(options: &Options, input: Input) -> Result<Outcome, Failure> {
     })
 }
 
-/// Address space for what is not in the arena, in bytes: blocks, stacks, heaps, and the
-/// symbols of a report, which are most of it (design/order-book.md `.headroom`).
+/// Bytes of address space for what is not in the arena: blocks, stacks, heaps, and the
+/// symbols of a report, which take the most (design/order-book.md `.headroom`).
 const HEADROOM: usize = 128 << 20;
 
-/// Has all threads share one heap: glibc reserves 64 MiB of address space for the heap of
-/// each that first allocates, out of the headroom if the arena has left nothing else.
+/// Makes all threads share one heap. Otherwise glibc reserves 64 MiB of address space for
+/// each thread that first allocates, and may take it from the headroom.
 fn share_heap() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: sets a parameter of the allocator, which takes any number.
@@ -206,13 +206,13 @@ fn share_heap() {
     }
 }
 
-/// Holds address space that the arena, which takes what it can get, must leave: the
-/// global allocator ends the process where it has none.
+/// Holds back address space while the arena is made: the global allocator ends the process
+/// when it has none.
 fn hold_headroom() -> Result<Vec<u8>, Failure> {
     let mut headroom = Vec::new();
     let lacking = |_| {
         Failure::new(format_args!(
-            "less than {} MiB of address space beside the arena: {}",
+            "less than {} MiB of address space for memory outside the arena: {}",
             HEADROOM >> 20,
             Error::ResourceLimit {
                 resource: tripoint::base::Resource::AddressSpace,

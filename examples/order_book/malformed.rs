@@ -8,7 +8,7 @@ use crate::decimal::DecimalError;
 /// Where and why a line is malformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Malformed {
-    /// Bytes of the line before the place.
+    /// The number of bytes in front of the place.
     pub(crate) at: usize,
     pub(crate) cause: Cause,
 }
@@ -16,15 +16,15 @@ pub(crate) struct Malformed {
 /// Why a line is malformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
-    /// What stands there is wrong.
+    /// This is wrong here.
     Wrong(&'static str),
-    /// Something else should stand there.
+    /// This was expected here.
     Expected(&'static str),
-    /// A field that the record needs is not in it, or has another form.
+    /// A field that the record needs is missing, or has another form.
     Missing(&'static str),
-    /// A field that may come once comes twice.
+    /// A field that may occur once occurs twice.
     Repeated(&'static str),
-    /// A price or a quantity.
+    /// A price or a quantity is wrong.
     Decimal(DecimalError),
     /// The caller had no room for a level.
     NoRoom,

@@ -3,17 +3,17 @@
 use std::fs::File;
 use std::io::{self, Read};
 
-/// Has nothing to install.
+/// Installs nothing.
 pub(crate) const fn install() -> io::Result<()> {
     Ok(())
 }
 
-/// No signal.
+/// No signal ever comes.
 pub(crate) const fn signal() -> Option<u32> {
     None
 }
 
-/// Leaves nothing to others.
+/// Does nothing: there are no signals.
 pub(crate) const fn leave_to_others() {}
 
 /// The file as it is.

@@ -42,8 +42,8 @@ fn plain_or_gzip(input: impl Read + Send + 'static) -> io::Result<Box<dyn Read +
     Ok(if gzip { Box::new(MultiGzDecoder::new(whole)) } else { Box::new(whole) })
 }
 
-/// Reads all of `input`, or until a signal asks for the end, into blocks from `empty`,
-/// and sends them to `full`. Whole lines that come before a failure are sent
+/// Reads all of `input`, or until a signal ends it, into blocks from `empty`, and sends
+/// them to `full`. Whole lines in front of a failure are sent
 /// (design/order-book.md `.input.end`).
 ///
 /// # Errors

@@ -18,13 +18,13 @@ use crate::tally::Tally;
 /// Price to quantity, both in units of 10⁻⁸.
 type SideMap = BTreeMap<u64, u64>;
 
-/// An object whose values nobody has looked at.
+/// An object whose values are not parsed yet.
 type Object<'a> = BTreeMap<String, &'a RawValue>;
 
-/// Names of skipped streams that are told apart; there may be any number of them.
+/// How many names of skipped streams are counted by themselves; there may be more names.
 const NAMES_MAX: usize = 64;
 
-/// What stands for the name of a record that has none, and for names beyond the most.
+/// The names that stand for records without a stream, and for streams beyond that number.
 const NO_STREAM: &str = "(no stream)";
 const OTHER_STREAMS: &str = "(other streams)";
 
@@ -39,8 +39,8 @@ pub(crate) struct Reference {
     skipped: BTreeMap<String, u64>,
 }
 
-/// Keeps a reference book from the blocks of `full`, and sends them on to `empty`. A
-/// record that has not the form the hot thread found in it ends that, with a failure.
+/// Keeps a reference book from the blocks of `full`, and sends them on to `empty`. A record
+/// without the form that the hot thread found in it ends this with a failure.
 pub(crate) fn keep(mut full: Receiver, mut empty: Sender) -> (Reference, Option<Failure>) {
     let mut reference = Reference::default();
     while let Some(block) = full.receive() {
@@ -135,12 +135,12 @@ impl Reference {
     }
 }
 
-/// The value of a key, if it is there and has that form.
+/// The value of a key, if it is there and has the right form.
 fn value<'a, T: Deserialize<'a>>(object: &Object<'a>, key: &str) -> Option<T> {
     serde_json::from_str(object.get(key)?.get()).ok()
 }
 
-/// Sets every level of a list of prices and quantities, and says how many they were.
+/// Sets every level of a list of prices and quantities. Returns how many there were.
 fn set_all(side: &mut SideMap, list: Vec<(String, String)>) -> Option<u64> {
     let count = list.len() as u64;
     for (price, quantity) in list {

@@ -49,7 +49,7 @@ impl<'pool, P: ManualPool> Rehearsal<'pool, P> {
         (lines, &mut self.keeper)
     }
 
-    /// Refuses records: what a failure takes must not be new to the hot thread either.
+    /// Refuses records, so that the hot thread has run the code of a failure before.
     pub(crate) fn refuse<S: ManualPool>(&mut self, scratch: &mut AllocationPoint<'_, S>) {
         for line in REFUSED {
             let _ = core::hint::black_box(self.refusing.keep(line, scratch));

@@ -32,7 +32,7 @@ pub(crate) struct Report {
     /// As the exchange writes it: a decimal in a string. `None` without bids.
     best_bid: Option<String>,
     best_ask: Option<String>,
-    /// Whether somebody bids as much as somebody asks. Feeds can end so: it is no failure.
+    /// Whether the best bid is at or above the best ask. Feeds can end so: it is no failure.
     crossed: bool,
     peak_levels: usize,
     book_matches_reference: bool,
@@ -53,7 +53,7 @@ pub(crate) struct ContractReport {
     alarms: usize,
     /// The alarms that were kept: one for each turn and class.
     violations: Vec<Value>,
-    /// Records that found no room to wait in. Their events are counted.
+    /// Records that had no room to wait in. Their events are counted.
     records_lost: usize,
     amnesties: Value,
     routes: Value,
@@ -61,12 +61,12 @@ pub(crate) struct ContractReport {
     warmup_rounds: usize,
     /// Whether the hot thread was ever bound.
     armed: bool,
-    /// Steps of the preparation that could not be done to the memory.
+    /// Steps that failed when the memory was prepared.
     missing_memory_steps: Value,
-    /// What Init found of the settings of the system.
+    /// What Init found of the system's settings.
     runtime: Value,
-    /// What could not be locked, and what the sentinel warned of; for the summary only,
-    /// since it is no violation.
+    /// What could not be locked, and what the sentinel warned of. Only in the summary,
+    /// because it is no violation.
     #[serde(skip)]
     warnings: Vec<String>,
 }
@@ -123,7 +123,7 @@ impl fmt::Display for ContractReport {
 }
 
 impl Report {
-    /// The report on the hot thread's work, held against the reference.
+    /// The report on the hot thread's work, compared with the reference.
     pub(crate) fn new(hot: &HotReport, reference: &Reference, contract: ContractReport) -> Self {
         let text = |price: Option<Decimal>| price.map(|price| price.to_string());
         Self {

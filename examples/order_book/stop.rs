@@ -10,22 +10,22 @@ use std::sync::OnceLock;
 
 use tripoint::base::primitive::{AtomicU32, Ordering};
 
-/// What asks for the end.
+/// The signals that end the input.
 const SIGNALS: [c_int; 2] = [libc::SIGINT, libc::SIGTERM];
 
-/// The signal that came; zero while none has.
+/// The signal that came; zero if none has.
 static SIGNAL: AtomicU32 = AtomicU32::new(0);
 
-/// Readable from the first signal on, for ever.
+/// Readable from the first signal on.
 static WAKE: OnceLock<(PipeReader, PipeWriter)> = OnceLock::new();
 
-/// Has the signals end the input from now on. A file that may grow no more is an error
-/// of who writes it from now on, and no signal.
+/// From now on the signals end the input. A file that reaches its size limit is from now on
+/// an error of the write, and no signal.
 ///
 /// # Errors
 /// The operating system's.
 pub(crate) fn install() -> io::Result<()> {
-    // Made before a signal can ask for it.
+    // Made before a signal can need it.
     let pipe = io::pipe()?;
     WAKE.get_or_init(|| pipe);
     SIGNALS.into_iter().filter(|&signal| !is_ignored(signal)).try_for_each(|signal| {
@@ -35,8 +35,8 @@ pub(crate) fn install() -> io::Result<()> {
     handle(libc::SIGXFSZ, libc::SIG_IGN)
 }
 
-/// Whether who started the process has it ignore the signal, as shells do in the
-/// background.
+/// Whether the signal was ignored when the process started, as shells arrange for
+/// background processes.
 fn is_ignored(signal: c_int) -> bool {
     let mut old = MaybeUninit::<libc::sigaction>::uninit();
     // SAFETY: without a new action it only writes the old one, and `old` has room.
@@ -45,7 +45,7 @@ fn is_ignored(signal: c_int) -> bool {
     status == 0 && unsafe { old.assume_init() }.sa_sigaction == libc::SIG_IGN
 }
 
-/// Has `handler` called at the signal, once; later ones do what they do by default.
+/// Installs `handler` for the first such signal; later ones have their default effect.
 fn handle(signal: c_int, handler: libc::sighandler_t) -> io::Result<()> {
     // SAFETY: all zeros are an action: no flags, no signals blocked, the default handler.
     let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
@@ -72,7 +72,7 @@ pub(crate) fn signal() -> Option<u32> {
     Some(SIGNAL.load(Ordering::Acquire)).filter(|&signal| signal != 0)
 }
 
-/// Leaves the signals to other threads: they are nothing that a hot thread should see.
+/// Leaves the signals to other threads: a hot thread should not handle them.
 pub(crate) fn leave_to_others() {
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: `sigemptyset` writes all of the set, which the others read and write.
@@ -85,10 +85,10 @@ pub(crate) fn leave_to_others() {
     }
 }
 
-/// What is read from a file until a signal asks for the end, which is the end then.
+/// A file that ends when a signal asks for the end.
 pub(crate) struct Stoppable(File);
 
-/// A file that ends with the signal.
+/// Makes a file end with the signal.
 pub(crate) const fn file(file: File) -> Stoppable {
     Stoppable(file)
 }
@@ -98,7 +98,7 @@ pub(crate) const fn file(file: File) -> Stoppable {
 /// # Errors
 /// The operating system's.
 pub(crate) fn stdin() -> io::Result<Stoppable> {
-    // Not by way of its buffer: what waits there is not seen to wait.
+    // Not through its buffer: `poll` does not see what waits there.
     Ok(Stoppable(File::from(io::stdin().as_fd().try_clone_to_owned()?)))
 }
 
@@ -109,12 +109,12 @@ impl Read for Stoppable {
     }
 }
 
-/// Waits until there is something to read, or a signal came.
+/// Waits until there is something to read, or until a signal came.
 fn wait_for(file: &File) -> io::Result<()> {
     let Some((wake, _)) = WAKE.get() else { return Ok(()) };
     let wanted = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
     let mut waiting = [wanted(file.as_raw_fd()), wanted(wake.as_raw_fd())];
-    // SAFETY: there are two of them to read and write.
+    // SAFETY: there are two entries, valid to read and write.
     match unsafe { libc::poll(waiting.as_mut_ptr(), 2, -1) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),

@@ -46,12 +46,12 @@ pub(crate) enum Message {
         /// The number of the last update in it.
         update: u64,
     },
-    /// Of a stream that says nothing of the book, or of no stream: to be skipped. Its
-    /// entries mean nothing.
+    /// A record of a stream that says nothing of the book, or of no stream. It is skipped,
+    /// and its entries mean nothing.
     Other,
 }
 
-/// Who takes level entries, and hands back what it has no room for.
+/// A consumer of level entries, which returns an entry that it has no room for.
 pub(crate) trait Sink: FnMut(Entry) -> core::result::Result<(), Entry> {}
 
 impl<F: FnMut(Entry) -> core::result::Result<(), Entry>> Sink for F {}
@@ -61,12 +61,12 @@ pub(crate) const fn entries_bound(size: usize) -> usize {
     size / ENTRY_BYTES
 }
 
-/// Parses a record, without its line end, and gives each level entry to `sink`; see
+/// Parses a record, without its line end, and passes each level entry to `sink`; see
 /// [`entries_bound`].
 ///
 /// # Errors
-/// [`Malformed`] where the line is no record or `sink` has no room; entries before the
-/// error have gone to `sink`.
+/// [`Malformed`] if the line is no record or `sink` has no room. The entries in front of
+/// the error were passed to `sink`.
 pub(crate) fn parse(line: &[u8], mut sink: impl Sink) -> Result<Message> {
     let text = core::str::from_utf8(line)
         .map_err(|error| Malformed { at: error.valid_up_to(), cause: Cause::Wrong("not UTF-8") })?;
@@ -86,7 +86,7 @@ fn skip_receive_time(scanner: &mut Scanner<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A field whose form matters to some records only: of the others it is skipped.
+/// A field whose form matters to some records only; others skip it.
 type Lenient<T> = Option<Result<T>>;
 
 /// Fills a field that may come only once.
@@ -97,7 +97,7 @@ fn set_once<T>(field: &mut Option<T>, value: T, scanner: &Scanner<'_>, key: &'st
     }
 }
 
-/// The fields of a record, in the order they may come: any.
+/// The fields of a record, which may come in any order.
 #[derive(Default)]
 struct Record {
     stream: Option<StreamName>,
@@ -157,7 +157,7 @@ impl Record {
         }
     }
 
-    /// What the record is, all of it having been read.
+    /// What the record is, once all of it was read.
     fn message(&self, end: &Scanner<'_>) -> Result<Message> {
         let snapshot = (self.last_update, self.bids, self.asks);
         match (self.stream, &self.data, snapshot) {
@@ -178,9 +178,9 @@ impl Record {
 #[derive(Clone, Copy)]
 enum StreamName {
     BookTicker,
-    /// Of a stream whose records have to name their event.
+    /// A stream whose records must name their event.
     Known,
-    /// Of a stream that says nothing of the book.
+    /// A stream that says nothing of the book.
     Other,
 }
 
@@ -330,7 +330,7 @@ impl Data {
     }
 }
 
-/// Fills a field that may come only once with what `read` reads, or with why it cannot.
+/// Fills a field that may come only once with what `read` reads, or with its error.
 fn set_leniently<'a, T>(
     field: &mut Lenient<T>,
     scanner: &mut Scanner<'a>,
@@ -338,7 +338,7 @@ fn set_leniently<'a, T>(
     read: impl FnOnce(&mut Scanner<'a>) -> Result<T>,
 ) -> Result<()> {
     match scanner.try_read(read)? {
-        // It is not the form that is wrong.
+        // The form is not what is wrong.
         Err(malformed) if malformed.cause == Cause::NoRoom => Err(malformed),
         value => set_once(field, value, scanner, key),
     }
@@ -366,7 +366,7 @@ fn read_side<S: Sink>(scanner: &mut Scanner<'_>, side: Side, sink: &mut S) -> Re
     }
 }
 
-/// A list of levels, given to the sink one by one.
+/// A list of levels, which are passed to the sink one by one.
 fn read_levels<S: Sink>(scanner: &mut Scanner<'_>, side: Side, sink: &mut S) -> Result<()> {
     scanner.list("a list of levels", |scanner| {
         let level = read_level(scanner)?;

@@ -93,7 +93,7 @@ impl fmt::Display for Warning {
                 write!(f, "the process faulted: {minor} minor and {major} major faults since the last look")
             }
             Self::TrapsDisplaced => f.write_str(
-                "SIGTRAP is handled by another now: install such handlers before the first hot thread registers",
+                "another handler has taken SIGTRAP: install such handlers before the first hot thread registers",
             ),
             Self::OverBudget { thread, events, bytes } => {
                 write!(f, "cold thread {thread} is over its budget: {events} events, {bytes} bytes")
