@@ -39,8 +39,8 @@ fn has_jq() -> bool {
     has
 }
 
-/// Boxes that are made and dropped in one turn: one more than records may wait, and far
-/// more.
+/// Boxes that are made and dropped in one turn: one more than the records that may wait, and
+/// far more.
 const BURSTS: [u32; 3] = [65, 1_000, 100_000];
 
 fn assert_tells_of_a_burst(output: &Output, boxes: u32) {
@@ -95,7 +95,7 @@ fn soak_fails_at_a_burst_of_any_size() {
     }
 }
 
-/// What a report says when all went well, as far as it is judged.
+/// A report of a run in which all went well, as far as it is judged.
 fn sound_report() -> Value {
     json!({
         "steady_messages": 10,
@@ -112,7 +112,7 @@ fn sound_report() -> Value {
     })
 }
 
-/// `.judge`: everything that is looked at makes it fail.
+/// `.judge`: each thing that is examined can make it fail.
 #[test]
 fn judge_fails_at_every_fault() {
     if !has_jq() {

@@ -271,7 +271,7 @@ fn a_line_that_cannot_be_kept_loses_nothing_by_any_policy() {
     }
 }
 
-/// The same where no file for the report can be written: both failures are named.
+/// The same if no file for the report can be written: both failures are named.
 #[test]
 fn two_failures_are_two_lines_by_any_policy() {
     let directory = env!("CARGO_TARGET_TMPDIR");
@@ -300,7 +300,7 @@ fn a_book_that_is_full_is_a_message_and_no_panic() {
     assert_eq!(report["contract"]["alarms"], 0);
 }
 
-/// Fields that nobody asked for may be anything (design/order-book.md `.wire.scan`).
+/// Unused fields may contain anything (design/order-book.md `.wire.scan`).
 #[test]
 fn skipped_fields_need_not_fit() {
     let mut feed = small_feed(8);

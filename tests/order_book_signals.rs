@@ -1,5 +1,5 @@
-//! The order book and the signals of its surroundings: what asks for the end, and what
-//! a limit on files sends (design/order-book.md `.stop`).
+//! The order book and signals: those that ask for the end, and the one that a limit on file
+//! sizes sends (design/order-book.md `.stop`).
 #![cfg(all(feature = "vm", feature = "contract", unix))]
 
 mod example;
@@ -74,7 +74,7 @@ fn a_signal_ends_the_input_and_what_was_read_is_reported() {
     }
 }
 
-/// The end itself may take for ever: here the report goes to a pipe that nobody reads.
+/// The end itself may take forever: here the report goes to a pipe that nothing reads.
 #[test]
 #[cfg(target_os = "linux")]
 fn the_second_signal_ends_the_process() {

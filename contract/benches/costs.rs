@@ -128,7 +128,7 @@ fn tell(name: &str, guard: &Guard, operations: u32, mut operation: impl FnMut())
     println!("{{\"name\":\"{name}\",\"operations_in_a_turn\":{operations},\"ns\":{each:.1}}}");
 }
 
-/// A page mapped, touched and unmapped: a fault and two memory calls. Nothing on other
+/// Maps, touches and unmaps a page: a fault and two memory calls. Does nothing on other
 /// systems.
 fn touch() {
     #[cfg(all(feature = "linux", target_os = "linux"))]
@@ -138,7 +138,7 @@ fn touch() {
     }
 }
 
-/// Once AlarmOnce has had its alarm.
+/// After AlarmOnce has raised its alarm.
 fn muted(guard: &Guard) {
     pair(&WRAPPED);
     touch();

@@ -3,8 +3,8 @@
 #     gdb --batch -x contract/gdb/contract.py -ex tripoint-contract PROGRAM CORE
 #
 # For every registered thread: the alarms of each class, and the last records of its two
-# rings, drained or not, in the order they were made, with their stacks. Needs no debug
-# information to find them (design/contract.md `.core`); with some, addresses become lines.
+# rings, drained or not, in the order they were made, with their stacks. It finds them
+# without debug information (design/contract.md `.core`); with some, addresses become lines.
 import struct
 
 import gdb

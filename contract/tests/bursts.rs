@@ -1,5 +1,5 @@
-//! Bursts: more events in one turn than any ring has room for. Alarm, site and counts
-//! are right all the same, whether anybody drains or not.
+//! Bursts: more events in one turn than any ring has room for. Alarm, site and counts are
+//! still right, whether or not a thread drains.
 //! (design/contract.md `.alarm`, `.turn.records`.)
 //!
 //! Not with `interpose-malloc`: the tests' own allocations would be foreign.
@@ -27,7 +27,7 @@ const BURSTS: [usize; 3] = [RING_RECORDS + 1, 1_000, 100_000];
 
 type Bare = Guard<Reason, NoDetectors>;
 
-/// A thread that is held to allocations only, so that what the tests keep is no event.
+/// A thread that is held only to allocations, so that what the tests keep is no event.
 fn armed(contract: &'static Contract<Reason, 4>, policy: Policy) -> Bare {
     let thread = HotThread {
         classes: ClassSet::ALLOC | ClassSet::FILL,
@@ -42,8 +42,8 @@ fn armed(contract: &'static Contract<Reason, 4>, policy: Policy) -> Bare {
     guard
 }
 
-/// What waits, in room that was there before: the thread that drains is the one that is
-/// held to allocate nothing.
+/// The waiting records, in memory reserved before: the thread that drains is the one that
+/// must not allocate.
 struct Drained(Vec<Record>);
 
 impl Drained {
@@ -117,7 +117,7 @@ fn burst_under(policy: Policy, burst: usize) {
     assert_eq!(json["threads"][0]["records_lost"], lost);
 }
 
-/// With the ring full since long ago, the alarm still knows where its first event was.
+/// Even with a ring that has long been full, the alarm has the site of its first event.
 #[test]
 fn an_alarm_knows_its_site_where_the_ring_is_full() {
     on_own_thread(|| {
@@ -141,8 +141,8 @@ fn an_alarm_knows_its_site_where_the_ring_is_full() {
     });
 }
 
-/// Nobody drains until the end: alarms of a class become one record, and no event of
-/// theirs is lost or told twice.
+/// No thread drains until the end: alarms of a class become one record, and none of their
+/// events is lost or reported twice.
 #[test]
 fn alarms_that_nobody_drains_add_up() {
     on_own_thread(|| {
@@ -165,7 +165,7 @@ fn alarms_that_nobody_drains_add_up() {
     });
 }
 
-/// The negative control, and that a burst takes no other class's records.
+/// The negative control; also, a burst does not take the records of another class.
 #[test]
 fn a_burst_leaves_room_for_other_classes() {
     on_own_thread(|| {
@@ -188,7 +188,7 @@ fn a_burst_leaves_room_for_other_classes() {
     });
 }
 
-/// The next turn begins anew: its first events are recorded again.
+/// Each turn starts again: its first events are recorded.
 #[test]
 fn every_turn_has_its_records() {
     on_own_thread(|| {
@@ -202,7 +202,7 @@ fn every_turn_has_its_records() {
             assert_eq!(count(all, RecordKind::Violation), RECORDS_PER_TURN);
             assert_eq!(all.last().unwrap().count, 2 * RECORDS_PER_TURN);
         }
-        // So does every amnesty, in a turn of whatever else.
+        // So does every amnesty, in whatever turn.
         culprit_burst(2 * RECORDS_PER_TURN);
         for _ in 0..2 {
             let _amnesty = guard.amnesty(Reason::Disconnect);
@@ -213,7 +213,7 @@ fn every_turn_has_its_records() {
     });
 }
 
-/// An amnesty with more events than there is room for passes, and says so.
+/// An amnesty with more events than there is room for passes, and the report says so.
 #[test]
 fn records_lost_in_an_amnesty_show_in_the_outcome() {
     on_own_thread(|| {
@@ -231,7 +231,7 @@ fn records_lost_in_an_amnesty_show_in_the_outcome() {
     });
 }
 
-/// Records of a rehearsal are no evidence: what finds no room there is no loss.
+/// Records of a rehearsal are no evidence: without room they are not counted as lost.
 #[test]
 fn a_rehearsal_loses_nothing() {
     on_own_thread(|| {

@@ -1,5 +1,5 @@
-//! What a hot thread leaves to processes that come from it: forked, spawned, and the
-//! program it becomes (design/contract.md `.call.child`). Each test in a process of its
+//! What a hot thread leaves to processes that come from it: forked, spawned, and the program
+//! that it becomes (design/contract.md `.call.child`). Each test runs in a process of its
 //! own.
 #![cfg(all(feature = "linux", target_os = "linux"))]
 
@@ -17,7 +17,7 @@ use tripoint_contract::{
     ClassSet, Contract, DetectorSet, Guard, HotThread, Policies, Policy, Report, ViolationClass,
 };
 
-/// A hot thread under the filter, armed. `None` where the kernel refuses that.
+/// A hot thread under the filter, armed. `None` if the kernel refuses the filter.
 fn filtered(contract: &'static Contract<Reason, 4>) -> Option<Guard<Reason>> {
     let (classes, policies) = (ClassSet::MEMORY_CALL, Policies::all(Policy::Quarantine));
     let detectors = DetectorSet::MEMORY_CALLS;
@@ -35,7 +35,7 @@ fn say(text: &CStr) {
     unsafe { libc::write(1, text.as_ptr().cast(), text.count_bytes()) };
 }
 
-/// Ends the process, with a signal, if it hangs.
+/// Ends the process with a signal if it hangs.
 fn end_if_it_hangs() {
     // SAFETY: takes a number, of seconds.
     unsafe { libc::alarm(60) };
@@ -76,7 +76,7 @@ fn said(output: &Output, what: &str) -> bool {
     text.contains(what) || text.contains("SKIPPED")
 }
 
-/// A child that has no supervisor left is told so; it does not wait for ever.
+/// A child without a supervisor gets an error; it does not wait forever.
 #[test]
 fn a_forked_child_that_outlives_the_process_is_refused() {
     let Some(output) = in_child("a_forked_child_that_outlives_the_process_is_refused") else {
@@ -102,7 +102,7 @@ fn a_forked_child_that_outlives_the_process_is_refused() {
     assert!(said(&output, "served, then refused"), "{output:?}");
 }
 
-/// Of a thread that is not hot, nothing is inherited.
+/// From a thread that is not hot, nothing is inherited.
 #[test]
 fn a_child_of_a_cold_thread_is_free() {
     let Some(output) = in_child("a_child_of_a_cold_thread_is_free") else {
@@ -151,8 +151,8 @@ fn become_true() {
     unsafe { libc::execv(c"/bin/true".as_ptr(), arguments.as_ptr()) };
 }
 
-/// The filter is there for good, and the program that a hot thread becomes has no
-/// supervisor: its first memory call fails. So no hot thread may exec.
+/// The filter stays, and the program that a hot thread becomes has no supervisor: its first
+/// memory call fails. So a hot thread must not exec.
 #[test]
 fn a_hot_thread_becomes_no_other_program() {
     let Some(output) = in_child("a_hot_thread_becomes_no_other_program") else {
@@ -166,7 +166,7 @@ fn a_hot_thread_becomes_no_other_program() {
     assert!(!output.status.success() || said(&output, "SKIPPED"), "{output:?}");
 }
 
-/// The control of the above: a cold thread does, whatever hot threads there are.
+/// The control of the above: a cold thread may, whatever hot threads there are.
 #[test]
 fn a_cold_thread_becomes_another_program() {
     let Some(output) = in_child("a_cold_thread_becomes_another_program") else {
@@ -187,8 +187,8 @@ fn a_cold_thread_becomes_another_program() {
     assert!(output.status.success(), "{output:?}");
 }
 
-/// A supervisor that the kernel refuses for good gives up: memory calls fail rather than
-/// wait for ever, and the report says that nobody sees them.
+/// A supervisor that the kernel keeps refusing gives up. Memory calls then fail instead of
+/// waiting forever, and the report says that they are not seen.
 #[test]
 fn a_supervisor_that_is_always_refused_gives_up_and_says_so() {
     let Some(output) = in_child("a_supervisor_that_is_always_refused_gives_up_and_says_so") else {
@@ -200,7 +200,7 @@ fn a_supervisor_that_is_always_refused_gives_up_and_says_so() {
                     let detectors = ThreadDetectors::new(Failing::new(Native, refused), wanted);
                     let thread = HotThread { detectors: wanted, ..HotThread::new("hot") };
                     let guard = contract.register_with(thread, detectors).unwrap();
-                    // Whatever the tests' own code needs is there before.
+                    // What the tests' own code needs is allocated before.
                     let said = format!("{refused:?}");
                     guard.arm();
                     let (live, missing) = (guard.slot().live(), Report::new(contract).missing());
@@ -216,7 +216,7 @@ fn a_supervisor_that_is_always_refused_gives_up_and_says_so() {
     assert!(output.status.success(), "{output:?}");
 }
 
-/// Where children cannot be kept from waiting for ever, there is no filter.
+/// If children cannot be kept from waiting forever, there is no filter.
 #[test]
 fn without_a_hand_on_forks_there_is_no_filter() {
     let contract = contract();

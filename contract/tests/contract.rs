@@ -98,7 +98,7 @@ fn threads_register_in_init_and_warmup_only_and_once() {
 fn the_storage_is_a_limit() {
     let contract = contract();
     for _ in 0..4 {
-        // Who left with something to tell keeps its place.
+        // A thread that left with something to report keeps its place.
         let guard: Bare = contract.register_with(hot(QUARANTINE), NoDetectors).unwrap();
         guard.arm();
         cause(&guard, ViolationClass::Alloc, 1);

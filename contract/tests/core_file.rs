@@ -1,7 +1,7 @@
-//! What is in a core file: a debugger prints alarms and records out of it, also without
-//! debug information (design/contract.md `.core`).
+//! Core files: a debugger prints alarms and records from one, also without debug information
+//! (design/contract.md `.core`).
 //!
-//! Skipped, with a word, where there is no gdb or it may not run a process.
+//! Skipped, with a message, if there is no gdb or it may not run a process.
 #![cfg(all(feature = "linux", target_os = "linux"))]
 
 mod common;
@@ -109,7 +109,7 @@ fn a_core_file_tells_alarms_and_records() {
     std::fs::remove_dir_all(&directory).unwrap();
 }
 
-/// The script's names are the crate's.
+/// The script uses the crate's names.
 #[test]
 fn the_script_has_the_names_of_the_crate() {
     let script = std::fs::read_to_string(SCRIPT).unwrap();

@@ -303,7 +303,7 @@ impl Drop for Pages {
 #[test]
 fn faults_trap_one_by_one_at_their_address() {
     on_hot_thread(|| {
-        // Few enough for a turn's records, with the faults of code that runs first.
+        // Few enough for a turn's records, together with the faults of code that first runs.
         let (warm, fresh) = (Pages::map(64), [(); 4].map(|()| Pages::map(8)));
         warm.culprit_touch();
         let contract = contract();
@@ -319,7 +319,7 @@ fn faults_trap_one_by_one_at_their_address() {
             fresh.culprit_touch();
             guard.check();
             faults = of_kind(&records(contract), RecordKind::Violation);
-            // Code that runs for the first time faults too.
+            // Code that first runs faults too.
             faults.retain(|fault| fresh.contains(fault));
             let addresses: Vec<_> = faults.iter().map(|fault| fault.address).collect();
             let pages: Vec<_> = (0..8).map(|page| fresh.base.addr() + page * PAGE).collect();
@@ -532,8 +532,8 @@ fn memory_calls_in_an_amnesty_are_excused() {
     });
 }
 
-/// The thread is asked where it is while the answer is wanted: for the records of a turn,
-/// and no longer once the class is muted. It is counted all the same.
+/// The thread is asked where it is as long as the answer is used: for the records of a turn,
+/// and not once the class is muted. The call is still counted.
 #[test]
 fn memory_calls_are_asked_about_only_while_their_sites_are_kept() {
     on_hot_thread(|| {
@@ -556,7 +556,7 @@ fn memory_calls_are_asked_about_only_while_their_sites_are_kept() {
         (0..BURST).for_each(|_| culprit_call());
         guard.check();
         assert_eq!((asked() - before.0, calls() - before.1), (0, 2 * BURST), "muted");
-        // What is excused is attributed all the same.
+        // What is excused still has a site.
         let amnesty = guard.amnesty(Reason::Disconnect);
         culprit_call();
         drop(amnesty);

@@ -15,7 +15,7 @@ use tripoint_contract::{
     ClassSet, Guard, HotThread, NoDetectors, Observation, Policies, Policy, Record, ViolationClass,
 };
 
-/// The system's allocator, which ends the process by a status of its own once it is
+/// The system's allocator, which ends the process with a status of its own once allocation is
 /// forbidden.
 struct Forbidding;
 
@@ -68,13 +68,13 @@ fn lines(bytes: &[u8], of: &[&str]) -> Vec<String> {
 
 const SAID: [&str; 4] = ["armed", "clean", "violated", "went on"];
 
-/// The line that FailFast says, and whatever comes after it on standard error.
+/// The line that FailFast prints, and what follows it on standard error.
 fn last_words(child: &Output) -> String {
     let text = String::from_utf8_lossy(&child.stderr).into_owned();
     text.lines().find(|line| line.starts_with("tripoint contract violated")).unwrap_or("").to_owned()
 }
 
-/// By default the process says one line and aborts, at the check after the violation. What
+/// By default the process prints one line and aborts, at the check after the violation. What
 /// was written before is there.
 #[test]
 fn by_default_a_violation_says_one_line_and_aborts() {
@@ -107,8 +107,8 @@ extern "C" fn check_in_handler(_signal: i32) {
     unsafe { &*GUARD.load(Ordering::Relaxed) }.check();
 }
 
-/// Nothing is allocated and no lock is taken: the line is said within a signal handler,
-/// on a thread that holds the lock of standard error.
+/// Nothing is allocated and no lock is taken: the line is printed in a signal handler, on a
+/// thread that holds the lock of standard error.
 #[test]
 fn the_line_is_said_in_a_signal_handler_without_allocating() {
     let Some(child) = in_child("the_line_is_said_in_a_signal_handler_without_allocating") else {
@@ -128,7 +128,7 @@ fn the_line_is_said_in_a_signal_handler_without_allocating() {
     assert!(last_words(&child).starts_with("tripoint contract violated: alloc x1, 24 bytes, on hot in Init"));
 }
 
-/// The control: in that handler, an allocation ends the process otherwise.
+/// The control: in that handler, an allocation ends the process with the other status.
 #[test]
 fn an_allocation_in_the_handler_would_show() {
     let Some(child) = in_child("an_allocation_in_the_handler_would_show") else {
@@ -139,7 +139,7 @@ fn an_allocation_in_the_handler_would_show() {
     assert_eq!(child.status.code(), Some(ALLOCATED), "{child:?}");
 }
 
-/// Who cannot be told ends all the same.
+/// If the line cannot be printed, the process still ends.
 #[test]
 fn a_closed_standard_error_changes_no_end() {
     let Some(child) = in_child("a_closed_standard_error_changes_no_end") else {
@@ -164,7 +164,7 @@ fn the_report_with_symbols_names_the_line() {
     assert!(told.contains("tripoint contract violated: growth x1, 4096 bytes, on hot in SteadyState\n  in fail_fast::violate at"), "{told}");
 }
 
-/// The environment says the policy, and a word that is none is an error.
+/// The environment sets the policy, and a word that is no policy is an error.
 #[test]
 fn the_environment_says_the_policy() {
     const CHILD: &str = "TRIPOINT_TEST_CHILD";

@@ -46,9 +46,9 @@ fn rust_is_not_foreign_and_c_is() {
     assert_eq!(foreign(), before + 7);
 }
 
-/// The compiler knows `malloc`, and that it reads none of the program's memory: what it
-/// sees of an allocation where it is made must still tell C's callee whose it is.
-/// Optimised builds only are a proof: `cargo test --release`.
+/// The compiler knows `malloc`, and that it reads none of the program's memory. Yet, when an
+/// allocation is inlined, C's function must still learn that it is Rust's.
+/// Only optimised builds prove this: `cargo test --release`.
 #[test]
 fn an_allocation_that_is_inlined_is_not_foreign() {
     let before = (foreign(), current::count(ViolationClass::Alloc).0);
@@ -67,7 +67,7 @@ unsafe extern "C" {
     fn memalign(align: usize, size: usize) -> *mut core::ffi::c_void;
 }
 
-/// Every name by which C has memory.
+/// Every function of C that returns memory.
 #[test]
 fn every_way_of_allocating_in_c_is_foreign() {
     let ways: [(&str, unsafe fn() -> *mut core::ffi::c_void, usize); 5] = [

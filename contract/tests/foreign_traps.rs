@@ -234,8 +234,8 @@ fn without_foreign_traps_the_process_goes_on() {
     assert!(child.status.success(), "{child:?}");
 }
 
-/// A debugger that is told to pass the signal on forgets what it carries: the detectors
-/// that need that are not live, and nothing ends.
+/// A debugger that passes the signal on drops what it carries: the detectors that need this
+/// are not live, and the process goes on.
 #[test]
 fn under_a_debugger_that_passes_traps_the_process_goes_on() {
     const NAME: &str = "under_a_debugger_that_passes_traps_the_process_goes_on";
@@ -377,7 +377,7 @@ fn blocked_by(status: &str) -> u64 {
     u64::from_str_radix(mask.trim(), 16).unwrap()
 }
 
-/// Ends this process, with a signal, if it hangs.
+/// Ends this process with a signal if it hangs.
 fn end_if_it_hangs() {
     // SAFETY: takes a number, of seconds.
     unsafe { libc::alarm(60) };
@@ -392,7 +392,7 @@ fn nobody_handles(signal: c_int) -> libc::sigaction {
     }
 }
 
-/// Does what a program's library does that comes later: takes the signal over.
+/// Takes the signal over, as a library does that is loaded later.
 fn take_over(handler: libc::sighandler_t) {
     // SAFETY: a handler of this type, or one of the two numbers; without SA_SIGINFO.
     unsafe {
@@ -407,8 +407,8 @@ extern "C" fn later_handler(_signal: c_int) {
     HANDLED.fetch_add(1, Ordering::Relaxed);
 }
 
-/// What an armed thread finds once its traps are another's: memory calls are counted and
-/// nobody asks; at the next poll faults are no longer trapped, which the report says.
+/// What an armed thread finds once another handler has its traps: memory calls are counted,
+/// but not asked about; from the next poll on faults are not trapped, and the report says so.
 fn be_displaced_by(handler: libc::sighandler_t, poll_first: bool) {
     end_if_it_hangs();
     let contract = contract();
@@ -481,8 +481,8 @@ fn before_a_poll_the_default_that_comes_later_ends_the_process_at_a_fault() {
     assert_killed_by_trap(&child);
 }
 
-/// Other signals interrupt the calls that wait for their supervisor, which begin anew:
-/// each is counted once, and none is asked about for ever.
+/// Other signals interrupt the calls that wait for their supervisor, and these start again:
+/// each is counted once, and none is asked about forever.
 #[test]
 fn calls_that_other_signals_interrupt_are_counted_once() {
     let Some(child) = in_child("calls_that_other_signals_interrupt_are_counted_once") else {

@@ -61,7 +61,7 @@ fn assert_live_is_true(contract: &'static Contract<Reason, 4>, guard: &Detected)
     // A refused poll is made up for by the next one.
     guard.poll();
     guard.poll();
-    // A poll that finds the traps another's gives them up.
+    // A poll that finds another handler gives the traps up.
     let live = guard.slot().live();
     let (before, _) = (faults(), records(contract));
     use_fresh_pages();
@@ -103,7 +103,7 @@ fn session(kernel: Failing<Native>) -> Result<DetectorSet, Error> {
     assert!(live.is_empty() || guard.slot().alarms() > 0);
     contract.begin_teardown(&()).unwrap();
     guard.check();
-    // What was given up meanwhile counts as lost.
+    // What was given up counts as lost.
     Ok(live.intersection(guard.slot().live()))
 }
 
@@ -209,8 +209,8 @@ fn every_call_of_a_session_may_be_refused_every_time() {
     let offered = offered();
     let handler = trap_handler();
     let mut refused = 0;
-    // What the control thread asks for itself has tests of its own; and nothing is told in
-    // a session: that ends a process (tests/fail_fast.rs).
+    // The control thread's own calls have tests of their own. Nothing is printed in a
+    // session: that ends a process (tests/fail_fast.rs).
     let of_control = Calls::LOCK | Calls::BRING_IN | Calls::RAISE_LOCK_LIMIT | Calls::TRIM_HEAP;
     for call in Calls::all().difference(of_control | Calls::TELL).iter() {
         let times = (1..CALLS_BOUND).find(|&nth| !survives(call, nth, offered)).unwrap() - 1;

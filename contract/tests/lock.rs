@@ -1,5 +1,5 @@
-//! Locking the process's memory: code and data that are met for the first time do not
-//! fault. Each test in a process of its own, since it is all of one
+//! Locking the process's memory: code and data do not fault when they are first used. Each
+//! test runs in a process of its own, because the lock is for a whole process
 //! (design/contract.md `.lock`).
 #![cfg(all(feature = "linux", target_os = "linux"))]
 
@@ -19,8 +19,8 @@ use tripoint_core::Arena;
 const PAGE: usize = 4096;
 const PAGES: usize = 300;
 
-/// A library as the loader maps it: a file, mapped to be run, that nobody has touched. The
-/// file is gone from the page cache's readers' way: no page of it is in this process.
+/// A library as the loader maps it: a file that is mapped for execution, and that nothing has
+/// touched. No page of it is in this process.
 fn map_library() -> *const u8 {
     let path = std::env::temp_dir().join(format!("tripoint-lock-{}", std::process::id()));
     let mut file = std::fs::File::create_new(&path).unwrap();
@@ -37,7 +37,7 @@ fn map_library() -> *const u8 {
     base.cast()
 }
 
-/// Reads each page once: how many faults that takes.
+/// Reads each page once. Returns how many faults that takes.
 #[inline(never)]
 fn faults_of_reading(base: *const u8) -> u64 {
     let before = Native.thread_faults().unwrap();
@@ -53,9 +53,9 @@ fn lock_with(refused: Calls) -> LockedMemory {
     lock_memory_on(&Failing::new(Native, refused), &[])
 }
 
-/// The faults of code that is met for the first time after `lock` locked what it could.
+/// The faults of code that first runs after `lock` locked what it could.
 fn faults_after(lock: impl FnOnce() -> LockedMemory) -> (u64, LockedMemory) {
-    // What the test runs anyway, it has run.
+    // The test's own code has run before.
     let other = map_library();
     assert!(faults_of_reading(other) > 0, "the control: unlocked code faults");
     let library = map_library();
@@ -80,7 +80,7 @@ fn code_that_is_locked_does_not_fault() {
     assert!(child.status.success(), "{child:?}");
 }
 
-/// Where nothing may be locked, code is brought in all the same, and that is said.
+/// If nothing may be locked, code is still brought in, and the outcome says so.
 #[test]
 fn code_that_cannot_be_locked_is_brought_in() {
     let Some(child) = in_child("code_that_cannot_be_locked_is_brought_in") else {
@@ -116,7 +116,7 @@ fn where_mappings_cannot_be_read_nothing_is_locked() {
     assert!(!locked.is_whole());
 }
 
-/// The limit is raised as far as it goes; where it cannot be, less is locked and no harm done.
+/// The limit is raised as far as possible; if it cannot be, less is locked, without harm.
 #[test]
 fn the_limit_is_raised_first() {
     let Some(child) = in_child("the_limit_is_raised_first") else {
@@ -138,7 +138,7 @@ fn the_limit_is_raised_first() {
     assert!(child.status.success(), "{child:?}");
 }
 
-/// An arena gives memory back, which locked pages do not allow: it locks by itself.
+/// An arena gives memory back, which locked pages do not allow: it locks its own memory.
 #[test]
 fn arenas_are_left_to_their_own_option() {
     let Some(child) = in_child("arenas_are_left_to_their_own_option") else {

@@ -1,5 +1,5 @@
-//! How a session went, asked when: running, after the join, after Teardown, and with
-//! guards that were armed by hand.
+//! The outcome of a session, asked for while threads run, after the join, after Teardown, and
+//! with guards that were armed by hand.
 //! (design/contract.md `.outcome`.)
 
 mod common;
@@ -73,7 +73,7 @@ fn a_guard_armed_by_hand_counts_as_armed() {
     assert!(text.starts_with("contract: passed in Init"), "{text}");
 }
 
-/// A thread that is there and never came to a check in SteadyState was never bound.
+/// A thread that is there, but had no check in SteadyState, was never bound.
 #[test]
 fn a_thread_that_never_checked_spoils_the_proof() {
     let contract = contract();
@@ -99,7 +99,7 @@ fn a_thread_that_never_checked_spoils_the_proof() {
     assert_eq!(outcome(contract), Outcome::Passed, "who left before was released");
 }
 
-/// What happened while armed is told apart from all that happened.
+/// What happened while armed is counted apart from all that happened.
 #[test]
 fn events_while_armed_are_told_from_all() {
     let contract = contract();

@@ -60,7 +60,7 @@ fn records_of_one_place_are_one_line() {
     let start =
         "violation: growth x12 on hot, 1200 bytes, at 1.500000007 s and 11 times more until 1.500000007 s, ";
     assert!(violation.starts_with(start), "{violation}");
-    // Nobody drained between the turns: three alarms are one record.
+    // No thread drained between the turns: three alarms are one record.
     assert!(alarm.starts_with("alarm: growth x15 on hot, 1203 bytes, at 1.5"), "{alarm}");
     assert!(matches!(of("culprit_two")[..], [line] if line.contains(" x3 on hot, 3 bytes")), "{text}");
     let mut json = String::new();
@@ -96,7 +96,7 @@ fn a_line_names_the_call_and_the_address() {
     }
 }
 
-/// What happened before arming is told apart from what counts.
+/// What happened before arming is counted apart from what is judged.
 #[test]
 fn events_while_armed_and_events_in_all_are_both_there() {
     let contract = contract();
@@ -111,7 +111,7 @@ fn events_while_armed_and_events_in_all_are_both_there() {
     assert!(text.contains(line) && text.contains("thread hot (armed): 1 alarms, 0 records lost"), "{text}");
 }
 
-/// The budget is each reason's own, and the alarm says whose was overrun.
+/// Each reason has its own budget, and the alarm says which one was overrun.
 #[test]
 fn amnesties_are_budgeted_by_reason() {
     let contract = contract();
@@ -135,8 +135,8 @@ fn amnesties_are_budgeted_by_reason() {
     }
 }
 
-/// A program without pools and without interposition passes by what it asked for, and
-/// the report says what it did not ask for.
+/// A program without pools and without interposition passes with the detectors it asked for,
+/// and the report names those it did not ask for.
 #[test]
 fn what_was_not_asked_for_is_not_missing() {
     let contract = contract();
@@ -151,7 +151,7 @@ fn what_was_not_asked_for_is_not_missing() {
         eprintln!("SKIPPED: the kernel refuses {:?}", kernels - guard.slot().live());
     }
     assert_eq!(report.not_asked_for(), DetectorSet::POOL_EVENTS | DetectorSet::FOREIGN_MALLOC);
-    // An arena tells of something, on another thread: the ear is there, for all threads.
+    // An arena reports an event on another thread: the hook is there, for all threads.
     std::thread::spawn(|| {
         use tripoint_core::{Event, EventHook};
         tripoint_contract::PoolEvents.event(Event::Grow { size: 1 });
@@ -163,7 +163,7 @@ fn what_was_not_asked_for_is_not_missing() {
     assert_eq!(Report::new(contract).not_asked_for(), DetectorSet::FOREIGN_MALLOC);
 }
 
-/// Wanted by name and not live is missing.
+/// A detector that is named as wanted and is not live is missing.
 #[test]
 fn what_was_asked_for_and_is_not_live_is_missing() {
     let contract = contract();
@@ -174,7 +174,7 @@ fn what_was_asked_for_and_is_not_live_is_missing() {
     assert_eq!(Report::new(contract).outcome(), Outcome::PassedWithFewerDetectors);
 }
 
-/// A fill from memory that the pool has is what pools are for; who wants to know says so.
+/// A fill from memory that the pool has is normal use; a program that minds it says so.
 #[test]
 fn a_fill_is_a_violation_for_those_who_ask() {
     let contract = contract();

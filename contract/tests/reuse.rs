@@ -33,7 +33,7 @@ fn fill(guard: &Guard<Reason, NoDetectors>) {
     guard.observe(Observation::new(ViolationClass::Growth, 8));
 }
 
-/// Sessions come and go: each has a place, with nothing of the one before.
+/// Sessions come and go: each has a place, with nothing left of the one before.
 #[test]
 fn a_place_is_taken_again_and_again() {
     let contract = contract();
@@ -43,7 +43,7 @@ fn a_place_is_taken_again_and_again() {
             let guard = register(contract, &name).unwrap();
             assert_eq!(guard.slot().name().to_string(), name);
             assert_eq!(guard.slot().tally(ViolationClass::Growth).count, 0);
-            // Counted, and told to nobody.
+            // Counted, but not reported.
             fill(&guard);
             assert_eq!(guard.slot().tally(ViolationClass::Growth).count, 1);
         })
@@ -96,7 +96,7 @@ fn records_that_wait_keep_their_place() {
     assert_eq!((guard.slot().alarms(), guard.slot().tally(ViolationClass::Growth).count), (0, 0));
 }
 
-/// That somebody was armed stays known.
+/// That some thread was armed there is kept.
 #[test]
 fn a_place_that_was_armed_stays_so() {
     let contract = contract();
@@ -191,7 +191,7 @@ fn the_sentinel_knows_who_has_the_place() {
             let seen = Observation::new(ViolationClass::Growth, 10);
             (0..number).for_each(|_| cold.slot().observe(seen, || unreachable!("counted only")));
         };
-        // The allocator may be looked at too, and tells a little more.
+        // The allocator may run too, and adds a little.
         spend(900 - time % 3);
         look(3 * time + 1);
     }

@@ -1,5 +1,5 @@
-//! Hot threads whose stack is small: registration touches no more of it than there is
-//! (design/contract.md `.fault.stack`). Each in a process of its own, which would end.
+//! Hot threads with a small stack: registration touches no more of it than there is
+//! (design/contract.md `.fault.stack`). Each runs in a process of its own, which would end.
 #![cfg(all(feature = "linux", target_os = "linux"))]
 
 mod common;
@@ -29,7 +29,7 @@ fn hot() -> HotThread<'static> {
     }
 }
 
-/// Maps a page and touches it, both of which are caught with their place.
+/// Maps a page and touches it; both are caught with their place.
 fn be_caught(contract: Watched, guard: &Guard<Reason>) {
     if !guard.slot().live().contains(DETECTORS) {
         eprintln!("SKIPPED: {:?} is refused here", DETECTORS.difference(guard.slot().live()));
@@ -68,7 +68,7 @@ fn a_thread_with_little_stack_is_watched_in_full() {
     assert!(child.status.success(), "{child:?}");
 }
 
-/// On a stack that nobody knows, none is touched.
+/// Of an unknown stack, nothing is touched.
 #[test]
 fn a_stack_that_is_not_known_is_left_alone() {
     let Some(child) = in_child("a_stack_that_is_not_known_is_left_alone") else {

@@ -72,7 +72,7 @@ fn good_settings_are_good_and_bad_ones_as_bad_as_configured() {
     );
 }
 
-/// What the environment says of the allocator, which is the process's: so in one of its own.
+/// The environment configures the process's allocator, so this has a process of its own.
 #[test]
 fn only_the_right_tunables_are_good() {
     const BOTH: &str = "glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=0x40000000";
@@ -112,7 +112,8 @@ fn only_the_right_tunables_are_good() {
     }
 }
 
-/// Init looks, and the report says what it found; what a program cannot do without ends it.
+/// Init looks, and the report says what it found. A setting that the program cannot do without
+/// fails Init.
 #[test]
 fn init_looks_at_the_system_and_the_report_says_so() {
     let contract = contract();
@@ -130,7 +131,7 @@ fn init_looks_at_the_system_and_the_report_says_so() {
             "{shown}"
         );
     }
-    // More than there is: nobody may lock that much, unless there is no limit.
+    // More memory than there is: no process may lock that much, unless there is no limit.
     let demanding: &'static Contract<Reason, 1> = Box::leak(Box::new(Contract::new()));
     let options = RuntimeOptions { fatal: &RuntimeItem::ALL, locked_memory: u64::MAX };
     let answer = demanding.begin_init_with(options);
@@ -238,7 +239,7 @@ fn memory_that_grows_is_warned_of() {
     assert!(child.status.success(), "{child:?}");
 }
 
-/// In a process of its own, with nobody else who grows.
+/// In a process of its own, in which nothing else grows.
 fn grow(growth: usize) {
     let mut sentinel = Sentinel::new(contract(), &[]);
     sentinel.poll(1, |warning| panic!("{warning}"));
@@ -252,7 +253,7 @@ fn grow(growth: usize) {
     assert!(to - from > growth / 2, "{from} {to}");
     let [ref heap @ .., Warning::Faulted(faults)] = *rest else { panic!("{warnings:?}") };
     assert!(faults.minor >= (growth / (2 << 20)) as u64, "huge pages at most: {faults:?}");
-    // Only glibc tells what it has in use.
+    // Only glibc reports what it has in use.
     if sentinel.last().heap_in_use.is_some() {
         let [Warning::HeapGrew { from, to }] = *heap else { panic!("{warnings:?}") };
         assert!(to - from >= growth, "{from} {to}");
@@ -356,7 +357,7 @@ fn arenas_do_every_step_of_the_preparation() {
     let before = faults();
     // SAFETY: the tracts just given.
     (0..SIZE).step_by(4096).for_each(|at| unsafe { kept.base().as_ptr().add(at).write_volatile(1) });
-    // The test's own code may fault; of the tracts no page does.
+    // The test's own code may fault, but no page of the tracts does.
     assert!(faults() - before < 100, "{}", faults() - before);
     memory.no_fork().unwrap();
     // In a child it is not there: as the kernel says of the mapping.
@@ -375,7 +376,7 @@ fn arenas_do_every_step_of_the_preparation() {
     assert!(!arena.is_frozen());
 }
 
-/// An arena that the system refuses everything.
+/// An arena to which the system refuses everything.
 #[test]
 fn what_the_memory_misses_is_in_the_report() {
     let contract = contract();

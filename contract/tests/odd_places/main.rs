@@ -1,8 +1,8 @@
-//! The odd places: where a fault of each kind may hide, each run in a process of its own on
-//! an armed thread with every detector, and what is seen of it compared with the table in
+//! The odd places, where an event of each kind may hide. Each runs in a process of its own on
+//! an armed thread with every detector, and what is seen is compared with the table in
 //! `design/odd-places.md` (design/odd-places.md `.req.table`).
 //!
-//! `TRIPOINT_BLESS=1` writes what is seen into the table: read the difference then.
+//! `TRIPOINT_BLESS=1` writes what is seen into the table: then read the difference.
 #![cfg(all(feature = "linux", feature = "symbols", target_os = "linux", target_arch = "x86_64"))]
 
 #[path = "../common/mod.rs"]
@@ -26,9 +26,9 @@ use tripoint_contract::{
 #[global_allocator]
 static ALLOCATOR: ContractAllocator = ContractAllocator::system();
 
-/// Does what a place is about, in a process of its own, and says what the contract saw:
-/// the classes that happened, the alarms, and each violation with its site. Resolving takes
-/// long, so that is the parent's.
+/// Runs a place in a process of its own, and prints what the contract saw: the classes that
+/// happened, the alarms, and each violation with its site. Resolving takes long, so the
+/// parent does that.
 fn look(place: &'static Place) {
     // SAFETY: takes a number, of seconds: whoever hangs ends.
     unsafe { libc::alarm(60) };
@@ -39,7 +39,7 @@ fn look(place: &'static Place) {
         AT_END.with(|end| end.armed.set(false));
         let policies = Policies::all(Policy::Quarantine);
         let guard = contract.register(HotThread { policies, ..HotThread::new("hot") }).unwrap();
-        // Code that runs for the first time is not what is looked at.
+        // Code that first runs is not what is examined.
         let _ = lock_memory(&[]);
         guard.arm();
         let traps = DetectorSet::FAULT_TRAP | DetectorSet::MEMORY_CALLS | DetectorSet::FAULT_POLL;
@@ -52,7 +52,7 @@ fn look(place: &'static Place) {
         let (before, alarms) = (counts(&guard), guard.slot().alarms());
         act();
         if AT_END.with(|end| end.armed.get()) {
-            // What it does as it ends has no guard to count by, and its records.
+            // What it does as it ends has no guard to count it; its records remain.
             core::mem::forget(guard);
             return (before, before, 0);
         }
@@ -84,7 +84,7 @@ fn counts(guard: &Guard<Reason>) -> [usize; ViolationClass::COUNT] {
     ViolationClass::ALL.map(|class| guard.slot().tally(class).count)
 }
 
-/// What the child said that it saw, in words: each class with how well.
+/// What the child saw, in words: each class, and how well it was seen.
 fn seen(place: &Place, said: &str) -> String {
     let is_culprit = |offset: &str| {
         let mut text = String::new();
@@ -102,7 +102,7 @@ fn seen(place: &Place, said: &str) -> String {
     };
     let mut words = Vec::new();
     for class in place.classes.classes().map(ViolationClass::name) {
-        // Pages are touched by sixteen; one may be of the way there.
+        // Sixteen pages are touched; one fault may come from the way there.
         let enough = if class == ViolationClass::MinorFault.name() { PAGES } else { 1 };
         if sited.contains(class) {
             words.push(format!("`{class}` at its line"));
@@ -119,7 +119,7 @@ fn seen(place: &Place, said: &str) -> String {
 
 const CHILD: &str = "TRIPOINT_ODD_PLACE";
 
-/// What is seen of a place, from outside; `None` where this system cannot be asked.
+/// What is seen of a place, from outside; `None` if this system cannot run it.
 fn ask(index: usize) -> Option<String> {
     let mut child = Command::new(std::env::current_exe().unwrap());
     child.args(["--exact", "the_table_of_odd_places_is_true", "--nocapture", "--test-threads=1"]);
@@ -132,7 +132,7 @@ fn ask(index: usize) -> Option<String> {
     if let Some(signal) = output.status.signal() {
         let name = match signal {
             libc::SIGTRAP => "SIGTRAP",
-            // Where the trap of the last page finds no room, Rust says nothing of an overflow.
+            // If the trap of the last page finds no room, Rust does not report the overflow.
             libc::SIGABRT | libc::SIGSEGV => "SIGABRT or SIGSEGV",
             _ => panic!("{}: {output:?}", PLACES[index].fault),
         };
@@ -143,7 +143,7 @@ fn ask(index: usize) -> Option<String> {
     Some(seen(&PLACES[index], &said))
 }
 
-/// The column of the table that this build is about.
+/// The column of the table for this build.
 const COLUMN: usize = if cfg!(feature = "interpose-malloc") { 1 } else { 0 };
 
 fn table() -> PathBuf {

@@ -1,5 +1,5 @@
-//! The places, and what is done there. The functions that do what is to be found have
-//! `culprit` in their names.
+//! The places, and what is done there. The functions that should be found have `culprit` in
+//! their names.
 
 use core::cell::Cell;
 use core::ffi::{c_int, c_long, c_void};
@@ -13,15 +13,15 @@ use std::thread;
 use tripoint_contract::ClassSet;
 
 const PAGE: usize = 4096;
-/// So many pages are touched, where pages are.
+/// How many pages are touched, if a place touches pages.
 pub(crate) const PAGES: usize = 16;
 
-/// A place: what hides there, and the classes that the row is about. What else the way there
-/// costs is left out.
+/// A place: what hides there, and the classes that its row shows. Other costs on the way there
+/// are left out.
 pub(crate) struct Place {
     pub(crate) fault: &'static str,
     pub(crate) classes: ClassSet,
-    /// Prepares, before the thread is armed; gives what is done then.
+    /// Prepares the place before the thread is armed. Returns what is done then.
     pub(crate) prepare: fn() -> Box<dyn FnOnce()>,
 }
 
@@ -134,7 +134,7 @@ pub(crate) const PLACES: &[Place] = &[
     place("`valloc`", FOREIGN, || Box::new(culprit_valloc)),
     place("starting a thread", HEAP.union(CALL), || Box::new(culprit_spawn)),
     place("the work of a thread that it started", ANY, || {
-        // Started before it is armed, so that only the work is looked at.
+        // Started before it is armed, so that only the work is examined.
         let (go, wait) = mpsc::sync_channel::<()>(0);
         let worker = thread::spawn(move || {
             let _ = wait.recv();
@@ -248,7 +248,7 @@ extern "C" fn culprit_in_handler(_signal: c_int) {
 
 extern "C" fn do_nothing(_signal: c_int) {}
 
-/// What allocates as its thread ends.
+/// A value that allocates when its thread ends.
 pub(crate) struct AtEnd {
     pub(crate) armed: Cell<bool>,
 }
@@ -265,7 +265,7 @@ thread_local! {
     pub(crate) static AT_END: AtEnd = const { AtEnd { armed: Cell::new(false) } };
 }
 
-/// Pages of one's own.
+/// Pages that only the place uses.
 #[derive(Clone, Copy)]
 struct Pages {
     base: *mut u8,
@@ -308,7 +308,7 @@ fn culprit_mmap() -> *mut u8 {
     base.cast()
 }
 
-/// Makes a call, and does not ask whether it could be done: it was made.
+/// Makes a call, and ignores whether it succeeds: it was made.
 #[inline(never)]
 fn culprit_call(call: c_long, [a, b, c, d, e]: [usize; 5]) {
     // SAFETY: of the pages of a place, or without effect: a break of zero, no descriptor.
@@ -338,7 +338,7 @@ fn culprit_int_80() {
     }
 }
 
-/// A page for each call of itself.
+/// Takes a page for each call of itself.
 #[inline(never)]
 fn culprit_stack(calls: usize) {
     let mut page = [0_u8; PAGE];
@@ -406,7 +406,7 @@ fn culprit_read(file: *const u8) {
     black_box(unsafe { file.read_volatile() });
 }
 
-/// A page of a file, mapped, which is on the device only.
+/// A mapped page of a file, which is only on the device.
 fn evicted_file() -> *const u8 {
     use std::io::Write;
     use std::os::fd::AsRawFd;
@@ -538,10 +538,10 @@ fn block_traps() {
     }
 }
 
-/// `MADV_DONTNEED_LOCKED`, of Linux 5.18: what the process has is locked.
+/// `MADV_DONTNEED_LOCKED`, since Linux 5.18: the process's memory is locked.
 const DONTNEED_LOCKED: u32 = 24;
 
-/// An `io_uring` of one entry, set up before.
+/// An `io_uring` with one entry, set up before.
 struct Ring {
     descriptor: c_int,
     entries: *mut u8,
@@ -568,7 +568,7 @@ impl Ring {
         Self { descriptor, entries: map(0x1000_0000), ring: map(0), tail, array }
     }
 
-    /// Has the kernel take the pages away by this ring.
+    /// Makes the kernel take the pages away by this ring.
     #[inline(never)]
     fn culprit_madvise(&self, pages: &Pages) {
         if self.descriptor < 0 {
@@ -588,7 +588,7 @@ impl Ring {
             let ring = self.descriptor as usize;
             let made = libc::syscall(libc::SYS_io_uring_enter, ring, submit, wait, events, nothing, nothing);
             assert_eq!(made, 1);
-            // Until the kernel did it, on a thread of its own.
+            // Until the kernel has done it, on a thread of its own.
             while pages.base.read_volatile() != 0 {
                 thread::yield_now();
             }

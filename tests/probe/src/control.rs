@@ -1,7 +1,7 @@
-//! The controls: a commit in MPS's form, with plain fields, that the compiler may
-//! rob of its test, and a path that can panic. The checks must find them wrong. With a
-//! light barrier between its fields the first keeps its test: that is what shows that
-//! the barrier holds the compiler, since the atomics of the real form hold it too.
+//! The controls: a commit in MPS's form, with plain fields, whose test the compiler may
+//! remove, and a path that can panic. The checks must find both wrong. With a light barrier
+//! between its fields the commit keeps its test. This shows that the barrier holds the
+//! compiler, because in the real form the atomics alone would hold it too.
 
 use core::cell::Cell;
 
@@ -20,9 +20,9 @@ pub struct Plain {
 }
 
 impl Plain {
-    /// Reserves and commits an object that the memory already holds. As written, the
-    /// commit looks again whether `limit` is zero. `barrier` is all that can keep the
-    /// compiler from using what it loaded before: to it, nobody else writes there.
+    /// Reserves and commits an object that the memory already holds. As written, the commit
+    /// looks again whether `limit` is zero. Only `barrier` can keep the compiler from using the
+    /// value that it loaded before: as far as it knows, nothing else writes there.
     #[inline(always)]
     fn alloc(&self, barrier: impl FnOnce()) -> bool {
         let end = self.alloc.get().wrapping_add(1);

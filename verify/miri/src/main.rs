@@ -1,4 +1,4 @@
-//! One flaw each, on purpose: Miri sees nothing if it does not report its own.
+//! One flaw each, on purpose: if Miri does not report it, its silence proves nothing.
 //!
 //! ```text
 //! tripoint-miri aliasing | race | provenance | uninitialised | stale | none
@@ -39,7 +39,7 @@ fn race() {
     });
 }
 
-/// Reads at an address whose provenance was lost on the way.
+/// Reads at an address that has lost its provenance.
 fn provenance() {
     let word = 1_u64;
     let lost = ptr::without_provenance::<u64>((&raw const word).addr());
@@ -47,7 +47,7 @@ fn provenance() {
     println!("{}", unsafe { lost.read() });
 }
 
-/// Decides by a byte that nobody wrote.
+/// Branches on a byte that was never written.
 fn uninitialised() {
     let byte = MaybeUninit::<u8>::uninit();
     // SAFETY: not upheld, on purpose.
@@ -56,7 +56,7 @@ fn uninitialised() {
     }
 }
 
-/// A pool's memory, used after what it was taken from.
+/// Uses memory of a pool after the memory of its arena is gone.
 fn stale() {
     let mut memory = Box::new_uninit_slice(16 << 10);
     let arena = ClientArena::create(&mut memory, ClientArenaOptions::default()).unwrap();
