@@ -32,7 +32,60 @@
 //!    waited for
 //! 5. at the end: [`Contract::drain`] the records and print a [`Report`]
 //!
-//! The example `order_book` does so.
+//! The example `order_book` does so. A program without pools:
+//!
+//! ```
+//! # #[cfg(all(feature = "std", feature = "linux", not(miri)))]
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+//! use std::time::{Duration, Instant};
+//! use tripoint_contract::{
+//!     Contract, ContractAllocator, HotThread, Policies, Policy, Progress, Report, Route, Warmup,
+//!     WarmupOptions,
+//! };
+//!
+//! #[global_allocator]
+//! static ALLOCATOR: ContractAllocator = ContractAllocator::system();
+//! static CONTRACT: Contract = Contract::new();
+//! static ROUTES: [Route; 1] = [Route::with_minimum("packet", 1_000)];
+//! static STOP: AtomicBool = AtomicBool::new(false);
+//!
+//! CONTRACT.begin_init()?;
+//! let policies = Policies::all(Policy::AlarmOnce).from_environment()?; // TRIPOINT_POLICY
+//! let hot = std::thread::spawn(move || {
+//!     let mut packet = Vec::with_capacity(64); // before the guard, so that it outlives it
+//!     let guard = CONTRACT.register(HotThread { policies, ..HotThread::new("packets") }).unwrap();
+//!     while !STOP.load(Relaxed) {
+//!         packet.clear();
+//!         packet.extend_from_slice(b"one turn");
+//!         ROUTES[0].pass();
+//!         guard.check();
+//!     }
+//! });
+//! CONTRACT.begin_warmup()?;
+//! let mut warmup = Warmup::new(&CONTRACT, &ROUTES, &(), WarmupOptions::default()); // (): no arenas
+//! let start = Instant::now();
+//! loop {
+//!     match warmup.step(start.elapsed().as_nanos() as u64) {
+//!         Progress::Done if CONTRACT.is_armed() => break,
+//!         Progress::Failed(failure) => return Err(failure.to_string().into()),
+//!         _ => std::thread::sleep(Duration::from_millis(1)),
+//!     }
+//! }
+//! // … the steady part …
+//! STOP.store(true, Relaxed);
+//! hot.join().unwrap();
+//! let mut records = Vec::new();
+//! CONTRACT.drain(|record| records.push(record));
+//! let warmup_rounds = warmup.rounds();
+//! let report = Report { records: &records, routes: &ROUTES, warmup_rounds, ..Report::new(&CONTRACT) };
+//! println!("{report}"); // with lines: `symbols: &symbols::Symbols`, and debug information
+//! assert!(report.was_armed() && report.alarms() == 0);
+//! # Ok(())
+//! # }
+//! # #[cfg(not(all(feature = "std", feature = "linux", not(miri))))]
+//! # fn main() {}
+//! ```
 //!
 //! | feature | what it adds |
 //! |---|---|

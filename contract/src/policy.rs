@@ -46,8 +46,10 @@ impl Policies {
     /// With `std`, FailFast writes one line to standard error and aborts the process. The line
     /// has class, count, bytes, thread, phase, and the command that turns the code addresses
     /// into source lines. Writing it allocates nothing and takes no lock. For names and lines
-    /// use `symbols::report_and_abort` instead. Without `std` FailFast does nothing until
-    /// [`Policies::fail_fast`] is set.
+    /// use `symbols::report_and_abort` instead. If the process leaves a core file, all alarms and
+    /// records are in it: `gdb --batch -x contract/gdb/contract.py -ex tripoint-contract PROGRAM
+    /// CORE` prints them. Without `std` FailFast does nothing until [`Policies::fail_fast`] is
+    /// set.
     #[must_use]
     pub const fn all(policy: Policy) -> Self {
         Self { of: [policy; ViolationClass::COUNT], fail_fast: default_fail_fast }

@@ -25,7 +25,23 @@ const ON_THE_WAY: [&str; 6] = [
 const STANDARD_LIBRARY: [&str; 4] = ["/rustc/", "/rust/deps/", "/rustlib/src/rust/", "/library/std/src/"];
 const STANDARD_CRATES: [&str; 2] = ["/library/core/src/", "/library/alloc/src/"];
 
-/// Resolves sites by the debug information of the running program.
+/// What names of the standard library begin with.
+const STANDARD_NAMES: [&str; 3] = ["core::", "alloc::", "std::"];
+
+/// Where this crate was built, and what the folders of its siblings are called instead:
+/// with tables of lines and no more, inlined functions have names without their crate.
+const FOLDER: &str = env!("CARGO_MANIFEST_DIR");
+const SIBLINGS: [&str; 5] = ["contract", "core", "ap", "pools", "arena-vm"];
+
+fn is_of_siblings(place: &str) -> bool {
+    let Some((before, after)) = FOLDER.rsplit_once("contract") else { return false };
+    let inside = |name: &&str| place.strip_prefix(before)?.strip_prefix(name)?.strip_prefix(after);
+    SIBLINGS.iter().any(|name| inside(name).is_some_and(|rest| rest.starts_with("/src/")))
+}
+
+/// Resolves sites by the debug information of the running program. Release builds have none
+/// unless the profile says so, and only functions are named then: set
+/// `debug = "line-tables-only"` in `[profile.release]`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Symbols;
 
@@ -43,6 +59,17 @@ impl Frame {
     fn is_own(&self) -> bool {
         let standard =
             |place: &str| STANDARD_LIBRARY.iter().chain(&STANDARD_CRATES).any(|part| place.contains(part));
+        self.place.as_ref().is_some_and(|place| !standard(place) && !is_of_siblings(place))
+            && !self.name_begins_with(&ON_THE_WAY)
+    }
+
+    /// Whether, by its name alone, it may be the function of the site: for programs without
+    /// debug information.
+    fn is_own_by_name(&self) -> bool {
+        self.place.is_none() && !self.name_begins_with(&ON_THE_WAY) && !self.name_begins_with(&STANDARD_NAMES)
+    }
+
+    fn name_begins_with(&self, beginnings: &[&str]) -> bool {
         // `<&mut tripoint_core::…>::alloc`, `<&A as tripoint_core::…>::alloc`: the trait
         // decides if the type has no path.
         let name = self.function.trim_start_matches(['<', '&', '*']).trim_start_matches("mut ");
@@ -50,8 +77,7 @@ impl Frame {
             Some((of, of_trait)) if !of.contains("::") => of_trait,
             _ => name,
         };
-        self.place.as_ref().is_some_and(|place| !standard(place))
-            && !ON_THE_WAY.iter().any(|beginning| name.starts_with(beginning))
+        beginnings.iter().any(|beginning| name.starts_with(beginning))
     }
 }
 
@@ -104,23 +130,24 @@ fn frames_at(address: usize, mut found: impl FnMut(Frame)) {
 
 impl Resolve for Symbols {
     /// The innermost line of the program's own: in its own object, and neither the standard
-    /// library's nor this workspace's. If there is none, the innermost such line of another
-    /// object, or else the innermost function known.
+    /// library's nor this workspace's. If there is none, the innermost function of its own by
+    /// name, the innermost such line of another object, or else the innermost function known.
     fn resolve(&self, site: &Site, out: &mut dyn fmt::Write) -> fmt::Result {
         let program = Program::here();
-        let (mut own, mut other, mut first) = (None, None, None);
+        let (mut own, mut named, mut other, mut first) = (None, None, None, None);
         for &address in site.frames() {
             let of_program = program.contains(address);
             frames_at(address, |frame| match frame.is_own() {
                 true if of_program => own = own.take().or(Some(frame)),
                 true => other = other.take().or(Some(frame)),
+                false if of_program && frame.is_own_by_name() => named = named.take().or(Some(frame)),
                 false => first = first.take().or(Some(frame)),
             });
             if own.is_some() {
                 break;
             }
         }
-        match own.or(other).or(first) {
+        match own.or(named).or(other).or(first) {
             Some(frame) => write!(out, "{frame}"),
             None => out.write_str("unknown"),
         }
@@ -204,6 +231,14 @@ mod tests {
         ] {
             assert!(!is_own(function, place), "{function}");
         }
+        if let Some((before, after)) = FOLDER.rsplit_once("contract") {
+            for sibling in SIBLINGS {
+                let place = std::format!("{before}{sibling}{after}/src/current.rs:67");
+                assert!(!is_own("{closure#0}", Some(&place)), "{place}: a name without its crate");
+            }
+            assert!(is_own("{closure#0}", Some(&std::format!("{before}examples{after}/src/main.rs:7"))));
+            assert!(is_own("{closure#0}", Some(&std::format!("{FOLDER}/tests/report.rs:7"))));
+        }
         for function in [
             "<u64 as program::Price>::round",
             "<[program::Order] as program::Batch>::send",
@@ -214,6 +249,25 @@ mod tests {
         ] {
             assert!(is_own(function, line), "{function}");
         }
+    }
+
+    #[test]
+    fn without_lines_a_function_of_the_program_is_known_by_its_name() {
+        let by_name = |function: &str, place: Option<&str>| {
+            Frame { function: function.to_string(), place: place.map(str::to_string) }.is_own_by_name()
+        };
+        assert!(by_name("program::turn", None));
+        for function in [
+            "__rustc::__rust_alloc",
+            "tripoint_contract::current::observe",
+            "<alloc::vec::Vec<T,A> as core::clone::Clone>::clone",
+            "<T as alloc::slice::ConvertVec>::to_vec",
+            "<std::sys::thread::unix::Thread>::new::thread_start",
+            "core::ops::function::FnOnce::call_once{{vtable.shim}}",
+        ] {
+            assert!(!by_name(function, None), "{function}");
+        }
+        assert!(!by_name("program::turn", Some("src/main.rs:7")), "that is told by its line");
     }
 
     #[test]
