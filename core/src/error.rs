@@ -65,7 +65,8 @@ pub enum Error {
     Parameter(&'static str),
     /// The arena is frozen and the request needs memory that is not committed.
     Frozen,
-    /// Memory that was freed to the pool was written to since: it serves no more.
+    /// An object was freed twice or wrongly, or memory that was freed to the pool was written
+    /// to: the pool serves no more, since nobody knows what else is wrong.
     Damaged,
     /// What the request needs is still being made, by another thread or by this one
     /// further down its stack.
@@ -93,7 +94,8 @@ impl Error {
                 "ask again, or make it at Init before several threads ask; what makes it must not ask for it"
             }
             Self::Damaged => {
-                "find the code that writes to memory it has freed, for example with a debug pool"
+                "find the code that frees what it has freed or never got, or writes to it after, for example \
+                 with a debug pool"
             }
         }
     }
@@ -111,7 +113,7 @@ impl fmt::Display for Error {
                 return self.explain_limit(f, resource, size, limit);
             }
             Self::Frozen => "the arena is frozen, and no run of its spare grains is long enough",
-            Self::Damaged => "free memory of the pool was written over",
+            Self::Damaged => "the pool met a wrong free, or free memory that was written over",
             Self::Unready => "what was asked for is still being made",
         };
         write!(f, "{cause}: {}", self.advice())
@@ -177,6 +179,10 @@ mod tests {
             assert!(!error.advice().is_empty(), "{error:?}");
             let same = all.into_iter().filter(|other| other.advice() == error.advice());
             assert_eq!(same.count(), 1, "{error:?} has advice of its own");
+        }
+        let damaged = Error::Damaged.to_string();
+        for fault in ["wrong free", "freed", "never got", "writes", "debug pool"] {
+            assert!(damaged.contains(fault), "{fault} in {damaged}");
         }
     }
 }
