@@ -494,8 +494,7 @@ pub(crate) fn run(class: Class, fault: Fault, seed: u64, operations: usize) -> O
         Class::Mfs => life(&Plain(&mfs(UNIT)), &Plain(&mfs(UNIT))),
         Class::MfsCache => {
             let (pool, other) = (mfs(UNIT), mfs(UNIT));
-            let outcome = life(&pool.cache(), &other.cache());
-            outcome
+            life(&pool.cache(), &other.cache())
         }
         Class::Mvff => life(&Plain(&mvff()), &Plain(&mvff())),
         Class::Mvt => life(&Plain(&mvt()), &Plain(&mvt())),
