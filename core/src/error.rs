@@ -7,8 +7,12 @@ use core::fmt;
 pub type Result<T, E = Error> = core::result::Result<T, E>;
 
 /// A resource of which the system allows a process only a limited amount.
+// A whole word, so that the variant of an `Error` has a word too. With a byte beside it
+// the results of inlined fast paths are put together bit by bit: four instructions for
+// each object of a scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
+#[repr(usize)]
 pub enum Resource {
     /// Address space, with or without memory behind it.
     AddressSpace,

@@ -45,6 +45,22 @@ pub fn frame_alloc(scope: &mut Scope<'_, '_, 'static, ClientSnc>, a: u64, b: u64
     scope.alloc([a, b, a, b]).map_or(ptr::null_mut(), ptr::from_mut)
 }
 
+/// Objects in a frame, in a loop that uses what it gets; the last one, or null.
+#[unsafe(no_mangle)]
+pub fn frame_loop(
+    scope: &mut Scope<'_, '_, 'static, ClientSnc>,
+    count: usize,
+    a: u64,
+    b: u64,
+) -> *mut Object {
+    let mut last = ptr::null_mut();
+    for _ in 0..count {
+        let Ok(object) = scope.alloc([a, b, a, b]) else { return ptr::null_mut() };
+        last = ptr::from_mut(object);
+    }
+    last
+}
+
 /// A frame is popped.
 ///
 /// # Safety
