@@ -15,7 +15,7 @@ number() {
     [[ ${2-} =~ ^[1-9][0-9]*$ ]] || { echo "$1 wants a number above 0, not '${2-}'" >&2 && exit 2; }
 }
 
-# About how many messages take so many seconds here. Arguments: the seconds, options of
+# Prints how many messages take about that long here. Arguments: the seconds, options of
 # the book.
 messages_for() {
     local begin probe=20000

@@ -1,4 +1,4 @@
-//! A frozen arena serves every class from what it has, to nearly the last byte, also
+//! A frozen arena serves every class from what it has, to nearly the last byte. This includes
 //! what the classes need for themselves (design/arena-vm.md `.control`).
 #![cfg(feature = "vm")]
 
@@ -37,8 +37,8 @@ fn arena() -> ArenaVm {
     arena
 }
 
-/// Freezes the arena and asks until it refuses, which it does with the right error
-/// and with nothing left; gives the bytes served.
+/// Freezes the arena and allocates until it refuses, with the right error and with nothing
+/// left. Returns the bytes served.
 fn serve(arena: &ArenaVm, mut alloc: impl FnMut() -> Result<NonNull<u8>, Error>) -> usize {
     let committed = arena.sizes().committed;
     arena.freeze();

@@ -123,7 +123,7 @@ impl<P: PoolClass, C: Control> SlowPath<'_, P, C> {
     }
 
     /// The distance to a stop counts bytes allocated, popped or not: it moves along. A
-    /// stop that is pending is told of last, as the control may unwind.
+    /// pending stop is reported last, because the control may unwind.
     #[cold]
     fn retreat_with_stop(&mut self, init: *mut u8) {
         let (from, to) = (Addr::of(self.owner.init()), Addr::of(init));

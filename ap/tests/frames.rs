@@ -412,7 +412,7 @@ fn after_a_hook_has_unwound_in_a_pop_counters_agree_with_memory() {
     assert!(!rounds_with_a_fuse(0), "without a fuse");
 }
 
-/// Stops all the time, and unwinds when it is told of one and its fuse has burnt.
+/// Stops at every byte, and unwinds when a stop is reported after its fuse has burnt down.
 #[derive(Debug)]
 struct UnwindsAtStops<'f>(&'f Fuse);
 
@@ -426,7 +426,7 @@ impl Control for UnwindsAtStops<'_> {
     }
 }
 
-/// A pop within a block tells of the stop that its last object reached
+/// A pop within a block reports the stop that its last object reached
 /// (design/ap.md `.slow.tell`).
 #[test]
 fn a_control_that_unwinds_in_a_pop_finds_it_done() {

@@ -110,7 +110,7 @@ fn main() {
 /// Turns in a round of [`tell`].
 const TURNS: u32 = 20;
 
-/// The time of one operation in turns of so many, checks and drains included, in ns.
+/// Prints the time of one operation in ns, in turns of this many, with checks and drains.
 fn tell(name: &str, guard: &Guard, operations: u32, mut operation: impl FnMut()) {
     let mut times = Vec::with_capacity(ROUNDS);
     for _ in 0..ROUNDS {

@@ -291,16 +291,16 @@ fn served_or<P: PoolClass>(done: Result<()>, layout: Layout, pool: &P, used_up: 
     done
 }
 
-/// What fits is not refused: a free block so large holds the object, wherever it is
-/// aligned (design/conformance.md `.req.fits`). Unless the arena has no memory for
-/// descriptors left either, which a class may need for it.
+/// A request that fits is not refused: a free block this large holds the object, however it
+/// is aligned (design/conformance.md `.req.fits`). The exception is an arena that also has
+/// no memory for descriptors, which a class may need.
 fn assert_short<P: PoolClass>(pool: &P, layout: Layout, largest_free: usize) {
     let surely_fits = pool.reserve_size(layout).unwrap() + layout.align() - 1;
     let short = largest_free < surely_fits || !gives_control(pool.header().arena());
     assert!(short, "{layout:?} fits in {largest_free} bytes and is refused");
 }
 
-/// Whether an arena gives as many tables as the object that was refused may need.
+/// Whether an arena supplies as many tables as the refused object may need.
 fn gives_control<A: Arena>(arena: &A) -> bool {
     let table = Layout::new::<[usize; 64]>();
     let given = [(); 6].map(|()| arena.alloc_control(table));

@@ -142,10 +142,10 @@ impl<A: Arena> Mvff<A> {
         }
     }
 
-    /// Takes out whole grains that the pool does not need to keep: of the first of `sources`
-    /// that has any, where none stands for the largest block. One block at a time: the
-    /// arena calls event hooks for each, and one that panics leaves the others in the land
-    /// (design/pool-mvff.md `.mvff.spare`).
+    /// Takes out whole grains that the pool does not need to keep. They are of the first of
+    /// `sources` that has any; `None` there stands for the largest block. One block at a
+    /// time: the arena calls event hooks for each, and one that panics leaves the others in
+    /// the land (design/pool-mvff.md `.mvff.spare`).
     fn take_surplus(
         &self,
         land: &mut Land,

@@ -182,8 +182,8 @@ fn lives_with_unwinding<P: ManualPool>(pool: &P) {
     pool.check(CheckLevel::Deep).unwrap();
 }
 
-/// A free may give several blocks back, and tells of each: those that it did not come
-/// to stay in the pool (design/pool-mvff.md `.mvff.spare`).
+/// A free may return several blocks, and each is reported. If the hook unwinds, those not yet
+/// returned stay in the pool (design/pool-mvff.md `.mvff.spare`).
 #[test]
 fn a_hook_that_unwinds_at_what_mvff_gives_back_takes_nothing_away() {
     let mut memory = memory(512);

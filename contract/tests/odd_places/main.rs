@@ -75,7 +75,7 @@ fn look(place: &'static Place) {
     println!("END");
 }
 
-/// What code addresses are told from: a process has them where it likes.
+/// What code addresses are relative to: a process may be loaded anywhere.
 fn anchor() -> usize {
     look as fn(&'static Place) as usize
 }

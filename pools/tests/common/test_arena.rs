@@ -37,8 +37,8 @@ impl<'a> TestArena<'a> {
         Self { arena, grain: arena.grain(), patience, refusal, has_refused, event_hook: None }
     }
 
-    /// Tells of each growth and shrink, as an arena does that commits its memory and
-    /// keeps nothing spare.
+    /// Reports each growth and shrink, as an arena does that commits its memory and keeps
+    /// nothing spare.
     pub(crate) fn telling(arena: &'a ClientArena<'a>, event_hook: &'a dyn EventHook) -> Self {
         Self { event_hook: Some(event_hook), ..Self::refusing(arena, usize::MAX, Refusal::Passes) }
     }
