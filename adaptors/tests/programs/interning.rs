@@ -9,7 +9,7 @@ use tripoint_core::ManualPool;
 
 use super::{Numbers, PoolVec};
 
-const WORDS: usize = 3000;
+const WORDS: usize = tripoint_oracle::effort(3000) as usize;
 
 fn words() -> impl Iterator<Item = String> {
     let mut numbers = Numbers::new(3);

@@ -8,7 +8,7 @@ use tripoint_core::{ManualPool, PoolBox};
 use super::{Numbers, PoolMap, PoolVec};
 
 const CAPACITY: usize = 50;
-const LOOKUPS: u64 = 3000;
+const LOOKUPS: u64 = tripoint_oracle::effort(3000) as u64;
 
 /// What a lookup that finds nothing computes and keeps.
 fn page(key: u64) -> [u64; 6] {

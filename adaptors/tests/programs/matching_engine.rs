@@ -7,7 +7,7 @@ use tripoint_core::{ManualPool, PoolBox};
 
 use super::{Numbers, PoolVec};
 
-const ORDERS: u64 = 2500;
+const ORDERS: u64 = tripoint_oracle::effort(2500) as u64;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Order {

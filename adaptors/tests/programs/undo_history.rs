@@ -5,7 +5,7 @@ use tripoint_core::{ManualPool, PoolRc};
 
 use super::{Numbers, PoolVec};
 
-const EDITS: u64 = 1500;
+const EDITS: u64 = tripoint_oracle::effort(1500) as u64;
 
 #[derive(Clone, Copy)]
 enum Edit {

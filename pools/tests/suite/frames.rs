@@ -5,14 +5,16 @@ use core::alloc::Layout;
 
 use proptest::prelude::*;
 use tripoint_core::{Error, FramePool, Result};
-use tripoint_oracle::{Between, Draws, Layouts, Menu, Operation, Run, STACKS, Scrutiny, live_in_frames};
+use tripoint_oracle::{
+    Between, Draws, Layouts, Menu, Operation, Run, STACKS, Scrutiny, effort, live_in_frames,
+};
 
 use super::refusals::insist;
 use crate::common::TestArena;
 
 /// Operations on stacks, about these layouts.
 pub(crate) fn operations(layouts: &'static [Layout]) -> impl Strategy<Value = Vec<Operation>> {
-    Menu { kinds: STACKS, layouts: Layouts::OneOf(layouts) }.operations(1..150)
+    Menu { kinds: STACKS, layouts: Layouts::OneOf(layouts) }.operations(1..effort(150) as usize)
 }
 
 /// Two stacks in one pool.

@@ -4,11 +4,11 @@ use core::alloc::Layout;
 
 use proptest::prelude::*;
 use tripoint_core::ManualPool;
-use tripoint_oracle::{Draws, Layouts, MANUAL, Menu, Operation, Scrutiny, Slack, live_manually};
+use tripoint_oracle::{Draws, Layouts, MANUAL, Menu, Operation, Scrutiny, Slack, effort, live_manually};
 
 /// Operations of all kinds, about these layouts.
 pub(crate) fn operations(layouts: &'static [Layout]) -> impl Strategy<Value = Vec<Operation>> {
-    Menu { kinds: MANUAL, layouts: Layouts::OneOf(layouts) }.operations(1..100)
+    Menu { kinds: MANUAL, layouts: Layouts::OneOf(layouts) }.operations(1..effort(100) as usize)
 }
 
 /// Where the stops of two allocation points are.
