@@ -40,7 +40,7 @@ proptest! {
     fn manual_pools_agree_with_the_oracle(
         fill_size in fill_size(),
         draws in [draws(), draws()],
-        operations in MENU.operations(1..80),
+        operations in MENU.operations(1..effort(80) as usize),
     ) {
         run(Manual, fill_size, &draws, operations);
     }
@@ -49,7 +49,7 @@ proptest! {
     fn flippable_pools_agree_with_the_oracle(
         fill_size in fill_size(),
         draws in [draws(), draws()],
-        operations in MENU.operations(1..80),
+        operations in MENU.operations(1..effort(80) as usize),
     ) {
         run(Flippable(SymmetricFence), fill_size, &draws, operations);
     }
