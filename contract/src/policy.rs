@@ -163,7 +163,7 @@ impl fmt::Display for PolicyError {
         write!(f, "`{}` is no policy: write", self.part)?;
         Policy::ALL.iter().try_for_each(|policy| write!(f, " {}", policy.name()))?;
         f.write_str(", or class=policy, in ")?;
-        write!(f, "{}, by commas; classes:", Policies::VARIABLE)?;
+        write!(f, "{}, separated by commas; classes:", Policies::VARIABLE)?;
         ViolationClass::ALL.iter().try_for_each(|class| write!(f, " {class}"))
     }
 }

@@ -169,7 +169,8 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
             let fatal = found.verdict() == Verdict::Fatal;
             // The first look is kept: it is what the process started with.
             self.session.runtime.get_or_init(|| found);
-            let why = "a setting of the system, that the program cannot do without, is not good";
+            let why =
+                "a required setting of the system is not good; Contract::runtime names it and what to set";
             if fatal { Err(Error::Parameter(why)) } else { Ok(()) }
         })
     }

@@ -167,9 +167,9 @@ pub unsafe trait PoolClass: Check + Describe + Sync {
     /// use the rest of a divided unit until that unit is freed.
     ///
     /// # Safety
-    /// - `unused` is the end of a block from [`PoolClass::fill`], and no part of it was
-    ///   returned before. Its size is a multiple of `min_align`. The part in front may have
-    ///   any size.
+    /// - `unused` is the end of a block from [`PoolClass::fill`], and no part of that block
+    ///   was returned before. Its size is a multiple of `min_align`. The part in front of it
+    ///   may have any size.
     /// - Nothing uses `unused` any more.
     unsafe fn empty(&self, unused: Block);
 
