@@ -120,10 +120,9 @@ def tell(words, kind=None):
     name = CLASSES[record["class"]] if record["class"] < len(CLASSES) else "?"
     time = record["time_high"] << 32 | record["time_low"]
     kind = kind or KINDS[min(record["kind"], len(KINDS) - 1)]
-    print(
-        f"  {kind}: {name} x{record['count']}, {record['bytes']} bytes, address {record['address']:#x}, "
-        f"call {record['call']}, at {time} ns"
-    )
+    address = f"address {record['address']:#x}, " if record["address"] else ""
+    call = f"call {record['call']}, " if record["call"] else ""
+    print(f"  {kind}: {name} x{record['count']}, {record['bytes']} bytes, {address}{call}at {time} ns")
     for address in words[len(HEAD) :]:
         if address == 0:
             break

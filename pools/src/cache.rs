@@ -39,7 +39,7 @@ use tripoint_core::{
 };
 
 use crate::cache_box::{CacheBox, ObjectCache};
-use crate::link::{Damaged, Health, LinkKey, Watch};
+use crate::link::{Damaged, Health, LinkKey, UNDAMAGED, Watch};
 use crate::poison::poison;
 
 mod classes;
@@ -397,7 +397,7 @@ impl<P: ManualPool> Check for Cache<'_, P> {
     fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
         self.pool.header().check(CheckLevel::Cheap)?;
         if level >= CheckLevel::Shallow {
-            ensure("Cache", self.health.ensure().is_ok(), "no free memory was written over")?;
+            ensure("Cache", self.health.ensure().is_ok(), UNDAMAGED)?;
         }
         for (index, class) in self.classes().iter().enumerate() {
             let words = self.descriptor.words(index);

@@ -106,6 +106,9 @@ impl fmt::Debug for LinkKey {
     }
 }
 
+/// The rule that a check names after damage.
+pub(crate) const UNDAMAGED: &str = "no free memory was written over, and nothing freed wrongly";
+
 /// Whether damage was met in a pool. One that met any serves no more: every
 /// further step could be led astray. Without the feature it never is.
 #[derive(Debug, Default)]

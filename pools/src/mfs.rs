@@ -18,7 +18,7 @@ use tripoint_core::{
 };
 
 use crate::extend::extend;
-use crate::link::{Damaged, Health, LinkKey, Watch};
+use crate::link::{Damaged, Health, LinkKey, UNDAMAGED, Watch};
 use crate::poison::poison;
 
 mod cache;
@@ -38,7 +38,6 @@ use units::{Chain, FreeUnit, FreeUnits, UnitList};
 const UNSERVED: Error = Error::Parameter("the layout is larger or more aligned than the pool's unit");
 
 /// The rule of checks that a write to free memory breaks.
-const UNDAMAGED: &str = "no free memory was written over";
 
 /// What an [`Mfs`] may be told when it is created. Sizes are bytes.
 #[derive(Clone, Copy, Debug)]

@@ -14,7 +14,7 @@ use tripoint_pools::{
     Cache, CacheClass, CacheClasses, CacheDescriptor, Mvff, MvffOptions, Mvt, MvtOptions, Snc, SncOptions,
 };
 
-const UNDAMAGED: &str = "no free memory was written over";
+const UNDAMAGED: &str = "no free memory was written over, and nothing freed wrongly";
 
 /// What is written over a word: an accident, a place outside, or the same word of
 /// another block.

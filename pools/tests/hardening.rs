@@ -177,7 +177,7 @@ fn a_damaged_pool_refuses_and_says_so() {
     assert_eq!(pool.fill(layout(16, 8)).unwrap_err(), Error::Damaged);
     assert_eq!(pool.extend(GRAIN).unwrap_err(), Error::Damaged);
     let broken = pool.check(CheckLevel::Shallow).unwrap_err();
-    assert_eq!(broken.rule, "no free memory was written over");
+    assert_eq!(broken.rule, "no free memory was written over, and nothing freed wrongly");
     // What is live stays as it is, and may be freed.
     for addr in oracle.addresses(true) {
         oracle.free(&pool, addr);
@@ -293,7 +293,7 @@ fn a_pool_with_a_damaged_land_refuses_and_says_so() {
     assert_eq!(pool.fill(layout(16, 8)).unwrap_err(), Error::Damaged);
     assert_eq!(pool.alloc(layout(5 * GRAIN, 8)).unwrap_err(), Error::Damaged, "nor does it grow");
     let broken = pool.check(CheckLevel::Shallow).unwrap_err();
-    assert_eq!(broken.rule, "no free memory was written over");
+    assert_eq!(broken.rule, "no free memory was written over, and nothing freed wrongly");
     // What is live stays as it is, and may be freed.
     for addr in oracle.addresses(true) {
         oracle.free(&pool, addr);
@@ -449,7 +449,7 @@ fn a_link_of_a_unit_written_over_is_not_followed() {
                 };
                 assert_eq!(use_up_units(request, &pool), Error::Damaged, "unit {which}, {value:#x}");
                 let broken = pool.check(CheckLevel::Shallow).unwrap_err();
-                assert_eq!(broken.rule, "no free memory was written over");
+                assert_eq!(broken.rule, "no free memory was written over, and nothing freed wrongly");
                 // What is live may be freed, and is not given out again.
                 // SAFETY: allocated above with this layout.
                 unsafe { pool.free(units[7], layout(UNIT, 8)) };

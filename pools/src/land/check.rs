@@ -10,11 +10,9 @@ use tripoint_core::{Addr, CheckError};
 use super::Land;
 use super::node::{GRANULE, HEIGHT_MAX, Node, Side};
 use super::tree::Tree;
-use crate::link::{Health, Watch};
+use crate::link::{Health, UNDAMAGED, Watch};
 
 const LAND: &str = "Land";
-
-const SOUND: &str = "no free memory was written over";
 
 /// What is found at and below a node.
 #[derive(Clone, Copy, Default)]
@@ -45,13 +43,13 @@ impl Land {
         let watch = Watch::new(self.key, &health);
         check_tree(&self.granules, owns, watch)?;
         check_tree(&self.runs, owns, watch)?;
-        ensure(LAND, health.ensure().is_ok(), SOUND)?;
+        ensure(LAND, health.ensure().is_ok(), UNDAMAGED)?;
         self.check_apart()
     }
 
     /// Checks that no operation met free memory that was written over.
     pub(crate) fn check_sound(&self) -> Result<(), CheckError> {
-        ensure(LAND, self.ensure_sound().is_ok(), SOUND)
+        ensure(LAND, self.ensure_sound().is_ok(), UNDAMAGED)
     }
 
     /// Checks that blocks neither overlap nor touch. Of two blocks that overlap

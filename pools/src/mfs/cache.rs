@@ -13,8 +13,9 @@ use tripoint_core::{
 
 use super::crates::{for_each_in_crate, unpack, unpack_all};
 use super::units::{FreeUnit, Link, UnitList};
-use super::{Mfs, UNDAMAGED, UNSERVED, Unit};
+use super::{Mfs, UNSERVED, Unit};
 use crate::cache_box::{CacheBox, ObjectCache};
+use crate::link::UNDAMAGED;
 use crate::link::{Damaged, Health, LinkKey, Watch};
 use crate::poison::poison;
 

@@ -10,7 +10,7 @@ use tripoint_core::{Addr, AddrRange, Align, Arena, Block, CheckError, PoolHeader
 
 use super::queue::Queue;
 use crate::land::{GRANULE, Land};
-use crate::link::{Damaged, LinkKey};
+use crate::link::{Damaged, LinkKey, UNDAMAGED};
 
 const FREE: &str = "FreeBlocks";
 
@@ -49,7 +49,7 @@ impl FreeBlocks {
 
     /// Checks that no free memory was met that was written over.
     pub(super) fn check_sound(&self) -> Result<(), CheckError> {
-        ensure(FREE, self.ensure_sound().is_ok(), "no free memory was written over")
+        ensure(FREE, self.ensure_sound().is_ok(), UNDAMAGED)
     }
 
     /// The bytes in all blocks.

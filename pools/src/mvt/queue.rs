@@ -15,7 +15,7 @@ use tripoint_core::check::ensure;
 use tripoint_core::{Addr, Align, Block, CheckError};
 
 use crate::land::{GRANULE, NODE_SIZE};
-use crate::link::{Damaged, Health, LinkKey};
+use crate::link::{Damaged, Health, LinkKey, UNDAMAGED};
 
 const QUEUE: &str = "Queue";
 
@@ -230,7 +230,7 @@ impl Queue {
             // words make an entry.
             ensure(QUEUE, entry.link(Link::Older, self.key) == Ok(older), "links of entries agree")?;
             let newer = entry.link(Link::Newer, self.key);
-            ensure(QUEUE, newer.is_ok(), "no free memory was written over")?;
+            ensure(QUEUE, newer.is_ok(), UNDAMAGED)?;
             // By the pointer that led here: the provenance of a damaged link is unknown.
             let newer = newer.unwrap_or_default().map(|newer| Self::at(entry, newer));
             (older, next) = (Some(entry), newer);

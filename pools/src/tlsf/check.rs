@@ -12,6 +12,7 @@ use super::class::{CLASSES, class_of};
 use super::heap::Heap;
 use super::node::{Link, Node};
 use crate::land::GRANULE;
+use crate::link::UNDAMAGED;
 use crate::sparse_bits::Bit;
 
 const TLSF: &str = "Tlsf";
@@ -30,7 +31,7 @@ struct Found {
 impl Heap {
     /// Checks what takes constant time.
     pub(super) fn check_shallow(&self) -> Result<(), CheckError> {
-        ensure(TLSF, self.health.ensure().is_ok(), "no free memory was written over")
+        ensure(TLSF, self.health.ensure().is_ok(), UNDAMAGED)
     }
 
     /// Checks every free block, list and bit. `owns` tells whether an address lies
