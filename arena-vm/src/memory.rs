@@ -2,7 +2,7 @@
 
 use core::ptr::NonNull;
 
-use tripoint_core::primitive::{AtomicBool, Lock, Ordering};
+use tripoint_core::primitive::{AtomicBool, AtomicUsize, Lock, Ordering};
 use tripoint_core::{Align, Error, Result};
 
 use crate::options::ArenaVmOptions;
@@ -23,6 +23,8 @@ pub(crate) struct Memory<P: Platform> {
     options: ArenaVmOptions,
     /// Whether children get a copy: what the options say, until they are to have none.
     inherited: AtomicBool,
+    /// The mappings that the platform counts for the reservation.
+    mappings: AtomicUsize,
     refusal: Lock<Option<PlatformError>>,
 }
 
@@ -66,7 +68,8 @@ impl<P: Platform> Memory<P> {
             }
         };
         let inherited = AtomicBool::new(options.inherit_on_fork);
-        Ok(Self { platform, base, size, align, options: *options, inherited, refusal: Lock::new(None) })
+        let (mappings, refusal) = (AtomicUsize::new(0), Lock::new(None));
+        Ok(Self { platform, base, size, align, options: *options, inherited, mappings, refusal })
     }
 
     pub(crate) fn platform(&self) -> &P {
@@ -84,6 +87,13 @@ impl<P: Platform> Memory<P> {
     /// The alignment of the base.
     pub(crate) const fn align(&self) -> Align {
         self.align
+    }
+
+    /// Whether the reservation may be divided into `count` mappings. They are counted in
+    /// either case, until the next call.
+    pub(crate) fn may_have_mappings(&self, count: usize) -> bool {
+        let before = self.mappings.swap(count, Ordering::Relaxed);
+        count <= self.platform.account_mappings(before, count)
     }
 
     /// What the platform refused last.
@@ -290,6 +300,7 @@ fn lacking(refusal: PlatformError) -> Error {
 
 impl<P: Platform> Drop for Memory<P> {
     fn drop(&mut self) {
+        self.may_have_mappings(0);
         // SAFETY: base, size and alignment are those of the reservation, which
         // goes with its only owner. Where the platform refuses, addresses are
         // lost, and there is nobody left to tell.

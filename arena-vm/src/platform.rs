@@ -176,10 +176,14 @@ pub unsafe trait Platform: Send + Sync + fmt::Debug {
     /// - The duties of the trait.
     unsafe fn no_inherit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError>;
 
-    /// Into how many ranges, committed or not, a reservation may be divided at this moment,
-    /// so that enough are left for the rest of the process; `usize::MAX` if the platform has
-    /// no such limit.
-    fn mapping_limit(&self) -> usize {
+    /// Counts that a reservation is divided into `now` ranges, committed or not. It counted
+    /// `before` the last time: zero at first. Before its release it counts zero again.
+    ///
+    /// Returns into how many ranges it may be divided at this moment, so that enough are left
+    /// for the other reservations and the rest of the process; `usize::MAX` if the platform
+    /// has no such limit.
+    fn account_mappings(&self, before: usize, now: usize) -> usize {
+        let _ = (before, now);
         usize::MAX
     }
 }
@@ -293,7 +297,7 @@ unsafe impl<P: Platform + ?Sized> Platform for &P {
         unsafe { (**self).no_inherit(base, size) }
     }
 
-    fn mapping_limit(&self) -> usize {
-        (**self).mapping_limit()
+    fn account_mappings(&self, before: usize, now: usize) -> usize {
+        (**self).account_mappings(before, now)
     }
 }

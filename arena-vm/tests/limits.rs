@@ -123,6 +123,30 @@ fn mapping_count() -> usize {
     std::fs::read_to_string("/proc/self/maps").unwrap().lines().count()
 }
 
+/// The number of mappings that this process may have.
+#[cfg(target_pointer_width = "64")]
+fn most_mappings() -> usize {
+    std::fs::read_to_string("/proc/sys/vm/max_map_count").unwrap().trim().parse().unwrap()
+}
+
+/// An arena that gives every free grain back at once.
+#[cfg(target_pointer_width = "64")]
+fn keeps_no_spare() -> ArenaVm {
+    let options = ArenaVmOptions { grain: 4096, spare_share: 0, reserve: 4 << 30, ..Default::default() };
+    ArenaVm::create(options).unwrap()
+}
+
+/// Allocates `count` grains, and frees every second one.
+#[cfg(target_pointer_width = "64")]
+fn free_every_second(arena: &ArenaVm, count: usize) {
+    let pool = arena.register().unwrap();
+    let blocks: Vec<_> = (0..count).map(|_| arena.alloc_tracts(4096, pool).unwrap()).collect();
+    for &block in blocks.iter().step_by(2) {
+        // SAFETY: allocated above, freed once, unused.
+        unsafe { arena.free_tracts(block, pool) };
+    }
+}
+
 /// Every second grain is freed, and these are far more than a process may have mappings.
 /// What would exceed the arena's share stays spare, and the rest of the process is not
 /// affected (design/arena-vm.md `.mappings`).
@@ -131,10 +155,8 @@ fn mapping_count() -> usize {
 fn holes_without_end_leave_mappings_to_the_rest_of_the_process() {
     let outcome = in_child(|| {
         let before = mapping_count();
-        let most: usize =
-            std::fs::read_to_string("/proc/sys/vm/max_map_count").unwrap().trim().parse().unwrap();
-        let options = ArenaVmOptions { grain: 4096, spare_share: 0, reserve: 4 << 30, ..Default::default() };
-        let arena = ArenaVm::create(options).unwrap();
+        let most = most_mappings();
+        let arena = keeps_no_spare();
         let pool = arena.register().unwrap();
         let blocks: Vec<_> = (0..most + 1000).map(|_| arena.alloc_tracts(4096, pool).unwrap()).collect();
         for &block in blocks.iter().step_by(2) {
@@ -156,6 +178,33 @@ fn holes_without_end_leave_mappings_to_the_rest_of_the_process() {
         assert_eq!(arena.sizes().committed, arena.sizes().control);
         assert!(mapping_count() <= before + 16);
         assert_eq!(arena.check(CheckLevel::Deep), Ok(()));
+    });
+    assert_eq!(outcome, Ok(0));
+}
+
+/// Who was there first has the largest share. However many come later, the sum stays below
+/// half of the limit (design/arena-vm.md `.mappings`).
+#[test]
+#[cfg(target_pointer_width = "64")]
+fn arenas_one_after_another_leave_mappings_to_the_rest_of_the_process() {
+    let outcome = in_child(|| {
+        let (before, most) = (mapping_count(), most_mappings());
+        let mut arenas = Vec::new();
+        for made in 1..=40 {
+            let arena = keeps_no_spare();
+            // More holes than the limit's quarter, divided by the number of arenas.
+            free_every_second(&arena, most / 3 / made);
+            arenas.push(arena);
+        }
+        let taken = mapping_count() - before;
+        assert!(taken < most / 2, "{taken} of {most}");
+        std::thread::spawn(|| ()).join().unwrap();
+        // Released reservations leave their shares to the next.
+        drop(arenas);
+        let arena = keeps_no_spare();
+        free_every_second(&arena, most / 3);
+        let taken = mapping_count() - before;
+        assert!(taken <= most / 4 && taken > most / 5, "{taken} of {most}");
     });
     assert_eq!(outcome, Ok(0));
 }

@@ -32,7 +32,7 @@ impl<P: Platform> ArenaVm<P> {
     /// Decommits all spare memory, and returns the number of bytes.
     ///
     /// Does nothing on a frozen arena. Memory stays spare if decommitting it would split the
-    /// arena into more mappings than it may have ([`Platform::mapping_limit`]). The first
+    /// arena into more mappings than it may have ([`Platform::account_mappings`]). The first
     /// touch of decommitted memory faults again: trim before [`ArenaVm::prefault`], not
     /// after.
     pub fn trim(&self) -> usize {
@@ -83,8 +83,7 @@ impl<P: Platform> ArenaVm<P> {
     /// Whether one more hole may split the committed memory: each makes two more mappings
     /// (design/arena-vm.md `.mappings`).
     pub(super) fn may_divide(&self, table: &TractTable) -> bool {
-        let most = self.memory.platform().mapping_limit().saturating_sub(MAPPINGS_APART) / 2;
-        (table.holes() as usize) < most
+        self.memory.may_have_mappings(2 * (table.holes() as usize + 1) + MAPPINGS_APART)
     }
 
     /// Decommits at most `most` spare grains, unless the arena is frozen, and returns how

@@ -262,7 +262,7 @@ unsafe impl<P: Platform> Platform for Failing<P> {
         unsafe { self.inner.no_inherit(base, size) }
     }
 
-    fn mapping_limit(&self) -> usize {
-        self.inner.mapping_limit().min(self.mapping_limit.load(Ordering::SeqCst))
+    fn account_mappings(&self, before: usize, now: usize) -> usize {
+        self.inner.account_mappings(before, now).min(self.mapping_limit.load(Ordering::SeqCst))
     }
 }

@@ -163,12 +163,10 @@ unsafe impl Platform for Linux {
             let _ = unsafe { Self::trim(base, size + slack) };
             return Err(error);
         }
-        mappings::enter();
         Ok(aligned)
     }
 
     unsafe fn release(&self, base: NonNull<u8>, size: usize, _align: usize) -> Result<(), PlatformError> {
-        mappings::leave();
         // SAFETY: the caller gives a whole reservation that nobody uses.
         answer("release", base, size, unsafe { libc::munmap(base.as_ptr().cast(), size) })
     }
@@ -230,7 +228,7 @@ unsafe impl Platform for Linux {
         unsafe { advise("no_inherit", base, size, libc::MADV_DONTFORK) }
     }
 
-    fn mapping_limit(&self) -> usize {
-        mappings::share(self.mappings)
+    fn account_mappings(&self, before: usize, now: usize) -> usize {
+        mappings::account(self.mappings, before, now)
     }
 }

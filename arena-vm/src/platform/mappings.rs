@@ -6,25 +6,23 @@ use tripoint_core::primitive::{AtomicUsize, Ordering};
 /// The kernel's own default of `vm.max_map_count`, used if the setting cannot be read.
 const DEFAULT: usize = 65_530;
 
-/// All reservations of a process together may take one part in four of its mappings.
-const SHARE: usize = 4;
+/// The mappings that all reservations of this process together were last told to have.
+static TAKEN: AtomicUsize = AtomicUsize::new(0);
 
-/// The number of reservations of this process that are not released.
-static RESERVATIONS: AtomicUsize = AtomicUsize::new(0);
-
-/// Counts a reservation.
-pub(super) fn enter() {
-    RESERVATIONS.fetch_add(1, Ordering::Relaxed);
+/// Counts `now` mappings for a reservation that counted `before`, and returns how many of
+/// the process's `all` it may take at this moment.
+///
+/// Calls are in one order, and each sees what those before it counted. Whoever takes no
+/// more than the answer therefore leaves the sum at half of `all` or less.
+pub(super) fn account(all: usize, before: usize, now: usize) -> usize {
+    let others = TAKEN.fetch_add(now.wrapping_sub(before), Ordering::Relaxed).wrapping_sub(before);
+    share(all, others)
 }
 
-/// Counts a reservation that was released.
-pub(super) fn leave() {
-    RESERVATIONS.fetch_sub(1, Ordering::Relaxed);
-}
-
-/// How many of the process's `all` mappings each reservation may take at this moment.
-pub(super) fn share(all: usize) -> usize {
-    all / SHARE / RESERVATIONS.load(Ordering::Relaxed).max(1)
+/// One reservation's share of `all`, if the others have `others`: half of what these leave
+/// of the half that is for reservations.
+const fn share(all: usize, others: usize) -> usize {
+    (all / 2).saturating_sub(others) / 2
 }
 
 /// The most mappings that a process may have.
@@ -66,11 +64,26 @@ mod tests {
     }
 
     #[test]
-    fn reservations_share_a_quarter() {
-        assert!(share(1 << 20) <= (1 << 20) / SHARE);
-        enter();
-        assert!(share(1 << 20) <= (1 << 20) / SHARE);
-        leave();
+    fn reservations_one_after_another_stay_below_half() {
+        let mut taken = 0;
+        for made in 0..100 {
+            let share = share(65_530, taken);
+            assert!(made > 0 || share == 16_382, "the first has a quarter");
+            taken += share;
+        }
+        assert!(taken <= 65_530 / 2);
+        assert_eq!(share(65_530, usize::MAX), 0);
         assert!(most() > 1000, "no system allows so little");
+    }
+
+    #[test]
+    fn what_a_reservation_counts_itself_does_not_reduce_its_share() {
+        // Other tests count meanwhile, far less than this limit.
+        let all = usize::MAX / 2;
+        let first = account(all, 0, 0);
+        let more = account(all, 0, all / 4);
+        assert!(more.abs_diff(first) < 1 << 20);
+        assert!(account(all, 0, 0) < first - all / 16, "another one's share is reduced");
+        assert!(account(all, all / 4, 0).abs_diff(first) < 1 << 20, "and is as before in the end");
     }
 }

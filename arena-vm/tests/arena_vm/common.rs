@@ -190,8 +190,8 @@ unsafe impl<P: Platform> Platform for Audited<P> {
         unsafe { self.inner.no_inherit(base, size) }
     }
 
-    fn mapping_limit(&self) -> usize {
-        self.inner.mapping_limit()
+    fn account_mappings(&self, before: usize, now: usize) -> usize {
+        self.inner.account_mappings(before, now)
     }
 }
 
