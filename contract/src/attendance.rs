@@ -1,8 +1,8 @@
 //! Whether a thread is there, what it was called for, and what it has seen
 //! (design/contract.md `.acknowledge`).
 
+use tripoint_core::Result;
 use tripoint_core::primitive::{AtomicUsize, Ordering, fence};
-use tripoint_core::{Error, Result};
 
 use crate::atomics::const_fn;
 use crate::lifecycle::{Lifecycle, Phase};
@@ -81,17 +81,13 @@ impl Attendance {
     /// Becomes present, and acknowledges the phase it finds.
     ///
     /// # Errors
-    /// [`Error::Parameter`] unless that is Init or Warmup: later it would escape
+    /// [`tripoint_core::Error::Parameter`] unless that is Init or Warmup: later it would escape
     /// the rehearsal. The attendance is used up then.
     pub fn join(&self, lifecycle: &Lifecycle) -> Result<Phase> {
         self.state.store(PRESENT, Ordering::Release);
         // Against the fence of `Lifecycle::advance`.
         fence(Ordering::SeqCst);
-        let phase = lifecycle.phase();
-        if !matches!(phase, Phase::Init | Phase::Warmup) {
-            self.leave();
-            return Err(Error::Parameter("threads register in Init or Warmup"));
-        }
+        let phase = lifecycle.phase_of_registration().inspect_err(|_| self.leave())?;
         self.acknowledge(phase);
         Ok(phase)
     }

@@ -106,6 +106,16 @@ impl Lifecycle {
         Phase::from_word(self.phase.load(Ordering::Acquire))
     }
 
+    /// The phase, if threads may register in it: later they would escape the rehearsal.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] unless the phase is Init or Warmup.
+    pub(crate) fn phase_of_registration(&self) -> Result<Phase> {
+        let phase = self.phase();
+        let is_open = matches!(phase, Phase::Init | Phase::Warmup);
+        is_open.then_some(phase).ok_or(Error::Parameter("threads register in Init or Warmup"))
+    }
+
     /// Goes on to `to`.
     ///
     /// # Errors

@@ -288,6 +288,9 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
         if platform::is_attached() {
             return Err(Error::Parameter("the thread is registered already"));
         }
+        // Whoever comes too late describes no slot. `Attendance::join` asks again, since the
+        // phase may advance meanwhile.
+        self.session.lifecycle.phase_of_registration()?;
         let free = |(_, slot): &(usize, &Slot)| slot.attendance.claim();
         if let Some(found) = self.slots.iter().enumerate().find(free) {
             return Ok(found);

@@ -96,6 +96,24 @@ fn records_that_wait_keep_their_place() {
     assert_eq!((guard.slot().alarms(), guard.slot().tally(ViolationClass::Growth).count), (0, 0));
 }
 
+/// A thread that comes too late leaves no trace: neither a thread that never was, nor another
+/// name for one that left.
+#[test]
+fn who_is_refused_is_not_in_the_report() {
+    let contract = contract();
+    drop(register(contract, "session").unwrap());
+    contract.begin_warmup().unwrap();
+    contract.enter_steady_state(&()).unwrap();
+    let budget = Budget { events: 1, bytes: 1, period: 1 };
+    for _ in 0..3 {
+        assert!(register(contract, "latecomer").is_err());
+        assert!(contract.register_cold("latecomer", budget).is_err());
+    }
+    assert_eq!(contract.threads().map(|slot| slot.name().to_string()).collect::<Vec<_>>(), ["session"]);
+    let text = Report::new(contract).to_string();
+    assert!(text.contains("session") && !text.contains("latecomer"), "{text}");
+}
+
 /// That some thread was armed there is kept.
 #[test]
 fn a_place_that_was_armed_stays_so() {
@@ -123,7 +141,7 @@ fn a_thread_that_was_not_armed_shows_whatever_its_place_was() {
         thread::spawn(move || register(contract, "session").unwrap().arm()).join().unwrap();
     }
     assert!(Report::new(contract).was_armed());
-    let guard = register(contract, "late").unwrap();
+    let guard = register(contract, "latecomer").unwrap();
     contract.begin_warmup().unwrap();
     contract.enter_steady_state(&()).unwrap();
     assert!(!Report::new(contract).was_armed());
