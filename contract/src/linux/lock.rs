@@ -43,9 +43,20 @@ impl fmt::Display for LockedMemory {
         let Some(Errno(number)) = error else { return Ok(()) };
         write!(
             f,
-            ", {brought_in} of code brought in only, {refused} refused with code {number}: raise the limit of \
-             locked memory (ulimit -l)"
+            ", {brought_in} of code brought in only, {refused} refused with code {number}{}",
+            advice(*number)
         )
+    }
+}
+
+/// What to do about an error number, where something helps.
+const fn advice(number: i32) -> &'static str {
+    match number {
+        libc::ENOMEM | libc::EPERM | libc::EAGAIN => ": raise the limit of locked memory (ulimit -l)",
+        // The list of the mappings was not opened.
+        libc::EMFILE => ": raise the limit of open files (ulimit -n)",
+        libc::ENOENT => ": mount /proc",
+        _ => "",
     }
 }
 
@@ -177,5 +188,23 @@ mod tests {
             None
         );
         assert_eq!(parse("damaged"), None);
+    }
+
+    #[test]
+    fn each_refusal_has_its_own_advice() {
+        use std::string::ToString;
+
+        let told = |number| LockedMemory::default().refuse(0, Errno(number)).to_string();
+        let start = "0 bytes of code and 0 of data locked, 0 of code brought in only, 0 refused with code";
+        for (number, advice) in [
+            (libc::ENOMEM, ": raise the limit of locked memory (ulimit -l)"),
+            (libc::EPERM, ": raise the limit of locked memory (ulimit -l)"),
+            (libc::EAGAIN, ": raise the limit of locked memory (ulimit -l)"),
+            (libc::EMFILE, ": raise the limit of open files (ulimit -n)"),
+            (libc::ENOENT, ": mount /proc"),
+            (libc::EILSEQ, ""),
+        ] {
+            assert_eq!(told(number), std::format!("{start} {number}{advice}"));
+        }
     }
 }
