@@ -44,9 +44,12 @@ impl fmt::Debug for Name {
     }
 }
 
+/// A name with control characters is written escaped: it must neither break a line nor command a
+/// terminal. Other names are as they are.
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
+        let name = self.as_str();
+        if name.contains(char::is_control) { write!(f, "{}", name.escape_debug()) } else { f.pad(name) }
     }
 }
 
@@ -102,5 +105,22 @@ mod tests {
             cell.set(given);
             assert_eq!(cell.get().as_str(), kept);
         }
+    }
+
+    #[test]
+    fn a_name_stays_on_its_line() {
+        extern crate std;
+        use std::string::ToString;
+
+        for (given, written) in [
+            ("two\nlines", "two\\nlines"),
+            ("\u{1b}[31mred\r", "\\u{1b}[31mred\\r"),
+            ("\u{9b}2J", "\\u{9b}2J"),
+            ("Ann's \"\u{e9}\" \\ 1", "Ann's \"\u{e9}\" \\ 1"),
+        ] {
+            assert_eq!(Name::new(given).to_string(), written);
+            assert_eq!(Name::new(given).as_str(), given);
+        }
+        assert_eq!(std::format!("{:>4}|{:<4}|", Name::new("a"), Name::new("b")), "   a|b   |");
     }
 }

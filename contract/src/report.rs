@@ -405,7 +405,7 @@ impl fmt::Display for CallName {
 
 fn write_thread(json: &mut Json<'_>, slot: &Slot) -> fmt::Result {
     json.object(|json| {
-        json.text("name", slot.name())?;
+        json.text("name", slot.name().as_str())?;
         json.text("kind", if slot.kind() == ThreadKind::Hot { "hot" } else { "cold" })?;
         json.number("was_armed", slot.was_armed())?;
         json.number("alarms", slot.alarms())?;

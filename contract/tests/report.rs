@@ -72,6 +72,20 @@ fn records_of_one_place_are_one_line() {
     assert_eq!(json["violations"].as_array().unwrap().len(), records.len(), "and each by itself");
 }
 
+/// The text escapes what would break its lines; the JSON has the name as it is.
+#[test]
+fn the_name_of_a_thread_breaks_no_line() {
+    const NAME: &str = "two\nlines\u{1b}[2J";
+    let contract = contract();
+    let _guard: Bare = contract.register_with(HotThread { name: NAME, ..hot() }, NoDetectors).unwrap();
+    let text = text(contract, &[]);
+    assert!(text.lines().any(|line| line.starts_with("thread two\\nlines\\u{1b}[2J (")), "{text}");
+    let mut json = String::new();
+    Report::new(contract).write_json(&mut json).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["threads"][0]["name"], NAME);
+}
+
 #[test]
 fn a_line_names_the_call_and_the_address() {
     let contract = contract();
