@@ -87,11 +87,12 @@ fn by_default_a_violation_says_one_line_and_aborts() {
     let start = "tripoint contract violated: growth x1, 4096 bytes, on hot in SteadyState; lines by: addr2line -Cfipe ";
     assert!(line.starts_with(start), "{child:?}");
     // The line ends in a command: it says where the violation was.
-    let mut words = line[start.len() - "addr2line -Cfipe ".len()..].split(' ');
-    let Ok(found) = Command::new(words.next().unwrap()).args(words).output() else {
+    if Command::new("addr2line").arg("-v").output().is_err() {
         eprintln!("SKIPPED: there is no addr2line here");
         return;
-    };
+    }
+    let command = &line[start.len() - "addr2line -Cfipe ".len()..];
+    let found = Command::new("sh").args(["-c", command]).output().unwrap();
     let found = String::from_utf8_lossy(&found.stdout).into_owned();
     assert!(found.contains("fail_fast::violate"), "{found}");
 }
