@@ -134,7 +134,7 @@ impl Error {
     ) -> fmt::Result {
         write!(f, "the platform refused {size} bytes of {}", resource.name())?;
         if limit < usize::MAX {
-            write!(f, ", of which the process may have {limit}")?;
+            write!(f, ", of which the process may have {limit} bytes")?;
         }
         write!(f, ": {}", self.advice())
     }
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn a_refused_resource_is_named_with_its_amounts() {
         let space = limited(Resource::AddressSpace, 1 << 20).to_string();
-        for part in ["4096 bytes of address space", "may have 1048576:", "ulimit -v"] {
+        for part in ["4096 bytes of address space", "may have 1048576 bytes:", "ulimit -v"] {
             assert!(space.contains(part), "{part} in {space}");
         }
         let memory = limited(Resource::LockedMemory, usize::MAX).to_string();
