@@ -12,13 +12,17 @@ use example::EXAMPLE;
 
 const MIB: u64 = 1 << 20;
 
-/// Runs the example with at most `limit` bytes of address space.
-fn run_within(limit: u64, arguments: &[&str]) -> std::io::Result<Output> {
+/// Runs the example with at most `limit` bytes of a resource.
+fn run_within(
+    resource: libc::__rlimit_resource_t,
+    limit: u64,
+    arguments: &[&str],
+) -> std::io::Result<Output> {
     let mut command = Command::new(&*EXAMPLE);
     let limits = libc::rlimit { rlim_cur: limit, rlim_max: limit };
     let set_limit = move || {
         // SAFETY: the limits are valid to read.
-        match unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limits) } {
+        match unsafe { libc::setrlimit(resource, &raw const limits) } {
             0 => Ok(()),
             _ => Err(std::io::Error::last_os_error()),
         }
@@ -31,7 +35,7 @@ fn run_within(limit: u64, arguments: &[&str]) -> std::io::Result<Output> {
 /// Whether a process with this limit comes as far as the program: below, the loader
 /// or the kernel ends it.
 fn starts_within(limit: u64) -> bool {
-    run_within(limit, &["--help"]).is_ok_and(|output| output.status.success())
+    run_within(libc::RLIMIT_AS, limit, &["--help"]).is_ok_and(|output| output.status.success())
 }
 
 /// Runs it, checks how it ended, and gives whether that was well.
@@ -46,7 +50,7 @@ fn ends_well_within(limit: u64) -> bool {
         ["--policy", "quarantine"],
     ];
     let arguments = arguments.as_flattened();
-    let output = run_within(limit, arguments).unwrap();
+    let output = run_within(libc::RLIMIT_AS, limit, arguments).unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
     match output.status.code() {
         Some(0) => assert!(stderr.is_empty(), "{limit}: {stderr}"),
@@ -72,4 +76,16 @@ fn too_little_address_space_is_a_sentence_and_enough_is_enough() {
     assert_eq!(outcomes.last(), Some(&true), "the most is enough");
     let failed = outcomes.iter().filter(|well| !**well).count();
     println!("{} limits: {failed} refused, {} served", outcomes.len(), outcomes.len() - failed);
+}
+
+/// Private memory counts as data too, whatever the limit of address space: the sentence names
+/// both limits (design/order-book.md `.headroom`).
+#[test]
+fn a_limit_of_data_is_named() {
+    for limit in [50 * MIB, 100 * MIB] {
+        let output = run_within(libc::RLIMIT_DATA, limit, &["--messages", "3000"]).unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{limit}: {output:?}");
+        assert!(stderr.lines().count() == 1 && stderr.contains("ulimit -d"), "{limit}: {stderr}");
+    }
 }

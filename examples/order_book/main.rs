@@ -206,20 +206,15 @@ fn share_heap() {
     }
 }
 
-/// Holds back address space while the arena is made: the global allocator ends the process
+/// Holds back memory while the arena is made: the global allocator ends the process
 /// when it has none.
 fn hold_headroom() -> Result<Vec<u8>, Failure> {
     let mut headroom = Vec::new();
     let lacking = |_| {
         Failure::new(format_args!(
-            "less than {} MiB of address space for memory outside the arena: {}",
-            HEADROOM >> 20,
-            Error::ResourceLimit {
-                resource: tripoint::base::Resource::AddressSpace,
-                size: HEADROOM,
-                limit: usize::MAX
-            }
-            .advice()
+            "less than {} MiB for memory outside the arena: raise the limits of address space and of data \
+             (ulimit -v, ulimit -d)",
+            HEADROOM >> 20
         ))
     };
     headroom.try_reserve_exact(HEADROOM).map_err(lacking)?;
