@@ -33,14 +33,6 @@ pub(crate) struct Detached {
     unused: usize,
 }
 
-/// What the end of an allocation point still has to report.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct GivenBack {
-    detached: Option<Detached>,
-    /// The bytes of objects that the pool took back.
-    popped: u64,
-}
-
 /// What only the slow paths of an allocation point touch.
 pub(crate) struct SlowPath<'pool, P: PoolClass, C> {
     pub(crate) owner: Owner<'pool>,
@@ -111,21 +103,14 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
         self.tell_detached(detached);
     }
 
-    /// Returns to the pool everything that belongs to the buffer: its owner is being dropped.
-    pub(crate) fn finish(&mut self) -> GivenBack {
-        let detached = self.detach();
+    /// Returns to the pool what its class keeps for the buffer, which is detached: its owner is
+    /// being dropped. Returns the bytes of objects that the pool took back.
+    pub(crate) fn finish(&mut self) -> u64 {
         // SAFETY: the buffer is of this pool and its owner is here. If a class takes
         // objects back, their users borrow the allocation point (`Scope`), or promised
         // to be done with them (`Reservation::commit` and similar functions).
         let takes_objects = unsafe { self.pool.finish_buffer(self.buffer.class()) };
-        let popped = if takes_objects { self.count_popped(0) } else { 0 };
-        GivenBack { detached, popped }
-    }
-
-    /// Reports what [`SlowPath::finish`] did.
-    pub(crate) fn tell_finished(&mut self, given_back: GivenBack) {
-        self.tell_detached(given_back.detached);
-        self.tell_popped(given_back.popped);
+        if takes_objects { self.count_popped(0) } else { 0 }
     }
 
     fn try_reserve(&mut self, layout: Layout) -> Result<NonNull<u8>> {

@@ -4,7 +4,7 @@ use core::alloc::Layout;
 use core::cell::UnsafeCell;
 use core::fmt;
 use core::marker::PhantomData;
-use core::mem::MaybeUninit;
+use core::mem::{ManuallyDrop, MaybeUninit};
 use core::ptr::NonNull;
 
 use tripoint_core::{BufferKind, ManualPool, PoolBox, PoolClass, Result};
@@ -297,11 +297,39 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
 
 impl<P: PoolClass, C: Control> Drop for AllocationPoint<'_, P, C> {
     fn drop(&mut self) {
-        let pool = self.pool();
-        let given_back = self.slow().finish();
-        // SAFETY: the allocation point is the owner, is of this pool, and is being dropped.
-        let mut slow = unsafe { Descriptor::release(self.descriptor, pool) };
-        slow.tell_finished(given_back);
+        let finishing = Finishing(self);
+        let detached = finishing.0.slow().detach();
+        // SAFETY: called once, as it is not called when this is dropped.
+        let (mut slow, popped) = unsafe { ManuallyDrop::new(finishing).release() };
+        slow.tell_detached(detached);
+        slow.tell_popped(popped);
+    }
+}
+
+/// An allocation point that is being dropped. If a hook unwinds while memory goes back to the
+/// arena, this releases the descriptor all the same.
+struct Finishing<'a, 'pool, P: PoolClass, C: Control>(&'a mut AllocationPoint<'pool, P, C>);
+
+impl<'pool, P: PoolClass, C: Control> Finishing<'_, 'pool, P, C> {
+    /// Releases the descriptor of a detached buffer. Returns what may still have something to
+    /// report, and the bytes of objects that the pool took back.
+    ///
+    /// # Safety
+    /// - It is called once, and the allocation point is not used afterwards.
+    unsafe fn release(&mut self) -> (SlowPath<'pool, P, C>, u64) {
+        let pool = self.0.pool();
+        let popped = self.0.slow().finish();
+        // SAFETY: the allocation point is the owner and of this pool, and the caller does
+        // not use it afterwards.
+        (unsafe { Descriptor::release(self.0.descriptor, pool) }, popped)
+    }
+}
+
+impl<P: PoolClass, C: Control> Drop for Finishing<'_, '_, P, C> {
+    fn drop(&mut self) {
+        // SAFETY: this is dropped once and is not kept after `release`; the allocation point
+        // is being dropped.
+        drop(unsafe { self.release() });
     }
 }
 

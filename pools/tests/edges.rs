@@ -4,9 +4,13 @@ mod common;
 
 use core::panic::AssertUnwindSafe;
 use std::panic::{catch_unwind, resume_unwind};
+use std::sync::Arc;
 
 use common::{GRAIN, SEAL, Sequence, TestArena, arena, classes, layout, memory};
-use tripoint_core::{CheckLevel, Describe, Error, Event, EventHook, ManualPool, PoolClass};
+use tripoint_ap::{AllocationPoint, Control};
+use tripoint_core::{
+    BufferKind, Check, CheckLevel, Describe, Error, Event, EventHook, ManualPool, PoolClass,
+};
 use tripoint_pools::{
     Debug, DebugOptions, Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, Null, ObjectCache, Tlsf,
     TlsfOptions, UnitLayout, UnitOf,
@@ -202,4 +206,32 @@ fn a_hook_that_unwinds_at_what_mvt_gives_back_takes_nothing_away() {
     let options =
         MvtOptions { min_size: 16, mean_size: 64, max_size: 128, reserve_depth: 4, ..MvtOptions::default() };
     lives_with_unwinding(&Mvt::create(&arena, options).unwrap());
+}
+
+/// A control that is known to be dropped when nobody else shares it.
+#[derive(Debug)]
+struct Shared(#[allow(dead_code, reason = "counts")] Arc<()>);
+
+impl Control for Shared {}
+
+/// The memory goes back to the arena before the descriptor is released (design/ap.md
+/// `.slow.tell`).
+#[test]
+fn a_hook_that_unwinds_when_a_point_is_dropped_leaves_no_descriptor_claimed() {
+    let mut memory = memory(64);
+    let client = arena(&mut memory);
+    let arena = TestArena::telling(&client, &UnwindsAtShrink);
+    let options = MvffOptions { extend_by: GRAIN, spare: 0, ..MvffOptions::default() };
+    let pool = Mvff::create(&arena, options).unwrap();
+    let users = Arc::new(());
+    for _ in 0..4 {
+        let control = Shared(Arc::clone(&users));
+        let mut point = AllocationPoint::create_with(&pool, BufferKind::Mutator, control).unwrap();
+        drop(point.reserve(layout(16, 8)).unwrap());
+        assert!(catch_unwind(AssertUnwindSafe(|| drop(point))).is_err(), "all of its fill goes back");
+        assert_eq!(pool.header().registry().iter().count(), 1, "the descriptor was claimed again");
+        assert_eq!(Arc::strong_count(&users), 1, "the control was dropped");
+        assert_eq!(pool.sizes().free, pool.sizes().total);
+    }
+    pool.check(CheckLevel::Deep).unwrap();
 }
