@@ -109,7 +109,6 @@ mod tests {
 
     #[test]
     fn a_name_stays_on_its_line() {
-        extern crate std;
         use std::string::ToString;
 
         for (given, written) in [
