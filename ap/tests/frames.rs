@@ -248,13 +248,14 @@ impl fmt::Debug for Loud<'_> {
 /// (design/frames.md `.stop`)
 #[test]
 fn stops_count_what_was_allocated_popped_or_not() {
+    let (rounds, size) = if cfg!(miri) { (42, 1 << 20) } else { (200, 16 << 20) };
     // Stops at every 1000th byte, with frames of 3 objects, in one block and in many.
     for fill_size in [64 << 10, 128] {
-        with_arena(16 << 20, |arena| {
+        with_arena(size, |arena| {
             let pool = OneStack::create(arena, fill_size);
             let control = TestControl::new(Draws::Every(1000));
             let mut point = AllocationPoint::create_with(&pool, BufferKind::Mutator, control).unwrap();
-            for _ in 0..200 {
+            for _ in 0..rounds {
                 point.scope(|frame| {
                     for _ in 0..3 {
                         frame.alloc([0_u8; 48]).unwrap();
@@ -266,7 +267,7 @@ fn stops_count_what_was_allocated_popped_or_not() {
             // A stop hits the object that holds its byte; the next is counted from
             // where that object ends: every 21st of 48 bytes.
             let stops = point.control().stops();
-            assert_eq!(stops.len(), 600 / 21, "fills of {fill_size}");
+            assert_eq!(stops.len(), 3 * rounds / 21, "fills of {fill_size}");
             assert!(stops.iter().all(|stop| (stop.size, stop.offset) == (48, 1000 - 20 * 48)));
         });
     }

@@ -117,6 +117,7 @@ fn after_a_hook_has_unwound_counters_agree_with_memory() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "hundreds of lives, at the same places as the test above")]
 fn after_a_control_has_unwound_at_a_stop_they_do_too() {
     live_with_every_fuse(5 * OBJECT.size());
 }

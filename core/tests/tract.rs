@@ -276,6 +276,7 @@ proptest! {
 
 /// (design/arena.md `.tract.piece`)
 #[test]
+#[cfg_attr(miri, ignore = "a table of thousands of entries")]
 fn a_pool_is_dismissed_in_pieces_of_bounded_size() {
     let grains = 4 * TractTable::PIECE + 3;
     let entries: Vec<Tract> = (0..grains).map(|_| Tract::new()).collect();
