@@ -37,8 +37,6 @@ use units::{Chain, FreeUnit, FreeUnits, UnitList};
 
 const UNSERVED: Error = Error::Parameter("the layout is larger or more aligned than the pool's unit");
 
-/// The rule of checks that a write to free memory breaks.
-
 /// What an [`Mfs`] may be told when it is created. Sizes are bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct MfsOptions {
