@@ -10,8 +10,8 @@ use clap::ValueEnum;
 use tripoint::base::primitive::{AtomicBool, Ordering};
 use tripoint::base::{Arena, Result};
 use tripoint::contract::{
-    Contract, Guard, HotThread, NoReason, Phase, Policies, Policy, Progress, Record, RecordKind, Report,
-    Resolve, Route, SteadyMemory, Symbols, Warmup, WarmupOptions,
+    ClassSet, Contract, Guard, HotThread, NoReason, Phase, Policies, Policy, Progress, Record, RecordKind,
+    Report, Resolve, Route, SteadyMemory, Symbols, Warmup, WarmupOptions,
 };
 
 use crate::failure::Failure;
@@ -97,7 +97,9 @@ impl Control {
     /// # Errors
     /// The contract's.
     pub(crate) fn register(&self) -> Result<Guard> {
-        CONTRACT.register(HotThread { policies: self.policy.policies(), ..HotThread::new("hot") })
+        // Held to fills too: the book needs none in the steady part.
+        let classes = ClassSet::all();
+        CONTRACT.register(HotThread { classes, policies: self.policy.policies(), ..HotThread::new("hot") })
     }
 
     /// Counts a record on its way through the hot path.
