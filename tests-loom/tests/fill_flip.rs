@@ -117,7 +117,7 @@ fn observe_a_flip(observe: fn(&Buffer) -> Option<(usize, usize)>) {
         let flipper = {
             let buffer = Arc::clone(&buffer);
             // SAFETY: the pair that the model commits with.
-            thread::spawn(move || drop(unsafe { buffer.flip(SymmetricFence) }))
+            thread::spawn(move || unsafe { buffer.flip(SymmetricFence) })
         };
         let observer = {
             let buffer = Arc::clone(&buffer);
@@ -127,7 +127,7 @@ fn observe_a_flip(observe: fn(&Buffer) -> Option<(usize, usize)>) {
             })
         };
         let _stands = become_owner(&buffer).commit(addr(BASE), addr(BASE + SIZE), SymmetricFence);
-        flipper.join().unwrap();
+        let _fixed = flipper.join().unwrap();
         observer.join().unwrap();
     });
 }
