@@ -149,7 +149,9 @@ impl Books<'_, '_> {
             Error::Frozen => assert!(self.arena.is_frozen()),
             Error::CommitLimit => assert!(limit < usize::MAX),
             Error::Limit => {}
-            Error::Memory | Error::Resource | Error::ResourceLimit { .. } => assert!(self.arena.last_refusal().is_some()),
+            Error::Memory | Error::Resource | Error::ResourceLimit { .. } => {
+                assert!(self.arena.last_refusal().is_some())
+            }
             unexpected => panic!("{unexpected:?}"),
         }
     }
