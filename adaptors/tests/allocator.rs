@@ -84,7 +84,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
             .prop_map(|(which, size, align, zeroed)| Step::Resize { which, size, align, zeroed }),
         2 => any::<usize>().prop_map(|which| Step::Deallocate { which }),
     ];
-    prop::collection::vec(step, 1..120)
+    prop::collection::vec(step, 1..effort(120) as usize)
 }
 
 fn resize<A: Allocator>(

@@ -10,7 +10,7 @@ use core::hint::black_box;
 use std::boxed::Box;
 use std::time::SystemTime;
 
-#[cfg(any(feature = "interpose-malloc", all(feature = "linux", target_os = "linux")))]
+#[cfg(any(feature = "interpose-malloc", all(feature = "linux", target_os = "linux", not(miri))))]
 use tripoint_core::primitive::{Ordering, compiler_fence};
 
 use crate::class::ViolationClass;
@@ -29,7 +29,7 @@ struct Current {
     watching: Cell<bool>,
     watched: Cell<Option<(ViolationClass, Site)>>,
     /// Whether the trap's handler is at work.
-    #[cfg(all(feature = "linux", target_os = "linux"))]
+    #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
     handling: Cell<bool>,
     /// Whether the wrapper has called the allocator inside it.
     #[cfg(feature = "interpose-malloc")]
@@ -45,7 +45,7 @@ std::thread_local! {
             slot: Cell::new(None),
             watching: Cell::new(false),
             watched: Cell::new(None),
-            #[cfg(all(feature = "linux", target_os = "linux"))]
+            #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
             handling: Cell::new(false),
             #[cfg(feature = "interpose-malloc")]
             inside_allocator: Cell::new(false),
@@ -77,7 +77,7 @@ fn is_only_counted(current: &Current, observation: &Observation) -> bool {
 }
 
 /// As [`observe`], for an event that interrupted the thread at `instruction`.
-#[cfg(all(feature = "linux", target_os = "linux"))]
+#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
 pub(crate) fn observe_interrupted(observation: Observation, instruction: usize) {
     CURRENT.with(|current| {
         let index = observation.class.index();
@@ -90,7 +90,7 @@ pub(crate) fn observe_interrupted(observation: Observation, instruction: usize) 
 
 /// Says that the trap's handler is at work, and gives whether it was already. The
 /// first thing it does, so no table or other memory is read before.
-#[cfg(all(feature = "linux", target_os = "linux"))]
+#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
 #[inline(always)]
 pub(crate) fn begin_handling() -> bool {
     let within_itself = CURRENT.with(|current| current.handling.replace(true));
@@ -100,7 +100,7 @@ pub(crate) fn begin_handling() -> bool {
 
 /// Says whether the trap's handler is still at work, interrupted by itself. The last
 /// thing it does.
-#[cfg(all(feature = "linux", target_os = "linux"))]
+#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
 #[inline(always)]
 pub(crate) fn end_handling(within_itself: bool) {
     compiler_fence(Ordering::SeqCst);
@@ -225,17 +225,17 @@ pub(crate) fn site() -> Site {
     site_above(core::ptr::from_ref(black_box(&anchor)).addr())
 }
 
-#[cfg(all(feature = "linux", target_os = "linux"))]
+#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
 fn site_above(above: usize) -> Site {
     crate::linux::unwind::site_above(above)
 }
 
-#[cfg(not(all(feature = "linux", target_os = "linux")))]
+#[cfg(not(all(feature = "linux", target_os = "linux", not(miri))))]
 fn site_above(_above: usize) -> Site {
     Site::UNKNOWN
 }
 
-#[cfg(all(feature = "linux", target_os = "linux"))]
+#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
 pub(crate) fn interrupted_site(instruction: usize) -> Site {
     crate::linux::unwind::interrupted_site(instruction)
 }

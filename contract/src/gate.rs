@@ -71,25 +71,25 @@ impl Counts {
     }
 }
 
-#[cfg(all(feature = "linux", target_os = "linux"))]
+#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
 fn faults() -> Option<(usize, usize)> {
     use crate::kernel::Kernel;
     let faults = crate::linux::Native.thread_faults().ok()?;
     Some((usize::try_from(faults.minor).ok()?, usize::try_from(faults.major).ok()?))
 }
 
-#[cfg(not(all(feature = "linux", target_os = "linux")))]
+#[cfg(not(all(feature = "linux", target_os = "linux", not(miri))))]
 fn faults() -> Option<(usize, usize)> {
     None
 }
 
-#[cfg(all(feature = "linux", target_os = "linux"))]
+#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
 fn fault_deliberately() {
     use crate::kernel::Kernel;
     let _ = crate::linux::Native.touch_fresh_page();
 }
 
-#[cfg(not(all(feature = "linux", target_os = "linux")))]
+#[cfg(not(all(feature = "linux", target_os = "linux", not(miri))))]
 fn fault_deliberately() {}
 
 /// The detectors that see what is done for them to see.

@@ -138,9 +138,9 @@ pub mod pool_events;
 #[cfg(feature = "symbols")]
 pub mod symbols;
 
-#[cfg(all(feature = "linux", target_os = "linux"))]
+#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
 pub mod kernel;
-#[cfg(all(feature = "linux", target_os = "linux"))]
+#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
 pub mod linux;
 
 pub use amnesty::{Amnesty, AmnestyReason, Ledger, NoReason};
@@ -163,7 +163,7 @@ pub use warmup::{Criterion, Progress, Warmup, WarmupFailure, WarmupOptions};
 
 #[cfg(feature = "std")]
 pub use allocator::ContractAllocator;
-#[cfg(all(feature = "linux", target_os = "linux"))]
+#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
 pub use linux::{Sentinel, validate_runtime};
 #[cfg(feature = "std")]
 pub use pool_events::PoolEvents;

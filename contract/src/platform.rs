@@ -7,41 +7,41 @@ use crate::record::Site;
 use crate::slot::Slot;
 
 /// The detectors of this target: those of Linux with feature `linux`, else none.
-#[cfg(all(feature = "linux", target_os = "linux"))]
+#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
 pub type NativeDetectors = crate::linux::ThreadDetectors;
 /// The detectors of this target: those of Linux with feature `linux`, else none.
-#[cfg(not(all(feature = "linux", target_os = "linux")))]
+#[cfg(not(all(feature = "linux", target_os = "linux", not(miri))))]
 pub type NativeDetectors = crate::detector::NoDetectors;
 
 /// Makes the detectors of the calling thread.
-#[cfg(all(feature = "linux", target_os = "linux"))]
+#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
 pub(crate) fn detectors(wanted: DetectorSet) -> NativeDetectors {
     crate::linux::ThreadDetectors::new(crate::linux::Native, wanted)
 }
 
 /// Makes the detectors of the calling thread.
-#[cfg(not(all(feature = "linux", target_os = "linux")))]
+#[cfg(not(all(feature = "linux", target_os = "linux", not(miri))))]
 pub(crate) fn detectors(_wanted: DetectorSet) -> NativeDetectors {
     crate::detector::NoDetectors
 }
 
 /// What the first look at the system's settings found.
-#[cfg(all(feature = "linux", target_os = "linux"))]
+#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
 pub(crate) type Runtime = std::sync::OnceLock<crate::linux::RuntimeReport>;
 
 /// Makes C's allocator return its free memory. Returns false if it cannot.
 pub(crate) fn trim_heap() -> bool {
-    #[cfg(all(feature = "linux", target_os = "linux"))]
+    #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
     return crate::kernel::Kernel::trim_heap(&crate::linux::Native);
-    #[cfg(not(all(feature = "linux", target_os = "linux")))]
+    #[cfg(not(all(feature = "linux", target_os = "linux", not(miri))))]
     return false;
 }
 
 /// Locks the process's memory except these arenas. Returns false if some of it is not locked.
 pub(crate) fn lock_memory(arenas: &[&dyn tripoint_core::Arena]) -> bool {
-    #[cfg(all(feature = "linux", target_os = "linux"))]
+    #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
     return crate::linux::lock_memory(arenas).is_whole();
-    #[cfg(not(all(feature = "linux", target_os = "linux")))]
+    #[cfg(not(all(feature = "linux", target_os = "linux", not(miri))))]
     {
         let _ = arenas;
         false
@@ -99,19 +99,19 @@ pub(crate) fn live_everywhere() -> DetectorSet {
 
 /// Writes where `site` is, as far as that is known without allocating, and a command that
 /// turns it into lines.
-#[cfg(all(feature = "linux", target_os = "linux"))]
+#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
 pub(crate) fn describe(site: &Site, out: &mut dyn core::fmt::Write) -> core::fmt::Result {
     crate::linux::program::describe(crate::linux::Native, site, out)
 }
 
 /// Writes that `site` is unknown: stacks are not walked on this platform.
-#[cfg(all(feature = "std", not(all(feature = "linux", target_os = "linux"))))]
+#[cfg(all(feature = "std", not(all(feature = "linux", target_os = "linux", not(miri)))))]
 pub(crate) fn describe(_site: &Site, _out: &mut dyn core::fmt::Write) -> core::fmt::Result {
     Ok(())
 }
 
 /// Writes to standard error, without allocation and without any lock.
-#[cfg(all(feature = "linux", target_os = "linux"))]
+#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
 pub(crate) fn tell(text: &[u8]) {
     use crate::kernel::Kernel;
     // If this fails, there is no way to report it either.
@@ -119,7 +119,7 @@ pub(crate) fn tell(text: &[u8]) {
 }
 
 /// Writes to standard error, without allocation.
-#[cfg(all(feature = "std", not(all(feature = "linux", target_os = "linux"))))]
+#[cfg(all(feature = "std", not(all(feature = "linux", target_os = "linux", not(miri)))))]
 pub(crate) fn tell(text: &[u8]) {
     // If this fails, there is no way to report it either.
     let _ = std::io::Write::write_all(&mut std::io::stderr(), text);

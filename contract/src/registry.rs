@@ -13,7 +13,7 @@ use crate::class::ClassSet;
 use crate::detector::{DetectorSet, Detectors};
 use crate::guard::{ColdRegistration, Guard};
 use crate::lifecycle::{Lifecycle, Phase};
-#[cfg(all(feature = "linux", target_os = "linux"))]
+#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
 use crate::linux::{RuntimeOptions, RuntimeReport, Verdict, validate_runtime};
 use crate::memory::{MemorySteps, SteadyMemory};
 use crate::platform::{self, NativeDetectors};
@@ -37,7 +37,7 @@ pub(crate) struct Session {
     /// The [`MemorySteps`] that failed.
     memory_missed: AtomicUsize,
     /// What Init found of the system's settings.
-    #[cfg(all(feature = "linux", target_os = "linux"))]
+    #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
     runtime: platform::Runtime,
 }
 
@@ -49,7 +49,7 @@ impl Session {
                 ledger: Ledger::new(),
                 polls: AtomicUsize::new(0),
                 memory_missed: AtomicUsize::new(0),
-                #[cfg(all(feature = "linux", target_os = "linux"))]
+                #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
                 runtime: platform::Runtime::new(),
             }
         }
@@ -151,9 +151,9 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
     /// # Errors
     /// [`Error::Parameter`] if the phase is not Boot.
     pub fn begin_init(&self) -> Result<()> {
-        #[cfg(all(feature = "linux", target_os = "linux"))]
+        #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
         return self.begin_init_with(RuntimeOptions::default());
-        #[cfg(not(all(feature = "linux", target_os = "linux")))]
+        #[cfg(not(all(feature = "linux", target_os = "linux", not(miri))))]
         return self.advance(Phase::Init, || Ok(()));
     }
 
@@ -162,7 +162,7 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
     /// # Errors
     /// [`Error::Parameter`] if the phase is not Boot, or if such a setting is not good. Then
     /// [`Contract::runtime`] says which, and the phase is still Boot.
-    #[cfg(all(feature = "linux", target_os = "linux"))]
+    #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
     pub fn begin_init_with(&self, options: RuntimeOptions<'_>) -> Result<()> {
         self.advance(Phase::Init, || {
             let found = validate_runtime(options);
@@ -176,7 +176,7 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
     }
 
     /// What the first look at the system's settings found, at Init.
-    #[cfg(all(feature = "linux", target_os = "linux"))]
+    #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
     #[must_use]
     pub fn runtime(&self) -> Option<&RuntimeReport> {
         self.session.runtime.get()

@@ -6,7 +6,7 @@ use crate::amnesty::AmnestyReason;
 use crate::class::ViolationClass;
 use crate::detector::DetectorSet;
 use crate::json::Json;
-#[cfg(all(feature = "linux", target_os = "linux"))]
+#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
 use crate::linux::Verdict;
 use crate::record::{Record, RecordKind, Site};
 use crate::registry::Contract;
@@ -219,7 +219,7 @@ impl<'a, R: AmnestyReason, const THREADS: usize> Report<'a, R, THREADS> {
             json.array(&mut self.missing().names(), |json, name| json.value_text(name))?;
             json.name("missing_memory_steps")?;
             json.array(&mut self.contract.memory_missed().names(), |json, name| json.value_text(name))?;
-            #[cfg(all(feature = "linux", target_os = "linux"))]
+            #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
             if let Some(runtime) = self.contract.runtime() {
                 json.name("runtime")?;
                 runtime.write_array(json)?;
@@ -395,7 +395,7 @@ struct CallName(usize);
 
 impl fmt::Display for CallName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        #[cfg(all(feature = "linux", target_os = "linux"))]
+        #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
         if let Some(name) = crate::linux::memory_call_name(self.0) {
             return f.write_str(name);
         }
@@ -464,7 +464,7 @@ impl<R: AmnestyReason, const THREADS: usize> fmt::Display for Report<'_, R, THRE
         for step in self.contract.memory_missed().names() {
             write!(f, "\nmemory step not done: {step}")?;
         }
-        #[cfg(all(feature = "linux", target_os = "linux"))]
+        #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
         if let Some(runtime) = self.contract.runtime() {
             for finding in runtime.findings.iter().filter(|finding| finding.verdict != Verdict::Good) {
                 write!(f, "\nsetting {finding}")?;

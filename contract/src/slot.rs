@@ -402,7 +402,7 @@ impl Slot {
     }
 
     /// Notes that detectors no longer see their events.
-    #[cfg(all(feature = "linux", target_os = "linux"))]
+    #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
     pub(crate) fn remove_live(&self, detectors: DetectorSet) {
         self.live.fetch_and(!detectors.bits(), Ordering::Relaxed);
     }
@@ -497,7 +497,7 @@ impl Slot {
     }
 
     /// How many of these were of a class.
-    #[cfg(all(feature = "linux", target_os = "linux"))]
+    #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
     pub(crate) fn overlapped_of(&self, class: ViolationClass) -> usize {
         self.overlapped[class.index()].load(Ordering::Relaxed)
     }
@@ -635,7 +635,7 @@ impl Slot {
     }
 
     /// Whether the site of a memory call would be kept, if it were made now.
-    #[cfg(all(feature = "linux", target_os = "linux"))]
+    #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
     pub(crate) fn wants_call_site(&self) -> bool {
         let class = ViolationClass::MemoryCall;
         let (account, excused) = (self.account(class), self.is_excused());
@@ -734,13 +734,13 @@ impl Slot {
     }
 
     /// Says that the supervisor is about to ask the thread where it is.
-    #[cfg(all(feature = "linux", target_os = "linux"))]
+    #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
     pub(crate) fn expect_question(&self) {
         self.asked.store(true, Ordering::Release);
     }
 
     /// Whether a question was on its way; it no longer is.
-    #[cfg(all(feature = "linux", target_os = "linux"))]
+    #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
     pub(crate) fn take_question(&self) -> bool {
         self.asked.swap(false, Ordering::AcqRel)
     }

@@ -398,7 +398,7 @@ proptest! {
 
     #[test]
     fn amnesties_excuse_exactly_what_happens_in_them(
-        steps in proptest::collection::vec(step(), 0..60),
+        steps in proptest::collection::vec(step(), 0..effort(60) as usize),
         budget in 0..12_usize,
     ) {
         // A thread of its own: a guard belongs to its thread.

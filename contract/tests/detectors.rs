@@ -4,7 +4,7 @@
 //! Where the kernel refuses a detector, its tests say so and check that the
 //! detector is reported as not live.
 //! (design/contract.md `.req.exact`, `.req.live`, `.req.alone`, `.req.raise`.)
-#![cfg(all(feature = "linux", feature = "symbols", target_os = "linux"))]
+#![cfg(all(feature = "linux", feature = "symbols", target_os = "linux", not(miri)))]
 
 mod common;
 

@@ -1,5 +1,5 @@
 //! What FailFast ends, each in a process of its own.
-#![cfg(all(feature = "linux", target_os = "linux"))]
+#![cfg(all(feature = "linux", target_os = "linux", not(miri)))]
 
 mod common;
 

@@ -1,7 +1,7 @@
 //! Trap signals that others send: they go where they would have gone without us.
 //! Each test has a process of its own, since the handler is installed once in one
 //! (design/contract.md `.trap.foreign`).
-#![cfg(all(feature = "linux", target_os = "linux"))]
+#![cfg(all(feature = "linux", target_os = "linux", not(miri)))]
 
 mod common;
 

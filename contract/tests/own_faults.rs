@@ -1,7 +1,7 @@
 //! What the detectors fault themselves is not the thread's: the one test of this
 //! process, since it takes the unwind tables away from all of it
 //! (design/contract.md `.fault.own`).
-#![cfg(all(feature = "linux", target_os = "linux"))]
+#![cfg(all(feature = "linux", target_os = "linux", not(miri)))]
 
 mod common;
 

@@ -1,6 +1,6 @@
 //! A sandbox that lets nobody handle signals. The handler is installed once in a
 //! process, so this process has no other test.
-#![cfg(all(feature = "linux", target_os = "linux"))]
+#![cfg(all(feature = "linux", target_os = "linux", not(miri)))]
 
 mod common;
 #[path = "common/refuse.rs"]

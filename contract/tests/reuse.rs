@@ -150,7 +150,7 @@ fn a_thread_that_was_not_armed_shows_whatever_its_place_was() {
 }
 
 /// A thread may live on without its guard, under its filter: the next one is not charged.
-#[cfg(all(feature = "linux", target_os = "linux"))]
+#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
 #[test]
 fn a_former_threads_memory_calls_are_not_the_next_ones() {
     use std::sync::mpsc;
@@ -188,7 +188,7 @@ fn a_former_threads_memory_calls_are_not_the_next_ones() {
 }
 
 /// The next thread begins with a budget of its own.
-#[cfg(all(feature = "linux", target_os = "linux"))]
+#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
 #[test]
 fn the_sentinel_knows_who_has_the_place() {
     use tripoint_contract::Sentinel;

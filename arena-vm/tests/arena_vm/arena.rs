@@ -360,6 +360,7 @@ fn descriptors_take_pages_not_grains() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "reserves more than the portable platform does there")]
 fn a_refused_reservation_is_halved_down_to_the_floor() {
     on_each_failing(|failing, _| {
         let options = ArenaVmOptions { reserve: 100 << 20, reserve_floor: 5 << 20, ..small() };

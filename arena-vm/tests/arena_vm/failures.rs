@@ -105,6 +105,7 @@ fn fails_cleanly(
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "every call of every kind in turn: hours")]
 fn every_call_may_fail_every_time() {
     on_each_failing(|failing, audited| {
         let linux = audited.name() == "linux";

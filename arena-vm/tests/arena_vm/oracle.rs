@@ -120,7 +120,7 @@ proptest! {
 
     #[test]
     fn an_arena_does_what_a_list_of_blocks_does(
-        steps in prop::collection::vec(step(), 1..80),
+        steps in prop::collection::vec(step(), 1..effort(80) as usize),
         spare_share in 0u8..=100,
         prefault in prop_oneof![
             Just(Prefault::None), Just(Prefault::AtFill), Just(Prefault::Size(5 * GRAIN)),
