@@ -36,6 +36,10 @@ macro_rules! described {
 }
 
 #[test]
+#[cfg_attr(
+    feature = "hardening",
+    ignore = "units lie at multiples of their size: where the arena lies decides how many fit"
+)]
 fn mfs_tells_its_units() {
     let units = 2 * GRAIN / 96 - 1;
     let expected = [
