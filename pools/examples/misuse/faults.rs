@@ -68,7 +68,7 @@ impl Fault {
             Self::SecondWordAfterFree => "write after free, word 1",
             Self::AllAfterFree => "write after free, everything",
             Self::OverrunByte => "overrun, 1 byte",
-            Self::OverrunBlock => "overrun, 16 bytes",
+            Self::OverrunBlock => "overrun, two words",
             Self::Underrun => "underrun, 8 bytes",
         }
     }
@@ -421,7 +421,11 @@ impl Life<'_> {
             }
             Fault::OverrunByte | Fault::OverrunBlock => {
                 let (object, size) = self.any();
-                write(object, size as isize, if fault == Fault::OverrunByte { 1 } else { 16 });
+                write(
+                    object,
+                    size as isize,
+                    if fault == Fault::OverrunByte { 1 } else { 2 * size_of::<usize>() },
+                );
             }
             Fault::Underrun => {
                 // Behind another object: behind the last one, nothing would be hit.
