@@ -110,10 +110,9 @@ unsafe impl<P: ManualPool> Allocator for PoolAllocator<'_, P> {
     #[inline]
     unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
         if layout.size() != 0 {
-            // SAFETY: a block with a size came from this pool's `alloc`. The layout that fits
-            // it is the one it was allocated with, or the one it was resized to in place. The
-            // caller gives it up: it is freed once, and nothing uses it any more. Its address
-            // is enough (`ManualPool::free`).
+            // SAFETY: a block with a size came from this pool's `alloc`; the layout that fits it
+            // is that of the allocation, or of the resize in place. The caller frees it once and
+            // does not use it any more. Its address is enough (`ManualPool::free`).
             unsafe { self.pool.free(block, layout) };
         }
     }

@@ -128,10 +128,9 @@ impl<A: Arena> PoolHeader<A> {
         for node in self.registry.iter() {
             // SAFETY: nodes in the list are valid until freed below, each once.
             let layout = unsafe { node.as_ref() }.layout();
-            // SAFETY: descriptors come from `alloc_descriptor` with the layout their node
-            // keeps. The pool is being dropped, and everything that could use a buffer or
-            // a handle to one borrows the pool. A buffer whose owner was forgotten stays
-            // claimed, but nothing uses it any more.
+            // SAFETY: descriptors come from `alloc_descriptor`, with the layout their node keeps.
+            // What could use one borrows the pool, which is being dropped; one whose owner was
+            // forgotten stays claimed, but nothing uses it any more.
             unsafe { self.arena.free_control(node.cast(), layout) };
         }
     }
@@ -141,11 +140,11 @@ impl<A: Arena> Drop for PoolHeader<A> {
     fn drop(&mut self) {
         self.signature.clear();
         self.free_descriptors();
-        // SAFETY: `id` came from `register` and is dismissed only here. Tracts allocated
-        // for `id` belong to the pool until then and no longer (`Arena::alloc_tracts`).
-        // What the pool handed out of them is valid until the pool is dropped
-        // (`PoolClass::fill`): its users borrow the pool, or promise in an unsafe call
-        // not to use it for longer.
+        // Tracts allocated for `id` belong to the pool until here (`Arena::alloc_tracts`).
+        //
+        // SAFETY: `id` came from `register` and is dismissed only here. What the pool handed out
+        // is valid until it is dropped (`PoolClass::fill`): users borrow the pool, or promise in
+        // an unsafe call not to use it for longer.
         unsafe { self.arena.unregister(self.id) };
     }
 }

@@ -37,11 +37,12 @@ struct PopOnDrop<'a, 'pool, P: FramePool, C: Control> {
 impl<P: FramePool, C: Control> Drop for PopOnDrop<'_, '_, P, C> {
     fn drop(&mut self) {
         if let Some(frame) = self.frame.take() {
-            // SAFETY: the frame was pushed when this value was made. A `Scope` has no `push`
-            // and lends no allocation point, so frames pushed since belong to inner scopes,
-            // which popped them when they ended. Objects allocated since are borrowed for a
-            // lifetime that the closure cannot name outside itself. What the closure reserved
-            // by hand, it promised to be done with (`Reservation::commit`).
+            // A `Scope` has no `push` and lends no allocation point: frames that were pushed
+            // since belong to inner scopes, which popped them when they ended.
+            //
+            // SAFETY: it is the last frame, by the above. Objects since are borrowed for a lifetime
+            // that the closure cannot name outside itself; what it reserved by hand, it promised
+            // not to use after the pop (`Reservation::commit`).
             unsafe { self.point.pop(frame) };
         }
     }
