@@ -48,7 +48,7 @@ impl<'pool> Tripper<'pool> {
         Self { buffer }
     }
 
-    /// Asks the owner to give way: it takes the slow path, and its control is told. This
+    /// Asks the owner to give way: it takes the slow path, which notifies its control. This
     /// costs two read-modify-writes; it is wait-free, takes no lock, and is never lost.
     ///
     /// A reserve that happens after this call, in the sense of the memory model, takes the
@@ -82,7 +82,7 @@ impl Owner<'_> {
     pub fn observe_trips(&mut self, on_trip: &mut impl FnMut(usize)) {
         let seen = self.buffer.trip_requests.load(Ordering::Acquire);
         let requests = seen.wrapping_sub(self.handled);
-        // Stored before the control is told, because that may unwind: a trip is told once.
+        // Stored before the control is notified, because that may unwind: a trip is reported once.
         self.handled = seen;
         self.unflip();
         if requests != 0 {

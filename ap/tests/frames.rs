@@ -392,7 +392,7 @@ fn rounds_with_a_fuse(length: usize) -> bool {
             let counts = arena.counts();
             let allocated = counts.fill_mutator.get() - counts.empty_mutator.get() - point.room() as u64;
             assert_eq!(allocated, live(&point), "all are told the same");
-            assert_eq!(allocated, 0, "the outer frame is popped, whoever unwound");
+            assert_eq!(allocated, 0, "the outer frame is popped, whichever call unwound");
         }
         unwound += usize::from(catch_unwind(AssertUnwindSafe(|| drop(point))).is_err());
         let burnt = fuse.put_out();

@@ -95,7 +95,7 @@ fn live(length: usize, stop: usize) -> bool {
         assert_eq!(counts.fill_mutator.get() - counts.empty_mutator.get(), allocated);
         assert_eq!(counts.alloc_mutator.get(), allocated);
         assert!(answered <= TRIPS, "a trip was answered twice");
-        assert_eq!(trips.load(Ordering::Relaxed) as u64, answered, "whoever is to hear of a trip does");
+        assert_eq!(trips.load(Ordering::Relaxed) as u64, answered, "every trip is observed");
         pool.check(CheckLevel::Deep).unwrap();
         drop(AllocationPoint::create_with(&pool, BufferKind::Mutator, control()).unwrap());
         assert_eq!(pool.header().registry().iter().count(), 1, "the descriptor was claimed again");

@@ -59,7 +59,7 @@ fn holds() {
     );
 }
 
-/// A real arena, whose memory nobody touches.
+/// A real arena, whose memory no thread touches.
 fn whole_arena() -> Result<(), Error> {
     let options = ArenaVmOptions { reserve: 2 << 40, grain: GRAIN, spare_share: 100, ..Default::default() };
     let arena = ArenaVm::create(options)?;
@@ -70,7 +70,7 @@ fn whole_arena() -> Result<(), Error> {
     let empty = arena.register()?;
     for (name, pool) in [("nothing", empty), ("half of it", pools[0])] {
         let begin = Instant::now();
-        // SAFETY: registered above, dismissed once, and nobody uses its memory.
+        // SAFETY: registered above, dismissed once, and nothing uses its memory.
         unsafe { arena.unregister(pool) };
         println!("dismissing a pool that has {name} of {GIBS} GiB in use: {:?}", begin.elapsed());
     }

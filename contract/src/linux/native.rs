@@ -270,7 +270,7 @@ impl Kernel for Native {
         let size = self.page_size();
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        // SAFETY: without MAP_FIXED the kernel chooses addresses nobody uses.
+        // SAFETY: without MAP_FIXED the kernel chooses unused addresses.
         let page = unsafe { libc::mmap(ptr::null_mut(), size, access, flags, -1, 0) };
         if page == libc::MAP_FAILED {
             return Err(errno());
