@@ -91,7 +91,7 @@ fn arenas_and_pools() {
     both!(Arena, ArenaVm, PoolHeader<Arena>, TractTable, Counter);
     both!(Pool, UnitPool, Mvt<Arena>, Snc<Arena>, Tlsf<Arena>, Null<Arena>, Debug<Pool>);
     both!(Mvff<ArenaVm>);
-    // An address range that nobody reads through.
+    // An address range that nothing reads through.
     both!(Block);
     // What a pool gives to a buffer: handed over within one call.
     neither!(Fill);
@@ -153,7 +153,7 @@ fn caches_and_free_memory() {
         MfsCache<'static, Arena, UnitOf<u64>>,
         Returns<'static, Arena, UnitOf<u64>>
     );
-    // Free memory, reached by whoever has the pool's lock.
+    // Free memory, reached only with the pool's lock held.
     send_only!(Land);
     // What other threads trip.
     both!(CacheDescriptor);

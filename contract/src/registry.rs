@@ -288,7 +288,7 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
         if platform::is_attached() {
             return Err(Error::Parameter("the thread is registered already"));
         }
-        // Whoever comes too late describes no slot. `Attendance::join` asks again, since the
+        // A thread that comes too late describes no slot. `Attendance::join` asks again, since the
         // phase may advance meanwhile.
         self.session.lifecycle.phase_of_registration()?;
         let free = |(_, slot): &(usize, &Slot)| slot.attendance.claim();

@@ -281,6 +281,6 @@ mod tests {
             }
             assert!(!program.contains(strlen as *const () as usize));
         }
-        assert!(Program(None).contains(7), "everything, if nobody knows");
+        assert!(Program(None).contains(7), "everything, if it is not known");
     }
 }

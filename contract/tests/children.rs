@@ -66,7 +66,7 @@ fn wait_for_end(pipe: [c_int; 2]) {
 /// Maps a page: the error, or zero.
 fn map() -> c_int {
     let (access, flags) = (libc::PROT_READ, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: without MAP_FIXED the kernel chooses addresses nobody uses.
+    // SAFETY: without MAP_FIXED the kernel chooses unused addresses.
     let page = unsafe { libc::mmap(ptr::null_mut(), 4096, access, flags, -1, 0) };
     if page == libc::MAP_FAILED { std::io::Error::last_os_error().raw_os_error().unwrap() } else { 0 }
 }

@@ -269,7 +269,7 @@ impl Pages {
     fn map(count: usize) -> Self {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        // SAFETY: without MAP_FIXED the kernel chooses addresses nobody uses.
+        // SAFETY: without MAP_FIXED the kernel chooses unused addresses.
         let base = unsafe { libc::mmap(core::ptr::null_mut(), count * PAGE, access, flags, -1, 0) };
         assert_ne!(base, libc::MAP_FAILED);
         Self { base: base.cast(), count }

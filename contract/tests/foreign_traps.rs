@@ -72,7 +72,7 @@ fn hot_with(contract: &'static Contract<Reason, 4>, detectors: DetectorSet) -> G
 fn use_fresh_page() {
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    // SAFETY: without MAP_FIXED the kernel chooses addresses nobody uses; the page is
+    // SAFETY: without MAP_FIXED the kernel chooses unused addresses; the page is
     // written within, and unmapped whole.
     unsafe {
         let page = libc::mmap(ptr::null_mut(), PAGE, access, flags, -1, 0);

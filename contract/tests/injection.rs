@@ -44,7 +44,7 @@ type Detected = Guard<Reason, ThreadDetectors<Failing<Native>>>;
 #[inline(never)]
 fn use_fresh_pages() {
     let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: without MAP_FIXED the kernel chooses addresses nobody uses.
+    // SAFETY: without MAP_FIXED the kernel chooses unused addresses.
     let base = unsafe { libc::mmap(core::ptr::null_mut(), 3 * PAGE, access, flags, -1, 0) };
     assert_ne!(base, libc::MAP_FAILED, "memory calls go on, whatever was refused");
     for page in 0..3 {

@@ -27,7 +27,7 @@ fn map_library() -> *const u8 {
     file.write_all(&vec![0x90; PAGES * PAGE]).unwrap();
     let file = std::fs::File::open(&path).unwrap();
     let access = libc::PROT_READ | libc::PROT_EXEC;
-    // SAFETY: without MAP_FIXED the kernel chooses addresses nobody uses.
+    // SAFETY: without MAP_FIXED the kernel chooses unused addresses.
     let base =
         unsafe { libc::mmap(ptr::null_mut(), PAGES * PAGE, access, libc::MAP_PRIVATE, file.as_raw_fd(), 0) };
     assert_ne!(base, libc::MAP_FAILED);
@@ -147,7 +147,7 @@ fn arenas_are_left_to_their_own_option() {
         let pool = arena.register().unwrap();
         let block = arena.alloc_tracts(1 << 20, pool).unwrap();
         let _ = lock_memory(&[&arena]);
-        // SAFETY: all of the tracts just given; nobody uses them.
+        // SAFETY: all of the tracts just allocated; nothing uses them.
         unsafe { arena.free_tracts(block, pool) };
         assert!(arena.trim() >= 1 << 20);
         return;

@@ -81,7 +81,7 @@ const BACK: u8 = libc::MADV_POPULATE_READ as u8;
 fn map_page() -> *mut u8 {
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    // SAFETY: without MAP_FIXED the kernel chooses addresses nobody uses.
+    // SAFETY: without MAP_FIXED the kernel chooses unused addresses.
     let page = unsafe { libc::mmap(ptr::null_mut(), PAGE, access, flags, -1, 0) };
     assert_ne!(page, libc::MAP_FAILED);
     page.cast()

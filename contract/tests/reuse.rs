@@ -166,7 +166,7 @@ fn a_former_threads_memory_calls_are_not_the_next_ones() {
         drop(guard);
         left.send(()).unwrap();
         let _ = wait.recv();
-        // SAFETY: without MAP_FIXED the kernel chooses addresses nobody uses.
+        // SAFETY: without MAP_FIXED the kernel chooses unused addresses.
         (0..10).for_each(|_| unsafe {
             libc::mmap(
                 core::ptr::null_mut(),

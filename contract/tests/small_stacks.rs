@@ -37,7 +37,7 @@ fn be_caught(contract: Watched, guard: &Guard<Reason>) {
     }
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    // SAFETY: without MAP_FIXED the kernel chooses addresses nobody uses; the first byte.
+    // SAFETY: without MAP_FIXED the kernel chooses unused addresses; the first byte.
     unsafe {
         let page = libc::mmap(ptr::null_mut(), 4096, access, flags, -1, 0);
         assert_ne!(page, libc::MAP_FAILED);

@@ -342,7 +342,7 @@ fn arenas_do_every_step_of_the_preparation() {
     let pool = arena.register().unwrap();
     let kept = arena.alloc_tracts(SIZE, pool).unwrap();
     let spare = arena.alloc_tracts(SIZE, pool).unwrap();
-    // SAFETY: all of the tracts just given; nobody uses them.
+    // SAFETY: all of the tracts just allocated; nothing uses them.
     unsafe { arena.free_tracts(spare, pool) };
     let arenas: [&dyn Arena; 1] = [&arena];
     let memory = Arenas::new(&arenas).with_locked_process();

@@ -70,7 +70,7 @@ pub enum Error {
     /// The arena is frozen and the request needs memory that is not committed.
     Frozen,
     /// An object was freed twice or wrongly, or memory that was freed to the pool was written
-    /// to: the pool serves no more, since nobody knows what else is wrong.
+    /// to: the pool refuses every request, because it is not known what else is wrong.
     Damaged,
     /// What the request needs is still being made, by another thread or by this one
     /// further down its stack.

@@ -116,7 +116,7 @@ fn inject_fault() {
 #[inline(never)]
 fn inject_mmap() {
     let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: without MAP_FIXED the kernel chooses addresses nobody uses; what it
+    // SAFETY: without MAP_FIXED the kernel chooses unused addresses; what it
     // gave, and nobody has seen, is unmapped whole.
     unsafe {
         let mapped = libc::mmap(core::ptr::null_mut(), MAPPED, access, flags, -1, 0);

@@ -305,7 +305,7 @@ fn gives_control<A: Arena>(arena: &A) -> bool {
     let table = Layout::new::<[usize; 64]>();
     let given = [(); 6].map(|()| arena.alloc_control(table));
     for &control in given.iter().flatten() {
-        // SAFETY: given just now with this layout, and used by nobody.
+        // SAFETY: allocated just now with this layout, and not used.
         unsafe { arena.free_control(control, table) };
     }
     given.iter().all(Result::is_ok)

@@ -41,7 +41,7 @@ impl UnitStack {
     /// Pushes a unit.
     ///
     /// # Safety
-    /// - `unit` is a word that nobody uses, and is on no stack; it stays valid for as
+    /// - `unit` is a word that nothing uses, and is on no stack; it stays valid for as
     ///   long as the stack, and the units taken off it, are used.
     pub unsafe fn push(&self, unit: NonNull<u8>) {
         // SAFETY: the caller's duties.

@@ -129,12 +129,12 @@ impl<A: Arena> Snc<A> {
     /// in the land, and ends the stack.
     ///
     /// # Safety
-    /// - The caller owns the buffer, and nobody uses the memory of the block.
+    /// - The caller owns the buffer, and nothing uses the memory of the block.
     unsafe fn take_back(land: &mut Land, buffer: &StackBuffer) -> bool {
         // SAFETY: the caller owns the buffer.
         let block = land.note(unsafe { buffer.pop() }).unwrap_or_default();
         if let Some(block) = block {
-            // SAFETY: nobody uses the memory of the block.
+            // SAFETY: nothing uses the memory of the block.
             unsafe { poison(block) };
             // SAFETY: a block that came out of the land whole, and that nobody uses.
             unsafe { land.insert(block) };

@@ -208,7 +208,7 @@ fn a_hook_that_unwinds_at_what_mvt_gives_back_takes_nothing_away() {
     lives_with_unwinding(&Mvt::create(&arena, options).unwrap());
 }
 
-/// A control that is known to be dropped when nobody else shares it.
+/// A control that is known to be dropped once no other reference to it is left.
 #[derive(Debug)]
 struct Shared(#[allow(dead_code, reason = "counts")] Arc<()>);
 

@@ -30,7 +30,7 @@ static ALLOCATOR: ContractAllocator = ContractAllocator::system();
 /// happened, the alarms, and each violation with its site. Resolving takes long, so the
 /// parent does that.
 fn look(place: &'static Place) {
-    // SAFETY: takes a number, of seconds: whoever hangs ends.
+    // SAFETY: takes a number of seconds, after which a process that hangs ends.
     unsafe { libc::alarm(60) };
     std::panic::set_hook(Box::new(|_| {}));
     let contract = contract();

@@ -302,7 +302,7 @@ impl Pages {
 #[inline(never)]
 fn culprit_mmap() -> *mut u8 {
     let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: without MAP_FIXED the kernel chooses addresses nobody uses.
+    // SAFETY: without MAP_FIXED the kernel chooses unused addresses.
     let base = unsafe { libc::mmap(ptr::null_mut(), PAGES * PAGE, access, flags, -1, 0) };
     assert_ne!(base, libc::MAP_FAILED);
     base.cast()
@@ -324,7 +324,7 @@ fn of_pages(call: c_long, [c, d, e]: [usize; 3]) -> Box<dyn FnOnce()> {
 #[inline(never)]
 fn culprit_int_80() {
     let call = 192_usize;
-    // SAFETY: a mapping where the kernel chooses, which nobody uses. The call keeps all
+    // SAFETY: a mapping at unused addresses that the kernel chooses. The call keeps all
     // registers but these; `rbx` and `rbp` are the compiler's, so they are put back.
     unsafe {
         core::arch::asm!(
@@ -416,7 +416,7 @@ fn evicted_file() -> *const u8 {
     file.sync_all().unwrap();
     std::fs::remove_file(path).unwrap();
     let descriptor = file.as_raw_fd();
-    // SAFETY: numbers; and without MAP_FIXED the kernel chooses addresses nobody uses.
+    // SAFETY: numbers; and without MAP_FIXED the kernel chooses unused addresses.
     let base = unsafe {
         libc::posix_fadvise(descriptor, 0, 0, libc::POSIX_FADV_DONTNEED);
         libc::mmap(ptr::null_mut(), PAGE, libc::PROT_READ, libc::MAP_PRIVATE, descriptor, 0)
@@ -433,7 +433,7 @@ fn evicted_file() -> *const u8 {
 fn map_huge() -> (*mut u8, usize) {
     const HUGE: usize = 2 << 20;
     let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: without MAP_FIXED the kernel chooses addresses nobody uses.
+    // SAFETY: without MAP_FIXED the kernel chooses unused addresses.
     let base = unsafe { libc::mmap(ptr::null_mut(), 2 * HUGE, access, flags, -1, 0) };
     assert_ne!(base, libc::MAP_FAILED);
     let base = base.cast::<u8>();
@@ -559,7 +559,7 @@ impl Ring {
             unsafe { libc::syscall(libc::SYS_io_uring_setup, 1, parameters.as_mut_ptr()) } as c_int;
         let map = |offset| {
             let access = libc::PROT_READ | libc::PROT_WRITE;
-            // SAFETY: without MAP_FIXED the kernel chooses addresses nobody uses.
+            // SAFETY: without MAP_FIXED the kernel chooses unused addresses.
             unsafe { libc::mmap(ptr::null_mut(), PAGE, access, libc::MAP_SHARED, descriptor, offset) }
                 .cast::<u8>()
         };

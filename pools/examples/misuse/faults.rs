@@ -312,7 +312,7 @@ impl Life<'_> {
             Ok(object) => {
                 // Half of the objects are not written to: what was there before stays.
                 if self.random.below(2) == 0 {
-                    // SAFETY: allocated just now, of this size, and nobody else's.
+                    // SAFETY: allocated just now, of this size, and not shared.
                     unsafe { object.write_bytes(self.random.below(256) as u8, size) };
                 }
                 self.live.insert(object.addr().get(), (object, size));

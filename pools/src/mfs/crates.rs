@@ -40,7 +40,7 @@ unsafe fn slot(unit: NonNull<FreeUnit>, number: usize) -> NonNull<Slot> {
 /// Writes a slot.
 ///
 /// # Safety
-/// - `unit` is a unit that nobody uses, and has as many slots.
+/// - `unit` is a unit that nothing uses, and has as many slots.
 #[inline(always)]
 unsafe fn write(unit: NonNull<FreeUnit>, number: usize, packed: Option<NonNull<u8>>, key: LinkKey) {
     // SAFETY: the caller's duty.

@@ -1,6 +1,6 @@
 //! Free units: lists through their first words, and the run never used.
 //!
-//! In the duties below, a unit "that nobody uses" has room for a word and is aligned for it.
+//! In the duties below, a unit "that nothing uses" has room for a word and is aligned for it.
 //! It stays valid for reads and writes as long as the chain, list or stack that it goes into
 //! is used, and every other that it goes into from there. Units of a pool do: the pool
 //! outlives its lists.
@@ -56,7 +56,7 @@ impl FreeUnit {
     /// With the feature `hardening`, makes sure that a unit does not begin with a link.
     ///
     /// # Safety
-    /// - `unit` is a unit that nobody uses: room for a word, and aligned for it.
+    /// - `unit` is a unit that nothing uses: room for a word, and aligned for it.
     #[inline(always)]
     pub(crate) unsafe fn unlink(unit: NonNull<u8>, key: LinkKey) {
         if LinkKey::CHECKS {
@@ -70,7 +70,7 @@ impl FreeUnit {
     /// Writes a link into a unit, which makes it a free one.
     ///
     /// # Safety
-    /// - `unit` is a unit that nobody uses.
+    /// - `unit` is a unit that nothing uses.
     #[inline(always)]
     pub(crate) unsafe fn link(unit: NonNull<u8>, next: Link, key: LinkKey) -> NonNull<Self> {
         let unit = unit.cast::<Self>();
@@ -164,7 +164,7 @@ impl UnitList {
     /// Puts a unit before all others.
     ///
     /// # Safety
-    /// - `unit` is a unit that nobody uses, and is in no list.
+    /// - `unit` is a unit that nothing uses, and is in no list.
     #[inline]
     pub(crate) unsafe fn push(&mut self, unit: NonNull<u8>) {
         // SAFETY: the caller's duty: a unit that nobody uses.
@@ -272,7 +272,7 @@ impl Chain {
     /// A chain of one unit, of the pool with this key.
     ///
     /// # Safety
-    /// - `unit` is a unit that nobody uses, and is in no list.
+    /// - `unit` is a unit that nothing uses, and is in no list.
     pub(crate) unsafe fn of(unit: NonNull<u8>, key: LinkKey) -> Self {
         // SAFETY: the caller's duty.
         let unit = unsafe { FreeUnit::link(unit, None, key) };
@@ -301,7 +301,7 @@ impl Chain {
     /// Puts a unit before all others.
     ///
     /// # Safety
-    /// - `unit` is a unit that nobody uses, and is in no list.
+    /// - `unit` is a unit that nothing uses, and is in no list.
     #[inline]
     pub(crate) unsafe fn push(&mut self, unit: NonNull<u8>) {
         // SAFETY: the caller's duty.
@@ -312,7 +312,7 @@ impl Chain {
     /// Puts a unit after all others.
     ///
     /// # Safety
-    /// - `unit` is a unit that nobody uses, and is in no list.
+    /// - `unit` is a unit that nothing uses, and is in no list.
     unsafe fn append(&mut self, unit: NonNull<u8>) {
         // SAFETY: the caller's duty.
         let unit = unsafe { FreeUnit::link(unit, None, self.key) };

@@ -139,7 +139,7 @@ mod tests {
                 let (base, limit) = (part.range().base().get(), part.range().limit().get());
                 heap.edges.insert(base);
                 heap.edges.insert(limit - GRANULE);
-                // SAFETY: granules of the pool's memory, which nobody has.
+                // SAFETY: granules of the pool's memory, which no client has.
                 unsafe { heap.lists.insert(part) }.unwrap();
             }
         }

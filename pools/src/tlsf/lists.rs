@@ -205,7 +205,7 @@ mod tests {
         let mut lists = Lists::new(LinkKey::new(block.range(), tripoint_core::PoolId::new(7).unwrap()));
         let (one, two) = block.split_at(block.size() / 2).unwrap();
         for block in [one, two] {
-            // SAFETY: granules of the array, which nobody else has.
+            // SAFETY: granules of the array, which no client has.
             unsafe { lists.insert(block) }.unwrap();
         }
         // SAFETY: the block is in the list.

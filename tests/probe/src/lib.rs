@@ -62,7 +62,7 @@ pub fn flippable_single(
     a: u64,
     b: u64,
 ) -> *mut Object {
-    // SAFETY: nobody reads the objects of the probe's pool.
+    // SAFETY: no thread reads the objects of the probe's pool.
     unsafe { point.alloc_with(|| [a, b, a, b]) }.map_or(ptr::null_mut(), |object| object.as_ptr())
 }
 
@@ -75,7 +75,7 @@ pub fn membarrier_loop(
     a: u64,
     b: u64,
 ) -> usize {
-    // SAFETY: nobody reads the objects of the probe's pool.
+    // SAFETY: no thread reads the objects of the probe's pool.
     (0..count).take_while(|_| unsafe { point.alloc_with(|| [a, b, a, b]) }.is_ok()).count()
 }
 
@@ -87,6 +87,6 @@ pub fn flippable_loop(
     a: u64,
     b: u64,
 ) -> usize {
-    // SAFETY: nobody reads the objects of the probe's pool.
+    // SAFETY: no thread reads the objects of the probe's pool.
     (0..count).take_while(|_| unsafe { point.alloc_with(|| [a, b, a, b]) }.is_ok()).count()
 }
