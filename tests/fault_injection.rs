@@ -10,7 +10,7 @@ use core::cell::Cell;
 use core::ptr::NonNull;
 
 use tripoint::ap::AllocationPoint;
-use tripoint::arena_vm::platform::failing::{Call, Failing};
+use tripoint::arena_vm::mock::{Call, Failing};
 use tripoint::arena_vm::{ArenaVm, ArenaVmOptions, Native, Prefault};
 use tripoint::base::{Arena, Check, CheckLevel, Error, ManualPool, PoolClass, Result};
 use tripoint::pools::{

@@ -25,7 +25,8 @@ use crate::arena::control::Control;
 use crate::budget::Budget;
 use crate::memory::Memory;
 use crate::options::ArenaVmOptions;
-use crate::platform::{Native, Platform, PlatformError};
+use crate::platform::native::Native;
+use crate::platform::{Platform, PlatformError};
 use crate::regions::Regions;
 
 const SIGNATURE: u32 = 0x7290_0010;

@@ -28,7 +28,7 @@ mod arena;
 mod budget;
 mod memory;
 mod options;
-pub mod platform;
+mod platform;
 mod regions;
 
 #[cfg(target_os = "linux")]
@@ -38,5 +38,16 @@ pub use arena::ArenaVm;
 #[cfg(target_os = "linux")]
 pub use barrier::Membarrier;
 pub use options::{ArenaVmOptions, Prefault};
+#[cfg(target_os = "linux")]
+pub use platform::linux::Linux;
+pub use platform::native::Native;
 pub use platform::portable::Portable;
-pub use platform::{Native, Platform, PlatformError};
+pub use platform::{Platform, PlatformError};
+
+/// A platform that fails on demand, for tests of error paths. It is out of the promise: it
+/// may change in any release.
+#[cfg(feature = "mock")]
+#[doc(hidden)]
+pub mod mock {
+    pub use crate::platform::failing::{Call, Failing};
+}

@@ -19,27 +19,18 @@ use core::ptr::NonNull;
 
 use tripoint_core::Resource;
 
-pub mod portable;
-pub mod touch;
+pub(crate) mod native;
+pub(crate) mod portable;
+mod touch;
 
 #[cfg(feature = "mock")]
-pub mod failing;
+pub(crate) mod failing;
 #[cfg(target_os = "linux")]
-pub mod linux;
+pub(crate) mod linux;
 #[cfg(target_os = "linux")]
 mod mappings;
-
 #[cfg(target_os = "linux")]
 pub(crate) mod membarrier;
-
-/// The platform this target has: Linux.
-#[cfg(all(target_os = "linux", not(miri)))]
-pub type Native = linux::Linux;
-
-/// The platform of this target: the portable one, if we know no other. The same under
-/// Miri, which has no addresses without access (design/arena-vm.md `.miri`).
-#[cfg(any(not(target_os = "linux"), miri))]
-pub type Native = portable::Portable;
 
 /// A source of address space and of memory for it.
 ///

@@ -380,7 +380,7 @@ fn arenas_do_every_step_of_the_preparation() {
 #[test]
 fn what_the_memory_misses_is_in_the_report() {
     let contract = contract();
-    let platform = tripoint_arena_vm::platform::portable::Portable;
+    let platform = tripoint_arena_vm::Portable;
     let options = ArenaVmOptions { reserve: 64 << 20, reserve_floor: 1 << 20, ..Default::default() };
     let arena = ArenaVm::create_on(platform, options).unwrap();
     let arenas: [&dyn Arena; 1] = [&arena];

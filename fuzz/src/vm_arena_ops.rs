@@ -5,7 +5,7 @@ use core::cell::Cell;
 use core::ptr::NonNull;
 use std::sync::Mutex;
 
-use tripoint::arena_vm::platform::failing::{Call, Failing};
+use tripoint::arena_vm::mock::{Call, Failing};
 use tripoint::arena_vm::{ArenaVm, ArenaVmOptions, Platform, PlatformError, Prefault};
 use tripoint::base::{Arena, Block, Check, CheckLevel, Error, PoolId};
 use tripoint_oracle::Choices;

@@ -12,7 +12,7 @@ use core::ptr::NonNull;
 /// - `base` is valid for reads and writes of `size` bytes, initialised or not.
 /// - `page_size` is not zero.
 /// - Nobody else uses the bytes meanwhile.
-pub unsafe fn touch(base: NonNull<u8>, size: usize, page_size: usize) {
+pub(super) unsafe fn touch(base: NonNull<u8>, size: usize, page_size: usize) {
     for offset in (0..size).step_by(page_size) {
         // SAFETY: `offset < size`, so the byte is in the caller's range.
         let byte = unsafe { base.add(offset) }.cast::<MaybeUninit<u8>>();

@@ -4,7 +4,7 @@ use core::ptr::NonNull;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tripoint_arena_vm::platform::failing::Failing;
+use tripoint_arena_vm::mock::Failing;
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions, Native, Platform, PlatformError, Portable};
 use tripoint_core::{Arena, ArenaSizes, Block, Check, CheckLevel, Event, EventHook};
 use tripoint_oracle::all_are;

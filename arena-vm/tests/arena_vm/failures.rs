@@ -3,7 +3,7 @@
 
 use core::alloc::Layout;
 
-use tripoint_arena_vm::platform::failing::{Call, Failing};
+use tripoint_arena_vm::mock::{Call, Failing};
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions, Platform, Prefault};
 use tripoint_core::{Addr, Arena, Describe, Error, Event};
 

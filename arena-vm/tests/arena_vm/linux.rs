@@ -4,7 +4,7 @@ use core::alloc::Layout;
 use core::ffi::c_long;
 use core::mem::MaybeUninit;
 
-use tripoint_arena_vm::platform::failing::{Call, Failing};
+use tripoint_arena_vm::mock::{Call, Failing};
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions, Native, Platform, Prefault};
 use tripoint_core::{Addr, Arena, Block, Check, CheckLevel, Error};
 

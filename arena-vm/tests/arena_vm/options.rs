@@ -3,7 +3,7 @@
 
 use std::format;
 
-use tripoint_arena_vm::platform::failing::{Call, Failing};
+use tripoint_arena_vm::mock::{Call, Failing};
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions, Native, Prefault};
 use tripoint_core::{Arena, Error};
 

@@ -2,7 +2,7 @@
 
 use std::string::ToString;
 
-use tripoint_arena_vm::platform::failing::Call;
+use tripoint_arena_vm::mock::Call;
 use tripoint_arena_vm::{Platform, PlatformError};
 use tripoint_oracle::all_are;
 

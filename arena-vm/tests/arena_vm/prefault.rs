@@ -1,7 +1,7 @@
 //! Prefaulting: what is committed at creation, and what it keeps.
 
-use tripoint_arena_vm::platform::Platform;
-use tripoint_arena_vm::platform::failing::Call;
+use tripoint_arena_vm::Platform;
+use tripoint_arena_vm::mock::Call;
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions, Prefault};
 use tripoint_core::{Arena, Error};
 

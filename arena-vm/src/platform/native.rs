@@ -1,0 +1,10 @@
+//! The platform that an arena lives on if it is not told another.
+
+/// The platform of this target: Linux.
+#[cfg(all(target_os = "linux", not(miri)))]
+pub type Native = super::linux::Linux;
+
+/// The platform of this target: the portable one, because we know no other. The same under
+/// Miri, which has no addresses without access (design/arena-vm.md `.miri`).
+#[cfg(any(not(target_os = "linux"), miri))]
+pub type Native = super::portable::Portable;
