@@ -1,9 +1,9 @@
 //! The VM arena: tracts from one large reservation, committed as needed.
 
-mod control;
 mod growth;
 mod guard;
 mod spare;
+mod supply;
 mod warm;
 
 use core::alloc::Layout;
@@ -21,13 +21,13 @@ use tripoint_core::{
     Error, EventHook, PoolId, Result,
 };
 
-use crate::arena::control::Control;
 use crate::budget::Budget;
-use crate::memory::Memory;
+use crate::descriptors::Descriptors;
 use crate::options::ArenaVmOptions;
 use crate::platform::native::Native;
 use crate::platform::{Platform, PlatformError};
 use crate::regions::Regions;
+use crate::reservation::Reservation;
 
 const SIGNATURE: u32 = 0x7290_0010;
 
@@ -45,14 +45,14 @@ const ARENA: &str = "ArenaVm";
 #[derive(Debug)]
 pub struct ArenaVm<P: Platform = Native> {
     signature: Signature,
-    memory: Memory<P>,
+    reservation: Reservation<P>,
     regions: Regions,
     range: AddrRange,
     options: ArenaVmOptions,
     /// The part of the table that is committed, in bytes. Only grows.
     table_size: AtomicUsize,
     table: Lock<TractTable>,
-    control: Lock<Control>,
+    descriptors: Lock<Descriptors>,
     budget: Budget,
     frozen: AtomicBool,
     /// The serial number of the pool registered last.
@@ -85,20 +85,20 @@ impl<P: Platform> ArenaVm<P> {
         options.validate(platform.page_size())?;
         let page = Align::new(platform.page_size()).unwrap_or(Align::WORD);
         let grain = Align::new(options.grain).unwrap_or(page);
-        let memory = Memory::reserve(platform, &options, grain)?;
-        let base = Addr::of(memory.base().as_ptr());
-        let usable = memory.size().min(ADDRESS_CEILING.saturating_sub(base.get()));
+        let reservation = Reservation::reserve(platform, &options, grain)?;
+        let base = Addr::of(reservation.base().as_ptr());
+        let usable = reservation.size().min(ADDRESS_CEILING.saturating_sub(base.get()));
         let no_room = Error::Parameter("the reservation has no room for a tract table and one grain");
-        let regions = Regions::new(usable, grain, memory.align(), page).ok_or(no_room)?;
+        let regions = Regions::new(usable, grain, reservation.align(), page).ok_or(no_room)?;
         let arena = Self {
             signature: Signature::new(SIGNATURE),
             range: AddrRange::with_size(base, regions.size()).ok_or(no_room)?,
-            memory,
+            reservation,
             regions,
             options,
             table_size: AtomicUsize::new(0),
             table: Lock::new(TractTable::new(regions.grains)),
-            control: Lock::new(Control::new()),
+            descriptors: Lock::new(Descriptors::new()),
             budget: Budget::new(options.commit_limit),
             frozen: AtomicBool::new(false),
             last_serial: AtomicU32::new(CONTROL_POOL.get()),
@@ -112,31 +112,31 @@ impl<P: Platform> ArenaVm<P> {
     /// Tells the platform, once, what holds for all of the range.
     fn advise(&self) -> Result<()> {
         if !self.options.inherit_on_fork {
-            self.memory.no_inherit()?;
+            self.reservation.no_inherit()?;
         }
         if self.options.huge_pages {
             let size = self.regions.bytes(self.regions.grains);
             // SAFETY: the grains are whole pages of the reservation, at least one.
-            unsafe { self.memory.advise_huge_pages(self.regions.grains_offset, size) }?;
+            unsafe { self.reservation.advise_huge_pages(self.regions.grains_offset, size) }?;
         }
         Ok(())
     }
 
     /// The platform the arena lives on.
     pub fn platform(&self) -> &P {
-        self.memory.platform()
+        self.reservation.platform()
     }
 
     /// What the platform refused last, for people: an [`Error`] tells a program
     /// only its kind.
     pub fn last_refusal(&self) -> Option<PlatformError> {
-        self.memory.last_refusal()
+        self.reservation.last_refusal()
     }
 
     /// The address space reserved, in bytes: what the options asked for, or what
     /// the platform gave of it.
     pub fn reserved(&self) -> usize {
-        self.memory.size()
+        self.reservation.size()
     }
 
     /// The entries of the part of the table that is committed.
@@ -145,7 +145,7 @@ impl<P: Platform> ArenaVm<P> {
         // SAFETY: the table lies at the base, aligned to a page, and is only entries, which
         // are atomic. That much was committed before its size was stored and is never
         // decommitted; pages read as zero, which is an unused entry.
-        unsafe { core::slice::from_raw_parts(self.memory.base().cast().as_ptr(), count) }
+        unsafe { core::slice::from_raw_parts(self.reservation.base().cast().as_ptr(), count) }
     }
 
     /// The entries of the grains below the top; every grain that has an owner is among them.
@@ -161,7 +161,7 @@ impl<P: Platform> ArenaVm<P> {
     /// - They are committed, and the table gave them to whom the block is for.
     unsafe fn block(&self, index: u32, count: u32) -> Block {
         // SAFETY: the table knows only grains in the reservation.
-        let base = unsafe { self.memory.at(self.regions.grain_offset(index)) };
+        let base = unsafe { self.reservation.at(self.regions.grain_offset(index)) };
         // SAFETY: the caller says that the grains are committed; they stay so
         // until their holder frees them.
         unsafe { Block::new(base, self.regions.bytes(count)) }
@@ -199,7 +199,7 @@ unsafe impl<P: Platform> Arena for ArenaVm<P> {
     }
 
     fn provenance(&self) -> NonNull<u8> {
-        self.memory.base()
+        self.reservation.base()
     }
 
     fn register(&self) -> Result<PoolId> {
@@ -248,7 +248,7 @@ unsafe impl<P: Platform> Arena for ArenaVm<P> {
 
     unsafe fn free_control(&self, descriptor: NonNull<u8>, layout: Layout) {
         // SAFETY: the caller's duties are those of the call.
-        unsafe { self.control.lock().memory.free(descriptor, layout) };
+        unsafe { self.descriptors.lock().memory.free(descriptor, layout) };
     }
 
     fn pool_of(&self, addr: Addr) -> Option<PoolId> {
@@ -264,7 +264,7 @@ unsafe impl<P: Platform> Arena for ArenaVm<P> {
             committed_high_water: self.budget.high_water(),
             spare: self.regions.bytes(spare),
             commit_limit: self.budget.limit(),
-            control: table + self.control.lock().size(),
+            control: table + self.descriptors.lock().size(),
         }
     }
 
@@ -297,7 +297,7 @@ unsafe impl<P: Platform> Arena for ArenaVm<P> {
     }
 
     fn keep_from_children(&self) -> Result<()> {
-        self.memory.no_inherit()
+        self.reservation.no_inherit()
     }
 
     fn event_hook(&self) -> Option<&dyn EventHook> {
@@ -314,7 +314,7 @@ impl<P: Platform> Check for ArenaVm<P> {
         if level >= CheckLevel::Shallow {
             let table = self.table.lock();
             table.check(self.entries(), level)?;
-            self.control.lock().memory.check(level)?;
+            self.descriptors.lock().memory.check(level)?;
         }
         Ok(())
     }
@@ -336,7 +336,7 @@ impl<P: Platform> Describe for ArenaVm<P> {
             line(out, depth, "last refusal", format_args!("{refusal}"))?;
         }
         // With locks held: `out` must not allocate from this arena.
-        self.control.lock().memory.describe(out, depth)?;
+        self.descriptors.lock().memory.describe(out, depth)?;
         self.table.lock().describe(self.entries(), out, depth)
     }
 }

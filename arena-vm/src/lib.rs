@@ -26,10 +26,11 @@ extern crate alloc;
 
 mod arena;
 mod budget;
-mod memory;
+mod descriptors;
 mod options;
 mod platform;
 mod regions;
+mod reservation;
 
 #[cfg(target_os = "linux")]
 mod barrier;

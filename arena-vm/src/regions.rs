@@ -5,15 +5,15 @@
 use tripoint_core::{Align, Tract};
 
 /// The most address space that descriptors get.
-const CONTROL_MAX: usize = 64 << 20;
+const DESCRIPTORS_MAX: usize = 64 << 20;
 
 /// The least, in pages.
-const CONTROL_PAGES_MIN: usize = 16;
+const DESCRIPTOR_PAGES_MIN: usize = 16;
 
 /// The reserved range, cut in three; offsets and sizes in bytes from its base.
 ///
 /// ```text
-///  0             table            control             grains
+///  0             table            descriptors         grains
 ///  | tract table | (to a page)    | (to `align`)      | grain 0 | grain 1 | ...
 /// ```
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +23,7 @@ pub(crate) struct Regions {
     /// Size of the tract table, which begins at offset zero.
     pub(crate) table_size: usize,
     /// Size of the memory for descriptors, which follows the table.
-    pub(crate) control_size: usize,
+    pub(crate) descriptors_size: usize,
     /// Where grain zero begins.
     pub(crate) grains_offset: usize,
     /// How many grains there are.
@@ -35,11 +35,12 @@ impl Regions {
     /// they do not hold one grain.
     pub(crate) fn new(size: usize, grain: Align, align: Align, page: Align) -> Option<Self> {
         let table_size = page.round_up((size / grain.get()).checked_mul(size_of::<Tract>())?)?;
-        let control_size = page.round_up((size / 64).clamp(CONTROL_PAGES_MIN * page.get(), CONTROL_MAX))?;
-        let grains_offset = align.round_up(table_size.checked_add(control_size)?)?;
+        let descriptors_size =
+            page.round_up((size / 64).clamp(DESCRIPTOR_PAGES_MIN * page.get(), DESCRIPTORS_MAX))?;
+        let grains_offset = align.round_up(table_size.checked_add(descriptors_size)?)?;
         let most = size.checked_sub(grains_offset)? / grain.get();
         let grains = u32::try_from(most).unwrap_or(u32::MAX);
-        (grains > 0).then_some(Self { grain, page, table_size, control_size, grains_offset, grains })
+        (grains > 0).then_some(Self { grain, page, table_size, descriptors_size, grains_offset, grains })
     }
 
     /// The bytes of `count` grains.
@@ -85,7 +86,7 @@ mod tests {
             let (grain, page) = (power(grain), power(12));
             let align = if huge { grain.max(power(21)) } else { grain };
             if let Some(regions) = Regions::new(size, grain, align, page) {
-                prop_assert!(regions.table_size + regions.control_size <= regions.grains_offset);
+                prop_assert!(regions.table_size + regions.descriptors_size <= regions.grains_offset);
                 prop_assert!(regions.grains_offset % align.get() == 0);
                 prop_assert!(regions.size() <= size);
                 prop_assert!(regions.table_size >= regions.grains as usize * size_of::<Tract>());

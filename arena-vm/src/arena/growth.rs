@@ -98,7 +98,7 @@ impl<P: Platform> ArenaVm<P> {
         let (offset, size) = (self.regions.grain_offset(index), self.regions.bytes(count));
         // SAFETY: whole grains of the reservation, which the table gave out and
         // nobody has heard of.
-        let opened = unsafe { self.memory.open(offset, size) };
+        let opened = unsafe { self.reservation.open(offset, size) };
         if opened.is_err() {
             let guard = u32::from(self.options.guard);
             self.table.lock().give_void(self.entries(), index, count + guard);
@@ -116,7 +116,7 @@ impl<P: Platform> ArenaVm<P> {
         let Some(more) = size.checked_sub(offset).filter(|&more| more > 0) else { return Ok(()) };
         let promise = self.promise(more)?;
         // SAFETY: whole pages of the table, at least one, which nobody closes.
-        unsafe { self.memory.open_shared(offset, more) }?;
+        unsafe { self.reservation.open_shared(offset, more) }?;
         let counted = self.publish_table(size);
         if counted > 0 {
             self.keep(promise, counted);

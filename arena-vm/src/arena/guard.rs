@@ -19,7 +19,7 @@ impl<P: Platform> ArenaVm<P> {
         if !self.may_divide(&self.table.lock()) {
             let (call, size) = ("guard", self.regions.bytes(count));
             let refusal = PlatformError { call, code: 0, addr: 0, size, limit: None };
-            return Err(self.memory.refused(Error::Memory)(refusal));
+            return Err(self.reservation.refused(Error::Memory)(refusal));
         }
         Ok(count.saturating_add(1))
     }

@@ -83,7 +83,7 @@ impl<P: Platform> ArenaVm<P> {
     /// Whether one more hole may split the committed memory: each makes two more mappings
     /// (design/arena-vm.md `.mappings`).
     pub(super) fn may_divide(&self, table: &TractTable) -> bool {
-        self.memory.may_have_mappings(2 * (table.holes() as usize + 1) + MAPPINGS_APART)
+        self.reservation.may_have_mappings(2 * (table.holes() as usize + 1) + MAPPINGS_APART)
     }
 
     /// Decommits at most `most` spare grains, unless the arena is frozen, and returns how
@@ -112,7 +112,7 @@ impl<P: Platform> ArenaVm<P> {
     fn decommit_run(&self, index: u32, count: u32) -> bool {
         let (offset, size) = (self.regions.grain_offset(index), self.regions.bytes(count));
         // SAFETY: spare grains were opened, and popped ones nobody has.
-        let closed = unsafe { self.memory.close(offset, size) };
+        let closed = unsafe { self.reservation.close(offset, size) };
         if closed.is_err() {
             self.table.lock().give_spare(self.entries(), index, count);
             return false;

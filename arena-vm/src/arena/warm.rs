@@ -22,12 +22,12 @@ impl<P: Platform> ArenaVm<P> {
     /// what is in use (Linux before 5.14, and the portable platform);
     /// [`ArenaVm::last_refusal`] tells which.
     pub fn prefault(&self) -> Result<usize> {
-        let mut done = self.populate_table()? + self.populate_control()?;
+        let mut done = self.populate_table()? + self.populate_descriptors()?;
         let mut from = 0;
         while let Some((index, count)) = self.next_committed(from) {
             let size = self.regions.bytes(count);
             // SAFETY: whole grains of the reservation.
-            unsafe { self.memory.populate_in_use(self.regions.grain_offset(index), size) }?;
+            unsafe { self.reservation.populate_in_use(self.regions.grain_offset(index), size) }?;
             done += size;
             from = index + count;
         }
@@ -47,8 +47,9 @@ impl<P: Platform> ArenaVm<P> {
         let (mut done, mut from) = (0, 0);
         while let Some((index, count)) = self.next_committed(from).filter(|_| self.options.huge_pages) {
             // SAFETY: whole grains of the reservation.
-            done +=
-                unsafe { self.memory.collapse(self.regions.grain_offset(index), self.regions.bytes(count)) }?;
+            done += unsafe {
+                self.reservation.collapse(self.regions.grain_offset(index), self.regions.bytes(count))
+            }?;
             from = index + count;
         }
         Ok(done)
@@ -58,16 +59,16 @@ impl<P: Platform> ArenaVm<P> {
         let size = self.table_size.load(Ordering::Acquire);
         if size > 0 {
             // SAFETY: the committed pages at the beginning of the table.
-            unsafe { self.memory.populate_in_use(0, size) }?;
+            unsafe { self.reservation.populate_in_use(0, size) }?;
         }
         Ok(size)
     }
 
-    fn populate_control(&self) -> Result<usize> {
-        let size = self.control.lock().region_size;
+    fn populate_descriptors(&self) -> Result<usize> {
+        let size = self.descriptors.lock().region_size();
         if size > 0 {
             // SAFETY: the committed pages at the beginning of the region.
-            unsafe { self.memory.populate_in_use(self.regions.table_size, size) }?;
+            unsafe { self.reservation.populate_in_use(self.regions.table_size, size) }?;
         }
         Ok(size)
     }

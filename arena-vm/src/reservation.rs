@@ -15,7 +15,7 @@ const HUGE_PAGE: usize = 2 << 20;
 ///
 /// Ranges are given as offset and size in bytes.
 #[derive(Debug)]
-pub(crate) struct Memory<P: Platform> {
+pub(crate) struct Reservation<P: Platform> {
     platform: P,
     base: NonNull<u8>,
     size: usize,
@@ -30,12 +30,12 @@ pub(crate) struct Memory<P: Platform> {
 
 // SAFETY: the reservation is the value's own, wherever the value is, and the
 // platform may be sent and shared.
-unsafe impl<P: Platform> Send for Memory<P> {}
-// SAFETY: a shared `Memory` only passes its addresses to the platform, which any
+unsafe impl<P: Platform> Send for Reservation<P> {}
+// SAFETY: a shared `Reservation` only passes its addresses to the platform, which any
 // thread may call, and to callers of unsafe methods, who answer for their use.
-unsafe impl<P: Platform> Sync for Memory<P> {}
+unsafe impl<P: Platform> Sync for Reservation<P> {}
 
-impl<P: Platform> Memory<P> {
+impl<P: Platform> Reservation<P> {
     /// Reserves what the options ask for. If the platform refuses, this tries half the size,
     /// and so on. Of the first size that it grants after a refusal, only half is taken, so
     /// that the rest of the process has some (design/arena-vm.md `.reserve`). The floor is
@@ -109,7 +109,7 @@ impl<P: Platform> Memory<P> {
         }
     }
 
-    /// As [`Memory::refused`], for resources other than memory.
+    /// As [`Reservation::refused`], for resources other than memory.
     fn refused_resource(&self, refusal: PlatformError) -> Error {
         self.refused(lacking(refusal))(refusal)
     }
@@ -190,7 +190,7 @@ impl<P: Platform> Memory<P> {
         opened
     }
 
-    /// As [`Memory::open`], for pages that several threads may open at once and
+    /// As [`Reservation::open`], for pages that several threads may open at once and
     /// that no thread closes: a failure leaves them as far as they came.
     ///
     /// # Safety
@@ -265,7 +265,7 @@ impl<P: Platform> Memory<P> {
     /// [`Error::Memory`]; the range is open still then, its contents lost.
     ///
     /// # Safety
-    /// - The range was opened by [`Memory::open`], and nobody uses it any more.
+    /// - The range was opened by [`Reservation::open`], and nobody uses it any more.
     pub(crate) unsafe fn close(&self, offset: usize, size: usize) -> Result<()> {
         // SAFETY: the caller's duties are those of the call.
         let closed = unsafe { self.try_close(offset, size) };
@@ -298,7 +298,7 @@ fn lacking(refusal: PlatformError) -> Error {
     }
 }
 
-impl<P: Platform> Drop for Memory<P> {
+impl<P: Platform> Drop for Reservation<P> {
     fn drop(&mut self) {
         self.may_have_mappings(0);
         // SAFETY: base, size and alignment are those of the reservation, which

@@ -1,0 +1,86 @@
+//! Memory for descriptors: supplied page by page from its region, or from spare grains.
+
+use core::alloc::Layout;
+use core::ptr::NonNull;
+
+use tripoint_core::control::{CONTROL_POOL, ControlMemory};
+use tripoint_core::{Arena, Block, Error, Result};
+
+use super::ArenaVm;
+use crate::platform::Platform;
+
+impl<P: Platform> ArenaVm<P> {
+    /// Allocates memory for a descriptor. If there is none, commits a page; if a page must
+    /// not or cannot be committed, takes a spare grain (design/arena-vm.md `.control`).
+    pub(super) fn alloc_descriptor(&self, layout: Layout) -> Result<NonNull<u8>> {
+        loop {
+            let (descriptor, offset) = {
+                let mut descriptors = self.descriptors.lock();
+                (descriptors.memory.alloc(layout)?, descriptors.region_size())
+            };
+            if let Some(descriptor) = descriptor {
+                return Ok(descriptor);
+            }
+            let size = ControlMemory::size(layout)?;
+            if self.is_frozen() && self.supply_spare(size) {
+                continue;
+            }
+            match self.extend_region(offset, size) {
+                Err(error) if !self.supply_spare(size) => return Err(error),
+                _ => {}
+            }
+        }
+    }
+
+    /// Supplies the descriptors with spare grains for `size` bytes, permanently. Returns false
+    /// if there are none.
+    #[cold]
+    fn supply_spare(&self, size: usize) -> bool {
+        let count = self.grains_covering(size);
+        let Some(index) = self.take_spare(count, CONTROL_POOL) else { return false };
+        // SAFETY: spare grains are committed, and the table gave these to the arena's own pool.
+        let block = unsafe { self.block(index, count) };
+        // SAFETY: spare grains are committed; the arena's own pool has these from here on, and
+        // never frees them.
+        unsafe { self.descriptors.lock().supply_grains(block) };
+        true
+    }
+
+    /// Supplies the descriptors with whole pages for `size` bytes, from `offset` in the
+    /// region.
+    ///
+    /// Several threads may do so at once for the same pages. That is harmless, because these
+    /// pages are never decommitted: the thread that takes the lock first supplies them.
+    #[cold]
+    fn extend_region(&self, offset: usize, size: usize) -> Result<()> {
+        let size = self.regions.page.round_up(size).ok_or(Error::Limit)?;
+        if size > self.regions.descriptors_size - offset {
+            return Err(Error::Limit);
+        }
+        let promise = self.promise(size)?;
+        let place = self.regions.table_size + offset;
+        // SAFETY: whole pages of the region, at least one, which nobody closes.
+        unsafe { self.reservation.open_shared(place, size) }?;
+        if self.supply_pages(offset, size) {
+            self.keep(promise, size);
+            self.tell_growth(size);
+        }
+        Ok(())
+    }
+
+    /// Supplies open pages; false where another thread supplied them before.
+    fn supply_pages(&self, offset: usize, size: usize) -> bool {
+        let mut descriptors = self.descriptors.lock();
+        if descriptors.region_size() != offset {
+            return false;
+        }
+        // SAFETY: the region lies in the reservation.
+        let base = unsafe { self.reservation.at(self.regions.table_size + offset) };
+        // SAFETY: the pages were opened by the caller, and pages of the region are never closed.
+        let pages = unsafe { Block::new(base, size) };
+        // SAFETY: the pages stay open. They are supplied only once, because the supplied part
+        // ends where they begin, and the lock is held until it has moved past them.
+        unsafe { descriptors.supply_pages(pages) };
+        true
+    }
+}
