@@ -1,7 +1,7 @@
 //! Which types go to another thread, and which are shared between threads: those
 //! of which it is not obvious, with the reason.
 //!
-//! For every public type it is stated in `design/api`, which `tools/public-api`
+//! For every public type it is stated in `design/api`, which `verify/public-api`
 //! compares with the source. Here a mistake is found by `cargo test`.
 #![cfg(all(feature = "vm", feature = "adaptors", feature = "contract"))]
 

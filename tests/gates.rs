@@ -20,7 +20,7 @@ fn scratch(name: &str) -> PathBuf {
 
 /// Runs a gate, with its reports in a directory of this name.
 fn gate(gate: &str, name: &str, arguments: &[&str]) -> Output {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("gates").join(gate);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("verify/gates").join(gate);
     let mut command = Command::new(path);
     command.args(arguments).env("BOOK", &*EXAMPLE).env("REPORTS", scratch(name));
     command.env_remove("LATENCY_ALLOWED").output().unwrap()

@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 /// Builds the proof with `arguments`, in a target directory of this test.
 fn cargo(command: &str, arguments: &[&str]) -> Output {
-    let proof = Path::new(env!("CARGO_MANIFEST_DIR")).join("gates/link-proof/Cargo.toml");
+    let proof = Path::new(env!("CARGO_MANIFEST_DIR")).join("verify/gates/link-proof/Cargo.toml");
     Command::new(env!("CARGO"))
         .args([command, "--quiet", "--release", "--manifest-path"])
         .arg(proof)

@@ -4,7 +4,7 @@
 //! pauses between them. Longer, with the controls beside it:
 //!
 //! ```text
-//! tools/stress --rounds 10000000
+//! verify/stress --rounds 10000000
 //! ```
 
 mod common;
@@ -71,7 +71,7 @@ impl Pauses {
     }
 }
 
-/// Says what came of a race, in the form that `tools/stress` shows.
+/// Says what came of a race, in the form that `verify/stress` shows.
 fn tell(race: &str, rounds: u64, lost: u64, began: Instant) {
     let (seconds, seed) = (began.elapsed().as_secs_f64(), setting("TRIPOINT_SEED", 1));
     println!("race: {race}: {rounds} rounds, {lost} trips lost, {seconds:.1} s, seed {seed}");

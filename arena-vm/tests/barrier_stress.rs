@@ -8,7 +8,7 @@
 //! whose controls lose a thousand times less:
 //!
 //! ```text
-//! tools/stress --rounds 10000000
+//! verify/stress --rounds 10000000
 //! ```
 #![cfg(all(target_os = "linux", not(miri)))]
 
@@ -140,7 +140,7 @@ fn race<B: BarrierPair>(rounds: usize, flippers: usize, barrier: B) -> usize {
     lost
 }
 
-/// Says what came of a race, in the form that `tools/stress` shows.
+/// Says what came of a race, in the form that `verify/stress` shows.
 fn tell(race: &str, rounds: usize, lost: usize, began: Instant) {
     let (seconds, seed) = (began.elapsed().as_secs_f64(), setting("TRIPOINT_SEED", 1));
     println!("race: {race}: {rounds} rounds, {lost} objects lost, {seconds:.1} s, seed {seed}");

@@ -1,5 +1,5 @@
 //! What the fuzz targets do with their bytes: operations and the oracle that they
-//! share with the conformance suite are in `oracle/`.
+//! share with the conformance suite are in `verify/oracle/`.
 //!
 //! Apart from the targets themselves, so that `tests/bounded.rs` can run the same
 //! on a stable compiler without a fuzzer.

@@ -6,7 +6,7 @@
 //! - under loom, which tries every interleaving and every value that the memory
 //!   model allows a load, within the bound that each model states;
 //! - under shuttle, which draws interleavings at random, sequentially consistent
-//!   ones only, as many as there is time for (`tools/random-models`).
+//!   ones only, as many as there is time for (`verify/random-models`).
 //!
 //! ```text
 //! RUSTFLAGS="--cfg tripoint_loom" cargo test -p tests-loom --profile loom

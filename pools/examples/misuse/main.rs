@@ -1,4 +1,4 @@
-//! Prints the outcomes of 14 faults in 9 classes as a table. `tools/misuse` runs it with the
+//! Prints the outcomes of 14 faults in 9 classes as a table. `verify/misuse` runs it with the
 //! feature `hardening` and without.
 //!
 //! Every fault is committed in a process of its own, because without the feature it may
