@@ -15,11 +15,31 @@ use serde_json::Value;
 
 const TRADE: &str = r#"1 {"stream":"x@trade","data":{"e":"trade","p":"10.00","q":"0.5"}}"#;
 
+/// The order book, with its answer to a Ctrl-C set beforehand. A shell without job control
+/// starts what runs in its background with Ctrl-C ignored, these tests among it.
+fn order_book(on_interrupt: libc::sighandler_t) -> Command {
+    let mut command = Command::new(&*EXAMPLE);
+    let set_answer = move || {
+        // SAFETY: it is a default that the system provides, and no handler of ours.
+        match unsafe { libc::signal(libc::SIGINT, on_interrupt) } {
+            libc::SIG_ERR => Err(std::io::Error::last_os_error()),
+            _ => Ok(()),
+        }
+    };
+    // SAFETY: between fork and exec it makes one system call, and allocates nothing.
+    unsafe { command.pre_exec(set_answer) };
+    command
+}
+
 /// Starts it on its standard input, with a report to `name`.json.
 fn start(name: &str, arguments: &[&str]) -> (Child, PathBuf) {
+    start_with(libc::SIG_DFL, name, arguments)
+}
+
+fn start_with(on_interrupt: libc::sighandler_t, name: &str, arguments: &[&str]) -> (Child, PathBuf) {
     let json = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.json"));
     let _ = std::fs::remove_file(&json);
-    let mut command = Command::new(&*EXAMPLE);
+    let mut command = order_book(on_interrupt);
     command.args(["--input", "-", "--json"]).arg(&json).args(arguments);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     (command.spawn().unwrap(), json)
@@ -74,6 +94,17 @@ fn a_signal_ends_the_input_and_what_was_read_is_reported() {
     }
 }
 
+/// Ctrl-C was ignored when it started, and so it stays.
+#[test]
+fn a_signal_that_was_ignored_ends_nothing() {
+    let (mut child, json) = start_with(libc::SIG_IGN, "ignored", &[]);
+    write_blocks(&mut child);
+    send(&child, libc::SIGINT);
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(report(&json, &output)["trades"], 60_000);
+}
+
 /// The end itself may take forever: here the report goes to a pipe that nothing reads.
 #[test]
 #[cfg(target_os = "linux")]
@@ -83,7 +114,7 @@ fn the_second_signal_ends_the_process() {
     let name = CString::new(pipe.as_os_str().as_encoded_bytes()).unwrap();
     // SAFETY: the name is valid to read, and ends.
     assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
-    let mut command = Command::new(&*EXAMPLE);
+    let mut command = order_book(libc::SIG_DFL);
     command.args(["--input", "-", "--json"]).arg(&pipe);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().unwrap();
