@@ -11,10 +11,7 @@ use core::error::Error;
 use std::collections::HashMap;
 use std::thread;
 
-use tripoint::adaptors::GlobalPool;
-use tripoint::arena_vm::{ArenaVm, ArenaVmOptions};
-use tripoint::base::{Arena, Check, CheckLevel, PoolClass};
-use tripoint::pools::{Mvff, MvffOptions};
+use tripoint::{Arena, ArenaVm, ArenaVmOptions, Check, CheckLevel, GlobalPool, Mvff, MvffOptions, PoolClass};
 
 // Elsewhere the arena takes its address space from the global allocator, and cannot
 // be it.

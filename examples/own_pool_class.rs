@@ -13,14 +13,11 @@ use core::alloc::Layout;
 use core::fmt;
 use core::ptr::NonNull;
 
-use tripoint::base::check::ensure;
-use tripoint::base::describe::line;
-use tripoint::base::primitive::Lock;
-use tripoint::base::{
-    Addr, Align, BasicBuffer, Block, Check, CheckError, CheckLevel, Describe, Exhausted, Fill, PoolHeader,
-    PoolSizes, Result, SymmetricFence,
+use tripoint::author::{Align, BasicBuffer, Block, Fill, Lock, PoolHeader, SymmetricFence, ensure, line};
+use tripoint::{
+    Addr, AllocationPoint, Arena, Check, CheckError, CheckLevel, ClientArena, ClientArenaOptions, Describe,
+    Error, Exhausted, ManualPool, PoolClass, PoolSizes, Result,
 };
-use tripoint::prelude::*;
 
 /// Every object is aligned to this and takes a multiple of it, in bytes.
 const UNIT: Align = Align::new(16).unwrap();

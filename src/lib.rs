@@ -1,29 +1,151 @@
-#![doc = include_str!("../README.md")]
+//! A memory pool system for programs with a hot path.
+//!
+//! A program reserves one large range of addresses when it starts: the **arena**. It divides
+//! the arena among **pools**, each of which manages its memory in its own way: its **pool
+//! class**. A thread allocates through an **allocation point**, which takes a block from a pool
+//! and cuts objects off it with a few lock-free instructions, or through a **cache**, which also
+//! takes freed objects back. Counters of every byte let the program prove that it allocates no
+//! memory of its own after warm-up; the steady-state **contract** proves the same for page
+//! faults, system calls and calls of `malloc`.
+//!
+//! # A first program
+//!
+//! ```
+//! # #[cfg(feature = "vm")]
+//! # fn main() -> Result<(), tripoint::Error> {
+//! use tripoint::{AllocationPoint, Arena, ArenaVm, ArenaVmOptions, Mvff, MvffOptions};
+//!
+//! let arena = ArenaVm::create(ArenaVmOptions::default())?; // reserves addresses, commits no pages
+//! let pool = Mvff::create(&arena, MvffOptions::default())?; // objects of any size
+//! let mut point = AllocationPoint::create(&pool)?; // this thread's
+//! let price: &mut u64 = point.alloc(61_659)?; // lives as long as the pool
+//! let side = point.boxed("bid")?; // is freed when it is dropped, on any thread
+//! arena.freeze(); // the arena refuses to grow from here on
+//! let next = point.alloc(1)?; // the pool has memory for it
+//! *price += *next;
+//! assert_eq!((*price, *side), (61_660, "bid"));
+//! assert_eq!(arena.counts().growth_refused.get(), 0);
+//! # Ok(())
+//! # }
+//! # #[cfg(not(feature = "vm"))]
+//! # fn main() {}
+//! ```
+//!
+//! # Which arena
+//!
+//! | memory comes from | use |
+//! |---|---|
+//! | an operating system | [`ArenaVm`]: reserves a large range, commits pages as pools need them |
+//! | the program itself: a static array, a mapping of its own, all there is on bare metal | [`ClientArena`] |
+//!
+//! Both implement [`Arena`]: [`freeze`](Arena::freeze), [`sizes`](Arena::sizes) and
+//! [`counts`](Arena::counts).
+//!
+//! # Which pool class
+//!
+//! | objects | class | `alloc` and `free` take |
+//! |---|---|---|
+//! | all of one size | [`Mfs`]: no fragmentation | constant time |
+//! | of any size, freed in any order | [`Tlsf`] | constant time |
+//! | the same, and memory must go back to the arena | [`Mvff`] | time logarithmic in the free blocks |
+//! | of any size, freed in about the order in which they were allocated | [`Mvt`] | time logarithmic in the free blocks |
+//! | of any size, all of which die together | [`Snc`], with [`Scope`] | allocation points only; a scope ends in constant time within a block |
+//! | of unknown age, while you look for a bug | [`Debug`](struct@Debug) around any of the first four | what the class takes, and more |
+//!
+//! Each class has options of its own name ([`MfsOptions`], …) with defaults. Pools implement
+//! [`PoolClass`]; those that can free one object implement [`ManualPool`] too.
+//!
+//! # How to allocate
+//!
+//! | you allocate | and free | use |
+//! |---|---|---|
+//! | on the hot path | rarely, or with the pool | [`AllocationPoint`], one for each thread |
+//! | on the hot path | on the same path | a cache, one for each thread: [`MfsCache`], or [`Cache`] for several sizes |
+//! | on one thread | on another | [`Returns`], or a cache on each |
+//! | for a round, a packet, a frame | all at once | [`AllocationPoint::scope`] on a [`Snc`] |
+//! | several objects that have to appear together | | [`Batch`]; by hand, [`Reservation`] |
+//! | rarely | rarely | [`PoolBox::new_in`], or the pool's own [`alloc`](ManualPool::alloc) |
+//! | shared objects of one thread | with the last pointer | [`PoolRc`] |
+//! | in a collection | | [`PoolAllocator`] |
+//! | everything in the program | | [`GlobalPool`] |
+//!
+//! Any thread can make another thread's allocation point take its slow path at the next
+//! allocation: [`Tripper`]. What it does there is up to its [`Control`].
+//!
+//! # Errors, counts, checks
+//!
+//! Every operation that can fail returns an [`Error`]; printed with `{}` it says what to do
+//! next. [`Exhausted`] adds the sizes. [`ArenaCounts`] and [`PoolSizes`] are the counts,
+//! [`EventHook`] observes every slow path, [`Check`] examines a structure, and [`Describe`] prints
+//! one.
+//!
+//! # The rest
+//!
+//! - [`contract`]: the steady-state contract.
+//! - [`author`]: for authors of pool classes, arenas and collectors.
+//!
+//! # Features
+//!
+//! | feature | default | adds |
+//! |---|---|---|
+//! | `vm` | yes | [`ArenaVm`]. Without it the crate is `no_std` on every target |
+//! | `adaptors` | yes | [`PoolAllocator`], [`GlobalPool`] |
+//! | `contract` | yes | [`contract`], with what Linux can observe |
+//! | `symbols` | | names and lines in the contract's reports |
+//! | `interpose-malloc` | | C's `malloc` in the contract, with glibc, for the final binary |
+//! | `hardening` | | free memory that an overflow cannot turn against its pool |
+//! | `poison` | | a pattern in freed memory |
 #![no_std]
 
-#[cfg(feature = "adaptors")]
-pub use tripoint_adaptors as adaptors;
-pub use tripoint_ap as ap;
+// Arenas.
 #[cfg(feature = "vm")]
-pub use tripoint_arena_vm as arena_vm;
-#[cfg(feature = "contract")]
-pub use tripoint_contract as contract;
-// Not `core`: with `use tripoint::*` that would hide Rust's own.
-pub use tripoint_core as base;
-pub use tripoint_pools as pools;
+#[doc(inline)]
+pub use tripoint_arena_vm::{ArenaVm, ArenaVmOptions, Prefault};
+#[doc(inline)]
+pub use tripoint_core::{Arena, ArenaCounts, ArenaSizes, ClientArena, ClientArenaOptions};
 
-/// What most programs need.
-pub mod prelude {
-    #[cfg(feature = "adaptors")]
-    pub use tripoint_adaptors::PoolAllocator;
-    pub use tripoint_ap::{AllocationPoint, Batch, Control, Reservation, Tripper};
-    #[cfg(feature = "vm")]
-    pub use tripoint_arena_vm::{ArenaVm, ArenaVmOptions, Prefault};
-    pub use tripoint_core::{
-        Arena, ClientArena, ClientArenaOptions, Error, ManualPool, PoolBox, PoolClass, PoolRc,
-    };
-    pub use tripoint_pools::{
-        Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, Snc, SncOptions, Tlsf, TlsfOptions, UnitLayout,
-        UnitOf,
-    };
-}
+// Pool classes, with their options.
+#[doc(inline)]
+pub use tripoint_core::{ManualPool, PoolClass, PoolSizes};
+#[doc(inline)]
+pub use tripoint_pools::{
+    Debug, DebugOptions, DebugReport, DebugReports, Fault, Mfs, MfsOptions, Mvff, MvffOptions, Mvt,
+    MvtOptions, Snc, SncOptions, Tlsf, TlsfOptions, Unit, UnitLayout, UnitOf,
+};
+
+// Allocation points and frames.
+#[doc(inline)]
+pub use tripoint_ap::{
+    AllocationPoint, Batch, BufferMode, CommitFailed, Control, Frame, FrameBox, Reservation, Scope, Snapshot,
+    Stop, Tripper,
+};
+
+// Boxes and caches.
+#[doc(inline)]
+pub use tripoint_core::{PoolBox, PoolRc};
+#[doc(inline)]
+pub use tripoint_pools::{
+    Cache, CacheBox, CacheClass, CacheClasses, CacheDescriptor, MfsCache, ObjectCache, Returns,
+};
+
+// Adaptors.
+#[cfg(feature = "adaptors")]
+#[doc(inline)]
+pub use tripoint_adaptors::{GlobalPool, PoolAllocator};
+
+// Errors, counts, events, checks.
+#[doc(inline)]
+pub use tripoint_core::{
+    Addr, BufferKind, Check, CheckError, CheckLevel, Counter, Describe, Error, Event, EventHook, Exhausted,
+    Resource, Result, Use, walk,
+};
+
+#[cfg(feature = "contract")]
+#[doc(inline)]
+pub use tripoint_contract as contract;
+
+pub mod author;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -10,24 +10,21 @@ use core::marker::PhantomData;
 use std::rc::Rc;
 use std::sync::MutexGuard;
 
-use tripoint::adaptors::{GlobalPool, PoolAllocator};
-use tripoint::ap::{
-    AllocationPoint, Batch, Buffer, Control, Frame, FrameBox, Owner, PoolBuffer, Reservation, Scope, Tripper,
-};
-use tripoint::arena_vm::ArenaVm;
-use tripoint::base::primitive::{Lock, Once};
-use tripoint::base::{
-    BasicBuffer, Block, ClientArena, ControlMemory, Counter, Fill, PoolBox, PoolHeader, PoolRc, TractTable,
+use tripoint::author::{
+    BasicBuffer, Block, Buffer, Fill, Land, Lock, Null, PoolBuffer, PoolHeader, StackBuffer,
 };
 use tripoint::contract::{
     Amnesty, ColdRegistration, Contract, ContractAllocator, Guard, Ledger, NoReason, Report, Route, Slot,
     Warmup,
 };
-use tripoint::pools::land::Land;
-use tripoint::pools::{
-    Cache, CacheBox, CacheDescriptor, Debug, Mfs, MfsCache, Mvff, Mvt, Null, Returns, Snc, StackBuffer, Tlsf,
-    UnitOf,
+use tripoint::{
+    AllocationPoint, ArenaVm, Batch, Cache, CacheBox, CacheDescriptor, ClientArena, Control, Counter, Debug,
+    Frame, FrameBox, GlobalPool, Mfs, MfsCache, Mvff, Mvt, PoolAllocator, PoolBox, PoolRc, Reservation,
+    Returns, Scope, Snc, Tlsf, Tripper, UnitOf,
 };
+use tripoint_ap::Owner;
+use tripoint_core::primitive::Once;
+use tripoint_core::{ControlMemory, TractTable};
 
 /// Tells whether `T` is `Send` and `Sync`: an inherent constant, where its bounds
 /// hold, goes before that of a trait.

@@ -5,5 +5,5 @@ use tripoint::*;
 
 #[test]
 fn taking_every_name_leaves_core_and_std_as_they_are() {
-    assert_eq!(core::mem::size_of::<base::Addr>(), size_of::<usize>());
+    assert_eq!(core::mem::size_of::<Addr>(), size_of::<usize>());
 }

@@ -9,14 +9,13 @@ use core::alloc::Layout;
 use core::cell::Cell;
 use core::ptr::NonNull;
 
-use tripoint::ap::AllocationPoint;
-use tripoint::arena_vm::mock::{Call, Failing};
-use tripoint::arena_vm::{ArenaVm, ArenaVmOptions, Native, Prefault};
-use tripoint::base::{Arena, Check, CheckLevel, Error, ManualPool, PoolClass, Result};
-use tripoint::pools::{
-    Cache, CacheClass, CacheClasses, CacheDescriptor, Debug, DebugOptions, Mfs, MfsOptions, Mvff,
-    MvffOptions, Mvt, MvtOptions, Snc, SncOptions, Tlsf, TlsfOptions, UnitLayout,
+use tripoint::author::Native;
+use tripoint::{
+    AllocationPoint, Arena, ArenaVm, ArenaVmOptions, Cache, CacheClass, CacheClasses, CacheDescriptor, Check,
+    CheckLevel, Debug, DebugOptions, Error, ManualPool, Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions,
+    PoolClass, Prefault, Result, Snc, SncOptions, Tlsf, TlsfOptions, UnitLayout,
 };
+use tripoint_arena_vm::mock::{Call, Failing};
 
 type Vm<'f> = ArenaVm<&'f Failing<Native>>;
 

@@ -5,12 +5,10 @@
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-use tripoint::ap::AllocationPoint;
-use tripoint::arena_vm::{ArenaVm, ArenaVmOptions, Prefault};
-use tripoint::base::{Arena, Check, CheckLevel, Error, ManualPool};
-use tripoint::pools::{
-    Cache, CacheClass, CacheClasses, CacheDescriptor, Debug, DebugOptions, Mfs, MfsOptions, Mvff,
-    MvffOptions, Mvt, MvtOptions, Snc, SncOptions, Tlsf, TlsfOptions, UnitLayout,
+use tripoint::{
+    AllocationPoint, Arena, ArenaVm, ArenaVmOptions, Cache, CacheClass, CacheClasses, CacheDescriptor, Check,
+    CheckLevel, Debug, DebugOptions, Error, ManualPool, Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions,
+    Prefault, Snc, SncOptions, Tlsf, TlsfOptions, UnitLayout,
 };
 
 const MIB: usize = 1 << 20;

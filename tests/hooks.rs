@@ -5,9 +5,10 @@
 
 use core::cell::{Cell, RefCell};
 
-use tripoint::arena_vm::{ArenaVm, ArenaVmOptions};
-use tripoint::base::{Check, CheckLevel, Event, EventHook};
-use tripoint::pools::{Cache, CacheBox, CacheClass, CacheClasses, CacheDescriptor, Mvff, MvffOptions};
+use tripoint::{
+    ArenaVm, ArenaVmOptions, Cache, CacheBox, CacheClass, CacheClasses, CacheDescriptor, Check, CheckLevel,
+    Event, EventHook, Mvff, MvffOptions,
+};
 
 const SIZE: usize = 4096;
 const COUNT: usize = 3000;

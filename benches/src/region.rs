@@ -5,11 +5,8 @@
 use core::alloc::Layout;
 use core::fmt;
 
-use tripoint::base::primitive::Lock;
-use tripoint::base::{
-    Arena, BarrierPair, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, PoolClass, PoolHeader,
-    PoolSizes, RankSet, Result, SegmentBuffer, SymmetricFence,
-};
+use tripoint::author::{BarrierPair, Block, Fill, Lock, PoolHeader, RankSet, SegmentBuffer, SymmetricFence};
+use tripoint::{Arena, Check, CheckError, CheckLevel, Describe, Error, PoolClass, PoolSizes, Result};
 
 const MIN_ALIGN: usize = 8;
 

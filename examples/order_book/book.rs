@@ -2,8 +2,7 @@
 
 use core::fmt;
 
-use tripoint::base::Error;
-use tripoint::prelude::*;
+use tripoint::{Error, ManualPool};
 
 use crate::decimal::Decimal;
 use crate::levels::{Levels, extend_pool};
@@ -171,6 +170,7 @@ fn set_entries(entries: &[Entry]) -> impl Iterator<Item = &Entry> {
 #[cfg(test)]
 mod tests {
     use tripoint::contract::assert_steady;
+    use tripoint::{Arena, ArenaVm, ArenaVmOptions};
 
     use super::*;
     use crate::levels::{Level, create_pool};

@@ -7,12 +7,12 @@ use std::thread;
 use std::time::Instant;
 
 use clap::ValueEnum;
-use tripoint::base::primitive::{AtomicBool, Ordering};
-use tripoint::base::{Arena, Result};
+use core::sync::atomic::{AtomicBool, Ordering};
 use tripoint::contract::{
     ClassSet, Contract, Guard, HotThread, NoReason, Phase, Policies, Policy, Progress, Record, RecordKind,
     Report, Resolve, Route, SteadyMemory, Symbols, Warmup, WarmupOptions,
 };
+use tripoint::{Arena, Result};
 
 use crate::failure::Failure;
 use crate::lock::lock_memory;

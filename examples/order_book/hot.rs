@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use tripoint::contract::Guard;
-use tripoint::prelude::*;
+use tripoint::{AllocationPoint, ArenaVm, ManualPool};
 
 use crate::control::Control;
 use crate::decimal::Decimal;

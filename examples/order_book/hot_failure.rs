@@ -4,7 +4,7 @@
 use core::fmt;
 
 use hdrhistogram::CreationError;
-use tripoint::base::Error;
+use tripoint::Error;
 
 use crate::book::Refused;
 use crate::malformed::Malformed;

@@ -6,7 +6,7 @@ use core::hint::black_box;
 use core::str::FromStr;
 use core::sync::atomic::{AtomicU8, Ordering};
 
-use tripoint::prelude::*;
+use tripoint::{AllocationPoint, ManualPool};
 
 use crate::handoff::BLOCK_SIZE;
 use crate::wire::{Entry, entries_bound};

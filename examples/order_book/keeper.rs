@@ -1,6 +1,6 @@
 //! One record at a time: a line to a message to the book, all memory from pools.
 
-use tripoint::prelude::*;
+use tripoint::{AllocationPoint, ManualPool};
 
 use crate::book::{Book, Refused};
 use crate::hot_failure::{HotCause, HotFailure};

@@ -7,9 +7,7 @@
 use core::alloc::Layout;
 use core::cmp::Ordering;
 
-use tripoint::base::Result;
-use tripoint::pools::UnitLayout;
-use tripoint::prelude::*;
+use tripoint::{ArenaVm, ManualPool, Mfs, MfsOptions, PoolBox, Result, UnitLayout};
 
 use crate::decimal::Decimal;
 
@@ -266,6 +264,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use proptest::prelude::*;
+    use tripoint::{Arena, ArenaVmOptions, Error, PoolClass};
 
     use super::*;
 

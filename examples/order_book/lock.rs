@@ -1,7 +1,7 @@
 //! Locks what the process has mapped when the records of the warm-up are through, so that code
 //! does not fault when it first runs (design/order-book.md `.warmup.lock`).
 
-use tripoint::base::Arena;
+use tripoint::Arena;
 
 /// Locks all memory except the arenas'. Returns what could not be locked, as a sentence.
 #[cfg(target_os = "linux")]

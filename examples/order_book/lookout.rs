@@ -1,7 +1,7 @@
 //! The look at the whole process, now and then, while the hot thread is armed
 //! (design/order-book.md `.contract.sentinel`).
 
-use tripoint::base::Arena;
+use tripoint::Arena;
 use tripoint::contract::{Contract, NoReason};
 
 #[cfg(target_os = "linux")]

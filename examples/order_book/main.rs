@@ -48,7 +48,7 @@ use std::thread::{self, Scope, ScopedJoinHandle};
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 use tripoint::contract::{Arenas, PoolEvents};
-use tripoint::prelude::*;
+use tripoint::{Arena, ArenaVm, ArenaVmOptions, Error, Mvff, MvffOptions, Prefault};
 
 use crate::cli::Options;
 use crate::control::Control;

@@ -4,7 +4,7 @@
 use std::io::Read;
 
 use indicatif::ProgressBar;
-use tripoint::prelude::*;
+use tripoint::{AllocationPoint, ManualPool};
 
 use crate::cli::{Market, Profile};
 use crate::failure::Failure;

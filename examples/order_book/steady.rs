@@ -4,8 +4,7 @@ use core::time::Duration;
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
-use tripoint::base::ArenaCounts;
-use tripoint::prelude::*;
+use tripoint::{Arena, ArenaCounts, ArenaVm};
 
 use crate::allocator_calls::calls_of_this_thread;
 use crate::faults::{PageFaults, faults_of_this_thread};

@@ -8,7 +8,7 @@ use std::io::{self, PipeReader, PipeWriter, Read};
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::OnceLock;
 
-use tripoint::base::primitive::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 
 /// The signals that end the input.
 const SIGNALS: [c_int; 2] = [libc::SIGINT, libc::SIGTERM];

@@ -1,6 +1,6 @@
 //! Two allocation points with trips, flips and stops, against the naive oracle.
 
-use tripoint::base::SymmetricFence;
+use tripoint::author::SymmetricFence;
 use tripoint_oracle::{
     ALIGN_MAX, Choices, Draws, Flippable, Layouts, MIN_ALIGN, Manual, Menu, POINTS, SIZE_MAX, operate_points,
 };

@@ -1,6 +1,6 @@
 //! Caches by size classes over a pool of class MVFF, against the naive oracle.
 
-use tripoint::pools::{Cache, CacheClass, CacheClasses, CacheDescriptor, Mvff, MvffOptions};
+use tripoint::{Cache, CacheClass, CacheClasses, CacheDescriptor, Mvff, MvffOptions};
 use tripoint_oracle::{CACHES, Choices, ClassStore, Layouts, Menu, Scrutiny, Slack, live_with_stores};
 
 use crate::manual::{ARENA_SIZE, GRAIN};

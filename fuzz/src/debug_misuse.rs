@@ -6,10 +6,10 @@ use core::alloc::Layout;
 use core::cell::Cell;
 use core::ptr::NonNull;
 
-use tripoint::base::{Addr, Arena, Block, Check, CheckLevel, ManualPool, PoolClass};
-use tripoint::pools::{
-    Debug, DebugOptions, DebugReport, Fault, Mfs, MfsOptions, Mvff, MvffOptions, Tlsf, TlsfOptions,
-    UnitLayout,
+use tripoint::author::Block;
+use tripoint::{
+    Addr, Arena, Check, CheckLevel, Debug, DebugOptions, DebugReport, Fault, ManualPool, Mfs, MfsOptions,
+    Mvff, MvffOptions, PoolClass, Tlsf, TlsfOptions, UnitLayout,
 };
 use tripoint_oracle::{Choices, Oracle};
 

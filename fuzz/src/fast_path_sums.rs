@@ -1,8 +1,8 @@
 //! The sums of the fast path against wide arithmetic
 //! (design/ap.md `.reserve.sum`, `.stop.limit`).
 
-use tripoint::ap::calc;
-use tripoint::base::words::{ADDRESS_CEILING, INLINE_SIZE_MAX};
+use tripoint_ap::calc;
+use tripoint_core::words::{ADDRESS_CEILING, INLINE_SIZE_MAX};
 use tripoint_oracle::Choices;
 
 /// Compares each sum with the same in 128 bits.

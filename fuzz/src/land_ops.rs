@@ -2,8 +2,7 @@
 
 use core::alloc::Layout;
 
-use tripoint::base::{Align, Block, PoolHeader};
-use tripoint::pools::land::{GRANULE, Land};
+use tripoint::author::{Align, Block, GRANULE, Land, PoolHeader};
 use tripoint_oracle::Choices;
 
 use crate::memory::with_arena;

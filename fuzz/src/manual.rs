@@ -1,6 +1,6 @@
 //! What the targets of manual pools share.
 
-use tripoint::base::ManualPool;
+use tripoint::ManualPool;
 use tripoint_oracle::{Choices, Draws, Layouts, MANUAL, Menu, Scrutiny, Slack, live_manually};
 
 /// The grain of the arenas, in bytes.

@@ -4,7 +4,7 @@
 use core::cell::RefCell;
 use core::mem::MaybeUninit;
 
-use tripoint::base::{ClientArena, ClientArenaOptions};
+use tripoint::{ClientArena, ClientArenaOptions};
 
 /// The memory of the largest arena, in bytes.
 const SIZE: usize = 64 << 10;

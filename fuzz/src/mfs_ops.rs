@@ -2,7 +2,7 @@
 
 use core::alloc::Layout;
 
-use tripoint::pools::{Mfs, MfsOptions, UnitLayout};
+use tripoint::{Mfs, MfsOptions, UnitLayout};
 use tripoint_oracle::{
     CACHES, Choices, Draws, Layouts, MANUAL, Menu, ReturnStore, Scrutiny, Slack, live_manually,
     live_with_stores,

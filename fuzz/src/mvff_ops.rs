@@ -1,6 +1,6 @@
 //! A pool of class MVFF, in a client arena, against the naive oracle.
 
-use tripoint::pools::{Mvff, MvffOptions};
+use tripoint::{Mvff, MvffOptions};
 use tripoint_oracle::{Choices, Slack};
 
 use crate::manual::{ARENA_SIZE, GRAIN, live};

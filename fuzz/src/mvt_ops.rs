@@ -1,6 +1,6 @@
 //! A pool of class MVT, in a client arena, against the naive oracle.
 
-use tripoint::pools::{Mvt, MvtOptions};
+use tripoint::{Mvt, MvtOptions};
 use tripoint_oracle::{Choices, Slack};
 
 use crate::manual::{ARENA_SIZE, GRAIN, live};

@@ -1,6 +1,6 @@
 //! A pool of class SNC, in a client arena, against the naive oracle.
 
-use tripoint::pools::{Snc, SncOptions};
+use tripoint::{Snc, SncOptions};
 use tripoint_oracle::{Choices, Draws, Layouts, Menu, STACKS, Scrutiny, live_in_frames};
 
 use crate::manual::{ARENA_SIZE, GRAIN};

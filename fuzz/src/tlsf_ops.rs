@@ -1,6 +1,6 @@
 //! A pool of class TLSF, in a client arena, against the naive oracle.
 
-use tripoint::pools::{Tlsf, TlsfOptions};
+use tripoint::{Tlsf, TlsfOptions};
 use tripoint_oracle::{Choices, Slack};
 
 use crate::manual::{ARENA_SIZE, GRAIN, live};

@@ -5,9 +5,9 @@ use core::cell::Cell;
 use core::ptr::NonNull;
 use std::sync::Mutex;
 
-use tripoint::arena_vm::mock::{Call, Failing};
-use tripoint::arena_vm::{ArenaVm, ArenaVmOptions, Platform, PlatformError, Prefault};
-use tripoint::base::{Arena, Block, Check, CheckLevel, Error, PoolId};
+use tripoint::author::{Block, Platform, PlatformError, PoolId};
+use tripoint::{Arena, ArenaVm, ArenaVmOptions, Check, CheckLevel, Error, Prefault};
+use tripoint_arena_vm::mock::{Call, Failing};
 use tripoint_oracle::Choices;
 
 /// A page of the platform, in bytes: small, so that an arena is, too.

@@ -9,11 +9,9 @@ use std::collections::VecDeque;
 
 use rlsf::Tlsf as Rlsf;
 use talc::{ErrOnOom, Span, Talc};
-use tripoint::adaptors::GlobalPool;
-use tripoint::base::{Arena, ManualPool};
-use tripoint::pools::{Cache, CacheClasses, CacheDescriptor, Mfs, MfsOptions, ObjectCache, UnitOf};
-use tripoint::prelude::{
-    AllocationPoint, ArenaVm, ArenaVmOptions, Mvff, MvffOptions, Mvt, MvtOptions, Tlsf, TlsfOptions,
+use tripoint::{
+    AllocationPoint, Arena, ArenaVm, ArenaVmOptions, Cache, CacheClasses, CacheDescriptor, GlobalPool,
+    ManualPool, Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, ObjectCache, Tlsf, TlsfOptions, UnitOf,
 };
 
 use crate::{Operation, counted};

@@ -3,7 +3,7 @@
 use core::hint::black_box;
 
 use bumpalo::Bump;
-use tripoint::prelude::{AllocationPoint, ArenaVm, ArenaVmOptions, Snc, SncOptions};
+use tripoint::{AllocationPoint, ArenaVm, ArenaVmOptions, Snc, SncOptions};
 
 use crate::{Operation, counted};
 

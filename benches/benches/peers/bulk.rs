@@ -13,8 +13,8 @@ use benches::compare::{Contender, compare, print};
 use benches::region::{ManualRegion, Region};
 use bumpalo::Bump;
 use mimalloc::MiMalloc;
-use tripoint::base::{BarrierPair, SymmetricFence};
-use tripoint::prelude::{AllocationPoint, ArenaVm, ArenaVmOptions};
+use tripoint::author::{BarrierPair, SymmetricFence};
+use tripoint::{AllocationPoint, ArenaVm, ArenaVmOptions};
 
 type Object = [u64; 4];
 
@@ -32,7 +32,7 @@ pub(crate) fn measure(rounds: usize) {
     let fenced = Region::<_, _, true>::create(&arena, BATCH, SymmetricFence).unwrap();
     #[cfg(target_os = "linux")]
     let without_fence = {
-        let barrier = tripoint::arena_vm::Membarrier::register().unwrap();
+        let barrier = tripoint::author::Membarrier::register().unwrap();
         Region::<_, _, true>::create(&arena, BATCH, barrier).unwrap()
     };
     let mut contenders = vec![

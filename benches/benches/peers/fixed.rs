@@ -12,9 +12,8 @@ use std::time::Instant;
 use benches::compare::{Contender, compare, print};
 use mimalloc::MiMalloc;
 use slab::Slab;
-use tripoint::base::ManualPool;
-use tripoint::prelude::{
-    AllocationPoint, ArenaVm, ArenaVmOptions, Mfs, MfsOptions, Mvff, MvffOptions, PoolBox, UnitOf,
+use tripoint::{
+    AllocationPoint, ArenaVm, ArenaVmOptions, ManualPool, Mfs, MfsOptions, Mvff, MvffOptions, PoolBox, UnitOf,
 };
 
 type Object = [u64; 4];

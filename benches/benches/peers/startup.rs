@@ -3,8 +3,7 @@
 use std::time::Instant;
 
 use benches::compare::median;
-use tripoint::base::Arena;
-use tripoint::prelude::{ArenaVm, ArenaVmOptions};
+use tripoint::{Arena, ArenaVm, ArenaVmOptions};
 
 pub(crate) fn measure(rounds: usize) {
     let mut sizes = Default::default();

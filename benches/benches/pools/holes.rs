@@ -5,8 +5,7 @@ use core::time::Duration;
 use std::time::Instant;
 
 use benches::compare::{Contender, compare, print};
-use tripoint::base::ManualPool;
-use tripoint::prelude::{ArenaVm, ArenaVmOptions, Mvff, MvffOptions};
+use tripoint::{ArenaVm, ArenaVmOptions, ManualPool, Mvff, MvffOptions};
 
 const PAIRS: usize = 2_000;
 const HOLE: Layout = Layout::new::<[u64; 8]>();

@@ -11,9 +11,9 @@ use benches::compare::{Contender, compare, print};
 use mimalloc::MiMalloc;
 use snmalloc_rs::SnMalloc;
 use tikv_jemallocator::Jemalloc;
-use tripoint::base::ManualPool;
-use tripoint::pools::{Cache, CacheClasses, CacheDescriptor};
-use tripoint::prelude::{ArenaVm, ArenaVmOptions, Mvff, MvffOptions};
+use tripoint::{
+    ArenaVm, ArenaVmOptions, Cache, CacheClasses, CacheDescriptor, ManualPool, Mvff, MvffOptions,
+};
 
 use crate::objects::{MiMallocDirect, Random};
 

@@ -16,9 +16,7 @@ use benches::compare::{Contender, compare, print};
 use mimalloc::MiMalloc;
 use snmalloc_rs::SnMalloc;
 use tikv_jemallocator::Jemalloc;
-use tripoint::base::Arena;
-use tripoint::pools::{Returns, Unit};
-use tripoint::prelude::{ArenaVm, ArenaVmOptions, Mfs, MfsOptions, UnitOf};
+use tripoint::{Arena, ArenaVm, ArenaVmOptions, Mfs, MfsOptions, Returns, Unit, UnitOf};
 
 use crate::objects::{General, LAYOUT, MiMallocDirect, Object, Objects};
 use crate::processor::{pin, thread_time};

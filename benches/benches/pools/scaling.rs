@@ -9,9 +9,9 @@ use std::sync::Barrier;
 use std::thread;
 
 use benches::compare::median;
-use tripoint::base::{Arena, ManualPool, PoolBox, PoolClass};
-use tripoint::prelude::{
-    AllocationPoint, ArenaVm, ArenaVmOptions, Mfs, MfsOptions, Mvff, MvffOptions, UnitOf,
+use tripoint::{
+    AllocationPoint, Arena, ArenaVm, ArenaVmOptions, ManualPool, Mfs, MfsOptions, Mvff, MvffOptions, PoolBox,
+    PoolClass, UnitOf,
 };
 
 use crate::objects::{Object, Objects, keep};

@@ -9,7 +9,7 @@ use mimalloc::MiMalloc;
 use slab::Slab;
 use snmalloc_rs::SnMalloc;
 use tikv_jemallocator::Jemalloc;
-use tripoint::prelude::{ArenaVm, ArenaVmOptions, Mfs, MfsOptions, UnitOf};
+use tripoint::{ArenaVm, ArenaVmOptions, Mfs, MfsOptions, UnitOf};
 
 use crate::objects::{General, MiMallocDirect, Object, Objects, Random};
 

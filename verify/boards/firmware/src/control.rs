@@ -7,8 +7,7 @@
 
 use core::alloc::Layout;
 
-use tripoint::ap::{AllocationPoint, BufferMode, Control};
-use tripoint::base::Addr;
+use tripoint::{Addr, AllocationPoint, BufferMode, Control};
 
 use crate::memory::{self, Sample};
 use crate::nursery::Nursery;
@@ -98,7 +97,7 @@ fn trip_while_busy(
     let _abandoned = point.reserve(LAYOUT)?;
     ensure(point.control().0 == 1, "the next reserve hears of the trip")?;
     // SAFETY: committed in this pool with this layout, and used by nobody.
-    unsafe { tripoint::base::ManualPool::free(point.pool(), object, LAYOUT) };
+    unsafe { tripoint::ManualPool::free(point.pool(), object, LAYOUT) };
     Ok(())
 }
 

@@ -15,7 +15,7 @@
 
 use core::fmt;
 
-use tripoint::base::Error;
+use tripoint::Error;
 
 mod control;
 mod memory;

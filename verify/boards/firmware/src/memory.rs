@@ -5,9 +5,11 @@
 
 use core::mem::MaybeUninit;
 
-use tripoint::base::primitive::Once;
-use tripoint::base::{Arena as _, CheckLevel, ClientArena, ClientArenaOptions, Result};
-use tripoint::pools::{Mfs, MfsOptions, Mvff, MvffOptions, Snc, SncOptions, UnitOf};
+use tripoint::{
+    Arena as _, CheckLevel, ClientArena, ClientArenaOptions, Mfs, MfsOptions, Mvff, MvffOptions, Result, Snc,
+    SncOptions, UnitOf,
+};
+use tripoint_core::primitive::Once;
 
 use crate::nursery::Nursery;
 use crate::{Failure, ensure};
@@ -83,7 +85,7 @@ pub(crate) fn nursery() -> Result<&'static Nursery> {
 /// Checks the arena's counters against the bytes that were allocated through
 /// allocation points, all of them empty again.
 pub(crate) fn check_counters(allocated: u64) -> Result<(), Failure> {
-    use tripoint::base::Check;
+    use tripoint::Check;
 
     let counts = arena()?.counts();
     let used = counts.fill_mutator.get() - counts.empty_mutator.get();

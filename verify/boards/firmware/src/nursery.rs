@@ -7,11 +7,10 @@ use core::alloc::Layout;
 use core::fmt;
 use core::ptr::NonNull;
 
-use tripoint::base::{
-    Block, Check, CheckError, CheckLevel, Describe, Fill, ManualPool, PoolClass, PoolHeader, PoolSizes,
-    RankSet, Result, SegmentBuffer, SingleCore,
+use tripoint::author::{Block, Fill, PoolHeader, RankSet, SegmentBuffer, SingleCore};
+use tripoint::{
+    Check, CheckError, CheckLevel, Describe, ManualPool, MvffOptions, PoolClass, PoolSizes, Result,
 };
-use tripoint::pools::MvffOptions;
 
 use crate::memory::{Arena, Messages};
 

@@ -3,8 +3,7 @@
 
 use core::alloc::Layout;
 
-use tripoint::ap::AllocationPoint;
-use tripoint::base::{Arena as _, Error, Exhausted, PoolBox};
+use tripoint::{AllocationPoint, Arena as _, Error, Exhausted, PoolBox};
 
 use crate::memory::{self, Messages, Sample};
 use crate::{Failure, ensure};
@@ -83,9 +82,9 @@ fn exhaust() -> Result<(usize, u64), Failure> {
     drop(messages);
     point.empty();
     let used = point.buffer().fill_size() - point.buffer().empty_size();
-    let size = (count as u64 + 1) * LARGE.next_multiple_of(tripoint::pools::land::GRANULE) as u64;
+    let size = (count as u64 + 1) * LARGE.next_multiple_of(tripoint::author::GRANULE) as u64;
     ensure(used == size, "the point counted its messages")?;
-    let total = tripoint::base::PoolClass::sizes(pool).total;
+    let total = tripoint::PoolClass::sizes(pool).total;
     ensure(total == 0, "an empty pool without spare gave everything back")?;
     let spare = memory::arena()?.sizes().spare;
     ensure(spare > LARGE * count, "and the arena has it again")?;

@@ -3,9 +3,7 @@
 
 use core::mem::MaybeUninit;
 
-use tripoint::ap::AllocationPoint;
-use tripoint::base::{ClientArena, ClientArenaOptions, Result};
-use tripoint::pools::{Mfs, MfsOptions, UnitOf};
+use tripoint::{AllocationPoint, ClientArena, ClientArenaOptions, Mfs, MfsOptions, Result, UnitOf};
 
 /// 32 bytes that their user writes.
 pub type Packet = MaybeUninit<[u32; 8]>;

@@ -4,9 +4,10 @@
 //! A handler may do both at any moment: a trip takes no lock, and the lock of a
 //! flip is taken by handlers only (design/bare-metal.md `.req.interrupt`, `.handler`).
 
-use tripoint::ap::{Buffer, Tripper};
-use tripoint::base::primitive::{AtomicUsize, Once, Ordering};
-use tripoint::base::{Addr, PoolClass as _};
+use core::sync::atomic::{AtomicUsize, Ordering};
+use tripoint::author::Buffer;
+use tripoint::{Addr, PoolClass as _, Tripper};
+use tripoint_core::primitive::Once;
 
 use crate::memory;
 

@@ -3,8 +3,10 @@
 use core::hint::black_box;
 use core::mem::MaybeUninit;
 
-use tripoint::base::Result;
-use tripoint::prelude::*;
+use tripoint::{
+    AllocationPoint, ClientArena, ClientArenaOptions, ManualPool, Mfs, MfsOptions, Mvff, MvffOptions,
+    PoolBox, Result, UnitOf,
+};
 
 /// Bytes the arena has.
 const MEMORY: usize = 256 << 10;

@@ -10,13 +10,10 @@
 use core::alloc::Layout;
 use core::hint::black_box;
 
-use tripoint::ap::AllocationPoint;
-use tripoint::arena_vm::{ArenaVm, ArenaVmOptions, Prefault};
-use tripoint::base::{Error, ManualPool};
 use tripoint::contract::{Contract, Guard, HotThread, NoDetectors, NoReason, Phase};
-use tripoint::pools::{
-    Cache, CacheClasses, CacheDescriptor, Mfs, MfsCache, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, Snc,
-    SncOptions, UnitOf,
+use tripoint::{
+    AllocationPoint, ArenaVm, ArenaVmOptions, Cache, CacheClasses, CacheDescriptor, Error, ManualPool, Mfs,
+    MfsCache, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, Prefault, Snc, SncOptions, UnitOf,
 };
 
 type Order = [u64; 4];

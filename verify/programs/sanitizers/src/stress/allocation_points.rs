@@ -3,10 +3,11 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use tripoint::ap::{AllocationPoint, Control, for_each_buffer};
-use tripoint::arena_vm::{ArenaVm, ArenaVmOptions};
-use tripoint::base::{BufferKind, Check, CheckLevel, PoolClass};
-use tripoint::pools::{Mvff, MvffOptions};
+use tripoint::author::for_each_buffer;
+use tripoint::{
+    AllocationPoint, ArenaVm, ArenaVmOptions, BufferKind, Check, CheckLevel, Control, Mvff, MvffOptions,
+    PoolClass,
+};
 
 use crate::random::Random;
 

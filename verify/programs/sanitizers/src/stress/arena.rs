@@ -4,9 +4,10 @@ use core::alloc::Layout;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use tripoint::arena_vm::{ArenaVm, ArenaVmOptions};
-use tripoint::base::{Addr, Arena, Block, Check, CheckLevel, ManualPool, PoolBox};
-use tripoint::pools::{Mvff, MvffOptions};
+use tripoint::author::Block;
+use tripoint::{
+    Addr, Arena, ArenaVm, ArenaVmOptions, Check, CheckLevel, ManualPool, Mvff, MvffOptions, PoolBox,
+};
 
 use crate::random::Random;
 

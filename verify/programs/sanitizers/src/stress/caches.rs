@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-use tripoint::arena_vm::{ArenaVm, ArenaVmOptions};
-use tripoint::base::{Check, CheckLevel, PoolClass};
-use tripoint::pools::{Cache, CacheClasses, CacheDescriptor, Mvff, MvffOptions};
+use tripoint::{
+    ArenaVm, ArenaVmOptions, Cache, CacheClasses, CacheDescriptor, Check, CheckLevel, Mvff, MvffOptions,
+    PoolClass,
+};
 
 use crate::random::Random;
 

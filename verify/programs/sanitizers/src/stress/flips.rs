@@ -4,8 +4,9 @@ use core::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use tripoint::ap::{Buffer, Owner};
-use tripoint::base::{Addr, BufferKind, RankSet, SymmetricFence};
+use tripoint::author::{Buffer, RankSet, SymmetricFence};
+use tripoint::{Addr, BufferKind};
+use tripoint_ap::Owner;
 
 use crate::random::Random;
 

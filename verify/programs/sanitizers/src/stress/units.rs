@@ -4,9 +4,7 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-use tripoint::arena_vm::{ArenaVm, ArenaVmOptions};
-use tripoint::base::{Check, CheckLevel, PoolBox, PoolClass};
-use tripoint::pools::{Mfs, MfsOptions, UnitOf};
+use tripoint::{ArenaVm, ArenaVmOptions, Check, CheckLevel, Mfs, MfsOptions, PoolBox, PoolClass, UnitOf};
 
 use crate::random::Random;
 

@@ -1,0 +1,35 @@
+//! For authors of pool classes, arenas, platforms and collectors.
+//!
+//! | you write | implement | with |
+//! |---|---|---|
+//! | a pool class | [`PoolClass`](crate::PoolClass), and [`ManualPool`](crate::ManualPool) if it can free one object | [`PoolHeader`], [`Block`], [`Fill`], [`Land`], [`Lock`]; [`Null`] is the template |
+//! | a pool class with frames | [`FramePool`] as well | [`SegmentBuffer`], as [`Snc`](crate::Snc) does |
+//! | an arena | [`Arena`](crate::Arena) | [`Block`], [`PoolId`] |
+//! | an arena's operating system | `Platform`, for an [`ArenaVm`](crate::ArenaVm) | |
+//! | a collector | flippable classes, [`BarrierPair`], [`flip_buffers`] | [`for_each_buffer`], [`RankSet`] |
+//!
+//! The example `own_pool_class` is a complete class.
+
+#[doc(inline)]
+pub use tripoint_ap::{ApFields, Buffer, PoolBuffer, flip_buffers, for_each_buffer};
+#[cfg(all(feature = "vm", target_os = "linux"))]
+#[doc(inline)]
+pub use tripoint_arena_vm::Membarrier;
+#[cfg(feature = "vm")]
+#[doc(inline)]
+pub use tripoint_arena_vm::{Native, Platform, PlatformError, Portable};
+#[doc(inline)]
+pub use tripoint_core::check::ensure;
+#[doc(inline)]
+pub use tripoint_core::describe::line;
+#[doc(inline)]
+pub use tripoint_core::primitive::Lock;
+#[doc(inline)]
+pub use tripoint_core::{
+    AddrRange, Align, BarrierPair, BasicBuffer, Block, BufferClass, Fill, FramePool, PoolHeader, PoolId,
+    RankBuffer, RankSet, Segment, SegmentBuffer, SingleCore, SymmetricFence,
+};
+#[doc(inline)]
+pub use tripoint_pools::land::{GRANULE, Land};
+#[doc(inline)]
+pub use tripoint_pools::{Null, StackBuffer};
