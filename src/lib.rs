@@ -83,6 +83,7 @@
 //!
 //! - [`contract`]: the steady-state contract.
 //! - [`author`]: for authors of pool classes, arenas and collectors.
+//! - [`design`]: why everything is as it is.
 //!
 //! # Features
 //!
@@ -145,6 +146,7 @@ pub use tripoint_core::{
 pub use tripoint_contract as contract;
 
 pub mod author;
+pub mod design;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -1,5 +1,6 @@
 //! What the code cites of the design documents is there, every requirement is
-//! cited by code, and no document points at a file that is gone.
+//! cited by code, no document points at a file that is gone, and every document
+//! is a page of some crate's documentation.
 //!
 //! The conventions are in `design/README.md`.
 
@@ -43,6 +44,12 @@ fn leading_tag(text: &str) -> Option<(&str, &str)> {
     is_tag(tag).then_some((tag, rest))
 }
 
+/// What follows the target of a link, if a text begins with one.
+fn without_link(text: &str) -> &str {
+    let after = text.strip_prefix("](").and_then(|target| target.split_once(')'));
+    after.map_or(text, |(_, after)| after)
+}
+
 /// Every mention of a document in a text, with the tags that follow it.
 fn mentions(text: &str) -> Vec<(String, Vec<String>)> {
     let text = joined(text);
@@ -55,6 +62,7 @@ fn mentions(text: &str) -> Vec<(String, Vec<String>)> {
         }
         let mut tags = Vec::new();
         rest = rest.strip_prefix('`').unwrap_or(rest);
+        rest = without_link(rest);
         while let Some((tag, after)) = leading_tag(rest.trim_start_matches([' ', ','])) {
             tags.push(tag.to_owned());
             rest = after;
@@ -118,6 +126,56 @@ fn unmet(code: &[Text], documents: &[Text]) -> Vec<String> {
     requirements.filter(|tag| !cited.contains(tag)).map(|tag| tag.to_string()).collect()
 }
 
+/// A document, and the module that shows it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Page {
+    document: String,
+    module: String,
+}
+
+/// The rows of the table in `design/README.md`.
+fn listed_pages(table: &str) -> BTreeSet<Page> {
+    let row = |line: &str| {
+        let mut cells = line.split('|').map(|cell| cell.trim().trim_matches('`').to_owned()).skip(1);
+        let (document, module) = (cells.next()?, cells.next()?);
+        (document.starts_with("design/") && document.ends_with(".md")).then_some(Page { document, module })
+    };
+    table.lines().filter_map(row).collect()
+}
+
+/// The pages that a `src/design.rs` shows: each is a line with its text and a line
+/// with its module.
+fn shown_pages(source: &Text) -> BTreeSet<Page> {
+    let folder = source.path.strip_suffix("src/design.rs").unwrap();
+    let package = match folder.trim_end_matches('/') {
+        "" => "tripoint".to_owned(),
+        member => format!("tripoint_{}", member.replace('-', "_")),
+    };
+    let lines: Vec<_> = source.text.lines().collect();
+    let page = |pair: &[&str]| {
+        let document = pair[0].strip_prefix("#[doc = include_str!(\"../")?.strip_suffix("\")]")?.to_owned();
+        let name = pair[1].strip_prefix("pub mod ")?.strip_suffix(" {}")?;
+        Some(Page { document, module: format!("{package}::design::{name}") })
+    };
+    lines.windows(2).filter_map(page).collect()
+}
+
+/// Pages that are in the table and not shown, shown and not in the table, or in
+/// neither.
+fn misplaced_pages(table: &str, sources: &[Text], documents: &[Text]) -> Vec<String> {
+    let listed = listed_pages(table);
+    let shown: BTreeSet<Page> = sources.iter().flat_map(shown_pages).collect();
+    let mut wrong: Vec<_> = listed
+        .symmetric_difference(&shown)
+        .map(|page| format!("{} in {}", page.document, page.module))
+        .collect();
+    let is_page = |path: &str| path.starts_with("design/") && path != "design/README.md";
+    let pages = documents.iter().filter(|document| is_page(&document.path));
+    let nowhere = pages.filter(|document| !listed.iter().any(|page| page.document == document.path));
+    wrong.extend(nowhere.map(|document| format!("{} in no module", document.path)));
+    wrong
+}
+
 /// Whether a word in backticks is meant as a path in the repository.
 fn is_repository_path(word: &str, root: &Path) -> bool {
     let plain = word.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
@@ -131,7 +189,7 @@ fn pointed_at(document: &Text, root: &Path) -> Vec<String> {
     let folder = Path::new(&document.path).parent().unwrap_or(Path::new(""));
     let text = joined(&document.text);
     let links = text.split("](").skip(1).filter_map(|rest| rest.split([')', ' ', '#']).next());
-    let links = links.filter(|link| !link.is_empty() && !link.contains("://"));
+    let links = links.filter(|link| !link.is_empty() && !link.contains("::") && !link.contains("://"));
     let links = links.map(|link| folder.join(link).to_str().unwrap().to_owned());
     let words = text.split('`').skip(1).step_by(2).filter(|word| is_repository_path(word, root));
     links.chain(words.map(str::to_owned)).collect()
@@ -187,6 +245,15 @@ fn every_path_in_a_document_exists() {
 }
 
 #[test]
+fn every_document_is_the_page_of_a_module() {
+    let documents = documents();
+    let readme = documents.iter().find(|document| document.path == "design/README.md").unwrap();
+    let mut sources = code();
+    sources.retain(|source| source.path.ends_with("src/design.rs"));
+    assert_eq!(misplaced_pages(&readme.text, &sources, &documents), [""; 0]);
+}
+
+#[test]
 fn the_repository_cites_tags() {
     let cited: BTreeSet<Tag> = code().iter().flat_map(|text| citations(&text.text)).collect();
     let flip_order = Tag { document: "design/ap.md".into(), tag: ".flip.order".into() };
@@ -200,6 +267,8 @@ fn undefined_tags_are_found() {
     assert_eq!(check("// (design/a.md `.known`, `.listed`)"), [""; 0]);
     assert_eq!(check("//! Design: `design/a.md` `.lost`."), ["x.rs cites design/a.md `.lost`"]);
     assert_eq!(check("/// (design/a.md\n    /// `.known` `.lost`)"), ["x.rs cites design/a.md `.lost`"]);
+    assert_eq!(check("/// [design/a.md `.lost`](crate::design::a)"), ["x.rs cites design/a.md `.lost`"]);
+    assert_eq!(check("/// [`design/a.md`](crate::design::a) `.lost`"), ["x.rs cites design/a.md `.lost`"]);
     assert_eq!(check("// (design/a.md `.mentioned`)"), ["x.rs cites design/a.md `.mentioned`"]);
     assert_eq!(check("// (design/gone.md `.known`)"), ["x.rs cites design/gone.md `.known`"]);
     assert_eq!(check("// (seed 004 `.count.fillsize`)"), [""; 0]);
@@ -209,6 +278,19 @@ fn undefined_tags_are_found() {
 fn missing_documents_are_found() {
     let code = [text("x.rs", "//! Design: `design/a.md`, `design/gone.md`.")];
     assert_eq!(missing_documents(&code, &[text("design/a.md", "")]), ["x.rs mentions design/gone.md"]);
+}
+
+#[test]
+fn misplaced_pages_are_found() {
+    let shown = [text("arena-vm/src/design.rs", "#[doc = include_str!(\"../design/a.md\")]\npub mod a {}")];
+    let check = |table: &str| misplaced_pages(table, &shown, &[text("design/a.md", "")]);
+    assert_eq!(check("| `design/a.md` | `tripoint_arena_vm::design::a` | words |"), [""; 0]);
+    assert_eq!(
+        check("no table"),
+        ["design/a.md in tripoint_arena_vm::design::a", "design/a.md in no module"]
+    );
+    let both = ["design/a.md in tripoint_ap::design::a", "design/a.md in tripoint_arena_vm::design::a"];
+    assert_eq!(check("| `design/a.md` | `tripoint_ap::design::a` | words |"), both);
 }
 
 #[test]

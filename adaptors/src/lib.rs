@@ -104,10 +104,11 @@
 //! # Ok::<(), tripoint_core::Error>(())
 //! ```
 //!
-//! Design: `design/adaptors.md`.
+//! Design: [`design/adaptors.md`](crate::design::adaptors).
 #![no_std]
 
 mod allocator;
+pub mod design;
 mod global;
 
 pub use allocator::PoolAllocator;

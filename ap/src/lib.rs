@@ -72,7 +72,7 @@
 //! A buffer that is full while ready goes through reset to its next memory: the
 //! slow path detaches, fills, attaches, and goes on.
 //!
-//! Design: `design/ap.md`.
+//! Design: [`design/ap.md`](crate::design::ap).
 #![no_std]
 
 #[cfg(test)]
@@ -83,6 +83,7 @@ pub mod buffer;
 pub mod calc;
 pub mod control;
 pub mod descriptor;
+pub mod design;
 mod fill;
 pub mod flip;
 pub mod frame;

@@ -18,7 +18,7 @@
 //! # Ok::<(), tripoint_core::Error>(())
 //! ```
 //!
-//! Design: `design/arena-vm.md`.
+//! Design: [`design/arena-vm.md`](crate::design::arena_vm).
 #![no_std]
 
 // For the portable platform, whose address space is the global allocator's.
@@ -27,6 +27,7 @@ extern crate alloc;
 mod arena;
 mod budget;
 mod descriptors;
+pub mod design;
 mod options;
 mod platform;
 mod regions;

@@ -95,7 +95,7 @@
 //! | `symbols` | names and lines of sites in reports |
 //! | `interpose-malloc` | C's `malloc`, for the final binary |
 //!
-//! Design: `design/contract.md`.
+//! Design: [`design/contract.md`](crate::design::contract).
 #![no_std]
 
 #[cfg(any(test, feature = "std"))]
@@ -106,6 +106,7 @@ pub mod amnesty;
 mod atomics;
 pub mod attendance;
 pub mod class;
+pub mod design;
 pub mod detector;
 pub mod guard;
 mod json;

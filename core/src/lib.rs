@@ -11,7 +11,7 @@
 //! | [`BarrierPair`] | commit (light) and flip (heavy) | the platform |
 //! | [`EventHook`] | every slow path | the embedding program |
 //!
-//! Design: `design/core.md`.
+//! Design: [`design/core.md`](crate::design::overview).
 #![no_std]
 
 #[cfg(test)]
@@ -26,6 +26,7 @@ pub mod client;
 pub mod control;
 pub mod counters;
 pub mod describe;
+pub mod design;
 pub mod error;
 pub mod event;
 pub mod exhausted;

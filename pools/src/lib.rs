@@ -62,6 +62,7 @@ extern crate std;
 pub mod cache;
 pub mod cache_box;
 pub mod debug;
+pub mod design;
 mod extend;
 #[cfg(feature = "hardening")]
 pub mod hardening;

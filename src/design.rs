@@ -1,0 +1,13 @@
+#![doc = include_str!("../design/README.md")]
+
+#[doc = include_str!("../design/verification.md")]
+pub mod verification {}
+
+#[doc = include_str!("../design/mutants.md")]
+pub mod mutants {}
+
+#[doc = include_str!("../design/bare-metal.md")]
+pub mod bare_metal {}
+
+#[doc = include_str!("../design/order-book.md")]
+pub mod order_book {}
