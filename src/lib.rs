@@ -50,7 +50,7 @@
 //! | the same, and memory must go back to the arena | [`Mvff`] | time logarithmic in the free blocks |
 //! | of any size, freed in about the order in which they were allocated | [`Mvt`] | time logarithmic in the free blocks |
 //! | of any size, all of which die together | [`Snc`], with [`Scope`] | allocation points only; a scope ends in constant time within a block |
-//! | of unknown age, while you look for a bug | [`Debug`](struct@Debug) around any of the first four | what the class takes, and more |
+//! | of unknown age, while you look for a bug | [`DebugPool`] around any of the first four | what the class takes, and more |
 //!
 //! Each class has options of its own name ([`MfsOptions`], …) with defaults. Pools implement
 //! [`PoolClass`]; those that can free one object implement [`ManualPool`] too.
@@ -110,7 +110,7 @@ pub use tripoint_core::{Arena, ArenaCounts, ArenaSizes, ClientArena, ClientArena
 pub use tripoint_core::{ManualPool, PoolClass, PoolSizes};
 #[doc(inline)]
 pub use tripoint_pools::{
-    Debug, DebugOptions, DebugReport, DebugReports, Fault, Mfs, MfsOptions, Mvff, MvffOptions, Mvt,
+    DebugOptions, DebugPool, DebugReport, DebugReports, Fault, Mfs, MfsOptions, Mvff, MvffOptions, Mvt,
     MvtOptions, Snc, SncOptions, Tlsf, TlsfOptions, Unit, UnitLayout, UnitOf,
 };
 

@@ -18,9 +18,9 @@ use tripoint::contract::{
     Warmup,
 };
 use tripoint::{
-    AllocationPoint, ArenaVm, Batch, Cache, CacheBox, CacheDescriptor, ClientArena, Control, Counter, Debug,
-    Frame, FrameBox, GlobalPool, Mfs, MfsCache, Mvff, Mvt, PoolAllocator, PoolBox, PoolRc, Reservation,
-    Returns, Scope, Snc, Tlsf, Tripper, UnitOf,
+    AllocationPoint, ArenaVm, Batch, Cache, CacheBox, CacheDescriptor, ClientArena, Control, Counter,
+    DebugPool, Frame, FrameBox, GlobalPool, Mfs, MfsCache, Mvff, Mvt, PoolAllocator, PoolBox, PoolRc,
+    Reservation, Returns, Scope, Snc, Tlsf, Tripper, UnitOf,
 };
 use tripoint_ap::Owner;
 use tripoint_core::primitive::Once;
@@ -86,7 +86,7 @@ fn the_statements_tell_one_kind_from_another() {
 fn arenas_and_pools() {
     // Arenas and pools are shared by all threads, and may be dropped by any.
     both!(Arena, ArenaVm, PoolHeader<Arena>, TractTable, Counter);
-    both!(Pool, UnitPool, Mvt<Arena>, Snc<Arena>, Tlsf<Arena>, Null<Arena>, Debug<Pool>);
+    both!(Pool, UnitPool, Mvt<Arena>, Snc<Arena>, Tlsf<Arena>, Null<Arena>, DebugPool<Pool>);
     both!(Mvff<ArenaVm>);
     // An address range that nothing reads through.
     both!(Block);

@@ -12,8 +12,8 @@ use core::ptr::NonNull;
 use tripoint::author::Native;
 use tripoint::{
     AllocationPoint, Arena, ArenaVm, ArenaVmOptions, Cache, CacheClass, CacheClasses, CacheDescriptor, Check,
-    CheckLevel, Debug, DebugOptions, Error, ManualPool, Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions,
-    PoolClass, Prefault, Result, Snc, SncOptions, Tlsf, TlsfOptions, UnitLayout,
+    CheckLevel, DebugOptions, DebugPool, Error, ManualPool, Mfs, MfsOptions, Mvff, MvffOptions, Mvt,
+    MvtOptions, PoolClass, Prefault, Result, Snc, SncOptions, Tlsf, TlsfOptions, UnitLayout,
 };
 use tripoint_arena_vm::mock::{Call, Failing};
 
@@ -186,20 +186,20 @@ fn use_mvt(run: &mut Run<'_>) {
 fn use_debug(run: &mut Run<'_>) {
     let options = MvffOptions { extend_by: GRAIN, fill_size: 600, spare: 0 };
     let arena = run.arena;
-    let pool = run.create(|| Debug::create(Mvff::create(arena, options)?, DebugOptions::default()));
+    let pool = run.create(|| DebugPool::create(Mvff::create(arena, options)?, DebugOptions::default()));
     use_manual(&pool, &mixed(), run);
 }
 
 fn put<P: ManualPool>(cache: &Cache<'_, P>, objects: &mut Objects, which: usize) {
     if let Some((object, layout)) = objects.take(which) {
         // SAFETY: from this cache, with this layout, and taken out.
-        unsafe { cache.put(object, layout) };
+        unsafe { cache.free(object, layout) };
     }
 }
 
 fn get_and_put<P: ManualPool>(cache: &Cache<'_, P>, objects: &mut Objects, run: &mut Run<'_>) {
     for (round, &layout) in mixed().iter().cycle().take(36).enumerate() {
-        if let Some(object) = run.note(cache.get(layout)) {
+        if let Some(object) = run.note(cache.alloc(layout)) {
             objects.keep(object, layout);
         }
         if round % 3 == 2 {

@@ -7,8 +7,8 @@ use core::ptr::NonNull;
 
 use tripoint::{
     AllocationPoint, Arena, ArenaVm, ArenaVmOptions, Cache, CacheClass, CacheClasses, CacheDescriptor, Check,
-    CheckLevel, Debug, DebugOptions, Error, ManualPool, Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions,
-    Prefault, Snc, SncOptions, Tlsf, TlsfOptions, UnitLayout,
+    CheckLevel, DebugOptions, DebugPool, Error, ManualPool, Mfs, MfsOptions, Mvff, MvffOptions, Mvt,
+    MvtOptions, Prefault, Snc, SncOptions, Tlsf, TlsfOptions, UnitLayout,
 };
 
 const MIB: usize = 1 << 20;
@@ -87,10 +87,10 @@ fn debug_pools_serve_all_spare_memory() {
     let debug = DebugOptions::default();
     let first = arena();
     let pool = Mvff::create(&first, MvffOptions { extend_by, ..Default::default() }).unwrap();
-    assert_serves(&first, "Debug<Mvff>", 94, &Debug::create(pool, debug).unwrap());
+    assert_serves(&first, "DebugPool<Mvff>", 94, &DebugPool::create(pool, debug).unwrap());
     let first = arena();
     let pool = Tlsf::create(&first, TlsfOptions { extend_by, ..Default::default() }).unwrap();
-    assert_serves(&first, "Debug<Tlsf>", 93, &Debug::create(pool, debug).unwrap());
+    assert_serves(&first, "DebugPool<Tlsf>", 93, &DebugPool::create(pool, debug).unwrap());
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn caches_and_points_serve_all_spare_memory() {
     let classes = [CacheClass { size: SIZE, count: 4 }];
     let descriptor = CacheDescriptor::new(CacheClasses::new(&classes).unwrap());
     let cache = Cache::create(&pool, &descriptor).unwrap();
-    let served = serve(&first, || cache.get(layout()));
+    let served = serve(&first, || cache.alloc(layout()));
     assert!(served * 100 >= SPARE * 95, "Cache<Tlsf> served {served}");
 
     let first = arena();

@@ -75,7 +75,7 @@ impl<P> GlobalPool<P> {
     ///   after some waiting
     #[inline]
     pub fn pool(&self) -> Result<&P> {
-        self.pool.get_or_try_make(self.make)
+        self.pool.get_or_try_init(self.make)
     }
 }
 

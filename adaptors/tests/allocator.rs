@@ -10,7 +10,8 @@ use tripoint_adaptors::PoolAllocator;
 use tripoint_core::{CheckLevel, ClientArena, ClientArenaOptions, ManualPool, PoolClass, Result};
 use tripoint_oracle::{all_are, effort};
 use tripoint_pools::{
-    Debug, DebugOptions, Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, Tlsf, TlsfOptions, UnitLayout,
+    DebugOptions, DebugPool, Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, Tlsf, TlsfOptions,
+    UnitLayout,
 };
 
 fn layout(size: usize, align: usize) -> Layout {
@@ -275,7 +276,10 @@ fn what_collections_narrow_is_freed_whole() {
         |pool| narrows_and_frees(pool)
     );
     with_pool!(
-        |arena| Debug::create(Mvff::create(arena, MvffOptions::default()).unwrap(), DebugOptions::default()),
+        |arena| DebugPool::create(
+            Mvff::create(arena, MvffOptions::default()).unwrap(),
+            DebugOptions::default()
+        ),
         |pool| narrows_and_frees(pool)
     );
 }

@@ -7,7 +7,7 @@ use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
 use tripoint_core::primitive::{AtomicBool, Ordering};
 use tripoint_core::{Error, ManualPool, PoolClass, Result};
 #[cfg(unix)]
-use tripoint_pools::{Debug, DebugOptions, DebugReport};
+use tripoint_pools::{DebugOptions, DebugPool, DebugReport};
 use tripoint_pools::{Mvff, MvffOptions};
 
 fn pool_of_size(reserve: usize) -> Result<Mvff<ArenaVm>> {
@@ -163,9 +163,12 @@ fn threads_that_ask_first_together_find_one_pool() {
 #[cfg(unix)]
 fn panic_inside(which: &str) {
     static UNMADE: GlobalPool<Mvff<ArenaVm>> = GlobalPool::new(|| panic!("told to"));
-    static TOLD: GlobalPool<Debug<Mvff<ArenaVm>>> = GlobalPool::new(|| {
+    static TOLD: GlobalPool<DebugPool<Mvff<ArenaVm>>> = GlobalPool::new(|| {
         let hook = |_: &DebugReport| panic!("told to");
-        Debug::create(pool_of_size(4 << 20)?, DebugOptions { hook: Some(hook), ..DebugOptions::default() })
+        DebugPool::create(
+            pool_of_size(4 << 20)?,
+            DebugOptions { hook: Some(hook), ..DebugOptions::default() },
+        )
     });
     let outcome = std::panic::catch_unwind(|| match which {
         // SAFETY: the layout has a size.

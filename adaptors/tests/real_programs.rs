@@ -9,7 +9,7 @@ mod programs;
 use core::mem::MaybeUninit;
 
 use tripoint_core::{CheckLevel, ClientArena, ClientArenaOptions, ManualPool};
-use tripoint_pools::{Debug, DebugOptions, Mvff, MvffOptions, Mvt, MvtOptions, Tlsf, TlsfOptions};
+use tripoint_pools::{DebugOptions, DebugPool, Mvff, MvffOptions, Mvt, MvtOptions, Tlsf, TlsfOptions};
 
 /// Runs a program twice in the same pool: the second run finds what the first left.
 fn run_twice<P: ManualPool>(pool: &P, program: impl Fn(&P)) {
@@ -61,8 +61,8 @@ programs!(mvff_small_extents, |arena| {
 programs!(mvt, |arena| Mvt::create(arena, MvtOptions::default()));
 programs!(tlsf, |arena| Tlsf::create(arena, TlsfOptions::default()));
 programs!(debug_mvff, |arena| {
-    Debug::create(Mvff::create(arena, MvffOptions::default())?, DebugOptions::default())
+    DebugPool::create(Mvff::create(arena, MvffOptions::default())?, DebugOptions::default())
 });
 programs!(debug_tlsf, |arena| {
-    Debug::create(Tlsf::create(arena, TlsfOptions::default())?, DebugOptions::default())
+    DebugPool::create(Tlsf::create(arena, TlsfOptions::default())?, DebugOptions::default())
 });

@@ -17,7 +17,7 @@ fn a_lock_that_is_held_can_be_shown() {
 #[test]
 fn a_value_that_is_being_made_can_be_shown() {
     let once: Once<u32> = Once::default();
-    let made = once.get_or_try_make(|| {
+    let made = once.get_or_try_init(|| {
         assert_eq!(format!("{once:?}"), "Once(..)");
         Ok(7)
     });

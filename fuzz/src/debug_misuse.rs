@@ -8,7 +8,7 @@ use core::ptr::NonNull;
 
 use tripoint::author::Block;
 use tripoint::{
-    Addr, Arena, Check, CheckLevel, Debug, DebugOptions, DebugReport, Fault, ManualPool, Mfs, MfsOptions,
+    Addr, Arena, Check, CheckLevel, DebugPool, DebugOptions, DebugReport, Fault, ManualPool, Mfs, MfsOptions,
     Mvff, MvffOptions, PoolClass, Tlsf, TlsfOptions, UnitLayout,
 };
 use tripoint_oracle::{Choices, Oracle};
@@ -39,7 +39,7 @@ pub fn debug_misuse(data: &[u8]) {
         0 => {
             let options_below = MvffOptions { extend_by: 2 * GRAIN, fill_size: 512, spare: 8 << 10 };
             live(
-                Debug::create(Mvff::create(arena, options_below).unwrap(), options).unwrap(),
+                DebugPool::create(Mvff::create(arena, options_below).unwrap(), options).unwrap(),
                 held,
                 &mut choices,
             );
@@ -47,7 +47,7 @@ pub fn debug_misuse(data: &[u8]) {
         1 => {
             let options_below = TlsfOptions { extend_by: 2 * GRAIN, fill_size: 512 };
             live(
-                Debug::create(Tlsf::create(arena, options_below).unwrap(), options).unwrap(),
+                DebugPool::create(Tlsf::create(arena, options_below).unwrap(), options).unwrap(),
                 held,
                 &mut choices,
             );
@@ -56,12 +56,12 @@ pub fn debug_misuse(data: &[u8]) {
             let unit = UnitLayout::new(Layout::from_size_align(128, 16).unwrap()).unwrap();
             let options_below = MfsOptions { extend_by: 2 * GRAIN, fill_size: 512 };
             let pool = Mfs::create(arena, unit, options_below).unwrap();
-            live(Debug::create(pool, options).unwrap(), held, &mut choices);
+            live(DebugPool::create(pool, options).unwrap(), held, &mut choices);
         }
     });
 }
 
-fn live<P: ManualPool>(pool: Debug<P>, held: usize, choices: &mut Choices<'_>) {
+fn live<P: ManualPool>(pool: DebugPool<P>, held: usize, choices: &mut Choices<'_>) {
     let mut life = Life {
         pool: &pool,
         holds: held != 0,
@@ -83,7 +83,7 @@ fn live<P: ManualPool>(pool: Debug<P>, held: usize, choices: &mut Choices<'_>) {
 
 /// A pool, what is live in it, and the faults there were.
 struct Life<'p, P: ManualPool> {
-    pool: &'p Debug<P>,
+    pool: &'p DebugPool<P>,
     /// Whether freed objects are held back.
     holds: bool,
     /// Objects with fences.

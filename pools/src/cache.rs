@@ -43,9 +43,10 @@ use crate::link::{Damaged, Health, LinkKey, UNDAMAGED, Watch};
 use crate::poison::poison;
 
 mod classes;
-pub mod descriptor;
+mod descriptor;
 
-pub use classes::{BLOCK_ALIGN, CLASSES_MAX, CacheClass, CacheClasses};
+use classes::BLOCK_ALIGN;
+pub use classes::{CacheClass, CacheClasses};
 pub use descriptor::CacheDescriptor;
 
 use descriptor::{ClassWords, FreeBlock};
@@ -117,7 +118,7 @@ impl<'c, P: ManualPool> Cache<'c, P> {
     /// Those of [`ManualPool::alloc`], once the cache has given all it keeps to the
     /// pool and asked again.
     #[inline(always)]
-    pub fn get(&self, layout: Layout) -> Result<NonNull<u8>> {
+    pub fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
         let class = self.descriptor.classes().of(layout);
         let words = self.descriptor.words(class);
         let rest = words.count.load(Ordering::Relaxed).wrapping_sub(1);
@@ -126,18 +127,18 @@ impl<'c, P: ManualPool> Cache<'c, P> {
             // SAFETY: the class keeps `rest + 1` blocks.
             return unsafe { self.pop(words, rest) };
         }
-        self.get_slow(class, layout)
+        self.alloc_slow(class, layout)
     }
 
-    /// Frees a block that [`Cache::get`] returned, of any cache with the same pool and equal
+    /// Frees a block that [`Cache::alloc`] returned, of any cache with the same pool and equal
     /// classes.
     ///
     /// # Safety
-    /// - `object` came from [`Cache::get`] of a cache over this pool with equal classes, with
+    /// - `object` came from [`Cache::alloc`] of a cache over this pool with equal classes, with
     ///   this `layout`. Only the address matters, as in [`ManualPool::free`].
     /// - It is freed once, and nothing uses it any more.
     #[inline(always)]
-    pub unsafe fn put(&self, object: NonNull<u8>, layout: Layout) {
+    pub unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {
         let class = self.descriptor.classes().of(layout);
         let words = self.descriptor.words(class);
         let object = self.pool.header().reach(object.addr());
@@ -156,13 +157,13 @@ impl<'c, P: ManualPool> Cache<'c, P> {
             return unsafe { self.push(words, object, count) };
         }
         // SAFETY: the caller's duties, and the class of the layout.
-        unsafe { self.put_slow(class, object, layout) };
+        unsafe { self.free_slow(class, object, layout) };
     }
 
     /// Moves `value` into a block that goes back to this cache when it is dropped.
     ///
     /// # Errors
-    /// Those of [`Cache::get`]; `value` is dropped.
+    /// Those of [`Cache::alloc`]; `value` is dropped.
     #[inline]
     pub fn boxed<T>(&self, value: T) -> Result<CacheBox<'_, T, Self>> {
         CacheBox::new_in(value, self)
@@ -181,8 +182,8 @@ impl<'c, P: ManualPool> Cache<'c, P> {
 
     #[cold]
     #[inline(never)]
-    fn get_slow(&self, index: usize, layout: Layout) -> Result<NonNull<u8>> {
-        self.hear_trips(index)?;
+    fn alloc_slow(&self, index: usize, layout: Layout) -> Result<NonNull<u8>> {
+        self.observe_trips(index)?;
         let Some(class) = self.classes().get(index) else { return self.alloc_flushing(layout) };
         let block = class.block().ok_or(UNSERVED)?;
         let object = self.alloc_flushing(block)?;
@@ -214,11 +215,11 @@ impl<'c, P: ManualPool> Cache<'c, P> {
     }
 
     /// # Safety
-    /// As [`Cache::put`]; `index` is the class of the layout.
+    /// As [`Cache::free`]; `index` is the class of the layout.
     #[cold]
     #[inline(never)]
-    unsafe fn put_slow(&self, index: usize, object: NonNull<u8>, layout: Layout) {
-        let is_sound = self.hear_trips(index).is_ok();
+    unsafe fn free_slow(&self, index: usize, object: NonNull<u8>, layout: Layout) {
+        let is_sound = self.observe_trips(index).is_ok();
         let Some(class) = self.classes().get(index) else {
             // SAFETY: no class serves the layout, so the object came from the pool
             // itself; the caller gives it up.
@@ -237,7 +238,7 @@ impl<'c, P: ManualPool> Cache<'c, P> {
 
     /// Handles trips, and arms the class again where it was tripped; refuses once damage
     /// was met.
-    fn hear_trips(&self, index: usize) -> Result<()> {
+    fn observe_trips(&self, index: usize) -> Result<()> {
         let mut handled = self.handled.get();
         let mut flush = || self.flush();
         if self.descriptor.is_tripped(index) {
@@ -375,14 +376,14 @@ impl<'c, P: ManualPool> Cache<'c, P> {
 unsafe impl<P: ManualPool> ObjectCache for Cache<'_, P> {
     #[inline(always)]
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
-        self.get(layout)
+        Self::alloc(self, layout)
     }
 
     /// Objects of caches over the same pool with equal classes may be freed here.
     #[inline(always)]
     unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {
-        // SAFETY: the caller's duties are `put`'s.
-        unsafe { self.put(object, layout) };
+        // SAFETY: the caller's duties are `Cache::free`'s.
+        unsafe { Self::free(self, object, layout) };
     }
 }
 

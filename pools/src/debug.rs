@@ -28,10 +28,10 @@ pub use report::{DebugReport, DebugReports, Fault};
 
 const UNSERVED: Error = Error::Parameter("the layout, with a fence, is not one that the class serves");
 
-/// What a [`Debug`](struct@Debug) pool may be told when it is created.
+/// What a [`DebugPool`] pool may be told when it is created.
 #[derive(Clone, Copy, Debug)]
 pub struct DebugOptions {
-    /// Who is told of a fault, besides [`Debug::reports`]. Called with the pool
+    /// Who is told of a fault, besides [`DebugPool::reports`]. Called with the pool
     /// locked: it may not call the pool. It may panic, and so end the program
     /// where the fault is found. Default: nobody.
     pub hook: Option<fn(&DebugReport)>,
@@ -59,7 +59,7 @@ impl Default for DebugOptions {
 /// Objects of allocation points have no fences; all else holds for them too
 /// (design/debug.md `.debug.points`).
 ///
-/// It takes `Debug::<P>::FENCE_SIZE` bytes more an object, so a pool of fixed size needs
+/// It takes `DebugPool::<P>::FENCE_SIZE` bytes more an object, so a pool of fixed size needs
 /// larger units; two bits for each word of the pool in the arena's control memory;
 /// and time in proportion to the sizes of objects.
 ///
@@ -69,9 +69,9 @@ impl Default for DebugOptions {
 /// # let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
 /// use core::alloc::Layout;
 /// use tripoint_core::ManualPool;
-/// use tripoint_pools::{Debug, DebugOptions, Fault, Mvff, MvffOptions};
+/// use tripoint_pools::{DebugPool, DebugOptions, Fault, Mvff, MvffOptions};
 ///
-/// let pool = Debug::create(Mvff::create(&arena, MvffOptions::default())?, DebugOptions::default())?;
+/// let pool = DebugPool::create(Mvff::create(&arena, MvffOptions::default())?, DebugOptions::default())?;
 /// let layout = Layout::new::<u64>();
 /// let object = pool.alloc(layout)?;
 /// // SAFETY: allocated above with this layout, and not used any more.
@@ -82,7 +82,7 @@ impl Default for DebugOptions {
 /// # Ok::<(), tripoint_core::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct Debug<P: ManualPool> {
+pub struct DebugPool<P: ManualPool> {
     state: Lock<State>,
     hook: Option<fn(&DebugReport)>,
     pool: P,
@@ -96,7 +96,7 @@ struct State {
     reports: DebugReports,
 }
 
-impl<P: ManualPool> Debug<P> {
+impl<P: ManualPool> DebugPool<P> {
     /// The bytes that an object takes more than in the pool under this one, before
     /// rounding.
     pub const FENCE_SIZE: usize = FENCE_SIZE + P::SEAL_SIZE;
@@ -124,7 +124,7 @@ impl<P: ManualPool> Debug<P> {
     }
 
     /// Looks at every fence and everything held back, and shows every fault that
-    /// is there now. Neither the hook nor [`Debug::reports`] are told.
+    /// is there now. Neither the hook nor [`DebugPool::reports`] are told.
     ///
     /// No thread may write to objects of the pool meanwhile, except inside them.
     pub fn inspect(&self, visit: &mut dyn FnMut(&DebugReport)) {
@@ -265,7 +265,7 @@ impl<P: ManualPool> Debug<P> {
 // SAFETY: blocks are those of the pool under this one, each as large and aligned as
 // that promises for the layout with a fence; until a block is given back there the
 // debug pool touches only its fence, which is behind what the client asked for.
-unsafe impl<P: ManualPool> PoolClass for Debug<P> {
+unsafe impl<P: ManualPool> PoolClass for DebugPool<P> {
     const CLASS: &'static str = P::CLASS;
     const FLIPPABLE: bool = false;
     const KEEPS_UNUSED: bool = P::KEEPS_UNUSED;
@@ -354,7 +354,7 @@ unsafe impl<P: ManualPool> PoolClass for Debug<P> {
 
 // SAFETY: the pool under this one is manual too, and gets back what it gave out,
 // each once, with the layout it was asked for. Nothing is resized in place.
-unsafe impl<P: ManualPool> ManualPool for Debug<P> {
+unsafe impl<P: ManualPool> ManualPool for DebugPool<P> {
     const SEAL_SIZE: usize = P::SEAL_SIZE;
 
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
@@ -425,7 +425,7 @@ unsafe impl<P: ManualPool> ManualPool for Debug<P> {
     }
 }
 
-impl<P: ManualPool> Drop for Debug<P> {
+impl<P: ManualPool> Drop for DebugPool<P> {
     fn drop(&mut self) {
         let mut state = self.state.lock();
         while self.let_go(&mut state) {}
@@ -433,9 +433,9 @@ impl<P: ManualPool> Drop for Debug<P> {
     }
 }
 
-impl<P: ManualPool> Check for Debug<P> {
+impl<P: ManualPool> Check for DebugPool<P> {
     /// Fails from [`CheckLevel::Shallow`] on where a fault was reported, and from
-    /// [`CheckLevel::Deep`] on where [`Debug::inspect`] finds one.
+    /// [`CheckLevel::Deep`] on where [`DebugPool::inspect`] finds one.
     fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
         self.pool.check(level)?;
         if level >= CheckLevel::Shallow {
@@ -455,7 +455,7 @@ impl<P: ManualPool> Check for Debug<P> {
     }
 }
 
-impl<P: ManualPool> Describe for Debug<P> {
+impl<P: ManualPool> Describe for DebugPool<P> {
     fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
         self.pool.describe(out, depth)?;
         let (held, reports) = {

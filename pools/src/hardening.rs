@@ -20,7 +20,7 @@ static SEED: AtomicUsize = AtomicUsize::new(0);
 /// where the arena lies: enough against accidents, which do not guess, and as good
 /// as the platform's address randomisation against people, who do
 /// (design/hardening.md `.secret`).
-pub fn set_seed(seed: usize) {
+pub fn set_hardening_seed(seed: usize) {
     SEED.store(seed, Ordering::Relaxed);
 }
 
@@ -129,9 +129,9 @@ mod tests {
         let other = Secret::new(range, PoolId::new(8).unwrap());
         assert_ne!(secret().key, other.key);
         let before = secret().key;
-        set_seed(42);
+        set_hardening_seed(42);
         let seeded = secret().key;
-        set_seed(0);
+        set_hardening_seed(0);
         assert_ne!(before, seeded);
         assert_eq!(before, secret().key);
     }

@@ -5,7 +5,7 @@
 //! | [`Mfs`] manual fixed size | many objects of one size | constant time | runs of units | when dropped |
 //! | [`Mvff`] manual variable first fit | objects of any size and alignment, freed in any order | logarithmic in the free blocks | blocks of a bounded size | above [`MvffOptions::spare`], and when dropped |
 //! | [`Tlsf`] two-level segregated fit | objects of any size and alignment, with deadlines | constant time, however fragmented | blocks of a bounded size | when dropped |
-//! | [`Debug`](struct@Debug) around any manual class | the same, and finds who breaks the rules | as the class, and in proportion to the object's size | as the class, without fences | as the class |
+//! | [`DebugPool`] around any manual class | the same, and finds who breaks the rules | as the class, and in proportion to the object's size | as the class, without fences | as the class |
 //! | [`Mvt`] manual variable temporal | objects of any size and alignment that die in the order of their birth | logarithmic in the free blocks | whole blocks, the oldest first | above [`MvtOptions::reserve_depth`], and when dropped |
 //! | [`Snc`] stack | objects of any size and alignment that die together | none: frames are popped, in constant time within a block | a stack each, with frames and scopes | when dropped |
 //! | [`Null`] | nothing: the template for a class of your own | refused | stay reset | has none |
@@ -29,7 +29,7 @@
 //! class.
 //!
 //! A class keeps its free memory in the free memory itself, so nothing here needs
-//! an allocator. [`land`] is the set of free blocks that classes share.
+//! an allocator. [`Land`] is the set of free blocks that classes share.
 //!
 //! ```
 //! use tripoint_core::{ClientArena, ClientArenaOptions, PoolBox};
@@ -59,31 +59,36 @@
 #[cfg(test)]
 extern crate std;
 
-pub mod cache;
-pub mod cache_box;
-pub mod debug;
+mod cache;
+mod cache_box;
+mod debug;
 pub mod design;
 mod extend;
 #[cfg(feature = "hardening")]
-pub mod hardening;
-pub mod land;
+mod hardening;
+mod land;
 mod link;
-pub mod mfs;
-#[cfg(any(tripoint_loom, tripoint_shuttle))]
-pub mod models;
-pub mod mvff;
-pub mod mvt;
-pub mod null;
+mod mfs;
+mod mvff;
+mod mvt;
+mod null;
 mod poison;
 mod seal;
-pub mod snc;
+mod snc;
 mod sparse_bits;
 mod surplus;
-pub mod tlsf;
+mod tlsf;
+
+#[cfg(any(tripoint_loom, tripoint_shuttle))]
+#[doc(hidden)]
+pub mod internal;
 
 pub use cache::{Cache, CacheClass, CacheClasses, CacheDescriptor};
 pub use cache_box::{CacheBox, ObjectCache};
-pub use debug::{Debug, DebugOptions, DebugReport, DebugReports, Fault};
+pub use debug::{DebugOptions, DebugPool, DebugReport, DebugReports, Fault};
+#[cfg(feature = "hardening")]
+pub use hardening::set_hardening_seed;
+pub use land::{GRANULE, Land};
 pub use mfs::{Mfs, MfsCache, MfsOptions, Returns, Unit, UnitLayout, UnitOf};
 pub use mvff::{Mvff, MvffOptions};
 pub use mvt::{Mvt, MvtOptions};

@@ -22,18 +22,18 @@ use crate::link::{Damaged, Health, LinkKey, UNDAMAGED, Watch};
 use crate::poison::poison;
 
 mod cache;
-mod crates;
+pub(crate) mod free_list;
+mod magazine;
 pub(crate) mod returns;
 mod unit;
-pub(crate) mod units;
 
 pub use cache::MfsCache;
-pub use returns::{BATCH, Returns};
+pub use returns::Returns;
 pub use unit::{Unit, UnitLayout, UnitOf};
 
-use crates::unpack_all;
-use returns::ReturnStack;
-use units::{Chain, FreeUnit, FreeUnits, UnitList};
+use free_list::{Chain, FreeList, FreeUnit, FreeUnits};
+use magazine::unpack_all;
+use returns::{BATCH, ReturnStack};
 
 const UNSERVED: Error = Error::Parameter("the layout is larger or more aligned than the pool's unit");
 
@@ -176,8 +176,8 @@ impl<A: Arena, U: Unit> Mfs<A, U> {
     /// Lists the units that came home since, each once
     /// (design/pool-mfs.md `.returns.sizes`).
     fn take_in(&self, units: &mut FreeUnits) {
-        let mut list = UnitList::of(self.key);
-        // SAFETY: what is pushed on the stack is crates of this pool's units.
+        let mut list = FreeList::of(self.key);
+        // SAFETY: what is pushed on the stack is magazines of this pool's units.
         unsafe { unpack_all(self.returned.take(), self.unit.size(), &mut list) };
         if let Some(chain) = list.take(self.units_max()) {
             units.push_chain(chain);

@@ -27,9 +27,9 @@ union Node {
 
 const NODE: Layout = Layout::new::<Node>();
 
-/// A sparse set of addresses, one bit for each `UNIT` bytes of an arena's range.
+/// A sparse set of addresses, one bit for each `STRIDE` bytes of an arena's range.
 #[derive(Debug)]
-pub(crate) struct SparseBits<const UNIT: usize> {
+pub(crate) struct SparseBits<const STRIDE: usize> {
     /// The unit that the first bit is for, counted from address zero.
     first: usize,
     units: usize,
@@ -82,13 +82,13 @@ impl Bit {
 }
 
 // SAFETY: the nodes belong to whoever holds this, and to no thread.
-unsafe impl<const UNIT: usize> Send for SparseBits<UNIT> {}
+unsafe impl<const STRIDE: usize> Send for SparseBits<STRIDE> {}
 
-impl<const UNIT: usize> SparseBits<UNIT> {
+impl<const STRIDE: usize> SparseBits<STRIDE> {
     /// No bits set, for an arena of this range. Takes no memory yet.
     pub(crate) fn new(range: AddrRange) -> Self {
-        let first = range.base().get() / UNIT;
-        let units = range.limit().get().div_ceil(UNIT) - first;
+        let first = range.base().get() / STRIDE;
+        let units = range.limit().get().div_ceil(STRIDE) - first;
         let (mut levels, mut pages) = (0, units.div_ceil(PAGE_BITS));
         while pages > 1 {
             pages = pages.div_ceil(FAN);
@@ -116,7 +116,7 @@ impl<const UNIT: usize> SparseBits<UNIT> {
         while addr < range.limit().get() {
             let bit = self.bit_of(addr).ok_or(Error::Limit)?;
             self.make_page(bit, header)?;
-            addr += (PAGE_BITS - bit % PAGE_BITS) * UNIT;
+            addr += (PAGE_BITS - bit % PAGE_BITS) * STRIDE;
         }
         Ok(())
     }
@@ -175,7 +175,7 @@ impl<const UNIT: usize> SparseBits<UNIT> {
 
     #[inline]
     fn bit_of(&self, addr: usize) -> Option<usize> {
-        let bit = (addr / UNIT).wrapping_sub(self.first);
+        let bit = (addr / STRIDE).wrapping_sub(self.first);
         (bit < self.units).then_some(bit)
     }
 
@@ -199,7 +199,7 @@ impl<const UNIT: usize> SparseBits<UNIT> {
     /// Shows the address of every unit whose bit is set, in order.
     pub(crate) fn walk(&self, visit: &mut dyn FnMut(Addr)) {
         if let Some(root) = self.root {
-            walk_below(root, self.levels, self.first, &mut |unit| visit(Addr::new(unit * UNIT)));
+            walk_below(root, self.levels, self.first, &mut |unit| visit(Addr::new(unit * STRIDE)));
         }
     }
 

@@ -116,7 +116,7 @@ proptest! {
             match step {
                 Step::Get(cache, which) => {
                     let layout = pick(&layouts(), which).unwrap();
-                    match caches[cache].get(layout) {
+                    match caches[cache].alloc(layout) {
                         Ok(object) => {
                             let block = classes.block(layout).unwrap_or(layout);
                             live.add(object, layout, pool.reserve_size(block).unwrap() - SEAL);
@@ -132,7 +132,7 @@ proptest! {
                     if let Some(object) = pick(&objects, which) {
                         let layout = live.remove(object);
                         // SAFETY: from a cache of this pool with equal classes; once.
-                        unsafe { caches[cache].put(object, layout) };
+                        unsafe { caches[cache].free(object, layout) };
                     }
                 }
                 Step::Flush(cache) => {
@@ -151,7 +151,7 @@ proptest! {
         for object in live.blocks.keys().copied().collect::<Vec<_>>() {
             let layout = live.remove(object);
             // SAFETY: as above.
-            unsafe { caches[0].put(object, layout) };
+            unsafe { caches[0].free(object, layout) };
         }
         drop(caches);
         assert_eq!(used(&pool), 0, "nothing is lost");
@@ -234,12 +234,12 @@ fn a_class_keeps_no_more_than_it_may() {
     let pool = mvff(&arena);
     let descriptor = CacheDescriptor::new(classes(&[(64, 9)]));
     let cache = Cache::create(&pool, &descriptor).unwrap();
-    let objects: Vec<_> = (0..100).map(|_| cache.get(layout(64, 8)).unwrap()).collect();
+    let objects: Vec<_> = (0..100).map(|_| cache.alloc(layout(64, 8)).unwrap()).collect();
     assert!(descriptor.cached() <= 3 * 64, "fills take a third");
     let mut most = 0;
     for object in objects {
         // SAFETY: got above, put back once.
-        unsafe { cache.put(object, layout(64, 8)) };
+        unsafe { cache.free(object, layout(64, 8)) };
         most = most.max(descriptor.cached());
         assert_eq!(used(&pool) % 64, 0);
     }
@@ -261,9 +261,9 @@ fn a_call_takes_and_gives_a_batch_at_most() {
         let descriptor = CacheDescriptor::new(classes(&[(512, count)]));
         let cache = Cache::create(&pool, &descriptor).unwrap();
         let size = layout(512, 8);
-        let mut objects = vec![cache.get(size).unwrap()];
+        let mut objects = vec![cache.alloc(size).unwrap()];
         assert_eq!((used(&pool), descriptor.cached()), (BATCH * 512, (BATCH - 1) * 512), "{count}");
-        while let Ok(object) = cache.get(size) {
+        while let Ok(object) = cache.alloc(size) {
             objects.push(object);
         }
         assert_eq!(objects.len(), 64 * GRAIN / 512, "{count}");
@@ -271,7 +271,7 @@ fn a_call_takes_and_gives_a_batch_at_most() {
         for object in objects {
             let before = descriptor.cached();
             // SAFETY: got above, put back once.
-            unsafe { cache.put(object, size) };
+            unsafe { cache.free(object, size) };
             assert!(descriptor.cached() + BATCH * 512 > before);
         }
         let kept = descriptor.cached() / 512;
@@ -312,7 +312,7 @@ fn a_pool_that_does_not_serve_the_classes_is_refused() {
     assert!(matches!(Cache::create(&pool, &too_large), Err(Error::Parameter(_))));
     let cache = Cache::create(&pool, &fits).unwrap();
     assert_eq!(*cache.boxed([7_u64; 8]).unwrap(), [7; 8]);
-    assert!(matches!(cache.get(layout(65, 1)), Err(Error::Parameter(_))));
+    assert!(matches!(cache.alloc(layout(65, 1)), Err(Error::Parameter(_))));
 }
 
 /// What other classes keep serves a request that the pool would refuse.
@@ -325,19 +325,19 @@ fn a_cache_gives_back_before_it_refuses() {
     let descriptor = CacheDescriptor::new(classes(&[(128, 1000)]));
     let cache = Cache::create(&pool, &descriptor).unwrap();
     let small = layout(128, 8);
-    let all: Vec<_> = core::iter::from_fn(|| cache.get(small).ok()).collect();
+    let all: Vec<_> = core::iter::from_fn(|| cache.alloc(small).ok()).collect();
     assert_eq!(all.len(), 4 * GRAIN / 128);
     for object in all {
         // SAFETY: got above, put back once.
-        unsafe { cache.put(object, small) };
+        unsafe { cache.free(object, small) };
     }
     assert_eq!(descriptor.cached(), 4 * GRAIN);
     let large = layout(4 * GRAIN, 8);
     assert_eq!(pool.alloc(large), Err(Error::Limit), "without the cache's help");
-    let object = cache.get(large).unwrap();
-    assert_eq!(cache.get(small), Err(Error::Limit));
+    let object = cache.alloc(large).unwrap();
+    assert_eq!(cache.alloc(small), Err(Error::Limit));
     // SAFETY: got above, put back once.
-    unsafe { cache.put(object, large) };
+    unsafe { cache.free(object, large) };
     assert_eq!(used(&pool), 0);
 }
 
@@ -351,12 +351,12 @@ fn a_refusal_at_any_step_is_told_and_loses_nothing() {
         let pool = mvff(&arena);
         let descriptor = CacheDescriptor::new(classes(&[(512, 20)]));
         let cache = Cache::create(&pool, &descriptor).unwrap();
-        let all: Vec<_> = core::iter::from_fn(|| cache.get(layout(500, 8)).ok()).collect();
+        let all: Vec<_> = core::iter::from_fn(|| cache.alloc(layout(500, 8)).ok()).collect();
         assert!(arena.has_refused());
         assert_eq!(all.len() * 512, used(&pool));
-        assert_eq!(cache.get(layout(500, 8)), Err(Error::Memory));
+        assert_eq!(cache.alloc(layout(500, 8)), Err(Error::Memory));
         arena.relent();
-        cache.get(layout(500, 8)).unwrap();
+        cache.alloc(layout(500, 8)).unwrap();
         cache.check(CheckLevel::Deep).unwrap();
     }
 }
@@ -369,7 +369,7 @@ fn a_trip_makes_the_owner_flush() {
     let pool = mvff(&arena);
     let descriptor = CacheDescriptor::new(classes(&[(16, 3), (64, 3), (256, 3)]));
     let cache = Cache::create(&pool, &descriptor).unwrap();
-    let object = cache.get(layout(16, 8)).unwrap();
+    let object = cache.alloc(layout(16, 8)).unwrap();
     for size in [64, 256] {
         drop_in(&cache, size);
     }
@@ -378,7 +378,7 @@ fn a_trip_makes_the_owner_flush() {
     assert_eq!(descriptor.cached(), full, "only the owner flushes");
     assert!((0..3).all(|class| descriptor.is_tripped(class)));
     // SAFETY: got above, put back once.
-    unsafe { cache.put(object, layout(16, 8)) };
+    unsafe { cache.free(object, layout(16, 8)) };
     assert_eq!(descriptor.cached(), 16);
     drop_in(&cache, 64);
     assert_eq!(descriptor.cached(), 16 + 64, "one trip, one flush");
@@ -393,9 +393,9 @@ fn a_trip_makes_the_owner_flush() {
 
 /// Gets a block and puts it back.
 fn drop_in<P: ManualPool>(cache: &Cache<'_, P>, size: usize) {
-    let object = cache.get(layout(size, 8)).unwrap();
+    let object = cache.alloc(layout(size, 8)).unwrap();
     // SAFETY: got just now, put back once.
-    unsafe { cache.put(object, layout(size, 8)) };
+    unsafe { cache.free(object, layout(size, 8)) };
 }
 
 /// Other threads trip while the owner works: each trip is heard, and the lists stay
@@ -454,7 +454,7 @@ fn threads_free_each_others_blocks() {
                 let cache = Cache::create(pool, &descriptor).unwrap();
                 for round in 0..ROUNDS {
                     let layout = layout(8 + round * 7 % 600, 8);
-                    let object = cache.get(layout).unwrap();
+                    let object = cache.alloc(layout).unwrap();
                     // SAFETY: a live block with room for a word.
                     unsafe { object.cast().write(round) };
                     sender.send(Sent(object, layout)).unwrap();
@@ -462,7 +462,7 @@ fn threads_free_each_others_blocks() {
                     // SAFETY: written above, by another thread.
                     assert_eq!(unsafe { object.cast::<usize>().read() }, round);
                     // SAFETY: from a cache of this pool with equal classes; once.
-                    unsafe { cache.put(object, layout) };
+                    unsafe { cache.free(object, layout) };
                 }
                 cache.check(CheckLevel::Deep).unwrap();
             });
@@ -481,9 +481,9 @@ fn the_check_finds_damage() {
     let pool = mvff(&arena);
     let descriptor = CacheDescriptor::new(classes(&[(64, 9)]));
     let cache = Cache::create(&pool, &descriptor).unwrap();
-    let object = cache.get(layout(64, 8)).unwrap();
+    let object = cache.alloc(layout(64, 8)).unwrap();
     // SAFETY: got above, put back once.
-    unsafe { cache.put(object, layout(64, 8)) };
+    unsafe { cache.free(object, layout(64, 8)) };
     let word = object.cast::<*mut u8>();
     // The last ends the list too early, the one before it too late.
     for value in [usize::MAX, 0x5151_5140, 9, object.addr().get(), 0] {

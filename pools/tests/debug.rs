@@ -13,16 +13,16 @@ use tripoint_core::{
     Addr, Arena, BasicBuffer, Block, Check, CheckError, CheckLevel, ClientArena, Describe, Error, Fill,
     ManualPool, PoolBox, PoolClass, PoolHeader, PoolSizes, Result,
 };
-use tripoint_pools::land::GRANULE;
+use tripoint_pools::GRANULE;
 use tripoint_pools::{
-    Debug, DebugOptions, DebugReport, Fault, Mfs, MfsOptions, Mvff, MvffOptions, Tlsf, TlsfOptions,
+    DebugOptions, DebugPool, DebugReport, Fault, Mfs, MfsOptions, Mvff, MvffOptions, Tlsf, TlsfOptions,
     UnitLayout,
 };
 
-const FENCE: usize = Debug::<Mvff<&tripoint_core::ClientArena<'_>>>::FENCE_SIZE;
+const FENCE: usize = DebugPool::<Mvff<&tripoint_core::ClientArena<'_>>>::FENCE_SIZE;
 
-fn debug<P: ManualPool>(pool: P) -> Debug<P> {
-    Debug::create(pool, DebugOptions::default()).unwrap()
+fn debug<P: ManualPool>(pool: P) -> DebugPool<P> {
+    DebugPool::create(pool, DebugOptions::default()).unwrap()
 }
 
 fn addr_of(object: NonNull<u8>) -> Addr {
@@ -30,13 +30,13 @@ fn addr_of(object: NonNull<u8>) -> Addr {
 }
 
 /// The only report of a pool.
-fn only_report<P: ManualPool>(pool: &Debug<P>) -> DebugReport {
+fn only_report<P: ManualPool>(pool: &DebugPool<P>) -> DebugReport {
     let reports = pool.reports();
     assert_eq!((reports.count(), reports.iter().count()), (1, 1));
     *reports.iter().next().unwrap()
 }
 
-fn assert_clean<P: ManualPool>(pool: &Debug<P>) {
+fn assert_clean<P: ManualPool>(pool: &DebugPool<P>) {
     assert_eq!(pool.reports().count(), 0);
     pool.inspect(&mut |report| panic!("{report}"));
     pool.check(CheckLevel::Deep).unwrap();
@@ -157,7 +157,7 @@ fn an_object_freed_twice_much_later_is_found() {
     let mut memory = memory(32);
     let arena = arena(&mut memory);
     let pool = Mvff::create(&arena, MvffOptions::default()).unwrap();
-    let pool = Debug::create(pool, DebugOptions { held: 0, ..DebugOptions::default() }).unwrap();
+    let pool = DebugPool::create(pool, DebugOptions { held: 0, ..DebugOptions::default() }).unwrap();
     let object = pool.alloc(layout(40, 8)).unwrap();
     // SAFETY: allocated above with this layout; a debug pool may be told twice.
     unsafe {
@@ -360,7 +360,7 @@ fn the_hook_is_told_and_reports_name_pool_and_object() {
         TOLD.fetch_add(report.size, Ordering::Relaxed);
     };
     let options = DebugOptions { hook: Some(hook), ..DebugOptions::default() };
-    let pool = Debug::create(Mvff::create(&arena, MvffOptions::default()).unwrap(), options).unwrap();
+    let pool = DebugPool::create(Mvff::create(&arena, MvffOptions::default()).unwrap(), options).unwrap();
     let object = pool.alloc(layout(40, 8)).unwrap();
     for _ in 0..21 {
         // SAFETY: a debug pool may be told twice.
@@ -526,7 +526,7 @@ fn a_class_that_knows_its_buffers_goes_on_doing_so() {
     let mvff = Mvff::create(&arena, MvffOptions { extend_by: GRAIN, ..MvffOptions::default() }).unwrap();
     let [filled, finished] = [0; 2].map(AtomicUsize::new);
     let pool = debug(Knowing { pool: mvff, filled: &filled, finished: &finished });
-    const { assert!(<Debug<Knowing<'_, Mvff<&ClientArena<'_>>>> as PoolClass>::KEEPS_UNUSED) };
+    const { assert!(<DebugPool<Knowing<'_, Mvff<&ClientArena<'_>>>> as PoolClass>::KEEPS_UNUSED) };
     let mut point = AllocationPoint::create(&pool).unwrap();
     let object = PoolBox::into_raw(point.boxed([7_u64; 5]).unwrap()).cast::<u8>();
     // SAFETY: what the class allocated lies before the first object of a fill.
@@ -573,7 +573,7 @@ fn a_pool_that_was_used_is_refused() {
     let arena = arena(&mut memory);
     let pool = Mvff::create(&arena, MvffOptions::default()).unwrap();
     pool.alloc(layout(40, 8)).unwrap();
-    assert!(matches!(Debug::create(pool, DebugOptions::default()), Err(Error::Parameter(_))));
+    assert!(matches!(DebugPool::create(pool, DebugOptions::default()), Err(Error::Parameter(_))));
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod common;
 
 use common::{GRAIN, SEAL, arena, classes, layout, memory};
 use tripoint_core::{Describe, ManualPool, PoolClass};
-use tripoint_pools::land::GRANULE;
+use tripoint_pools::GRANULE;
 use tripoint_pools::{ObjectCache, UnitOf};
 
 fn text(described: &impl Describe, depth: usize) -> String {

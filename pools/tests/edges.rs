@@ -12,7 +12,7 @@ use tripoint_core::{
     BufferKind, Check, CheckLevel, Describe, Error, Event, EventHook, ManualPool, PoolClass,
 };
 use tripoint_pools::{
-    Debug, DebugOptions, Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, Null, ObjectCache, Tlsf,
+    DebugOptions, DebugPool, Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, Null, ObjectCache, Tlsf,
     TlsfOptions, UnitLayout, UnitOf,
 };
 
@@ -49,7 +49,7 @@ fn two_granules_are_grain_enough() {
 fn a_class_that_aligns_to_less_than_a_word_gets_no_fences() {
     let mut memory = memory(1);
     let arena = arena(&mut memory);
-    let refused = Debug::create(Null::create(&arena).unwrap(), DebugOptions::default());
+    let refused = DebugPool::create(Null::create(&arena).unwrap(), DebugOptions::default());
     assert!(matches!(refused.map(drop), Err(Error::Parameter(_))));
 }
 
@@ -117,7 +117,7 @@ fn an_object_whose_footer_is_gone_is_reported_with_its_room() {
     unsafe { object.add(taken - SEAL - size_of::<usize>()).cast::<usize>().write(0x5151) };
     let mut sizes = Vec::new();
     pool.inspect(&mut |report| sizes.push(report.size));
-    assert_eq!(sizes, [taken - Debug::<Mvff<&tripoint_core::ClientArena<'_>>>::FENCE_SIZE]);
+    assert_eq!(sizes, [taken - DebugPool::<Mvff<&tripoint_core::ClientArena<'_>>>::FENCE_SIZE]);
 }
 
 /// Of units that were freed, too, a cache takes no more than a batch.
@@ -147,7 +147,7 @@ fn a_class_that_aligns_to_a_word_gets_fences() {
     let unit = UnitLayout::new(layout(size, size_of::<usize>())).unwrap();
     let pool = Mfs::create(&arena, unit, MfsOptions::default()).unwrap();
     assert_eq!(pool.min_align(), size_of::<usize>());
-    let pool = Debug::create(pool, DebugOptions::default()).unwrap();
+    let pool = DebugPool::create(pool, DebugOptions::default()).unwrap();
     let object = layout(size_of::<usize>(), size_of::<usize>());
     let allocated = pool.alloc(object).unwrap();
     // SAFETY: allocated above with this layout.

@@ -9,10 +9,10 @@ use core::ptr::NonNull;
 use common::{GRAIN, SEAL, arena, layout, memory};
 use tripoint_ap::AllocationPoint;
 use tripoint_core::{Addr, Arena, Check, CheckLevel, ClientArena, Error, ManualPool, PoolClass, Result};
-use tripoint_pools::land::{GRANULE, NODE_SIZE};
 use tripoint_pools::{
     Cache, CacheClass, CacheClasses, CacheDescriptor, Mvff, MvffOptions, Mvt, MvtOptions, Snc, SncOptions,
 };
+use tripoint_pools::{GRANULE, Land};
 
 const UNDAMAGED: &str = "no free memory was written over, and nothing freed wrongly";
 
@@ -71,7 +71,7 @@ fn an_entry_of_the_queue_written_over_is_not_followed() {
             let arena = arena(&mut memory);
             let pool = mvt(&arena);
             let objects = queued(&pool);
-            let offset = NODE_SIZE + word * size_of::<usize>();
+            let offset = Land::NODE_SIZE + word * size_of::<usize>();
             let other = word_at(objects[(2 * which + 2) % 10], offset);
             let value = values(&outside, other)[value];
             // SAFETY: free memory of the pool, aligned. A fault, which is looked for.
@@ -209,11 +209,11 @@ fn a_link_in_a_cache_written_over_is_not_followed() {
             let descriptor = CacheDescriptor::new(classes());
             let cache = Cache::create(&pool, &descriptor).unwrap();
             let own = layout(SIZE, 8);
-            let objects: Vec<_> = (0..9).map(|_| cache.get(own).unwrap()).collect();
+            let objects: Vec<_> = (0..9).map(|_| cache.alloc(own).unwrap()).collect();
             cache.flush();
             for &object in &objects[..7] {
                 // SAFETY: got above with this layout.
-                unsafe { cache.put(object, own) };
+                unsafe { cache.free(object, own) };
             }
             cache.check(CheckLevel::Deep).unwrap();
             let value = values(&outside, objects[(which + 2) % 7].cast())[value];
@@ -225,15 +225,15 @@ fn a_link_in_a_cache_written_over_is_not_followed() {
             if flushes {
                 cache.flush();
             }
-            assert_eq!(use_up(&pool, || cache.get(own)), Error::Damaged, "{about}");
+            assert_eq!(use_up(&pool, || cache.alloc(own)), Error::Damaged, "{about}");
             assert_eq!(cache.check(CheckLevel::Shallow).unwrap_err().rule, UNDAMAGED);
             // It refuses from then on, whatever the class, also when it is tripped.
-            assert_eq!(cache.get(layout(2 * SIZE, 8)), Err(Error::Damaged));
+            assert_eq!(cache.alloc(layout(2 * SIZE, 8)), Err(Error::Damaged));
             // SAFETY: got above with this layout.
-            unsafe { cache.put(objects[7], own) };
+            unsafe { cache.free(objects[7], own) };
             descriptor.trip();
-            assert_eq!(cache.get(own), Err(Error::Damaged));
-            assert_eq!(cache.get(layout(GRAIN, 8)), Err(Error::Damaged));
+            assert_eq!(cache.alloc(own), Err(Error::Damaged));
+            assert_eq!(cache.alloc(layout(GRAIN, 8)), Err(Error::Damaged));
             drop(cache);
             // The pool was notified.
             let fresh = Cache::create(&pool, &descriptor).unwrap();

@@ -9,7 +9,7 @@ use core::ptr::NonNull;
 use common::{GRAIN, Oracle, arena, effort, layout, memory};
 use proptest::prelude::*;
 use tripoint_core::{Arena, Block, Check, CheckLevel, ClientArena, Error, ManualPool, PoolClass};
-use tripoint_pools::land::GRANULE;
+use tripoint_pools::GRANULE;
 use tripoint_pools::{
     Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, ObjectCache, Tlsf, TlsfOptions, UnitLayout,
 };
@@ -518,7 +518,7 @@ fn a_link_in_a_cache_is_not_followed() {
     }
 }
 
-/// Every word of a crate, its link and the units in it, taken by a cache or the pool.
+/// Every word of a magazine, its link and the units in it, taken by a cache or the pool.
 #[test]
 fn a_word_of_a_crate_is_not_followed() {
     let mut outside = [0_usize; 8];
@@ -536,7 +536,7 @@ fn a_word_of_a_crate_is_not_followed() {
                 }
                 returns.flush();
                 let value = values(&mut outside, units[10])[value];
-                // The second crate is the first of the stack, and the first is full.
+                // The second magazine is the first of the stack, and the first is full.
                 // SAFETY: free memory of the pool, aligned. A fault, which is looked for.
                 unsafe { units[0].cast::<usize>().add(word).write(value) };
                 let cache = pool.cache();
@@ -599,7 +599,7 @@ fn freed_units_are_poisoned() {
         returns.free(units[2], layout(UNIT, 8));
     }
     for unit in units {
-        // SAFETY: memory of the pool, behind the link and before a crate's last slots.
+        // SAFETY: memory of the pool, behind the link and before a magazine's last slots.
         let rest = unsafe { unit.cast::<[usize; 5]>().read() };
         assert!(rest[1..].iter().all(|&word| word == usize::MAX / 0xff * 0xdd), "{rest:x?}");
     }

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use common::{GRAIN, Oracle, Sequence, TestArena, arena, arena_of_grain, effort, layout, memory};
 use tripoint_ap::AllocationPoint;
 use tripoint_core::{Arena, Check, CheckLevel, Describe, Error, ManualPool, PoolBox, PoolClass};
-use tripoint_pools::land::NODE_SIZE;
+use tripoint_pools::Land;
 use tripoint_pools::{Mvt, MvtOptions};
 
 const OPTIONS: MvtOptions = MvtOptions {
@@ -340,7 +340,7 @@ fn options_that_make_no_sense_are_refused() {
     for options in wrong {
         assert!(matches!(Mvt::create(&arena, options), Err(Error::Parameter(_))), "{options:?}");
     }
-    let small = TestArena::of_grain(&arena, NODE_SIZE);
+    let small = TestArena::of_grain(&arena, Land::NODE_SIZE);
     assert!(matches!(Mvt::create(&small, OPTIONS), Err(Error::Parameter(_))));
     assert_eq!(arena.sizes(), before);
 }

@@ -10,7 +10,7 @@ use core::ptr::NonNull;
 use common::{arena, classes, layout, memory};
 use tripoint_ap::AllocationPoint;
 use tripoint_core::{Check, CheckLevel, ManualPool};
-use tripoint_pools::cache_box::ObjectCache;
+use tripoint_pools::ObjectCache;
 use tripoint_pools::{Cache, CacheClasses, CacheDescriptor};
 
 /// Writes the whole object, and returns it by way of a reference to its first byte.
@@ -111,9 +111,9 @@ fn caches_by_size_class() {
     let descriptor = CacheDescriptor::new(CacheClasses::geometric(64, 4).unwrap());
     let cache = Cache::create(&pool, &descriptor).unwrap();
     comes_back_whole(
-        |layout| cache.get(layout).unwrap(),
+        |layout| cache.alloc(layout).unwrap(),
         // SAFETY: of the cache, with this layout, and freed once.
-        |object, layout| unsafe { cache.put(object, layout) },
+        |object, layout| unsafe { cache.free(object, layout) },
     );
     cache.check(CheckLevel::Deep).unwrap();
     drop(cache);

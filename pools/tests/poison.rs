@@ -10,7 +10,7 @@ use core::ptr::NonNull;
 use common::{arena, classes, layout, memory};
 use tripoint_ap::AllocationPoint;
 use tripoint_core::{ManualPool, PoolClass};
-use tripoint_pools::cache_box::ObjectCache;
+use tripoint_pools::ObjectCache;
 use tripoint_pools::{Cache, CacheClasses, CacheDescriptor, Snc, SncOptions};
 
 const SECRET: Layout = layout(88, 8);
@@ -98,13 +98,13 @@ fn caches_by_size_class() {
     let descriptor = CacheDescriptor::new(CacheClasses::geometric(128, 2).unwrap());
     let cache = Cache::create(&pool, &descriptor).unwrap();
     // SAFETY: of the cache, with this layout, and freed once.
-    what_is_freed(|| cache.get(SECRET).unwrap(), |object| unsafe { cache.put(object, SECRET) });
+    what_is_freed(|| cache.alloc(SECRET).unwrap(), |object| unsafe { cache.free(object, SECRET) });
     // Larger than every class.
     let large = layout(2000, 8);
-    let object = cache.get(large).unwrap();
+    let object = cache.alloc(large).unwrap();
     write_secret(object);
     // SAFETY: as above.
-    unsafe { cache.put(object, large) };
+    unsafe { cache.free(object, large) };
     assert_eq!(is_readable(object), FOUND);
 }
 

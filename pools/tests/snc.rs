@@ -12,7 +12,7 @@ use tripoint_ap::{AllocationPoint, Frame, Reservation};
 use tripoint_core::{
     Arena, Block, Check, CheckLevel, ClientArena, Describe, Error, PoolClass, Result, Use, walk,
 };
-use tripoint_pools::land::GRANULE;
+use tripoint_pools::GRANULE;
 use tripoint_pools::{Snc, SncOptions};
 
 const OPTIONS: SncOptions = SncOptions { extend_by: 2 * GRAIN, fill_size: 1024 };

@@ -7,7 +7,7 @@ use common::test_arena::Refusal;
 use common::{GRAIN, Oracle, TestArena, arena, arena_of_grain, effort, layout, memory, pick};
 use proptest::prelude::*;
 use tripoint_core::{Arena, Check, CheckLevel, Describe, Error, ManualPool, PoolClass};
-use tripoint_pools::land::GRANULE;
+use tripoint_pools::GRANULE;
 use tripoint_pools::{Tlsf, TlsfOptions};
 
 fn options(extend_by: usize) -> TlsfOptions {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use tests_loom::{lend, model, model_bounded, model_unbounded, thread, with_arena};
 use tripoint_oracle::BumpPool;
-use tripoint_pools::{Cache, CacheClass, CacheClasses, CacheDescriptor, models};
+use tripoint_pools::{Cache, CacheClass, CacheClasses, CacheDescriptor, internal};
 
 const OBJECT: Layout = Layout::new::<u128>();
 
@@ -39,12 +39,12 @@ fn race(trips: usize, owner: Owner) {
 }
 
 fn protocol(descriptor: &CacheDescriptor, handled: &mut usize, flushes: &mut usize) {
-    models::rearm(descriptor, 0, handled, &mut || *flushes += 1);
+    internal::rearm(descriptor, 0, handled, &mut || *flushes += 1);
 }
 
 /// Arms the class without counting the requests again.
 fn without_second_look(descriptor: &CacheDescriptor, handled: &mut usize, flushes: &mut usize) {
-    models::rearm_blindly(descriptor, 0, handled, &mut || *flushes += 1);
+    internal::rearm_blindly(descriptor, 0, handled, &mut || *flushes += 1);
 }
 
 #[test]
@@ -86,9 +86,9 @@ fn hand_over(take_over: fn(&'static Pool, &'static CacheDescriptor) -> bool) {
                 let (pool, descriptor) = &*lent;
                 let cache = Cache::create(pool, descriptor).unwrap();
                 let other = thread::spawn(move || {
-                    let object = cache.get(OBJECT).unwrap();
+                    let object = cache.alloc(OBJECT).unwrap();
                     // SAFETY: just given, and not used.
-                    unsafe { cache.put(object, OBJECT) };
+                    unsafe { cache.free(object, OBJECT) };
                 });
                 if take_over(pool, descriptor) {
                     assert_eq!(descriptor.cached(), 0, "something was left");

@@ -41,7 +41,7 @@ fn one_makes_it_and_all_find_it_whole() {
     model_unbounded(|| {
         let shared = Arc::new((Once::new(), AtomicUsize::new(0)));
         let ask = |(once, makes): &(Once<Watched>, AtomicUsize)| {
-            let made = once.get_or_try_make(|| {
+            let made = once.get_or_try_init(|| {
                 makes.fetch_add(1, Ordering::Relaxed);
                 Ok(Watched::make())
             });

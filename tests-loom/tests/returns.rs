@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use tests_loom::{UnsafeCell, model, model_unbounded, thread};
 use tripoint_core::primitive::{AtomicPtr, Ordering};
-use tripoint_pools::models::{UnitStack, Units};
+use tripoint_pools::internal::{UnitStack, Units};
 
 /// Memory of a unit: its link, and a word that loom watches.
 #[repr(C)]

@@ -11,7 +11,7 @@ const UNMADE: usize = 0;
 const MAKING: usize = 1;
 const MADE: usize = 2;
 
-/// How often [`Once::get_or_try_make`] checks whether another thread has made the
+/// How often [`Once::get_or_try_init`] checks whether another thread has made the
 /// value before it gives up: this takes a few hundredths to a few tenths of a second.
 /// In a model no time passes, so one check tells as much as many. In an interpreter
 /// each check takes thousands of times as long.
@@ -71,7 +71,7 @@ impl<T> Once<T> {
     /// - [`Error::Unready`] if the value is still being made after some waiting, by another
     ///   thread that is slow, or by this thread further down its stack
     #[inline]
-    pub fn get_or_try_make(&self, make: impl FnOnce() -> Result<T>) -> Result<&T> {
+    pub fn get_or_try_init(&self, make: impl FnOnce() -> Result<T>) -> Result<&T> {
         match self.get() {
             Some(value) => Ok(value),
             None => self.try_make(make),
@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(once.get(), None);
         thread::scope(|scope| {
             for _ in 0..4 {
-                scope.spawn(|| assert_eq!(once.get_or_try_make(make), Ok(&0)));
+                scope.spawn(|| assert_eq!(once.get_or_try_init(make), Ok(&0)));
             }
         });
         assert_eq!((once.get(), makes.load(Ordering::Relaxed)), (Some(&0), 1));
@@ -164,19 +164,19 @@ mod tests {
     #[test]
     fn after_a_refusal_or_a_panic_it_can_be_tried_again() {
         let once = Once::new();
-        assert_eq!(once.get_or_try_make(|| Err(Error::Memory)), Err(Error::Memory));
+        assert_eq!(once.get_or_try_init(|| Err(Error::Memory)), Err(Error::Memory));
         let panicked = std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| {
-            let _ = once.get_or_try_make(|| panic!("told to"));
+            let _ = once.get_or_try_init(|| panic!("told to"));
         }));
         assert!(panicked.is_err());
-        assert_eq!(once.get_or_try_make(|| Ok(7)), Ok(&7));
+        assert_eq!(once.get_or_try_init(|| Ok(7)), Ok(&7));
     }
 
     #[test]
     fn who_asks_while_making_it_is_refused() {
         let once = Once::new();
-        let made = once.get_or_try_make(|| {
-            assert_eq!(once.get_or_try_make(|| Ok(1)), Err(Error::Unready));
+        let made = once.get_or_try_init(|| {
+            assert_eq!(once.get_or_try_init(|| Ok(1)), Err(Error::Unready));
             Ok(2)
         });
         assert_eq!(made, Ok(&2));
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn the_makers_reference_is_as_good_as_any() {
         let once = Once::new();
-        let makers = once.get_or_try_make(|| Ok(Cell::new(1))).unwrap();
+        let makers = once.get_or_try_init(|| Ok(Cell::new(1))).unwrap();
         let others = once.get().unwrap();
         others.set(others.get() + 1);
         makers.set(makers.get() + 1);
@@ -200,7 +200,7 @@ mod tests {
     fn it_drops_its_value() {
         let value = Rc::new(());
         let once = Once::new();
-        once.get_or_try_make(|| Ok(Rc::clone(&value))).unwrap();
+        once.get_or_try_init(|| Ok(Rc::clone(&value))).unwrap();
         drop(once);
         assert_eq!(Rc::strong_count(&value), 1);
     }

@@ -11,10 +11,10 @@ use core::ptr::NonNull;
 use std::collections::BTreeMap;
 
 use tripoint_core::{Check, CheckLevel, ClientArena, ClientArenaOptions, Error, ManualPool, Result};
-use tripoint_pools::cache_box::ObjectCache;
+use tripoint_pools::ObjectCache;
 use tripoint_pools::{
-    Cache, CacheClasses, CacheDescriptor, Debug, DebugOptions, Mfs, MfsCache, MfsOptions, Mvff, MvffOptions,
-    Mvt, MvtOptions, Tlsf, TlsfOptions, UnitLayout,
+    Cache, CacheClasses, CacheDescriptor, DebugOptions, DebugPool, Mfs, MfsCache, MfsOptions, Mvff,
+    MvffOptions, Mvt, MvtOptions, Tlsf, TlsfOptions, UnitLayout,
 };
 
 /// What is done wrong.
@@ -123,9 +123,9 @@ impl Class {
             Self::Mvt => "Mvt",
             Self::Tlsf => "Tlsf",
             Self::CacheOfTlsf => "Cache<Tlsf>",
-            Self::DebugMfs => "Debug<Mfs>",
-            Self::DebugMvff => "Debug<Mvff>",
-            Self::DebugTlsf => "Debug<Tlsf>",
+            Self::DebugMfs => "DebugPool<Mfs>",
+            Self::DebugMvff => "DebugPool<Mvff>",
+            Self::DebugTlsf => "DebugPool<Tlsf>",
         }
     }
 
@@ -210,7 +210,7 @@ impl<P: ManualPool> Subject for Plain<'_, P> {
     }
 }
 
-struct Watched<'p, P: ManualPool>(&'p Debug<P>);
+struct Watched<'p, P: ManualPool>(&'p DebugPool<P>);
 
 impl<P: ManualPool> Subject for Watched<'_, P> {
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
@@ -248,12 +248,12 @@ impl Subject for MfsCache<'_, &ClientArena<'_>, UnitLayout> {
 
 impl<P: ManualPool> Subject for Cache<'_, P> {
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
-        self.get(layout)
+        Cache::alloc(self, layout)
     }
 
     fn free(&self, object: NonNull<u8>, layout: Layout) {
         // SAFETY: as in `Plain`.
-        unsafe { self.put(object, layout) };
+        unsafe { Cache::free(self, object, layout) };
     }
 
     fn check(&self) -> bool {
@@ -511,8 +511,8 @@ pub(crate) fn run(class: Class, fault: Fault, seed: u64, operations: usize) -> O
             life(&cache, &Plain(&other))
         }
         Class::DebugMfs => {
-            let pools =
-                [(); 2].map(|()| debug(mfs(UNIT + Debug::<Mfs<&ClientArena<'_>, UnitLayout>>::FENCE_SIZE)));
+            let pools = [(); 2]
+                .map(|()| debug(mfs(UNIT + DebugPool::<Mfs<&ClientArena<'_>, UnitLayout>>::FENCE_SIZE)));
             life(&Watched(&pools[0]), &Watched(&pools[1]))
         }
         Class::DebugMvff => {
@@ -526,6 +526,6 @@ pub(crate) fn run(class: Class, fault: Fault, seed: u64, operations: usize) -> O
     }
 }
 
-fn debug<P: ManualPool>(pool: P) -> Debug<P> {
-    Debug::create(pool, DebugOptions::default()).expect("a pool not yet used")
+fn debug<P: ManualPool>(pool: P) -> DebugPool<P> {
+    DebugPool::create(pool, DebugOptions::default()).expect("a pool not yet used")
 }

@@ -7,10 +7,10 @@ use core::alloc::Layout;
 use tripoint_core::{Error, Result};
 
 /// The alignment, in bytes, of every block in a cache, and of its size: two words.
-pub const BLOCK_ALIGN: usize = 2 * size_of::<usize>();
+pub(crate) const BLOCK_ALIGN: usize = 2 * size_of::<usize>();
 
 /// The most classes there may be.
-pub const CLASSES_MAX: usize = 32;
+pub(crate) const CLASSES_MAX: usize = 32;
 
 /// Up to this size, in bytes, the class is one look into a table.
 const SMALL: usize = 64 * BLOCK_ALIGN;
@@ -24,7 +24,7 @@ const SIZE: Error =
 /// One size of block that a cache keeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheClass {
-    /// The bytes of a block, rounded up to [`BLOCK_ALIGN`]: it serves what is not
+    /// The bytes of a block, rounded up to [`CacheClass::ALIGN`]: it serves what is not
     /// larger and does not fit the class before.
     pub size: usize,
     /// The most blocks of this class that the cache keeps: at least one, or `usize::MAX` to
@@ -36,20 +36,23 @@ pub struct CacheClass {
 /// equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheClasses {
-    /// The class of each size up to [`SMALL`], by multiples of [`BLOCK_ALIGN`].
+    /// The class of each size up to [`SMALL`], by multiples of [`CacheClass::ALIGN`].
     small: [u8; SMALL / BLOCK_ALIGN + 1],
     classes: [CacheClass; CLASSES_MAX],
     len: usize,
 }
 
 impl CacheClasses {
+    /// The most classes that a cache has.
+    pub const MAX: usize = CLASSES_MAX;
+
     /// The index of no class.
     pub(crate) const NONE: usize = CLASSES_MAX;
 
     /// These classes, in the order of their sizes.
     ///
     /// # Errors
-    /// [`Error::Parameter`] where there are none or more than [`CLASSES_MAX`],
+    /// [`Error::Parameter`] where there are none or more than [`CacheClasses::MAX`],
     /// where a count is zero, and where the rounded sizes do not ascend.
     pub fn new(classes: &[CacheClass]) -> Result<Self> {
         if classes.is_empty() || classes.len() > CLASSES_MAX {
@@ -79,7 +82,7 @@ impl CacheClasses {
         Ok(these)
     }
 
-    /// [`CLASSES_MAX`] classes at most, evenly up to `largest` bytes: up to 512 bytes
+    /// [`CacheClasses::MAX`] classes at most, evenly up to `largest` bytes: up to 512 bytes
     /// (with words of eight bytes) one for every multiple of two words, so that a block
     /// is hardly larger than asked. Each keeps `count` blocks.
     ///
@@ -104,7 +107,7 @@ impl CacheClasses {
     /// `count` blocks.
     ///
     /// # Errors
-    /// [`Error::Parameter`] where that takes more than [`CLASSES_MAX`] classes
+    /// [`Error::Parameter`] where that takes more than [`CacheClasses::MAX`] classes
     /// (8 KiB with words of eight bytes), and for a count of zero.
     pub fn geometric(largest: usize, count: usize) -> Result<Self> {
         let mut classes = [CacheClass::default(); CLASSES_MAX];
@@ -151,6 +154,9 @@ impl CacheClasses {
 }
 
 impl CacheClass {
+    /// The alignment of every block of a cache, in bytes: two words.
+    pub const ALIGN: usize = BLOCK_ALIGN;
+
     /// The layout of a block.
     pub(crate) fn block(&self) -> Option<Layout> {
         Layout::from_size_align(self.size, BLOCK_ALIGN).ok()

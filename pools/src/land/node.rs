@@ -27,7 +27,7 @@ use crate::link::Watch;
 pub const GRANULE: usize = 2 * size_of::<usize>();
 
 /// The most that a land writes to a free block, in bytes from its base.
-pub const NODE_SIZE: usize = size_of::<Words>();
+pub(crate) const NODE_SIZE: usize = size_of::<Words>();
 
 const TAG_MASK: usize = GRANULE - 1;
 const TAG_BITS: u32 = GRANULE.trailing_zeros();
@@ -39,6 +39,12 @@ const TAG_BITS: u32 = GRANULE.trailing_zeros();
 /// most `1.4405 * log2(n + 2)` high (design/land.md `.land.height`).
 pub(super) const HEIGHT_MAX: usize = (usize::BITS as usize - 1 - TAG_BITS as usize) * 3 / 2;
 const _: () = assert!(HEIGHT_MAX < 1 << (2 * TAG_BITS), "a height fits in two tags");
+
+/// The kind of a node whose block is one granule.
+pub(super) const GRANULES: bool = false;
+
+/// The kind of a node whose block is a run of two granules or more.
+pub(super) const RUNS: bool = true;
 
 /// A side of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

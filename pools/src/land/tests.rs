@@ -441,7 +441,7 @@ mod links {
     /// A tree of one run, and another run above it that is in no tree.
     struct Runs {
         ground: Ground,
-        tree: Tree<true>,
+        tree: Tree<RUNS>,
         health: Health,
     }
 
@@ -454,7 +454,7 @@ mod links {
             runs
         }
 
-        fn nodes(&self) -> [Node<true>; 2] {
+        fn nodes(&self) -> [Node<RUNS>; 2] {
             // SAFETY: the ground is ours; two granules of it, in no tree.
             let high = unsafe { Node::create(self.ground.part(4, 2), self.watch()) };
             [self.tree.root().unwrap(), high]

@@ -11,8 +11,8 @@ use tripoint_core::{
     Addr, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, PoolBox, PoolClass, Result,
 };
 
-use super::crates::{for_each_in_crate, unpack, unpack_all};
-use super::units::{FreeUnit, Link, UnitList};
+use super::free_list::{FreeList, FreeUnit, Link};
+use super::magazine::{for_each_in_magazine, unpack, unpack_all};
 use super::{Mfs, UNSERVED, Unit};
 use crate::cache_box::{CacheBox, ObjectCache};
 use crate::link::UNDAMAGED;
@@ -54,8 +54,8 @@ pub struct MfsCache<'pool, A: Arena, U: Unit> {
     last: Cell<Option<NonNull<u8>>>,
     /// The units freed before it.
     list: Cell<Link>,
-    /// Units that came home, in crates still.
-    crates: Cell<Link>,
+    /// Units that came home, in magazines still.
+    magazines: Cell<Link>,
     key: LinkKey,
     health: Health,
     pool: &'pool Mfs<A, U>,
@@ -70,7 +70,7 @@ impl<'pool, A: Arena, U: Unit> MfsCache<'pool, A, U> {
         Self {
             last: Cell::new(None),
             list: Cell::new(None),
-            crates: Cell::new(None),
+            magazines: Cell::new(None),
             key: pool.key(),
             health: Health::new(),
             pool,
@@ -135,7 +135,7 @@ impl<'pool, A: Arena, U: Unit> MfsCache<'pool, A, U> {
     }
 
     /// Keeps the units of a list, and notes what was met in it.
-    fn keep(&self, list: &UnitList) {
+    fn keep(&self, list: &FreeList) {
         self.list.set(list.first());
         let _ = self.health.note(list.ensure_sound());
     }
@@ -159,35 +159,35 @@ impl<'pool, A: Arena, U: Unit> MfsCache<'pool, A, U> {
     }
 
     /// Takes all units it keeps.
-    fn take_list(&self) -> UnitList {
+    fn take_list(&self) -> FreeList {
         // SAFETY: units in the cache's list are free and the cache's, which gives
         // them up here.
-        let mut list = unsafe { UnitList::from_link(self.list.take(), self.key) };
+        let mut list = unsafe { FreeList::from_link(self.list.take(), self.key) };
         if let Some(last) = self.last.take() {
             // SAFETY: given up by `free`, and in no list.
             unsafe { list.push(last) };
         }
-        // SAFETY: what the cache keeps as crates came off the pool's stack.
-        let crates = unsafe { UnitList::from_link(self.crates.take(), self.key) };
+        // SAFETY: what the cache keeps as magazines came off the pool's stack.
+        let magazines = unsafe { FreeList::from_link(self.magazines.take(), self.key) };
         // SAFETY: as above.
-        unsafe { unpack_all(crates, self.pool.unit_size(), &mut list) };
+        unsafe { unpack_all(magazines, self.pool.unit_size(), &mut list) };
         list
     }
 
-    /// Takes units and keeps all but one: those that came home, a crate at a time,
+    /// Takes units and keeps all but one: those that came home, a magazine at a time,
     /// or else a batch from the pool. There have to be none.
     #[cold]
     #[inline(never)]
     fn fill(&self) -> Result<NonNull<u8>> {
-        // SAFETY: what the cache keeps as crates came off the pool's stack.
-        let mut crates = unsafe { UnitList::from_link(self.crates.take(), self.key) };
-        if crates.first().is_none() {
-            crates = self.pool.returned().take();
+        // SAFETY: what the cache keeps as magazines came off the pool's stack.
+        let mut magazines = unsafe { FreeList::from_link(self.magazines.take(), self.key) };
+        if magazines.first().is_none() {
+            magazines = self.pool.returned().take();
         }
-        let mut units = UnitList::of(self.key);
-        // SAFETY: crates of the pool's units, as above.
-        unsafe { unpack(&mut crates, self.pool.unit_size(), &mut units) };
-        self.crates.set(crates.first());
+        let mut units = FreeList::of(self.key);
+        // SAFETY: magazines of the pool's units, as above.
+        unsafe { unpack(&mut magazines, self.pool.unit_size(), &mut units) };
+        self.magazines.set(magazines.first());
         if units.first().is_none() {
             let batch = self.pool.take_batch()?;
             // Before those that a hook, which hears of the pool's growth, freed here.
@@ -290,9 +290,9 @@ impl<A: Arena, U: Unit> Check for MfsCache<'_, A, U> {
                 self.pool.check_free_unit("MfsCache", Addr::of(last.as_ptr()))?;
             }
             self.check_list(self.list.get(), watch, |_, _| {})?;
-            self.check_list(self.crates.get(), watch, |unit, visit| {
-                // SAFETY: what the cache keeps as crates came off the pool's stack.
-                unsafe { for_each_in_crate(unit, self.pool.unit_size(), watch, visit) };
+            self.check_list(self.magazines.get(), watch, |unit, visit| {
+                // SAFETY: what the cache keeps as magazines came off the pool's stack.
+                unsafe { for_each_in_magazine(unit, self.pool.unit_size(), watch, visit) };
             })?;
             ensure("MfsCache", health.ensure().is_ok(), UNDAMAGED)?;
         }

@@ -12,15 +12,15 @@ use core::ptr::{self, NonNull};
 use tripoint_core::primitive::{AtomicPtr, Ordering};
 use tripoint_core::{Arena, Block, ManualPool, PoolBox, PoolClass};
 
-use super::crates::Crates;
-use super::units::{Chain, FreeUnit, UnitList};
+use super::free_list::{Chain, FreeList, FreeUnit};
+use super::magazine::Magazines;
 use super::{Mfs, Unit};
 use crate::cache_box::Defer;
 use crate::link::LinkKey;
 use crate::poison::poison;
 
 /// The units that a [`Returns`] brings home at once.
-pub const BATCH: usize = 64;
+pub(super) const BATCH: usize = 64;
 
 /// A stack of free units: any thread pushes chains, any thread takes everything.
 ///
@@ -62,20 +62,20 @@ impl ReturnStack {
     }
 
     /// Takes everything: one swap, or a load where there is nothing.
-    pub(crate) fn take(&self) -> UnitList {
+    pub(crate) fn take(&self) -> FreeList {
         if self.head.load(Ordering::Relaxed).is_null() {
-            return UnitList::of(self.key);
+            return FreeList::of(self.key);
         }
         let first = NonNull::new(self.head.swap(ptr::null_mut(), Ordering::Acquire));
         // SAFETY: pushed units are free, linked to each other and to nothing else,
         // and the swap took all of them from everybody else.
-        unsafe { UnitList::from_link(first, self.key) }
+        unsafe { FreeList::from_link(first, self.key) }
     }
 }
 
 /// One thread's way to free units of a pool that other threads allocate.
 ///
-/// It keeps up to [`BATCH`] units, which it then gives to the pool with one
+/// It keeps up to [`Returns::BATCH`] units, which it then gives to the pool with one
 /// compare-exchange. [`Returns::flush`] and dropping give what there is.
 ///
 /// ```
@@ -97,7 +97,7 @@ impl ReturnStack {
 /// ```
 pub struct Returns<'pool, A: Arena, U: Unit> {
     pool: &'pool Mfs<A, U>,
-    crates: Crates,
+    magazines: Magazines,
 }
 
 // SAFETY: the units it keeps are its own, and no thread's; the pool is shared by
@@ -105,12 +105,15 @@ pub struct Returns<'pool, A: Arena, U: Unit> {
 unsafe impl<A: Arena, U: Unit> Send for Returns<'_, A, U> {}
 
 impl<'pool, A: Arena, U: Unit> Returns<'pool, A, U> {
+    /// The number of units that it frees at once.
+    pub const BATCH: usize = BATCH;
+
     pub(super) const fn new(pool: &'pool Mfs<A, U>) -> Self {
-        Self { pool, crates: Crates::new(pool.key()) }
+        Self { pool, magazines: Magazines::new(pool.key()) }
     }
 
     /// Frees a unit of the pool: notes its address, in a unit freed before, and
-    /// makes a compare-exchange every [`BATCH`] times.
+    /// makes a compare-exchange every [`Returns::BATCH`] times.
     ///
     /// # Safety
     /// - As [`ManualPool::free`](tripoint_core::ManualPool::free) of the pool.
@@ -124,8 +127,8 @@ impl<'pool, A: Arena, U: Unit> Returns<'pool, A, U> {
         // SAFETY: the caller gives up an object of the pool, which is a unit.
         unsafe { poison(Block::new(object, size)) };
         // SAFETY: as above.
-        unsafe { self.crates.push(object, size) };
-        if self.crates.count() == BATCH {
+        unsafe { self.magazines.push(object, size) };
+        if self.magazines.count() == BATCH {
             self.flush();
         }
     }
@@ -147,14 +150,14 @@ impl<'pool, A: Arena, U: Unit> Returns<'pool, A, U> {
     /// The units it keeps.
     #[must_use]
     pub const fn kept(&self) -> usize {
-        self.crates.count()
+        self.magazines.count()
     }
 
     /// Gives the units it keeps to the pool.
     #[cold]
     pub fn flush(&mut self) {
-        if let Some(crates) = self.crates.take() {
-            self.pool.returned().push(crates);
+        if let Some(magazines) = self.magazines.take() {
+            self.pool.returned().push(magazines);
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use tripoint_core::{Arena, Result};
 use tripoint_pools::{
-    Debug, DebugOptions, Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, Snc, SncOptions, Tlsf,
+    DebugOptions, DebugPool, Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, Snc, SncOptions, Tlsf,
     TlsfOptions, UnitLayout, UnitOf,
 };
 
@@ -58,16 +58,16 @@ pub(crate) fn tlsf<A: Arena>(arena: A) -> Result<Tlsf<A>> {
     Tlsf::create(arena, TlsfOptions { extend_by: 4 * GRAIN, fill_size: 1024 })
 }
 
-pub(crate) fn debug_mvff<A: Arena>(arena: A) -> Result<Debug<Mvff<A>>> {
-    Debug::create(mvff(arena)?, DebugOptions::default())
+pub(crate) fn debug_mvff<A: Arena>(arena: A) -> Result<DebugPool<Mvff<A>>> {
+    DebugPool::create(mvff(arena)?, DebugOptions::default())
 }
 
-pub(crate) fn debug_mfs<A: Arena>(arena: A) -> Result<Debug<Mfs<A, UnitLayout>>> {
+pub(crate) fn debug_mfs<A: Arena>(arena: A) -> Result<DebugPool<Mfs<A, UnitLayout>>> {
     // Of a power of two, so that a refused request leaves no end of an extent unused.
     let units = Mfs::create(arena, UnitLayout::new(layout(256, 64))?, mfs_options())?;
-    Debug::create(units, DebugOptions { held: 3, ..DebugOptions::default() })
+    DebugPool::create(units, DebugOptions { held: 3, ..DebugOptions::default() })
 }
 
-pub(crate) fn debug_tlsf<A: Arena>(arena: A) -> Result<Debug<Tlsf<A>>> {
-    Debug::create(tlsf(arena)?, DebugOptions { held: 0, ..DebugOptions::default() })
+pub(crate) fn debug_tlsf<A: Arena>(arena: A) -> Result<DebugPool<Tlsf<A>>> {
+    DebugPool::create(tlsf(arena)?, DebugOptions { held: 0, ..DebugOptions::default() })
 }

@@ -6,7 +6,7 @@ use core::ptr::{self, NonNull};
 use tripoint_ap::{AllocationPoint, Batch, Frame, Scope, Tripper};
 use tripoint_contract::{Guard, Route};
 use tripoint_core::{ClientArena, Result};
-use tripoint_pools::cache_box::ObjectCache;
+use tripoint_pools::ObjectCache;
 use tripoint_pools::{Cache, MfsCache, Returns, Snc, UnitOf};
 
 use crate::{ClientMvff, Object};
@@ -100,7 +100,7 @@ pub unsafe fn unit_return(returns: &mut ClientReturns, object: NonNull<u8>) {
 /// A block from a cache by size classes.
 #[unsafe(no_mangle)]
 pub fn cache_get(cache: &Cache<'static, ClientMvff>) -> *mut u8 {
-    or_null(cache.get(LAYOUT))
+    or_null(cache.alloc(LAYOUT))
 }
 
 /// A block to a cache by size classes.
@@ -110,7 +110,7 @@ pub fn cache_get(cache: &Cache<'static, ClientMvff>) -> *mut u8 {
 #[unsafe(no_mangle)]
 pub unsafe fn cache_put(cache: &Cache<'static, ClientMvff>, object: NonNull<u8>) {
     // SAFETY: the caller's duties.
-    unsafe { cache.put(object, LAYOUT) };
+    unsafe { cache.free(object, LAYOUT) };
 }
 
 /// An allocation point is tripped, as a signal handler may do.

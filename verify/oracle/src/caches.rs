@@ -58,7 +58,7 @@ pub struct ClassStore<'c, P: ManualPool> {
 
 impl<P: ManualPool> Store for ClassStore<'_, P> {
     fn get(&mut self, layout: Layout) -> Result<NonNull<u8>> {
-        let object = self.cache.get(layout);
+        let object = self.cache.alloc(layout);
         if object == Err(Error::Limit) {
             assert_eq!(self.kept(), 0, "it gave back what it had first");
         }
@@ -68,7 +68,7 @@ impl<P: ManualPool> Store for ClassStore<'_, P> {
     unsafe fn put(&mut self, object: NonNull<u8>, layout: Layout) {
         // SAFETY: from a cache of the same pool with equal classes; the rest is the
         // caller's duty.
-        unsafe { self.cache.put(object, layout) };
+        unsafe { self.cache.free(object, layout) };
     }
 
     fn flush(&mut self) {

@@ -49,8 +49,8 @@ pub(crate) struct Hits {
 pub(crate) fn run(board: &mut impl Board) -> Result<Hits, Failure> {
     let mut samples = AllocationPoint::create_with(memory::samples()?, Default::default(), Heard::default())?;
     let mut nursery = AllocationPoint::create_with(memory::nursery()?, Default::default(), Heard::default())?;
-    timer::TRIPPED.get_or_try_make(|| Ok(samples.tripper()))?;
-    timer::FLIPPED.get_or_try_make(|| Ok(nursery.buffer()))?;
+    timer::TRIPPED.get_or_try_init(|| Ok(samples.tripper()))?;
+    timer::FLIPPED.get_or_try_init(|| Ok(nursery.buffer()))?;
 
     let mut hits = Hits::default();
     trip_while_busy(board, &mut samples, &mut hits)?;

@@ -46,7 +46,7 @@ pub(crate) fn arena() -> Result<Arena> {
     static mut MEMORY: Memory = Memory([MaybeUninit::uninit(); SIZE]);
     static ARENA: Once<ClientArena<'static>> = Once::new();
 
-    ARENA.get_or_try_make(|| {
+    ARENA.get_or_try_init(|| {
         let memory = &raw mut MEMORY;
         // SAFETY: nothing else names MEMORY, and this is run by one caller at a
         // time, and not again once it has succeeded.
@@ -59,27 +59,27 @@ pub(crate) fn arena() -> Result<Arena> {
 pub(crate) fn samples() -> Result<&'static Samples> {
     static SAMPLES: Once<Samples> = Once::new();
     let options = MfsOptions { extend_by: 2 * GRAIN, fill_size: GRAIN };
-    SAMPLES.get_or_try_make(|| Mfs::create(arena()?, UnitOf::new(), options))
+    SAMPLES.get_or_try_init(|| Mfs::create(arena()?, UnitOf::new(), options))
 }
 
 /// The pool of messages. What it has free goes back to the arena.
 pub(crate) fn messages() -> Result<&'static Messages> {
     static MESSAGES: Once<Messages> = Once::new();
     let options = MvffOptions { extend_by: GRAIN, fill_size: GRAIN, spare: 0 };
-    MESSAGES.get_or_try_make(|| Mvff::create(arena()?, options))
+    MESSAGES.get_or_try_init(|| Mvff::create(arena()?, options))
 }
 
 /// The pool of what lives for one round.
 pub(crate) fn rounds() -> Result<&'static Rounds> {
     static ROUNDS: Once<Rounds> = Once::new();
     let options = SncOptions { extend_by: GRAIN, fill_size: GRAIN };
-    ROUNDS.get_or_try_make(|| Snc::create(arena()?, options))
+    ROUNDS.get_or_try_init(|| Snc::create(arena()?, options))
 }
 
 /// The pool whose buffers are flipped.
 pub(crate) fn nursery() -> Result<&'static Nursery> {
     static NURSERY: Once<Nursery> = Once::new();
-    NURSERY.get_or_try_make(|| Nursery::create(arena()?))
+    NURSERY.get_or_try_init(|| Nursery::create(arena()?))
 }
 
 /// Checks the arena's counters against the bytes that were allocated through

@@ -31,7 +31,7 @@ unsafe impl Send for Sent {}
 
 fn get(cache: &Cache<'_, Pool<'_>>, random: &mut Random) -> Sent {
     let layout = Layout::array::<u64>(1 + random.below(64)).unwrap();
-    let block = cache.get(layout).unwrap().cast::<u64>();
+    let block = cache.alloc(layout).unwrap().cast::<u64>();
     let value = random.number();
     // SAFETY: a new block of at least a word.
     unsafe { block.write(value) };
@@ -42,7 +42,7 @@ fn put(cache: &Cache<'_, Pool<'_>>, Sent { block, layout, value }: Sent) {
     // SAFETY: a live block, whose first word its maker wrote.
     assert_eq!(unsafe { block.read() }, value);
     // SAFETY: a live block of the pool with this layout, put once.
-    unsafe { cache.put(block.cast(), layout) };
+    unsafe { cache.free(block.cast(), layout) };
 }
 
 fn exchange(

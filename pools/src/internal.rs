@@ -7,8 +7,8 @@ use tripoint_core::{Addr, AddrRange, PoolId};
 
 use crate::cache::CacheDescriptor;
 use crate::link::LinkKey;
+use crate::mfs::free_list::{Chain, FreeList};
 use crate::mfs::returns::ReturnStack;
-use crate::mfs::units::{Chain, UnitList};
 
 /// Arms a class of a descriptor as the owner of its cache does: `handled` is the number
 /// of trips it has handled, and `on_trip` handles one or more new ones.
@@ -57,11 +57,11 @@ impl UnitStack {
 
 /// Units of no pool.
 #[derive(Debug)]
-pub struct Units(UnitList);
+pub struct Units(FreeList);
 
 impl Default for Units {
     fn default() -> Self {
-        Self(UnitList::of(no_pool()))
+        Self(FreeList::of(no_pool()))
     }
 }
 

@@ -6,7 +6,7 @@ use tripoint_core::ManualPool;
 use tripoint_pools::Cache;
 
 fn misuse<P: ManualPool>(cache: &Cache<P>, object: NonNull<u8>) {
-    cache.put(object, Layout::new::<u64>());
+    cache.free(object, Layout::new::<u64>());
 }
 
 fn main() {}

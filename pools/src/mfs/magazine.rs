@@ -1,27 +1,27 @@
 //! Units packed in units: so that a thread that takes many touches few.
 //!
 //! A list through every unit makes whoever takes it wait for the memory of each in
-//! turn, and that memory was last written by another processor. A **crate** is a
+//! turn, and that memory was last written by another processor. A **magazine** is a
 //! free unit with the addresses of others in its words
-//! (design/pool-mfs.md `.returns.crates`):
+//! (design/pool-mfs.md `.returns.magazines`):
 //!
 //! ```text
-//!   crate [ next crate | unit | unit | ... | unit ]      one cache line of words
+//!   magazine [ next magazine | unit | unit | ... | unit ]      one cache line of words
 //! ```
 
 use core::ptr::NonNull;
 
-use super::units::{Chain, FreeUnit, UnitList, decode, encode};
+use super::free_list::{Chain, FreeList, FreeUnit, decode, encode};
 use crate::link::{LinkKey, Watch};
 
-/// The words of a crate: those of a cache line, or fewer in small units.
+/// The words of a magazine: those of a cache line, or fewer in small units.
 const WORDS: usize = 8;
 
-/// A word of a crate other than its link, encoded as links are; null after the last
+/// A word of a magazine other than its link, encoded as links are; null after the last
 /// one used.
 type Slot = *mut u8;
 
-/// How many units go into a crate besides itself.
+/// How many units go into a magazine besides itself.
 const fn slots(unit: usize) -> usize {
     let words = unit / size_of::<Slot>();
     (if words < WORDS { words } else { WORDS }) - 1
@@ -49,20 +49,20 @@ unsafe fn write(unit: NonNull<FreeUnit>, number: usize, packed: Option<NonNull<u
     unsafe { slot.write(encode(slot.addr().get(), packed, key)) };
 }
 
-/// Free units in crates, which belong to whoever holds it.
+/// Free units in magazines, which belong to whoever holds it.
 #[derive(Debug)]
-pub(crate) struct Crates {
-    crates: Option<Chain>,
-    /// The slots left in the first crate: it is filled from the last slot down.
+pub(crate) struct Magazines {
+    magazines: Option<Chain>,
+    /// The slots left in the first magazine: it is filled from the last slot down.
     room: usize,
     count: usize,
     key: LinkKey,
 }
 
-impl Crates {
+impl Magazines {
     /// No units.
     pub(crate) const fn new(key: LinkKey) -> Self {
-        Self { crates: None, room: 0, count: 0, key }
+        Self { magazines: None, room: 0, count: 0, key }
     }
 
     /// The number of units.
@@ -78,69 +78,69 @@ impl Crates {
     #[inline]
     pub(crate) unsafe fn push(&mut self, unit: NonNull<u8>, size: usize) {
         self.count += 1;
-        match &mut self.crates {
-            Some(crates) if self.room > 0 => {
-                // SAFETY: the first crate is free, and has `room` slots left.
-                unsafe { write(crates.first(), self.room, Some(unit), self.key) };
+        match &mut self.magazines {
+            Some(magazines) if self.room > 0 => {
+                // SAFETY: the first magazine is free, and has `room` slots left.
+                unsafe { write(magazines.first(), self.room, Some(unit), self.key) };
                 self.room -= 1;
                 return;
             }
             // SAFETY: the caller's duty.
-            Some(crates) => unsafe { crates.push(unit) },
+            Some(magazines) => unsafe { magazines.push(unit) },
             // SAFETY: as above.
-            crates => *crates = Some(unsafe { Chain::of(unit, self.key) }),
+            magazines => *magazines = Some(unsafe { Chain::of(unit, self.key) }),
         }
         self.room = slots(size);
     }
 
-    /// Takes all crates, with the slots of the first that are not used marked.
+    /// Takes all magazines, with the slots of the first that are not used marked.
     pub(crate) fn take(&mut self) -> Option<Chain> {
-        let crates = self.crates.take()?;
+        let magazines = self.magazines.take()?;
         if self.room > 0 {
             // SAFETY: as in `push`.
-            unsafe { write(crates.first(), self.room, None, self.key) };
+            unsafe { write(magazines.first(), self.room, None, self.key) };
         }
         *self = Self::new(self.key);
-        Some(crates)
+        Some(magazines)
     }
 }
 
-/// Takes the first crate off a list of them and puts its units of `size` bytes, the
-/// crate too, in a list of units. Does nothing where there is none. Damage met in either
+/// Takes the first magazine off a list of them and puts its units of `size` bytes, the
+/// magazine too, in a list of units. Does nothing where there is none. Damage met in either
 /// list is noted in that of units.
 ///
 /// # Safety
-/// - Both lists are of free units of this size; those of `crates` came from
-///   [`Crates::take`].
+/// - Both lists are of free units of this size; those of `magazines` came from
+///   [`Magazines::take`].
 #[inline]
-pub(crate) unsafe fn unpack(crates: &mut UnitList, size: usize, units: &mut UnitList) {
-    let Some(unit) = crates.first() else { return };
-    crates.pop();
-    // SAFETY: `Crates::take` left crates whose slots are written, from the last one
+pub(crate) unsafe fn unpack(magazines: &mut FreeList, size: usize, units: &mut FreeList) {
+    let Some(unit) = magazines.first() else { return };
+    magazines.pop();
+    // SAFETY: `Magazines::take` left magazines whose slots are written, from the last one
     // down to a `None` or to the first; what is in them is free and in no list.
-    unsafe { for_each_in_crate(unit, size, crates.watch(), |packed| units.push(packed)) };
+    unsafe { for_each_in_magazine(unit, size, magazines.watch(), |packed| units.push(packed)) };
     // SAFETY: just taken out of its list.
     unsafe { units.push(unit.cast()) };
-    units.note(crates.ensure_sound());
+    units.note(magazines.ensure_sound());
 }
 
-/// [Unpacks](unpack) all crates of a list.
+/// [Unpacks](unpack) all magazines of a list.
 ///
 /// # Safety
 /// As [`unpack`].
-pub(crate) unsafe fn unpack_all(mut crates: UnitList, size: usize, units: &mut UnitList) {
-    while crates.first().is_some() {
+pub(crate) unsafe fn unpack_all(mut magazines: FreeList, size: usize, units: &mut FreeList) {
+    while magazines.first().is_some() {
         // SAFETY: the caller's duties.
-        unsafe { unpack(&mut crates, size, units) };
+        unsafe { unpack(&mut magazines, size, units) };
     }
 }
 
-/// Shows the units in a crate, which is not among them, up to a slot that was written
+/// Shows the units in a magazine, which is not among them, up to a slot that was written
 /// over, which is noted.
 ///
 /// # Safety
-/// - `unit` is a crate from [`Crates::take`] that is not unpacked.
-pub(crate) unsafe fn for_each_in_crate(
+/// - `unit` is a magazine from [`Magazines::take`] that is not unpacked.
+pub(crate) unsafe fn for_each_in_magazine(
     unit: NonNull<FreeUnit>,
     size: usize,
     watch: Watch<'_>,
@@ -149,7 +149,7 @@ pub(crate) unsafe fn for_each_in_crate(
     for number in (1..=slots(size)).rev() {
         // SAFETY: the number of a slot.
         let slot = unsafe { slot(unit, number) };
-        // SAFETY: a slot of the crate, written because those above it are used.
+        // SAFETY: a slot of the magazine, written because those above it are used.
         let Some(packed) = decode(slot.addr().get(), unsafe { slot.read() }, watch) else { return };
         visit(packed);
     }
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_crate_is_a_cache_line_or_a_small_unit() {
+    fn a_magazine_is_a_cache_line_or_a_small_unit() {
         let word = size_of::<usize>();
         for (words, expected) in [(1, 0), (2, 1), (5, 4), (8, 7), (9, 7), (512, 7)] {
             assert_eq!(slots(words * word), expected, "in {words} words");

@@ -16,7 +16,9 @@ use core::alloc::Layout;
 
 use tripoint_core::{Addr, AddrRange, Align, Arena, Block, PoolHeader};
 
-pub use node::{GRANULE, NODE_SIZE};
+pub use node::GRANULE;
+pub(crate) use node::NODE_SIZE;
+use node::{GRANULES, RUNS};
 use tree::{Path, Position, Tree};
 
 use crate::link::{Damaged, Health, LinkKey, Watch};
@@ -38,8 +40,8 @@ const GRANULE_ALIGN: Align = match Align::new(GRANULE) {
 /// lost, and all else finds nothing (design/hardening.md `.land`).
 #[derive(Debug)]
 pub struct Land {
-    granules: Tree<false>,
-    runs: Tree<true>,
+    granules: Tree<GRANULES>,
+    runs: Tree<RUNS>,
     size: usize,
     key: LinkKey,
     health: Health,
@@ -50,6 +52,9 @@ pub struct Land {
 unsafe impl Send for Land {}
 
 impl Land {
+    /// The most that a land writes to a free block, in bytes from its base.
+    pub const NODE_SIZE: usize = NODE_SIZE;
+
     /// A land without blocks, for those of this pool.
     #[must_use]
     pub fn new<A: Arena>(header: &PoolHeader<A>) -> Self {
@@ -123,7 +128,7 @@ impl Land {
     ///   block of the land.
     /// - From now on, until the land gives it out again, nobody else touches it
     ///   and it stays valid for reads and writes. What lies behind the first
-    ///   [`NODE_SIZE`] bytes of each free block is left as it is, for whoever has
+    ///   [`Land::NODE_SIZE`] bytes of each free block is left as it is, for whoever has
     ///   the land to use.
     /// - Its pointer may be used for every block of the land that touches it: all
     ///   blocks come from one range of one arena, and point to them with the
@@ -260,7 +265,7 @@ impl Land {
     }
 
     /// The first block that has `fit` bytes, and the path to it if it is a run.
-    fn find_fit(&self, fit: usize, path: &mut Path<true>) -> Option<Block> {
+    fn find_fit(&self, fit: usize, path: &mut Path<RUNS>) -> Option<Block> {
         let watch = self.watch();
         let run = self.runs.first_fit(fit, path, watch).map(|node| node.block(watch));
         let granule = if fit == GRANULE { self.granules.first_from(0, watch) } else { None };
@@ -301,7 +306,7 @@ impl Land {
 
     /// Takes `range` out of `block`, the run at the end of the path; what is left
     /// on either side stays in the land.
-    fn cut(&mut self, path: &mut Path<true>, block: Block, range: AddrRange) -> Option<Block> {
+    fn cut(&mut self, path: &mut Path<RUNS>, block: Block, range: AddrRange) -> Option<Block> {
         let (front, rest) = block.split_at(range.base().get() - base_of(block))?;
         let (given, back) = rest.split_at(range.size())?;
         self.size -= given.size();

@@ -96,16 +96,16 @@ pub(super) fn decode<T>(slot: usize, stored: *mut T, watch: Watch<'_>) -> Option
 
 /// A list of free units, which belong to whoever holds it. Dropping it loses them.
 #[derive(Debug)]
-pub(crate) struct UnitList {
+pub(crate) struct FreeList {
     first: Link,
     key: LinkKey,
     health: Health,
 }
 
 // SAFETY: free units belong to whoever holds the list, and to no thread.
-unsafe impl Send for UnitList {}
+unsafe impl Send for FreeList {}
 
-impl UnitList {
+impl FreeList {
     /// No units, and for units of the pool with this key.
     pub(crate) const fn of(key: LinkKey) -> Self {
         Self { first: None, key, health: Health::new() }
@@ -346,7 +346,7 @@ pub(super) const fn padding(addr: usize, unit: usize) -> usize {
 
 /// The free units of a pool: those freed before, and those never used.
 pub(crate) struct FreeUnits {
-    list: UnitList,
+    list: FreeList,
     listed: usize,
     run: Block,
 }
@@ -355,11 +355,11 @@ impl FreeUnits {
     pub(crate) const fn new(key: LinkKey) -> Self {
         // SAFETY: any pointer is valid for no bytes.
         let run = unsafe { Block::new(NonNull::dangling(), 0) };
-        Self { list: UnitList::of(key), listed: 0, run }
+        Self { list: FreeList::of(key), listed: 0, run }
     }
 
     /// The units freed before.
-    pub(crate) const fn list(&self) -> &UnitList {
+    pub(crate) const fn list(&self) -> &FreeList {
         &self.list
     }
 
