@@ -30,6 +30,6 @@ pub use tripoint_core::{
     RankBuffer, RankSet, Segment, SegmentBuffer, SingleCore, SymmetricFence,
 };
 #[doc(inline)]
-pub use tripoint_pools::land::{GRANULE, Land};
+pub use tripoint_pools::{GRANULE, Land};
 #[doc(inline)]
 pub use tripoint_pools::{Null, StackBuffer};

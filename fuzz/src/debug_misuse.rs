@@ -8,7 +8,7 @@ use core::ptr::NonNull;
 
 use tripoint::author::Block;
 use tripoint::{
-    Addr, Arena, Check, CheckLevel, DebugPool, DebugOptions, DebugReport, Fault, ManualPool, Mfs, MfsOptions,
+    Addr, Arena, Check, CheckLevel, DebugOptions, DebugPool, DebugReport, Fault, ManualPool, Mfs, MfsOptions,
     Mvff, MvffOptions, PoolClass, Tlsf, TlsfOptions, UnitLayout,
 };
 use tripoint_oracle::{Choices, Oracle};
