@@ -19,15 +19,10 @@ pub use tripoint_arena_vm::Membarrier;
 #[doc(inline)]
 pub use tripoint_arena_vm::{Native, Platform, PlatformError, Portable};
 #[doc(inline)]
-pub use tripoint_core::check::ensure;
-#[doc(inline)]
-pub use tripoint_core::describe::line;
-#[doc(inline)]
-pub use tripoint_core::primitive::Lock;
-#[doc(inline)]
 pub use tripoint_core::{
-    AddrRange, Align, BarrierPair, BasicBuffer, Block, BufferClass, Fill, FramePool, PoolHeader, PoolId,
-    RankBuffer, RankSet, Segment, SegmentBuffer, SingleCore, SymmetricFence,
+    ADDRESS_CEILING, AddrRange, Align, BarrierPair, BasicBuffer, Block, BufferClass, Fill, FramePool,
+    INLINE_SIZE_MAX, Lock, PoolHeader, PoolId, RankBuffer, RankSet, Segment, SegmentBuffer, SingleCore,
+    SymmetricFence, ensure, line,
 };
 #[doc(inline)]
 pub use tripoint_pools::{GRANULE, Land};

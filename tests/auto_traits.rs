@@ -23,8 +23,7 @@ use tripoint::{
     Reservation, Returns, Scope, Snc, Tlsf, Tripper, UnitOf,
 };
 use tripoint_ap::Owner;
-use tripoint_core::primitive::Once;
-use tripoint_core::{ControlMemory, TractTable};
+use tripoint_core::internal::{ControlMemory, Once, TractTable};
 
 /// Tells whether `T` is `Send` and `Sync`: an inherent constant, where its bounds
 /// hold, goes before that of a trait.

@@ -4,7 +4,7 @@ use core::alloc::{GlobalAlloc, Layout};
 use core::fmt;
 use core::ptr::{self, NonNull};
 
-use tripoint_core::primitive::Once;
+use tripoint_core::internal::Once;
 use tripoint_core::{ManualPool, PoolClass, Result};
 
 /// A pool for everything that a program allocates. The function that makes it is called

@@ -4,7 +4,7 @@ use core::alloc::{GlobalAlloc, Layout};
 
 use tripoint_adaptors::GlobalPool;
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
-use tripoint_core::primitive::{AtomicBool, Ordering};
+use tripoint_core::internal::{AtomicBool, Ordering};
 use tripoint_core::{Error, ManualPool, PoolClass, Result};
 #[cfg(unix)]
 use tripoint_pools::{DebugOptions, DebugPool, DebugReport};

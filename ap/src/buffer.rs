@@ -18,12 +18,11 @@ use core::ptr::{self, NonNull};
 
 use bitflags::bitflags;
 use memoffset::offset_of;
-use tripoint_core::check::ensure;
-use tripoint_core::describe::line;
-use tripoint_core::primitive::{AtomicPtr, AtomicUsize, Lock, Ordering};
-use tripoint_core::registry::RegistryNode;
-use tripoint_core::signature::Signature;
-use tripoint_core::{Addr, AddrRange, BufferKind, Check, CheckError, CheckLevel, Counter, Describe, RankSet};
+use tripoint_core::internal::{AtomicPtr, AtomicUsize, Ordering, RegistryNode, Signature};
+use tripoint_core::{
+    Addr, AddrRange, BufferKind, Check, CheckError, CheckLevel, Counter, Describe, Lock, RankSet, ensure,
+    line,
+};
 
 use crate::flip::UNDECIDED;
 

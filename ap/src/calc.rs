@@ -4,7 +4,7 @@
 
 #![forbid(unsafe_code)]
 
-use tripoint_core::words::INLINE_SIZE_MAX;
+use tripoint_core::INLINE_SIZE_MAX;
 
 /// Whether `size` bytes from `init` end at or below `limit`
 /// (design/ap.md `.reserve.sum`).
@@ -40,7 +40,7 @@ pub const fn armed_limit(pool_limit: usize, origin: usize, budget: usize) -> usi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tripoint_core::words::ADDRESS_CEILING;
+    use tripoint_core::ADDRESS_CEILING;
 
     #[test]
     fn a_tripped_limit_never_fits() {

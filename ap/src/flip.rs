@@ -16,7 +16,7 @@
 
 use core::ptr::{self, NonNull};
 
-use tripoint_core::primitive::Ordering;
+use tripoint_core::internal::Ordering;
 use tripoint_core::{Addr, AddrRange, Arena, BarrierPair, Event, PoolClass};
 
 use crate::buffer::Buffer;

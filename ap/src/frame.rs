@@ -15,7 +15,7 @@ mod scope;
 
 use core::ptr::NonNull;
 
-use tripoint_core::primitive::Ordering;
+use tripoint_core::internal::Ordering;
 use tripoint_core::{Addr, Arena, Block, Event, Fill, FramePool, PoolClass};
 
 use crate::control::Control;

@@ -6,7 +6,7 @@
 use core::ptr;
 
 use tripoint_core::BarrierPair;
-use tripoint_core::primitive::Ordering;
+use tripoint_core::internal::Ordering;
 
 use crate::buffer::Buffer;
 

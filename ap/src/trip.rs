@@ -16,7 +16,7 @@
 
 use core::ptr;
 
-use tripoint_core::primitive::Ordering;
+use tripoint_core::internal::Ordering;
 
 use crate::buffer::Buffer;
 use crate::owner::Owner;

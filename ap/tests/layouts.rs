@@ -9,8 +9,7 @@ use common::{
     FILL, FlipPool, MIN_ALIGN, OBJECT, addr, allocate, allocate_through, flip, refusal, with_arena, with_bump,
 };
 use tripoint_ap::{AllocationPoint, CommitFailed};
-use tripoint_core::words::INLINE_SIZE_MAX;
-use tripoint_core::{Arena, Error, PoolClass, SymmetricFence};
+use tripoint_core::{Arena, Error, INLINE_SIZE_MAX, PoolClass, SymmetricFence};
 
 #[test]
 fn unserved_layouts_are_refused_and_change_nothing() {

@@ -6,8 +6,7 @@ use core::alloc::Layout;
 
 use common::{ALIGN_MAX, Draws, Flippable, Form, Manual, SIZE_MAX, with_arena};
 use proptest::prelude::*;
-use tripoint_core::SymmetricFence;
-use tripoint_core::words::INLINE_SIZE_MAX;
+use tripoint_core::{INLINE_SIZE_MAX, SymmetricFence};
 use tripoint_oracle::{Between, Layouts, Menu, Operation, POINTS, effort, operate_points};
 
 /// Alignments up to one that is not served; sizes also about the edges of what is.

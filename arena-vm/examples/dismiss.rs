@@ -14,7 +14,7 @@ use core::time::Duration;
 use std::time::Instant;
 
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
-use tripoint_core::tract::{Tract, TractTable};
+use tripoint_core::internal::{Tract, TractTable};
 use tripoint_core::{Arena, Error, PoolId};
 
 const GIB: usize = 1 << 30;

@@ -10,15 +10,12 @@ use core::alloc::Layout;
 use core::fmt;
 use core::ptr::NonNull;
 
-use tripoint_core::control::{CONTROL_POOL, refuse_control_pool};
-use tripoint_core::describe::line;
-use tripoint_core::primitive::{AtomicBool, AtomicU32, AtomicUsize, Lock, Ordering};
-use tripoint_core::signature::Signature;
-use tripoint_core::tract::{Tract, TractTable};
-use tripoint_core::words::ADDRESS_CEILING;
+use tripoint_core::internal::{
+    AtomicBool, AtomicU32, AtomicUsize, Ordering, Signature, Tract, TractTable, refuse_control_pool,
+};
 use tripoint_core::{
-    Addr, AddrRange, Align, Arena, ArenaCounts, ArenaSizes, Block, Check, CheckError, CheckLevel, Describe,
-    Error, EventHook, PoolId, Result,
+    ADDRESS_CEILING, Addr, AddrRange, Align, Arena, ArenaCounts, ArenaSizes, Block, Check, CheckError,
+    CheckLevel, Describe, Error, EventHook, Lock, PoolId, Result, line,
 };
 
 use crate::budget::Budget;
@@ -101,7 +98,7 @@ impl<P: Platform> ArenaVm<P> {
             descriptors: Lock::new(Descriptors::new()),
             budget: Budget::new(options.commit_limit),
             frozen: AtomicBool::new(false),
-            last_serial: AtomicU32::new(CONTROL_POOL.get()),
+            last_serial: AtomicU32::new(PoolId::CONTROL.get()),
             counts: ArenaCounts::default(),
         };
         arena.advise()?;

@@ -7,9 +7,8 @@
 //! half then only has to keep the compiler from reordering
 //! (design/arena-vm.md `.barrier`).
 
-use tripoint_core::BarrierPair;
-use tripoint_core::primitive::{Ordering, compiler_fence};
-use tripoint_core::{Error, Result};
+use tripoint_core::internal::{Ordering, compiler_fence};
+use tripoint_core::{BarrierPair, Error, Result};
 
 use crate::platform::membarrier::{Command, membarrier};
 

@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use tripoint_core::primitive::{AtomicUsize, Ordering};
+use tripoint_core::internal::{AtomicUsize, Ordering};
 
 /// The bytes of an arena that are committed, and those promised to commits that
 /// are under way: `committed <= promised`, and no promise is made beyond the

@@ -1,7 +1,7 @@
 //! The memory of descriptors, and how much of it was supplied from where.
 
 use tripoint_core::Block;
-use tripoint_core::control::ControlMemory;
+use tripoint_core::internal::ControlMemory;
 
 /// What changes under the lock of the descriptors.
 #[derive(Debug)]

@@ -2,7 +2,8 @@
 
 #![forbid(unsafe_code)]
 
-use tripoint_core::{Align, Tract};
+use tripoint_core::Align;
+use tripoint_core::internal::Tract;
 
 /// The most address space that descriptors get.
 const DESCRIPTORS_MAX: usize = 64 << 20;

@@ -2,8 +2,8 @@
 
 use core::ptr::NonNull;
 
-use tripoint_core::primitive::{AtomicBool, AtomicUsize, Lock, Ordering};
-use tripoint_core::{Align, Error, Result};
+use tripoint_core::internal::{AtomicBool, AtomicUsize, Ordering};
+use tripoint_core::{Align, Error, Lock, Result};
 
 use crate::options::ArenaVmOptions;
 use crate::platform::{Platform, PlatformError};

@@ -21,7 +21,7 @@ use std::time::Instant;
 
 use tripoint_ap::{Buffer, Owner};
 use tripoint_arena_vm::Membarrier;
-use tripoint_core::primitive::{compiler_fence, fence};
+use tripoint_core::internal::{compiler_fence, fence};
 use tripoint_core::{BarrierPair, BufferKind, RankSet, SymmetricFence};
 
 /// The rounds of a pair that must lose nothing, unless it is told otherwise.

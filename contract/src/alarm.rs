@@ -1,7 +1,7 @@
 //! The alarm of one class. It has a place of its own, which no burst of records can take
 //! (design/contract.md `.alarm`).
 
-use tripoint_core::primitive::{AtomicUsize, Ordering};
+use tripoint_core::internal::{AtomicUsize, Ordering};
 
 use crate::atomics::{const_fn, zeros};
 use crate::record::{BYTES_WORD, COUNT_WORD, Record, WORDS};

@@ -1,6 +1,6 @@
 //! Constant construction of atomics, which loom's atomics cannot do.
 
-use tripoint_core::primitive::AtomicUsize;
+use tripoint_core::internal::AtomicUsize;
 
 /// Defines a function that is `const`, except where loom replaces the atomics.
 macro_rules! const_fn {

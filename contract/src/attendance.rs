@@ -2,7 +2,7 @@
 //! (design/contract.md `.acknowledge`).
 
 use tripoint_core::Result;
-use tripoint_core::primitive::{AtomicUsize, Ordering, fence};
+use tripoint_core::internal::{AtomicUsize, Ordering, fence};
 
 use crate::atomics::const_fn;
 use crate::lifecycle::{Lifecycle, Phase};

@@ -11,7 +11,7 @@ use std::boxed::Box;
 use std::time::SystemTime;
 
 #[cfg(any(feature = "interpose-malloc", all(feature = "linux", target_os = "linux", not(miri))))]
-use tripoint_core::primitive::{Ordering, compiler_fence};
+use tripoint_core::internal::{Ordering, compiler_fence};
 
 use crate::class::ViolationClass;
 use crate::detector::DetectorSet;

@@ -4,7 +4,7 @@ use core::cell::{Cell, RefCell};
 use core::fmt;
 use core::marker::PhantomData;
 
-use tripoint_core::primitive::Ordering;
+use tripoint_core::internal::Ordering;
 
 use crate::amnesty::{Amnesty, AmnestyReason, Ledger, NoReason};
 use crate::class::{ClassSet, ViolationClass};

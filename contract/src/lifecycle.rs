@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use tripoint_core::primitive::{AtomicUsize, Ordering, fence};
+use tripoint_core::internal::{AtomicUsize, Ordering, fence};
 use tripoint_core::{Error, Result};
 
 use crate::atomics::const_fn;

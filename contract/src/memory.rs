@@ -3,7 +3,7 @@
 use core::fmt;
 
 use bitflags::bitflags;
-use tripoint_core::primitive::{AtomicUsize, Ordering};
+use tripoint_core::internal::{AtomicUsize, Ordering};
 use tripoint_core::{Arena, Result};
 
 use crate::platform;

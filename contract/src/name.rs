@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use tripoint_core::primitive::{AtomicUsize, Ordering};
+use tripoint_core::internal::{AtomicUsize, Ordering};
 
 use crate::atomics::{const_fn, zeros};
 

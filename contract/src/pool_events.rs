@@ -1,6 +1,6 @@
 //! Fills and growth, charged to the thread that caused them.
 
-use tripoint_core::primitive::{AtomicBool, Ordering};
+use tripoint_core::internal::{AtomicBool, Ordering};
 use tripoint_core::{Event, EventHook};
 
 use crate::current;

@@ -1,6 +1,6 @@
 //! What is written down about an event: of a fixed size, and plain words.
 
-use tripoint_core::primitive::{AtomicUsize, Ordering};
+use tripoint_core::internal::{AtomicUsize, Ordering};
 
 use crate::atomics::{const_fn, zeros};
 use crate::class::ViolationClass;

@@ -4,8 +4,8 @@
 use core::fmt;
 use core::marker::PhantomData;
 
-use tripoint_core::primitive::{AtomicUsize, Lock, Ordering};
-use tripoint_core::{Error, Result};
+use tripoint_core::internal::{AtomicUsize, Ordering};
+use tripoint_core::{Error, Lock, Result};
 
 use crate::amnesty::{AmnestyReason, Ledger, NoReason, REASONS_MAX};
 use crate::atomics::const_fn;

@@ -1,7 +1,7 @@
 //! A ring of records: one producer, one consumer, no lock, no waiting
 //! (design/contract.md `.ring`).
 
-use tripoint_core::primitive::{AtomicUsize, Ordering};
+use tripoint_core::internal::{AtomicUsize, Ordering};
 
 use crate::record::{Record, RecordCell};
 

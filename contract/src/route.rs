@@ -1,6 +1,6 @@
 //! Routes: ways through the hot path that a warm-up must take often enough.
 
-use tripoint_core::primitive::{AtomicUsize, Ordering};
+use tripoint_core::internal::{AtomicUsize, Ordering};
 
 /// Passes a route needs unless it says otherwise.
 pub const ROUTE_MINIMUM: usize = 200_000;

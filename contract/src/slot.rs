@@ -10,7 +10,7 @@
 #[cfg(not(tripoint_loom))]
 mod layout;
 
-use tripoint_core::primitive::{AtomicBool, AtomicUsize, Ordering, compiler_fence};
+use tripoint_core::internal::{AtomicBool, AtomicUsize, Ordering, compiler_fence};
 use tripoint_core::{Event, EventHook};
 
 use crate::alarm::AlarmCell;

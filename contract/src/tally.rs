@@ -1,6 +1,6 @@
 //! How often each class happened to one thread.
 
-use tripoint_core::primitive::{AtomicUsize, Ordering};
+use tripoint_core::internal::{AtomicUsize, Ordering};
 
 use crate::atomics::{const_fn, zeros};
 use crate::class::ViolationClass;

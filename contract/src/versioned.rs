@@ -1,7 +1,7 @@
 //! Several words that one thread writes, and any thread reads, as one value. Neither side
 //! locks or waits (design/contract.md `.alarm`).
 
-use tripoint_core::primitive::{AtomicUsize, Ordering, fence};
+use tripoint_core::internal::{AtomicUsize, Ordering, fence};
 
 use crate::atomics::{const_fn, zeros};
 

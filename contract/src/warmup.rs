@@ -15,7 +15,7 @@
 
 use core::fmt;
 
-use tripoint_core::primitive::Ordering;
+use tripoint_core::internal::Ordering;
 use tripoint_core::{Error, Result};
 
 use crate::amnesty::AmnestyReason;

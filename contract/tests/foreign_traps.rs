@@ -19,7 +19,7 @@ use tripoint_contract::{
     ClassSet, Contract, DetectorSet, Guard, HotThread, Policies, Policy, RecordKind, Report, Sentinel,
     ViolationClass,
 };
-use tripoint_core::primitive::{AtomicUsize, Ordering};
+use tripoint_core::internal::{AtomicUsize, Ordering};
 
 const PAGE: usize = 4096;
 

@@ -20,6 +20,10 @@ impl PoolId {
     /// The largest serial number: tract tables keep it in 24 bits.
     pub const MAX: u32 = (1 << 24) - 1;
 
+    /// The owner of the grains from which an arena allocates descriptors. No client can be
+    /// this pool: arenas number their pools from the next serial number on.
+    pub const CONTROL: Self = Self::new(1).unwrap();
+
     /// The pool with this serial number; `None` for zero and above
     /// [`PoolId::MAX`].
     #[must_use]
@@ -103,7 +107,7 @@ pub unsafe trait Arena: Check + Describe + Sync {
     ///
     /// # Errors
     /// - [`Error::Parameter`](crate::Error::Parameter) for a size of zero or above `isize::MAX`, and for
-    ///   [`CONTROL_POOL`](crate::control::CONTROL_POOL)
+    ///   [`PoolId::CONTROL`]
     /// - [`Error::Limit`](crate::Error::Limit) if no run of grains is long enough
     /// - [`Error::CommitLimit`](crate::Error::CommitLimit), [`Error::Memory`](crate::Error::Memory) if the run cannot be committed
     /// - [`Error::Frozen`](crate::Error::Frozen) if the arena is frozen and no spare run is long enough

@@ -15,7 +15,7 @@ use core::ptr::NonNull;
 use crate::arena::{Arena, ArenaSizes, PoolId};
 use crate::block::Block;
 use crate::check::{Check, CheckError, CheckLevel, ensure};
-use crate::control::{CONTROL_POOL, ControlMemory, refuse_control_pool};
+use crate::control::{ControlMemory, refuse_control_pool};
 use crate::counters::ArenaCounts;
 use crate::describe::{Describe, line};
 use crate::error::{Error, Result};
@@ -118,7 +118,7 @@ struct State {
 ///
 /// Descriptors ([`Arena::alloc_control`]) live in the gap between table and first
 /// grain, and then in grains, which [`Arena::pool_of`] says belong to
-/// [`CONTROL_POOL`]. Grains once taken for descriptors are kept for descriptors.
+/// [`PoolId::CONTROL`]. Grains once taken for descriptors are kept for descriptors.
 ///
 /// The arena may be moved, sent and shared; its memory stays where it is.
 ///
@@ -211,7 +211,7 @@ impl<'m> ClientArena<'m> {
         // and serves nothing else.
         unsafe { control.supply(gap(table.add(entries.len()).cast(), base)) };
         let tracts = all_spare(entries);
-        let last_serial = CONTROL_POOL.get();
+        let last_serial = PoolId::CONTROL.get();
         Self {
             signature: Signature::new(SIGNATURE),
             frozen: AtomicBool::new(false),
@@ -270,7 +270,7 @@ impl<'m> ClientArena<'m> {
 
     /// Supplies the control memory with whole grains for `size` bytes.
     fn extend_control(&self, state: &mut State, size: usize) -> Result<()> {
-        let (block, count) = self.take(&mut state.tracts, size, CONTROL_POOL)?;
+        let (block, count) = self.take(&mut state.tracts, size, PoolId::CONTROL)?;
         state.control_grains += count;
         // SAFETY: the table gave these grains to the control pool, which never
         // gives them back.
@@ -298,7 +298,7 @@ impl<'m> ClientArena<'m> {
         state.tracts.check(self.entries(), level)?;
         state.control.check(level)?;
         if level >= CheckLevel::Deep {
-            let control = |&index: &u32| TractTable::owner_of(self.entries(), index) == Some(CONTROL_POOL);
+            let control = |&index: &u32| TractTable::owner_of(self.entries(), index) == Some(PoolId::CONTROL);
             let grains = (0..self.grains).filter(control).count();
             ensure(ARENA, grains == state.control_grains as usize, "control grains are counted")?;
         }
@@ -518,7 +518,7 @@ mod tests {
     fn serial_numbers_end() {
         let mut memory = std::boxed::Box::new_uninit_slice(4096);
         let mut arena = ClientArena::create(&mut memory, ClientArenaOptions::default()).unwrap();
-        assert_eq!(arena.register().map(PoolId::get), Ok(CONTROL_POOL.get() + 1));
+        assert_eq!(arena.register().map(PoolId::get), Ok(PoolId::CONTROL.get() + 1));
         arena.state.get_mut().last_serial = PoolId::MAX - 1;
         assert_eq!(arena.register().map(PoolId::get), Ok(PoolId::MAX));
         assert_eq!(arena.register(), Err(Error::Limit));

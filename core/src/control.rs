@@ -16,18 +16,14 @@ use crate::describe::line;
 use crate::error::{Error, Result};
 use crate::words::{Addr, Align};
 
-/// The owner of an arena's control grains, whom no client can be: arenas number
-/// their pools from the next serial number on.
-pub const CONTROL_POOL: PoolId = PoolId::new(1).unwrap();
-
-/// Refuses [`CONTROL_POOL`], so that no client takes tracts in its name: arenas count
+/// Refuses [`PoolId::CONTROL`], so that no client takes tracts in its name: arenas count
 /// those themselves.
 ///
 /// # Errors
-/// [`Error::Parameter`] for [`CONTROL_POOL`].
+/// [`Error::Parameter`] for [`PoolId::CONTROL`].
 pub fn refuse_control_pool(pool: PoolId) -> Result<()> {
-    match pool == CONTROL_POOL {
-        true => Err(Error::Parameter("tracts are allocated for a registered pool, not for CONTROL_POOL")),
+    match pool == PoolId::CONTROL {
+        true => Err(Error::Parameter("tracts are allocated for a registered pool, not for PoolId::CONTROL")),
         false => Ok(()),
     }
 }

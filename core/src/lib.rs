@@ -17,42 +17,42 @@
 #[cfg(test)]
 extern crate std;
 
-pub mod arena;
-pub mod barrier;
-pub mod block;
-pub mod buffer_class;
-pub mod check;
-pub mod client;
-pub mod control;
-pub mod counters;
-pub mod describe;
+mod arena;
+mod aver;
+mod barrier;
+mod block;
+mod buffer_class;
+mod check;
+mod client;
+mod control;
+mod counters;
+mod describe;
 pub mod design;
-pub mod error;
-pub mod event;
-pub mod exhausted;
-pub mod frames;
-pub mod pool;
-pub mod pool_box;
-pub mod pool_header;
-pub mod pool_rc;
-pub mod primitive;
-pub mod rank;
-pub mod registry;
-pub mod segment;
-pub mod signature;
-pub mod tract;
-pub mod walk;
-pub mod words;
+mod error;
+mod event;
+mod exhausted;
+mod frames;
+mod pool;
+mod pool_box;
+mod pool_header;
+mod pool_rc;
+mod primitive;
+mod rank;
+mod registry;
+mod segment;
+mod signature;
+mod tract;
+mod walk;
+mod words;
 
 pub use arena::{Arena, ArenaSizes, PoolId};
 pub use barrier::{BarrierPair, SingleCore, SymmetricFence};
 pub use block::Block;
 pub use buffer_class::{BasicBuffer, BufferClass, RankBuffer, SegmentBuffer};
-pub use check::{Check, CheckError, CheckLevel};
+pub use check::{Check, CheckError, CheckLevel, ensure};
 pub use client::{ClientArena, ClientArenaOptions};
-pub use control::{CONTROL_POOL, ControlMemory};
 pub use counters::{ArenaCounts, BufferKind, Counter};
-pub use describe::Describe;
+pub use describe::{Describe, line};
 pub use error::{Error, Resource, Result};
 pub use event::{Event, EventHook};
 pub use exhausted::Exhausted;
@@ -61,8 +61,21 @@ pub use pool::{Fill, ManualPool, PoolClass, PoolSizes};
 pub use pool_box::PoolBox;
 pub use pool_header::PoolHeader;
 pub use pool_rc::PoolRc;
+pub use primitive::Lock;
 pub use rank::RankSet;
 pub use segment::Segment;
-pub use tract::{PageState, TakeError, Tract, TractTable};
 pub use walk::{Use, walk};
-pub use words::{Addr, AddrRange, Align};
+pub use words::{ADDRESS_CEILING, Addr, AddrRange, Align, INLINE_SIZE_MAX};
+
+/// What the other crates of the workspace share, and nobody else needs. It is out of the
+/// promise: it may change in any release.
+#[doc(hidden)]
+pub mod internal {
+    pub use crate::control::{ControlMemory, refuse_control_pool};
+    pub use crate::primitive::{
+        AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Once, Ordering, compiler_fence, fence,
+    };
+    pub use crate::registry::{Registry, RegistryNode};
+    pub use crate::signature::Signature;
+    pub use crate::tract::{PageState, TakeError, Tract, TractTable};
+}

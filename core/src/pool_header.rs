@@ -78,6 +78,7 @@ impl<A: Arena> PoolHeader<A> {
     }
 
     /// The descriptors of the pool's buffers.
+    #[doc(hidden)]
     pub const fn registry(&self) -> &Registry {
         &self.registry
     }

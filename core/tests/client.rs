@@ -7,10 +7,10 @@ use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 
 use proptest::prelude::*;
-use tripoint_core::primitive::{AtomicU32, Ordering};
+use tripoint_core::internal::{AtomicU32, Ordering, Tract};
 use tripoint_core::{
-    Addr, Arena, Block, CONTROL_POOL, Check, CheckLevel, ClientArena, ClientArenaOptions, Describe, Error,
-    Event, EventHook, PoolId, Tract,
+    Addr, Arena, Block, Check, CheckLevel, ClientArena, ClientArenaOptions, Describe, Error, Event,
+    EventHook, PoolId,
 };
 use tripoint_oracle::{all_are, effort};
 
@@ -196,9 +196,9 @@ impl<'m> Oracle<'m> {
     fn find_control_grains(&mut self) {
         for (index, owner) in self.owners.iter_mut().enumerate() {
             let addr = Addr::new(self.first_grain.get() + index * self.arena.grain());
-            if self.arena.pool_of(addr) == Some(CONTROL_POOL) {
-                assert!(owner.is_none() || *owner == Some(CONTROL_POOL));
-                *owner = Some(CONTROL_POOL);
+            if self.arena.pool_of(addr) == Some(PoolId::CONTROL) {
+                assert!(owner.is_none() || *owner == Some(PoolId::CONTROL));
+                *owner = Some(PoolId::CONTROL);
             }
         }
     }
@@ -218,7 +218,7 @@ impl<'m> Oracle<'m> {
         match step {
             Step::Register => {
                 let pool = self.arena.register().unwrap();
-                assert!(pool > CONTROL_POOL && !self.pools.contains(&pool));
+                assert!(pool > PoolId::CONTROL && !self.pools.contains(&pool));
                 self.pools.push(pool);
             }
             Step::Unregister(pool) => self.unregister(pool),
@@ -252,7 +252,7 @@ impl<'m> Oracle<'m> {
         assert_eq!(sizes.committed_high_water, sizes.reserved);
         assert_eq!(sizes.commit_limit, sizes.reserved);
         assert_eq!(sizes.spare, count(None));
-        assert_eq!(sizes.control, self.before_grains + count(Some(CONTROL_POOL)));
+        assert_eq!(sizes.control, self.before_grains + count(Some(PoolId::CONTROL)));
         assert_eq!(sizes.spare + sizes.control + pools, sizes.committed);
     }
 }
@@ -363,7 +363,7 @@ fn tracts_of_impossible_sizes_are_refused() {
     }
     assert_eq!(arena.alloc_tracts(isize::MAX.unsigned_abs(), pool), Err(Error::Limit));
     assert_eq!(arena.alloc_tracts(64 << 10, pool), Err(Error::Limit));
-    assert!(matches!(arena.alloc_tracts(1, CONTROL_POOL), Err(Error::Parameter(_))), "nobody's to use");
+    assert!(matches!(arena.alloc_tracts(1, PoolId::CONTROL), Err(Error::Parameter(_))), "nobody's to use");
     let over_aligned = Layout::from_size_align(64, 128).unwrap();
     for layout in [Layout::new::<()>(), Layout::new::<[u8; 513]>(), over_aligned] {
         assert!(matches!(arena.alloc_control(layout), Err(Error::Parameter(_))));
@@ -501,7 +501,7 @@ fn checks_find_a_damaged_table() {
     }
     assert!(damage(1 + 4 * 3, 1).is_err(), "length of the spare run");
     assert!(damage(3 + 4 * 3, 1).is_err(), "link of the spare run");
-    assert!(damage(0, pool.get() ^ CONTROL_POOL.get()).is_err(), "a grain that became the arena's own");
+    assert!(damage(0, pool.get() ^ PoolId::CONTROL.get()).is_err(), "a grain that became the arena's own");
     assert!(damage(0, 0).is_ok());
 }
 

@@ -7,7 +7,8 @@ use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 
 use proptest::prelude::*;
-use tripoint_core::{Addr, Block, CheckLevel, ControlMemory, Error};
+use tripoint_core::internal::ControlMemory;
+use tripoint_core::{Addr, Block, CheckLevel, Error};
 use tripoint_oracle::effort;
 
 fn layout(size: usize) -> Layout {

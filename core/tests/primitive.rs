@@ -1,7 +1,8 @@
 //! What is made at first use, or under a lock, can be shown at any time.
 #![cfg(not(tripoint_loom))]
 
-use tripoint_core::primitive::{Lock, Once};
+use tripoint_core::Lock;
+use tripoint_core::internal::Once;
 
 #[test]
 fn a_lock_that_is_held_can_be_shown() {

@@ -3,8 +3,8 @@
 #![cfg(not(tripoint_loom))]
 
 use proptest::prelude::*;
-use tripoint_core::primitive::{AtomicU32, Ordering};
-use tripoint_core::{CheckLevel, PageState, PoolId, TakeError, Tract, TractTable};
+use tripoint_core::internal::{AtomicU32, Ordering, PageState, TakeError, Tract, TractTable};
+use tripoint_core::{CheckLevel, PoolId};
 use tripoint_oracle::effort;
 
 // Miri walks all entries whenever they are lent.

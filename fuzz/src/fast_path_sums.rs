@@ -2,7 +2,7 @@
 //! (design/ap.md `.reserve.sum`, `.stop.limit`).
 
 use tripoint_ap::calc;
-use tripoint_core::words::{ADDRESS_CEILING, INLINE_SIZE_MAX};
+use tripoint_core::{ADDRESS_CEILING, INLINE_SIZE_MAX};
 use tripoint_oracle::Choices;
 
 /// Compares each sum with the same in 128 bits.

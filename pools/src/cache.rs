@@ -31,11 +31,10 @@ use core::cell::Cell;
 use core::fmt;
 use core::ptr::{self, NonNull};
 
-use tripoint_core::check::ensure;
-use tripoint_core::describe::line;
-use tripoint_core::primitive::Ordering;
+use tripoint_core::internal::Ordering;
 use tripoint_core::{
-    Addr, Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, ManualPool, Result,
+    Addr, Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, ManualPool, Result, ensure,
+    line,
 };
 
 use crate::cache_box::{CacheBox, ObjectCache};

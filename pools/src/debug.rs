@@ -8,12 +8,9 @@ use core::fmt;
 use core::num::NonZeroUsize;
 use core::ptr::NonNull;
 
-use tripoint_core::check::ensure;
-use tripoint_core::describe::line;
-use tripoint_core::primitive::Lock;
 use tripoint_core::{
-    Addr, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, ManualPool, PoolClass,
-    PoolHeader, PoolSizes, Result,
+    Addr, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, Lock, ManualPool, PoolClass,
+    PoolHeader, PoolSizes, Result, ensure, line,
 };
 
 mod fence;

@@ -9,7 +9,7 @@
 
 #![forbid(unsafe_code)]
 
-use tripoint_core::primitive::{AtomicUsize, Ordering};
+use tripoint_core::internal::{AtomicUsize, Ordering};
 use tripoint_core::{Addr, AddrRange, PoolId};
 
 static SEED: AtomicUsize = AtomicUsize::new(0);

@@ -8,12 +8,9 @@ use core::fmt;
 use core::ops::Range;
 use core::ptr::NonNull;
 
-use tripoint_core::check::ensure;
-use tripoint_core::describe::line;
-use tripoint_core::primitive::Lock;
 use tripoint_core::{
-    Align, Arena, BasicBuffer, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, ManualPool,
-    PoolClass, PoolHeader, PoolSizes, Result, SymmetricFence,
+    Align, Arena, BasicBuffer, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, Lock, ManualPool,
+    PoolClass, PoolHeader, PoolSizes, Result, SymmetricFence, ensure, line,
 };
 
 use crate::extend::{Extension, extend_for};

@@ -21,7 +21,7 @@ use core::ptr::{null_mut, without_provenance_mut};
 #[cfg(feature = "hardening")]
 use tripoint_core::Addr;
 #[cfg(feature = "hardening")]
-use tripoint_core::primitive::{AtomicBool, Ordering};
+use tripoint_core::internal::{AtomicBool, Ordering};
 use tripoint_core::{Arena, Block, PoolHeader};
 
 use crate::link::{Damaged, LinkKey};

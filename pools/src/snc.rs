@@ -7,12 +7,9 @@ use core::alloc::Layout;
 use core::fmt;
 use core::ptr::NonNull;
 
-use tripoint_core::check::ensure;
-use tripoint_core::describe::line;
-use tripoint_core::primitive::Lock;
 use tripoint_core::{
-    Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, FramePool, PoolClass,
-    PoolHeader, PoolSizes, Result, SymmetricFence,
+    Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, FramePool, Lock, PoolClass,
+    PoolHeader, PoolSizes, Result, SymmetricFence, ensure, line,
 };
 
 use crate::extend::{Extension, extend_for};

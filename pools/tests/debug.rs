@@ -4,7 +4,7 @@ mod common;
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
-use tripoint_core::primitive::{AtomicUsize, Ordering};
+use tripoint_core::internal::{AtomicUsize, Ordering};
 
 use common::{GRAIN, Oracle, SEAL, arena, effort, layout, memory};
 use proptest::prelude::*;

@@ -31,7 +31,7 @@ mod random;
 use std::sync::Arc;
 
 use tripoint_ap::{Buffer, Owner};
-use tripoint_core::primitive::{Ordering, fence};
+use tripoint_core::internal::{Ordering, fence};
 use tripoint_core::{BarrierPair, BufferKind, ClientArena, ClientArenaOptions, RankSet};
 
 #[cfg(tripoint_loom)]

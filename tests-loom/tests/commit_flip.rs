@@ -13,7 +13,7 @@ use tests_loom::{
     thread,
 };
 use tripoint_ap::{Buffer, Owner};
-use tripoint_core::primitive::{AtomicUsize, Ordering};
+use tripoint_core::internal::{AtomicUsize, Ordering};
 use tripoint_core::{BarrierPair, SymmetricFence};
 
 /// A flip; gives up to where objects were seen.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tests_loom::{BASE, LIMIT, SIZE, addr, attach, flippable_buffer, model, model_bounded, thread};
 use tripoint_ap::{Buffer, BufferMode, Owner};
 use tripoint_core::SymmetricFence;
-use tripoint_core::primitive::{AtomicUsize, Ordering};
+use tripoint_core::internal::{AtomicUsize, Ordering};
 
 /// The memory of the second fill, below the first so that a mix shows.
 const NEXT_BASE: usize = 0x100;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tests_loom::{model_unbounded, thread};
 use tripoint_contract::attendance::Attendance;
 use tripoint_contract::{Lifecycle, Phase};
-use tripoint_core::primitive::{AtomicBool, AtomicUsize, Ordering};
+use tripoint_core::internal::{AtomicBool, AtomicUsize, Ordering};
 
 /// A process with one hot thread, in Warmup.
 struct Process {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use tests_loom::{UnsafeCell, model_unbounded, thread};
 use tripoint_core::Error;
-use tripoint_core::primitive::{AtomicUsize, Once, Ordering};
+use tripoint_core::internal::{AtomicUsize, Once, Ordering};
 
 /// A value in two steps, which loom watches: made, then written.
 struct Watched(UnsafeCell<u32>);

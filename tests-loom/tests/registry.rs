@@ -9,8 +9,7 @@ use core::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use tests_loom::{UnsafeCell, model, model_unbounded, thread};
-use tripoint_core::primitive::{AtomicPtr, Ordering};
-use tripoint_core::registry::{Registry, RegistryNode};
+use tripoint_core::internal::{AtomicPtr, Ordering, Registry, RegistryNode};
 
 /// A descriptor: what the list uses, and what its owner keeps.
 #[repr(C)]

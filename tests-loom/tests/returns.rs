@@ -8,7 +8,7 @@ use core::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use tests_loom::{UnsafeCell, model, model_unbounded, thread};
-use tripoint_core::primitive::{AtomicPtr, Ordering};
+use tripoint_core::internal::{AtomicPtr, Ordering};
 use tripoint_pools::internal::{UnitStack, Units};
 
 /// Memory of a unit: its link, and a word that loom watches.

@@ -7,10 +7,8 @@
 use std::sync::Arc;
 
 use tests_loom::{UnsafeCell, model, model_unbounded, thread};
-use tripoint_core::arena::PoolId;
-use tripoint_core::primitive::{AtomicUsize, Lock, Ordering};
-use tripoint_core::tract::{Tract, TractTable};
-use tripoint_core::{CheckLevel, Error};
+use tripoint_core::internal::{AtomicUsize, Ordering, Tract, TractTable};
+use tripoint_core::{CheckLevel, Error, Lock, PoolId};
 
 const GRAINS: u32 = 4;
 const NEIGHBOUR: PoolId = PoolId::new(2).unwrap();

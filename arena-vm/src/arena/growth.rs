@@ -7,8 +7,7 @@
 //! A step that fails undoes those before it, so that a refused request changed
 //! nothing (design/arena-vm.md `.grow`).
 
-use tripoint_core::primitive::Ordering;
-use tripoint_core::tract::TakeError;
+use tripoint_core::internal::{Ordering, TakeError};
 use tripoint_core::{Arena, Error, Event, PoolId, Result};
 
 use super::ArenaVm;

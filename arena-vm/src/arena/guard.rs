@@ -1,6 +1,6 @@
 //! Guards: grains without memory behind what pools have (design/arena-vm.md `.guard`).
 
-use tripoint_core::tract::TractTable;
+use tripoint_core::internal::TractTable;
 use tripoint_core::{Error, PoolId, Result};
 
 use super::ArenaVm;

@@ -1,7 +1,6 @@
 //! Spare memory: committed, free, and given back when it is too much.
 
-use tripoint_core::primitive::Ordering;
-use tripoint_core::tract::TractTable;
+use tripoint_core::internal::{Ordering, TractTable};
 use tripoint_core::{Arena, Error, Event, Result};
 
 use super::ArenaVm;

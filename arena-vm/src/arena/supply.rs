@@ -3,8 +3,8 @@
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-use tripoint_core::control::{CONTROL_POOL, ControlMemory};
-use tripoint_core::{Arena, Block, Error, Result};
+use tripoint_core::internal::ControlMemory;
+use tripoint_core::{Arena, Block, Error, PoolId, Result};
 
 use super::ArenaVm;
 use crate::platform::Platform;
@@ -37,7 +37,7 @@ impl<P: Platform> ArenaVm<P> {
     #[cold]
     fn supply_spare(&self, size: usize) -> bool {
         let count = self.grains_covering(size);
-        let Some(index) = self.take_spare(count, CONTROL_POOL) else { return false };
+        let Some(index) = self.take_spare(count, PoolId::CONTROL) else { return false };
         // SAFETY: spare grains are committed, and the table gave these to the arena's own pool.
         let block = unsafe { self.block(index, count) };
         // SAFETY: spare grains are committed; the arena's own pool has these from here on, and

@@ -1,7 +1,6 @@
 //! Warming up: memory behind everything that is committed.
 
-use tripoint_core::primitive::Ordering;
-use tripoint_core::tract::{PageState, Tract, TractTable};
+use tripoint_core::internal::{Ordering, PageState, Tract, TractTable};
 use tripoint_core::{Error, Result};
 
 use super::ArenaVm;

@@ -2,7 +2,7 @@
 
 use core::ptr::NonNull;
 
-use tripoint_core::primitive::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use tripoint_core::internal::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use super::{Platform, PlatformError};
 

@@ -1,7 +1,7 @@
 //! How many mappings Linux allows a process, and how reservations share them
 //! (design/arena-vm.md `.mappings`).
 
-use tripoint_core::primitive::{AtomicUsize, Ordering};
+use tripoint_core::internal::{AtomicUsize, Ordering};
 
 /// The kernel's own default of `vm.max_map_count`, used if the setting cannot be read.
 const DEFAULT: usize = 65_530;

@@ -8,8 +8,7 @@ use std::panic::catch_unwind;
 use std::string::String;
 
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
-use tripoint_core::control::CONTROL_POOL;
-use tripoint_core::{Addr, Arena, Check, CheckLevel, Describe, Error, Event, EventHook};
+use tripoint_core::{Addr, Arena, Check, CheckLevel, Describe, Error, Event, EventHook, PoolId};
 
 use crate::common::{GRAIN, Recorder, assert_books, holds, on_each, on_each_failing, small, write};
 
@@ -18,7 +17,7 @@ fn tracts_are_whole_grains_and_know_their_pool() {
     on_each(|platform| {
         let arena = ArenaVm::create_on(platform, small()).unwrap();
         let (one, two) = (arena.register().unwrap(), arena.register().unwrap());
-        assert!(one != two && one != CONTROL_POOL && two != CONTROL_POOL);
+        assert!(one != two && one != PoolId::CONTROL && two != PoolId::CONTROL);
         let block = arena.alloc_tracts(GRAIN + 1, one).unwrap();
         assert_eq!((block.size(), block.base().addr().get() % GRAIN), (2 * GRAIN, 0));
         let other = arena.alloc_tracts(1, two).unwrap();
@@ -69,7 +68,7 @@ fn sizes_out_of_bounds_are_refused() {
         for size in [0, usize::MAX, isize::MAX as usize + 1] {
             assert!(matches!(arena.alloc_tracts(size, pool), Err(Error::Parameter(_))));
         }
-        assert!(matches!(arena.alloc_tracts(1, CONTROL_POOL), Err(Error::Parameter(_))));
+        assert!(matches!(arena.alloc_tracts(1, PoolId::CONTROL), Err(Error::Parameter(_))));
         for size in [4 << 20, isize::MAX as usize] {
             assert_eq!(arena.alloc_tracts(size, pool), Err(Error::Limit));
         }
@@ -183,7 +182,7 @@ fn a_frozen_arena_serves_from_what_is_committed_and_decommits_nothing() {
         assert_eq!((refused, descriptors.len()), (Error::Frozen, (4096 + GRAIN) / 64));
         assert_eq!(arena.counts().growth_refused.get(), 2);
         let fed = Addr::of(descriptors.last().unwrap().as_ptr());
-        assert_eq!(arena.pool_of(fed), Some(CONTROL_POOL));
+        assert_eq!(arena.pool_of(fed), Some(PoolId::CONTROL));
         assert_eq!((arena.sizes().committed, arena.counts().growth.get()), (grown, grown as u64));
         assert_books(&arena, GRAIN);
 

@@ -9,7 +9,7 @@ use std::thread::Thread;
 use std::vec::Vec;
 
 use bitflags::bitflags;
-use tripoint_core::primitive::{AtomicUsize, Ordering};
+use tripoint_core::internal::{AtomicUsize, Ordering};
 
 use super::{Errno, FaultKind, Faults, Instruction, Kernel, Residence, Wait};
 

@@ -6,7 +6,7 @@ use core::mem::MaybeUninit;
 use core::ptr;
 use std::boxed::Box;
 
-use tripoint_core::primitive::{AtomicPtr, Ordering};
+use tripoint_core::internal::{AtomicPtr, Ordering};
 
 use super::signals;
 use super::trap::{TRAP_PERF, errno};

@@ -8,7 +8,7 @@ use core::ptr;
 use std::boxed::Box;
 use std::os::fd::RawFd;
 
-use tripoint_core::primitive::{AtomicPtr, AtomicUsize, Ordering};
+use tripoint_core::internal::{AtomicPtr, AtomicUsize, Ordering};
 
 /// The place has no listener.
 const NOTHING: usize = usize::MAX;

@@ -4,7 +4,7 @@
 
 use core::mem::{offset_of, size_of};
 
-use tripoint_core::primitive::{AtomicUsize, Ordering};
+use tripoint_core::internal::{AtomicUsize, Ordering};
 
 use super::{Account, RING_RECORDS, Slot};
 use crate::alarm::AlarmCell;

@@ -4,8 +4,7 @@
 //! followed before it is known to lead into the pool, between its neighbours, and
 //! the heights bound the recursion (design/land.md `.land.check`).
 
-use tripoint_core::check::ensure;
-use tripoint_core::{Addr, CheckError};
+use tripoint_core::{Addr, CheckError, ensure};
 
 use super::Land;
 use super::node::{GRANULE, HEIGHT_MAX, Node, Side};

@@ -5,10 +5,9 @@ use core::cell::Cell;
 use core::fmt;
 use core::ptr::{self, NonNull};
 
-use tripoint_core::check::ensure;
-use tripoint_core::describe::line;
 use tripoint_core::{
-    Addr, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, PoolBox, PoolClass, Result,
+    Addr, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, PoolBox, PoolClass, Result, ensure,
+    line,
 };
 
 use super::free_list::{FreeList, FreeUnit, Link};

@@ -9,7 +9,7 @@ use core::alloc::Layout;
 use core::fmt;
 use core::ptr::{self, NonNull};
 
-use tripoint_core::primitive::{AtomicPtr, Ordering};
+use tripoint_core::internal::{AtomicPtr, Ordering};
 use tripoint_core::{Arena, Block, ManualPool, PoolBox, PoolClass};
 
 use super::free_list::{Chain, FreeList, FreeUnit};

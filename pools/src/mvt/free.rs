@@ -4,9 +4,7 @@
 use core::fmt;
 use core::ptr::NonNull;
 
-use tripoint_core::check::ensure;
-use tripoint_core::describe::line;
-use tripoint_core::{Addr, AddrRange, Align, Arena, Block, CheckError, PoolHeader};
+use tripoint_core::{Addr, AddrRange, Align, Arena, Block, CheckError, PoolHeader, ensure, line};
 
 use super::queue::Queue;
 use crate::land::{GRANULE, Land};

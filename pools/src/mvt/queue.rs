@@ -11,8 +11,7 @@
 
 use core::ptr::{NonNull, null_mut, without_provenance_mut};
 
-use tripoint_core::check::ensure;
-use tripoint_core::{Addr, Align, Block, CheckError};
+use tripoint_core::{Addr, Align, Block, CheckError, ensure};
 
 use crate::land::{GRANULE, NODE_SIZE};
 use crate::link::{Damaged, Health, LinkKey, UNDAMAGED};

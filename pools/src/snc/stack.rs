@@ -14,7 +14,7 @@
 
 use core::ptr::{self, NonNull, without_provenance_mut};
 
-use tripoint_core::primitive::{AtomicPtr, Ordering};
+use tripoint_core::internal::{AtomicPtr, Ordering};
 use tripoint_core::{Block, BufferClass};
 
 use crate::land::GRANULE;

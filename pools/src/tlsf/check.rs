@@ -5,8 +5,7 @@
 
 use core::num::NonZeroUsize;
 
-use tripoint_core::check::ensure;
-use tripoint_core::{Addr, CheckError};
+use tripoint_core::{Addr, CheckError, ensure};
 
 use super::class::{CLASSES, class_of};
 use super::heap::Heap;

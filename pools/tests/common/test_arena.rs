@@ -4,7 +4,7 @@ use core::alloc::Layout;
 use core::fmt;
 use core::ptr::NonNull;
 
-use tripoint_core::primitive::{AtomicBool, AtomicUsize, Ordering};
+use tripoint_core::internal::{AtomicBool, AtomicUsize, Ordering};
 use tripoint_core::{
     Addr, AddrRange, Arena, ArenaCounts, ArenaSizes, Block, Check, CheckError, CheckLevel, ClientArena,
     Describe, Error, Event, EventHook, PoolId, Result,

@@ -6,11 +6,10 @@ use core::fmt;
 use core::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard};
 
-use tripoint_core::check::ensure;
 use tripoint_core::{
     AddrRange, Align, BarrierPair, BasicBuffer, Block, BufferClass, Check, CheckError, CheckLevel,
     ClientArena, Describe, Error, Fill, ManualPool, PoolClass, PoolHeader, PoolSizes, RankSet, Result,
-    Segment, SegmentBuffer, SymmetricFence,
+    Segment, SegmentBuffer, SymmetricFence, ensure,
 };
 
 /// The alignment, in bytes, of everything in a test pool.

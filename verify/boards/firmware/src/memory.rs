@@ -9,7 +9,7 @@ use tripoint::{
     Arena as _, CheckLevel, ClientArena, ClientArenaOptions, Mfs, MfsOptions, Mvff, MvffOptions, Result, Snc,
     SncOptions, UnitOf,
 };
-use tripoint_core::primitive::Once;
+use tripoint_core::internal::Once;
 
 use crate::nursery::Nursery;
 use crate::{Failure, ensure};

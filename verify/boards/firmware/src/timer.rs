@@ -7,7 +7,7 @@
 use core::sync::atomic::{AtomicUsize, Ordering};
 use tripoint::author::Buffer;
 use tripoint::{Addr, PoolClass as _, Tripper};
-use tripoint_core::primitive::Once;
+use tripoint_core::internal::Once;
 
 use crate::memory;
 
