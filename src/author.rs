@@ -8,7 +8,7 @@
 //! | an arena's operating system | `Platform`, for an [`ArenaVm`](crate::ArenaVm) | |
 //! | a collector | flippable classes, [`BarrierPair`], [`flip_buffers`] | [`for_each_buffer`], [`RankSet`] |
 //!
-//! The example `own_pool_class` is a complete class.
+//! The example `10_own_pool_class` is a complete class.
 
 #[doc(inline)]
 pub use tripoint_ap::{ApFields, Buffer, PoolBuffer, flip_buffers, for_each_buffer};

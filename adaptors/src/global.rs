@@ -33,7 +33,7 @@ use tripoint_core::{ManualPool, PoolClass, Result};
 /// the pool's lock hangs: hooks should abort instead of panicking
 /// (design/adaptors.md `.global.unwind`).
 ///
-/// `examples/global_alloc.rs` of the package `tripoint` is a program that lives in one.
+/// `examples/09_whole_program.rs` of the package `tripoint` is a program that lives in one.
 ///
 /// ```
 /// use tripoint_adaptors::GlobalPool;

@@ -2,7 +2,7 @@
 //!
 //! It is the smallest implementer of every trait of a pool class, and so the
 //! template for a class of your own: copy this file, and give each method that
-//! refuses something to do. `examples/own_pool_class.rs` shows what that looks like
+//! refuses something to do. `examples/10_own_pool_class.rs` shows what that looks like
 //! (design/pool-null.md `.null`).
 
 use core::alloc::Layout;

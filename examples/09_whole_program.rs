@@ -1,7 +1,7 @@
 //! A whole program in one pool: every `String`, every map, every thread's name.
 //!
 //! ```sh
-//! cargo run --release --example global_alloc
+//! cargo run --release --example 09_whole_program
 //! ```
 //!
 //! The program counts words on several threads as any program would. At the end it

@@ -7,7 +7,7 @@
 //! `Exhausted` work with it as with any other class (design/pool-null.md
 //! `.req.template`).
 //!
-//!     cargo run --example own_pool_class
+//!     cargo run --example 10_own_pool_class
 
 use core::alloc::Layout;
 use core::fmt;

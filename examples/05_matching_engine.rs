@@ -1,0 +1,172 @@
+//! For an exchange: a limit order book with time priority. Every order is an object of a
+//! pool, allocated and freed through a cache; each price has a first-in, first-out queue.
+//!
+//! ```text
+//!   bids[price] ─► queue: first ─► order ─► order ─► last        by_id[id] ─► order
+//! ```
+//!
+//! All tables have their full size from the start. So after Init the only memory that moves is
+//! that of orders, and the cache serves all of it.
+//!
+//! ```sh
+//! cargo run --release --example 05_matching_engine
+//! ```
+
+use tripoint::{Arena, ArenaVm, ArenaVmOptions, CacheBox, Error, Mfs, MfsCache, MfsOptions, UnitOf};
+
+type Orders<'arena> = MfsCache<'arena, &'arena ArenaVm, UnitOf<Order>>;
+type OrderBox<'cache> = CacheBox<'cache, Order, Orders<'cache>>;
+
+/// Prices are ticks below this.
+const PRICES: usize = 1_024;
+/// Orders have ids below this; an id can be used again once its order is gone.
+const IDS: usize = 1 << 14;
+
+type Id = usize;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Bid,
+    Ask,
+}
+
+#[derive(Debug)]
+struct Order {
+    side: Side,
+    price: usize,
+    quantity: u64,
+    /// Neighbours in the queue of its price.
+    earlier: Option<Id>,
+    later: Option<Id>,
+}
+
+/// The orders at one price, by age.
+#[derive(Clone, Copy, Default)]
+struct Queue {
+    first: Option<Id>,
+    last: Option<Id>,
+}
+
+struct Book<'cache> {
+    cache: &'cache Orders<'cache>,
+    by_id: Vec<Option<OrderBox<'cache>>>,
+    queues: [Vec<Queue>; 2],
+    /// Every bid is at or below the first, every ask at or above the second.
+    best: [usize; 2],
+    traded: u64,
+}
+
+impl<'cache> Book<'cache> {
+    fn new(cache: &'cache Orders<'cache>) -> Self {
+        Self {
+            cache,
+            by_id: (0..IDS).map(|_| None).collect(),
+            queues: [vec![Queue::default(); PRICES], vec![Queue::default(); PRICES]],
+            best: [0, PRICES - 1],
+            traded: 0,
+        }
+    }
+
+    fn order(&mut self, id: Id) -> &mut Order {
+        self.by_id[id].as_mut().expect("a linked order exists")
+    }
+
+    /// Matches a new order with the other side, and queues what is left of it.
+    fn submit(&mut self, id: Id, side: Side, price: usize, mut quantity: u64) -> Result<(), Error> {
+        if self.by_id[id].is_some() {
+            return Err(Error::Parameter("the id belongs to another order"));
+        }
+        let other = if side == Side::Bid { Side::Ask } else { Side::Bid };
+        while let Some(oldest) = self.best_order(other, price).filter(|_| quantity > 0) {
+            let order = self.order(oldest);
+            let trade = quantity.min(order.quantity);
+            order.quantity -= trade;
+            let filled = order.quantity == 0;
+            (quantity, self.traded) = (quantity - trade, self.traded + trade);
+            if filled {
+                self.cancel(oldest);
+            }
+        }
+        if quantity > 0 {
+            let queue = &mut self.queues[side as usize][price];
+            let earlier = queue.last.replace(id);
+            queue.first.get_or_insert(id);
+            let order = Order { side, price, quantity, earlier, later: None };
+            self.by_id[id] = Some(self.cache.boxed(order)?); // a unit of the pool, without a lock
+            if let Some(earlier) = earlier {
+                self.order(earlier).later = Some(id);
+            }
+            let best = &mut self.best[side as usize];
+            *best = if side == Side::Bid { price.max(*best) } else { price.min(*best) };
+        }
+        Ok(())
+    }
+
+    /// The oldest order at the best price of a side, if that price is as good as `limit`.
+    fn best_order(&mut self, side: Side, limit: usize) -> Option<Id> {
+        loop {
+            let best = self.best[side as usize];
+            if if side == Side::Bid { best < limit } else { best > limit } {
+                return None;
+            }
+            if let Some(first) = self.queues[side as usize][best].first {
+                return Some(first);
+            }
+            let next = if side == Side::Bid { best.checked_sub(1) } else { Some(best + 1) };
+            self.best[side as usize] = next.filter(|&price| price < PRICES)?;
+        }
+    }
+
+    /// Takes an order out of its queue. Its box is dropped: the unit goes to the cache.
+    fn cancel(&mut self, id: Id) -> bool {
+        let Some(order) = self.by_id[id].take() else { return false };
+        match order.earlier {
+            Some(earlier) => self.order(earlier).later = order.later,
+            None => self.queues[order.side as usize][order.price].first = order.later,
+        }
+        match order.later {
+            Some(later) => self.order(later).earlier = order.earlier,
+            None => self.queues[order.side as usize][order.price].last = order.earlier,
+        }
+        true
+    }
+}
+
+fn main() -> Result<(), Error> {
+    let arena = ArenaVm::create(ArenaVmOptions::default())?;
+    let pool = Mfs::create(&arena, UnitOf::<Order>::new(), MfsOptions::default())?;
+    let cache = pool.cache();
+    let mut book = Book::new(&cache);
+
+    // Time priority: order 1 came first and is matched first, at the better price for the bid.
+    book.submit(1, Side::Ask, 500, 10)?;
+    book.submit(2, Side::Ask, 500, 10)?;
+    book.submit(3, Side::Bid, 502, 15)?;
+    assert_eq!((book.traded, book.by_id[1].is_some(), book.order(2).quantity), (15, false, 5));
+    assert!(book.cancel(2) && !book.cancel(2) && book.by_id[3].is_none());
+
+    // A busy day: prices wander, one order in three is cancelled.
+    let mut random = 1_u64;
+    for turn in 0..2_000_000_usize {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let (id, offset) = (turn % IDS, (random >> 33) as usize % 64);
+        let side = if random >> 63 == 0 { Side::Bid } else { Side::Ask };
+        book.cancel(id); // its former owner's time is up
+        book.submit(id, side, 480 + offset, 1 + (random >> 40) % 100)?;
+        if turn % 3 == 0 {
+            book.cancel((random >> 20) as usize % IDS);
+        }
+        if turn == 200_000 {
+            arena.freeze(); // warm: from here on a growing arena is an error
+        }
+    }
+    let live = book.by_id.iter().flatten().count();
+    println!(
+        "traded {}, {live} orders rest, {} KiB of orders",
+        book.traded,
+        arena.counts().growth.get() >> 10
+    );
+    assert_eq!(arena.counts().growth_refused.get(), 0);
+    assert!(live > 0 && book.traded > 1_000_000);
+    Ok(())
+}
