@@ -1,0 +1,96 @@
+//! No files of a crate use each other in a circle, nor do its folders (design/core.md
+//! `.req.storeys`).
+
+use crate::repository::{self, Text};
+use crate::{LIBRARIES, circles, source};
+
+/// Crates whose files still use each other in circles.
+const CIRCULAR: &[&str] = &["core/src", "ap/src", "pools/src", "contract/src"];
+
+/// The circles in a library, and paths that lead nowhere, in words.
+fn wrong_uses(folder: &str, sources: &[Text]) -> Vec<String> {
+    let uses = circles::uses(folder, sources);
+    let circles = circles::circles(&uses);
+    uses.unresolved.into_iter().chain(circles.into_iter().map(|circle| circle.join(" <-> "))).collect()
+}
+
+fn wrong_uses_in(folder: &str) -> Vec<String> {
+    wrong_uses(folder, &repository::texts(folder, &["rs"]))
+}
+
+#[test]
+fn no_files_use_each_other_in_a_circle() {
+    let straight = LIBRARIES.iter().filter(|folder| !CIRCULAR.contains(folder));
+    let wrong: Vec<_> = straight.flat_map(|folder| wrong_uses_in(folder)).collect();
+    assert_eq!(wrong, [""; 0]);
+}
+
+#[test]
+fn only_crates_with_circles_are_excused() {
+    for folder in CIRCULAR {
+        assert!(!wrong_uses_in(folder).is_empty(), "{folder} has no circle any more");
+    }
+}
+
+/// What is wrong with a crate of three files: the root, `a` and `b`.
+fn check(root: &str, a: &str, b: &str) -> Vec<String> {
+    wrong_uses("x/src", &[source("x/src/lib.rs", root), source("x/src/a.rs", a), source("x/src/b.rs", b)])
+}
+
+const ROOT: &str = "mod a; mod b; pub use a::A; pub use b::B;";
+
+#[test]
+fn circles_are_found() {
+    let files = ["x/src/a <-> x/src/b", "x/src/a.rs <-> x/src/b.rs"];
+    // However the one names the other.
+    for a in [
+        "use crate::B; pub struct A;",
+        "use crate::b::B as Other; pub struct A;",
+        "use super::{B}; pub struct A;",
+        "use crate::b; pub struct A(b::B);",
+        "pub struct A(crate::B);",
+        "pub struct A; impl crate::B {}",
+        "pub struct A; fn f() { use crate::b::B; }",
+        "pub struct A; fn f() { assert!(size_of::<crate::B>() == 0, \"text\"); }",
+        "pub struct A; mod inner { fn f(_: super::super::B) {} }",
+        "pub struct A; use crate::*; fn f(_: B) {}",
+    ] {
+        assert_eq!(check(ROOT, a, "use crate::A; pub struct B;"), files, "{a}");
+        assert_eq!(check(ROOT, a, "pub struct B; // crate::A"), [""; 0], "{a}");
+    }
+    let macros =
+        check("mod a; mod b;", "macro_rules! m { () => {} } use crate::b::B;", "m!(); pub struct B;");
+    assert_eq!(macros, files);
+}
+
+#[test]
+fn circles_of_folders_are_found() {
+    let file = |path: &str, text: &str| source(&format!("x/src/{path}"), text);
+    let sources = [
+        file("lib.rs", "mod a; mod b;"),
+        file("a.rs", "pub mod top; pub mod ground;"),
+        file("a/top.rs", "use crate::b::B; pub struct Top;"),
+        file("a/ground.rs", "pub struct Ground;"),
+        file("b.rs", "use crate::a::ground::Ground; pub struct B;"),
+    ];
+    assert_eq!(wrong_uses("x/src", &sources), ["x/src/a <-> x/src/b"]);
+}
+
+#[test]
+fn uses_that_make_no_circle_are_passed() {
+    for (a, b) in [
+        // A test may use what is above.
+        ("pub struct A; #[cfg(test)] mod tests { use crate::B; }", "use crate::A; pub struct B;"),
+        // A re-export is a sign at the door.
+        ("pub struct A; pub use crate::b::B;", "use crate::a::A; pub struct B;"),
+        ("use other::B; pub struct A;", "use crate::a::A; pub struct B;"),
+    ] {
+        assert_eq!(check(ROOT, a, b), [""; 0], "{a}");
+    }
+}
+
+#[test]
+fn paths_that_lead_nowhere_are_found() {
+    let wrong = check("mod a; mod b;", "use crate::b::Gone;", "pub struct B;");
+    assert_eq!(wrong, ["x/src/a.rs names crate::b::Gone"]);
+}

@@ -1,0 +1,21 @@
+//! The order of the house: which crate may use which, where some words may stand, and that no
+//! files of a crate use each other in a circle (design/core.md `.req.layers`, `.req.bare`,
+//! `.req.storeys`, `.primitive`).
+
+mod circles;
+mod crates;
+mod files;
+#[path = "../repository/mod.rs"]
+mod repository;
+mod words;
+
+use repository::Text;
+
+/// The folders with the sources of libraries.
+const LIBRARIES: &[&str] =
+    &["core/src", "ap/src", "pools/src", "adaptors/src", "arena-vm/src", "contract/src", "src"];
+
+/// A file that is not in the repository, for tests of these tests.
+fn source(path: &str, text: &str) -> Text {
+    Text { path: path.to_owned(), text: text.to_owned() }
+}

@@ -1,0 +1,115 @@
+//! Where some words may stand (design/core.md `.primitive`), and that libraries do without `std`
+//! (design/core.md `.req.bare`).
+
+use crate::repository::{self, Text};
+use crate::{LIBRARIES, source};
+
+/// A word that only some files or folders may name.
+struct Word {
+    word: &'static str,
+    only_in: &'static [&'static str],
+}
+
+const WORDS: &[Word] = &[
+    Word { word: "core::sync", only_in: &["core/src/primitive"] },
+    Word { word: "loom::", only_in: &["core/src/primitive"] },
+    Word { word: "shuttle::", only_in: &["core/src/primitive"] },
+    Word { word: "spin::", only_in: &["core/src/primitive"] },
+    Word { word: "libc", only_in: &["arena-vm/src/", "contract/src/linux/"] },
+    // The portable platform takes its address space from the global allocator.
+    Word { word: "extern crate alloc", only_in: &["arena-vm/src/"] },
+];
+
+/// A line without its comment.
+fn code(line: &str) -> &str {
+    line.split_once("//").map_or(line, |(code, _)| code)
+}
+
+/// Whether `code` names `word`: not as the end of a longer name.
+fn names(code: &str, word: &str) -> bool {
+    let continues = |c: char| c.is_alphanumeric() || c == '_';
+    code.match_indices(word).any(|(at, _)| !code[..at].ends_with(continues))
+}
+
+fn misplaced_words(sources: &[Text]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for source in sources {
+        for (number, line) in (1..).zip(source.text.lines()) {
+            let misplaced = |word: &&Word| {
+                names(code(line), word.word)
+                    && !word.only_in.iter().any(|place| source.path.starts_with(place))
+            };
+            wrong.extend(
+                WORDS
+                    .iter()
+                    .filter(misplaced)
+                    .map(|word| format!("{}:{number} names {}", source.path, word.word)),
+            );
+        }
+    }
+    wrong
+}
+
+/// When a library may link `std`: in its tests, or because its user asked.
+const STD_ON_REQUEST: [&str; 2] = ["#[cfg(test)]", "#[cfg(any(test, feature = \"std\"))]"];
+
+/// Crate roots that are not `no_std`, and uses of `std` outside tests.
+fn bound_to_std(sources: &[Text]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for source in sources {
+        let lines: Vec<_> = source.text.lines().map(|line| code(line).trim()).collect();
+        if source.path.ends_with("lib.rs") && !lines.contains(&"#![no_std]") {
+            wrong.push(format!("{} is not no_std", source.path));
+        }
+        let before = core::iter::once(&"").chain(&lines);
+        for (line, before) in lines.iter().zip(before) {
+            if line.starts_with("extern crate std") && !STD_ON_REQUEST.contains(before) {
+                wrong.push(format!("{} links std", source.path));
+            }
+        }
+    }
+    wrong
+}
+
+fn library_sources() -> Vec<Text> {
+    LIBRARIES.iter().flat_map(|folder| repository::texts(folder, &["rs"])).collect()
+}
+
+#[test]
+fn words_stay_where_they_belong() {
+    assert_eq!(misplaced_words(&library_sources()), [""; 0]);
+}
+
+#[test]
+fn misplaced_words_are_found() {
+    for (path, text, word) in [
+        ("ap/src/bad.rs", "use core::sync::atomic::AtomicUsize;", "core::sync"),
+        ("core/src/bad.rs", "    loom::model(|| ());", "loom::"),
+        ("core/src/bad.rs", "    shuttle::check(|| ());", "shuttle::"),
+        ("pools/src/bad.rs", "lock: spin::Mutex<()>,", "spin::"),
+        ("core/src/bad.rs", "let page = libc::PROT_NONE;", "libc"),
+        ("pools/src/bad.rs", "extern crate alloc;", "extern crate alloc"),
+    ] {
+        assert_eq!(misplaced_words(&[source(path, text)]), [format!("{path}:1 names {word}")]);
+    }
+    let allowed = [
+        source("core/src/primitive.rs", "pub use core::sync::atomic::AtomicPtr;"),
+        source("arena-vm/src/platform/linux.rs", "use libc::c_int;"),
+        source("ap/src/good.rs", "// core::sync is named in a comment\nuse tripoint_loom::word;"),
+    ];
+    assert_eq!(misplaced_words(&allowed), [""; 0]);
+}
+
+#[test]
+fn libraries_do_without_std() {
+    assert_eq!(bound_to_std(&library_sources()), [""; 0]);
+}
+
+#[test]
+fn libraries_bound_to_std_are_found() {
+    let source = |text: &str| [source("core/src/lib.rs", text)];
+    assert_eq!(bound_to_std(&source("//! #![no_std]\npub mod words;")), ["core/src/lib.rs is not no_std"]);
+    let linked = bound_to_std(&source("#![no_std]\nextern crate std;"));
+    assert_eq!(linked, ["core/src/lib.rs links std"]);
+    assert_eq!(bound_to_std(&source("#![no_std]\n#[cfg(test)]\nextern crate std;")), [""; 0]);
+}
