@@ -9,9 +9,23 @@ use core::ptr::NonNull;
 
 use tripoint_core::{Error, ManualPool, PoolBox, PoolClass, Result};
 
-use crate::control::Control;
 use crate::point::AllocationPoint;
 use crate::reservation::CommitFailed;
+use crate::slow::control::Control;
+
+impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
+    /// Reserves room for `count` objects in a row, to be filled one by one and
+    /// committed together.
+    ///
+    /// # Errors
+    /// - [`Error::Parameter`] if `count` objects pass `isize::MAX` bytes, or if objects of a
+    ///   flippable pool would not be whole units of its alignment
+    /// - those of [`AllocationPoint::reserve`]
+    #[inline(always)]
+    pub fn batch<T>(&mut self, count: usize) -> Result<Batch<'_, 'pool, T, P, C>> {
+        Batch::reserve(self, count)
+    }
+}
 
 /// Room for a number of objects in a row, filled up to a cursor.
 ///
@@ -45,7 +59,7 @@ pub struct Batch<'ap, 'pool, T, P: PoolClass, C: Control = ()> {
 
 impl<'ap, 'pool, T, P: PoolClass, C: Control> Batch<'ap, 'pool, T, P, C> {
     #[inline(always)]
-    pub(crate) fn reserve(point: &'ap mut AllocationPoint<'pool, P, C>, capacity: usize) -> Result<Self> {
+    fn reserve(point: &'ap mut AllocationPoint<'pool, P, C>, capacity: usize) -> Result<Self> {
         let layout = Layout::array::<T>(capacity)
             .map_err(|_| Error::Parameter("so many objects pass isize::MAX bytes"))?;
         let first = if layout.size() == 0 {
@@ -123,7 +137,7 @@ impl<'ap, 'pool, T, P: PoolClass, C: Control> Batch<'ap, 'pool, T, P, C> {
                 .and_then(|layout| self.point.pool().reserve_size(layout))
                 .ok_or(CommitFailed)?;
             let first = self.first.cast::<u8>();
-            self.point.commit_to(first, first.as_ptr().wrapping_add(size))?;
+            self.point.commit(first, first.as_ptr().wrapping_add(size))?;
         }
         // Nothing left to drop.
         self.count = 0;

@@ -78,28 +78,31 @@
 #[cfg(test)]
 extern crate std;
 
-pub mod batch;
-pub mod buffer;
-pub mod calc;
-pub mod control;
-pub mod descriptor;
+mod alloc;
+mod batch;
 pub mod design;
-mod fill;
-pub mod flip;
-pub mod frame;
-pub mod owner;
-pub mod point;
-pub mod reservation;
-mod stops;
-pub mod trip;
+mod frames;
+mod point;
+mod protocol;
+mod reservation;
+mod slow;
 
 pub use batch::Batch;
-pub use buffer::{ApFields, Buffer, BufferMode, Snapshot};
-pub use control::{Control, Stop};
-pub use descriptor::PoolBuffer;
-pub use flip::{flip_buffers, for_each_buffer};
-pub use frame::{Frame, FrameBox, Scope};
-pub use owner::Owner;
+pub use frames::{Frame, FrameBox, Scope};
 pub use point::AllocationPoint;
+pub use protocol::buffer::Buffer;
+pub use protocol::snapshot::{BufferMode, Snapshot};
+pub use protocol::trip::Tripper;
 pub use reservation::{CommitFailed, Reservation};
-pub use trip::Tripper;
+pub use slow::control::{Control, Stop};
+pub use slow::descriptor::PoolBuffer;
+pub use slow::walk::{flip_buffers, for_each_buffer};
+
+/// For models, fuzz targets and tests of this workspace: not part of what the crate
+/// promises.
+#[doc(hidden)]
+pub mod internal {
+    pub use crate::protocol::buffer::ApFields;
+    pub use crate::protocol::calc;
+    pub use crate::protocol::owner::Owner;
+}

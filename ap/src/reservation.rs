@@ -1,14 +1,73 @@
-//! The token of a reservation: the busy state, as a value.
+//! Reserve and commit: the fast path. All that is cold is in `slow`.
+//!
+//! ```text
+//!   reserve   init  := [init]            commit   [init] := end
+//!             end   := init + size                light barrier     (flippable)
+//!             limit := [limit]                    [limit] = 0 ?     (flippable)
+//!             end <= limit ?
+//! ```
+//!
+//! Between the two the object's end is in the [`Reservation`]: the busy state, as a value.
 
+use core::alloc::Layout;
 use core::fmt;
 use core::ptr::NonNull;
 
-use tripoint_core::PoolClass;
+use tripoint_core::{PoolClass, Result};
 
-use crate::control::Control;
 use crate::point::AllocationPoint;
+use crate::protocol::calc;
+use crate::slow::control::Control;
 
-/// A commit failed: a flip had not seen the object, and it does not exist.
+impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
+    /// Reserves memory for `layout`. Nothing is allocated until the token is
+    /// committed; dropping it abandons the reservation.
+    ///
+    /// For a layout known at compile time this is one sum and one compare. A
+    /// layout of size zero gets the smallest object of the pool.
+    ///
+    /// # Errors
+    /// - [`Error::Parameter`](tripoint_core::Error::Parameter) for a layout that the
+    ///   pool class does not serve
+    /// - those of [`PoolClass::fill`], if the buffer is full and the pool can
+    ///   give no more; the allocation point is then usable, and reset unless its
+    ///   class keeps what buffers did not use
+    #[inline(always)]
+    pub fn reserve(&mut self, layout: Layout) -> Result<Reservation<'_, 'pool, P, C>> {
+        let (buffer, pool) = (self.buffer(), self.pool());
+        let size = pool.reserve_size(layout).unwrap_or(usize::MAX);
+        let init = buffer.init();
+        let fits = calc::fits(init.addr(), size, buffer.limit().addr())
+            && calc::is_aligned(init.addr(), layout.align(), pool.min_align());
+        let (object, end) = if fits {
+            (init, init.wrapping_add(size))
+        } else {
+            match self.slow().reserve(layout) {
+                Some(end) => (end.as_ptr().wrapping_sub(size), end.as_ptr()),
+                None => return Err(self.slow().failure),
+            }
+        };
+        // SAFETY: on the fast path a size that is not zero fitted below a limit, so the
+        // buffer is attached and `init` is not null. On the slow path `object` is `init` of
+        // a buffer that was just found attached.
+        let object = unsafe { NonNull::new_unchecked(object) };
+        Ok(Reservation { point: self, object, end })
+    }
+
+    /// Commits the object from `object`, which is where `init` stands, to `end`.
+    #[inline(always)]
+    pub(crate) fn commit(&mut self, object: NonNull<u8>, end: *mut u8) -> Result<(), CommitFailed> {
+        if !P::FLIPPABLE {
+            self.buffer().declare(end);
+            return Ok(());
+        }
+        let stands = self.buffer().declare_untripped(end, self.pool().barrier())
+            || self.slow().commit_tripped(object, end);
+        if stands { Ok(()) } else { Err(CommitFailed) }
+    }
+}
+
+/// A commit failed: a flip had not seen the object, and so it does not exist.
 /// Reserve again and make it anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommitFailed;
@@ -25,8 +84,8 @@ impl core::error::Error for CommitFailed {}
 
 /// Memory reserved but not yet allocated.
 ///
-/// It borrows the allocation point, so reservations do not nest, and it carries
-/// where the object ends, so the fast path need not store that anywhere.
+/// A reservation borrows the allocation point, so reservations do not nest. It carries
+/// the end of the object, so the fast path need not store that anywhere.
 /// Committing consumes it; dropping it abandons the reservation.
 ///
 /// ```
@@ -38,7 +97,7 @@ impl core::error::Error for CommitFailed {}
 /// fn zeroed<P: ManualPool>(point: &mut AllocationPoint<'_, P>, layout: Layout) -> Result<NonNull<u8>> {
 ///     loop {
 ///         let reservation = point.reserve(layout)?;
-///         // SAFETY: what is reserved is valid for writes of its size.
+///         // SAFETY: reserved memory is valid for writes of its size.
 ///         unsafe { reservation.as_ptr().write_bytes(0, reservation.size()) };
 ///         // SAFETY: the object was just initialised.
 ///         if let Ok(object) = unsafe { reservation.commit() } {
@@ -55,17 +114,8 @@ pub struct Reservation<'ap, 'pool, P: PoolClass, C: Control = ()> {
     end: *mut u8,
 }
 
-impl<'ap, 'pool, P: PoolClass, C: Control> Reservation<'ap, 'pool, P, C> {
-    #[inline(always)]
-    pub(crate) fn new(
-        point: &'ap mut AllocationPoint<'pool, P, C>,
-        object: NonNull<u8>,
-        end: *mut u8,
-    ) -> Self {
-        Self { point, object, end }
-    }
-
-    /// Where the object goes: valid for writes of [`Reservation::size`] bytes,
+impl<P: PoolClass, C: Control> Reservation<'_, '_, P, C> {
+    /// The memory for the object: valid for writes of [`Reservation::size`] bytes,
     /// aligned as the layout asked, not initialised.
     #[inline(always)]
     #[must_use]
@@ -86,8 +136,8 @@ impl<'ap, 'pool, P: PoolClass, C: Control> Reservation<'ap, 'pool, P, C> {
     /// one it is a store, the pool's light barrier, and a test.
     ///
     /// # Errors
-    /// [`CommitFailed`], in flippable pools only: the memory is still the
-    /// caller's to drop things from, until the allocation point is used again.
+    /// [`CommitFailed`], in flippable pools only. Until the allocation point is used again,
+    /// the caller may still drop things from the memory.
     ///
     /// # Safety
     /// - The object is initialised, as far as readers of the pool's objects
@@ -97,22 +147,7 @@ impl<'ap, 'pool, P: PoolClass, C: Control> Reservation<'ap, 'pool, P, C> {
     #[inline(always)]
     pub unsafe fn commit(self) -> Result<NonNull<u8>, CommitFailed> {
         let Self { point, object, end } = self;
-        point.commit_to(object, end)?;
+        point.commit(object, end)?;
         Ok(object)
-    }
-}
-
-impl<P: PoolClass, C: Control> AllocationPoint<'_, P, C> {
-    /// Commits the object from `object`, which is where `init` stands, to `end`.
-    #[inline(always)]
-    pub(crate) fn commit_to(&mut self, object: NonNull<u8>, end: *mut u8) -> Result<(), CommitFailed> {
-        if !P::FLIPPABLE {
-            self.buffer().declare(end);
-            return Ok(());
-        }
-        if self.buffer().commit(end, self.pool().barrier()) || self.slow().commit_tripped(object, end) {
-            return Ok(());
-        }
-        Err(CommitFailed)
     }
 }

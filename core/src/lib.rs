@@ -42,6 +42,7 @@ mod registry;
 mod segment;
 mod signature;
 mod tract;
+mod trips;
 mod walk;
 mod words;
 
@@ -78,4 +79,5 @@ pub mod internal {
     pub use crate::registry::{Registry, RegistryNode};
     pub use crate::signature::Signature;
     pub use crate::tract::{PageState, TakeError, Tract, TractTable};
+    pub use crate::trips::{Limit, Trips};
 }

@@ -75,8 +75,8 @@ const BATCH: usize = 64;
 pub struct Cache<'c, P: ManualPool> {
     descriptor: &'c CacheDescriptor,
     pool: &'c P,
-    /// How many trips the owner has handled.
-    handled: Cell<usize>,
+    /// How many trips the owner has observed, and handled.
+    observed: Cell<usize>,
     key: LinkKey,
     health: Health,
 }
@@ -96,8 +96,8 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         if !descriptor.claim() {
             return Err(Error::Parameter("the descriptor belongs to another cache"));
         }
-        let (handled, key) = (Cell::new(descriptor.requests()), LinkKey::of(pool.header()));
-        Ok(Self { descriptor, pool, handled, key, health: Health::new() })
+        let (observed, key) = (Cell::new(descriptor.requests()), LinkKey::of(pool.header()));
+        Ok(Self { descriptor, pool, observed, key, health: Health::new() })
     }
 
     /// The descriptor.
@@ -235,17 +235,26 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         unsafe { self.push(words, object, words.count.load(Ordering::Relaxed)) };
     }
 
-    /// Handles trips, and arms the class again where it was tripped; refuses once damage
-    /// was met.
+    /// Handles trips, and arms the class again if it was tripped.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`], once damage was met.
     fn observe_trips(&self, index: usize) -> Result<()> {
-        let mut handled = self.handled.get();
-        let mut flush = || self.flush();
-        if self.descriptor.is_tripped(index) {
-            self.descriptor.rearm(index, &mut handled, &mut flush);
-        } else {
-            self.descriptor.observe_trips(&mut handled, &mut flush);
+        let trips = self.descriptor.trips();
+        let mut observed = self.observed.get();
+        let flush = |requests| {
+            if requests != 0 {
+                self.flush();
+            }
+        };
+        match self.classes().get(index) {
+            Some(class) if self.descriptor.is_tripped(index) => {
+                trips.rearm(&mut observed, &self.descriptor.words(index).limit, class.count, flush);
+            }
+            _ => flush(trips.observe(&mut observed)),
         }
-        self.handled.set(handled);
+        // Only now, so that a flush that unwinds is made again.
+        self.observed.set(observed);
         self.health.ensure().map_err(|damaged| self.lose_all(damaged))
     }
 
@@ -419,7 +428,7 @@ impl<P: ManualPool> Describe for Cache<'_, P> {
     fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
         line(out, depth, "cache", format_args!("of pool {} #{}", P::CLASS, self.pool.header().id().get()))?;
         line(out, depth + 1, "cached", format_args!("{} bytes", self.descriptor.cached()))?;
-        line(out, depth + 1, "trips", format_args!("{} handled", self.handled.get()))?;
+        line(out, depth + 1, "trips", format_args!("{} handled", self.observed.get()))?;
         for (index, class) in self.classes().iter().enumerate() {
             let count = self.descriptor.words(index).count.load(Ordering::Relaxed);
             let size = class.size;

@@ -5,27 +5,9 @@ use core::ptr::NonNull;
 
 use tripoint_core::{Addr, AddrRange, PoolId};
 
-use crate::cache::CacheDescriptor;
 use crate::link::LinkKey;
 use crate::mfs::free_list::{Chain, FreeList};
 use crate::mfs::returns::ReturnStack;
-
-/// Arms a class of a descriptor as the owner of its cache does: `handled` is the number
-/// of trips it has handled, and `on_trip` handles one or more new ones.
-pub fn rearm(descriptor: &CacheDescriptor, class: usize, handled: &mut usize, on_trip: &mut impl FnMut()) {
-    descriptor.rearm(class, handled, on_trip);
-}
-
-/// Arms a class without a second look, which loses trips.
-pub fn rearm_blindly(
-    descriptor: &CacheDescriptor,
-    class: usize,
-    handled: &mut usize,
-    on_trip: &mut impl FnMut(),
-) {
-    descriptor.observe_trips(handled, on_trip);
-    descriptor.publish_limit(class);
-}
 
 /// The stack of returned units, for units of no pool.
 #[derive(Debug)]

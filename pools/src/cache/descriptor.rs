@@ -2,18 +2,18 @@
 //!
 //! | field | written by | read by |
 //! |---|---|---|
-//! | `head`, `count` | the owner | the owner; anyone looks at `count` |
-//! | `limit` | the owner to re-arm, anyone to trip (zero only) | the owner |
-//! | `requests` | anyone, before tripping | the owner |
+//! | `head`, `count` | the owner | the owner; any thread looks at `count` |
+//! | `limit` | the owner to re-arm, any thread to trip (zero only) | the owner |
+//! | `trips` | any thread, before it zeroes the limits | the owner |
 //! | `owned` | whoever creates a cache | the same |
 //!
-//! A trip must not be lost, so both sides follow the protocol of allocation points
-//! (design/ap.md `.trip.protocol`), for each class by itself
-//! (design/cache.md `.trip`).
+//! Both sides of a trip follow the protocol of allocation points, [`Trips`], with the
+//! limit of each class as a limit of its own (design/cache.md `.trip`).
 
 use core::ptr;
 
-use tripoint_core::internal::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use tripoint_core::primitive::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use tripoint_core::trips::Trips;
 
 use super::classes::{CLASSES_MAX, CacheClass, CacheClasses};
 
@@ -46,7 +46,7 @@ pub struct CacheDescriptor {
     /// what no class serves.
     words: [ClassWords; CLASSES_MAX + 1],
     classes: CacheClasses,
-    requests: AtomicUsize,
+    trips: Trips,
     owned: AtomicBool,
 }
 
@@ -63,7 +63,7 @@ impl CacheDescriptor {
         Self {
             words: core::array::from_fn(words),
             classes,
-            requests: AtomicUsize::new(0),
+            trips: Trips::new(),
             owned: AtomicBool::new(false),
         }
     }
@@ -74,24 +74,22 @@ impl CacheDescriptor {
         &self.classes
     }
 
-    /// Asks the cache to give everything it keeps to its pool, at its next get or
-    /// put. From any thread, signal handler or interrupt handler: at most 33
-    /// read-modify-writes, takes no lock, never lost. Harms nobody where no cache
-    /// owns the descriptor.
+    /// Asks the cache to return everything it keeps to its pool, at its next get or
+    /// put. Any thread, signal handler or interrupt handler may call this: it is at most 33
+    /// read-modify-writes, takes no lock, and is never lost. If no cache owns the
+    /// descriptor, it has no effect.
     pub fn trip(&self) {
-        self.requests.fetch_add(1, Ordering::AcqRel);
-        for words in self.words.iter().take(self.classes.as_slice().len()) {
-            words.limit.swap(0, Ordering::AcqRel);
-        }
+        let words = self.words.iter().take(self.classes.as_slice().len());
+        self.trips.request(words.map(|words| &words.limit));
     }
 
-    /// How many trips were asked for so far.
+    /// The number of trips requested so far.
     #[must_use]
     pub fn requests(&self) -> usize {
-        self.requests.load(Ordering::Acquire)
+        self.trips.requests()
     }
 
-    /// The bytes in the blocks kept, at this moment; any thread may look.
+    /// The bytes in the blocks kept, at this moment, for any thread.
     #[must_use]
     pub fn cached(&self) -> usize {
         let sizes = self.classes.as_slice().iter().zip(&self.words);
@@ -104,39 +102,9 @@ impl CacheDescriptor {
         self.words.get(class).is_none_or(|words| words.limit.load(Ordering::Acquire) == 0)
     }
 
-    /// The owner: arms a class again. `handled` is the number of trips it has
-    /// handled; `on_trip` handles one or more new ones.
-    ///
-    /// When it returns, any trip requested and not handled has left the class
-    /// tripped. It goes round once more for each trip that comes while it runs.
-    pub(crate) fn rearm(&self, class: usize, handled: &mut usize, on_trip: &mut impl FnMut()) {
-        loop {
-            self.observe_trips(handled, on_trip);
-            self.publish_limit(class);
-            if self.requests() == *handled {
-                return;
-            }
-            if let Some(words) = self.words.get(class) {
-                words.limit.swap(0, Ordering::AcqRel);
-            }
-        }
-    }
-
-    /// The owner: hears of trips not handled before.
-    pub(crate) fn observe_trips(&self, handled: &mut usize, on_trip: &mut impl FnMut()) {
-        let seen = self.requests();
-        if seen != *handled {
-            on_trip();
-            *handled = seen;
-        }
-    }
-
-    /// The step of [`CacheDescriptor::rearm`] that alone would lose trips: arms a
-    /// class without a second look.
-    pub(crate) fn publish_limit(&self, class: usize) {
-        if let (Some(words), Some(class)) = (self.words.get(class), self.classes.as_slice().get(class)) {
-            words.limit.swap(class.count, Ordering::AcqRel);
-        }
+    /// The requests for trips.
+    pub(crate) const fn trips(&self) -> &Trips {
+        &self.trips
     }
 
     /// The words of a class, or of none ([`CacheClasses::NONE`]).

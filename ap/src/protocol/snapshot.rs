@@ -1,88 +1,34 @@
-//! The buffer descriptor: the words that an owner and everybody else share.
-//!
-//! | field | written by | read by |
-//! |---|---|---|
-//! | `init` | the owner | anyone: objects are declared up to here; in a buffer that is never flipped, they are whole |
-//! | `alloc` | the owner, in slow paths; C clients in reserve too | anyone |
-//! | `limit` | the owner to re-arm, anyone to trip (zero only) | the owner |
-//! | `trip_requests` | anyone, before tripping | the owner |
-//! | `init_at_flip` | a flipper to flip, the owner to resolve or unflip | both |
-//! | `base`, `pool_limit`, `fill_size`, `empty_size` | the owner, while `transitions` is odd (pops add to `empty_size` at any time) | anyone |
-//!
-//! All are atomics: descriptors are shared, and stay in memory as long as their
-//! pool (design/core.md `.registry`).
+//! Reading the words of a buffer together, from any thread, and checking them.
 
-use core::alloc::Layout;
 use core::fmt;
-use core::ptr::{self, NonNull};
 
 use bitflags::bitflags;
-use memoffset::offset_of;
-use tripoint_core::internal::{AtomicPtr, AtomicUsize, Ordering, RegistryNode, Signature};
-use tripoint_core::{
-    Addr, AddrRange, BufferKind, Check, CheckError, CheckLevel, Counter, Describe, Lock, RankSet, ensure,
-    line,
-};
+use tripoint_core::check::ensure;
+use tripoint_core::describe::line;
+use tripoint_core::primitive::Ordering;
+use tripoint_core::{Addr, AddrRange, Check, CheckError, CheckLevel, Describe};
 
-use crate::flip::UNDECIDED;
-
-const SIGNATURE: u32 = 0x7290_B0FF;
+use crate::protocol::buffer::{Buffer, SIGNATURE, UNDECIDED};
 
 bitflags! {
-    /// What can be said of a buffer at one moment.
+    /// The state of a buffer at one moment.
     ///
-    /// None of them set is the **reset** state, `ATTACHED` alone the **ready**
-    /// (or, between a reserve and its commit, **busy**) state.
+    /// With no flag set it is **reset**. With `ATTACHED` alone it is **ready** or, between
+    /// a reserve and its commit, **busy**.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct BufferMode: u8 {
         /// The buffer has memory.
         const ATTACHED = 1 << 0;
         /// `limit` is zero: the owner's next reserve or commit gives way.
         const TRAPPED = 1 << 1;
-        /// A flip has been and the owner has not yet gone on from it.
+        /// The buffer was flipped, and the owner has not yet gone on from the flip.
         const FLIPPED = 1 << 2;
-        /// `limit` waits before the buffer's end, at a stop.
+        /// `limit` lies before the buffer's end, at a stop.
         const STOPPED = 1 << 3;
     }
 }
 
-/// The words the fast path touches, in the order that C clients know.
-#[derive(Debug)]
-#[repr(C)]
-pub struct ApFields {
-    pub(crate) init: AtomicPtr<u8>,
-    pub(crate) alloc: AtomicPtr<u8>,
-    pub(crate) limit: AtomicPtr<u8>,
-}
-
-/// A buffer: memory taken from a pool in advance, and who may do what with it.
-///
-/// Made by [`AllocationPoint::create`](crate::AllocationPoint::create), which
-/// owns it; shared with whoever trips, flips or observes it.
-#[derive(Debug)]
-#[repr(C, align(64))]
-pub struct Buffer {
-    node: RegistryNode,
-    pub(crate) fields: ApFields,
-    pub(crate) trip_requests: AtomicUsize,
-    pub(crate) init_at_flip: AtomicPtr<u8>,
-    pub(crate) flip_lock: Lock<()>,
-    pub(crate) base: AtomicPtr<u8>,
-    pub(crate) pool_limit: AtomicPtr<u8>,
-    /// Odd while `base`, `init`, `pool_limit` and the sizes change together.
-    pub(crate) transitions: AtomicUsize,
-    pub(crate) fill_size: Counter,
-    pub(crate) empty_size: Counter,
-    /// One for an internal buffer, zero for a mutator's.
-    kind: AtomicUsize,
-    rank_set: AtomicUsize,
-    signature: Signature,
-}
-
-// The registry's nodes are cast to descriptors.
-const _: () = assert!(offset_of!(Buffer, node) == 0);
-
-/// The words of a buffer, read together. Addresses are zero where unattached.
+/// The words of a buffer, read together. In a buffer without memory all addresses are zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     /// Where the buffer's memory begins.
@@ -90,8 +36,8 @@ pub struct Snapshot {
     /// Up to where objects are declared. In a flippable pool the last of them may be one
     /// whose commit fails; the owner then takes it back.
     pub init: Addr,
-    /// Up to where memory is allocated, as far as observers can tell: a
-    /// reservation that is held as a token does not show.
+    /// Up to where memory is allocated, as far as observers can tell. A reservation that
+    /// is held as a token does not show.
     pub alloc: Addr,
     /// What `limit` held: zero, a stop, or `pool_limit`.
     pub limit: Addr,
@@ -100,7 +46,7 @@ pub struct Snapshot {
     /// Up to where a flip saw whole objects; `init` if there was no flip.
     /// [`Buffer::scan_limit`] says which threads may read objects by it.
     pub scan_limit: Addr,
-    /// What these words amount to.
+    /// The state that these words amount to.
     pub mode: BufferMode,
 }
 
@@ -113,94 +59,8 @@ impl Snapshot {
 }
 
 impl Buffer {
-    /// A reset buffer of its own, in no pool.
-    #[must_use]
-    pub fn new(kind: BufferKind, rank_set: RankSet) -> Self {
-        Self::with_layout(kind, rank_set, Layout::new::<Self>())
-    }
-
-    /// A reset buffer at the beginning of a descriptor of this layout.
-    pub(crate) fn with_layout(kind: BufferKind, rank_set: RankSet, layout: Layout) -> Self {
-        let null = || AtomicPtr::new(ptr::null_mut());
-        Self {
-            node: RegistryNode::new(layout),
-            fields: ApFields { init: null(), alloc: null(), limit: null() },
-            trip_requests: AtomicUsize::new(0),
-            init_at_flip: null(),
-            flip_lock: Lock::new(()),
-            base: null(),
-            pool_limit: null(),
-            transitions: AtomicUsize::new(0),
-            fill_size: Counter::new(),
-            empty_size: Counter::new(),
-            kind: AtomicUsize::new(kind as usize),
-            rank_set: AtomicUsize::new(rank_set.bits().into()),
-            signature: Signature::new(SIGNATURE),
-        }
-    }
-
-    /// Makes a descriptor whose last owner released it ready for the next.
-    pub(crate) fn renew(&self, kind: BufferKind, rank_set: RankSet) {
-        self.kind.store(kind as usize, Ordering::Relaxed);
-        self.set_rank_set(rank_set);
-        // Whoever reads one size of the last owner and one of this one is told so.
-        self.transition(|| {
-            self.empty_size.sub(self.empty_size.get());
-            self.fill_size.sub(self.fill_size.get());
-        });
-    }
-
-    /// For the owner: changes words that others find changed together or not at all.
-    pub(crate) fn transition(&self, change: impl FnOnce()) {
-        self.transitions.fetch_add(1, Ordering::AcqRel);
-        change();
-        self.transitions.fetch_add(1, Ordering::AcqRel);
-    }
-
-    /// Takes on the ranks that the buffer's class says.
-    pub(crate) fn set_rank_set(&self, rank_set: RankSet) {
-        self.rank_set.store(rank_set.bits().into(), Ordering::Release);
-    }
-
-    /// The words of the fast path.
-    #[must_use]
-    pub const fn fields(&self) -> &ApFields {
-        &self.fields
-    }
-
-    /// Whose allocation the buffer serves.
-    #[must_use]
-    pub fn kind(&self) -> BufferKind {
-        if self.kind.load(Ordering::Relaxed) == BufferKind::Internal as usize {
-            BufferKind::Internal
-        } else {
-            BufferKind::Mutator
-        }
-    }
-
-    /// The ranks of the references in the buffer's objects.
-    #[must_use]
-    pub fn rank_set(&self) -> RankSet {
-        // The bits came from a rank set, which is eight bits wide.
-        RankSet::from_bits_truncate(self.rank_set.load(Ordering::Acquire) as u8)
-    }
-
-    /// Bytes given to the buffer by fills (seed 004 `.count.fillsize`).
-    #[inline]
-    #[must_use]
-    pub fn fill_size(&self) -> u64 {
-        self.fill_size.get()
-    }
-
-    /// Bytes the buffer gave back unused (seed 004 `.count.emptysize`).
-    #[inline]
-    #[must_use]
-    pub fn empty_size(&self) -> u64 {
-        self.empty_size.get()
-    }
-
-    /// Reads the words together, from any thread. `None` where the owner was
-    /// changing them each time it was tried: ask again later.
+    /// Reads the words together, from any thread. Returns `None` if the owner was changing
+    /// them each time this tried; ask again later.
     #[must_use]
     pub fn snapshot(&self) -> Option<Snapshot> {
         // Models explore every outcome of a try; one is enough for them.
@@ -208,7 +68,7 @@ impl Buffer {
         (0..TRIES).find_map(|_| self.try_snapshot())
     }
 
-    /// What `read` finds, unless words changed together meanwhile.
+    /// Returns what `read` finds, unless words changed together meanwhile.
     fn undisturbed<T>(&self, read: impl FnOnce() -> T) -> Option<T> {
         let before = self.transitions.load(Ordering::Acquire);
         let found = read();
@@ -225,7 +85,7 @@ impl Buffer {
         let pool_limit = Addr::of(self.pool_limit.load(Ordering::Acquire));
         let limit = Addr::of(self.fields.limit.load(Ordering::Acquire));
         let flip = self.init_at_flip.load(Ordering::Acquire);
-        // `alloc` before `init`, so that `alloc` is not newer than `init`.
+        // `alloc` is read before `init`, so that it is not newer.
         let alloc = Addr::of(self.fields.alloc.load(Ordering::Acquire));
         let init = Addr::of(self.fields.init.load(Ordering::Acquire));
         let scan_limit = if flip.is_null() || flip == UNDECIDED { init } else { Addr::of(flip) };
@@ -238,21 +98,8 @@ impl Buffer {
         Snapshot { base, init, alloc: alloc.max(init), limit, pool_limit, scan_limit, mode }
     }
 
-    /// The descriptor that these words belong to: one subtraction
-    /// (seed 004 `.method.ofap`).
-    ///
-    /// # Safety
-    /// - `fields` is [`Buffer::fields`] of a live descriptor, and its provenance
-    ///   covers the whole descriptor.
-    #[must_use]
-    pub unsafe fn of_fields(fields: NonNull<ApFields>) -> NonNull<Self> {
-        // SAFETY: the words lie at this offset of a descriptor (caller), which
-        // the pointer may reach (caller).
-        unsafe { fields.byte_sub(offset_of!(Self, fields)).cast() }
-    }
-
     fn check_words(&self) -> Result<(), CheckError> {
-        // In transition nothing holds, and nobody may rely on anything.
+        // During a transition nothing holds, and no thread relies on it.
         let Some(now) = self.snapshot() else { return Ok(()) };
         let attached = now.mode.contains(BufferMode::ATTACHED);
         let all_or_none = (now.init != Addr::ZERO) == attached && (now.pool_limit != Addr::ZERO) == attached;
@@ -274,8 +121,8 @@ impl Check for Buffer {
     fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
         self.signature.check("Buffer", SIGNATURE)?;
         if level >= CheckLevel::Shallow {
-            // What was emptied is read first, since it was filled before; a pop, which
-            // is no transition, only lets it grow, and a carry is seen late.
+            // What was emptied is read first, since it had been filled before. A pop is not a
+            // transition, but only makes it grow, and a carry is seen late.
             let agree = self.undisturbed(|| self.empty_size() <= self.fill_size());
             ensure("Buffer", agree.unwrap_or(true), "empty size <= fill size")?;
             self.check_words()?;
@@ -304,24 +151,12 @@ impl Describe for Buffer {
 #[cfg(all(test, not(tripoint_loom)))]
 mod tests {
     use super::*;
-    use crate::owner::Owner;
+    use core::ptr;
 
-    #[test]
-    fn fast_path_words_share_a_cache_line() {
-        let span = memoffset::span_of!(Buffer, fields);
-        assert_eq!(span.start / 64, (span.end - 1) / 64);
-    }
+    use tripoint_core::primitive::AtomicPtr;
+    use tripoint_core::{BufferKind, RankSet};
 
-    #[test]
-    fn the_owner_is_found_from_the_words() {
-        let buffer = Buffer::new(BufferKind::Mutator, RankSet::empty());
-        let whole = NonNull::from(&buffer);
-        // SAFETY: `fields` lies within the descriptor that `whole` points to.
-        let fields = unsafe { whole.byte_add(offset_of!(Buffer, fields)) }.cast::<ApFields>();
-        assert_eq!(fields, NonNull::from(buffer.fields()));
-        // SAFETY: the words of a live descriptor, from a pointer to all of it.
-        assert_eq!(unsafe { Buffer::of_fields(fields) }, whole);
-    }
+    use crate::protocol::owner::Owner;
 
     fn addr(value: usize) -> *mut u8 {
         ptr::without_provenance_mut(value)
@@ -392,7 +227,7 @@ mod tests {
         let buffer = armed();
         buffer.transitions.fetch_add(1, Ordering::Relaxed);
         assert_eq!(buffer.snapshot(), None);
-        assert_eq!(buffer.check(CheckLevel::Deep), Ok(()), "nobody may rely on anything");
+        assert_eq!(buffer.check(CheckLevel::Deep), Ok(()), "no thread relies on them");
         let mut text = std::string::String::new();
         buffer.describe(&mut text, 1).unwrap();
         assert_eq!(text, "  buffer: in transition\n");
@@ -438,16 +273,6 @@ mod tests {
         let buffer = armed();
         buffer.signature.clear();
         assert_eq!(buffer.check(CheckLevel::Cheap).map_err(|error| error.rule), Err("the signature is set"));
-    }
-
-    #[test]
-    fn a_descriptor_starts_anew_with_its_next_owner() {
-        let buffer = Buffer::new(BufferKind::Mutator, RankSet::EXACT);
-        buffer.fill_size.add(300);
-        buffer.empty_size.add(200);
-        buffer.renew(BufferKind::Internal, RankSet::WEAK);
-        assert_eq!((buffer.kind(), buffer.rank_set()), (BufferKind::Internal, RankSet::WEAK));
-        assert_eq!((buffer.fill_size(), buffer.empty_size()), (0, 0));
     }
 
     #[test]

@@ -1,36 +1,31 @@
-//! Flipping a buffer: fixing, while its owner runs, which objects were whole.
+//! Flip and commit. A flip fixes, while the owner runs, which objects are whole.
 //!
-//! Commit and flip are Dekker's algorithm (design/ap.md `.flip.order`):
+//! The two are Dekker's algorithm (design/ap.md `.flip.order`):
 //!
 //! ```text
-//!   commit (owner)                flip (anyone)
+//!   commit (owner)                flip (any other thread)
 //!   init := end of object         limit := 0
 //!   light barrier                 heavy barrier
 //!   if limit = 0: was it seen?    init at flip := init
 //! ```
 //!
-//! At least one sees the other's store. An object below `init_at_flip` was seen;
-//! a commit that finds itself tripped and its object not seen fails. Neither
-//! side ever waits for the other: where the owner finds the flip under way, it
-//! fixes `init_at_flip` itself.
+//! At least one side sees the other's store. The flip saw every object below
+//! `init_at_flip`. A commit that finds the buffer tripped, and its object not seen, fails.
+//! Neither side ever waits for the other: an owner that finds a flip under way sets
+//! `init_at_flip` itself.
 
-use core::ptr::{self, NonNull};
+use core::ptr;
 
-use tripoint_core::internal::Ordering;
-use tripoint_core::{Addr, AddrRange, Arena, BarrierPair, Event, PoolClass};
+use tripoint_core::primitive::Ordering;
+use tripoint_core::{Addr, AddrRange, BarrierPair};
 
-use crate::buffer::Buffer;
-use crate::descriptor::PoolBuffer;
-use crate::owner::Owner;
-
-/// The value of `init_at_flip` between the start of a flip and its decision.
-/// No object is at address 1.
-pub(crate) const UNDECIDED: *mut u8 = ptr::without_provenance_mut(1);
+use crate::protocol::buffer::{Buffer, UNDECIDED};
+use crate::protocol::owner::Owner;
 
 impl Buffer {
-    /// Anyone: flips the buffer. Returns the memory of the objects that the flip fixed, from
-    /// the buffer's base up to where the flip saw objects. These objects are whole, and no
-    /// commit takes one of them back.
+    /// Flips the buffer, from any thread. Returns the memory of the objects that the flip
+    /// fixed, from the buffer's base up to where the flip saw objects. These objects are
+    /// whole, and no commit takes one of them back.
     ///
     /// A reservation that the owner began before this call, and commits after it returns,
     /// fails. A reservation that the owner begins after it has observed the flip succeeds,
@@ -46,11 +41,11 @@ impl Buffer {
     /// that may interrupt a flip must not flip the same buffer: with any pair of barriers it
     /// would wait forever for the flip that it interrupted. Mask the handler during a flip.
     ///
-    /// [`flip_buffers`] is the safe form.
+    /// [`flip_buffers`](crate::flip_buffers) is the safe form.
     ///
     /// # Safety
     /// - `barrier` is the pair that the buffer's owner commits with: for a buffer
-    ///   of a pool, [`PoolClass::barrier`].
+    ///   of a pool, [`PoolClass::barrier`](tripoint_core::PoolClass::barrier).
     pub unsafe fn flip<B: BarrierPair>(&self, barrier: B) -> Option<AddrRange> {
         if self.rank_set().is_empty() {
             return None;
@@ -78,7 +73,7 @@ impl Buffer {
     /// Decides an undecided flip, after its heavy barrier, unless the owner has decided it.
     /// Returns up to where objects were seen, or null if there is nothing to fix.
     fn decide(&self) -> *mut u8 {
-        // The owner is changing the buffer's memory. It is between objects, and observes the
+        // While the owner changes the buffer's memory it is between objects, and observes the
         // flip before it begins another object.
         let is_changing = !self.transitions.load(Ordering::Acquire).is_multiple_of(2);
         let init = if is_changing { ptr::null_mut() } else { self.fields.init.load(Ordering::Acquire) };
@@ -88,8 +83,8 @@ impl Buffer {
         }
     }
 
-    /// Anyone: returns up to where the last flip saw objects, until the owner goes on from
-    /// that flip; otherwise up to where objects are declared (MPS: BufferScanLimit).
+    /// Returns up to where the last flip saw objects, until the owner goes on from that flip;
+    /// otherwise up to where objects are declared (MPS: BufferScanLimit). Any thread may ask.
     ///
     /// In a buffer that is never flipped, objects below it are whole. In a buffer that is
     /// flipped, they are whole only for the thread that flips it, after its flip, and only
@@ -103,15 +98,32 @@ impl Buffer {
         if seen.is_null() || seen == UNDECIDED { self.fields.init.load(Ordering::Acquire) } else { seen }
     }
 
-    fn replace_init_at_flip(&self, from: *mut u8, to: *mut u8) -> Result<(), *mut u8> {
+    pub(crate) fn replace_init_at_flip(&self, from: *mut u8, to: *mut u8) -> Result<(), *mut u8> {
         self.init_at_flip.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).map(drop)
+    }
+
+    /// The owner's fast half of a commit: declares everything below `end` whole. Returns false
+    /// if the buffer is tripped: then [`Owner::commit_tripped`] decides.
+    #[inline(always)]
+    pub(crate) fn declare_untripped<B: BarrierPair>(&self, end: *mut u8, barrier: B) -> bool {
+        self.declare(end);
+        barrier.light();
+        !self.limit().is_null()
     }
 }
 
 impl Owner<'_> {
-    /// Between declaring `end` and going on, having found `limit` zero:
-    /// whether the object from `object` to `end` stands. If not, the declaration
-    /// is taken back.
+    /// Commits the object from `object` to `end`: declares it, and returns whether it
+    /// stands. The order of the two accesses, with the barrier between them, is the whole of
+    /// the protocol (design/ap.md `.flip.order`).
+    #[inline(always)]
+    #[must_use]
+    pub fn commit<B: BarrierPair>(&mut self, object: *mut u8, end: *mut u8, barrier: B) -> bool {
+        self.buffer.declare_untripped(end, barrier) || self.commit_tripped(object, end)
+    }
+
+    /// The slow half of a commit, which has declared `end` and found `limit` zero: returns
+    /// whether the object from `object` to `end` stands. If not, the declaration is taken back.
     #[cold]
     #[inline(never)]
     pub fn commit_tripped(&mut self, object: *mut u8, end: *mut u8) -> bool {
@@ -132,63 +144,6 @@ impl Owner<'_> {
         }
         stands
     }
-
-    /// In the ready state: goes on from a flip. Deciding one that is under
-    /// way is part of it: all objects so far are whole, and none is begun.
-    pub(crate) fn unflip(&mut self) {
-        let mut seen = self.buffer.init_at_flip.load(Ordering::Acquire);
-        while !seen.is_null() {
-            match self.buffer.replace_init_at_flip(seen, ptr::null_mut()) {
-                Ok(()) => return,
-                Err(now) => seen = now,
-            }
-        }
-    }
-}
-
-/// Flips every buffer of a pool that has an owner. Calls `visit` for each, after its
-/// flip, with the memory of the objects that the flip fixed, as [`Buffer::flip`] returns
-/// it.
-///
-/// As with [`Buffer::flip`], a handler that may interrupt this must not flip the same
-/// pool.
-///
-/// Does nothing for pools of manual classes: their buffers have no rank, and their
-/// commits have no test (design/ap.md `.commit.manual`). This may miss a buffer that is
-/// created, or gets a rank, while it runs. So a class that flips publishes its new phase
-/// first, and checks the phase in its fills.
-pub fn flip_buffers<P: PoolClass>(
-    pool: &P,
-    mut visit: impl FnMut(&PoolBuffer<P::Buffer>, Option<AddrRange>),
-) {
-    if !P::FLIPPABLE {
-        return;
-    }
-    for_each_buffer(pool, |buffer| {
-        // SAFETY: the pool's own pair, with which its allocation points commit.
-        let objects = unsafe { buffer.flip(pool.barrier()) };
-        visit(buffer, objects);
-        if objects.is_some() {
-            let header = pool.header();
-            header.arena().counts().flips.add(1);
-            header.arena().event(Event::Flip { pool: header.id() });
-        }
-    });
-}
-
-/// Hands every buffer of a pool that has an owner to `visit`. Takes no lock; a
-/// buffer made or destroyed meanwhile may or may not be visited.
-pub fn for_each_buffer<P: PoolClass>(pool: &P, mut visit: impl FnMut(&PoolBuffer<P::Buffer>)) {
-    for node in pool.header().registry().iter() {
-        // SAFETY: nodes of a pool's registry are valid while the pool is (`push`).
-        if unsafe { node.as_ref() }.is_claimed() {
-            let buffer: NonNull<PoolBuffer<P::Buffer>> = node.cast();
-            // SAFETY: allocation points put only descriptors of their pool's buffer
-            // class into registries, whose first field this is, the node first in
-            // it; they stay valid while the pool is borrowed.
-            visit(unsafe { buffer.as_ref() });
-        }
-    }
 }
 
 #[cfg(all(test, not(tripoint_loom)))]
@@ -198,10 +153,10 @@ mod tests {
 
     /// (design/ap.md `.flip.order`)
     #[test]
-    fn who_commits_during_a_flip_decides_it() {
+    fn a_commit_during_a_flip_decides_it() {
         let addr = ptr::without_provenance_mut::<u8>;
         let buffer = Buffer::new(BufferKind::Mutator, RankSet::EXACT);
-        // SAFETY: nobody else owns the buffer.
+        // SAFETY: the buffer has no other owner.
         let mut owner = unsafe { Owner::new(&buffer) };
         owner.attach(addr(0x1000), addr(0x1000), addr(0x2000));
         owner.rearm(addr(0x2000), &mut |_| {});

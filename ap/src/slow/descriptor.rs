@@ -1,9 +1,9 @@
-//! The descriptor of an allocation point: what is shared, and behind it what only
-//! the owner's slow paths touch.
+//! The descriptor of an allocation point: first the part that threads share, then the
+//! part that only the owner's slow path touches.
 //!
 //! An [`AllocationPoint`](crate::AllocationPoint) is nothing but a pointer to its
 //! descriptor, so that the compiler keeps that pointer in a register through a
-//! loop: the slow paths are called with the descriptor and never see the
+//! loop: the slow path is called with the descriptor and never sees the
 //! allocation point itself (design/ap.md `.point.pointer`).
 
 use core::alloc::Layout;
@@ -14,8 +14,7 @@ use core::ptr::NonNull;
 
 use tripoint_core::{BufferClass, BufferKind, PoolClass, Result};
 
-use crate::buffer::Buffer;
-use crate::fill::SlowPath;
+use crate::protocol::buffer::Buffer;
 
 /// A buffer together with what its class keeps.
 #[derive(Debug)]
@@ -42,29 +41,32 @@ impl<K: BufferClass> Deref for PoolBuffer<K> {
     }
 }
 
-/// A descriptor in control memory. The shared part comes first, so that whoever
-/// walks the pool's registry finds it whatever `C` is.
+/// A descriptor in control memory, with a slow part `S`. The shared part comes first, so
+/// that a walk of the pool's registry finds it whatever `S` is.
 #[repr(C)]
-pub(crate) struct Descriptor<'pool, P: PoolClass, C> {
-    pub(crate) shared: PoolBuffer<P::Buffer>,
-    /// Initialised while the descriptor has an owner; only the owner looks.
-    pub(crate) slow: UnsafeCell<MaybeUninit<SlowPath<'pool, P, C>>>,
+pub(crate) struct Descriptor<K: BufferClass, S> {
+    pub(crate) shared: PoolBuffer<K>,
+    /// Initialised while the descriptor has an owner, which alone reaches it.
+    pub(crate) slow: UnsafeCell<MaybeUninit<S>>,
 }
 
-impl<'pool, P: PoolClass, C> Descriptor<'pool, P, C> {
+impl<K: BufferClass, S> Descriptor<K, S> {
     /// Claims a descriptor that an earlier allocation point left, or makes one.
     /// Its slow part is not initialised.
-    pub(crate) fn claim(pool: &'pool P, kind: BufferKind, class: P::Buffer) -> Result<NonNull<Self>> {
+    pub(crate) fn claim<P>(pool: &P, kind: BufferKind, class: K) -> Result<NonNull<Self>>
+    where
+        P: PoolClass<Buffer = K>,
+    {
         let header = pool.header();
         let layout = Layout::new::<Self>();
         if let Some(node) = header.registry().claim(layout) {
             let descriptor = node.cast::<Self>();
             // SAFETY: allocation points put only descriptors of their pool's buffer class
-            // into registries, node first. They are valid while the pool is. The shared
+            // into its registry, node first. They are valid while the pool is. The shared
             // part is initialised for good, and is only ever borrowed shared.
             let shared = unsafe { &(*descriptor.as_ptr()).shared };
             shared.buffer.renew(kind, class.rank_set());
-            // SAFETY: claimed above, so the caller is the owner.
+            // SAFETY: the caller is the owner, because the descriptor was claimed above.
             unsafe { shared.class.renew(class) };
             return Ok(descriptor);
         }
@@ -72,10 +74,11 @@ impl<'pool, P: PoolClass, C> Descriptor<'pool, P, C> {
         let buffer = Buffer::with_layout(kind, class.rank_set(), layout);
         let fresh =
             Self { shared: PoolBuffer { buffer, class }, slow: UnsafeCell::new(MaybeUninit::uninit()) };
-        // SAFETY: fresh memory with the layout of a descriptor.
+        // SAFETY: this is fresh memory with the layout of a descriptor.
         unsafe { descriptor.write(fresh) };
-        // SAFETY: its node is the first field, initialised and in no list; control
-        // memory is freed only when the pool's header is dropped.
+        // SAFETY: the node is the descriptor's first field, is initialised and is in no list.
+        // It stays in place, because control memory is freed only when the pool's header is
+        // dropped.
         unsafe { header.registry().push(descriptor.cast()) };
         Ok(descriptor)
     }
@@ -86,12 +89,16 @@ impl<'pool, P: PoolClass, C> Descriptor<'pool, P, C> {
     /// # Safety
     /// - The caller is the owner of `descriptor`, which is of `pool`, and does not use it
     ///   afterwards.
-    pub(crate) unsafe fn release(descriptor: NonNull<Self>, pool: &'pool P) -> SlowPath<'pool, P, C> {
+    pub(crate) unsafe fn release<P>(descriptor: NonNull<Self>, pool: &P) -> S
+    where
+        P: PoolClass<Buffer = K>,
+    {
         let this = descriptor.as_ptr();
         // SAFETY: the slow part is initialised while the descriptor is claimed. Only the
         // owner reaches it, and does not read it again.
         let slow = unsafe { (*(*this).slow.get()).assume_init_read() };
-        // SAFETY: the shared part is only ever borrowed shared.
+        // SAFETY: a claimed descriptor is valid while the pool is borrowed, and its shared
+        // part is only ever borrowed shared.
         let shared = unsafe { &(*this).shared };
         // SAFETY: the caller is the owner, and makes no call after this one.
         unsafe { shared.class.finish() };

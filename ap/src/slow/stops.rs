@@ -2,8 +2,8 @@
 
 use tripoint_core::Addr;
 
-use crate::calc;
-use crate::control::{Control, Stop};
+use crate::protocol::calc;
+use crate::slow::control::{Control, Stop};
 
 /// The owner's account of stops: how far the next one is, and one that was
 /// reached by an object not yet known to be committed.

@@ -11,19 +11,14 @@
 //! frame; were A the block attached now, `init` would just move (design/frames.md
 //! `.pop`). [`AllocationPoint::scope`] is the safe form of it.
 
-mod scope;
-
 use core::ptr::NonNull;
 
-use tripoint_core::internal::Ordering;
-use tripoint_core::{Addr, Arena, Block, Event, Fill, FramePool, PoolClass};
+use tripoint_core::primitive::Ordering;
+use tripoint_core::{Addr, Block, Fill, FramePool, PoolClass};
 
-use crate::control::Control;
-use crate::fill::SlowPath;
-use crate::owner::Owner;
 use crate::point::AllocationPoint;
-
-pub use scope::{FrameBox, Scope};
+use crate::slow::control::Control;
+use crate::slow::slow_path::SlowPath;
 
 /// A place in the stack of an allocation point: made by
 /// [`AllocationPoint::push`], used up by [`AllocationPoint::pop`].
@@ -106,12 +101,6 @@ impl<P: FramePool, C: Control> AllocationPoint<'_, P, C> {
 }
 
 impl<P: PoolClass, C: Control> SlowPath<'_, P, C> {
-    /// Bytes allocated and not popped.
-    fn allocated(&self) -> u64 {
-        let room = self.buffer.room() as u64;
-        self.buffer.fill_size() - self.buffer.empty_size() - room
-    }
-
     /// Moves `init` back in the block attached now.
     #[inline]
     fn retreat(&mut self, init: *mut u8) {
@@ -132,24 +121,6 @@ impl<P: PoolClass, C: Control> SlowPath<'_, P, C> {
         self.stops.settle(from, to, &mut self.control);
         self.rearm();
     }
-
-    /// Counts what was allocated above `allocated` bytes as popped, and returns how much that
-    /// is. The buffer is reset (design/frames.md `.count`).
-    pub(crate) fn count_popped(&mut self, allocated: u64) -> u64 {
-        let popped = self.allocated().saturating_sub(allocated);
-        self.buffer.empty_size.add(popped);
-        self.pool.header().arena().counts().pop(self.buffer.kind(), popped);
-        popped
-    }
-
-    /// Reports what was popped, if anything was.
-    pub(crate) fn tell_popped(&mut self, popped: u64) {
-        if popped != 0 {
-            let header = self.pool.header();
-            // What does not fit a `usize` was never allocated at one time.
-            header.arena().event(Event::Empty { pool: header.id(), size: popped as usize });
-        }
-    }
 }
 
 impl<P: FramePool, C: Control> SlowPath<'_, P, C> {
@@ -165,8 +136,8 @@ impl<P: FramePool, C: Control> SlowPath<'_, P, C> {
         // hold only what was allocated since.
         let block = unsafe { self.pool.pop_to(self.buffer.class(), frame.base) };
         let popped = self.count_popped(frame.allocated);
-        self.tell_detached(detached);
-        self.tell_popped(popped);
+        self.report_detached(detached);
+        self.report_popped(popped);
         let Some(block) = block else { return };
         let preallocated = match (frame.base, frame.init) {
             (Some(base), Some(init)) => init.addr().get() - base.addr().get(),
@@ -185,17 +156,5 @@ impl<P: FramePool, C: Control> SlowPath<'_, P, C> {
         if self.attach(Fill { block, preallocated, segment: None }).is_ok() {
             self.rearm();
         }
-    }
-}
-
-impl Owner<'_> {
-    /// In the ready state: declares that objects end at `init`, which they had
-    /// reached before.
-    ///
-    /// `alloc` goes first, so that no observer finds it below `init`.
-    #[inline]
-    pub(crate) fn retreat(&mut self, init: *mut u8) {
-        self.buffer().fields().alloc.store(init, Ordering::Release);
-        self.declare(init);
     }
 }

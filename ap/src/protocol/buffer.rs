@@ -1,0 +1,241 @@
+//! The buffer descriptor: the words that an owner shares with all other threads.
+//!
+//! | field | written by | read by |
+//! |---|---|---|
+//! | `init` | the owner | any thread: objects are declared up to here; in a buffer that is never flipped, they are whole |
+//! | `alloc` | the owner in slow paths; C clients in reserve too | any thread |
+//! | `limit` | the owner to re-arm, any thread to trip (zero only) | the owner |
+//! | `trips` | any thread, before it zeroes `limit` | the owner |
+//! | `init_at_flip` | a flipper to flip, the owner to decide a flip or to go on from it | both |
+//! | `base`, `pool_limit`, `fill_size`, `empty_size` | the owner, while `transitions` is odd (a pop adds to `empty_size` at any time) | any thread |
+//!
+//! All are atomics: descriptors are shared, and stay in memory as long as their
+//! pool (design/core.md `.registry`).
+//!
+//! While `transitions` is even, these hold (`snapshot` checks them):
+//!
+//! ```text
+//! base <= init <= alloc <= pool_limit           all zero if there is no memory
+//! limit <= pool_limit                           zero if tripped
+//! scan limit <= init
+//! fill_size - empty_size = bytes allocated, and not popped, + pool_limit - init
+//! ```
+
+use core::alloc::Layout;
+use core::ptr::{self, NonNull};
+
+use memoffset::offset_of;
+use tripoint_core::primitive::{AtomicPtr, AtomicUsize, Lock, Ordering};
+use tripoint_core::registry::RegistryNode;
+use tripoint_core::signature::Signature;
+use tripoint_core::trips::Trips;
+use tripoint_core::{BufferKind, Counter, RankSet};
+
+/// What the signature of a live buffer holds.
+pub(crate) const SIGNATURE: u32 = 0x7290_B0FF;
+
+/// The value of `init_at_flip` between the start of a flip and its decision.
+/// No object is at address 1.
+pub(crate) const UNDECIDED: *mut u8 = ptr::without_provenance_mut(1);
+
+/// The words that the fast path touches, in the order that C clients know.
+#[derive(Debug)]
+#[repr(C)]
+pub struct ApFields {
+    pub(crate) init: AtomicPtr<u8>,
+    pub(crate) alloc: AtomicPtr<u8>,
+    pub(crate) limit: AtomicPtr<u8>,
+}
+
+/// A buffer: memory taken from a pool in advance, and the words by which threads agree on
+/// its use.
+///
+/// [`AllocationPoint::create`](crate::AllocationPoint::create) makes one, and the allocation
+/// point owns it. Threads that trip, flip or observe the buffer share it.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct Buffer {
+    node: RegistryNode,
+    pub(crate) fields: ApFields,
+    pub(crate) trips: Trips,
+    pub(crate) init_at_flip: AtomicPtr<u8>,
+    pub(crate) flip_lock: Lock<()>,
+    pub(crate) base: AtomicPtr<u8>,
+    pub(crate) pool_limit: AtomicPtr<u8>,
+    /// Odd while `base`, `init`, `pool_limit` and the sizes change together.
+    pub(crate) transitions: AtomicUsize,
+    pub(crate) fill_size: Counter,
+    pub(crate) empty_size: Counter,
+    /// One for an internal buffer, zero for a mutator's.
+    kind: AtomicUsize,
+    rank_set: AtomicUsize,
+    pub(crate) signature: Signature,
+}
+
+// The registry's nodes are cast to descriptors.
+const _: () = assert!(offset_of!(Buffer, node) == 0);
+
+impl Buffer {
+    /// Returns a reset buffer that belongs to no pool, for models and tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn new(kind: BufferKind, rank_set: RankSet) -> Self {
+        Self::with_layout(kind, rank_set, Layout::new::<Self>())
+    }
+
+    /// Returns a reset buffer for the beginning of a descriptor of this layout.
+    pub(crate) fn with_layout(kind: BufferKind, rank_set: RankSet, layout: Layout) -> Self {
+        let null = || AtomicPtr::new(ptr::null_mut());
+        Self {
+            node: RegistryNode::new(layout),
+            fields: ApFields { init: null(), alloc: null(), limit: null() },
+            trips: Trips::new(),
+            init_at_flip: null(),
+            flip_lock: Lock::new(()),
+            base: null(),
+            pool_limit: null(),
+            transitions: AtomicUsize::new(0),
+            fill_size: Counter::new(),
+            empty_size: Counter::new(),
+            kind: AtomicUsize::new(kind as usize),
+            rank_set: AtomicUsize::new(rank_set.bits().into()),
+            signature: Signature::new(SIGNATURE),
+        }
+    }
+
+    /// Makes a descriptor whose last owner released it ready for the next.
+    pub(crate) fn renew(&self, kind: BufferKind, rank_set: RankSet) {
+        self.kind.store(kind as usize, Ordering::Relaxed);
+        self.set_rank_set(rank_set);
+        // An observer that reads one size of the last owner and one of this owner then
+        // knows that they do not agree.
+        self.transition(|| {
+            self.empty_size.sub(self.empty_size.get());
+            self.fill_size.sub(self.fill_size.get());
+        });
+    }
+
+    /// The owner: changes words that observers see changed together or not at all.
+    pub(crate) fn transition(&self, change: impl FnOnce()) {
+        self.transitions.fetch_add(1, Ordering::AcqRel);
+        change();
+        self.transitions.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// The owner: stores the ranks that the buffer's class states.
+    pub(crate) fn set_rank_set(&self, rank_set: RankSet) {
+        self.rank_set.store(rank_set.bits().into(), Ordering::Release);
+    }
+
+    /// Returns the words of the fast path.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn fields(&self) -> &ApFields {
+        &self.fields
+    }
+
+    /// Returns the descriptor that these words belong to: one subtraction (MPS:
+    /// design.mps.buffer.method.ofap).
+    ///
+    /// # Safety
+    /// - `fields` is [`Buffer::fields`] of a live descriptor, and its provenance
+    ///   covers the whole descriptor.
+    #[doc(hidden)]
+    #[must_use]
+    pub unsafe fn of_fields(fields: NonNull<ApFields>) -> NonNull<Self> {
+        // SAFETY: the words lie at this offset of a descriptor, and the pointer may reach
+        // all of it: both are the caller's duty.
+        unsafe { fields.byte_sub(offset_of!(Self, fields)).cast() }
+    }
+
+    /// Whose allocation the buffer serves: a mutator's, or the pool's own.
+    #[must_use]
+    pub fn kind(&self) -> BufferKind {
+        if self.kind.load(Ordering::Relaxed) == BufferKind::Internal as usize {
+            BufferKind::Internal
+        } else {
+            BufferKind::Mutator
+        }
+    }
+
+    /// The ranks of the references in the buffer's objects.
+    #[must_use]
+    pub fn rank_set(&self) -> RankSet {
+        // The bits came from a rank set, which is eight bits wide.
+        RankSet::from_bits_truncate(self.rank_set.load(Ordering::Acquire) as u8)
+    }
+
+    /// Bytes that fills have put into the buffer (MPS: design.mps.buffer.count.fillsize).
+    #[inline]
+    #[must_use]
+    pub fn fill_size(&self) -> u64 {
+        self.fill_size.get()
+    }
+
+    /// Bytes that the buffer returned to its pool, unused or popped (MPS:
+    /// design.mps.buffer.count.emptysize).
+    #[inline]
+    #[must_use]
+    pub fn empty_size(&self) -> u64 {
+        self.empty_size.get()
+    }
+
+    /// Bytes left, whatever stops or trips are pending.
+    #[inline]
+    pub(crate) fn room(&self) -> usize {
+        self.pool_limit.load(Ordering::Relaxed).addr() - self.init().addr()
+    }
+}
+
+/// The accesses of the fast path, which only the owner makes.
+impl Buffer {
+    /// Where the next object begins; null while the buffer is reset.
+    #[inline(always)]
+    pub(crate) fn init(&self) -> *mut u8 {
+        self.fields.init.load(Ordering::Relaxed)
+    }
+
+    /// Up to where the fast path may allocate.
+    #[inline(always)]
+    pub(crate) fn limit(&self) -> *mut u8 {
+        self.fields.limit.load(Ordering::Relaxed)
+    }
+
+    /// Declares every object below `init` whole.
+    #[inline(always)]
+    pub(crate) fn declare(&self, init: *mut u8) {
+        self.fields.init.store(init, Ordering::Release);
+    }
+}
+
+#[cfg(all(test, not(tripoint_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fast_path_words_share_a_cache_line() {
+        let span = memoffset::span_of!(Buffer, fields);
+        assert_eq!(span.start / 64, (span.end - 1) / 64);
+    }
+
+    #[test]
+    fn the_descriptor_is_found_from_the_words() {
+        let buffer = Buffer::new(BufferKind::Mutator, RankSet::empty());
+        let whole = NonNull::from(&buffer);
+        // SAFETY: `fields` lies within the descriptor that `whole` points to.
+        let fields = unsafe { whole.byte_add(offset_of!(Buffer, fields)) }.cast::<ApFields>();
+        assert_eq!(fields, NonNull::from(buffer.fields()));
+        // SAFETY: the words of a live descriptor, from a pointer to all of it.
+        assert_eq!(unsafe { Buffer::of_fields(fields) }, whole);
+    }
+
+    #[test]
+    fn a_descriptor_starts_anew_with_its_next_owner() {
+        let buffer = Buffer::new(BufferKind::Mutator, RankSet::EXACT);
+        buffer.fill_size.add(300);
+        buffer.empty_size.add(200);
+        buffer.renew(BufferKind::Internal, RankSet::WEAK);
+        assert_eq!((buffer.kind(), buffer.rank_set()), (BufferKind::Internal, RankSet::WEAK));
+        assert_eq!((buffer.fill_size(), buffer.empty_size()), (0, 0));
+    }
+}

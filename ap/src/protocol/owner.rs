@@ -1,0 +1,110 @@
+//! The owner's half of a buffer: the accesses that only one thread makes.
+
+use core::ptr;
+
+use tripoint_core::primitive::Ordering;
+
+use crate::protocol::buffer::Buffer;
+
+/// The right to allocate in a buffer. Each buffer has one owner.
+///
+/// An allocation point holds it for its client. Models and tests use it by itself; it
+/// follows none of the pointers that it gets.
+#[derive(Debug)]
+pub struct Owner<'b> {
+    pub(crate) buffer: &'b Buffer,
+    /// How many requests for trips the owner has observed.
+    pub(crate) observed: usize,
+}
+
+impl<'b> Owner<'b> {
+    /// Becomes the owner of a buffer.
+    ///
+    /// # Safety
+    /// - `buffer` has no other owner while this one lives.
+    #[must_use]
+    pub unsafe fn new(buffer: &'b Buffer) -> Self {
+        Self { buffer, observed: buffer.trips.requests() }
+    }
+
+    /// The buffer.
+    #[must_use]
+    pub const fn buffer(&self) -> &'b Buffer {
+        self.buffer
+    }
+
+    /// Where the next object begins; null while the buffer is reset.
+    #[inline(always)]
+    #[must_use]
+    pub fn init(&self) -> *mut u8 {
+        self.buffer.init()
+    }
+
+    /// Up to where the fast path may allocate.
+    #[inline(always)]
+    #[must_use]
+    pub fn limit(&self) -> *mut u8 {
+        self.buffer.limit()
+    }
+
+    /// Where the buffer's memory begins.
+    #[must_use]
+    pub fn base(&self) -> *mut u8 {
+        self.buffer.base.load(Ordering::Relaxed)
+    }
+
+    /// Where the buffer's memory ends.
+    #[must_use]
+    pub fn pool_limit(&self) -> *mut u8 {
+        self.buffer.pool_limit.load(Ordering::Relaxed)
+    }
+
+    /// Declares every object below `init` whole: a commit without its test.
+    #[inline(always)]
+    pub fn declare(&mut self, init: *mut u8) {
+        self.buffer.declare(init);
+    }
+
+    /// In the ready state: declares that objects end at `init`, which they had reached
+    /// before.
+    ///
+    /// `alloc` is stored first, so that no observer finds it below `init`.
+    #[inline]
+    pub(crate) fn retreat(&mut self, init: *mut u8) {
+        self.buffer.fields.alloc.store(init, Ordering::Release);
+        self.declare(init);
+    }
+
+    /// In the ready state, detached: gives the buffer memory, of which the part from
+    /// `init` on counts as filled. The buffer stays trapped until [`Owner::rearm`].
+    pub fn attach(&mut self, base: *mut u8, init: *mut u8, pool_limit: *mut u8) {
+        let (buffer, fresh) = (self.buffer, pool_limit.addr().wrapping_sub(init.addr()));
+        buffer.transition(|| {
+            self.set_words(base, init, pool_limit);
+            buffer.fill_size.add(fresh as u64);
+        });
+    }
+
+    /// In the ready state: takes the buffer's memory away, of which the part from `init`
+    /// on counts as emptied. The buffer becomes reset.
+    pub fn detach(&mut self) {
+        let unused = self.pool_limit().addr().wrapping_sub(self.init().addr());
+        let (buffer, null) = (self.buffer, ptr::null_mut());
+        buffer.transition(|| {
+            buffer.fields.limit.swap(null, Ordering::AcqRel);
+            // This is a read-modify-write within the transition. So a flip either finds that
+            // the memory is changing, and fixes nothing, or it is ended here (design/ap.md
+            // `.flip.block`).
+            buffer.init_at_flip.swap(null, Ordering::AcqRel);
+            self.set_words(null, null, null);
+            buffer.empty_size.add(unused as u64);
+        });
+    }
+
+    fn set_words(&mut self, base: *mut u8, init: *mut u8, pool_limit: *mut u8) {
+        self.buffer.base.store(base, Ordering::Release);
+        self.buffer.pool_limit.store(pool_limit, Ordering::Release);
+        self.buffer.fields.alloc.store(init, Ordering::Release);
+        self.declare(init);
+    }
+}

@@ -1,0 +1,115 @@
+//! The cold halves of reserve and commit.
+//!
+//! Reserve decides in this order: trips, then stops, then a full buffer (design/ap.md
+//! `.slow.order`).
+
+use core::alloc::Layout;
+use core::ptr::NonNull;
+
+use tripoint_core::{Addr, Align, Arena, Block, Error, Event, Fill, PoolClass, Result};
+
+use crate::protocol::calc;
+use crate::slow::control::Control;
+use crate::slow::slow_path::SlowPath;
+
+const UNSERVED: Error = Error::Parameter("the pool class does not serve this size or alignment");
+
+impl<P: PoolClass, C: Control> SlowPath<'_, P, C> {
+    /// The cold half of `reserve`, for an object that does not fit: returns where the object
+    /// ends.
+    ///
+    /// It returns only a pointer, so that nothing of the caller's has to go
+    /// through memory; the reason of a failure is left in `failure`. It returns
+    /// the end because from the object the compiler would compute the end after
+    /// the two paths have met: one more instruction on the fast one.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn reserve(&mut self, layout: Layout) -> Option<NonNull<u8>> {
+        match self.try_reserve(layout) {
+            Ok(end) => Some(end),
+            Err(error) => {
+                self.failure = error;
+                None
+            }
+        }
+    }
+
+    /// The cold half of `commit`, for a buffer that is tripped: returns whether the object
+    /// from `object` to `end` stands.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn commit_tripped(&mut self, object: NonNull<u8>, end: *mut u8) -> bool {
+        let stands = self.owner.commit_tripped(object.as_ptr(), end);
+        if !stands {
+            let header = self.pool.header();
+            header.arena().event(Event::CommitFailed { pool: header.id() });
+        }
+        stands
+    }
+
+    fn try_reserve(&mut self, layout: Layout) -> Result<NonNull<u8>> {
+        let size = self.pool.reserve_size(layout).ok_or(UNSERVED)?;
+        let layout = Layout::from_size_align(size, layout.align()).map_err(|_| UNSERVED)?;
+        self.observe_trips();
+        self.settle_stop();
+        if !self.has_room(layout) && !self.skip_padding(layout) {
+            self.refill(layout)?;
+        }
+        let object = NonNull::new(self.owner.init()).ok_or(Error::Memory)?;
+        self.stops.charge(Addr::of(object.as_ptr()), size);
+        self.rearm();
+        NonNull::new(object.as_ptr().wrapping_add(size)).ok_or(Error::Limit)
+    }
+
+    /// Exchanges the buffer's memory for some that has room. If the pool has none, a buffer
+    /// that keeps what it did not use goes on with that.
+    fn refill(&mut self, layout: Layout) -> Result<()> {
+        let kept = self.kept();
+        self.empty();
+        // SAFETY: the buffer is of this pool, and its owner is here.
+        match unsafe { self.pool.fill_buffer(self.buffer.class(), layout) } {
+            Ok(fill) => self.attach(fill),
+            Err(error) => {
+                if let Some(kept) = kept {
+                    self.attach(kept)?;
+                    self.rearm();
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// The memory attached now, if the buffer keeps it when it is detached.
+    fn kept(&self) -> Option<Fill> {
+        let base = NonNull::new(self.owner.base()).filter(|_| P::KEEPS_UNUSED)?;
+        let size = self.owner.pool_limit().addr() - base.addr().get();
+        let preallocated = self.owner.init().addr() - base.addr().get();
+        // SAFETY: this is the memory of one fill, which stays the buffer's.
+        let block = unsafe { Block::new(base, size) };
+        Some(Fill { block, preallocated, segment: None })
+    }
+
+    /// Moves `init` to the next address aligned for `layout`, if there is room: for buffers
+    /// whose unused ends no other buffer could use (design/ap.md `.align`).
+    fn skip_padding(&mut self, layout: Layout) -> bool {
+        let init = Addr::of(self.owner.init());
+        let object =
+            init.align_up(Align::of_layout(layout)).filter(|_| P::KEEPS_UNUSED && init != Addr::ZERO);
+        let end = object.and_then(|object| object.checked_add(layout.size()));
+        let (Some(object), Some(end)) = (object, end) else { return false };
+        let fits = end <= Addr::of(self.owner.pool_limit());
+        if fits {
+            self.stops.move_to(init, object);
+            self.owner.declare(self.owner.init().with_addr(object.get()));
+        }
+        fits
+    }
+
+    /// Whether the buffer's own memory has room, whatever stops or trips are pending.
+    fn has_room(&self, layout: Layout) -> bool {
+        let init = Addr::of(self.owner.init());
+        let aligned = calc::is_aligned(init.get(), layout.align(), self.pool.min_align());
+        let end = init.checked_add(layout.size());
+        init != Addr::ZERO && aligned && end.is_some_and(|end| end <= Addr::of(self.owner.pool_limit()))
+    }
+}

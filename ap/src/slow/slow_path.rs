@@ -1,0 +1,186 @@
+//! The slow part of an allocation point: attaching and detaching memory, counting, and
+//! reporting.
+//!
+//! Reports come last: a control or an event hook may unwind, and by then all memory is in
+//! its place (design/ap.md `.slow.report`).
+
+use core::ptr::NonNull;
+
+use tripoint_core::{Addr, Arena, Block, BufferClass, Error, Event, Fill, PoolClass, Result};
+
+use crate::protocol::owner::Owner;
+use crate::slow::control::Control;
+use crate::slow::descriptor::{Descriptor, PoolBuffer};
+use crate::slow::stops::Stops;
+
+const OTHER_RANKS: Error =
+    Error::Parameter("the pool filled from a segment of other ranks than the buffer's");
+
+/// What a detach still has to report.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Detached {
+    /// Up to where the buffer was allocated.
+    init: Addr,
+    /// The bytes that the pool got back.
+    unused: usize,
+}
+
+/// The part of a descriptor that only the slow path of its owner touches.
+pub(crate) struct SlowPath<'pool, P: PoolClass, C> {
+    pub(crate) owner: Owner<'pool>,
+    pub(crate) buffer: &'pool PoolBuffer<P::Buffer>,
+    pub(crate) pool: &'pool P,
+    pub(crate) stops: Stops,
+    pub(crate) control: C,
+    /// Why the last reserve failed: it returned only a pointer.
+    pub(crate) failure: Error,
+}
+
+impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
+    /// Writes the slow part of a descriptor.
+    ///
+    /// # Safety
+    /// - The caller has just claimed `descriptor` in `pool`, and becomes its owner.
+    pub(crate) unsafe fn begin(
+        descriptor: NonNull<Descriptor<P::Buffer, Self>>,
+        pool: &'pool P,
+        stops: Stops,
+        control: C,
+    ) {
+        // SAFETY: a claimed descriptor is valid while the pool is borrowed, and
+        // its shared part is only ever borrowed shared.
+        let buffer = unsafe { &(*descriptor.as_ptr()).shared };
+        // SAFETY: the caller claimed the descriptor, so its buffer has no other owner.
+        let owner = unsafe { Owner::new(buffer) };
+        let slow = Self { owner, buffer, pool, stops, control, failure: Error::Memory };
+        // SAFETY: a claimed descriptor is valid. Only its owner reaches the slow part, which
+        // holds nothing that is initialised yet.
+        unsafe { (*(*descriptor.as_ptr()).slow.get()).write(slow) };
+    }
+
+    /// Returns what is not allocated to the pool.
+    pub(crate) fn empty(&mut self) {
+        let detached = self.detach();
+        self.report_detached(detached);
+    }
+
+    /// Returns to the pool what its class keeps for the buffer, which is detached: its owner is
+    /// being dropped. Returns the bytes of objects that the pool took back.
+    pub(crate) fn finish(&mut self) -> u64 {
+        // SAFETY: the buffer is of this pool and its owner is here. If a class takes
+        // objects back, their users borrow the allocation point (`Scope`), or promised
+        // to be done with them (`Reservation::commit` and similar functions).
+        let takes_objects = unsafe { self.pool.finish_buffer(self.buffer.class()) };
+        if takes_objects { self.count_popped(0) } else { 0 }
+    }
+
+    /// Gives the buffer the memory of a fill.
+    pub(crate) fn attach(&mut self, fill: Fill) -> Result<()> {
+        self.buffer.set_rank_set(self.buffer.class().rank_set());
+        // SAFETY: a segment in a fill is valid until the fill is given back.
+        let ranks = fill.segment.map(|segment| unsafe { segment.as_ref() }.rank_set());
+        if ranks.is_some_and(|ranks| ranks != self.buffer.rank_set()) {
+            self.give_back(fill.block, fill.preallocated);
+            return Err(OTHER_RANKS);
+        }
+        let base = fill.block.base().as_ptr();
+        let init = base.wrapping_add(fill.preallocated);
+        let fresh = fill.block.size() - fill.preallocated;
+        self.stops.move_to(Addr::of(self.owner.init()), Addr::of(init));
+        // SAFETY: the caller is the buffer's owner, and the pool made the fill for this buffer.
+        unsafe { self.buffer.class().attach(&fill) };
+        self.owner.attach(base, init, fill.block.limit().as_ptr());
+        let header = self.pool.header();
+        header.arena().counts().attach(self.buffer.kind(), fill.preallocated, fresh);
+        header.arena().event(Event::Fill { pool: header.id(), size: fresh });
+        Ok(())
+    }
+
+    /// Takes the buffer's memory away, if it has any, and returns the unused part to the
+    /// pool. Reports nothing: [`SlowPath::report_detached`] does.
+    pub(crate) fn detach(&mut self) -> Option<Detached> {
+        let init = NonNull::new(self.owner.init())?;
+        let unused = self.buffer.room();
+        let allocated = init.addr().get() - self.owner.base().addr();
+        self.stops.move_to(Addr::of(init.as_ptr()), Addr::ZERO);
+        self.owner.detach();
+        // SAFETY: the caller is the buffer's owner.
+        unsafe { self.buffer.class().detach() };
+        let header = self.pool.header();
+        header.arena().counts().detach(self.buffer.kind(), allocated, unused);
+        // SAFETY: from `init` to the buffer's end is memory of one fill. It is valid, and no
+        // thread uses it now that the buffer is detached.
+        self.give_back(unsafe { Block::new(init, unused) }, 0);
+        Some(Detached { init: Addr::of(init.as_ptr()), unused })
+    }
+
+    /// Returns to the pool the part of `block`, the end of a fill, from `allocated` bytes on.
+    fn give_back(&self, block: Block, allocated: usize) {
+        if let Some((_, unused)) = block.split_at(allocated) {
+            // SAFETY: this is the end of a block from `fill`, and no part of that was returned
+            // before. Its size is a multiple of `min_align`, as sizes reserved are. No thread
+            // uses it.
+            unsafe { self.pool.empty(unused) };
+        }
+    }
+
+    /// Bytes allocated and not popped.
+    pub(crate) fn allocated(&self) -> u64 {
+        let room = self.buffer.room() as u64;
+        self.buffer.fill_size() - self.buffer.empty_size() - room
+    }
+
+    /// Counts what was allocated above `allocated` bytes as popped, and returns how much that
+    /// is. The buffer is reset (design/frames.md `.count`).
+    pub(crate) fn count_popped(&mut self, allocated: u64) -> u64 {
+        let popped = self.allocated().saturating_sub(allocated);
+        self.buffer.empty_size.add(popped);
+        self.pool.header().arena().counts().pop(self.buffer.kind(), popped);
+        popped
+    }
+
+    /// Observes trips, notifies the control of them, and goes on from a flip.
+    pub(crate) fn observe_trips(&mut self) {
+        let Self { owner, pool, control, .. } = self;
+        owner.observe_trips(&mut |requests| report_trips(*pool, control, requests));
+    }
+
+    /// Decides a stop that was pending.
+    pub(crate) fn settle_stop(&mut self) {
+        let init = Addr::of(self.owner.init());
+        self.stops.settle(init, init, &mut self.control);
+    }
+
+    /// Opens the fast path, up to the buffer's end or to a stop.
+    pub(crate) fn rearm(&mut self) {
+        let Self { owner, pool, control, stops, .. } = self;
+        let pool_limit = owner.pool_limit();
+        let limit = stops.armed_limit(Addr::of(pool_limit));
+        owner
+            .rearm(pool_limit.with_addr(limit.get()), &mut |requests| report_trips(*pool, control, requests));
+    }
+
+    /// Reports a stop that was still pending, and what the pool got back.
+    pub(crate) fn report_detached(&mut self, detached: Option<Detached>) {
+        let Some(Detached { init, unused }) = detached else { return };
+        self.stops.settle(init, Addr::ZERO, &mut self.control);
+        let header = self.pool.header();
+        header.arena().event(Event::Empty { pool: header.id(), size: unused });
+    }
+
+    /// Reports what was popped, if anything was.
+    pub(crate) fn report_popped(&mut self, popped: u64) {
+        if popped != 0 {
+            let header = self.pool.header();
+            // The objects were in memory at one time, so their sizes fit a `usize`.
+            header.arena().event(Event::Empty { pool: header.id(), size: popped as usize });
+        }
+    }
+}
+
+fn report_trips<P: PoolClass, C: Control>(pool: &P, control: &mut C, requests: usize) {
+    let header = pool.header();
+    header.arena().counts().trips.add(requests as u64);
+    control.tripped(requests);
+    header.arena().event(Event::Trip { pool: header.id() });
+}
