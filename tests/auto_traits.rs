@@ -22,7 +22,7 @@ use tripoint::{
     DebugPool, Frame, FrameBox, GlobalPool, Mfs, MfsCache, Mvff, Mvt, PoolAllocator, PoolBox, PoolRc,
     Reservation, Returns, Scope, Snc, Tlsf, Tripper, UnitOf,
 };
-use tripoint_ap::Owner;
+use tripoint_ap::internal::Owner;
 use tripoint_core::internal::{ControlMemory, Once, TractTable};
 
 /// Tells whether `T` is `Send` and `Sync`: an inherent constant, where its bounds

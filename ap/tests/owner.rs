@@ -3,7 +3,8 @@
 
 use core::ptr;
 
-use tripoint_ap::{Buffer, BufferMode, Owner};
+use tripoint_ap::internal::Owner;
+use tripoint_ap::{Buffer, BufferMode};
 use tripoint_core::{Addr, AddrRange, BarrierPair, BufferKind, RankSet, SymmetricFence};
 
 const BASE: usize = 0x1000;

@@ -11,15 +11,15 @@ mod common;
 
 use core::alloc::Layout;
 use core::hint;
-use core::ptr::without_provenance_mut;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
 use common::{BumpPool, with_arena};
-use tripoint_ap::{AllocationPoint, Buffer, Control, Owner};
-use tripoint_core::{BufferKind, RankSet};
+use tripoint_ap::{AllocationPoint, Control};
+use tripoint_core::BufferKind;
+use tripoint_core::trips::{Limit, Trips};
 use tripoint_oracle::effort;
 
 /// The rounds of a raced test, unless it is told otherwise.
@@ -185,29 +185,21 @@ fn no_trip_is_lost_where_every_reserve_stops() {
     race_allocation_point("1 tripper, a stop at every reserve", rounds() / 10, 1, 0);
 }
 
-const BASE: usize = 0x1000;
 const ARMED: usize = 0x2000;
 
-/// The real words, re-armed without a second look (design/ap.md `.trip.protocol`).
+/// The words of the protocol, re-armed without a second look (design/ap.md `.trip.protocol`).
 fn race_without_a_second_look(rounds: u64) -> u64 {
-    let buffer = Buffer::new(BufferKind::Mutator, RankSet::empty());
-    // SAFETY: the only owner of this buffer.
-    let mut owner = unsafe { Owner::new(&buffer) };
-    let (base, limit) = (without_provenance_mut(BASE), without_provenance_mut(ARMED));
-    owner.attach(base, base, limit);
-    let heard = AtomicU64::new(0);
-    race(
-        rounds,
-        1,
-        &heard,
-        || buffer.trip(),
-        || {
-            if owner.limit().is_null() {
-                owner.observe_trips(&mut |_| hear(&heard, 1));
-                owner.publish_limit(limit);
+    let (trips, limit) = (Trips::new(), AtomicUsize::new(ARMED));
+    let (heard, mut observed) = (AtomicU64::new(0), 0);
+    let rearm = || {
+        if limit.load(Ordering::Acquire) == 0 {
+            if trips.observe(&mut observed) != 0 {
+                hear(&heard, 1);
             }
-        },
-    )
+            limit.publish(ARMED);
+        }
+    };
+    race(rounds, 1, &heard, || trips.request([&limit]), rearm)
 }
 
 /// A `limit` that is re-armed without counting requests: zero or `ARMED`.
@@ -287,6 +279,7 @@ mod signals {
 
     use super::common::{FlipPool, Unformatted};
     use super::*;
+    use tripoint_ap::Buffer;
     use tripoint_core::{BarrierPair, SingleCore, SymmetricFence};
 
     /// Signals sent from another thread in each test.

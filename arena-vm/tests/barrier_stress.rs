@@ -19,7 +19,8 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use tripoint_ap::{Buffer, Owner};
+use tripoint_ap::Buffer;
+use tripoint_ap::internal::Owner;
 use tripoint_arena_vm::Membarrier;
 use tripoint_core::internal::{compiler_fence, fence};
 use tripoint_core::{BarrierPair, BufferKind, RankSet, SymmetricFence};

@@ -1,14 +1,14 @@
 //! The sums of the fast path against wide arithmetic
 //! (design/ap.md `.reserve.sum`, `.stop.limit`).
 
-use tripoint_ap::calc;
+use tripoint_ap::internal::calc;
 use tripoint_core::{ADDRESS_CEILING, INLINE_SIZE_MAX};
 use tripoint_oracle::Choices;
 
 /// Compares each sum with the same in 128 bits.
 ///
 /// # Panics
-/// Where they differ.
+/// If they differ.
 pub fn fast_path_sums(data: &[u8]) {
     let mut choices = Choices::new(data);
     while let Some(()) = compare(&mut choices) {}

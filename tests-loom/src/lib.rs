@@ -30,8 +30,9 @@ mod random;
 
 use std::sync::Arc;
 
-use tripoint_ap::{Buffer, Owner};
-use tripoint_core::internal::{Ordering, fence};
+use tripoint_ap::Buffer;
+use tripoint_ap::internal::Owner;
+use tripoint_core::primitive::{Ordering, fence};
 use tripoint_core::{BarrierPair, BufferKind, ClientArena, ClientArenaOptions, RankSet};
 
 #[cfg(tripoint_loom)]

@@ -1,103 +1,80 @@
-//! Trips of a cache against its owner: none is lost (design/cache.md `.trip`).
+//! Whole caches: against trips, and one after the other with the same descriptor
+//! (design/cache.md `.trip`). The protocol of trips has its own models (`trips.rs`).
 //!
-//! Lost would be: a trip was asked for, the owner has not handled it, and a class is
-//! armed, so that the owner would not hear of it in a get or put of that class.
-//!
-//! Bound: none with one trip, three preemptions with two, two with whole caches.
+//! Bound: two preemptions.
 #![cfg(any(tripoint_loom, tripoint_shuttle))]
 
 use core::alloc::Layout;
-use std::sync::Arc;
 
-use tests_loom::{lend, model, model_bounded, model_unbounded, thread, with_arena};
+use tests_loom::{lend, model_bounded, thread, with_arena};
+use tripoint_core::Describe;
 use tripoint_oracle::BumpPool;
-use tripoint_pools::{Cache, CacheClass, CacheClasses, CacheDescriptor, internal};
+use tripoint_pools::{Cache, CacheClass, CacheClasses, CacheDescriptor};
 
+const BOUND: usize = 2;
 const OBJECT: Layout = Layout::new::<u128>();
 
 type Pool = BumpPool<'static>;
+type PoolCache = Cache<'static, Pool>;
 
-/// What the owner does on its slow path.
-type Owner = fn(&CacheDescriptor, &mut usize, &mut usize);
-
-fn race(trips: usize, owner: Owner) {
-    let classes = CacheClasses::new(&[CacheClass { size: 16, count: 4 }]).unwrap();
-    let descriptor = Arc::new(CacheDescriptor::new(classes));
-    let threads: Vec<_> = (0..trips)
-        .map(|_| {
-            let descriptor = Arc::clone(&descriptor);
-            thread::spawn(move || descriptor.trip())
-        })
-        .collect();
-    let (mut handled, mut flushes) = (0, 0);
-    owner(&descriptor, &mut handled, &mut flushes);
-    for thread in threads {
-        thread.join().unwrap();
-    }
-    assert!(flushes <= trips, "a trip was handled twice");
-    assert!(descriptor.is_tripped(0) || handled == trips, "a trip was lost");
-}
-
-fn protocol(descriptor: &CacheDescriptor, handled: &mut usize, flushes: &mut usize) {
-    internal::rearm(descriptor, 0, handled, &mut || *flushes += 1);
-}
-
-/// Arms the class without counting the requests again.
-fn without_second_look(descriptor: &CacheDescriptor, handled: &mut usize, flushes: &mut usize) {
-    internal::rearm_blindly(descriptor, 0, handled, &mut || *flushes += 1);
-}
-
-#[test]
-fn one_trip_is_not_lost() {
-    model_unbounded(|| race(1, protocol));
-}
-
-#[test]
-fn two_trips_are_not_lost() {
-    model(|| race(2, protocol));
-}
-
-#[test]
-#[should_panic(expected = "a trip was lost")]
-fn without_a_second_look_trips_are_lost() {
-    model_unbounded(|| race(1, without_second_look));
-}
-
-/// Of two trips the second comes while the first is handled.
-#[test]
-#[should_panic(expected = "a trip was lost")]
-fn a_second_look_that_handles_nothing_loses_the_second_trip() {
-    model(|| {
-        race(2, |descriptor, handled, flushes| {
-            without_second_look(descriptor, handled, flushes);
-            without_second_look(descriptor, handled, flushes);
+/// Runs a model with a pool and a descriptor of one size class, for its threads, which end
+/// before it does.
+fn with_descriptor(run: impl Fn(&'static Pool, &'static CacheDescriptor) + Send + Sync + 'static) {
+    model_bounded(BOUND, move || {
+        with_arena(|arena| {
+            let classes = CacheClasses::new(&[CacheClass { size: OBJECT.size(), count: 4 }]).unwrap();
+            let lent = Box::new((BumpPool::create(arena, 64), CacheDescriptor::new(classes)));
+            let run = |lent: &'static mut (Pool, CacheDescriptor)| run(&lent.0, &lent.1);
+            // SAFETY: the threads of the model have ended when `run` returns.
+            unsafe { lend(lent, run) };
         });
     });
 }
 
-/// One cache goes, and another takes its descriptor over: it finds nothing of what
-/// the first one kept.
+/// Takes a block and returns it. The cache then keeps it.
+fn use_once(cache: &PoolCache) {
+    let object = cache.alloc(OBJECT).unwrap();
+    // SAFETY: the block came from this cache just now, and nothing uses it.
+    unsafe { cache.free(object, OBJECT) };
+}
+
+/// A trip while a cache is used: after `later` the cache has handled it.
+fn trip(later: fn(&PoolCache)) {
+    with_descriptor(move |pool, descriptor| {
+        let cache = Cache::create(pool, descriptor).unwrap();
+        use_once(&cache);
+        let tripper = thread::spawn(|| descriptor.trip());
+        use_once(&cache);
+        tripper.join().unwrap();
+        later(&cache);
+        let mut text = String::new();
+        cache.describe(&mut text, 0).unwrap();
+        assert!(text.contains("trips: 1 handled"), "a trip was lost: {text}");
+    });
+}
+
+#[test]
+fn a_trip_is_handled_at_the_next_alloc() {
+    trip(use_once);
+}
+
+/// The twin: the cache is not used after the trip.
+#[test]
+#[should_panic(expected = "a trip was lost")]
+fn a_trip_is_not_handled_without_another_alloc() {
+    trip(|_| ());
+}
+
+/// A cache is dropped, and another takes its descriptor over: it finds nothing that the
+/// first one kept.
 fn hand_over(take_over: fn(&'static Pool, &'static CacheDescriptor) -> bool) {
-    model_bounded(2, move || {
-        with_arena(|arena| {
-            let classes = CacheClasses::new(&[CacheClass { size: OBJECT.size(), count: 4 }]).unwrap();
-            let lent = Box::new((BumpPool::create(arena, 64), CacheDescriptor::new(classes)));
-            let run = |lent: &'static mut (Pool, CacheDescriptor)| {
-                let (pool, descriptor) = &*lent;
-                let cache = Cache::create(pool, descriptor).unwrap();
-                let other = thread::spawn(move || {
-                    let object = cache.alloc(OBJECT).unwrap();
-                    // SAFETY: just given, and not used.
-                    unsafe { cache.free(object, OBJECT) };
-                });
-                if take_over(pool, descriptor) {
-                    assert_eq!(descriptor.cached(), 0, "something was left");
-                }
-                other.join().unwrap();
-            };
-            // SAFETY: the thread has ended when the model ends.
-            unsafe { lend(lent, run) };
-        });
+    with_descriptor(move |pool, descriptor| {
+        let cache = Cache::create(pool, descriptor).unwrap();
+        let other = thread::spawn(move || use_once(&cache));
+        if take_over(pool, descriptor) {
+            assert_eq!(descriptor.cached(), 0, "something was left");
+        }
+        other.join().unwrap();
     });
 }
 

@@ -12,8 +12,9 @@ use tests_loom::{
     BASE, LIMIT, NoHeavy, NoLight, SIZE, UnsafeCell, addr, attach, flippable_buffer, model, model_unbounded,
     thread,
 };
-use tripoint_ap::{Buffer, Owner};
-use tripoint_core::internal::{AtomicUsize, Ordering};
+use tripoint_ap::Buffer;
+use tripoint_ap::internal::Owner;
+use tripoint_core::primitive::{AtomicUsize, Ordering};
 use tripoint_core::{BarrierPair, SymmetricFence};
 
 /// A flip; gives up to where objects were seen.

@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use tests_loom::{BASE, LIMIT, SIZE, addr, attach, flippable_buffer, model, model_bounded, thread};
-use tripoint_ap::{Buffer, BufferMode, Owner};
+use tripoint_ap::internal::Owner;
+use tripoint_ap::{Buffer, BufferMode};
 use tripoint_core::SymmetricFence;
 use tripoint_core::internal::{AtomicUsize, Ordering};
 

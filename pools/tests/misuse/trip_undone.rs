@@ -1,10 +1,9 @@
-//! A trip is undone by the owner of the cache, who gives all back first, and by nobody
-//! else.
+//! Only the owner of the cache opens a limit again, after it has returned everything.
 
 use tripoint_pools::{CacheClasses, CacheDescriptor};
 
 fn main() {
     let descriptor = CacheDescriptor::new(CacheClasses::linear(512, 8).unwrap());
     descriptor.trip();
-    descriptor.publish_limit(0);
+    let _ = descriptor.trips();
 }

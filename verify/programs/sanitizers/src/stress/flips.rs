@@ -6,7 +6,7 @@ use std::thread;
 
 use tripoint::author::{Buffer, RankSet, SymmetricFence};
 use tripoint::{Addr, BufferKind};
-use tripoint_ap::Owner;
+use tripoint_ap::internal::Owner;
 
 use crate::random::Random;
 
