@@ -11,7 +11,7 @@
 //! The example `10_own_pool_class` is a complete class.
 
 #[doc(inline)]
-pub use tripoint_ap::{ApFields, Buffer, PoolBuffer, flip_buffers, for_each_buffer};
+pub use tripoint_ap::{Buffer, PoolBuffer, flip_buffers, for_each_buffer};
 #[cfg(all(feature = "vm", target_os = "linux"))]
 #[doc(inline)]
 pub use tripoint_arena_vm::Membarrier;

@@ -373,7 +373,7 @@ fn frames_that_are_never_popped_go_with_an_earlier_one() {
 
 /// Runs rounds of frames across blocks, with a hook that unwinds at the event of this
 /// number. Afterwards everything is counted, and nothing is left in the stack
-/// (design/ap.md `.slow.tell`). Returns whether there was such an event.
+/// (design/ap.md `.slow.report`). Returns whether there was such an event.
 fn rounds_with_a_fuse(length: usize) -> bool {
     with_fuse(|arena, fuse| {
         let pool = OneStack::create(arena, 256);
@@ -428,7 +428,7 @@ impl Control for UnwindsAtStops<'_> {
 }
 
 /// A pop within a block reports the stop that its last object reached
-/// (design/ap.md `.slow.tell`).
+/// (design/ap.md `.slow.report`).
 #[test]
 fn a_control_that_unwinds_in_a_pop_finds_it_done() {
     with_arena(1 << 20, |arena| {

@@ -1,6 +1,6 @@
 //! Event hooks and controls that unwind, at every place where they are called. Afterwards
 //! the counters agree with the memory, and every fill belongs to a pool (design/ap.md
-//! `.slow.tell`). Stacks are in `frames.rs`.
+//! `.slow.report`). Stacks are in `frames.rs`.
 
 mod common;
 

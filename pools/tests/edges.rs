@@ -215,7 +215,7 @@ struct Shared(#[allow(dead_code, reason = "counts")] Arc<()>);
 impl Control for Shared {}
 
 /// The memory goes back to the arena before the descriptor is released (design/ap.md
-/// `.slow.tell`).
+/// `.slow.report`).
 #[test]
 fn a_hook_that_unwinds_when_a_point_is_dropped_leaves_no_descriptor_claimed() {
     let mut memory = memory(64);

@@ -23,7 +23,9 @@ impl Owner<'_> {
     /// once more for each trip that comes while it runs.
     pub fn rearm(&mut self, limit: *mut u8, on_trip: &mut impl FnMut(usize)) {
         let Self { buffer, observed } = self;
-        buffer.trips.rearm(observed, &buffer.fields.limit, limit, |requests| buffer.answer(requests, on_trip));
+        buffer
+            .trips
+            .rearm(observed, &buffer.fields.limit, limit, |requests| buffer.answer(requests, on_trip));
     }
 
     /// Publishes `limit` without a second look at the requests, which loses trips: the fault

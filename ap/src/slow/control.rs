@@ -26,7 +26,7 @@ pub struct Stop {
 /// is the one stopped at. Allocation sampling is made of this.
 ///
 /// Methods must not use the allocation point they belong to; they cannot, because it is
-/// mutably borrowed. They may unwind: nothing is lost (design/ap.md `.slow.tell`).
+/// mutably borrowed. They may unwind: nothing is lost (design/ap.md `.slow.report`).
 ///
 /// ```
 /// use tripoint_ap::{AllocationPoint, Control, Stop};
