@@ -19,7 +19,7 @@ use std::time::Instant;
 use common::{BumpPool, with_arena};
 use tripoint_ap::{AllocationPoint, Control};
 use tripoint_core::BufferKind;
-use tripoint_core::trips::{Limit, Trips};
+use tripoint_core::internal::{Limit, Trips};
 use tripoint_oracle::effort;
 
 /// The rounds of a raced test, unless it is told otherwise.

@@ -32,7 +32,7 @@ use std::sync::Arc;
 
 use tripoint_ap::Buffer;
 use tripoint_ap::internal::Owner;
-use tripoint_core::primitive::{Ordering, fence};
+use tripoint_core::internal::{Ordering, fence};
 use tripoint_core::{BarrierPair, BufferKind, ClientArena, ClientArenaOptions, RankSet};
 
 #[cfg(tripoint_loom)]

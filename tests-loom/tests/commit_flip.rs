@@ -14,7 +14,7 @@ use tests_loom::{
 };
 use tripoint_ap::Buffer;
 use tripoint_ap::internal::Owner;
-use tripoint_core::primitive::{AtomicUsize, Ordering};
+use tripoint_core::internal::{AtomicUsize, Ordering};
 use tripoint_core::{BarrierPair, SymmetricFence};
 
 /// A flip; gives up to where objects were seen.

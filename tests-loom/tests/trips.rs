@@ -11,8 +11,8 @@
 use std::sync::Arc;
 
 use tests_loom::{model, model_unbounded, thread};
-use tripoint_core::primitive::{AtomicUsize, Ordering};
-use tripoint_core::trips::{Limit, Trips};
+use tripoint_core::internal::{AtomicUsize, Ordering};
+use tripoint_core::internal::{Limit, Trips};
 
 const OPEN: usize = 0x2000;
 /// A limit below that one, at which the owner stops by itself.

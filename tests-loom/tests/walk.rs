@@ -13,7 +13,7 @@ use std::sync::Arc;
 use tests_loom::{NoLight, lend, model_bounded, thread, with_arena};
 use tripoint_ap::internal::Owner;
 use tripoint_ap::{AllocationPoint, Buffer, BufferMode, Control, flip_buffers, for_each_buffer};
-use tripoint_core::primitive::{AtomicUsize, Ordering};
+use tripoint_core::internal::{AtomicUsize, Ordering};
 use tripoint_core::{Addr, BarrierPair, BufferKind, Check, CheckLevel, PoolClass, SymmetricFence};
 use tripoint_oracle::{Draws, FlipPool, Listener, MIN_ALIGN};
 

@@ -13,7 +13,7 @@
 
 use core::ptr::NonNull;
 
-use tripoint_core::primitive::Ordering;
+use tripoint_core::internal::Ordering;
 use tripoint_core::{Addr, Block, Fill, FramePool, PoolClass};
 
 use crate::point::AllocationPoint;

@@ -25,10 +25,11 @@ use core::alloc::Layout;
 use core::ptr::{self, NonNull};
 
 use memoffset::offset_of;
-use tripoint_core::primitive::{AtomicPtr, AtomicUsize, Lock, Ordering};
-use tripoint_core::registry::RegistryNode;
-use tripoint_core::signature::Signature;
-use tripoint_core::trips::Trips;
+use tripoint_core::Lock;
+use tripoint_core::internal::RegistryNode;
+use tripoint_core::internal::Signature;
+use tripoint_core::internal::Trips;
+use tripoint_core::internal::{AtomicPtr, AtomicUsize, Ordering};
 use tripoint_core::{BufferKind, Counter, RankSet};
 
 /// What the signature of a live buffer holds.

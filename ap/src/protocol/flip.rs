@@ -16,7 +16,7 @@
 
 use core::ptr;
 
-use tripoint_core::primitive::Ordering;
+use tripoint_core::internal::Ordering;
 use tripoint_core::{Addr, AddrRange, BarrierPair};
 
 use crate::protocol::buffer::{Buffer, UNDECIDED};

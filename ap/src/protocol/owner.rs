@@ -2,7 +2,7 @@
 
 use core::ptr;
 
-use tripoint_core::primitive::Ordering;
+use tripoint_core::internal::Ordering;
 
 use crate::protocol::buffer::Buffer;
 

@@ -3,7 +3,7 @@
 
 use core::ptr;
 
-use tripoint_core::primitive::Ordering;
+use tripoint_core::internal::Ordering;
 
 use crate::protocol::buffer::Buffer;
 use crate::protocol::owner::Owner;

@@ -3,9 +3,9 @@
 use core::fmt;
 
 use bitflags::bitflags;
-use tripoint_core::check::ensure;
-use tripoint_core::describe::line;
-use tripoint_core::primitive::Ordering;
+use tripoint_core::ensure;
+use tripoint_core::internal::Ordering;
+use tripoint_core::line;
 use tripoint_core::{Addr, AddrRange, Check, CheckError, CheckLevel, Describe};
 
 use crate::protocol::buffer::{Buffer, SIGNATURE, UNDECIDED};
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
     use core::ptr;
 
-    use tripoint_core::primitive::AtomicPtr;
+    use tripoint_core::internal::AtomicPtr;
     use tripoint_core::{BufferKind, RankSet};
 
     use crate::protocol::owner::Owner;

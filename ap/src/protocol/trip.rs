@@ -1,6 +1,6 @@
 //! Taking control: how any thread asks an owner to give way.
 //!
-//! The owner answers in `rearm`. Both sides follow [`Trips`](tripoint_core::trips::Trips),
+//! The owner answers in `rearm`. Both sides follow [`Trips`](tripoint_core::internal::Trips),
 //! with the buffer's `limit` as the word that a trip zeroes.
 
 use crate::protocol::buffer::Buffer;

@@ -12,8 +12,8 @@
 
 use core::ptr;
 
-use tripoint_core::primitive::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
-use tripoint_core::trips::Trips;
+use tripoint_core::internal::Trips;
+use tripoint_core::internal::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 use super::classes::{CLASSES_MAX, CacheClass, CacheClasses};
 
