@@ -358,7 +358,7 @@ fn the_fast_path_is_as_short_as_promised() {
 /// What is refused costs nothing where nothing is: the two loads of the descriptor's
 /// address, before the object is written and after it, are all that is added to the
 /// manual form. An `Error` whose variant is no whole word took four instructions more
-/// (core/src/error.rs).
+/// (core/src/words/error.rs).
 #[test]
 fn results_are_not_put_together_on_the_fast_path() {
     let path = Function::find(&LISTING, "frame_loop").fast_path(End::Loop);

@@ -17,67 +17,54 @@
 #[cfg(test)]
 extern crate std;
 
-mod arena;
-mod aver;
-mod barrier;
-mod block;
-mod buffer_class;
-mod check;
-mod client;
-mod control;
-mod counters;
-mod describe;
 pub mod design;
-mod error;
-mod event;
-mod exhausted;
-mod frames;
-mod pool;
-mod pool_box;
-mod pool_header;
-mod pool_rc;
+
 mod primitive;
-mod rank;
-mod registry;
-mod segment;
-mod signature;
-mod tract;
-mod trips;
-mod walk;
+
 mod words;
 
-pub use arena::{Arena, ArenaSizes, PoolId};
-pub use barrier::{BarrierPair, SingleCore, SymmetricFence};
-pub use block::Block;
-pub use buffer_class::{BasicBuffer, BufferClass, RankBuffer, SegmentBuffer};
-pub use check::{Check, CheckError, CheckLevel, ensure};
-pub use client::{ClientArena, ClientArenaOptions};
-pub use counters::{ArenaCounts, BufferKind, Counter};
-pub use describe::{Describe, line};
-pub use error::{Error, Resource, Result};
-pub use event::{Event, EventHook};
-pub use exhausted::Exhausted;
-pub use frames::FramePool;
-pub use pool::{Fill, ManualPool, PoolClass, PoolSizes};
-pub use pool_box::PoolBox;
-pub use pool_header::PoolHeader;
-pub use pool_rc::PoolRc;
-pub use primitive::Lock;
-pub use rank::RankSet;
-pub use segment::Segment;
-pub use walk::{Use, walk};
-pub use words::{ADDRESS_CEILING, Addr, AddrRange, Align, INLINE_SIZE_MAX};
+mod meeting;
+
+mod arena;
+
+mod objects;
+
+pub use arena::client_arena::{ClientArena, ClientArenaOptions};
+pub use meeting::arena::{Arena, ArenaSizes};
+pub use meeting::barrier::{BarrierPair, SingleCore, SymmetricFence};
+pub use meeting::block::Block;
+pub use meeting::buffer_class::{BasicBuffer, BufferClass, RankBuffer, SegmentBuffer};
+pub use meeting::exhausted::Exhausted;
+pub use meeting::fill::Fill;
+pub use meeting::frame_pool::FramePool;
+pub use meeting::pool::{ManualPool, PoolClass, PoolSizes};
+pub use meeting::pool_header::PoolHeader;
+pub use objects::pool_box::PoolBox;
+pub use objects::pool_rc::PoolRc;
+pub use objects::walk::{Use, walk};
+pub use primitive::lock::Lock;
+pub use words::addr::{ADDRESS_CEILING, Addr, AddrRange, INLINE_SIZE_MAX};
+pub use words::align::Align;
+pub use words::check::{Check, CheckError, CheckLevel, ensure};
+pub use words::counters::{ArenaCounts, BufferKind, Counter};
+pub use words::describe::{Describe, line};
+pub use words::error::{Error, Resource, Result};
+pub use words::event::{Event, EventHook};
+pub use words::pool_id::PoolId;
+pub use words::rank::RankSet;
+pub use words::segment::Segment;
 
 /// What the other crates of the workspace share, and nobody else needs. It is out of the
 /// promise: it may change in any release.
 #[doc(hidden)]
 pub mod internal {
-    pub use crate::control::{ControlMemory, refuse_control_pool};
+    pub use crate::arena::control_memory::{ControlMemory, refuse_control_pool};
+    pub use crate::arena::tract_table::{PageState, TakeError, Tract, TractTable};
     pub use crate::primitive::{
-        AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Once, Ordering, compiler_fence, fence,
+        AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, compiler_fence, fence,
     };
-    pub use crate::registry::{Registry, RegistryNode};
-    pub use crate::signature::Signature;
-    pub use crate::tract::{PageState, TakeError, Tract, TractTable};
-    pub use crate::trips::{Limit, Trips};
+    pub use crate::words::once::Once;
+    pub use crate::words::registry::{Registry, RegistryNode};
+    pub use crate::words::signature::Signature;
+    pub use crate::words::trips::{Limit, Trips};
 }

@@ -11,18 +11,15 @@ compile_error!(
     "tripoint needs compare-and-swap on words, which this target does not have: trips, flips and locks are made of it"
 );
 
-mod once;
-
-pub use once::Once;
+pub(crate) mod aver;
+pub(crate) mod lock;
 
 #[cfg(not(any(tripoint_loom, tripoint_shuttle)))]
 use core::sync::atomic;
 #[cfg(tripoint_loom)]
-use loom::sync::{Mutex, atomic};
+use loom::sync::atomic;
 #[cfg(tripoint_shuttle)]
-use shuttle::sync::{Mutex, atomic};
-#[cfg(not(any(tripoint_loom, tripoint_shuttle)))]
-use spin::Mutex;
+use shuttle::sync::atomic;
 
 #[cfg(target_has_atomic = "64")]
 pub(crate) use atomic::AtomicU64;
@@ -30,59 +27,3 @@ pub use atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence}
 
 // No scheduler models compiler fences; the real one costs nothing there.
 pub use core::sync::atomic::compiler_fence;
-
-/// A mutual exclusion for slow paths: spins, never sleeps, never allocates.
-///
-/// Never take it in a signal or interrupt handler: the code that was
-/// interrupted may hold it. Trips need no lock.
-pub struct Lock<T>(Mutex<T>);
-
-impl<T> Lock<T> {
-    /// A free lock around `value`.
-    #[cfg(not(tripoint_loom))]
-    pub const fn new(value: T) -> Self {
-        Self(Mutex::new(value))
-    }
-
-    /// A free lock around `value`.
-    #[cfg(tripoint_loom)]
-    pub fn new(value: T) -> Self {
-        Self(Mutex::new(value))
-    }
-}
-
-#[cfg(not(any(tripoint_loom, tripoint_shuttle)))]
-impl<T> Lock<T> {
-    /// Waits until the lock is free and takes it.
-    #[inline]
-    pub fn lock(&self) -> impl core::ops::DerefMut<Target = T> + '_ {
-        self.0.lock()
-    }
-
-    /// The value, without locking: the exclusive borrow proves nobody holds it.
-    #[inline]
-    pub fn get_mut(&mut self) -> &mut T {
-        self.0.get_mut()
-    }
-}
-
-/// The locks of models can be poisoned: a model already failed then, and goes on
-/// with the value.
-#[cfg(any(tripoint_loom, tripoint_shuttle))]
-impl<T> Lock<T> {
-    /// Waits until the lock is free and takes it.
-    pub fn lock(&self) -> impl core::ops::DerefMut<Target = T> + '_ {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
-    /// The value, without locking: the exclusive borrow proves nobody holds it.
-    pub fn get_mut(&mut self) -> &mut T {
-        self.0.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-}
-
-impl<T> core::fmt::Debug for Lock<T> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str("Lock(..)")
-    }
-}

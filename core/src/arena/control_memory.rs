@@ -9,12 +9,13 @@ use core::alloc::Layout;
 use core::fmt;
 use core::ptr::NonNull;
 
-use crate::arena::PoolId;
-use crate::block::Block;
-use crate::check::{CheckError, CheckLevel, ensure};
-use crate::describe::line;
-use crate::error::{Error, Result};
-use crate::words::{Addr, Align};
+use crate::meeting::block::Block;
+use crate::words::addr::Addr;
+use crate::words::align::Align;
+use crate::words::check::{CheckError, CheckLevel, ensure};
+use crate::words::describe::line;
+use crate::words::error::{Error, Result};
+use crate::words::pool_id::PoolId;
 
 /// Refuses [`PoolId::CONTROL`], so that no client takes tracts in its name: arenas count
 /// those themselves.

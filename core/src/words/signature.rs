@@ -4,8 +4,8 @@
 //! finished (MPS: design.mps.sig), so that a stale pointer is found by its first
 //! check.
 
-use crate::check::{CheckError, ensure};
 use crate::primitive::{AtomicU32, Ordering};
+use crate::words::check::{CheckError, ensure};
 
 /// A signature word.
 #[derive(Debug)]

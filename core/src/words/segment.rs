@@ -1,7 +1,7 @@
 //! Segments: runs of tracts with a pool's state attached.
 
-use crate::rank::RankSet;
-use crate::words::AddrRange;
+use crate::words::addr::AddrRange;
+use crate::words::rank::RankSet;
 
 /// A run of tracts that a pool treats as one: what it fills a buffer from, and
 /// what a collector condemns, scans and reclaims.

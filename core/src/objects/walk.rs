@@ -1,9 +1,9 @@
 //! Walking the memory of a pool, whatever its class (MPS: pool walk).
 
-use crate::arena::Arena;
-use crate::block::Block;
-use crate::pool::PoolClass;
-use crate::words::Addr;
+use crate::meeting::arena::Arena;
+use crate::meeting::block::Block;
+use crate::meeting::pool::PoolClass;
+use crate::words::addr::Addr;
 
 /// What a part of a pool's memory is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

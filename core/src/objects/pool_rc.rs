@@ -7,9 +7,9 @@ use core::marker::PhantomData;
 use core::ops::Deref;
 use core::ptr::NonNull;
 
-use crate::error::Result;
-use crate::pool::ManualPool;
-use crate::pool_box::PoolBox;
+use crate::meeting::pool::ManualPool;
+use crate::objects::pool_box::PoolBox;
+use crate::words::error::Result;
 
 /// How many pointers there are. Once at `usize::MAX` it stays there.
 struct Count(Cell<usize>);

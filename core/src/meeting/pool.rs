@@ -3,33 +3,15 @@
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-use crate::arena::Arena;
-use crate::barrier::BarrierPair;
-use crate::block::Block;
-use crate::buffer_class::BufferClass;
-use crate::check::Check;
-use crate::describe::Describe;
-use crate::error::Result;
-use crate::pool_header::PoolHeader;
-use crate::segment::Segment;
-
-/// Memory for a buffer: `[base, init)` is already allocated, `[init, limit)` is
-/// the buffer's to allocate in.
-#[derive(Clone, Copy, Debug)]
-pub struct Fill {
-    /// All of the memory.
-    pub block: Block,
-    /// Bytes from the base that are already allocated; mostly zero.
-    pub preallocated: usize,
-    /// The segment the block lies in, for pools that have segments.
-    pub segment: Option<NonNull<Segment>>,
-}
-
-impl From<Block> for Fill {
-    fn from(block: Block) -> Self {
-        Self { block, preallocated: 0, segment: None }
-    }
-}
+use crate::meeting::arena::Arena;
+use crate::meeting::barrier::BarrierPair;
+use crate::meeting::block::Block;
+use crate::meeting::buffer_class::BufferClass;
+use crate::meeting::fill::Fill;
+use crate::meeting::pool_header::PoolHeader;
+use crate::words::check::Check;
+use crate::words::describe::Describe;
+use crate::words::error::Result;
 
 /// The sizes of a pool at one moment, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,7 +53,7 @@ impl PoolSizes {
 ///   and [`PoolClass::min_align`], and `block.limit()`, which is a multiple of
 ///   `min_align`.
 /// - Blocks of fills end at or below
-///   [`ADDRESS_CEILING`](crate::words::ADDRESS_CEILING), as an arena's tracts do.
+///   [`ADDRESS_CEILING`](crate::words::addr::ADDRESS_CEILING), as an arena's tracts do.
 /// - [`PoolClass::header`] gives always the same header, and every class whose
 ///   pools share it has the same [`PoolClass::Buffer`].
 /// - [`PoolClass::min_align`] is a power of two and never changes.

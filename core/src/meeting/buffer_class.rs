@@ -13,10 +13,10 @@
 
 use core::ptr::{self, NonNull};
 
-use crate::pool::Fill;
+use crate::meeting::fill::Fill;
 use crate::primitive::{AtomicPtr, AtomicUsize, Ordering};
-use crate::rank::RankSet;
-use crate::segment::Segment;
+use crate::words::rank::RankSet;
+use crate::words::segment::Segment;
 
 /// The class of a buffer: its extra fields, shared with whoever may observe the
 /// buffer, and hooks that its owner calls in slow paths.
@@ -167,8 +167,8 @@ impl BufferClass for RankBuffer {
 #[cfg(all(test, not(tripoint_loom)))]
 mod tests {
     use super::*;
-    use crate::block::Block;
-    use crate::words::AddrRange;
+    use crate::meeting::block::Block;
+    use crate::words::addr::AddrRange;
 
     /// Memory, and a segment to say that it lies in.
     fn fill(segment: Option<&Segment>) -> Fill {

@@ -12,10 +12,10 @@ use core::fmt;
 
 use bitflags::bitflags;
 
-use crate::arena::PoolId;
-use crate::check::{CheckError, CheckLevel, ensure};
-use crate::describe::line;
 use crate::primitive::{AtomicU32, Ordering};
+use crate::words::check::{CheckError, CheckLevel, ensure};
+use crate::words::describe::line;
+use crate::words::pool_id::PoolId;
 
 /// The link of an entry that has no neighbour in its list.
 const NONE: u32 = u32::MAX;

@@ -52,6 +52,12 @@ pub trait Check {
     fn check(&self, level: CheckLevel) -> Result<(), CheckError>;
 }
 
+impl<A: Check + ?Sized> Check for &A {
+    fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
+        (**self).check(level)
+    }
+}
+
 /// Turns a statement into a check: `Ok` where it holds.
 #[inline]
 pub const fn ensure(structure: &'static str, holds: bool, rule: &'static str) -> Result<(), CheckError> {

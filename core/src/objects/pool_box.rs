@@ -7,8 +7,8 @@ use core::mem::ManuallyDrop;
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
 
-use crate::error::Result;
-use crate::pool::ManualPool;
+use crate::meeting::pool::ManualPool;
+use crate::words::error::Result;
 
 /// A `Box` whose memory comes from a pool. Dropping it drops the object and frees
 /// its memory, on whichever thread that happens.

@@ -3,8 +3,8 @@
 use core::alloc::Layout;
 use core::fmt;
 
-use crate::error::Error;
-use crate::pool::PoolClass;
+use crate::meeting::pool::PoolClass;
+use crate::words::error::Error;
 
 /// What an [`Error`] from a pool amounts to, for those who size pools.
 ///

@@ -4,8 +4,8 @@ use core::cell::UnsafeCell;
 use core::fmt;
 use core::mem::MaybeUninit;
 
-use super::{AtomicUsize, Ordering};
-use crate::error::{Error, Result};
+use crate::primitive::{AtomicUsize, Ordering};
+use crate::words::error::{Error, Result};
 
 const UNMADE: usize = 0;
 const MAKING: usize = 1;

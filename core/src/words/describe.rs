@@ -22,6 +22,12 @@ pub trait Describe {
     fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result;
 }
 
+impl<A: Describe + ?Sized> Describe for &A {
+    fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
+        (**self).describe(out, depth)
+    }
+}
+
 /// Writes one indented line `name: value`.
 ///
 /// # Errors

@@ -12,7 +12,8 @@
 use core::alloc::Layout;
 use core::ptr::{self, NonNull};
 
-use crate::primitive::{AtomicBool, AtomicPtr, Lock, Ordering};
+use crate::primitive::lock::Lock;
+use crate::primitive::{AtomicBool, AtomicPtr, Ordering};
 
 /// The part of a descriptor that the list uses. It must be the descriptor's
 /// first field, so that a pointer to one is a pointer to the other.

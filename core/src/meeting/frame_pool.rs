@@ -2,8 +2,8 @@
 
 use core::ptr::NonNull;
 
-use crate::block::Block;
-use crate::pool::PoolClass;
+use crate::meeting::block::Block;
+use crate::meeting::pool::PoolClass;
 
 /// A pool in which each buffer is a stack: it keeps the blocks its fills gave it,
 /// in their order, until they are popped or its owner is gone

@@ -3,7 +3,7 @@
 use core::fmt;
 use core::ptr::NonNull;
 
-use crate::words::{Addr, AddrRange};
+use crate::words::addr::{Addr, AddrRange};
 
 /// `size` bytes of memory from `base`, whose holder alone may touch them.
 ///

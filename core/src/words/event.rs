@@ -1,6 +1,6 @@
 //! Events of the slow paths, told to whoever embeds the arena.
 
-use crate::arena::PoolId;
+use crate::words::pool_id::PoolId;
 
 /// Something a slow path did. Sizes are bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,18 +12,21 @@ use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 
-use crate::arena::{Arena, ArenaSizes, PoolId};
-use crate::block::Block;
-use crate::check::{Check, CheckError, CheckLevel, ensure};
-use crate::control::{ControlMemory, refuse_control_pool};
-use crate::counters::ArenaCounts;
-use crate::describe::{Describe, line};
-use crate::error::{Error, Result};
-use crate::event::EventHook;
-use crate::primitive::{AtomicBool, Lock, Ordering};
-use crate::signature::Signature;
-use crate::tract::{Tract, TractTable};
-use crate::words::{ADDRESS_CEILING, Addr, AddrRange, Align};
+use crate::arena::control_memory::{ControlMemory, refuse_control_pool};
+use crate::arena::tract_table::{Tract, TractTable};
+use crate::meeting::arena::{Arena, ArenaSizes};
+use crate::meeting::block::Block;
+use crate::primitive::lock::Lock;
+use crate::primitive::{AtomicBool, Ordering};
+use crate::words::addr::{ADDRESS_CEILING, Addr, AddrRange};
+use crate::words::align::Align;
+use crate::words::check::{Check, CheckError, CheckLevel, ensure};
+use crate::words::counters::ArenaCounts;
+use crate::words::describe::{Describe, line};
+use crate::words::error::{Error, Result};
+use crate::words::event::EventHook;
+use crate::words::pool_id::PoolId;
+use crate::words::signature::Signature;
 
 const SIGNATURE: u32 = 0x7290_0002;
 

@@ -5,14 +5,15 @@ use core::fmt;
 use core::num::NonZeroUsize;
 use core::ptr::NonNull;
 
-use crate::arena::{Arena, PoolId};
-use crate::block::Block;
-use crate::check::{Check, CheckError, CheckLevel, ensure};
-use crate::describe::{Describe, line};
-use crate::error::Result;
+use crate::meeting::arena::Arena;
+use crate::meeting::block::Block;
 use crate::primitive::{AtomicUsize, Ordering};
-use crate::registry::Registry;
-use crate::signature::Signature;
+use crate::words::check::{Check, CheckError, CheckLevel, ensure};
+use crate::words::describe::{Describe, line};
+use crate::words::error::Result;
+use crate::words::pool_id::PoolId;
+use crate::words::registry::Registry;
+use crate::words::signature::Signature;
 
 const SIGNATURE: u32 = 0x7290_0001;
 
@@ -173,8 +174,8 @@ impl<A: Arena> Describe for PoolHeader<A> {
 #[cfg(all(test, not(tripoint_loom)))]
 mod tests {
     use super::*;
-    use crate::client::{ClientArena, ClientArenaOptions};
-    use crate::registry::RegistryNode;
+    use crate::arena::client_arena::{ClientArena, ClientArenaOptions};
+    use crate::words::registry::RegistryNode;
 
     /// Runs `test` with an arena of its own.
     fn with_arena(test: impl FnOnce(&ClientArena<'_>)) {

@@ -1,0 +1,15 @@
+//! The third storey: the traits where layers meet, and what passes between them.
+//!
+//! A pool asks an [`Arena`](crate::Arena) for tracts, a buffer asks a
+//! [`PoolClass`](crate::PoolClass) for a [`Fill`](crate::Fill).
+
+pub(crate) mod arena;
+pub(crate) mod arena_ref;
+pub(crate) mod barrier;
+pub(crate) mod block;
+pub(crate) mod buffer_class;
+pub(crate) mod exhausted;
+pub(crate) mod fill;
+pub(crate) mod frame_pool;
+pub(crate) mod pool;
+pub(crate) mod pool_header;

@@ -1,0 +1,182 @@
+//! What an arena promises to the pools that live in it.
+
+use core::alloc::Layout;
+use core::ptr::NonNull;
+
+use crate::meeting::block::Block;
+use crate::words::addr::{Addr, AddrRange};
+use crate::words::check::Check;
+use crate::words::counters::ArenaCounts;
+use crate::words::describe::Describe;
+use crate::words::error::Result;
+use crate::words::event::{Event, EventHook};
+use crate::words::pool_id::PoolId;
+
+/// The sizes of an arena at one moment, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ArenaSizes {
+    /// Address space reserved at Init.
+    pub reserved: usize,
+    /// Memory committed: in use by pools, spare, or the arena's own.
+    pub committed: usize,
+    /// The most that was ever committed.
+    pub committed_high_water: usize,
+    /// Memory committed that no pool uses.
+    pub spare: usize,
+    /// What `committed` may not pass.
+    pub commit_limit: usize,
+    /// Memory committed for the arena's own tables and descriptors.
+    pub control: usize,
+}
+
+/// A source of tracts: runs of whole grains, aligned to the grain.
+///
+/// Every method may be called by any thread at any time; many threads may
+/// allocate tracts at once.
+///
+/// # Safety
+/// - Blocks that were handed out are valid for reads and writes and do not overlap.
+///   They stay valid until they are freed, until their pool is dismissed, or until the
+///   arena value is dropped. Moving the arena value does not invalidate them.
+/// - All blocks of tracts point to memory with the provenance of the whole range, so
+///   that neighbours may be joined. [`Arena::provenance`] has the same provenance.
+/// - A block of tracts starts at a multiple of [`Arena::grain`], and ends at or
+///   below [`ADDRESS_CEILING`](crate::words::addr::ADDRESS_CEILING).
+/// - [`Arena::range`] never changes and covers every block of tracts;
+///   [`Arena::grain`] never changes.
+/// - Memory from [`Arena::alloc_control`] fits its layout, is the holder's alone
+///   until it is freed, and stays where it is however the arena value is moved.
+/// - [`Arena::next_tracts`] shows only tracts that were given out, and
+///   [`Arena::pool_of`] names the pool that an address was given to.
+pub unsafe trait Arena: Check + Describe + Sync {
+    /// The size of a grain, in bytes: a power of two.
+    fn grain(&self) -> usize;
+
+    /// The addresses reserved at Init.
+    fn range(&self) -> AddrRange;
+
+    /// Returns a pointer that may be moved to any address of the range: it has the
+    /// provenance that all blocks of tracts have. Its own address is unspecified. It stays
+    /// the same as long as the arena value exists, even if that value is moved.
+    fn provenance(&self) -> NonNull<u8>;
+
+    /// Admits a pool and numbers it.
+    ///
+    /// # Errors
+    /// [`Error::Limit`](crate::Error::Limit) once [`PoolId::MAX`] pools have been.
+    fn register(&self) -> Result<PoolId>;
+
+    /// Dismisses a pool and frees every tract it still has.
+    ///
+    /// # Safety
+    /// - `pool` came from [`Arena::register`] and is dismissed once.
+    /// - Nobody uses memory of the pool any more.
+    unsafe fn unregister(&self, pool: PoolId);
+
+    /// Allocates `size` bytes, rounded up to grains, for `pool`. Any thread may call this.
+    /// The block belongs to the pool until it is freed or the pool is dismissed.
+    ///
+    /// # Errors
+    /// - [`Error::Parameter`](crate::Error::Parameter) for a size of zero or above `isize::MAX`, and for
+    ///   [`PoolId::CONTROL`]
+    /// - [`Error::Limit`](crate::Error::Limit) if no run of grains is long enough
+    /// - [`Error::CommitLimit`](crate::Error::CommitLimit), [`Error::Memory`](crate::Error::Memory) if the run cannot be committed
+    /// - [`Error::Frozen`](crate::Error::Frozen) if the arena is frozen and no spare run is long enough
+    fn alloc_tracts(&self, size: usize, pool: PoolId) -> Result<Block>;
+
+    /// Takes tracts back. `block` may be any whole grains of the pool's tracts.
+    ///
+    /// # Safety
+    /// - `block` is made of whole grains that [`Arena::alloc_tracts`] gave to
+    ///   `pool` and that were not freed since.
+    /// - Nobody uses that memory any more.
+    unsafe fn free_tracts(&self, block: Block, pool: PoolId);
+
+    /// The first run of the pool's tracts that ends above `from`: ask again from
+    /// its limit for the next. Runs that touch come as one.
+    fn next_tracts(&self, pool: PoolId, from: Addr) -> Option<Block>;
+
+    /// Gives memory for a descriptor, from the arena's own.
+    ///
+    /// # Errors
+    /// As [`Arena::alloc_tracts`]; [`Error::Parameter`](crate::Error::Parameter)
+    /// also for a descriptor larger than the arena keeps.
+    fn alloc_control(&self, layout: Layout) -> Result<NonNull<u8>>;
+
+    /// Takes the memory of a descriptor back.
+    ///
+    /// # Safety
+    /// - `descriptor` came from [`Arena::alloc_control`] with this `layout`, is
+    ///   freed once, and nobody uses it any more.
+    unsafe fn free_control(&self, descriptor: NonNull<u8>, layout: Layout);
+
+    /// Whether `addr` lies in the reserved range: two compares.
+    #[inline]
+    fn contains(&self, addr: Addr) -> bool {
+        self.range().contains(addr)
+    }
+
+    /// The pool whose tract `addr` lies in, in constant time.
+    fn pool_of(&self, addr: Addr) -> Option<PoolId>;
+
+    /// The sizes at this moment.
+    fn sizes(&self) -> ArenaSizes;
+
+    /// The counters of all buffers of the arena.
+    fn counts(&self) -> &ArenaCounts;
+
+    /// Forbids growth: from here on requests are served from what is committed.
+    fn freeze(&self);
+
+    /// Allows growth again.
+    fn thaw(&self);
+
+    /// Whether growth is forbidden.
+    fn is_frozen(&self) -> bool;
+
+    /// Returns spare memory to the system, and reports how many bytes. Does nothing on a
+    /// frozen arena. The default does nothing.
+    fn trim(&self) -> usize {
+        0
+    }
+
+    /// Moves what is committed to huge pages, if the arena was told to have them. Returns
+    /// the number of bytes on huge pages. Contents do not change, and pools may be in use
+    /// meanwhile. The default does nothing.
+    ///
+    /// # Errors
+    /// [`Error::Resource`](crate::Error::Resource) if the system has no huge page to give.
+    fn merge(&self) -> Result<usize> {
+        Ok(0)
+    }
+
+    /// Puts memory behind everything that is committed, and returns the number of bytes.
+    /// Freeze the arena first. The default does nothing: the memory is there already.
+    ///
+    /// # Errors
+    /// [`Error::Memory`](crate::Error::Memory) if the system has none, or cannot do this.
+    fn prefault(&self) -> Result<usize> {
+        Ok(0)
+    }
+
+    /// Keeps the arena out of processes that are forked from now on, permanently. They
+    /// must not use it. The default does nothing.
+    ///
+    /// # Errors
+    /// [`Error::Resource`](crate::Error::Resource) if the system cannot do this.
+    fn keep_from_children(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Who listens to the arena's events.
+    fn event_hook(&self) -> Option<&dyn EventHook> {
+        None
+    }
+
+    /// Tells the event hook, if there is one.
+    fn event(&self, event: Event) {
+        if let Some(hook) = self.event_hook() {
+            hook.event(event);
+        }
+    }
+}

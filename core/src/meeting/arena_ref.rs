@@ -1,0 +1,103 @@
+//! A borrowed arena is an arena.
+
+use core::alloc::Layout;
+use core::ptr::NonNull;
+
+use crate::meeting::arena::{Arena, ArenaSizes};
+use crate::meeting::block::Block;
+use crate::words::addr::{Addr, AddrRange};
+use crate::words::counters::ArenaCounts;
+use crate::words::error::Result;
+use crate::words::event::EventHook;
+use crate::words::pool_id::PoolId;
+
+// SAFETY: every promise is the borrowed arena's own, which the borrow keeps
+// alive and in place.
+unsafe impl<A: Arena + ?Sized> Arena for &A {
+    fn grain(&self) -> usize {
+        (**self).grain()
+    }
+
+    fn range(&self) -> AddrRange {
+        (**self).range()
+    }
+
+    fn provenance(&self) -> NonNull<u8> {
+        (**self).provenance()
+    }
+
+    fn register(&self) -> Result<PoolId> {
+        (**self).register()
+    }
+
+    unsafe fn unregister(&self, pool: PoolId) {
+        // SAFETY: the caller's duties are the borrowed arena's.
+        unsafe { (**self).unregister(pool) }
+    }
+
+    fn alloc_tracts(&self, size: usize, pool: PoolId) -> Result<Block> {
+        (**self).alloc_tracts(size, pool)
+    }
+
+    unsafe fn free_tracts(&self, block: Block, pool: PoolId) {
+        // SAFETY: the caller's duties are the borrowed arena's.
+        unsafe { (**self).free_tracts(block, pool) }
+    }
+
+    fn next_tracts(&self, pool: PoolId, from: Addr) -> Option<Block> {
+        (**self).next_tracts(pool, from)
+    }
+
+    fn alloc_control(&self, layout: Layout) -> Result<NonNull<u8>> {
+        (**self).alloc_control(layout)
+    }
+
+    unsafe fn free_control(&self, descriptor: NonNull<u8>, layout: Layout) {
+        // SAFETY: the caller's duties are the borrowed arena's.
+        unsafe { (**self).free_control(descriptor, layout) }
+    }
+
+    fn pool_of(&self, addr: Addr) -> Option<PoolId> {
+        (**self).pool_of(addr)
+    }
+
+    fn sizes(&self) -> ArenaSizes {
+        (**self).sizes()
+    }
+
+    fn counts(&self) -> &ArenaCounts {
+        (**self).counts()
+    }
+
+    fn freeze(&self) {
+        (**self).freeze();
+    }
+
+    fn thaw(&self) {
+        (**self).thaw();
+    }
+
+    fn is_frozen(&self) -> bool {
+        (**self).is_frozen()
+    }
+
+    fn trim(&self) -> usize {
+        (**self).trim()
+    }
+
+    fn merge(&self) -> Result<usize> {
+        (**self).merge()
+    }
+
+    fn prefault(&self) -> Result<usize> {
+        (**self).prefault()
+    }
+
+    fn keep_from_children(&self) -> Result<()> {
+        (**self).keep_from_children()
+    }
+
+    fn event_hook(&self) -> Option<&dyn EventHook> {
+        (**self).event_hook()
+    }
+}
