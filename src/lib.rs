@@ -97,6 +97,7 @@
 //! | `hardening` | | free memory that an overflow cannot turn against its pool |
 //! | `poison` | | a pattern in freed memory |
 #![no_std]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 // Arenas.
 #[cfg(feature = "vm")]

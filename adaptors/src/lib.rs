@@ -106,6 +106,7 @@
 //!
 //! Design: [`design/adaptors.md`](crate::design::adaptors).
 #![no_std]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod allocator;
 pub mod design;

@@ -74,6 +74,7 @@
 //!
 //! Design: [`design/ap.md`](crate::design::ap).
 #![no_std]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(test)]
 extern crate std;

@@ -20,6 +20,7 @@
 //!
 //! Design: [`design/arena-vm.md`](crate::design::arena_vm).
 #![no_std]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 // For the portable platform, whose address space is the global allocator's.
 extern crate alloc;

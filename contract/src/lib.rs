@@ -97,6 +97,7 @@
 //!
 //! Design: [`design/contract.md`](crate::design::contract).
 #![no_std]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(any(test, feature = "std"))]
 extern crate std;

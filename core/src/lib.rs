@@ -13,6 +13,7 @@
 //!
 //! Design: [`design/core.md`](crate::design::overview).
 #![no_std]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(test)]
 extern crate std;

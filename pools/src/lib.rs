@@ -55,6 +55,7 @@
 //! # Ok::<(), tripoint_core::Error>(())
 //! ```
 #![no_std]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(test)]
 extern crate std;
