@@ -133,8 +133,8 @@ fn tell(name: &str, guard: &Guard, operations: u32, mut operation: impl FnMut())
 fn touch() {
     #[cfg(all(feature = "linux", target_os = "linux"))]
     {
-        use tripoint_contract::kernel::Kernel;
-        let _ = black_box(tripoint_contract::linux::Native.touch_fresh_page());
+        use tripoint_contract::internal::Kernel;
+        let _ = black_box(tripoint_contract::internal::Native.touch_fresh_page());
     }
 }
 

@@ -27,7 +27,7 @@ CLASSES = [
 ]
 KINDS = ["violation", "excused", "rehearsed", "alarm"]
 
-# The words after the magic, in their order (contract/src/slot/layout.rs).
+# The words after the magic, in their order (contract/src/thread/layout.rs).
 FIELDS = [
     "version",
     "last_slot",

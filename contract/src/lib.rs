@@ -102,72 +102,95 @@
 #[cfg(any(test, feature = "std"))]
 extern crate std;
 
-mod alarm;
-pub mod amnesty;
-mod atomics;
-pub mod attendance;
-pub mod class;
 pub mod design;
-pub mod detector;
-pub mod guard;
-mod json;
-pub mod lifecycle;
-pub mod memory;
-pub mod name;
-mod platform;
-pub mod policy;
-pub mod record;
-pub mod registry;
-pub mod report;
-pub mod ring;
-pub mod route;
-pub mod sizing;
-pub mod slot;
-mod tally;
-pub mod versioned;
-pub mod warmup;
 
-#[cfg(feature = "std")]
-pub mod allocator;
-#[cfg(feature = "std")]
-pub mod current;
-#[cfg(feature = "std")]
-pub mod gate;
-#[cfg(feature = "std")]
-mod last_words;
-#[cfg(feature = "std")]
-pub mod pool_events;
-#[cfg(feature = "symbols")]
-pub mod symbols;
+// From the ground floor up: a file uses files of its own room and of those before.
+mod words;
 
-#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
-pub mod kernel;
+mod thread;
+
 #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
 pub mod linux;
 
-pub use amnesty::{Amnesty, AmnestyReason, Ledger, NoReason};
-pub use class::{ClassSet, ViolationClass};
-pub use detector::{DetectorSet, Detectors, NoDetectors};
-pub use guard::{ColdRegistration, Guard};
-pub use lifecycle::{Lifecycle, Phase};
-pub use memory::{Arenas, MemorySteps, SteadyMemory};
-pub use name::Name;
-pub use platform::NativeDetectors;
-pub use policy::{Policies, Policy, PolicyError};
-pub use record::{Record, RecordKind, Site};
-pub use registry::{Contract, HotThread};
-pub use report::{Raw, Report, Resolve};
-pub use route::Route;
-pub use sizing::Sizing;
-pub use slot::{Budget, Evidence, Mode, Observation, Slot, ThreadKind};
-pub use tally::ClassTally;
-pub use warmup::{Criterion, Progress, Warmup, WarmupFailure, WarmupOptions};
+mod detectors;
 
+mod phases;
+
+mod report;
+
+// What every program uses.
 #[cfg(feature = "std")]
-pub use allocator::ContractAllocator;
-#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
-pub use linux::{Sentinel, validate_runtime};
+pub use detectors::allocator::ContractAllocator;
 #[cfg(feature = "std")]
-pub use pool_events::PoolEvents;
+pub use detectors::pool_events::PoolEvents;
+pub use phases::contract::Contract;
+pub use phases::guard::Guard;
+pub use phases::hot_thread::HotThread;
+pub use phases::memory::Arenas;
+pub use phases::policy::{Policies, Policy, PolicyError};
+pub use phases::route::{ROUTE_MINIMUM, Route};
+pub use phases::warmup::{Criterion, Progress, Warmup, WarmupFailure, WarmupOptions};
+pub use report::findings::Report;
+pub use report::outcome::Outcome;
 #[cfg(feature = "symbols")]
-pub use symbols::Symbols;
+pub use report::symbols::Symbols;
+pub use words::lifecycle::Phase;
+
+// Amnesties and cold threads.
+pub use phases::cold::ColdRegistration;
+pub use phases::guard::Amnesty;
+pub use phases::ledger::{AMNESTY_BUDGET, AmnestyReason, Ledger, NoReason, REASONS_MAX};
+#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
+pub use report::sentinel::{ArenaReading, FAULT_SLACK, ProcessReading, Sentinel, Warning};
+pub use thread::standing::{Budget, Mode, ThreadKind};
+
+// What is known of threads and events.
+pub use report::resolve::{Raw, Resolve};
+pub use report::sizing::Sizing;
+pub use thread::account::RECORDS_PER_TURN;
+pub use thread::ring::RING_RECORDS;
+pub use thread::slot::Slot;
+pub use thread::tally::ClassTally;
+pub use words::class::{ClassSet, ViolationClass};
+pub use words::detector_set::DetectorSet;
+pub use words::name::{NAME_SIZE, Name};
+pub use words::record::{FRAMES, Record, RecordKind, Site};
+
+// Detectors and memory of one's own.
+pub use detectors::platform::NativeDetectors;
+pub use phases::memory::{MemorySteps, SteadyMemory};
+pub use thread::detectors::{Detectors, NoDetectors};
+pub use thread::observation::{Evidence, Observation};
+
+/// What the calling thread has done, counted without a [`Contract`].
+#[cfg(feature = "std")]
+pub mod current {
+    pub use crate::thread::current::{count, observe, slot, watch, watched};
+}
+
+/// The measurement behind [`assert_steady!`].
+#[cfg(feature = "std")]
+pub mod gate {
+    pub use crate::report::gate::{Measured, Steady, measure};
+}
+
+/// What only models and this crate's own tests use. No promise covers it.
+#[doc(hidden)]
+pub mod internal {
+    pub use crate::thread::attendance::Attendance;
+    pub use crate::thread::ring::Ring;
+    pub use crate::thread::versioned::Versioned;
+    pub use crate::words::lifecycle::Lifecycle;
+
+    #[cfg(all(feature = "linux", target_os = "linux", not(miri), any(test, feature = "mock")))]
+    pub use crate::linux::failing::{Calls, Failing, Once, REFUSED};
+    #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
+    pub use crate::linux::{
+        detectors::ThreadDetectors,
+        filter::memory_call_name,
+        kernel::{FaultKind, Instruction, Kernel, Notification, Residence, Wait},
+        lock::lock_memory_on,
+        native::Native,
+        runtime::validate_runtime_on,
+    };
+}

@@ -2,29 +2,26 @@
 //! the system. Everything that names `libc` is below here.
 
 mod binding;
-mod detectors;
-mod filter;
+pub(crate) mod detectors;
+mod errno;
+#[cfg(any(test, feature = "mock"))]
+pub(crate) mod failing;
+pub(crate) mod filter;
 mod foreign_trap;
 #[cfg(all(feature = "interpose-malloc", target_env = "gnu"))]
 mod interpose;
+pub(crate) mod kernel;
 mod listeners;
-mod lock;
-mod native;
+pub(crate) mod lock;
+pub(crate) mod native;
 mod objects;
 pub(crate) mod program;
-mod runtime;
-mod sentinel;
+pub(crate) mod runtime;
 mod signals;
 mod supervisor;
 mod tables;
 mod trap;
-pub(crate) mod unwind;
 
-pub use detectors::ThreadDetectors;
-pub use filter::memory_call_name;
-pub use lock::{LockedMemory, lock_memory, lock_memory_on};
-pub use native::Native;
-pub use runtime::{
-    Finding, RuntimeItem, RuntimeOptions, RuntimeReport, Verdict, validate_runtime, validate_runtime_on,
-};
-pub use sentinel::{ArenaReading, FAULT_SLACK, ProcessReading, Sentinel, Warning};
+pub use kernel::{Errno, Faults};
+pub use lock::{LockedMemory, lock_memory};
+pub use runtime::{Finding, RuntimeItem, RuntimeOptions, RuntimeReport, Verdict, validate_runtime};

@@ -12,12 +12,12 @@ use core::hint::black_box;
 use std::thread;
 
 use common::{Reason, contract, of_kind, records};
-use tripoint_contract::report::Outcome;
-use tripoint_contract::slot::{RECORDS_PER_TURN, RING_RECORDS};
+use tripoint_contract::Outcome;
 use tripoint_contract::{
     ClassSet, Contract, ContractAllocator, DetectorSet, Guard, HotThread, NoDetectors, Observation, Policies,
     Policy, Record, RecordKind, Report, Resolve, Site, Slot, Symbols, ViolationClass,
 };
+use tripoint_contract::{RECORDS_PER_TURN, RING_RECORDS};
 
 #[global_allocator]
 static ALLOCATOR: ContractAllocator = ContractAllocator::system();

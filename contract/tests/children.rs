@@ -11,8 +11,8 @@ use std::process::{Command, Output};
 use std::thread;
 
 use common::{Reason, armed, contract, in_child};
-use tripoint_contract::kernel::failing::{Calls, Failing};
-use tripoint_contract::linux::{Native, ThreadDetectors};
+use tripoint_contract::internal::{Calls, Failing};
+use tripoint_contract::internal::{Native, ThreadDetectors};
 use tripoint_contract::{
     ClassSet, Contract, DetectorSet, Guard, HotThread, Policies, Policy, Report, ViolationClass,
 };

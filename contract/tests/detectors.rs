@@ -16,9 +16,9 @@ use std::thread;
 use common::{Reason, armed, contract, of_kind, records};
 use tripoint_ap::AllocationPoint;
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
-use tripoint_contract::kernel::failing::{Calls, Failing};
-use tripoint_contract::linux::{Native, ThreadDetectors};
-use tripoint_contract::slot::RECORDS_PER_TURN;
+use tripoint_contract::RECORDS_PER_TURN;
+use tripoint_contract::internal::{Calls, Failing};
+use tripoint_contract::internal::{Native, ThreadDetectors};
 use tripoint_contract::{
     ClassSet, Contract, ContractAllocator, DetectorSet, Guard, HotThread, Mode, Observation, Policies,
     Policy, PoolEvents, Progress, Record, RecordKind, Report, Slot, Symbols, ViolationClass, Warmup,

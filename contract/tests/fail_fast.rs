@@ -157,7 +157,7 @@ fn a_closed_standard_error_changes_no_end() {
 #[test]
 fn the_report_with_symbols_names_the_line() {
     let Some(child) = in_child("the_report_with_symbols_names_the_line") else {
-        let report = tripoint_contract::symbols::report_and_abort;
+        let report = tripoint_contract::Symbols::report_and_abort;
         return violate(Policies::all(Policy::FailFast).with_fail_fast(report));
     };
     assert_eq!(child.status.signal(), Some(libc::SIGABRT), "{child:?}");

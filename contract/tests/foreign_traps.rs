@@ -14,7 +14,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use common::{Reason, armed, contract, in_child, of_kind, records};
-use tripoint_contract::linux::Warning;
+use tripoint_contract::Warning;
 use tripoint_contract::{
     ClassSet, Contract, DetectorSet, Guard, HotThread, Policies, Policy, RecordKind, Report, Sentinel,
     ViolationClass,

@@ -15,8 +15,10 @@ use std::thread;
 
 use common::{Reason, contract, records};
 use refuse::refuse;
-use tripoint_contract::kernel::failing::{Calls, Failing, Once};
-use tripoint_contract::linux::{Native, RuntimeOptions, Sentinel, ThreadDetectors, validate_runtime_on};
+use tripoint_contract::Sentinel;
+use tripoint_contract::internal::{Calls, Failing, Once};
+use tripoint_contract::internal::{Native, ThreadDetectors, validate_runtime_on};
+use tripoint_contract::linux::RuntimeOptions;
 use tripoint_contract::{
     ClassSet, Contract, DetectorSet, Guard, HotThread, Policies, Policy, Report, ViolationClass,
 };
@@ -239,7 +241,7 @@ fn every_look_at_the_process_may_be_refused() {
         }
         let report = validate_runtime_on(&kernel, RuntimeOptions::default());
         let unknown = report.findings.iter().filter(|finding| finding.value == "unknown").count();
-        let lost = |reading: &&tripoint_contract::linux::ProcessReading| {
+        let lost = |reading: &&tripoint_contract::ProcessReading| {
             reading.faults.is_none() || reading.resident.is_none()
         };
         (readings.iter().filter(lost).count(), unknown)

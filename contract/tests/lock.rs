@@ -11,9 +11,11 @@ use std::os::fd::AsRawFd;
 
 use common::in_child;
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
-use tripoint_contract::kernel::failing::{Calls, Failing, REFUSED};
-use tripoint_contract::kernel::{Faults, Kernel};
-use tripoint_contract::linux::{LockedMemory, Native, lock_memory, lock_memory_on};
+use tripoint_contract::internal::Kernel;
+use tripoint_contract::internal::{Calls, Failing, REFUSED};
+use tripoint_contract::internal::{Native, lock_memory_on};
+use tripoint_contract::linux::Faults;
+use tripoint_contract::linux::{LockedMemory, lock_memory};
 use tripoint_core::Arena;
 
 const PAGE: usize = 4096;

@@ -7,7 +7,7 @@ mod common;
 use std::thread;
 
 use common::{Reason, contract};
-use tripoint_contract::report::Outcome;
+use tripoint_contract::Outcome;
 use tripoint_contract::{
     Contract, DetectorSet, Guard, HotThread, NoDetectors, Observation, Phase, Policies, Policy, Report,
     ViolationClass,

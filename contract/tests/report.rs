@@ -6,7 +6,7 @@
 mod common;
 
 use common::{Reason, contract};
-use tripoint_contract::report::Outcome;
+use tripoint_contract::Outcome;
 use tripoint_contract::{
     ClassSet, ContractAllocator, DetectorSet, Guard, HotThread, NoDetectors, Observation, Policies, Policy,
     Record, Report, Symbols, ViolationClass, current,

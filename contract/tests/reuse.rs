@@ -192,7 +192,7 @@ fn a_former_threads_memory_calls_are_not_the_next_ones() {
 #[test]
 fn the_sentinel_knows_who_has_the_place() {
     use tripoint_contract::Sentinel;
-    use tripoint_contract::linux::Warning;
+    use tripoint_contract::Warning;
 
     let contract: &'static Contract<Reason, 1> = Box::leak(Box::new(Contract::new()));
     contract.begin_init().unwrap();

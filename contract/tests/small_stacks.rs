@@ -8,8 +8,8 @@ use core::ptr;
 use std::thread;
 
 use common::{Reason, armed, contract, in_child, of_kind, records};
-use tripoint_contract::kernel::failing::{Calls, Failing};
-use tripoint_contract::linux::{Native, ThreadDetectors};
+use tripoint_contract::internal::{Calls, Failing};
+use tripoint_contract::internal::{Native, ThreadDetectors};
 use tripoint_contract::{
     ClassSet, Contract, DetectorSet, Guard, HotThread, Policies, Policy, RecordKind, ViolationClass,
 };

@@ -8,12 +8,15 @@ mod common;
 
 use common::{Reason, contract};
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
-use tripoint_contract::kernel::Kernel;
-use tripoint_contract::kernel::failing::{Calls, Failing};
-use tripoint_contract::linux::{Native, RuntimeItem, RuntimeOptions, Verdict, Warning, validate_runtime_on};
+use tripoint_contract::Warning;
+use tripoint_contract::internal::Kernel;
+use tripoint_contract::internal::{Calls, Failing};
+use tripoint_contract::internal::{Native, validate_runtime_on};
+use tripoint_contract::linux::validate_runtime;
+use tripoint_contract::linux::{RuntimeItem, RuntimeOptions, Verdict};
 use tripoint_contract::{
     Arenas, Budget, ClassSet, Contract, HotThread, MemorySteps, NoDetectors, Observation, Phase, Policies,
-    Policy, Report, Route, Sentinel, Sizing, SteadyMemory, Symbols, ViolationClass, validate_runtime,
+    Policy, Report, Route, Sentinel, Sizing, SteadyMemory, Symbols, ViolationClass,
 };
 use tripoint_core::{Arena, PoolSizes};
 

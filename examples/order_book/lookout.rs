@@ -5,7 +5,7 @@ use tripoint::Arena;
 use tripoint::contract::{Contract, NoReason};
 
 #[cfg(target_os = "linux")]
-use tripoint::contract::{Sentinel, linux::Warning};
+use tripoint::contract::{Sentinel, Warning};
 
 /// The sentinel of Linux, with what it warned of. Elsewhere there is none, and hot
 /// threads are only asked to poll.

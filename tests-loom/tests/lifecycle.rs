@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use tests_loom::{model_unbounded, thread};
-use tripoint_contract::attendance::Attendance;
-use tripoint_contract::{Lifecycle, Phase};
+use tripoint_contract::Phase;
+use tripoint_contract::internal::{Attendance, Lifecycle};
 use tripoint_core::internal::{AtomicBool, AtomicUsize, Ordering};
 
 /// A process with one hot thread, in Warmup.

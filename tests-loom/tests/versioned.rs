@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use tests_loom::{model_unbounded, thread};
-use tripoint_contract::versioned::Versioned;
+use tripoint_contract::internal::Versioned;
 
 type Words = Versioned<2>;
 type Write = fn(&Words, &[usize; 2]);

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use tests_loom::{model_unbounded, thread};
-use tripoint_contract::ring::Ring;
+use tripoint_contract::internal::Ring;
 use tripoint_contract::{Record, RecordKind, Site, ViolationClass};
 
 const RECORDS: usize = 2;

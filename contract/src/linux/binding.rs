@@ -2,7 +2,7 @@
 
 use core::{ptr, slice};
 
-use super::objects;
+use crate::linux::objects;
 
 /// An entry of a program's dynamic section.
 #[repr(C)]

@@ -6,15 +6,17 @@ use std::os::fd::OwnedFd;
 
 use tripoint_core::{Error, Result};
 
-use super::filter;
-use super::native::Native;
-use super::supervisor::Waiting;
-use super::tables;
-use crate::class::ViolationClass;
-use crate::current;
-use crate::detector::{DetectorSet, Detectors};
-use crate::kernel::{Errno, FaultKind, Faults, Kernel};
-use crate::slot::{Observation, Slot};
+use crate::linux::filter;
+use crate::linux::kernel::{Errno, FaultKind, Faults, Kernel};
+use crate::linux::native::Native;
+use crate::linux::supervisor::Waiting;
+use crate::linux::tables;
+use crate::thread::current;
+use crate::thread::detectors::Detectors;
+use crate::thread::observation::Observation;
+use crate::thread::slot::Slot;
+use crate::words::class::ViolationClass;
+use crate::words::detector_set::DetectorSet;
 
 /// Stack that is touched before it is needed, in bytes: for signal handlers and
 /// stack walks.

@@ -3,7 +3,7 @@
 
 use core::ffi::c_long;
 
-use crate::kernel::Instruction;
+use crate::linux::kernel::Instruction;
 
 /// A memory call that the filter stops.
 struct MemoryCall {

@@ -8,9 +8,12 @@ use std::boxed::Box;
 
 use tripoint_core::internal::{AtomicPtr, Ordering};
 
-use super::signals;
-use super::trap::{TRAP_PERF, errno};
-use crate::kernel::Errno;
+use crate::linux::errno::errno;
+use crate::linux::kernel::Errno;
+use crate::linux::signals;
+
+/// `si_code` of a trap that a perf event sent.
+pub(super) const TRAP_PERF: c_int = 6;
 
 /// What handled the signal before; null until it is ours.
 static PREVIOUS: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());

@@ -7,11 +7,11 @@
 use core::ffi::{c_int, c_void};
 use core::ptr;
 
-use super::native::Native;
-use crate::class::ViolationClass;
-use crate::current;
-use crate::kernel::Kernel;
-use crate::slot::Observation;
+use crate::linux::kernel::Kernel;
+use crate::linux::native::Native;
+use crate::thread::current;
+use crate::thread::observation::Observation;
+use crate::words::class::ViolationClass;
 
 unsafe extern "C" {
     fn __libc_malloc(size: usize) -> *mut c_void;

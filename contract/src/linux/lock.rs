@@ -9,8 +9,8 @@ use std::vec::Vec;
 
 use tripoint_core::Arena;
 
-use super::native::Native;
-use crate::kernel::{Errno, Kernel, Residence};
+use crate::linux::kernel::{Errno, Kernel, Residence};
+use crate::linux::native::Native;
 
 /// The outcome of locking the process's memory. All sizes are in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

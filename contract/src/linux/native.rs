@@ -12,9 +12,10 @@ use std::sync::OnceLock;
 use std::thread::{self, Thread};
 use std::vec::Vec;
 
-use super::trap::{self, errno};
-use super::{binding, filter, listeners, signals};
-use crate::kernel::{Errno, FaultKind, Faults, Instruction, Kernel, Notification, Residence, Wait};
+use crate::linux::errno::errno;
+use crate::linux::kernel::{Errno, FaultKind, Faults, Instruction, Kernel, Notification, Residence, Wait};
+use crate::linux::trap;
+use crate::linux::{binding, filter, listeners, signals};
 
 /// Linux.
 #[derive(Clone, Copy, Debug, Default)]
@@ -370,8 +371,8 @@ impl Kernel for Native {
             match usize::try_from(written) {
                 Ok(0) => return Err(Errno(libc::EIO)),
                 Ok(written) => text = &text[written..],
-                Err(_) if trap::errno() == Errno(libc::EINTR) => {}
-                Err(_) => return Err(trap::errno()),
+                Err(_) if errno() == Errno(libc::EINTR) => {}
+                Err(_) => return Err(errno()),
             }
         }
         Ok(())

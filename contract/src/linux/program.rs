@@ -3,8 +3,8 @@
 
 use core::fmt;
 
-use crate::kernel::Kernel;
-use crate::record::Site;
+use crate::linux::kernel::Kernel;
+use crate::words::record::Site;
 
 /// The bytes that are read: enough for the program's own mappings, which are among the first.
 const MAPS_READ: usize = 4096;
@@ -119,8 +119,8 @@ mod tests {
     use std::string::String;
 
     use super::*;
-    use crate::kernel::failing::{Calls, Failing};
-    use crate::linux::Native;
+    use crate::linux::failing::{Calls, Failing};
+    use crate::linux::native::Native;
 
     const MAPS: &str = "/proc/self/maps";
 

@@ -6,9 +6,9 @@ use std::format;
 use std::string::{String, ToString};
 use std::vec::Vec;
 
-use super::native::Native;
-use crate::json::Json;
-use crate::kernel::{Errno, Kernel};
+use crate::linux::kernel::{Errno, Kernel};
+use crate::linux::native::Native;
+use crate::words::json::Json;
 
 /// A setting of the system or the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -21,13 +21,14 @@ use std::thread::{self, Thread};
 
 use tripoint_core::internal::{AtomicUsize, Ordering};
 
-use super::listeners::{Note, Place};
-use crate::class::ViolationClass;
-use crate::current;
-use crate::detector::DetectorSet;
-use crate::kernel::{Errno, Kernel, Notification, Wait};
-use crate::record::Site;
-use crate::slot::{Evidence, Observation, Slot};
+use crate::linux::kernel::{Errno, Kernel, Notification, Wait};
+use crate::linux::listeners::{Note, Place};
+use crate::thread::current;
+use crate::thread::observation::{Evidence, Observation};
+use crate::thread::slot::Slot;
+use crate::words::class::ViolationClass;
+use crate::words::detector_set::DetectorSet;
+use crate::words::record::Site;
 
 /// How long the thread may take to say where it is, in ms. It takes µs; this is
 /// for a signal that never comes.
@@ -217,10 +218,10 @@ impl<K: Kernel> Supervisor<K> {
     /// its word, and keeps knowing when patience ends: it may be late
     /// (design/contract.md `.trap.bare`).
     fn send_question(&self, thread: usize) -> bool {
-        self.filtered.slot.expect_question();
+        self.filtered.slot.call_site.expect_question();
         let sent = self.kernel.send_trap(thread).is_ok();
         if !sent {
-            self.filtered.slot.take_question();
+            self.filtered.slot.call_site.take_question();
         }
         sent
     }

@@ -7,7 +7,7 @@
 use core::ops::Range;
 use core::ptr;
 
-use super::objects::{self, Object};
+use crate::linux::objects::{self, Object};
 
 /// Brings in the unwind tables of every object that is loaded. A kernel that does
 /// not do that (Linux before 5.14) leaves them to their first use.

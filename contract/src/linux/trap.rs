@@ -13,14 +13,12 @@ use core::mem::MaybeUninit;
 use core::ptr;
 use std::sync::OnceLock;
 
-use super::foreign_trap;
-use crate::class::ViolationClass;
-use crate::current;
-use crate::kernel::{Errno, FaultKind};
-use crate::slot::{Observation, Slot};
-
-/// `si_code` of a trap that a perf event sent.
-pub(super) const TRAP_PERF: c_int = 6;
+use crate::linux::errno::errno;
+use crate::linux::foreign_trap::{self, TRAP_PERF};
+use crate::linux::kernel::{Errno, FaultKind};
+use crate::thread::current;
+use crate::thread::observation::Observation;
+use crate::words::class::ViolationClass;
 
 /// What a trap of ours is about.
 #[derive(Clone, Copy)]
@@ -95,7 +93,8 @@ fn is_bare(info: &libc::siginfo_t) -> bool {
 
 /// The question that this thread is about to get, if the trap is bare and may be it.
 fn expected_question(info: &libc::siginfo_t) -> Option<Trap> {
-    (is_bare(info) && current::slot().is_some_and(Slot::take_question)).then_some(Trap::CallSite)
+    (is_bare(info) && current::slot().is_some_and(|slot| slot.call_site.take_question()))
+        .then_some(Trap::CallSite)
 }
 
 /// The same information as of a perf event, which it must be.
@@ -125,11 +124,6 @@ pub(super) fn ask(thread: c_int) -> Result<(), Errno> {
     let code =
         unsafe { libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, thread, libc::SIGTRAP, info.as_ptr()) };
     if code == 0 { Ok(()) } else { Err(errno()) }
-}
-
-pub(super) fn errno() -> Errno {
-    // SAFETY: gives a pointer to this thread's own word, which is always valid.
-    Errno(unsafe { *libc::__errno_location() })
 }
 
 /// Handles the signal, once in a process, and lets it through to this thread.
@@ -220,9 +214,9 @@ fn on_fault(class: ViolationClass, info: &libc::siginfo_t, context: *mut c_void)
 /// The handler makes no memory call, so nobody waits for what is asked within it.
 fn on_question(context: *mut c_void, within_itself: bool) {
     let Some(slot) = current::slot() else { return };
-    slot.take_question();
+    slot.call_site.take_question();
     if !within_itself {
-        slot.keep_call_site(&current::interrupted_site(interrupted_at(context)));
+        slot.call_site.keep(&current::interrupted_site(interrupted_at(context)));
     }
 }
 
@@ -245,6 +239,7 @@ fn interrupted_at(context: *mut c_void) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::thread::slot::Slot;
 
     /// A trap with this code and word, from this process.
     fn info(code: c_int, process: c_int, word: usize) -> libc::siginfo_t {
@@ -293,9 +288,9 @@ mod tests {
     fn only_who_is_asked_takes_a_bare_trap_for_a_question() {
         let slot: &'static Slot = std::boxed::Box::leak(std::boxed::Box::new(Slot::new()));
         let bare = info(libc::SI_USER, 0, 0);
-        slot.expect_question();
+        slot.call_site.expect_question();
         assert!(expected_question(&bare).is_none(), "of a thread that is not registered");
-        current::attach(slot, crate::detector::DetectorSet::empty());
+        current::attach(slot, crate::words::detector_set::DetectorSet::empty());
         assert!(expected_question(&info(libc::SI_TKILL, 0, 0)).is_none(), "of another sender");
         assert!(matches!(expected_question(&bare), Some(Trap::CallSite)));
         assert!(expected_question(&bare).is_none(), "nobody asked again");

@@ -1,0 +1,76 @@
+//! A global allocator that counts the calls of each thread.
+
+use core::alloc::{GlobalAlloc, Layout};
+use std::alloc::System;
+
+use crate::thread::current;
+use crate::thread::observation::Observation;
+use crate::words::class::ViolationClass;
+
+/// Any allocator, counted per thread: alloc, realloc and dealloc apart.
+///
+/// Usable without a [`Contract`](crate::Contract): [`current::count`] tells what
+/// the calling thread did, [`current::watch`] where. With one, the calls of a
+/// registered thread are charged to it, with their site.
+///
+/// ```
+/// use tripoint_contract::{ContractAllocator, ViolationClass, current};
+///
+/// #[global_allocator]
+/// static ALLOCATOR: ContractAllocator = ContractAllocator::system();
+///
+/// let (before, _) = current::count(ViolationClass::Alloc);
+/// drop(std::hint::black_box(Box::new(7)));
+/// assert_eq!(current::count(ViolationClass::Alloc).0, before + 1);
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ContractAllocator<Inner = System> {
+    inner: Inner,
+}
+
+impl ContractAllocator<System> {
+    /// The system's allocator, counted.
+    #[must_use]
+    pub const fn system() -> Self {
+        Self::new(System)
+    }
+}
+
+impl<Inner> ContractAllocator<Inner> {
+    /// `inner`, counted.
+    pub const fn new(inner: Inner) -> Self {
+        Self { inner }
+    }
+}
+
+// SAFETY: every call is passed on to the inner allocator as it came, and its
+// answer is given back as it came; counting does not allocate or unwind.
+unsafe impl<Inner: GlobalAlloc> GlobalAlloc for ContractAllocator<Inner> {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        current::observe(Observation::new(ViolationClass::Alloc, layout.size()));
+        // SAFETY: the caller's duties are the inner allocator's.
+        current::inside_allocator(|| unsafe { self.inner.alloc(layout) })
+    }
+
+    #[inline]
+    unsafe fn dealloc(&self, object: *mut u8, layout: Layout) {
+        current::observe(Observation::new(ViolationClass::Dealloc, layout.size()));
+        // SAFETY: the caller's duties are the inner allocator's.
+        current::inside_allocator(|| unsafe { self.inner.dealloc(object, layout) });
+    }
+
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        current::observe(Observation::new(ViolationClass::Alloc, layout.size()));
+        // SAFETY: the caller's duties are the inner allocator's.
+        current::inside_allocator(|| unsafe { self.inner.alloc_zeroed(layout) })
+    }
+
+    #[inline]
+    unsafe fn realloc(&self, object: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        current::observe(Observation::new(ViolationClass::Realloc, size));
+        // SAFETY: the caller's duties are the inner allocator's.
+        current::inside_allocator(|| unsafe { self.inner.realloc(object, layout, size) })
+    }
+}

@@ -1,0 +1,136 @@
+//! What the pure part asks of thread-locals and of the system, where there are any.
+
+#[cfg(feature = "std")]
+use crate::thread::current;
+use crate::thread::slot::Slot;
+use crate::words::detector_set::DetectorSet;
+use crate::words::record::Site;
+
+/// The detectors of this target: those of Linux with feature `linux`, else none.
+#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
+pub type NativeDetectors = crate::linux::detectors::ThreadDetectors;
+/// The detectors of this target: those of Linux with feature `linux`, else none.
+#[cfg(not(all(feature = "linux", target_os = "linux", not(miri))))]
+pub type NativeDetectors = crate::thread::detectors::NoDetectors;
+
+/// Makes the detectors of the calling thread.
+#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
+pub(crate) fn detectors(wanted: DetectorSet) -> NativeDetectors {
+    crate::linux::detectors::ThreadDetectors::new(crate::linux::native::Native, wanted)
+}
+
+/// Makes the detectors of the calling thread.
+#[cfg(not(all(feature = "linux", target_os = "linux", not(miri))))]
+pub(crate) fn detectors(_wanted: DetectorSet) -> NativeDetectors {
+    crate::thread::detectors::NoDetectors
+}
+
+/// What the first look at the system's settings found.
+#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
+pub(crate) type Runtime = std::sync::OnceLock<crate::linux::runtime::RuntimeReport>;
+
+/// Makes C's allocator return its free memory. Returns false if it cannot.
+pub(crate) fn trim_heap() -> bool {
+    #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
+    return crate::linux::kernel::Kernel::trim_heap(&crate::linux::native::Native);
+    #[cfg(not(all(feature = "linux", target_os = "linux", not(miri))))]
+    return false;
+}
+
+/// Locks the process's memory except these arenas. Returns false if some of it is not locked.
+pub(crate) fn lock_memory(arenas: &[&dyn tripoint_core::Arena]) -> bool {
+    #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
+    return crate::linux::lock::lock_memory(arenas).is_whole();
+    #[cfg(not(all(feature = "linux", target_os = "linux", not(miri))))]
+    {
+        let _ = arenas;
+        false
+    }
+}
+
+/// Where the calling thread is.
+#[cfg(feature = "std")]
+pub(crate) fn site() -> Site {
+    current::site()
+}
+
+/// Where the calling thread is.
+#[cfg(not(feature = "std"))]
+pub(crate) fn site() -> Site {
+    Site::UNKNOWN
+}
+
+/// Nanoseconds since the Unix epoch.
+#[cfg(feature = "std")]
+pub(crate) fn clock() -> u64 {
+    current::time()
+}
+
+/// No clock: the thread brings its own.
+#[cfg(not(feature = "std"))]
+pub(crate) fn clock() -> u64 {
+    0
+}
+
+/// Charges the calling thread's events to `slot` from here on. Gives the
+/// detectors of this crate that are live by that.
+#[cfg(feature = "std")]
+pub(crate) fn attach(slot: &'static Slot, wanted: DetectorSet) -> DetectorSet {
+    current::attach(slot, wanted)
+}
+
+/// Charges the calling thread's events to `slot` from here on.
+#[cfg(not(feature = "std"))]
+pub(crate) fn attach(_slot: &'static Slot, _wanted: DetectorSet) -> DetectorSet {
+    DetectorSet::empty()
+}
+
+/// Writes where `site` is, as far as that is known without allocating, and a command that
+/// turns it into lines.
+#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
+pub(crate) fn describe(site: &Site, out: &mut dyn core::fmt::Write) -> core::fmt::Result {
+    crate::linux::program::describe(crate::linux::native::Native, site, out)
+}
+
+/// Writes that `site` is unknown: stacks are not walked on this platform.
+#[cfg(all(feature = "std", not(all(feature = "linux", target_os = "linux", not(miri)))))]
+pub(crate) fn describe(_site: &Site, _out: &mut dyn core::fmt::Write) -> core::fmt::Result {
+    Ok(())
+}
+
+/// Writes to standard error, without allocation and without any lock.
+#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
+pub(crate) fn tell(text: &[u8]) {
+    use crate::linux::kernel::Kernel;
+    // If this fails, there is no way to report it either.
+    let _ = crate::linux::native::Native.tell(text);
+}
+
+/// Writes to standard error, without allocation.
+#[cfg(all(feature = "std", not(all(feature = "linux", target_os = "linux", not(miri)))))]
+pub(crate) fn tell(text: &[u8]) {
+    // If this fails, there is no way to report it either.
+    let _ = std::io::Write::write_all(&mut std::io::stderr(), text);
+}
+
+/// Whether the calling thread is registered.
+#[cfg(feature = "std")]
+pub(crate) fn is_attached() -> bool {
+    current::slot().is_some()
+}
+
+/// Nobody knows whether the calling thread is registered.
+#[cfg(not(feature = "std"))]
+pub(crate) fn is_attached() -> bool {
+    false
+}
+
+/// Charges the calling thread's events to nobody, if they were to `slot`.
+#[cfg(feature = "std")]
+pub(crate) fn detach(slot: &'static Slot) {
+    current::detach(slot);
+}
+
+/// Charges the calling thread's events to nobody.
+#[cfg(not(feature = "std"))]
+pub(crate) fn detach(_slot: &'static Slot) {}

@@ -1,0 +1,34 @@
+//! Fills and growth, charged to the thread that caused them.
+
+use tripoint_core::{Event, EventHook};
+
+use crate::thread::observation::Observation;
+use crate::thread::{current, everywhere};
+use crate::words::detector_set::DetectorSet;
+
+/// The ear of an arena: give it as the event hook of each arena that hot threads
+/// use. A fill or a growth, refused growth included, is charged to the calling
+/// thread, with its site.
+///
+/// ```
+/// use tripoint_contract::{PoolEvents, ViolationClass, current};
+/// use tripoint_core::{Event, EventHook};
+///
+/// static EVENTS: PoolEvents = PoolEvents; // the `event_hook` of arena options
+///
+/// let (before, _) = current::count(ViolationClass::Growth);
+/// EVENTS.event(Event::Grow { size: 4096 }); // an arena's call
+/// assert_eq!(current::count(ViolationClass::Growth).0, before + 1);
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PoolEvents;
+
+impl EventHook for PoolEvents {
+    fn event(&self, event: Event) {
+        // An arena that reports events has this hook for all threads.
+        everywhere::add(DetectorSet::POOL_EVENTS);
+        if let Some(observation) = Observation::of_event(event) {
+            current::observe(observation);
+        }
+    }
+}

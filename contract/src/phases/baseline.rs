@@ -1,0 +1,59 @@
+//! What happened on a thread before, and is not held against it again.
+
+use core::cell::Cell;
+
+use crate::thread::slot::Slot;
+use crate::words::class::{ClassSet, ViolationClass};
+
+/// Events of one class that no amnesty excused, and their bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Amount {
+    pub(crate) events: usize,
+    pub(crate) bytes: usize,
+}
+
+/// The amounts of all classes from which a thread's new events are measured.
+pub(crate) struct Baselines([Cell<Amount>; ViolationClass::COUNT]);
+
+impl Baselines {
+    pub(crate) const fn new() -> Self {
+        Self([const { Cell::new(Amount { events: 0, bytes: 0 }) }; ViolationClass::COUNT])
+    }
+
+    /// The classes that the thread is held to and of which something happened since.
+    pub(crate) fn happened(&self, slot: &Slot) -> ClassSet {
+        let happened = |class: &ViolationClass| self.since(slot, *class).events != 0;
+        slot.held().classes().filter(happened).map(ClassSet::of).collect()
+    }
+
+    /// Forgives all that happened so far.
+    pub(crate) fn move_to_now(&self, slot: &Slot) {
+        for class in ViolationClass::ALL {
+            self.0[class.index()].set(now(slot, class));
+        }
+    }
+
+    /// What happened of a class since. It is returned only once.
+    pub(crate) fn take(&self, slot: &Slot, class: ViolationClass) -> Amount {
+        let since = self.since(slot, class);
+        let baseline = &self.0[class.index()];
+        baseline.set(Amount {
+            events: baseline.get().events.wrapping_add(since.events),
+            bytes: baseline.get().bytes.wrapping_add(since.bytes),
+        });
+        since
+    }
+
+    fn since(&self, slot: &Slot, class: ViolationClass) -> Amount {
+        let (now, baseline) = (now(slot, class), self.0[class.index()].get());
+        Amount {
+            events: now.events.wrapping_sub(baseline.events),
+            bytes: now.bytes.wrapping_sub(baseline.bytes),
+        }
+    }
+}
+
+fn now(slot: &Slot, class: ViolationClass) -> Amount {
+    let tally = slot.tally(class);
+    Amount { events: tally.unexcused(), bytes: tally.unexcused_bytes() }
+}

@@ -1,0 +1,337 @@
+//! The contract of a process: its lifecycle and its threads, in storage that is
+//! there from the beginning.
+
+use core::fmt;
+use core::marker::PhantomData;
+
+use tripoint_core::internal::Ordering;
+use tripoint_core::{Error, Lock, Result};
+
+use crate::detectors::platform::{self, NativeDetectors};
+#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
+use crate::linux::runtime::{RuntimeOptions, RuntimeReport, Verdict, validate_runtime};
+use crate::phases::cold::ColdRegistration;
+use crate::phases::guard::Guard;
+use crate::phases::hot_thread::HotThread;
+use crate::phases::ledger::{AmnestyReason, Ledger, NoReason, REASONS_MAX};
+use crate::phases::memory::{MemorySteps, SteadyMemory};
+use crate::phases::session::Session;
+use crate::thread::detectors::Detectors;
+#[cfg(not(tripoint_loom))]
+use crate::thread::layout;
+use crate::thread::slot::Slot;
+use crate::thread::standing::{Budget, ThreadKind};
+use crate::words::class::ClassSet;
+use crate::words::detector_set::DetectorSet;
+use crate::words::lifecycle::Phase;
+use crate::words::record::Record;
+
+/// The error for a thread that finds no free slot.
+const NO_SLOT: Error = Error::Parameter(
+    "all thread slots of the contract are taken (8, unless Contract<R, THREADS> says another number); \
+     raise THREADS",
+);
+
+/// The contract of a process, with room for `THREADS` threads and amnesties for
+/// reasons `R`. Meant to be a `static`.
+///
+/// One thread, the control thread, advances the phases; any thread may read.
+pub struct Contract<R: AmnestyReason = NoReason, const THREADS: usize = 8> {
+    pub(crate) session: Session,
+    slots: [Slot; THREADS],
+    /// Held by whoever advances a phase.
+    control: Lock<()>,
+    /// Held by whoever takes records.
+    drain: Lock<()>,
+    reasons: PhantomData<fn(R)>,
+}
+
+impl<R: AmnestyReason, const THREADS: usize> Default for Contract<R, THREADS> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
+    const FEW_REASONS: () = assert!(R::NAMES.len() <= REASONS_MAX, "too many reasons for an amnesty");
+
+    /// A contract in [`Phase::Boot`], with no threads.
+    #[cfg(not(tripoint_loom))]
+    #[must_use]
+    pub const fn new() -> Self {
+        Self::with_slots([const { Slot::new() }; THREADS], Session::new(), Lock::new(()), Lock::new(()))
+    }
+
+    /// A contract in [`Phase::Boot`], with no threads.
+    #[cfg(tripoint_loom)]
+    #[must_use]
+    pub fn new() -> Self {
+        let slots = core::array::from_fn(|_| Slot::new());
+        Self::with_slots(slots, Session::new(), Lock::new(()), Lock::new(()))
+    }
+
+    const fn with_slots(
+        slots: [Slot; THREADS],
+        session: Session,
+        control: Lock<()>,
+        drain: Lock<()>,
+    ) -> Self {
+        let () = Self::FEW_REASONS;
+        Self { session, slots, control, drain, reasons: PhantomData }
+    }
+
+    /// The phase at this moment.
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        self.session.lifecycle.phase()
+    }
+
+    /// Boot to Init: threads may register. On Linux this looks at the system's settings; its
+    /// findings are in the report, and none of them is fatal.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] if the phase is not Boot.
+    pub fn begin_init(&self) -> Result<()> {
+        #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
+        return self.begin_init_with(RuntimeOptions::default());
+        #[cfg(not(all(feature = "linux", target_os = "linux", not(miri))))]
+        return self.advance(Phase::Init, || Ok(()));
+    }
+
+    /// As [`Contract::begin_init`]; the program names the settings that it cannot do without.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] if the phase is not Boot, or if such a setting is not good. Then
+    /// [`Contract::runtime`] says which, and the phase is still Boot.
+    #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
+    pub fn begin_init_with(&self, options: RuntimeOptions<'_>) -> Result<()> {
+        self.advance(Phase::Init, || {
+            let found = validate_runtime(options);
+            let fatal = found.verdict() == Verdict::Fatal;
+            // The first look is kept: it is what the process started with.
+            self.session.runtime.get_or_init(|| found);
+            let why =
+                "a required setting of the system is not good; Contract::runtime names it and what to set";
+            if fatal { Err(Error::Parameter(why)) } else { Ok(()) }
+        })
+    }
+
+    /// What the first look at the system's settings found, at Init.
+    #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
+    #[must_use]
+    pub fn runtime(&self) -> Option<&RuntimeReport> {
+        self.session.runtime.get()
+    }
+
+    /// The steps that failed when the memory was prepared for SteadyState.
+    #[must_use]
+    pub fn memory_missed(&self) -> MemorySteps {
+        MemorySteps::from_bits_truncate(self.session.memory_missed.load(Ordering::Relaxed))
+    }
+
+    /// Init to Warmup.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] where the phase is not Init.
+    pub fn begin_warmup(&self) -> Result<()> {
+        self.advance(Phase::Warmup, || Ok(()))
+    }
+
+    /// Warmup to SteadyState: freezes `memory`, then binds every hot thread at
+    /// its next check. `Warmup` does this when the warm-up is complete; to do it
+    /// by hand is to say so oneself.
+    ///
+    /// # Errors
+    /// - [`Error::Parameter`] where the phase is not Warmup
+    /// - those of [`SteadyMemory::freeze`]
+    ///
+    /// Nothing changes then.
+    pub fn enter_steady_state(&self, memory: &dyn SteadyMemory) -> Result<()> {
+        self.advance(Phase::SteadyState, || {
+            memory.freeze()?;
+            self.session.memory_missed.store(memory.missed().bits(), Ordering::Relaxed);
+            Ok(())
+        })
+    }
+
+    /// SteadyState to Teardown: releases every hot thread at its next check, and
+    /// thaws `memory`.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] where the phase is not SteadyState.
+    pub fn begin_teardown(&self, memory: &dyn SteadyMemory) -> Result<()> {
+        self.advance(Phase::Teardown, || Ok(()))?;
+        memory.thaw();
+        Ok(())
+    }
+
+    fn advance(&self, to: Phase, prepare: impl FnOnce() -> Result<()>) -> Result<()> {
+        let _control = self.control.lock();
+        let lifecycle = &self.session.lifecycle;
+        if self.phase() as usize + 1 == to as usize {
+            prepare()?;
+        }
+        lifecycle.advance(to)?;
+        self.call_all();
+        Ok(())
+    }
+
+    /// Registers the calling thread as a hot one. Check its guard once per turn.
+    ///
+    /// # Errors
+    /// - [`Error::Parameter`] outside Init and Warmup, or if the thread is registered already
+    /// - [`Error::Parameter`] if all `THREADS` slots of the contract are taken
+    /// - [`Error::Resource`] if the thread cannot be bound to its core
+    pub fn register(&'static self, thread: HotThread<'_>) -> Result<Guard<R, NativeDetectors>> {
+        self.register_with(thread, platform::detectors(thread.detectors))
+    }
+
+    /// As [`Contract::register`], with detectors of one's own.
+    ///
+    /// # Errors
+    /// As [`Contract::register`].
+    pub fn register_with<D: Detectors>(
+        &'static self,
+        thread: HotThread<'_>,
+        mut detectors: D,
+    ) -> Result<Guard<R, D>> {
+        if let Some(core) = thread.core {
+            detectors.pin(core)?;
+        }
+        let (index, slot) = self.claim()?;
+        describe(slot, index, ThreadKind::Hot, thread.name);
+        slot.hold_to(thread.classes, thread.detectors);
+        let guard = Guard::new(slot, &self.session, thread.policies, thread.clock, detectors);
+        // From here on the guard's end is the registration's.
+        slot.attendance.join(&self.session.lifecycle)?;
+        slot.add_live(platform::attach(slot, thread.detectors));
+        Ok(guard)
+    }
+
+    /// Registers the calling thread as a cold one, held to a budget by the
+    /// sentinel.
+    ///
+    /// # Errors
+    /// As [`Contract::register`].
+    pub fn register_cold(&'static self, name: &str, budget: Budget) -> Result<ColdRegistration> {
+        let (index, slot) = self.claim()?;
+        describe(slot, index, ThreadKind::Cold, name);
+        slot.hold_to(ClassSet::all(), DetectorSet::ALLOCATOR | DetectorSet::POOL_EVENTS);
+        slot.set_budget(budget);
+        let registration = ColdRegistration::new(slot);
+        slot.attendance.join(&self.session.lifecycle)?;
+        slot.add_live(platform::attach(slot, slot.wanted_detectors()));
+        Ok(registration)
+    }
+
+    /// A place for the calling thread (design/contract.md `.slot.reuse`).
+    fn claim(&'static self) -> Result<(usize, &'static Slot)> {
+        if platform::is_attached() {
+            return Err(Error::Parameter("the thread is registered already"));
+        }
+        // A thread that comes too late describes no slot. `Attendance::join` asks again, since the
+        // phase may advance meanwhile.
+        self.session.lifecycle.phase_of_registration()?;
+        let free = |(_, slot): &(usize, &Slot)| slot.attendance.claim();
+        if let Some(found) = self.slots.iter().enumerate().find(free) {
+            return Ok(found);
+        }
+        let _drain = self.drain.lock();
+        let left = |(_, slot): &(usize, &Slot)| slot.has_nothing_to_tell() && slot.attendance.reclaim();
+        self.slots.iter().enumerate().find(left).ok_or(NO_SLOT)
+    }
+
+    /// The threads that are or were registered.
+    pub fn threads(&self) -> impl Iterator<Item = &Slot> {
+        self.slots.iter().filter(|slot| slot.attendance.is_used())
+    }
+
+    /// The hot threads that are there.
+    pub fn hot_threads(&self) -> impl Iterator<Item = &Slot> {
+        self.slots.iter().filter(|slot| slot.is_present_hot())
+    }
+
+    /// Whether every hot thread that is there has seen the phase. After a phase
+    /// began and this was true once, no hot thread acts in an earlier one.
+    #[must_use]
+    pub fn all_acknowledged(&self) -> bool {
+        let phase = self.phase();
+        self.hot_threads().all(|slot| slot.attendance.has_acknowledged(phase))
+    }
+
+    /// Whether the process is in SteadyState and every hot thread is armed.
+    #[must_use]
+    pub fn is_armed(&self) -> bool {
+        self.phase() == Phase::SteadyState && self.all_acknowledged()
+    }
+
+    /// The amnesties of this session.
+    #[must_use]
+    pub const fn amnesties(&self) -> &Ledger {
+        &self.session.ledger
+    }
+
+    /// Sets how many amnesties for each reason raise no alarm; by default 10. Call it in Init.
+    pub fn set_amnesty_budget(&self, budget: usize) {
+        (0..R::NAMES.len()).for_each(|index| self.session.ledger.set_budget(index, budget));
+    }
+
+    /// Sets how many amnesties for one reason raise no alarm; by default 10. Call it in Init.
+    pub fn set_amnesty_budget_of(&self, reason: R, budget: usize) {
+        self.session.ledger.set_budget(reason.index(), budget);
+    }
+
+    /// Takes all waiting records, thread by thread, and each thread's in the order they were
+    /// made. For a cold thread.
+    ///
+    /// In production, give this a thread of its own that drains at short intervals. Then an
+    /// alarm is reported within the second, with its line:
+    ///
+    /// ```no_run
+    /// use core::time::Duration;
+    /// use tripoint_contract::{Contract, RecordKind, Report, Symbols};
+    ///
+    /// static CONTRACT: Contract = Contract::new();
+    /// let mut records = Vec::new();
+    /// loop {
+    ///     records.clear();
+    ///     CONTRACT.drain(|record| records.push(record));
+    ///     if records.iter().any(|record| record.kind == RecordKind::Alarm) {
+    ///         eprintln!("{}", Report { records: &records, symbols: &Symbols, ..Report::new(&CONTRACT) });
+    ///     }
+    ///     std::thread::sleep(Duration::from_millis(100));
+    /// }
+    /// ```
+    pub fn drain(&self, mut take: impl FnMut(Record)) {
+        let _drain = self.drain.lock();
+        for slot in &self.slots {
+            while let Some(record) = slot.pop() {
+                take(record);
+            }
+        }
+    }
+
+    /// Calls every hot thread to its next check.
+    fn call_all(&self) {
+        self.hot_threads().for_each(|slot| slot.attendance.call());
+    }
+}
+
+/// Describes the thread that takes a slot, and lists the slot for debuggers.
+fn describe(slot: &'static Slot, index: usize, kind: ThreadKind, name: &str) {
+    slot.describe_thread(index, kind, name);
+    // A slot that is used again is already in the list.
+    #[cfg(not(tripoint_loom))]
+    if slot.attendance.tenancy() <= 1 {
+        layout::list(slot);
+    }
+}
+
+impl<R: AmnestyReason, const THREADS: usize> fmt::Debug for Contract<R, THREADS> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Contract")
+            .field("phase", &self.phase())
+            .field("threads", &self.threads().count())
+            .finish_non_exhaustive()
+    }
+}

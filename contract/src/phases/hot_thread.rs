@@ -1,0 +1,41 @@
+//! How a hot thread is to be registered.
+
+use crate::detectors::platform;
+use crate::phases::policy::{Policies, Policy};
+use crate::words::class::ClassSet;
+use crate::words::detector_set::DetectorSet;
+
+/// How a hot thread is to be registered.
+#[derive(Clone, Copy, Debug)]
+pub struct HotThread<'name> {
+    /// The name in reports; the first 32 bytes are kept.
+    pub name: &'name str,
+    /// The core to bind the thread to; by default none.
+    pub core: Option<usize>,
+    /// The classes that the thread is held to; by default [`ClassSet::STEADY`]. Other
+    /// classes are only counted.
+    pub classes: ClassSet,
+    /// The detectors that are wanted; by default [`DetectorSet::DEFAULT`]. The report names
+    /// those that are wanted and not live as missing, and the others as not asked for.
+    pub detectors: DetectorSet,
+    /// What alarms do; by default [`Policy::AlarmOnce`] for all classes.
+    pub policies: Policies,
+    /// The clock of the thread's records, in ns; by default that of the system,
+    /// since the Unix epoch.
+    pub clock: fn() -> u64,
+}
+
+impl<'name> HotThread<'name> {
+    /// A hot thread as by default.
+    #[must_use]
+    pub const fn new(name: &'name str) -> Self {
+        Self {
+            name,
+            core: None,
+            classes: ClassSet::STEADY,
+            detectors: DetectorSet::DEFAULT,
+            policies: Policies::all(Policy::AlarmOnce),
+            clock: platform::clock,
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! What all threads of a contract share.
+
+use tripoint_core::internal::AtomicUsize;
+
+#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
+use crate::detectors::platform;
+use crate::phases::ledger::Ledger;
+use crate::words::atomics::const_fn;
+use crate::words::lifecycle::Lifecycle;
+
+/// What all threads of a contract share.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) lifecycle: Lifecycle,
+    pub(crate) ledger: Ledger,
+    /// The number of the last poll that was asked for.
+    pub(crate) polls: AtomicUsize,
+    /// The [`MemorySteps`] that failed.
+    pub(crate) memory_missed: AtomicUsize,
+    /// What Init found of the system's settings.
+    #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
+    pub(crate) runtime: platform::Runtime,
+}
+
+impl Session {
+    const_fn! {
+        pub(crate) fn new() -> Self {
+            Self {
+                lifecycle: Lifecycle::new(),
+                ledger: Ledger::new(),
+                polls: AtomicUsize::new(0),
+                memory_missed: AtomicUsize::new(0),
+                #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
+                runtime: platform::Runtime::new(),
+            }
+        }
+    }
+}

@@ -1,0 +1,400 @@
+//! The warm-up driver: decides when a process is warm, and arms it
+//! (design/contract.md `.warmup`).
+//!
+//! ```text
+//!   Routes --every route done--> Quiet --no event for the window--> prepare
+//!     ^                           |  ^                                 |
+//!     |                    event: |  | again                           v
+//!     |                           +--+                             Rehearse
+//!     |                                                                |
+//!     +---- an event, and retries are left ----------------------------+
+//!                                                                      | none
+//!                                                                      v
+//!                                                             SteadyState, Done
+//! ```
+
+use core::fmt;
+
+use tripoint_core::internal::Ordering;
+use tripoint_core::{Error, Result};
+
+use crate::phases::contract::Contract;
+use crate::phases::ledger::AmnestyReason;
+use crate::phases::memory::SteadyMemory;
+use crate::phases::route::Route;
+use crate::thread::slot::Slot;
+use crate::thread::standing::ThreadKind;
+use crate::words::class::{ClassSet, ViolationClass};
+use crate::words::name::Name;
+
+/// What a warm-up needs. Times are ns.
+#[derive(Clone, Copy, Debug)]
+pub struct WarmupOptions {
+    /// How long no hot thread may cause any event; by default 1 s.
+    pub quiet_window: u64,
+    /// How often a rehearsal may fail and the warm-up begin anew; by default 5.
+    pub retries: usize,
+    /// How long one step towards the end may take; by default 60 s.
+    pub patience: u64,
+}
+
+impl Default for WarmupOptions {
+    fn default() -> Self {
+        Self { quiet_window: 1_000_000_000, retries: 5, patience: 60_000_000_000 }
+    }
+}
+
+/// What was not met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Criterion {
+    /// Every route is taken often enough.
+    Routes,
+    /// No event of any class on any hot thread for the quiet window.
+    Quiet,
+    /// Every hot thread comes to a check and answers.
+    Answer,
+    /// Trim, merge, freeze, prefault and no-fork succeed.
+    Prepare,
+    /// One turn of every hot thread without an event.
+    Rehearsal,
+}
+
+/// Why a warm-up failed: which criterion, and whose fault it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WarmupFailure {
+    /// What was not met.
+    pub criterion: Criterion,
+    /// The thread that did not meet it.
+    pub thread: Option<Name>,
+    /// The route that was not taken often enough.
+    pub route: Option<&'static str>,
+    /// The classes of the events there were.
+    pub classes: ClassSet,
+    /// What the memory answered.
+    pub error: Option<Error>,
+}
+
+impl WarmupFailure {
+    const fn new(criterion: Criterion) -> Self {
+        Self { criterion, thread: None, route: None, classes: ClassSet::empty(), error: None }
+    }
+}
+
+impl fmt::Display for WarmupFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.criterion {
+            Criterion::Routes => "a route was not taken often enough",
+            Criterion::Quiet => "events did not cease",
+            Criterion::Answer => "a hot thread did not come to a check",
+            Criterion::Prepare => "the memory could not be prepared",
+            Criterion::Rehearsal => "the rehearsal was not clean",
+        })?;
+        if let Some(route) = self.route {
+            write!(f, "; route {route}")?;
+        }
+        if let Some(thread) = self.thread {
+            write!(f, "; thread {thread}")?;
+        }
+        for class in self.classes.classes() {
+            write!(f, "; {class}")?;
+        }
+        self.error.map_or(Ok(()), |error| write!(f, "; {error}"))
+    }
+}
+
+/// Where a warm-up is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Waiting for routes.
+    Routes,
+    /// Waiting for quiet.
+    Quiet,
+    /// Waiting for the rehearsal.
+    Rehearsal,
+    /// The process is in SteadyState. Each hot thread is armed at its next check:
+    /// [`Contract::is_armed`](crate::Contract::is_armed) tells once all are.
+    Done,
+    /// Over; the process is in Warmup still and its memory is thawed.
+    Failed(WarmupFailure),
+}
+
+/// What the driver is at.
+#[derive(Clone, Copy, Debug)]
+enum State {
+    Routes,
+    Quiet(Window),
+    Rehearse,
+    Done,
+    Failed(WarmupFailure),
+}
+
+impl State {
+    /// Whether it waits for the same: a window that begins anew does.
+    fn same_wait(&self, other: &Self) -> bool {
+        core::mem::discriminant(self) == core::mem::discriminant(other)
+    }
+}
+
+/// A time without events, so far.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    since: u64,
+    /// The poll that must be answered before it may end.
+    poll: Option<usize>,
+}
+
+/// A warm-up, stepped by the control thread. It never waits or sleeps: the time
+/// is passed in.
+///
+/// Only threads that have registered are waited for: give each hot thread a route
+/// with a minimum, which it passes after it registered. Once done, wait for
+/// [`Contract::is_armed`](crate::Contract::is_armed) before measuring. (The example has
+/// no hot thread to wait for.)
+///
+/// ```
+/// use tripoint_contract::{Contract, Progress, Route, Warmup, WarmupOptions};
+///
+/// static CONTRACT: Contract = Contract::new();
+/// static ROUTES: [Route; 1] = [Route::with_minimum("tick", 0)];
+/// CONTRACT.begin_init()?;
+/// CONTRACT.begin_warmup()?;
+/// let mut warmup = Warmup::new(&CONTRACT, &ROUTES, &(), WarmupOptions::default());
+/// let mut time = 0; // a clock's, in a program
+/// while warmup.step(time) != Progress::Done {
+///     time += 100_000_000;
+/// }
+/// assert!(CONTRACT.is_armed());
+/// # Ok::<(), tripoint_core::Error>(())
+/// ```
+pub struct Warmup<'a, R: AmnestyReason, const THREADS: usize> {
+    contract: &'a Contract<R, THREADS>,
+    routes: &'a [Route],
+    memory: &'a dyn SteadyMemory,
+    options: WarmupOptions,
+    state: State,
+    /// When the state began, for patience.
+    since: Option<u64>,
+    /// Rehearsals so far.
+    rounds: usize,
+    /// Events of each thread when the window began.
+    counts: [Counts; THREADS],
+    /// What ended the last window.
+    noise: Option<WarmupFailure>,
+}
+
+/// Events of one thread, by class.
+type Counts = [usize; ViolationClass::COUNT];
+
+impl<'a, R: AmnestyReason, const THREADS: usize> Warmup<'a, R, THREADS> {
+    /// A warm-up that has not begun.
+    pub const fn new(
+        contract: &'a Contract<R, THREADS>,
+        routes: &'a [Route],
+        memory: &'a dyn SteadyMemory,
+        options: WarmupOptions,
+    ) -> Self {
+        Self {
+            contract,
+            routes,
+            memory,
+            options,
+            state: State::Routes,
+            since: None,
+            rounds: 0,
+            counts: [[0; ViolationClass::COUNT]; THREADS],
+            noise: None,
+        }
+    }
+
+    /// The number of rehearsals so far.
+    #[must_use]
+    pub const fn rounds(&self) -> usize {
+        self.rounds
+    }
+
+    /// Goes on as far as it can at `now`, in ns of any clock that only grows.
+    /// To be called again and again, with pauses of the caller's choice, until it
+    /// gives [`Progress::Done`] or [`Progress::Failed`].
+    pub fn step(&mut self, now: u64) -> Progress {
+        let since = *self.since.get_or_insert(now);
+        let next = match self.state {
+            State::Routes => self.step_routes(now),
+            State::Quiet(window) => self.step_quiet(window, now),
+            State::Rehearse => self.step_rehearsal(),
+            ended => return progress(ended),
+        };
+        match next {
+            Ok(state) if state.same_wait(&self.state) => {
+                self.state = state;
+                if now.saturating_sub(since) >= self.options.patience {
+                    self.change(State::Failed(self.blame()), now);
+                }
+            }
+            Ok(state) => self.change(state, now),
+            Err(failure) => self.change(State::Failed(failure), now),
+        }
+        progress(self.state)
+    }
+
+    fn change(&mut self, state: State, now: u64) {
+        if matches!(state, State::Failed(_)) {
+            self.contract.request_rehearsal(false);
+            self.memory.thaw();
+        }
+        self.since = Some(now);
+        self.state = state;
+    }
+
+    fn step_routes(&mut self, now: u64) -> Result<State, WarmupFailure> {
+        if !self.routes.iter().all(Route::is_done) {
+            return Ok(State::Routes);
+        }
+        self.contract.request_rehearsal(true);
+        self.begin_window();
+        Ok(State::Quiet(Window { since: now, poll: None }))
+    }
+
+    /// Remembers where every thread's counts are.
+    fn begin_window(&mut self) {
+        for slot in self.contract.threads() {
+            if let Some(counts) = self.counts.get_mut(slot.index()) {
+                *counts = ViolationClass::ALL.map(|class| slot.tally(class).count);
+            }
+        }
+    }
+
+    /// The first hot thread with events since the window began. Threads that left
+    /// are not forgotten: leaving is no excuse.
+    fn find_noise(&self) -> Option<WarmupFailure> {
+        let mut hot = self.contract.threads().filter(|slot| slot.kind() == ThreadKind::Hot);
+        hot.find_map(|slot| {
+            let counts = self.counts.get(slot.index())?;
+            let moved = |class: &ViolationClass| slot.tally(*class).count != counts[class.index()];
+            let classes: ClassSet = slot.held().classes().filter(moved).map(ClassSet::of).collect();
+            let noise =
+                WarmupFailure { thread: Some(slot.name()), classes, ..WarmupFailure::new(Criterion::Quiet) };
+            (!classes.is_empty()).then_some(noise)
+        })
+    }
+
+    fn step_quiet(&mut self, window: Window, now: u64) -> Result<State, WarmupFailure> {
+        // For threads that registered meanwhile.
+        self.contract.request_rehearsal(true);
+        if let Some(noise) = self.find_noise() {
+            self.noise = Some(noise);
+            self.begin_window();
+            return Ok(State::Quiet(Window { since: now, poll: None }));
+        }
+        let over = now.saturating_sub(window.since) >= self.options.quiet_window;
+        match window.poll {
+            _ if !over => Ok(State::Quiet(window)),
+            None => {
+                let poll = Some(self.contract.request_poll());
+                Ok(State::Quiet(Window { poll, ..window }))
+            }
+            Some(poll) if !self.contract.have_polled(poll) => {
+                // For threads that registered meanwhile.
+                self.contract.ask_for_poll(poll);
+                Ok(State::Quiet(window))
+            }
+            // The polls may have found something: the next step sees it.
+            Some(_) if self.find_noise().is_some() => Ok(State::Quiet(window)),
+            Some(_) => self.prepare(),
+        }
+    }
+
+    /// Trim, merge, freeze, prefault, no-fork, in this order; then the rehearsal.
+    fn prepare(&mut self) -> Result<State, WarmupFailure> {
+        let memory = self.memory;
+        let prepared = memory
+            .trim()
+            .and_then(|()| memory.merge())
+            .and_then(|()| memory.freeze())
+            .and_then(|()| memory.prefault())
+            .and_then(|()| memory.no_fork());
+        prepared.map_err(|error| WarmupFailure {
+            error: Some(error),
+            ..WarmupFailure::new(Criterion::Prepare)
+        })?;
+        self.rounds += 1;
+        self.contract.request_turn(self.rounds);
+        Ok(State::Rehearse)
+    }
+
+    fn step_rehearsal(&self) -> Result<State, WarmupFailure> {
+        // For threads that registered meanwhile.
+        self.contract.request_turn(self.rounds);
+        if !self.contract.hot_threads().all(|slot| self.has_rehearsed(slot)) {
+            return Ok(State::Rehearse);
+        }
+        match self.unclean() {
+            None => self.arm(),
+            Some(failure) if self.rounds > self.options.retries => Err(failure),
+            Some(_) => {
+                self.memory.thaw();
+                Ok(State::Routes)
+            }
+        }
+    }
+
+    /// The first thread whose rehearsal had events.
+    fn unclean(&self) -> Option<WarmupFailure> {
+        self.contract.hot_threads().find_map(|slot| {
+            let classes = ClassSet::from_bits_truncate(slot.errands.turn_classes.load(Ordering::Relaxed));
+            let failure = WarmupFailure {
+                thread: Some(slot.name()),
+                classes,
+                ..WarmupFailure::new(Criterion::Rehearsal)
+            };
+            (!classes.is_empty()).then_some(failure)
+        })
+    }
+
+    fn arm(&self) -> Result<State, WarmupFailure> {
+        match self.contract.enter_steady_state(self.memory) {
+            Ok(()) => Ok(State::Done),
+            Err(error) => Err(WarmupFailure { error: Some(error), ..WarmupFailure::new(Criterion::Prepare) }),
+        }
+    }
+
+    fn has_rehearsed(&self, slot: &Slot) -> bool {
+        slot.errands.turn_done.load(Ordering::Acquire) == self.rounds
+    }
+
+    /// Who is to blame that patience ran out.
+    fn blame(&self) -> WarmupFailure {
+        match self.state {
+            State::Routes => WarmupFailure {
+                route: self.routes.iter().find(|route| !route.is_done()).map(Route::name),
+                ..WarmupFailure::new(Criterion::Routes)
+            },
+            State::Quiet(Window { poll: Some(poll), .. }) => self.silent(|slot| slot.has_polled(poll)),
+            State::Quiet(_) => self.noise.unwrap_or(WarmupFailure::new(Criterion::Quiet)),
+            _ => self.silent(|slot| self.has_rehearsed(slot)),
+        }
+    }
+
+    fn silent(&self, answered: impl Fn(&Slot) -> bool) -> WarmupFailure {
+        let thread = self.contract.hot_threads().find(|slot| !answered(slot));
+        WarmupFailure { thread: thread.map(Slot::name), ..WarmupFailure::new(Criterion::Answer) }
+    }
+}
+
+const fn progress(state: State) -> Progress {
+    match state {
+        State::Routes => Progress::Routes,
+        State::Quiet(_) => Progress::Quiet,
+        State::Rehearse => Progress::Rehearsal,
+        State::Done => Progress::Done,
+        State::Failed(failure) => Progress::Failed(failure),
+    }
+}
+
+impl<R: AmnestyReason, const THREADS: usize> fmt::Debug for Warmup<'_, R, THREADS> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Warmup")
+            .field("state", &self.state)
+            .field("rounds", &self.rounds)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,133 @@
+//! The report: what happened, where, what was excused, and who was looking.
+
+use core::fmt;
+
+use crate::phases::contract::Contract;
+use crate::phases::ledger::AmnestyReason;
+use crate::phases::route::Route;
+use crate::report::outcome::Outcome;
+use crate::report::resolve::{Raw, Resolve};
+use crate::report::sizing::Sizing;
+use crate::thread::slot::Slot;
+use crate::thread::standing::ThreadKind;
+use crate::words::detector_set::DetectorSet;
+use crate::words::lifecycle::Phase;
+use crate::words::name::Name;
+use crate::words::record::Record;
+
+/// The report on a contract: text by [`fmt::Display`], JSON by
+/// [`Report::write_json`].
+///
+/// ```
+/// use tripoint_contract::Outcome;
+/// use tripoint_contract::{Contract, Report};
+///
+/// static CONTRACT: Contract = Contract::new();
+/// let mut records = Vec::new();
+/// CONTRACT.drain(|record| records.push(record));
+/// let report = Report { records: &records, ..Report::new(&CONTRACT) };
+/// assert_eq!(report.outcome(), Outcome::NotArmed);
+/// let text = report.to_string();
+/// # assert!(!text.is_empty());
+/// ```
+pub struct Report<'a, R: AmnestyReason, const THREADS: usize> {
+    /// What is reported on.
+    pub contract: &'a Contract<R, THREADS>,
+    /// What was drained, as much of it as was kept.
+    pub records: &'a [Record],
+    /// The routes of the warm-up.
+    pub routes: &'a [Route],
+    /// The number of rehearsals.
+    pub warmup_rounds: usize,
+    /// Advice for the next Init.
+    pub sizing: Option<Sizing<'a>>,
+    /// How sites are resolved; by default they are not.
+    pub symbols: &'a dyn Resolve,
+}
+
+impl<'a, R: AmnestyReason, const THREADS: usize> Report<'a, R, THREADS> {
+    /// A report with nothing but what the contract knows. The other fields may be
+    /// set.
+    pub const fn new(contract: &'a Contract<R, THREADS>) -> Self {
+        Self { contract, records: &[], routes: &[], warmup_rounds: 0, sizing: None, symbols: &Raw }
+    }
+
+    fn hot(&self) -> impl Iterator<Item = &'a Slot> {
+        self.contract.threads().filter(|slot| slot.kind() == ThreadKind::Hot)
+    }
+
+    /// The detectors that were live for every hot thread.
+    #[must_use]
+    pub fn live(&self) -> DetectorSet {
+        self.hot().map(Slot::live).reduce(DetectorSet::intersection).unwrap_or(DetectorSet::empty())
+    }
+
+    /// The detectors that some hot thread wanted and did not have. Polled faults
+    /// stand in for trapped ones only without a site, so both are named.
+    #[must_use]
+    pub fn missing(&self) -> DetectorSet {
+        self.hot().fold(DetectorSet::empty(), |missing, slot| {
+            missing | slot.wanted_detectors().difference(slot.live())
+        })
+    }
+
+    /// The detectors that no hot thread asked for, and that are not live: the report says
+    /// nothing about what they would have seen.
+    #[must_use]
+    pub fn not_asked_for(&self) -> DetectorSet {
+        self.hot().fold(DetectorSet::all(), |others, slot| {
+            others.difference(slot.wanted_detectors()).difference(slot.live())
+        })
+    }
+
+    /// The number of alarms on all hot threads.
+    #[must_use]
+    pub fn alarms(&self) -> usize {
+        self.hot().map(Slot::alarms).sum()
+    }
+
+    /// The number of events on all hot threads that were not recorded. They are still
+    /// counted, and still raise alarms.
+    #[must_use]
+    pub fn records_lost(&self) -> usize {
+        self.hot().map(Slot::records_lost).sum()
+    }
+
+    /// Whether the contract bound its hot threads. At least one was armed, by the lifecycle
+    /// or by hand; and from SteadyState on, so was every one that is still there. A thread
+    /// that has left still counts as armed.
+    #[must_use]
+    pub fn was_armed(&self) -> bool {
+        let reached = self.contract.phase() >= Phase::SteadyState;
+        let ever = self.hot().any(Slot::was_armed) || self.contract.threads().any(Slot::was_formerly_armed);
+        ever && self.hot().all(|slot| slot.was_armed() || !slot.is_present() || !reached)
+    }
+
+    /// The outcome of the session. It is the same while threads run, after they are joined,
+    /// and after Teardown.
+    #[must_use]
+    pub fn outcome(&self) -> Outcome {
+        if self.alarms() > 0 {
+            Outcome::Violated
+        } else if !self.was_armed() {
+            Outcome::NotArmed
+        } else if !self.missing().is_empty() {
+            Outcome::PassedWithFewerDetectors
+        } else if self.records_lost() > 0 {
+            Outcome::PassedWithRecordsLost
+        } else {
+            Outcome::Passed
+        }
+    }
+
+    pub(crate) fn thread_name(&self, index: usize) -> Name {
+        let thread = self.contract.threads().find(|slot| slot.index() == index);
+        thread.map_or(Name::new("?"), Slot::name)
+    }
+}
+
+impl<R: AmnestyReason, const THREADS: usize> fmt::Debug for Report<'_, R, THREADS> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Report").field("outcome", &self.outcome()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,243 @@
+//! The micro gate: a test that a piece of code is steady, and cannot pass by
+//! seeing nothing (design/contract.md `.gate`).
+
+use core::fmt;
+use core::hint::black_box;
+use std::boxed::Box;
+
+use crate::thread::current;
+use crate::words::class::{ClassSet, ViolationClass};
+use crate::words::detector_set::DetectorSet;
+use crate::words::json::Json;
+use crate::words::record::Site;
+
+/// How a piece of code is to be measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Steady {
+    /// Turns before it counts; by default 1,000.
+    pub warm_turns: usize,
+    /// Turns in a window; by default 1,000.
+    pub turns: usize,
+    /// Windows that may be tried; the first without an event passes. By default 3.
+    ///
+    /// What happens once rides out; what a turn does, happens in every window.
+    pub windows: usize,
+    /// What the code is held to; by default everything that is seen.
+    pub classes: ClassSet,
+}
+
+impl Default for Steady {
+    fn default() -> Self {
+        Self { warm_turns: 1_000, turns: 1_000, windows: 3, classes: ClassSet::STEADY }
+    }
+}
+
+/// What a measurement found.
+#[derive(Clone, Copy, Debug)]
+pub struct Measured {
+    /// Whether deliberate events were seen, before the windows and after.
+    pub controls_seen: bool,
+    /// The detectors that took part.
+    pub live: DetectorSet,
+    /// The windows tried.
+    pub windows: usize,
+    /// Turns in a window.
+    pub turns: usize,
+    /// Events of the last window, by the index of their class.
+    pub events: [usize; ViolationClass::COUNT],
+    /// The first event of the last window, and where it was.
+    pub first: Option<(ViolationClass, Site)>,
+}
+
+/// Counts of the calling thread.
+#[derive(Clone, Copy)]
+struct Counts([usize; ViolationClass::COUNT]);
+
+impl Counts {
+    fn take() -> Self {
+        let mut counts = ViolationClass::ALL.map(|class| current::count(class).0);
+        if let Some((minor, major)) = faults() {
+            counts[ViolationClass::MinorFault.index()] = minor;
+            counts[ViolationClass::MajorFault.index()] = major;
+        }
+        Self(counts)
+    }
+
+    fn since(self, start: Self, held: ClassSet) -> [usize; ViolationClass::COUNT] {
+        ViolationClass::ALL.map(|class| {
+            let held = held.contains(ClassSet::of(class));
+            if held { self.0[class.index()].wrapping_sub(start.0[class.index()]) } else { 0 }
+        })
+    }
+}
+
+#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
+fn faults() -> Option<(usize, usize)> {
+    use crate::linux::kernel::Kernel;
+    let faults = crate::linux::native::Native.thread_faults().ok()?;
+    Some((usize::try_from(faults.minor).ok()?, usize::try_from(faults.major).ok()?))
+}
+
+#[cfg(not(all(feature = "linux", target_os = "linux", not(miri))))]
+fn faults() -> Option<(usize, usize)> {
+    None
+}
+
+#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
+fn fault_deliberately() {
+    use crate::linux::kernel::Kernel;
+    let _ = crate::linux::native::Native.touch_fresh_page();
+}
+
+#[cfg(not(all(feature = "linux", target_os = "linux", not(miri))))]
+fn fault_deliberately() {}
+
+/// The detectors that see what is done for them to see.
+fn controls() -> DetectorSet {
+    let start = Counts::take();
+    drop(black_box(Box::new(0_u64)));
+    fault_deliberately();
+    let seen = Counts::take().since(start, ClassSet::all());
+    let saw = |class: ViolationClass| seen[class.index()] > 0;
+    let mut live = DetectorSet::empty();
+    live.set(DetectorSet::ALLOCATOR, saw(ViolationClass::Alloc) && saw(ViolationClass::Dealloc));
+    live.set(DetectorSet::FAULT_POLL, saw(ViolationClass::MinorFault));
+    live
+}
+
+/// Runs `turn` until it has settled, then in windows until one is without events.
+///
+/// Everything is counted per thread, so that tests may run at the same time.
+/// Fills and growth are counted where [`PoolEvents`](crate::PoolEvents) listens.
+pub fn measure(steady: Steady, mut turn: impl FnMut()) -> Measured {
+    let before = controls();
+    (0..steady.warm_turns).for_each(|_| turn());
+    let mut measured = Measured {
+        controls_seen: false,
+        live: before,
+        windows: 0,
+        turns: steady.turns,
+        events: [0; ViolationClass::COUNT],
+        first: None,
+    };
+    for window in 1..=steady.windows.max(1) {
+        measured.windows = window;
+        current::watch(true);
+        let start = Counts::take();
+        (0..steady.turns).for_each(|_| turn());
+        let end = Counts::take();
+        measured.first = current::watched();
+        current::watch(false);
+        measured.events = end.since(start, steady.classes);
+        if measured.events == [0; ViolationClass::COUNT] {
+            break;
+        }
+    }
+    measured.controls_seen = before.contains(DetectorSet::ALLOCATOR) && controls() == before;
+    measured
+}
+
+impl Measured {
+    /// Whether the code is steady.
+    ///
+    /// # Errors
+    /// Why it is not, or why nobody can tell.
+    pub fn verdict(&self) -> Result<(), &'static str> {
+        match (self.controls_seen, self.events.iter().all(|&count| count == 0)) {
+            (false, _) => {
+                Err("a deliberate allocation was not seen: is ContractAllocator the global allocator?")
+            }
+            (true, false) => Err("the code is not steady"),
+            (true, true) => Ok(()),
+        }
+    }
+
+    /// Writes the measurement as a JSON object.
+    ///
+    /// # Errors
+    /// Only those of `out`.
+    pub fn write_json(&self, out: &mut dyn fmt::Write) -> fmt::Result {
+        Json::new(out).object(|json| {
+            json.number("steady", self.verdict().is_ok())?;
+            json.number("controls_seen", self.controls_seen)?;
+            json.name("live_detectors")?;
+            json.array(&mut self.live.names(), |json, name| json.value_text(name))?;
+            json.number("windows", self.windows)?;
+            json.number("turns", self.turns)?;
+            json.name("events")?;
+            json.object(|json| {
+                ViolationClass::ALL
+                    .into_iter()
+                    .filter(|class| self.events[class.index()] > 0)
+                    .try_for_each(|class| json.number(class.name(), self.events[class.index()]))
+            })?;
+            match &self.first {
+                Some((class, site)) => {
+                    json.text("first", class)?;
+                    json.text("site", Place(site))
+                }
+                None => Ok(()),
+            }
+        })
+    }
+}
+
+impl fmt::Display for Measured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_json(f)
+    }
+}
+
+/// A site, resolved where symbols can be.
+struct Place<'a>(&'a Site);
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use crate::report::resolve::Resolve;
+        #[cfg(feature = "symbols")]
+        return crate::report::symbols::Symbols.resolve(self.0, f);
+        #[cfg(not(feature = "symbols"))]
+        return crate::report::resolve::Raw.resolve(self.0, f);
+    }
+}
+
+/// Asserts that a piece of code, once warm, does nothing that the contract
+/// forbids: no call of the global allocator, no growth, no page fault; no fill either, if
+/// [`Steady::classes`](crate::gate::Steady::classes) has [`ClassSet::FILL`](crate::ClassSet::FILL).
+/// Prints what it measured as one line of JSON.
+///
+/// The test binary needs [`ContractAllocator`](crate::ContractAllocator) as its
+/// global allocator. The assertion fails where a deliberate allocation is not
+/// seen, before or after, so it cannot pass by seeing nothing.
+///
+/// ```
+/// use tripoint_contract::{ContractAllocator, assert_steady, gate::Steady};
+///
+/// #[global_allocator]
+/// static ALLOCATOR: ContractAllocator = ContractAllocator::system();
+///
+/// let mut sum = 0_u64;
+/// assert_steady!(|| sum = std::hint::black_box(sum + 1));
+///
+/// let mut kept = Vec::with_capacity(10);
+/// assert_steady!(Steady { turns: 10_000, ..Steady::default() }, || {
+///     kept.clear();
+///     kept.push(sum);
+/// });
+/// ```
+///
+/// # Panics
+/// Where the code is not steady, or where nobody can tell.
+#[macro_export]
+macro_rules! assert_steady {
+    ($turn:expr $(,)?) => {
+        $crate::assert_steady!($crate::gate::Steady::default(), $turn)
+    };
+    ($steady:expr, $turn:expr $(,)?) => {{
+        let measured = $crate::gate::measure($steady, $turn);
+        ::std::println!("{measured}");
+        if let Err(why) = measured.verdict() {
+            ::std::panic!("{why}: {measured}");
+        }
+    }};
+}

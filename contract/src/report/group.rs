@@ -1,0 +1,87 @@
+//! Records of a report that belong together.
+
+use core::fmt;
+
+use crate::phases::ledger::AmnestyReason;
+use crate::report::findings::Report;
+use crate::words::class::ViolationClass;
+use crate::words::record::{Record, RecordKind};
+
+/// Records that share kind, class, thread, call, reason and place.
+pub(crate) struct Group {
+    /// The first record, with the events and bytes of all.
+    pub(crate) sum: Record,
+    pub(crate) records: usize,
+    pub(crate) last_time: u64,
+}
+
+impl Group {
+    const fn new(first: Record) -> Self {
+        Self { sum: first, records: 1, last_time: first.time }
+    }
+
+    #[cfg(feature = "std")]
+    fn add(&mut self, record: &Record) {
+        self.sum.count = self.sum.count.wrapping_add(record.count);
+        self.sum.bytes = self.sum.bytes.wrapping_add(record.bytes);
+        self.last_time = record.time;
+        self.records += 1;
+    }
+}
+
+impl<'a, R: AmnestyReason, const THREADS: usize> Report<'a, R, THREADS> {
+    /// The records grouped by place, in the order in which the places first occur.
+    #[cfg(feature = "std")]
+    pub(crate) fn groups(&self) -> impl Iterator<Item = Group> + use<R, THREADS> {
+        use std::string::String;
+        use std::vec::Vec;
+
+        let (mut groups, mut keys) = (Vec::<Group>::new(), Vec::new());
+        for record in self.records {
+            let mut place = String::new();
+            // Writing to a string does not fail.
+            let _ = self.symbols.resolve(&record.site, &mut place);
+            let call = if record.class == ViolationClass::MemoryCall { record.call } else { 0 };
+            let reason = reason_of::<R>(record);
+            let key = (record.kind as usize, record.class, record.thread, call, reason, place);
+            match keys.iter().position(|known| *known == key) {
+                Some(index) => groups[index].add(record),
+                None => {
+                    groups.push(Group::new(*record));
+                    keys.push(key);
+                }
+            }
+        }
+        groups.into_iter()
+    }
+
+    /// Each record is a group: without an allocator they cannot be sorted.
+    #[cfg(not(feature = "std"))]
+    pub(crate) fn groups(&self) -> impl Iterator<Item = Group> + use<'a, R, THREADS> {
+        self.records.iter().copied().map(Group::new)
+    }
+}
+
+/// The memory call of a record.
+pub(crate) fn call_of(record: &Record) -> Option<CallName> {
+    (record.class == ViolationClass::MemoryCall && record.call != 0).then_some(CallName(record.call))
+}
+
+/// The reason of the amnesty that a record is of.
+pub(crate) fn reason_of<R: AmnestyReason>(record: &Record) -> Option<&'static str> {
+    let has_reason = record.kind == RecordKind::Excused || record.class == ViolationClass::AmnestyOverrun;
+    has_reason.then(|| R::NAMES.get(record.reason).copied().unwrap_or("?"))
+}
+
+/// The name of a memory call, or its number.
+pub(crate) struct CallName(usize);
+
+impl fmt::Display for CallName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
+        if let Some(name) = crate::linux::filter::memory_call_name(self.0) {
+            return f.write_str(name);
+        }
+        write!(f, "{}", self.0)
+    }
+}

@@ -1,0 +1,55 @@
+//! How the places in a report become something people can read.
+
+use core::fmt;
+
+use crate::words::record::Site;
+
+/// Turns sites into something people can read.
+pub trait Resolve {
+    /// Writes the one place that a site is best known by.
+    ///
+    /// # Errors
+    /// Only those of `out`.
+    fn resolve(&self, site: &Site, out: &mut dyn fmt::Write) -> fmt::Result;
+
+    /// Writes what is known of one code address.
+    ///
+    /// # Errors
+    /// Only those of `out`.
+    fn frame(&self, address: usize, out: &mut dyn fmt::Write) -> fmt::Result;
+}
+
+/// Code addresses as they are, for tools to resolve.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Raw;
+
+impl Resolve for Raw {
+    fn resolve(&self, site: &Site, out: &mut dyn fmt::Write) -> fmt::Result {
+        match site.frames().first() {
+            Some(address) => self.frame(*address, out),
+            None => out.write_str("unknown"),
+        }
+    }
+
+    fn frame(&self, address: usize, out: &mut dyn fmt::Write) -> fmt::Result {
+        write!(out, "{address:#x}")
+    }
+}
+
+/// A place to print, by a resolver.
+pub(crate) struct At<'a>(pub(crate) &'a dyn Resolve, pub(crate) &'a Site);
+
+impl fmt::Display for At<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.resolve(self.1, f)
+    }
+}
+
+/// A code address to print, by a resolver.
+pub(crate) struct FrameAt<'a>(pub(crate) &'a dyn Resolve, pub(crate) usize);
+
+impl fmt::Display for FrameAt<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.frame(self.1, f)
+    }
+}

@@ -1,0 +1,65 @@
+//! Sizing advice: what Init would have sufficed.
+
+use core::fmt;
+
+use tripoint_core::{Arena, PoolSizes};
+
+use crate::words::json::Json;
+
+/// The most that an arena and its pools ever had, and what to give them at Init
+/// so that warm-up would not have grown them. Bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Sizing<'a> {
+    committed: usize,
+    control: usize,
+    grain: usize,
+    pools: &'a [(&'a str, PoolSizes)],
+}
+
+impl<'a> Sizing<'a> {
+    /// Reads an arena's high-water mark, and those of its pools by name. To be
+    /// taken at the end of the warm-up.
+    pub fn of(arena: &dyn Arena, pools: &'a [(&'a str, PoolSizes)]) -> Self {
+        let sizes = arena.sizes();
+        Self { committed: sizes.committed_high_water, control: sizes.control, grain: arena.grain(), pools }
+    }
+
+    /// What the arena's commit limit must be at least.
+    #[must_use]
+    pub const fn commit_limit(&self) -> usize {
+        self.committed
+    }
+
+    /// What of it is tracts: what to prefault at Init.
+    #[must_use]
+    pub const fn prefault(&self) -> usize {
+        self.committed.saturating_sub(self.control).next_multiple_of(self.grain)
+    }
+
+    /// By how much to extend each pool at Init, by name.
+    pub fn pools(&self) -> impl Iterator<Item = (&'a str, usize)> {
+        self.pools.iter().map(|(name, sizes)| (*name, sizes.high_water))
+    }
+
+    pub(crate) fn write_json(&self, json: &mut Json<'_>) -> fmt::Result {
+        json.object(|json| {
+            json.number("commit_limit", self.commit_limit())?;
+            json.number("prefault", self.prefault())?;
+            json.name("pools")?;
+            json.array(&mut self.pools(), |json, (name, size)| {
+                json.object(|json| {
+                    json.text("name", name)?;
+                    json.number("extend", size)
+                })
+            })
+        })
+    }
+}
+
+impl fmt::Display for Sizing<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "  commit limit at least {} bytes", self.commit_limit())?;
+        writeln!(f, "  prefault {} bytes", self.prefault())?;
+        self.pools().try_for_each(|(name, size)| writeln!(f, "  extend pool {name} by {size} bytes"))
+    }
+}

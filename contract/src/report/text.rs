@@ -1,0 +1,118 @@
+//! A report as text.
+
+use core::fmt;
+
+#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
+use crate::linux::runtime::Verdict;
+use crate::phases::ledger::AmnestyReason;
+use crate::report::findings::Report;
+use crate::report::group::{Group, call_of, reason_of};
+use crate::report::resolve::At;
+use crate::thread::slot::Slot;
+use crate::thread::standing::ThreadKind;
+use crate::words::class::ViolationClass;
+use crate::words::detector_set::DetectorSet;
+
+/// A time as a decimal of seconds.
+struct Seconds(u64);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const NS: u64 = 1_000_000_000;
+        write!(f, "{}.{:09} s", self.0 / NS, self.0 % NS)
+    }
+}
+
+fn write_names(f: &mut fmt::Formatter<'_>, detectors: DetectorSet) -> fmt::Result {
+    let mut separator = "";
+    for name in detectors.names() {
+        write!(f, "{separator}{name}")?;
+        separator = " ";
+    }
+    if detectors.is_empty() { f.write_str("none") } else { Ok(()) }
+}
+
+impl<R: AmnestyReason, const THREADS: usize> fmt::Display for Report<'_, R, THREADS> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "contract: {} in {}", self.outcome().name(), self.contract.phase())?;
+        f.write_str("live detectors: ")?;
+        write_names(f, self.live())?;
+        f.write_str("\nmissing detectors: ")?;
+        write_names(f, self.missing())?;
+        f.write_str("\nnot asked for: ")?;
+        write_names(f, self.not_asked_for())?;
+        for step in self.contract.memory_missed().names() {
+            write!(f, "\nmemory step not done: {step}")?;
+        }
+        #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
+        if let Some(runtime) = self.contract.runtime() {
+            for finding in runtime.findings.iter().filter(|finding| finding.verdict != Verdict::Good) {
+                write!(f, "\nsetting {finding}")?;
+            }
+        }
+        writeln!(f, "\nrecords lost: {}", self.records_lost())?;
+        writeln!(f, "warm-up rounds: {}", self.warmup_rounds)?;
+        self.contract.threads().try_for_each(|slot| write_thread_text(f, slot))?;
+        self.groups().try_for_each(|group| self.write_group_text(f, &group))?;
+        let ledger = self.contract.amnesties();
+        let over = ledger.over_budget();
+        writeln!(f, "amnesties: {}, {over} of them over the budget of their reason", ledger.entered())?;
+        for (index, name) in R::NAMES.iter().enumerate() {
+            writeln!(f, "  {name}: {} of {}", ledger.of_reason(index), ledger.budget_of(index))?;
+        }
+        for route in self.routes {
+            writeln!(f, "route {}: {} of {}", route.name(), route.passes(), route.minimum())?;
+        }
+        self.sizing.map_or(Ok(()), |sizing| write!(f, "an Init that would have sufficed:\n{sizing}"))
+    }
+}
+
+impl<R: AmnestyReason, const THREADS: usize> Report<'_, R, THREADS> {
+    fn write_group_text(&self, f: &mut fmt::Formatter<'_>, group: &Group) -> fmt::Result {
+        let sum = &group.sum;
+        write!(f, "{}: {}", sum.kind.name(), sum.class)?;
+        call_of(sum).map_or(Ok(()), |call| write!(f, " {call}"))?;
+        write!(f, " x{} on {}, {} bytes", sum.count, self.thread_name(sum.thread), sum.bytes)?;
+        if sum.address != 0 {
+            write!(f, " at {:#x}", sum.address)?;
+        }
+        reason_of::<R>(sum).map_or(Ok(()), |reason| write!(f, ", for {reason}"))?;
+        write!(f, ", at {}", Seconds(sum.time))?;
+        if group.records > 1 {
+            write!(f, " and {} times more until {}", group.records - 1, Seconds(group.last_time))?;
+        }
+        writeln!(f, ", {}", At(self.symbols, &sum.site))
+    }
+}
+
+fn write_thread_text(f: &mut fmt::Formatter<'_>, slot: &Slot) -> fmt::Result {
+    let armed = match (slot.kind(), slot.was_armed()) {
+        (ThreadKind::Cold, _) => "cold",
+        (ThreadKind::Hot, true) => "armed",
+        (ThreadKind::Hot, false) => "never armed",
+    };
+    writeln!(
+        f,
+        "thread {} ({armed}): {} alarms, {} records lost",
+        slot.name(),
+        slot.alarms(),
+        slot.records_lost()
+    )?;
+    for class in ViolationClass::ALL {
+        let (all, armed) = (slot.tally(class), slot.armed_tally(class));
+        if all.count > 0 {
+            writeln!(
+                f,
+                "  {class}: {} events while armed, {} bytes, {} of them excused; {} events since it registered, {} bytes",
+                armed.count, armed.bytes, armed.excused, all.count, all.bytes
+            )?;
+        }
+    }
+    match slot.overlapped() {
+        0 => Ok(()),
+        count => writeln!(
+            f,
+            "  overlapped: {count} events of the detectors' own, or within another's record; no violations"
+        ),
+    }
+}

@@ -1,0 +1,147 @@
+//! Whether a thread is there, what it was called for, and what it has seen
+//! (design/contract.md `.acknowledge`).
+
+use tripoint_core::Result;
+use tripoint_core::internal::{AtomicUsize, Ordering, fence};
+
+use crate::words::atomics::const_fn;
+use crate::words::lifecycle::{Lifecycle, Phase};
+
+const FREE: usize = 0;
+const CLAIMED: usize = 1;
+const PRESENT: usize = 2;
+const LEFT: usize = 3;
+
+/// The attendance of one thread. Its owner joins, acknowledges and leaves; any
+/// thread may call it and look.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Attendance {
+    /// Counts calls: an owner that saw another number has something to attend to.
+    attention: AtomicUsize,
+    /// One more than the phase acknowledged last; zero where none was.
+    acknowledged: AtomicUsize,
+    state: AtomicUsize,
+    /// How many threads have had it.
+    tenancy: AtomicUsize,
+}
+
+impl Default for Attendance {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Attendance {
+    /// Where the state is, for debuggers: 2 while the thread is there.
+    #[cfg(not(tripoint_loom))]
+    pub(crate) const STATE_OFFSET: usize = core::mem::offset_of!(Self, state);
+
+    const_fn! {
+        /// Nobody's.
+        #[must_use]
+        pub fn new() -> Self {
+            Self {
+                attention: AtomicUsize::new(0),
+                acknowledged: AtomicUsize::new(0),
+                state: AtomicUsize::new(FREE),
+                tenancy: AtomicUsize::new(0),
+            }
+        }
+    }
+
+    /// Takes it for the calling thread; false where somebody has it or had it.
+    #[must_use]
+    pub fn claim(&self) -> bool {
+        self.take(FREE)
+    }
+
+    /// Takes it for the calling thread after another left. Returns false if none left, or
+    /// if another thread was first.
+    #[must_use]
+    pub fn reclaim(&self) -> bool {
+        self.take(LEFT)
+    }
+
+    fn take(&self, from: usize) -> bool {
+        let taken = self.state.compare_exchange(from, CLAIMED, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        if taken {
+            self.acknowledged.store(0, Ordering::Relaxed);
+            self.tenancy.fetch_add(1, Ordering::Relaxed);
+        }
+        taken
+    }
+
+    /// The number, from one, of the thread that has it or had it last.
+    #[must_use]
+    pub fn tenancy(&self) -> usize {
+        self.tenancy.load(Ordering::Acquire)
+    }
+
+    /// Becomes present, and acknowledges the phase it finds.
+    ///
+    /// # Errors
+    /// [`tripoint_core::Error::Parameter`] unless that is Init or Warmup: later it would escape
+    /// the rehearsal. The attendance is used up then.
+    pub fn join(&self, lifecycle: &Lifecycle) -> Result<Phase> {
+        self.state.store(PRESENT, Ordering::Release);
+        // Against the fence of `Lifecycle::advance`.
+        fence(Ordering::SeqCst);
+        let phase = lifecycle.phase_of_registration().inspect_err(|_| self.leave())?;
+        self.acknowledge(phase);
+        Ok(phase)
+    }
+
+    /// Leaves. From here on another thread may take it.
+    pub fn leave(&self) {
+        self.state.store(LEFT, Ordering::Release);
+    }
+
+    /// Whether the thread is there.
+    #[must_use]
+    pub fn is_present(&self) -> bool {
+        self.state.load(Ordering::Acquire) == PRESENT
+    }
+
+    /// Whether a thread is or was there.
+    #[must_use]
+    pub fn is_used(&self) -> bool {
+        self.state.load(Ordering::Acquire) >= PRESENT
+    }
+
+    /// Says that the owner has seen `phase`, and did before it all that it did.
+    pub fn acknowledge(&self, phase: Phase) {
+        self.acknowledged.store(phase as usize + 1, Ordering::Release);
+    }
+
+    /// Whether the owner has seen `phase`.
+    #[must_use]
+    pub fn has_acknowledged(&self, phase: Phase) -> bool {
+        self.acknowledged.load(Ordering::Acquire) > phase as usize
+    }
+
+    /// The last phase that the owner has seen, if any.
+    #[must_use]
+    pub fn acknowledged(&self) -> Option<Phase> {
+        let phases = self.acknowledged.load(Ordering::Acquire);
+        phases.checked_sub(1).and_then(|index| Phase::ALL.get(index).copied())
+    }
+
+    /// Calls the owner: its next look at [`Attendance::attention`] differs.
+    pub fn call(&self) {
+        self.attention.fetch_add(1, Ordering::Release);
+    }
+
+    /// The number of calls so far. Cheap: one load, which orders nothing.
+    #[inline(always)]
+    #[must_use]
+    pub fn attention(&self) -> usize {
+        self.attention.load(Ordering::Relaxed)
+    }
+
+    /// The number of calls so far; all that was done before them is seen.
+    #[must_use]
+    pub fn attend(&self) -> usize {
+        self.attention.load(Ordering::Acquire)
+    }
+}

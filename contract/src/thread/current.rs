@@ -1,0 +1,248 @@
+//! What the calling thread has done: counts of its own, which nobody else sees,
+//! and the slot it is registered under.
+//!
+//! All of it is initialised at compile time and has no destructor, so that using
+//! it never allocates, also in a signal handler and at the end of a thread
+//! (design/contract.md `.thread-local`).
+
+use core::cell::Cell;
+use core::hint::black_box;
+use std::boxed::Box;
+use std::time::SystemTime;
+
+#[cfg(any(feature = "interpose-malloc", all(feature = "linux", target_os = "linux", not(miri))))]
+use tripoint_core::internal::{Ordering, compiler_fence};
+
+use crate::thread::observation::{Evidence, Observation};
+use crate::thread::slot::Slot;
+use crate::words::class::ViolationClass;
+use crate::words::detector_set::DetectorSet;
+use crate::words::record::Site;
+
+/// The thread's own state.
+struct Current {
+    counts: [Cell<usize>; ViolationClass::COUNT],
+    bytes: [Cell<usize>; ViolationClass::COUNT],
+    /// Whether more is to be done than to count.
+    active: Cell<bool>,
+    slot: Cell<Option<&'static Slot>>,
+    /// Whether the site of the next event is wanted.
+    watching: Cell<bool>,
+    watched: Cell<Option<(ViolationClass, Site)>>,
+    /// Whether the trap's handler is at work.
+    #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
+    handling: Cell<bool>,
+    /// Whether the wrapper has called the allocator inside it.
+    #[cfg(feature = "interpose-malloc")]
+    inside_allocator: Cell<bool>,
+}
+
+std::thread_local! {
+    static CURRENT: Current = const {
+        Current {
+            counts: [const { Cell::new(0) }; ViolationClass::COUNT],
+            bytes: [const { Cell::new(0) }; ViolationClass::COUNT],
+            active: Cell::new(false),
+            slot: Cell::new(None),
+            watching: Cell::new(false),
+            watched: Cell::new(None),
+            #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
+            handling: Cell::new(false),
+            #[cfg(feature = "interpose-malloc")]
+            inside_allocator: Cell::new(false),
+        }
+    };
+}
+
+/// Counts an event of the calling thread, and charges it to the thread's slot.
+///
+/// For detectors of one's own. Costs two additions and a branch while the thread
+/// is not registered.
+#[inline]
+pub fn observe(observation: Observation) {
+    CURRENT.with(|current| {
+        let index = observation.class.index();
+        current.counts[index].set(current.counts[index].get().wrapping_add(observation.count));
+        current.bytes[index].set(current.bytes[index].get().wrapping_add(observation.bytes));
+        if current.active.get() && !is_only_counted(current, &observation) {
+            charge(observation);
+        }
+    });
+}
+
+/// Charges an event that nobody wants the site of; false where somebody does. What
+/// most events of a warm-up cost.
+#[inline(always)]
+fn is_only_counted(current: &Current, observation: &Observation) -> bool {
+    !current.watching.get() && current.slot.get().is_some_and(|slot| slot.count_only(observation))
+}
+
+/// As [`observe`], for an event that interrupted the thread at `instruction`.
+#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
+pub(crate) fn observe_interrupted(observation: Observation, instruction: usize) {
+    CURRENT.with(|current| {
+        let index = observation.class.index();
+        current.counts[index].set(current.counts[index].get().wrapping_add(observation.count));
+        if let Some(slot) = current.slot.get() {
+            slot.observe(observation, || Evidence { site: interrupted_site(instruction), time: time() });
+        }
+    });
+}
+
+/// Says that the trap's handler is at work, and gives whether it was already. The
+/// first thing it does, so no table or other memory is read before.
+#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
+#[inline(always)]
+pub(crate) fn begin_handling() -> bool {
+    let within_itself = CURRENT.with(|current| current.handling.replace(true));
+    compiler_fence(Ordering::SeqCst);
+    within_itself
+}
+
+/// Says whether the trap's handler is still at work, interrupted by itself. The last
+/// thing it does.
+#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
+#[inline(always)]
+pub(crate) fn end_handling(within_itself: bool) {
+    compiler_fence(Ordering::SeqCst);
+    CURRENT.with(|current| current.handling.set(within_itself));
+}
+
+#[cold]
+#[inline(never)]
+fn charge(observation: Observation) {
+    let anchor = 0_u8;
+    let above = core::ptr::from_ref(black_box(&anchor)).addr();
+    CURRENT.with(|current| {
+        if let Some(slot) = current.slot.get() {
+            slot.observe(observation, || Evidence { site: site_above(above), time: time() });
+        }
+        if current.watching.get() {
+            keep_watched(current, observation.class, above);
+        }
+    });
+}
+
+#[cold]
+#[inline(never)]
+fn keep_watched(current: &Current, class: ViolationClass, above: usize) {
+    // Off first: the walk must not watch itself.
+    current.watching.set(false);
+    current.watched.set(Some((class, site_above(above))));
+}
+
+/// The number of events of a class, and their bytes, that the calling thread has
+/// caused since it began, registered or not.
+#[must_use]
+pub fn count(class: ViolationClass) -> (usize, usize) {
+    CURRENT.with(|current| (current.counts[class.index()].get(), current.bytes[class.index()].get()))
+}
+
+/// The slot the calling thread is registered under.
+#[must_use]
+pub fn slot() -> Option<&'static Slot> {
+    CURRENT.with(|current| current.slot.get())
+}
+
+/// Wants the site of the calling thread's next event, or no longer.
+pub fn watch(on: bool) {
+    CURRENT.with(|current| {
+        current.watching.set(on);
+        current.watched.set(None);
+        current.active.set(on || current.slot.get().is_some());
+    });
+}
+
+/// The class and site of the first event since [`watch`] was turned on.
+#[must_use]
+pub fn watched() -> Option<(ViolationClass, Site)> {
+    CURRENT.with(|current| current.watched.get())
+}
+
+/// Runs `call`, an allocator's, so that the `malloc` below it is not taken for
+/// foreign.
+#[inline(always)]
+pub(crate) fn inside_allocator<T>(call: impl FnOnce() -> T) -> T {
+    #[cfg(feature = "interpose-malloc")]
+    {
+        CURRENT.with(|current| {
+            let outer = current.inside_allocator.replace(true);
+            // The compiler knows `malloc`, and that C's version reads none of our memory:
+            // without fences it removes the store above.
+            compiler_fence(Ordering::SeqCst);
+            let result = call();
+            compiler_fence(Ordering::SeqCst);
+            current.inside_allocator.set(outer);
+            result
+        })
+    }
+    #[cfg(not(feature = "interpose-malloc"))]
+    {
+        call()
+    }
+}
+
+/// Whether the thread is inside an allocator's own call.
+#[cfg(feature = "interpose-malloc")]
+pub(crate) fn is_inside_allocator() -> bool {
+    CURRENT.with(|current| current.inside_allocator.get())
+}
+
+pub(crate) fn attach(slot: &'static Slot, wanted: DetectorSet) -> DetectorSet {
+    // Walks once, so that the walker has what it loads lazily.
+    let _ = site();
+    CURRENT.with(|current| {
+        current.slot.set(Some(slot));
+        current.active.set(true);
+    });
+    if wanted.contains(DetectorSet::ALLOCATOR) && allocator_is_live() {
+        DetectorSet::ALLOCATOR
+    } else {
+        DetectorSet::empty()
+    }
+}
+
+pub(crate) fn detach(from: &'static Slot) {
+    CURRENT.with(|current| {
+        if current.slot.get().is_some_and(|slot| core::ptr::eq(slot, from)) {
+            current.slot.set(None);
+            current.active.set(current.watching.get());
+        }
+    });
+}
+
+/// Whether a deliberate allocation is seen.
+pub(crate) fn allocator_is_live() -> bool {
+    let before = (count(ViolationClass::Alloc).0, count(ViolationClass::Dealloc).0);
+    drop(black_box(Box::new(0_u64)));
+    let after = (count(ViolationClass::Alloc).0, count(ViolationClass::Dealloc).0);
+    before.0 != after.0 && before.1 != after.1
+}
+
+/// Where the caller is.
+#[inline(never)]
+pub(crate) fn site() -> Site {
+    let anchor = 0_u8;
+    site_above(core::ptr::from_ref(black_box(&anchor)).addr())
+}
+
+#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
+fn site_above(above: usize) -> Site {
+    crate::thread::unwind::site_above(above)
+}
+
+#[cfg(not(all(feature = "linux", target_os = "linux", not(miri))))]
+fn site_above(_above: usize) -> Site {
+    Site::UNKNOWN
+}
+
+#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
+pub(crate) fn interrupted_site(instruction: usize) -> Site {
+    crate::thread::unwind::interrupted_site(instruction)
+}
+
+/// Nanoseconds since the Unix epoch; zero before it.
+pub(crate) fn time() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,39 @@
+//! What a guard asks of a thread's detectors.
+
+use tripoint_core::{Error, Result};
+
+use crate::thread::slot::Slot;
+use crate::words::detector_set::DetectorSet;
+
+/// The detectors of one thread that need an operating system. Its guard owns
+/// them; all methods are called on that thread.
+pub trait Detectors {
+    /// Binds the thread to a core.
+    ///
+    /// # Errors
+    /// [`Error::Resource`] where the system cannot.
+    fn pin(&mut self, core: usize) -> Result<()> {
+        let _ = core;
+        Err(Error::Resource)
+    }
+
+    /// Starts those that cost the warm-up something. Called once, before the
+    /// first rehearsal or arming, and before its baseline. Gives all that are live
+    /// from now on.
+    fn start(&mut self, slot: &'static Slot) -> DetectorSet;
+
+    /// Charges the thread with what it must be asked for.
+    fn poll(&mut self, slot: &'static Slot);
+}
+
+/// No such detectors: for targets without an operating system.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoDetectors;
+
+impl Detectors for NoDetectors {
+    fn start(&mut self, _slot: &'static Slot) -> DetectorSet {
+        DetectorSet::empty()
+    }
+
+    fn poll(&mut self, _slot: &'static Slot) {}
+}

@@ -1,0 +1,57 @@
+//! An event as a detector sees it.
+
+use tripoint_core::Event;
+
+use crate::words::class::ViolationClass;
+use crate::words::record::Site;
+
+/// An event to be charged to a thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Observation {
+    /// Its class.
+    pub class: ViolationClass,
+    /// Number of events.
+    pub count: usize,
+    /// Bytes concerned.
+    pub bytes: usize,
+    /// The address concerned, or zero.
+    pub address: usize,
+    /// The number of the memory call, or zero.
+    pub call: usize,
+}
+
+impl Observation {
+    /// One event of `bytes` bytes.
+    #[must_use]
+    pub const fn new(class: ViolationClass, bytes: usize) -> Self {
+        Self { class, count: 1, bytes, address: 0, call: 0 }
+    }
+}
+
+/// Where and when: gathered only for events that are recorded.
+#[derive(Clone, Copy, Debug)]
+pub struct Evidence {
+    /// Where.
+    pub site: Site,
+    /// When, in ns of the thread's clock.
+    pub time: u64,
+}
+
+impl Evidence {
+    /// Nothing known.
+    pub const NONE: Self = Self { site: Site::UNKNOWN, time: 0 };
+}
+
+impl Observation {
+    /// What an event of an arena or a buffer is to the contract.
+    #[must_use]
+    pub const fn of_event(event: Event) -> Option<Self> {
+        match event {
+            Event::Fill { size, .. } => Some(Self::new(ViolationClass::Fill, size)),
+            Event::Grow { size } | Event::GrowthRefused { size } => {
+                Some(Self::new(ViolationClass::Growth, size))
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,516 @@
+//! What is known of one registered thread: written on it, read from anywhere.
+//!
+//! | words | written by |
+//! |---|---|
+//! | attention | whoever has something to tell the thread |
+//! | mode, amnesty, alarms, own ring, most of the tally | the thread, its signal handlers |
+//! | memory calls of the tally, supervised ring | the thread's supervisor |
+//! | wanted mode, polls and turns | the control thread |
+
+use tripoint_core::internal::{AtomicBool, AtomicUsize, Ordering, compiler_fence};
+use tripoint_core::{Event, EventHook};
+
+use crate::thread::attendance::Attendance;
+use crate::thread::call_site::CallSite;
+use crate::thread::errands::Errands;
+use crate::thread::everywhere;
+use crate::thread::observation::{Evidence, Observation};
+use crate::thread::records::{Records, Writer};
+use crate::thread::standing::{Budget, Mode, ThreadKind};
+use crate::thread::tally::{ClassTally, Tally};
+use crate::words::atomics::{const_fn, zeros};
+use crate::words::class::{ClassSet, ViolationClass};
+use crate::words::detector_set::DetectorSet;
+use crate::words::name::{Name, NameCell};
+use crate::words::record::{Record, RecordKind, Site};
+
+/// One registered thread.
+#[derive(Debug)]
+#[repr(C, align(128))]
+pub struct Slot {
+    pub(crate) attendance: Attendance,
+    mode: AtomicUsize,
+    amnesty_depth: AtomicUsize,
+    amnesty_reason: AtomicUsize,
+    /// Set while an event is written down: a signal handler finds it set.
+    busy: AtomicBool,
+    overlapped: [AtomicUsize; ViolationClass::COUNT],
+    /// [`ClassSet`] of what the thread is held to.
+    held: AtomicUsize,
+    /// [`ClassSet`] of what is counted only, having been alarmed once.
+    muted: AtomicUsize,
+    alarms: AtomicUsize,
+    pub(crate) amnesties: AtomicUsize,
+    /// Set at the first arming of the thread that has the slot, or had it last.
+    was_armed: AtomicBool,
+    /// Set if a thread that had the slot before that one was armed.
+    formerly_armed: AtomicBool,
+    /// Everything since the thread registered.
+    tally: Tally,
+    /// The part of it that happened while the thread was armed.
+    armed_tally: Tally,
+    records: Records,
+    pub(crate) call_site: CallSite,
+    pub(crate) errands: Errands,
+    live: AtomicUsize,
+    wanted: AtomicUsize,
+    index: AtomicUsize,
+    cold: AtomicBool,
+    budget: [AtomicUsize; 3],
+    name: NameCell,
+    /// The slot listed before this one, for debuggers.
+    before: AtomicUsize,
+}
+
+impl Default for Slot {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Slot {
+    /// Where a debugger finds the slot before this one, the state, the number of alarms, text and
+    /// size of the name, and the records.
+    #[cfg(not(tripoint_loom))]
+    pub(crate) const OFFSETS: [usize; 6] = {
+        let name = core::mem::offset_of!(Self, name);
+        let [text, size] = NameCell::OFFSETS;
+        [
+            core::mem::offset_of!(Self, before),
+            core::mem::offset_of!(Self, attendance) + Attendance::STATE_OFFSET,
+            core::mem::offset_of!(Self, alarms),
+            name + text,
+            name + size,
+            core::mem::offset_of!(Self, records),
+        ]
+    };
+
+    const_fn! {
+        /// A slot that no thread has.
+        #[must_use]
+        pub fn new() -> Self {
+            Self {
+                attendance: Attendance::new(),
+                mode: AtomicUsize::new(Mode::Counting as usize),
+                amnesty_depth: AtomicUsize::new(0),
+                amnesty_reason: AtomicUsize::new(0),
+                busy: AtomicBool::new(false),
+                overlapped: zeros(),
+                held: AtomicUsize::new(0),
+                muted: AtomicUsize::new(0),
+                alarms: AtomicUsize::new(0),
+                amnesties: AtomicUsize::new(0),
+                was_armed: AtomicBool::new(false),
+                formerly_armed: AtomicBool::new(false),
+                tally: Tally::new(),
+                armed_tally: Tally::new(),
+                records: Records::new(),
+                call_site: CallSite::new(),
+                errands: Errands::new(),
+                live: AtomicUsize::new(0),
+                wanted: AtomicUsize::new(0),
+                index: AtomicUsize::new(0),
+                cold: AtomicBool::new(false),
+                budget: zeros(),
+                name: NameCell::new(),
+                before: AtomicUsize::new(0),
+            }
+        }
+    }
+
+    /// Describes the thread, before it joins.
+    pub(crate) fn describe_thread(&self, index: usize, kind: ThreadKind, name: &str) {
+        self.index.store(index, Ordering::Relaxed);
+        self.cold.store(kind == ThreadKind::Cold, Ordering::Relaxed);
+        self.name.set(name);
+        self.forget();
+        // These are most of a slot; the other words are written in its normal use.
+        self.records.prefault();
+        self.call_site.reset();
+    }
+
+    /// Forgets a thread that had the slot before, but for its arming.
+    fn forget(&self) {
+        if self.was_armed.swap(false, Ordering::Relaxed) {
+            self.formerly_armed.store(true, Ordering::Relaxed);
+        }
+        self.mode.store(Mode::Counting as usize, Ordering::Relaxed);
+        self.tally.reset();
+        self.armed_tally.reset();
+        let errands = &self.errands;
+        let answers = [&errands.mode, &errands.poll_wanted, &errands.poll_done, &errands.turn_wanted];
+        let words = [&self.amnesty_depth, &self.muted, &self.alarms, &self.amnesties, &self.live];
+        let more = [&errands.turn_done, &errands.turn_classes];
+        let all = answers.into_iter().chain(words).chain(more).chain(&self.overlapped);
+        all.for_each(|word| word.store(0, Ordering::Relaxed));
+    }
+
+    /// Whether its thread left nothing that the report must show: no alarm, and no record
+    /// that waits or was lost.
+    pub(crate) fn has_nothing_to_tell(&self) -> bool {
+        self.alarms() == 0 && self.records_lost() == 0 && self.records.is_empty()
+    }
+
+    pub(crate) fn hold_to(&self, classes: ClassSet, wanted: DetectorSet) {
+        self.held.store(classes.bits(), Ordering::Relaxed);
+        self.wanted.store(wanted.bits(), Ordering::Relaxed);
+    }
+
+    // A period of more ns than a word holds is as good as one that long.
+    pub(crate) fn set_budget(&self, budget: Budget) {
+        let period = usize::try_from(budget.period).unwrap_or(usize::MAX);
+        for (to, value) in self.budget.iter().zip([budget.events, budget.bytes, period]) {
+            to.store(value, Ordering::Relaxed);
+        }
+    }
+
+    /// The thread's place in the registry.
+    #[must_use]
+    pub fn index(&self) -> usize {
+        self.index.load(Ordering::Relaxed)
+    }
+
+    /// The thread's name.
+    #[must_use]
+    pub fn name(&self) -> Name {
+        self.name.get()
+    }
+
+    /// What the thread is registered as.
+    #[must_use]
+    pub fn kind(&self) -> ThreadKind {
+        if self.cold.load(Ordering::Relaxed) { ThreadKind::Cold } else { ThreadKind::Hot }
+    }
+
+    /// Whether the thread is there: registered, its guard not dropped.
+    #[must_use]
+    pub fn is_present(&self) -> bool {
+        self.attendance.is_present()
+    }
+
+    /// Whether the thread is there and bound by the contract.
+    #[must_use]
+    pub fn is_present_hot(&self) -> bool {
+        self.is_present() && self.kind() == ThreadKind::Hot
+    }
+
+    /// The classes the thread is held to.
+    #[must_use]
+    pub fn held(&self) -> ClassSet {
+        ClassSet::from_bits_truncate(self.held.load(Ordering::Relaxed))
+    }
+
+    /// The detectors that are live for the thread.
+    #[must_use]
+    pub fn live(&self) -> DetectorSet {
+        DetectorSet::from_bits_truncate(self.live.load(Ordering::Relaxed)) | everywhere::live()
+    }
+
+    /// The detectors that were asked for.
+    #[must_use]
+    pub fn wanted_detectors(&self) -> DetectorSet {
+        DetectorSet::from_bits_truncate(self.wanted.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn add_live(&self, detectors: DetectorSet) {
+        self.live.fetch_or(detectors.bits(), Ordering::Relaxed);
+    }
+
+    /// Notes that detectors no longer see their events.
+    #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
+    pub(crate) fn remove_live(&self, detectors: DetectorSet) {
+        self.live.fetch_and(!detectors.bits(), Ordering::Relaxed);
+    }
+
+    /// What a cold thread is held to.
+    #[must_use]
+    pub fn budget(&self) -> Budget {
+        let [events, bytes, period] =
+            [0, 1, 2].map(|index: usize| self.budget[index].load(Ordering::Relaxed));
+        Budget { events, bytes, period: period as u64 }
+    }
+
+    /// How much the thread's events matter at this moment.
+    #[inline]
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        match self.mode.load(Ordering::Relaxed) {
+            0 => Mode::Counting,
+            1 => Mode::Rehearsal,
+            _ => Mode::Armed,
+        }
+    }
+
+    pub(crate) fn set_mode(&self, mode: Mode) {
+        if mode == Mode::Armed {
+            self.was_armed.store(true, Ordering::Relaxed);
+        }
+        self.mode.store(mode as usize, Ordering::Relaxed);
+    }
+
+    /// Whether the thread was ever armed, by the lifecycle or by hand; also after it has left.
+    #[must_use]
+    pub fn was_armed(&self) -> bool {
+        self.was_armed.load(Ordering::Relaxed)
+    }
+
+    /// Whether another thread that had the slot before was armed.
+    pub(crate) fn was_formerly_armed(&self) -> bool {
+        self.formerly_armed.load(Ordering::Relaxed)
+    }
+
+    /// The numbers of a class since the thread registered.
+    #[must_use]
+    pub fn tally(&self, class: ViolationClass) -> ClassTally {
+        self.tally.get(class)
+    }
+
+    /// The numbers of a class while the thread was armed: those of [`Slot::tally`] without
+    /// warm-up and Teardown.
+    #[must_use]
+    pub fn armed_tally(&self, class: ViolationClass) -> ClassTally {
+        self.armed_tally.get(class)
+    }
+
+    /// Number of events of the classes the thread is held to, excused or not.
+    #[must_use]
+    pub fn events(&self) -> usize {
+        self.held().classes().fold(0, |sum, class| sum.wrapping_add(self.tally(class).count))
+    }
+
+    /// Whether the thread has polled since that request.
+    pub(crate) fn has_polled(&self, request: usize) -> bool {
+        self.errands.poll_done.load(Ordering::Acquire) >= request
+    }
+
+    /// Number of alarms raised.
+    #[must_use]
+    pub fn alarms(&self) -> usize {
+        self.alarms.load(Ordering::Relaxed)
+    }
+
+    /// Number of amnesties entered while armed.
+    #[must_use]
+    pub fn amnesties(&self) -> usize {
+        self.amnesties.load(Ordering::Relaxed)
+    }
+
+    /// Number of violations and excused events that were not recorded, because the ring was
+    /// full or the turn had [`RECORDS_PER_TURN`] of the class. The events are counted, and
+    /// raise their alarm.
+    #[must_use]
+    pub fn records_lost(&self) -> usize {
+        self.records.lost()
+    }
+
+    /// Number of events that happened while another was being written down: in a
+    /// signal handler, or taken by the writing itself. They are in no tally.
+    #[must_use]
+    pub fn overlapped(&self) -> usize {
+        let counts = self.overlapped.iter().map(|count| count.load(Ordering::Relaxed));
+        counts.fold(0, usize::wrapping_add)
+    }
+
+    /// How many of these were of a class.
+    #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
+    pub(crate) fn overlapped_of(&self, class: ViolationClass) -> usize {
+        self.overlapped[class.index()].load(Ordering::Relaxed)
+    }
+
+    /// Takes the oldest record or alarm. Only one thread at a time may call this.
+    pub(crate) fn pop(&self) -> Option<Record> {
+        self.records.pop()
+    }
+
+    /// Charges an event. On the slot's thread only, or in its signal handlers.
+    ///
+    /// Allocates nothing, takes no lock, calls nobody but `evidence`, and that
+    /// only where the event is recorded.
+    pub fn observe(&self, observation: Observation, evidence: impl FnOnce() -> Evidence) {
+        if self.is_busy() {
+            self.overlap(observation.class);
+            return;
+        }
+        self.while_busy(|| self.charge(observation, Writer::Thread, evidence));
+    }
+
+    /// Counts an event that is nobody's but the detectors' own.
+    pub(crate) fn overlap(&self, class: ViolationClass) {
+        self.overlapped[class.index()].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// As [`Slot::observe`] for an event that is to be counted and no more; false,
+    /// and nothing done, for any other.
+    #[cfg(feature = "std")]
+    #[inline(always)]
+    pub(crate) fn count_only(&self, seen: &Observation) -> bool {
+        let plain = self.mode() == Mode::Counting && !self.is_excused() && !self.is_busy();
+        if plain {
+            self.while_busy(|| self.tally.add(seen.class, seen.count, seen.bytes, false));
+        }
+        plain
+    }
+
+    /// Charges a memory call, from the thread's supervisor, while the thread
+    /// waits for it.
+    #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
+    pub(crate) fn observe_supervised(&self, observation: Observation, evidence: impl FnOnce() -> Evidence) {
+        self.charge(observation, Writer::Supervisor, evidence);
+    }
+
+    fn charge(&self, seen: Observation, writer: Writer, evidence: impl FnOnce() -> Evidence) {
+        let excused = self.is_excused() && seen.class != ViolationClass::AmnestyOverrun;
+        self.tally.add(seen.class, seen.count, seen.bytes, excused);
+        let mode = self.mode();
+        if mode == Mode::Armed {
+            self.armed_tally.add(seen.class, seen.count, seen.bytes, excused);
+        }
+        if mode == Mode::Counting || !self.held().contains(ClassSet::of(seen.class)) {
+            return;
+        }
+        self.write_down(seen, mode, excused, writer, evidence);
+    }
+
+    /// Records an event, and calls the thread to account.
+    #[cold]
+    #[inline(never)]
+    fn write_down(
+        &self,
+        seen: Observation,
+        mode: Mode,
+        excused: bool,
+        writer: Writer,
+        evidence: impl FnOnce() -> Evidence,
+    ) {
+        if excused || !self.is_muted(seen.class) {
+            let kind = match (excused, mode) {
+                (true, _) => RecordKind::Excused,
+                (false, Mode::Armed) => RecordKind::Violation,
+                (false, _) => RecordKind::Rehearsed,
+            };
+            self.records.keep(kind, seen.class, writer, || self.record(kind, seen, evidence()));
+        }
+        self.attendance.call();
+    }
+
+    /// Whether the site of a memory call would be kept, if it were made now.
+    #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
+    pub(crate) fn wants_call_site(&self) -> bool {
+        let class = ViolationClass::MemoryCall;
+        let excused = self.is_excused();
+        let kind = if excused { RecordKind::Excused } else { RecordKind::Violation };
+        self.mode() != Mode::Counting
+            && self.held().contains(ClassSet::of(class))
+            && (excused || !self.is_muted(class))
+            && self.records.would_keep(kind, class, Writer::Supervisor)
+    }
+
+    /// Begins a turn: each class may make its records again. Called only on the slot's
+    /// thread, while no supervisor is at a call of it.
+    pub(crate) fn begin_turn(&self) {
+        self.records.begin_turn();
+    }
+
+    fn record(&self, kind: RecordKind, seen: Observation, evidence: Evidence) -> Record {
+        Record {
+            kind,
+            class: seen.class,
+            thread: self.index(),
+            serial: self.records.next_serial(),
+            count: seen.count,
+            bytes: seen.bytes,
+            address: seen.address,
+            call: seen.call,
+            time: evidence.time,
+            reason: self.amnesty_reason.load(Ordering::Relaxed),
+            site: evidence.site,
+        }
+    }
+
+    /// Raises the alarm of a class: its events and bytes, with the details of the first of
+    /// them. Called only on the slot's thread.
+    pub(crate) fn raise(&self, class: ViolationClass, count: usize, bytes: usize, time: u64) -> Record {
+        let Record { address, call, reason, site, .. } = self.records.end_turn_of(class);
+        let seen = Observation { count, address, call, ..Observation::new(class, bytes) };
+        let record = Record { reason, ..self.record(RecordKind::Alarm, seen, Evidence { site, time }) };
+        self.alarms.fetch_add(1, Ordering::Relaxed);
+        self.while_busy(|| self.records.raise(&record));
+        record
+    }
+
+    /// Whether an event is being written down.
+    #[inline]
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        self.busy.load(Ordering::Relaxed)
+    }
+
+    /// Runs `write`, keeping the thread's signal handlers off the ring.
+    #[inline(always)]
+    fn while_busy(&self, write: impl FnOnce()) {
+        self.busy.store(true, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        write();
+        compiler_fence(Ordering::SeqCst);
+        self.busy.store(false, Ordering::Relaxed);
+    }
+
+    fn is_muted(&self, class: ViolationClass) -> bool {
+        ClassSet::from_bits_truncate(self.muted.load(Ordering::Relaxed)).contains(ClassSet::of(class))
+    }
+
+    pub(crate) fn mute(&self, class: ViolationClass) {
+        self.muted.fetch_or(ClassSet::of(class).bits(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn unmute(&self) {
+        self.muted.store(0, Ordering::Relaxed);
+    }
+
+    /// Whether the thread is inside an amnesty.
+    #[inline]
+    #[must_use]
+    pub fn is_excused(&self) -> bool {
+        self.amnesty_depth.load(Ordering::Relaxed) != 0
+    }
+
+    /// Enters an amnesty, which may make a turn's records of its own. Returns the reason of
+    /// the amnesty around it.
+    pub(crate) fn enter_amnesty(&self, reason: usize) -> usize {
+        self.begin_turn();
+        let outer = self.amnesty_reason.load(Ordering::Relaxed);
+        self.amnesty_reason.store(reason, Ordering::Relaxed);
+        self.amnesty_depth.fetch_add(1, Ordering::Relaxed);
+        outer
+    }
+
+    pub(crate) fn leave_amnesty(&self, outer: usize) {
+        self.begin_turn();
+        self.amnesty_depth.fetch_sub(1, Ordering::Relaxed);
+        self.amnesty_reason.store(outer, Ordering::Relaxed);
+    }
+
+    /// How many call sites were kept, and the last of them: for tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn call_site(&self) -> (usize, Site) {
+        self.call_site.last()
+    }
+
+    /// Lists the slot after `before`, for debuggers.
+    #[cfg(not(tripoint_loom))]
+    pub(crate) fn list_after(&self, before: usize) {
+        self.before.store(before, Ordering::Relaxed);
+    }
+}
+
+/// Charges a thread with what its own arena does, without sites: for targets
+/// without thread-locals. All others use `PoolEvents`.
+impl EventHook for Slot {
+    fn event(&self, event: Event) {
+        if let Some(observation) = Observation::of_event(event) {
+            self.add_live(DetectorSet::POOL_EVENTS);
+            self.observe(observation, || Evidence::NONE);
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Walking the calling thread's stack, without allocating and without a lock.
+//!
+//! The walker is the one that panics use. With glibc from 2.35 on it finds unwind
+//! tables without a lock; before, it takes the loader's for a moment
+//! (design/contract.md `.site`).
+
+use core::ffi::{c_int, c_void};
+
+use crate::words::record::{FRAMES, Site};
+
+/// The walker's idea of a frame.
+#[repr(C)]
+struct Context {
+    private: [u8; 0],
+}
+
+const CONTINUE: c_int = 0;
+const END_OF_STACK: c_int = 5;
+
+unsafe extern "C" {
+    fn _Unwind_Backtrace(
+        visit: extern "C" fn(*mut Context, *mut c_void) -> c_int,
+        argument: *mut c_void,
+    ) -> c_int;
+    fn _Unwind_GetIP(context: *mut Context) -> usize;
+    fn _Unwind_GetCFA(context: *mut Context) -> usize;
+}
+
+/// From which frame on a walk keeps frames.
+#[derive(Clone, Copy)]
+enum From {
+    /// The frame that has this stack address.
+    Stack(usize),
+    /// The frame that a signal interrupted at this instruction.
+    Instruction(usize),
+}
+
+struct Walk {
+    from: Option<From>,
+    frames: [usize; FRAMES],
+    kept: usize,
+}
+
+extern "C" fn visit(context: *mut Context, walk: *mut c_void) -> c_int {
+    // SAFETY: the walk that `walk_from` passed, which waits for the walker.
+    let walk = unsafe { &mut *walk.cast::<Walk>() };
+    // SAFETY: the walker passes a frame that is valid during this call.
+    let (address, top) = unsafe { (_Unwind_GetIP(context), _Unwind_GetCFA(context)) };
+    let address = match walk.from {
+        Some(From::Stack(above)) if top <= above => return CONTINUE,
+        Some(From::Instruction(at)) if address != at => return CONTINUE,
+        // Interrupted, so there is no return address.
+        Some(From::Instruction(_)) => address + 1,
+        _ => address,
+    };
+    walk.from = None;
+    walk.frames[walk.kept] = address;
+    walk.kept += 1;
+    if walk.kept == FRAMES { END_OF_STACK } else { CONTINUE }
+}
+
+#[inline(never)]
+fn walk_from(from: From) -> Site {
+    let mut walk = Walk { from: Some(from), frames: [0; FRAMES], kept: 0 };
+    // SAFETY: `visit` takes what is passed for the walk it is, and does not unwind.
+    unsafe { _Unwind_Backtrace(visit, (&raw mut walk).cast()) };
+    Site::new(walk.frames)
+}
+
+/// The stack of the calling thread from the frame on that has the address `above`.
+pub(crate) fn site_above(above: usize) -> Site {
+    walk_from(From::Stack(above))
+}
+
+/// The stack of the calling thread from `instruction` on, at which the signal
+/// came whose handler this is called in.
+pub(crate) fn interrupted_site(instruction: usize) -> Site {
+    let site = walk_from(From::Instruction(instruction));
+    if site.frames().is_empty() { Site::new([instruction + 1]) } else { site }
+}

@@ -1,0 +1,220 @@
+//! What is written down about an event: of a fixed size, and plain words.
+
+use tripoint_core::internal::{AtomicUsize, Ordering};
+
+use crate::words::atomics::{const_fn, zeros};
+use crate::words::class::ViolationClass;
+
+/// How many code addresses a site keeps. The innermost are kept.
+pub const FRAMES: usize = if cfg!(tripoint_loom) { 1 } else { 20 };
+
+/// Where something happened: return addresses, the innermost first. (What was
+/// interrupted has no return address; its frame is one more than its address.)
+///
+/// They become names and lines in a report, on a cold thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Site {
+    frames: [usize; FRAMES],
+}
+
+impl Site {
+    /// Nowhere known.
+    pub const UNKNOWN: Self = Self { frames: [0; FRAMES] };
+
+    /// The site of these frames, as many as fit. A zero ends them.
+    pub fn new(frames: impl IntoIterator<Item = usize>) -> Self {
+        let mut site = Self::UNKNOWN;
+        for (to, frame) in site.frames.iter_mut().zip(frames) {
+            *to = frame;
+        }
+        site
+    }
+
+    /// The code addresses, the innermost first.
+    #[must_use]
+    pub fn frames(&self) -> &[usize] {
+        let known = self.frames.iter().position(|&frame| frame == 0).unwrap_or(FRAMES);
+        &self.frames[..known]
+    }
+
+    pub(crate) const fn words(&self) -> &[usize; FRAMES] {
+        &self.frames
+    }
+}
+
+/// What a record says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum RecordKind {
+    /// An event while the thread was armed.
+    Violation,
+    /// An event inside an amnesty.
+    Excused,
+    /// An event in the quiet window or the rehearsal of a warm-up.
+    Rehearsed,
+    /// A policy raised the alarm: `count` events since the previous check, or since the last
+    /// alarm that was taken.
+    Alarm,
+}
+
+impl RecordKind {
+    /// The name in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Violation => "violation",
+            Self::Excused => "excused",
+            Self::Rehearsed => "rehearsed",
+            Self::Alarm => "alarm",
+        }
+    }
+}
+
+/// One event, or one alarm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// What the record says.
+    pub kind: RecordKind,
+    /// The class of the event.
+    pub class: ViolationClass,
+    /// The thread's place in the registry.
+    pub thread: usize,
+    /// The number of the record among its thread's: the order in which they were made.
+    pub serial: usize,
+    /// Number of events: 1 except for alarms and polled faults.
+    pub count: usize,
+    /// Bytes concerned; zero for faults.
+    pub bytes: usize,
+    /// The address that faulted, or the first argument of a memory call; otherwise zero. For
+    /// an alarm it is that of the first of its events.
+    pub address: usize,
+    /// The number of the memory call; otherwise zero. For an alarm, as `address`.
+    pub call: usize,
+    /// When, in ns of the thread's clock.
+    pub time: u64,
+    /// The index of the reason of the amnesty, if the record is
+    /// [`RecordKind::Excused`] or of [`ViolationClass::AmnestyOverrun`].
+    pub reason: usize,
+    /// The code that caused it. For an alarm it is that of the first of its events.
+    pub site: Site,
+}
+
+/// Words of a record without its site.
+const HEAD: usize = 11;
+
+/// The index, in a record's words, of the number of events.
+pub(crate) const COUNT_WORD: usize = 4;
+/// The index of the bytes.
+pub(crate) const BYTES_WORD: usize = 5;
+
+/// Words of a record.
+pub(crate) const WORDS: usize = HEAD + FRAMES;
+
+/// A record in words that a late reader may read without harm.
+#[derive(Debug)]
+pub(crate) struct RecordCell {
+    words: [AtomicUsize; WORDS],
+}
+
+impl RecordCell {
+    const_fn! {
+        pub(crate) fn new() -> Self {
+            Self { words: zeros() }
+        }
+    }
+
+    pub(crate) fn set(&self, record: &Record) {
+        for (to, word) in self.words.iter().zip(record.to_words()) {
+            to.store(word, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn get(&self) -> Record {
+        Record::from_words(&core::array::from_fn(|index| self.words[index].load(Ordering::Relaxed)))
+    }
+
+    /// Writes every page of a cell that is not in use yet.
+    pub(crate) fn prefault(&self) {
+        self.words.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+    }
+}
+
+impl Record {
+    // The two halves of the time: truncation is the intent.
+    #[allow(clippy::cast_possible_truncation)]
+    pub(crate) fn to_words(self) -> [usize; WORDS] {
+        let mut words = [0; WORDS];
+        words[..HEAD].copy_from_slice(&[
+            self.kind as usize,
+            self.class.index(),
+            self.thread,
+            self.serial,
+            self.count,
+            self.bytes,
+            self.address,
+            self.call,
+            self.time as u32 as usize,
+            (self.time >> 32) as usize,
+            self.reason,
+        ]);
+        words[HEAD..].copy_from_slice(self.site.words());
+        words
+    }
+
+    pub(crate) fn from_words(words: &[usize; WORDS]) -> Self {
+        let &[kind, class, thread, serial, count, bytes, address, call, time_low, time_high, reason, ..] =
+            words;
+        Self {
+            kind: match kind {
+                0 => RecordKind::Violation,
+                1 => RecordKind::Excused,
+                2 => RecordKind::Rehearsed,
+                _ => RecordKind::Alarm,
+            },
+            class: ViolationClass::from_index(class).unwrap_or(ViolationClass::AmnestyOverrun),
+            thread,
+            serial,
+            count,
+            bytes,
+            address,
+            call,
+            time: (time_high as u64) << 32 | time_low as u64,
+            reason,
+            site: Site::new(words[HEAD..].iter().copied()),
+        }
+    }
+}
+
+#[cfg(all(test, not(tripoint_loom)))]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn words_keep_a_record(
+            (kind, class) in (0..4_usize, 0..ViolationClass::COUNT),
+            numbers in any::<[usize; 7]>(),
+            time in any::<u64>(),
+            frames in proptest::collection::vec(1..usize::MAX, 0..FRAMES + 4),
+        ) {
+            let record = Record {
+                kind: [RecordKind::Violation, RecordKind::Excused, RecordKind::Rehearsed, RecordKind::Alarm][kind],
+                class: ViolationClass::ALL[class],
+                thread: numbers[0],
+                count: numbers[1],
+                bytes: numbers[2],
+                address: numbers[3],
+                call: numbers[4],
+                time,
+                reason: numbers[5],
+                serial: numbers[6],
+                site: Site::new(frames.iter().copied()),
+            };
+            let words = record.to_words();
+            prop_assert_eq!(Record::from_words(&words), record);
+            prop_assert_eq!((words[COUNT_WORD], words[BYTES_WORD]), (record.count, record.bytes));
+            prop_assert_eq!(record.site.frames(), &frames[..frames.len().min(FRAMES)]);
+        }
+    }
+}
