@@ -106,7 +106,7 @@ enum Step {
     Return { which: usize, front: usize },
 }
 
-const GRANULES: usize = 640;
+const GRANULES: usize = effort(640) as usize;
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let size = prop_oneof![3 => 0..=2 * GRANULE, 2 => 0..=12 * GRANULE, 1 => 0..GRANULES * GRANULE / 2];
@@ -230,7 +230,7 @@ fn checkerboard(ground: &Ground, land: &mut Land, oracle: &mut Oracle, granules:
 #[test]
 fn a_checkerboard_stays_low_and_coalesces_into_one() {
     for part in [1, 2, 3] {
-        let granules = 12_000;
+        let granules = effort(12_000) as usize;
         let ground = Ground::new(granules);
         let (mut land, mut oracle) = (ground.land(), Oracle::default());
         checkerboard(&ground, &mut land, &mut oracle, granules, part);
@@ -261,7 +261,7 @@ fn a_checkerboard_stays_low_and_coalesces_into_one() {
 
 #[test]
 fn ascending_and_descending_insertions_stay_low() {
-    let granules = 16_384;
+    let granules = effort(16_384) as usize;
     for descending in [false, true] {
         let ground = Ground::new(granules);
         let (mut land, mut oracle) = (ground.land(), Oracle::default());
@@ -299,7 +299,7 @@ fn shuffled(count: usize, seed: usize) -> impl Iterator<Item = usize> {
 
 #[test]
 fn inner_nodes_are_removed_as_well_as_leaves() {
-    const BLOCKS: usize = 300;
+    const BLOCKS: usize = effort(300) as usize;
     for seed in 0..4 {
         let ground = Ground::new(8 * BLOCKS);
         let (mut land, mut oracle) = (ground.land(), Oracle::default());
@@ -374,6 +374,7 @@ fn scribble(ground: &Ground, granule: usize, word: usize, change: impl FnOnce(us
 fn damageable() -> impl Iterator<Item = (usize, usize)> {
     (0..8_usize)
         .flat_map(|index| (0..if index.is_multiple_of(3) { 2 } else { 4 }).map(move |word| (index, word)))
+        .step_by((26 / effort(26)) as usize)
 }
 
 #[test]
@@ -390,7 +391,7 @@ fn the_check_finds_overwritten_words() {
 #[test]
 fn the_check_finds_single_bits_changed() {
     for (index, word) in damageable() {
-        for bit in 0..usize::BITS {
+        for bit in (0..usize::BITS).step_by((usize::BITS / effort(usize::BITS)) as usize) {
             let found = damaged_by(|ground| scribble(ground, 8 * index, word, |value| value ^ 1 << bit));
             assert!(found.is_err(), "bit {bit} of word {word} of block {index} changed");
         }
