@@ -12,8 +12,16 @@ mod words;
 use repository::Text;
 
 /// The folders with the sources of libraries.
-const LIBRARIES: &[&str] =
-    &["core/src", "ap/src", "pools/src", "adaptors/src", "arena-vm/src", "contract/src", "src"];
+const LIBRARIES: &[&str] = &[
+    "core/src",
+    "ap/src",
+    "pools/src",
+    "adaptors/src",
+    "arena-vm/src",
+    "contract/src",
+    "telemetry/src",
+    "src",
+];
 
 /// A file that is not in the repository, for tests of these tests.
 fn source(path: &str, text: &str) -> Text {

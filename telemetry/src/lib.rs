@@ -1,0 +1,34 @@
+//! Sampling of allocations: how many bytes a program allocates, and where, without looking at
+//! every allocation.
+//!
+//! Every byte allocated is drawn with the same small probability, independently of all others,
+//! and an object is sampled if one of its bytes is drawn. So samples cannot fall into step with
+//! a program that allocates in a rhythm, as those of a sampler that takes every n-th byte can,
+//! and an estimate made of them comes with limits that hold as often as they say.
+//!
+//! | to | use |
+//! |---|---|
+//! | say how rare samples are | [`Mean`] |
+//! | estimate bytes and objects from samples | [`Estimate`], from each [`Sample`] |
+//! | the same for each type, place or thread | [`Groups`] |
+//! | say how far from the truth that may be | [`Estimate::limits`], with a [`Confidence`] and the [`Window`] of time |
+//! | compute limits of your own | [`NegativeBinomial`] |
+//!
+//! The crate needs no `std`, allocates nothing, and returns the same results on every target
+//! ([design/sampling.md `.req.bare`](crate::design::sampling)).
+//!
+//! Design: [`design/sampling.md`](crate::design::sampling).
+#![no_std]
+
+#[cfg(test)]
+extern crate std;
+
+pub mod design;
+mod estimators;
+mod sample;
+
+pub use estimators::estimate::{Estimate, LimitsError};
+pub use estimators::groups::Groups;
+pub use estimators::interval::{Confidence, Interval, Window};
+pub use estimators::negative_binomial::NegativeBinomial;
+pub use sample::{Mean, Sample};
