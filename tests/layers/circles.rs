@@ -339,8 +339,9 @@ fn paths_in(tokens: &str) -> Vec<Path> {
 /// Whether the attributes leave an item to tests.
 fn is_test(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
+        let condition = attribute.meta.require_list().map(|list| list.tokens.to_string().replace(' ', ""));
         attribute.path().is_ident("cfg")
-            && attribute.parse_args::<syn::Path>().is_ok_and(|path| path.is_ident("test"))
+            && condition.is_ok_and(|condition| condition == "test" || condition.starts_with("all(test,"))
     })
 }
 
