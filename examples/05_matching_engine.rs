@@ -12,10 +12,10 @@
 //! cargo run --release --example 05_matching_engine
 //! ```
 
-use tripoint::{Arena, ArenaVm, ArenaVmOptions, CacheBox, Error, Mfs, MfsCache, MfsOptions, UnitOf};
+use tripoint::{Arena, ArenaVm, ArenaVmOptions, Error, Mfs, MfsCache, MfsOptions, PoolBox, UnitOf};
 
 type Orders<'arena> = MfsCache<'arena, &'arena ArenaVm, UnitOf<Order>>;
-type OrderBox<'cache> = CacheBox<'cache, Order, Orders<'cache>>;
+type OrderBox<'cache> = PoolBox<'cache, Order, Orders<'cache>>;
 
 /// Prices are ticks below this.
 const PRICES: usize = 1_024;

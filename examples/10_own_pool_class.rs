@@ -16,7 +16,7 @@ use core::ptr::NonNull;
 use tripoint::author::{Align, BasicBuffer, Block, Fill, Lock, PoolHeader, SymmetricFence, ensure, line};
 use tripoint::{
     Addr, AllocationPoint, Arena, Check, CheckError, CheckLevel, ClientArena, ClientArenaOptions, Describe,
-    Error, Exhausted, ManualPool, PoolClass, PoolSizes, Result,
+    Error, Exhausted, ManualPool, PoolClass, PoolSizes, Result, Store,
 };
 
 /// Every object is aligned to this and takes a multiple of it, in bytes.
@@ -138,9 +138,8 @@ unsafe impl<A: Arena> PoolClass for Batches<A> {
     }
 }
 
-// SAFETY: never flippable; what is given out stays until all of it was given back,
-// whoever counts it.
-unsafe impl<A: Arena> ManualPool for Batches<A> {
+// SAFETY: what is given out stays until all of it was given back, whoever counts it.
+unsafe impl<A: Arena> Store for Batches<A> {
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
         let size = self.reserve_size(layout).ok_or(FULL)?;
         let align = Align::of_layout(layout).max(UNIT);
@@ -150,9 +149,13 @@ unsafe impl<A: Arena> ManualPool for Batches<A> {
     unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {
         let Some(size) = self.reserve_size(layout) else { return };
         // SAFETY: the caller gives up an object that took `size` bytes.
-        self.state.lock().give_back(unsafe { Block::new(object, size) });
+        self.state.lock().give_back(unsafe { Block::new(self.header.reach(object.addr()), size) });
     }
 }
+
+// SAFETY: never flippable; what is given out stays until all of it was given back,
+// whoever counts it.
+unsafe impl<A: Arena> ManualPool for Batches<A> {}
 
 impl<A: Arena> Check for Batches<A> {
     fn check(&self, level: CheckLevel) -> Result<(), CheckError> {

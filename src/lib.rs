@@ -53,7 +53,7 @@
 //! | of unknown age, while you look for a bug | [`DebugPool`] around any of the first four | what the class takes, and more |
 //!
 //! Each class has options of its own name ([`MfsOptions`], …) with defaults. Pools implement
-//! [`PoolClass`]; those that can free one object implement [`ManualPool`] too.
+//! [`PoolClass`]; those that can free one object implement [`ManualPool`] and [`Store`] too.
 //!
 //! # How to allocate
 //!
@@ -64,7 +64,7 @@
 //! | on one thread | on another | [`Returns`], or a cache on each |
 //! | for a round, a packet, a frame | all at once | [`AllocationPoint::scope`] on a [`Snc`] |
 //! | several objects that have to appear together | | [`Batch`]; by hand, [`Reservation`] |
-//! | rarely | rarely | [`PoolBox::new_in`], or the pool's own [`alloc`](ManualPool::alloc) |
+//! | rarely | rarely | [`PoolBox::new_in`], or the pool's own [`alloc`](Store::alloc) |
 //! | shared objects of one thread | with the last pointer | [`PoolRc`] |
 //! | in a collection | | [`PoolAllocator`] |
 //! | everything in the program | | [`GlobalPool`] |
@@ -108,7 +108,7 @@ pub use tripoint_core::{Arena, ArenaCounts, ArenaSizes, ClientArena, ClientArena
 
 // Pool classes, with their options.
 #[doc(inline)]
-pub use tripoint_core::{ManualPool, PoolClass, PoolSizes};
+pub use tripoint_core::{ManualPool, PoolClass, PoolSizes, Store};
 #[doc(inline)]
 pub use tripoint_pools::{
     DebugOptions, DebugPool, DebugReport, DebugReports, Fault, Mfs, MfsOptions, Mvff, MvffOptions, Mvt,
@@ -126,9 +126,7 @@ pub use tripoint_ap::{
 #[doc(inline)]
 pub use tripoint_core::{PoolBox, PoolRc};
 #[doc(inline)]
-pub use tripoint_pools::{
-    Cache, CacheBox, CacheClass, CacheClasses, CacheDescriptor, MfsCache, ObjectCache, Returns,
-};
+pub use tripoint_pools::{Cache, CacheClass, CacheClasses, CacheDescriptor, MfsCache, Returns};
 
 // Adaptors.
 #[cfg(feature = "adaptors")]

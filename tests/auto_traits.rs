@@ -18,9 +18,9 @@ use tripoint::contract::{
     Warmup,
 };
 use tripoint::{
-    AllocationPoint, ArenaVm, Batch, Cache, CacheBox, CacheDescriptor, ClientArena, Control, Counter,
-    DebugPool, Frame, FrameBox, GlobalPool, Mfs, MfsCache, Mvff, Mvt, PoolAllocator, PoolBox, PoolRc,
-    Reservation, Returns, Scope, Snc, Tlsf, Tripper, UnitOf,
+    AllocationPoint, ArenaVm, Batch, Cache, CacheDescriptor, ClientArena, Control, Counter, DebugPool, Frame,
+    FrameBox, GlobalPool, Mfs, MfsCache, Mvff, Mvt, PoolAllocator, PoolBox, PoolRc, Reservation, Returns,
+    Scope, Snc, Tlsf, Tripper, UnitOf,
 };
 use tripoint_ap::internal::Owner;
 use tripoint_core::internal::{ControlMemory, Once, TractTable};
@@ -117,8 +117,8 @@ fn boxes() {
     neither!(PoolRc<'static, Both, Pool>);
     // It goes back to a cache, which is one thread's.
     neither!(
-        CacheBox<'static, Both, Cache<'static, Pool>>,
-        CacheBox<'static, Both, MfsCache<'static, Arena, UnitOf<u64>>>
+        PoolBox<'static, Both, Cache<'static, Pool>>,
+        PoolBox<'static, Both, MfsCache<'static, Arena, UnitOf<u64>>>
     );
 }
 

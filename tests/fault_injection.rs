@@ -13,7 +13,7 @@ use tripoint::author::Native;
 use tripoint::{
     AllocationPoint, Arena, ArenaVm, ArenaVmOptions, Cache, CacheClass, CacheClasses, CacheDescriptor, Check,
     CheckLevel, DebugOptions, DebugPool, Error, ManualPool, Mfs, MfsOptions, Mvff, MvffOptions, Mvt,
-    MvtOptions, PoolClass, Prefault, Result, Snc, SncOptions, Tlsf, TlsfOptions, UnitLayout,
+    MvtOptions, PoolClass, Prefault, Result, Snc, SncOptions, Store, Tlsf, TlsfOptions, UnitLayout,
 };
 use tripoint_arena_vm::mock::{Call, Failing};
 

@@ -8,7 +8,7 @@ use core::ptr::NonNull;
 use tripoint::{
     AllocationPoint, Arena, ArenaVm, ArenaVmOptions, Cache, CacheClass, CacheClasses, CacheDescriptor, Check,
     CheckLevel, DebugOptions, DebugPool, Error, ManualPool, Mfs, MfsOptions, Mvff, MvffOptions, Mvt,
-    MvtOptions, Prefault, Snc, SncOptions, Tlsf, TlsfOptions, UnitLayout,
+    MvtOptions, Prefault, Snc, SncOptions, Store, Tlsf, TlsfOptions, UnitLayout,
 };
 
 const MIB: usize = 1 << 20;

@@ -6,8 +6,8 @@
 use core::cell::{Cell, RefCell};
 
 use tripoint::{
-    ArenaVm, ArenaVmOptions, Cache, CacheBox, CacheClass, CacheClasses, CacheDescriptor, Check, CheckLevel,
-    Event, EventHook, Mvff, MvffOptions,
+    ArenaVm, ArenaVmOptions, Cache, CacheClass, CacheClasses, CacheDescriptor, Check, CheckLevel, Event,
+    EventHook, Mvff, MvffOptions, PoolBox,
 };
 
 const SIZE: usize = 4096;
@@ -15,7 +15,7 @@ const COUNT: usize = 3000;
 
 type Pool = Mvff<&'static ArenaVm>;
 type Objects = Cache<'static, Pool>;
-type Object = CacheBox<'static, [u64; SIZE / 8], Objects>;
+type Object = PoolBox<'static, [u64; SIZE / 8], Objects>;
 
 thread_local! {
     static CACHE: Cell<Option<&'static Objects>> = const { Cell::new(None) };

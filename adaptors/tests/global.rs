@@ -5,7 +5,7 @@ use core::alloc::{GlobalAlloc, Layout};
 use tripoint_adaptors::GlobalPool;
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
 use tripoint_core::internal::{AtomicBool, Ordering};
-use tripoint_core::{Error, ManualPool, PoolClass, Result};
+use tripoint_core::{Error, PoolClass, Result, Store};
 #[cfg(unix)]
 use tripoint_pools::{DebugOptions, DebugPool, DebugReport};
 use tripoint_pools::{Mvff, MvffOptions};

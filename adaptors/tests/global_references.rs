@@ -5,7 +5,7 @@ use core::alloc::{GlobalAlloc, Layout};
 use std::thread;
 
 use tripoint_adaptors::GlobalPool;
-use tripoint_core::{ClientArena, ClientArenaOptions, ManualPool, PoolClass, Result};
+use tripoint_core::{ClientArena, ClientArenaOptions, PoolClass, Result, Store};
 use tripoint_pools::{Mvff, MvffOptions};
 
 type Pool = Mvff<ClientArena<'static>>;

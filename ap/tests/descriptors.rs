@@ -11,8 +11,8 @@ use common::{
 };
 use tripoint_ap::{AllocationPoint, Buffer, CommitFailed, Control, Tripper, for_each_buffer};
 use tripoint_core::{
-    Addr, AddrRange, Arena, BufferClass, BufferKind, Check, CheckLevel, Describe, Error, ManualPool,
-    PoolClass, RankSet, Segment, SegmentBuffer,
+    Addr, AddrRange, Arena, BufferClass, BufferKind, Check, CheckLevel, Describe, Error, PoolClass, RankSet,
+    Segment, SegmentBuffer, Store,
 };
 
 #[test]

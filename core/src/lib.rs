@@ -40,6 +40,7 @@ pub use meeting::fill::Fill;
 pub use meeting::frame_pool::FramePool;
 pub use meeting::pool::{ManualPool, PoolClass, PoolSizes};
 pub use meeting::pool_header::PoolHeader;
+pub use meeting::store::Store;
 pub use objects::pool_box::PoolBox;
 pub use objects::pool_rc::PoolRc;
 pub use objects::walk::{Use, walk};
@@ -61,6 +62,7 @@ pub use words::segment::Segment;
 pub mod internal {
     pub use crate::arena::control_memory::{ControlMemory, refuse_control_pool};
     pub use crate::arena::tract_table::{PageState, TakeError, Tract, TractTable};
+    pub use crate::primitive::defer::Defer;
     pub use crate::primitive::{
         AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, compiler_fence, fence,
     };

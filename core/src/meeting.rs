@@ -13,3 +13,4 @@ pub(crate) mod fill;
 pub(crate) mod frame_pool;
 pub(crate) mod pool;
 pub(crate) mod pool_header;
+pub(crate) mod store;

@@ -2,4 +2,5 @@
 
 pub(crate) mod pool_box;
 pub(crate) mod pool_rc;
+pub(crate) mod pool_slice;
 pub(crate) mod walk;

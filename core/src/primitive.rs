@@ -12,6 +12,7 @@ compile_error!(
 );
 
 pub(crate) mod aver;
+pub(crate) mod defer;
 pub(crate) mod lock;
 
 #[cfg(not(any(tripoint_loom, tripoint_shuttle)))]

@@ -15,7 +15,7 @@ use std::sync::Mutex;
 use tripoint_core::{
     Addr, Arena, BasicBuffer, Block, Check, CheckError, CheckLevel, ClientArena, ClientArenaOptions,
     Describe, Error, Exhausted, Fill, ManualPool, PoolBox, PoolClass, PoolHeader, PoolRc, PoolSizes, Result,
-    SymmetricFence, Use, walk,
+    Store, SymmetricFence, Use, walk,
 };
 
 const GRAIN: usize = 256;
@@ -95,8 +95,8 @@ unsafe impl<A: Arena> PoolClass for Whole<A> {
     }
 }
 
-// SAFETY: not flippable; an object's tracts are given back when it is freed.
-unsafe impl<A: Arena> ManualPool for Whole<A> {
+// SAFETY: an object has tracts of its own, which are returned when it is freed.
+unsafe impl<A: Arena> Store for Whole<A> {
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
         let size = self.reserve_size(layout).ok_or(Error::Parameter("not served"))?;
         self.header.extend(size).map(Block::base)
@@ -108,6 +108,9 @@ unsafe impl<A: Arena> ManualPool for Whole<A> {
         unsafe { self.header.retract(Block::new(object, size)) };
     }
 }
+
+// SAFETY: not flippable; an object's tracts are given back when it is freed.
+unsafe impl<A: Arena> ManualPool for Whole<A> {}
 
 impl<A: Arena> Check for Whole<A> {
     fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
@@ -276,7 +279,7 @@ fn a_box_drops_its_object_once_and_frees_its_memory() {
         let mut boxed = PoolBox::new_in((Loud(&drops), 7), pool).unwrap();
         boxed.1 += 1;
         assert_eq!((boxed.1, drops.get(), pool.header().total()), (8, 0, GRAIN));
-        assert!(core::ptr::eq(PoolBox::pool(&boxed), pool));
+        assert!(core::ptr::eq(PoolBox::store(&boxed), pool));
         drop(boxed);
         assert_eq!((drops.get(), pool.header().total()), (1, 0));
     });
@@ -351,7 +354,7 @@ fn the_last_pointer_drops_and_frees() {
     with_pool(|pool| {
         let drops = Cell::new(0);
         let first = PoolRc::new_in((Loud(&drops), 5), pool).unwrap();
-        assert!(core::ptr::eq(PoolRc::pool(&first), pool));
+        assert!(core::ptr::eq(PoolRc::store(&first), pool));
         let second = first.clone();
         assert!(PoolRc::ptr_eq(&first, &second));
         assert_eq!((second.1, PoolRc::count(&first), PoolRc::count(&second)), (5, 2, 2));

@@ -1,7 +1,7 @@
 //! Caches by size classes over a pool of class MVFF, against the naive oracle.
 
 use tripoint::{Cache, CacheClass, CacheClasses, CacheDescriptor, Mvff, MvffOptions};
-use tripoint_oracle::{CACHES, Choices, ClassStore, Layouts, Menu, Scrutiny, Slack, live_with_stores};
+use tripoint_oracle::{CACHES, Choices, ClassFrontEnd, Layouts, Menu, Scrutiny, Slack, live_with_front_ends};
 
 use crate::manual::{ARENA_SIZE, GRAIN};
 use crate::memory::with_arena;
@@ -23,8 +23,8 @@ pub fn cache_ops(data: &[u8]) {
         let descriptors = [CacheDescriptor::new(classes), CacheDescriptor::new(classes)];
         let [mut first, mut second] = descriptors
             .each_ref()
-            .map(|descriptor| ClassStore { cache: Cache::create(&pool, descriptor).unwrap(), classes });
-        live_with_stores(
+            .map(|descriptor| ClassFrontEnd { cache: Cache::create(&pool, descriptor).unwrap(), classes });
+        live_with_front_ends(
             &pool,
             &mut [&mut first, &mut second],
             MENU.draw_all(&mut choices),

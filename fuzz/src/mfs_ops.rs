@@ -4,8 +4,8 @@ use core::alloc::Layout;
 
 use tripoint::{Mfs, MfsOptions, UnitLayout};
 use tripoint_oracle::{
-    CACHES, Choices, Draws, Layouts, MANUAL, Menu, ReturnStore, Scrutiny, Slack, live_manually,
-    live_with_stores,
+    CACHES, Choices, Draws, Layouts, MANUAL, Menu, ReturnFrontEnd, Scrutiny, Slack, live_manually,
+    live_with_front_ends,
 };
 
 use crate::manual::{ARENA_SIZE, GRAIN};
@@ -28,8 +28,8 @@ pub fn mfs_ops(data: &[u8]) {
         let pool = Mfs::create(arena, unit, options).unwrap();
         if cached {
             let (mut first, mut second) = (pool.cache(), pool.cache());
-            let mut returns = ReturnStore { pool: &pool, returns: pool.returns() };
-            live_with_stores(
+            let mut returns = ReturnFrontEnd { pool: &pool, returns: pool.returns() };
+            live_with_front_ends(
                 &pool,
                 &mut [&mut first, &mut second, &mut returns, &mut &pool],
                 STORES.draw_all(&mut choices),

@@ -33,11 +33,10 @@ use core::ptr::{self, NonNull};
 
 use tripoint_core::internal::Ordering;
 use tripoint_core::{
-    Addr, Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, ManualPool, Result, ensure,
-    line,
+    Addr, Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, ManualPool, PoolBox, Result,
+    Store, ensure, line,
 };
 
-use crate::cache_box::{CacheBox, ObjectCache};
 use crate::link::{Damaged, Health, LinkKey, UNDAMAGED, Watch};
 use crate::poison::poison;
 
@@ -62,7 +61,7 @@ const BATCH: usize = 64;
 /// One thread's free blocks of a pool, by size.
 ///
 /// Any thread may [trip](CacheDescriptor::trip) it, which makes it give all it
-/// keeps to the pool at its next get or put. Flushing and dropping do the same. A
+/// keeps to the pool when it next allocates or frees. Flushing and dropping do the same. A
 /// cache that is forgotten (`mem::forget`) takes its blocks with it until the pool
 /// is dropped, and its descriptor for good.
 ///
@@ -110,62 +109,13 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         self.pool
     }
 
-    /// Allocates `layout`, aligned as it says. What no class serves, because it is
-    /// larger or more aligned, comes from the pool.
-    ///
-    /// # Errors
-    /// Those of [`ManualPool::alloc`], once the cache has given all it keeps to the
-    /// pool and asked again.
-    #[inline(always)]
-    pub fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
-        let class = self.descriptor.classes().of(layout);
-        let words = self.descriptor.words(class);
-        let rest = words.count.load(Ordering::Relaxed).wrapping_sub(1);
-        // Not empty, not tripped: one compare (design/cache.md `.compare`).
-        if rest < words.limit.load(Ordering::Relaxed) {
-            // SAFETY: the class keeps `rest + 1` blocks.
-            return unsafe { self.pop(words, rest) };
-        }
-        self.alloc_slow(class, layout)
-    }
-
-    /// Frees a block that [`Cache::alloc`] returned, of any cache with the same pool and equal
-    /// classes.
-    ///
-    /// # Safety
-    /// - `object` came from [`Cache::alloc`] of a cache over this pool with equal classes, with
-    ///   this `layout`. Only the address matters, as in [`ManualPool::free`].
-    /// - It is freed once, and nothing uses it any more.
-    #[inline(always)]
-    pub unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {
-        let class = self.descriptor.classes().of(layout);
-        let words = self.descriptor.words(class);
-        let object = self.pool.header().reach(object.addr());
-        // SAFETY: the block is the caller's, if it is a block of the class.
-        if LinkKey::CHECKS && !unsafe { self.knows(class, object) } {
-            Watch::new(self.key, &self.health).accepts(|_| false);
-            self.lose_all(Damaged);
-            return;
-        }
-        // SAFETY: the caller gives up a block of this class.
-        unsafe { self.poison(class, object) };
-        let count = words.count.load(Ordering::Relaxed);
-        // Not full, not tripped: one compare.
-        if count < words.limit.load(Ordering::Relaxed) {
-            // SAFETY: the caller gives up a block of this class.
-            return unsafe { self.push(words, object, count) };
-        }
-        // SAFETY: the caller's duties, and the class of the layout.
-        unsafe { self.free_slow(class, object, layout) };
-    }
-
     /// Moves `value` into a block that goes back to this cache when it is dropped.
     ///
     /// # Errors
-    /// Those of [`Cache::alloc`]; `value` is dropped.
+    /// Those of [`Store::alloc`]; `value` is dropped.
     #[inline]
-    pub fn boxed<T>(&self, value: T) -> Result<CacheBox<'_, T, Self>> {
-        CacheBox::new_in(value, self)
+    pub fn boxed<T>(&self, value: T) -> Result<PoolBox<'_, T, Self>> {
+        PoolBox::new_in(value, self)
     }
 
     /// Gives everything it keeps to the pool.
@@ -214,7 +164,7 @@ impl<'c, P: ManualPool> Cache<'c, P> {
     }
 
     /// # Safety
-    /// As [`Cache::free`]; `index` is the class of the layout.
+    /// As [`Store::free`]; `index` is the class of the layout.
     #[cold]
     #[inline(never)]
     unsafe fn free_slow(&self, index: usize, object: NonNull<u8>, layout: Layout) {
@@ -378,20 +328,52 @@ impl<'c, P: ManualPool> Cache<'c, P> {
     }
 }
 
-// SAFETY: a block is at least as large and aligned as the layout its class serves,
-// and leaves the list before it is given out; what no class serves is the pool's
-// own; all is the pool's memory, which outlives the cache.
-unsafe impl<P: ManualPool> ObjectCache for Cache<'_, P> {
+// SAFETY: a block of a class is at least as large and aligned as what the class serves, and leaves
+// its list before it is returned. What no class serves comes from the pool. All of it is memory
+// of the pool, which outlives the cache, wherever that is moved. A pointer that is freed is
+// first replaced by one that reaches the same address (`PoolHeader::reach`). A cache is not `Sync`.
+unsafe impl<P: ManualPool> Store for Cache<'_, P> {
+    /// Allocates `layout`, aligned as it says. What no class serves, because it is larger or
+    /// more aligned, comes from the pool.
+    ///
+    /// # Errors
+    /// Those of the pool, once the cache has returned to it all it keeps and asked again.
     #[inline(always)]
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
-        Self::alloc(self, layout)
+        let class = self.descriptor.classes().of(layout);
+        let words = self.descriptor.words(class);
+        let rest = words.count.load(Ordering::Relaxed).wrapping_sub(1);
+        // Not empty, not tripped: one compare (design/cache.md `.compare`).
+        if rest < words.limit.load(Ordering::Relaxed) {
+            // SAFETY: the class keeps `rest + 1` blocks.
+            return unsafe { self.pop(words, rest) };
+        }
+        self.alloc_slow(class, layout)
     }
 
-    /// Objects of caches over the same pool with equal classes may be freed here.
+    /// Frees a block. It may come from any cache over the same pool with equal classes.
     #[inline(always)]
     unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {
-        // SAFETY: the caller's duties are `Cache::free`'s.
-        unsafe { Self::free(self, object, layout) };
+        let class = self.descriptor.classes().of(layout);
+        let words = self.descriptor.words(class);
+        let object = self.pool.header().reach(object.addr());
+        // SAFETY: the block is the caller's, if it is a block of the class.
+        if LinkKey::CHECKS && !unsafe { self.knows(class, object) } {
+            Watch::new(self.key, &self.health).accepts(|_| false);
+            self.lose_all(Damaged);
+            return;
+        }
+        // SAFETY: the caller gives up a block of this class.
+        unsafe { self.poison(class, object) };
+        let count = words.count.load(Ordering::Relaxed);
+        // Not full, not tripped: one compare.
+        if count < words.limit.load(Ordering::Relaxed) {
+            // SAFETY: the caller gives up a block of this class.
+            return unsafe { self.push(words, object, count) };
+        }
+        // SAFETY: the object came with this layout from a cache over this pool with equal classes,
+        // is freed once and used no more; `class` is the class of the layout.
+        unsafe { self.free_slow(class, object, layout) };
     }
 }
 

@@ -1,6 +1,6 @@
 //! Debug pools: another class with fences, splats and a ledger around it.
 //!
-//! For finding out who breaks the duties of [`ManualPool::free`]. Not using it
+//! For finding out who breaks the duties of [`Store::free`](tripoint_core::Store::free). Not using it
 //! costs nothing: it is another type (design/debug.md `.debug`, `.req.off`).
 
 use core::alloc::Layout;
@@ -10,7 +10,7 @@ use core::ptr::NonNull;
 
 use tripoint_core::{
     Addr, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, Lock, ManualPool, PoolClass,
-    PoolHeader, PoolSizes, Result, ensure, line,
+    PoolHeader, PoolSizes, Result, Store, ensure, line,
 };
 
 mod fence;
@@ -51,7 +51,7 @@ impl Default for DebugOptions {
 ///   and in a deep check
 /// - an object freed twice, a pointer that is not an object's or not the pool's,
 ///   a layout that is not the object's: at the free, which then does nothing, so
-///   that [`ManualPool::free`] asks less of its caller here
+///   that [`Store::free`](tripoint_core::Store::free) asks less of its caller here
 ///
 /// Objects of allocation points have no fences; all else holds for them too
 /// (design/debug.md `.debug.points`).
@@ -349,11 +349,10 @@ unsafe impl<P: ManualPool> PoolClass for DebugPool<P> {
     }
 }
 
-// SAFETY: the pool under this one is manual too, and gets back what it gave out,
-// each once, with the layout it was asked for. Nothing is resized in place.
-unsafe impl<P: ManualPool> ManualPool for DebugPool<P> {
-    const SEAL_SIZE: usize = P::SEAL_SIZE;
-
+// SAFETY: memory from `alloc` is the inner pool's, asked for with a fence behind it. `free` replaces
+// the pointer by one that reaches the same address, and returns each object once, with the layout
+// that was asked for.
+unsafe impl<P: ManualPool> Store for DebugPool<P> {
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
         let fenced = Self::fenced(layout).ok_or(UNSERVED)?;
         let size = self.pool.reserve_size(fenced).ok_or(UNSERVED)?;
@@ -405,6 +404,12 @@ unsafe impl<P: ManualPool> ManualPool for DebugPool<P> {
             unsafe { self.pool.free(object, fenced) };
         }
     }
+}
+
+// SAFETY: the pool under this one is manual too, and gets back what it gave out,
+// each once, with the layout it was asked for. Nothing is resized in place.
+unsafe impl<P: ManualPool> ManualPool for DebugPool<P> {
+    const SEAL_SIZE: usize = P::SEAL_SIZE;
 
     unsafe fn knows(&self, object: NonNull<u8>, layout: Layout) -> bool {
         // SAFETY: the caller's duty; an object there has a fence.

@@ -61,7 +61,6 @@
 extern crate std;
 
 mod cache;
-mod cache_box;
 mod debug;
 pub mod design;
 mod extend;
@@ -85,7 +84,6 @@ mod tlsf;
 pub mod internal;
 
 pub use cache::{Cache, CacheClass, CacheClasses, CacheDescriptor};
-pub use cache_box::{CacheBox, ObjectCache};
 pub use debug::{DebugOptions, DebugPool, DebugReport, DebugReports, Fault};
 #[cfg(feature = "hardening")]
 pub use hardening::set_hardening_seed;

@@ -11,7 +11,7 @@ use core::ptr::NonNull;
 
 use tripoint_core::{
     Addr, Align, Arena, BasicBuffer, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, Lock,
-    ManualPool, PoolClass, PoolHeader, PoolSizes, Result, SymmetricFence, ensure, line,
+    ManualPool, PoolClass, PoolHeader, PoolSizes, Result, Store, SymmetricFence, ensure, line,
 };
 
 use crate::extend::extend;
@@ -334,9 +334,10 @@ unsafe impl<A: Arena, U: Unit> PoolClass for Mfs<A, U> {
     }
 }
 
-// SAFETY: never flippable; memory from `alloc` is a unit taken as fills are, and
-// whatever buffer a unit was allocated in, it may be listed by itself.
-unsafe impl<A: Arena, U: Unit> ManualPool for Mfs<A, U> {
+// SAFETY: memory from `alloc` is a unit taken as fills are, which nothing else uses until it is
+// freed. `free` replaces the pointer by one that reaches the same address. The units are behind
+// a lock, so any thread may free.
+unsafe impl<A: Arena, U: Unit> Store for Mfs<A, U> {
     #[inline]
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
         let unit = self.reserve_size(layout).ok_or(UNSERVED)?;
@@ -361,7 +362,11 @@ unsafe impl<A: Arena, U: Unit> ManualPool for Mfs<A, U> {
         // SAFETY: as above.
         unsafe { self.units.lock().push(object) };
     }
+}
 
+// SAFETY: never flippable; memory from `alloc` is a unit taken as fills are, and
+// whatever buffer a unit was allocated in, it may be listed by itself.
+unsafe impl<A: Arena, U: Unit> ManualPool for Mfs<A, U> {
     #[inline]
     unsafe fn knows(&self, object: NonNull<u8>, _layout: Layout) -> bool {
         self.may_be_unit(object)

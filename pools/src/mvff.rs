@@ -8,7 +8,7 @@ use core::ptr::NonNull;
 
 use tripoint_core::{
     Align, Arena, BasicBuffer, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, Lock, ManualPool,
-    PoolClass, PoolHeader, PoolSizes, Result, SymmetricFence, ensure, line,
+    PoolClass, PoolHeader, PoolSizes, Result, Store, SymmetricFence, ensure, line,
 };
 
 use crate::extend::{Extension, extend_for};
@@ -237,11 +237,10 @@ unsafe impl<A: Arena> PoolClass for Mvff<A> {
     }
 }
 
-// SAFETY: never flippable; memory from `alloc` is taken from the land as fills
-// are, and any part of a taken block, in whole granules, may be given back.
-unsafe impl<A: Arena> ManualPool for Mvff<A> {
-    const SEAL_SIZE: usize = SEAL_SIZE;
-
+// SAFETY: memory from `alloc` is taken out of the land as fills are, and stays out until it is
+// freed. `free` replaces the pointer by one that reaches the same address. The land is behind a
+// lock, so any thread may free.
+unsafe impl<A: Arena> Store for Mvff<A> {
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
         let size = self.reserve_size(layout).ok_or(TOO_LARGE)?;
         let object = self.take(&mut self.land.lock(), size, size, Align::of_layout(layout))?;
@@ -262,6 +261,12 @@ unsafe impl<A: Arena> ManualPool for Mvff<A> {
             Err(Damaged) => self.note_damage(),
         }
     }
+}
+
+// SAFETY: never flippable; memory from `alloc` is taken from the land as fills
+// are, and any part of a taken block, in whole granules, may be given back.
+unsafe impl<A: Arena> ManualPool for Mvff<A> {
+    const SEAL_SIZE: usize = SEAL_SIZE;
 
     #[inline]
     unsafe fn knows(&self, object: NonNull<u8>, layout: Layout) -> bool {

@@ -10,7 +10,7 @@ use core::ptr::NonNull;
 
 use tripoint_core::{
     Align, Arena, BasicBuffer, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, Lock, ManualPool,
-    PoolClass, PoolHeader, PoolSizes, Result, SymmetricFence, ensure, line,
+    PoolClass, PoolHeader, PoolSizes, Result, Store, SymmetricFence, ensure, line,
 };
 
 use crate::extend::{Extension, extend_for};
@@ -301,11 +301,10 @@ unsafe impl<A: Arena> PoolClass for Mvt<A> {
     }
 }
 
-// SAFETY: never flippable; memory from `alloc` is the front of a block taken as
-// fills are, and any part of a taken block, in whole granules, may be given back.
-unsafe impl<A: Arena> ManualPool for Mvt<A> {
-    const SEAL_SIZE: usize = SEAL_SIZE;
-
+// SAFETY: memory from `alloc` is the front of a block taken as fills are, which is out of the free
+// blocks until it is freed. `free` replaces the pointer by one that reaches the same address. The
+// free blocks are behind a lock, so any thread may free.
+unsafe impl<A: Arena> Store for Mvt<A> {
     /// Allocates as a buffer shared by all callers would, so that objects lie in
     /// the order of their birth.
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
@@ -336,6 +335,12 @@ unsafe impl<A: Arena> ManualPool for Mvt<A> {
             free.insert(block);
         });
     }
+}
+
+// SAFETY: never flippable; memory from `alloc` is the front of a block taken as
+// fills are, and any part of a taken block, in whole granules, may be given back.
+unsafe impl<A: Arena> ManualPool for Mvt<A> {
+    const SEAL_SIZE: usize = SEAL_SIZE;
 
     #[inline]
     unsafe fn knows(&self, object: NonNull<u8>, layout: Layout) -> bool {

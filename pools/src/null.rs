@@ -11,7 +11,7 @@ use core::ptr::NonNull;
 
 use tripoint_core::{
     Arena, BasicBuffer, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, FramePool, ManualPool,
-    PoolClass, PoolHeader, PoolSizes, Result, SymmetricFence,
+    PoolClass, PoolHeader, PoolSizes, Result, Store, SymmetricFence,
 };
 
 const REFUSED: Error = Error::Parameter("the null class serves nothing");
@@ -77,14 +77,17 @@ unsafe impl<A: Arena> PoolClass for Null<A> {
     }
 }
 
-// SAFETY: never flippable, and there is nothing to free.
-unsafe impl<A: Arena> ManualPool for Null<A> {
+// SAFETY: there is no memory to allocate, and so none to free.
+unsafe impl<A: Arena> Store for Null<A> {
     fn alloc(&self, _layout: Layout) -> Result<NonNull<u8>> {
         Err(REFUSED)
     }
 
     unsafe fn free(&self, _object: NonNull<u8>, _layout: Layout) {}
 }
+
+// SAFETY: never flippable, and there is nothing to free.
+unsafe impl<A: Arena> ManualPool for Null<A> {}
 
 // SAFETY: buffers never have a block, so the top of every stack is none, before and
 // after a pop.

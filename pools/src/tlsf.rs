@@ -10,7 +10,7 @@ use core::ptr::NonNull;
 
 use tripoint_core::{
     Align, Arena, BasicBuffer, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, Lock, ManualPool,
-    PoolClass, PoolHeader, PoolSizes, Result, SymmetricFence, ensure, line,
+    PoolClass, PoolHeader, PoolSizes, Result, Store, SymmetricFence, ensure, line,
 };
 
 use crate::extend::{Extension, extend, extend_for};
@@ -240,11 +240,10 @@ unsafe impl<A: Arena> PoolClass for Tlsf<A> {
     }
 }
 
-// SAFETY: never flippable; memory from `alloc` is taken from the heap as fills
-// are, and any part of a taken block, in whole granules, may be given back.
-unsafe impl<A: Arena> ManualPool for Tlsf<A> {
-    const SEAL_SIZE: usize = SEAL_SIZE;
-
+// SAFETY: memory from `alloc` is taken out of the heap as fills are, and stays out until it is
+// freed. `free` replaces the pointer by one that reaches the same address. The heap is behind a
+// lock, so any thread may free.
+unsafe impl<A: Arena> Store for Tlsf<A> {
     #[inline]
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
         let size = self.reserve_size(layout).ok_or(TOO_LARGE)?;
@@ -270,6 +269,12 @@ unsafe impl<A: Arena> ManualPool for Tlsf<A> {
         // nobody to tell.
         let _ = unsafe { self.heap.lock().insert(object) };
     }
+}
+
+// SAFETY: never flippable; memory from `alloc` is taken from the heap as fills
+// are, and any part of a taken block, in whole granules, may be given back.
+unsafe impl<A: Arena> ManualPool for Tlsf<A> {
+    const SEAL_SIZE: usize = SEAL_SIZE;
 
     #[inline]
     unsafe fn knows(&self, object: NonNull<u8>, layout: Layout) -> bool {

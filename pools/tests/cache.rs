@@ -12,7 +12,7 @@ use std::sync::mpsc;
 use common::test_arena::Refusal;
 use common::{GRAIN, SEAL, TestArena, all_are, arena, effort, layout, memory, pick};
 use proptest::prelude::*;
-use tripoint_core::{Arena, Check, CheckLevel, Describe, Error, ManualPool, PoolClass};
+use tripoint_core::{Arena, Check, CheckLevel, Describe, Error, ManualPool, PoolClass, Store};
 use tripoint_pools::{
     Cache, CacheClass, CacheClasses, CacheDescriptor, Mfs, MfsOptions, Mvff, MvffOptions, UnitLayout,
 };

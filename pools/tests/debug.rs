@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use tripoint_ap::AllocationPoint;
 use tripoint_core::{
     Addr, Arena, BasicBuffer, Block, Check, CheckError, CheckLevel, ClientArena, Describe, Error, Fill,
-    ManualPool, PoolBox, PoolClass, PoolHeader, PoolSizes, Result,
+    ManualPool, PoolBox, PoolClass, PoolHeader, PoolSizes, Result, Store,
 };
 use tripoint_pools::GRANULE;
 use tripoint_pools::{
@@ -494,8 +494,8 @@ unsafe impl<P: ManualPool<Buffer = BasicBuffer>> PoolClass for Knowing<'_, P> {
     }
 }
 
-// SAFETY: all is the pool's under it.
-unsafe impl<P: ManualPool<Buffer = BasicBuffer>> ManualPool for Knowing<'_, P> {
+// SAFETY: both calls are those of the pool below.
+unsafe impl<P: ManualPool<Buffer = BasicBuffer>> Store for Knowing<'_, P> {
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
         self.pool.alloc(layout)
     }
@@ -505,6 +505,9 @@ unsafe impl<P: ManualPool<Buffer = BasicBuffer>> ManualPool for Knowing<'_, P> {
         unsafe { self.pool.free(object, layout) };
     }
 }
+
+// SAFETY: all is the pool's under it.
+unsafe impl<P: ManualPool<Buffer = BasicBuffer>> ManualPool for Knowing<'_, P> {}
 
 impl<P: Check> Check for Knowing<'_, P> {
     fn check(&self, level: CheckLevel) -> Result<(), CheckError> {

@@ -4,9 +4,9 @@
 mod common;
 
 use common::{GRAIN, SEAL, arena, classes, layout, memory};
-use tripoint_core::{Describe, ManualPool, PoolClass};
+use tripoint_core::{Describe, PoolClass, Store};
 use tripoint_pools::GRANULE;
-use tripoint_pools::{ObjectCache, UnitOf};
+use tripoint_pools::UnitOf;
 
 fn text(described: &impl Describe, depth: usize) -> String {
     let mut text = String::new();

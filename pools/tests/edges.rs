@@ -9,11 +9,11 @@ use std::sync::Arc;
 use common::{GRAIN, SEAL, Sequence, TestArena, arena, classes, layout, memory};
 use tripoint_ap::{AllocationPoint, Control};
 use tripoint_core::{
-    BufferKind, Check, CheckLevel, Describe, Error, Event, EventHook, ManualPool, PoolClass,
+    BufferKind, Check, CheckLevel, Describe, Error, Event, EventHook, ManualPool, PoolClass, Store,
 };
 use tripoint_pools::{
-    DebugOptions, DebugPool, Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, Null, ObjectCache, Tlsf,
-    TlsfOptions, UnitLayout, UnitOf,
+    DebugOptions, DebugPool, Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, Null, Tlsf, TlsfOptions,
+    UnitLayout, UnitOf,
 };
 
 const GRANULE: usize = 2 * size_of::<usize>();

@@ -7,7 +7,7 @@ use core::ptr::NonNull;
 
 use common::{GRAIN, all_are, arena, classes, layout, memory};
 use proptest::prelude::*;
-use tripoint_core::{Block, CheckLevel, ManualPool, PoolClass};
+use tripoint_core::{Block, CheckLevel, PoolClass, Store};
 
 /// A piece of a fill that a front end uses, and the byte that fills it.
 #[derive(Clone, Copy)]

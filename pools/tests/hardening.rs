@@ -10,9 +10,7 @@ use common::{GRAIN, Oracle, arena, effort, layout, memory};
 use proptest::prelude::*;
 use tripoint_core::{Arena, Block, Check, CheckLevel, ClientArena, Error, ManualPool, PoolClass};
 use tripoint_pools::GRANULE;
-use tripoint_pools::{
-    Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, ObjectCache, Tlsf, TlsfOptions, UnitLayout,
-};
+use tripoint_pools::{Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, Tlsf, TlsfOptions, UnitLayout};
 
 type TestPool<'a> = Tlsf<&'a ClientArena<'a>>;
 

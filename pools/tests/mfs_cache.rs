@@ -14,10 +14,8 @@ use std::sync::mpsc;
 use common::test_arena::Refusal;
 use common::{GRAIN, TestArena, arena, effort, memory, pick};
 use proptest::prelude::*;
-use tripoint_core::{
-    Arena, Check, CheckLevel, Describe, Error, Event, EventHook, ManualPool, PoolBox, PoolClass,
-};
-use tripoint_pools::{CacheBox, Mfs, MfsCache, MfsOptions, ObjectCache, Returns, UnitLayout, UnitOf};
+use tripoint_core::{Arena, Check, CheckLevel, Describe, Error, Event, EventHook, PoolBox, PoolClass, Store};
+use tripoint_pools::{Mfs, MfsCache, MfsOptions, Returns, UnitLayout, UnitOf};
 
 /// An object that fills a grain without rest, so that every byte of a pool is in
 /// some unit.
@@ -377,7 +375,7 @@ fn boxes_free_what_they_drop() {
 
     let mut number = cache.boxed(6_u64).unwrap();
     *number += 1;
-    assert_eq!((format!("{number} {number:?}"), CacheBox::into_inner(number)), ("7 7".into(), 7));
+    assert_eq!((format!("{number} {number:?}"), PoolBox::into_inner(number)), ("7 7".into(), 7));
     assert_eq!(cache.cached(), full);
 
     // Without a size: no unit, but a drop.

@@ -5,7 +5,7 @@ mod common;
 
 use common::classes::mvff;
 use common::{GRAIN, Oracle, arena, arena_of_grain, layout, memory};
-use tripoint_core::{Arena, Check, CheckLevel, Error, ManualPool, PoolClass, PoolSizes};
+use tripoint_core::{Arena, Check, CheckLevel, Error, PoolClass, PoolSizes, Store};
 use tripoint_pools::GRANULE;
 use tripoint_pools::{Mvff, MvffOptions};
 

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use common::{GRAIN, Oracle, Sequence, TestArena, arena, arena_of_grain, effort, layout, memory};
 use tripoint_ap::AllocationPoint;
-use tripoint_core::{Arena, Check, CheckLevel, Describe, Error, ManualPool, PoolBox, PoolClass};
+use tripoint_core::{Arena, Check, CheckLevel, Describe, Error, PoolBox, PoolClass, Store};
 use tripoint_pools::Land;
 use tripoint_pools::{Mvt, MvtOptions};
 

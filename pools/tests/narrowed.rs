@@ -9,8 +9,7 @@ use core::ptr::NonNull;
 
 use common::{arena, classes, layout, memory};
 use tripoint_ap::AllocationPoint;
-use tripoint_core::{Check, CheckLevel, ManualPool};
-use tripoint_pools::ObjectCache;
+use tripoint_core::{Check, CheckLevel, ManualPool, Store};
 use tripoint_pools::{Cache, CacheClasses, CacheDescriptor};
 
 /// Writes the whole object, and returns it by way of a reference to its first byte.

@@ -6,7 +6,7 @@ mod common;
 use common::{arena, layout, memory};
 use tripoint_ap::AllocationPoint;
 use tripoint_core::{
-    Arena, Check, CheckLevel, Describe, Error, Exhausted, ManualPool, PoolBox, PoolClass, PoolSizes, walk,
+    Arena, Check, CheckLevel, Describe, Error, Exhausted, PoolBox, PoolClass, PoolSizes, Store, walk,
 };
 use tripoint_pools::Null;
 

@@ -9,8 +9,7 @@ use core::ptr::NonNull;
 
 use common::{arena, classes, layout, memory};
 use tripoint_ap::AllocationPoint;
-use tripoint_core::{ManualPool, PoolClass};
-use tripoint_pools::ObjectCache;
+use tripoint_core::{ManualPool, PoolClass, Store};
 use tripoint_pools::{Cache, CacheClasses, CacheDescriptor, Snc, SncOptions};
 
 const SECRET: Layout = layout(88, 8);

@@ -16,7 +16,7 @@ use common::{TestArena, arena, classes, layout, memory};
 use suite::{exhaustion, layouts, lives, points, refusals};
 use tripoint_core::{
     Arena, BasicBuffer, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, ManualPool, PoolClass,
-    PoolHeader, PoolSizes, Result, SymmetricFence,
+    PoolHeader, PoolSizes, Result, Store, SymmetricFence,
 };
 use tripoint_oracle::Operation;
 use tripoint_pools::Mvff;
@@ -128,7 +128,7 @@ unsafe impl<A: Arena> PoolClass for Flawed<A> {
 }
 
 // SAFETY: as above.
-unsafe impl<A: Arena> ManualPool for Flawed<A> {
+unsafe impl<A: Arena> Store for Flawed<A> {
     fn alloc(&self, mut layout: Layout) -> Result<NonNull<u8>> {
         if self.has(Flaw::RefusesWhatFits) && self.pool.sizes().free != 0 {
             return Err(Error::Limit);
@@ -161,7 +161,10 @@ unsafe impl<A: Arena> ManualPool for Flawed<A> {
             unsafe { self.pool.free(object, layout) };
         }
     }
+}
 
+// SAFETY: as above.
+unsafe impl<A: Arena> ManualPool for Flawed<A> {
     fn resizes_in_place(&self, from: Layout, to: Layout) -> bool {
         self.has(Flaw::ResizesBlindly) || self.pool.resizes_in_place(from, to)
     }

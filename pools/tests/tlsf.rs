@@ -6,7 +6,7 @@ mod common;
 use common::test_arena::Refusal;
 use common::{GRAIN, Oracle, TestArena, arena, arena_of_grain, effort, layout, memory, pick};
 use proptest::prelude::*;
-use tripoint_core::{Arena, Check, CheckLevel, Describe, Error, ManualPool, PoolClass};
+use tripoint_core::{Arena, Check, CheckLevel, Describe, Error, ManualPool, PoolClass, Store};
 use tripoint_pools::GRANULE;
 use tripoint_pools::{Tlsf, TlsfOptions};
 

@@ -11,7 +11,7 @@ use rlsf::Tlsf as Rlsf;
 use talc::{ErrOnOom, Span, Talc};
 use tripoint::{
     AllocationPoint, Arena, ArenaVm, ArenaVmOptions, Cache, CacheClasses, CacheDescriptor, GlobalPool,
-    ManualPool, Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, ObjectCache, Tlsf, TlsfOptions, UnitOf,
+    ManualPool, Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, Store, Tlsf, TlsfOptions, UnitOf,
 };
 
 use crate::{Operation, counted};
@@ -116,7 +116,7 @@ impl<P: ManualPool> Heap for Pool<P> {
 
 struct Cached<C>(C);
 
-impl<C: ObjectCache> Heap for Cached<C> {
+impl<C: Store> Heap for Cached<C> {
     #[inline(always)]
     fn alloc(&self, layout: Layout) -> NonNull<u8> {
         self.0.alloc(layout).unwrap()

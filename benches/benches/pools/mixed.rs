@@ -12,7 +12,7 @@ use mimalloc::MiMalloc;
 use snmalloc_rs::SnMalloc;
 use tikv_jemallocator::Jemalloc;
 use tripoint::{
-    ArenaVm, ArenaVmOptions, Cache, CacheClasses, CacheDescriptor, ManualPool, Mvff, MvffOptions,
+    ArenaVm, ArenaVmOptions, Cache, CacheClasses, CacheDescriptor, ManualPool, Mvff, MvffOptions, Store,
 };
 
 use crate::objects::{MiMallocDirect, Random};
@@ -37,13 +37,13 @@ trait Memory {
 impl<P: ManualPool> Memory for &Cache<'_, P> {
     #[inline(always)]
     fn get(&self, layout: Layout) -> NonNull<u8> {
-        Cache::get(self, layout).unwrap()
+        Store::alloc(*self, layout).unwrap()
     }
 
     #[inline(always)]
     fn put(&self, place: NonNull<u8>, layout: Layout) {
         // SAFETY: got here, put back once.
-        unsafe { Cache::put(self, place, layout) };
+        unsafe { Store::free(*self, place, layout) };
     }
 }
 

@@ -4,7 +4,7 @@ use core::alloc::{GlobalAlloc, Layout};
 use core::ptr::NonNull;
 
 use slab::Slab;
-use tripoint::{Arena, ManualPool, Mfs, MfsCache, ObjectCache, Unit};
+use tripoint::{Arena, Mfs, MfsCache, Store, Unit};
 
 /// A cache line of words.
 pub(crate) type Object = [u64; 8];

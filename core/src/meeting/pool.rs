@@ -9,6 +9,7 @@ use crate::meeting::block::Block;
 use crate::meeting::buffer_class::BufferClass;
 use crate::meeting::fill::Fill;
 use crate::meeting::pool_header::PoolHeader;
+use crate::meeting::store::Store;
 use crate::words::check::Check;
 use crate::words::describe::Describe;
 use crate::words::error::Result;
@@ -169,40 +170,20 @@ pub unsafe trait PoolClass: Check + Describe + Sync {
 ///
 /// # Safety
 /// - [`PoolClass::FLIPPABLE`] is false.
-/// - [`ManualPool::free`] relies on the address of an object, not on the provenance of
-///   the pointer.
-/// - Memory from [`ManualPool::alloc`] keeps the promises of [`PoolClass::fill`];
-///   what was allocated in a buffer may be given to [`ManualPool::free`], by any
-///   thread, also while that buffer goes on.
+/// - Memory from [`Store::alloc`] keeps the promises of [`PoolClass::fill`]. What was allocated in
+///   a buffer may be freed by [`Store::free`], in any thread, also while that buffer is in use.
 /// - If [`ManualPool::resizes_in_place`] says so, an object has room for the new layout
 ///   in place, and may be freed as if it had been allocated with it.
 #[diagnostic::on_unimplemented(
     note = "only manual pools do this: in a stack pool (Snc) use `AllocationPoint::scope`, in a flippable one `alloc_with`"
 )]
-pub unsafe trait ManualPool: PoolClass {
+pub unsafe trait ManualPool: PoolClass + Store {
     /// The bytes that the class itself takes at the end of an object of
-    /// [`ManualPool::alloc`], behind every byte that was asked for. Classes around others
+    /// [`Store::alloc`], behind every byte that was asked for. Classes around others
     /// need to know.
     const SEAL_SIZE: usize = 0;
 
-    /// Allocates `layout`, aligned as it says. The memory is not initialised.
-    ///
-    /// # Errors
-    /// - [`Error::Parameter`](crate::Error::Parameter) for a layout the class does not serve
-    /// - those of [`Arena::alloc_tracts`] where the pool has to grow and cannot
-    fn alloc(&self, layout: Layout) -> Result<NonNull<u8>>;
-
-    /// Frees what was allocated in this pool. Any thread may.
-    ///
-    /// # Safety
-    /// - `object` came from [`ManualPool::alloc`] of this pool, or from a commit
-    ///   on one of its allocation points, with this `layout`. Only the address matters:
-    ///   the pointer may have passed through a reference to a part of the object,
-    ///   because a pool reaches the memory by [`PoolHeader::reach`].
-    /// - It is freed once, and nothing uses it any more.
-    unsafe fn free(&self, object: NonNull<u8>, layout: Layout);
-
-    /// Whether there can be an object of this layout, from [`ManualPool::alloc`] of this
+    /// Whether there can be an object of this layout, from [`Store::alloc`] of this
     /// pool, at `object`, that is not freed yet. This is for front ends that keep objects
     /// for later, such as caches. A class returns false if it knows better; it answers in
     /// constant time and without a lock. The default returns true.

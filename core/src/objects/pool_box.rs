@@ -1,4 +1,4 @@
-//! An owning pointer to one object in a manual pool.
+//! An owning pointer to one object in a store.
 
 use core::alloc::Layout;
 use core::fmt;
@@ -7,159 +7,194 @@ use core::mem::ManuallyDrop;
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
 
-use crate::meeting::pool::ManualPool;
+use crate::meeting::store::Store;
+use crate::primitive::defer::Defer;
 use crate::words::error::Result;
 
-/// A `Box` whose memory comes from a pool. Dropping it drops the object and frees
-/// its memory, on whichever thread that happens.
+/// A `Box` whose memory comes from a manual pool, or from a cache over one. Dropping it drops
+/// the object and frees its memory there.
 ///
-/// The pool outlives it: the borrow says so.
+/// The store outlives it: the borrow says so. A box of a pool may be sent to another thread
+/// and dropped there; a box of a cache stays on the thread that has the cache.
 ///
 /// ```
-/// use tripoint_core::{ManualPool, PoolBox, Result};
+/// use tripoint_core::{PoolBox, Result, Store};
 ///
-/// fn next_price<P: ManualPool>(pool: &P, price: u64) -> Result<u64> {
-///     let mut price = PoolBox::new_in(price, pool)?;
+/// fn next_price<S: Store>(store: &S, price: u64) -> Result<u64> {
+///     let mut price = PoolBox::new_in(price, store)?;
 ///     *price += 1;
 ///     Ok(PoolBox::into_inner(price))
 /// }
 /// ```
-pub struct PoolBox<'pool, T: ?Sized, P: ManualPool> {
+///
+/// What a box owns may refer to the same store, as the nodes of a list do:
+///
+/// ```
+/// # use tripoint_core::{PoolBox, Result, Store};
+/// struct Order<'s, S: Store> {
+///     quantity: u64,
+///     next: Option<PoolBox<'s, Order<'s, S>, S>>,
+/// }
+///
+/// fn two<S: Store>(store: &S) -> Result<PoolBox<'_, Order<'_, S>, S>> {
+///     let last = PoolBox::new_in(Order { quantity: 7, next: None }, store)?;
+///     PoolBox::new_in(Order { quantity: 3, next: Some(last) }, store)
+/// }
+/// ```
+pub struct PoolBox<'s, T: ?Sized, S: Store> {
     object: NonNull<T>,
-    pool: &'pool P,
+    store: &'s S,
     owns: PhantomData<T>,
 }
 
-// SAFETY: a `PoolBox` owns its object as a `Box` does; the pool is `Sync` and
-// lets any thread free.
-unsafe impl<T: ?Sized + Send, P: ManualPool> Send for PoolBox<'_, T, P> {}
-// SAFETY: a shared `PoolBox` gives out `&T` and nothing else.
-unsafe impl<T: ?Sized + Sync, P: ManualPool> Sync for PoolBox<'_, T, P> {}
+// SAFETY: a `PoolBox` owns its object as a `Box` does, so it may be sent if the object may be
+// sent. The store goes along as a shared reference, which may be sent if the store is `Sync`;
+// such a store lets any thread free (`Store`).
+unsafe impl<T: ?Sized + Send, S: Store + Sync> Send for PoolBox<'_, T, S> {}
+// SAFETY: a shared `PoolBox` lends `&T` and `&S` and nothing else, and both may be shared.
+unsafe impl<T: ?Sized + Sync, S: Store + Sync> Sync for PoolBox<'_, T, S> {}
 
-impl<'pool, T, P: ManualPool> PoolBox<'pool, T, P> {
-    /// Moves `value` into memory from `pool`. A `T` of size zero takes none.
+impl<'s, T, S: Store> PoolBox<'s, T, S> {
+    /// Moves `value` into memory from `store`. A `T` of size zero takes none.
     ///
     /// # Errors
-    /// Those of [`ManualPool::alloc`]; `value` is dropped.
-    pub fn new_in(value: T, pool: &'pool P) -> Result<Self> {
-        let layout = Layout::new::<T>();
-        let object = if layout.size() == 0 { NonNull::dangling() } else { pool.alloc(layout)?.cast::<T>() };
-        // SAFETY: `object` is fresh memory of `T`'s size and alignment, or
-        // dangling and aligned for a `T` without size.
+    /// Those of [`Store::alloc`]; `value` is dropped.
+    #[inline]
+    pub fn new_in(value: T, store: &'s S) -> Result<Self> {
+        let object = alloc_memory::<T, S>(store, Layout::new::<T>())?;
+        // SAFETY: the memory has the size and alignment of a `T`, and nothing else uses it.
         unsafe { object.write(value) };
-        // SAFETY: as above, and initialised; `layout` is the object's own.
-        Ok(unsafe { Self::from_raw_in(object, pool) })
+        // SAFETY: the object is initialised and known only here. If it has a size, its memory
+        // came from the store with its own layout.
+        Ok(unsafe { Self::from_raw_in(object, store) })
     }
 
     /// Moves the object out and frees its memory.
+    #[inline]
     #[must_use]
     pub fn into_inner(this: Self) -> T {
-        let pool = this.pool;
+        let store = this.store;
         let object = Self::into_raw(this);
-        // SAFETY: the object was owned and initialised, and is not used again.
+        // SAFETY: the object was owned and is initialised; it is not used again.
         let value = unsafe { object.read() };
-        // SAFETY: its memory is the pool's, as `from_raw_in` was promised; it was
-        // not freed before and holds nothing live now.
-        unsafe { free_memory(pool, object.cast(), Layout::new::<T>()) };
+        // SAFETY: the store takes the memory with the layout of a `T` (`from_raw_in`). It was
+        // owned, so it was not freed before; the object has moved out of it.
+        unsafe { free_memory(store, object.cast(), Layout::new::<T>()) };
         value
     }
 }
 
-impl<'pool, T: ?Sized, P: ManualPool> PoolBox<'pool, T, P> {
+impl<'s, T: ?Sized, S: Store> PoolBox<'s, T, S> {
     /// Takes ownership of an object.
     ///
+    /// Together with [`PoolBox::into_raw`] this makes a box of a trait object:
+    ///
+    /// ```
+    /// use core::fmt::Display;
+    /// use core::ptr::NonNull;
+    /// use tripoint_core::{PoolBox, Result, Store};
+    ///
+    /// fn label<S: Store>(number: u64, store: &S) -> Result<PoolBox<'_, dyn Display, S>> {
+    ///     let object: NonNull<dyn Display> = PoolBox::into_raw(PoolBox::new_in(number, store)?);
+    ///     // SAFETY: the object was owned by a box of this store; its layout is unchanged.
+    ///     Ok(unsafe { PoolBox::from_raw_in(object, store) })
+    /// }
+    /// ```
+    ///
     /// # Safety
-    /// - `object` is initialised, and nobody else uses it or frees it.
-    /// - Its memory may be given to [`ManualPool::free`] of `pool` with the
-    ///   object's own layout; an object of size zero needs no memory.
+    /// - `object` is initialised, and nothing else uses it or frees it.
+    /// - Its memory may be passed to [`Store::free`] of `store` with the object's own layout;
+    ///   an object of size zero needs no memory.
+    #[inline]
     #[must_use]
-    pub const unsafe fn from_raw_in(object: NonNull<T>, pool: &'pool P) -> Self {
-        Self { object, pool, owns: PhantomData }
+    pub const unsafe fn from_raw_in(object: NonNull<T>, store: &'s S) -> Self {
+        Self { object, store, owns: PhantomData }
     }
 
-    /// Gives ownership up without dropping or freeing.
+    /// Gives up ownership, without dropping the object or freeing its memory.
+    #[inline]
     #[must_use]
     pub fn into_raw(this: Self) -> NonNull<T> {
         ManuallyDrop::new(this).object
     }
 
-    /// Gives up freeing: the object lives as long as the pool, undropped.
+    /// Gives up freeing: the object lives as long as the store, and is never dropped.
+    #[inline]
     #[must_use]
-    pub fn leak(this: Self) -> &'pool mut T
+    pub fn leak(this: Self) -> &'s mut T
     where
-        T: 'pool,
+        T: 's,
     {
         let mut object = Self::into_raw(this);
-        // SAFETY: the object was owned, is initialised, and its memory stays
-        // valid while the pool is borrowed, since nobody is left to free it.
+        // SAFETY: the object was owned and is initialised. Its memory stays valid while the store
+        // is borrowed, because there is no owner left to free it.
         unsafe { object.as_mut() }
     }
 
-    /// The pool that the object lives in.
+    /// The store that the object returns its memory to.
+    #[inline]
     #[must_use]
-    pub const fn pool(this: &Self) -> &'pool P {
-        this.pool
+    pub const fn store(this: &Self) -> &'s S {
+        this.store
     }
+}
+
+/// Allocates memory of `layout` for a `T`, or for several in a row; none if they have no size.
+#[inline(always)]
+pub(crate) fn alloc_memory<T, S: Store>(store: &S, layout: Layout) -> Result<NonNull<T>> {
+    if layout.size() == 0 { Ok(NonNull::dangling()) } else { store.alloc(layout).map(NonNull::cast) }
 }
 
 /// Frees the memory of an object of `layout`, unless it has none.
 ///
 /// # Safety
-/// As [`ManualPool::free`], for layouts that have a size.
-unsafe fn free_memory<P: ManualPool>(pool: &P, object: NonNull<u8>, layout: Layout) {
+/// - If the layout has a size: those of [`Store::free`].
+#[inline(always)]
+unsafe fn free_memory<S: Store>(store: &S, object: NonNull<u8>, layout: Layout) {
     if layout.size() != 0 {
-        // SAFETY: the caller's duties are `free`'s.
-        unsafe { pool.free(object, layout) };
+        // SAFETY: the layout has a size, so the caller says that the store takes the object with
+        // this layout, that it was not freed before, and that nothing uses it any more.
+        unsafe { store.free(object, layout) };
     }
 }
 
-/// Frees the memory of a dropped object, also when dropping it unwinds.
-struct FreeOnDrop<'pool, P: ManualPool> {
-    pool: &'pool P,
-    object: NonNull<u8>,
-    layout: Layout,
-}
-
-impl<P: ManualPool> Drop for FreeOnDrop<'_, P> {
+impl<T: ?Sized, S: Store> Drop for PoolBox<'_, T, S> {
+    #[inline]
     fn drop(&mut self) {
-        // SAFETY: made only in `PoolBox::drop`, for an owned object that is
-        // being dropped and not used after.
-        unsafe { free_memory(self.pool, self.object, self.layout) };
-    }
-}
-
-impl<T: ?Sized, P: ManualPool> Drop for PoolBox<'_, T, P> {
-    fn drop(&mut self) {
-        let layout = Layout::for_value(&**self);
-        let _memory = FreeOnDrop { pool: self.pool, object: self.object.cast(), layout };
-        // SAFETY: the object is owned, initialised, and dropped once, here.
+        let (store, object, layout) = (self.store, self.object.cast(), Layout::for_value(&**self));
+        // SAFETY: the store takes the memory with the object's own layout (`from_raw_in`). This runs
+        // once, after the object was dropped below or while that unwinds; nothing uses it then.
+        let _freed = Defer::new(|| unsafe { free_memory(store, object, layout) });
+        // SAFETY: the object is owned and initialised, and is dropped only here.
         unsafe { self.object.drop_in_place() };
     }
 }
 
-impl<T: ?Sized, P: ManualPool> Deref for PoolBox<'_, T, P> {
+impl<T: ?Sized, S: Store> Deref for PoolBox<'_, T, S> {
     type Target = T;
 
+    #[inline]
     fn deref(&self) -> &T {
         // SAFETY: the object is owned and initialised (`from_raw_in`).
         unsafe { self.object.as_ref() }
     }
 }
 
-impl<T: ?Sized, P: ManualPool> DerefMut for PoolBox<'_, T, P> {
+impl<T: ?Sized, S: Store> DerefMut for PoolBox<'_, T, S> {
+    #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the object is owned and initialised, and `self` is exclusive.
+        // SAFETY: the object is owned and initialised (`from_raw_in`), and `self` is exclusive.
         unsafe { self.object.as_mut() }
     }
 }
 
-impl<T: ?Sized + fmt::Debug, P: ManualPool> fmt::Debug for PoolBox<'_, T, P> {
+impl<T: ?Sized + fmt::Debug, S: Store> fmt::Debug for PoolBox<'_, T, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }
 }
 
-impl<T: ?Sized + fmt::Display, P: ManualPool> fmt::Display for PoolBox<'_, T, P> {
+impl<T: ?Sized + fmt::Display, S: Store> fmt::Display for PoolBox<'_, T, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }

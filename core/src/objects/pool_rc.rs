@@ -1,4 +1,4 @@
-//! A counted pointer to one object in a manual pool, for one thread.
+//! A counted pointer to one object in a store, for one thread.
 
 use core::alloc::Layout;
 use core::cell::Cell;
@@ -7,7 +7,7 @@ use core::marker::PhantomData;
 use core::ops::Deref;
 use core::ptr::NonNull;
 
-use crate::meeting::pool::ManualPool;
+use crate::meeting::store::Store;
 use crate::objects::pool_box::PoolBox;
 use crate::words::error::Result;
 
@@ -20,7 +20,7 @@ impl Count {
         self.0.set(self.0.get().saturating_add(1));
     }
 
-    /// Takes one off; tells whether it was the last.
+    /// Takes one off, and returns whether it was the last.
     #[inline]
     fn remove(&self) -> bool {
         let count = self.0.get();
@@ -37,41 +37,41 @@ struct Counted<T> {
     value: T,
 }
 
-/// An `Rc` whose memory comes from a pool. When the last clone is dropped, so is the
-/// object, and its memory is freed.
+/// An `Rc` whose memory comes from a manual pool, or from a cache over one. When the last
+/// clone is dropped, the object is dropped and its memory is freed.
 ///
 /// It takes a word beside the object, for the count. There are no weak pointers:
 /// structures with circles keep their objects in one place and refer to them by
 /// index. A count that reaches `usize::MAX` stays there, and the object lives as long
-/// as the pool, undropped (design/adaptors.md `.rc.count`).
+/// as the store and is never dropped (design/adaptors.md `.rc.count`).
 ///
 /// ```
-/// use tripoint_core::{ManualPool, PoolRc, Result};
+/// use tripoint_core::{PoolRc, Result, Store};
 ///
-/// fn shared<P: ManualPool>(pool: &P) -> Result<u64> {
-///     let price = PoolRc::new_in(61_659_u64, pool)?;
+/// fn shared<S: Store>(store: &S) -> Result<u64> {
+///     let price = PoolRc::new_in(61_659_u64, store)?;
 ///     let other = PoolRc::clone(&price);
 ///     drop(price);
 ///     Ok(*other)
 /// }
 /// ```
-pub struct PoolRc<'pool, T, P: ManualPool> {
+pub struct PoolRc<'s, T, S: Store> {
     counted: NonNull<Counted<T>>,
-    pool: &'pool P,
+    store: &'s S,
     owns: PhantomData<Counted<T>>,
 }
 
-impl<'pool, T, P: ManualPool> PoolRc<'pool, T, P> {
-    /// Moves `value` into memory from `pool`.
+impl<'s, T, S: Store> PoolRc<'s, T, S> {
+    /// Moves `value` into memory from `store`.
     ///
     /// # Errors
-    /// Those of [`ManualPool::alloc`] for `value` and a word; `value` is dropped.
-    pub fn new_in(value: T, pool: &'pool P) -> Result<Self> {
-        let counted = PoolBox::new_in(Counted { count: Count(Cell::new(1)), value }, pool)?;
-        Ok(Self { counted: PoolBox::into_raw(counted), pool, owns: PhantomData })
+    /// Those of [`Store::alloc`] for `value` and a word; `value` is dropped.
+    pub fn new_in(value: T, store: &'s S) -> Result<Self> {
+        let counted = PoolBox::new_in(Counted { count: Count(Cell::new(1)), value }, store)?;
+        Ok(Self { counted: PoolBox::into_raw(counted), store, owns: PhantomData })
     }
 
-    /// The layout of what the pool allocates for a `T`: the word and the value.
+    /// The layout of what the store allocates for a `T`: the word and the value.
     #[must_use]
     pub const fn layout() -> Layout {
         Layout::new::<Counted<T>>()
@@ -83,20 +83,21 @@ impl<'pool, T, P: ManualPool> PoolRc<'pool, T, P> {
         if Self::count(this) != 1 {
             return None;
         }
-        // SAFETY: this is the only pointer to the object, and it is exclusive.
+        // SAFETY: the object is initialised and lives until its last clone is dropped. There is only
+        // this one, and it is borrowed exclusively.
         Some(unsafe { &mut this.counted.as_mut().value })
     }
 
     /// Moves the object out if no other clone points to it, and frees its memory.
     ///
     /// # Errors
-    /// The pointer itself, where there are others.
+    /// The pointer itself, if there are others.
     pub fn try_unwrap(this: Self) -> Result<T, Self> {
         if Self::count(&this) != 1 {
             return Err(this);
         }
         let this = core::mem::ManuallyDrop::new(this);
-        // SAFETY: the last pointer, which is not dropped.
+        // SAFETY: the count says that this is the last clone. It is never dropped, nor used again.
         let counted = unsafe { this.take_box() };
         Ok(PoolBox::into_inner(counted).value)
     }
@@ -113,10 +114,10 @@ impl<'pool, T, P: ManualPool> PoolRc<'pool, T, P> {
         this.counted == other.counted
     }
 
-    /// The pool that the object lives in.
+    /// The store that the object returns its memory to.
     #[must_use]
-    pub const fn pool(this: &Self) -> &'pool P {
-        this.pool
+    pub const fn store(this: &Self) -> &'s S {
+        this.store
     }
 
     fn counted(&self) -> &Counted<T> {
@@ -129,31 +130,32 @@ impl<'pool, T, P: ManualPool> PoolRc<'pool, T, P> {
     ///
     /// # Safety
     /// - No other clone points to the object, and this one is not used any more.
-    unsafe fn take_box(&self) -> PoolBox<'pool, Counted<T>, P> {
-        // SAFETY: initialised in `new_in` from a box of this pool; the caller says
-        // that nobody else uses or frees it.
-        unsafe { PoolBox::from_raw_in(self.counted, self.pool) }
+    unsafe fn take_box(&self) -> PoolBox<'s, Counted<T>, S> {
+        // SAFETY: the object is initialised, and came from a box of this store (`new_in`), which
+        // therefore takes its memory. The caller says that nothing else uses or frees it.
+        unsafe { PoolBox::from_raw_in(self.counted, self.store) }
     }
 }
 
-impl<T, P: ManualPool> Clone for PoolRc<'_, T, P> {
+impl<T, S: Store> Clone for PoolRc<'_, T, S> {
     #[inline]
     fn clone(&self) -> Self {
         self.counted().count.add();
-        Self { counted: self.counted, pool: self.pool, owns: PhantomData }
+        Self { counted: self.counted, store: self.store, owns: PhantomData }
     }
 }
 
-impl<T, P: ManualPool> Drop for PoolRc<'_, T, P> {
+impl<T, S: Store> Drop for PoolRc<'_, T, S> {
     fn drop(&mut self) {
         if self.counted().count.remove() {
-            // SAFETY: it was the last pointer, and it is going.
+            // SAFETY: the count says that no other clone is left, and this one is being dropped, so
+            // nothing uses it afterwards.
             drop(unsafe { self.take_box() });
         }
     }
 }
 
-impl<T, P: ManualPool> Deref for PoolRc<'_, T, P> {
+impl<T, S: Store> Deref for PoolRc<'_, T, S> {
     type Target = T;
 
     #[inline]
@@ -162,13 +164,13 @@ impl<T, P: ManualPool> Deref for PoolRc<'_, T, P> {
     }
 }
 
-impl<T: fmt::Debug, P: ManualPool> fmt::Debug for PoolRc<'_, T, P> {
+impl<T: fmt::Debug, S: Store> fmt::Debug for PoolRc<'_, T, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }
 }
 
-impl<T: fmt::Display, P: ManualPool> fmt::Display for PoolRc<'_, T, P> {
+impl<T: fmt::Display, S: Store> fmt::Display for PoolRc<'_, T, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }
@@ -179,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_count_that_cannot_go_on_stays() {
+    fn a_count_at_its_limit_stays_there() {
         let count = Count(Cell::new(usize::MAX - 1));
         assert!(!count.remove());
         count.add();
@@ -191,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_is_told() {
+    fn the_last_one_is_known() {
         let count = Count(Cell::new(1));
         count.add();
         assert!(!count.remove());

@@ -10,8 +10,7 @@ use core::fmt;
 use core::ptr::NonNull;
 use std::collections::BTreeMap;
 
-use tripoint_core::{Check, CheckLevel, ClientArena, ClientArenaOptions, Error, ManualPool, Result};
-use tripoint_pools::ObjectCache;
+use tripoint_core::{Check, CheckLevel, ClientArena, ClientArenaOptions, Error, ManualPool, Result, Store};
 use tripoint_pools::{
     Cache, CacheClasses, CacheDescriptor, DebugOptions, DebugPool, Mfs, MfsCache, MfsOptions, Mvff,
     MvffOptions, Mvt, MvtOptions, Tlsf, TlsfOptions, UnitLayout,
@@ -233,12 +232,12 @@ impl<P: ManualPool> Subject for Watched<'_, P> {
 
 impl Subject for MfsCache<'_, &ClientArena<'_>, UnitLayout> {
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
-        ObjectCache::alloc(self, layout)
+        Store::alloc(self, layout)
     }
 
     fn free(&self, object: NonNull<u8>, layout: Layout) {
         // SAFETY: as in `Plain`.
-        unsafe { ObjectCache::free(self, object, layout) };
+        unsafe { Store::free(self, object, layout) };
     }
 
     fn check(&self) -> bool {
@@ -248,12 +247,12 @@ impl Subject for MfsCache<'_, &ClientArena<'_>, UnitLayout> {
 
 impl<P: ManualPool> Subject for Cache<'_, P> {
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
-        Cache::alloc(self, layout)
+        Store::alloc(self, layout)
     }
 
     fn free(&self, object: NonNull<u8>, layout: Layout) {
         // SAFETY: as in `Plain`.
-        unsafe { Cache::free(self, object, layout) };
+        unsafe { Store::free(self, object, layout) };
     }
 
     fn check(&self) -> bool {

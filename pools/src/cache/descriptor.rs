@@ -30,7 +30,7 @@ pub(crate) struct FreeBlock {
 pub(crate) struct ClassWords {
     pub(crate) head: AtomicPtr<FreeBlock>,
     pub(crate) count: AtomicUsize,
-    /// The most blocks kept, or zero to make every get and put give way.
+    /// The most blocks kept, or zero so that every call takes the slow path.
     pub(crate) limit: AtomicUsize,
 }
 

@@ -6,14 +6,13 @@ use core::fmt;
 use core::ptr::{self, NonNull};
 
 use tripoint_core::{
-    Addr, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, PoolBox, PoolClass, Result, ensure,
-    line,
+    Addr, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, PoolBox, PoolClass, Result, Store,
+    ensure, line,
 };
 
 use super::free_list::{FreeList, FreeUnit, Link};
 use super::magazine::{for_each_in_magazine, unpack, unpack_all};
 use super::{Mfs, UNSERVED, Unit};
-use crate::cache_box::{CacheBox, ObjectCache};
 use crate::link::UNDAMAGED;
 use crate::link::{Damaged, Health, LinkKey, Watch};
 use crate::poison::poison;
@@ -84,10 +83,10 @@ impl<'pool, A: Arena, U: Unit> MfsCache<'pool, A, U> {
     /// Moves `value` into a unit that goes back to this cache when it is dropped.
     ///
     /// # Errors
-    /// Those of [`ManualPool::alloc`](tripoint_core::ManualPool::alloc); `value` is dropped.
+    /// Those of [`Store::alloc`]; `value` is dropped.
     #[inline]
-    pub fn boxed<T>(&self, value: T) -> Result<CacheBox<'_, T, Self>> {
-        CacheBox::new_in(value, self)
+    pub fn boxed<T>(&self, value: T) -> Result<PoolBox<'_, T, Self>> {
+        PoolBox::new_in(value, self)
     }
 
     /// Moves `value` into a unit that goes back to the pool when it is dropped, on
@@ -97,7 +96,7 @@ impl<'pool, A: Arena, U: Unit> MfsCache<'pool, A, U> {
     /// As [`MfsCache::boxed`].
     #[inline]
     pub fn pool_boxed<T>(&self, value: T) -> Result<PoolBox<'pool, T, Mfs<A, U>>> {
-        let object = CacheBox::into_raw(self.boxed(value)?);
+        let object = PoolBox::into_raw(self.boxed(value)?);
         // SAFETY: owned and initialised; its memory, if it has a size, is a unit of
         // the pool, which frees units wherever they were allocated.
         Ok(unsafe { PoolBox::from_raw_in(object, self.pool) })
@@ -107,9 +106,9 @@ impl<'pool, A: Arena, U: Unit> MfsCache<'pool, A, U> {
     /// ever.
     #[inline]
     pub fn free_box<T>(&self, object: PoolBox<'_, T, Mfs<A, U>>) {
-        if ptr::eq(PoolBox::pool(&object), self.pool) {
+        if ptr::eq(PoolBox::store(&object), self.pool) {
             // SAFETY: the box owned the object, whose memory is a unit of the pool.
-            drop(unsafe { CacheBox::from_raw_in(PoolBox::into_raw(object), self) });
+            drop(unsafe { PoolBox::from_raw_in(PoolBox::into_raw(object), self) });
         }
     }
 
@@ -225,9 +224,10 @@ impl<'pool, A: Arena, U: Unit> MfsCache<'pool, A, U> {
     }
 }
 
-// SAFETY: units are served by the pool's own rules, and leave the cache before they
-// are given out; they stay the pool's memory, which outlives the cache.
-unsafe impl<A: Arena, U: Unit> ObjectCache for MfsCache<'_, A, U> {
+// SAFETY: units are served by the pool's own rules, and leave the cache before they are returned.
+// They are memory of the pool, which outlives the cache, wherever that is moved. A pointer that
+// is freed is first replaced by one that reaches the same address. A cache is not `Sync`.
+unsafe impl<A: Arena, U: Unit> Store for MfsCache<'_, A, U> {
     /// Takes the unit freed last: a load, a test and a store, or twice that if the
     /// last call was an `alloc` too (design/pool-mfs.md `.cache.last`).
     #[inline(always)]

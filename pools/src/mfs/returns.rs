@@ -9,13 +9,12 @@ use core::alloc::Layout;
 use core::fmt;
 use core::ptr::{self, NonNull};
 
-use tripoint_core::internal::{AtomicPtr, Ordering};
+use tripoint_core::internal::{AtomicPtr, Defer, Ordering};
 use tripoint_core::{Arena, Block, ManualPool, PoolBox, PoolClass};
 
 use super::free_list::{Chain, FreeList, FreeUnit};
 use super::magazine::Magazines;
 use super::{Mfs, Unit};
-use crate::cache_box::Defer;
 use crate::link::LinkKey;
 use crate::poison::poison;
 
@@ -116,7 +115,7 @@ impl<'pool, A: Arena, U: Unit> Returns<'pool, A, U> {
     /// makes a compare-exchange every [`Returns::BATCH`] times.
     ///
     /// # Safety
-    /// - As [`ManualPool::free`](tripoint_core::ManualPool::free) of the pool.
+    /// - As [`Store::free`](tripoint_core::Store::free) of the pool.
     #[inline]
     pub unsafe fn free(&mut self, object: NonNull<u8>, _layout: Layout) {
         let size = self.pool.unit_size();
@@ -136,13 +135,13 @@ impl<'pool, A: Arena, U: Unit> Returns<'pool, A, U> {
     /// Drops an object and frees its unit. An object of another pool is dropped
     /// as ever.
     pub fn free_box<T>(&mut self, object: PoolBox<'_, T, Mfs<A, U>>) {
-        if size_of::<T>() == 0 || !ptr::eq(PoolBox::pool(&object), self.pool) {
+        if size_of::<T>() == 0 || !ptr::eq(PoolBox::store(&object), self.pool) {
             return drop(object);
         }
         let object = PoolBox::into_raw(object);
         // SAFETY: the box owned the object, whose memory is a unit of this pool;
         // it is dropped below, whether or not that unwinds, and freed once.
-        let _freed = Defer(|| unsafe { self.free(object.cast(), Layout::new::<T>()) });
+        let _freed = Defer::new(|| unsafe { self.free(object.cast(), Layout::new::<T>()) });
         // SAFETY: owned, initialised, and dropped once.
         unsafe { object.drop_in_place() };
     }

@@ -119,7 +119,7 @@ mod tests {
     use crate::tlsf::{Tlsf, TlsfOptions};
     use core::alloc::Layout;
     use core::mem::MaybeUninit;
-    use tripoint_core::{Align, Check, CheckLevel, ClientArena, ClientArenaOptions, ManualPool, PoolClass};
+    use tripoint_core::{Align, Check, CheckLevel, ClientArena, ClientArenaOptions, PoolClass, Store};
 
     /// Free blocks that touch, each with its edges and in its list. This is what a free would
     /// leave that did not coalesce.

@@ -157,7 +157,7 @@ impl Lists {
 mod tests {
     use super::*;
     use crate::tlsf::{Tlsf, TlsfOptions};
-    use tripoint_core::{Check, CheckLevel, ClientArena, ClientArenaOptions, ManualPool};
+    use tripoint_core::{Check, CheckLevel, ClientArena, ClientArenaOptions, Store};
 
     /// The rule that a deep check finds broken after `damage` to the lists of a pool
     /// whose free memory is one block; told of the class of that.

@@ -1,11 +1,11 @@
 //! An object that goes back to a cache stays on the cache's thread.
 
-use tripoint_core::ManualPool;
-use tripoint_pools::{Cache, CacheBox};
+use tripoint_core::{ManualPool, PoolBox};
+use tripoint_pools::Cache;
 
 fn send<T: Send>(_: T) {}
 
-fn misuse<P: ManualPool>(boxed: CacheBox<'_, u64, Cache<'_, P>>) {
+fn misuse<P: ManualPool>(boxed: PoolBox<'_, u64, Cache<'_, P>>) {
     send(boxed);
 }
 

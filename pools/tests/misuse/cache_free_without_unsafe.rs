@@ -2,7 +2,7 @@
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
-use tripoint_core::ManualPool;
+use tripoint_core::{ManualPool, Store};
 use tripoint_pools::Cache;
 
 fn misuse<P: ManualPool>(cache: &Cache<P>, object: NonNull<u8>) {

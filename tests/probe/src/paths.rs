@@ -5,8 +5,7 @@ use core::ptr::{self, NonNull};
 
 use tripoint_ap::{AllocationPoint, Batch, Frame, Scope, Tripper};
 use tripoint_contract::{Guard, Route};
-use tripoint_core::{ClientArena, Result};
-use tripoint_pools::ObjectCache;
+use tripoint_core::{ClientArena, Result, Store};
 use tripoint_pools::{Cache, MfsCache, Returns, Snc, UnitOf};
 
 use crate::{ClientMvff, Object};
@@ -80,7 +79,7 @@ pub fn unit_alloc(cache: &ClientMfsCache) -> *mut u8 {
 /// A unit to the cache of an MFS.
 ///
 /// # Safety
-/// - As [`ObjectCache::free`].
+/// - As [`Store::free`].
 #[unsafe(no_mangle)]
 pub unsafe fn unit_free(cache: &ClientMfsCache, object: NonNull<u8>) {
     // SAFETY: the caller's duties.
@@ -106,7 +105,7 @@ pub fn cache_get(cache: &Cache<'static, ClientMvff>) -> *mut u8 {
 /// A block to a cache by size classes.
 ///
 /// # Safety
-/// - As [`Cache::put`].
+/// - As [`Store::free`].
 #[unsafe(no_mangle)]
 pub unsafe fn cache_put(cache: &Cache<'static, ClientMvff>, object: NonNull<u8>) {
     // SAFETY: the caller's duties.

@@ -3,8 +3,8 @@
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-use tripoint_core::{Arena, Block, Check, CheckLevel, Error, ManualPool, Result};
-use tripoint_pools::{Cache, CacheClasses, Mfs, MfsCache, ObjectCache, Returns, Unit};
+use tripoint_core::{Arena, Block, Check, CheckLevel, Error, ManualPool, Result, Store};
+use tripoint_pools::{Cache, CacheClasses, Mfs, MfsCache, Returns, Unit};
 
 use crate::Oracle;
 use crate::operation::Operation;
@@ -13,7 +13,7 @@ use crate::run::{Scrutiny, Slack};
 
 /// Where objects of a pool come from and go to. What one gave, any other of the same
 /// run takes.
-pub trait Store {
+pub trait FrontEnd {
     /// Takes an object of this layout.
     ///
     /// # Errors
@@ -23,7 +23,7 @@ pub trait Store {
     /// Frees an object.
     ///
     /// # Safety
-    /// - It came from a store of the same run with this layout, is freed once, and
+    /// - It came from a front_end of the same run with this layout, is freed once, and
     ///   nobody uses it any more.
     unsafe fn put(&mut self, object: NonNull<u8>, layout: Layout);
 
@@ -49,14 +49,14 @@ pub trait Store {
 
 /// A cache by size classes, and its classes.
 #[derive(Debug)]
-pub struct ClassStore<'c, P: ManualPool> {
+pub struct ClassFrontEnd<'c, P: ManualPool> {
     /// The cache.
     pub cache: Cache<'c, P>,
     /// As its descriptor has them.
     pub classes: CacheClasses,
 }
 
-impl<P: ManualPool> Store for ClassStore<'_, P> {
+impl<P: ManualPool> FrontEnd for ClassFrontEnd<'_, P> {
     fn get(&mut self, layout: Layout) -> Result<NonNull<u8>> {
         let object = self.cache.alloc(layout);
         if object == Err(Error::Limit) {
@@ -92,7 +92,7 @@ impl<P: ManualPool> Store for ClassStore<'_, P> {
     }
 }
 
-impl<A: Arena, U: Unit> Store for MfsCache<'_, A, U> {
+impl<A: Arena, U: Unit> FrontEnd for MfsCache<'_, A, U> {
     fn get(&mut self, layout: Layout) -> Result<NonNull<u8>> {
         self.alloc(layout)
     }
@@ -117,14 +117,14 @@ impl<A: Arena, U: Unit> Store for MfsCache<'_, A, U> {
 
 /// A way home for units, and the pool that is their home.
 #[derive(Debug)]
-pub struct ReturnStore<'pool, A: Arena, U: Unit> {
+pub struct ReturnFrontEnd<'pool, A: Arena, U: Unit> {
     /// The pool.
     pub pool: &'pool Mfs<A, U>,
     /// The way.
     pub returns: Returns<'pool, A, U>,
 }
 
-impl<A: Arena, U: Unit> Store for ReturnStore<'_, A, U> {
+impl<A: Arena, U: Unit> FrontEnd for ReturnFrontEnd<'_, A, U> {
     fn get(&mut self, layout: Layout) -> Result<NonNull<u8>> {
         self.pool.alloc(layout)
     }
@@ -144,7 +144,7 @@ impl<A: Arena, U: Unit> Store for ReturnStore<'_, A, U> {
 }
 
 /// The pool itself.
-impl<A: Arena, U: Unit> Store for &Mfs<A, U> {
+impl<A: Arena, U: Unit> FrontEnd for &Mfs<A, U> {
     fn get(&mut self, layout: Layout) -> Result<NonNull<u8>> {
         self.alloc(layout)
     }
@@ -155,19 +155,19 @@ impl<A: Arena, U: Unit> Store for &Mfs<A, U> {
     }
 }
 
-/// Does operations with stores of one pool, in which nothing else is live, and after
+/// Does operations with front_ends of one pool, in which nothing else is live, and after
 /// each compares what is free, live and kept. In the end nothing is lost.
 ///
 /// # Panics
-/// Where the pool or a store is wrong.
-pub fn live_with_stores<P: ManualPool>(
+/// Where the pool or a front_end is wrong.
+pub fn live_with_front_ends<P: ManualPool>(
     pool: &P,
-    stores: &mut [&mut dyn Store],
+    front_ends: &mut [&mut dyn FrontEnd],
     operations: impl IntoIterator<Item = Operation>,
     slack: Slack,
     scrutiny: Scrutiny,
 ) {
-    let mut run = StoreRun { pool, oracle: Oracle::default(), stores };
+    let mut run = FrontEndRun { pool, oracle: Oracle::default(), front_ends };
     for operation in operations {
         let (total, before) = (pool.sizes().total, run.slack());
         run.operate(operation);
@@ -180,15 +180,15 @@ pub fn live_with_stores<P: ManualPool>(
     run.finish();
 }
 
-struct StoreRun<'r, 's, P: ManualPool> {
+struct FrontEndRun<'r, 's, P: ManualPool> {
     pool: &'r P,
     oracle: Oracle,
-    stores: &'r mut [&'s mut dyn Store],
+    front_ends: &'r mut [&'s mut dyn FrontEnd],
 }
 
-impl<P: ManualPool> StoreRun<'_, '_, P> {
+impl<P: ManualPool> FrontEndRun<'_, '_, P> {
     fn kept(&self) -> usize {
-        self.stores.iter().map(|store| store.kept()).sum()
+        self.front_ends.iter().map(|front_end| front_end.kept()).sum()
     }
 
     fn slack(&self) -> usize {
@@ -196,7 +196,7 @@ impl<P: ManualPool> StoreRun<'_, '_, P> {
     }
 
     fn operate(&mut self, operation: Operation) {
-        let count = self.stores.len();
+        let count = self.front_ends.len();
         match operation {
             Operation::Get { cache, layout } => self.get(cache % count, layout),
             Operation::Put { cache, object } => {
@@ -205,21 +205,21 @@ impl<P: ManualPool> StoreRun<'_, '_, P> {
                 }
             }
             Operation::Flush(cache) => {
-                self.stores[cache % count].flush();
-                assert_eq!(self.stores[cache % count].kept(), 0);
+                self.front_ends[cache % count].flush();
+                assert_eq!(self.front_ends[cache % count].kept(), 0);
             }
-            Operation::Trip(cache) => self.stores[cache % count].trip(),
+            Operation::Trip(cache) => self.front_ends[cache % count].trip(),
             Operation::Check => self.agree(),
             _ => {}
         }
     }
 
-    fn get(&mut self, store: usize, layout: Layout) {
-        let store = &mut self.stores[store];
-        let size = self.pool.reserve_size(store.block(layout));
-        match store.get(layout) {
+    fn get(&mut self, front_end: usize, layout: Layout) {
+        let front_end = &mut self.front_ends[front_end];
+        let size = self.pool.reserve_size(front_end.block(layout));
+        match front_end.get(layout) {
             Ok(object) => {
-                // SAFETY: the store gave the object out, which takes so many bytes.
+                // SAFETY: the front_end gave the object out, which takes so many bytes.
                 let block = unsafe { Block::new(object, size.unwrap()) };
                 assert_given(self.pool, block, layout.align().min(self.pool.min_align()));
                 assert!(object.addr().get().is_multiple_of(layout.align()) && block.size() >= layout.size());
@@ -231,25 +231,25 @@ impl<P: ManualPool> StoreRun<'_, '_, P> {
         }
     }
 
-    fn put(&mut self, store: usize, addr: usize) {
+    fn put(&mut self, front_end: usize, addr: usize) {
         let object = self.oracle.remove(addr);
-        // SAFETY: got from a store of this run with this layout, and out of the oracle.
-        unsafe { self.stores[store].put(object.block.base(), object.layout.unwrap()) };
+        // SAFETY: got from a front_end of this run with this layout, and out of the oracle.
+        unsafe { self.front_ends[front_end].put(object.block.base(), object.layout.unwrap()) };
     }
 
     fn agree(&self) {
         self.oracle.live().assert_kept();
         self.oracle.agree(self.pool);
-        self.stores.iter().for_each(|store| store.check());
+        self.front_ends.iter().for_each(|front_end| front_end.check());
     }
 
-    /// Frees everything and flushes every store.
+    /// Frees everything and flushes every front_end.
     fn finish(mut self) {
         let slack = self.slack();
         for (which, addr) in self.oracle.addresses(true).into_iter().enumerate() {
-            self.put(which % self.stores.len(), addr);
+            self.put(which % self.front_ends.len(), addr);
         }
-        self.stores.iter_mut().for_each(|store| store.flush());
+        self.front_ends.iter_mut().for_each(|front_end| front_end.flush());
         self.agree();
         assert_eq!((self.slack(), self.kept()), (slack, 0), "nothing is lost");
     }

@@ -27,7 +27,7 @@ mod subject;
 mod test_pool;
 
 pub use bytes::all_are;
-pub use caches::{ClassStore, ReturnStore, Store, live_with_stores};
+pub use caches::{ClassFrontEnd, FrontEnd, ReturnFrontEnd, live_with_front_ends};
 pub use choices::Choices;
 pub use effort::effort;
 pub use listener::{Draws, Listener, Told};

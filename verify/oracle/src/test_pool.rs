@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard};
 use tripoint_core::{
     AddrRange, Align, BarrierPair, BasicBuffer, Block, BufferClass, Check, CheckError, CheckLevel,
     ClientArena, Describe, Error, Fill, ManualPool, PoolClass, PoolHeader, PoolSizes, RankSet, Result,
-    Segment, SegmentBuffer, SymmetricFence, ensure,
+    Segment, SegmentBuffer, Store, SymmetricFence, ensure,
 };
 
 /// The alignment, in bytes, of everything in a test pool.
@@ -265,8 +265,8 @@ unsafe impl<'a, F: Form> PoolClass for TestPool<'a, F> {
     }
 }
 
-// SAFETY: the manual form is not flippable; blocks freed join the free list.
-unsafe impl ManualPool for BumpPool<'_> {
+// SAFETY: blocks are cut from tracts or taken off the free list, and join that when they are freed.
+unsafe impl Store for BumpPool<'_> {
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
         let size = rounded(layout).ok_or(Error::Parameter("not served"))?;
         let layout = Layout::from_size_align(size, layout.align().max(MIN_ALIGN)).unwrap();
@@ -280,12 +280,15 @@ unsafe impl ManualPool for BumpPool<'_> {
     unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {
         let size = rounded(layout).unwrap();
         // SAFETY: the caller gives up an object, which took this many bytes.
-        let block = unsafe { Block::new(object, size) };
+        let block = unsafe { Block::new(self.header.reach(object.addr()), size) };
         let mut state = self.state();
         assert!(!state.free.iter().any(|free| free.range().overlaps(block.range())), "freed twice");
         state.free.push(block);
     }
 }
+
+// SAFETY: the manual form is not flippable; blocks freed join the free list.
+unsafe impl ManualPool for BumpPool<'_> {}
 
 impl<F: Form> Check for TestPool<'_, F> {
     fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
