@@ -9,7 +9,7 @@ use core::ptr::NonNull;
 use tripoint::author::Block;
 use tripoint::{
     Addr, Arena, Check, CheckLevel, DebugOptions, DebugPool, DebugReport, Fault, ManualPool, Mfs, MfsOptions,
-    Mvff, MvffOptions, PoolClass, Tlsf, TlsfOptions, UnitLayout,
+    Mvff, MvffOptions, PoolClass, Store, Tlsf, TlsfOptions, UnitLayout,
 };
 use tripoint_oracle::{Choices, Oracle};
 

@@ -7,7 +7,7 @@
 use core::alloc::Layout;
 
 use tests_loom::{lend, model_bounded, thread, with_arena};
-use tripoint_core::Describe;
+use tripoint_core::{Describe, Store};
 use tripoint_oracle::BumpPool;
 use tripoint_pools::{Cache, CacheClass, CacheClasses, CacheDescriptor};
 

@@ -97,7 +97,7 @@ fn trip_while_busy(
     let _abandoned = point.reserve(LAYOUT)?;
     ensure(point.control().0 == 1, "the next reserve hears of the trip")?;
     // SAFETY: committed in this pool with this layout, and used by nobody.
-    unsafe { tripoint::ManualPool::free(point.pool(), object, LAYOUT) };
+    unsafe { tripoint::Store::free(point.pool(), object, LAYOUT) };
     Ok(())
 }
 

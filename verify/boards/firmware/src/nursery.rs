@@ -9,7 +9,7 @@ use core::ptr::NonNull;
 
 use tripoint::author::{Block, Fill, PoolHeader, RankSet, SegmentBuffer, SingleCore};
 use tripoint::{
-    Check, CheckError, CheckLevel, Describe, ManualPool, MvffOptions, PoolClass, PoolSizes, Result,
+    Check, CheckError, CheckLevel, Describe, ManualPool, MvffOptions, PoolClass, PoolSizes, Result, Store,
 };
 
 use crate::memory::{Arena, Messages};

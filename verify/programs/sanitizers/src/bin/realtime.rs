@@ -12,8 +12,8 @@ use core::hint::black_box;
 
 use tripoint::contract::{Contract, Guard, HotThread, NoDetectors, NoReason, Phase};
 use tripoint::{
-    AllocationPoint, ArenaVm, ArenaVmOptions, Cache, CacheClasses, CacheDescriptor, Error, ManualPool, Mfs,
-    MfsCache, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, Prefault, Snc, SncOptions, UnitOf,
+    AllocationPoint, ArenaVm, ArenaVmOptions, Cache, CacheClasses, CacheDescriptor, Error, Mfs, MfsCache,
+    MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, Prefault, Snc, SncOptions, Store, UnitOf,
 };
 
 type Order = [u64; 4];

@@ -5,9 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use tripoint::author::Block;
-use tripoint::{
-    Addr, Arena, ArenaVm, ArenaVmOptions, Check, CheckLevel, ManualPool, Mvff, MvffOptions, PoolBox,
-};
+use tripoint::{Addr, Arena, ArenaVm, ArenaVmOptions, Check, CheckLevel, Mvff, MvffOptions, PoolBox, Store};
 
 use crate::random::Random;
 

@@ -9,7 +9,7 @@ use std::thread;
 
 use tripoint::{
     ArenaVm, ArenaVmOptions, Cache, CacheClasses, CacheDescriptor, Check, CheckLevel, Mvff, MvffOptions,
-    PoolClass,
+    PoolClass, Store,
 };
 
 use crate::random::Random;
