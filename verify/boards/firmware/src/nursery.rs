@@ -8,9 +8,7 @@ use core::fmt;
 use core::ptr::NonNull;
 
 use tripoint::author::{Block, Fill, PoolHeader, RankSet, SegmentBuffer, SingleCore};
-use tripoint::{
-    Check, CheckError, CheckLevel, Describe, ManualPool, MvffOptions, PoolClass, PoolSizes, Result, Store,
-};
+use tripoint::{Check, CheckError, CheckLevel, Describe, MvffOptions, PoolClass, PoolSizes, Result, Store};
 
 use crate::memory::{Arena, Messages};
 

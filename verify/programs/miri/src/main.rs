@@ -9,7 +9,7 @@ use core::mem::MaybeUninit;
 use core::ptr;
 use std::thread;
 
-use tripoint::{Store, ClientArena, ClientArenaOptions, ManualPool, Mvff, MvffOptions};
+use tripoint::{ClientArena, ClientArenaOptions, Mvff, MvffOptions, Store};
 
 /// Writes by a pointer while a reference to the same word, made from it, lives on.
 fn aliasing() {
