@@ -81,6 +81,7 @@ fn uses_that_make_no_circle_are_passed() {
     for (a, b) in [
         // A test may use what is above.
         ("pub struct A; #[cfg(test)] mod tests { use crate::B; }", "use crate::A; pub struct B;"),
+        ("pub struct A; #[cfg(all(test, unix))] use crate::B;", "use crate::A; pub struct B;"),
         // A re-export is a sign at the door.
         ("pub struct A; pub use crate::b::B;", "use crate::a::A; pub struct B;"),
         ("use other::B; pub struct A;", "use crate::a::A; pub struct B;"),
