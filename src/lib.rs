@@ -147,6 +147,9 @@ pub use tripoint_contract as contract;
 pub mod author;
 pub mod design;
 
-#[cfg(doctest)]
+// Compiled and run by `cargo test`, and shown elsewhere.
+#[cfg(all(doctest, feature = "vm", feature = "contract", not(miri)))]
+mod guide;
+#[cfg(all(doctest, feature = "vm"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,0 +1,29 @@
+//! The chapters of the guide, so that their code is compiled and run with the other
+//! documentation examples. They are read in `guide/`, not here.
+
+#[doc = include_str!("../guide/src/which-class.md")]
+struct WhichClass;
+
+#[doc = include_str!("../guide/src/points.md")]
+struct Points;
+
+#[doc = include_str!("../guide/src/caches.md")]
+struct Caches;
+
+#[doc = include_str!("../guide/src/frames.md")]
+struct Frames;
+
+#[doc = include_str!("../guide/src/errors.md")]
+struct Errors;
+
+#[doc = include_str!("../guide/src/contract.md")]
+struct Contract;
+
+#[doc = include_str!("../guide/src/bare-metal.md")]
+struct BareMetal;
+
+#[doc = include_str!("../guide/src/from-bumpalo.md")]
+struct FromBumpalo;
+
+#[doc = include_str!("../guide/src/from-a-slab.md")]
+struct FromASlab;

@@ -1,0 +1,84 @@
+//! The guide is whole: its summary lists every chapter, links lead somewhere, and every chapter
+//! with code is compiled with the documentation examples (`src/guide.rs`).
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    fs::read_to_string(root().join(path)).expect("the file can be read")
+}
+
+/// Where the links of a page lead: what stands between `](` and `)`.
+fn links(page: &str) -> BTreeSet<&str> {
+    page.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link).collect()
+}
+
+/// The chapters, by the names of their files.
+fn chapters() -> BTreeSet<String> {
+    let files = fs::read_dir(root().join("guide/src")).expect("the folder can be read");
+    let names = files.map(|file| file.expect("an entry").file_name().into_string().expect("a plain name"));
+    names.filter(|name| name != "SUMMARY.md").collect()
+}
+
+#[test]
+fn the_summary_lists_every_chapter_and_nothing_else() {
+    let summary = read("guide/src/SUMMARY.md");
+    let listed: BTreeSet<_> = links(&summary).into_iter().map(str::to_owned).collect();
+    assert_eq!(listed, chapters());
+}
+
+#[test]
+fn links_of_the_guide_and_the_readme_lead_somewhere() {
+    let mut pages = vec![PathBuf::from("README.md")];
+    pages.extend(chapters().iter().map(|name| Path::new("guide/src").join(name)));
+    let mut found = 0;
+    for page in pages {
+        for link in links(&read(&page)) {
+            let target = root().join(page.parent().expect("a folder")).join(link);
+            assert!(target.exists(), "{}: {link} leads nowhere", page.display());
+            found += 1;
+        }
+    }
+    assert!(found > 8, "the links were not found");
+}
+
+#[test]
+fn every_chapter_with_code_is_compiled() {
+    let compiled = read("src/guide.rs");
+    let mut with_code = 0;
+    for name in chapters() {
+        if read(Path::new("guide/src").join(&name)).contains("```rust") {
+            let line = format!("include_str!(\"../guide/src/{name}\")");
+            assert!(compiled.contains(&line), "src/guide.rs leaves out {name}");
+            with_code += 1;
+        }
+    }
+    assert!(with_code > 5, "the code was not found");
+}
+
+#[test]
+fn every_file_that_the_front_door_names_exists() {
+    let mut pages = vec!["README.md".to_owned()];
+    pages.extend(chapters().iter().map(|name| format!("guide/src/{name}")));
+    let mut found = 0;
+    for page in pages {
+        for name in read(&page).split('`').filter(|text| !text.contains(char::is_whitespace)) {
+            let is_path =
+                ["examples/", "design/", "verify/", "pools/"].iter().any(|top| name.starts_with(top));
+            let is_example = name.len() > 3
+                && name.as_bytes()[..2].iter().all(u8::is_ascii_digit)
+                && name[2..].starts_with('_');
+            let path = if is_example { format!("examples/{name}.rs") } else { name.to_owned() };
+            if is_path || is_example {
+                assert!(root().join(&path).exists(), "{page} names {path}, which does not exist");
+                found += 1;
+            }
+        }
+    }
+    assert!(found > 20, "the names were not found");
+}
