@@ -1,11 +1,10 @@
-//! A pool class of one's own, in two screens: memory that starts over when its last
-//! object dies, for batches of work that come and go as a whole.
+//! A pool class of your own, in two screens: memory that starts over when its last object
+//! dies, for batches of work that come and go as a whole.
 //!
-//! The class keeps one extent. Allocating moves a mark upwards; freeing only counts;
-//! when nothing is live any more the mark goes back to the base. It began as a copy
-//! of `pools/src/null.rs`, the template, and allocation points, boxes, walks and
-//! `Exhausted` work with it as with any other class (design/pool-null.md
-//! `.req.template`).
+//! The class keeps one extent. Allocating moves a mark upwards; freeing only counts; when
+//! nothing is live any more the mark goes back to the base. `pools/src/null.rs` is the
+//! template. Allocation points, boxes, walks and `Exhausted` work with the class as with any
+//! other (design/pool-null.md `.req.template`).
 //!
 //!     cargo run --example 10_own_pool_class
 
@@ -13,14 +12,14 @@ use core::alloc::Layout;
 use core::fmt;
 use core::ptr::NonNull;
 
-use tripoint::author::{Align, BasicBuffer, Block, Fill, Lock, PoolHeader, SymmetricFence, ensure, line};
+use tripoint::author::{Align, Block, Lock, ManualClass, PoolHeader, ensure, line};
 use tripoint::{
     Addr, AllocationPoint, Arena, Check, CheckError, CheckLevel, ClientArena, ClientArenaOptions, Describe,
-    Error, Exhausted, ManualPool, PoolClass, PoolSizes, Result, Store,
+    Error, Exhausted, PoolSizes, Result, Store,
 };
 
 /// Every object is aligned to this and takes a multiple of it, in bytes.
-const UNIT: Align = Align::new(16).unwrap();
+const GRANULE: Align = Align::new(16).unwrap();
 /// What a buffer gets at a time, in bytes, unless an object needs more.
 const FILL_SIZE: usize = 1024;
 const FULL: Error = Error::Limit;
@@ -32,12 +31,13 @@ struct Batches<A: Arena> {
     header: PoolHeader<A>,
 }
 
+/// Invariant: `live <= mark <= extent.size()`; what is live lies below the mark.
 #[derive(Debug)]
 struct State {
     extent: Block,
     /// Bytes from the extent's base that were given out.
     mark: usize,
-    /// Bytes given out and not given back.
+    /// Bytes given out and not returned.
     live: usize,
 }
 
@@ -48,6 +48,12 @@ impl<A: Arena> Batches<A> {
         let extent = header.extend(size)?;
         Ok(Self { state: Lock::new(State { extent, mark: 0, live: 0 }), header })
     }
+
+    /// Takes room for `layout`, and as much more as there is, up to `most` bytes.
+    fn take(&self, layout: Layout, most: usize) -> Result<Block> {
+        let size = self.reserve_size(layout).ok_or(FULL)?;
+        self.state.lock().take(size, size.max(most), Align::of_layout(layout).max(GRANULE)).ok_or(FULL)
+    }
 }
 
 impl State {
@@ -56,106 +62,71 @@ impl State {
     }
 
     /// Takes `min..=max` bytes above the mark.
-    fn take(&mut self, min: usize, max: usize, align: Align) -> Result<Block> {
-        let free = self.free();
-        let base = free.range().base();
-        let gap = base.align_up(align).ok_or(FULL)?.get() - base.get();
-        let (_, room) = free.split_at(gap).filter(|(_, room)| room.size() >= min).ok_or(FULL)?;
-        let (taken, rest) = room.split_at(room.size().min(max)).ok_or(FULL)?;
+    fn take(&mut self, min: usize, max: usize, align: Align) -> Option<Block> {
+        let base = self.free().range().base();
+        let (_, room) = self.free().split_at(base.align_up(align)?.get() - base.get())?;
+        let (taken, rest) = room.split_at(room.size().min(max)).filter(|(taken, _)| taken.size() >= min)?;
         self.mark = self.extent.size() - rest.size();
         self.live += taken.size();
-        Ok(taken)
+        Some(taken)
     }
 
-    fn give_back(&mut self, block: Block) {
-        self.live -= block.size();
+    fn put_back(&mut self, size: usize) {
+        self.live -= size;
         if self.live == 0 {
             self.mark = 0;
-        } else if block.limit() == self.free().base() {
-            self.mark -= block.size();
         }
     }
 }
 
-// SAFETY: blocks are given out from the mark upwards, and the mark goes back only
-// below what was given back; they are aligned as asked and to units, in base and
-// size; the unit is a constant, and sizes depend on the layout only.
-unsafe impl<A: Arena> PoolClass for Batches<A> {
+// SAFETY: blocks are given out from the mark upwards, and the mark goes back only when all of
+// them were returned. They are aligned as asked and to granules, in base and size; a granule is
+// a constant, and sizes depend on the layout alone.
+unsafe impl<A: Arena> ManualClass for Batches<A> {
     const CLASS: &'static str = "Batches";
-    const FLIPPABLE: bool = false;
-
     type Arena = A;
-    type Barrier = SymmetricFence;
-    type Buffer = BasicBuffer;
-
-    fn new_buffer(&self) -> BasicBuffer {
-        BasicBuffer
-    }
 
     fn header(&self) -> &PoolHeader<A> {
         &self.header
     }
 
-    fn barrier(&self) -> SymmetricFence {
-        SymmetricFence
-    }
-
     fn min_align(&self) -> usize {
-        UNIT.get()
+        GRANULE.get()
     }
 
     fn reserve_size(&self, layout: Layout) -> Option<usize> {
-        UNIT.round_up(layout.size().max(1)).filter(|&size| size <= isize::MAX as usize)
+        GRANULE.round_up(layout.size().max(1)).filter(|&size| size <= isize::MAX as usize)
     }
 
-    fn fill(&self, layout: Layout) -> Result<Fill> {
-        let size = self.reserve_size(layout).ok_or(FULL)?;
-        let align = Align::of_layout(layout).max(UNIT);
-        self.state.lock().take(size, size.max(FILL_SIZE), align).map(Fill::from)
+    fn fill(&self, layout: Layout) -> Result<Block> {
+        self.take(layout, FILL_SIZE)
     }
 
     unsafe fn empty(&self, unused: Block) {
-        if unused.size() != 0 {
-            self.state.lock().give_back(unused);
-        }
+        self.state.lock().put_back(unused.size());
     }
 
     fn walk_free(&self, visit: &mut dyn FnMut(Block)) {
-        let free = self.state.lock().free();
-        if free.size() != 0 {
-            visit(free);
-        }
+        Some(self.state.lock().free()).filter(|free| free.size() != 0).into_iter().for_each(visit);
     }
 
     fn sizes(&self) -> PoolSizes {
         let free = self.state.lock().free().size();
-        PoolSizes {
-            total: self.header.total(),
-            free,
-            largest_free: free,
-            high_water: self.header.high_water(),
-        }
+        PoolSizes::of(&self.header, free, free)
     }
 }
 
-// SAFETY: what is given out stays until all of it was given back, whoever counts it.
+// SAFETY: memory from `alloc` is taken as fills are, behind a lock. Freeing counts bytes and follows
+// no pointer.
 unsafe impl<A: Arena> Store for Batches<A> {
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
-        let size = self.reserve_size(layout).ok_or(FULL)?;
-        let align = Align::of_layout(layout).max(UNIT);
-        self.state.lock().take(size, size, align).map(Block::base)
+        self.take(layout, 0).map(Block::base)
     }
 
-    unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {
-        let Some(size) = self.reserve_size(layout) else { return };
-        // SAFETY: the caller gives up an object that took `size` bytes.
-        self.state.lock().give_back(unsafe { Block::new(self.header.reach(object.addr()), size) });
+    unsafe fn free(&self, _object: NonNull<u8>, layout: Layout) {
+        self.state.lock().put_back(self.reserve_size(layout).unwrap_or(0));
     }
 }
-
-// SAFETY: never flippable; what is given out stays until all of it was given back,
-// whoever counts it.
-unsafe impl<A: Arena> ManualPool for Batches<A> {}
 
 impl<A: Arena> Check for Batches<A> {
     fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
@@ -169,15 +140,12 @@ impl<A: Arena> Check for Batches<A> {
 impl<A: Arena> Describe for Batches<A> {
     fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
         self.header.describe(out, depth)?;
-        let (mark, live) = {
-            let state = self.state.lock();
-            (state.mark, state.live)
-        };
+        let State { mark, live, .. } = *self.state.lock();
         line(out, depth + 1, "live", format_args!("{live} bytes below the mark at {mark}"))
     }
 }
 
-/// A job of a batch, with whatever it refers to.
+/// A job of a batch, with what it refers to.
 struct Job<'pool> {
     name: &'pool str,
     cost: u64,
@@ -187,7 +155,7 @@ fn main() -> Result<(), Box<dyn core::error::Error>> {
     let mut memory = vec![core::mem::MaybeUninit::uninit(); 256 << 10];
     let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
     let pool = Batches::create(&arena, 64 << 10)?;
-    let base = Addr::of(pool.state.lock().extent.base().as_ptr());
+    let base = pool.state.lock().extent.range().base();
 
     let mut point = AllocationPoint::create(&pool)?;
     for batch in 0..3_u64 {

@@ -2,7 +2,8 @@
 //!
 //! | you write | implement | with |
 //! |---|---|---|
-//! | a pool class | [`PoolClass`](crate::PoolClass), and [`ManualPool`](crate::ManualPool) if it can free one object | [`PoolHeader`], [`Block`], [`Fill`], [`Land`], [`Lock`]; [`Null`] is the template |
+//! | a pool class that frees single objects | [`ManualClass`], which makes it a [`PoolClass`](crate::PoolClass) and a [`ManualPool`](crate::ManualPool) | [`PoolHeader`], [`Block`], [`Land`], [`Lock`]; [`Null`] is the template |
+//! | any other pool class | [`PoolClass`](crate::PoolClass) | [`Fill`], [`BufferClass`] as well |
 //! | a pool class with frames | [`FramePool`] as well | [`SegmentBuffer`], as [`Snc`](crate::Snc) does |
 //! | an arena | [`Arena`](crate::Arena) | [`Block`], [`PoolId`] |
 //! | an arena's operating system | `Platform`, for an [`ArenaVm`](crate::ArenaVm) | |
@@ -21,8 +22,8 @@ pub use tripoint_arena_vm::{Native, Platform, PlatformError, Portable};
 #[doc(inline)]
 pub use tripoint_core::{
     ADDRESS_CEILING, AddrRange, Align, BarrierPair, BasicBuffer, Block, BufferClass, Fill, FramePool,
-    INLINE_SIZE_MAX, Lock, PoolHeader, PoolId, RankBuffer, RankSet, Segment, SegmentBuffer, SingleCore,
-    SymmetricFence, ensure, line,
+    INLINE_SIZE_MAX, Lock, ManualClass, PoolHeader, PoolId, RankBuffer, RankSet, Segment, SegmentBuffer,
+    SingleCore, SymmetricFence, ensure, line,
 };
 #[doc(inline)]
 pub use tripoint_pools::{GRANULE, Land};

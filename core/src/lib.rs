@@ -38,6 +38,7 @@ pub use meeting::buffer_class::{BasicBuffer, BufferClass, RankBuffer, SegmentBuf
 pub use meeting::exhausted::Exhausted;
 pub use meeting::fill::Fill;
 pub use meeting::frame_pool::FramePool;
+pub use meeting::manual_class::ManualClass;
 pub use meeting::pool::{ManualPool, PoolClass, PoolSizes};
 pub use meeting::pool_header::PoolHeader;
 pub use meeting::store::Store;

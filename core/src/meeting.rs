@@ -11,6 +11,7 @@ pub(crate) mod buffer_class;
 pub(crate) mod exhausted;
 pub(crate) mod fill;
 pub(crate) mod frame_pool;
+pub(crate) mod manual_class;
 pub(crate) mod pool;
 pub(crate) mod pool_header;
 pub(crate) mod store;

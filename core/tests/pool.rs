@@ -8,121 +8,117 @@ use core::cell::Cell;
 use core::error::Error as _;
 use core::fmt;
 use core::panic::AssertUnwindSafe;
-use core::ptr::NonNull;
 use std::panic::catch_unwind;
-use std::sync::Mutex;
 
 use tripoint_core::{
-    Addr, Arena, BasicBuffer, Block, Check, CheckError, CheckLevel, ClientArena, ClientArenaOptions,
-    Describe, Error, Exhausted, Fill, ManualPool, PoolBox, PoolClass, PoolHeader, PoolRc, PoolSizes, Result,
-    Store, SymmetricFence, Use, walk,
+    Addr, Arena, Block, Check, CheckLevel, ClientArena, ClientArenaOptions, Describe, Error, Exhausted,
+    ManualPool, PoolBox, PoolClass, PoolRc, PoolSizes, Use, walk,
 };
 
 const GRAIN: usize = 256;
 
-/// Each object has tracts of its own. `free` is what walks are to show as free.
-#[derive(Debug)]
-struct Whole<A: Arena> {
-    free: Mutex<Vec<Block>>,
-    header: PoolHeader<A>,
-}
+/// In a module of its own, because [`ManualClass`](tripoint_core::ManualClass) and
+/// [`PoolClass`] have methods of the same names.
+mod whole {
+    use core::alloc::Layout;
+    use core::fmt;
+    use core::ptr::NonNull;
+    use std::sync::Mutex;
 
-impl<A: Arena> Whole<A> {
-    fn create(arena: A) -> Self {
-        Self { free: Mutex::default(), header: PoolHeader::create(arena, Self::CLASS).unwrap() }
+    use tripoint_core::{
+        Arena, Block, Check, CheckError, CheckLevel, Describe, Error, ManualClass, PoolHeader, PoolSizes,
+        Result, Store,
+    };
+
+    use super::GRAIN;
+
+    /// Each object has tracts of its own. `free` is what walks are to show as free.
+    #[derive(Debug)]
+    pub(super) struct Whole<A: Arena> {
+        pub(super) free: Mutex<Vec<Block>>,
+        pub(super) header: PoolHeader<A>,
     }
 
-    /// Memory that shows as free from here on.
-    fn keep_free(&self, size: usize) -> Block {
-        let block = self.header.extend(size).unwrap();
-        self.free.lock().unwrap().push(block);
-        block
-    }
-}
+    impl<A: Arena> Whole<A> {
+        pub(super) fn create(arena: A) -> Self {
+            Self { free: Mutex::default(), header: PoolHeader::create(arena, Self::CLASS).unwrap() }
+        }
 
-// SAFETY: blocks are tracts, aligned to grains, each given out once; the grain is a
-// multiple of every alignment that is served.
-unsafe impl<A: Arena> PoolClass for Whole<A> {
-    const CLASS: &'static str = "Whole";
-    const FLIPPABLE: bool = false;
-    type Arena = A;
-    type Barrier = SymmetricFence;
-    type Buffer = BasicBuffer;
-
-    fn new_buffer(&self) -> BasicBuffer {
-        BasicBuffer
+        /// Memory that shows as free from here on.
+        pub(super) fn keep_free(&self, size: usize) -> Block {
+            let block = self.header.extend(size).unwrap();
+            self.free.lock().unwrap().push(block);
+            block
+        }
     }
 
-    fn header(&self) -> &PoolHeader<A> {
-        &self.header
+    // SAFETY: blocks are tracts, aligned to grains, each given out once; the grain is a multiple of
+    // every alignment that is served. Sizes depend on the layout alone.
+    unsafe impl<A: Arena> ManualClass for Whole<A> {
+        const CLASS: &'static str = "Whole";
+        type Arena = A;
+
+        fn header(&self) -> &PoolHeader<A> {
+            &self.header
+        }
+
+        fn min_align(&self) -> usize {
+            GRAIN
+        }
+
+        fn reserve_size(&self, layout: Layout) -> Option<usize> {
+            (layout.align() <= GRAIN).then(|| layout.size().max(1).checked_next_multiple_of(GRAIN))?
+        }
+
+        fn fill(&self, layout: Layout) -> Result<Block> {
+            self.header.extend(layout.size())
+        }
+
+        unsafe fn empty(&self, unused: Block) {
+            // SAFETY: what a buffer leaves are whole grains of a fill.
+            unsafe { self.header.retract(unused) };
+        }
+
+        fn walk_free(&self, visit: &mut dyn FnMut(Block)) {
+            let mut free = self.free.lock().unwrap().clone();
+            free.sort_by_key(|block| block.range().base());
+            free.into_iter().for_each(visit);
+        }
+
+        fn sizes(&self) -> PoolSizes {
+            let sizes: Vec<usize> = self.free.lock().unwrap().iter().map(|block| block.size()).collect();
+            PoolSizes::of(&self.header, sizes.iter().sum(), sizes.iter().copied().max().unwrap_or(0))
+        }
     }
 
-    fn barrier(&self) -> SymmetricFence {
-        SymmetricFence
+    // SAFETY: an object has tracts of its own, which are returned when it is freed.
+    unsafe impl<A: Arena> Store for Whole<A> {
+        fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
+            let size = self.reserve_size(layout).ok_or(Error::Parameter("not served"))?;
+            self.header.extend(size).map(Block::base)
+        }
+
+        unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {
+            let size = self.reserve_size(layout).expect("a layout that was served");
+            // SAFETY: the object has these tracts alone.
+            unsafe { self.header.retract(Block::new(object, size)) };
+        }
     }
 
-    fn min_align(&self) -> usize {
-        GRAIN
+    impl<A: Arena> Check for Whole<A> {
+        fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
+            self.header.check(level)
+        }
     }
 
-    fn reserve_size(&self, layout: Layout) -> Option<usize> {
-        (layout.align() <= GRAIN).then(|| layout.size().max(1).checked_next_multiple_of(GRAIN))?
-    }
-
-    fn fill(&self, layout: Layout) -> Result<Fill> {
-        self.header.extend(layout.size()).map(Fill::from)
-    }
-
-    unsafe fn empty(&self, unused: Block) {
-        // SAFETY: what a buffer leaves are whole grains of a fill.
-        unsafe { self.header.retract(unused) };
-    }
-
-    fn walk_free(&self, visit: &mut dyn FnMut(Block)) {
-        let mut free = self.free.lock().unwrap().clone();
-        free.sort_by_key(|block| block.range().base());
-        free.into_iter().for_each(visit);
-    }
-
-    fn sizes(&self) -> PoolSizes {
-        let sizes: Vec<usize> = self.free.lock().unwrap().iter().map(|block| block.size()).collect();
-        PoolSizes {
-            total: self.header.total(),
-            free: sizes.iter().sum(),
-            largest_free: sizes.into_iter().max().unwrap_or(0),
-            high_water: self.header.high_water(),
+    impl<A: Arena> Describe for Whole<A> {
+        fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
+            self.header.describe(out, depth)
         }
     }
 }
 
-// SAFETY: an object has tracts of its own, which are returned when it is freed.
-unsafe impl<A: Arena> Store for Whole<A> {
-    fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
-        let size = self.reserve_size(layout).ok_or(Error::Parameter("not served"))?;
-        self.header.extend(size).map(Block::base)
-    }
-
-    unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {
-        let size = self.reserve_size(layout).expect("a layout that was served");
-        // SAFETY: the object has these tracts alone.
-        unsafe { self.header.retract(Block::new(object, size)) };
-    }
-}
-
-// SAFETY: not flippable; an object's tracts are given back when it is freed.
-unsafe impl<A: Arena> ManualPool for Whole<A> {}
-
-impl<A: Arena> Check for Whole<A> {
-    fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
-        self.header.check(level)
-    }
-}
-
-impl<A: Arena> Describe for Whole<A> {
-    fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
-        self.header.describe(out, depth)
-    }
-}
+use whole::Whole;
 
 fn with_arena<R>(test: impl FnOnce(&ClientArena<'_>) -> R) -> R {
     let mut memory = Box::new_uninit_slice(64 << 10);

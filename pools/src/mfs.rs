@@ -10,8 +10,8 @@ use core::fmt;
 use core::ptr::NonNull;
 
 use tripoint_core::{
-    Addr, Align, Arena, BasicBuffer, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, Lock,
-    ManualPool, PoolClass, PoolHeader, PoolSizes, Result, Store, SymmetricFence, ensure, line,
+    Addr, Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Lock, ManualClass, PoolHeader,
+    PoolSizes, Result, Store, ensure, line,
 };
 
 use crate::extend::extend;
@@ -252,28 +252,17 @@ impl<A: Arena, U: Unit> Mfs<A, U> {
     }
 }
 
-// SAFETY: blocks given out leave the list or the run, so no two overlap and the
-// pool does not touch them; extents are aligned to the grain and units no more
-// than that, and units follow each other at multiples of their alignment, which
-// with their size is a property of the unit and never changes.
-unsafe impl<A: Arena, U: Unit> PoolClass for Mfs<A, U> {
+// SAFETY: blocks leave the list or the run before they are given out, so no two overlap and the
+// pool does not touch them. Extents are aligned to the grain and units no more than that, and
+// units follow each other at multiples of their alignment. Each may be freed alone, by address.
+// Size and alignment are properties of the unit and never change.
+unsafe impl<A: Arena, U: Unit> ManualClass for Mfs<A, U> {
     const CLASS: &'static str = "MFS";
-    const FLIPPABLE: bool = false;
 
     type Arena = A;
-    type Barrier = SymmetricFence;
-    type Buffer = BasicBuffer;
-
-    fn new_buffer(&self) -> BasicBuffer {
-        BasicBuffer
-    }
 
     fn header(&self) -> &PoolHeader<A> {
         &self.header
-    }
-
-    fn barrier(&self) -> SymmetricFence {
-        SymmetricFence
     }
 
     #[inline]
@@ -289,7 +278,7 @@ unsafe impl<A: Arena, U: Unit> PoolClass for Mfs<A, U> {
 
     /// Gives a run of units never used, or else freed ones that touch
     /// (design/pool-mfs.md `.mfs.order`, `.mfs.neighbours`, `.req.points`).
-    fn fill(&self, layout: Layout) -> Result<Fill> {
+    fn fill(&self, layout: Layout) -> Result<Block> {
         let unit = self.reserve_size(layout).ok_or(UNSERVED)?;
         let most = self.fill_size();
         let mut units = self.units.lock();
@@ -299,7 +288,7 @@ unsafe impl<A: Arena, U: Unit> PoolClass for Mfs<A, U> {
         }
         let size = units.run().size().min(most);
         let block = if size != 0 { units.cut(size) } else { units.take_neighbours(unit, most)? };
-        block.map(Fill::from).ok_or(Error::Limit)
+        block.ok_or(Error::Limit)
     }
 
     /// Takes back the whole units at the end. What lies in front of them is the rest of a
@@ -325,12 +314,16 @@ unsafe impl<A: Arena, U: Unit> PoolClass for Mfs<A, U> {
         let mut units = self.units.lock();
         self.take_in(&mut units);
         let free = units.size(unit);
-        PoolSizes {
-            total: self.header.total(),
-            free,
-            largest_free: free.min(unit),
-            high_water: self.header.high_water(),
-        }
+        PoolSizes::of(&self.header, free, free.min(unit))
+    }
+
+    #[inline]
+    unsafe fn knows(&self, object: NonNull<u8>, _layout: Layout) -> bool {
+        self.may_be_unit(object)
+    }
+
+    fn note_damage(&self) {
+        self.note(Damaged);
     }
 }
 
@@ -361,19 +354,6 @@ unsafe impl<A: Arena, U: Unit> Store for Mfs<A, U> {
         unsafe { poison(Block::new(object, self.unit.size())) };
         // SAFETY: as above.
         unsafe { self.units.lock().push(object) };
-    }
-}
-
-// SAFETY: never flippable; memory from `alloc` is a unit taken as fills are, and
-// whatever buffer a unit was allocated in, it may be listed by itself.
-unsafe impl<A: Arena, U: Unit> ManualPool for Mfs<A, U> {
-    #[inline]
-    unsafe fn knows(&self, object: NonNull<u8>, _layout: Layout) -> bool {
-        self.may_be_unit(object)
-    }
-
-    fn note_damage(&self) {
-        self.note(Damaged);
     }
 }
 

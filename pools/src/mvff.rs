@@ -7,8 +7,8 @@ use core::fmt;
 use core::ptr::NonNull;
 
 use tripoint_core::{
-    Align, Arena, BasicBuffer, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, Lock, ManualPool,
-    PoolClass, PoolHeader, PoolSizes, Result, Store, SymmetricFence, ensure, line,
+    Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Lock, ManualClass, PoolHeader,
+    PoolSizes, Result, Store, ensure, line,
 };
 
 use crate::extend::{Extension, extend_for};
@@ -161,27 +161,18 @@ impl<A: Arena> Mvff<A> {
     }
 }
 
-// SAFETY: blocks given out are taken out of the land, so no two overlap and the
-// pool does not touch them; the land aligns them as asked and to granules, in base
-// and size; granules are a constant; and sizes depend on the layout only.
-unsafe impl<A: Arena> PoolClass for Mvff<A> {
+// SAFETY: blocks are taken out of the land before they are given out, so no two overlap and the
+// pool does not touch them. The land aligns them as asked and to granules, in base and size, and
+// takes back any part of them in whole granules, by address. Granules are a constant, and sizes
+// depend on the layout alone.
+unsafe impl<A: Arena> ManualClass for Mvff<A> {
     const CLASS: &'static str = "MVFF";
-    const FLIPPABLE: bool = false;
+    const SEAL_SIZE: usize = SEAL_SIZE;
 
     type Arena = A;
-    type Barrier = SymmetricFence;
-    type Buffer = BasicBuffer;
-
-    fn new_buffer(&self) -> BasicBuffer {
-        BasicBuffer
-    }
 
     fn header(&self) -> &PoolHeader<A> {
         &self.header
-    }
-
-    fn barrier(&self) -> SymmetricFence {
-        SymmetricFence
     }
 
     #[inline]
@@ -197,7 +188,7 @@ unsafe impl<A: Arena> PoolClass for Mvff<A> {
     /// Gives the first block that holds a whole fill, or else a part of the
     /// largest, so that small holes do not make small fills (design/pool-mvff.md
     /// `.mvff.fill`).
-    fn fill(&self, layout: Layout) -> Result<Fill> {
+    fn fill(&self, layout: Layout) -> Result<Block> {
         // Objects have this size together with their seals.
         let size = Land::granules(layout.size()).ok_or(TOO_LARGE)?;
         let align = Align::of_layout(layout);
@@ -214,7 +205,7 @@ unsafe impl<A: Arena> PoolClass for Mvff<A> {
         drop(land);
         // SAFETY: taken out of the land, and not given out yet.
         unsafe { self.seals.fill(block) };
-        Ok(block.into())
+        Ok(block)
     }
 
     unsafe fn empty(&self, unused: Block) {
@@ -228,12 +219,17 @@ unsafe impl<A: Arena> PoolClass for Mvff<A> {
 
     fn sizes(&self) -> PoolSizes {
         let land = self.land.lock();
-        PoolSizes {
-            total: self.header.total(),
-            free: land.size(),
-            largest_free: land.largest().saturating_sub(SEAL_SIZE),
-            high_water: self.header.high_water(),
-        }
+        PoolSizes::of(&self.header, land.size(), land.largest().saturating_sub(SEAL_SIZE))
+    }
+
+    #[inline]
+    unsafe fn knows(&self, object: NonNull<u8>, layout: Layout) -> bool {
+        // SAFETY: the caller's, if it is an object of that size.
+        unsafe { self.seals.knows(&self.header, object, self.reserve_size(layout)) }
+    }
+
+    fn note_damage(&self) {
+        let _ = self.land.lock().note::<()>(Err(Damaged));
     }
 }
 
@@ -260,22 +256,6 @@ unsafe impl<A: Arena> Store for Mvff<A> {
             Ok(()) => unsafe { self.give(object) },
             Err(Damaged) => self.note_damage(),
         }
-    }
-}
-
-// SAFETY: never flippable; memory from `alloc` is taken from the land as fills
-// are, and any part of a taken block, in whole granules, may be given back.
-unsafe impl<A: Arena> ManualPool for Mvff<A> {
-    const SEAL_SIZE: usize = SEAL_SIZE;
-
-    #[inline]
-    unsafe fn knows(&self, object: NonNull<u8>, layout: Layout) -> bool {
-        // SAFETY: the caller's, if it is an object of that size.
-        unsafe { self.seals.knows(&self.header, object, self.reserve_size(layout)) }
-    }
-
-    fn note_damage(&self) {
-        let _ = self.land.lock().note::<()>(Err(Damaged));
     }
 }
 

@@ -9,8 +9,8 @@ use core::ops::Range;
 use core::ptr::NonNull;
 
 use tripoint_core::{
-    Align, Arena, BasicBuffer, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, Lock, ManualPool,
-    PoolClass, PoolHeader, PoolSizes, Result, Store, SymmetricFence, ensure, line,
+    Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Lock, ManualClass, PoolHeader,
+    PoolSizes, Result, Store, ensure, line,
 };
 
 use crate::extend::{Extension, extend_for};
@@ -237,27 +237,18 @@ const RESERVE_MIN: usize = 3;
 /// From how many blocks a free returns grains to the arena, at most.
 const SURPLUS_LOOKS: usize = 4;
 
-// SAFETY: blocks given out are taken out of the free blocks, so no two overlap and
-// the pool does not touch them; they are aligned as asked and to granules, in base
-// and size; granules are a constant; and sizes depend on the layout only.
-unsafe impl<A: Arena> PoolClass for Mvt<A> {
+// SAFETY: blocks are taken out of the free blocks before they are given out, so no two overlap
+// and the pool does not touch them. They are aligned as asked and to granules, in base and size,
+// and any part of them in whole granules may be freed, by address. Granules are a constant, and
+// sizes depend on the layout alone.
+unsafe impl<A: Arena> ManualClass for Mvt<A> {
     const CLASS: &'static str = "MVT";
-    const FLIPPABLE: bool = false;
+    const SEAL_SIZE: usize = SEAL_SIZE;
 
     type Arena = A;
-    type Barrier = SymmetricFence;
-    type Buffer = BasicBuffer;
-
-    fn new_buffer(&self) -> BasicBuffer {
-        BasicBuffer
-    }
 
     fn header(&self) -> &PoolHeader<A> {
         &self.header
-    }
-
-    fn barrier(&self) -> SymmetricFence {
-        SymmetricFence
     }
 
     #[inline]
@@ -270,13 +261,13 @@ unsafe impl<A: Arena> PoolClass for Mvt<A> {
         Land::granules(layout.size() + SEAL_SIZE)
     }
 
-    fn fill(&self, layout: Layout) -> Result<Fill> {
+    fn fill(&self, layout: Layout) -> Result<Block> {
         // Objects have this size together with their seals.
         let size = Land::granules(layout.size()).ok_or(TOO_LARGE)?;
         let block = self.take(&mut self.free.lock(), size, Align::of_layout(layout))?;
         // SAFETY: taken out of the free blocks, and not given out yet.
         unsafe { self.seals.fill(block) };
-        Ok(block.into())
+        Ok(block)
     }
 
     unsafe fn empty(&self, unused: Block) {
@@ -292,12 +283,17 @@ unsafe impl<A: Arena> PoolClass for Mvt<A> {
 
     fn sizes(&self) -> PoolSizes {
         let free = self.free.lock();
-        PoolSizes {
-            total: self.header.total(),
-            free: free.size(),
-            largest_free: free.largest().saturating_sub(SEAL_SIZE),
-            high_water: self.header.high_water(),
-        }
+        PoolSizes::of(&self.header, free.size(), free.largest().saturating_sub(SEAL_SIZE))
+    }
+
+    #[inline]
+    unsafe fn knows(&self, object: NonNull<u8>, layout: Layout) -> bool {
+        // SAFETY: the caller's, if it is an object of that size.
+        unsafe { self.seals.knows(&self.header, object, self.reserve_size(layout)) }
+    }
+
+    fn note_damage(&self) {
+        self.free.lock().note(Damaged);
     }
 }
 
@@ -334,22 +330,6 @@ unsafe impl<A: Arena> Store for Mvt<A> {
         self.give(|free| unsafe {
             free.insert(block);
         });
-    }
-}
-
-// SAFETY: never flippable; memory from `alloc` is the front of a block taken as
-// fills are, and any part of a taken block, in whole granules, may be given back.
-unsafe impl<A: Arena> ManualPool for Mvt<A> {
-    const SEAL_SIZE: usize = SEAL_SIZE;
-
-    #[inline]
-    unsafe fn knows(&self, object: NonNull<u8>, layout: Layout) -> bool {
-        // SAFETY: the caller's, if it is an object of that size.
-        unsafe { self.seals.knows(&self.header, object, self.reserve_size(layout)) }
-    }
-
-    fn note_damage(&self) {
-        self.free.lock().note(Damaged);
     }
 }
 

@@ -10,8 +10,8 @@ use core::fmt;
 use core::ptr::NonNull;
 
 use tripoint_core::{
-    Arena, BasicBuffer, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, FramePool, ManualPool,
-    PoolClass, PoolHeader, PoolSizes, Result, Store, SymmetricFence,
+    Arena, BasicBuffer, Block, Check, CheckError, CheckLevel, Describe, Error, FramePool, ManualClass,
+    PoolHeader, PoolSizes, Result, Store,
 };
 
 const REFUSED: Error = Error::Parameter("the null class serves nothing");
@@ -34,26 +34,15 @@ impl<A: Arena> Null<A> {
     }
 }
 
-// SAFETY: no block is ever given out; one byte is a power of two; and every
-// layout has always the same answer.
-unsafe impl<A: Arena> PoolClass for Null<A> {
+// SAFETY: no block is ever given out, and none is freed; one byte is a power of two; every layout
+// has the same answer.
+unsafe impl<A: Arena> ManualClass for Null<A> {
     const CLASS: &'static str = "N";
-    const FLIPPABLE: bool = false;
 
     type Arena = A;
-    type Barrier = SymmetricFence;
-    type Buffer = BasicBuffer;
-
-    fn new_buffer(&self) -> BasicBuffer {
-        BasicBuffer
-    }
 
     fn header(&self) -> &PoolHeader<A> {
         &self.header
-    }
-
-    fn barrier(&self) -> SymmetricFence {
-        SymmetricFence
     }
 
     fn min_align(&self) -> usize {
@@ -64,7 +53,7 @@ unsafe impl<A: Arena> PoolClass for Null<A> {
         None
     }
 
-    fn fill(&self, _layout: Layout) -> Result<Fill> {
+    fn fill(&self, _layout: Layout) -> Result<Block> {
         Err(REFUSED)
     }
 
@@ -85,9 +74,6 @@ unsafe impl<A: Arena> Store for Null<A> {
 
     unsafe fn free(&self, _object: NonNull<u8>, _layout: Layout) {}
 }
-
-// SAFETY: never flippable, and there is nothing to free.
-unsafe impl<A: Arena> ManualPool for Null<A> {}
 
 // SAFETY: buffers never have a block, so the top of every stack is none, before and
 // after a pop.

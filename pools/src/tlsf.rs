@@ -9,8 +9,8 @@ use core::fmt;
 use core::ptr::NonNull;
 
 use tripoint_core::{
-    Align, Arena, BasicBuffer, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, Lock, ManualPool,
-    PoolClass, PoolHeader, PoolSizes, Result, Store, SymmetricFence, ensure, line,
+    Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Lock, ManualClass, PoolHeader,
+    PoolSizes, Result, Store, ensure, line,
 };
 
 use crate::extend::{Extension, extend, extend_for};
@@ -159,27 +159,18 @@ impl<A: Arena> Tlsf<A> {
     }
 }
 
-// SAFETY: blocks given out are taken out of the heap, so no two overlap and the
-// pool does not touch them; the heap aligns them as asked and to granules, in base
-// and size; granules are a constant; and sizes depend on the layout only.
-unsafe impl<A: Arena> PoolClass for Tlsf<A> {
+// SAFETY: blocks are taken out of the heap before they are given out, so no two overlap and the
+// pool does not touch them. The heap aligns them as asked and to granules, in base and size, and
+// takes back any part of them in whole granules, by address. Granules are a constant, and sizes
+// depend on the layout alone.
+unsafe impl<A: Arena> ManualClass for Tlsf<A> {
     const CLASS: &'static str = "TLSF";
-    const FLIPPABLE: bool = false;
+    const SEAL_SIZE: usize = SEAL_SIZE;
 
     type Arena = A;
-    type Barrier = SymmetricFence;
-    type Buffer = BasicBuffer;
-
-    fn new_buffer(&self) -> BasicBuffer {
-        BasicBuffer
-    }
 
     fn header(&self) -> &PoolHeader<A> {
         &self.header
-    }
-
-    fn barrier(&self) -> SymmetricFence {
-        SymmetricFence
     }
 
     #[inline]
@@ -194,7 +185,7 @@ unsafe impl<A: Arena> PoolClass for Tlsf<A> {
 
     /// Gives a block that holds a whole fill, or else the largest, so that small
     /// holes do not make small fills (design/pool-tlsf.md `.tlsf.fill`).
-    fn fill(&self, layout: Layout) -> Result<Fill> {
+    fn fill(&self, layout: Layout) -> Result<Block> {
         // Objects have this size together with their seals.
         let size = class::round_up(layout.size()).ok_or(TOO_LARGE)?;
         let align = Align::of_layout(layout);
@@ -211,7 +202,7 @@ unsafe impl<A: Arena> PoolClass for Tlsf<A> {
         drop(heap);
         // SAFETY: taken out of the heap, and not given out yet.
         unsafe { self.seals.fill(block) };
-        Ok(block.into())
+        Ok(block)
     }
 
     unsafe fn empty(&self, unused: Block) {
@@ -231,12 +222,17 @@ unsafe impl<A: Arena> PoolClass for Tlsf<A> {
     /// The largest free block is told as the largest allocation it has room for.
     fn sizes(&self) -> PoolSizes {
         let heap = self.heap.lock();
-        PoolSizes {
-            total: self.header.total(),
-            free: heap.size(),
-            largest_free: heap.largest().saturating_sub(SEAL_SIZE),
-            high_water: self.header.high_water(),
-        }
+        PoolSizes::of(&self.header, heap.size(), heap.largest().saturating_sub(SEAL_SIZE))
+    }
+
+    #[inline]
+    unsafe fn knows(&self, object: NonNull<u8>, layout: Layout) -> bool {
+        // SAFETY: the caller's, if it is an object of that size.
+        unsafe { self.seals.knows(&self.header, object, self.reserve_size(layout)) }
+    }
+
+    fn note_damage(&self) {
+        let _ = self.heap.lock().health.note::<()>(Err(Damaged));
     }
 }
 
@@ -268,22 +264,6 @@ unsafe impl<A: Arena> Store for Tlsf<A> {
         // SAFETY: as above. Where the pool met damage the object is lost: there is
         // nobody to tell.
         let _ = unsafe { self.heap.lock().insert(object) };
-    }
-}
-
-// SAFETY: never flippable; memory from `alloc` is taken from the heap as fills
-// are, and any part of a taken block, in whole granules, may be given back.
-unsafe impl<A: Arena> ManualPool for Tlsf<A> {
-    const SEAL_SIZE: usize = SEAL_SIZE;
-
-    #[inline]
-    unsafe fn knows(&self, object: NonNull<u8>, layout: Layout) -> bool {
-        // SAFETY: the caller's, if it is an object of that size.
-        unsafe { self.seals.knows(&self.header, object, self.reserve_size(layout)) }
-    }
-
-    fn note_damage(&self) {
-        let _ = self.heap.lock().health.note::<()>(Err(Damaged));
     }
 }
 

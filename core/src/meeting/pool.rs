@@ -28,6 +28,12 @@ pub struct PoolSizes {
 }
 
 impl PoolSizes {
+    /// The sizes of a pool with `free` bytes in no object and no buffer, of which it could
+    /// allocate `largest_free` as one block now.
+    pub fn of<A: Arena>(header: &PoolHeader<A>, free: usize, largest_free: usize) -> Self {
+        Self { total: header.total(), free, largest_free, high_water: header.high_water() }
+    }
+
     /// How much of the free memory is not in the largest block, in thousandths:
     /// zero for one block, near a thousand for dust.
     #[must_use]
