@@ -67,6 +67,7 @@ pub mod internal {
     pub use crate::primitive::{
         AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, compiler_fence, fence,
     };
+    pub use crate::words::check::aver_whole;
     pub use crate::words::once::Once;
     pub use crate::words::registry::{Registry, RegistryNode};
     pub use crate::words::signature::Signature;
