@@ -3,7 +3,7 @@
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-use tripoint_core::{ManualPool, PoolBox, PoolClass, Result};
+use tripoint_core::{ManualPool, PoolBox, PoolClass, Result, aver};
 
 use crate::point::AllocationPoint;
 use crate::slow::control::Control;
@@ -89,8 +89,8 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
         unsafe { object.write(value) };
         // SAFETY: the object was just initialised. A manual pool has no frames that give
         // memory, and no readers of its objects.
-        // A manual pool's commit never fails.
-        let _stands = unsafe { reservation.commit() };
+        let stands = unsafe { reservation.commit() };
+        aver!(stands.is_ok(), "a commit at {object:p} failed in a manual pool");
         Ok(object)
     }
 }

@@ -7,7 +7,7 @@
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-use tripoint_core::{Error, ManualPool, PoolBox, PoolClass, Result};
+use tripoint_core::{Error, ManualPool, PoolBox, PoolClass, Result, aver};
 
 use crate::point::AllocationPoint;
 use crate::reservation::CommitFailed;
@@ -29,7 +29,7 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
 
 /// Room for a number of objects in a row, filled up to a cursor.
 ///
-/// Committing allocates what was pushed and gives the rest back to the
+/// Committing allocates what was pushed and returns the rest to the
 /// allocation point; dropping the batch abandons all, and drops what was pushed.
 ///
 /// ```
@@ -75,13 +75,13 @@ impl<'ap, 'pool, T, P: PoolClass, C: Control> Batch<'ap, 'pool, T, P, C> {
         Ok(Self { point, first, count: 0, capacity })
     }
 
-    /// How many objects there is room for in all.
+    /// The number of objects that there is room for in all.
     #[must_use]
     pub const fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// How many objects were pushed.
+    /// The number of objects pushed so far.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.count
@@ -96,14 +96,14 @@ impl<'ap, 'pool, T, P: PoolClass, C: Control> Batch<'ap, 'pool, T, P, C> {
     /// Makes `value` the next object.
     ///
     /// # Errors
-    /// `value`, where the batch is full.
+    /// `value`, if the batch is full.
     #[inline(always)]
     pub fn push(&mut self, value: T) -> Result<(), T> {
         if self.count == self.capacity {
             return Err(value);
         }
-        // SAFETY: there is room for `capacity` objects from `first`, and `count`
-        // is below that.
+        // SAFETY: the memory from `first` on is ours and has room for `capacity` objects, and
+        // `count` is below that.
         unsafe { self.first.add(self.count).write(value) };
         self.count += 1;
         Ok(())
@@ -112,7 +112,8 @@ impl<'ap, 'pool, T, P: PoolClass, C: Control> Batch<'ap, 'pool, T, P, C> {
     /// The objects pushed so far.
     #[must_use]
     pub const fn as_slice(&self) -> &[T] {
-        // SAFETY: `count` objects from `first` are initialised, aligned, and ours.
+        // SAFETY: `count` objects from `first` are initialised, aligned, and ours to lend
+        // for as long as the batch is borrowed.
         unsafe { NonNull::slice_from_raw_parts(self.first, self.count).as_ref() }
     }
 
@@ -131,15 +132,16 @@ impl<'ap, 'pool, T, P: PoolClass, C: Control> Batch<'ap, 'pool, T, P, C> {
         let objects = NonNull::slice_from_raw_parts(self.first, self.count);
         let size = size_of::<T>() * self.count;
         if size != 0 {
-            // Part of a layout that the pool served, so it serves this one too.
-            let size = Layout::from_size_align(size, align_of::<T>())
-                .ok()
-                .and_then(|layout| self.point.pool().reserve_size(layout))
-                .ok_or(CommitFailed)?;
+            // This is a part of a layout that the pool served, so it serves this one too.
+            let layout = Layout::from_size_align(size, align_of::<T>()).ok();
+            let Some(size) = layout.and_then(|layout| self.point.pool().reserve_size(layout)) else {
+                aver!(false, "of {} objects that were reserved {} are not served", self.capacity, self.count);
+                return Err(CommitFailed);
+            };
             let first = self.first.cast::<u8>();
             self.point.commit(first, first.as_ptr().wrapping_add(size))?;
         }
-        // Nothing left to drop.
+        // The objects are no longer the batch's to drop.
         self.count = 0;
         Ok(objects)
     }
@@ -155,10 +157,12 @@ impl<'ap, 'pool, T, P: PoolClass, C: Control> Batch<'ap, 'pool, T, P, C> {
         // SAFETY: a manual pool has no readers of its objects, and takes none of them back.
         match unsafe { self.commit_raw() } {
             // SAFETY: `commit_raw` returned initialised objects that a manual
-            // pool keeps as long as it lives, and that nobody else points to.
+            // pool keeps as long as it lives, and this is the only pointer to them.
             Ok(mut objects) => unsafe { objects.as_mut() },
-            // A manual pool's commit never fails.
-            Err(CommitFailed) => &mut [],
+            Err(CommitFailed) => {
+                aver!(false, "a commit of objects failed in a manual pool");
+                &mut []
+            }
         }
     }
 
@@ -173,11 +177,13 @@ impl<'ap, 'pool, T, P: PoolClass, C: Control> Batch<'ap, 'pool, T, P, C> {
         // SAFETY: a manual pool has no readers of its objects, and takes none of them back.
         let objects = match unsafe { self.commit_raw() } {
             Ok(objects) => objects,
-            // A manual pool's commit never fails.
-            Err(CommitFailed) => NonNull::slice_from_raw_parts(NonNull::dangling(), 0),
+            Err(CommitFailed) => {
+                aver!(false, "a commit of objects failed in a manual pool");
+                NonNull::slice_from_raw_parts(NonNull::dangling(), 0)
+            }
         };
-        // SAFETY: initialised objects that nobody else uses; committed in `pool`,
-        // they may be freed there with the layout of the slice.
+        // SAFETY: the objects are initialised, and this is the only pointer to them. They
+        // were committed in `pool`, so they may be freed there with the layout of the slice.
         unsafe { PoolBox::from_raw_in(objects, pool) }
     }
 }
@@ -186,8 +192,8 @@ impl<T, P: PoolClass, C: Control> Drop for Batch<'_, '_, T, P, C> {
     #[inline]
     fn drop(&mut self) {
         let pushed = NonNull::slice_from_raw_parts(self.first, self.count);
-        // SAFETY: `count` objects from `first` are initialised and were not
-        // handed on: committing sets `count` to zero.
+        // SAFETY: `count` objects from `first` are initialised, and the batch still owns
+        // them: committing sets `count` to zero.
         unsafe { pushed.drop_in_place() };
     }
 }

@@ -11,10 +11,10 @@
 //!     commit moves -->
 //! ```
 //!
-//! **Reserve** looks whether the object ends below `limit`; **commit** moves
-//! `init` past it, which declares it whole, and in flippable pools looks whether
-//! `limit` is zero. Whoever wants control stores zero in `limit`: a **trip**. It
-//! shows at the next reserve or, in flippable pools, at the commit under way.
+//! **Reserve** tests whether the object ends below `limit`. **Commit** moves
+//! `init` past the object, which declares it whole, and in flippable pools tests whether
+//! `limit` is zero. A thread that wants control stores zero in `limit`: a **trip**. It
+//! takes effect at the next reserve or, in flippable pools, at the commit under way.
 //!
 //! | to allocate | use |
 //! |---|---|
@@ -41,7 +41,7 @@
 //!   |   | (abandon) |       v                         |       |
 //!   |   +-----------|---> READY  ---------------------+-------+
 //!   |   |           |       |  ^                      ^
-//!   |   |           |       |  | 8 reserve: hear of   |
+//!   |   |           |       |  | 8 reserve: observe   |
 //!   |   |  5 limit  |       |  |   it, re-arm; the    |
 //!   |   |    := 0   |       |  |   reservation begins |
 //!   |   |           v       v  |                      |
@@ -59,20 +59,52 @@
 //!   +-- 10 the buffer is full and the fill fails
 //! ```
 //!
-//! | | transition | where |
+//! | | transition | file, below `ap/src` |
 //! |---|---|---|
-//! | 1 | reset to busy | `fill.rs` |
-//! | 2, 4 | the fast path | `point.rs`, `reservation.rs` |
-//! | 3 | dropping the token: nothing to do, `init` never moved | |
-//! | 5 | [`Tripper::trip`], [`Buffer::flip`] | `trip.rs`, `flip.rs` |
-//! | 6, 7 | the cold half of commit | `flip.rs` |
-//! | 8 | trips, then stops, then full | `fill.rs`, `trip.rs` |
-//! | 9, 10 | back to reset | `fill.rs` |
+//! | 1 | reset to busy | `slow/fill.rs`, `slow/slow_path.rs` |
+//! | 2, 4 | the fast path | `reservation.rs` |
+//! | 3 | the token is dropped: there is nothing to do, `init` never moved | |
+//! | 5 | [`Tripper::trip`], [`Buffer::flip`] | `protocol/trip.rs`, `protocol/flip.rs` |
+//! | 6, 7 | the cold half of commit | `protocol/flip.rs` |
+//! | 8 | trips, then stops, then a full buffer | `slow/fill.rs`, `protocol/rearm.rs` |
+//! | 9, 10 | back to reset | `slow/slow_path.rs`, `slow/fill.rs` |
 //!
 //! A buffer that is full while ready goes through reset to its next memory: the
 //! slow path detaches, fills, attaches, and goes on.
 //!
-//! Design: [`design/ap.md`](crate::design::ap).
+//! # Model-checking your own use of it
+//!
+//! Code that shares objects, trippers or controls between threads without a lock can be
+//! checked with [loom](https://docs.rs/loom), which tries every interleaving. Built with
+//! `--cfg tripoint_loom`, every atomic and lock of tripoint is loom's, so that your models run
+//! the code that ships and not a mock of it:
+//!
+//! ```toml
+//! [target.'cfg(tripoint_loom)'.dependencies]
+//! loom = "0.7.2" # tripoint's version: one copy of loom has to see all atomics
+//!
+//! [lints.rust]
+//! unexpected_cfgs = { level = "warn", check-cfg = ['cfg(tripoint_loom)'] }
+//! ```
+//! ```sh
+//! RUSTFLAGS="--cfg tripoint_loom" cargo test --release
+//! ```
+//!
+//! - Take your own atomics from one module, which uses `loom::sync::atomic` under this cfg.
+//! - Create the arena, the pool and the allocation points inside `loom::model`, and do not use
+//!   them outside: loom's atomics belong to one execution.
+//! - Use a client arena, in memory of the same alignment in every execution. Loom knows no
+//!   system calls, so the barriers of an arena with virtual memory are not modelled.
+//! - Start threads by `loom::thread::spawn`. They need `'static`: leak what they share, or
+//!   take it back after they are joined.
+//! - Give each model a twin with a bug in it that must fail.
+//!
+//! The example `model_checked` in the repository is a crate with two such models. The cfg is
+//! for tests only: outside `loom::model` every atomic panics.
+//!
+//! # Design
+//!
+//! [`design::ap`] and [`design::frames`] say why it is built so.
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -79,7 +79,7 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
     /// Creates an allocation point after `adjust` has changed its buffer's class, for
     /// example to a rank other than the pool's usual one. `adjust` gets the value that the
     /// pool itself made for the buffer, and cannot replace it with that of another pool
-    /// (design/ap.md `.class.own`).
+    /// ([design/ap.md `.class.own`](crate::design::ap)).
     ///
     /// # Errors
     /// As [`AllocationPoint::create_with`].

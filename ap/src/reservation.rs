@@ -13,9 +13,10 @@ use core::alloc::Layout;
 use core::fmt;
 use core::ptr::NonNull;
 
-use tripoint_core::{PoolClass, Result};
+use tripoint_core::{PoolClass, Result, aver};
 
 use crate::point::AllocationPoint;
+use crate::protocol::buffer::CHECKS;
 use crate::protocol::calc;
 use crate::slow::control::Control;
 
@@ -57,6 +58,11 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
     /// Commits the object from `object`, which is where `init` stands, to `end`.
     #[inline(always)]
     pub(crate) fn commit(&mut self, object: NonNull<u8>, end: *mut u8) -> Result<(), CommitFailed> {
+        aver!(object.as_ptr() < end, "an object at {object:p} that ends at {end:p}");
+        if CHECKS {
+            let init = self.buffer().init();
+            aver!(init == object.as_ptr(), "a commit at {object:p} in a buffer allocated to {init:p}");
+        }
         if !P::FLIPPABLE {
             self.buffer().declare(end);
             return Ok(());

@@ -231,7 +231,7 @@ unsafe impl<A: Arena> PoolClass for Snc<A> {
 // SAFETY: never flippable; `fill_buffer` pushes what it gives, and only the two
 // functions that may take blocks off the stack.
 unsafe impl<A: Arena> FramePool for Snc<A> {
-    const HEARS_POPS: bool = cfg!(feature = "poison");
+    const OBSERVES_POPS: bool = cfg!(feature = "poison");
 
     unsafe fn top(&self, buffer: &StackBuffer) -> Option<NonNull<u8>> {
         buffer.top_base()

@@ -1,5 +1,5 @@
-//! Allocation frames: all that an allocation point allocated since a push goes at
-//! its pop.
+//! Allocation frames: a pop takes back everything that an allocation point allocated since
+//! the push.
 //!
 //! ```text
 //!   stack of blocks     |  A: ....objects....| frame |..objects..|tail|
@@ -7,21 +7,21 @@
 //!                       |  C: ..objects..| init          attached     |
 //! ```
 //!
-//! A pop back to `frame` gives C and B to the pool and attaches A with `init` at the
-//! frame; were A the block attached now, `init` would just move (design/frames.md
+//! A pop back to `frame` returns C and B to the pool and attaches A with `init` at the
+//! frame; if A were the block attached now, `init` would just move (design/frames.md
 //! `.pop`). [`AllocationPoint::scope`] is the safe form of it.
 
 use core::ptr::NonNull;
 
 use tripoint_core::internal::Ordering;
-use tripoint_core::{Addr, Block, Fill, FramePool, PoolClass};
+use tripoint_core::{Addr, Block, Fill, FramePool, PoolClass, aver};
 
 use crate::point::AllocationPoint;
 use crate::slow::control::Control;
 use crate::slow::slow_path::SlowPath;
 
-/// A place in the stack of an allocation point: made by
-/// [`AllocationPoint::push`], used up by [`AllocationPoint::pop`].
+/// A place in the stack of an allocation point. [`AllocationPoint::push`] makes it, and
+/// [`AllocationPoint::pop`] uses it up.
 ///
 /// Dropping it instead does nothing: its objects stay until an earlier frame is
 /// popped.
@@ -37,21 +37,21 @@ use crate::slow::slow_path::SlowPath;
 ///     unsafe { point.pop(frame) };
 /// }
 /// ```
-#[must_use = "objects of a frame that is never popped stay"]
+#[must_use = "the objects of a frame that is never popped stay"]
 #[derive(Debug)]
 pub struct Frame {
-    /// The base of the block that was on top; none where the stack was empty.
+    /// The base of the block that was on top; none if the stack was empty.
     base: Option<NonNull<u8>>,
-    /// Up to where it was allocated; none where it was not attached.
+    /// Up to where that block was allocated; none if it was not attached.
     init: Option<NonNull<u8>>,
     /// What the allocation point had allocated and not popped, in bytes.
     allocated: u64,
 }
 
-// SAFETY: a frame is where something lies and follows no pointer; what may be done
-// with it is the business of `pop`.
+// SAFETY: a frame is two addresses and a number. It follows no pointer by itself; its one
+// use is `pop`, whose duties hold on any thread.
 unsafe impl Send for Frame {}
-// SAFETY: a shared frame gives nothing out.
+// SAFETY: a shared frame has no method that uses it.
 unsafe impl Sync for Frame {}
 
 impl<P: FramePool, C: Control> AllocationPoint<'_, P, C> {
@@ -68,25 +68,25 @@ impl<P: FramePool, C: Control> AllocationPoint<'_, P, C> {
         Frame { base, init, allocated: self.slow().allocated() }
     }
 
-    /// Ends a frame: what was allocated since its push is allocated no more. It is
+    /// Ends a frame: what was allocated since its push is no longer allocated. It is
     /// not dropped.
     ///
     /// Within one block this takes constant time, however much was allocated, and no
     /// lock. Otherwise it takes time in proportion to the number of later blocks,
-    /// which the pool gets back. Where nothing was allocated below the frame, the
+    /// which the pool gets back. If nothing was allocated below the frame, the
     /// allocation point keeps its first block, and frames pushed from then on are
     /// popped within it.
     ///
     /// # Safety
     /// - `frame` came from [`AllocationPoint::push`] of this allocation point, and no
     ///   frame pushed before it has been popped since.
-    /// - Nobody uses what was allocated since, nor a frame pushed since.
+    /// - Nothing uses what was allocated since, nor a frame pushed since.
     #[inline]
     pub unsafe fn pop(&mut self, frame: Frame) {
         let attached = NonNull::new(self.buffer().base.load(Ordering::Relaxed));
         match frame.init {
             Some(init) if frame.base == attached => {
-                if P::HEARS_POPS {
+                if P::OBSERVES_POPS {
                     let popped = self.buffer().init().addr() - init.addr().get();
                     // SAFETY: this was allocated since the push, in the block attached then,
                     // and the caller says that nothing uses it.
@@ -94,7 +94,8 @@ impl<P: FramePool, C: Control> AllocationPoint<'_, P, C> {
                 }
                 self.slow().retreat(init.as_ptr());
             }
-            // SAFETY: the caller's duties.
+            // SAFETY: that the frame is of this point and no earlier one was popped, and that
+            // nothing uses what was allocated since, is the caller's duty here as there.
             _ => unsafe { self.slow().pop_blocks(frame) },
         }
     }
@@ -111,8 +112,9 @@ impl<P: PoolClass, C: Control> SlowPath<'_, P, C> {
         }
     }
 
-    /// The distance to a stop counts bytes allocated, popped or not: it moves along. A
-    /// pending stop is reported last, because the control may unwind.
+    /// Moves `init` and the account of stops back. The distance to a stop counts bytes
+    /// allocated, popped or not. A pending stop is reported last, because the control may
+    /// unwind.
     #[cold]
     fn retreat_with_stop(&mut self, init: *mut u8) {
         let (from, to) = (Addr::of(self.owner.init()), Addr::of(init));
@@ -132,8 +134,8 @@ impl<P: FramePool, C: Control> SlowPath<'_, P, C> {
     #[inline(never)]
     unsafe fn pop_blocks(&mut self, frame: Frame) {
         let detached = self.detach();
-        // SAFETY: the owner is here; `base` was the top at the push, and later blocks
-        // hold only what was allocated since.
+        // SAFETY: the buffer is of this pool and its owner is here. `base` was the top at the
+        // push, and later blocks hold only what was allocated since, which nothing uses.
         let block = unsafe { self.pool.pop_to(self.buffer.class(), frame.base) };
         let popped = self.count_popped(frame.allocated);
         self.report_detached(detached);
@@ -145,15 +147,15 @@ impl<P: FramePool, C: Control> SlowPath<'_, P, C> {
             // Below this frame there is nothing: the lowest block is used again.
             (None, _) => 0,
         };
-        if P::HEARS_POPS
+        if P::OBSERVES_POPS
             && let Some((_, popped)) = block.split_at(preallocated)
         {
             // SAFETY: this was allocated since the push in the block on top, or lies
             // behind what was, and the caller says that nothing uses it.
             unsafe { self.pool.pop_within(popped) };
         }
-        // A pool with frames fills without segments, so attaching does not fail.
-        if self.attach(Fill { block, preallocated, segment: None }).is_ok() {
+        let attached = self.attach(Fill { block, preallocated, segment: None });
+        if aver!(attached.is_ok(), "a fill without a segment was refused: {attached:?}") {
             self.rearm();
         }
     }

@@ -1,4 +1,5 @@
-//! Owned objects in a frame: they are dropped, and their memory goes with the frame.
+//! Owned objects in a frame. The box drops the object; the frame keeps its memory until it is
+//! popped.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -25,17 +26,17 @@ pub struct FrameBox<'frame, T: ?Sized> {
     owns: PhantomData<(&'frame mut T, T)>,
 }
 
-// SAFETY: a box owns its object as a `Box` does.
+// SAFETY: a box owns its object, so sending the box sends the object, which may be sent.
 unsafe impl<T: ?Sized + Send> Send for FrameBox<'_, T> {}
-// SAFETY: a shared box gives out `&T` and nothing else.
+// SAFETY: through a shared box only `&T` is reached, which may be shared.
 unsafe impl<T: ?Sized + Sync> Sync for FrameBox<'_, T> {}
 
 impl<'frame, T> FrameBox<'frame, T> {
     /// Takes ownership of an object in a frame.
     ///
     /// # Safety
-    /// - `object` is initialised, stays in place for as long as `'frame`, and is reached by
-    ///   no other pointer.
+    /// - `object` is initialised, stays in place for `'frame`, and no other pointer reaches
+    ///   it.
     #[inline(always)]
     pub(crate) unsafe fn new(object: NonNull<T>) -> Self {
         Self { object, owns: PhantomData }
@@ -49,7 +50,7 @@ impl<'frame, T> FrameBox<'frame, T> {
         unsafe { this.object.read() }
     }
 
-    /// Gives up dropping the object.
+    /// Lends the object for as long as the frame lasts. It is not dropped.
     #[must_use]
     pub fn leak(this: Self) -> &'frame mut T {
         let mut this = ManuallyDrop::new(this);
@@ -70,14 +71,14 @@ impl<T: ?Sized> Deref for FrameBox<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: the object is owned and initialised.
+        // SAFETY: the object is owned and initialised, and `self` is borrowed.
         unsafe { self.object.as_ref() }
     }
 }
 
 impl<T: ?Sized> DerefMut for FrameBox<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the object is owned and initialised, and `self` is exclusive.
+        // SAFETY: the object is owned and initialised, and `self` is borrowed exclusively.
         unsafe { self.object.as_mut() }
     }
 }

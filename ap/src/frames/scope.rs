@@ -1,4 +1,4 @@
-//! Frames by scope: a frame is pushed, a closure runs in it, and it is popped.
+//! Frames by scope: a frame is pushed, a closure runs in it, and the frame is popped.
 //!
 //! The closure has to work for every lifetime `'frame`, so what it allocates can
 //! be kept nowhere outside it: neither in its result nor in what it captures
@@ -8,7 +8,7 @@ use core::alloc::Layout;
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 
-use tripoint_core::{FramePool, Result};
+use tripoint_core::{FramePool, Result, aver};
 
 use crate::frames::frame::Frame;
 use crate::frames::frame_box::FrameBox;
@@ -90,28 +90,28 @@ impl<'pool, P: FramePool, C: Control> AllocationPoint<'pool, P, C> {
 
 impl<'frame, 'pool, P: FramePool, C: Control> Scope<'frame, '_, 'pool, P, C> {
     /// Allocates `value` for as long as the frame lasts. It is never dropped:
-    /// where that matters use [`Scope::boxed`].
+    /// if that matters, use [`Scope::boxed`].
     ///
     /// # Errors
     /// Those of [`AllocationPoint::reserve`]; `value` is dropped.
     #[inline(always)]
     pub fn alloc<T>(&mut self, value: T) -> Result<&'frame mut T> {
         let mut object = self.place(value)?;
-        // SAFETY: `place` returned an initialised object, which nobody else has a
-        // pointer to and which stays until the frame is popped.
+        // SAFETY: `place` returned an initialised object, to which this is the only
+        // pointer, and which stays until the frame is popped.
         Ok(unsafe { object.as_mut() })
     }
 
     /// Allocates `value` in a box that drops it, at the latest when the closure that
-    /// holds the box returns. Its memory goes with the frame.
+    /// holds the box returns. Its memory stays until the frame is popped.
     ///
     /// # Errors
     /// Those of [`AllocationPoint::reserve`]; `value` is dropped.
     #[inline(always)]
     pub fn boxed<T>(&mut self, value: T) -> Result<FrameBox<'frame, T>> {
         let object = self.place(value)?;
-        // SAFETY: `place` returned an initialised object, to which this is the only pointer. It
-        // stays until the frame is popped.
+        // SAFETY: `place` returned an initialised object, to which this is the only
+        // pointer, and which stays until the frame is popped.
         Ok(unsafe { FrameBox::new(object) })
     }
 
@@ -124,17 +124,19 @@ impl<'frame, 'pool, P: FramePool, C: Control> Scope<'frame, '_, 'pool, P, C> {
     pub fn slice<T>(&mut self, count: usize, mut make: impl FnMut(usize) -> T) -> Result<&'frame mut [T]> {
         let mut batch = self.point.batch(count)?;
         for index in 0..count {
-            // There is room for `count`.
-            let _pushed = batch.push(make(index));
+            let pushed = batch.push(make(index));
+            aver!(pushed.is_ok(), "a batch of {count} objects is full at {index}");
         }
         // SAFETY: a pool with frames has no readers of its objects. They are lent for
         // `'frame`, which ends before the frame is popped.
         match unsafe { batch.commit_raw() } {
-            // SAFETY: initialised objects, which nobody else has a pointer to and
-            // which stay until the frame is popped.
+            // SAFETY: the objects are initialised, this is the only pointer to them, and
+            // they stay until the frame is popped.
             Ok(mut objects) => Ok(unsafe { objects.as_mut() }),
-            // A pool with frames is not flipped.
-            Err(CommitFailed) => Ok(&mut []),
+            Err(CommitFailed) => {
+                aver!(false, "a commit of {count} objects failed in a pool with frames");
+                Ok(&mut [])
+            }
         }
     }
 
@@ -145,7 +147,7 @@ impl<'frame, 'pool, P: FramePool, C: Control> Scope<'frame, '_, 'pool, P, C> {
     pub fn text(&mut self, text: &str) -> Result<&'frame mut str> {
         let bytes = text.as_bytes();
         let copy = self.slice(bytes.len(), |index| bytes[index])?;
-        // SAFETY: the same bytes as those of a text.
+        // SAFETY: these are the bytes of a text, which are UTF-8.
         Ok(unsafe { core::str::from_utf8_unchecked_mut(copy) })
     }
 
@@ -170,7 +172,7 @@ impl<'frame, 'pool, P: FramePool, C: Control> Scope<'frame, '_, 'pool, P, C> {
         self.point.scope(body)
     }
 
-    /// The control that trips and stops are told to.
+    /// The control, which is notified of trips and stops.
     #[must_use]
     pub fn control(&mut self) -> &mut C {
         self.point.control()
@@ -187,12 +189,12 @@ impl<'frame, 'pool, P: FramePool, C: Control> Scope<'frame, '_, 'pool, P, C> {
         }
         let reservation = self.point.reserve(Layout::new::<T>())?;
         let object = reservation.as_ptr().cast::<T>();
-        // SAFETY: the reservation is `T`'s size and alignment, and ours.
+        // SAFETY: the reserved memory is ours, and has the size and alignment of `T`.
         unsafe { object.write(value) };
-        // SAFETY: the object was just initialised; it is lent for `'frame`, which ends
+        // SAFETY: the object was just initialised. It is lent for `'frame`, which ends
         // before the frame is popped.
-        // A pool with frames is not flipped, so its commit never fails.
-        let _stands = unsafe { reservation.commit() };
+        let stands = unsafe { reservation.commit() };
+        aver!(stands.is_ok(), "a commit at {object:p} failed in a pool with frames");
         Ok(object)
     }
 }

@@ -32,6 +32,10 @@ use tripoint_core::internal::Trips;
 use tripoint_core::internal::{AtomicPtr, AtomicUsize, Ordering};
 use tripoint_core::{BufferKind, Counter, RankSet};
 
+/// Whether transitions look at shared words to check them: in debug builds. Models do not,
+/// because each look would multiply their executions.
+pub(crate) const CHECKS: bool = cfg!(all(debug_assertions, not(any(tripoint_loom, tripoint_shuttle))));
+
 /// What the signature of a live buffer holds.
 pub(crate) const SIGNATURE: u32 = 0x7290_B0FF;
 

@@ -1,6 +1,6 @@
-//! The sums of the fast path, apart from pointers so that they can be fuzzed.
+//! The sums of the fast path, kept apart from pointers so that they can be fuzzed.
 //!
-//! This file imports nothing but constants and cannot hold `unsafe`.
+//! This file imports nothing but constants and cannot contain `unsafe`.
 
 #![forbid(unsafe_code)]
 
@@ -12,22 +12,22 @@ use tripoint_core::INLINE_SIZE_MAX;
 /// Addresses are compared, never differences: with a `limit` of zero, which is
 /// what a trip stores, `limit - init` would wrap to a huge number and miss the
 /// trip. The sum cannot wrap: `size` is at most [`INLINE_SIZE_MAX`], and no arena
-/// hands out memory above `ADDRESS_CEILING`, so `init` is at most that.
+/// gives out memory above `ADDRESS_CEILING`, so `init` is at most that.
 #[inline(always)]
 #[must_use]
 pub const fn fits(init: usize, size: usize, limit: usize) -> bool {
     size <= INLINE_SIZE_MAX && init.wrapping_add(size) <= limit
 }
 
-/// Whether `init`, known to be a multiple of `min_align`, is one of `align`.
+/// Whether `init`, which is a multiple of `min_align`, is a multiple of `align`.
 #[inline(always)]
 #[must_use]
 pub const fn is_aligned(init: usize, align: usize, min_align: usize) -> bool {
     align <= min_align || init & (align - 1) == 0
 }
 
-/// The limit to publish: where the buffer ends or a stop waits, whichever comes
-/// first (design/ap.md `.stop.limit`).
+/// The limit to publish: the buffer's end or a stop, whichever comes first
+/// (design/ap.md `.stop.limit`).
 ///
 /// `budget` is the number of bytes from `origin` up to the stop; `usize::MAX`
 /// means there is none.

@@ -90,8 +90,8 @@ impl Buffer {
     /// flipped, they are whole only for the thread that flips it, after its flip, and only
     /// if no other thread flips it. To other threads it may show an object whose commit is
     /// about to fail: the owner takes that object back, and writes over its memory. These
-    /// threads may display the address, but must not read objects by it (design/ap.md
-    /// `.commit.observed`).
+    /// threads may display the address, but must not read objects by it ([design/ap.md
+    /// `.commit.observed`](crate::design::ap)).
     #[must_use]
     pub fn scan_limit(&self) -> *mut u8 {
         let seen = self.init_at_flip.load(Ordering::Acquire);

@@ -2,9 +2,10 @@
 
 use core::ptr;
 
+use tripoint_core::aver;
 use tripoint_core::internal::Ordering;
 
-use crate::protocol::buffer::Buffer;
+use crate::protocol::buffer::{Buffer, CHECKS};
 
 /// The right to allocate in a buffer. Each buffer has one owner.
 ///
@@ -71,6 +72,10 @@ impl<'b> Owner<'b> {
     /// `alloc` is stored first, so that no observer finds it below `init`.
     #[inline]
     pub(crate) fn retreat(&mut self, init: *mut u8) {
+        if CHECKS {
+            let (base, reached) = (self.base(), self.init());
+            aver!(base <= init && init <= reached, "a retreat from {reached:p} to {init:p}, below {base:p}");
+        }
         self.buffer.fields.alloc.store(init, Ordering::Release);
         self.declare(init);
     }
@@ -78,6 +83,11 @@ impl<'b> Owner<'b> {
     /// In the ready state, detached: gives the buffer memory, of which the part from
     /// `init` on counts as filled. The buffer stays trapped until [`Owner::rearm`].
     pub fn attach(&mut self, base: *mut u8, init: *mut u8, pool_limit: *mut u8) {
+        aver!(base <= init && init <= pool_limit, "memory {base:p}..{pool_limit:p}, allocated to {init:p}");
+        if CHECKS {
+            let attached = self.base();
+            aver!(attached.is_null(), "memory at {base:p} for a buffer that has some at {attached:p}");
+        }
         let (buffer, fresh) = (self.buffer, pool_limit.addr().wrapping_sub(init.addr()));
         buffer.transition(|| {
             self.set_words(base, init, pool_limit);

@@ -40,7 +40,7 @@ impl<'pool> Tripper<'pool> {
     /// slow path, unless an earlier reserve has answered this trip. Without such an order, a
     /// reserve takes the slow path as soon as the processor shows it the store. That is
     /// usually a matter of some tens of ns, but no number of reserves is promised
-    /// (design/ap.md `.trip.visible`).
+    /// ([design/ap.md `.trip.visible`](crate::design::ap)).
     pub fn trip(&self) {
         self.buffer.trip();
     }

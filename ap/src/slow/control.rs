@@ -1,32 +1,33 @@
-//! What the owner of an allocation point does when control is taken from its
-//! fast path: trips from outside, and stops it set itself.
+//! What a client does when control is taken from its fast path: by trips from outside, and
+//! at stops that it set itself.
 
 use core::fmt;
 
 use tripoint_core::Addr;
 
-/// An object at whose allocation a stop was waiting.
+/// An object that was allocated at a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stop {
     /// The address of the object.
     pub object: Addr,
     /// Its size in bytes, as the pool rounded it.
     pub size: usize,
-    /// The byte of the object, counted from zero, that the stop waited at.
+    /// The byte of the object, counted from zero, that the stop was set at.
     pub offset: usize,
 }
 
 /// The owner's side of control, called on the owner's thread in slow paths only.
 ///
 /// A **stop** is a place before the end of the buffer where the fast path gives
-/// way, set on the same `limit` word as trips and the buffer's end, so that it
-/// costs the fast path nothing (design/ap.md `.stop.limit`). Distances are
-/// counted in bytes allocated through this allocation point, across buffers:
-/// after a draw of `n` the object that holds byte `n`, counted from zero,
-/// is the one stopped at. Allocation sampling is made of this.
+/// way. It is set on the same `limit` word as trips and the buffer's end, so it
+/// costs the fast path nothing ([design/ap.md `.stop.limit`](crate::design::ap)). Distances
+/// are counted in bytes allocated through this allocation point, across buffers:
+/// after [`next_stop`](Control::next_stop) returns `n`, the stop is at the object that
+/// holds byte `n`, counted from zero. Allocation sampling is built on this.
 ///
-/// Methods must not use the allocation point they belong to; they cannot, because it is
-/// mutably borrowed. They may unwind: nothing is lost (design/ap.md `.slow.report`).
+/// A method cannot use the allocation point that it belongs to, because that is mutably
+/// borrowed. It may unwind: nothing is lost ([design/ap.md
+/// `.slow.report`](crate::design::ap)).
 ///
 /// ```
 /// use tripoint_ap::{AllocationPoint, Control, Stop};
@@ -53,27 +54,27 @@ pub struct Stop {
 /// }
 /// ```
 pub trait Control: fmt::Debug {
-    /// How many more bytes may be allocated before the next stop; `usize::MAX`
-    /// for no stop. Asked when the allocation point is made, and after each stop
-    /// was taken or withdrawn.
+    /// Returns how many more bytes may be allocated before the next stop; `usize::MAX`
+    /// for no stop. This is called when the allocation point is created, and whenever a stop
+    /// was reported or withdrawn.
     fn next_stop(&mut self) -> usize {
         usize::MAX
     }
 
-    /// An object at a stop was committed. This is called at the next slow path after the
-    /// commit, at the latest when the allocation point is dropped; a stack pool has taken
-    /// the object back by then. It is not called for an object that was abandoned or that
-    /// failed to commit.
+    /// Is notified that an object at a stop was committed. This is called in the next slow
+    /// path after the commit, at the latest when the allocation point is dropped; a stack
+    /// pool has taken the object back by then. It is not called for an object that was
+    /// abandoned or whose commit failed.
     fn stopped(&mut self, stop: Stop) {
         let _ = stop;
     }
 
-    /// `requests` trips were asked for since the last call. To ask for one here is
-    /// to be called again, and again.
+    /// Is notified that `requests` trips were requested since the last call. Requesting a trip
+    /// of the same point here would have this called again without end.
     fn tripped(&mut self, requests: usize) {
         let _ = requests;
     }
 }
 
-/// No stops, and nothing to do on a trip.
+/// Sets no stops, and does nothing on a trip.
 impl Control for () {}

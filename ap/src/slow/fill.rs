@@ -6,7 +6,7 @@
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-use tripoint_core::{Addr, Align, Arena, Block, Error, Event, Fill, PoolClass, Result};
+use tripoint_core::{Addr, Align, Arena, Block, Error, Event, Fill, PoolClass, Result, aver};
 
 use crate::protocol::calc;
 use crate::slow::control::Control;
@@ -55,10 +55,14 @@ impl<P: PoolClass, C: Control> SlowPath<'_, P, C> {
         if !self.has_room(layout) && !self.skip_padding(layout) {
             self.refill(layout)?;
         }
-        let object = NonNull::new(self.owner.init()).ok_or(Error::Memory)?;
-        self.stops.charge(Addr::of(object.as_ptr()), size);
+        let object = self.owner.init();
+        let Some(end) = NonNull::new(object.wrapping_add(size)).filter(|_| !object.is_null()) else {
+            aver!(false, "a buffer with room for {size} bytes has no memory: {object:p}");
+            return Err(Error::Memory);
+        };
+        self.stops.charge(Addr::of(object), size);
         self.rearm();
-        NonNull::new(object.as_ptr().wrapping_add(size)).ok_or(Error::Limit)
+        Ok(end)
     }
 
     /// Exchanges the buffer's memory for some that has room. If the pool has none, a buffer
@@ -71,7 +75,8 @@ impl<P: PoolClass, C: Control> SlowPath<'_, P, C> {
             Ok(fill) => self.attach(fill),
             Err(error) => {
                 if let Some(kept) = kept {
-                    self.attach(kept)?;
+                    let attached = self.attach(kept);
+                    aver!(attached.is_ok(), "a fill without a segment was refused: {attached:?}");
                     self.rearm();
                 }
                 Err(error)

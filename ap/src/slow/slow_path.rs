@@ -6,8 +6,11 @@
 
 use core::ptr::NonNull;
 
-use tripoint_core::{Addr, Arena, Block, BufferClass, Error, Event, Fill, PoolClass, Result};
+use tripoint_core::{
+    Addr, Arena, Block, BufferClass, Check, CheckLevel, Error, Event, Fill, PoolClass, Result, aver,
+};
 
+use crate::protocol::buffer::CHECKS;
 use crate::protocol::owner::Owner;
 use crate::slow::control::Control;
 use crate::slow::descriptor::{Descriptor, PoolBuffer};
@@ -58,6 +61,14 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
         unsafe { (*(*descriptor.as_ptr()).slow.get()).write(slow) };
     }
 
+    /// Checks the buffer cheaply, at each transition of a debug build.
+    fn check_transition(&self) {
+        if CHECKS {
+            let checked = self.buffer.check(CheckLevel::Cheap);
+            aver!(checked.is_ok(), "{checked:?}");
+        }
+    }
+
     /// Returns what is not allocated to the pool.
     pub(crate) fn empty(&mut self) {
         let detached = self.detach();
@@ -76,8 +87,9 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
 
     /// Gives the buffer the memory of a fill.
     pub(crate) fn attach(&mut self, fill: Fill) -> Result<()> {
+        self.check_transition();
         self.buffer.set_rank_set(self.buffer.class().rank_set());
-        // SAFETY: a segment in a fill is valid until the fill is given back.
+        // SAFETY: a segment in a fill is valid until the fill is returned to the pool.
         let ranks = fill.segment.map(|segment| unsafe { segment.as_ref() }.rank_set());
         if ranks.is_some_and(|ranks| ranks != self.buffer.rank_set()) {
             self.give_back(fill.block, fill.preallocated);
@@ -85,6 +97,7 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
         }
         let base = fill.block.base().as_ptr();
         let init = base.wrapping_add(fill.preallocated);
+        aver!(fill.preallocated <= fill.block.size(), "more is allocated in a fill than it has: {fill:?}");
         let fresh = fill.block.size() - fill.preallocated;
         self.stops.move_to(Addr::of(self.owner.init()), Addr::of(init));
         // SAFETY: the caller is the buffer's owner, and the pool made the fill for this buffer.
@@ -99,6 +112,7 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
     /// Takes the buffer's memory away, if it has any, and returns the unused part to the
     /// pool. Reports nothing: [`SlowPath::report_detached`] does.
     pub(crate) fn detach(&mut self) -> Option<Detached> {
+        self.check_transition();
         let init = NonNull::new(self.owner.init())?;
         let unused = self.buffer.room();
         let allocated = init.addr().get() - self.owner.base().addr();
@@ -156,6 +170,7 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
         let Self { owner, pool, control, stops, .. } = self;
         let pool_limit = owner.pool_limit();
         let limit = stops.armed_limit(Addr::of(pool_limit));
+        aver!(limit <= Addr::of(pool_limit), "a limit of {limit} in a buffer that ends at {pool_limit:p}");
         owner
             .rearm(pool_limit.with_addr(limit.get()), &mut |requests| report_trips(*pool, control, requests));
     }

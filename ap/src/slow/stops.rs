@@ -1,12 +1,12 @@
-//! Where the next stop of an allocation point waits (design/ap.md `.stop.budget`).
+//! The account of stops: how far the next one is (design/ap.md `.stop.budget`).
 
 use tripoint_core::Addr;
 
 use crate::protocol::calc;
 use crate::slow::control::{Control, Stop};
 
-/// The owner's account of stops: how far the next one is, and one that was
-/// reached by an object not yet known to be committed.
+/// The owner's account of stops: how far the next one is, and the one that an object not
+/// yet known to be committed has reached.
 #[derive(Debug)]
 pub(crate) struct Stops {
     /// Bytes from `origin` to the stop; `usize::MAX` for none.
@@ -30,15 +30,15 @@ impl Stops {
     /// The limit to publish for a buffer that ends at `pool_limit`.
     pub(crate) fn armed_limit(&self, pool_limit: Addr) -> Addr {
         match self.pending {
-            // Nothing fits below the pending object: its fate is settled before
-            // anything else is allocated.
+            // Nothing fits below the pending object, so its stop is settled before anything
+            // else is allocated.
             Some(stop) => stop.object,
             None => Addr::new(calc::armed_limit(pool_limit.get(), self.origin.get(), self.budget)),
         }
     }
 
-    /// Charges an object about to be reserved; it becomes pending if it reaches
-    /// the stop.
+    /// Charges an object that is about to be reserved. If it reaches the stop, the stop
+    /// becomes pending.
     pub(crate) fn charge(&mut self, object: Addr, size: usize) {
         let offset = self.left(object);
         if size > offset {
@@ -61,13 +61,13 @@ impl Stops {
         self.origin = next;
     }
 
-    /// Moves the account to another buffer: allocation left off at `from` and
-    /// goes on at `to`.
+    /// Moves the account to other memory: allocation left off at `from` and goes on at `to`.
     pub(crate) fn move_to(&mut self, from: Addr, to: Addr) {
         self.budget = self.left(from);
         self.origin = to;
     }
 
+    /// The bytes left before the stop, at `init`.
     fn left(&self, init: Addr) -> usize {
         if self.budget == usize::MAX {
             return usize::MAX;

@@ -14,9 +14,9 @@ use crate::slow::descriptor::PoolBuffer;
 /// not flip the same pool.
 ///
 /// Does nothing for pools of manual classes: their buffers have no rank, and their
-/// commits have no test (design/ap.md `.commit.manual`). This may miss a buffer that is
-/// created, or gets a rank, while it runs. So a class that flips publishes its new phase
-/// first, and checks the phase in its fills.
+/// commits have no test ([design/ap.md `.commit.manual`](crate::design::ap)). This may miss
+/// a buffer that is created, or gets a rank, while it runs. So a class that flips publishes
+/// its new phase first, and checks the phase in its fills.
 pub fn flip_buffers<P: PoolClass>(
     pool: &P,
     mut visit: impl FnMut(&PoolBuffer<P::Buffer>, Option<AddrRange>),

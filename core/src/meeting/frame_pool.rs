@@ -21,7 +21,7 @@ use crate::meeting::pool::PoolClass;
 pub unsafe trait FramePool: PoolClass {
     /// Whether [`FramePool::pop_within`] does anything. This is a constant, so that a class
     /// without it pays nothing for a pop within a block.
-    const HEARS_POPS: bool = false;
+    const OBSERVES_POPS: bool = false;
 
     /// The base of the block on top of the buffer's stack; none where it is empty.
     ///
@@ -42,7 +42,7 @@ pub unsafe trait FramePool: PoolClass {
 
     /// Observes that a part of the top block was popped, or was never used, and that the
     /// buffer goes on to allocate in it. This is for classes that poison freed memory; they
-    /// set [`FramePool::HEARS_POPS`]. The default does nothing.
+    /// set [`FramePool::OBSERVES_POPS`]. The default does nothing.
     ///
     /// # Safety
     /// - `popped` lies in the top block of a buffer of this pool, and nothing uses it.
