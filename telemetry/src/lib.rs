@@ -19,6 +19,7 @@
 //!
 //! Design: [`design/sampling.md`](crate::design::sampling).
 #![no_std]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(test)]
 extern crate std;

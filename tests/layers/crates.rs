@@ -60,9 +60,9 @@ const TOP: &[&str] = &["examples", "tests", "tests-loom", "fuzz", "benches", "ve
 
 /// What is said of each floor, the lowest first.
 const FLOORS: [(&str, &str); 4] = [
-    ("ground", "words, traits, counters, the client arena"),
-    ("parts", "never use each other"),
-    ("facade", "names only"),
+    ("ground", "use no other crate of ours"),
+    ("parts", "use only the ground"),
+    ("facade", "re-exports, no logic"),
     ("leaves", "no crate depends on them"),
 ];
 

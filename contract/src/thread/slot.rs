@@ -296,7 +296,7 @@ impl Slot {
     }
 
     /// Number of violations and excused events that were not recorded, because the ring was
-    /// full or the turn had [`RECORDS_PER_TURN`] of the class. The events are counted, and
+    /// full or the turn had [`RECORDS_PER_TURN`](crate::RECORDS_PER_TURN) of the class. The events are counted, and
     /// raise their alarm.
     #[must_use]
     pub fn records_lost(&self) -> usize {

@@ -50,7 +50,7 @@ impl<'pool, T, P: ManualPool> Mailbox<'pool, T, P> {
     }
 
     fn post_with(&self, message: PoolBox<'pool, T, P>, order: Ordering) -> Result<(), PoolBox<'pool, T, P>> {
-        assert!(ptr::eq(PoolBox::pool(&message), self.pool), "a message of another pool");
+        assert!(ptr::eq(PoolBox::store(&message), self.pool), "a message of another pool");
         let message = PoolBox::into_raw(message);
         match self.message.compare_exchange(ptr::null_mut(), message.as_ptr(), order, Ordering::Relaxed) {
             Ok(_) => Ok(()),

@@ -5,7 +5,10 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use tripoint::contract::{Contract, HotThread, NoDetectors, NoReason, Observation, Policies, Policy, RecordKind, Slot, ViolationClass};
+use tripoint::contract::{
+    Contract, HotThread, NoDetectors, NoReason, Observation, Policies, Policy, RecordKind, Slot,
+    ViolationClass,
+};
 
 use crate::random::Random;
 
