@@ -23,7 +23,7 @@ use tripoint::{
     Scope, Snc, Tlsf, Tripper, UnitOf,
 };
 use tripoint_ap::internal::Owner;
-use tripoint_core::internal::{ControlMemory, Once, TractTable};
+use tripoint_core::internal::{DescriptorMemory, Once, TractTable};
 
 /// Tells whether `T` is `Send` and `Sync`: an inherent constant, where its bounds
 /// hold, goes before that of a trait.
@@ -92,7 +92,7 @@ fn arenas_and_pools() {
     // What a pool gives to a buffer: handed over within one call.
     neither!(Fill);
     // Under its arena's lock.
-    send_only!(ControlMemory);
+    send_only!(DescriptorMemory);
 }
 
 #[test]

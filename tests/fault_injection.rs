@@ -260,10 +260,10 @@ fn run_script(arena: &Vm<'_>, script: fn(&mut Run<'_>), recover: &dyn Fn()) -> V
     let mut run = Run { arena, recover, refusals: Vec::new() };
     script(&mut run);
     let sizes = arena.sizes();
-    assert_eq!(sizes.committed, sizes.control + sizes.spare, "the pool gave everything back");
+    assert_eq!(sizes.committed, sizes.own + sizes.spare, "the pool gave everything back");
     arena.check(CheckLevel::Deep).unwrap();
     arena.trim();
-    assert_eq!(arena.sizes().committed, arena.sizes().control);
+    assert_eq!(arena.sizes().committed, arena.sizes().own);
     run.refusals
 }
 
@@ -299,9 +299,9 @@ fn survives(script: fn(&mut Run<'_>), options: ArenaVmOptions, nth: u32, lasting
     if !lasting {
         // Had anything of a descriptor been lost, control memory would grow.
         assert_eq!(run_script(&arena, script, &recover), []);
-        let control = arena.sizes().control;
+        let control = arena.sizes().own;
         assert_eq!(run_script(&arena, script, &recover), []);
-        assert_eq!(arena.sizes().control, control);
+        assert_eq!(arena.sizes().own, control);
     }
     drop(arena);
     let refused_reservations = u32::from(nth == 1);

@@ -1,5 +1,5 @@
 //! A frozen arena serves every class from what it has, to nearly the last byte. This includes
-//! what the classes need for themselves (design/arena-vm.md `.control`).
+//! what the classes need for themselves (design/arena-vm.md `.descriptors`).
 #![cfg(feature = "vm")]
 
 use core::alloc::Layout;

@@ -59,7 +59,7 @@ impl<'pool, P: PoolClass> AllocationPoint<'pool, P> {
     /// Creates a reset allocation point in `pool`. It gets memory at the first reserve.
     ///
     /// # Errors
-    /// Those of [`Arena::alloc_control`](tripoint_core::Arena::alloc_control):
+    /// Those of [`Arena::alloc_descriptor`](tripoint_core::Arena::alloc_descriptor):
     /// the descriptor needs some, unless one is left from an earlier point.
     pub fn create(pool: &'pool P) -> Result<Self> {
         Self::create_with(pool, BufferKind::Mutator, ())

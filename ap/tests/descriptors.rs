@@ -18,9 +18,9 @@ use tripoint_core::{
 #[test]
 fn descriptors_are_used_again() {
     with_bump(|pool| {
-        let control = || pool.header().arena().sizes().control;
+        let own = || pool.header().arena().sizes().own;
         let first = AllocationPoint::create(pool).unwrap();
-        let (buffer, before) = (first.buffer(), control());
+        let (buffer, before) = (first.buffer(), own());
         drop(first);
         for kind in [BufferKind::Internal, BufferKind::Mutator] {
             let mut point = AllocationPoint::create_with(pool, kind, ()).unwrap();
@@ -28,7 +28,7 @@ fn descriptors_are_used_again() {
             assert_eq!((buffer.kind(), buffer.fill_size(), buffer.empty_size()), (kind, 0, 0));
             allocate(&mut point, OBJECT).unwrap();
         }
-        assert_eq!(control(), before);
+        assert_eq!(own(), before);
         let both = (AllocationPoint::create(pool).unwrap(), AllocationPoint::create(pool).unwrap());
         assert!(!core::ptr::eq(both.0.buffer(), both.1.buffer()));
     });

@@ -11,7 +11,7 @@ use core::fmt;
 use core::ptr::NonNull;
 
 use tripoint_core::internal::{
-    AtomicBool, AtomicU32, AtomicUsize, Ordering, Signature, Tract, TractTable, refuse_control_pool,
+    AtomicBool, AtomicU32, AtomicUsize, Ordering, Signature, Tract, TractTable, refuse_arena_pool,
 };
 use tripoint_core::{
     ADDRESS_CEILING, Addr, AddrRange, Align, Arena, ArenaCounts, ArenaSizes, Block, Check, CheckError,
@@ -98,7 +98,7 @@ impl<P: Platform> ArenaVm<P> {
             descriptors: Lock::new(Descriptors::new()),
             budget: Budget::new(options.commit_limit),
             frozen: AtomicBool::new(false),
-            last_serial: AtomicU32::new(PoolId::CONTROL.get()),
+            last_serial: AtomicU32::new(PoolId::ARENA.get()),
             counts: ArenaCounts::default(),
         };
         arena.advise()?;
@@ -214,7 +214,7 @@ unsafe impl<P: Platform> Arena for ArenaVm<P> {
 
     fn alloc_tracts(&self, size: usize, pool: PoolId) -> Result<Block> {
         let count = self.grains_for(size)?;
-        refuse_control_pool(pool)?;
+        refuse_arena_pool(pool)?;
         let index = self.take_spare(count, pool).map_or_else(|| self.grow(count, pool), Ok)?;
         // SAFETY: the table gave the grains to this pool: spare ones, which are
         // committed, or void ones, which `grow` committed.
@@ -239,11 +239,11 @@ unsafe impl<P: Platform> Arena for ArenaVm<P> {
         Some(unsafe { self.block(index, count) })
     }
 
-    fn alloc_control(&self, layout: Layout) -> Result<NonNull<u8>> {
+    fn alloc_descriptor(&self, layout: Layout) -> Result<NonNull<u8>> {
         self.alloc_descriptor(layout)
     }
 
-    unsafe fn free_control(&self, descriptor: NonNull<u8>, layout: Layout) {
+    unsafe fn free_descriptor(&self, descriptor: NonNull<u8>, layout: Layout) {
         // SAFETY: the caller's duties are those of the call.
         unsafe { self.descriptors.lock().memory.free(descriptor, layout) };
     }
@@ -261,7 +261,7 @@ unsafe impl<P: Platform> Arena for ArenaVm<P> {
             committed_high_water: self.budget.high_water(),
             spare: self.regions.bytes(spare),
             commit_limit: self.budget.limit(),
-            control: table + self.descriptors.lock().size(),
+            own: table + self.descriptors.lock().size(),
         }
     }
 
@@ -327,7 +327,7 @@ impl<P: Platform> Describe for ArenaVm<P> {
         line(out, depth, "committed", format_args!("{} bytes", sizes.committed))?;
         line(out, depth, "committed, most", format_args!("{} bytes", sizes.committed_high_water))?;
         line(out, depth, "commit limit", format_args!("{} bytes", sizes.commit_limit))?;
-        line(out, depth, "own", format_args!("{} bytes", sizes.control))?;
+        line(out, depth, "own", format_args!("{} bytes", sizes.own))?;
         line(out, depth, "frozen", format_args!("{}", self.is_frozen()))?;
         if let Some(refusal) = self.last_refusal() {
             line(out, depth, "last refusal", format_args!("{refusal}"))?;

@@ -1,12 +1,12 @@
 //! The memory of descriptors, and how much of it was supplied from where.
 
 use tripoint_core::Block;
-use tripoint_core::internal::ControlMemory;
+use tripoint_core::internal::DescriptorMemory;
 
 /// What changes under the lock of the descriptors.
 #[derive(Debug)]
 pub(crate) struct Descriptors {
-    pub(crate) memory: ControlMemory,
+    pub(crate) memory: DescriptorMemory,
     /// The part of the region that is committed and was supplied, in bytes.
     region_size: usize,
     /// The bytes of the grains that were supplied.
@@ -15,7 +15,7 @@ pub(crate) struct Descriptors {
 
 impl Descriptors {
     pub(crate) const fn new() -> Self {
-        Self { memory: ControlMemory::new(), region_size: 0, grains_size: 0 }
+        Self { memory: DescriptorMemory::new(), region_size: 0, grains_size: 0 }
     }
 
     /// The bytes of memory that were supplied.

@@ -81,7 +81,7 @@ fn memory_that_is_locked_by_the_process_is_decommitted() {
         let block = arena.alloc_tracts(4 * GRAIN, pool).unwrap();
         // SAFETY: allocated above, freed once, unused.
         unsafe { arena.free_tracts(block, pool) };
-        assert_eq!((arena.sizes().spare, arena.sizes().committed), (0, arena.sizes().control));
+        assert_eq!((arena.sizes().spare, arena.sizes().committed), (0, arena.sizes().own));
         assert_eq!(arena.set_commit_limit(GRAIN), Ok(()));
     });
     assert_eq!(outcome, Ok(0));
@@ -166,7 +166,7 @@ fn holes_without_end_leave_mappings_to_the_rest_of_the_process() {
         let taken = mapping_count() - before;
         assert!(taken <= most / 4 && taken > most / 5, "{taken} of {most}");
         let sizes = arena.sizes();
-        assert_eq!(sizes.committed - sizes.spare - sizes.control, blocks.len() / 2 * 4096);
+        assert_eq!(sizes.committed - sizes.spare - sizes.own, blocks.len() / 2 * 4096);
         assert!(sizes.spare > 4096 * most / 3, "what may not be closed stays spare");
         std::thread::spawn(|| ()).join().unwrap();
         // Grains freed beside holes reduce the number of holes: in the end all go back.
@@ -175,7 +175,7 @@ fn holes_without_end_leave_mappings_to_the_rest_of_the_process() {
             unsafe { arena.free_tracts(block, pool) };
         }
         arena.trim();
-        assert_eq!(arena.sizes().committed, arena.sizes().control);
+        assert_eq!(arena.sizes().committed, arena.sizes().own);
         assert!(mapping_count() <= before + 16);
         assert_eq!(arena.check(CheckLevel::Deep), Ok(()));
     });

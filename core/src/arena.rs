@@ -2,5 +2,5 @@
 //! is made of.
 
 pub(crate) mod client_arena;
-pub(crate) mod control_memory;
+pub(crate) mod descriptor_memory;
 pub(crate) mod tract_table;

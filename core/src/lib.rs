@@ -61,7 +61,7 @@ pub use words::segment::Segment;
 /// promise: it may change in any release.
 #[doc(hidden)]
 pub mod internal {
-    pub use crate::arena::control_memory::{ControlMemory, refuse_control_pool};
+    pub use crate::arena::descriptor_memory::{DescriptorMemory, refuse_arena_pool};
     pub use crate::arena::tract_table::{PageState, TakeError, Tract, TractTable};
     pub use crate::primitive::defer::Defer;
     pub use crate::primitive::{

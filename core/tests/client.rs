@@ -93,7 +93,7 @@ impl<'m> Oracle<'m> {
             pools: Vec::new(),
             blocks: Vec::new(),
             descriptors: Vec::new(),
-            before_grains: sizes.control,
+            before_grains: sizes.own,
             arena,
         }
     }
@@ -173,10 +173,10 @@ impl<'m> Oracle<'m> {
         unsafe { self.arena.unregister(pool) };
     }
 
-    fn alloc_control(&mut self, size: usize) {
+    fn alloc_descriptor(&mut self, size: usize) {
         let layout = Layout::from_size_align(size, 64).unwrap();
         let fits = self.longest_free() >= size.next_multiple_of(64).div_ceil(self.arena.grain());
-        match self.arena.alloc_control(layout) {
+        match self.arena.alloc_descriptor(layout) {
             Ok(descriptor) => {
                 let value = self.descriptors.len().to_le_bytes()[0];
                 // SAFETY: the arena gave `size` bytes.
@@ -189,36 +189,36 @@ impl<'m> Oracle<'m> {
                 assert!(!fits);
             }
         }
-        self.find_control_grains();
+        self.find_descriptor_grains();
     }
 
     /// Notes which free grains went to the arena itself.
-    fn find_control_grains(&mut self) {
+    fn find_descriptor_grains(&mut self) {
         for (index, owner) in self.owners.iter_mut().enumerate() {
             let addr = Addr::new(self.first_grain.get() + index * self.arena.grain());
-            if self.arena.pool_of(addr) == Some(PoolId::CONTROL) {
-                assert!(owner.is_none() || *owner == Some(PoolId::CONTROL));
-                *owner = Some(PoolId::CONTROL);
+            if self.arena.pool_of(addr) == Some(PoolId::ARENA) {
+                assert!(owner.is_none() || *owner == Some(PoolId::ARENA));
+                *owner = Some(PoolId::ARENA);
             }
         }
     }
 
-    fn free_control(&mut self, index: prop::sample::Index) {
+    fn free_descriptor(&mut self, index: prop::sample::Index) {
         if self.descriptors.is_empty() {
             return;
         }
         let (descriptor, layout, value) = self.descriptors.swap_remove(index.index(self.descriptors.len()));
         // SAFETY: the arena gave that many bytes for this layout.
         verify(unsafe { Block::new(descriptor, layout.size()) }, value);
-        // SAFETY: from `alloc_control` with this layout, freed once, not used again.
-        unsafe { self.arena.free_control(descriptor, layout) };
+        // SAFETY: from `alloc_descriptor` with this layout, freed once, not used again.
+        unsafe { self.arena.free_descriptor(descriptor, layout) };
     }
 
     fn apply(&mut self, step: Step) {
         match step {
             Step::Register => {
                 let pool = self.arena.register().unwrap();
-                assert!(pool > PoolId::CONTROL && !self.pools.contains(&pool));
+                assert!(pool > PoolId::ARENA && !self.pools.contains(&pool));
                 self.pools.push(pool);
             }
             Step::Unregister(pool) => self.unregister(pool),
@@ -227,8 +227,8 @@ impl<'m> Oracle<'m> {
             }
             Step::Alloc(..) => {}
             Step::Free(block, from, count) => self.free_part(block, from, count),
-            Step::AllocControl(size) => self.alloc_control(size),
-            Step::FreeControl(index) => self.free_control(index),
+            Step::AllocControl(size) => self.alloc_descriptor(size),
+            Step::FreeControl(index) => self.free_descriptor(index),
             Step::Freeze(true) => self.arena.freeze(),
             Step::Freeze(false) => self.arena.thaw(),
         }
@@ -252,8 +252,8 @@ impl<'m> Oracle<'m> {
         assert_eq!(sizes.committed_high_water, sizes.reserved);
         assert_eq!(sizes.commit_limit, sizes.reserved);
         assert_eq!(sizes.spare, count(None));
-        assert_eq!(sizes.control, self.before_grains + count(Some(PoolId::CONTROL)));
-        assert_eq!(sizes.spare + sizes.control + pools, sizes.committed);
+        assert_eq!(sizes.own, self.before_grains + count(Some(PoolId::ARENA)));
+        assert_eq!(sizes.spare + sizes.own + pools, sizes.committed);
     }
 }
 
@@ -363,10 +363,10 @@ fn tracts_of_impossible_sizes_are_refused() {
     }
     assert_eq!(arena.alloc_tracts(isize::MAX.unsigned_abs(), pool), Err(Error::Limit));
     assert_eq!(arena.alloc_tracts(64 << 10, pool), Err(Error::Limit));
-    assert!(matches!(arena.alloc_tracts(1, PoolId::CONTROL), Err(Error::Parameter(_))), "nobody's to use");
+    assert!(matches!(arena.alloc_tracts(1, PoolId::ARENA), Err(Error::Parameter(_))), "nobody's to use");
     let over_aligned = Layout::from_size_align(64, 128).unwrap();
     for layout in [Layout::new::<()>(), Layout::new::<[u8; 513]>(), over_aligned] {
-        assert!(matches!(arena.alloc_control(layout), Err(Error::Parameter(_))));
+        assert!(matches!(arena.alloc_descriptor(layout), Err(Error::Parameter(_))));
     }
     assert_eq!(arena.sizes().spare, arena.alloc_tracts(arena.sizes().spare, pool).unwrap().size());
 }
@@ -388,14 +388,14 @@ fn a_full_arena_says_limit_and_goes_on() {
         assert_eq!(arena.sizes().spare, 0);
         assert_eq!(arena.alloc_tracts(1, pool), Err(Error::Limit));
         let descriptor = Layout::new::<[u64; 64]>();
-        while arena.alloc_control(descriptor).is_ok() {}
-        assert_eq!(arena.alloc_control(descriptor), Err(Error::Limit));
+        while arena.alloc_descriptor(descriptor).is_ok() {}
+        assert_eq!(arena.alloc_descriptor(descriptor), Err(Error::Limit));
         arena.check(CheckLevel::Deep).unwrap();
         for block in blocks {
             // SAFETY: allocated above, freed once, never used.
             unsafe { arena.free_tracts(block, pool) };
         }
-        assert!(arena.alloc_control(descriptor).is_ok());
+        assert!(arena.alloc_descriptor(descriptor).is_ok());
     }
     arena.thaw();
     assert!(!arena.is_frozen());
@@ -403,20 +403,20 @@ fn a_full_arena_says_limit_and_goes_on() {
 
 /// Allocates, verifies and frees, keeping every third block, until nothing fits.
 fn use_arena(arena: &ClientArena<'_>) {
-    let descriptor = Layout::new::<[u64; 24]>();
+    let layout = Layout::new::<[u64; 24]>();
     let pool = arena.register().unwrap();
     for round in 0..effort(300) as usize {
         let Ok(block) = arena.alloc_tracts(1 + round * 37 % 9000, pool) else { break };
         mark(block, mark_of(pool));
         assert_eq!(arena.pool_of(block.range().base()), Some(pool));
-        if let Ok(control) = arena.alloc_control(descriptor) {
+        if let Ok(base) = arena.alloc_descriptor(layout) {
             // SAFETY: the arena gave that many bytes.
-            let control_block = unsafe { Block::new(control, descriptor.size()) };
-            mark(control_block, !mark_of(pool));
+            let descriptor = unsafe { Block::new(base, layout.size()) };
+            mark(descriptor, !mark_of(pool));
             std::thread::yield_now();
-            verify(control_block, !mark_of(pool));
-            // SAFETY: from `alloc_control` above, freed once.
-            unsafe { arena.free_control(control, descriptor) };
+            verify(descriptor, !mark_of(pool));
+            // SAFETY: from `alloc_descriptor` above, freed once.
+            unsafe { arena.free_descriptor(base, layout) };
         }
         verify(block, mark_of(pool));
         if !round.is_multiple_of(3) {
@@ -439,9 +439,9 @@ fn threads_share_an_arena() {
     });
     arena.check(CheckLevel::Deep).unwrap();
     let sizes = arena.sizes();
-    assert_eq!(sizes.spare + sizes.control, sizes.committed);
+    assert_eq!(sizes.spare + sizes.own, sizes.committed);
     // One descriptor at a time per thread: what they need is never more than that.
-    assert!(sizes.control <= arena.bootstrap_size() + 2 * arena.grain());
+    assert!(sizes.own <= arena.bootstrap_size() + 2 * arena.grain());
 }
 
 #[test]
@@ -501,7 +501,7 @@ fn checks_find_a_damaged_table() {
     }
     assert!(damage(1 + 4 * 3, 1).is_err(), "length of the spare run");
     assert!(damage(3 + 4 * 3, 1).is_err(), "link of the spare run");
-    assert!(damage(0, pool.get() ^ PoolId::CONTROL.get()).is_err(), "a grain that became the arena's own");
+    assert!(damage(0, pool.get() ^ PoolId::ARENA.get()).is_err(), "a grain that became the arena's own");
     assert!(damage(0, 0).is_ok());
 }
 
@@ -519,13 +519,16 @@ fn describes_itself() {
         format!("client arena: {range}"),
         format!("  reserved: {} bytes", range.size()),
         format!("  spare: {} bytes", sizes.spare),
-        format!("  tables and descriptors: {} bytes", sizes.control),
+        format!("  tables and descriptors: {} bytes", sizes.own),
         "  grain: 1024 bytes".into(),
         "  frozen: true".into(),
         "  pools: 1".into(),
     ];
     assert_eq!(lines[..7], expected);
-    assert!(lines[7].starts_with("  control: ") && lines[7].ends_with(" bytes supplied, 0 in use"), "{text}");
+    assert!(
+        lines[7].starts_with("  descriptors: ") && lines[7].ends_with(" bytes supplied, 0 in use"),
+        "{text}"
+    );
     let grains = sizes.spare / 1024;
     assert_eq!(lines[8], format!("  tracts: {grains} of {grains} grains used"));
     assert!(format!("{arena:?}").contains("ClientArena"));
@@ -565,10 +568,10 @@ fn lend<A: Arena>(lent: A, arena: &ClientArena<'_>) {
     unsafe { lent.unregister(second) };
     assert_eq!(arena.sizes().spare, spare + kept.size());
     let layout = Layout::new::<[u64; 8]>();
-    let descriptor = lent.alloc_control(layout).unwrap();
-    // SAFETY: from `alloc_control` above, freed once.
-    unsafe { lent.free_control(descriptor, layout) };
-    assert_eq!(lent.alloc_control(layout), Ok(descriptor), "it was given back");
+    let descriptor = lent.alloc_descriptor(layout).unwrap();
+    // SAFETY: from `alloc_descriptor` above, freed once.
+    unsafe { lent.free_descriptor(descriptor, layout) };
+    assert_eq!(lent.alloc_descriptor(layout), Ok(descriptor), "it was given back");
     assert!(core::ptr::eq(lent.counts(), arena.counts()));
     lent.freeze();
     assert!(lent.is_frozen() && arena.is_frozen());

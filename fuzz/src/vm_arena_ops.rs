@@ -171,7 +171,7 @@ impl Books<'_, '_> {
     }
 
     fn alloc_descriptor(&mut self) {
-        match self.arena.alloc_control(DESCRIPTOR) {
+        match self.arena.alloc_descriptor(DESCRIPTOR) {
             Ok(descriptor) => {
                 assert!(!self.descriptors.contains(&descriptor), "descriptors are apart");
                 // SAFETY: allocated just now.
@@ -189,7 +189,7 @@ impl Books<'_, '_> {
         let bytes = unsafe { core::slice::from_raw_parts(descriptor.as_ptr(), DESCRIPTOR.size()) };
         assert!(bytes.iter().all(|&byte| byte == 0x5c), "descriptors keep their contents");
         // SAFETY: allocated with this layout, freed once, unused from here on.
-        unsafe { self.arena.free_control(descriptor, DESCRIPTOR) };
+        unsafe { self.arena.free_descriptor(descriptor, DESCRIPTOR) };
     }
 
     fn dismiss(&mut self, which: usize) {
@@ -232,7 +232,7 @@ impl Books<'_, '_> {
 
     fn assert_sums(&self) {
         let sizes = self.arena.sizes();
-        assert_eq!(sizes.committed, sizes.control + sizes.spare + self.in_use(), "no byte is lost");
+        assert_eq!(sizes.committed, sizes.own + sizes.spare + self.in_use(), "no byte is lost");
         assert!(sizes.committed <= sizes.committed_high_water && sizes.committed <= sizes.commit_limit);
         for (block, pool, _) in &self.out {
             assert_eq!(self.arena.pool_of(block.range().base()), Some(*pool));
@@ -254,7 +254,7 @@ impl Books<'_, '_> {
         self.heal();
         self.assert_sums();
         let sizes = self.arena.sizes();
-        assert_eq!((sizes.spare, sizes.committed), (0, sizes.control));
+        assert_eq!((sizes.spare, sizes.committed), (0, sizes.own));
         self.alloc(1, 0);
         assert_eq!(self.out.len(), 1, "usable once nothing is refused");
     }

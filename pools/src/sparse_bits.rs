@@ -110,7 +110,7 @@ impl<const STRIDE: usize> SparseBits<STRIDE> {
     /// Makes sure that every unit of a range has its bit.
     ///
     /// # Errors
-    /// Those of [`Arena::alloc_control`]. What was made until then stays.
+    /// Those of [`Arena::alloc_descriptor`]. What was made until then stays.
     pub(crate) fn cover<A: Arena>(&mut self, range: AddrRange, header: &PoolHeader<A>) -> Result<()> {
         let mut addr = range.base().get();
         while addr < range.limit().get() {
@@ -272,5 +272,5 @@ fn destroy_below<A: Arena>(node: NonNull<Node>, level: u32, header: &PoolHeader<
         below(node).for_each(|(_, entry)| destroy_below(entry, level - 1, header));
     }
     // SAFETY: from `new_node`, once, and nobody uses the set any more.
-    unsafe { header.arena().free_control(node.cast(), NODE) };
+    unsafe { header.arena().free_descriptor(node.cast(), NODE) };
 }

@@ -104,7 +104,7 @@ impl<A: Arena> Tlsf<A> {
     /// that later requests find them without it.
     ///
     /// # Errors
-    /// Those of [`Arena::alloc_tracts`] and [`Arena::alloc_control`].
+    /// Those of [`Arena::alloc_tracts`] and [`Arena::alloc_descriptor`].
     pub fn extend(&self, size: usize) -> Result<()> {
         let mut heap = self.heap.lock();
         heap.health.ensure()?;

@@ -337,7 +337,7 @@ fn refused_fills_lose_nothing() {
             drop(stack);
             assert_eq!(pool.sizes().free, pool.sizes().total);
             drop(pool);
-            assert_eq!(whole.sizes().spare + whole.sizes().control, before.spare + before.control);
+            assert_eq!(whole.sizes().spare + whole.sizes().own, before.spare + before.own);
             if !arena.has_refused() {
                 assert!(patience > 2);
                 break;

@@ -3,7 +3,7 @@
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-use tripoint_core::internal::ControlMemory;
+use tripoint_core::internal::DescriptorMemory;
 use tripoint_core::{Arena, Block, Error, PoolId, Result};
 
 use super::ArenaVm;
@@ -11,7 +11,7 @@ use crate::platform::Platform;
 
 impl<P: Platform> ArenaVm<P> {
     /// Allocates memory for a descriptor. If there is none, commits a page; if a page must
-    /// not or cannot be committed, takes a spare grain (design/arena-vm.md `.control`).
+    /// not or cannot be committed, takes a spare grain (design/arena-vm.md `.descriptors`).
     pub(super) fn alloc_descriptor(&self, layout: Layout) -> Result<NonNull<u8>> {
         loop {
             let (descriptor, offset) = {
@@ -21,7 +21,7 @@ impl<P: Platform> ArenaVm<P> {
             if let Some(descriptor) = descriptor {
                 return Ok(descriptor);
             }
-            let size = ControlMemory::size(layout)?;
+            let size = DescriptorMemory::size(layout)?;
             if self.is_frozen() && self.supply_spare(size) {
                 continue;
             }
@@ -37,7 +37,7 @@ impl<P: Platform> ArenaVm<P> {
     #[cold]
     fn supply_spare(&self, size: usize) -> bool {
         let count = self.grains_covering(size);
-        let Some(index) = self.take_spare(count, PoolId::CONTROL) else { return false };
+        let Some(index) = self.take_spare(count, PoolId::ARENA) else { return false };
         // SAFETY: spare grains are committed, and the table gave these to the arena's own pool.
         let block = unsafe { self.block(index, count) };
         // SAFETY: spare grains are committed; the arena's own pool has these from here on, and

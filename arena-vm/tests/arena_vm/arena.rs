@@ -17,7 +17,7 @@ fn tracts_are_whole_grains_and_know_their_pool() {
     on_each(|platform| {
         let arena = ArenaVm::create_on(platform, small()).unwrap();
         let (one, two) = (arena.register().unwrap(), arena.register().unwrap());
-        assert!(one != two && one != PoolId::CONTROL && two != PoolId::CONTROL);
+        assert!(one != two && one != PoolId::ARENA && two != PoolId::ARENA);
         let block = arena.alloc_tracts(GRAIN + 1, one).unwrap();
         assert_eq!((block.size(), block.base().addr().get() % GRAIN), (2 * GRAIN, 0));
         let other = arena.alloc_tracts(1, two).unwrap();
@@ -68,7 +68,7 @@ fn sizes_out_of_bounds_are_refused() {
         for size in [0, usize::MAX, isize::MAX as usize + 1] {
             assert!(matches!(arena.alloc_tracts(size, pool), Err(Error::Parameter(_))));
         }
-        assert!(matches!(arena.alloc_tracts(1, PoolId::CONTROL), Err(Error::Parameter(_))));
+        assert!(matches!(arena.alloc_tracts(1, PoolId::ARENA), Err(Error::Parameter(_))));
         for size in [4 << 20, isize::MAX as usize] {
             assert_eq!(arena.alloc_tracts(size, pool), Err(Error::Limit));
         }
@@ -153,7 +153,7 @@ fn a_frozen_arena_serves_from_what_is_committed_and_decommits_nothing() {
         let pool = arena.register().unwrap();
         let block = arena.alloc_tracts(2 * GRAIN, pool).unwrap();
         let layout = Layout::new::<[u64; 8]>();
-        let descriptor = arena.alloc_control(layout).unwrap();
+        let descriptor = arena.alloc_descriptor(layout).unwrap();
         let grown = arena.sizes().committed;
         let sum = |events: &[Event]| {
             events.iter().map(|event| if let Event::Grow { size } = event { *size } else { 0 }).sum::<usize>()
@@ -174,7 +174,7 @@ fn a_frozen_arena_serves_from_what_is_committed_and_decommits_nothing() {
         // Descriptors come from the committed page, and then from the spare grain.
         let mut descriptors = vec![descriptor];
         let refused = loop {
-            match arena.alloc_control(layout) {
+            match arena.alloc_descriptor(layout) {
                 Ok(descriptor) => descriptors.push(descriptor),
                 Err(error) => break error,
             }
@@ -182,7 +182,7 @@ fn a_frozen_arena_serves_from_what_is_committed_and_decommits_nothing() {
         assert_eq!((refused, descriptors.len()), (Error::Frozen, (4096 + GRAIN) / 64));
         assert_eq!(arena.counts().growth_refused.get(), 2);
         let fed = Addr::of(descriptors.last().unwrap().as_ptr());
-        assert_eq!(arena.pool_of(fed), Some(PoolId::CONTROL));
+        assert_eq!(arena.pool_of(fed), Some(PoolId::ARENA));
         assert_eq!((arena.sizes().committed, arena.counts().growth.get()), (grown, grown as u64));
         assert_books(&arena, GRAIN);
 
@@ -192,7 +192,7 @@ fn a_frozen_arena_serves_from_what_is_committed_and_decommits_nothing() {
         // SAFETY: allocated above, freed once, unused.
         unsafe { arena.free_tracts(again, pool) };
         assert_eq!(recorder.take(), [Event::Shrink { size: GRAIN }]);
-        assert!(arena.alloc_control(layout).is_ok());
+        assert!(arena.alloc_descriptor(layout).is_ok());
         assert_books(&arena, 0);
     });
 }
@@ -271,7 +271,7 @@ fn a_hook_that_panics_takes_nothing_away() {
             for _ in 0..4 {
                 let tracts = || _ = arena.alloc_tracts(2 * GRAIN, pool).unwrap();
                 let layout = Layout::from_size_align(512, 64).unwrap();
-                let control = || _ = arena.alloc_control(layout).unwrap();
+                let control = || _ = arena.alloc_descriptor(layout).unwrap();
                 panics += usize::from(catch_unwind(AssertUnwindSafe(tracts)).is_err());
                 panics += usize::from(catch_unwind(AssertUnwindSafe(control)).is_err());
             }
@@ -286,7 +286,7 @@ fn a_hook_that_panics_takes_nothing_away() {
             assert_eq!(platform.committed(), sizes.committed);
             // SAFETY: registered above, dismissed once; its memory is not used.
             unsafe { arena.unregister(pool) };
-            assert_eq!(arena.sizes().committed, arena.sizes().control, "{nth}: nothing is lost");
+            assert_eq!(arena.sizes().committed, arena.sizes().own, "{nth}: nothing is lost");
             assert_books(&arena, 0);
         }
     });
@@ -337,23 +337,23 @@ fn descriptors_take_pages_not_grains() {
     on_each(|platform| {
         let arena = ArenaVm::create_on(platform, small()).unwrap();
         let layout = Layout::from_size_align(192, 64).unwrap();
-        let first = arena.alloc_control(layout).unwrap();
+        let first = arena.alloc_descriptor(layout).unwrap();
         assert_eq!(first.addr().get() % 64, 0);
-        assert_eq!((arena.sizes().control, arena.sizes().committed), (4096, 4096));
+        assert_eq!((arena.sizes().own, arena.sizes().committed), (4096, 4096));
         assert_eq!(arena.pool_of(Addr::of(first.as_ptr())), None);
         assert!(arena.contains(Addr::of(first.as_ptr())));
         // SAFETY: allocated above, freed once, unused.
-        unsafe { arena.free_control(first, layout) };
-        assert_eq!(arena.alloc_control(layout), Ok(first));
+        unsafe { arena.free_descriptor(first, layout) };
+        assert_eq!(arena.alloc_descriptor(layout), Ok(first));
         let large = Layout::from_size_align(1 << 20, 8).unwrap();
-        assert!(matches!(arena.alloc_control(large), Err(Error::Parameter(_))));
+        assert!(matches!(arena.alloc_descriptor(large), Err(Error::Parameter(_))));
         // The region ends: 16 pages in an arena this small.
         let refused = loop {
-            if let Err(error) = arena.alloc_control(Layout::from_size_align(512, 64).unwrap()) {
+            if let Err(error) = arena.alloc_descriptor(Layout::from_size_align(512, 64).unwrap()) {
                 break error;
             }
         };
-        assert_eq!((refused, arena.sizes().control), (Error::Limit, 16 * 4096));
+        assert_eq!((refused, arena.sizes().own), (Error::Limit, 16 * 4096));
         assert_books(&arena, 0);
     });
 }
@@ -414,12 +414,12 @@ fn a_damaged_arena_is_found_out() {
     on_each(|platform| {
         let arena = ArenaVm::create_on(platform, small()).unwrap();
         let layout = Layout::new::<u64>();
-        let descriptor = arena.alloc_control(layout).unwrap();
+        let descriptor = arena.alloc_descriptor(layout).unwrap();
         // SAFETY: allocated above, freed once.
-        unsafe { arena.free_control(descriptor, layout) };
+        unsafe { arena.free_descriptor(descriptor, layout) };
         // SAFETY: none: a write to a freed descriptor is the damage.
         unsafe { descriptor.cast::<usize>().write(3) };
         assert_eq!(arena.check(CheckLevel::Shallow), Ok(()));
-        assert_eq!(arena.check(CheckLevel::Deep).unwrap_err().structure, "ControlMemory");
+        assert_eq!(arena.check(CheckLevel::Deep).unwrap_err().structure, "DescriptorMemory");
     });
 }

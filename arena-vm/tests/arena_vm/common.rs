@@ -237,7 +237,7 @@ pub(crate) fn holds(block: Block, byte: u8) -> bool {
 /// Checks the books of an arena at rest, of whose tracts `in_use` bytes are out.
 pub(crate) fn assert_books<P: Platform>(arena: &ArenaVm<P>, in_use: usize) {
     let sizes = arena.sizes();
-    assert_eq!(sizes.committed, sizes.control + sizes.spare + in_use);
+    assert_eq!(sizes.committed, sizes.own + sizes.spare + in_use);
     assert!(sizes.committed <= sizes.committed_high_water && sizes.committed <= sizes.reserved);
     assert_eq!(arena.check(CheckLevel::Deep), Ok(()));
     // No promise of memory is left over: what is committed is all that counts.

@@ -43,7 +43,7 @@ fn exercise<P: Platform>(arena: &ArenaVm<P>) -> (Option<Error>, usize) {
             }
             Err(error) => note(error),
         }
-        if let Err(error) = arena.alloc_control(Layout::from_size_align(512, 64).unwrap()) {
+        if let Err(error) = arena.alloc_descriptor(Layout::from_size_align(512, 64).unwrap()) {
             note(error);
         }
         if round % 2 == 1
@@ -145,7 +145,7 @@ fn a_refused_fill_changes_nothing_but_the_table() {
         failing.fail(Call::Commit, 2);
         assert_eq!(arena.alloc_tracts(GRAIN, pool), Err(Error::Memory));
         let refusal = arena.last_refusal().unwrap();
-        assert_eq!((arena.sizes().committed, arena.sizes().control), (4096, 4096));
+        assert_eq!((arena.sizes().committed, arena.sizes().own), (4096, 4096));
         assert_eq!(audited.committed(), 4096);
         assert_eq!(arena.pool_of(Addr::new(refusal.addr)), None);
         let block = arena.alloc_tracts(GRAIN, pool).unwrap();
@@ -207,7 +207,7 @@ fn a_refused_release_is_not_a_panic() {
         failing.fail(Call::Release, 1);
         let arena = ArenaVm::create_on(failing, small()).unwrap();
         // The first descriptor lies right behind the table, a page of 64 entries.
-        let descriptor = arena.alloc_control(Layout::new::<u64>()).unwrap();
+        let descriptor = arena.alloc_descriptor(Layout::new::<u64>()).unwrap();
         drop(arena);
         assert_eq!((failing.seen(Call::Release), audited.reservations()), (1, 1));
         // SAFETY: the reservation begins with the page of table.

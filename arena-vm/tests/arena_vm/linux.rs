@@ -152,13 +152,13 @@ fn who_runs_past_the_end_meets_a_guard() {
         }
         // What guards take is not committed, and comes back.
         let sizes = arena.sizes();
-        assert_eq!(sizes.committed - sizes.spare - sizes.control, 7 * GRAIN);
+        assert_eq!(sizes.committed - sizes.spare - sizes.own, 7 * GRAIN);
         for (block, pool) in [(kept, pools[0]), (second, pools[1]), (third, pools[1])] {
             // SAFETY: allocated above, freed once, unused.
             unsafe { arena.free_tracts(block, pool) };
         }
         arena.trim();
-        assert_eq!(arena.sizes().committed, arena.sizes().control);
+        assert_eq!(arena.sizes().committed, arena.sizes().own);
         assert_eq!(arena.alloc_tracts(GRAIN, pools[0]).unwrap().base(), first.base());
         arena.check(CheckLevel::Deep).unwrap();
     }
@@ -191,7 +191,7 @@ fn commits_next_to_each_other_make_one_mapping() {
     let pool = arena.register().unwrap();
     for _ in 0..20 {
         arena.alloc_tracts(GRAIN, pool).unwrap();
-        arena.alloc_control(Layout::from_size_align(512, 64).unwrap()).unwrap();
+        arena.alloc_descriptor(Layout::from_size_align(512, 64).unwrap()).unwrap();
     }
     let writable = mappings(&arena).iter().filter(|(permissions, _)| permissions == "rw-p").count();
     assert!((1..=2).contains(&writable), "the table with the descriptors, and the tracts: {writable}");

@@ -46,14 +46,14 @@ fn the_defaults_reserve_much_and_commit_nothing() {
     let arena = ArenaVm::create(options).unwrap();
     assert!(arena.reserved() >= options.reserve_floor && arena.reserved() <= options.reserve);
     let sizes = arena.sizes();
-    assert_eq!((sizes.committed, sizes.control), (0, 0), "far below the 16 KiB promised");
+    assert_eq!((sizes.committed, sizes.own), (0, 0), "far below the 16 KiB promised");
     assert_eq!(sizes.commit_limit, usize::MAX);
     // The first tract costs its grain, a page of table, and nothing else.
     let pool = arena.register().unwrap();
     let block = arena.alloc_tracts(1, pool).unwrap();
     let sizes = arena.sizes();
-    assert_eq!(sizes.committed, block.size() + sizes.control);
-    assert!(sizes.control < 16 << 10);
+    assert_eq!(sizes.committed, block.size() + sizes.own);
+    assert!(sizes.own < 16 << 10);
 }
 
 #[test]

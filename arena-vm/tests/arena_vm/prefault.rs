@@ -16,9 +16,9 @@ fn everything_is_committed_once_and_kept() {
         let arena = ArenaVm::create_on(failing, options).unwrap();
         let sizes = arena.sizes();
         assert!(sizes.committed <= limit && sizes.committed > limit - 3 * GRAIN, "{sizes:?}");
-        assert_eq!(sizes.spare, sizes.committed - sizes.control);
+        assert_eq!(sizes.spare, sizes.committed - sizes.own);
         assert_eq!(failing.seen(Call::Populate), 1);
-        arena.alloc_control(core::alloc::Layout::new::<u64>()).unwrap();
+        arena.alloc_descriptor(core::alloc::Layout::new::<u64>()).unwrap();
         assert_eq!(arena.sizes().spare, sizes.spare, "descriptors have room beside it");
         arena.freeze();
         let pool = arena.register().unwrap();
@@ -64,7 +64,7 @@ fn prefault_covers_all_that_is_committed_or_says_that_it_cannot() {
         let arena = ArenaVm::create_on(failing, ArenaVmOptions { spare_share: 100, ..small() }).unwrap();
         assert_eq!(arena.prefault(), Ok(0));
         let pool = arena.register().unwrap();
-        arena.alloc_control(core::alloc::Layout::new::<u64>()).unwrap();
+        arena.alloc_descriptor(core::alloc::Layout::new::<u64>()).unwrap();
         let blocks: Vec<_> = (0..3).map(|_| arena.alloc_tracts(GRAIN, pool).unwrap()).collect();
         // SAFETY: allocated above, freed once, unused.
         unsafe { arena.free_tracts(blocks[0], pool) };

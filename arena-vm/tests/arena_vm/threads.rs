@@ -59,7 +59,7 @@ fn churn<A: Arena>(arena: &A, start: &Barrier, seed: u64) -> Vec<Block> {
                 }
                 Err(error) => assert!(matches!(error, Error::Limit | Error::CommitLimit), "{error:?}"),
             }
-            arena.alloc_control(core::alloc::Layout::new::<u64>()).unwrap();
+            arena.alloc_descriptor(core::alloc::Layout::new::<u64>()).unwrap();
         } else if !out.is_empty() {
             let block = out.swap_remove(random.below(out.len()));
             assert!(holds(block, byte));
@@ -103,14 +103,14 @@ fn threads_extend_the_table_and_the_descriptors_at_once() {
                     start.wait();
                     for _ in 0..500 {
                         arena.alloc_tracts(4096, pool).unwrap();
-                        arena.alloc_control(core::alloc::Layout::new::<[u64; 8]>()).unwrap();
+                        arena.alloc_descriptor(core::alloc::Layout::new::<[u64; 8]>()).unwrap();
                     }
                 });
             }
         });
         assert_books(&arena, 4 * 500 * 4096);
         let sizes = arena.sizes();
-        assert_eq!(sizes.control, 8 * 4096 + 32 * 4096, "2000 entries, and 2000 descriptors of 64 bytes");
+        assert_eq!(sizes.own, 8 * 4096 + 32 * 4096, "2000 entries, and 2000 descriptors of 64 bytes");
         assert_eq!(platform.committed(), sizes.committed);
         assert_eq!(arena.counts().growth.get(), sizes.committed as u64);
     });

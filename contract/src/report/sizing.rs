@@ -21,7 +21,7 @@ impl<'a> Sizing<'a> {
     /// taken at the end of the warm-up.
     pub fn of(arena: &dyn Arena, pools: &'a [(&'a str, PoolSizes)]) -> Self {
         let sizes = arena.sizes();
-        Self { committed: sizes.committed_high_water, control: sizes.control, grain: arena.grain(), pools }
+        Self { committed: sizes.committed_high_water, control: sizes.own, grain: arena.grain(), pools }
     }
 
     /// What the arena's commit limit must be at least.

@@ -18,7 +18,7 @@ use core::ptr::NonNull;
 pub use options::ClientArenaOptions;
 use plan::{Plan, table_size};
 
-use crate::arena::control_memory::{ControlMemory, refuse_control_pool};
+use crate::arena::descriptor_memory::{DescriptorMemory, refuse_arena_pool};
 use crate::arena::tract_table::{Tract, TractTable};
 use crate::aver;
 use crate::meeting::arena::{Arena, ArenaSizes};
@@ -42,9 +42,9 @@ const ARENA: &str = "ClientArena";
 #[derive(Debug)]
 struct State {
     tracts: TractTable,
-    control: ControlMemory,
+    descriptors: DescriptorMemory,
     /// The number of grains that hold descriptors.
-    control_grains: u32,
+    descriptor_grains: u32,
     /// The serial number of the pool registered last.
     last_serial: u32,
     /// The number of pools that are registered now.
@@ -59,8 +59,8 @@ struct State {
 /// no growth to forbid. A frozen client arena serves requests as before, and returns
 /// [`Error::Limit`] when it is full.
 ///
-/// Descriptors ([`Arena::alloc_control`]) lie in the gap between the table and the first
-/// grain, and then in grains that belong to [`PoolId::CONTROL`]. Grains that were taken for
+/// Descriptors ([`Arena::alloc_descriptor`]) lie in the gap between the table and the first
+/// grain, and then in grains that belong to [`PoolId::ARENA`]. Grains that were taken for
 /// descriptors are kept for descriptors.
 ///
 /// The arena may be moved, sent and shared; its memory stays where it is.
@@ -149,14 +149,14 @@ impl<'m> ClientArena<'m> {
         // SAFETY: the plan aligned the table, and left room for an entry for each grain before
         // grain zero; only the arena uses the memory (the caller's promise).
         let entries = unsafe { write_entries(table, plan.grains) };
-        let mut control = ControlMemory::new();
+        let mut descriptors = DescriptorMemory::new();
         // SAFETY: grain zero lies at or after the end of the table, in the same memory, which is
         // valid for `'m`.
         let gap = unsafe { gap(table.add(entries.len()).cast(), base) };
         // SAFETY: neither the table nor a grain reaches into the gap, so only descriptors use it.
-        unsafe { control.supply(gap) };
+        unsafe { descriptors.supply(gap) };
         let tracts = all_spare(entries, plan.grains);
-        let last_serial = PoolId::CONTROL.get();
+        let last_serial = PoolId::ARENA.get();
         Self {
             signature: Signature::new(SIGNATURE),
             frozen: AtomicBool::new(false),
@@ -164,7 +164,7 @@ impl<'m> ClientArena<'m> {
             grains: plan.grains,
             table,
             base,
-            state: Lock::new(State { tracts, control, control_grains: 0, last_serial, pools: 0 }),
+            state: Lock::new(State { tracts, descriptors, descriptor_grains: 0, last_serial, pools: 0 }),
             counts: ArenaCounts::default(),
             event_hook,
             memory: PhantomData,
@@ -222,13 +222,13 @@ impl<'m> ClientArena<'m> {
         unsafe { Block::new(base, self.bytes(count)) }
     }
 
-    /// Supplies the control memory with whole grains for `size` bytes.
-    fn extend_control(&self, state: &mut State, size: usize) -> Result<()> {
-        let (block, count) = self.take(&mut state.tracts, size, PoolId::CONTROL)?;
-        state.control_grains += count;
+    /// Supplies the memory of descriptors with whole grains for `size` bytes.
+    fn extend_descriptors(&self, state: &mut State, size: usize) -> Result<()> {
+        let (block, count) = self.take(&mut state.tracts, size, PoolId::ARENA)?;
+        state.descriptor_grains += count;
         // SAFETY: the table allocated these grains to the arena's own pool, which never frees
         // them, so only descriptors use them.
-        unsafe { state.control.supply(block) };
+        unsafe { state.descriptors.supply(block) };
         Ok(())
     }
 
@@ -241,7 +241,7 @@ impl<'m> ClientArena<'m> {
             committed_high_water: reserved,
             spare: self.bytes(state.tracts.spare()),
             commit_limit: reserved,
-            control: before_grains + self.bytes(state.control_grains),
+            own: before_grains + self.bytes(state.descriptor_grains),
         }
     }
 }
@@ -286,7 +286,7 @@ fn all_spare(entries: &[Tract], grains: u32) -> TractTable {
 // so they do not overlap; `owner_of` and `next_owned` read the same table. Grain zero begins at a
 // multiple of the grain, and the last one ends below the ceiling and inside `range`
 // (`Plan::new`). All are reached from `base`, whose provenance is that of the whole memory.
-// Descriptors come from `ControlMemory`, which keeps its promises. The memory is borrowed for
+// Descriptors come from `DescriptorMemory`, which keeps its promises. The memory is borrowed for
 // `'m`, so it stays valid, and where it is, when the arena value moves.
 unsafe impl Arena for ClientArena<'_> {
     fn grain(&self) -> usize {
@@ -329,7 +329,7 @@ unsafe impl Arena for ClientArena<'_> {
         if size == 0 || size > isize::MAX.unsigned_abs() {
             return Err(Error::Parameter("tracts have 1 to isize::MAX bytes"));
         }
-        refuse_control_pool(pool)?;
+        refuse_arena_pool(pool)?;
         let mut state = self.state.lock();
         self.take(&mut state.tracts, size, pool).map(|(block, _)| block)
     }
@@ -351,24 +351,24 @@ unsafe impl Arena for ClientArena<'_> {
         Some(self.block_of(index, count))
     }
 
-    fn alloc_control(&self, layout: Layout) -> Result<NonNull<u8>> {
+    fn alloc_descriptor(&self, layout: Layout) -> Result<NonNull<u8>> {
         aver_whole(self);
-        let size = ControlMemory::size(layout)?;
+        let size = DescriptorMemory::size(layout)?;
         let mut state = self.state.lock();
-        if let Some(descriptor) = state.control.alloc(layout)? {
+        if let Some(descriptor) = state.descriptors.alloc(layout)? {
             return Ok(descriptor);
         }
-        self.extend_control(&mut state, size)?;
-        let descriptor = state.control.alloc(layout)?;
+        self.extend_descriptors(&mut state, size)?;
+        let descriptor = state.descriptors.alloc(layout)?;
         aver!(descriptor.is_some(), "a new block of {size} bytes has no room for {layout:?}");
         descriptor.ok_or(Error::Limit)
     }
 
-    unsafe fn free_control(&self, descriptor: NonNull<u8>, layout: Layout) {
+    unsafe fn free_descriptor(&self, descriptor: NonNull<u8>, layout: Layout) {
         aver_whole(self);
-        // SAFETY: the caller promises that the descriptor came from `alloc_control`, hence from
-        // this control memory, with this layout, that it is freed once, and is not used any more.
-        unsafe { self.state.lock().control.free(descriptor, layout) };
+        // SAFETY: the caller promises that the descriptor came from `alloc_descriptor`, hence from
+        // this descriptor memory, with this layout, that it is freed once, and is not used any more.
+        unsafe { self.state.lock().descriptors.free(descriptor, layout) };
     }
 
     /// Lock-free. `None` for the table and the gap behind it, which are in the
@@ -416,7 +416,7 @@ mod tests {
     fn serial_numbers_end() {
         let mut memory = std::boxed::Box::new_uninit_slice(4096);
         let mut arena = ClientArena::create(&mut memory, ClientArenaOptions::default()).unwrap();
-        assert_eq!(arena.register().map(PoolId::get), Ok(PoolId::CONTROL.get() + 1));
+        assert_eq!(arena.register().map(PoolId::get), Ok(PoolId::ARENA.get() + 1));
         arena.state.get_mut().last_serial = PoolId::MAX - 1;
         assert_eq!(arena.register().map(PoolId::get), Ok(PoolId::MAX));
         assert_eq!(arena.register(), Err(Error::Limit));

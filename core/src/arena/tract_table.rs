@@ -314,7 +314,7 @@ impl TractTable {
     /// Writes the state, each line indented by `depth` steps of two spaces.
     ///
     /// # Errors
-    /// Only those of `out`.
+    /// Those of `out`, and no others.
     pub fn describe(&self, entries: &[Tract], out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
         line(out, depth, "tracts", format_args!("{} of {} grains used", self.top, self.capacity))?;
         line(out, depth + 1, "spare", format_args!("{} grains", self.spare))?;

@@ -26,7 +26,7 @@ pub struct ArenaSizes {
     /// What `committed` may not pass.
     pub commit_limit: usize,
     /// Memory committed for the arena's own tables and descriptors.
-    pub control: usize,
+    pub own: usize,
 }
 
 /// A source of tracts: runs of whole grains, aligned to the grain.
@@ -44,7 +44,7 @@ pub struct ArenaSizes {
 ///   below [`ADDRESS_CEILING`](crate::words::addr::ADDRESS_CEILING).
 /// - [`Arena::range`] never changes and covers every block of tracts;
 ///   [`Arena::grain`] never changes.
-/// - Memory from [`Arena::alloc_control`] fits its layout, is the holder's alone
+/// - Memory from [`Arena::alloc_descriptor`] fits its layout, is the holder's alone
 ///   until it is freed, and stays where it is however the arena value is moved.
 /// - [`Arena::next_tracts`] shows only tracts that were given out, and
 ///   [`Arena::pool_of`] names the pool that an address was given to.
@@ -78,7 +78,7 @@ pub unsafe trait Arena: Check + Describe + Sync {
     ///
     /// # Errors
     /// - [`Error::Parameter`](crate::Error::Parameter) for a size of zero or above `isize::MAX`, and for
-    ///   [`PoolId::CONTROL`]
+    ///   [`PoolId::ARENA`]
     /// - [`Error::Limit`](crate::Error::Limit) if no run of grains is long enough
     /// - [`Error::CommitLimit`](crate::Error::CommitLimit), [`Error::Memory`](crate::Error::Memory) if the run cannot be committed
     /// - [`Error::Frozen`](crate::Error::Frozen) if the arena is frozen and no spare run is long enough
@@ -101,14 +101,14 @@ pub unsafe trait Arena: Check + Describe + Sync {
     /// # Errors
     /// As [`Arena::alloc_tracts`]; [`Error::Parameter`](crate::Error::Parameter)
     /// also for a descriptor larger than the arena keeps.
-    fn alloc_control(&self, layout: Layout) -> Result<NonNull<u8>>;
+    fn alloc_descriptor(&self, layout: Layout) -> Result<NonNull<u8>>;
 
     /// Takes the memory of a descriptor back.
     ///
     /// # Safety
-    /// - `descriptor` came from [`Arena::alloc_control`] with this `layout`, is
+    /// - `descriptor` came from [`Arena::alloc_descriptor`] with this `layout`, is
     ///   freed once, and nobody uses it any more.
-    unsafe fn free_control(&self, descriptor: NonNull<u8>, layout: Layout);
+    unsafe fn free_descriptor(&self, descriptor: NonNull<u8>, layout: Layout);
 
     /// Whether `addr` lies in the reserved range: two compares.
     #[inline]

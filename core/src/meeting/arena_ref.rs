@@ -48,13 +48,13 @@ unsafe impl<A: Arena + ?Sized> Arena for &A {
         (**self).next_tracts(pool, from)
     }
 
-    fn alloc_control(&self, layout: Layout) -> Result<NonNull<u8>> {
-        (**self).alloc_control(layout)
+    fn alloc_descriptor(&self, layout: Layout) -> Result<NonNull<u8>> {
+        (**self).alloc_descriptor(layout)
     }
 
-    unsafe fn free_control(&self, descriptor: NonNull<u8>, layout: Layout) {
+    unsafe fn free_descriptor(&self, descriptor: NonNull<u8>, layout: Layout) {
         // SAFETY: the caller's duties are the borrowed arena's.
-        unsafe { (**self).free_control(descriptor, layout) }
+        unsafe { (**self).free_descriptor(descriptor, layout) }
     }
 
     fn pool_of(&self, addr: Addr) -> Option<PoolId> {

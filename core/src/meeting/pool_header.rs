@@ -119,9 +119,9 @@ impl<A: Arena> PoolHeader<A> {
     /// Memory for a descriptor of one of the pool's buffers.
     ///
     /// # Errors
-    /// Those of [`Arena::alloc_control`].
+    /// Those of [`Arena::alloc_descriptor`].
     pub fn alloc_descriptor(&self, layout: Layout) -> Result<NonNull<u8>> {
-        self.arena.alloc_control(layout)
+        self.arena.alloc_descriptor(layout)
     }
 
     fn free_descriptors(&self) {
@@ -133,7 +133,7 @@ impl<A: Arena> PoolHeader<A> {
             // SAFETY: descriptors come from `alloc_descriptor`, with the layout their node keeps.
             // What could use one borrows the pool, which is being dropped; one whose owner was
             // forgotten stays claimed, but nothing uses it any more.
-            unsafe { self.arena.free_control(node.cast(), layout) };
+            unsafe { self.arena.free_descriptor(node.cast(), layout) };
         }
     }
 }
@@ -215,7 +215,7 @@ mod tests {
             }
             drop(header);
             for _ in 0..3 {
-                let again = arena.alloc_control(layout).unwrap();
+                let again = arena.alloc_descriptor(layout).unwrap();
                 assert!(descriptors.contains(&again), "its memory serves again");
             }
         });

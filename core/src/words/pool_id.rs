@@ -14,7 +14,7 @@ impl PoolId {
 
     /// The owner of the grains from which an arena allocates descriptors. No client can be
     /// this pool: arenas number their pools from the next serial number on.
-    pub const CONTROL: Self = Self::new(1).unwrap();
+    pub const ARENA: Self = Self::new(1).unwrap();
 
     /// The pool with this serial number; `None` for zero and above
     /// [`PoolId::MAX`].

@@ -39,7 +39,7 @@ impl Ledger {
     /// Makes room for the marks of a range.
     ///
     /// # Errors
-    /// Those of [`Arena::alloc_control`].
+    /// Those of [`Arena::alloc_descriptor`].
     pub(super) fn cover<A: Arena>(&mut self, range: AddrRange, header: &PoolHeader<A>) -> Result<()> {
         self.objects.cover(range, header)?;
         self.starts.cover(range, header)

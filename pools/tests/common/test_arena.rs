@@ -116,14 +116,14 @@ unsafe impl Arena for TestArena<'_> {
         self.arena.next_tracts(pool, from)
     }
 
-    fn alloc_control(&self, layout: Layout) -> Result<NonNull<u8>> {
+    fn alloc_descriptor(&self, layout: Layout) -> Result<NonNull<u8>> {
         self.serve()?;
-        self.arena.alloc_control(layout)
+        self.arena.alloc_descriptor(layout)
     }
 
-    unsafe fn free_control(&self, descriptor: NonNull<u8>, layout: Layout) {
+    unsafe fn free_descriptor(&self, descriptor: NonNull<u8>, layout: Layout) {
         // SAFETY: the caller's duties are the true arena's.
-        unsafe { self.arena.free_control(descriptor, layout) }
+        unsafe { self.arena.free_descriptor(descriptor, layout) }
     }
 
     fn pool_of(&self, addr: Addr) -> Option<PoolId> {

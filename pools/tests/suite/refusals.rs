@@ -66,7 +66,7 @@ pub(crate) fn live_through<P: ManualPool>(arena: &TestArena<'_>, pool: &P, layou
 /// for what the arena keeps for descriptors.
 pub(crate) fn nothing_is_left(arena: &impl Arena, before: ArenaSizes) {
     let after = arena.sizes();
-    let kept = after.control - before.control;
-    assert_eq!(after, ArenaSizes { spare: before.spare - kept, control: after.control, ..before });
+    let kept = after.own - before.own;
+    assert_eq!(after, ArenaSizes { spare: before.spare - kept, own: after.own, ..before });
     arena.check(CheckLevel::Deep).unwrap();
 }

@@ -303,10 +303,10 @@ fn assert_short<P: PoolClass>(pool: &P, layout: Layout, largest_free: usize) {
 /// Whether an arena supplies as many tables as the refused object may need.
 fn gives_control<A: Arena>(arena: &A) -> bool {
     let table = Layout::new::<[usize; 64]>();
-    let given = [(); 6].map(|()| arena.alloc_control(table));
+    let given = [(); 6].map(|()| arena.alloc_descriptor(table));
     for &control in given.iter().flatten() {
         // SAFETY: allocated just now with this layout, and not used.
-        unsafe { arena.free_control(control, table) };
+        unsafe { arena.free_descriptor(control, table) };
     }
     given.iter().all(Result::is_ok)
 }

@@ -35,11 +35,11 @@ impl Describe for ClientArena<'_> {
         line(out, depth, "client arena", format_args!("{}", self.range()))?;
         line(out, depth + 1, "reserved", format_args!("{} bytes", sizes.reserved))?;
         line(out, depth + 1, "spare", format_args!("{} bytes", sizes.spare))?;
-        line(out, depth + 1, "tables and descriptors", format_args!("{} bytes", sizes.control))?;
+        line(out, depth + 1, "tables and descriptors", format_args!("{} bytes", sizes.own))?;
         line(out, depth + 1, "grain", format_args!("{} bytes", self.grain.get()))?;
         line(out, depth + 1, "frozen", format_args!("{}", self.is_frozen()))?;
         line(out, depth + 1, "pools", format_args!("{}", state.pools))?;
-        state.control.describe(out, depth + 1)?;
+        state.descriptors.describe(out, depth + 1)?;
         state.tracts.describe(self.entries(), out, depth + 1)
     }
 }
@@ -61,11 +61,11 @@ impl ClientArena<'_> {
         ensure(ARENA, state.tracts.top() == self.grains, "all grains are committed")?;
         ensure(ARENA, state.pools <= state.last_serial, "registered pools have numbers")?;
         state.tracts.check(self.entries(), level)?;
-        state.control.check(level)?;
+        state.descriptors.check(level)?;
         if level >= CheckLevel::Deep {
-            let control = |&index: &u32| TractTable::owner_of(self.entries(), index) == Some(PoolId::CONTROL);
-            let grains = (0..self.grains).filter(control).count();
-            ensure(ARENA, grains == state.control_grains as usize, "control grains are counted")?;
+            let is_own = |&index: &u32| TractTable::owner_of(self.entries(), index) == Some(PoolId::ARENA);
+            let grains = (0..self.grains).filter(is_own).count();
+            ensure(ARENA, grains == state.descriptor_grains as usize, "grains of descriptors are counted")?;
         }
         Ok(())
     }

@@ -2,13 +2,13 @@
 
 use core::fmt;
 
-use crate::arena::control_memory::ControlMemory;
+use crate::arena::descriptor_memory::DescriptorMemory;
 use crate::words::align::Align;
 use crate::words::error::{Error, Result};
 use crate::words::event::EventHook;
 
 /// The smallest grain that a client arena can have, in bytes: a descriptor's alignment.
-const GRAIN_MIN: usize = ControlMemory::ALIGN.get();
+const GRAIN_MIN: usize = DescriptorMemory::ALIGN.get();
 
 /// Options for a [`ClientArena`](crate::ClientArena).
 #[derive(Clone, Copy, Default)]

@@ -9,7 +9,7 @@ impl TractTable {
     /// Checks the table as far as `level` says. A deep check walks all entries.
     ///
     /// # Errors
-    /// The first rule found broken.
+    /// The first rule that is found broken.
     pub fn check(&self, entries: &[Tract], level: CheckLevel) -> Result<(), CheckError> {
         if level >= CheckLevel::Shallow {
             ensure(TABLE, self.top <= self.capacity, "top <= capacity")?;

@@ -33,7 +33,7 @@ fn churn(arena: &ArenaVm, mark: u8, mut random: Random) {
             unsafe { arena.free_tracts(block, pool) };
         }
         if random.below(4) == 0 {
-            arena.alloc_control(Layout::new::<[u64; 4]>()).unwrap();
+            arena.alloc_descriptor(Layout::new::<[u64; 4]>()).unwrap();
         }
         random.pause();
     }
@@ -87,6 +87,6 @@ pub(crate) fn race(random: &mut Random) -> u64 {
         scope.spawn(move || look(arena, working, random));
     });
     arena.check(CheckLevel::Deep).unwrap();
-    assert_eq!(arena.sizes().committed - arena.sizes().spare, arena.sizes().control);
+    assert_eq!(arena.sizes().committed - arena.sizes().spare, arena.sizes().own);
     (THREADS * ROUNDS) as u64
 }

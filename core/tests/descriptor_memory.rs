@@ -7,7 +7,7 @@ use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 
 use proptest::prelude::*;
-use tripoint_core::internal::ControlMemory;
+use tripoint_core::internal::DescriptorMemory;
 use tripoint_core::{Addr, Block, CheckLevel, Error};
 use tripoint_oracle::effort;
 
@@ -63,7 +63,7 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        6 => (1..=ControlMemory::SIZE_MAX).prop_map(Step::Alloc),
+        6 => (1..=DescriptorMemory::SIZE_MAX).prop_map(Step::Alloc),
         4 => any::<prop::sample::Index>().prop_map(Step::Free),
         1 => (0..70usize, 0..1500usize).prop_map(|(offset, size)| Step::Supply(offset, size)),
     ]
@@ -75,21 +75,21 @@ proptest! {
     #[test]
     fn agrees_with_a_list(steps in prop::collection::vec(step(), 1..effort(150) as usize)) {
         let mut supplies = Supplies::default();
-        let mut control = ControlMemory::new();
+        let mut control = DescriptorMemory::new();
         let mut live: Vec<Descriptor> = Vec::new();
         for (mark, step) in (0..=255u8).cycle().zip(steps) {
             match step {
                 Step::Alloc(size) => {
                     let mut memory = control.alloc(layout(size)).unwrap();
                     if memory.is_none() {
-                        let need = ControlMemory::size(layout(size)).unwrap();
+                        let need = DescriptorMemory::size(layout(size)).unwrap();
                         let block = supplies.block(0, need + 63);
                         // SAFETY: the block is the control memory's alone.
                         unsafe { control.supply(block) };
                         memory = control.alloc(layout(size)).unwrap();
                     }
                     let memory = memory.expect("a block of the size asked for suffices");
-                    prop_assert!(Addr::of(memory.as_ptr()).is_aligned(ControlMemory::ALIGN));
+                    prop_assert!(Addr::of(memory.as_ptr()).is_aligned(DescriptorMemory::ALIGN));
                     live.push(Descriptor::new(memory, size, mark));
                 }
                 Step::Free(index) if !live.is_empty() => {
@@ -119,7 +119,7 @@ proptest! {
 #[test]
 fn freed_memory_serves_its_size_again() {
     let mut supplies = Supplies::default();
-    let mut control = ControlMemory::new();
+    let mut control = DescriptorMemory::new();
     // SAFETY: the block is the control memory's alone.
     unsafe { control.supply(supplies.block(0, 192 * 4 + 63)) };
     let all: Vec<_> = (0..4).map(|_| control.alloc(layout(192)).unwrap().unwrap()).collect();
@@ -135,20 +135,20 @@ fn freed_memory_serves_its_size_again() {
 
 #[test]
 fn layouts_it_does_not_keep_are_refused() {
-    let mut control = ControlMemory::new();
+    let mut control = DescriptorMemory::new();
     for layout in [layout(0), layout(513), Layout::from_size_align(128, 128).unwrap()] {
-        assert!(matches!(ControlMemory::size(layout), Err(Error::Parameter(_))));
+        assert!(matches!(DescriptorMemory::size(layout), Err(Error::Parameter(_))));
         assert!(matches!(control.alloc(layout), Err(Error::Parameter(_))));
     }
-    assert_eq!(ControlMemory::size(layout(512)), Ok(512));
-    assert_eq!(ControlMemory::size(Layout::from_size_align(1, 64).unwrap()), Ok(64));
+    assert_eq!(DescriptorMemory::size(layout(512)), Ok(512));
+    assert_eq!(DescriptorMemory::size(Layout::from_size_align(1, 64).unwrap()), Ok(64));
     control.check(CheckLevel::Deep).unwrap();
 }
 
 #[test]
 fn checks_find_damaged_free_lists() {
     let mut supplies = Supplies::default();
-    let mut control = ControlMemory::new();
+    let mut control = DescriptorMemory::new();
     // SAFETY: the block is the control memory's alone.
     unsafe { control.supply(supplies.block(0, 512)) };
     let pair = [(); 2].map(|()| control.alloc(layout(64)).unwrap().unwrap());
@@ -172,11 +172,11 @@ fn checks_find_damaged_free_lists() {
 #[test]
 fn describes_its_memory() {
     let mut supplies = Supplies::default();
-    let mut control = ControlMemory::new();
+    let mut control = DescriptorMemory::new();
     // SAFETY: the block is the control memory's alone.
     unsafe { control.supply(supplies.block(0, 512 + 63)) };
     control.alloc(layout(100)).unwrap().unwrap();
     let mut text = String::new();
     control.describe(&mut text, 1).unwrap();
-    assert_eq!(text, "  control: 512 bytes supplied, 128 in use\n");
+    assert_eq!(text, "  descriptors: 512 bytes supplied, 128 in use\n");
 }
