@@ -84,9 +84,10 @@ fn run(memory: &mut [MaybeUninit<u8>], ticks: u32) -> Result<Summary, Error> {
 }
 
 fn main() -> Result<(), Error> {
+    let memory = &raw mut MEMORY;
     // SAFETY: `main` runs once and nothing else names the static, so that this is the only
     // reference to it.
-    let memory = unsafe { &mut *(&raw mut MEMORY) };
+    let memory = unsafe { &mut *memory };
     let summary = run(memory, 10_000)?;
     std::println!(
         "median {} mV; room for {} more readings in {} bytes of arena",

@@ -24,16 +24,26 @@ const IDS: usize = 1 << 14;
 
 type Id = usize;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 enum Side {
     Bid,
     Ask,
 }
 
-#[derive(Debug)]
+impl Side {
+    fn other(self) -> Self {
+        [Self::Ask, Self::Bid][self as usize]
+    }
+
+    /// How good a price is on this side: the higher, the better.
+    fn rank(self, price: usize) -> usize {
+        [price, PRICES - 1 - price][self as usize]
+    }
+}
+
 struct Order {
     side: Side,
-    price: usize,
+    rank: usize,
     quantity: u64,
     /// Neighbours in the queue of its price.
     earlier: Option<Id>,
@@ -50,21 +60,17 @@ struct Queue {
 struct Book<'cache> {
     cache: &'cache Orders<'cache>,
     by_id: Vec<Option<OrderBox<'cache>>>,
+    /// For each side, by rank.
     queues: [Vec<Queue>; 2],
-    /// Every bid is at or below the first, every ask at or above the second.
+    /// For each side, a rank above which its queues are empty.
     best: [usize; 2],
     traded: u64,
 }
 
 impl<'cache> Book<'cache> {
     fn new(cache: &'cache Orders<'cache>) -> Self {
-        Self {
-            cache,
-            by_id: (0..IDS).map(|_| None).collect(),
-            queues: [vec![Queue::default(); PRICES], vec![Queue::default(); PRICES]],
-            best: [0, PRICES - 1],
-            traded: 0,
-        }
+        let queues = [vec![Queue::default(); PRICES], vec![Queue::default(); PRICES]];
+        Self { cache, by_id: (0..IDS).map(|_| None).collect(), queues, best: [0; 2], traded: 0 }
     }
 
     fn order(&mut self, id: Id) -> &mut Order {
@@ -76,45 +82,40 @@ impl<'cache> Book<'cache> {
         if self.by_id[id].is_some() {
             return Err(Error::Parameter("the id belongs to another order"));
         }
-        let other = if side == Side::Bid { Side::Ask } else { Side::Bid };
-        while let Some(oldest) = self.best_order(other, price).filter(|_| quantity > 0) {
+        while let Some(oldest) = self.best_match(side, price).filter(|_| quantity > 0) {
             let order = self.order(oldest);
             let trade = quantity.min(order.quantity);
-            order.quantity -= trade;
-            let filled = order.quantity == 0;
-            (quantity, self.traded) = (quantity - trade, self.traded + trade);
-            if filled {
+            (quantity, order.quantity) = (quantity - trade, order.quantity - trade);
+            if order.quantity == 0 {
                 self.cancel(oldest);
             }
+            self.traded += trade;
         }
-        if quantity > 0 {
-            let queue = &mut self.queues[side as usize][price];
-            let earlier = queue.last.replace(id);
-            queue.first.get_or_insert(id);
-            let order = Order { side, price, quantity, earlier, later: None };
-            self.by_id[id] = Some(self.cache.boxed(order)?); // a unit of the pool, without a lock
-            if let Some(earlier) = earlier {
-                self.order(earlier).later = Some(id);
-            }
-            let best = &mut self.best[side as usize];
-            *best = if side == Side::Bid { price.max(*best) } else { price.min(*best) };
+        if quantity == 0 {
+            return Ok(());
         }
+        let (own, rank) = (side as usize, side.rank(price));
+        let earlier = self.queues[own][rank].last;
+        let order = Order { side, rank, quantity, earlier, later: None };
+        self.by_id[id] = Some(self.cache.boxed(order)?); // a unit of the pool, without a lock
+        match earlier {
+            Some(earlier) => self.order(earlier).later = Some(id),
+            None => self.queues[own][rank].first = Some(id),
+        }
+        self.queues[own][rank].last = Some(id);
+        self.best[own] = self.best[own].max(rank);
         Ok(())
     }
 
-    /// The oldest order at the best price of a side, if that price is as good as `limit`.
-    fn best_order(&mut self, side: Side, limit: usize) -> Option<Id> {
-        loop {
-            let best = self.best[side as usize];
-            if if side == Side::Bid { best < limit } else { best > limit } {
-                return None;
-            }
-            if let Some(first) = self.queues[side as usize][best].first {
-                return Some(first);
-            }
-            let next = if side == Side::Bid { best.checked_sub(1) } else { Some(best + 1) };
-            self.best[side as usize] = next.filter(|&price| price < PRICES)?;
+    /// The oldest order at the best price that an order of this side and price can trade with.
+    fn best_match(&mut self, side: Side, price: usize) -> Option<Id> {
+        let other = side.other();
+        let best = &mut self.best[other as usize];
+        let queues = &self.queues[other as usize];
+        while *best > 0 && queues[*best].first.is_none() {
+            *best -= 1;
         }
+        queues[*best].first.filter(|_| *best >= other.rank(price))
     }
 
     /// Takes an order out of its queue. Its box is dropped: the unit goes to the cache.
@@ -122,11 +123,11 @@ impl<'cache> Book<'cache> {
         let Some(order) = self.by_id[id].take() else { return false };
         match order.earlier {
             Some(earlier) => self.order(earlier).later = order.later,
-            None => self.queues[order.side as usize][order.price].first = order.later,
+            None => self.queues[order.side as usize][order.rank].first = order.later,
         }
         match order.later {
             Some(later) => self.order(later).earlier = order.earlier,
-            None => self.queues[order.side as usize][order.price].last = order.earlier,
+            None => self.queues[order.side as usize][order.rank].last = order.earlier,
         }
         true
     }
@@ -150,7 +151,7 @@ fn main() -> Result<(), Error> {
     for turn in 0..2_000_000_usize {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let (id, offset) = (turn % IDS, (random >> 33) as usize % 64);
-        let side = if random >> 63 == 0 { Side::Bid } else { Side::Ask };
+        let side = [Side::Bid, Side::Ask][(random >> 63) as usize];
         book.cancel(id); // its former owner's time is up
         book.submit(id, side, 480 + offset, 1 + (random >> 40) % 100)?;
         if turn % 3 == 0 {
@@ -161,11 +162,7 @@ fn main() -> Result<(), Error> {
         }
     }
     let live = book.by_id.iter().flatten().count();
-    println!(
-        "traded {}, {live} orders rest, {} KiB of orders",
-        book.traded,
-        arena.counts().growth.get() >> 10
-    );
+    println!("traded {}; {live} orders rest", book.traded);
     assert_eq!(arena.counts().growth_refused.get(), 0);
     assert!(live > 0 && book.traded > 1_000_000);
     Ok(())

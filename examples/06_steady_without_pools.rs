@@ -10,9 +10,12 @@
 //! cargo run --example 06_steady_without_pools -- leak    # allocates in the loop, and is caught
 //! ```
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::{Duration, Instant};
-use std::{env, error, hint, thread};
+use core::error::Error;
+use core::hint::black_box;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use core::time::Duration;
+use std::time::Instant;
+use std::{env, thread};
 
 use tripoint::contract::{
     Contract, ContractAllocator, HotThread, Progress, Report, Route, Symbols, Warmup, WarmupOptions,
@@ -35,14 +38,14 @@ fn hot_loop(leak: bool) {
         packet.extend_from_slice(b"one turn");
         if leak && CONTRACT.is_armed() && warm_turns == 0 {
             warm_turns += 1;
-            hint::black_box(packet.clone()); // the mistake
+            black_box(packet.clone()); // the mistake
         }
         ROUTES[0].pass();
         guard.check();
     }
 }
 
-fn main() -> Result<(), Box<dyn error::Error>> {
+fn main() -> Result<(), Box<dyn Error>> {
     let leak = env::args().any(|argument| argument == "leak");
     CONTRACT.begin_init()?;
     let hot = thread::spawn(move || hot_loop(leak));

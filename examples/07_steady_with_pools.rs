@@ -6,9 +6,11 @@
 //! cargo run --example 07_steady_with_pools
 //! ```
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::{Duration, Instant};
-use std::{error, thread};
+use core::error::Error;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use core::time::Duration;
+use std::thread;
+use std::time::Instant;
 
 use tripoint::contract::{
     Arenas, Contract, ContractAllocator, HotThread, PoolEvents, Progress, Report, Route, Symbols, Warmup,
@@ -54,7 +56,7 @@ fn hot_loop(pool: &Mfs<&ArenaVm, UnitOf<Order>>) -> u64 {
     notional
 }
 
-fn main() -> Result<(), Box<dyn error::Error>> {
+fn main() -> Result<(), Box<dyn Error>> {
     let arena = ArenaVm::create(ArenaVmOptions { event_hook: Some(&EVENTS), ..ArenaVmOptions::default() })?;
     let pool = Mfs::create(&arena, UnitOf::<Order>::new(), MfsOptions::default())?;
     CONTRACT.begin_init()?;
