@@ -83,7 +83,11 @@ mod tests {
 
     #[test]
     fn rounding_wastes_at_most_one_part_in_32() {
-        for size in (0..1 << 16).chain([1 << 20, (1 << 20) + 1, SIZE_MAX - 1]) {
+        for size in (0..1 << 16).step_by(if cfg!(miri) { 251 } else { 1 }).chain([
+            1 << 20,
+            (1 << 20) + 1,
+            SIZE_MAX - 1,
+        ]) {
             let rounded = round_up(size).unwrap();
             let waste = rounded - size.max(1);
             assert!(waste < GRANULE || waste < size.div_ceil(ROW), "{size}");
