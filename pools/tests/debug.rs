@@ -268,14 +268,15 @@ fn a_write_after_free_is_found() {
 fn a_write_to_freed_memory_of_a_point_is_found() {
     for_each_class!(|pool| {
         let mut point = AllocationPoint::create(pool).unwrap();
-        let object = point.alloc(7_u64).unwrap();
-        let object = NonNull::from(object).cast::<u8>();
-        // SAFETY: allocated above; the write is a fault, to memory of the arena.
-        unsafe {
+        // SAFETY: any bytes make the object. It is freed once rightly; the write is a fault,
+        // to memory that is still the arena's, by a pointer that no reference narrowed.
+        let object = unsafe {
+            let object = point.reserve(Layout::new::<u64>()).unwrap().commit().unwrap();
             pool.free(object, Layout::new::<u64>());
             object.write(9);
             pool.free(object, Layout::new::<u64>());
-        }
+            object
+        };
         assert_eq!(only_report(pool).fault, Fault::DoubleFree);
         let mut found = Vec::new();
         pool.inspect(&mut |report| found.push(report.fault));
