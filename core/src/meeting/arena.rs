@@ -15,44 +15,44 @@ use crate::words::pool_id::PoolId;
 /// The sizes of an arena at one moment, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ArenaSizes {
-    /// Address space reserved at Init.
+    /// The address space that was reserved when the arena was created.
     pub reserved: usize,
-    /// Memory committed: in use by pools, spare, or the arena's own.
+    /// The memory that is committed: in use by pools, spare, or the arena's own.
     pub committed: usize,
     /// The most that was ever committed.
     pub committed_high_water: usize,
-    /// Memory committed that no pool uses.
+    /// Committed memory that no pool uses.
     pub spare: usize,
-    /// What `committed` may not pass.
+    /// The most that may be committed.
     pub commit_limit: usize,
-    /// Memory committed for the arena's own tables and descriptors.
+    /// Committed memory that the arena itself uses, for tables and descriptors.
     pub own: usize,
 }
 
 /// A source of tracts: runs of whole grains, aligned to the grain.
 ///
-/// Every method may be called by any thread at any time; many threads may
-/// allocate tracts at once.
+/// Any thread may call any method at any time. Many threads may allocate tracts at once.
 ///
 /// # Safety
-/// - Blocks that were handed out are valid for reads and writes and do not overlap.
+/// - Blocks of tracts are valid for reads and writes and do not overlap.
 ///   They stay valid until they are freed, until their pool is dismissed, or until the
 ///   arena value is dropped. Moving the arena value does not invalidate them.
 /// - All blocks of tracts point to memory with the provenance of the whole range, so
 ///   that neighbours may be joined. [`Arena::provenance`] has the same provenance.
 /// - A block of tracts starts at a multiple of [`Arena::grain`], and ends at or
-///   below [`ADDRESS_CEILING`](crate::words::addr::ADDRESS_CEILING).
+///   below [`ADDRESS_CEILING`](crate::ADDRESS_CEILING).
 /// - [`Arena::range`] never changes and covers every block of tracts;
 ///   [`Arena::grain`] never changes.
-/// - Memory from [`Arena::alloc_descriptor`] fits its layout, is the holder's alone
-///   until it is freed, and stays where it is however the arena value is moved.
-/// - [`Arena::next_tracts`] shows only tracts that were given out, and
-///   [`Arena::pool_of`] names the pool that an address was given to.
+/// - Memory from [`Arena::alloc_descriptor`] is valid for reads and writes of its layout and
+///   aligned for it, and nothing else uses it until it is freed. Moving the arena value does not
+///   move it.
+/// - [`Arena::next_tracts`] returns only tracts that are allocated to the pool, and
+///   [`Arena::pool_of`] returns the pool that a tract is allocated to.
 pub unsafe trait Arena: Check + Describe + Sync {
     /// The size of a grain, in bytes: a power of two.
     fn grain(&self) -> usize;
 
-    /// The addresses reserved at Init.
+    /// The addresses that were reserved when the arena was created.
     fn range(&self) -> AddrRange;
 
     /// Returns a pointer that may be moved to any address of the range: it has the
@@ -60,17 +60,17 @@ pub unsafe trait Arena: Check + Describe + Sync {
     /// the same as long as the arena value exists, even if that value is moved.
     fn provenance(&self) -> NonNull<u8>;
 
-    /// Admits a pool and numbers it.
+    /// Registers a pool and numbers it.
     ///
     /// # Errors
-    /// [`Error::Limit`](crate::Error::Limit) once [`PoolId::MAX`] pools have been.
+    /// [`Error::Limit`](crate::Error::Limit) after the pool number [`PoolId::MAX`].
     fn register(&self) -> Result<PoolId>;
 
     /// Dismisses a pool and frees every tract it still has.
     ///
     /// # Safety
     /// - `pool` came from [`Arena::register`] and is dismissed once.
-    /// - Nobody uses memory of the pool any more.
+    /// - Nothing uses memory of the pool any more.
     unsafe fn unregister(&self, pool: PoolId);
 
     /// Allocates `size` bytes, rounded up to grains, for `pool`. Any thread may call this.
@@ -84,30 +84,30 @@ pub unsafe trait Arena: Check + Describe + Sync {
     /// - [`Error::Frozen`](crate::Error::Frozen) if the arena is frozen and no spare run is long enough
     fn alloc_tracts(&self, size: usize, pool: PoolId) -> Result<Block>;
 
-    /// Takes tracts back. `block` may be any whole grains of the pool's tracts.
+    /// Frees tracts. `block` may be any whole grains of the pool's tracts.
     ///
     /// # Safety
-    /// - `block` is made of whole grains that [`Arena::alloc_tracts`] gave to
+    /// - `block` is made of whole grains that [`Arena::alloc_tracts`] allocated for
     ///   `pool` and that were not freed since.
-    /// - Nobody uses that memory any more.
+    /// - Nothing uses that memory any more.
     unsafe fn free_tracts(&self, block: Block, pool: PoolId);
 
-    /// The first run of the pool's tracts that ends above `from`: ask again from
-    /// its limit for the next. Runs that touch come as one.
+    /// The first run of the pool's tracts that ends above `from`. Call again with the limit of
+    /// the run for the next one. Runs that touch are returned as one.
     fn next_tracts(&self, pool: PoolId, from: Addr) -> Option<Block>;
 
-    /// Gives memory for a descriptor, from the arena's own.
+    /// Allocates memory for a descriptor, from the arena's own. It is not initialised.
     ///
     /// # Errors
-    /// As [`Arena::alloc_tracts`]; [`Error::Parameter`](crate::Error::Parameter)
-    /// also for a descriptor larger than the arena keeps.
+    /// Those of [`Arena::alloc_tracts`], and [`Error::Parameter`](crate::Error::Parameter)
+    /// for a descriptor that is larger or more aligned than the arena's descriptors can be.
     fn alloc_descriptor(&self, layout: Layout) -> Result<NonNull<u8>>;
 
-    /// Takes the memory of a descriptor back.
+    /// Frees the memory of a descriptor.
     ///
     /// # Safety
-    /// - `descriptor` came from [`Arena::alloc_descriptor`] with this `layout`, is
-    ///   freed once, and nobody uses it any more.
+    /// - `descriptor` came from [`Arena::alloc_descriptor`] of this arena with this `layout`, is
+    ///   freed once, and nothing uses it any more.
     unsafe fn free_descriptor(&self, descriptor: NonNull<u8>, layout: Layout);
 
     /// Whether `addr` lies in the reserved range: two compares.
@@ -116,7 +116,7 @@ pub unsafe trait Arena: Check + Describe + Sync {
         self.range().contains(addr)
     }
 
-    /// The pool whose tract `addr` lies in, in constant time.
+    /// The pool whose tract `addr` lies in; `None` if it lies in none. Takes constant time.
     fn pool_of(&self, addr: Addr) -> Option<PoolId>;
 
     /// The sizes at this moment.
@@ -125,7 +125,7 @@ pub unsafe trait Arena: Check + Describe + Sync {
     /// The counters of all buffers of the arena.
     fn counts(&self) -> &ArenaCounts;
 
-    /// Forbids growth: from here on requests are served from what is committed.
+    /// Forbids growth: from now on, requests are served from what is committed.
     fn freeze(&self);
 
     /// Allows growth again.
@@ -134,24 +134,24 @@ pub unsafe trait Arena: Check + Describe + Sync {
     /// Whether growth is forbidden.
     fn is_frozen(&self) -> bool;
 
-    /// Returns spare memory to the system, and reports how many bytes. Does nothing on a
-    /// frozen arena. The default does nothing.
+    /// Returns spare memory to the system, and returns the number of bytes. Does nothing if the
+    /// arena is frozen. The default does nothing.
     fn trim(&self) -> usize {
         0
     }
 
-    /// Moves what is committed to huge pages, if the arena was told to have them. Returns
+    /// Moves what is committed to huge pages, if the arena's options ask for them. Returns
     /// the number of bytes on huge pages. Contents do not change, and pools may be in use
     /// meanwhile. The default does nothing.
     ///
     /// # Errors
-    /// [`Error::Resource`](crate::Error::Resource) if the system has no huge page to give.
+    /// [`Error::Resource`](crate::Error::Resource) if the system has no huge page left.
     fn merge(&self) -> Result<usize> {
         Ok(0)
     }
 
-    /// Puts memory behind everything that is committed, and returns the number of bytes.
-    /// Freeze the arena first. The default does nothing: the memory is there already.
+    /// Has the system put memory behind everything that is committed, and returns the number of
+    /// bytes. Freeze the arena first. The default does nothing.
     ///
     /// # Errors
     /// [`Error::Memory`](crate::Error::Memory) if the system has none, or cannot do this.
@@ -159,8 +159,8 @@ pub unsafe trait Arena: Check + Describe + Sync {
         Ok(0)
     }
 
-    /// Keeps the arena out of processes that are forked from now on, permanently. They
-    /// must not use it. The default does nothing.
+    /// Keeps the arena out of all processes that are forked from now on. They must not use it.
+    /// The default does nothing.
     ///
     /// # Errors
     /// [`Error::Resource`](crate::Error::Resource) if the system cannot do this.
@@ -168,12 +168,12 @@ pub unsafe trait Arena: Check + Describe + Sync {
         Ok(())
     }
 
-    /// Who listens to the arena's events.
+    /// The hook that observes the arena's events.
     fn event_hook(&self) -> Option<&dyn EventHook> {
         None
     }
 
-    /// Tells the event hook, if there is one.
+    /// Passes an event to the hook, if there is one.
     fn event(&self, event: Event) {
         if let Some(hook) = self.event_hook() {
             hook.event(event);

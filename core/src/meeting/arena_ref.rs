@@ -11,8 +11,8 @@ use crate::words::error::Result;
 use crate::words::event::EventHook;
 use crate::words::pool_id::PoolId;
 
-// SAFETY: every promise is the borrowed arena's own, which the borrow keeps
-// alive and in place.
+// SAFETY: every method calls that of the borrowed arena, which keeps all promises of `Arena`. It
+// lives and stays in place while it is borrowed; moving the reference moves nothing.
 unsafe impl<A: Arena + ?Sized> Arena for &A {
     fn grain(&self) -> usize {
         (**self).grain()
@@ -31,7 +31,8 @@ unsafe impl<A: Arena + ?Sized> Arena for &A {
     }
 
     unsafe fn unregister(&self, pool: PoolId) {
-        // SAFETY: the caller's duties are the borrowed arena's.
+        // SAFETY: the caller promises that the pool is registered with this arena, is dismissed once,
+        // and that nothing uses its memory any more.
         unsafe { (**self).unregister(pool) }
     }
 
@@ -40,7 +41,8 @@ unsafe impl<A: Arena + ?Sized> Arena for &A {
     }
 
     unsafe fn free_tracts(&self, block: Block, pool: PoolId) {
-        // SAFETY: the caller's duties are the borrowed arena's.
+        // SAFETY: the caller promises whole grains that this arena allocated for `pool`, which were
+        // not freed since, and which nothing uses any more.
         unsafe { (**self).free_tracts(block, pool) }
     }
 
@@ -53,7 +55,8 @@ unsafe impl<A: Arena + ?Sized> Arena for &A {
     }
 
     unsafe fn free_descriptor(&self, descriptor: NonNull<u8>, layout: Layout) {
-        // SAFETY: the caller's duties are the borrowed arena's.
+        // SAFETY: the caller promises that the descriptor came from this arena with this layout, is
+        // freed once, and that nothing uses it any more.
         unsafe { (**self).free_descriptor(descriptor, layout) }
     }
 

@@ -3,27 +3,28 @@
 use core::fmt;
 use core::ptr::NonNull;
 
+use crate::aver;
 use crate::words::addr::{Addr, AddrRange};
 
-/// `size` bytes of memory from `base`, whose holder alone may touch them.
+/// `size` bytes of memory from `base`, which only the holder of the block may touch.
 ///
-/// Ranges travel between layers as blocks: an arena gives tracts, a pool gives a
+/// Memory travels between layers as blocks: an arena returns tracts, a pool returns a
 /// fill, a buffer gives back what it did not use. A block is a claim, not a
-/// borrow: who holds it says in its documentation until when it stands.
+/// borrow: the function that returns it documents how long the claim is valid.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Block {
     base: NonNull<u8>,
     size: usize,
 }
 
-// SAFETY: a block is an address range and the provenance to reach it; it holds
-// no thread's state, and passing the claim on is its purpose.
+// SAFETY: a block is a pointer and a size, neither of which is bound to a thread. Its memory may
+// be used on whichever thread the claim is passed to.
 unsafe impl Send for Block {}
-// SAFETY: a shared `Block` gives out only its words; following them is unsafe.
+// SAFETY: a shared block only returns its pointer and its size; following the pointer is unsafe.
 unsafe impl Sync for Block {}
 
 impl Block {
-    /// The block of `size` bytes from `base`.
+    /// Creates the block of `size` bytes from `base`.
     ///
     /// # Safety
     /// - `base` must be valid for reads and writes of `size` bytes within one
@@ -48,8 +49,8 @@ impl Block {
     /// One past the last byte.
     #[must_use]
     pub const fn limit(self) -> NonNull<u8> {
-        // SAFETY: the block lies within one allocation (`Block::new`), so its
-        // end is in bounds or one past them.
+        // SAFETY: the block lies within one allocation (`Block::new`), so `size` bytes from its
+        // base are in bounds or one past them.
         unsafe { self.base.add(self.size) }
     }
 
@@ -57,18 +58,18 @@ impl Block {
     #[must_use]
     pub fn range(self) -> AddrRange {
         let base = Addr::of(self.base.as_ptr());
-        // A block within an allocation never reaches past the address space.
-        AddrRange::with_size(base, self.size).unwrap_or_default()
+        let range = AddrRange::with_size(base, self.size);
+        aver!(range.is_some(), "{self:?} reaches past the address space");
+        range.unwrap_or_default()
     }
 
-    /// The first `size` bytes, and the rest; `None` where the block is smaller.
+    /// The first `size` bytes, and the rest; `None` if the block is smaller.
     #[must_use]
     pub fn split_at(self, size: usize) -> Option<(Self, Self)> {
         let rest = self.size.checked_sub(size)?;
-        // SAFETY: `size <= self.size`, so the offset stays in the block and
-        // both parts are valid for what they say.
-        let parts = unsafe { (Self::new(self.base, size), Self::new(self.base.add(size), rest)) };
-        Some(parts)
+        // SAFETY: `size` is at most that of the block, so the offset stays in it; the two parts are
+        // valid for reads and writes because the block is.
+        Some(unsafe { (Self::new(self.base, size), Self::new(self.base.add(size), rest)) })
     }
 }
 

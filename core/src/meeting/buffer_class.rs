@@ -1,5 +1,5 @@
-//! Buffer classes: what a pool keeps with each of its buffers, and the moments it
-//! is told of (seed 004 `.class.hierarchy`, `.class.method`).
+//! Buffer classes: what a pool keeps with each of its buffers, and the steps of a buffer that
+//! it observes (MPS design.mps.buffer, "class.hierarchy" and "class.method").
 //!
 //! | class | for |
 //! |---|---|
@@ -7,9 +7,8 @@
 //! | [`SegmentBuffer`] | buffers bound to a segment, with any rank set |
 //! | [`RankBuffer`] | the same, with one rank fixed when it is made |
 //!
-//! A pool subclasses by putting one of these in a field of its own class and
-//! calling its methods first on the way in (`attach`), last on the way out
-//! (`detach`, `finish`).
+//! A pool extends one of these by putting it into a field of its own buffer class. It calls the
+//! field's methods first on the way in (`attach`), and last on the way out (`detach`, `finish`).
 
 use core::ptr::{self, NonNull};
 
@@ -18,16 +17,16 @@ use crate::primitive::{AtomicPtr, AtomicUsize, Ordering};
 use crate::words::rank::RankSet;
 use crate::words::segment::Segment;
 
-/// The class of a buffer: its extra fields, shared with whoever may observe the
+/// The class of a buffer: its extra fields, shared with every thread that observes the
 /// buffer, and hooks that its owner calls in slow paths.
 ///
 /// A value lives in the buffer's descriptor as long as the pool, and is never
-/// dropped. When a new allocation point takes the descriptor over, it is renewed,
-/// not replaced, since observers may be reading it.
+/// dropped. When a new allocation point takes the descriptor over, the value is renewed and
+/// not replaced, because other threads may be reading it.
 ///
-/// The hooks are unsafe to call, so that a class may rely on being told the truth.
+/// The hooks are unsafe to call, so that a buffer class may rely on what they say.
 pub trait BufferClass: core::fmt::Debug + Send + Sync + 'static {
-    /// Takes on what `fresh`, a value just made for the next owner, says.
+    /// Copies what `fresh` holds, which is a value just made for the next owner.
     ///
     /// # Safety
     /// - The caller is the buffer's owner.
@@ -35,7 +34,7 @@ pub trait BufferClass: core::fmt::Debug + Send + Sync + 'static {
     where
         Self: Sized;
 
-    /// The buffer is about to get memory.
+    /// Observes that the buffer is about to get memory.
     ///
     /// # Safety
     /// - The caller is the buffer's owner, and got `fill` from the pool for it.
@@ -43,17 +42,17 @@ pub trait BufferClass: core::fmt::Debug + Send + Sync + 'static {
         let _ = fill;
     }
 
-    /// The buffer has just lost its memory, and the pool is about to get back what
-    /// was not allocated.
+    /// Observes that the buffer has just lost its memory. What was not allocated is about to be
+    /// returned to the pool.
     ///
     /// # Safety
     /// - The caller is the buffer's owner.
     unsafe fn detach(&self) {}
 
-    /// The owner is going.
+    /// Observes that the owner is being dropped.
     ///
     /// # Safety
-    /// - The caller is the buffer's owner, and calls nothing after.
+    /// - The caller is the buffer's owner, and calls no other hook after this one.
     unsafe fn finish(&self) {}
 
     /// The ranks of the references in the buffer's objects.
@@ -61,15 +60,15 @@ pub trait BufferClass: core::fmt::Debug + Send + Sync + 'static {
         RankSet::empty()
     }
 
-    /// The segment the buffer is attached to, to compare and to show. This trait promises
-    /// nothing about the segment. To follow the pointer, rely on a promise of the class that
-    /// is used, and on a promise of the pool that the segment stays.
+    /// The segment that the buffer is attached to, for comparing and for showing. This trait
+    /// promises nothing about the segment. To follow the pointer, rely on promises of the buffer
+    /// class, and of the pool, that the segment stays valid.
     fn segment(&self) -> Option<NonNull<Segment>> {
         None
     }
 }
 
-/// The basic class: nothing is kept, nothing has a rank.
+/// The basic buffer class: it keeps nothing, and its objects have no rank.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BasicBuffer;
 
@@ -85,13 +84,13 @@ pub struct SegmentBuffer {
 }
 
 impl SegmentBuffer {
-    /// A buffer for objects with references of these ranks.
+    /// Creates the fields of a buffer whose objects hold references of these ranks.
     #[must_use]
     pub fn new(rank_set: RankSet) -> Self {
         Self { rank_set: AtomicUsize::new(rank_set.bits().into()), segment: AtomicPtr::new(ptr::null_mut()) }
     }
 
-    /// Changes the ranks; for fills from now on.
+    /// Changes the ranks, for fills from now on.
     pub fn set_rank_set(&self, rank_set: RankSet) {
         self.rank_set.store(rank_set.bits().into(), Ordering::Release);
     }
@@ -112,7 +111,7 @@ impl BufferClass for SegmentBuffer {
     }
 
     fn rank_set(&self) -> RankSet {
-        // The bits came from a rank set, which is eight bits wide.
+        // The bits came from a rank set, which has eight.
         RankSet::from_bits_truncate(self.rank_set.load(Ordering::Acquire) as u8)
     }
 
@@ -126,8 +125,8 @@ impl BufferClass for SegmentBuffer {
 pub struct RankBuffer(SegmentBuffer);
 
 impl RankBuffer {
-    /// A buffer for objects with references of this rank; `None` for a set of
-    /// none or several.
+    /// Creates the fields of a buffer whose objects hold references of this rank; `None` unless
+    /// the set has exactly one.
     #[must_use]
     pub fn new(rank: RankSet) -> Option<Self> {
         (rank.bits().count_ones() == 1).then(|| Self(SegmentBuffer::new(rank)))
@@ -136,22 +135,22 @@ impl RankBuffer {
 
 impl BufferClass for RankBuffer {
     unsafe fn renew(&self, fresh: Self) {
-        // SAFETY: the caller's duty is the same.
+        // SAFETY: the caller promises to be the buffer's owner.
         unsafe { self.0.renew(fresh.0) };
     }
 
     unsafe fn attach(&self, fill: &Fill) {
-        // SAFETY: the caller's duties are the same.
+        // SAFETY: the caller promises to be the buffer's owner, and that the fill is of the pool.
         unsafe { self.0.attach(fill) };
     }
 
     unsafe fn detach(&self) {
-        // SAFETY: the caller's duty is the same.
+        // SAFETY: the caller promises to be the buffer's owner.
         unsafe { self.0.detach() };
     }
 
     unsafe fn finish(&self) {
-        // SAFETY: the caller's duties are the same.
+        // SAFETY: the caller promises to be the buffer's owner, and to call no other hook after.
         unsafe { self.0.finish() };
     }
 

@@ -1,4 +1,4 @@
-//! A refusal, told in full: who refused, what was asked, what is left.
+//! A refusal in full: which pool refused, what was asked for, and what is left.
 
 use core::alloc::Layout;
 use core::fmt;
@@ -6,9 +6,9 @@ use core::fmt;
 use crate::meeting::pool::PoolClass;
 use crate::words::error::Error;
 
-/// What an [`Error`] from a pool amounts to, for those who size pools.
+/// An [`Error`] from a pool with the sizes behind it, for choosing the sizes of pools.
 ///
-/// Kept apart from [`Error`], which travels through hot code and stays small.
+/// It is a type of its own because an [`Error`] passes through hot code and stays small.
 ///
 /// ```
 /// use core::alloc::Layout;
@@ -23,18 +23,18 @@ use crate::words::error::Error;
 pub struct Exhausted {
     /// The class of the pool that refused.
     pub class: &'static str,
-    /// Bytes asked for.
+    /// The bytes that were asked for.
     pub size: usize,
-    /// The alignment asked for, in bytes.
+    /// The alignment that was asked for, in bytes.
     pub align: usize,
-    /// The largest block the pool has left, in bytes.
+    /// The largest free block of the pool, in bytes.
     pub largest_free: usize,
-    /// Why it could not get more.
+    /// Why the pool could not get more.
     pub cause: Error,
 }
 
 impl Exhausted {
-    /// Describes why `pool` just refused `layout`.
+    /// Describes why `pool` has just refused `layout`.
     pub fn of<P: PoolClass>(pool: &P, layout: Layout, cause: Error) -> Self {
         Self {
             class: P::CLASS,

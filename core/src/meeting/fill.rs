@@ -1,19 +1,19 @@
-//! What a pool hands to a buffer.
+//! The memory that a pool hands to a buffer.
 
 use core::ptr::NonNull;
 
 use crate::meeting::block::Block;
 use crate::words::segment::Segment;
 
-/// Memory for a buffer: `[base, init)` is already allocated, `[init, limit)` is
-/// the buffer's to allocate in.
+/// Memory for a buffer: `[base, init)` is allocated already, and the buffer allocates in
+/// `[init, limit)`.
 #[derive(Clone, Copy, Debug)]
 pub struct Fill {
     /// All of the memory.
     pub block: Block,
-    /// Bytes from the base that are already allocated; mostly zero.
+    /// The bytes from the base that are allocated already; zero in most classes.
     pub preallocated: usize,
-    /// The segment the block lies in, for pools that have segments.
+    /// The segment that the block lies in, if the pool has segments.
     pub segment: Option<NonNull<Segment>>,
 }
 

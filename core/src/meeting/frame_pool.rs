@@ -1,43 +1,43 @@
-//! What a pool class promises to allocation points that allocate in frames.
+//! What a pool class promises to allocation points that use frames.
 
 use core::ptr::NonNull;
 
 use crate::meeting::block::Block;
 use crate::meeting::pool::PoolClass;
 
-/// A pool in which each buffer is a stack: it keeps the blocks its fills gave it,
-/// in their order, until they are popped or its owner is gone
-/// (design/frames.md `.meet`).
+/// A pool in which each buffer is a stack: it keeps the blocks of its fills, in their order,
+/// until they are popped or its owner is dropped.
+// (design/frames.md `.meet`)
 ///
 /// # Safety
 /// - [`PoolClass::FLIPPABLE`] is false.
-/// - Objects live no longer than their frame, so a class that is also a
-///   [`ManualPool`](crate::ManualPool), whose objects stay until they are freed,
-///   gives no memory at all.
-/// - A block that [`PoolClass::fill_buffer`] gave to a buffer becomes the top of
-///   its stack. It stays there, whether attached or not, until
+/// - Objects live no longer than their frame. The objects of a
+///   [`ManualPool`](crate::ManualPool) stay until they are freed, so a class that is both
+///   allocates no memory at all.
+/// - A block that [`PoolClass::fill_buffer`] returned for a buffer becomes the top of
+///   its stack. It stays there, whether it is attached or not, until
 ///   [`FramePool::pop_to`] or [`PoolClass::finish_buffer`] takes it.
-/// - [`PoolClass::finish_buffer`] takes every block of the stack, and says so.
+/// - [`PoolClass::finish_buffer`] takes every block of the stack, and returns true.
 pub unsafe trait FramePool: PoolClass {
-    /// Whether [`FramePool::pop_within`] does anything. This is a constant, so that a class
-    /// without it pays nothing for a pop within a block.
+    /// Whether [`FramePool::pop_within`] does anything. It is a constant, so that a class
+    /// in which it does nothing pays nothing for a pop within a block.
     const OBSERVES_POPS: bool = false;
 
-    /// The base of the block on top of the buffer's stack; none where it is empty.
+    /// The base of the block on top of the buffer's stack; `None` if the stack is empty.
     ///
     /// # Safety
     /// - `buffer` is of this pool, and the caller is its owner.
     unsafe fn top(&self, buffer: &Self::Buffer) -> Option<NonNull<u8>>;
 
-    /// Takes the blocks above the one that begins at `base` back, or, without a
-    /// `base`, above the lowest; gives that block, as its fill gave it, which is the
-    /// top now. Gives none where the stack is empty.
+    /// Takes back the blocks above the one that begins at `base` or, without a `base`, above the
+    /// lowest. Returns the block that is the top now, as its fill returned it, or `None` if the
+    /// stack is empty.
     ///
     /// # Safety
     /// - `buffer` is of this pool, and the caller is its owner.
     /// - `base` came from [`FramePool::top`] of this buffer, and what was the top
     ///   then has not been popped since.
-    /// - Nobody uses the memory of the blocks above it any more.
+    /// - Nothing uses the memory of the blocks above it any more.
     unsafe fn pop_to(&self, buffer: &Self::Buffer, base: Option<NonNull<u8>>) -> Option<Block>;
 
     /// Observes that a part of the top block was popped, or was never used, and that the

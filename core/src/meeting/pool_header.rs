@@ -5,10 +5,11 @@ use core::fmt;
 use core::num::NonZeroUsize;
 use core::ptr::NonNull;
 
+use crate::aver;
 use crate::meeting::arena::Arena;
 use crate::meeting::block::Block;
 use crate::primitive::{AtomicUsize, Ordering};
-use crate::words::check::{Check, CheckError, CheckLevel, ensure};
+use crate::words::check::{Check, CheckError, CheckLevel, aver_whole, ensure};
 use crate::words::describe::{Describe, line};
 use crate::words::error::Result;
 use crate::words::pool_id::PoolId;
@@ -17,8 +18,9 @@ use crate::words::signature::Signature;
 
 const SIGNATURE: u32 = 0x7290_0001;
 
-/// The common part of a pool. Dropping it gives every tract back to the arena,
-/// so a pool class keeps it in its last field, or keeps no destructor of its own.
+/// The common part of a pool. Dropping it returns every tract to the arena, so it must be
+/// dropped last: a pool class has it as its last field, or has no destructor in other fields
+/// that uses the memory.
 #[derive(Debug)]
 pub struct PoolHeader<A: Arena> {
     signature: Signature,
@@ -38,7 +40,7 @@ impl<A: Arena> PoolHeader<A> {
     /// # Errors
     /// Those of [`Arena::register`].
     pub fn create(arena: A, class: &'static str) -> Result<Self> {
-        // SAFETY: any pointer is valid for no bytes.
+        // SAFETY: a block of no bytes asks nothing of its pointer.
         let reach = unsafe { Block::new(arena.provenance(), 0) };
         Ok(Self {
             signature: Signature::new(SIGNATURE),
@@ -52,7 +54,7 @@ impl<A: Arena> PoolHeader<A> {
         })
     }
 
-    /// The arena the pool lives in.
+    /// The arena that the pool lives in.
     pub const fn arena(&self) -> &A {
         &self.arena
     }
@@ -71,8 +73,8 @@ impl<A: Arena> PoolHeader<A> {
     ///
     /// A client's pointer to an object may have lost part of its provenance, for example
     /// if it passed through a reference to a part of the object. So a pool uses this
-    /// pointer to reach what is freed. For a processor it is the same number
-    /// (design/core.md `.pool.reach`).
+    /// pointer to reach what is freed. To a processor it is the same number
+    /// ([design/core.md `.pool.reach`](crate::design::overview)).
     #[inline(always)]
     pub fn reach(&self, addr: NonZeroUsize) -> NonNull<u8> {
         self.reach.base().with_addr(addr)
@@ -84,7 +86,7 @@ impl<A: Arena> PoolHeader<A> {
         &self.registry
     }
 
-    /// Memory the pool has from its arena, in bytes.
+    /// The memory that the pool has from its arena, in bytes.
     pub fn total(&self) -> usize {
         self.total.load(Ordering::Relaxed)
     }
@@ -94,33 +96,39 @@ impl<A: Arena> PoolHeader<A> {
         self.high_water.load(Ordering::Relaxed)
     }
 
-    /// Gets tracts of at least `size` bytes from the arena.
+    /// Allocates tracts of at least `size` bytes from the arena.
     ///
     /// # Errors
     /// Those of [`Arena::alloc_tracts`].
     pub fn extend(&self, size: usize) -> Result<Block> {
+        aver_whole(self);
         let block = self.arena.alloc_tracts(size, self.id)?;
+        aver!(block.size() >= size, "the arena returned {block:?} for {size} bytes");
         let total = self.total.fetch_add(block.size(), Ordering::Relaxed) + block.size();
         self.high_water.fetch_max(total, Ordering::Relaxed);
         Ok(block)
     }
 
-    /// Gives tracts back to the arena.
+    /// Returns tracts to the arena.
     ///
     /// # Safety
     /// - `block` is made of whole grains from [`PoolHeader::extend`] of this
-    ///   pool, not given back since, and nobody uses it any more.
+    ///   pool, was not returned since, and nothing uses it any more.
     pub unsafe fn retract(&self, block: Block) {
-        self.total.fetch_sub(block.size(), Ordering::Relaxed);
-        // SAFETY: the caller's duties are the arena's.
+        aver_whole(self);
+        let total = self.total.fetch_sub(block.size(), Ordering::Relaxed);
+        aver!(block.size() <= total, "of {total} bytes a pool returns {block:?}");
+        // SAFETY: the caller promises whole grains that `extend` allocated from this arena for
+        // this pool, that they were not returned since, and that nothing uses them any more.
         unsafe { self.arena.free_tracts(block, self.id) };
     }
 
-    /// Memory for a descriptor of one of the pool's buffers.
+    /// Allocates memory for a descriptor of one of the pool's buffers.
     ///
     /// # Errors
     /// Those of [`Arena::alloc_descriptor`].
     pub fn alloc_descriptor(&self, layout: Layout) -> Result<NonNull<u8>> {
+        aver_whole(self);
         self.arena.alloc_descriptor(layout)
     }
 
@@ -128,11 +136,11 @@ impl<A: Arena> PoolHeader<A> {
         // The walk reads a node's link before it yields the node, so each may be
         // freed as it comes.
         for node in self.registry.iter() {
-            // SAFETY: nodes in the list are valid until freed below, each once.
+            // SAFETY: a node in the list is valid until it is freed below, once.
             let layout = unsafe { node.as_ref() }.layout();
-            // SAFETY: descriptors come from `alloc_descriptor`, with the layout their node keeps.
-            // What could use one borrows the pool, which is being dropped; one whose owner was
-            // forgotten stays claimed, but nothing uses it any more.
+            // SAFETY: descriptors come from `alloc_descriptor`, with the layout that their node
+            // keeps, and each is in the list once. Its users borrow the pool, which is being
+            // dropped. If an owner was forgotten, its descriptor stays claimed but is not used.
             unsafe { self.arena.free_descriptor(node.cast(), layout) };
         }
     }
@@ -142,11 +150,11 @@ impl<A: Arena> Drop for PoolHeader<A> {
     fn drop(&mut self) {
         self.signature.clear();
         self.free_descriptors();
-        // Tracts allocated for `id` belong to the pool until here (`Arena::alloc_tracts`).
+        // Tracts that were allocated for `id` belong to the pool until here.
         //
-        // SAFETY: `id` came from `register` and is dismissed only here. What the pool handed out
-        // is valid until it is dropped (`PoolClass::fill`): users borrow the pool, or promise in
-        // an unsafe call not to use it for longer.
+        // SAFETY: `id` came from `register` of this arena and is dismissed only here. Memory of the
+        // pool is used until it is dropped and no longer: its users borrow the pool, or promised so
+        // in an unsafe call.
         unsafe { self.arena.unregister(self.id) };
     }
 }

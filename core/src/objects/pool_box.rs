@@ -95,7 +95,8 @@ impl<'s, T: ?Sized, S: Store> PoolBox<'s, T, S> {
     /// use tripoint_core::{PoolBox, Result, Store};
     ///
     /// fn label<S: Store>(number: u64, store: &S) -> Result<PoolBox<'_, dyn Display, S>> {
-    ///     let object: NonNull<dyn Display> = PoolBox::into_raw(PoolBox::new_in(number, store)?);
+    ///     let boxed = PoolBox::new_in(number, store)?;
+    ///     let object: NonNull<dyn Display> = PoolBox::into_raw(boxed);
     ///     // SAFETY: the object was owned by a box of this store; its layout is unchanged.
     ///     Ok(unsafe { PoolBox::from_raw_in(object, store) })
     /// }

@@ -1,24 +1,25 @@
 //! Walking the memory of a pool, whatever its class (MPS: pool walk).
 
+use crate::aver;
 use crate::meeting::arena::Arena;
 use crate::meeting::block::Block;
 use crate::meeting::pool::PoolClass;
 use crate::words::addr::Addr;
 
-/// What a part of a pool's memory is used for.
+/// How a part of a pool's memory is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     /// It could be allocated.
     Free,
-    /// It is in objects, in buffers, in caches, or is the pool's own.
+    /// It is in objects, in buffers or in caches, or the pool uses it itself.
     Live,
 }
 
-/// Shows all memory of a pool, in the order of addresses: what is free, and what
-/// lies between. Neighbouring live objects come as one block, since no class
-/// here keeps a header for each.
+/// Calls `visit` with all memory of a pool, in the order of addresses: free blocks, and the live
+/// memory between them. Neighbouring live objects are shown as one block, because the classes
+/// here keep no header for each object.
 ///
-/// The pool is locked meanwhile: `visit` may not call it. Tracts the pool gets
+/// The pool is locked meanwhile: `visit` may not call it. Tracts that the pool gets
 /// while it is walked may or may not be shown.
 pub fn walk<P: PoolClass>(pool: &P, mut visit: impl FnMut(Block, Use)) {
     let mut tracts = Tracts::of(pool);
@@ -30,7 +31,7 @@ pub fn walk<P: PoolClass>(pool: &P, mut visit: impl FnMut(Block, Use)) {
     tracts.show_live_before(Addr::new(usize::MAX), &mut visit);
 }
 
-/// What is left to show of a pool's tracts.
+/// The tracts of a pool that are still to be shown.
 struct Tracts<'pool, P: PoolClass> {
     pool: &'pool P,
     rest: Option<Block>,
@@ -52,13 +53,16 @@ impl<'pool, P: PoolClass> Tracts<'pool, P> {
     fn show_live_before(&mut self, limit: Addr, visit: &mut impl FnMut(Block, Use)) {
         while let Some(rest) = self.rest.filter(|rest| rest.range().base() < limit) {
             let size = rest.size().min(limit.get() - rest.range().base().get());
-            let Some((live, _)) = rest.split_at(size) else { return };
+            let Some((live, _)) = rest.split_at(size) else {
+                aver!(false, "{rest:?} has no first {size} bytes");
+                return;
+            };
             visit(live, Use::Live);
             self.skip_to(live.range().limit());
         }
     }
 
-    /// Leaves out what lies before `from`.
+    /// Skips what lies before `from`.
     fn skip_to(&mut self, from: Addr) {
         let Some(rest) = self.rest else { return };
         let passed = from.get().saturating_sub(rest.range().base().get());

@@ -1,0 +1,54 @@
+//! What a manual pool promises in addition: its objects are freed one by one.
+
+use core::alloc::Layout;
+use core::ptr::NonNull;
+
+use crate::meeting::pool::PoolClass;
+use crate::meeting::store::Store;
+
+/// A pool whose objects the client frees, and which never moves or takes them.
+///
+/// # Safety
+/// - [`PoolClass::FLIPPABLE`] is false.
+/// - Memory from [`Store::alloc`] keeps the promises of [`PoolClass::fill`]. What was allocated in
+///   a buffer may be freed by [`Store::free`], in any thread, also while that buffer is in use.
+/// - If [`ManualPool::resizes_in_place`] returns true, an object has room for the new layout
+///   in place, and may be freed as if it had been allocated with it.
+#[diagnostic::on_unimplemented(
+    note = "only manual pools do this: in a stack pool (Snc) use `AllocationPoint::scope`, in a flippable one `alloc_with`"
+)]
+pub unsafe trait ManualPool: PoolClass + Store {
+    /// The bytes that the class itself takes at the end of an object of
+    /// [`Store::alloc`], behind every byte of its layout. Classes that wrap others
+    /// need to know.
+    const SEAL_SIZE: usize = 0;
+
+    /// Whether there can be an object of this layout, from [`Store::alloc`] of this
+    /// pool, at `object`, that is not freed yet. This is for front ends that keep objects
+    /// for later, such as caches. A class returns false if it knows that there is none. It takes
+    /// constant time and no lock. The default returns true.
+    ///
+    /// # Safety
+    /// - If there is such an object, it is the caller's.
+    #[inline(always)]
+    unsafe fn knows(&self, object: NonNull<u8>, layout: Layout) -> bool {
+        let _ = (object, layout);
+        true
+    }
+
+    /// Observes damage that a front end, such as a cache, has found: something was freed that is
+    /// no object, or free memory was written to. A class that is disabled by damage refuses every
+    /// request from then on. The default does nothing.
+    fn note_damage(&self) {}
+
+    /// Whether an object of layout `from` may become one of layout `to` in place. By default it
+    /// may if both take the same room and have the same alignment.
+    ///
+    /// A class that remembers more of a layout than the room it takes must return false if that
+    /// differs.
+    #[inline]
+    fn resizes_in_place(&self, from: Layout, to: Layout) -> bool {
+        let size = self.reserve_size(to);
+        size.is_some() && size == self.reserve_size(from) && from.align() == to.align()
+    }
+}
