@@ -62,16 +62,11 @@ fn listings() -> Vec<Text> {
     listings
 }
 
-/// Listings that are older than their crates.
-const STALE: &[&str] =
-    &["tripoint-ap", "tripoint-contract", "tripoint-core", "tripoint-pools", "tripoint-arena-vm", "tripoint"];
-
 #[test]
 fn every_public_item_has_one_path() {
     let listings = listings();
     assert!(listings.len() >= 7, "{} listings", listings.len());
-    let name = |listing: &Text| listing.path["design/api/".len()..].trim_end_matches(".txt").to_owned();
-    for listing in listings.into_iter().filter(|listing| !STALE.contains(&name(listing).as_str())) {
+    for listing in listings {
         assert!(listing.text.lines().filter_map(item).count() > 10, "{} lists nothing", listing.path);
         assert_eq!(at_two_paths(&listing.text), [""; 0], "{}", listing.path);
     }
