@@ -429,7 +429,7 @@ fn fast_paths_call_nobody_but_the_cold() {
         }
     }
     // The control: what may panic calls a stranger.
-    let control = Probe { name: "indexed", cold: &["get_slow"] };
+    let control = Probe { name: "indexed", cold: &["alloc_slow"] };
     assert_eq!(control.strangers(&Function::find(&LISTING, control.name)).len(), 1);
 }
 

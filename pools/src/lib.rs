@@ -64,6 +64,7 @@ mod cache;
 mod debug;
 pub mod design;
 mod extend;
+mod granules;
 #[cfg(feature = "hardening")]
 mod hardening;
 mod land;

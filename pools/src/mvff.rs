@@ -7,15 +7,14 @@ use core::fmt;
 use core::ptr::NonNull;
 
 use tripoint_core::{
-    Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Lock, ManualClass, PoolHeader,
-    PoolSizes, Result, Store, ensure, line,
+    Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, ManualClass, PoolHeader, PoolSizes,
+    Result, Store, line,
 };
 
-use crate::extend::{Extension, extend_for};
+use crate::granules::Granules;
 use crate::land::{GRANULE, Land};
-use crate::link::Damaged;
 use crate::poison::poison;
-use crate::seal::{SEAL_SIZE, Seals};
+use crate::seal::SEAL_SIZE;
 use crate::surplus::surplus_of;
 
 const TOO_LARGE: Error = Error::Parameter("the size, rounded up to granules, is above isize::MAX");
@@ -64,10 +63,8 @@ impl Default for MvffOptions {
 /// ```
 #[derive(Debug)]
 pub struct Mvff<A: Arena> {
-    land: Lock<Land>,
-    seals: Seals,
     options: MvffOptions,
-    header: PoolHeader<A>,
+    granules: Granules<A, Land>,
 }
 
 impl<A: Arena> Mvff<A> {
@@ -77,54 +74,29 @@ impl<A: Arena> Mvff<A> {
     /// - [`Error::Parameter`] for an arena whose grain is below two granules
     /// - those of [`Arena::register`]
     pub fn create(arena: A, options: MvffOptions) -> Result<Self> {
-        if arena.grain() < 2 * GRANULE {
-            return Err(Error::Parameter("the arena's grain is below two granules"));
-        }
         let fill_size = options.fill_size - options.fill_size % GRANULE;
-        let options = MvffOptions { fill_size, ..options };
-        let header = PoolHeader::create(arena, Self::CLASS)?;
-        Ok(Self { land: Lock::new(Land::new(&header)), seals: Seals::new(&header), options, header })
+        let granules = Granules::create(arena, Self::CLASS, Land::new)?;
+        Ok(Self { options: MvffOptions { fill_size, ..options }, granules })
     }
 
-    /// Takes `min..=max` bytes from the land, extending it where it must.
+    /// Takes `min..=max` bytes from the land, and extends it if it must.
     fn take(&self, land: &mut Land, min: usize, max: usize, align: Align) -> Result<Block> {
         match land.take_first_bounded(min, max, align) {
             Some(block) => Ok(block),
-            None => {
-                land.ensure_sound()?;
-                self.take_extending(land, min, max, align)
-            }
+            None => self.granules.take_extending(land, min, max, align, self.options.extend_by),
         }
     }
 
-    /// Takes `min..=max` bytes from a new extent, whose rest joins the land.
-    ///
-    /// The land stays locked meanwhile: of two threads that need more memory, the
-    /// second finds what the first left (design/pool-mvff.md `.mvff.extend.lock`).
-    #[cold]
-    fn take_extending(&self, land: &mut Land, min: usize, max: usize, align: Align) -> Result<Block> {
-        let Extension { extent, wanted } = extend_for(&self.header, min, max, align, self.options.extend_by)?;
-        // SAFETY: whole grains, which are multiples of granules, fresh from the
-        // arena, whose blocks all point with the provenance of its range.
-        unsafe { land.insert(extent) };
-        let taken = land.take_range(wanted);
-        land.ensure_sound()?;
-        taken.ok_or(Error::Limit)
-    }
-
-    /// Adds a block to the land, and gives surplus memory back to the arena.
+    /// Adds a block to the land, and returns surplus memory to the arena.
     ///
     /// # Safety
-    /// - `block` was taken from this pool, is whole granules, and nobody uses it
-    ///   any more.
-    unsafe fn give(&self, block: Block) {
-        // SAFETY: the caller gives the block up.
-        unsafe { poison(block) };
-        let (mut sources, mut surplus);
+    /// - `block` was taken from this pool and is whole granules. Nothing uses it any more.
+    unsafe fn insert(&self, block: Block) {
+        let (mut sources, surplus);
         {
-            let mut land = self.land.lock();
-            // SAFETY: the caller's duties, and blocks of the pool all point with
-            // the provenance of the arena's range.
+            let mut land = self.granules.free.lock();
+            // SAFETY: whole granules of the pool, which the caller gives up; blocks of the pool
+            // all point with the provenance of the arena's range.
             let free = unsafe { land.insert(block) };
             if land.size() <= self.options.spare {
                 return;
@@ -132,11 +104,8 @@ impl<A: Arena> Mvff<A> {
             sources = [Some(free), None].into_iter();
             surplus = self.take_surplus(&mut land, &mut sources);
         }
-        while let Some(block) = surplus {
-            // SAFETY: whole grains of the pool's tracts, just taken out of the land.
-            unsafe { self.header.retract(block) };
-            surplus = self.take_surplus(&mut self.land.lock(), &mut sources);
-        }
+        // SAFETY: `take_surplus` takes whole grains of the pool's tracts out of the land.
+        unsafe { self.granules.return_to_arena(surplus, |land| self.take_surplus(land, &mut sources)) };
     }
 
     /// Takes out whole grains that the pool does not need to keep. They are of the first of
@@ -152,7 +121,7 @@ impl<A: Arena> Mvff<A> {
     }
 
     fn take_surplus_of(&self, land: &mut Land, find: impl Fn(&Land) -> Option<Block>) -> Option<Block> {
-        let grain = Align::new(self.header.arena().grain())?;
+        let grain = Align::new(self.granules.header.arena().grain())?;
         let excess = land.size().checked_sub(self.options.spare)?;
         if excess.min(land.largest()) < grain.get() {
             return None;
@@ -172,7 +141,7 @@ unsafe impl<A: Arena> ManualClass for Mvff<A> {
     type Arena = A;
 
     fn header(&self) -> &PoolHeader<A> {
-        &self.header
+        &self.granules.header
     }
 
     #[inline]
@@ -193,7 +162,7 @@ unsafe impl<A: Arena> ManualClass for Mvff<A> {
         let size = Land::granules(layout.size()).ok_or(TOO_LARGE)?;
         let align = Align::of_layout(layout);
         let most = size.max(self.options.fill_size);
-        let mut land = self.land.lock();
+        let mut land = self.granules.free.lock();
         let ample = most.min(land.largest());
         let block = if ample > size
             && let Some(block) = land.take_first_bounded(ample, most, align)
@@ -203,33 +172,33 @@ unsafe impl<A: Arena> ManualClass for Mvff<A> {
             self.take(&mut land, size, most, align)?
         };
         drop(land);
-        // SAFETY: taken out of the land, and not given out yet.
-        unsafe { self.seals.fill(block) };
-        Ok(block)
+        // SAFETY: just taken out of the land.
+        Ok(unsafe { self.granules.hand_to_buffer(block) })
     }
 
     unsafe fn empty(&self, unused: Block) {
-        // SAFETY: the caller's duties: the end of a fill, in whole granules.
-        unsafe { self.give(unused) };
+        // SAFETY: nothing uses the block any more: the caller returns the end of a fill.
+        unsafe { poison(unused) };
+        // SAFETY: the end of a fill, in whole granules, which the caller gives up.
+        unsafe { self.insert(unused) };
     }
 
     fn walk_free(&self, visit: &mut dyn FnMut(Block)) {
-        self.land.lock().walk(visit);
+        self.granules.walk_free(visit);
     }
 
     fn sizes(&self) -> PoolSizes {
-        let land = self.land.lock();
-        PoolSizes::of(&self.header, land.size(), land.largest().saturating_sub(SEAL_SIZE))
+        self.granules.sizes()
     }
 
     #[inline]
     unsafe fn knows(&self, object: NonNull<u8>, layout: Layout) -> bool {
-        // SAFETY: the caller's, if it is an object of that size.
-        unsafe { self.seals.knows(&self.header, object, self.reserve_size(layout)) }
+        // SAFETY: if there is an object of this size, it is the caller's.
+        unsafe { self.granules.knows(object, self.reserve_size(layout)) }
     }
 
     fn note_damage(&self) {
-        let _ = self.land.lock().note::<()>(Err(Damaged));
+        self.granules.note_damage();
     }
 }
 
@@ -239,46 +208,32 @@ unsafe impl<A: Arena> ManualClass for Mvff<A> {
 unsafe impl<A: Arena> Store for Mvff<A> {
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
         let size = self.reserve_size(layout).ok_or(TOO_LARGE)?;
-        let object = self.take(&mut self.land.lock(), size, size, Align::of_layout(layout))?;
-        // SAFETY: taken out of the land, in granules, and not given out yet.
-        unsafe { self.seals.seal(object) };
-        Ok(object.base())
+        let object = self.take(&mut self.granules.free.lock(), size, size, Align::of_layout(layout))?;
+        // SAFETY: just taken out of the land, in whole granules.
+        Ok(unsafe { self.granules.hand_out(object) })
     }
 
     unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {
-        let Some(size) = self.reserve_size(layout) else { return };
-        // SAFETY: the caller gives up an object that took `size` bytes of a block
-        // of this pool.
-        let object = unsafe { Block::new(self.header.reach(object.addr()), size) };
-        // SAFETY: as above.
-        match unsafe { self.seals.unseal(&self.header, object) } {
-            // SAFETY: as above.
-            Ok(()) => unsafe { self.give(object) },
-            Err(Damaged) => self.note_damage(),
+        // SAFETY: the caller frees an object of this pool, which takes the bytes that
+        // `reserve_size` says, and does not use it any more.
+        if let Some(object) = unsafe { self.granules.take_back(object, self.reserve_size(layout)) } {
+            // SAFETY: whole granules of the pool, which the caller gave up.
+            unsafe { self.insert(object) };
         }
     }
 }
 
 impl<A: Arena> Check for Mvff<A> {
     fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
-        self.header.check(level)?;
-        if level >= CheckLevel::Shallow {
-            let land = self.land.lock();
-            ensure(Self::CLASS, land.size() <= self.header.total(), "free memory is part of the pool's")?;
-            land.check_sound()?;
-            if level >= CheckLevel::Deep {
-                land.check(&|addr| self.header.arena().pool_of(addr) == Some(self.header.id()))?;
-            }
-        }
-        Ok(())
+        self.granules.check(level)
     }
 }
 
 impl<A: Arena> Describe for Mvff<A> {
     fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
-        self.header.describe(out, depth)?;
+        self.granules.header.describe(out, depth)?;
         let (size, count, largest) = {
-            let land = self.land.lock();
+            let land = self.granules.free.lock();
             (land.size(), land.count(), land.largest())
         };
         line(out, depth + 1, "free", format_args!("{size} bytes in {count} blocks"))?;

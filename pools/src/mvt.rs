@@ -9,15 +9,15 @@ use core::ops::Range;
 use core::ptr::NonNull;
 
 use tripoint_core::{
-    Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Lock, ManualClass, PoolHeader,
-    PoolSizes, Result, Store, ensure, line,
+    Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, ManualClass, PoolHeader, PoolSizes,
+    Result, Store, line,
 };
 
 use crate::extend::{Extension, extend_for};
+use crate::granules::{FreeMemory, Granules};
 use crate::land::{GRANULE, Land};
-use crate::link::Damaged;
 use crate::poison::poison;
-use crate::seal::{SEAL_SIZE, Seals};
+use crate::seal::SEAL_SIZE;
 use crate::surplus::surplus_of;
 
 mod free;
@@ -91,15 +91,13 @@ impl MvtOptions {
 /// ```
 #[derive(Debug)]
 pub struct Mvt<A: Arena> {
-    free: Lock<FreeBlocks>,
-    seals: Seals,
     options: MvtOptions,
     /// The bytes of a fill, and of the smallest block that is available.
     fill_size: usize,
     /// The bytes of available blocks to keep.
     reserve: usize,
     grain: Align,
-    header: PoolHeader<A>,
+    granules: Granules<A, FreeBlocks>,
 }
 
 impl<A: Arena> Mvt<A> {
@@ -123,9 +121,8 @@ impl<A: Arena> Mvt<A> {
             .reserve_depth
             .saturating_mul(options.mean_size)
             .max(RESERVE_MIN.saturating_mul(fill_size));
-        let header = PoolHeader::create(arena, Self::CLASS)?;
-        let free = Lock::new(FreeBlocks::new(&header, fill_size));
-        Ok(Self { free, seals: Seals::new(&header), options, fill_size, reserve, grain, header })
+        let granules = Granules::create(arena, Self::CLASS, |header| FreeBlocks::new(header, fill_size))?;
+        Ok(Self { options, fill_size, reserve, grain, granules })
     }
 
     /// The bytes that one fill takes at most, unless the request needs more.
@@ -172,7 +169,7 @@ impl<A: Arena> Mvt<A> {
     #[cold]
     fn take_extending(&self, free: &mut FreeBlocks, min: usize, max: usize, align: Align) -> Result<Block> {
         free.ensure_sound()?;
-        match extend_for(&self.header, min, max, align, max) {
+        match extend_for(&self.granules.header, min, max, align, max) {
             Ok(Extension { extent, wanted }) => {
                 // SAFETY: whole grains, fresh from the arena, whose blocks all point
                 // with the provenance of its range.
@@ -189,7 +186,7 @@ impl<A: Arena> Mvt<A> {
     /// Whether so much of the pool is free that it should not grow.
     fn is_fragmented(&self, free: &FreeBlocks) -> bool {
         let limit = u128::from(self.options.fragmentation_limit);
-        free.size() as u128 * 100 >= self.header.total() as u128 * limit
+        free.size() as u128 * 100 >= self.granules.header.total() as u128 * limit
     }
 
     /// Takes whole grains above the reserve out of the oldest available block, or at the
@@ -215,19 +212,16 @@ impl<A: Arena> Mvt<A> {
     /// Gives memory to the free blocks, and then surplus back to the arena.
     fn give(&self, give: impl FnOnce(&mut FreeBlocks)) {
         let mut looks = 0..SURPLUS_LOOKS;
-        let mut surplus = {
-            let mut free = self.free.lock();
+        let surplus = {
+            let mut free = self.granules.free.lock();
             give(&mut free);
             if free.available() <= self.reserve {
                 return;
             }
             self.take_surplus(&mut free, &mut looks)
         };
-        while let Some(block) = surplus {
-            // SAFETY: whole grains of the pool, just taken out of the free blocks.
-            unsafe { self.header.retract(block) };
-            surplus = self.take_surplus(&mut self.free.lock(), &mut looks);
-        }
+        // SAFETY: `take_surplus` takes whole grains of the pool out of the free blocks.
+        unsafe { self.granules.return_to_arena(surplus, |free| self.take_surplus(free, &mut looks)) };
     }
 }
 
@@ -248,7 +242,7 @@ unsafe impl<A: Arena> ManualClass for Mvt<A> {
     type Arena = A;
 
     fn header(&self) -> &PoolHeader<A> {
-        &self.header
+        &self.granules.header
     }
 
     #[inline]
@@ -264,10 +258,9 @@ unsafe impl<A: Arena> ManualClass for Mvt<A> {
     fn fill(&self, layout: Layout) -> Result<Block> {
         // Objects have this size together with their seals.
         let size = Land::granules(layout.size()).ok_or(TOO_LARGE)?;
-        let block = self.take(&mut self.free.lock(), size, Align::of_layout(layout))?;
-        // SAFETY: taken out of the free blocks, and not given out yet.
-        unsafe { self.seals.fill(block) };
-        Ok(block)
+        let block = self.take(&mut self.granules.free.lock(), size, Align::of_layout(layout))?;
+        // SAFETY: just taken out of the free blocks.
+        Ok(unsafe { self.granules.hand_to_buffer(block) })
     }
 
     unsafe fn empty(&self, unused: Block) {
@@ -278,22 +271,21 @@ unsafe impl<A: Arena> ManualClass for Mvt<A> {
     }
 
     fn walk_free(&self, visit: &mut dyn FnMut(Block)) {
-        self.free.lock().walk(visit);
+        self.granules.walk_free(visit);
     }
 
     fn sizes(&self) -> PoolSizes {
-        let free = self.free.lock();
-        PoolSizes::of(&self.header, free.size(), free.largest().saturating_sub(SEAL_SIZE))
+        self.granules.sizes()
     }
 
     #[inline]
     unsafe fn knows(&self, object: NonNull<u8>, layout: Layout) -> bool {
-        // SAFETY: the caller's, if it is an object of that size.
-        unsafe { self.seals.knows(&self.header, object, self.reserve_size(layout)) }
+        // SAFETY: if there is an object of this size, it is the caller's.
+        unsafe { self.granules.knows(object, self.reserve_size(layout)) }
     }
 
     fn note_damage(&self) {
-        self.free.lock().note(Damaged);
+        self.granules.note_damage();
     }
 }
 
@@ -305,53 +297,38 @@ unsafe impl<A: Arena> Store for Mvt<A> {
     /// the order of their birth.
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
         let size = self.reserve_size(layout).ok_or(TOO_LARGE)?;
-        let mut free = self.free.lock();
+        let mut free = self.granules.free.lock();
         let block = self.take(&mut free, size, Align::of_layout(layout))?;
         let (object, rest) = block.split_at(size).ok_or(Error::Limit)?;
         // SAFETY: the rest of a block just taken, in whole granules.
         unsafe { free.keep(rest, self.options.min_size) };
-        // SAFETY: taken out of the free blocks, in granules, and not given out yet.
-        unsafe { self.seals.seal(object) };
-        Ok(object.base())
+        // SAFETY: just taken out of the free blocks, in whole granules.
+        Ok(unsafe { self.granules.hand_out(object) })
     }
 
     unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {
-        let Some(size) = self.reserve_size(layout) else { return };
-        // SAFETY: the caller gives up an object that took `size` bytes.
-        let block = unsafe { Block::new(self.header.reach(object.addr()), size) };
-        // SAFETY: as above.
-        if let Err(Damaged) = unsafe { self.seals.unseal(&self.header, block) } {
-            return self.note_damage();
+        // SAFETY: the caller frees an object of this pool, which takes the bytes that
+        // `reserve_size` says, and does not use it any more.
+        if let Some(object) = unsafe { self.granules.take_back(object, self.reserve_size(layout)) } {
+            // SAFETY: whole granules of the pool, which the caller gave up; blocks of the pool all
+            // point with the provenance of the arena's range.
+            self.give(|free| unsafe {
+                free.insert(object);
+            });
         }
-        // SAFETY: as above.
-        unsafe { poison(block) };
-        // SAFETY: in whole granules, and blocks of the pool all point with the
-        // provenance of the arena's range.
-        self.give(|free| unsafe {
-            free.insert(block);
-        });
     }
 }
 
 impl<A: Arena> Check for Mvt<A> {
     fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
-        self.header.check(level)?;
-        if level >= CheckLevel::Shallow {
-            let free = self.free.lock();
-            ensure(Self::CLASS, free.size() <= self.header.total(), "free memory is part of the pool's")?;
-            free.check_sound()?;
-            if level >= CheckLevel::Deep {
-                free.check(&|addr| self.header.arena().pool_of(addr) == Some(self.header.id()))?;
-            }
-        }
-        Ok(())
+        self.granules.check(level)
     }
 }
 
 impl<A: Arena> Describe for Mvt<A> {
     fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
-        self.header.describe(out, depth)?;
-        self.free.lock().describe(out, depth + 1)?;
+        self.granules.header.describe(out, depth)?;
+        self.granules.free.lock().describe(out, depth + 1)?;
         line(out, depth + 1, "fill size", format_args!("{} bytes", self.fill_size))?;
         line(out, depth + 1, "reserve", format_args!("{} bytes", self.reserve))?;
         line(

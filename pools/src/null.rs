@@ -1,6 +1,6 @@
 //! The null class: it refuses everything.
 //!
-//! It is the smallest implementer of every trait of a pool class, and so the
+//! It is the smallest implementer of the traits of a manual class, and so the
 //! template for a class of your own: copy this file, and give each method that
 //! refuses something to do. `examples/10_own_pool_class.rs` shows what that looks like
 //! (design/pool-null.md `.null`).

@@ -8,11 +8,11 @@ use core::fmt;
 use core::ptr::NonNull;
 
 use tripoint_core::{
-    Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, FramePool, Lock, PoolClass,
-    PoolHeader, PoolSizes, Result, SymmetricFence, ensure, line,
+    Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, FramePool, PoolClass,
+    PoolHeader, PoolSizes, Result, SymmetricFence, line,
 };
 
-use crate::extend::{Extension, extend_for};
+use crate::granules::Granules;
 use crate::land::{GRANULE, Land};
 use crate::link::LinkKey;
 use crate::poison::poison;
@@ -71,9 +71,8 @@ impl Default for SncOptions {
 #[derive(Debug)]
 pub struct Snc<A: Arena> {
     /// The blocks in no stack.
-    land: Lock<Land>,
     options: SncOptions,
-    header: PoolHeader<A>,
+    granules: Granules<A, Land>,
 }
 
 impl<A: Arena> Snc<A> {
@@ -83,13 +82,9 @@ impl<A: Arena> Snc<A> {
     /// - [`Error::Parameter`] for an arena whose grain is below two granules
     /// - those of [`Arena::register`]
     pub fn create(arena: A, options: SncOptions) -> Result<Self> {
-        if arena.grain() < 2 * GRANULE {
-            return Err(Error::Parameter("the arena's grain is below two granules"));
-        }
         let fill_size = options.fill_size - options.fill_size % GRANULE;
-        let options = SncOptions { fill_size, ..options };
-        let header = PoolHeader::create(arena, Self::CLASS)?;
-        Ok(Self { land: Lock::new(Land::new(&header)), options, header })
+        let granules = Granules::create(arena, Self::CLASS, Land::new)?;
+        Ok(Self { options: SncOptions { fill_size, ..options }, granules })
     }
 
     /// Takes a block for a buffer: the first that is as large as a fill, or else a
@@ -99,27 +94,8 @@ impl<A: Arena> Snc<A> {
         let least = most.min(land.largest()).max(needed);
         match land.take_first_bounded(least, most, GRANULE_ALIGN) {
             Some(block) => Ok(block),
-            None => {
-                land.ensure_sound()?;
-                self.take_extending(land, needed, most)
-            }
+            None => self.granules.take_extending(land, needed, most, GRANULE_ALIGN, self.options.extend_by),
         }
-    }
-
-    /// Takes `min..=max` bytes from a new extent, whose rest joins the land.
-    ///
-    /// The land stays locked meanwhile: of two threads that need more memory, the
-    /// second finds what the first left.
-    #[cold]
-    fn take_extending(&self, land: &mut Land, min: usize, max: usize) -> Result<Block> {
-        let Extension { extent, wanted } =
-            extend_for(&self.header, min, max, GRANULE_ALIGN, self.options.extend_by)?;
-        // SAFETY: whole grains, which are multiples of granules, fresh from the
-        // arena, whose blocks all point with the provenance of its range.
-        unsafe { land.insert(extent) };
-        let taken = land.take_range(wanted);
-        land.ensure_sound()?;
-        taken.ok_or(Error::Limit)
     }
 
     /// Takes the topmost block of a stack back. A head that was written over is noted
@@ -160,11 +136,11 @@ unsafe impl<A: Arena> PoolClass for Snc<A> {
     type Buffer = StackBuffer;
 
     fn new_buffer(&self) -> StackBuffer {
-        StackBuffer::new(LinkKey::of(&self.header))
+        StackBuffer::new(LinkKey::of(&self.granules.header))
     }
 
     fn header(&self) -> &PoolHeader<A> {
-        &self.header
+        &self.granules.header
     }
 
     fn barrier(&self) -> SymmetricFence {
@@ -191,7 +167,7 @@ unsafe impl<A: Arena> PoolClass for Snc<A> {
         let padding = layout.align().saturating_sub(GRANULE);
         let needed = size.checked_add(HEAD_SIZE).and_then(|sum| sum.checked_add(padding)).ok_or(TOO_LARGE)?;
         let block = {
-            let mut land = self.land.lock();
+            let mut land = self.granules.free.lock();
             let block = self.take(&mut land, needed)?;
             // SAFETY: taken out of the land, in granules, and larger than a head; the
             // caller owns the buffer.
@@ -207,24 +183,19 @@ unsafe impl<A: Arena> PoolClass for Snc<A> {
     unsafe fn empty(&self, _unused: Block) {}
 
     unsafe fn finish_buffer(&self, buffer: &StackBuffer) -> bool {
-        let mut land = self.land.lock();
+        let mut land = self.granules.free.lock();
         // SAFETY: the caller was the owner, and says that nobody uses the objects.
         while unsafe { Self::take_back(&mut land, buffer) } {}
         true
     }
 
     fn walk_free(&self, visit: &mut dyn FnMut(Block)) {
-        self.land.lock().walk(visit);
+        self.granules.walk_free(visit);
     }
 
     fn sizes(&self) -> PoolSizes {
-        let land = self.land.lock();
-        PoolSizes {
-            total: self.header.total(),
-            free: land.size(),
-            largest_free: land.largest().saturating_sub(HEAD_SIZE),
-            high_water: self.header.high_water(),
-        }
+        let land = self.granules.free.lock();
+        PoolSizes::of(&self.granules.header, land.size(), land.largest().saturating_sub(HEAD_SIZE))
     }
 }
 
@@ -243,7 +214,7 @@ unsafe impl<A: Arena> FramePool for Snc<A> {
     }
 
     unsafe fn pop_to(&self, buffer: &StackBuffer, base: Option<NonNull<u8>>) -> Option<Block> {
-        let mut land = self.land.lock();
+        let mut land = self.granules.free.lock();
         loop {
             // SAFETY: the caller owns the buffer.
             let (top, is_lowest) = land.note(unsafe { buffer.peek() }).ok()??;
@@ -258,24 +229,15 @@ unsafe impl<A: Arena> FramePool for Snc<A> {
 
 impl<A: Arena> Check for Snc<A> {
     fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
-        self.header.check(level)?;
-        if level >= CheckLevel::Shallow {
-            let land = self.land.lock();
-            ensure(Self::CLASS, land.size() <= self.header.total(), "free memory is part of the pool's")?;
-            land.check_sound()?;
-            if level >= CheckLevel::Deep {
-                land.check(&|addr| self.header.arena().pool_of(addr) == Some(self.header.id()))?;
-            }
-        }
-        Ok(())
+        self.granules.check(level)
     }
 }
 
 impl<A: Arena> Describe for Snc<A> {
     fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
-        self.header.describe(out, depth)?;
+        self.granules.header.describe(out, depth)?;
         let (size, count) = {
-            let land = self.land.lock();
+            let land = self.granules.free.lock();
             (land.size(), land.count())
         };
         line(out, depth + 1, "free", format_args!("{size} bytes in {count} blocks"))?;

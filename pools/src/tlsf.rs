@@ -9,15 +9,15 @@ use core::fmt;
 use core::ptr::NonNull;
 
 use tripoint_core::{
-    Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Lock, ManualClass, PoolHeader,
-    PoolSizes, Result, Store, ensure, line,
+    Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, ManualClass, PoolHeader, PoolSizes,
+    Result, Store, line,
 };
 
 use crate::extend::{Extension, extend, extend_for};
+use crate::granules::{FreeMemory, Granules};
 use crate::land::GRANULE;
-use crate::link::Damaged;
 use crate::poison::poison;
-use crate::seal::{SEAL_SIZE, Seals};
+use crate::seal::SEAL_SIZE;
 
 mod check;
 mod class;
@@ -73,10 +73,8 @@ impl Default for TlsfOptions {
 /// ```
 #[derive(Debug)]
 pub struct Tlsf<A: Arena> {
-    heap: Lock<Heap>,
-    seals: Seals,
     options: TlsfOptions,
-    header: PoolHeader<A>,
+    granules: Granules<A, Heap>,
 }
 
 impl<A: Arena> Tlsf<A> {
@@ -91,13 +89,9 @@ impl<A: Arena> Tlsf<A> {
     /// - [`Error::Parameter`] for an arena whose grain is below two granules
     /// - those of [`Arena::register`]
     pub fn create(arena: A, options: TlsfOptions) -> Result<Self> {
-        if arena.grain() < 2 * GRANULE {
-            return Err(Error::Parameter("the arena's grain is below two granules"));
-        }
         let fill_size = options.fill_size - options.fill_size % GRANULE;
-        let options = TlsfOptions { fill_size, ..options };
-        let header = PoolHeader::create(arena, Self::CLASS)?;
-        Ok(Self { heap: Lock::new(Heap::new(&header)), seals: Seals::new(&header), options, header })
+        let granules = Granules::create(arena, Self::CLASS, Heap::new)?;
+        Ok(Self { options: TlsfOptions { fill_size, ..options }, granules })
     }
 
     /// Gets `size` bytes, rounded up to grains, from the arena ahead of use, so
@@ -106,9 +100,9 @@ impl<A: Arena> Tlsf<A> {
     /// # Errors
     /// Those of [`Arena::alloc_tracts`] and [`Arena::alloc_descriptor`].
     pub fn extend(&self, size: usize) -> Result<()> {
-        let mut heap = self.heap.lock();
+        let mut heap = self.granules.free.lock();
         heap.health.ensure()?;
-        let extent = extend(&self.header, size, 0)?;
+        let extent = extend(&self.granules.header, size, 0)?;
         self.cover(&mut heap, extent)?;
         // SAFETY: whole grains, fresh from the arena, whose blocks all have the
         // provenance of its range; the extent is covered.
@@ -118,14 +112,14 @@ impl<A: Arena> Tlsf<A> {
     /// The bytes of the arena's control memory that the pool uses to find the
     /// neighbours of blocks: not part of [`PoolSizes::total`].
     pub fn map_size(&self) -> usize {
-        self.heap.lock().edges.size()
+        self.granules.free.lock().edges.size()
     }
 
     /// Gets the bits for a new extent, or gives it back.
     fn cover(&self, heap: &mut Heap, extent: Block) -> Result<()> {
-        heap.edges.cover(extent.range(), &self.header).inspect_err(|_| {
+        heap.edges.cover(extent.range(), &self.granules.header).inspect_err(|_| {
             // SAFETY: just got from the arena, and unused.
-            unsafe { self.header.retract(extent) };
+            unsafe { self.granules.header.retract(extent) };
         })
     }
 
@@ -145,7 +139,8 @@ impl<A: Arena> Tlsf<A> {
     #[cold]
     #[inline(never)]
     fn take_extending(&self, heap: &mut Heap, min: usize, max: usize, align: Align) -> Result<Block> {
-        let Extension { extent, wanted } = extend_for(&self.header, min, max, align, self.options.extend_by)?;
+        let Extension { extent, wanted } =
+            extend_for(&self.granules.header, min, max, align, self.options.extend_by)?;
         self.cover(heap, extent)?;
         let offset = wanted.base().get() - extent.range().base().get();
         let (front, rest) = extent.split_at(offset).ok_or(Error::Limit)?;
@@ -170,7 +165,7 @@ unsafe impl<A: Arena> ManualClass for Tlsf<A> {
     type Arena = A;
 
     fn header(&self) -> &PoolHeader<A> {
-        &self.header
+        &self.granules.header
     }
 
     #[inline]
@@ -190,7 +185,7 @@ unsafe impl<A: Arena> ManualClass for Tlsf<A> {
         let size = class::round_up(layout.size()).ok_or(TOO_LARGE)?;
         let align = Align::of_layout(layout);
         let most = size.max(self.options.fill_size);
-        let mut heap = self.heap.lock();
+        let mut heap = self.granules.free.lock();
         let ample = class::least_size(class::class_of(most)).min(heap.largest());
         let block = if ample > size
             && let Some(block) = heap.take(ample, most, align)?
@@ -200,9 +195,8 @@ unsafe impl<A: Arena> ManualClass for Tlsf<A> {
             self.take(&mut heap, size, most, align)?
         };
         drop(heap);
-        // SAFETY: taken out of the heap, and not given out yet.
-        unsafe { self.seals.fill(block) };
-        Ok(block)
+        // SAFETY: just taken out of the heap.
+        Ok(unsafe { self.granules.hand_to_buffer(block) })
     }
 
     unsafe fn empty(&self, unused: Block) {
@@ -211,28 +205,26 @@ unsafe impl<A: Arena> ManualClass for Tlsf<A> {
             unsafe { poison(unused) };
             // SAFETY: the caller's duties: the end of a fill, in whole granules.
             // Where the pool met damage the block is lost: there is nobody to tell.
-            let _ = unsafe { self.heap.lock().insert(unused) };
+            let _ = unsafe { self.granules.free.lock().insert(unused) };
         }
     }
 
     fn walk_free(&self, visit: &mut dyn FnMut(Block)) {
-        self.heap.lock().walk(visit);
+        self.granules.walk_free(visit);
     }
 
-    /// The largest free block is told as the largest allocation it has room for.
     fn sizes(&self) -> PoolSizes {
-        let heap = self.heap.lock();
-        PoolSizes::of(&self.header, heap.size(), heap.largest().saturating_sub(SEAL_SIZE))
+        self.granules.sizes()
     }
 
     #[inline]
     unsafe fn knows(&self, object: NonNull<u8>, layout: Layout) -> bool {
-        // SAFETY: the caller's, if it is an object of that size.
-        unsafe { self.seals.knows(&self.header, object, self.reserve_size(layout)) }
+        // SAFETY: if there is an object of this size, it is the caller's.
+        unsafe { self.granules.knows(object, self.reserve_size(layout)) }
     }
 
     fn note_damage(&self) {
-        let _ = self.heap.lock().health.note::<()>(Err(Damaged));
+        self.granules.note_damage();
     }
 }
 
@@ -243,56 +235,41 @@ unsafe impl<A: Arena> Store for Tlsf<A> {
     #[inline]
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
         let size = self.reserve_size(layout).ok_or(TOO_LARGE)?;
-        let object = self.take(&mut self.heap.lock(), size, size, Align::of_layout(layout))?;
-        // SAFETY: taken out of the heap, in granules, and not given out yet.
-        unsafe { self.seals.seal(object) };
-        Ok(object.base())
+        let object = self.take(&mut self.granules.free.lock(), size, size, Align::of_layout(layout))?;
+        // SAFETY: just taken out of the heap, in whole granules.
+        Ok(unsafe { self.granules.hand_out(object) })
     }
 
     #[inline]
     unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {
-        let Some(size) = self.reserve_size(layout) else { return };
-        // SAFETY: the caller gives up an object that took `size` bytes of a block
-        // of this pool.
-        let object = unsafe { Block::new(self.header.reach(object.addr()), size) };
-        // SAFETY: as above.
-        if let Err(Damaged) = unsafe { self.seals.unseal(&self.header, object) } {
-            return self.note_damage();
+        // SAFETY: the caller frees an object of this pool, which takes the bytes that
+        // `reserve_size` says, and does not use it any more.
+        if let Some(object) = unsafe { self.granules.take_back(object, self.reserve_size(layout)) } {
+            // SAFETY: whole granules of the pool, which the caller gave up. After damage the
+            // object is lost: freeing has no error.
+            let _ = unsafe { self.granules.free.lock().insert(object) };
         }
-        // SAFETY: as above.
-        unsafe { poison(object) };
-        // SAFETY: as above. Where the pool met damage the object is lost: there is
-        // nobody to tell.
-        let _ = unsafe { self.heap.lock().insert(object) };
     }
 }
 
 impl<A: Arena> Drop for Tlsf<A> {
     fn drop(&mut self) {
-        self.heap.get_mut().edges.destroy(&self.header);
+        let Granules { free, header, .. } = &mut self.granules;
+        free.get_mut().edges.destroy(header);
     }
 }
 
 impl<A: Arena> Check for Tlsf<A> {
     fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
-        self.header.check(level)?;
-        if level >= CheckLevel::Shallow {
-            let heap = self.heap.lock();
-            ensure(Self::CLASS, heap.size() <= self.header.total(), "free memory is part of the pool's")?;
-            heap.check_shallow()?;
-            if level >= CheckLevel::Deep {
-                heap.check_deep(&|addr| self.header.arena().pool_of(addr) == Some(self.header.id()))?;
-            }
-        }
-        Ok(())
+        self.granules.check(level)
     }
 }
 
 impl<A: Arena> Describe for Tlsf<A> {
     fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
-        self.header.describe(out, depth)?;
+        self.granules.header.describe(out, depth)?;
         let (size, largest, map, levels) = {
-            let heap = self.heap.lock();
+            let heap = self.granules.free.lock();
             (heap.size(), heap.largest(), heap.edges.size(), heap.edges.levels())
         };
         line(out, depth + 1, "free", format_args!("{size} bytes"))?;

@@ -7,8 +7,9 @@ use core::ptr::NonNull;
 use tripoint_core::{Addr, AddrRange, Align, Arena, Block, CheckError, PoolHeader, ensure, line};
 
 use super::queue::Queue;
+use crate::granules::FreeMemory;
 use crate::land::{GRANULE, Land};
-use crate::link::{Damaged, LinkKey, UNDAMAGED};
+use crate::link::{Damaged, LinkKey};
 
 const FREE: &str = "FreeBlocks";
 
@@ -35,34 +36,9 @@ impl FreeBlocks {
         Self { land: Land::new(header), queue, splinter: NO_BLOCK, reuse_size }
     }
 
-    /// Refuses once free memory that was written over was met.
-    pub(super) fn ensure_sound(&self) -> Result<(), Damaged> {
-        self.land.ensure_sound().and_then(|()| self.queue.ensure_sound())
-    }
-
-    /// Notes damage that was found in other memory of the pool.
-    pub(super) fn note(&self, damaged: Damaged) {
-        let _ = self.land.note::<()>(Err(damaged));
-    }
-
-    /// Checks that no free memory was met that was written over.
-    pub(super) fn check_sound(&self) -> Result<(), CheckError> {
-        ensure(FREE, self.ensure_sound().is_ok(), UNDAMAGED)
-    }
-
-    /// The bytes in all blocks.
-    pub(super) const fn size(&self) -> usize {
-        self.land.size() + self.splinter.size()
-    }
-
     /// The bytes in blocks that may be used again.
     pub(super) const fn available(&self) -> usize {
         self.queue.size()
-    }
-
-    /// The bytes of the largest block.
-    pub(super) fn largest(&self) -> usize {
-        self.land.largest().max(self.splinter.size())
     }
 
     /// The block that has been available for longest.
@@ -170,20 +146,6 @@ impl FreeBlocks {
         unsafe { self.insert(splinter) };
     }
 
-    /// Shows every block, in the order of addresses.
-    pub(super) fn walk(&self, visit: &mut dyn FnMut(Block)) {
-        let mut splinter = Some(self.splinter).filter(|splinter| splinter.size() != 0);
-        self.land.walk(&mut |block| {
-            if let Some(splinter) = splinter.take_if(|splinter| splinter.base() < block.base()) {
-                visit(splinter);
-            }
-            visit(block);
-        });
-        if let Some(splinter) = splinter {
-            visit(splinter);
-        }
-    }
-
     fn is_available(&self, block: Block) -> bool {
         block.size() >= self.reuse_size
     }
@@ -207,8 +169,51 @@ impl FreeBlocks {
         }
     }
 
+    /// Writes the state.
+    pub(super) fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
+        line(out, depth, "free", format_args!("{} bytes in {} blocks", self.land.size(), self.land.count()))?;
+        line(
+            out,
+            depth,
+            "available",
+            format_args!("{} bytes in {} blocks", self.queue.size(), self.queue.count()),
+        )?;
+        line(out, depth, "splinter", format_args!("{} bytes", self.splinter.size()))
+    }
+}
+
+impl FreeMemory for FreeBlocks {
+    fn size(&self) -> usize {
+        self.land.size() + self.splinter.size()
+    }
+
+    fn largest(&self) -> usize {
+        self.land.largest().max(self.splinter.size())
+    }
+
+    fn walk(&self, visit: &mut dyn FnMut(Block)) {
+        let mut splinter = Some(self.splinter).filter(|splinter| splinter.size() != 0);
+        self.land.walk(&mut |block| {
+            if let Some(splinter) = splinter.take_if(|splinter| splinter.base() < block.base()) {
+                visit(splinter);
+            }
+            visit(block);
+        });
+        if let Some(splinter) = splinter {
+            visit(splinter);
+        }
+    }
+
+    fn ensure_sound(&self) -> Result<(), Damaged> {
+        self.land.ensure_sound().and_then(|()| self.queue.ensure_sound())
+    }
+
+    fn note_damage(&self) {
+        let _ = self.land.note::<()>(Err(Damaged));
+    }
+
     /// Checks the land, the queue, and that they agree.
-    pub(super) fn check(&self, owns: &dyn Fn(Addr) -> bool) -> Result<(), CheckError> {
+    fn check(&self, owns: &dyn Fn(Addr) -> bool) -> Result<(), CheckError> {
         self.land.check(owns)?;
         self.queue.check(owns)?;
         let (mut count, mut size) = (0, 0);
@@ -224,18 +229,6 @@ impl FreeBlocks {
         let mut apart = true;
         self.land.walk(&mut |block| apart &= !block.range().overlaps(splinter));
         ensure(FREE, apart, "the splinter is not in the land")
-    }
-
-    /// Writes the state.
-    pub(super) fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
-        line(out, depth, "free", format_args!("{} bytes in {} blocks", self.land.size(), self.land.count()))?;
-        line(
-            out,
-            depth,
-            "available",
-            format_args!("{} bytes in {} blocks", self.queue.size(), self.queue.count()),
-        )?;
-        line(out, depth, "splinter", format_args!("{} bytes", self.splinter.size()))
     }
 }
 

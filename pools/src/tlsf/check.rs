@@ -10,8 +10,8 @@ use tripoint_core::{Addr, CheckError, ensure};
 use super::class::{CLASSES, class_of};
 use super::heap::Heap;
 use super::node::{Link, Node};
+use crate::granules::FreeMemory;
 use crate::land::GRANULE;
-use crate::link::UNDAMAGED;
 use crate::sparse_bits::Bit;
 
 const TLSF: &str = "Tlsf";
@@ -28,14 +28,9 @@ struct Found {
 }
 
 impl Heap {
-    /// Checks what takes constant time.
-    pub(super) fn check_shallow(&self) -> Result<(), CheckError> {
-        ensure(TLSF, self.health.ensure().is_ok(), UNDAMAGED)
-    }
-
     /// Checks every free block, list and bit. `owns` tells whether an address lies
     /// in the pool's memory.
-    pub(super) fn check_deep(&self, owns: &dyn Fn(Addr) -> bool) -> Result<(), CheckError> {
+    pub(super) fn check_edges(&self, owns: &dyn Fn(Addr) -> bool) -> Result<(), CheckError> {
         let (mut found, mut outcome) = (Found::default(), Ok(()));
         self.walk_edges(&mut |node| {
             found.edges += 1;
@@ -131,7 +126,7 @@ mod tests {
         pool.alloc(Layout::new::<u64>()).unwrap();
         let size = 8 * GRANULE;
         {
-            let mut heap = pool.heap.lock();
+            let mut heap = pool.granules.free.lock();
             let block = heap.take(size, size, Align::WORD).unwrap().unwrap();
             let (low, high) = block.split_at(size / 2).unwrap();
             for part in [low, high] {

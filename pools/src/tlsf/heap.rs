@@ -4,11 +4,12 @@
 use core::num::NonZeroUsize;
 use core::ptr::NonNull;
 
-use tripoint_core::{Addr, Align, Arena, Block, PoolHeader};
+use tripoint_core::{Addr, Align, Arena, Block, CheckError, PoolHeader};
 
 use super::class::{class_of, least_size, round_up};
 use super::lists::Lists;
 use super::node::{Link, Node};
+use crate::granules::FreeMemory;
 use crate::land::GRANULE;
 use crate::link::{Damaged, Health, LinkKey};
 use crate::sparse_bits::{Bit, SparseBits};
@@ -35,17 +36,6 @@ impl Heap {
             health: Health::new(),
             size: 0,
         }
-    }
-
-    /// The bytes in free blocks.
-    pub(super) const fn size(&self) -> usize {
-        self.size
-    }
-
-    /// The most that can be taken in one piece: exact, since classes are what
-    /// allocations are rounded up to.
-    pub(super) fn largest(&self) -> usize {
-        self.lists.highest().map_or(0, least_size)
     }
 
     /// Adds a block, coalescing it with the free blocks that touch it.
@@ -195,8 +185,30 @@ impl Heap {
         Ok(given)
     }
 
-    /// Shows every free block, in address order, as far as they are sound.
-    pub(super) fn walk(&self, visit: &mut dyn FnMut(Block)) {
+    /// Shows every edge, in address order, as if a block began there.
+    pub(super) fn walk_edges(&self, visit: &mut dyn FnMut(Node)) {
+        // Some block has edges, and its pointer the provenance of the range.
+        let Some(any) = self.lists.highest().and_then(|class| self.lists.head(class)) else { return };
+        self.edges.walk(&mut |addr| {
+            if let Some(addr) = NonZeroUsize::new(addr.get()) {
+                visit(any.with_addr(addr));
+            }
+        });
+    }
+}
+
+impl FreeMemory for Heap {
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    /// This is exact, because allocations are rounded up to the least size of a class.
+    fn largest(&self) -> usize {
+        self.lists.highest().map_or(0, least_size)
+    }
+
+    /// Shows free blocks as far as they are sound.
+    fn walk(&self, visit: &mut dyn FnMut(Block)) {
         let mut limit = Addr::ZERO;
         self.walk_edges(&mut |node| {
             if node.addr() >= limit
@@ -208,15 +220,16 @@ impl Heap {
         });
     }
 
-    /// Shows every edge, in address order, as if a block began there.
-    pub(super) fn walk_edges(&self, visit: &mut dyn FnMut(Node)) {
-        // Some block has edges, and its pointer the provenance of the range.
-        let Some(any) = self.lists.highest().and_then(|class| self.lists.head(class)) else { return };
-        self.edges.walk(&mut |addr| {
-            if let Some(addr) = NonZeroUsize::new(addr.get()) {
-                visit(any.with_addr(addr));
-            }
-        });
+    fn ensure_sound(&self) -> Result<(), Damaged> {
+        self.health.ensure()
+    }
+
+    fn note_damage(&self) {
+        let _ = self.health.note::<()>(Err(Damaged));
+    }
+
+    fn check(&self, owns: &dyn Fn(Addr) -> bool) -> Result<(), CheckError> {
+        self.check_edges(owns)
     }
 }
 

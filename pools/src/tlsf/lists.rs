@@ -168,7 +168,7 @@ mod tests {
         pool.alloc(core::alloc::Layout::new::<u64>()).unwrap();
         pool.check(CheckLevel::Deep).unwrap();
         {
-            let lists = &mut pool.heap.lock().lists;
+            let lists = &mut pool.granules.free.lock().lists;
             let class = lists.highest().unwrap();
             damage(lists, class);
         }

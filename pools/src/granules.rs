@@ -1,0 +1,241 @@
+//! What the classes that divide memory into granules share.
+//!
+//! [`Mvff`](crate::Mvff), [`Mvt`](crate::Mvt) and [`Tlsf`](crate::Tlsf) differ in how they keep
+//! their free memory and which part of it they take. All else is here, once: the header, the
+//! lock, the seals of hardened objects, and how surplus memory is returned to the arena
+//! (design/land.md `.granules`).
+
+use core::ptr::NonNull;
+
+use tripoint_core::{
+    Addr, Align, Arena, Block, Check, CheckError, CheckLevel, Error, Lock, PoolHeader, PoolSizes, Result,
+    aver, ensure,
+};
+
+use crate::extend::{Extension, extend_for};
+use crate::land::{GRANULE, Land};
+use crate::link::{Damaged, UNDAMAGED};
+use crate::poison::poison;
+use crate::seal::{SEAL_SIZE, Seals};
+
+/// The free memory of a pool, in whole granules.
+pub(crate) trait FreeMemory: Send {
+    /// The bytes that are free.
+    fn size(&self) -> usize;
+
+    /// The bytes that could be taken in one piece.
+    fn largest(&self) -> usize;
+
+    /// Shows every free block, in the order of addresses.
+    fn walk(&self, visit: &mut dyn FnMut(Block));
+
+    /// Refuses once free memory that was written over was met.
+    ///
+    /// # Errors
+    /// [`Damaged`]
+    fn ensure_sound(&self) -> Result<(), Damaged>;
+
+    /// Notes damage that was found in other memory of the pool.
+    fn note_damage(&self);
+
+    /// Checks every free block. `owns` tells whether an address lies in the pool's memory.
+    ///
+    /// # Errors
+    /// The first rule found broken.
+    fn check(&self, owns: &dyn Fn(Addr) -> bool) -> Result<(), CheckError>;
+}
+
+/// The part that pools of granules share.
+///
+/// `free.size() <= header.total()`; what is missing is in objects and buffers.
+#[derive(Debug)]
+pub(crate) struct Granules<A: Arena, F> {
+    pub(crate) free: Lock<F>,
+    pub(crate) seals: Seals,
+    pub(crate) header: PoolHeader<A>,
+}
+
+impl<A: Arena, F: FreeMemory> Granules<A, F> {
+    /// A pool of the named class, without memory yet.
+    ///
+    /// # Errors
+    /// - [`Error::Parameter`] for an arena whose grain is below two granules
+    /// - those of [`Arena::register`]
+    pub(crate) fn create(
+        arena: A,
+        class: &'static str,
+        free: impl FnOnce(&PoolHeader<A>) -> F,
+    ) -> Result<Self> {
+        if arena.grain() < 2 * GRANULE {
+            return Err(Error::Parameter("the arena's grain is below two granules"));
+        }
+        let header = PoolHeader::create(arena, class)?;
+        Ok(Self { free: Lock::new(free(&header)), seals: Seals::new(&header), header })
+    }
+
+    /// Seals an object that is about to be handed out.
+    ///
+    /// # Safety
+    /// - `object` is whole granules, just taken out of the free memory.
+    #[inline]
+    pub(crate) unsafe fn hand_out(&self, object: Block) -> NonNull<u8> {
+        // SAFETY: nothing uses the block, which is whole granules: the caller just took it.
+        unsafe { self.seals.seal(object) };
+        object.base()
+    }
+
+    /// Prepares a block that is about to be a buffer's.
+    ///
+    /// # Safety
+    /// - `block` was just taken out of the free memory.
+    #[inline]
+    pub(crate) unsafe fn hand_to_buffer(&self, block: Block) -> Block {
+        // SAFETY: nothing uses the block: the caller just took it.
+        unsafe { self.seals.fill(block) };
+        block
+    }
+
+    /// The memory of an object that is freed and takes `size` bytes, to be added to the free
+    /// memory. `None` if it is no object, which is noted as damage, and for a size of `None`,
+    /// which no object has.
+    ///
+    /// # Safety
+    /// - `object` is an object of this pool that takes `size` bytes. Nothing uses it any more.
+    #[inline]
+    pub(crate) unsafe fn take_back(&self, object: NonNull<u8>, size: Option<usize>) -> Option<Block> {
+        // SAFETY: the caller frees an object of `size` bytes, which the arena's pointer reaches.
+        let object = unsafe { Block::new(self.header.reach(object.addr()), size?) };
+        // SAFETY: the object is the caller's, who gives it up.
+        if let Err(Damaged) = unsafe { self.seals.unseal(&self.header, object) } {
+            self.note_damage();
+            return None;
+        }
+        // SAFETY: nothing uses the object any more.
+        unsafe { poison(object) };
+        Some(object)
+    }
+
+    /// Returns `surplus` to the arena, and then what `next` takes out of the free memory, until
+    /// it takes nothing. The lock is released meanwhile: the arena calls event hooks for each
+    /// block, and one that panics leaves the others in the pool.
+    ///
+    /// # Safety
+    /// - `surplus`, and what `next` returns, are whole grains of the pool that were just taken
+    ///   out of its free memory.
+    pub(crate) unsafe fn return_to_arena(
+        &self,
+        mut surplus: Option<Block>,
+        mut next: impl FnMut(&mut F) -> Option<Block>,
+    ) {
+        while let Some(block) = surplus {
+            // SAFETY: whole grains of the pool, which nothing uses: they were taken out of the
+            // free memory.
+            unsafe { self.header.retract(block) };
+            surplus = next(&mut self.free.lock());
+        }
+    }
+
+    /// Whether an object that takes `size` bytes may be at an address
+    /// ([`ManualPool::knows`](tripoint_core::ManualPool::knows)).
+    ///
+    /// # Safety
+    /// - If there is such an object, it is the caller's.
+    #[inline]
+    pub(crate) unsafe fn knows(&self, object: NonNull<u8>, size: Option<usize>) -> bool {
+        // SAFETY: if there is an object of that size it is the caller's.
+        unsafe { self.seals.knows(&self.header, object, size) }
+    }
+
+    /// Notes that a client freed what is no object, or wrote over free memory.
+    #[cold]
+    pub(crate) fn note_damage(&self) {
+        self.free.lock().note_damage();
+    }
+
+    /// Shows every free block.
+    pub(crate) fn walk_free(&self, visit: &mut dyn FnMut(Block)) {
+        self.free.lock().walk(visit);
+    }
+
+    /// The sizes of the pool. The largest free block counts as the largest allocation that it
+    /// has room for, with its seal.
+    pub(crate) fn sizes(&self) -> PoolSizes {
+        let free = self.free.lock();
+        PoolSizes::of(&self.header, free.size(), free.largest().saturating_sub(SEAL_SIZE))
+    }
+
+    fn owns(&self, addr: Addr) -> bool {
+        self.header.arena().pool_of(addr) == Some(self.header.id())
+    }
+}
+
+impl<A: Arena> Granules<A, Land> {
+    /// Takes `min..=max` bytes from a new extent, whose rest joins the land.
+    ///
+    /// The land stays locked meanwhile: of two threads that need more memory, the second finds
+    /// what the first left (design/pool-mvff.md `.mvff.extend.lock`).
+    ///
+    /// # Errors
+    /// Those of [`Arena::alloc_tracts`], and [`Error::Damaged`].
+    #[cold]
+    pub(crate) fn take_extending(
+        &self,
+        land: &mut Land,
+        min: usize,
+        max: usize,
+        align: Align,
+        extend_by: usize,
+    ) -> Result<Block> {
+        land.ensure_sound()?;
+        let Extension { extent, wanted } = extend_for(&self.header, min, max, align, extend_by)?;
+        // SAFETY: whole grains, which are multiples of granules, fresh from the arena, whose
+        // blocks all point with the provenance of its range.
+        unsafe { land.insert(extent) };
+        let taken = land.take_range(wanted);
+        land.ensure_sound()?;
+        aver!(taken.is_some(), "{wanted:?} is not in the new extent {extent:?}");
+        taken.ok_or(Error::Limit)
+    }
+}
+
+impl FreeMemory for Land {
+    fn size(&self) -> usize {
+        Self::size(self)
+    }
+
+    fn largest(&self) -> usize {
+        Self::largest(self)
+    }
+
+    fn walk(&self, visit: &mut dyn FnMut(Block)) {
+        Self::walk(self, visit);
+    }
+
+    fn ensure_sound(&self) -> Result<(), Damaged> {
+        Self::ensure_sound(self)
+    }
+
+    fn note_damage(&self) {
+        let _ = self.note::<()>(Err(Damaged));
+    }
+
+    fn check(&self, owns: &dyn Fn(Addr) -> bool) -> Result<(), CheckError> {
+        Self::check(self, owns)
+    }
+}
+
+impl<A: Arena, F: FreeMemory> Check for Granules<A, F> {
+    fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
+        self.header.check(level)?;
+        if level >= CheckLevel::Shallow {
+            let class = self.header.class();
+            let free = self.free.lock();
+            ensure(class, free.size() <= self.header.total(), "free memory is part of the pool's")?;
+            ensure(class, free.ensure_sound().is_ok(), UNDAMAGED)?;
+            if level >= CheckLevel::Deep {
+                free.check(&|addr| self.owns(addr))?;
+            }
+        }
+        Ok(())
+    }
+}
