@@ -8,7 +8,9 @@ use core::ptr::NonNull;
 
 use common::{GRAIN, SEAL, arena, layout, memory};
 use tripoint_ap::AllocationPoint;
-use tripoint_core::{Addr, Arena, Check, CheckLevel, ClientArena, Error, ManualPool, PoolClass, Result};
+use tripoint_core::{
+    Addr, Arena, Check, CheckLevel, ClientArena, Error, ManualPool, PoolClass, Result, Store,
+};
 use tripoint_pools::{
     Cache, CacheClass, CacheClasses, CacheDescriptor, Mvff, MvffOptions, Mvt, MvtOptions, Snc, SncOptions,
 };
