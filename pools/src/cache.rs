@@ -2,7 +2,7 @@
 //! (MPS: segregated allocation caches).
 //!
 //! A get takes a block from the list of its size class, a put puts it back;
-//! neither takes a lock, and blocks have no headers, since both are told the
+//! neither takes a lock, and blocks have no headers, since both get the
 //! layout. What a class keeps is bounded: an empty class takes a few blocks from
 //! the pool, a full one gives some back (design/cache.md `.cache`).
 //!
@@ -71,6 +71,7 @@ const BATCH: usize = 64;
 /// given something that is not a block of its pool. It then loses what it keeps, refuses
 /// with [`Error::Damaged`], and keeps nothing from then on; its pool refuses too
 /// (design/hardening.md `.cache`).
+#[doc(alias("segregated allocation cache", "thread cache"))]
 pub struct Cache<'c, P: ManualPool> {
     descriptor: &'c CacheDescriptor,
     pool: &'c P,
@@ -84,7 +85,7 @@ impl<'c, P: ManualPool> Cache<'c, P> {
     /// A cache for one thread, with the classes of the descriptor.
     ///
     /// # Errors
-    /// [`Error::Parameter`] where another cache has the descriptor, and where the
+    /// [`Error::Parameter`] if another cache has the descriptor, or if the
     /// pool does not serve blocks of a class.
     pub fn create(pool: &'c P, descriptor: &'c CacheDescriptor) -> Result<Self> {
         let serves =
@@ -118,7 +119,7 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         PoolBox::new_in(value, self)
     }
 
-    /// Gives everything it keeps to the pool.
+    /// Returns everything it keeps to the pool.
     pub fn flush(&self) {
         for index in 0..self.classes().len() {
             self.give_back(index, usize::MAX);
@@ -146,7 +147,7 @@ impl<'c, P: ManualPool> Cache<'c, P> {
     fn take_more(&self, class: &CacheClass, words: &ClassWords, block: Layout) {
         for _ in words.count.load(Ordering::Relaxed) + 1..BATCH.min(class.count / 3) {
             let Ok(more) = self.pool.alloc(block) else { return };
-            // Counted anew: the pool may have told a hook, which may have used this
+            // Counted anew: the pool may have called a hook, which may have used this
             // cache.
             let count = words.count.load(Ordering::Relaxed);
             // SAFETY: a fresh block of the class, which keeps as many as are counted.
@@ -154,7 +155,7 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         }
     }
 
-    /// Allocates in the pool; where that is refused, once more with what the cache
+    /// Allocates in the pool; if that is refused, once more with what the cache
     /// keeps (design/cache.md `.req.exhausted`).
     fn alloc_flushing(&self, layout: Layout) -> Result<NonNull<u8>> {
         self.pool.alloc(layout).or_else(|_| {
@@ -208,12 +209,12 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         self.health.ensure().map_err(|damaged| self.lose_all(damaged))
     }
 
-    /// Gives up to `most` blocks of a class to the pool.
+    /// Returns up to `most` blocks of a class to the pool.
     fn give_back(&self, index: usize, most: usize) {
         let words = self.descriptor.words(index);
         let Some(block) = self.classes().get(index).and_then(CacheClass::block) else { return };
         for _ in 0..most {
-            // Counted anew: the pool may have told a hook, which may have used this
+            // Counted anew: the pool may have called a hook, which may have used this
             // cache.
             let Some(rest) = words.count.load(Ordering::Relaxed).checked_sub(1) else { return };
             // SAFETY: the class keeps `rest + 1` blocks.
@@ -248,7 +249,7 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         }
         words.head.store(next, Ordering::Relaxed);
         words.count.store(rest, Ordering::Relaxed);
-        // SAFETY: as above, so not null.
+        // SAFETY: the head of a class that keeps blocks is one, so not null.
         Ok(unsafe { NonNull::new_unchecked(block.cast()) })
     }
 
@@ -260,7 +261,7 @@ impl<'c, P: ManualPool> Cache<'c, P> {
     unsafe fn knows(&self, index: usize, object: NonNull<u8>) -> bool {
         let Some(block) = self.classes().get(index).and_then(CacheClass::block) else { return true };
         let head = self.descriptor.words(index).head.load(Ordering::Relaxed);
-        // SAFETY: the caller's duty; blocks of a class are objects of the pool.
+        // SAFETY: if there is such a block it is the caller's; blocks of a class are objects of the pool.
         head != object.as_ptr().cast() && unsafe { self.pool.knows(object, block) }
     }
 
@@ -272,7 +273,7 @@ impl<'c, P: ManualPool> Cache<'c, P> {
     #[inline(always)]
     unsafe fn poison(&self, index: usize, object: NonNull<u8>) {
         if let Some(class) = self.classes().get(index) {
-            // SAFETY: the caller's duty.
+            // SAFETY: `object` is a block of the class, which is that large, and nothing uses it.
             unsafe { poison(Block::new(object, class.size)) };
         }
     }
@@ -280,7 +281,7 @@ impl<'c, P: ManualPool> Cache<'c, P> {
     /// Keeps a block, beside the `count` there are.
     ///
     /// # Safety
-    /// - `object` is a block of the class that nobody uses; the class keeps `count`
+    /// - `object` is a block of the class that nothing uses; the class keeps `count`
     ///   blocks, and the caller owns the cache.
     #[inline(always)]
     unsafe fn push(&self, words: &ClassWords, object: NonNull<u8>, count: usize) {

@@ -25,14 +25,14 @@ pub use report::{DebugReport, DebugReports, Fault};
 
 const UNSERVED: Error = Error::Parameter("the layout, with a fence, is not one that the class serves");
 
-/// What a [`DebugPool`] pool may be told when it is created.
+/// Options for a [`DebugPool`].
 #[derive(Clone, Copy, Debug)]
 pub struct DebugOptions {
-    /// Who is told of a fault, besides [`DebugPool::reports`]. Called with the pool
+    /// A function that observes each fault, besides [`DebugPool::reports`]. It is called with the pool
     /// locked: it may not call the pool. It may panic, and so end the program
-    /// where the fault is found. Default: nobody.
+    /// where the fault is found. Default: none.
     pub hook: Option<fn(&DebugReport)>,
-    /// How many freed objects are held back to see whether somebody writes to
+    /// How many freed objects are held back to see whether a client writes to
     /// them. Default and most: 64.
     pub held: usize,
 }
@@ -78,6 +78,7 @@ impl Default for DebugOptions {
 /// assert_eq!(pool.reports().iter().next().map(|report| report.fault), Some(Fault::DoubleFree));
 /// # Ok::<(), tripoint_core::Error>(())
 /// ```
+#[doc(alias("fence", "red zone", "use after free"))]
 #[derive(Debug)]
 pub struct DebugPool<P: ManualPool> {
     state: Lock<State>,
@@ -121,7 +122,7 @@ impl<P: ManualPool> DebugPool<P> {
     }
 
     /// Looks at every fence and everything held back, and shows every fault that
-    /// is there now. Neither the hook nor [`DebugPool::reports`] are told.
+    /// is there now. Neither the hook nor [`DebugPool::reports`] observes them.
     ///
     /// No thread may write to objects of the pool meanwhile, except inside them.
     pub fn inspect(&self, visit: &mut dyn FnMut(&DebugReport)) {
@@ -172,7 +173,7 @@ impl<P: ManualPool> DebugPool<P> {
         object.split_at(object.size().saturating_sub(P::SEAL_SIZE)).map_or(object, |(unsealed, _)| unsealed)
     }
 
-    /// Asks the pool; where it refuses, lets go of what is held and asks again.
+    /// Asks the pool; if it refuses, releases what is held and asks again.
     fn ask<T>(&self, state: &mut State, ask: impl Fn(&P) -> Result<T>) -> Result<T> {
         ask(&self.pool).or_else(|error| {
             let mut let_go = false;
@@ -183,8 +184,8 @@ impl<P: ManualPool> DebugPool<P> {
         })
     }
 
-    /// Gives the oldest held object to the pool, unless it was written to: then it
-    /// is lost, since somebody still uses it.
+    /// Returns the oldest held object to the pool, unless it was written to: then it
+    /// is lost, since a client still uses it.
     fn let_go(&self, state: &mut State) -> bool {
         let Some(held) = state.held.pop() else { return false };
         match (self.fault_in_held(&held), Self::fenced(held.layout)) {
@@ -223,7 +224,7 @@ impl<P: ManualPool> DebugPool<P> {
             Mark::Start => {
                 // SAFETY: the ledger has an object here, and so much of it.
                 let reserved = unsafe { Block::new(object, state.ledger.object_size(addr.get())) };
-                // SAFETY: as above, and it was fenced.
+                // SAFETY: the ledger has an object here, which was fenced, of this size.
                 match unsafe { read_fence(reserved) } {
                     Fence::Whole(known) if known == layout => None,
                     Fence::Whole(known) => {
@@ -242,7 +243,7 @@ impl<P: ManualPool> DebugPool<P> {
         let fill = self.ask(&mut state, ask)?;
         let Some((_, fresh)) = fill.block.split_at(fill.preallocated) else { return Ok(fill) };
         if let Err(error) = self.take_over(&mut state, fresh) {
-            // SAFETY: the end of a fill, which nobody used.
+            // SAFETY: the end of a fill, which nothing used.
             unsafe { self.pool.empty(fresh) };
             return Err(error);
         }
@@ -298,12 +299,12 @@ unsafe impl<P: ManualPool> PoolClass for DebugPool<P> {
     }
 
     unsafe fn fill_buffer(&self, buffer: &P::Buffer, layout: Layout) -> Result<Fill> {
-        // SAFETY: the caller's duties: the buffer is the pool's too, which made it.
+        // SAFETY: the caller owns the buffer, which is of the pool under this one, too.
         self.fill_by(|pool| unsafe { pool.fill_buffer(buffer, layout) })
     }
 
     unsafe fn finish_buffer(&self, buffer: &P::Buffer) -> bool {
-        // SAFETY: as above.
+        // SAFETY: the caller was the owner of the buffer, which is of the pool under this one.
         unsafe { self.pool.finish_buffer(buffer) }
     }
 
@@ -315,7 +316,7 @@ unsafe impl<P: ManualPool> PoolClass for DebugPool<P> {
         state.ledger.note(unused.range(), Mark::Free);
         // SAFETY: the caller gives the block up.
         unsafe { splat(unused, FREED) };
-        // SAFETY: the caller's duties.
+        // SAFETY: the end of a fill of the pool under this one, which the caller returns.
         unsafe { self.pool.empty(unused) };
     }
 
@@ -361,12 +362,12 @@ unsafe impl<P: ManualPool> Store for DebugPool<P> {
         // SAFETY: the pool gave the object out, which takes so many bytes.
         let reserved = unsafe { Block::new(object, size) };
         if let Err(error) = self.take_over(&mut state, reserved) {
-            // SAFETY: just allocated with this layout, and nobody has it.
+            // SAFETY: just allocated with this layout, and not handed out.
             unsafe { self.pool.free(object, fenced) };
             return Err(error);
         }
         let fenced = Self::unsealed(reserved);
-        // SAFETY: nobody has the block yet; it is whole words, and room for a fence
+        // SAFETY: the block is not handed out yet; it is whole words, and room for a fence
         // was asked for.
         unsafe { write_fence(fenced, layout) };
         state.ledger.note_object(fenced.range());
@@ -412,7 +413,7 @@ unsafe impl<P: ManualPool> ManualPool for DebugPool<P> {
     const SEAL_SIZE: usize = P::SEAL_SIZE;
 
     unsafe fn knows(&self, object: NonNull<u8>, layout: Layout) -> bool {
-        // SAFETY: the caller's duty; an object there has a fence.
+        // SAFETY: if there is an object it is the caller's, and it was allocated with a fence.
         Self::fenced(layout).is_some_and(|fenced| unsafe { self.pool.knows(object, fenced) })
     }
 
@@ -436,8 +437,8 @@ impl<P: ManualPool> Drop for DebugPool<P> {
 }
 
 impl<P: ManualPool> Check for DebugPool<P> {
-    /// Fails from [`CheckLevel::Shallow`] on where a fault was reported, and from
-    /// [`CheckLevel::Deep`] on where [`DebugPool::inspect`] finds one.
+    /// Fails from [`CheckLevel::Shallow`] on if a fault was reported, and from
+    /// [`CheckLevel::Deep`] on if [`DebugPool::inspect`] finds one.
     fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
         self.pool.check(level)?;
         if level >= CheckLevel::Shallow {

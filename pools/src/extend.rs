@@ -5,7 +5,7 @@ use tripoint_core::{AddrRange, Align, Arena, Block, Error, PoolHeader, Result};
 /// New tracts, and the part of them that was asked for.
 #[derive(Debug)]
 pub(crate) struct Extension {
-    /// All of the new memory, nobody's yet.
+    /// All of the new memory, which nothing uses yet.
     pub(crate) extent: Block,
     /// The first aligned bytes of it.
     pub(crate) wanted: AddrRange,
@@ -33,7 +33,7 @@ pub(crate) fn extend_for<A: Arena>(
     Ok(Extension { extent, wanted })
 }
 
-/// Gets tracts of `extend_by` bytes, or, where those cannot be had, of the
+/// Gets tracts of `extend_by` bytes, or, if those cannot be had, of the
 /// `needed` bytes alone. In a frozen arena only what is needed is asked for, so
 /// that a request is refused once.
 pub(crate) fn extend<A: Arena>(header: &PoolHeader<A>, needed: usize, extend_by: usize) -> Result<Block> {

@@ -14,7 +14,7 @@ use tripoint_core::{Addr, AddrRange, PoolId};
 
 static SEED: AtomicUsize = AtomicUsize::new(0);
 
-/// Gives randomness for the secrets of pools created from now on.
+/// Sets the seed of the secrets of pools created from now on.
 ///
 /// This crate has no source of its own. Without a seed the secrets follow from
 /// where the arena lies: enough against accidents, which do not guess, and as good

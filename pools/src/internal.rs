@@ -26,7 +26,7 @@ impl UnitStack {
     /// - `unit` is a word that nothing uses, and is on no stack; it stays valid for as
     ///   long as the stack, and the units taken off it, are used.
     pub unsafe fn push(&self, unit: NonNull<u8>) {
-        // SAFETY: the caller's duties.
+        // SAFETY: `unit` is a word that nothing uses, is on no stack, and stays valid.
         self.0.push(unsafe { Chain::of(unit, no_pool()) });
     }
 
@@ -58,7 +58,7 @@ impl Units {
     /// # Safety
     /// - As [`UnitStack::push`].
     pub unsafe fn push(&mut self, unit: NonNull<u8>) {
-        // SAFETY: the caller's duties.
+        // SAFETY: `unit` is a word that nothing uses, is on no stack, and stays valid.
         unsafe { self.0.push(unit) };
     }
 }

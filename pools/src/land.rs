@@ -31,13 +31,20 @@ const GRANULE_ALIGN: Align = match Align::new(GRANULE) {
 
 /// A set of free blocks.
 ///
+/// ```text
+/// size == the sum of all blocks in `granules` and `runs`
+/// no two blocks touch or overlap
+/// granules: size == GRANULE          runs: size >= 2 * GRANULE
+/// ```
+///
 /// Two trees hold them: blocks of one granule, whose two words are just enough
 /// for links, and runs of two granules or more, which also say how long they are
 /// and what the largest block below them is (design/land.md `.land.trees`).
 ///
 /// With the feature `hardening`, a land that meets words in free memory that it did
-/// not write gives nothing and keeps nothing from then on: what is inserted is
+/// not write returns nothing and keeps nothing from then on: what is inserted is
 /// lost, and all else finds nothing (design/hardening.md `.land`).
+#[doc(alias("free list", "first fit", "coalescing"))]
 #[derive(Debug)]
 pub struct Land {
     granules: Tree<GRANULES>,
@@ -111,7 +118,7 @@ impl Land {
         self.granules.count() + self.runs.count()
     }
 
-    /// The size of the largest block, in bytes; zero where there is none.
+    /// The size of the largest block, in bytes; zero if there is none.
     /// Constant time (design/land.md `.req.largest`).
     #[must_use]
     pub fn largest(&self) -> usize {
@@ -126,9 +133,9 @@ impl Land {
     /// # Safety
     /// - `block` is a multiple of [`GRANULE`] in address and size, and overlaps no
     ///   block of the land.
-    /// - From now on, until the land gives it out again, nobody else touches it
+    /// - From now on, until the land gives it out again, nothing else touches it
     ///   and it stays valid for reads and writes. What lies behind the first
-    ///   [`Land::NODE_SIZE`] bytes of each free block is left as it is, for whoever has
+    ///   [`Land::NODE_SIZE`] bytes of each free block is left as it is, for the holder of
     ///   the land to use.
     /// - Its pointer may be used for every block of the land that touches it: all
     ///   blocks come from one range of one arena, and point to them with the
@@ -293,7 +300,7 @@ impl Land {
         self.trusted(Some(block))
     }
 
-    /// Takes the blocks of one granule that touch `block` out, and gives it
+    /// Takes the blocks of one granule that touch `block` out, and returns it
     /// together with them.
     fn join_granules(&mut self, block: Block) -> Block {
         let size = self.size;

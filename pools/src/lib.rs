@@ -1,6 +1,6 @@
 //! Pool classes of tripoint: ways of managing the memory of an arena.
 //!
-//! | class | serves | `alloc` and `free` | allocation points | gives memory back to the arena |
+//! | class | serves | `alloc` and `free` | allocation points | returns memory to the arena |
 //! |---|---|---|---|---|
 //! | [`Mfs`] manual fixed size | many objects of one size | constant time | runs of units | when dropped |
 //! | [`Mvff`] manual variable first fit | objects of any size and alignment, freed in any order | logarithmic in the free blocks | blocks of a bounded size | above [`MvffOptions::spare`], and when dropped |
@@ -22,7 +22,7 @@
 //! worst case depends on the sizes asked for. This is so in every class that serves many
 //! sizes and does not move objects.
 //!
-//! Allocation points are fastest where objects are seldom freed. Where objects are
+//! Allocation points are fastest if objects are seldom freed. If objects are
 //! also freed on the hot path, caches stand in front of a pool, one a thread, which
 //! allocate and free without a lock: [`Mfs::cache`] for `Mfs`, with [`Mfs::returns`] for
 //! what other threads allocate, and [`Cache::create`] by size classes for every manual

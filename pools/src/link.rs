@@ -109,7 +109,7 @@ impl fmt::Debug for LinkKey {
 /// The rule that a check names after damage.
 pub(crate) const UNDAMAGED: &str = "no free memory was written over, and nothing freed wrongly";
 
-/// Whether damage was met in a pool. One that met any serves no more: every
+/// Whether damage was met in a pool. A pool that met any is disabled: every
 /// further step could be led astray. Without the feature it never is.
 #[derive(Debug, Default)]
 pub(crate) struct Health {
@@ -172,7 +172,7 @@ impl<'health> Watch<'health> {
         Self { key, health }
     }
 
-    /// Whether what was read is sound; where not, notes it. Without the feature
+    /// Whether what was read is sound; if not, notes it. Without the feature
     /// nothing is asked and everything is.
     #[inline]
     pub(crate) fn accepts(self, is_sound: impl FnOnce(LinkKey) -> bool) -> bool {

@@ -3,7 +3,7 @@
 //! Free units are a list through their first words; memory never used before is
 //! a run that units are cut from (design/pool-mfs.md `.mfs`, `.req.constant`).
 //! In front of the pool stand [caches](MfsCache), one a thread, and
-//! [returns](Returns), by which units come home from other threads.
+//! [returns](Returns), by which other threads return units.
 
 use core::alloc::Layout;
 use core::fmt;
@@ -34,7 +34,7 @@ use returns::{BATCH, ReturnStack};
 
 const UNSERVED: Error = Error::Parameter("the layout is larger or more aligned than the pool's unit");
 
-/// What an [`Mfs`] may be told when it is created. Sizes are bytes.
+/// Options for an [`Mfs`]. Sizes are bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct MfsOptions {
     /// By how much the pool extends itself, unless a unit needs more or the arena
@@ -70,6 +70,7 @@ impl Default for MfsOptions {
 /// assert_eq!(orders.sizes().free, free + orders.unit_size());
 /// # Ok::<(), tripoint_core::Error>(())
 /// ```
+#[doc(alias("slab", "free list", "fixed size"))]
 #[derive(Debug)]
 pub struct Mfs<A: Arena, U: Unit> {
     units: Lock<FreeUnits>,
@@ -81,8 +82,8 @@ pub struct Mfs<A: Arena, U: Unit> {
 }
 
 impl<A: Arena, U: Unit> Mfs<A, U> {
-    /// Creates a pool of these units in the arena: [`UnitOf`] where the type is
-    /// known, [`UnitLayout`] where only a layout is. It takes no memory until it is
+    /// Creates a pool of these units in the arena: [`UnitOf`] if the type is
+    /// known, [`UnitLayout`] if only a layout is. It takes no memory until it is
     /// used.
     ///
     /// # Errors
@@ -125,12 +126,12 @@ impl<A: Arena, U: Unit> Mfs<A, U> {
         self.units.lock().list().note(Err(damaged));
     }
 
-    /// The units on their way home.
+    /// The units that other threads returned.
     const fn returned(&self) -> &ReturnStack {
         &self.returned
     }
 
-    /// Sees to it that a unit is free: one that came home, or a new extent.
+    /// Sees to it that a unit is free: one that another thread returned, or one of a new extent.
     ///
     /// The pool stays locked meanwhile: of two threads that need more memory, the
     /// second finds what the first got.
@@ -170,7 +171,7 @@ impl<A: Arena, U: Unit> Mfs<A, U> {
         self.header.total() / self.unit.size()
     }
 
-    /// Lists the units that came home since, each once
+    /// Lists the units that were returned since, each once
     /// (design/pool-mfs.md `.returns.sizes`).
     fn take_in(&self, units: &mut FreeUnits) {
         let mut list = FreeList::of(self.key);
@@ -276,7 +277,7 @@ unsafe impl<A: Arena, U: Unit> ManualClass for Mfs<A, U> {
         (layout.size() <= size && layout.align() <= align).then_some(size)
     }
 
-    /// Gives a run of units never used, or else freed ones that touch
+    /// Returns a run of units never used, or else freed ones that touch
     /// (design/pool-mfs.md `.mfs.order`, `.mfs.neighbours`, `.req.points`).
     fn fill(&self, layout: Layout) -> Result<Block> {
         let unit = self.reserve_size(layout).ok_or(UNSERVED)?;
@@ -352,7 +353,7 @@ unsafe impl<A: Arena, U: Unit> Store for Mfs<A, U> {
         }
         // SAFETY: the caller gives up an object of this pool, which is a unit.
         unsafe { poison(Block::new(object, self.unit.size())) };
-        // SAFETY: as above.
+        // SAFETY: a unit of the pool that nothing uses any more, and that is in no list.
         unsafe { self.units.lock().push(object) };
     }
 }

@@ -19,7 +19,7 @@ use crate::surplus::surplus_of;
 
 const TOO_LARGE: Error = Error::Parameter("the size, rounded up to granules, is above isize::MAX");
 
-/// What an [`Mvff`] may be told when it is created. Sizes are bytes.
+/// Options for an [`Mvff`]. Sizes are bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct MvffOptions {
     /// By how much the pool extends itself, unless a request needs more or the
@@ -61,6 +61,7 @@ impl Default for MvffOptions {
 /// assert_eq!(messages.sizes().fragmentation(), 0); // neighbours coalesced
 /// # Ok::<(), tripoint_core::Error>(())
 /// ```
+#[doc(alias("first fit", "heap"))]
 #[derive(Debug)]
 pub struct Mvff<A: Arena> {
     options: MvffOptions,
@@ -154,7 +155,7 @@ unsafe impl<A: Arena> ManualClass for Mvff<A> {
         Land::granules(layout.size() + SEAL_SIZE)
     }
 
-    /// Gives the first block that holds a whole fill, or else a part of the
+    /// Returns the first block that holds a whole fill, or else a part of the
     /// largest, so that small holes do not make small fills (design/pool-mvff.md
     /// `.mvff.fill`).
     fn fill(&self, layout: Layout) -> Result<Block> {

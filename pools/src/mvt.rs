@@ -28,7 +28,7 @@ use queue::QUEUED_SIZE_MIN;
 
 const TOO_LARGE: Error = Error::Parameter("the size, rounded up to granules, is above isize::MAX");
 
-/// What an [`Mvt`] may be told when it is created: the arguments that MPS knows.
+/// Options for an [`Mvt`]: the arguments of the class in MPS.
 #[derive(Clone, Copy, Debug)]
 pub struct MvtOptions {
     /// The size of the smallest objects expected, in bytes. What a buffer gives
@@ -89,6 +89,7 @@ impl MvtOptions {
 /// assert_eq!(born_last[0], 1);
 /// # Ok::<(), tripoint_core::Error>(())
 /// ```
+#[doc(alias("temporal", "FIFO", "queue"))]
 #[derive(Debug)]
 pub struct Mvt<A: Arena> {
     options: MvtOptions,
@@ -136,7 +137,7 @@ impl<A: Arena> Mvt<A> {
     }
 
     /// Gives `size` bytes or more, at most a fill: what was left over last, then
-    /// the oldest available block, then, where too much is free or the object is
+    /// the oldest available block, then, if too much is free or the object is
     /// exceptionally large, what fits first, then new tracts (design/pool-mvt.md
     /// `.mvt.order`).
     fn take(&self, free: &mut FreeBlocks, size: usize, align: Align) -> Result<Block> {
@@ -161,7 +162,7 @@ impl<A: Arena> Mvt<A> {
         self.take_extending(free, size, most, align)
     }
 
-    /// Takes `min..=max` bytes from new tracts, or, where the arena gives none, from
+    /// Takes `min..=max` bytes from new tracts, or, if the arena has none, from
     /// wherever they fit first.
     ///
     /// The pool stays locked meanwhile: of two threads that need more memory, the
@@ -209,7 +210,7 @@ impl<A: Arena> Mvt<A> {
         None
     }
 
-    /// Gives memory to the free blocks, and then surplus back to the arena.
+    /// Adds memory to the free blocks, and returns surplus to the arena.
     fn give(&self, give: impl FnOnce(&mut FreeBlocks)) {
         let mut looks = 0..SURPLUS_LOOKS;
         let surplus = {
@@ -266,7 +267,7 @@ unsafe impl<A: Arena> ManualClass for Mvt<A> {
     unsafe fn empty(&self, unused: Block) {
         // SAFETY: the caller gives up the end of a fill.
         unsafe { poison(unused) };
-        // SAFETY: as above, in whole granules.
+        // SAFETY: the end of a fill, in whole granules, which nothing uses any more.
         self.give(|free| unsafe { free.keep(unused, self.options.min_size) });
     }
 

@@ -19,6 +19,7 @@ const REFUSED: Error = Error::Parameter("the null class serves nothing");
 /// A pool of the null class (MPS: class N), which never has any memory.
 ///
 /// Useful in place of a pool that must not be used.
+#[doc(alias("template"))]
 #[derive(Debug)]
 pub struct Null<A: Arena> {
     header: PoolHeader<A>,

@@ -14,7 +14,7 @@ const POISON: u8 = 0xdd;
 #[inline]
 pub(crate) unsafe fn poison(block: Block) {
     #[cfg(feature = "poison")]
-    // SAFETY: the caller's duty; a block is valid for writes.
+    // SAFETY: nothing uses the block; a block is valid for writes.
     unsafe {
         block.base().write_bytes(POISON, block.size());
     }

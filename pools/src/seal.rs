@@ -77,7 +77,7 @@ impl Seals {
         #[cfg(feature = "hardening")]
         {
             self.has_filled.store(true, Ordering::Relaxed);
-            // SAFETY: the caller's duty; a block is valid for writes.
+            // SAFETY: nothing uses the block; a block is valid for writes.
             unsafe { block.base().write_bytes(0, block.size()) };
         }
         #[cfg(not(feature = "hardening"))]
@@ -120,7 +120,7 @@ impl Seals {
             // SAFETY: the block is the caller's, if it is an object; it is reached with the
             // provenance of the arena's range.
             let object = unsafe { Block::new(header.reach(object.addr()), size) };
-            // SAFETY: as above.
+            // SAFETY: if the block is an object of the pool, it is the caller's.
             unsafe { self.is_sealed(header, object) }
         })
     }
@@ -142,7 +142,7 @@ impl Seals {
     ) -> Result<(), Damaged> {
         #[cfg(feature = "hardening")]
         {
-            // SAFETY: the caller's duties.
+            // SAFETY: if the block is an object of the pool, it is the caller's.
             if unsafe { self.is_sealed(header, object) } {
                 // SAFETY: the object's last word, which is the pool's.
                 unsafe { slot(object).write(null_mut()) };

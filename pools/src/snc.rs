@@ -25,7 +25,7 @@ pub use stack::StackBuffer;
 const TOO_LARGE: Error = Error::Parameter("the size, rounded up to granules, is above isize::MAX");
 const NO_BUFFER: Error = Error::Parameter("a stack pool fills only buffers that it knows");
 
-/// What an [`Snc`] may be told when it is created. Sizes are bytes.
+/// Options for an [`Snc`]. Sizes are bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct SncOptions {
     /// By how much the pool extends itself, unless a request needs more or the
@@ -68,6 +68,7 @@ impl Default for SncOptions {
 /// assert_eq!(sum, 328_350);
 /// # Ok::<(), Error>(())
 /// ```
+#[doc(alias("stack", "bump", "region"))]
 #[derive(Debug)]
 pub struct Snc<A: Arena> {
     /// The blocks in no stack.
@@ -109,7 +110,7 @@ impl<A: Arena> Snc<A> {
         if let Some(block) = block {
             // SAFETY: nothing uses the memory of the block.
             unsafe { poison(block) };
-            // SAFETY: a block that came out of the land whole, and that nobody uses.
+            // SAFETY: a block that came out of the land whole, and that nothing uses.
             unsafe { land.insert(block) };
         }
         block.is_some()
@@ -184,7 +185,7 @@ unsafe impl<A: Arena> PoolClass for Snc<A> {
 
     unsafe fn finish_buffer(&self, buffer: &StackBuffer) -> bool {
         let mut land = self.granules.free.lock();
-        // SAFETY: the caller was the owner, and says that nobody uses the objects.
+        // SAFETY: the caller was the owner, and says that nothing uses the objects.
         while unsafe { Self::take_back(&mut land, buffer) } {}
         true
     }
@@ -209,7 +210,7 @@ unsafe impl<A: Arena> FramePool for Snc<A> {
     }
 
     unsafe fn pop_within(&self, popped: Block) {
-        // SAFETY: the caller's duty.
+        // SAFETY: nothing uses what was popped.
         unsafe { poison(popped) };
     }
 

@@ -43,7 +43,7 @@ pub(crate) struct SparseBits<const STRIDE: usize> {
 
 /// A bit of a set.
 ///
-/// Invariant: a word of a page, which stays as long as the set. Only whoever has
+/// Invariant: a word of a page, which stays as long as the set. Only the holder of
 /// the set exclusively uses its bits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bit {
@@ -81,7 +81,7 @@ impl Bit {
     }
 }
 
-// SAFETY: the nodes belong to whoever holds this, and to no thread.
+// SAFETY: the nodes belong to the holder of this, and to no thread.
 unsafe impl<const STRIDE: usize> Send for SparseBits<STRIDE> {}
 
 impl<const STRIDE: usize> SparseBits<STRIDE> {
@@ -139,7 +139,7 @@ impl<const STRIDE: usize> SparseBits<STRIDE> {
         Ok(())
     }
 
-    /// The bit of the unit at `addr`; none where nothing was covered.
+    /// The bit of the unit at `addr`; none if it was not covered.
     #[inline]
     pub(crate) fn find(&mut self, addr: usize) -> Option<Bit> {
         let bit = self.bit_of(addr)?;
@@ -184,7 +184,7 @@ impl<const STRIDE: usize> SparseBits<STRIDE> {
     fn page_of(&self, bit: usize) -> Option<NonNull<Node>> {
         let mut node = self.root?;
         for level in (0..self.levels).rev() {
-            // SAFETY: a directory of this set, which nobody changes meanwhile;
+            // SAFETY: a directory of this set, which nothing changes meanwhile;
             // `slot_of` stays below the number of its entries.
             node = unsafe { (&(*node.as_ptr()).below)[slot_of(bit, level)] }?;
         }
@@ -203,7 +203,7 @@ impl<const STRIDE: usize> SparseBits<STRIDE> {
         }
     }
 
-    /// Gives the memory back to the arena.
+    /// Returns the memory to the arena.
     pub(crate) fn destroy<A: Arena>(&mut self, header: &PoolHeader<A>) {
         if let Some(root) = self.root.take() {
             destroy_below(root, self.levels, header);
@@ -271,6 +271,6 @@ fn destroy_below<A: Arena>(node: NonNull<Node>, level: u32, header: &PoolHeader<
     if level != 0 {
         below(node).for_each(|(_, entry)| destroy_below(entry, level - 1, header));
     }
-    // SAFETY: from `new_node`, once, and nobody uses the set any more.
+    // SAFETY: from `new_node`, once, and nothing uses the set any more.
     unsafe { header.arena().free_descriptor(node.cast(), NODE) };
 }

@@ -29,7 +29,7 @@ use heap::Heap;
 
 const TOO_LARGE: Error = Error::Parameter("the size is above the largest that the class serves");
 
-/// What a [`Tlsf`] may be told when it is created. Sizes are bytes.
+/// Options for a [`Tlsf`]. Sizes are bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct TlsfOptions {
     /// By how much the pool extends itself, unless a request needs more or the
@@ -49,7 +49,7 @@ impl Default for TlsfOptions {
 /// A pool of the class TLSF, two-level segregated fit: bounded latency.
 ///
 /// `alloc`, `free`, `fill` and `empty` take constant time, however many blocks are
-/// free and however scattered; only where the pool has to grow does the arena's
+/// free and however scattered; only if the pool has to grow does the arena's
 /// time come on top, and [`Tlsf::extend`] pays that ahead.
 ///
 /// Sizes are rounded up to granules, and above 64 of them to a size class, by at
@@ -71,6 +71,7 @@ impl Default for TlsfOptions {
 /// drop(command);
 /// # Ok::<(), tripoint_core::Error>(())
 /// ```
+#[doc(alias("two-level segregated fit", "good fit", "real time"))]
 #[derive(Debug)]
 pub struct Tlsf<A: Arena> {
     options: TlsfOptions,
@@ -115,7 +116,7 @@ impl<A: Arena> Tlsf<A> {
         self.granules.free.lock().edges.size()
     }
 
-    /// Gets the bits for a new extent, or gives it back.
+    /// Gets the bits for a new extent, or returns the extent.
     fn cover(&self, heap: &mut Heap, extent: Block) -> Result<()> {
         heap.edges.cover(extent.range(), &self.granules.header).inspect_err(|_| {
             // SAFETY: just got from the arena, and unused.
@@ -123,7 +124,7 @@ impl<A: Arena> Tlsf<A> {
         })
     }
 
-    /// Takes `min..=max` bytes, extending the pool where it must.
+    /// Takes `min..=max` bytes, and extends the pool if it must.
     #[inline]
     fn take(&self, heap: &mut Heap, min: usize, max: usize, align: Align) -> Result<Block> {
         match heap.take(min, max, align)? {
@@ -178,7 +179,7 @@ unsafe impl<A: Arena> ManualClass for Tlsf<A> {
         class::round_up(layout.size() + SEAL_SIZE)
     }
 
-    /// Gives a block that holds a whole fill, or else the largest, so that small
+    /// Returns a block that holds a whole fill, or else the largest, so that small
     /// holes do not make small fills (design/pool-tlsf.md `.tlsf.fill`).
     fn fill(&self, layout: Layout) -> Result<Block> {
         // Objects have this size together with their seals.
@@ -203,8 +204,8 @@ unsafe impl<A: Arena> ManualClass for Tlsf<A> {
         if unused.size() != 0 {
             // SAFETY: the caller gives the block up.
             unsafe { poison(unused) };
-            // SAFETY: the caller's duties: the end of a fill, in whole granules.
-            // Where the pool met damage the block is lost: there is nobody to tell.
+            // SAFETY: the end of a fill, in whole granules, which the caller returns; it is covered.
+            // After damage the block is lost: returning memory has no error.
             let _ = unsafe { self.granules.free.lock().insert(unused) };
         }
     }

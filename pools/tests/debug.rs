@@ -105,7 +105,7 @@ fn a_byte_behind_an_object_is_found_at_free() {
             // The seal is damaged as a whole.
             assert!(at >= addr_of(byte) || at.get() + FENCE > addr_of(byte).get(), "{report}");
         }
-        assert_eq!(pool.check(CheckLevel::Shallow).unwrap_err().rule, "nobody writes behind an object");
+        assert_eq!(pool.check(CheckLevel::Shallow).unwrap_err().rule, "nothing writes behind an object");
     });
 }
 
@@ -125,7 +125,7 @@ fn a_long_overrun_is_found_by_inspection() {
         assert!(matches!(found[0].fault, Fault::Overrun { .. }));
         assert_eq!(pool.reports().count(), 0, "inspecting reports nothing");
         pool.check(CheckLevel::Shallow).unwrap();
-        assert_eq!(pool.check(CheckLevel::Deep).unwrap_err().rule, "nobody writes behind an object");
+        assert_eq!(pool.check(CheckLevel::Deep).unwrap_err().rule, "nothing writes behind an object");
     });
 }
 

@@ -153,7 +153,7 @@ fn a_head_of_a_stack_written_over_is_not_followed() {
                     drop(stack);
                     stack = AllocationPoint::create(&pool).unwrap();
                 } else {
-                    // SAFETY: of this point, and nobody uses the objects.
+                    // SAFETY: of this point, and nothing uses the objects.
                     unsafe { stack.pop(frame) };
                 }
                 assert_eq!(pool.check(CheckLevel::Shallow).unwrap_err().rule, UNDAMAGED, "{about}");
@@ -180,7 +180,7 @@ fn an_orderly_stack_is_not_damaged() {
     alloc_on(&mut stack).unwrap();
     let frame = stack.push();
     assert_eq!(use_up(&pool, || alloc_on(&mut stack)), Error::Limit);
-    // SAFETY: of this point, and nobody uses the objects.
+    // SAFETY: of this point, and nothing uses the objects.
     unsafe { stack.pop(frame) };
     pool.check(CheckLevel::Deep).unwrap();
     drop(stack);

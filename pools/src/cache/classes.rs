@@ -52,8 +52,8 @@ impl CacheClasses {
     /// These classes, in the order of their sizes.
     ///
     /// # Errors
-    /// [`Error::Parameter`] where there are none or more than [`CacheClasses::MAX`],
-    /// where a count is zero, and where the rounded sizes do not ascend.
+    /// [`Error::Parameter`] if there are none or more than [`CacheClasses::MAX`],
+    /// if a count is zero, and if the rounded sizes do not ascend.
     pub fn new(classes: &[CacheClass]) -> Result<Self> {
         if classes.is_empty() || classes.len() > CLASSES_MAX {
             return Err(Error::Parameter("a cache has 1 to 32 classes"));
@@ -107,7 +107,7 @@ impl CacheClasses {
     /// `count` blocks.
     ///
     /// # Errors
-    /// [`Error::Parameter`] where that takes more than [`CacheClasses::MAX`] classes
+    /// [`Error::Parameter`] if that takes more than [`CacheClasses::MAX`] classes
     /// (8 KiB with words of eight bytes), and for a count of zero.
     pub fn geometric(largest: usize, count: usize) -> Result<Self> {
         let mut classes = [CacheClass::default(); CLASSES_MAX];
@@ -128,7 +128,7 @@ impl CacheClasses {
         self.classes.get(..self.len).unwrap_or_default()
     }
 
-    /// The layout of the block that serves `layout`; `None` where no class does.
+    /// The layout of the block that serves `layout`; `None` if no class does.
     #[must_use]
     pub fn block(&self, layout: Layout) -> Option<Layout> {
         self.as_slice().get(self.of(layout)).and_then(CacheClass::block)

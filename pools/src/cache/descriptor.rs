@@ -1,11 +1,11 @@
-//! The words of a cache: its owner's lists, and what anybody may do to them.
+//! The words of a cache: its owner's lists, and what any thread may do to them.
 //!
 //! | field | written by | read by |
 //! |---|---|---|
 //! | `head`, `count` | the owner | the owner; any thread looks at `count` |
 //! | `limit` | the owner to re-arm, any thread to trip (zero only) | the owner |
 //! | `trips` | any thread, before it zeroes the limits | the owner |
-//! | `owned` | whoever creates a cache | the same |
+//! | `owned` | the creator of a cache | the same |
 //!
 //! Both sides of a trip follow the protocol of allocation points, [`Trips`], with the
 //! limit of each class as a limit of its own (design/cache.md `.trip`).
@@ -25,6 +25,12 @@ pub(crate) struct FreeBlock {
 }
 
 /// The words of one class.
+///
+/// ```text
+/// count == the blocks in the list of `head`
+/// count <= class.count
+/// limit == class.count, or 0 if tripped
+/// ```
 #[derive(Debug)]
 #[repr(C, align(32))]
 pub(crate) struct ClassWords {
@@ -116,7 +122,7 @@ impl CacheDescriptor {
         unsafe { self.words.get_unchecked(class) }
     }
 
-    /// Takes the descriptor for a cache; false where it has one.
+    /// Takes the descriptor for a cache; false if it has one.
     pub(crate) fn claim(&self) -> bool {
         self.owned.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }

@@ -34,11 +34,11 @@ pub(super) const FREED: u8 = 0xdd;
 pub(super) enum Fence {
     /// The object was allocated with this layout.
     Whole(Layout),
-    /// The first byte that is not as it was; the size where that is known.
+    /// The first byte that is not as it was; the size if that is known.
     Damaged {
         /// Its address.
         at: Addr,
-        /// The size of the object, where the fence still knows it.
+        /// The size of the object, if the fence still knows it.
         size: Option<usize>,
     },
 }
@@ -48,16 +48,17 @@ pub(super) enum Fence {
 /// # Safety
 /// - Nobody else uses the block.
 pub(super) unsafe fn splat(block: Block, byte: u8) {
-    // SAFETY: the caller's duty; a block is valid for writes.
+    // SAFETY: nothing else uses the block; a block is valid for writes.
     unsafe { block.base().write_bytes(byte, block.size()) };
 }
 
 /// The first byte of a block that is not `byte`.
 ///
 /// # Safety
-/// - All of the block was written once, and nobody writes to it meanwhile.
+/// - All of the block was written once, and nothing writes to it meanwhile.
 pub(super) unsafe fn first_change(block: Block, byte: u8) -> Option<Addr> {
-    // SAFETY: the caller's duties; a block is valid for reads.
+    // SAFETY: all of the block was written, and nothing writes to it now; a block is valid for
+    // reads.
     let bytes = unsafe { core::slice::from_raw_parts(block.base().as_ptr(), block.size()) };
     let offset = bytes.iter().position(|&here| here != byte)?;
     block.range().base().checked_add(offset)
@@ -70,7 +71,7 @@ pub(super) unsafe fn first_change(block: Block, byte: u8) -> Option<Addr> {
 ///   room for the object and [`FENCE_SIZE`] bytes.
 pub(super) unsafe fn write_fence(reserved: Block, layout: Layout) {
     let Some((_, fence)) = reserved.split_at(layout.size()) else { return };
-    // SAFETY: the caller's duty.
+    // SAFETY: the fence is a part of `reserved`, which nothing else uses.
     unsafe { splat(fence, FENCE) };
     let seal = Seal { addr: reserved.range().base().get(), size: layout.size() }.of_align(layout.align());
     // SAFETY: the fence has two words at the end, aligned as the limit is.
@@ -84,10 +85,11 @@ pub(super) unsafe fn write_fence(reserved: Block, layout: Layout) {
 /// Reads the fence of an object.
 ///
 /// # Safety
-/// - [`write_fence`] was given `reserved`, and nobody writes to the fence meanwhile.
+/// - [`write_fence`] was given `reserved`, and nothing writes to the fence meanwhile.
 pub(super) unsafe fn read_fence(reserved: Block) -> Fence {
     let words = reserved.limit().cast::<usize>();
-    // SAFETY: the caller's duties: there are two words at the end, aligned.
+    // SAFETY: `write_fence` left two words at the end, aligned as the limit is; nothing writes to
+    // them now.
     let (seal, size) = unsafe { (words.sub(2).read(), words.sub(1).read()) };
     let end = reserved.size() - FENCE_SIZE;
     let footer = Addr::of(words.as_ptr().wrapping_sub(2));

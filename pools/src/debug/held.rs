@@ -1,7 +1,7 @@
 //! Objects that were freed, held back for a while.
 //!
-//! A pool keeps links in its free memory, so nobody could tell a client's late
-//! write there from the pool's own. What is held back belongs to nobody but the
+//! A pool keeps links in its free memory, so it could not tell a client's late
+//! write there from the pool's own. What is held back belongs only to the
 //! debug pool: any change is a client's (design/debug.md `.debug.held`).
 
 use core::alloc::Layout;
@@ -27,7 +27,7 @@ pub(super) struct HeldObject {
 impl HeldObject {
     /// The first byte that was written to since.
     pub(super) fn first_change(&self) -> Option<Addr> {
-        // SAFETY: `push` wrote all of the block, and nobody has it. A client that
+        // SAFETY: `push` wrote all of the block, and it is not handed out. A client that
         // writes to it all the same is what is looked for.
         unsafe { first_change(self.watched, FREED) }
     }
@@ -76,7 +76,7 @@ impl Held {
     /// # Safety
     /// - Nobody uses the block until it is popped.
     pub(super) unsafe fn push(&mut self, held: HeldObject) {
-        // SAFETY: the caller's duty.
+        // SAFETY: nothing uses the block until it is popped, so the part of it may be written.
         unsafe { splat(held.watched, FREED) };
         self.ring[self.next] = Some(held);
         self.next = (self.next + 1) % HELD_MAX;

@@ -93,7 +93,7 @@ impl Ledger {
         });
     }
 
-    /// Gives the memory back to the arena.
+    /// Returns the memory to the arena.
     pub(super) fn destroy<A: Arena>(&mut self, header: &PoolHeader<A>) {
         self.objects.destroy(header);
         self.starts.destroy(header);

@@ -21,7 +21,7 @@ pub enum Fault {
         /// The size it was allocated with, in bytes; for an object of an allocation
         /// point, what is left of the memory the point had.
         allocated: usize,
-        /// The alignment it was allocated with, in bytes; one where that is not
+        /// The alignment it was allocated with, in bytes; one if that is not
         /// known.
         align: usize,
     },
@@ -45,8 +45,8 @@ impl Fault {
             Self::Foreign => "what is freed lies in the pool",
             Self::Interior => "what is freed is the base of an object",
             Self::WrongLayout { .. } => "objects are freed with the layout they were allocated with",
-            Self::Overrun { .. } => "nobody writes behind an object",
-            Self::UsedAfterFree { .. } => "nobody writes to what they freed",
+            Self::Overrun { .. } => "nothing writes behind an object",
+            Self::UsedAfterFree { .. } => "nothing writes to what was freed",
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Checking a land without trusting what its free blocks say.
 //!
-//! Free memory may have been written over by whoever used it last. So no link is
+//! Free memory may have been written over by its last user. So no link is
 //! followed before it is known to lead into the pool, between its neighbours, and
 //! the heights bound the recursion (design/land.md `.land.check`).
 

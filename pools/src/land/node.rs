@@ -12,7 +12,7 @@
 //! tag of the left link holds the low half of the node's height, that of the
 //! right link the high half (design/land.md `.land.node`).
 //!
-//! Where hardened, words are encoded, and one that makes no sense is noted and
+//! If hardened, words are encoded, and one that makes no sense is noted and
 //! taken for the most harmless there is: a leaf, of the least size
 //! (design/hardening.md `.land`).
 
@@ -87,7 +87,7 @@ pub(super) struct Place {
 ///
 /// Invariant: the words of the node are granule-aligned memory that is valid for
 /// reads and writes and that only the land touches. [`Node::create`] is promised
-/// it; whoever takes a block out of a tree forgets its node.
+/// it; code that takes a block out of a tree forgets its node.
 #[derive(Debug)]
 pub(super) struct Node<const SIZED: bool>(NonNull<Words>);
 
@@ -109,7 +109,7 @@ impl<const SIZED: bool> Node<SIZED> {
     /// Makes a leaf in the block.
     ///
     /// # Safety
-    /// - `block` is granule-aligned, one granule in size or, where `SIZED`, a
+    /// - `block` is granule-aligned, one granule in size or, if `SIZED`, a
     ///   greater multiple of it.
     /// - Nobody else touches it until it has left the tree.
     #[inline]
@@ -168,11 +168,11 @@ impl<const SIZED: bool> Node<SIZED> {
     pub(super) fn block(self, watch: Watch<'_>) -> Block {
         self.confirm(watch);
         // SAFETY: the invariant of the type, for as long as the block is free;
-        // whoever takes it gets the claim with it.
+        // the taker gets the claim with it.
         unsafe { Block::new(self.0.cast(), self.size(watch)) }
     }
 
-    /// Where hardened, looks at the sizes, before they are written over.
+    /// If hardened, looks at the sizes, before they are written over.
     #[inline]
     pub(super) fn confirm(self, watch: Watch<'_>) {
         watch.accepts(|_| self.size(watch) <= self.largest(watch));
@@ -308,7 +308,7 @@ impl<const SIZED: bool> Node<SIZED> {
 /// - `slot` is a word of a node that has it.
 #[inline]
 unsafe fn read_size(slot: *const *mut u8, base: usize, watch: Watch<'_>) -> usize {
-    // SAFETY: the caller's duty, and words of nodes are aligned and valid for reads.
+    // SAFETY: a word of a node: aligned, and valid for reads.
     let size = watch.key.decode(slot.addr(), unsafe { slot.read() }).addr();
     let is_sound =
         watch.accepts(|key| key.is_size(size, base) && size > GRANULE && size.is_multiple_of(GRANULE));
@@ -321,7 +321,7 @@ unsafe fn read_size(slot: *const *mut u8, base: usize, watch: Watch<'_>) -> usiz
 /// - `slot` is a word of a node that has it.
 #[inline]
 unsafe fn write_size(slot: *mut *mut u8, size: usize, watch: Watch<'_>) {
-    // SAFETY: the caller's duty, and words of nodes are aligned and valid for writes.
+    // SAFETY: a word of a node: aligned, valid for writes, and touched by the land alone.
     unsafe { slot.write(watch.key.encode(slot.addr(), without_provenance_mut(size))) };
 }
 

@@ -41,7 +41,7 @@ impl<const SIZED: bool> Path<SIZED> {
     fn node(&self, depth: usize) -> Option<Node<SIZED>> {
         debug_assert!(depth <= self.depth);
         let node = self.nodes.get(depth.wrapping_sub(1))?;
-        // SAFETY: the invariant of the type; nobody asks for more than `depth`.
+        // SAFETY: the invariant of the type; no caller asks for more than `depth`.
         Some(unsafe { node.assume_init() })
     }
 }
@@ -111,7 +111,7 @@ impl<const SIZED: bool> Tree<SIZED> {
         self.root
     }
 
-    /// The size of the largest block, in bytes; zero where there is none.
+    /// The size of the largest block, in bytes; zero if there is none.
     #[inline]
     pub(super) fn largest(&self, watch: Watch<'_>) -> usize {
         self.root.map_or(0, |root| root.largest(watch))
@@ -176,7 +176,7 @@ impl<const SIZED: bool> Tree<SIZED> {
     /// # Safety
     /// - As [`Node::create`].
     pub(super) unsafe fn insert(&mut self, path: &mut Path<SIZED>, block: Block, watch: Watch<'_>) {
-        // SAFETY: the caller's duties are `create`'s.
+        // SAFETY: `block` is as `create` requires, which the caller promised.
         let node = unsafe { Node::create(block, watch) };
         match path.node(path.depth) {
             None => self.root = Some(node),
@@ -194,7 +194,7 @@ impl<const SIZED: bool> Tree<SIZED> {
     pub(super) unsafe fn replace(&mut self, path: &mut Path<SIZED>, block: Block, watch: Watch<'_>) {
         let Some(old) = path.node(path.depth) else { return };
         let place = old.place(watch);
-        // SAFETY: the caller's duties are `create`'s; the old node's words were
+        // SAFETY: `block` is as `create` requires, which the caller promised; the old node's words were
         // read before they may be written over.
         let node = unsafe { Node::create(block, watch) };
         node.set_place(place, watch);
@@ -279,7 +279,7 @@ impl<const SIZED: bool> Tree<SIZED> {
 }
 
 /// Restores the AVL rule at `node`, whose children obey it and differ by at most
-/// two in height; gives the node that now stands in its place.
+/// two in height; returns the node that now stands in its place.
 #[inline]
 fn balance<const SIZED: bool>(node: Node<SIZED>, watch: Watch<'_>) -> Node<SIZED> {
     let [left, right] = node.refresh(watch);
@@ -307,7 +307,7 @@ fn height<const SIZED: bool>(node: Option<Node<SIZED>>, watch: Watch<'_>) -> usi
     node.map_or(0, |node| node.height(watch))
 }
 
-/// Lifts the child on `side` above `node`; gives that child.
+/// Lifts the child on `side` above `node`; returns that child.
 fn rotate<const SIZED: bool>(node: Node<SIZED>, side: Side, watch: Watch<'_>) -> Node<SIZED> {
     let Some(child) = node.child(side, watch) else { return node };
     node.set_child(side, child.child(side.other(), watch), watch);

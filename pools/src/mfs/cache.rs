@@ -18,9 +18,9 @@ use crate::link::{Damaged, Health, LinkKey, Watch};
 use crate::poison::poison;
 
 /// One thread's free units of an [`Mfs`]. Allocating takes the unit freed last,
-/// freeing puts one back, and neither asks anybody.
+/// freeing puts one back, and neither takes a lock.
 ///
-/// When it has none it takes those that other threads sent home ([`Returns`]), or
+/// When it has none it takes those that other threads returned ([`Returns`]), or
 /// else a batch from the pool. It keeps what is freed in it, without bound, until
 /// [`MfsCache::flush`] or until it is dropped: freed units are out of reach for
 /// other threads, and count as live for the pool ([`MfsCache::cached`] tells how
@@ -46,13 +46,14 @@ use crate::poison::poison;
 /// assert_eq!(cache.cached(), 0);
 /// # Ok::<(), tripoint_core::Error>(())
 /// ```
+#[doc(alias("thread cache", "magazine"))]
 pub struct MfsCache<'pool, A: Arena, U: Unit> {
     /// The unit freed last, if nothing was allocated since; it is in no list, and
     /// nothing is written in it.
     last: Cell<Option<NonNull<u8>>>,
     /// The units freed before it.
     list: Cell<Link>,
-    /// Units that came home, in magazines still.
+    /// Units that were returned, in magazines still.
     magazines: Cell<Link>,
     key: LinkKey,
     health: Health,
@@ -112,7 +113,7 @@ impl<'pool, A: Arena, U: Unit> MfsCache<'pool, A, U> {
         }
     }
 
-    /// The bytes in the units it keeps. It walks them: for looking, not for hot
+    /// The bytes in the units it keeps. It walks them: for diagnosis, not for hot
     /// paths.
     pub fn cached(&self) -> usize {
         let list = self.take_list();
@@ -121,7 +122,7 @@ impl<'pool, A: Arena, U: Unit> MfsCache<'pool, A, U> {
         count * self.pool.unit_size()
     }
 
-    /// Gives all units it keeps to the pool: one walk over them, one lock.
+    /// Returns all units it keeps to the pool: one walk over them, one lock.
     pub fn flush(&self) {
         let mut list = self.take_list();
         if let Some(chain) = list.take(self.pool.units_max()) {
@@ -167,12 +168,12 @@ impl<'pool, A: Arena, U: Unit> MfsCache<'pool, A, U> {
         }
         // SAFETY: what the cache keeps as magazines came off the pool's stack.
         let magazines = unsafe { FreeList::from_link(self.magazines.take(), self.key) };
-        // SAFETY: as above.
+        // SAFETY: magazines of the pool's units, of this size, which are in no other list.
         unsafe { unpack_all(magazines, self.pool.unit_size(), &mut list) };
         list
     }
 
-    /// Takes units and keeps all but one: those that came home, a magazine at a time,
+    /// Takes units and keeps all but one: those that were returned, a magazine at a time,
     /// or else a batch from the pool. There have to be none.
     #[cold]
     #[inline(never)]

@@ -33,7 +33,7 @@ impl FreeUnit {
     /// - `unit` is free and starts with its link, and is the caller's to read.
     #[inline(always)]
     pub(crate) unsafe fn next(unit: NonNull<Self>, watch: Watch<'_>) -> Link {
-        // SAFETY: the caller's duty: a unit that begins with a link.
+        // SAFETY: the unit begins with a link, and is the caller's to read.
         let stored = unsafe { unit.read() }.next;
         decode(unit.addr().get(), stored, watch)
     }
@@ -46,9 +46,9 @@ impl FreeUnit {
     /// - As [`FreeUnit::next`], and the caller may write to the unit.
     #[inline(always)]
     pub(crate) unsafe fn take(unit: NonNull<Self>, watch: Watch<'_>) -> Link {
-        // SAFETY: the caller's duties.
+        // SAFETY: the unit is free, begins with its link, and is the caller's.
         let next = unsafe { Self::next(unit, watch) };
-        // SAFETY: as above.
+        // SAFETY: the caller may write to the unit, which nothing uses.
         unsafe { Self::unlink(unit.cast(), watch.key) };
         next
     }
@@ -62,7 +62,7 @@ impl FreeUnit {
         if LinkKey::CHECKS {
             let unit = unit.cast::<Self>();
             let next = key.encode(unit.addr().get(), NO_LINK);
-            // SAFETY: the caller's duty.
+            // SAFETY: nothing uses the unit, which has room for a word and is aligned for it.
             unsafe { unit.write(Self { next }) };
         }
     }
@@ -75,7 +75,7 @@ impl FreeUnit {
     pub(crate) unsafe fn link(unit: NonNull<u8>, next: Link, key: LinkKey) -> NonNull<Self> {
         let unit = unit.cast::<Self>();
         let next = encode(unit.addr().get(), next, key);
-        // SAFETY: the caller's duty: writable, aligned, and nobody's.
+        // SAFETY: nothing uses the unit, which has room for a word and is aligned for it.
         unsafe { unit.write(Self { next }) };
         unit
     }
@@ -94,7 +94,7 @@ pub(super) fn decode<T>(slot: usize, stored: *mut T, watch: Watch<'_>) -> Option
     watch.accepts(|key| key.is_link(unit.addr().get(), align_of::<FreeUnit>())).then_some(unit)
 }
 
-/// A list of free units, which belong to whoever holds it. Dropping it loses them.
+/// A list of free units, which belong to the holder. Dropping it loses them.
 #[derive(Debug)]
 pub(crate) struct FreeList {
     first: Link,
@@ -102,7 +102,7 @@ pub(crate) struct FreeList {
     health: Health,
 }
 
-// SAFETY: free units belong to whoever holds the list, and to no thread.
+// SAFETY: free units belong to the holder of the list, and to no thread.
 unsafe impl Send for FreeList {}
 
 impl FreeList {
@@ -167,7 +167,7 @@ impl FreeList {
     /// - `unit` is a unit that nothing uses, and is in no list.
     #[inline]
     pub(crate) unsafe fn push(&mut self, unit: NonNull<u8>) {
-        // SAFETY: the caller's duty: a unit that nobody uses.
+        // SAFETY: nothing uses the unit, which is in no list.
         self.first = Some(unsafe { FreeUnit::link(unit, self.first, self.key) });
     }
 
@@ -180,7 +180,7 @@ impl FreeList {
         self.first = Some(chain.first);
     }
 
-    /// Takes up to `most` units out, in their order; `None` where there are none.
+    /// Takes up to `most` units out, in their order; `None` if there are none.
     pub(crate) fn take(&mut self, most: usize) -> Option<Chain> {
         let first = self.first?;
         let (mut last, mut count) = (first, 1);
@@ -189,7 +189,7 @@ impl FreeList {
             let Some(next) = (unsafe { FreeUnit::next(last, self.watch()) }) else { break };
             (last, count) = (next, count + 1);
         }
-        // SAFETY: as above.
+        // SAFETY: the last unit taken was in the list, so it is free and begins with its link.
         self.first = unsafe { FreeUnit::next(last, self.watch()) };
         Some(Chain { first, last, count, key: self.key })
     }
@@ -241,7 +241,7 @@ impl FreeList {
                 match &mut merged {
                     // SAFETY: just taken out of its list.
                     Some(chain) => unsafe { chain.append(unit) },
-                    // SAFETY: as above.
+                    // SAFETY: just taken out of its list.
                     None => merged = Some(unsafe { Chain::of(unit, self.key) }),
                 }
             }
@@ -255,7 +255,7 @@ impl FreeList {
     }
 }
 
-/// One or more free units linked together, which belong to whoever holds it: its
+/// One or more free units linked together, which belong to the holder: its
 /// first and last are known, so that it goes into a list in one step.
 #[derive(Debug)]
 pub(crate) struct Chain {
@@ -265,7 +265,7 @@ pub(crate) struct Chain {
     key: LinkKey,
 }
 
-// SAFETY: free units belong to whoever holds the chain, and to no thread.
+// SAFETY: free units belong to the holder of the chain, and to no thread.
 unsafe impl Send for Chain {}
 
 impl Chain {
@@ -274,24 +274,24 @@ impl Chain {
     /// # Safety
     /// - `unit` is a unit that nothing uses, and is in no list.
     pub(crate) unsafe fn of(unit: NonNull<u8>, key: LinkKey) -> Self {
-        // SAFETY: the caller's duty.
+        // SAFETY: nothing uses the unit, which is in no list.
         let unit = unsafe { FreeUnit::link(unit, None, key) };
         Self { first: unit, last: unit, count: 1, key }
     }
 
-    /// The units of a run, in their order; `None` where there is none.
+    /// The units of a run, in their order; `None` if there is none.
     ///
     /// # Safety
-    /// - `run` is whole units of `unit` bytes that nobody uses.
+    /// - `run` is whole units of `unit` bytes that nothing uses.
     pub(crate) unsafe fn of_run(run: Block, unit: usize, key: LinkKey) -> Option<Self> {
         let mut chain: Option<Self> = None;
         for offset in (0..run.size()).step_by(unit).rev() {
             // SAFETY: the offset of a unit in the run.
             let base = unsafe { run.base().add(offset) };
             match &mut chain {
-                // SAFETY: a unit of the run, which nobody uses.
+                // SAFETY: a unit of the run, which nothing uses.
                 Some(chain) => unsafe { chain.push(base) },
-                // SAFETY: as above.
+                // SAFETY: a unit of the run, which nothing uses.
                 None => chain = Some(unsafe { Self::of(base, key) }),
             }
         }
@@ -304,7 +304,7 @@ impl Chain {
     /// - `unit` is a unit that nothing uses, and is in no list.
     #[inline]
     pub(crate) unsafe fn push(&mut self, unit: NonNull<u8>) {
-        // SAFETY: the caller's duty.
+        // SAFETY: nothing uses the unit, which is in no list.
         self.first = unsafe { FreeUnit::link(unit, Some(self.first), self.key) };
         self.count += 1;
     }
@@ -314,7 +314,7 @@ impl Chain {
     /// # Safety
     /// - `unit` is a unit that nothing uses, and is in no list.
     unsafe fn append(&mut self, unit: NonNull<u8>) {
-        // SAFETY: the caller's duty.
+        // SAFETY: nothing uses the unit, which is in no list.
         let unit = unsafe { FreeUnit::link(unit, None, self.key) };
         // SAFETY: the last unit is free and the chain's.
         unsafe { FreeUnit::link(self.last.cast(), Some(unit), self.key) };
@@ -345,6 +345,12 @@ pub(super) const fn padding(addr: usize, unit: usize) -> usize {
 }
 
 /// The free units of a pool: those freed before, and those never used.
+///
+/// ```text
+/// listed == the units in `list`, each once
+/// run.size() % unit == 0
+/// listed * unit + run.size() <= header.total()
+/// ```
 pub(crate) struct FreeUnits {
     list: FreeList,
     listed: usize,
@@ -401,13 +407,13 @@ impl FreeUnits {
     /// Lists a unit.
     ///
     /// # Safety
-    /// - `unit` is a unit of the pool that nobody uses, and is not listed.
+    /// - `unit` is a unit of the pool that nothing uses, and is not listed.
     #[inline]
     pub(crate) unsafe fn push(&mut self, unit: NonNull<u8>) {
         if !self.list.watch().accepts(|_| self.could_be_used(unit)) {
             return;
         }
-        // SAFETY: the caller's duty.
+        // SAFETY: nothing uses the unit, which is not listed.
         unsafe { self.list.push(unit) };
         self.listed += 1;
     }
@@ -481,7 +487,7 @@ impl FreeUnits {
     /// run, or else in the list, so that they come out in address order.
     ///
     /// # Safety
-    /// - `units` is whole units of `unit` bytes of the pool that nobody uses.
+    /// - `units` is whole units of `unit` bytes of the pool that nothing uses.
     pub(crate) unsafe fn put(&mut self, units: Block, unit: usize) {
         if self.run.size() == 0 {
             self.run = units;
@@ -489,7 +495,7 @@ impl FreeUnits {
             // SAFETY: the two touch, and lie in one extent or in two that the arena
             // gave from the same range.
             self.run = unsafe { Block::new(units.base(), units.size() + self.run.size()) };
-        // SAFETY: the caller's duty: whole units that nobody uses.
+        // SAFETY: whole units that nothing uses.
         } else if let Some(chain) = unsafe { Chain::of_run(units, unit, self.list.key) } {
             self.push_chain(chain);
         }
@@ -508,7 +514,7 @@ impl FreeUnits {
             }
             // SAFETY: units in the list are free, and as large as the unit says.
             visit(unsafe { Block::new(listed.cast(), unit) });
-            // SAFETY: as above; a free unit begins with its link.
+            // SAFETY: a unit of the list: free, so it begins with its link.
             next = unsafe { FreeUnit::next(listed, self.list.watch()) };
         }
         if let Some(run) = run {

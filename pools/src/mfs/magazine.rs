@@ -1,6 +1,6 @@
 //! Units packed in units: so that a thread that takes many touches few.
 //!
-//! A list through every unit makes whoever takes it wait for the memory of each in
+//! A list through every unit makes the taker wait for the memory of each in
 //! turn, and that memory was last written by another processor. A **magazine** is a
 //! free unit with the addresses of others in its words
 //! (design/pool-mfs.md `.returns.magazines`):
@@ -33,7 +33,7 @@ const fn slots(unit: usize) -> usize {
 /// - `unit` is a unit that has as many slots.
 #[inline(always)]
 unsafe fn slot(unit: NonNull<FreeUnit>, number: usize) -> NonNull<Slot> {
-    // SAFETY: the caller's duty: the word lies in the unit.
+    // SAFETY: the unit has a slot of this number, so the word lies in it.
     unsafe { unit.cast::<Slot>().add(number) }
 }
 
@@ -43,13 +43,13 @@ unsafe fn slot(unit: NonNull<FreeUnit>, number: usize) -> NonNull<Slot> {
 /// - `unit` is a unit that nothing uses, and has as many slots.
 #[inline(always)]
 unsafe fn write(unit: NonNull<FreeUnit>, number: usize, packed: Option<NonNull<u8>>, key: LinkKey) {
-    // SAFETY: the caller's duty.
+    // SAFETY: the unit has a slot of this number.
     let slot = unsafe { slot(unit, number) };
-    // SAFETY: as above; units are aligned for words.
+    // SAFETY: a word of a unit that nothing uses; units are aligned for words.
     unsafe { slot.write(encode(slot.addr().get(), packed, key)) };
 }
 
-/// Free units in magazines, which belong to whoever holds it.
+/// Free units in magazines, which belong to the holder.
 #[derive(Debug)]
 pub(crate) struct Magazines {
     magazines: Option<Chain>,
@@ -73,7 +73,7 @@ impl Magazines {
     /// Puts a unit of `size` bytes in.
     ///
     /// # Safety
-    /// - `unit` is a unit of this size that nobody uses, and is in no list. The
+    /// - `unit` is a unit of this size that nothing uses, and is in no list. The
     ///   size is the same each time.
     #[inline]
     pub(crate) unsafe fn push(&mut self, unit: NonNull<u8>, size: usize) {
@@ -85,9 +85,9 @@ impl Magazines {
                 self.room -= 1;
                 return;
             }
-            // SAFETY: the caller's duty.
+            // SAFETY: nothing uses the unit, which is in no list.
             Some(magazines) => unsafe { magazines.push(unit) },
-            // SAFETY: as above.
+            // SAFETY: nothing uses the unit, which is in no list.
             magazines => *magazines = Some(unsafe { Chain::of(unit, self.key) }),
         }
         self.room = slots(size);
@@ -97,7 +97,7 @@ impl Magazines {
     pub(crate) fn take(&mut self) -> Option<Chain> {
         let magazines = self.magazines.take()?;
         if self.room > 0 {
-            // SAFETY: as in `push`.
+            // SAFETY: the first magazine is free, and has `room` slots left.
             unsafe { write(magazines.first(), self.room, None, self.key) };
         }
         *self = Self::new(self.key);
@@ -106,7 +106,7 @@ impl Magazines {
 }
 
 /// Takes the first magazine off a list of them and puts its units of `size` bytes, the
-/// magazine too, in a list of units. Does nothing where there is none. Damage met in either
+/// magazine too, in a list of units. Does nothing if there is none. Damage met in either
 /// list is noted in that of units.
 ///
 /// # Safety
@@ -130,7 +130,7 @@ pub(crate) unsafe fn unpack(magazines: &mut FreeList, size: usize, units: &mut F
 /// As [`unpack`].
 pub(crate) unsafe fn unpack_all(mut magazines: FreeList, size: usize, units: &mut FreeList) {
     while magazines.first().is_some() {
-        // SAFETY: the caller's duties.
+        // SAFETY: both lists are of free units of this size, and the magazines are whole.
         unsafe { unpack(&mut magazines, size, units) };
     }
 }

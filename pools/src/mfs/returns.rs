@@ -1,8 +1,8 @@
-//! Units on their way home: freed by other threads, and taken back in one step.
+//! Units that other threads freed, and the pool takes back in one step.
 //!
 //! A thread that frees units packs them by itself and pushes them, chained, on the
 //! pool's stack; a cache takes the whole stack. Nobody takes single units off it,
-//! so a unit that comes back meanwhile confuses nobody
+//! so a unit that comes back meanwhile confuses no thread
 //! (design/pool-mfs.md `.returns.aba`).
 
 use core::alloc::Layout;
@@ -18,7 +18,7 @@ use super::{Mfs, Unit};
 use crate::link::LinkKey;
 use crate::poison::poison;
 
-/// The units that a [`Returns`] brings home at once.
+/// The units that a [`Returns`] frees at once.
 pub(super) const BATCH: usize = 64;
 
 /// A stack of free units: any thread pushes chains, any thread takes everything.
@@ -45,7 +45,7 @@ impl ReturnStack {
             // SAFETY: the last unit of a chain is free, and stays valid as long as the stack
             // that it goes into is used (`Chain::of`).
             unsafe { FreeUnit::link(chain.last().cast(), NonNull::new(head), self.key) };
-            // Release: whoever takes the units sees their links, and whatever their
+            // Release: the thread that takes the units sees their links, and what their
             // last user did (design/pool-mfs.md `.returns.order`).
             let pushed = self.head.compare_exchange_weak(
                 head,
@@ -60,7 +60,7 @@ impl ReturnStack {
         }
     }
 
-    /// Takes everything: one swap, or a load where there is nothing.
+    /// Takes everything: one swap, or a load if there is nothing.
     pub(crate) fn take(&self) -> FreeList {
         if self.head.load(Ordering::Relaxed).is_null() {
             return FreeList::of(self.key);
@@ -94,6 +94,7 @@ impl ReturnStack {
 /// });
 /// # Ok::<(), tripoint_core::Error>(())
 /// ```
+#[doc(alias("remote free"))]
 pub struct Returns<'pool, A: Arena, U: Unit> {
     pool: &'pool Mfs<A, U>,
     magazines: Magazines,
@@ -125,7 +126,7 @@ impl<'pool, A: Arena, U: Unit> Returns<'pool, A, U> {
         }
         // SAFETY: the caller gives up an object of the pool, which is a unit.
         unsafe { poison(Block::new(object, size)) };
-        // SAFETY: as above.
+        // SAFETY: a unit of the pool, which nothing uses any more, and which is in no list.
         unsafe { self.magazines.push(object, size) };
         if self.magazines.count() == BATCH {
             self.flush();
@@ -152,7 +153,7 @@ impl<'pool, A: Arena, U: Unit> Returns<'pool, A, U> {
         self.magazines.count()
     }
 
-    /// Gives the units it keeps to the pool.
+    /// Returns the units it keeps to the pool.
     #[cold]
     pub fn flush(&mut self) {
         if let Some(magazines) = self.magazines.take() {

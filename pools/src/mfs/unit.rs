@@ -17,7 +17,7 @@ pub trait Unit: Copy + Send + Sync + fmt::Debug + sealed::Sealed {
     fn size(self) -> usize;
 
     /// The alignment of every unit, in bytes. That of the layout, at least a
-    /// word; and two words where the size is a multiple of that.
+    /// word; and two words if the size is a multiple of that.
     fn align(self) -> usize;
 }
 

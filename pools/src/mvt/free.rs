@@ -15,7 +15,10 @@ const FREE: &str = "FreeBlocks";
 
 /// All free memory of a pool.
 ///
-/// Every block of the land of at least `reuse_size` is in the queue, and no other.
+/// ```text
+/// queue == { block in land | block.size() >= reuse_size }
+/// size() == land.size() + splinter.size()      the splinter overlaps no block of the land
+/// ```
 #[derive(Debug)]
 pub(super) struct FreeBlocks {
     land: Land,
@@ -25,7 +28,7 @@ pub(super) struct FreeBlocks {
     reuse_size: usize,
 }
 
-// SAFETY: free blocks belong to whoever holds this, and to no thread.
+// SAFETY: free blocks belong to the holder of this, and to no thread.
 unsafe impl Send for FreeBlocks {}
 
 impl FreeBlocks {
@@ -66,7 +69,7 @@ impl FreeBlocks {
         if block.size() == 0 {
             return block;
         }
-        // SAFETY: the caller's duties.
+        // SAFETY: whole granules that are free, in no land, and reached with the arena's provenance.
         let whole = unsafe { self.land.insert(block) };
         if self.ensure_sound().is_err() {
             return whole;
@@ -130,7 +133,7 @@ impl FreeBlocks {
     /// - As [`Land::insert`].
     pub(super) unsafe fn keep(&mut self, rest: Block, min_size: usize) {
         if rest.size() < min_size || rest.size() < self.splinter.size() {
-            // SAFETY: the caller's duties.
+            // SAFETY: whole granules that are free, in no land, and reached with the arena's provenance.
             unsafe { self.insert(rest) };
         } else {
             self.drop_splinter();

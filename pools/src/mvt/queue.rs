@@ -79,14 +79,14 @@ impl Entry {
     fn read(self, word: usize, key: LinkKey) -> *mut u8 {
         // SAFETY: the invariant of the type: callers ask for one of the three words.
         let slot = unsafe { self.0.add(word) };
-        // SAFETY: as above, and words of free blocks are aligned.
+        // SAFETY: a word of an entry: aligned, and valid for reads.
         key.decode(slot.addr().get(), unsafe { slot.read() })
     }
 
     fn write(self, word: usize, value: *mut u8, key: LinkKey) {
         // SAFETY: the invariant of the type: callers ask for one of the three words.
         let slot = unsafe { self.0.add(word) };
-        // SAFETY: as above, and words of free blocks are aligned.
+        // SAFETY: a word of an entry: aligned, valid for writes, and touched by the queue alone.
         unsafe { slot.write(key.encode(slot.addr().get(), value)) };
     }
 }
@@ -94,7 +94,7 @@ impl Entry {
 /// The available blocks of a pool, oldest first.
 ///
 /// Invariant: the links of entries lead to entries. A queue that met free memory
-/// written over gives nothing and keeps nothing from then on
+/// written over returns nothing and keeps nothing from then on
 /// (design/hardening.md `.queue`).
 #[derive(Debug)]
 pub(super) struct Queue {
@@ -137,7 +137,7 @@ impl Queue {
     ///
     /// # Safety
     /// - `block` is a free block of at least [`QUEUED_SIZE_MIN`], aligned to words,
-    ///   that is not queued; nobody touches its entry until it is removed.
+    ///   that is not queued; nothing touches its entry until it is removed.
     pub(super) unsafe fn push_newest(&mut self, block: Block) {
         let outcome = self.insert(block, self.newest, None);
         let _ = self.health.note(outcome);
@@ -201,7 +201,7 @@ impl Queue {
         }
     }
 
-    /// Where hardened, finds whether two neighbours name each other.
+    /// If hardened, finds whether two neighbours name each other.
     fn ensure_joined(&self, older: Option<Entry>, newer: Option<Entry>) -> Result<(), Damaged> {
         if !LinkKey::CHECKS {
             return Ok(());

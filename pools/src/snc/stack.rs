@@ -20,7 +20,7 @@ use tripoint_core::{Block, BufferClass};
 use crate::land::GRANULE;
 use crate::link::{Damaged, LinkKey};
 
-/// What lies at the base of a block in a stack: words that are encoded where hardened
+/// What lies at the base of a block in a stack: words that are encoded if hardened
 /// (design/hardening.md `.stack`).
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
@@ -65,7 +65,7 @@ impl StackBuffer {
         NonNull::new(self.top()).map(|head| unsafe { head.add(1) }.cast())
     }
 
-    /// Puts a block on top; gives the part of it to fill from.
+    /// Puts a block on top; returns the part of it to fill from.
     ///
     /// # Safety
     /// - `block` is aligned to granules, is larger than a head, and is the stack's
@@ -94,7 +94,7 @@ impl StackBuffer {
     /// - The caller is the buffer's owner, or asked by it.
     #[inline]
     pub(super) unsafe fn peek(&self) -> Result<Option<(Block, bool)>, Damaged> {
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller owns the buffer.
         let top = unsafe { self.top_block() }?;
         Ok(top.map(|(block, below)| (filled_part(block), below.is_null())))
     }
@@ -108,7 +108,7 @@ impl StackBuffer {
     /// - The caller is the buffer's owner, or asked by it.
     #[inline]
     pub(super) unsafe fn pop(&self) -> Result<Option<Block>, Damaged> {
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller owns the buffer.
         let Some((block, below)) = (unsafe { self.top_block() })? else { return Ok(None) };
         self.top.store(below, Ordering::Relaxed);
         Ok(Some(block))
@@ -136,7 +136,7 @@ impl StackBuffer {
         if LinkKey::CHECKS && !is_sound {
             return Err(Damaged);
         }
-        // SAFETY: as above; the head says how large the block is.
+        // SAFETY: the head lies at the base of a block, and says how large that is.
         Ok(Some((unsafe { Block::new(head.cast(), size) }, below)))
     }
 }

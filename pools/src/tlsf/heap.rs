@@ -19,6 +19,12 @@ use crate::sparse_bits::{Bit, SparseBits};
 const LOOKS: usize = 16;
 
 /// The free memory of a pool. Every operation takes constant time.
+///
+/// ```text
+/// size == the sum of all blocks in lists
+/// edges == the first and the last granule of every block in lists, and no other granule
+/// between two blocks lies memory in use: free neighbours are one block
+/// ```
 #[derive(Debug)]
 pub(super) struct Heap {
     pub(super) lists: Lists,
@@ -41,12 +47,12 @@ impl Heap {
     /// Adds a block, coalescing it with the free blocks that touch it.
     ///
     /// # Errors
-    /// [`Damaged`] where a free block that it touches is; the block is lost.
+    /// [`Damaged`] if a free block that it touches is; the block is lost.
     ///
     /// # Safety
     /// - `block` is granules of the pool's memory, at least one, covered by the
     ///   edges, and overlaps no free block.
-    /// - From now on, until it is taken again, nobody else touches it and it stays
+    /// - From now on, until it is taken again, nothing else touches it and it stays
     ///   valid for reads and writes.
     /// - Its pointer may be used for every free block that touches it: it has the
     ///   provenance of the arena's range.
@@ -57,7 +63,7 @@ impl Heap {
             return self.health.note(Err(Damaged));
         }
         self.size += block.size();
-        // SAFETY: the caller's duties.
+        // SAFETY: `block` is free memory of the pool, covered, and reached with the arena's provenance.
         let outcome = unsafe { self.coalesce(block) };
         self.health.note(outcome)
     }
@@ -106,7 +112,7 @@ impl Heap {
     }
 
     /// Takes at least `min` bytes, which is the least size of a class, and at most
-    /// `max`, a multiple of a granule; none where no free block serves.
+    /// `max`, a multiple of a granule; none if no free block serves.
     ///
     /// # Errors
     /// [`Damaged`]

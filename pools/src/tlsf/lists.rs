@@ -49,7 +49,7 @@ impl Lists {
         if let Some(head) = head {
             self.ensure_link(head, Link::Previous, None)?;
         }
-        // SAFETY: the caller's duties.
+        // SAFETY: `block` is as `create` requires, which the caller promised.
         let node = unsafe { Node::create(block, self.key) };
         node.set_link(Link::Next, head, block.size(), self.key);
         node.set_link(Link::Previous, None, block.size(), self.key);
@@ -89,7 +89,7 @@ impl Lists {
         Ok(block)
     }
 
-    /// Where hardened, finds whether a link of a neighbour leads back.
+    /// If hardened, finds whether a link of a neighbour leads back.
     #[inline]
     fn ensure_link(&self, node: Node, link: Link, to: Option<Node>) -> Result<(), Damaged> {
         if LinkKey::CHECKS && node.link(link, self.key)? != to { Err(Damaged) } else { Ok(()) }

@@ -41,7 +41,7 @@ const SIZE: usize = 2;
 ///
 /// Invariant: its words are granule-aligned memory that is valid for reads and
 /// writes, and that only the lists touch. [`Node::create`] is promised it;
-/// whoever takes a block out of the lists forgets its node.
+/// code that takes a block out of the lists forgets its node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Node(NonNull<*mut u8>);
 
@@ -70,7 +70,7 @@ impl Node {
     pub(super) unsafe fn ending_at(limit: NonNull<u8>, key: LinkKey) -> Result<Self, Damaged> {
         // SAFETY: a free block ends at `limit`, so a word of it lies before.
         let last = unsafe { limit.sub(WORD).cast::<*mut u8>() };
-        // SAFETY: as above, and words of free blocks are aligned.
+        // SAFETY: the word lies in the granule that ends at `limit`; words of free blocks are aligned.
         let word = key.decode(last.addr().get(), unsafe { last.read() }).addr();
         let size = if word & SINGLE == 0 { word } else { GRANULE };
         let base = limit.as_ptr().wrapping_sub(size);
@@ -156,7 +156,7 @@ impl Node {
     pub(super) fn block(self, key: LinkKey) -> Result<Block, Damaged> {
         let size = self.size(key)?;
         // SAFETY: the invariant of the type, for as long as the block is free;
-        // whoever takes it gets the claim with it.
+        // the taker gets the claim with it.
         Ok(unsafe { Block::new(self.0.cast(), size) })
     }
 
@@ -190,7 +190,7 @@ impl Node {
     fn read(self, word: usize, key: LinkKey) -> *mut u8 {
         // SAFETY: the invariant of the type: callers ask for words the block has.
         let slot = unsafe { self.0.add(word) };
-        // SAFETY: as above, and words of free blocks are aligned.
+        // SAFETY: a word of a free block, which only the pool touches: aligned, valid for reads.
         key.decode(slot.addr().get(), unsafe { slot.read() })
     }
 
@@ -198,7 +198,7 @@ impl Node {
     fn write(self, word: usize, value: *mut u8, key: LinkKey) {
         // SAFETY: the invariant of the type: callers ask for words the block has.
         let slot = unsafe { self.0.add(word) };
-        // SAFETY: as above, and words of free blocks are aligned.
+        // SAFETY: a word of a free block, which only the pool touches: aligned, valid for writes.
         unsafe { slot.write(key.encode(slot.addr().get(), value)) };
     }
 }

@@ -1,4 +1,4 @@
-//! Freeing asserts that nobody uses the object.
+//! Freeing asserts that nothing uses the object.
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
