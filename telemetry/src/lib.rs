@@ -9,6 +9,7 @@
 //! | to | use |
 //! |---|---|
 //! | say how rare samples are | [`Mean`] |
+//! | draw samples from a stream of allocations | [`Trials`], each with a [`Stream`] of its own |
 //! | estimate bytes and objects from samples | [`Estimate`], from each [`Sample`] |
 //! | the same for each type, place or thread | [`Groups`] |
 //! | say how far from the truth that may be | [`Estimate::limits`], with a [`Confidence`] and the [`Window`] of time |
@@ -25,9 +26,12 @@
 extern crate std;
 
 pub mod design;
+mod draws;
 mod estimators;
 mod sample;
 
+pub use draws::stream::Stream;
+pub use draws::trials::Trials;
 pub use estimators::estimate::{Estimate, LimitsError};
 pub use estimators::groups::Groups;
 pub use estimators::interval::{Confidence, Interval, Window};

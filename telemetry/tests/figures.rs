@@ -1,0 +1,55 @@
+//! That estimates are right on average and limits as often as they say: a small part of what
+//! the example `sampling_figures` runs. Seeds are fixed, so these tests pass always or never.
+
+mod simulation;
+
+use simulation::{RHYTHMS, WORKLOADS};
+use tripoint_telemetry::Window;
+
+/// (design/sampling.md `.req.unbiased`)
+#[test]
+fn no_estimate_is_biased() {
+    for workload in &WORKLOADS {
+        // One object of 1 MiB in 28,000 is not sampled: it takes many of them to see a variance.
+        let bytes = if workload.name == "all 1 MiB" { 10 << 30 } else { 1 << 20 };
+        let bias = simulation::bias(workload, bytes, 400);
+        for average in &bias.averages {
+            assert!(average.is_unbiased(), "{}, {}: {}", workload.name, average.name, average.mean);
+        }
+        let deviation = bias.averages[0].deviation / bias.deviation;
+        assert!((0.85..1.15).contains(&deviation), "{}: {deviation}", workload.name);
+    }
+}
+
+/// (design/sampling.md `.req.coverage`)
+#[test]
+fn limits_hold_as_often_as_they_say() {
+    for samples in [1, 2, 8] {
+        let coverage = simulation::coverage_between_samples(samples, 1000);
+        assert!((0.93..0.97).contains(&coverage), "{samples} samples: {coverage}");
+    }
+    for bytes in [100_000, 1_000_000] {
+        let coverage = simulation::coverage_at_any_moment(bytes, Window::ANY, 1000);
+        assert!(coverage >= 0.95, "{bytes} bytes: {coverage}");
+    }
+}
+
+/// The control: limits that ignore where the window lies.
+#[test]
+fn limits_for_the_wrong_window_hold_too_seldom() {
+    let coverage = simulation::coverage_at_any_moment(100_000, Window::BETWEEN_SAMPLES, 1000);
+    assert!((0.5..0.7).contains(&coverage), "{coverage}");
+}
+
+/// (design/sampling.md `.req.rhythm`)
+#[test]
+fn a_rhythm_deceives_a_fixed_stride_and_not_trials() {
+    for rhythm in &RHYTHMS {
+        for (judged, factor) in simulation::judge(rhythm).iter().zip(rhythm.factors) {
+            let fixed = judged.fixed_stride;
+            assert!((fixed - factor).abs() <= 0.002 * factor, "{}: {fixed}, not {factor}", rhythm.name);
+            let error = (judged.trials - 1.0).abs();
+            assert!(error < 4.0 * judged.standard_error, "{}: {}", rhythm.name, judged.trials);
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! Programs that allocate, samplers that watch them, and how the estimates compare with the
+//! truth. Shared by the tests and by the example `sampling_figures`; every run is seeded.
+
+use tripoint_telemetry::{Confidence, Estimate, Groups, Mean, Sample, Stream, Trials, Window};
+
+/// The mean of everything here, unless it says otherwise: 100 KiB.
+pub(crate) const MEAN: Mean = Mean::new(102_400).unwrap();
+
+/// A way to allocate: the size of each object by its number.
+pub(crate) struct Workload {
+    pub(crate) name: &'static str,
+    pub(crate) size: fn(u64) -> u64,
+}
+
+pub(crate) const WORKLOADS: [Workload; 4] = [
+    Workload { name: "48 B", size: |_| 48 },
+    Workload {
+        name: "mixed, 16 B to 4 KiB",
+        // Scattered, but the same in every run.
+        size: |number| 16 << ((number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % 9),
+    },
+    Workload { name: "1 % of 256 KiB", size: |number| if number % 100 == 99 { 256 << 10 } else { 64 } },
+    Workload { name: "all 1 MiB", size: |_| 1 << 20 },
+];
+
+impl Workload {
+    /// The sizes of objects, until there are `bytes` of them.
+    pub(crate) fn sizes(&self, bytes: u64) -> Vec<u64> {
+        let mut allocated = 0;
+        (0..)
+            .map(self.size)
+            .take_while(|size| {
+                let goes_on = allocated < bytes;
+                allocated += size;
+                goes_on
+            })
+            .collect()
+    }
+}
+
+pub(crate) fn estimate(trials: &mut Trials, sizes: &[u64]) -> Estimate {
+    let mut estimate = Estimate::new(MEAN);
+    for &size in sizes {
+        if let Some(sample) = trials.allocate(size) {
+            estimate.add(&sample);
+        }
+    }
+    estimate
+}
+
+/// The average of many estimates, each divided by the truth.
+pub(crate) struct Average {
+    pub(crate) name: &'static str,
+    pub(crate) mean: f64,
+    pub(crate) standard_error: f64,
+    pub(crate) deviation: f64,
+}
+
+impl Average {
+    fn of(name: &'static str, ratios: &[f64]) -> Self {
+        let runs = ratios.len() as f64;
+        let mean = ratios.iter().sum::<f64>() / runs;
+        let variance = ratios.iter().map(|ratio| (ratio - mean).powi(2)).sum::<f64>() / (runs - 1.0);
+        Self { name, mean, standard_error: (variance / runs).sqrt(), deviation: variance.sqrt() }
+    }
+
+    /// Whether the truth is within four standard errors, and what is averaged varies at all.
+    pub(crate) fn is_unbiased(&self) -> bool {
+        (self.mean - 1.0).abs() < 4.0 * self.standard_error
+    }
+}
+
+pub(crate) struct Bias {
+    pub(crate) averages: [Average; 4],
+    /// The standard deviation that the first average should have.
+    pub(crate) deviation: f64,
+}
+
+/// How the estimates of `runs` runs of a workload compare with the truth
+/// (design/sampling.md `.req.unbiased`).
+pub(crate) fn bias(workload: &Workload, bytes: u64, runs: u64) -> Bias {
+    let sizes = workload.sizes(bytes);
+    let (truth, objects) = (sizes.iter().sum::<u64>() as f64, sizes.len() as f64);
+    let estimates: Vec<_> =
+        (0..runs).map(|run| estimate(&mut Trials::new(Stream::new(1, run), MEAN), &sizes)).collect();
+    let average = |name, ratio: &dyn Fn(&Estimate) -> f64| {
+        Average::of(name, &estimates.iter().map(ratio).collect::<Vec<_>>())
+    };
+    let variance_of = |&size: &u64| {
+        let chance = MEAN.chance(size);
+        (size as f64).powi(2) * (1.0 - chance) / chance
+    };
+    let variance: f64 = sizes.iter().map(variance_of).sum();
+    Bias {
+        averages: [
+            average("weighted samples, bytes", &|estimate| estimate.bytes() / truth),
+            average("weighted samples, objects", &|estimate| estimate.objects() / objects),
+            average("failed trials, bytes", &|estimate| estimate.bytes_by_trials() as f64 / truth),
+            average("variance", &|estimate| estimate.standard_error().powi(2) / variance),
+        ],
+        deviation: variance.sqrt() / truth,
+    }
+}
+
+/// In which share of windows, from the beginning to the sample number `samples`, the limits
+/// hold the truth.
+pub(crate) fn coverage_between_samples(samples: u64, windows: u64) -> f64 {
+    let holds = |run: &u64| {
+        let mut trials = Trials::new(Stream::new(2, *run), MEAN);
+        let (mut estimate, mut allocated) = (Estimate::new(MEAN), 0);
+        while estimate.samples() < samples {
+            allocated += 48;
+            if let Some(sample) = trials.allocate(48) {
+                estimate.add(&sample);
+            }
+        }
+        limits(&estimate, Window::BETWEEN_SAMPLES, allocated)
+    };
+    (0..windows).filter(holds).count() as f64 / windows as f64
+}
+
+/// In which share of windows of `bytes` bytes, that begin and end at any moment, the limits for
+/// `window` hold the truth.
+pub(crate) fn coverage_at_any_moment(bytes: u64, window: Window, windows: u64) -> f64 {
+    let sizes = WORKLOADS[0].sizes(bytes);
+    let truth = sizes.iter().sum();
+    let holds = |run: &u64| {
+        let mut trials = Trials::new(Stream::new(3, *run), MEAN);
+        // A sampler that has been running for a while.
+        for _ in 0..run % 1000 {
+            trials.allocate(1000);
+        }
+        limits(&estimate(&mut trials, &sizes), window, truth)
+    };
+    (0..windows).filter(holds).count() as f64 / windows as f64
+}
+
+fn limits(estimate: &Estimate, window: Window, truth: u64) -> bool {
+    estimate.limits(Confidence::PERCENT_95, window).unwrap().contains(truth)
+}
+
+/// A sampler that takes the object with every n-th byte: the control.
+pub(crate) struct FixedStride {
+    stride: u64,
+    allocated: u64,
+    /// Whether counting goes on from the byte that was taken, rather than from zero.
+    carries: bool,
+}
+
+impl FixedStride {
+    fn allocate(&mut self, size: u64) -> bool {
+        self.allocated += size;
+        let is_taken = self.allocated >= self.stride;
+        if is_taken {
+            self.allocated = if self.carries { self.allocated - self.stride } else { 0 };
+        }
+        is_taken
+    }
+}
+
+/// A rhythm of allocations, and by which factors a fixed stride misjudges each group in it.
+pub(crate) struct Rhythm {
+    pub(crate) name: &'static str,
+    pub(crate) stride: u32,
+    pub(crate) carries: bool,
+    /// Objects of one size in a row; each is a group.
+    pub(crate) period: &'static [(u64, u64)],
+    pub(crate) factors: &'static [f64],
+}
+
+pub(crate) const RHYTHMS: [Rhythm; 8] = [
+    Rhythm {
+        name: "16 B, 24 B",
+        stride: 512 << 10,
+        carries: false,
+        period: &[(1, 16), (1, 24)],
+        factors: &[1.25, 0.8333],
+    },
+    Rhythm {
+        name: "1,599 of 64 B, then one",
+        stride: 102_400,
+        carries: false,
+        period: &[(1599, 64), (1, 64)],
+        factors: &[0.0, 1600.0],
+    },
+    Rhythm {
+        name: "400 of 64 B, then 400",
+        stride: 102_400,
+        carries: false,
+        period: &[(400, 64), (400, 64)],
+        factors: &[0.0, 2.0],
+    },
+    Rhythm {
+        name: "100 of 1,008 B, one of 1,600 B",
+        stride: 102_400,
+        carries: false,
+        period: &[(100, 1008), (1, 1600)],
+        factors: &[0.0, 64.0],
+    },
+    Rhythm {
+        name: "1 KiB, 1 KiB",
+        stride: 102_400,
+        carries: false,
+        period: &[(1, 1024), (1, 1024)],
+        factors: &[0.0, 2.0],
+    },
+    Rhythm {
+        name: "48 B, 80 B, 3,968 B",
+        stride: 102_400,
+        carries: false,
+        period: &[(1, 48), (1, 80), (1, 3968)],
+        factors: &[0.0, 0.0, 1.0323],
+    },
+    Rhythm {
+        name: "97 of 64 B, one of 4 KiB",
+        stride: 102_400,
+        carries: false,
+        period: &[(97, 64), (1, 4096)],
+        factors: &[0.0, 2.5],
+    },
+    Rhythm {
+        name: "the same, with the rest carried on",
+        stride: 102_400,
+        carries: true,
+        period: &[(97, 64), (1, 4096)],
+        factors: &[1.0, 1.0],
+    },
+];
+
+/// What a fixed stride and trials say of one group of a rhythm, each divided by the truth.
+pub(crate) struct Judged {
+    pub(crate) fixed_stride: f64,
+    pub(crate) trials: f64,
+    /// The standard error that `trials` should have.
+    pub(crate) standard_error: f64,
+}
+
+/// Has both samplers watch a rhythm for about 2,000 samples, and compares them with the truth.
+pub(crate) fn judge(rhythm: &Rhythm) -> Vec<Judged> {
+    let mean = Mean::new(rhythm.stride).unwrap();
+    let mut fixed = FixedStride { stride: rhythm.stride.into(), allocated: 0, carries: rhythm.carries };
+    let mut trials = Trials::new(Stream::new(4, 0), mean);
+    let mut estimates = Groups::<usize, 4>::new(mean);
+    let mut taken = vec![0u64; rhythm.period.len()];
+    let period: u64 = rhythm.period.iter().map(|(count, size)| count * size).sum();
+    let periods = 2000 * u64::from(rhythm.stride) / period;
+    for _ in 0..periods {
+        for (group, &(count, size)) in rhythm.period.iter().enumerate() {
+            for _ in 0..count {
+                taken[group] += u64::from(fixed.allocate(size));
+                if let Some(sample) = trials.allocate(size) {
+                    estimates.add(group, &sample);
+                }
+            }
+        }
+    }
+    let judged = |(group, &(count, size)): (usize, &(u64, u64))| {
+        let truth = (periods * count * size) as f64;
+        let sample = Sample::new(size, 0, mean).unwrap();
+        Judged {
+            fixed_stride: taken[group] as f64 * f64::from(rhythm.stride) / truth,
+            trials: estimates.get(&group).map_or(0.0, Estimate::bytes) / truth,
+            standard_error: ((sample.weight() - 1.0) / (periods * count) as f64).sqrt(),
+        }
+    };
+    rhythm.period.iter().enumerate().map(judged).collect()
+}
