@@ -14,12 +14,9 @@ use core::error::Error;
 use core::hint::black_box;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use core::time::Duration;
-use std::time::Instant;
 use std::{env, thread};
 
-use tripoint::contract::{
-    Contract, ContractAllocator, HotThread, Progress, Report, Route, Symbols, Warmup, WarmupOptions,
-};
+use tripoint::contract::{Contract, ContractAllocator, HotThread, Report, Route, WarmupOptions};
 
 #[global_allocator]
 static ALLOCATOR: ContractAllocator = ContractAllocator::system();
@@ -49,35 +46,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     let leak = env::args().any(|argument| argument == "leak");
     CONTRACT.begin_init()?;
     let hot = thread::spawn(move || hot_loop(leak));
-    while CONTRACT.hot_threads().next().is_none() {
-        thread::yield_now(); // only threads that have registered are waited for
-    }
-
-    CONTRACT.begin_warmup()?;
     let options = WarmupOptions { quiet_window: 50_000_000, ..WarmupOptions::default() }; // ns
-    let mut warmup = Warmup::new(&CONTRACT, &ROUTES, &(), options); // (): there are no arenas
-    let start = Instant::now();
-    loop {
-        match warmup.step(start.elapsed().as_nanos() as u64) {
-            Progress::Done if CONTRACT.is_armed() => break,
-            Progress::Failed(failure) => return Err(failure.to_string().into()),
-            _ => thread::sleep(Duration::from_millis(1)),
-        }
-    }
+    let summary = CONTRACT.warm_up(&ROUTES, &(), options)?; // (): there are no arenas
+    println!("{summary}");
 
     thread::sleep(Duration::from_millis(100)); // the steady part: the program's real work
     STOP.store(true, Relaxed);
     hot.join().expect("the loop does not panic");
 
     let mut records = Vec::new();
-    CONTRACT.drain(|record| records.push(record));
-    let report = Report {
-        records: &records,
-        routes: &ROUTES,
-        warmup_rounds: warmup.rounds(),
-        symbols: &Symbols,
-        ..Report::new(&CONTRACT)
-    };
+    let report = Report { routes: &ROUTES, ..Report::drained(&CONTRACT, &mut records) };
     println!("{report}");
     assert!(report.was_armed());
     assert_eq!(report.alarms() > 0, leak, "exactly the mistake raises an alarm");

@@ -10,11 +10,9 @@ use core::error::Error;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use core::time::Duration;
 use std::thread;
-use std::time::Instant;
 
 use tripoint::contract::{
-    Arenas, Contract, ContractAllocator, HotThread, PoolEvents, Progress, Report, Route, Symbols, Warmup,
-    WarmupOptions,
+    Arenas, Contract, ContractAllocator, HotThread, PoolEvents, Report, Route, WarmupOptions,
 };
 use tripoint::{Arena, ArenaVm, ArenaVmOptions, Mfs, MfsOptions, UnitOf};
 
@@ -63,37 +61,17 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     thread::scope(|scope| {
         let hot = scope.spawn(|| hot_loop(&pool));
-        while CONTRACT.hot_threads().next().is_none() {
-            thread::yield_now(); // only threads that have registered are waited for
-        }
-        CONTRACT.begin_warmup()?;
         let arenas: [&dyn Arena; 1] = [&arena];
         let memory = Arenas::new(&arenas); // what the driver freezes
         let options = WarmupOptions { quiet_window: 50_000_000, ..WarmupOptions::default() }; // ns
-        let mut warmup = Warmup::new(&CONTRACT, &ROUTES, &memory, options);
-        let start = Instant::now();
-        let warm = loop {
-            match warmup.step(start.elapsed().as_nanos() as u64) {
-                Progress::Done if CONTRACT.is_armed() => break Ok(()),
-                Progress::Failed(failure) => break Err(failure.to_string()),
-                _ => thread::sleep(Duration::from_millis(1)),
-            }
-        };
+        let warm = CONTRACT.warm_up(&ROUTES, &memory, options);
         thread::sleep(Duration::from_millis(100)); // the steady part: the program's real work
         STOP.store(true, Relaxed);
         let notional = hot.join().expect("the loop does not panic");
-        warm?;
+        println!("{}", warm?);
 
         let mut records = Vec::new();
-        CONTRACT.drain(|record| records.push(record));
-        let warmup_rounds = warmup.rounds();
-        let report = Report {
-            records: &records,
-            routes: &ROUTES,
-            warmup_rounds,
-            symbols: &Symbols,
-            ..Report::new(&CONTRACT)
-        };
+        let report = Report { routes: &ROUTES, ..Report::drained(&CONTRACT, &mut records) };
         println!("{report}\nnotional {notional}");
         assert!(report.was_armed() && arena.is_frozen());
         assert_eq!(report.alarms(), 0);

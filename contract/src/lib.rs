@@ -27,22 +27,18 @@
 //! 2. control thread: make arena and pools, [`Contract::begin_init`]
 //! 3. each hot thread: [`Contract::register`], then in its loop [`Route::pass`] and
 //!    [`Guard::check`]
-//! 4. control thread: [`Contract::begin_warmup`], then [`Warmup::step`] until done or
-//!    failed; armed once [`Contract::is_armed`]. Only threads that have registered are
-//!    waited for
-//! 5. at the end: [`Contract::drain`] the records and print a [`Report`]
+//! 4. control thread: `Contract::warm_up`, which returns when every hot thread that has
+//!    registered is armed. A control thread that has other work meanwhile calls
+//!    [`Warmup::step`] instead
+//! 5. at the end, or now and then: print `Report::drained`
 //!
-//! The example `order_book` does so. A program without pools:
+//! A program without pools:
 //!
 //! ```
 //! # #[cfg(all(feature = "std", feature = "linux", not(miri)))]
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-//! use std::time::{Duration, Instant};
-//! use tripoint_contract::{
-//!     Contract, ContractAllocator, HotThread, Policies, Policy, Progress, Report, Route, Warmup,
-//!     WarmupOptions,
-//! };
+//! use tripoint_contract::{Contract, ContractAllocator, HotThread, Report, Route, WarmupOptions};
 //!
 //! #[global_allocator]
 //! static ALLOCATOR: ContractAllocator = ContractAllocator::system();
@@ -51,10 +47,9 @@
 //! static STOP: AtomicBool = AtomicBool::new(false);
 //!
 //! CONTRACT.begin_init()?;
-//! let policies = Policies::all(Policy::AlarmOnce).from_environment()?; // TRIPOINT_POLICY
-//! let hot = std::thread::spawn(move || {
+//! let hot = std::thread::spawn(|| {
 //!     let mut packet = Vec::with_capacity(64); // before the guard, so that it outlives it
-//!     let guard = CONTRACT.register(HotThread { policies, ..HotThread::new("packets") }).unwrap();
+//!     let guard = CONTRACT.register(HotThread::new("packets")).unwrap();
 //!     while !STOP.load(Relaxed) {
 //!         packet.clear();
 //!         packet.extend_from_slice(b"one turn");
@@ -62,24 +57,13 @@
 //!         guard.check();
 //!     }
 //! });
-//! CONTRACT.begin_warmup()?;
-//! let mut warmup = Warmup::new(&CONTRACT, &ROUTES, &(), WarmupOptions::default()); // (): no arenas
-//! let start = Instant::now();
-//! loop {
-//!     match warmup.step(start.elapsed().as_nanos() as u64) {
-//!         Progress::Done if CONTRACT.is_armed() => break,
-//!         Progress::Failed(failure) => return Err(failure.to_string().into()),
-//!         _ => std::thread::sleep(Duration::from_millis(1)),
-//!     }
-//! }
+//! CONTRACT.warm_up(&ROUTES, &(), WarmupOptions::default())?; // (): there are no arenas
 //! // … the steady part …
 //! STOP.store(true, Relaxed);
 //! hot.join().unwrap();
 //! let mut records = Vec::new();
-//! CONTRACT.drain(|record| records.push(record));
-//! let warmup_rounds = warmup.rounds();
-//! let report = Report { records: &records, routes: &ROUTES, warmup_rounds, ..Report::new(&CONTRACT) };
-//! println!("{report}"); // with lines: `symbols: &symbols::Symbols`, and debug information
+//! let report = Report::drained(&CONTRACT, &mut records);
+//! println!("{report}");
 //! assert!(report.was_armed() && report.alarms() == 0);
 //! # Ok(())
 //! # }
@@ -124,6 +108,8 @@ pub use detectors::allocator::ContractAllocator;
 #[cfg(feature = "std")]
 pub use detectors::pool_events::PoolEvents;
 pub use phases::contract::Contract;
+#[cfg(feature = "std")]
+pub use phases::driver::WarmupSummary;
 pub use phases::guard::Guard;
 pub use phases::hot_thread::HotThread;
 pub use phases::memory::Arenas;

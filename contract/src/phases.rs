@@ -3,6 +3,8 @@
 pub(crate) mod baseline;
 pub(crate) mod cold;
 pub(crate) mod contract;
+#[cfg(feature = "std")]
+pub(crate) mod driver;
 pub(crate) mod guard;
 pub(crate) mod hot_thread;
 #[cfg(feature = "std")]

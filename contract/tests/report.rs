@@ -6,10 +6,9 @@
 mod common;
 
 use common::{Reason, contract};
-use tripoint_contract::Outcome;
 use tripoint_contract::{
-    ClassSet, ContractAllocator, DetectorSet, Guard, HotThread, NoDetectors, Observation, Policies, Policy,
-    Record, Report, Symbols, ViolationClass, current,
+    ClassSet, ContractAllocator, DetectorSet, Guard, HotThread, NoDetectors, Observation, Outcome, Policies,
+    Policy, Record, RecordKind, Report, Symbols, ViolationClass, current,
 };
 
 #[global_allocator]
@@ -56,12 +55,12 @@ fn records_of_one_place_are_one_line() {
     let text = text(contract, &records);
     let of = |part: &str| text.lines().filter(|line| line.contains(part)).collect::<Vec<_>>();
     let one = of("culprit_one");
-    let [violation, alarm] = one[..] else { panic!("{text}") };
+    let [violation] = one[..] else { panic!("{text}") };
     let start =
         "violation: growth x12 on hot, 1200 bytes, at 1.500000007 s and 11 times more until 1.500000007 s, ";
     assert!(violation.starts_with(start), "{violation}");
-    // No thread drained between the turns: three alarms are one record.
-    assert!(alarm.starts_with("alarm: growth x15 on hot, 1203 bytes, at 1.5"), "{alarm}");
+    // The alarms are of the same events, which are printed once.
+    assert_eq!(of("alarm: "), [""; 0]);
     assert!(matches!(of("culprit_two")[..], [line] if line.contains(" x3 on hot, 3 bytes")), "{text}");
     let mut json = String::new();
     Report { records: &records, symbols: &Symbols, ..Report::new(contract) }.write_json(&mut json).unwrap();
@@ -69,6 +68,8 @@ fn records_of_one_place_are_one_line() {
     let groups: Vec<_> = json["sites"].as_array().unwrap().iter().collect();
     assert_eq!(groups.len(), 3);
     assert_eq!((&groups[0]["count"], &groups[0]["records"]), (&12.into(), &12.into()));
+    // No thread drained between the turns: three alarms are one record.
+    assert_eq!((&groups[2]["kind"], &groups[2]["count"]), (&"alarm".into(), &15.into()));
     assert_eq!(json["violations"].as_array().unwrap().len(), records.len(), "and each by itself");
 }
 
@@ -99,15 +100,55 @@ fn a_line_names_the_call_and_the_address() {
     });
     guard.observe(Observation { address: 0x9000, ..Observation::new(ViolationClass::MinorFault, 0) });
     guard.check();
-    let text = text(contract, &drained(contract));
-    for kind in ["violation", "alarm"] {
+    let all = drained(contract);
+    let told = |kind: RecordKind, records: &[Record]| {
+        let text = text(contract, records);
         for what in [
             "memory_call madvise x1 on hot, 4096 bytes at 0x7000, at 1.5",
             "minor_fault x1 on hot, 0 bytes at 0x9000",
         ] {
-            assert!(text.contains(&format!("{kind}: {what}")), "{kind} {what} in\n{text}");
+            assert!(text.contains(&format!("{}: {what}", kind.name())), "{kind:?} {what} in\n{text}");
         }
+    };
+    told(RecordKind::Violation, &all);
+    // A program that keeps only alarms is told the same by them.
+    told(RecordKind::Alarm, &common::of_kind(&all, RecordKind::Alarm));
+}
+
+/// An alarm is printed if not every one of its events is.
+#[test]
+fn an_alarm_of_events_without_records_is_a_line() {
+    let contract = contract();
+    let guard: Bare = contract.register_with(hot(), NoDetectors).unwrap();
+    guard.arm();
+    (0..2).for_each(|_| culprit_two(&guard));
+    guard.check();
+    let mut records = drained(contract);
+    assert!(!text(contract, &records).contains("alarm: "));
+    let lost = records.iter().position(|record| record.kind == RecordKind::Violation).unwrap();
+    records.remove(lost);
+    let text = text(contract, &records);
+    for line in ["violation: growth x1 on hot, 1 byte,", "alarm: growth x2 on hot, 2 bytes,"] {
+        assert!(text.contains(line), "{line} in\n{text}");
     }
+}
+
+#[test]
+fn a_drained_report_has_what_waits_and_keeps_what_it_had() {
+    let contract = contract();
+    let guard: Bare = contract.register_with(hot(), NoDetectors).unwrap();
+    guard.arm();
+    let mut records = Vec::new();
+    culprit_one(&guard);
+    guard.check();
+    assert!(Report::drained(contract, &mut records).to_string().contains("culprit_one"));
+    culprit_two(&guard);
+    guard.check();
+    let text = Report::drained(contract, &mut records).to_string();
+    assert!(text.contains("culprit_one") && text.contains("culprit_two"), "{text}");
+    assert!(!text.contains("warm-up rounds"), "{text}");
+    records.clear();
+    assert!(!Report::drained(contract, &mut records).to_string().contains("culprit"));
 }
 
 /// What happened before arming is counted apart from what is judged.
@@ -121,8 +162,8 @@ fn events_while_armed_and_events_in_all_are_both_there() {
     guard.check();
     let text = text(contract, &drained(contract));
     let line =
-        "growth: 1 events while armed, 100 bytes, 0 of them excused; 6 events since it registered, 600 bytes";
-    assert!(text.contains(line) && text.contains("thread hot (armed): 1 alarms, 0 records lost"), "{text}");
+        "growth: 1 event while armed, 100 bytes, 0 of them excused; 6 events since it registered, 600 bytes";
+    assert!(text.contains(line) && text.contains("thread hot (armed): 1 alarm, 0 records lost"), "{text}");
 }
 
 /// Each reason has its own budget, and the alarm says which one was overrun.
@@ -141,7 +182,7 @@ fn amnesties_are_budgeted_by_reason() {
     assert_eq!((guard.slot().alarms(), contract.amnesties().over_budget()), (1, 1));
     let text = text(contract, &drained(contract));
     for part in [
-        "alarm: amnesty_overrun x1 on hot, 0 bytes, for rollover",
+        "violation: amnesty_overrun x1 on hot, 0 bytes, for rollover",
         "rollover: 3 of 2",
         "disconnect: 10 of 10",
     ] {

@@ -301,7 +301,6 @@ fn the_report_tells_who_was_looking() {
     let report = Report {
         records: &records,
         routes: &routes,
-        warmup_rounds: 2,
         sizing: Some(Sizing::of(&arena, &pools)),
         symbols: &Symbols,
         ..Report::new(contract)
@@ -322,7 +321,7 @@ fn the_report_tells_who_was_looking() {
     assert!(json["violations"][1]["site"].as_str().unwrap().contains("system.rs:"), "{json:#}");
     assert_eq!(json["amnesties"]["reasons"]["rollover"], 1);
     assert_eq!(json["routes"][0]["minimum"], 3);
-    assert_eq!(json["warmup_rounds"], 2);
+    assert_eq!(json["warmup_rounds"], 0);
     assert_eq!(json["sizing"]["pools"][0]["extend"], 131_072);
     assert!(json["sizing"]["commit_limit"].as_u64().unwrap() >= 200_000);
     let text = report.to_string();

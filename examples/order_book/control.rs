@@ -174,24 +174,18 @@ impl Control {
         }
         let warnings = lookout.map_or_else(Vec::new, Lookout::warnings);
         let warnings = unlocked.flatten().into_iter().chain(warnings).collect();
-        self.end(&alarms, warnings, warmup.rounds(), progress, memory)
+        self.end(&alarms, warnings, progress, memory)
     }
 
     fn end(
         &self,
         alarms: &[Record],
         warnings: Vec<String>,
-        warmup_rounds: usize,
         progress: Progress,
         memory: &dyn SteadyMemory,
     ) -> (ContractReport, Vec<Failure>) {
-        let report = Report {
-            records: alarms,
-            routes: &self.routes,
-            warmup_rounds,
-            symbols: &Symbols,
-            ..Report::new(&CONTRACT)
-        };
+        let report =
+            Report { records: alarms, routes: &self.routes, symbols: &Symbols, ..Report::new(&CONTRACT) };
         let report = ContractReport::new(&report, warnings);
         let mut failures = Vec::new();
         if self.has_failed_fast() {

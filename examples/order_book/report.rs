@@ -89,7 +89,7 @@ impl ContractReport {
             violations: take("violations").as_array_mut().map(core::mem::take).unwrap_or_default(),
             amnesties: take("amnesties"),
             routes: take("routes"),
-            warmup_rounds: contract.warmup_rounds,
+            warmup_rounds: contract.contract.warmup_rounds(),
             armed: contract.was_armed(),
             missing_memory_steps: take("missing_memory_steps"),
             runtime: take("runtime"),

@@ -37,6 +37,11 @@ pub struct ThreadDetectors<K: Kernel = Native> {
     polled: Option<[Faulted; 2]>,
 }
 
+/// The error for a core that the system refuses.
+const NOT_BOUND: Error = Error::Parameter(
+    "the system did not bind the thread to HotThread::core; name a core that the process may run on",
+);
+
 /// The kinds of faults.
 const FAULTS: [ViolationClass; 2] = [ViolationClass::MinorFault, ViolationClass::MajorFault];
 
@@ -135,7 +140,7 @@ impl<K: Kernel> ThreadDetectors<K> {
 
 impl<K: Kernel> Detectors for ThreadDetectors<K> {
     fn pin(&mut self, core: usize) -> Result<()> {
-        self.kernel.pin(core).map_err(|_| Error::Resource)
+        self.kernel.pin(core).map_err(|_| NOT_BOUND)
     }
 
     fn start(&mut self, slot: &'static Slot) -> DetectorSet {

@@ -129,6 +129,12 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
         MemorySteps::from_bits_truncate(self.session.memory_missed.load(Ordering::Relaxed))
     }
 
+    /// The number of rehearsals so far. A warm-up repeats a rehearsal that was not clean.
+    #[must_use]
+    pub fn warmup_rounds(&self) -> usize {
+        self.session.rounds.load(Ordering::Relaxed)
+    }
+
     /// Init to Warmup.
     ///
     /// # Errors
@@ -181,7 +187,7 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
     /// # Errors
     /// - [`Error::Parameter`] outside Init and Warmup, or if the thread is registered already
     /// - [`Error::Parameter`] if all `THREADS` slots of the contract are taken
-    /// - [`Error::Resource`] if the thread cannot be bound to its core
+    /// - [`Error::Parameter`] if the system does not bind the thread to [`HotThread::core`]
     pub fn register(&'static self, thread: HotThread<'_>) -> Result<Guard<R, NativeDetectors>> {
         self.register_with(thread, platform::detectors(thread.detectors))
     }

@@ -17,6 +17,8 @@ pub(crate) struct Session {
     pub(crate) polls: AtomicUsize,
     /// The [`MemorySteps`] that failed.
     pub(crate) memory_missed: AtomicUsize,
+    /// The number of rehearsals.
+    pub(crate) rounds: AtomicUsize,
     /// What Init found of the system's settings.
     #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
     pub(crate) runtime: platform::Runtime,
@@ -30,6 +32,7 @@ impl Session {
                 ledger: Ledger::new(),
                 polls: AtomicUsize::new(0),
                 memory_missed: AtomicUsize::new(0),
+                rounds: AtomicUsize::new(0),
                 #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
                 runtime: platform::Runtime::new(),
             }

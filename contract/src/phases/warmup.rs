@@ -47,6 +47,8 @@ impl Default for WarmupOptions {
 /// What was not met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Criterion {
+    /// The process is in Init when the warm-up begins.
+    Phase,
     /// Every route is taken often enough.
     Routes,
     /// No event of any class on any hot thread for the quiet window.
@@ -75,7 +77,7 @@ pub struct WarmupFailure {
 }
 
 impl WarmupFailure {
-    const fn new(criterion: Criterion) -> Self {
+    pub(crate) const fn new(criterion: Criterion) -> Self {
         Self { criterion, thread: None, route: None, classes: ClassSet::empty(), error: None }
     }
 }
@@ -83,6 +85,7 @@ impl WarmupFailure {
 impl fmt::Display for WarmupFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.criterion {
+            Criterion::Phase => "the warm-up did not begin",
             Criterion::Routes => "a route was not taken often enough",
             Criterion::Quiet => "events did not cease",
             Criterion::Answer => "a hot thread did not come to a check",
@@ -101,6 +104,8 @@ impl fmt::Display for WarmupFailure {
         self.error.map_or(Ok(()), |error| write!(f, "; {error}"))
     }
 }
+
+impl core::error::Error for WarmupFailure {}
 
 /// Where a warm-up is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -317,6 +322,7 @@ impl<'a, R: AmnestyReason, const THREADS: usize> Warmup<'a, R, THREADS> {
             ..WarmupFailure::new(Criterion::Prepare)
         })?;
         self.rounds += 1;
+        self.contract.session.rounds.store(self.rounds, Ordering::Relaxed);
         self.contract.request_turn(self.rounds);
         Ok(State::Rehearse)
     }

@@ -37,8 +37,6 @@ pub struct Report<'a, R: AmnestyReason, const THREADS: usize> {
     pub records: &'a [Record],
     /// The routes of the warm-up.
     pub routes: &'a [Route],
-    /// The number of rehearsals.
-    pub warmup_rounds: usize,
     /// Advice for the next Init.
     pub sizing: Option<Sizing<'a>>,
     /// How sites are resolved; by default they are not.
@@ -46,10 +44,33 @@ pub struct Report<'a, R: AmnestyReason, const THREADS: usize> {
 }
 
 impl<'a, R: AmnestyReason, const THREADS: usize> Report<'a, R, THREADS> {
+    /// A report with all records that wait: it takes them from the contract, and appends them to
+    /// `records`. Sites are resolved if the feature `symbols` is on.
+    ///
+    /// Use the same `records` again and the next report has those of this one too; clear it first
+    /// and the next report has only what is new.
+    ///
+    /// ```
+    /// use tripoint_contract::{Contract, Report};
+    ///
+    /// static CONTRACT: Contract = Contract::new();
+    /// println!("{}", Report::drained(&CONTRACT, &mut Vec::new()));
+    /// ```
+    #[cfg(feature = "std")]
+    pub fn drained(contract: &'a Contract<R, THREADS>, records: &'a mut std::vec::Vec<Record>) -> Self {
+        contract.drain(|record| records.push(record));
+        Self {
+            records,
+            #[cfg(feature = "symbols")]
+            symbols: &crate::report::symbols::Symbols,
+            ..Self::new(contract)
+        }
+    }
+
     /// A report with nothing but what the contract knows. The other fields may be
     /// set.
     pub const fn new(contract: &'a Contract<R, THREADS>) -> Self {
-        Self { contract, records: &[], routes: &[], warmup_rounds: 0, sizing: None, symbols: &Raw }
+        Self { contract, records: &[], routes: &[], sizing: None, symbols: &Raw }
     }
 
     fn hot(&self) -> impl Iterator<Item = &'a Slot> {

@@ -56,7 +56,7 @@ impl<R: AmnestyReason, const THREADS: usize> Report<'_, R, THREADS> {
             self.write_amnesties(json)?;
             json.name("routes")?;
             json.array(&mut self.routes.iter(), write_route)?;
-            json.number("warmup_rounds", self.warmup_rounds)?;
+            json.number("warmup_rounds", self.contract.warmup_rounds())?;
             match &self.sizing {
                 Some(sizing) => {
                     json.name("sizing")?;

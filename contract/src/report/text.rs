@@ -12,6 +12,7 @@ use crate::thread::slot::Slot;
 use crate::thread::standing::ThreadKind;
 use crate::words::class::ViolationClass;
 use crate::words::detector_set::DetectorSet;
+use crate::words::record::{Record, RecordKind};
 
 /// A time as a decimal of seconds.
 struct Seconds(u64);
@@ -20,6 +21,16 @@ impl fmt::Display for Seconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const NS: u64 = 1_000_000_000;
         write!(f, "{}.{:09} s", self.0 / NS, self.0 % NS)
+    }
+}
+
+/// A number of things, by the name of one.
+struct Count(usize, &'static str);
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = if self.0 == 1 { "" } else { "s" };
+        write!(f, "{} {}{plural}", self.0, self.1)
     }
 }
 
@@ -51,9 +62,13 @@ impl<R: AmnestyReason, const THREADS: usize> fmt::Display for Report<'_, R, THRE
             }
         }
         writeln!(f, "\nrecords lost: {}", self.records_lost())?;
-        writeln!(f, "warm-up rounds: {}", self.warmup_rounds)?;
+        match self.contract.warmup_rounds() {
+            0 => {}
+            rounds => writeln!(f, "warm-up rounds: {rounds}")?,
+        }
         self.contract.threads().try_for_each(|slot| write_thread_text(f, slot))?;
-        self.groups().try_for_each(|group| self.write_group_text(f, &group))?;
+        let mut groups = self.groups().filter(|group| !self.is_told_by_violations(&group.sum));
+        groups.try_for_each(|group| self.write_group_text(f, &group))?;
         let ledger = self.contract.amnesties();
         let over = ledger.over_budget();
         writeln!(f, "amnesties: {}, {over} of them over the budget of their reason", ledger.entered())?;
@@ -68,18 +83,31 @@ impl<R: AmnestyReason, const THREADS: usize> fmt::Display for Report<'_, R, THRE
 }
 
 impl<R: AmnestyReason, const THREADS: usize> Report<'_, R, THREADS> {
+    /// Whether a record is an alarm, and all events of the alarms of its class and thread are
+    /// violations in this report: each event is printed once.
+    fn is_told_by_violations(&self, record: &Record) -> bool {
+        let of = |kind: RecordKind| {
+            let same = |other: &&Record| {
+                (other.kind, other.class, other.thread) == (kind, record.class, record.thread)
+            };
+            self.records.iter().filter(same).fold(0_usize, |sum, other| sum.wrapping_add(other.count))
+        };
+        record.kind == RecordKind::Alarm && of(RecordKind::Violation) >= of(RecordKind::Alarm)
+    }
+
     fn write_group_text(&self, f: &mut fmt::Formatter<'_>, group: &Group) -> fmt::Result {
         let sum = &group.sum;
         write!(f, "{}: {}", sum.kind.name(), sum.class)?;
         call_of(sum).map_or(Ok(()), |call| write!(f, " {call}"))?;
-        write!(f, " x{} on {}, {} bytes", sum.count, self.thread_name(sum.thread), sum.bytes)?;
+        let bytes = Count(sum.bytes, "byte");
+        write!(f, " x{} on {}, {bytes}", sum.count, self.thread_name(sum.thread))?;
         if sum.address != 0 {
             write!(f, " at {:#x}", sum.address)?;
         }
         reason_of::<R>(sum).map_or(Ok(()), |reason| write!(f, ", for {reason}"))?;
         write!(f, ", at {}", Seconds(sum.time))?;
         if group.records > 1 {
-            write!(f, " and {} times more until {}", group.records - 1, Seconds(group.last_time))?;
+            write!(f, " and {} more until {}", Count(group.records - 1, "time"), Seconds(group.last_time))?;
         }
         writeln!(f, ", {}", At(self.symbols, &sum.site))
     }
@@ -93,18 +121,22 @@ fn write_thread_text(f: &mut fmt::Formatter<'_>, slot: &Slot) -> fmt::Result {
     };
     writeln!(
         f,
-        "thread {} ({armed}): {} alarms, {} records lost",
+        "thread {} ({armed}): {}, {} lost",
         slot.name(),
-        slot.alarms(),
-        slot.records_lost()
+        Count(slot.alarms(), "alarm"),
+        Count(slot.records_lost(), "record")
     )?;
     for class in ViolationClass::ALL {
         let (all, armed) = (slot.tally(class), slot.armed_tally(class));
         if all.count > 0 {
             writeln!(
                 f,
-                "  {class}: {} events while armed, {} bytes, {} of them excused; {} events since it registered, {} bytes",
-                armed.count, armed.bytes, armed.excused, all.count, all.bytes
+                "  {class}: {} while armed, {}, {} of them excused; {} since it registered, {}",
+                Count(armed.count, "event"),
+                Count(armed.bytes, "byte"),
+                armed.excused,
+                Count(all.count, "event"),
+                Count(all.bytes, "byte")
             )?;
         }
     }
@@ -112,7 +144,8 @@ fn write_thread_text(f: &mut fmt::Formatter<'_>, slot: &Slot) -> fmt::Result {
         0 => Ok(()),
         count => writeln!(
             f,
-            "  overlapped: {count} events of the detectors' own, or within another's record; no violations"
+            "  overlapped: {} of the detectors' own, or within another's record; no violations",
+            Count(count, "event")
         ),
     }
 }

@@ -11,10 +11,10 @@ pub trait Detectors {
     /// Binds the thread to a core.
     ///
     /// # Errors
-    /// [`Error::Resource`] where the system cannot.
+    /// [`Error::Parameter`] if the system does not bind the thread to that core.
     fn pin(&mut self, core: usize) -> Result<()> {
         let _ = core;
-        Err(Error::Resource)
+        Err(Error::Parameter("these detectors cannot bind a thread to a core: leave HotThread::core unset"))
     }
 
     /// Starts those that cost the warm-up something. Called once, before the

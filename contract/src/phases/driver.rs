@@ -1,0 +1,92 @@
+//! The driver that owns the loop of a warm-up.
+
+use core::fmt;
+use core::time::Duration;
+use std::thread;
+use std::time::Instant;
+
+use crate::phases::contract::Contract;
+use crate::phases::ledger::AmnestyReason;
+use crate::phases::memory::SteadyMemory;
+use crate::phases::route::Route;
+use crate::phases::warmup::{Criterion, Progress, Warmup, WarmupFailure, WarmupOptions};
+use crate::words::lifecycle::Phase;
+
+/// How long the control thread sleeps between two steps.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// How a warm-up went that ended in an armed process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WarmupSummary {
+    /// The number of rehearsals; the last of them was clean.
+    pub rounds: usize,
+    /// The time from the beginning of Warmup until every hot thread was armed.
+    pub time: Duration,
+}
+
+impl fmt::Display for WarmupSummary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = if self.rounds == 1 { "" } else { "s" };
+        write!(f, "armed after {:?} and {} rehearsal{plural}", self.time, self.rounds)
+    }
+}
+
+impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
+    /// Brings the process from Init into SteadyState: begins Warmup, steps a [`Warmup`] until it
+    /// is done, and returns when every hot thread is armed. The calling thread is the control
+    /// thread; between two steps it sleeps for a millisecond.
+    ///
+    /// The warm-up waits for all `routes`, and for the hot threads that have registered. So give
+    /// each hot thread a route with a minimum, and let it pass the route only after it has
+    /// registered. `memory` is what SteadyState freezes: [`Arenas`](crate::Arenas), or `()` for a
+    /// program without arenas.
+    ///
+    /// A control thread that has other work meanwhile calls [`Warmup::step`] itself.
+    ///
+    /// # Errors
+    /// The [`WarmupFailure`] names the criterion that was not met, and the thread or route:
+    /// - [`Criterion::Phase`] if the phase is not Init; nothing changes then
+    /// - [`Criterion::Answer`] if a hot thread does not check its guard; the process may be in
+    ///   SteadyState then
+    /// - any other criterion of the warm-up; the process is still in Warmup, and its memory may
+    ///   grow again
+    pub fn warm_up(
+        &self,
+        routes: &[Route],
+        memory: &dyn SteadyMemory,
+        options: WarmupOptions,
+    ) -> Result<WarmupSummary, WarmupFailure> {
+        let start = Instant::now();
+        self.begin_warmup()
+            .map_err(|error| WarmupFailure { error: Some(error), ..WarmupFailure::new(Criterion::Phase) })?;
+        let mut warmup = Warmup::new(self, routes, memory, options);
+        loop {
+            match warmup.step(nanoseconds(start)) {
+                Progress::Done => break,
+                Progress::Failed(failure) => return Err(failure),
+                _ => thread::sleep(PAUSE),
+            }
+        }
+        self.wait_until_armed(options.patience)?;
+        Ok(WarmupSummary { rounds: warmup.rounds(), time: start.elapsed() })
+    }
+
+    /// Waits for at most `patience` ns.
+    fn wait_until_armed(&self, patience: u64) -> Result<(), WarmupFailure> {
+        let start = Instant::now();
+        while !self.is_armed() {
+            let mut hot = self.hot_threads();
+            let silent = hot.find(|slot| !slot.attendance.has_acknowledged(Phase::SteadyState));
+            if let Some(slot) = silent.filter(|_| nanoseconds(start) >= patience) {
+                let thread = Some(slot.name());
+                return Err(WarmupFailure { thread, ..WarmupFailure::new(Criterion::Answer) });
+            }
+            thread::sleep(PAUSE);
+        }
+        Ok(())
+    }
+}
+
+fn nanoseconds(start: Instant) -> u64 {
+    u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,104 @@
+//! The driver that owns the loop of a warm-up, with threads and time of the system.
+//!
+//! Not with `interpose-malloc`: the tests' own allocations would be foreign.
+#![cfg(not(feature = "interpose-malloc"))]
+
+mod common;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use common::{Reason, contract};
+use tripoint_contract::{
+    Contract, Criterion, Guard, HotThread, NoDetectors, Observation, Phase, Route, ViolationClass,
+    WarmupFailure, WarmupOptions, WarmupSummary,
+};
+
+const MILLISECOND: u64 = 1_000_000;
+
+/// A failure comes soon, and a machine that is busy still has time.
+const OPTIONS: WarmupOptions =
+    WarmupOptions { quiet_window: MILLISECOND, retries: 3, patience: 60_000 * MILLISECOND };
+
+/// Warms up a process whose one hot thread does `turn` until the warm-up has ended.
+fn warm_up(
+    contract: &'static Contract<Reason, 4>,
+    options: WarmupOptions,
+    turn: fn(&Guard<Reason, NoDetectors>, &Route),
+) -> Result<WarmupSummary, WarmupFailure> {
+    let (routes, stop) = ([Route::with_minimum("tick", 3)], AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let guard = contract.register_with(HotThread::new("hot"), NoDetectors).unwrap();
+            while !stop.load(Ordering::Acquire) {
+                turn(&guard, &routes[0]);
+                thread::yield_now();
+            }
+        });
+        let outcome = contract.warm_up(&routes, &(), options);
+        assert_eq!(outcome.is_ok(), contract.is_armed());
+        stop.store(true, Ordering::Release);
+        outcome
+    })
+}
+
+fn steady(guard: &Guard<Reason, NoDetectors>, route: &Route) {
+    route.pass();
+    guard.check();
+}
+
+#[test]
+fn a_steady_process_is_armed_when_the_driver_returns() {
+    let contract = contract();
+    let summary = warm_up(contract, OPTIONS, steady).unwrap();
+    assert_eq!((summary.rounds, contract.warmup_rounds()), (1, 1));
+    assert!(summary.to_string().ends_with(" and 1 rehearsal"), "{summary}");
+}
+
+#[test]
+fn a_phase_other_than_init_is_a_failure_that_names_it() {
+    let contract = contract();
+    contract.begin_warmup().unwrap();
+    let failure = contract.warm_up(&[], &(), OPTIONS).unwrap_err();
+    assert_eq!((failure.criterion, contract.phase()), (Criterion::Phase, Phase::Warmup));
+    assert_eq!(failure.to_string(), "the warm-up did not begin; invalid parameter: Warmup follows Init only");
+}
+
+#[test]
+fn a_route_that_is_not_taken_is_named() {
+    let contract = contract();
+    let options = WarmupOptions { patience: MILLISECOND, ..OPTIONS };
+    let failure = warm_up(contract, options, |guard, _| guard.check()).unwrap_err();
+    assert_eq!((failure.criterion, failure.route), (Criterion::Routes, Some("tick")));
+    assert_eq!(contract.phase(), Phase::Warmup);
+}
+
+#[test]
+fn a_thread_that_is_never_quiet_is_named() {
+    let contract = contract();
+    let options = WarmupOptions { quiet_window: 100 * MILLISECOND, patience: 200 * MILLISECOND, ..OPTIONS };
+    let failure = warm_up(contract, options, |guard, route| {
+        guard.observe(Observation::new(ViolationClass::Growth, 1));
+        steady(guard, route);
+    })
+    .unwrap_err();
+    assert_eq!(failure.criterion, Criterion::Quiet);
+    assert_eq!(failure.thread.unwrap().as_str(), "hot");
+}
+
+/// It answers until SteadyState begins, and never again.
+#[test]
+fn a_thread_that_is_never_armed_is_named() {
+    let contract = contract();
+    let options = WarmupOptions { patience: 2_000 * MILLISECOND, ..OPTIONS };
+    let failure = warm_up(contract, options, |guard, route| {
+        if guard.phase() < Phase::SteadyState {
+            steady(guard, route);
+        }
+    });
+    // The thread may be armed by a check that it had begun.
+    if let Err(failure) = failure {
+        assert_eq!((failure.criterion, contract.phase()), (Criterion::Answer, Phase::SteadyState));
+        assert_eq!(failure.thread.unwrap().as_str(), "hot");
+    }
+}
