@@ -61,7 +61,11 @@ fn a_phase_other_than_init_is_a_failure_that_names_it() {
     contract.begin_warmup().unwrap();
     let failure = contract.warm_up(&[], &(), OPTIONS).unwrap_err();
     assert_eq!((failure.criterion, contract.phase()), (Criterion::Phase, Phase::Warmup));
-    assert_eq!(failure.to_string(), "the warm-up did not begin; invalid parameter: Warmup follows Init only");
+    let text = failure.to_string();
+    assert!(
+        text.starts_with("the warm-up did not begin; ") && text.contains("Warmup follows Init only"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -157,8 +157,7 @@ impl fmt::Display for RuntimeReport {
 /// Looks at every setting.
 ///
 /// ```
-/// use tripoint_contract::linux::{RuntimeItem, RuntimeOptions, Verdict};
-/// use tripoint_contract::validate_runtime;
+/// use tripoint_contract::linux::{RuntimeItem, RuntimeOptions, Verdict, validate_runtime};
 ///
 /// let report = validate_runtime(RuntimeOptions { fatal: &[RuntimeItem::Swap], ..Default::default() });
 /// for finding in report.findings.iter().filter(|finding| finding.verdict != Verdict::Good) {
