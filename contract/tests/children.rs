@@ -46,6 +46,22 @@ fn on_hot_thread(test: fn()) {
     thread::spawn(test).join().unwrap();
 }
 
+/// Runs a test on a thread that is not hot, while another one is armed.
+fn beside_a_hot_thread(test: impl FnOnce()) {
+    end_if_it_hangs();
+    let (hold, held) = std::sync::mpsc::channel::<()>();
+    let (armed, is_armed) = std::sync::mpsc::channel();
+    thread::spawn(move || {
+        let guard = filtered(contract());
+        armed.send(()).unwrap();
+        let _ = held.recv();
+        drop(guard);
+    });
+    is_armed.recv().unwrap();
+    test();
+    drop(hold);
+}
+
 fn pipe() -> [c_int; 2] {
     let mut ends = [0; 2];
     // SAFETY: two descriptors, valid to write.
@@ -106,27 +122,19 @@ fn a_forked_child_that_outlives_the_process_is_refused() {
 #[test]
 fn a_child_of_a_cold_thread_is_free() {
     let Some(output) = in_child("a_child_of_a_cold_thread_is_free") else {
-        end_if_it_hangs();
-        let (hold, held) = std::sync::mpsc::channel::<()>();
-        let (armed, is_armed) = std::sync::mpsc::channel();
-        thread::spawn(move || {
-            let guard = filtered(contract());
-            armed.send(()).unwrap();
-            let _ = held.recv();
-            drop(guard);
+        return beside_a_hot_thread(|| {
+            let parent = pipe();
+            // SAFETY: the child calls what a child of many threads may.
+            if unsafe { libc::fork() } == 0 {
+                end_if_it_hangs();
+                wait_for_end(parent);
+                say(if map() == 0 { c"free\n" } else { c"not free\n" });
+                // SAFETY: ends the child, and nothing else.
+                unsafe { libc::_exit(0) };
+            }
+            // With the hot thread, which is still there.
+            std::process::exit(0);
         });
-        is_armed.recv().unwrap();
-        let parent = pipe();
-        // SAFETY: the child calls what a child of many threads may.
-        if unsafe { libc::fork() } == 0 {
-            end_if_it_hangs();
-            wait_for_end(parent);
-            say(if map() == 0 { c"free\n" } else { c"not free\n" });
-            // SAFETY: ends the child, and nothing else.
-            unsafe { libc::_exit(0) };
-        }
-        core::mem::forget(hold);
-        std::process::exit(0);
     };
     assert!(String::from_utf8_lossy(&output.stdout).lines().any(|line| line.ends_with("free")));
     assert!(!said(&output, "not free"), "{output:?}");
@@ -170,19 +178,10 @@ fn a_hot_thread_becomes_no_other_program() {
 #[test]
 fn a_cold_thread_becomes_another_program() {
     let Some(output) = in_child("a_cold_thread_becomes_another_program") else {
-        end_if_it_hangs();
-        let (hold, held) = std::sync::mpsc::channel::<()>();
-        let (armed, is_armed) = std::sync::mpsc::channel();
-        thread::spawn(move || {
-            let guard = filtered(contract());
-            armed.send(()).unwrap();
-            let _ = held.recv();
-            drop(guard);
+        return beside_a_hot_thread(|| {
+            become_true();
+            panic!("this program is another now");
         });
-        is_armed.recv().unwrap();
-        become_true();
-        drop(hold);
-        panic!("this program is another now");
     };
     assert!(output.status.success(), "{output:?}");
 }

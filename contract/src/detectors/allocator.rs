@@ -43,34 +43,36 @@ impl<Inner> ContractAllocator<Inner> {
     }
 }
 
-// SAFETY: every call is passed on to the inner allocator as it came, and its
-// answer is given back as it came; counting does not allocate or unwind.
+// SAFETY: every call is passed on to the inner allocator as it came, and its answer is returned
+// as it came, so the inner allocator's promises are this one's. Counting does not allocate or unwind.
 unsafe impl<Inner: GlobalAlloc> GlobalAlloc for ContractAllocator<Inner> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         current::observe(Observation::new(ViolationClass::Alloc, layout.size()));
-        // SAFETY: the caller's duties are the inner allocator's.
+        // SAFETY: the caller vouches that the layout has a size; it is passed on as it came.
         current::inside_allocator(|| unsafe { self.inner.alloc(layout) })
     }
 
     #[inline]
     unsafe fn dealloc(&self, object: *mut u8, layout: Layout) {
         current::observe(Observation::new(ViolationClass::Dealloc, layout.size()));
-        // SAFETY: the caller's duties are the inner allocator's.
+        // SAFETY: the caller vouches that this allocator allocated the object with this layout, so the inner
+        // one did, and that it is not used any more.
         current::inside_allocator(|| unsafe { self.inner.dealloc(object, layout) });
     }
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         current::observe(Observation::new(ViolationClass::Alloc, layout.size()));
-        // SAFETY: the caller's duties are the inner allocator's.
+        // SAFETY: the caller vouches that the layout has a size; it is passed on as it came.
         current::inside_allocator(|| unsafe { self.inner.alloc_zeroed(layout) })
     }
 
     #[inline]
     unsafe fn realloc(&self, object: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         current::observe(Observation::new(ViolationClass::Realloc, size));
-        // SAFETY: the caller's duties are the inner allocator's.
+        // SAFETY: the caller vouches that this allocator allocated the object with this layout, so the inner
+        // one did, and that the new size is not zero and does not overflow when it is rounded up.
         current::inside_allocator(|| unsafe { self.inner.realloc(object, layout, size) })
     }
 }

@@ -30,108 +30,109 @@ fn count(size: usize) {
 /// As C's.
 ///
 /// # Safety
-/// - C's duties.
+/// - None but C's type: any size is allowed.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn malloc(size: usize) -> *mut c_void {
     count(size);
-    // SAFETY: the caller's duties are glibc's.
+    // SAFETY: any size is allowed.
     unsafe { __libc_malloc(size) }
 }
 
 /// As C's.
 ///
 /// # Safety
-/// - C's duties.
+/// - None but C's type: any two numbers are allowed.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn calloc(amount: usize, size: usize) -> *mut c_void {
     count(amount.saturating_mul(size));
-    // SAFETY: the caller's duties are glibc's.
+    // SAFETY: any two numbers are allowed.
     unsafe { __libc_calloc(amount, size) }
 }
 
 /// As C's.
 ///
 /// # Safety
-/// - C's duties.
+/// - `object` is null, or was allocated by one of these functions and not freed.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn realloc(object: *mut c_void, size: usize) -> *mut c_void {
     count(size);
-    // SAFETY: the caller's duties are glibc's.
+    // SAFETY: the caller vouches that the object is null or glibc's, and not used at its old place if it moves.
     unsafe { __libc_realloc(object, size) }
 }
 
 /// As C's.
 ///
 /// # Safety
-/// - C's duties.
+/// - `object` is null, or was allocated by one of these functions and not freed; it is not used
+///   any more.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn free(object: *mut c_void) {
     // C's `free` of nothing does nothing, and programs rely on it.
     if !object.is_null() {
         count(0);
     }
-    // SAFETY: the caller's duties are glibc's.
+    // SAFETY: the caller vouches that the object is null or glibc's, and not used any more.
     unsafe { __libc_free(object) }
 }
 
 /// As C's.
 ///
 /// # Safety
-/// - C's duties.
+/// - `align` is a power of two.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn memalign(align: usize, size: usize) -> *mut c_void {
     count(size);
-    // SAFETY: the caller's duties are glibc's.
+    // SAFETY: the caller vouches that the alignment is a power of two; any size is allowed.
     unsafe { __libc_memalign(align, size) }
 }
 
 /// As C's.
 ///
 /// # Safety
-/// - C's duties.
+/// - `align` is a power of two.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn aligned_alloc(align: usize, size: usize) -> *mut c_void {
-    // SAFETY: the caller's duties are C's.
+    // SAFETY: the caller vouches that the alignment is a power of two.
     unsafe { memalign(align, size) }
 }
 
 /// As C's, at the beginning of a page.
 ///
 /// # Safety
-/// - C's duties.
+/// - None but C's type: any size is allowed.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn valloc(size: usize) -> *mut c_void {
-    // SAFETY: the caller's duties are C's, and a page's size is an alignment.
+    // SAFETY: the size of a page is a power of two.
     unsafe { memalign(Native.page_size(), size) }
 }
 
 /// As C's: whole pages.
 ///
 /// # Safety
-/// - C's duties.
+/// - None but C's type: any size is allowed.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn pvalloc(size: usize) -> *mut c_void {
     let page = Native.page_size();
     let Some(whole) = size.checked_next_multiple_of(page) else { return ptr::null_mut() };
-    // SAFETY: as above.
+    // SAFETY: the size of a page is a power of two.
     unsafe { memalign(page, whole) }
 }
 
 /// As C's.
 ///
 /// # Safety
-/// - C's duties; `object` is valid to write.
+/// - `object` is valid to write.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn posix_memalign(object: *mut *mut c_void, align: usize, size: usize) -> c_int {
     if !align.is_power_of_two() || !align.is_multiple_of(size_of::<*mut c_void>()) {
         return libc::EINVAL;
     }
-    // SAFETY: the alignment is one that glibc takes.
+    // SAFETY: the alignment is a power of two, as was just asked.
     let memory = unsafe { memalign(align, size) };
     if memory.is_null() {
         return libc::ENOMEM;
     }
-    // SAFETY: the caller gives a valid place.
+    // SAFETY: the caller vouches that `object` is valid to write.
     unsafe { object.write(memory) };
     0
 }

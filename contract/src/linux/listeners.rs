@@ -31,7 +31,7 @@ static FIRST: AtomicPtr<Entry> = AtomicPtr::new(ptr::null_mut());
 fn entries() -> impl Iterator<Item = &'static Entry> {
     // SAFETY: null, or an entry, which is never freed.
     let first = unsafe { FIRST.load(Ordering::Acquire).as_ref() };
-    // SAFETY: as above.
+    // SAFETY: null, or an entry, which was written before it was shared and is never freed.
     core::iter::successors(first, |entry| unsafe { entry.next.as_ref() })
 }
 

@@ -19,6 +19,7 @@ use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, Thread};
 
+use tripoint_core::aver;
 use tripoint_core::internal::{AtomicUsize, Ordering};
 
 use crate::linux::kernel::{Errno, Kernel, Notification, Wait};
@@ -91,7 +92,8 @@ impl Waiting {
 
     /// Says whose listener will come.
     pub(super) fn expect(&self, slot: &'static Slot, thread: usize) {
-        let _ = self.mailbox.thread.set((slot, slot.attendance.tenancy(), thread));
+        let first = self.mailbox.thread.set((slot, slot.attendance.tenancy(), thread)).is_ok();
+        aver!(first, "a supervisor for thread {thread} waits for another thread already");
     }
 
     /// Hands the listener over. Makes no memory call.

@@ -75,7 +75,7 @@ impl Trap {
             // SAFETY: queued, so it has a sender and a value; asking for one's own
             // process cannot fail.
             libc::SI_QUEUE if unsafe { info.si_pid() == libc::getpid() } => {
-                // SAFETY: as above.
+                // SAFETY: queued, so it has a value.
                 (questions, unsafe { info.si_value() }.sival_ptr.addr())
             }
             _ => return None,
@@ -113,14 +113,14 @@ pub(super) fn word_of(kind: FaultKind) -> usize {
 
 /// Asks a thread of this process where it is.
 pub(super) fn ask(thread: c_int) -> Result<(), Errno> {
-    // SAFETY: asks for numbers of the caller's; cannot fail.
+    // SAFETY: both only return numbers of this process, and cannot fail.
     let (process, user) = unsafe { (libc::getpid(), libc::getuid()) };
     let sender = Sender { process, user, word: ptr::without_provenance_mut(Trap::CallSite.word()) };
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
     let question = QueuedInfo { signal: libc::SIGTRAP, errno: 0, code: libc::SI_QUEUE, sender };
     // SAFETY: the beginning of `info`, which has room for it and is as aligned.
     unsafe { info.as_mut_ptr().cast::<QueuedInfo>().write(question) };
-    // SAFETY: a signal to a thread of this process, which handles it; `info` is whole.
+    // SAFETY: a signal to a thread of this process, which handles it; `info` is initialised and valid to read.
     let code =
         unsafe { libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, thread, libc::SIGTRAP, info.as_ptr()) };
     if code == 0 { Ok(()) } else { Err(errno()) }
@@ -174,9 +174,9 @@ fn install() -> Result<(), Errno> {
 extern "C" fn on_trap(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     // First of all: whatever comes next may fault.
     let within_itself = current::begin_handling();
-    // SAFETY: gives a pointer to this thread's own word, which is always valid.
+    // SAFETY: returns a pointer to this thread's own word, which is always valid.
     let errno = unsafe { libc::__errno_location() };
-    // SAFETY: as above.
+    // SAFETY: this thread's own word, valid to read.
     let saved = unsafe { *errno };
     // SAFETY: the kernel passes what is known of the signal, valid during this call.
     let known = unsafe { &*info };
@@ -193,7 +193,7 @@ extern "C" fn on_trap(signal: c_int, info: *mut libc::siginfo_t, context: *mut c
         Some(Trap::MajorFault) => on_fault(ViolationClass::MajorFault, known, context),
         Some(Trap::CallSite) => on_question(context, within_itself),
     }
-    // SAFETY: as above.
+    // SAFETY: this thread's own word, valid to write, which nothing else refers to.
     unsafe { *errno = saved };
     current::end_handling(within_itself);
 }

@@ -16,7 +16,7 @@
 use core::fmt;
 
 use tripoint_core::internal::Ordering;
-use tripoint_core::{Error, Result};
+use tripoint_core::{Error, Result, aver};
 
 use crate::phases::contract::Contract;
 use crate::phases::ledger::AmnestyReason;
@@ -262,7 +262,9 @@ impl<'a, R: AmnestyReason, const THREADS: usize> Warmup<'a, R, THREADS> {
     /// Remembers where every thread's counts are.
     fn begin_window(&mut self) {
         for slot in self.contract.threads() {
-            if let Some(counts) = self.counts.get_mut(slot.index()) {
+            let (index, counts) = (slot.index(), self.counts.get_mut(slot.index()));
+            aver!(counts.is_some(), "thread {index} of {THREADS}");
+            if let Some(counts) = counts {
                 *counts = ViolationClass::ALL.map(|class| slot.tally(class).count);
             }
         }

@@ -4,7 +4,7 @@
 use core::fmt;
 use std::vec::Vec;
 
-use tripoint_core::Arena;
+use tripoint_core::{Arena, aver};
 
 use crate::linux::kernel::{Faults, Kernel};
 use crate::linux::native::Native;
@@ -199,7 +199,9 @@ impl<'a, R: AmnestyReason, const THREADS: usize, K: Kernel> Sentinel<'a, R, THRE
         self.look_at_traps(&mut warn);
         let cold = self.contract.threads().filter(|slot| slot.kind() == ThreadKind::Cold);
         for slot in cold {
-            if let Some(spent) = self.spent.get_mut(slot.index()) {
+            let (index, spent) = (slot.index(), self.spent.get_mut(slot.index()));
+            aver!(spent.is_some(), "thread {index} of {THREADS}");
+            if let Some(spent) = spent {
                 look_at_budget(slot, spent, now, &mut warn);
             }
         }

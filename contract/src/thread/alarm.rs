@@ -75,23 +75,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::words::class::ViolationClass;
-    use crate::words::record::{RecordKind, Site};
+    use crate::words::record::RecordKind;
 
     fn alarm(number: usize) -> Record {
-        Record {
-            kind: RecordKind::Alarm,
-            class: ViolationClass::Alloc,
-            thread: 1,
-            serial: number,
-            count: number,
-            bytes: 10 * number,
-            address: number,
-            call: 0,
-            time: number as u64,
-            reason: 0,
-            site: Site::new([number + 1]),
-        }
+        Record::numbered(RecordKind::Alarm, number)
     }
 
     proptest! {

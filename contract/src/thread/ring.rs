@@ -135,23 +135,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::words::class::ViolationClass;
-    use crate::words::record::{RecordKind, Site};
+    use crate::words::record::RecordKind;
 
     fn record(number: usize) -> Record {
-        Record {
-            kind: RecordKind::Violation,
-            class: ViolationClass::Alloc,
-            thread: 1,
-            serial: number,
-            count: 1,
-            bytes: number,
-            address: 0,
-            call: 0,
-            time: number as u64,
-            reason: 0,
-            site: Site::new([number + 1]),
-        }
+        Record::numbered(RecordKind::Violation, number)
     }
 
     proptest! {

@@ -8,7 +8,7 @@
 //! | wanted mode, polls and turns | the control thread |
 
 use tripoint_core::internal::{AtomicBool, AtomicUsize, Ordering, compiler_fence};
-use tripoint_core::{Event, EventHook};
+use tripoint_core::{Event, EventHook, aver};
 
 use crate::thread::attendance::Attendance;
 use crate::thread::call_site::CallSite;
@@ -486,7 +486,8 @@ impl Slot {
 
     pub(crate) fn leave_amnesty(&self, outer: usize) {
         self.begin_turn();
-        self.amnesty_depth.fetch_sub(1, Ordering::Relaxed);
+        let depth = self.amnesty_depth.fetch_sub(1, Ordering::Relaxed);
+        aver!(depth > 0, "an amnesty ends that did not begin, on {:?}", self.name());
         self.amnesty_reason.store(outer, Ordering::Relaxed);
     }
 

@@ -1,5 +1,6 @@
 //! What is written down about an event: of a fixed size, and plain words.
 
+use tripoint_core::aver;
 use tripoint_core::internal::{AtomicUsize, Ordering};
 
 use crate::words::atomics::{const_fn, zeros};
@@ -164,6 +165,7 @@ impl Record {
     pub(crate) fn from_words(words: &[usize; WORDS]) -> Self {
         let &[kind, class, thread, serial, count, bytes, address, call, time_low, time_high, reason, ..] =
             words;
+        aver!(kind < 4 && class < ViolationClass::COUNT, "a record of kind {kind} and class {class}");
         Self {
             kind: match kind {
                 0 => RecordKind::Violation,
@@ -181,6 +183,26 @@ impl Record {
             time: (time_high as u64) << 32 | time_low as u64,
             reason,
             site: Site::new(words[HEAD..].iter().copied()),
+        }
+    }
+}
+
+#[cfg(all(test, not(tripoint_loom)))]
+impl Record {
+    /// A record for tests, whose words tell it from those with other numbers.
+    pub(crate) fn numbered(kind: RecordKind, number: usize) -> Self {
+        Self {
+            kind,
+            class: ViolationClass::Alloc,
+            thread: 1,
+            serial: number,
+            count: number,
+            bytes: 10 * number,
+            address: number,
+            call: 0,
+            time: number as u64,
+            reason: 0,
+            site: Site::new([number + 1]),
         }
     }
 }
