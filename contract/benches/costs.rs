@@ -64,7 +64,23 @@ fn compute(state: &mut u64) {
     }
 }
 
+/// Runs so many pairs of `system` or `wrapped`, for a tool that counts instructions.
+fn count_pairs(allocator: &str, pairs: &str) {
+    let pairs: u32 = pairs.parse().expect("a number of pairs");
+    match allocator {
+        "system" => (0..pairs).for_each(|_| pair(&System)),
+        "wrapped" => (0..pairs).for_each(|_| pair(&WRAPPED)),
+        other => panic!("`{other}` is neither system nor wrapped"),
+    }
+}
+
 fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let ["--pairs", allocator, pairs] =
+        arguments.iter().skip(1).map(String::as_str).collect::<Vec<_>>()[..]
+    {
+        return count_pairs(allocator, pairs);
+    }
     compare("malloc and free pair, thread not registered", || pair(&System), || pair(&WRAPPED));
     if let Err(error) = CONTRACT.begin_init() {
         println!("{error}");

@@ -142,7 +142,7 @@ pub use words::detector_set::DetectorSet;
 pub use words::name::{NAME_SIZE, Name};
 pub use words::record::{FRAMES, Record, RecordKind, Site};
 
-// Detectors and memory of one's own.
+// For authors of detectors, and of memory that is no arena.
 pub use detectors::platform::NativeDetectors;
 pub use phases::memory::{MemorySteps, SteadyMemory};
 pub use thread::detectors::{Detectors, NoDetectors};

@@ -1,5 +1,5 @@
-//! What Linux can tell: faults, memory calls, the state of the process and of
-//! the system. Everything that names `libc` is below here.
+//! What is asked of Linux: its settings, locked memory, and the detectors of faults and memory
+//! calls. Only these files name `libc`.
 
 mod binding;
 pub(crate) mod detectors;

@@ -70,7 +70,9 @@ fn place(site: &Site) -> String {
 
 #[inline(never)]
 fn culprit_burst(boxes: usize) {
-    (0..boxes).for_each(|number| drop(black_box(Box::new(number))));
+    for number in 0..boxes {
+        drop(black_box(Box::new(number)));
+    }
 }
 
 fn on_own_thread(test: impl FnOnce() + Send + 'static) {

@@ -7,10 +7,10 @@ use crate::thread::current;
 use crate::thread::observation::Observation;
 use crate::words::class::ViolationClass;
 
-/// Any allocator, counted per thread: alloc, realloc and dealloc apart.
+/// Any allocator, whose calls are counted per thread: alloc, realloc and dealloc apart.
 ///
-/// Usable without a [`Contract`](crate::Contract): [`current::count`] tells what
-/// the calling thread did, [`current::watch`] where. With one, the calls of a
+/// It works without a [`Contract`](crate::Contract): [`current::count`] counts what
+/// the calling thread did, and [`current::watch`] finds where. With one, the calls of a
 /// registered thread are charged to it, with their site.
 ///
 /// ```

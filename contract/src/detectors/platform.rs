@@ -1,4 +1,4 @@
-//! What the pure part asks of thread-locals and of the system, where there are any.
+//! What the platform-independent part asks of thread-locals and of the system, if there are any.
 
 #[cfg(feature = "std")]
 use crate::thread::current;
@@ -72,8 +72,8 @@ pub(crate) fn clock() -> u64 {
     0
 }
 
-/// Charges the calling thread's events to `slot` from here on. Gives the
-/// detectors of this crate that are live by that.
+/// Charges the calling thread's events to `slot` from here on. Returns the detectors that are
+/// live by that.
 #[cfg(feature = "std")]
 pub(crate) fn attach(slot: &'static Slot, wanted: DetectorSet) -> DetectorSet {
     current::attach(slot, wanted)
@@ -119,18 +119,18 @@ pub(crate) fn is_attached() -> bool {
     current::slot().is_some()
 }
 
-/// Nobody knows whether the calling thread is registered.
+/// Without thread-locals this is not known.
 #[cfg(not(feature = "std"))]
 pub(crate) fn is_attached() -> bool {
     false
 }
 
-/// Charges the calling thread's events to nobody, if they were to `slot`.
+/// Stops charging the calling thread's events to `slot`.
 #[cfg(feature = "std")]
 pub(crate) fn detach(slot: &'static Slot) {
     current::detach(slot);
 }
 
-/// Charges the calling thread's events to nobody.
+/// There is nothing to stop: no thread-local knows the slot.
 #[cfg(not(feature = "std"))]
 pub(crate) fn detach(_slot: &'static Slot) {}

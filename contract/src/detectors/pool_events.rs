@@ -6,9 +6,8 @@ use crate::thread::observation::Observation;
 use crate::thread::{current, everywhere};
 use crate::words::detector_set::DetectorSet;
 
-/// The ear of an arena: give it as the event hook of each arena that hot threads
-/// use. A fill or a growth, refused growth included, is charged to the calling
-/// thread, with its site.
+/// The event hook for each arena that hot threads use. A fill or a growth, refused growth
+/// included, is charged to the calling thread, with its site.
 ///
 /// ```
 /// use tripoint_contract::{PoolEvents, ViolationClass, current};

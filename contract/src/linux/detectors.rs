@@ -50,12 +50,12 @@ const FAULTS: [ViolationClass; 2] = [ViolationClass::MinorFault, ViolationClass:
 struct Faulted {
     /// All that the kernel counted.
     counted: u64,
-    /// Those that are known of: the thread was charged, or they are the detectors' own.
+    /// Those that were charged to the thread, or are the detectors' own.
     known: usize,
 }
 
 impl Faulted {
-    /// Faults since `before` that nothing knows of.
+    /// Faults since `before` that were neither charged nor are the detectors' own.
     fn unknown_since(self, before: Self) -> usize {
         let counted = usize::try_from(self.counted.wrapping_sub(before.counted)).unwrap_or(usize::MAX);
         counted.saturating_sub(self.known.wrapping_sub(before.known))
@@ -110,7 +110,7 @@ impl<K: Kernel> ThreadDetectors<K> {
         self.moves(slot, ViolationClass::MemoryCall)
     }
 
-    /// Gives up traps that no longer reach us: another handler would get them, or the process
+    /// Gives up traps that no longer reach our handler: another would get them, or the process
     /// would end (design/contract.md `.trap.displaced`).
     fn end_displaced_traps(&mut self, slot: &Slot) {
         if self.fault_events.is_some() && !self.kernel.has_traps() {
@@ -166,8 +166,8 @@ impl<K: Kernel> Detectors for ThreadDetectors<K> {
         live
     }
 
-    /// Charges the faults that the kernel counted and nothing trapped: all of
-    /// them where traps are not live, else those in the kernel, as when it copies
+    /// Charges the faults that the kernel counted and that did not trap: all of
+    /// them if traps are not live, otherwise those in the kernel, as when it copies
     /// to a fresh page (design/contract.md `.fault.own`).
     fn poll(&mut self, slot: &'static Slot) {
         self.end_displaced_traps(slot);
@@ -200,7 +200,7 @@ fn touch_stack(size: usize) {
     if size > STEP {
         touch_stack(size - STEP);
     }
-    // So that the recursion does not become a loop.
+    // Keeps the recursion from becoming a loop.
     black_box(&mut step);
 }
 
@@ -210,7 +210,7 @@ mod tests {
 
     use super::*;
 
-    /// A poll of a thread of which the kernel counted `counted` faults more of each
+    /// A poll of a thread for which the kernel counted `counted` faults more of each
     /// kind, and the detectors found `own` of them their own: what it is charged with.
     /// What the test itself faults comes on top.
     fn charged(counted: [u64; 2], own: [usize; 2]) -> [usize; 2] {

@@ -1,5 +1,4 @@
-//! A kernel that refuses what it is told to, so that tests can drive every
-//! fallback.
+//! A kernel that refuses chosen calls, so that tests can drive every fallback.
 
 use core::ops::Range;
 use std::boxed::Box;
@@ -13,7 +12,7 @@ use tripoint_core::internal::{AtomicUsize, Ordering};
 
 use crate::linux::kernel::{Errno, FaultKind, Faults, Instruction, Kernel, Residence, Wait};
 
-/// The number that refused calls give: EPERM.
+/// The error number of refused calls: EPERM.
 pub const REFUSED: Errno = Errno(1);
 
 bitflags! {
@@ -42,7 +41,7 @@ bitflags! {
         const WAIT = 1 << 9;
         /// [`Kernel::resume`]
         const RESUME = 1 << 10;
-        /// [`Kernel::has_traps`], which says that they do not come
+        /// [`Kernel::has_traps`], which returns false
         const HAS_TRAPS = 1 << 11;
         /// [`Kernel::close_listeners_in_children`]
         const CLOSE_IN_CHILDREN = 1 << 12;
@@ -52,11 +51,11 @@ bitflags! {
         const BRING_IN = 1 << 14;
         /// [`Kernel::raise_lock_limit`]
         const RAISE_LOCK_LIMIT = 1 << 15;
-        /// [`Kernel::trim_heap`], which says that nothing is done
+        /// [`Kernel::trim_heap`], which returns false
         const TRIM_HEAP = 1 << 16;
         /// [`Kernel::tell`]
         const TELL = 1 << 17;
-        /// [`Kernel::stack_room`], which is not known
+        /// [`Kernel::stack_room`], which returns `None`
         const STACK_ROOM = 1 << 18;
     }
 }

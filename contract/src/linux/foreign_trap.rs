@@ -1,4 +1,4 @@
-//! Traps that are not ours: they go to whoever handled the signal before
+//! Traps that are not ours: they go to the handler that was there before
 //! (design/contract.md `.trap.foreign`).
 
 use core::ffi::{c_int, c_void};
@@ -15,10 +15,10 @@ use crate::linux::signals;
 /// `si_code` of a trap that a perf event sent.
 pub(super) const TRAP_PERF: c_int = 6;
 
-/// What handled the signal before; null until it is ours.
+/// The action that was there before ours; null until ours is installed.
 static PREVIOUS: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
 
-/// Remembers who handles the signal now.
+/// Remembers the handler of the signal.
 pub(super) fn remember_handler() -> Result<(), Errno> {
     // SAFETY: a zeroed `sigaction` is a valid value: no flags, an empty mask.
     let zeroed = unsafe { MaybeUninit::<libc::sigaction>::zeroed().assume_init() };
@@ -26,7 +26,7 @@ pub(super) fn remember_handler() -> Result<(), Errno> {
     // SAFETY: only asks; `previous` is valid to write.
     if unsafe { libc::sigaction(libc::SIGTRAP, ptr::null(), previous) } != 0 {
         let error = errno();
-        // SAFETY: made above, and given to nobody.
+        // SAFETY: made above by `Box::into_raw`, and shared with nothing.
         drop(unsafe { Box::from_raw(previous) });
         return Err(error);
     }
@@ -34,13 +34,13 @@ pub(super) fn remember_handler() -> Result<(), Errno> {
     Ok(())
 }
 
-/// Does with a trap what would have been done without us: calls the handler that
+/// Does with a trap what would have been done without our handler: calls the handler that
 /// was there, ignores the trap, or ends the process.
 pub(super) fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let previous = PREVIOUS.load(Ordering::Acquire);
     // SAFETY: not null while the handler is installed, written before, never freed.
     let Some(previous) = (unsafe { previous.as_ref() }) else { return };
-    // SAFETY: what the kernel passed to our handler.
+    // SAFETY: the kernel passed `info` to our handler, and it is valid during that call.
     let forced = is_forced(unsafe { (*info).si_code });
     match previous.sa_sigaction {
         libc::SIG_IGN if !forced => {}
@@ -61,7 +61,8 @@ pub(super) fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c
 /// takes no lock.
 fn is_traced() -> bool {
     let mut status = [0_u8; 1024];
-    // SAFETY: a path; as many bytes as there is room for; a descriptor of one's own.
+    // SAFETY: a path that ends with null; as many bytes as there is room for; a descriptor that was
+    // opened here.
     let size = unsafe {
         let file = libc::open(c"/proc/self/status".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
         let size = libc::read(file, status.as_mut_ptr().cast(), status.len());

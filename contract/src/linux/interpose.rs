@@ -1,4 +1,4 @@
-//! `malloc` and its kin, for the whole program: C code's calls are counted.
+//! `malloc` and the functions like it, for the whole program: C code's calls are counted.
 //!
 //! The definitions of the final binary go before glibc's for every library that
 //! is linked dynamically, and pass on to glibc's under their other names. A call

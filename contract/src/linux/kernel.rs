@@ -1,4 +1,4 @@
-//! What the detectors ask of the kernel: the one place to fail it for tests.
+//! What the detectors ask of the kernel. Tests refuse calls here.
 
 use core::fmt;
 use core::ops::Range;
@@ -36,9 +36,9 @@ pub enum FaultKind {
 pub struct Instruction {
     /// What to do.
     pub code: u16,
-    /// How many instructions to skip where a comparison holds.
+    /// How many instructions to skip if a comparison holds.
     pub if_true: u8,
-    /// How many to skip where it does not.
+    /// How many to skip if it does not.
     pub if_false: u8,
     /// The operand.
     pub operand: u32,
@@ -47,7 +47,7 @@ pub struct Instruction {
 /// A memory call that waits for its supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notification {
-    /// By which the supervisor answers.
+    /// The number with which the supervisor answers.
     pub id: u64,
     /// The thread that made the call.
     pub thread: usize,
@@ -59,12 +59,12 @@ pub struct Notification {
     pub arguments: [usize; 2],
 }
 
-/// What became of waiting for a notification.
+/// The outcome of waiting for a notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
     /// A call waits.
     Notified(Notification),
-    /// None came in time.
+    /// No call came in time.
     TimedOut,
     /// No thread is under the filter any more.
     Ended,
@@ -86,7 +86,7 @@ pub trait Kernel: Copy + Send + Sync + fmt::Debug + 'static {
     /// Binds the calling thread to a core.
     ///
     /// # Errors
-    /// The kernel's; so for the others.
+    /// The error number of the kernel. The same holds for the other calls.
     fn pin(&self, core: usize) -> Result<(), Errno>;
 
     /// The kernel's number of the calling thread.
@@ -108,8 +108,8 @@ pub trait Kernel: Copy + Send + Sync + fmt::Debug + 'static {
     /// See [`Kernel::pin`].
     fn process_faults(&self) -> Result<Faults, Errno>;
 
-    /// Lets the trap signal of the calling thread through, and charges the thread
-    /// by it from here on.
+    /// Handles the trap signal, and lets it through to the calling thread, which is charged by it
+    /// from here on.
     ///
     /// # Errors
     /// See [`Kernel::pin`].
@@ -124,8 +124,8 @@ pub trait Kernel: Copy + Send + Sync + fmt::Debug + 'static {
     /// See [`Kernel::pin`].
     fn close_listeners_in_children(&self) -> Result<(), Errno>;
 
-    /// Has every page fault of the calling thread send it a trap, until the
-    /// descriptor is closed.
+    /// Lets every page fault of the calling thread send it a trap, until the descriptor is
+    /// closed.
     ///
     /// # Errors
     /// See [`Kernel::pin`].
@@ -137,13 +137,13 @@ pub trait Kernel: Copy + Send + Sync + fmt::Debug + 'static {
     /// See [`Kernel::pin`].
     fn try_fault_event(&self) -> Result<(), Errno>;
 
-    /// Sends a trap to a thread of this process, which keeps its call site then.
+    /// Sends a trap to a thread of this process, whose handler then keeps the call site.
     ///
     /// # Errors
     /// See [`Kernel::pin`].
     fn send_trap(&self, thread: usize) -> Result<(), Errno>;
 
-    /// Puts the calling thread under a filter for good; gives its listener.
+    /// Puts the calling thread under a filter for good; returns its listener.
     ///
     /// # Errors
     /// See [`Kernel::pin`].
@@ -177,7 +177,7 @@ pub trait Kernel: Copy + Send + Sync + fmt::Debug + 'static {
     /// Calls C's `malloc` and `free` once.
     fn call_malloc(&self);
 
-    /// Bytes that C's allocator has in use, where it tells.
+    /// Bytes that C's allocator has in use, if it reports them.
     fn heap_in_use(&self) -> Option<usize>;
 
     /// Keeps a range of whole pages of this process in memory.
@@ -204,7 +204,7 @@ pub trait Kernel: Copy + Send + Sync + fmt::Debug + 'static {
     /// See [`Kernel::pin`].
     fn read(&self, path: &str) -> Result<Vec<u8>, Errno>;
 
-    /// The beginning of a file, as much of it as `buffer` holds: how many bytes.
+    /// Reads the beginning of a file into `buffer`, and returns how many bytes that are.
     /// Allocates nothing.
     ///
     /// # Errors

@@ -49,7 +49,7 @@ impl fmt::Display for LockedMemory {
     }
 }
 
-/// What to do about an error number, where something helps.
+/// What to do about an error number, if something helps.
 const fn advice(number: i32) -> &'static str {
     match number {
         libc::ENOMEM | libc::EPERM | libc::EAGAIN => ": raise the limit of locked memory (ulimit -l)",

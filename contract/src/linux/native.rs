@@ -1,4 +1,4 @@
-//! The kernel itself.
+//! The calls of the kernel, as Linux has them.
 
 use core::ffi::{c_int, c_long, c_ulong, c_void};
 use core::mem::MaybeUninit;
@@ -17,7 +17,7 @@ use crate::linux::kernel::{Errno, FaultKind, Faults, Instruction, Kernel, Notifi
 use crate::linux::trap;
 use crate::linux::{binding, filter, listeners, signals};
 
-/// Linux.
+/// The kernel that the program runs on.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Native;
 
@@ -86,18 +86,18 @@ unsafe extern "C" {
     fn pthread_atfork(prepare: AtFork, parent: AtFork, child: AtFork) -> c_int;
 }
 
-/// What a call that answers zero for success came to.
+/// The outcome of a call that returns zero for success.
 fn answer(code: c_int) -> Result<(), Errno> {
     if code == 0 { Ok(()) } else { Err(errno()) }
 }
 
-/// A descriptor from a call that gives one.
+/// A descriptor from a call that returns one.
 fn descriptor(code: c_long) -> Result<OwnedFd, Errno> {
     let descriptor = c_int::try_from(code).map_err(|_| Errno(libc::EINVAL))?;
     if descriptor < 0 {
         return Err(errno());
     }
-    // SAFETY: the call has just given it, to nobody else.
+    // SAFETY: the call has just opened it, and nothing else knows it.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
@@ -174,7 +174,7 @@ impl Kernel for Native {
         let here = ptr::from_ref(core::hint::black_box(&anchor)).addr();
         let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
         let (mut base, mut size) = (ptr::null_mut(), 0);
-        // SAFETY: the first call initialises the attributes, where it succeeds; the second
+        // SAFETY: the first call initialises the attributes, if it succeeds; the second
         // reads them and writes two words; the third frees what they hold.
         unsafe {
             if libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) != 0 {
@@ -278,7 +278,7 @@ impl Kernel for Native {
         }
         // SAFETY: the first byte of a page that is ours and writable.
         unsafe { page.cast::<u8>().write_volatile(1) };
-        // SAFETY: the whole mapping, which nobody else knows.
+        // SAFETY: the whole mapping, to which nothing else refers.
         answer(unsafe { libc::munmap(page, size) })
     }
 
@@ -413,8 +413,7 @@ fn wait_once(listener: &OwnedFd, patience: Option<u32>) -> Result<Option<Wait>, 
     })))
 }
 
-/// A wait that was interrupted has found nothing yet, and so has one for a call that
-/// went away.
+/// A wait that was interrupted has found nothing yet; nor has one whose call has gone.
 fn interrupted(error: Errno) -> Result<Option<Wait>, Errno> {
     if matches!(error.0, libc::EINTR | libc::ENOENT) { Ok(None) } else { Err(error) }
 }

@@ -131,7 +131,7 @@ mod tests {
         text
     }
 
-    /// Where the code of the program is that the lists here tell of.
+    /// Where the lists here have the program's code.
     const OWN: usize = 0x7800;
 
     const BARE: &str = "(with tripoint_contract::linux::program::describe at 0x7800)";

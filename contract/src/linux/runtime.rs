@@ -1,5 +1,5 @@
-//! Whether the system is set up for a steady state, looked at during Boot
-//! (design/contract.md `.runtime`). Looks only: nothing is changed.
+//! Whether the system is set up for a steady state (design/contract.md `.runtime`). This only
+//! looks, and changes nothing.
 
 use core::fmt;
 use std::format;
@@ -20,7 +20,7 @@ pub enum RuntimeItem {
     Overcommit,
     /// How much memory the process may lock.
     LockedMemory,
-    /// NUMA balancing: takes access away from pages to see who faults.
+    /// NUMA balancing: takes access away from pages to see which threads use them.
     NumaBalancing,
     /// Swap: pages that were brought in may go out.
     Swap,
@@ -61,14 +61,14 @@ impl RuntimeItem {
     }
 }
 
-/// What is thought of a setting.
+/// Whether a setting is good for a steady state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
-    /// As it should be.
+    /// It is as it should be.
     Good,
-    /// Not as it should be.
+    /// It is not as it should be.
     Advisory,
-    /// Not as it must be, as the program said.
+    /// It is not as it should be, and the program cannot do without it.
     Fatal,
 }
 
@@ -84,23 +84,23 @@ impl Verdict {
     }
 }
 
-/// One setting: its value, and what is thought of it.
+/// One setting: its value, and whether it is good.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Which.
+    /// The setting.
     pub item: RuntimeItem,
-    /// Its value as the system gives it; `unknown` where it does not.
+    /// Its value as the system states it; `unknown` if the system does not.
     pub value: String,
-    /// What is thought of it. What is unknown is not good.
+    /// Whether it is good. A value that is unknown is not good.
     pub verdict: Verdict,
-    /// What to do.
+    /// What to do about a value that is not good.
     pub advice: &'static str,
 }
 
-/// What a program cannot do without.
+/// Options for looking at the system's settings.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RuntimeOptions<'a> {
-    /// The settings that are fatal where they are not good; by default none.
+    /// The settings that are fatal if they are not good; by default none.
     pub fatal: &'a [RuntimeItem],
     /// Bytes the process must be allowed to lock; by default none.
     pub locked_memory: u64,
@@ -114,7 +114,7 @@ pub struct RuntimeReport {
 }
 
 impl RuntimeReport {
-    /// The worst of all verdicts. Boot should end where that is fatal.
+    /// The worst of all verdicts. If it is fatal, the program should not go on.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         self.findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Good)
@@ -302,7 +302,7 @@ const TUNABLES: [Tunable; 2] = [
     },
 ];
 
-/// What the environment says of glibc's allocator. What the program itself sets
+/// The settings of glibc's allocator in the environment. Those that the program itself makes
 /// (`mallopt`) cannot be seen.
 fn allocator_tunables<K: Kernel>(kernel: &K) -> Look {
     let advice = "set GLIBC_TUNABLES=glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=1099511627776, so that \

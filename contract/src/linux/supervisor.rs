@@ -1,4 +1,4 @@
-//! The supervisor of a hot thread's memory calls: sees each, counts it, and lets
+//! The supervisor of a hot thread's memory calls. It sees each call, counts it, and lets
 //! it go on (design/contract.md `.call`).
 //!
 //! ```text
@@ -31,17 +31,17 @@ use crate::words::class::ViolationClass;
 use crate::words::detector_set::DetectorSet;
 use crate::words::record::Site;
 
-/// How long the thread may take to say where it is, in ms. It takes µs; this is
-/// for a signal that never comes.
+/// For how long, in ms, the supervisor waits for the thread's call site. An answer takes µs;
+/// this is for a signal that never arrives.
 const PATIENCE: u32 = 200;
 
 /// How often in a row a refusing kernel is asked. Without a supervisor the thread's memory
 /// calls fail, which is better than that they wait forever.
 const PERSISTENCE: usize = 100;
 
-/// The mailbox is empty still.
+/// The mailbox is still empty.
 const NOTHING: usize = usize::MAX;
-/// There will be nothing in the mailbox.
+/// No listener will come.
 const ABANDONED: usize = usize::MAX - 1;
 
 /// Where a thread leaves its listener for its supervisor. From the moment the
@@ -68,8 +68,7 @@ impl Waiting {
     /// process.
     ///
     /// # Errors
-    /// If the system has no thread to give, or cannot keep a forked child from waiting
-    /// forever.
+    /// If the system starts no thread, or cannot keep a forked child from waiting forever.
     pub(super) fn start<K: Kernel>(kernel: K, may_ask: bool) -> Result<Self, Errno> {
         let mailbox = Arc::new(Mailbox { listener: AtomicUsize::new(NOTHING), thread: OnceLock::new() });
         let shared = Arc::clone(&mailbox);
@@ -90,7 +89,7 @@ impl Waiting {
         Ok(Self { mailbox, note, supervisor })
     }
 
-    /// Says whose listener will come.
+    /// Notes whose listener will come.
     pub(super) fn expect(&self, slot: &'static Slot, thread: usize) {
         let first = self.mailbox.thread.set((slot, slot.attendance.tenancy(), thread)).is_ok();
         aver!(first, "a supervisor for thread {thread} waits for another thread already");
@@ -206,7 +205,7 @@ impl<K: Kernel> Supervisor<K> {
         }
     }
 
-    /// Asks the thread where it is, if anybody wants to know and it can answer.
+    /// Asks the thread where it is, if that will be recorded and the thread can answer.
     fn ask(&self, call: Notification) -> bool {
         self.may_ask
             && self.filtered.slot.wants_call_site()
@@ -264,7 +263,7 @@ impl<K: Kernel> Supervisor<K> {
         Ok(())
     }
 
-    /// Lets a call go; false where it was interrupted, and comes again.
+    /// Lets a call go on. Returns false if it was interrupted, and will come again.
     fn resume(&self, call: Notification) -> Result<bool, Errno> {
         persist(|| match self.kernel.resume(&self.filtered.listener, call.id) {
             Err(Errno(libc::ENOENT)) => Ok(false),
@@ -273,7 +272,7 @@ impl<K: Kernel> Supervisor<K> {
     }
 }
 
-/// Asks the kernel again and again where it refuses; gives its last refusal.
+/// Asks the kernel again and again while it refuses; returns its last refusal.
 fn persist<T>(mut ask: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     (1..PERSISTENCE).find_map(|_| ask().ok()).map_or_else(ask, Ok)
 }

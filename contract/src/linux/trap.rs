@@ -4,7 +4,7 @@
 //! counts, walks the stack, and writes into the thread's ring; it allocates
 //! nothing and takes no lock (design/contract.md `.fault.trap`).
 //!
-//! What it faults itself traps within it, and is told by that. If the signal were
+//! A fault of its own traps within it, and is recognised by that. If the signal were
 //! blocked meanwhile, such a trap would come after it, and be taken for the thread's
 //! (design/contract.md `.fault.own`).
 
@@ -84,8 +84,8 @@ impl Trap {
     }
 }
 
-/// Whether all that is known of a signal is that it was sent: so a question arrives
-/// where the user's signal queue is full (design/contract.md `.trap.bare`).
+/// Whether a signal carries neither sender nor word. So a question arrives if the user's
+/// signal queue is full (design/contract.md `.trap.bare`).
 fn is_bare(info: &libc::siginfo_t) -> bool {
     // SAFETY: sent, so it has a sender.
     info.si_code == libc::SI_USER && unsafe { info.si_pid() == 0 && info.si_uid() == 0 }
@@ -128,7 +128,7 @@ pub(super) fn ask(thread: c_int) -> Result<(), Errno> {
 
 /// Handles the signal, once in a process, and lets it through to this thread.
 pub(super) fn handle_traps() -> Result<(), Errno> {
-    // Whoever comes second waits until the handler is there.
+    // A second thread waits until the handler is there.
     static INSTALLED: OnceLock<Result<(), Errno>> = OnceLock::new();
     (*INSTALLED.get_or_init(install))?;
     let mut traps = MaybeUninit::<libc::sigset_t>::uninit();
@@ -211,7 +211,7 @@ fn on_fault(class: ViolationClass, info: &libc::siginfo_t, context: *mut c_void)
     current::observe_interrupted(observation, interrupted_at(context));
 }
 
-/// The handler makes no memory call, so nobody waits for what is asked within it.
+/// The handler makes no memory call, so no supervisor waits for an answer to a question within it.
 fn on_question(context: *mut c_void, within_itself: bool) {
     let Some(slot) = current::slot() else { return };
     slot.call_site.take_question();
@@ -220,7 +220,7 @@ fn on_question(context: *mut c_void, within_itself: bool) {
     }
 }
 
-/// The instruction at which the signal came; zero where this target's is unknown.
+/// The instruction at which the signal came; zero on a target whose registers are not known here.
 fn interrupted_at(context: *mut c_void) -> usize {
     // SAFETY: the kernel passes the `ucontext_t` of the interrupted thread.
     let context = unsafe { &(*context.cast::<libc::ucontext_t>()).uc_mcontext };
@@ -283,9 +283,9 @@ mod tests {
         }
     }
 
-    /// A bare trap is taken for a question where one was sent, and only once.
+    /// A bare trap is taken for a question if one was sent, and only once.
     #[test]
-    fn only_who_is_asked_takes_a_bare_trap_for_a_question() {
+    fn only_a_thread_that_is_asked_takes_a_bare_trap_for_a_question() {
         let slot: &'static Slot = std::boxed::Box::leak(std::boxed::Box::new(Slot::new()));
         let bare = info(libc::SI_USER, 0, 0);
         slot.call_site.expect_question();
@@ -293,7 +293,7 @@ mod tests {
         current::attach(slot, crate::words::detector_set::DetectorSet::empty());
         assert!(expected_question(&info(libc::SI_TKILL, 0, 0)).is_none(), "of another sender");
         assert!(matches!(expected_question(&bare), Some(Trap::CallSite)));
-        assert!(expected_question(&bare).is_none(), "nobody asked again");
+        assert!(expected_question(&bare).is_none(), "no thread asked again");
         current::detach(slot);
     }
 }

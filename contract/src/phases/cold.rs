@@ -6,7 +6,7 @@ use core::marker::PhantomData;
 use crate::detectors::platform;
 use crate::thread::slot::Slot;
 
-/// What a cold thread keeps while it wants to be counted. It is not `Send`.
+/// The registration of a cold thread, which is counted until this is dropped. It is not `Send`.
 ///
 /// Another thread does not end it:
 /// ```compile_fail,E0277
@@ -28,7 +28,7 @@ impl ColdRegistration {
         Self { slot, not_send: PhantomData }
     }
 
-    /// What is known of the thread.
+    /// The thread's slot: what is known of the thread.
     #[must_use]
     pub const fn slot(&self) -> &'static Slot {
         self.slot

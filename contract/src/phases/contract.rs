@@ -1,5 +1,4 @@
-//! The contract of a process: its lifecycle and its threads, in storage that is
-//! there from the beginning.
+//! The contract of a process: its lifecycle and its threads, in static storage.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -33,15 +32,15 @@ const NO_SLOT: Error = Error::Parameter(
 );
 
 /// The contract of a process, with room for `THREADS` threads and amnesties for
-/// reasons `R`. Meant to be a `static`.
+/// reasons `R`. Make it a `static`.
 ///
 /// One thread, the control thread, advances the phases; any thread may read.
 pub struct Contract<R: AmnestyReason = NoReason, const THREADS: usize = 8> {
     pub(crate) session: Session,
     slots: [Slot; THREADS],
-    /// Held by whoever advances a phase.
+    /// Held by the thread that advances a phase.
     control: Lock<()>,
-    /// Held by whoever takes records.
+    /// Held by the thread that takes records.
     drain: Lock<()>,
     reasons: PhantomData<fn(R)>,
 }
@@ -98,7 +97,8 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
         return self.advance(Phase::Init, || Ok(()));
     }
 
-    /// As [`Contract::begin_init`]; the program names the settings that it cannot do without.
+    /// As [`Contract::begin_init`], but fails if a setting is not good that the program cannot do
+    /// without.
     ///
     /// # Errors
     /// [`Error::Parameter`] if the phase is not Boot, or if such a setting is not good. Then
@@ -138,20 +138,20 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
     /// Init to Warmup.
     ///
     /// # Errors
-    /// [`Error::Parameter`] where the phase is not Init.
+    /// [`Error::Parameter`] if the phase is not Init.
     pub fn begin_warmup(&self) -> Result<()> {
         self.advance(Phase::Warmup, || Ok(()))
     }
 
     /// Warmup to SteadyState: freezes `memory`, then binds every hot thread at
-    /// its next check. `Warmup` does this when the warm-up is complete; to do it
-    /// by hand is to say so oneself.
+    /// its next check. `Warmup` does this when the warm-up is complete. Call it yourself only
+    /// in a program that decides by itself when it is warm.
     ///
     /// # Errors
-    /// - [`Error::Parameter`] where the phase is not Warmup
+    /// - [`Error::Parameter`] if the phase is not Warmup
     /// - those of [`SteadyMemory::freeze`]
     ///
-    /// Nothing changes then.
+    /// After an error the phase is as it was.
     pub fn enter_steady_state(&self, memory: &dyn SteadyMemory) -> Result<()> {
         self.advance(Phase::SteadyState, || {
             memory.freeze()?;
@@ -164,7 +164,7 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
     /// thaws `memory`.
     ///
     /// # Errors
-    /// [`Error::Parameter`] where the phase is not SteadyState.
+    /// [`Error::Parameter`] if the phase is not SteadyState.
     pub fn begin_teardown(&self, memory: &dyn SteadyMemory) -> Result<()> {
         self.advance(Phase::Teardown, || Ok(()))?;
         memory.thaw();
@@ -192,7 +192,7 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
         self.register_with(thread, platform::detectors(thread.detectors))
     }
 
-    /// As [`Contract::register`], with detectors of one's own.
+    /// As [`Contract::register`], with detectors of your own.
     ///
     /// # Errors
     /// As [`Contract::register`].
@@ -230,7 +230,7 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
         Ok(registration)
     }
 
-    /// A place for the calling thread (design/contract.md `.slot.reuse`).
+    /// A slot for the calling thread (design/contract.md `.slot.reuse`).
     fn claim(&'static self) -> Result<(usize, &'static Slot)> {
         if platform::is_attached() {
             return Err(Error::Parameter("the thread is registered already"));
@@ -247,18 +247,18 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
         self.slots.iter().enumerate().find(left).ok_or(NO_SLOT)
     }
 
-    /// The threads that are or were registered.
+    /// The slots of the threads that are or were registered.
     pub fn threads(&self) -> impl Iterator<Item = &Slot> {
         self.slots.iter().filter(|slot| slot.attendance.is_used())
     }
 
-    /// The hot threads that are there.
+    /// The slots of the hot threads that are present.
     pub fn hot_threads(&self) -> impl Iterator<Item = &Slot> {
         self.slots.iter().filter(|slot| slot.is_present_hot())
     }
 
-    /// Whether every hot thread that is there has seen the phase. After a phase
-    /// began and this was true once, no hot thread acts in an earlier one.
+    /// Whether every hot thread that is present has seen the phase. Once this has returned true
+    /// after a phase began, no hot thread acts in an earlier one.
     #[must_use]
     pub fn all_acknowledged(&self) -> bool {
         let phase = self.phase();
@@ -288,22 +288,22 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
     }
 
     /// Takes all waiting records, thread by thread, and each thread's in the order they were
-    /// made. For a cold thread.
+    /// made. Call it on a cold thread.
     ///
-    /// In production, give this a thread of its own that drains at short intervals. Then an
-    /// alarm is reported within the second, with its line:
+    /// In production, let a thread of its own drain at short intervals. Then an alarm is
+    /// reported within the second, with its line:
     ///
     /// ```no_run
     /// use core::time::Duration;
-    /// use tripoint_contract::{Contract, RecordKind, Report, Symbols};
+    /// use tripoint_contract::{Contract, RecordKind, Report};
     ///
     /// static CONTRACT: Contract = Contract::new();
     /// let mut records = Vec::new();
     /// loop {
     ///     records.clear();
-    ///     CONTRACT.drain(|record| records.push(record));
-    ///     if records.iter().any(|record| record.kind == RecordKind::Alarm) {
-    ///         eprintln!("{}", Report { records: &records, symbols: &Symbols, ..Report::new(&CONTRACT) });
+    ///     let report = Report::drained(&CONTRACT, &mut records);
+    ///     if report.records.iter().any(|record| record.kind == RecordKind::Alarm) {
+    ///         eprintln!("{report}");
     ///     }
     ///     std::thread::sleep(Duration::from_millis(100));
     /// }

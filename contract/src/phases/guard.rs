@@ -1,4 +1,4 @@
-//! The guard of a hot thread: one load and one compare a turn.
+//! The guard of a hot thread: one load and one compare per turn.
 
 use core::cell::{Cell, RefCell};
 use core::fmt;
@@ -18,7 +18,7 @@ use crate::thread::standing::Mode;
 use crate::words::class::{ClassSet, ViolationClass};
 use crate::words::lifecycle::Phase;
 
-/// What a hot thread carries through its loop, and checks once per turn.
+/// The registration of a hot thread, which checks it once per turn of its loop.
 ///
 /// It belongs to the thread that registered: it is not `Send`. Dropping it ends
 /// the thread's registration; what was counted stays for the report.
@@ -59,7 +59,7 @@ pub struct Guard<R: AmnestyReason = NoReason, D: Detectors = NativeDetectors> {
     session: &'static Session,
     policies: Policies,
     clock: fn() -> u64,
-    /// The mode asked for by hand, which goes before the lifecycle's.
+    /// The mode set by hand, which overrides the lifecycle's.
     by_hand: Cell<Option<Mode>>,
     baselines: Baselines,
     alarmed: Cell<ClassSet>,
@@ -96,11 +96,11 @@ impl<R: AmnestyReason, D: Detectors> Guard<R, D> {
         }
     }
 
-    /// To be called once per turn of the loop, always at the same place. Costs
-    /// one load and one compare while nothing happened and nobody called.
+    /// Call this once per turn of the loop, always at the same place. It costs one load and one
+    /// compare while no event has happened and no thread has asked for anything.
     ///
-    /// Here the thread sees and acknowledges phases, is armed, answers the warm-up
-    /// driver, and has its violations raised (design/contract.md `.check`).
+    /// Here the thread sees and acknowledges phases, is armed, answers the warm-up, and raises
+    /// its alarms ([design/contract.md `.check`](crate::design::contract)).
     #[inline(always)]
     pub fn check(&self) {
         if self.slot.attendance.attention() != self.seen.get() {
@@ -115,7 +115,7 @@ impl<R: AmnestyReason, D: Detectors> Guard<R, D> {
         self.session.lifecycle.phase()
     }
 
-    /// Excuses what happens until the scope ends, for a reason.
+    /// Excuses the thread's events until the scope ends, for a reason.
     ///
     /// While the thread is armed, the amnesty counts against the session's budget for the
     /// reason. Beyond the budget it raises the alarm of [`ViolationClass::AmnestyOverrun`], but
@@ -131,36 +131,36 @@ impl<R: AmnestyReason, D: Detectors> Guard<R, D> {
     }
 
     /// Rehearses by hand, whatever the phase, until [`Guard::follow_lifecycle`]:
-    /// events are recorded with their site, and fault nobody.
+    /// events are recorded with their site, and are no violations.
     pub fn rehearse(&self) {
         self.by_hand.set(Some(Mode::Rehearsal));
         self.enter(Mode::Rehearsal);
     }
 
-    /// Goes back to the mode that the lifecycle says.
+    /// Returns to the mode that belongs to the phase.
     pub fn follow_lifecycle(&self) {
         self.by_hand.set(None);
         self.attend();
     }
 
-    /// Charges what detectors must ask the system for, now: page faults where
-    /// they do not trap, and those that the kernel takes on the thread's behalf.
-    /// Costs about a system call; the sentinel has it done now and then.
+    /// Charges now what the system only counts: page faults that do not trap, and those that
+    /// the kernel takes on the thread's behalf. It costs about a system call. The sentinel
+    /// asks for it at each of its looks.
     pub fn poll(&self) {
-        // Borrowed already only inside a detector, which is then at it.
+        // It is borrowed already only if a detector calls this, which is then polling.
         if let Ok(mut detectors) = self.detectors.try_borrow_mut() {
             detectors.poll(self.slot);
         }
     }
 
-    /// Charges an event of a detector of one's own, with site and time.
+    /// Charges an event that a detector of your own has seen, with site and time.
     pub fn observe(&self, observation: Observation) {
         // The clock is the program's: it must not run, or panic, while the slot is busy.
         let time = (self.clock)();
         self.slot.observe(observation, || Evidence { site: platform::site(), time });
     }
 
-    /// What is known of the thread.
+    /// The thread's slot: what is known of the thread.
     #[must_use]
     pub const fn slot(&self) -> &'static Slot {
         self.slot
@@ -170,8 +170,8 @@ impl<R: AmnestyReason, D: Detectors> Guard<R, D> {
         &self.session.ledger
     }
 
-    /// What a check does when somebody called: a phase began, the control thread
-    /// wants something, or an event happened.
+    /// What a check does if its thread was called: a phase began, the control thread asks for
+    /// something, or an event happened.
     #[cold]
     #[inline(never)]
     fn attend(&self) {
@@ -245,7 +245,7 @@ impl<R: AmnestyReason, D: Detectors> Guard<R, D> {
         }
     }
 
-    /// Rehearses one turn: from the check that hears of it to the next.
+    /// Rehearses one turn: from the check that sees the request to the next.
     fn answer_turn(&self) {
         let errands = &self.slot.errands;
         let wanted = errands.turn_wanted.load(Ordering::Acquire);
@@ -258,7 +258,7 @@ impl<R: AmnestyReason, D: Detectors> Guard<R, D> {
             errands.turn_done.store(wanted, Ordering::Release);
         } else {
             self.baselines.move_to_now(self.slot);
-            // So that the next check comes here again.
+            // The next check comes here again.
             self.seen.set(self.seen.get().wrapping_sub(1));
         }
     }
@@ -308,9 +308,9 @@ impl<R: AmnestyReason, D: Detectors> fmt::Debug for Guard<R, D> {
     }
 }
 
-/// A scope whose events are recorded and counted, and fault nobody. It ends when
-/// it is dropped; scopes may nest. Scopes that end out of order still excuse what
-/// they should, but may be recorded under another's reason.
+/// A scope whose events are recorded and counted, and are no violations. It ends when
+/// it is dropped. Scopes may nest. Scopes that end out of order still excuse what
+/// they should, but their events may be recorded under another scope's reason.
 #[must_use = "an amnesty ends when it is dropped"]
 pub struct Amnesty<'guard, R: AmnestyReason, D: Detectors> {
     guard: &'guard Guard<R, D>,

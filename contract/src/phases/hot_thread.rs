@@ -1,19 +1,19 @@
-//! How a hot thread is to be registered.
+//! Options for registering a hot thread.
 
 use crate::detectors::platform;
 use crate::phases::policy::{Policies, Policy};
 use crate::words::class::ClassSet;
 use crate::words::detector_set::DetectorSet;
 
-/// How a hot thread is to be registered.
+/// Options for registering a hot thread.
 #[derive(Clone, Copy, Debug)]
 pub struct HotThread<'name> {
     /// The name in reports; the first 32 bytes are kept.
     pub name: &'name str,
-    /// The core to bind the thread to; by default none.
+    /// The number of the core to bind the thread to; by default the thread is not bound.
     pub core: Option<usize>,
-    /// The classes that the thread is held to; by default [`ClassSet::STEADY`]. Other
-    /// classes are only counted.
+    /// The classes that the thread is held to; by default [`ClassSet::STEADY`]. Events of
+    /// other classes are only counted.
     pub classes: ClassSet,
     /// The detectors that are wanted; by default [`DetectorSet::DEFAULT`]. The report names
     /// those that are wanted and not live as missing, and the others as not asked for.
@@ -26,7 +26,7 @@ pub struct HotThread<'name> {
 }
 
 impl<'name> HotThread<'name> {
-    /// A hot thread as by default.
+    /// A hot thread with defaults.
     #[must_use]
     pub const fn new(name: &'name str) -> Self {
         Self {

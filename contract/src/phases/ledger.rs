@@ -9,7 +9,7 @@ use crate::words::atomics::{const_fn, zeros};
 /// The most reasons an [`AmnestyReason`] may have.
 pub const REASONS_MAX: usize = 32;
 
-/// Why code may do what the contract forbids: a closed enum of the program's.
+/// Why code may do what the contract forbids: an enum that the program defines.
 ///
 /// ```
 /// use tripoint_contract::AmnestyReason;
@@ -57,7 +57,7 @@ pub trait AmnestyReason: Copy + fmt::Debug + 'static {
     fn index(self) -> usize;
 }
 
-/// No reason at all: a program without amnesties.
+/// No reason: for a program without amnesties.
 #[derive(Clone, Copy, Debug)]
 pub enum NoReason {}
 

@@ -9,7 +9,7 @@ use tripoint_core::{Arena, Result};
 use crate::detectors::platform;
 
 bitflags! {
-    /// Steps of preparing the memory that may fail without failing the warm-up.
+    /// Steps of the preparation that may fail without failing the warm-up.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct MemorySteps: usize {
         /// Returning the free memory of C's allocator.
@@ -40,22 +40,22 @@ impl MemorySteps {
 
 /// The memory of a program, as the end of a warm-up prepares it.
 ///
-/// The driver calls `trim`, `merge`, `freeze`, `prefault` and `no_fork`, in that
+/// The warm-up calls `trim`, `merge`, `freeze`, `prefault` and `no_fork`, in that
 /// order, on the control thread, while hot threads run: trimmed pages fault again,
 /// so trimming must come before prefaulting, and what grows meanwhile would not be
-/// prefaulted, so freezing must too (design/contract.md `.prepare`).
+/// prefaulted, so freezing must too ([design/contract.md `.prepare`](crate::design::contract)).
 ///
-/// What is not needed may be left out, except freezing and thawing.
+/// Only freezing and thawing must be implemented; the other steps do nothing by default.
 pub trait SteadyMemory {
-    /// Gives spare memory back to the system.
+    /// Returns spare memory to the system.
     ///
     /// # Errors
-    /// The warm-up fails with them; so for the others.
+    /// Any error fails the warm-up. The same holds for the other steps.
     fn trim(&self) -> Result<()> {
         Ok(())
     }
 
-    /// Merges free memory and flushes what waits to be freed.
+    /// Merges free memory, and frees what waits to be freed.
     ///
     /// # Errors
     /// See [`SteadyMemory::trim`].
@@ -69,7 +69,7 @@ pub trait SteadyMemory {
     /// See [`SteadyMemory::trim`].
     fn freeze(&self) -> Result<()>;
 
-    /// Brings memory behind every page that is committed, used or not.
+    /// Puts memory behind every committed page, used or not.
     ///
     /// # Errors
     /// See [`SteadyMemory::trim`].
@@ -77,8 +77,8 @@ pub trait SteadyMemory {
         Ok(())
     }
 
-    /// Keeps the memory out of child processes, whose copies would make every
-    /// page fault again in this one.
+    /// Keeps the memory out of child processes. Their copies would make every page fault again
+    /// in this process.
     ///
     /// # Errors
     /// See [`SteadyMemory::trim`].
@@ -89,14 +89,13 @@ pub trait SteadyMemory {
     /// Allows growth again.
     fn thaw(&self);
 
-    /// The steps that were tried and failed, and that the warm-up need not fail for. They are
-    /// in the report.
+    /// The steps that were tried and failed, but did not fail the warm-up. They are in the report.
     fn missed(&self) -> MemorySteps {
         MemorySteps::empty()
     }
 }
 
-/// Memory that the program keeps in order itself.
+/// No memory to prepare: for a program without arenas, or one that prepares them itself.
 impl SteadyMemory for () {
     fn freeze(&self) -> Result<()> {
         Ok(())
@@ -110,12 +109,12 @@ impl SteadyMemory for () {
 ///
 /// | step | what is done | if it fails |
 /// |---|---|---|
-/// | trim | C's allocator and each arena return spare memory to the system | the report says so |
-/// | merge | each arena that is to have huge pages gets them at once | the report says so |
+/// | trim | C's allocator and each arena return spare memory to the system | it is in the report |
+/// | merge | each arena that is to have huge pages gets them at once | it is in the report |
 /// | freeze | no arena grows any more | |
 /// | prefault | memory is put behind all that is committed | the warm-up fails |
-/// | | and, [if wanted](Arenas::with_locked_process), the process is locked | the report says so |
-/// | no-fork | children forked from now on do not have the arenas: they must `exec` or `_exit` | the report says so |
+/// | | and, [if wanted](Arenas::with_locked_process), the process is locked | it is in the report |
+/// | no-fork | children forked from now on do not have the arenas: they must `exec` or `_exit` | it is in the report |
 ///
 /// ```
 /// # use tripoint_contract::Arenas;
@@ -135,7 +134,7 @@ pub struct Arenas<'a> {
 }
 
 impl<'a> Arenas<'a> {
-    /// For these arenas.
+    /// The memory of these arenas.
     #[must_use]
     pub fn new(arenas: &'a [&'a dyn Arena]) -> Self {
         Self { arenas, lock: false, missed: AtomicUsize::new(0) }

@@ -1,11 +1,11 @@
-//! Routes: ways through the hot path that a warm-up must take often enough.
+//! Routes: the ways through the hot path that must be passed in a warm-up.
 
 use tripoint_core::internal::{AtomicUsize, Ordering};
 
-/// Passes a route needs unless it says otherwise.
+/// The number of passes that [`Route::new`] asks for.
 pub const ROUTE_MINIMUM: usize = 200_000;
 
-/// One way through the hot path, counted until it was taken often enough.
+/// One way through the hot path. Its passes are counted until there are enough.
 ///
 /// ```
 /// use tripoint_contract::Route;
@@ -43,7 +43,7 @@ impl Route {
         Self { name, minimum, passes: AtomicUsize::new(0) }
     }
 
-    /// Counts a pass. Once there are enough this is one load and one compare.
+    /// Counts a pass. Once there are enough, this is one load and one compare.
     #[inline]
     pub fn pass(&self) {
         if !self.is_done() {
@@ -70,7 +70,7 @@ impl Route {
         self.passes.load(Ordering::Relaxed)
     }
 
-    /// Whether the route was taken often enough.
+    /// Whether the route was passed often enough.
     #[inline]
     #[must_use]
     pub fn is_done(&self) -> bool {

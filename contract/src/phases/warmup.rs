@@ -1,4 +1,4 @@
-//! The warm-up driver: decides when a process is warm, and arms it
+//! The warm-up: decides when a process is warm, and arms it
 //! (design/contract.md `.warmup`).
 //!
 //! ```text
@@ -27,14 +27,14 @@ use crate::thread::standing::ThreadKind;
 use crate::words::class::{ClassSet, ViolationClass};
 use crate::words::name::Name;
 
-/// What a warm-up needs. Times are ns.
+/// Options for a warm-up. Times are in ns.
 #[derive(Clone, Copy, Debug)]
 pub struct WarmupOptions {
-    /// How long no hot thread may cause any event; by default 1 s.
+    /// For how long no hot thread may cause any event; by default 1 s.
     pub quiet_window: u64,
-    /// How often a rehearsal may fail and the warm-up begin anew; by default 5.
+    /// How many rehearsals may fail; after each the warm-up begins anew. By default 5.
     pub retries: usize,
-    /// How long one step towards the end may take; by default 60 s.
+    /// For how long the warm-up waits for any one criterion; by default 60 s.
     pub patience: u64,
 }
 
@@ -44,16 +44,16 @@ impl Default for WarmupOptions {
     }
 }
 
-/// What was not met.
+/// A criterion that a warm-up must meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Criterion {
     /// The process is in Init when the warm-up begins.
     Phase,
-    /// Every route is taken often enough.
+    /// Every route is passed often enough.
     Routes,
     /// No event of any class on any hot thread for the quiet window.
     Quiet,
-    /// Every hot thread comes to a check and answers.
+    /// Every hot thread checks its guard.
     Answer,
     /// Trim, merge, freeze, prefault and no-fork succeed.
     Prepare,
@@ -61,18 +61,18 @@ pub enum Criterion {
     Rehearsal,
 }
 
-/// Why a warm-up failed: which criterion, and whose fault it was.
+/// Why a warm-up failed: the criterion, and the thread or route that did not meet it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WarmupFailure {
-    /// What was not met.
+    /// The criterion that was not met.
     pub criterion: Criterion,
     /// The thread that did not meet it.
     pub thread: Option<Name>,
-    /// The route that was not taken often enough.
+    /// The route that was not passed often enough.
     pub route: Option<&'static str>,
-    /// The classes of the events there were.
+    /// The classes of the events that spoiled it.
     pub classes: ClassSet,
-    /// What the memory answered.
+    /// The error of the memory or the phase.
     pub error: Option<Error>,
 }
 
@@ -86,9 +86,9 @@ impl fmt::Display for WarmupFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.criterion {
             Criterion::Phase => "the warm-up did not begin",
-            Criterion::Routes => "a route was not taken often enough",
+            Criterion::Routes => "a route was not passed often enough",
             Criterion::Quiet => "events did not cease",
-            Criterion::Answer => "a hot thread did not come to a check",
+            Criterion::Answer => "a hot thread did not check its guard",
             Criterion::Prepare => "the memory could not be prepared",
             Criterion::Rehearsal => "the rehearsal was not clean",
         })?;
@@ -117,13 +117,13 @@ pub enum Progress {
     /// Waiting for the rehearsal.
     Rehearsal,
     /// The process is in SteadyState. Each hot thread is armed at its next check:
-    /// [`Contract::is_armed`](crate::Contract::is_armed) tells once all are.
+    /// [`Contract::is_armed`](crate::Contract::is_armed) returns true once all are.
     Done,
-    /// Over; the process is in Warmup still and its memory is thawed.
+    /// The warm-up has failed. The process is still in Warmup, and its memory may grow.
     Failed(WarmupFailure),
 }
 
-/// What the driver is at.
+/// What the warm-up waits for.
 #[derive(Clone, Copy, Debug)]
 enum State {
     Routes,
@@ -134,13 +134,13 @@ enum State {
 }
 
 impl State {
-    /// Whether it waits for the same: a window that begins anew does.
+    /// Whether it waits for the same criterion, as a window that begins anew does.
     fn same_wait(&self, other: &Self) -> bool {
         core::mem::discriminant(self) == core::mem::discriminant(other)
     }
 }
 
-/// A time without events, so far.
+/// A window that has been without events so far.
 #[derive(Clone, Copy, Debug)]
 struct Window {
     since: u64,
@@ -148,11 +148,11 @@ struct Window {
     poll: Option<usize>,
 }
 
-/// A warm-up, stepped by the control thread. It never waits or sleeps: the time
-/// is passed in.
+/// A warm-up that the control thread steps. It never waits or sleeps: the time is passed in.
+/// `Contract::warm_up` does the stepping for programs whose control thread may sleep.
 ///
-/// Only threads that have registered are waited for: give each hot thread a route
-/// with a minimum, which it passes after it registered. Once done, wait for
+/// It waits only for threads that have registered: so give each hot thread a route with a
+/// minimum, which it passes after it has registered. Once done, wait for
 /// [`Contract::is_armed`](crate::Contract::is_armed) before measuring. (The example has
 /// no hot thread to wait for.)
 ///
@@ -177,13 +177,13 @@ pub struct Warmup<'a, R: AmnestyReason, const THREADS: usize> {
     memory: &'a dyn SteadyMemory,
     options: WarmupOptions,
     state: State,
-    /// When the state began, for patience.
+    /// When the present wait began.
     since: Option<u64>,
     /// Rehearsals so far.
     rounds: usize,
     /// Events of each thread when the window began.
     counts: [Counts; THREADS],
-    /// What ended the last window.
+    /// The events that ended the last window.
     noise: Option<WarmupFailure>,
 }
 
@@ -218,8 +218,8 @@ impl<'a, R: AmnestyReason, const THREADS: usize> Warmup<'a, R, THREADS> {
     }
 
     /// Goes on as far as it can at `now`, in ns of any clock that only grows.
-    /// To be called again and again, with pauses of the caller's choice, until it
-    /// gives [`Progress::Done`] or [`Progress::Failed`].
+    /// Call it again and again, with pauses of your choice, until it returns
+    /// [`Progress::Done`] or [`Progress::Failed`].
     pub fn step(&mut self, now: u64) -> Progress {
         let since = *self.since.get_or_insert(now);
         let next = match self.state {
@@ -232,7 +232,7 @@ impl<'a, R: AmnestyReason, const THREADS: usize> Warmup<'a, R, THREADS> {
             Ok(state) if state.same_wait(&self.state) => {
                 self.state = state;
                 if now.saturating_sub(since) >= self.options.patience {
-                    self.change(State::Failed(self.blame()), now);
+                    self.change(State::Failed(self.failure_now()), now);
                 }
             }
             Ok(state) => self.change(state, now),
@@ -259,7 +259,7 @@ impl<'a, R: AmnestyReason, const THREADS: usize> Warmup<'a, R, THREADS> {
         Ok(State::Quiet(Window { since: now, poll: None }))
     }
 
-    /// Remembers where every thread's counts are.
+    /// Remembers every thread's counts.
     fn begin_window(&mut self) {
         for slot in self.contract.threads() {
             let (index, counts) = (slot.index(), self.counts.get_mut(slot.index()));
@@ -270,8 +270,8 @@ impl<'a, R: AmnestyReason, const THREADS: usize> Warmup<'a, R, THREADS> {
         }
     }
 
-    /// The first hot thread with events since the window began. Threads that left
-    /// are not forgotten: leaving is no excuse.
+    /// The first hot thread with events since the window began. Threads that have left
+    /// are looked at too: leaving excuses nothing.
     fn find_noise(&self) -> Option<WarmupFailure> {
         let mut hot = self.contract.threads().filter(|slot| slot.kind() == ThreadKind::Hot);
         hot.find_map(|slot| {
@@ -369,8 +369,8 @@ impl<'a, R: AmnestyReason, const THREADS: usize> Warmup<'a, R, THREADS> {
         slot.errands.turn_done.load(Ordering::Acquire) == self.rounds
     }
 
-    /// Who is to blame that patience ran out.
-    fn blame(&self) -> WarmupFailure {
+    /// The failure if patience ends now.
+    fn failure_now(&self) -> WarmupFailure {
         match self.state {
             State::Routes => WarmupFailure {
                 route: self.routes.iter().find(|route| !route.is_done()).map(Route::name),

@@ -1,4 +1,4 @@
-//! The report: what happened, where, what was excused, and who was looking.
+//! The report: what happened, where, what was excused, and which detectors were live.
 
 use core::fmt;
 
@@ -33,13 +33,13 @@ use crate::words::record::Record;
 pub struct Report<'a, R: AmnestyReason, const THREADS: usize> {
     /// What is reported on.
     pub contract: &'a Contract<R, THREADS>,
-    /// What was drained, as much of it as was kept.
+    /// The records to show: all that were drained, or those that the program kept.
     pub records: &'a [Record],
     /// The routes of the warm-up.
     pub routes: &'a [Route],
-    /// Advice for the next Init.
+    /// How large arena and pools should be at the next Init.
     pub sizing: Option<Sizing<'a>>,
-    /// How sites are resolved; by default they are not.
+    /// How code addresses become places; by default they are printed as they are.
     pub symbols: &'a dyn Resolve,
 }
 
@@ -67,8 +67,7 @@ impl<'a, R: AmnestyReason, const THREADS: usize> Report<'a, R, THREADS> {
         }
     }
 
-    /// A report with nothing but what the contract knows. The other fields may be
-    /// set.
+    /// A report with nothing but what the contract knows. Set the other fields as needed.
     pub const fn new(contract: &'a Contract<R, THREADS>) -> Self {
         Self { contract, records: &[], routes: &[], sizing: None, symbols: &Raw }
     }

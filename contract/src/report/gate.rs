@@ -1,5 +1,5 @@
-//! The micro gate: a test that a piece of code is steady, and cannot pass by
-//! seeing nothing (design/contract.md `.gate`).
+//! The micro gate: a test that a piece of code is steady, which does not pass if it sees
+//! nothing (design/contract.md `.gate`).
 
 use core::fmt;
 use core::hint::black_box;
@@ -11,18 +11,18 @@ use crate::words::detector_set::DetectorSet;
 use crate::words::json::Json;
 use crate::words::record::Site;
 
-/// How a piece of code is to be measured.
+/// Options for measuring a piece of code.
 #[derive(Clone, Copy, Debug)]
 pub struct Steady {
-    /// Turns before it counts; by default 1,000.
+    /// Turns before the first window; by default 1,000.
     pub warm_turns: usize,
     /// Turns in a window; by default 1,000.
     pub turns: usize,
-    /// Windows that may be tried; the first without an event passes. By default 3.
+    /// Windows to try; the code passes if one of them is without an event. By default 3.
     ///
-    /// What happens once rides out; what a turn does, happens in every window.
+    /// An event that happens once spoils one window only; an event of each turn spoils all.
     pub windows: usize,
-    /// What the code is held to; by default everything that is seen.
+    /// The classes that the code is held to; by default [`ClassSet::STEADY`].
     pub classes: ClassSet,
 }
 
@@ -92,7 +92,7 @@ fn fault_deliberately() {
 #[cfg(not(all(feature = "linux", target_os = "linux", not(miri))))]
 fn fault_deliberately() {}
 
-/// The detectors that see what is done for them to see.
+/// Causes an event for each detector, and returns the detectors that saw theirs.
 fn controls() -> DetectorSet {
     let start = Counts::take();
     drop(black_box(Box::new(0_u64)));
@@ -108,7 +108,7 @@ fn controls() -> DetectorSet {
 /// Runs `turn` until it has settled, then in windows until one is without events.
 ///
 /// Everything is counted per thread, so that tests may run at the same time.
-/// Fills and growth are counted where [`PoolEvents`](crate::PoolEvents) listens.
+/// Fills and growth are counted for arenas whose event hook is [`PoolEvents`](crate::PoolEvents).
 pub fn measure(steady: Steady, mut turn: impl FnMut()) -> Measured {
     let before = controls();
     (0..steady.warm_turns).for_each(|_| turn());
@@ -141,7 +141,7 @@ impl Measured {
     /// Whether the code is steady.
     ///
     /// # Errors
-    /// Why it is not, or why nobody can tell.
+    /// Why it is not, or why the measurement proves nothing.
     pub fn verdict(&self) -> Result<(), &'static str> {
         match (self.controls_seen, self.events.iter().all(|&count| count == 0)) {
             (false, _) => {
@@ -188,7 +188,7 @@ impl fmt::Display for Measured {
     }
 }
 
-/// A site, resolved where symbols can be.
+/// A site, resolved if the feature `symbols` is on.
 struct Place<'a>(&'a Site);
 
 impl fmt::Display for Place<'_> {
@@ -207,8 +207,8 @@ impl fmt::Display for Place<'_> {
 /// Prints what it measured as one line of JSON.
 ///
 /// The test binary needs [`ContractAllocator`](crate::ContractAllocator) as its
-/// global allocator. The assertion fails where a deliberate allocation is not
-/// seen, before or after, so it cannot pass by seeing nothing.
+/// global allocator. The assertion also fails if a deliberate allocation is not seen, before or
+/// after: so it does not pass if it sees nothing.
 ///
 /// ```
 /// use tripoint_contract::{ContractAllocator, assert_steady, gate::Steady};
@@ -227,7 +227,7 @@ impl fmt::Display for Place<'_> {
 /// ```
 ///
 /// # Panics
-/// Where the code is not steady, or where nobody can tell.
+/// If the code is not steady, or if the measurement proves nothing.
 #[macro_export]
 macro_rules! assert_steady {
     ($turn:expr $(,)?) => {

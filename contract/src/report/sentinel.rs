@@ -1,4 +1,4 @@
-//! The sentinel: a cold thread's look at the whole process, now and then
+//! The sentinel: a cold thread's look at the whole process from time to time
 //! (design/contract.md `.sentinel`).
 
 use core::fmt;
@@ -26,7 +26,7 @@ pub struct ArenaReading {
     pub committed: usize,
 }
 
-/// The numbers of the process. What the system does not tell is `None`.
+/// The numbers of the process; `None` for those that the system does not provide.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessReading {
     /// When it was read, in ns of the caller's clock.
@@ -39,7 +39,7 @@ pub struct ProcessReading {
     pub heap_in_use: Option<usize>,
 }
 
-/// Something that the sentinel finds wrong. Warnings fault nobody.
+/// Something that the sentinel finds wrong. A warning is no violation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Warning {
     /// An arena grew, or was asked to, since the last look.
@@ -56,7 +56,7 @@ pub enum Warning {
         /// Bytes now.
         to: usize,
     },
-    /// C's allocator has more in use than its bound: there is a leak.
+    /// C's allocator has more in use than its bound, which is the sign of a leak.
     HeapGrew {
         /// Bytes at the first look, or at the last such warning.
         from: usize,
@@ -114,9 +114,8 @@ struct Spent {
     since: Option<u64>,
 }
 
-/// Looks at the process when polled: arenas, faults, resident memory, the
-/// allocator, and what cold threads spend. Costs hot threads nothing, except that
-/// it has them poll their own faults.
+/// Looks at the process each time it is polled: at arenas, faults, resident memory, C's heap,
+/// and what cold threads spend. It costs hot threads nothing but a poll of their own faults.
 pub struct Sentinel<'a, R: AmnestyReason, const THREADS: usize, K: Kernel = Native> {
     kernel: K,
     contract: &'a Contract<R, THREADS>,
@@ -306,7 +305,7 @@ mod tests {
 
     static CONTRACT: Contract<NoReason, 1> = Contract::new();
 
-    /// A kernel by which the process has so many pages resident.
+    /// A kernel that reports this text as the pages of the process.
     fn with_pages(statm: &'static [(&'static str, &'static str)]) -> Failing<Native> {
         Failing::new(Native, Calls::empty()).with_files(statm)
     }

@@ -1,4 +1,4 @@
-//! Sizing advice: what Init would have sufficed.
+//! Sizing advice: what would have sufficed at Init.
 
 use core::fmt;
 
@@ -6,8 +6,8 @@ use tripoint_core::{Arena, PoolSizes};
 
 use crate::words::json::Json;
 
-/// The most that an arena and its pools ever had, and what to give them at Init
-/// so that warm-up would not have grown them. Bytes.
+/// The most bytes that an arena and its pools ever had, and how large to make them at Init so that
+/// the warm-up does not grow them.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizing<'a> {
     committed: usize,
@@ -17,26 +17,26 @@ pub struct Sizing<'a> {
 }
 
 impl<'a> Sizing<'a> {
-    /// Reads an arena's high-water mark, and those of its pools by name. To be
-    /// taken at the end of the warm-up.
+    /// Reads an arena's high-water mark, and takes those of its pools by name. Call it at the end of
+    /// the warm-up.
     pub fn of(arena: &dyn Arena, pools: &'a [(&'a str, PoolSizes)]) -> Self {
         let sizes = arena.sizes();
         Self { committed: sizes.committed_high_water, control: sizes.own, grain: arena.grain(), pools }
     }
 
-    /// What the arena's commit limit must be at least.
+    /// The least commit limit, in bytes, that the arena needs.
     #[must_use]
     pub const fn commit_limit(&self) -> usize {
         self.committed
     }
 
-    /// What of it is tracts: what to prefault at Init.
+    /// How many bytes of that are tracts: prefault them at Init.
     #[must_use]
     pub const fn prefault(&self) -> usize {
         self.committed.saturating_sub(self.control).next_multiple_of(self.grain)
     }
 
-    /// By how much to extend each pool at Init, by name.
+    /// By how many bytes to extend each pool at Init, by name.
     pub fn pools(&self) -> impl Iterator<Item = (&'a str, usize)> {
         self.pools.iter().map(|(name, sizes)| (*name, sizes.high_water))
     }

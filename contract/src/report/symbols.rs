@@ -47,8 +47,7 @@ fn is_of_siblings(place: &str) -> bool {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Symbols;
 
-/// One function at one address; an address has several where functions were
-/// inlined.
+/// One function at one address. An address has several if functions were inlined.
 struct Frame {
     function: String,
     place: Option<String>,

@@ -1,4 +1,4 @@
-//! Whether a thread is there, what it was called for, and what it has seen
+//! Whether a thread is present, how often it was called, and which phase it has seen
 //! (design/contract.md `.acknowledge`).
 
 use tripoint_core::Result;
@@ -12,17 +12,17 @@ const CLAIMED: usize = 1;
 const PRESENT: usize = 2;
 const LEFT: usize = 3;
 
-/// The attendance of one thread. Its owner joins, acknowledges and leaves; any
-/// thread may call it and look.
+/// The attendance of one thread. The thread joins, acknowledges and leaves; any other
+/// may call it, and look.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Attendance {
-    /// Counts calls: an owner that saw another number has something to attend to.
+    /// Counts calls: if the owner last saw another number, it has something to attend to.
     attention: AtomicUsize,
-    /// One more than the phase acknowledged last; zero where none was.
+    /// One more than the phase acknowledged last; zero if none was.
     acknowledged: AtomicUsize,
     state: AtomicUsize,
-    /// How many threads have had it.
+    /// The number of threads that have had it.
     tenancy: AtomicUsize,
 }
 
@@ -33,12 +33,12 @@ impl Default for Attendance {
 }
 
 impl Attendance {
-    /// Where the state is, for debuggers: 2 while the thread is there.
+    /// The offset of the state, for debuggers: it is 2 while the thread is present.
     #[cfg(not(tripoint_loom))]
     pub(crate) const STATE_OFFSET: usize = core::mem::offset_of!(Self, state);
 
     const_fn! {
-        /// Nobody's.
+        /// The attendance of no thread.
         #[must_use]
         pub fn new() -> Self {
             Self {
@@ -50,7 +50,7 @@ impl Attendance {
         }
     }
 
-    /// Takes it for the calling thread; false where somebody has it or had it.
+    /// Takes it for the calling thread. Returns false if a thread has it or had it.
     #[must_use]
     pub fn claim(&self) -> bool {
         self.take(FREE)
@@ -97,19 +97,19 @@ impl Attendance {
         self.state.store(LEFT, Ordering::Release);
     }
 
-    /// Whether the thread is there.
+    /// Whether the thread is present.
     #[must_use]
     pub fn is_present(&self) -> bool {
         self.state.load(Ordering::Acquire) == PRESENT
     }
 
-    /// Whether a thread is or was there.
+    /// Whether a thread is or was present.
     #[must_use]
     pub fn is_used(&self) -> bool {
         self.state.load(Ordering::Acquire) >= PRESENT
     }
 
-    /// Says that the owner has seen `phase`, and did before it all that it did.
+    /// Notes that the owner has seen `phase`. What it did before, it did before the phase.
     pub fn acknowledge(&self, phase: Phase) {
         self.acknowledged.store(phase as usize + 1, Ordering::Release);
     }
@@ -132,14 +132,14 @@ impl Attendance {
         self.attention.fetch_add(1, Ordering::Release);
     }
 
-    /// The number of calls so far. Cheap: one load, which orders nothing.
+    /// The number of calls so far: one load, which orders nothing.
     #[inline(always)]
     #[must_use]
     pub fn attention(&self) -> usize {
         self.attention.load(Ordering::Relaxed)
     }
 
-    /// The number of calls so far; all that was done before them is seen.
+    /// The number of calls so far; the caller sees what was done before them.
     #[must_use]
     pub fn attend(&self) -> usize {
         self.attention.load(Ordering::Acquire)

@@ -1,5 +1,5 @@
-//! What the calling thread has done: counts of its own, which nobody else sees,
-//! and the slot it is registered under.
+//! What the calling thread has done: counts of its own, which no other thread sees,
+//! and the slot that it is registered with.
 //!
 //! All of it is initialised at compile time and has no destructor, so that using
 //! it never allocates, also in a signal handler and at the end of a thread
@@ -23,7 +23,7 @@ use crate::words::record::Site;
 struct Current {
     counts: [Cell<usize>; ViolationClass::COUNT],
     bytes: [Cell<usize>; ViolationClass::COUNT],
-    /// Whether more is to be done than to count.
+    /// Whether events need more than to be counted.
     active: Cell<bool>,
     slot: Cell<Option<&'static Slot>>,
     /// Whether the site of the next event is wanted.
@@ -56,7 +56,7 @@ std::thread_local! {
 
 /// Counts an event of the calling thread, and charges it to the thread's slot.
 ///
-/// For detectors of one's own. Costs two additions and a branch while the thread
+/// Call this in a detector of your own. It costs two additions and a branch while the thread
 /// is not registered.
 #[inline]
 pub fn observe(observation: Observation) {
@@ -70,8 +70,8 @@ pub fn observe(observation: Observation) {
     });
 }
 
-/// Charges an event that nobody wants the site of; false where somebody does. What
-/// most events of a warm-up cost.
+/// Counts an event whose site is not wanted. Returns false if it is. Most events of a warm-up
+/// cost no more than this.
 #[inline(always)]
 fn is_only_counted(current: &Current, observation: &Observation) -> bool {
     !current.watching.get() && current.slot.get().is_some_and(|slot| slot.count_only(observation))
@@ -89,8 +89,8 @@ pub(crate) fn observe_interrupted(observation: Observation, instruction: usize) 
     });
 }
 
-/// Says that the trap's handler is at work, and gives whether it was already. The
-/// first thing it does, so no table or other memory is read before.
+/// Notes that the trap's handler is at work, and returns whether it was already. This is the
+/// first thing that the handler does, so that no other memory is read before.
 #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
 #[inline(always)]
 pub(crate) fn begin_handling() -> bool {
@@ -99,8 +99,8 @@ pub(crate) fn begin_handling() -> bool {
     within_itself
 }
 
-/// Says whether the trap's handler is still at work, interrupted by itself. The last
-/// thing it does.
+/// Notes whether the trap's handler is still at work, because it interrupted itself. This is
+/// the last thing that it does.
 #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
 #[inline(always)]
 pub(crate) fn end_handling(within_itself: bool) {
@@ -126,7 +126,7 @@ fn charge(observation: Observation) {
 #[cold]
 #[inline(never)]
 fn keep_watched(current: &Current, class: ViolationClass, above: usize) {
-    // Off first: the walk must not watch itself.
+    // Stops first, so that the walk does not watch itself.
     current.watching.set(false);
     current.watched.set(Some((class, site_above(above))));
 }
@@ -138,13 +138,13 @@ pub fn count(class: ViolationClass) -> (usize, usize) {
     CURRENT.with(|current| (current.counts[class.index()].get(), current.bytes[class.index()].get()))
 }
 
-/// The slot the calling thread is registered under.
+/// The slot of the calling thread, if it is registered.
 #[must_use]
 pub fn slot() -> Option<&'static Slot> {
     CURRENT.with(|current| current.slot.get())
 }
 
-/// Wants the site of the calling thread's next event, or no longer.
+/// Starts to watch for the site of the calling thread's next event, or stops.
 pub fn watch(on: bool) {
     CURRENT.with(|current| {
         current.watching.set(on);
@@ -159,7 +159,7 @@ pub fn watched() -> Option<(ViolationClass, Site)> {
     CURRENT.with(|current| current.watched.get())
 }
 
-/// Runs `call`, an allocator's, so that the `malloc` below it is not taken for
+/// Runs `call`, a call of an allocator, so that the `malloc` below it is not taken for
 /// foreign.
 #[inline(always)]
 pub(crate) fn inside_allocator<T>(call: impl FnOnce() -> T) -> T {
@@ -211,7 +211,7 @@ pub(crate) fn detach(from: &'static Slot) {
     });
 }
 
-/// Whether a deliberate allocation is seen.
+/// Allocates deliberately, and returns whether that was seen.
 pub(crate) fn allocator_is_live() -> bool {
     let before = (count(ViolationClass::Alloc).0, count(ViolationClass::Dealloc).0);
     drop(black_box(Box::new(0_u64)));
@@ -219,7 +219,7 @@ pub(crate) fn allocator_is_live() -> bool {
     before.0 != after.0 && before.1 != after.1
 }
 
-/// Where the caller is.
+/// The stack of the caller.
 #[inline(never)]
 pub(crate) fn site() -> Site {
     let anchor = 0_u8;

@@ -5,8 +5,8 @@ use tripoint_core::{Error, Result};
 use crate::thread::slot::Slot;
 use crate::words::detector_set::DetectorSet;
 
-/// The detectors of one thread that need an operating system. Its guard owns
-/// them; all methods are called on that thread.
+/// The detectors of one thread that need an operating system. The thread's guard owns
+/// them, and calls all methods on that thread.
 pub trait Detectors {
     /// Binds the thread to a core.
     ///
@@ -17,16 +17,16 @@ pub trait Detectors {
         Err(Error::Parameter("these detectors cannot bind a thread to a core: leave HotThread::core unset"))
     }
 
-    /// Starts those that cost the warm-up something. Called once, before the
-    /// first rehearsal or arming, and before its baseline. Gives all that are live
+    /// Starts the detectors that would make the warm-up slower. Called once, before the
+    /// first rehearsal or arming, and before its baseline. Returns all that are live
     /// from now on.
     fn start(&mut self, slot: &'static Slot) -> DetectorSet;
 
-    /// Charges the thread with what it must be asked for.
+    /// Charges the thread with the events that the system only counts.
     fn poll(&mut self, slot: &'static Slot);
 }
 
-/// No such detectors: for targets without an operating system.
+/// No detectors: for targets without an operating system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoDetectors;
 

@@ -8,7 +8,7 @@ use crate::words::atomics::const_fn;
 /// What the control thread asks of a guard, and the answers.
 #[derive(Debug)]
 pub(crate) struct Errands {
-    /// The [`Mode`] wanted while the lifecycle does not say.
+    /// The [`Mode`] that is wanted in Init and Warmup.
     pub(crate) mode: AtomicUsize,
     pub(crate) poll_wanted: AtomicUsize,
     pub(crate) poll_done: AtomicUsize,

@@ -1,4 +1,4 @@
-//! Tells a debugger where slots are and how they are laid out, without debug information.
+//! Shows a debugger where slots are and how they are laid out, without debug information.
 //! `contract/gdb/contract.py` uses it to read alarms and records from a core file
 //! (design/contract.md `.core`).
 

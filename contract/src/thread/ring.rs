@@ -11,14 +11,14 @@ pub const RING_RECORDS: usize = if cfg!(tripoint_loom) { 2 } else { 64 };
 
 /// A ring of `RECORDS` records, a power of two.
 ///
-/// One thread pushes and one pops at a time; who they are is up to the owner. A
-/// full ring drops what is pushed, and counts it.
+/// One thread pushes and one pops at a time, and the owner sees to that. A full ring
+/// drops what is pushed, and counts it.
 #[derive(Debug)]
 pub struct Ring<const RECORDS: usize> {
     cells: [RecordCell; RECORDS],
-    /// Number of records ever published. The producer's.
+    /// Number of records ever published. Only the producer writes it.
     tail: AtomicUsize,
-    /// Number of records ever taken. The consumer's.
+    /// Number of records ever taken. Only the consumer writes it.
     head: AtomicUsize,
     lost: AtomicUsize,
 }
@@ -67,7 +67,7 @@ impl<const RECORDS: usize> Ring<RECORDS> {
         }
     }
 
-    /// Adds a record, or counts it as lost where there is no room. The producer's.
+    /// Adds a record, or counts it as lost if there is no room. Only the producer calls this.
     pub fn push(&self, record: &Record) {
         match self.room() {
             Some(place) => {
@@ -83,8 +83,7 @@ impl<const RECORDS: usize> Ring<RECORDS> {
         self.lost.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// First step of a push: the place of the next record, or `None` where the
-    /// ring is full.
+    /// First step of a push: the place of the next record, or `None` if the ring is full.
     #[must_use]
     pub fn room(&self) -> Option<usize> {
         let tail = self.tail.load(Ordering::Relaxed);
@@ -92,22 +91,22 @@ impl<const RECORDS: usize> Ring<RECORDS> {
         (tail.wrapping_sub(head) < RECORDS).then_some(tail)
     }
 
-    /// Second step: writes the record. Nobody sees it yet.
+    /// Second step: writes the record. The consumer does not see it yet.
     pub fn write(&self, place: usize, record: &Record) {
         self.cells[place & Self::MASK].set(record);
     }
 
-    /// Third step: lets the consumer see it.
+    /// Third step: shows the record to the consumer.
     pub fn publish(&self, place: usize) {
         self.tail.store(place.wrapping_add(1), Ordering::Release);
     }
 
-    /// Writes every page of an empty ring that nobody uses yet.
+    /// Writes every page of an empty ring that is not in use yet.
     pub fn prefault(&self) {
         self.cells.iter().for_each(RecordCell::prefault);
     }
 
-    /// Takes the oldest record. The consumer's.
+    /// Takes the oldest record. Only the consumer calls this.
     pub fn pop(&self) -> Option<Record> {
         let record = self.peek()?;
         self.head.store(self.head.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);

@@ -2,7 +2,7 @@
 //!
 //! | words | written by |
 //! |---|---|
-//! | attention | whoever has something to tell the thread |
+//! | attention | any thread that wants the guard's attention |
 //! | mode, amnesty, alarms, own ring, most of the tally | the thread, its signal handlers |
 //! | memory calls of the tally, supervised ring | the thread's supervisor |
 //! | wanted mode, polls and turns | the control thread |
@@ -35,9 +35,9 @@ pub struct Slot {
     /// Set while an event is written down: a signal handler finds it set.
     busy: AtomicBool,
     overlapped: [AtomicUsize; ViolationClass::COUNT],
-    /// [`ClassSet`] of what the thread is held to.
+    /// The [`ClassSet`] that the thread is held to.
     held: AtomicUsize,
-    /// [`ClassSet`] of what is counted only, having been alarmed once.
+    /// The [`ClassSet`] of what is only counted, because it has raised its alarm.
     muted: AtomicUsize,
     alarms: AtomicUsize,
     pub(crate) amnesties: AtomicUsize,
@@ -118,7 +118,7 @@ impl Slot {
         }
     }
 
-    /// Describes the thread, before it joins.
+    /// Describes the thread before it joins.
     pub(crate) fn describe_thread(&self, index: usize, kind: ThreadKind, name: &str) {
         self.index.store(index, Ordering::Relaxed);
         self.cold.store(kind == ThreadKind::Cold, Ordering::Relaxed);
@@ -129,7 +129,7 @@ impl Slot {
         self.call_site.reset();
     }
 
-    /// Forgets a thread that had the slot before, but for its arming.
+    /// Forgets the thread that had the slot before, except that it was armed.
     fn forget(&self) {
         if self.was_armed.swap(false, Ordering::Relaxed) {
             self.formerly_armed.store(true, Ordering::Relaxed);
@@ -145,8 +145,8 @@ impl Slot {
         all.for_each(|word| word.store(0, Ordering::Relaxed));
     }
 
-    /// Whether its thread left nothing that the report must show: no alarm, and no record
-    /// that waits or was lost.
+    /// Whether the thread left nothing that the report must show: no alarm, and no record that
+    /// waits or was lost.
     pub(crate) fn has_nothing_to_tell(&self) -> bool {
         self.alarms() == 0 && self.records_lost() == 0 && self.records.is_empty()
     }
@@ -164,7 +164,7 @@ impl Slot {
         }
     }
 
-    /// The thread's place in the registry.
+    /// The index of the thread's slot in the contract.
     #[must_use]
     pub fn index(&self) -> usize {
         self.index.load(Ordering::Relaxed)
@@ -182,13 +182,13 @@ impl Slot {
         if self.cold.load(Ordering::Relaxed) { ThreadKind::Cold } else { ThreadKind::Hot }
     }
 
-    /// Whether the thread is there: registered, its guard not dropped.
+    /// Whether the thread is present: registered, and its guard not dropped.
     #[must_use]
     pub fn is_present(&self) -> bool {
         self.attendance.is_present()
     }
 
-    /// Whether the thread is there and bound by the contract.
+    /// Whether the thread is present and bound by the contract.
     #[must_use]
     pub fn is_present_hot(&self) -> bool {
         self.is_present() && self.kind() == ThreadKind::Hot
@@ -311,7 +311,7 @@ impl Slot {
         counts.fold(0, usize::wrapping_add)
     }
 
-    /// How many of these were of a class.
+    /// The number of these that were of a class.
     #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
     pub(crate) fn overlapped_of(&self, class: ViolationClass) -> usize {
         self.overlapped[class.index()].load(Ordering::Relaxed)
@@ -324,8 +324,7 @@ impl Slot {
 
     /// Charges an event. On the slot's thread only, or in its signal handlers.
     ///
-    /// Allocates nothing, takes no lock, calls nobody but `evidence`, and that
-    /// only where the event is recorded.
+    /// Allocates nothing and takes no lock. Calls `evidence` only if the event is recorded.
     pub fn observe(&self, observation: Observation, evidence: impl FnOnce() -> Evidence) {
         if self.is_busy() {
             self.overlap(observation.class);
@@ -334,13 +333,13 @@ impl Slot {
         self.while_busy(|| self.charge(observation, Writer::Thread, evidence));
     }
 
-    /// Counts an event that is nobody's but the detectors' own.
+    /// Counts an event that a detector caused itself, or that came within another's record.
     pub(crate) fn overlap(&self, class: ViolationClass) {
         self.overlapped[class.index()].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// As [`Slot::observe`] for an event that is to be counted and no more; false,
-    /// and nothing done, for any other.
+    /// As [`Slot::observe`], for an event that need only be counted. Returns false, and does nothing,
+    /// for any other.
     #[cfg(feature = "std")]
     #[inline(always)]
     pub(crate) fn count_only(&self, seen: &Observation) -> bool {
@@ -351,8 +350,7 @@ impl Slot {
         plain
     }
 
-    /// Charges a memory call, from the thread's supervisor, while the thread
-    /// waits for it.
+    /// Charges a memory call. Called by the thread's supervisor, while the thread waits for it.
     #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
     pub(crate) fn observe_supervised(&self, observation: Observation, evidence: impl FnOnce() -> Evidence) {
         self.charge(observation, Writer::Supervisor, evidence);
@@ -371,7 +369,7 @@ impl Slot {
         self.write_down(seen, mode, excused, writer, evidence);
     }
 
-    /// Records an event, and calls the thread to account.
+    /// Records an event, and asks for the guard's attention.
     #[cold]
     #[inline(never)]
     fn write_down(
@@ -445,7 +443,7 @@ impl Slot {
         self.busy.load(Ordering::Relaxed)
     }
 
-    /// Runs `write`, keeping the thread's signal handlers off the ring.
+    /// Runs `write`, during which the thread's signal handlers record nothing.
     #[inline(always)]
     fn while_busy(&self, write: impl FnOnce()) {
         self.busy.store(true, Ordering::Relaxed);
@@ -505,8 +503,8 @@ impl Slot {
     }
 }
 
-/// Charges a thread with what its own arena does, without sites: for targets
-/// without thread-locals. All others use `PoolEvents`.
+/// Charges a thread with what its own arena does, without sites, on targets without thread-locals.
+/// Use `PoolEvents` on all others.
 impl EventHook for Slot {
     fn event(&self, event: Event) {
         if let Some(observation) = Observation::of_event(event) {

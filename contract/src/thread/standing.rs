@@ -6,13 +6,13 @@
 pub enum Mode {
     /// Events are counted.
     Counting,
-    /// Events are counted and recorded with their site, and fault nobody.
+    /// Events are counted and recorded with their site. They are no violations.
     Rehearsal,
     /// Events are violations.
     Armed,
 }
 
-/// What a thread is registered as.
+/// As what a thread is registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThreadKind {
     /// Bound by the contract.
@@ -21,13 +21,13 @@ pub enum ThreadKind {
     Cold,
 }
 
-/// What a cold thread may do in a time.
+/// What a cold thread may do in a period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     /// Events of all classes.
     pub events: usize,
     /// Bytes of all classes.
     pub bytes: usize,
-    /// In so many ns.
+    /// The length of the period, in ns.
     pub period: u64,
 }

@@ -1,4 +1,4 @@
-//! How often each class happened to one thread.
+//! How many events of each class one thread had.
 
 use tripoint_core::internal::{AtomicUsize, Ordering};
 
@@ -49,7 +49,7 @@ impl Tally {
         }
     }
 
-    /// Adds events of a class. The class's writer's.
+    /// Adds events of a class. Only the class's writer calls this.
     #[inline(always)]
     pub(crate) fn add(&self, class: ViolationClass, count: usize, bytes: usize, excused: bool) {
         let index = class.index();
@@ -78,7 +78,7 @@ impl Tally {
     }
 }
 
-/// Adds to a word that nobody else writes.
+/// Adds to a word that no other thread writes.
 #[inline(always)]
 pub(crate) fn increase(word: &AtomicUsize, amount: usize) {
     word.store(word.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);

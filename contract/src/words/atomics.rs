@@ -2,7 +2,7 @@
 
 use tripoint_core::internal::AtomicUsize;
 
-/// Defines a function that is `const`, except where loom replaces the atomics.
+/// Defines a function that is `const`, unless loom replaces the atomics.
 macro_rules! const_fn {
     ($(#[$meta:meta])* $visibility:vis fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty $body:block) => {
         $(#[$meta])*
@@ -16,13 +16,13 @@ macro_rules! const_fn {
 }
 pub(crate) use const_fn;
 
-/// So many words, all zero.
+/// An array of words, all zero.
 #[cfg(not(tripoint_loom))]
 pub(crate) const fn zeros<const COUNT: usize>() -> [AtomicUsize; COUNT] {
     [const { AtomicUsize::new(0) }; COUNT]
 }
 
-/// So many words, all zero.
+/// An array of words, all zero.
 #[cfg(tripoint_loom)]
 pub(crate) fn zeros<const COUNT: usize>() -> [AtomicUsize; COUNT] {
     core::array::from_fn(|_| AtomicUsize::new(0))

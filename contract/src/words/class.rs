@@ -1,19 +1,19 @@
-//! What can go wrong: six classes of events, some told apart further.
+//! What can go wrong: six classes of events, some of them divided further.
 
 use core::fmt;
 
 use bitflags::bitflags;
 
 /// A kind of event that a hot thread must not cause in steady state
-/// (design/contract.md `.classes`).
+/// ([design/contract.md `.classes`](crate::design::contract)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(usize)]
 pub enum ViolationClass {
-    /// (a) The global allocator gave memory.
+    /// (a) The global allocator allocated memory.
     Alloc,
     /// (a) The global allocator moved or resized memory.
     Realloc,
-    /// (a) The global allocator took memory back.
+    /// (a) The global allocator freed memory.
     Dealloc,
     /// (b) A buffer was filled with a new block from its pool.
     Fill,
@@ -25,9 +25,9 @@ pub enum ViolationClass {
     MinorFault,
     /// (e) A page fault served from a device.
     MajorFault,
-    /// (f) C code called `malloc` or one of its kin.
+    /// (f) C code called `malloc` or a function like it.
     ForeignMalloc,
-    /// More amnesties than the budget allows: the same alarm as a violation.
+    /// There were more amnesties than the budget allows. This raises an alarm as a violation does.
     AmnestyOverrun,
 }
 
@@ -122,7 +122,7 @@ impl ClassSet {
     /// The classes that hot threads are held to by default: all but [`ViolationClass::Fill`].
     /// A fill from memory that the pool has is a normal use of the pool; if the pool has none,
     /// there is also [`ViolationClass::Growth`]. Add [`ClassSet::FILL`] for code that must stay
-    /// on the fast path (design/contract.md `.classes.fill`).
+    /// on the fast path ([design/contract.md `.classes.fill`](crate::design::contract)).
     pub const STEADY: Self = Self::all().difference(Self::FILL);
 
     /// The set of one class.

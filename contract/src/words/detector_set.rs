@@ -3,8 +3,8 @@
 use bitflags::bitflags;
 
 bitflags! {
-    /// A set of detectors. A detector is **live** for a thread where it has
-    /// proved, on that thread, that it sees what it is for.
+    /// A set of detectors. A detector is **live** for a thread once it has seen, on that thread,
+    /// a deliberate event of its kind.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct DetectorSet: usize {
         /// The wrapped global allocator: alloc, realloc, dealloc.

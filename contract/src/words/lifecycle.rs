@@ -1,4 +1,4 @@
-//! The phases of a process: one way, one word (design/contract.md `.phase`).
+//! The phases of a process, which only advance (design/contract.md `.phase`).
 
 use core::fmt;
 
@@ -7,11 +7,11 @@ use tripoint_core::{Error, Result};
 
 use crate::words::atomics::const_fn;
 
-/// What hot threads may do at a time.
+/// The phases of a process: what hot threads may do in each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(usize)]
 pub enum Phase {
-    /// The process starts. Anything is allowed.
+    /// The process begins. Anything is allowed.
     Boot,
     /// Arenas, pools and threads are made. Anything is allowed.
     Init,
@@ -98,7 +98,7 @@ impl Lifecycle {
         }
     }
 
-    /// The phase at this moment: one load. Whoever reads a phase sees all that
+    /// The phase at this moment: one load. A thread that reads a phase sees all that
     /// was done before it began.
     #[inline(always)]
     #[must_use]
@@ -116,18 +116,18 @@ impl Lifecycle {
         is_open.then_some(phase).ok_or(Error::Parameter("threads register in Init or Warmup"))
     }
 
-    /// Goes on to `to`.
+    /// Advances to `to`.
     ///
     /// # Errors
-    /// [`Error::Parameter`] unless the phase is the one just before `to`; nothing
-    /// changes then.
+    /// [`Error::Parameter`] unless the phase is the one just before `to`. After an error the phase is
+    /// as it was.
     pub fn advance(&self, to: Phase) -> Result<()> {
         let from = to.predecessor().ok_or(to.wrong_order())?;
         self.phase
             .compare_exchange(from as usize, to as usize, Ordering::AcqRel, Ordering::Relaxed)
             .map_err(|_| to.wrong_order())?;
-        // Against the fence of `Attendance::join`: whoever joins either is found
-        // by a walk after this, or has seen the new phase.
+        // Pairs with the fence of `Attendance::join`: a thread that joins is either found by a walk
+        // after this, or has seen the new phase.
         fence(Ordering::SeqCst);
         Ok(())
     }

@@ -11,7 +11,7 @@ const WORD: usize = size_of::<usize>();
 /// The most bytes a name keeps; the rest is cut off.
 pub const NAME_SIZE: usize = 32;
 
-/// A name.
+/// The name of a thread, of at most [`NAME_SIZE`] bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Name {
     bytes: [u8; NAME_SIZE],

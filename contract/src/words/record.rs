@@ -1,4 +1,4 @@
-//! What is written down about an event: of a fixed size, and plain words.
+//! The record of an event: of a fixed size, in plain words.
 
 use tripoint_core::aver;
 use tripoint_core::internal::{AtomicUsize, Ordering};
@@ -12,14 +12,14 @@ pub const FRAMES: usize = if cfg!(tripoint_loom) { 1 } else { 20 };
 /// Where something happened: return addresses, the innermost first. (What was
 /// interrupted has no return address; its frame is one more than its address.)
 ///
-/// They become names and lines in a report, on a cold thread.
+/// A report turns them into names and lines, on a cold thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Site {
     frames: [usize; FRAMES],
 }
 
 impl Site {
-    /// Nowhere known.
+    /// An unknown site.
     pub const UNKNOWN: Self = Self { frames: [0; FRAMES] };
 
     /// The site of these frames, as many as fit. A zero ends them.
@@ -43,7 +43,7 @@ impl Site {
     }
 }
 
-/// What a record says.
+/// Of what kind a record is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum RecordKind {
@@ -74,11 +74,11 @@ impl RecordKind {
 /// One event, or one alarm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// What the record says.
+    /// Of what kind the record is.
     pub kind: RecordKind,
     /// The class of the event.
     pub class: ViolationClass,
-    /// The thread's place in the registry.
+    /// The index of the thread's slot in the contract.
     pub thread: usize,
     /// The number of the record among its thread's: the order in which they were made.
     pub serial: usize,
