@@ -64,7 +64,7 @@ fn compute(state: &mut u64) {
     }
 }
 
-/// Runs so many pairs of `system` or `wrapped`, for a tool that counts instructions.
+/// Runs this many pairs of `system` or `wrapped`, for a tool that counts instructions.
 fn count_pairs(allocator: &str, pairs: &str) {
     let pairs: u32 = pairs.parse().expect("a number of pairs");
     match allocator {

@@ -146,7 +146,7 @@ fn an_alarm_knows_its_site_where_the_ring_is_full() {
 /// No thread drains until the end: alarms of a class become one record, and none of their
 /// events is lost or reported twice.
 #[test]
-fn alarms_that_nobody_drains_add_up() {
+fn alarms_that_are_not_drained_add_up() {
     on_own_thread(|| {
         const TURNS: usize = 1_000;
         let contract = contract();

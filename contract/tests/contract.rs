@@ -279,7 +279,7 @@ fn polls_are_charged_and_answered() {
     assert_eq!(guard.slot().alarms(), 0, "found before arming");
     *found.0.lock().unwrap() = 2;
     guard.check();
-    assert_eq!(guard.slot().alarms(), 0, "nobody asked");
+    assert_eq!(guard.slot().alarms(), 0, "no thread polled");
     let request = contract.request_poll();
     assert!(!contract.have_polled(request));
     guard.check();

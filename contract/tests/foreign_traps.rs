@@ -133,7 +133,7 @@ fn assert_catches(contract: &'static Contract<Reason, 4>, guard: &Guard<Reason>)
     }
 }
 
-/// Sends traps of both kinds to an armed thread: nobody takes them for the supervisor's.
+/// Sends traps of both kinds to an armed thread: they are not taken for the supervisor's.
 fn be_sent_both() {
     let contract = contract();
     let guard = hot(contract);
@@ -149,7 +149,7 @@ fn be_sent_both() {
     ] {
         let before = HANDLED.load(Ordering::Relaxed);
         be_sent(how);
-        assert_eq!(guard.slot().call_site().0, asked, "nobody asked");
+        assert_eq!(guard.slot().call_site().0, asked, "no supervisor asked");
         if before + 1 == HANDLED.load(Ordering::Relaxed) {
             assert_eq!(LAST_CODE.load(Ordering::Relaxed), code.cast_unsigned() as usize);
             assert!(value.is_none_or(|value| value == LAST_VALUE.load(Ordering::Relaxed)));
@@ -295,7 +295,7 @@ fn with_a_full_signal_queue_calls_have_their_sites() {
     assert!(child.status.success(), "{child:?}");
 }
 
-/// The control of the above: a trap as bare that nobody asked with is foreign.
+/// The control of the above: a trap as bare is foreign if no supervisor asked.
 #[test]
 fn with_a_full_signal_queue_a_foreign_trap_ends_the_process() {
     let Some(child) = in_child("with_a_full_signal_queue_a_foreign_trap_ends_the_process") else {
@@ -312,7 +312,7 @@ fn with_a_full_signal_queue_a_foreign_trap_ends_the_process() {
     assert!(String::from_utf8_lossy(&child.stdout).contains("caught"), "{child:?}");
 }
 
-/// The kernel lets nobody ignore a trap of their own instruction.
+/// The kernel lets no program ignore a trap of its own instruction.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn a_breakpoint_ends_the_process_though_traps_were_ignored() {
@@ -383,7 +383,7 @@ fn end_if_it_hangs() {
     unsafe { libc::alarm(60) };
 }
 
-fn nobody_handles(signal: c_int) -> libc::sigaction {
+fn unhandled(signal: c_int) -> libc::sigaction {
     let mut action = MaybeUninit::<libc::sigaction>::uninit();
     // SAFETY: only asks; written where it succeeds.
     unsafe {
@@ -396,7 +396,7 @@ fn nobody_handles(signal: c_int) -> libc::sigaction {
 fn take_over(handler: libc::sighandler_t) {
     // SAFETY: a handler of this type, or one of the two numbers; without SA_SIGINFO.
     unsafe {
-        let mut action = nobody_handles(libc::SIGTRAP);
+        let mut action = unhandled(libc::SIGTRAP);
         action.sa_sigaction = handler;
         action.sa_flags = libc::SA_RESTART;
         assert_eq!(libc::sigaction(libc::SIGTRAP, &raw const action, ptr::null_mut()), 0);
@@ -435,7 +435,7 @@ fn be_displaced_by(handler: libc::sighandler_t, poll_first: bool) {
     let (faults, calls) = (tally(ViolationClass::MinorFault), tally(ViolationClass::MemoryCall));
     let (asked, handled) = (guard.slot().call_site().0, HANDLED.load(Ordering::Relaxed));
     use_fresh_page();
-    assert_eq!(guard.slot().call_site().0, asked, "nobody asks who cannot answer");
+    assert_eq!(guard.slot().call_site().0, asked, "a thread that cannot answer is not asked");
     assert_eq!(tally(ViolationClass::MemoryCall), calls + 2);
     guard.poll();
     assert!(tally(ViolationClass::MinorFault) > faults, "the poll finds what nothing trapped");
@@ -446,8 +446,8 @@ fn be_displaced_by(handler: libc::sighandler_t, poll_first: bool) {
 
 /// (design/contract.md `.trap.displaced`)
 #[test]
-fn a_handler_that_comes_later_hangs_nobody() {
-    let Some(child) = in_child("a_handler_that_comes_later_hangs_nobody") else {
+fn a_handler_that_comes_later_hangs_no_thread() {
+    let Some(child) = in_child("a_handler_that_comes_later_hangs_no_thread") else {
         let handler: extern "C" fn(c_int) = later_handler;
         return on_hot_thread_with(move || be_displaced_by(handler as libc::sighandler_t, false));
     };
@@ -494,7 +494,7 @@ fn calls_that_other_signals_interrupt_are_counted_once() {
             // SAFETY: the handler counts; names the calling thread, which waits for the
             // sender.
             let this = unsafe {
-                let mut action = nobody_handles(libc::SIGUSR1);
+                let mut action = unhandled(libc::SIGUSR1);
                 action.sa_sigaction = handler as libc::sighandler_t;
                 action.sa_flags = libc::SA_RESTART;
                 assert_eq!(libc::sigaction(libc::SIGUSR1, &raw const action, ptr::null_mut()), 0);

@@ -63,7 +63,7 @@ fn assert_live_is_true(contract: &'static Contract<Reason, 4>, guard: &Detected)
     // A refused poll is made up for by the next one.
     guard.poll();
     guard.poll();
-    // A poll that finds another handler gives the traps up.
+    // A poll that finds another handler ends the traps.
     let live = guard.slot().live();
     let (before, _) = (faults(), records(contract));
     use_fresh_pages();
@@ -75,7 +75,7 @@ fn assert_live_is_true(contract: &'static Contract<Reason, 4>, guard: &Detected)
     if live.intersects(DetectorSet::FAULT_TRAP | DetectorSet::FAULT_POLL) {
         assert!(faults() - before >= 3, "polls count");
     } else {
-        assert_eq!(faults(), before, "nobody counts faults");
+        assert_eq!(faults(), before, "no detector counts faults");
     }
     if live.contains(DetectorSet::MEMORY_CALLS) {
         let is_ours = |record: &&tripoint_contract::Record| {
@@ -85,7 +85,7 @@ fn assert_live_is_true(contract: &'static Contract<Reason, 4>, guard: &Detected)
     }
 }
 
-/// A session of one hot thread, from registration to teardown; gives what was live.
+/// A session of one hot thread, from registration to teardown; returns what was live.
 ///
 /// # Errors
 /// Those of the registration.

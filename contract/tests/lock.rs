@@ -140,7 +140,7 @@ fn the_limit_is_raised_first() {
     assert!(child.status.success(), "{child:?}");
 }
 
-/// An arena gives memory back, which locked pages do not allow: it locks its own memory.
+/// An arena returns memory, which locked pages do not allow: so it locks its own memory.
 #[test]
 fn arenas_are_left_to_their_own_option() {
     let Some(child) = in_child("arenas_are_left_to_their_own_option") else {

@@ -61,7 +61,7 @@ fn a_guard_armed_by_hand_counts_as_armed() {
     let guard = contract.register_with(hot(), NoDetectors).unwrap();
     assert_eq!(outcome(contract), Outcome::NotArmed);
     guard.rehearse();
-    assert_eq!(outcome(contract), Outcome::NotArmed, "a rehearsal binds nobody");
+    assert_eq!(outcome(contract), Outcome::NotArmed, "a rehearsal binds no thread");
     guard.arm();
     assert_eq!((contract.phase(), outcome(contract)), (Phase::Init, Outcome::Passed));
     guard.follow_lifecycle();

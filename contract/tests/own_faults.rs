@@ -87,7 +87,7 @@ fn map_page() -> *mut u8 {
     page.cast()
 }
 
-/// Checks that, without the tables, `cause` is charged with so many faults and memory
+/// Checks that, without the tables, `cause` is charged with this many faults and memory
 /// calls and with nothing else, while the detectors do fault.
 fn costs(
     contract: &'static Contract<Reason, 4>,
@@ -134,7 +134,7 @@ fn costs(
 }
 
 #[test]
-fn a_walk_that_faults_charges_nobody() {
+fn a_walk_that_faults_charges_no_thread() {
     thread::spawn(|| {
         let contract = contract();
         let classes = ClassSet::MINOR_FAULT | ClassSet::MEMORY_CALL;

@@ -1,4 +1,4 @@
-//! A sandbox that lets nobody handle signals. The handler is installed once in a
+//! A sandbox in which no program may handle signals. The handler is installed once in a
 //! process, so this process has no other test.
 #![cfg(all(feature = "linux", target_os = "linux", not(miri)))]
 
@@ -40,7 +40,7 @@ fn without_a_handler_faults_are_polled_and_calls_have_no_site() {
             .filter(|record| record.class == ViolationClass::MemoryCall)
             .collect();
         assert!(calls.len() >= 2);
-        assert!(calls.iter().all(|call| call.site.frames().len() <= 1), "nobody was asked where");
+        assert!(calls.iter().all(|call| call.site.frames().len() <= 1), "no thread was asked where it was");
     });
     hot.join().unwrap();
 }

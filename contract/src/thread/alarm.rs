@@ -84,7 +84,7 @@ mod tests {
     proptest! {
         /// Against plain addition: nothing is lost or counted twice, whenever alarms are taken.
         #[test]
-        fn alarms_that_nobody_took_add_up(raises in proptest::collection::vec(any::<bool>(), 0..100)) {
+        fn alarms_that_are_not_taken_add_up(raises in proptest::collection::vec(any::<bool>(), 0..100)) {
             let cell = AlarmCell::new();
             let mut waiting: Option<Record> = None;
             for (number, raise) in raises.into_iter().enumerate() {

@@ -90,8 +90,8 @@ pub(crate) fn opaque(value: usize) -> usize {
     core::hint::black_box(Cell::new(value)).get()
 }
 
-/// Runs the calling test, whose name is `test`, in a process of its own and gives
-/// what became of that; `None` in that process.
+/// Runs the calling test, whose name is `test`, in a process of its own, and returns
+/// its output; returns `None` in that process.
 pub(crate) fn in_child(test: &str) -> Option<std::process::Output> {
     const CHILD: &str = "TRIPOINT_TEST_CHILD";
     if std::env::var_os(CHILD).is_some() {

@@ -30,7 +30,7 @@ fn alloc_and_dealloc_are_caught() {
     });
 }
 
-/// What a warm-up costs is counted too, exactly, and calls nobody.
+/// The events of a warm-up are counted too, exactly, and ask for no attention.
 #[test]
 fn events_before_arming_are_counted_and_no_more() {
     on_hot_thread(|| {
@@ -72,7 +72,7 @@ fn realloc_is_caught_and_told_from_alloc() {
 }
 
 #[test]
-fn another_threads_allocation_is_nobodys() {
+fn another_threads_allocation_is_not_charged() {
     on_hot_thread(|| {
         let contract = contract();
         let (go, wait) = mpsc::channel::<()>();

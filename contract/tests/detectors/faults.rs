@@ -77,7 +77,7 @@ fn polls_find_what_traps_did_not_and_nothing_twice() {
     });
 }
 
-/// Without perf events faults are polled, and the report says so.
+/// Without perf events faults are polled, and the report shows that.
 #[test]
 fn faults_are_polled_where_they_cannot_trap() {
     on_hot_thread(|| {
@@ -95,7 +95,7 @@ fn faults_are_polled_where_they_cannot_trap() {
         let fresh = Pages::map(16);
         fresh.culprit_touch();
         guard.check();
-        assert_eq!(guard.slot().alarms(), 0, "nobody has asked yet");
+        assert_eq!(guard.slot().alarms(), 0, "no thread has polled yet");
         let request = contract.request_poll();
         guard.check();
         assert!(contract.have_polled(request));
@@ -105,8 +105,7 @@ fn faults_are_polled_where_they_cannot_trap() {
     });
 }
 
-/// While a child lives, what was prefaulted faults again; unless it was kept out
-/// of the child.
+/// While a child lives, prefaulted pages fault again, unless they were kept out of the child.
 #[test]
 fn a_fork_makes_prefaulted_pages_fault_again() {
     on_hot_thread(|| {

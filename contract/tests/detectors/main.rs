@@ -1,7 +1,7 @@
 //! Each detector with a positive and a negative control, all at the same time in
 //! one process: whatever one test does, no other sees it.
 //!
-//! Where the kernel refuses a detector, its tests say so and check that the
+//! If the kernel refuses a detector, its tests print that and check that the
 //! detector is reported as not live.
 //! (design/contract.md `.req.exact`, `.req.live`, `.req.alone`, `.req.raise`.)
 #![cfg(all(feature = "linux", feature = "symbols", target_os = "linux", not(miri)))]
@@ -58,7 +58,7 @@ fn hot(detectors: DetectorSet) -> HotThread<'static> {
     HotThread { detectors, classes, policies, ..HotThread::new("hot") }
 }
 
-/// Whether a detector is live; says so where the kernel refuses it.
+/// Whether a detector is live; prints that the test is skipped if not.
 fn is_live(slot: &Slot, detector: DetectorSet) -> bool {
     let live = slot.live().contains(detector);
     if !live {

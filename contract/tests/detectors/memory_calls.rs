@@ -51,7 +51,7 @@ fn memory_calls_are_caught_with_number_size_and_site() {
     });
 }
 
-/// Where the thread cannot be asked where it is, the calls are caught all the same.
+/// If the thread cannot be asked where it is, its calls are still caught.
 #[test]
 fn memory_calls_are_caught_without_a_site_too() {
     on_hot_thread(|| {

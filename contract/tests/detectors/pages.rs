@@ -4,7 +4,7 @@ use tripoint_contract::Record;
 
 use crate::PAGE;
 
-/// Fresh pages of one's own.
+/// Fresh pages of the test's own.
 pub(crate) struct Pages {
     pub(crate) base: *mut u8,
     count: usize,

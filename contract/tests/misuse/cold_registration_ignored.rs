@@ -1,4 +1,4 @@
-//! A registration that is dropped at once registers nobody.
+//! A registration that is dropped at once has no effect.
 #![deny(unused_must_use)]
 
 use tripoint_contract::{Budget, Contract};

@@ -551,7 +551,7 @@ struct Ring {
 }
 
 impl Ring {
-    /// `descriptor` is -1 where the kernel has none to give.
+    /// `descriptor` is -1 if the kernel returned none.
     fn new() -> Self {
         let mut parameters = [0_u32; 30];
         // SAFETY: as large as the kernel's structure, and zeroed.
