@@ -1,6 +1,7 @@
-//! The words of tripoint, and the traits by which its layers meet.
+//! What the layers of tripoint share: the values they pass, the traits by which they meet, and
+//! an arena that needs no operating system.
 //!
-//! Nothing here allocates, calls an operating system, or knows how a pool or an
+//! Nothing here allocates from a system, calls one, or knows how a pool or an
 //! allocation point works inside. `ap`, `pools` and `arena-vm` depend on this
 //! crate and never on each other:
 //!
@@ -11,6 +12,39 @@
 //! | [`BarrierPair`] | commit (light) and flip (heavy) | the platform |
 //! | [`EventHook`] | every slow path | the embedding program |
 //!
+//! # For users of pools
+//!
+//! - memory: [`ClientArena`] with [`ClientArenaOptions`], [`Arena`], [`ArenaSizes`]
+//! - pools: [`PoolClass`], [`ManualPool`], [`PoolSizes`]
+//! - objects: [`PoolBox`] and [`PoolRc`], which own one; [`walk`], which shows all
+//! - errors: [`Error`], [`Result`], [`Resource`], [`Exhausted`]
+//! - observation: [`ArenaCounts`], [`Counter`], [`Event`], [`EventHook`], [`Check`], [`Describe`]
+//!
+//! # For authors of pool classes
+//!
+//! - traits: [`ManualClass`] for most classes; [`PoolClass`], [`FramePool`] and [`BufferClass`] for
+//!   the others; [`Store`] for what allocates and frees single objects
+//! - parts: [`PoolHeader`], [`Fill`], [`Block`], [`Lock`], [`ensure`], [`line()`]
+//! - buffers: [`BasicBuffer`], [`SegmentBuffer`], [`RankBuffer`], [`Segment`], [`RankSet`]
+//! - barriers: [`BarrierPair`], [`SymmetricFence`], [`SingleCore`]
+//!
+//! # For authors of arenas
+//!
+//! - the trait [`Arena`], [`PoolId`], [`Block`]
+//! - addresses: [`Addr`], [`AddrRange`], [`Align`], [`ADDRESS_CEILING`], [`INLINE_SIZE_MAX`]
+//!
+//! # How it is built
+//!
+//! A file uses only files of its own storey or of those below.
+//!
+//! ```text
+//!   objects     PoolBox  PoolRc  walk
+//!   arena       ClientArena: tract table, descriptor memory
+//!   meeting     Arena  PoolHeader  PoolClass  ManualPool  FramePool  BarrierPair  Block  Fill
+//!   words       Addr  Align  Error  Event  Counter  Check  Describe; signatures, registry, trips
+//!   primitive   atomics  fences  Lock  aver!
+//! ```
+//!
 //! Design: [`design/core.md`](crate::design::overview).
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -20,6 +54,7 @@ extern crate std;
 
 pub mod design;
 
+// The storeys, ground floor first.
 mod primitive;
 
 mod words;
@@ -58,7 +93,7 @@ pub use words::pool_id::PoolId;
 pub use words::rank::RankSet;
 pub use words::segment::Segment;
 
-/// What the other crates of the workspace share, and nobody else needs. It is out of the
+/// What only the other crates of the workspace, models and fuzz targets need. It is out of the
 /// promise: it may change in any release.
 #[doc(hidden)]
 pub mod internal {

@@ -1,9 +1,10 @@
 //! The one place that names atomics, fences and locks.
 //!
-//! Everything else in the workspace imports them from here, so that building
+//! Every other file of the workspace imports them from here. So a build
 //! with `--cfg tripoint_loom` or `--cfg tripoint_shuttle` replaces all of them with
 //! those of a model checker or of a randomised scheduler, and the models in
-//! `tests-loom` check the code that ships (design/core.md `.primitive`).
+//! `tests-loom` check the code that ships ([design/core.md](crate::design::overview)
+//! `.primitive`).
 
 // (design/bare-metal.md `.req.refuse`, `.target.cas`)
 #[cfg(not(target_has_atomic = "ptr"))]

@@ -95,8 +95,8 @@ impl<'s, T: ?Sized, S: Store> PoolBox<'s, T, S> {
     /// use tripoint_core::{PoolBox, Result, Store};
     ///
     /// fn label<S: Store>(number: u64, store: &S) -> Result<PoolBox<'_, dyn Display, S>> {
-    ///     let boxed = PoolBox::new_in(number, store)?;
-    ///     let object: NonNull<dyn Display> = PoolBox::into_raw(boxed);
+    ///     let number: NonNull<u64> = PoolBox::into_raw(PoolBox::new_in(number, store)?);
+    ///     let object: NonNull<dyn Display> = number;
     ///     // SAFETY: the object was owned by a box of this store; its layout is unchanged.
     ///     Ok(unsafe { PoolBox::from_raw_in(object, store) })
     /// }

@@ -5,7 +5,7 @@
 ///
 /// The value is that of the condition. Put the values that explain a failure into the
 /// text, which is formatted only in debug builds. Input that can be wrong gets an error,
-/// never this (design/core.md `.aver`).
+/// never this ([design/core.md](crate::design::overview) `.aver`).
 ///
 /// ```
 /// use tripoint_core::aver;

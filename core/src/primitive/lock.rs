@@ -7,20 +7,20 @@ use shuttle::sync::Mutex;
 #[cfg(not(any(tripoint_loom, tripoint_shuttle)))]
 use spin::Mutex;
 
-/// A mutual exclusion for slow paths: spins, never sleeps, never allocates.
+/// A lock for slow paths. It spins; it neither sleeps nor allocates.
 ///
 /// Never take it in a signal or interrupt handler: the code that was
 /// interrupted may hold it. Trips need no lock.
 pub struct Lock<T>(Mutex<T>);
 
 impl<T> Lock<T> {
-    /// A free lock around `value`.
+    /// Creates a free lock around `value`.
     #[cfg(not(tripoint_loom))]
     pub const fn new(value: T) -> Self {
         Self(Mutex::new(value))
     }
 
-    /// A free lock around `value`.
+    /// Creates a free lock around `value`.
     #[cfg(tripoint_loom)]
     pub fn new(value: T) -> Self {
         Self(Mutex::new(value))
@@ -35,14 +35,14 @@ impl<T> Lock<T> {
         self.0.lock()
     }
 
-    /// The value, without locking: the exclusive borrow proves nobody holds it.
+    /// The value, without locking: the exclusive borrow proves that no thread holds the lock.
     #[inline]
     pub fn get_mut(&mut self) -> &mut T {
         self.0.get_mut()
     }
 }
 
-/// The locks of models can be poisoned: a model already failed then, and goes on
+/// The locks of models can be poisoned. The model has failed already then, and continues
 /// with the value.
 #[cfg(any(tripoint_loom, tripoint_shuttle))]
 impl<T> Lock<T> {
@@ -51,7 +51,7 @@ impl<T> Lock<T> {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// The value, without locking: the exclusive borrow proves nobody holds it.
+    /// The value, without locking: the exclusive borrow proves that no thread holds the lock.
     pub fn get_mut(&mut self) -> &mut T {
         self.0.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner())
     }

@@ -2,7 +2,7 @@
 //!
 //! An [`Addr`] is a number to compare, never a pointer to follow: memory travels
 //! as [`Block`](crate::Block), which keeps provenance. Sizes are plain `usize`
-//! **bytes** throughout the workspace; counts of anything else say so.
+//! **bytes** throughout the workspace; counts of anything else name their unit.
 
 #![forbid(unsafe_code)]
 
@@ -13,12 +13,12 @@ use crate::words::align::Align;
 /// The largest size, in bytes, that the inlined `reserve` serves: 1 MiB.
 ///
 /// Larger requests take the slow path, whose sums are checked. Together with
-/// [`ADDRESS_CEILING`] this makes the fast path's one unchecked sum exact on
-/// every target, 32-bit and higher-half kernels included
-/// (design/ap.md `.reserve.sum`).
+/// [`ADDRESS_CEILING`] this makes the only unchecked sum of the fast path exact on
+/// every target, including 32-bit ones and kernels in the upper half of the address space.
+// (design/ap.md `.reserve.sum`)
 pub const INLINE_SIZE_MAX: usize = 1 << 20;
 
-/// No arena hands out memory at or above this address.
+/// The end of the addresses that arenas use: no tract reaches above it.
 pub const ADDRESS_CEILING: usize = usize::MAX - INLINE_SIZE_MAX;
 
 /// An address: a word that orders places in memory.
@@ -26,16 +26,16 @@ pub const ADDRESS_CEILING: usize = usize::MAX - INLINE_SIZE_MAX;
 pub struct Addr(usize);
 
 impl Addr {
-    /// The address no object has.
+    /// The address that no object has.
     pub const ZERO: Self = Self(0);
 
-    /// The address with this numeric value.
+    /// Creates the address with this numeric value.
     #[must_use]
     pub const fn new(value: usize) -> Self {
         Self(value)
     }
 
-    /// The address a pointer points to.
+    /// The address of a pointer.
     #[must_use]
     pub fn of<T: ?Sized>(pointer: *const T) -> Self {
         Self(pointer.addr())
@@ -47,7 +47,7 @@ impl Addr {
         self.0
     }
 
-    /// The address `size` bytes on, or `None` where the sum does not fit.
+    /// The address `size` bytes above this one, or `None` if the sum does not fit.
     #[must_use]
     pub const fn checked_add(self, size: usize) -> Option<Self> {
         match self.0.checked_add(size) {
@@ -62,7 +62,7 @@ impl Addr {
         self.0 & align.mask() == 0
     }
 
-    /// The first multiple of `align` at or above the address, or `None` where it
+    /// The first multiple of `align` at or above the address, or `None` if it
     /// does not fit.
     #[must_use]
     pub const fn align_up(self, align: Align) -> Option<Self> {
@@ -89,13 +89,13 @@ pub struct AddrRange {
 }
 
 impl AddrRange {
-    /// The range from `base` to `limit`, or `None` where they are out of order.
+    /// The range from `base` to `limit`, or `None` if they are out of order.
     #[must_use]
     pub const fn new(base: Addr, limit: Addr) -> Option<Self> {
         if base.0 <= limit.0 { Some(Self { base, limit }) } else { None }
     }
 
-    /// The `size` bytes from `base`, or `None` where the end does not fit.
+    /// The range of `size` bytes from `base`, or `None` if its end does not fit.
     #[must_use]
     pub const fn with_size(base: Addr, size: usize) -> Option<Self> {
         match base.checked_add(size) {
@@ -122,13 +122,13 @@ impl AddrRange {
         self.limit.0 - self.base.0
     }
 
-    /// Whether there are no addresses in the range.
+    /// Whether the range has no addresses.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.base.0 == self.limit.0
     }
 
-    /// Whether `addr` is in the range: two compares.
+    /// Whether `addr` is in the range. Takes two compares.
     #[inline]
     #[must_use]
     pub const fn contains(self, addr: Addr) -> bool {

@@ -19,7 +19,7 @@ impl Align {
     /// One machine word.
     pub const WORD: Self = Self(size_of::<usize>());
 
-    /// The alignment of `bytes`, or `None` where that is no power of two.
+    /// The alignment of `bytes`, or `None` if that is no power of two.
     #[must_use]
     pub const fn new(bytes: usize) -> Option<Self> {
         if bytes.is_power_of_two() { Some(Self(bytes)) } else { None }
@@ -49,7 +49,7 @@ impl Align {
         self.0 - 1
     }
 
-    /// The first multiple at or above `value`, or `None` where it does not fit.
+    /// The first multiple at or above `value`, or `None` if it does not fit.
     #[must_use]
     pub const fn round_up(self, value: usize) -> Option<usize> {
         match value.checked_add(self.mask()) {

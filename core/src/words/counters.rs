@@ -1,4 +1,4 @@
-//! Byte counters of fills and empties (seed 004 `.count`).
+//! Byte counters of fills and empties (MPS design.mps.buffer, "count").
 
 #[cfg(target_has_atomic = "64")]
 mod one_word;
@@ -11,7 +11,7 @@ pub use one_word::Counter;
 #[cfg(not(target_has_atomic = "64"))]
 pub use two_words::Counter;
 
-/// Whose allocation a buffer serves (seed 004 `.count.other`).
+/// For which side a buffer allocates (MPS design.mps.buffer, "count.other").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BufferKind {
     /// The client program's.
@@ -21,40 +21,40 @@ pub enum BufferKind {
     Internal,
 }
 
-/// What all buffers of an arena did, in bytes unless said otherwise.
+/// The counts of all buffers of an arena, in bytes unless a field says otherwise.
 ///
-/// Every field only grows, except `alloc_mutator`, which takes off what was
-/// allocated before the buffer got it; it is exact whenever no buffer is
-/// attached (seed 004 `.count.other`).
+/// Every field only grows, except `alloc_mutator`, from which an attach subtracts what was
+/// allocated before the buffer got its memory. That field is exact when no buffer is
+/// attached (MPS design.mps.buffer, "count.other").
 #[derive(Debug, Default)]
 pub struct ArenaCounts {
-    /// Bytes given to mutator buffers by fills.
+    /// The bytes of fills of mutator buffers.
     pub fill_mutator: Counter,
-    /// Bytes given to internal buffers by fills.
+    /// The bytes of fills of internal buffers.
     pub fill_internal: Counter,
-    /// Bytes mutator buffers gave back unused.
+    /// The bytes that mutator buffers returned unused.
     pub empty_mutator: Counter,
-    /// Bytes internal buffers gave back unused.
+    /// The bytes that internal buffers returned unused.
     pub empty_internal: Counter,
-    /// Bytes allocated through mutator buffers, as of their last detach: exact
-    /// once they were emptied.
+    /// The bytes allocated in mutator buffers, as of their last detach. The count is exact
+    /// when they are emptied.
     pub alloc_mutator: Counter,
-    /// Number of fills of either kind.
+    /// The number of fills of either kind.
     pub fills: Counter,
-    /// Number of trips that owners have handled.
+    /// The number of trips that owners have handled.
     pub trips: Counter,
-    /// Number of flips that fixed the objects of an attached buffer. If the owner went on
-    /// before the flip fixed anything, only the trip is counted.
+    /// The number of flips that fixed the objects of an attached buffer. If the owner re-armed
+    /// the buffer before the flip fixed anything, only the trip is counted.
     pub flips: Counter,
-    /// Bytes the arena newly committed, since it was made.
+    /// The bytes that the arena committed, since it was created.
     pub growth: Counter,
-    /// Number of requests refused because the arena was frozen.
+    /// The number of requests that were refused because the arena was frozen.
     pub growth_refused: Counter,
 }
 
 impl ArenaCounts {
-    /// Records an attach of `[base, init)` allocated before and `[init, limit)`
-    /// fresh, both in bytes.
+    /// Counts an attach: the bytes of `[base, init)`, which were allocated before, and those of
+    /// `[init, limit)`, which are fresh.
     pub fn attach(&self, kind: BufferKind, preallocated: usize, fresh: usize) {
         self.fills.add(1);
         match kind {
@@ -66,8 +66,8 @@ impl ArenaCounts {
         }
     }
 
-    /// Records a detach of `[base, init)` allocated and `[init, limit)` unused,
-    /// both in bytes.
+    /// Counts a detach: the bytes of `[base, init)`, which are allocated, and those of
+    /// `[init, limit)`, which are unused.
     pub fn detach(&self, kind: BufferKind, allocated: usize, unused: usize) {
         match kind {
             BufferKind::Mutator => {
@@ -78,9 +78,9 @@ impl ArenaCounts {
         }
     }
 
-    /// Records that `size` bytes of objects were popped, which a buffer had
-    /// allocated and, not being attached to them any more, counted as allocated
-    /// (design/frames.md `.count`).
+    /// Counts `size` bytes of objects that were popped. A buffer had allocated them, and counted
+    /// them when it was detached from them.
+    // (design/frames.md `.count`)
     pub fn pop(&self, kind: BufferKind, size: u64) {
         match kind {
             BufferKind::Mutator => {

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// A structure that can write down its state, one fact a line.
+/// A structure that can write its state as text, one fact to a line.
 ///
 /// ```
 /// use tripoint_core::{ClientArena, ClientArenaOptions, Describe};
@@ -18,7 +18,7 @@ pub trait Describe {
     /// Writes the state, each line indented by `depth` steps of two spaces.
     ///
     /// # Errors
-    /// Only those of `out`.
+    /// Those of `out`, and no others.
     fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result;
 }
 
@@ -31,7 +31,7 @@ impl<A: Describe + ?Sized> Describe for &A {
 /// Writes one indented line `name: value`.
 ///
 /// # Errors
-/// Only those of `out`.
+/// Those of `out`, and no others.
 pub fn line(out: &mut dyn fmt::Write, depth: usize, name: &str, value: fmt::Arguments<'_>) -> fmt::Result {
     writeln!(out, "{:indent$}{name}: {value}", "", indent = depth * 2)
 }

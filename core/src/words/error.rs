@@ -1,9 +1,9 @@
 //! Why a request failed, in MPS's terms, and what to do next
-//! (design/core.md `.req.errors`).
+//! ([design/core.md](crate::design::overview) `.req.errors`).
 
 use core::fmt;
 
-/// The result of anything that may be refused.
+/// The result of a request that may be refused.
 pub type Result<T, E = Error> = core::result::Result<T, E>;
 
 /// A resource of which the system allows a process only a limited amount.
@@ -39,7 +39,7 @@ impl Resource {
     }
 }
 
-/// Why a request was refused. A refused request allocated nothing and lost nothing.
+/// Why a request was refused. A refused request changed nothing.
 ///
 /// The causes are those of MPS (manual, "result codes"), plus
 /// [`Error::Frozen`], which the steady-state contract needs.
@@ -50,22 +50,22 @@ pub enum Error {
     Memory,
     /// The arena has no addresses left for the request.
     Limit,
-    /// Granting the request would pass the arena's commit limit.
+    /// The request would exceed the arena's commit limit.
     CommitLimit,
-    /// The platform refused something other than memory: a barrier registration,
-    /// huge pages, a processor.
+    /// The platform refused something other than memory: for example a barrier registration,
+    /// huge pages, or a processor.
     Resource,
     /// The platform refused this amount of a limited resource.
     ResourceLimit {
         /// The resource that was refused.
         resource: Resource,
-        /// The bytes that were asked for; after several tries, the least of them.
+        /// The bytes that were asked for; if there were several tries, the fewest.
         size: usize,
         /// The bytes that the process may have in total; `usize::MAX` if no limit is
         /// known.
         limit: usize,
     },
-    /// The request can never be granted as it stands; the text says why.
+    /// The request can never be granted as it is; the text says why.
     Parameter(&'static str),
     /// The arena is frozen and the request needs memory that is not committed.
     Frozen,
@@ -83,23 +83,23 @@ impl Error {
     pub const fn advice(self) -> &'static str {
         match self {
             Self::Memory => "free memory in the system, or lower what the process locks and commits",
-            Self::Limit => "free objects, or reserve a larger arena at Init",
+            Self::Limit => "free objects, or create a larger arena",
             Self::CommitLimit => "free objects, or raise the arena's commit limit",
             Self::Resource => {
                 "let the process use it (check its limits and its system call filters), or do not ask for it"
             }
             Self::ResourceLimit { resource, .. } => resource.advice(),
-            Self::Parameter(_) => "correct the argument",
+            Self::Parameter(_) => "change the call, or the options that it depends on",
             Self::Frozen => {
                 "before freezing, allocate the most that will be needed, allocation points and caches included, \
                  and free it (the high-water mark of a run without freezing says how much); or thaw the arena"
             }
             Self::Unready => {
-                "ask again, or make it at Init before several threads ask; what makes it must not ask for it"
+                "ask again, or make it before several threads ask; the code that makes it must not ask for it"
             }
             Self::Damaged => {
-                "find the code that frees what it has freed or never got, or writes to it after, for example \
-                 with a debug pool"
+                "find the code that frees memory twice or frees what it never got, or writes to memory that it \
+                 freed, for example with a debug pool"
             }
         }
     }
@@ -117,7 +117,7 @@ impl fmt::Display for Error {
                 return self.explain_limit(f, resource, size, limit);
             }
             Self::Frozen => "the arena is frozen, and no run of its spare grains is long enough",
-            Self::Damaged => "the pool met a wrong free, or free memory that was written over",
+            Self::Damaged => "the pool found a wrong free, or free memory that was written over",
             Self::Unready => "what was asked for is still being made",
         };
         write!(f, "{cause}: {}", self.advice())

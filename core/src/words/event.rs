@@ -1,4 +1,4 @@
-//! Events of the slow paths, told to whoever embeds the arena.
+//! Events of the slow paths, for the program that owns the arena.
 
 use crate::words::pool_id::PoolId;
 
@@ -8,31 +8,31 @@ use crate::words::pool_id::PoolId;
 pub enum Event {
     /// The arena committed memory it did not have before.
     Grow {
-        /// Bytes newly committed.
+        /// The bytes that were committed.
         size: usize,
     },
-    /// The arena gave committed memory back to the platform.
+    /// The arena returned committed memory to the platform.
     Shrink {
-        /// Bytes decommitted.
+        /// The bytes that were decommitted.
         size: usize,
     },
     /// A frozen arena refused to grow.
     GrowthRefused {
-        /// Bytes that were asked for.
+        /// The bytes that were asked for.
         size: usize,
     },
     /// A buffer was filled.
     Fill {
-        /// The pool that gave the memory.
+        /// The pool that the memory is from.
         pool: PoolId,
-        /// Bytes given.
+        /// The bytes of the fill.
         size: usize,
     },
-    /// A buffer gave back what it did not use.
+    /// A buffer returned what it did not use.
     Empty {
-        /// The pool that got the memory.
+        /// The pool that the memory was returned to.
         pool: PoolId,
-        /// Bytes given back.
+        /// The bytes that were returned.
         size: usize,
     },
     /// The owner of a buffer handled one or more trips.
@@ -52,13 +52,13 @@ pub enum Event {
     },
 }
 
-/// Somebody who wants to know of [`Event`]s.
+/// A hook that observes [`Event`]s.
 ///
-/// Called on the thread that ran the slow path, sometimes with a pool's lock held:
-/// an implementation must not call any pool of the arena it listens to, not even
-/// to look, and should return soon.
+/// It is called on the thread that runs the slow path, sometimes while a pool is locked. So
+/// it must not call any pool of the arena that it observes, not even to read sizes, and should
+/// return soon.
 ///
-/// A hook should not unwind. If one does, the buffer's step that it was told of (a fill,
+/// A hook should not unwind. If one does, the step of the buffer that it observes (a fill,
 /// an empty, a trip, a flip, or a failed commit) was already done and counted.
 ///
 /// ```
@@ -79,6 +79,6 @@ pub enum Event {
 /// assert_eq!(growth.0.get(), 4096);
 /// ```
 pub trait EventHook: Sync {
-    /// Tells of one event.
+    /// Observes one event.
     fn event(&self, event: Event);
 }

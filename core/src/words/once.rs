@@ -1,9 +1,10 @@
-//! A value that is made once, by whoever asks first.
+//! A value that is made once, by the thread that asks first.
 
 use core::cell::UnsafeCell;
 use core::fmt;
 use core::mem::MaybeUninit;
 
+use crate::aver;
 use crate::primitive::{AtomicUsize, Ordering};
 use crate::words::error::{Error, Result};
 
@@ -13,7 +14,7 @@ const MADE: usize = 2;
 
 /// How often [`Once::get_or_try_init`] checks whether another thread has made the
 /// value before it gives up: this takes a few hundredths to a few tenths of a second.
-/// In a model no time passes, so one check tells as much as many. In an interpreter
+/// In a model no time passes, so one check is as good as many. In an interpreter
 /// each check takes thousands of times as long.
 const PATIENCE: u32 = if cfg!(any(tripoint_loom, tripoint_shuttle)) {
     1
@@ -23,36 +24,37 @@ const PATIENCE: u32 = if cfg!(any(tripoint_loom, tripoint_shuttle)) {
     1 << 22
 };
 
-/// A value made at first use. It spins, never sleeps, never allocates.
+/// A value that is made at first use. A caller that waits for it spins; it neither sleeps nor
+/// allocates.
 ///
-/// Unlike a lock it does not wait for ever, because who waits may be who makes: a
-/// global allocator is asked for memory by whatever makes it (design/adaptors.md
-/// `.global.reentry`).
+/// Unlike a lock, it does not wait forever, because the thread that waits may be the one that
+/// makes the value: what makes a global allocator may ask it for memory.
+// (design/adaptors.md `.global.reentry`)
 pub struct Once<T> {
     state: AtomicUsize,
     value: UnsafeCell<MaybeUninit<T>>,
 }
 
-// SAFETY: one thread makes the value and others then use it, so it is sent; all
-// who find it made share it.
+// SAFETY: one thread makes the value and another may drop it, so it is sent (`T: Send`). All
+// threads that find it made share it (`T: Sync`).
 unsafe impl<T: Send + Sync> Sync for Once<T> {}
 
 impl<T> Once<T> {
-    /// No value yet.
+    /// Has no value yet.
     #[cfg(not(tripoint_loom))]
     #[must_use]
     pub const fn new() -> Self {
         Self { state: AtomicUsize::new(UNMADE), value: UnsafeCell::new(MaybeUninit::uninit()) }
     }
 
-    /// No value yet.
+    /// Has no value yet.
     #[cfg(tripoint_loom)]
     #[must_use]
     pub fn new() -> Self {
         Self { state: AtomicUsize::new(UNMADE), value: UnsafeCell::new(MaybeUninit::uninit()) }
     }
 
-    /// The value, if it is made.
+    /// The value, if it was made.
     #[inline]
     pub fn get(&self) -> Option<&T> {
         if self.state.load(Ordering::Acquire) != MADE {
@@ -103,7 +105,9 @@ impl<T> Once<T> {
         // The maker gets its reference as every other caller does. A reference derived
         // from the write would be exclusive at its root, and would end when another
         // caller writes inside the value.
-        self.get().ok_or(Error::Unready)
+        let value = self.get();
+        aver!(value.is_some(), "a value that was just made is not there");
+        value.ok_or(Error::Unready)
     }
 }
 
@@ -128,7 +132,7 @@ impl<T> Default for Once<T> {
 impl<T> Drop for Once<T> {
     fn drop(&mut self) {
         if self.state.load(Ordering::Acquire) == MADE {
-            // SAFETY: the value was made, and is not used after.
+            // SAFETY: the value was made, and nothing uses it after its owner is dropped.
             unsafe { self.value.get_mut().assume_init_drop() };
         }
     }

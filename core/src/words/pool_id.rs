@@ -9,14 +9,14 @@ use core::num::NonZeroU32;
 pub struct PoolId(NonZeroU32);
 
 impl PoolId {
-    /// The largest serial number: tract tables keep it in 24 bits.
+    /// The largest serial number. Tract tables keep it in 24 bits.
     pub const MAX: u32 = (1 << 24) - 1;
 
     /// The owner of the grains from which an arena allocates descriptors. No client can be
     /// this pool: arenas number their pools from the next serial number on.
     pub const ARENA: Self = Self::new(1).unwrap();
 
-    /// The pool with this serial number; `None` for zero and above
+    /// Creates the number of a pool; `None` for zero and above
     /// [`PoolId::MAX`].
     #[must_use]
     pub const fn new(serial: u32) -> Option<Self> {

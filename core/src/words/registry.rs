@@ -4,10 +4,12 @@
 //! When its allocation point is dropped it is released, and a later allocation
 //! point of the pool claims it again. Descriptors never change type or place, so a
 //! thread that still holds one may trip it at any time without asking whether it
-//! is in use, and walking the list takes no lock (design/core.md `.registry`).
+//! is in use, and walking the list takes no lock ([design/core.md](crate::design::overview)
+//! `.registry`).
 //!
 //! Released descriptors are also in a second list, behind a lock, so that the time to
-//! claim one does not grow with the number in use (design/core.md `.registry.free`).
+//! claim one does not grow with the number in use ([design/core.md](crate::design::overview)
+//! `.registry.free`).
 
 use core::alloc::Layout;
 use core::ptr::{self, NonNull};
@@ -28,7 +30,7 @@ pub struct RegistryNode {
 }
 
 impl RegistryNode {
-    /// The node of a claimed descriptor of this layout.
+    /// Creates the node of a claimed descriptor of this layout.
     #[must_use]
     pub fn new(layout: Layout) -> Self {
         let null = || AtomicPtr::new(ptr::null_mut());
@@ -64,27 +66,27 @@ impl Default for Registry {
 }
 
 impl Registry {
-    /// An empty list.
+    /// Creates an empty list.
     #[must_use]
     pub fn new() -> Self {
         let null = || AtomicPtr::new(ptr::null_mut());
         Self { head: null(), free: null(), free_lock: Lock::new(()) }
     }
 
-    /// Adds a descriptor for good.
+    /// Adds a descriptor, permanently.
     ///
     /// # Safety
     /// - `node` is initialised, is in no list, and stays valid for shared use
     ///   while the list exists.
     /// - It begins memory from [`PoolHeader::alloc_descriptor`] of the list's own
-    ///   pool with the node's layout, which the pool's header frees in the end; and
+    ///   pool with the node's layout, which the pool's header frees when it is dropped; and
     ///   it begins a buffer descriptor of that pool's buffer class.
     ///
     /// [`PoolHeader::alloc_descriptor`]: crate::PoolHeader::alloc_descriptor
     pub unsafe fn push(&self, node: NonNull<RegistryNode>) {
         let mut head = self.head.load(Ordering::Relaxed);
         loop {
-            // SAFETY: the caller promises that the node is valid.
+            // SAFETY: the caller promises that the node is initialised and valid for shared use.
             unsafe { node.as_ref() }.next.store(head, Ordering::Relaxed);
             match self.head.compare_exchange(head, node.as_ptr(), Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => return,
@@ -95,8 +97,8 @@ impl Registry {
 
     /// Takes a free descriptor of this layout for a new owner.
     ///
-    /// Searches the free descriptors only, from the one released last, which mostly has the
-    /// layout asked for.
+    /// Searches only the free descriptors, beginning with the one that was released last, which
+    /// has this layout in most programs.
     #[must_use]
     pub fn claim(&self, layout: Layout) -> Option<NonNull<RegistryNode>> {
         let _one_at_a_time = self.free_lock.lock();
@@ -106,6 +108,7 @@ impl Registry {
             // SAFETY: nodes in the list stay valid while it exists (`push`), and free nodes
             // are nodes of the list (`release`).
             let found = unsafe { node.as_ref() };
+            debug_assert!(!found.is_claimed(), "{node:?} is free and claimed");
             if found.layout == layout {
                 link.store(found.next_free.load(Ordering::Relaxed), Ordering::Relaxed);
                 found.claimed.store(true, Ordering::Release);
@@ -124,6 +127,7 @@ impl Registry {
     pub unsafe fn release(&self, node: NonNull<RegistryNode>) {
         // SAFETY: nodes in the list stay valid while it exists (`push`).
         let released = unsafe { node.as_ref() };
+        debug_assert!(released.is_claimed(), "{node:?} is released twice");
         let _one_at_a_time = self.free_lock.lock();
         released.next_free.store(self.free.load(Ordering::Relaxed), Ordering::Relaxed);
         released.claimed.store(false, Ordering::Release);

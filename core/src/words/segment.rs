@@ -3,11 +3,11 @@
 use crate::words::addr::AddrRange;
 use crate::words::rank::RankSet;
 
-/// A run of tracts that a pool treats as one: what it fills a buffer from, and
-/// what a collector condemns, scans and reclaims.
+/// A run of tracts that a pool treats as one: it fills a buffer from a segment, and a collector
+/// condemns, scans and reclaims segments.
 ///
-/// Pools of automatic classes keep their segments in control memory. What else
-/// such a class knows of a segment it keeps beside this.
+/// Pools of automatic classes keep their segments in the arena's descriptor memory, together with
+/// whatever else such a class knows of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     range: AddrRange,
@@ -15,7 +15,7 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// A segment of these addresses, whose objects hold references of these ranks.
+    /// Creates a segment of these addresses, whose objects hold references of these ranks.
     #[must_use]
     pub const fn new(range: AddrRange, rank_set: RankSet) -> Self {
         Self { range, rank_set }

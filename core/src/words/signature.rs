@@ -1,8 +1,7 @@
-//! Signatures: words that tell a live structure from a dead or foreign one.
+//! Signatures: words that distinguish a live structure from a dead or foreign one.
 //!
 //! A signature is set last when a structure is made and cleared first when it is
-//! finished (MPS: design.mps.sig), so that a stale pointer is found by its first
-//! check.
+//! finished (MPS design.mps.sig), so that the first check of a stale pointer finds it.
 
 use crate::primitive::{AtomicU32, Ordering};
 use crate::words::check::{CheckError, ensure};
@@ -12,14 +11,14 @@ use crate::words::check::{CheckError, ensure};
 pub struct Signature(AtomicU32);
 
 impl Signature {
-    /// A signature that is already set.
+    /// Creates a signature that is already set.
     #[cfg(not(tripoint_loom))]
     #[must_use]
     pub const fn new(value: u32) -> Self {
         Self(AtomicU32::new(value))
     }
 
-    /// A signature that is already set.
+    /// Creates a signature that is already set.
     #[cfg(tripoint_loom)]
     #[must_use]
     pub fn new(value: u32) -> Self {
@@ -39,7 +38,7 @@ impl Signature {
     /// Checks that the signature is `value`.
     ///
     /// # Errors
-    /// Where it is not: the structure is finished, damaged or foreign.
+    /// If it is not: the structure is finished, damaged or foreign.
     pub fn check(&self, structure: &'static str, value: u32) -> Result<(), CheckError> {
         ensure(structure, self.0.load(Ordering::Acquire) == value, "the signature is set")
     }

@@ -15,7 +15,7 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// A counter at zero.
+    /// Creates a counter at zero.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -26,7 +26,7 @@ impl Counter {
         self.value.fetch_add(amount, Ordering::Release);
     }
 
-    /// Takes `amount` off.
+    /// Subtracts `amount`.
     pub fn sub(&self, amount: u64) {
         self.value.fetch_sub(amount, Ordering::Release);
     }

@@ -3,12 +3,12 @@
 
 use crate::primitive::{AtomicU32, Ordering};
 
-/// A counter that any thread may add to and any thread may read. Whoever reads an
-/// addition sees what was counted before it by the same thread.
+/// A counter that any thread may add to and any thread may read. A thread that reads an
+/// addition also sees what the adding thread counted before it.
 ///
 /// Additions wrap, as the sums of [`ArenaCounts::alloc_mutator`] need. Since this
-/// target has no 64-bit atomics a carry or a borrow between two words may be seen
-/// late: such a reading is off by 2³², either way, for the length of one addition
+/// target has no 64-bit atomics, a carry or a borrow between two words may be seen
+/// late: such a reading is off by 2³², in either direction, for the length of one addition
 /// or subtraction.
 ///
 /// [`ArenaCounts::alloc_mutator`]: super::ArenaCounts::alloc_mutator
@@ -19,7 +19,7 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// A counter at zero.
+    /// Creates a counter at zero.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -36,7 +36,7 @@ impl Counter {
         }
     }
 
-    /// Takes `amount` off.
+    /// Subtracts `amount`.
     pub fn sub(&self, amount: u64) {
         self.add(amount.wrapping_neg());
     }
