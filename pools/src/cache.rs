@@ -49,6 +49,9 @@ pub use descriptor::CacheDescriptor;
 
 use descriptor::{ClassWords, FreeBlock};
 
+/// The alignment of every block.
+const ALIGN: Align = Align::new(BLOCK_ALIGN).unwrap();
+
 /// A value that no link has: it is not aligned.
 const NO_LINK: *mut FreeBlock = ptr::without_provenance_mut(1);
 
@@ -308,11 +311,10 @@ impl<'c, P: ManualPool> Cache<'c, P> {
 
     fn check_class(&self, class: &CacheClass, words: &ClassWords) -> Result<(), CheckError> {
         let header = self.pool.header();
-        let align = Align::new(BLOCK_ALIGN).unwrap_or(Align::WORD);
         let mut next = words.head.load(Ordering::Relaxed);
         for _ in 0..words.count.load(Ordering::Relaxed) {
             let addr = Addr::of(next);
-            ensure("Cache", addr != Addr::ZERO && addr.is_aligned(align), "blocks are aligned")?;
+            ensure("Cache", addr != Addr::ZERO && addr.is_aligned(ALIGN), "blocks are aligned")?;
             for place in [Some(addr), addr.checked_add(class.size - 1)] {
                 let owner = place.and_then(|place| header.arena().pool_of(place));
                 ensure("Cache", owner == Some(header.id()), "blocks lie in the pool")?;

@@ -1,6 +1,6 @@
 //! Extending a pool.
 
-use tripoint_core::{AddrRange, Align, Arena, Block, Error, PoolHeader, Result};
+use tripoint_core::{AddrRange, Align, Arena, Block, Check, CheckLevel, Error, PoolHeader, Result, aver};
 
 /// New tracts, and the part of them that was asked for.
 #[derive(Debug)]
@@ -26,8 +26,12 @@ pub(crate) fn extend_for<A: Arena>(
     let padding = align.get().saturating_sub(header.arena().grain());
     let needed = min.checked_add(padding).ok_or(Error::Limit)?;
     let extent = extend(header, needed, extend_by)?;
-    // The padding leads to an aligned base: neither is refused.
+    // The padding leads to an aligned base, with room for `min` bytes behind it.
     let base = extent.range().base().align_up(align).ok_or(Error::Limit)?;
+    aver!(
+        base.get() <= extent.range().limit().get() - min,
+        "{extent:?} has no room for {min} bytes aligned to {align:?}"
+    );
     let size = max.min(extent.range().limit().get() - base.get());
     let wanted = AddrRange::with_size(base, size).ok_or(Error::Limit)?;
     Ok(Extension { extent, wanted })
@@ -37,6 +41,8 @@ pub(crate) fn extend_for<A: Arena>(
 /// `needed` bytes alone. In a frozen arena only what is needed is asked for, so
 /// that a request is refused once.
 pub(crate) fn extend<A: Arena>(header: &PoolHeader<A>, needed: usize, extend_by: usize) -> Result<Block> {
+    let sound = header.check(CheckLevel::Cheap);
+    aver!(sound.is_ok(), "{sound:?}");
     if needed < extend_by
         && !header.arena().is_frozen()
         && let Ok(extent) = header.extend(extend_by)

@@ -24,10 +24,7 @@ use tree::{Path, Position, Tree};
 use crate::link::{Damaged, Health, LinkKey, Watch};
 
 /// The alignment every block of a land has.
-const GRANULE_ALIGN: Align = match Align::new(GRANULE) {
-    Some(align) => align,
-    None => Align::WORD,
-};
+const GRANULE_ALIGN: Align = Align::new(GRANULE).unwrap();
 
 /// A set of free blocks.
 ///

@@ -10,7 +10,7 @@ use core::ptr::NonNull;
 
 use tripoint_core::{
     Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, ManualClass, PoolHeader, PoolSizes,
-    Result, Store, line,
+    Result, Store, aver, line,
 };
 
 use crate::extend::{Extension, extend_for};
@@ -300,6 +300,7 @@ unsafe impl<A: Arena> Store for Mvt<A> {
         let size = self.reserve_size(layout).ok_or(TOO_LARGE)?;
         let mut free = self.granules.free.lock();
         let block = self.take(&mut free, size, Align::of_layout(layout))?;
+        aver!(block.size() >= size, "{block:?} was taken for {size} bytes");
         let (object, rest) = block.split_at(size).ok_or(Error::Limit)?;
         // SAFETY: the rest of a block just taken, in whole granules.
         unsafe { free.keep(rest, self.options.min_size) };

@@ -117,10 +117,7 @@ impl<A: Arena> Snc<A> {
     }
 }
 
-const GRANULE_ALIGN: Align = match Align::new(GRANULE) {
-    Some(align) => align,
-    None => Align::WORD,
-};
+const GRANULE_ALIGN: Align = Align::new(GRANULE).unwrap();
 
 // SAFETY: blocks given out are taken out of the land and go back to it when they
 // are popped, so no two overlap and the pool does not touch them but for their

@@ -10,7 +10,7 @@ use core::ptr::NonNull;
 
 use tripoint_core::{
     Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, ManualClass, PoolHeader, PoolSizes,
-    Result, Store, line,
+    Result, Store, aver, line,
 };
 
 use crate::extend::{Extension, extend, extend_for};
@@ -144,6 +144,7 @@ impl<A: Arena> Tlsf<A> {
             extend_for(&self.granules.header, min, max, align, self.options.extend_by)?;
         self.cover(heap, extent)?;
         let offset = wanted.base().get() - extent.range().base().get();
+        aver!(offset + wanted.size() <= extent.size(), "{wanted:?} is not in the new extent {extent:?}");
         let (front, rest) = extent.split_at(offset).ok_or(Error::Limit)?;
         let (given, back) = rest.split_at(wanted.size()).ok_or(Error::Limit)?;
         for left in [front, back].into_iter().filter(|left| left.size() != 0) {
