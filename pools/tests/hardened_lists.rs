@@ -239,7 +239,7 @@ fn a_link_in_a_cache_written_over_is_not_followed() {
             drop(cache);
             // The pool was notified.
             let fresh = Cache::create(&pool, &descriptor).unwrap();
-            assert_eq!(fresh.get(own), Err(Error::Damaged));
+            assert_eq!(fresh.alloc(own), Err(Error::Damaged));
             assert_eq!(pool.alloc(own), Err(Error::Damaged));
         }
     }
