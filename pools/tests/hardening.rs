@@ -8,7 +8,7 @@ use core::ptr::NonNull;
 
 use common::{GRAIN, Oracle, arena, effort, layout, memory};
 use proptest::prelude::*;
-use tripoint_core::{Arena, Block, Check, CheckLevel, ClientArena, Error, ManualPool, PoolClass};
+use tripoint_core::{Arena, Block, Check, CheckLevel, ClientArena, Error, ManualPool, PoolClass, Store};
 use tripoint_pools::GRANULE;
 use tripoint_pools::{Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, Tlsf, TlsfOptions, UnitLayout};
 
