@@ -33,15 +33,6 @@ struct Module {
     globs: Vec<Path>,
 }
 
-impl Module {
-    /// Whether an import begins in this crate.
-    fn knows(&self, import: &Path) -> bool {
-        let is_here = |name: &Name| !matches!(name, Name::Import(_));
-        matches!(import[0].as_str(), "crate" | "self" | "super")
-            || self.names.get(&import[0]).is_some_and(|names| names.iter().any(is_here))
-    }
-}
-
 /// A path as it is written in a module.
 #[derive(Debug)]
 struct Mention {
@@ -265,18 +256,15 @@ impl Source {
         }
         let here = &self.modules[module];
         let Some(meanings) = here.names.get(first) else {
-            let globs = here.globs.iter().filter(|glob| here.knows(glob));
-            let mut through = globs.map(|glob| [glob.as_slice(), path].concat());
-            return through.find_map(|path| self.definitions(module, &path, depth + 1));
+            return here.globs.iter().find_map(|glob| self.imported(module, glob, path, depth));
         };
         let mut files = None;
         for meaning in meanings {
             let found = match meaning {
                 Name::Item(file) => Some(BTreeSet::from([file.clone()])),
                 Name::Module => self.below(&child_of(module, first), rest, depth),
-                Name::Import(import) if !here.knows(import) => Some(BTreeSet::new()),
                 Name::Import(import) => {
-                    self.definitions(module, &[import.as_slice(), rest].concat(), depth + 1)
+                    self.imported(module, import, rest, depth).or_else(|| Some(BTreeSet::new()))
                 }
             };
             if let Some(found) = found {
@@ -284,6 +272,27 @@ impl Source {
             }
         }
         files
+    }
+
+    /// The files that define what `rest` names below an import. `None` if the import begins in another
+    /// crate. An import may have the name of the module that it begins with.
+    fn imported(
+        &self,
+        module: &Path,
+        import: &Path,
+        rest: &[String],
+        depth: usize,
+    ) -> Option<BTreeSet<String>> {
+        let path = [import.as_slice(), rest].concat();
+        if matches!(import[0].as_str(), "crate" | "self" | "super") {
+            return self.definitions(module, &path, depth + 1);
+        }
+        let meanings = self.modules[module].names.get(&import[0])?;
+        meanings.iter().find_map(|meaning| match meaning {
+            Name::Module => self.below(&child_of(module, &import[0]), &path[1..], depth + 1),
+            Name::Item(file) => Some(BTreeSet::from([file.clone()])),
+            Name::Import(_) => None,
+        })
     }
 }
 

@@ -54,6 +54,7 @@ fn circles_are_found() {
         "pub struct A; fn f() { assert!(size_of::<crate::B>() == 0, \"text\"); }",
         "pub struct A; mod inner { fn f(_: super::super::B) {} }",
         "pub struct A; use crate::*; fn f(_: B) {}",
+        "pub struct A; mod deep { pub fn deep() {} } use deep::{deep}; use crate::b; fn f() -> b::B { deep() }",
     ] {
         assert_eq!(check(ROOT, a, "use crate::A; pub struct B;"), files, "{a}");
         assert_eq!(check(ROOT, a, "pub struct B; // crate::A"), [""; 0], "{a}");
