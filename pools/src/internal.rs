@@ -7,7 +7,7 @@ use tripoint_core::{Addr, AddrRange, PoolId};
 
 use crate::link::LinkKey;
 use crate::mfs::free_list::{Chain, FreeList};
-use crate::mfs::returns::ReturnStack;
+use crate::mfs::return_stack::ReturnStack;
 
 /// The stack of returned units, for units of no pool.
 #[derive(Debug)]

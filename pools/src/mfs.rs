@@ -21,7 +21,8 @@ use crate::poison::poison;
 mod cache;
 pub(crate) mod free_list;
 mod magazine;
-pub(crate) mod returns;
+pub(crate) mod return_stack;
+mod returns;
 mod unit;
 
 pub use cache::MfsCache;
@@ -30,7 +31,7 @@ pub use unit::{Unit, UnitLayout, UnitOf};
 
 use free_list::{Chain, FreeList, FreeUnit, FreeUnits};
 use magazine::unpack_all;
-use returns::{BATCH, ReturnStack};
+use return_stack::{BATCH, ReturnStack};
 
 const UNSERVED: Error = Error::Parameter("the layout is larger or more aligned than the pool's unit");
 
@@ -104,16 +105,6 @@ impl<A: Arena, U: Unit> Mfs<A, U> {
     #[inline]
     pub fn unit_size(&self) -> usize {
         self.unit.size()
-    }
-
-    /// A cache, for one thread.
-    pub const fn cache(&self) -> MfsCache<'_, A, U> {
-        MfsCache::new(self)
-    }
-
-    /// A way to free, in batches, what other threads allocate; for one thread.
-    pub const fn returns(&self) -> Returns<'_, A, U> {
-        Returns::new(self)
     }
 
     /// What the links of its units are encoded with.

@@ -4,9 +4,6 @@
 use crate::repository::{self, Text};
 use crate::{LIBRARIES, circles, source};
 
-/// Crates whose files still use each other in circles.
-const CIRCULAR: &[&str] = &["pools/src"];
-
 /// The circles in a library, and paths that lead nowhere, in words.
 fn wrong_uses(folder: &str, sources: &[Text]) -> Vec<String> {
     let uses = circles::uses(folder, sources);
@@ -14,22 +11,11 @@ fn wrong_uses(folder: &str, sources: &[Text]) -> Vec<String> {
     uses.unresolved.into_iter().chain(circles.into_iter().map(|circle| circle.join(" <-> "))).collect()
 }
 
-fn wrong_uses_in(folder: &str) -> Vec<String> {
-    wrong_uses(folder, &repository::texts(folder, &["rs"]))
-}
-
 #[test]
 fn no_files_use_each_other_in_a_circle() {
-    let straight = LIBRARIES.iter().filter(|folder| !CIRCULAR.contains(folder));
-    let wrong: Vec<_> = straight.flat_map(|folder| wrong_uses_in(folder)).collect();
+    let wrong: Vec<_> =
+        LIBRARIES.iter().flat_map(|folder| wrong_uses(folder, &repository::texts(folder, &["rs"]))).collect();
     assert_eq!(wrong, [""; 0]);
-}
-
-#[test]
-fn only_crates_with_circles_are_excused() {
-    for folder in CIRCULAR {
-        assert!(!wrong_uses_in(folder).is_empty(), "{folder} has no circle any more");
-    }
 }
 
 /// What is wrong with a crate of three files: the root, `a` and `b`.

@@ -64,8 +64,15 @@ pub struct MfsCache<'pool, A: Arena, U: Unit> {
 // shared by `Sync` reference.
 unsafe impl<A: Arena, U: Unit> Send for MfsCache<'_, A, U> {}
 
+impl<A: Arena, U: Unit> Mfs<A, U> {
+    /// A cache, for one thread.
+    pub const fn cache(&self) -> MfsCache<'_, A, U> {
+        MfsCache::new(self)
+    }
+}
+
 impl<'pool, A: Arena, U: Unit> MfsCache<'pool, A, U> {
-    pub(super) const fn new(pool: &'pool Mfs<A, U>) -> Self {
+    const fn new(pool: &'pool Mfs<A, U>) -> Self {
         Self {
             last: Cell::new(None),
             list: Cell::new(None),

@@ -1,76 +1,19 @@
-//! Units that other threads freed, and the pool takes back in one step.
+//! One thread's way to free units that other threads allocate.
 //!
-//! A thread that frees units packs them by itself and pushes them, chained, on the
-//! pool's stack; a cache takes the whole stack. Nobody takes single units off it,
-//! so a unit that comes back meanwhile confuses no thread
+//! It packs units into magazines, and pushes them on the pool's stack in one step
 //! (design/pool-mfs.md `.returns.aba`).
 
 use core::alloc::Layout;
 use core::fmt;
 use core::ptr::{self, NonNull};
 
-use tripoint_core::internal::{AtomicPtr, Defer, Ordering};
+use tripoint_core::internal::Defer;
 use tripoint_core::{Arena, Block, ManualPool, PoolBox, PoolClass};
 
-use super::free_list::{Chain, FreeList, FreeUnit};
 use super::magazine::Magazines;
+use super::return_stack::BATCH;
 use super::{Mfs, Unit};
-use crate::link::LinkKey;
 use crate::poison::poison;
-
-/// The units that a [`Returns`] frees at once.
-pub(super) const BATCH: usize = 64;
-
-/// A stack of free units: any thread pushes chains, any thread takes everything.
-///
-/// It has a cache line to itself, which freeing threads write.
-#[derive(Debug)]
-#[repr(align(64))]
-pub(crate) struct ReturnStack {
-    head: AtomicPtr<FreeUnit>,
-    key: LinkKey,
-}
-
-impl ReturnStack {
-    /// An empty stack, for units of the pool with this key.
-    pub(crate) fn of(key: LinkKey) -> Self {
-        Self { head: AtomicPtr::new(ptr::null_mut()), key }
-    }
-
-    /// Pushes a chain: one compare-exchange, and one more for each push of another
-    /// thread that comes first.
-    pub(crate) fn push(&self, chain: Chain) {
-        let mut head = self.head.load(Ordering::Relaxed);
-        loop {
-            // SAFETY: the last unit of a chain is free, and stays valid as long as the stack
-            // that it goes into is used (`Chain::of`).
-            unsafe { FreeUnit::link(chain.last().cast(), NonNull::new(head), self.key) };
-            // Release: the thread that takes the units sees their links, and what their
-            // last user did (design/pool-mfs.md `.returns.order`).
-            let pushed = self.head.compare_exchange_weak(
-                head,
-                chain.first().as_ptr(),
-                Ordering::Release,
-                Ordering::Relaxed,
-            );
-            match pushed {
-                Ok(_) => return,
-                Err(now) => head = now,
-            }
-        }
-    }
-
-    /// Takes everything: one swap, or a load if there is nothing.
-    pub(crate) fn take(&self) -> FreeList {
-        if self.head.load(Ordering::Relaxed).is_null() {
-            return FreeList::of(self.key);
-        }
-        let first = NonNull::new(self.head.swap(ptr::null_mut(), Ordering::Acquire));
-        // SAFETY: pushed units are free, linked to each other and to nothing else,
-        // and the swap took all of them from everybody else.
-        unsafe { FreeList::from_link(first, self.key) }
-    }
-}
 
 /// One thread's way to free units of a pool that other threads allocate.
 ///
@@ -104,11 +47,18 @@ pub struct Returns<'pool, A: Arena, U: Unit> {
 // `Sync` reference.
 unsafe impl<A: Arena, U: Unit> Send for Returns<'_, A, U> {}
 
+impl<A: Arena, U: Unit> Mfs<A, U> {
+    /// A way to free, in batches, what other threads allocate; for one thread.
+    pub const fn returns(&self) -> Returns<'_, A, U> {
+        Returns::new(self)
+    }
+}
+
 impl<'pool, A: Arena, U: Unit> Returns<'pool, A, U> {
     /// The number of units that it frees at once.
     pub const BATCH: usize = BATCH;
 
-    pub(super) const fn new(pool: &'pool Mfs<A, U>) -> Self {
+    const fn new(pool: &'pool Mfs<A, U>) -> Self {
         Self { pool, magazines: Magazines::new(pool.key()) }
     }
 
