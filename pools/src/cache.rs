@@ -201,11 +201,12 @@ impl<'c, P: ManualPool> Cache<'c, P> {
                 self.flush();
             }
         };
-        match self.classes().get(index) {
-            Some(class) if self.descriptor.is_tripped(index) => {
-                trips.rearm(&mut observed, &self.descriptor.words(index).limit, class.count, flush);
-            }
-            _ => flush(trips.observe(&mut observed)),
+        if self.descriptor.is_tripped(index)
+            && let Some(class) = self.classes().get(index)
+        {
+            trips.rearm(&mut observed, &self.descriptor.words(index).limit, class.count, flush);
+        } else {
+            flush(trips.observe(&mut observed));
         }
         // Only now, so that a flush that unwinds is made again.
         self.observed.set(observed);
