@@ -1,4 +1,4 @@
-//! Descriptors, and who else holds them.
+//! Descriptors, and what holds them beside their allocation point.
 
 mod common;
 

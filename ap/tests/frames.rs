@@ -21,7 +21,7 @@ use tripoint_core::{
 const ALIGN: usize = 16;
 
 /// A class with one stack, for one allocation point at a time. Its blocks are never
-/// used again, so that who looks below a frame sees what was there.
+/// used again, so that a test that looks below a frame sees what was there.
 #[derive(Debug)]
 struct OneStack<'a> {
     fill_size: usize,
@@ -159,7 +159,7 @@ fn scopes_pop_when_they_panic() {
                     for value in 0..100_u64 {
                         inner.alloc([value; 8]).unwrap();
                     }
-                    panic!("told to");
+                    panic!("on purpose");
                 })
             }));
             assert!(panicked.is_err());
@@ -211,7 +211,7 @@ fn a_slice_whose_maker_panics_drops_what_was_made_and_is_abandoned() {
         let panicked = catch_unwind(AssertUnwindSafe(|| {
             point.scope(|frame| {
                 let _ = frame.slice(10, |index| {
-                    assert!(index < 6, "told to");
+                    assert!(index < 6, "on purpose");
                     Loud(&drops)
                 });
             })
@@ -261,7 +261,7 @@ fn stops_count_what_was_allocated_popped_or_not() {
                         frame.alloc([0_u8; 48]).unwrap();
                     }
                 });
-                assert_eq!(live(&point), 0, "a pop goes back, with a stop and without");
+                assert_eq!(live(&point), 0, "a pop takes everything back, with a stop and without");
             }
             point.empty();
             // A stop hits the object that holds its byte; the next is counted from
@@ -361,7 +361,7 @@ fn frames_that_are_never_popped_go_with_an_earlier_one() {
             point.make_with(|| [value; 4]).unwrap();
         }
         let init = Addr::of(kept.as_ptr()).get() + ALIGN;
-        // SAFETY: of this point; the frames pushed since are gone, and so is what was
+        // SAFETY: the frame is of this point; the frames pushed since were dropped, and so was what was
         // allocated in them.
         unsafe { point.pop(frame) };
         assert_eq!(point.buffer().snapshot().unwrap().init, Addr::new(init));
@@ -391,7 +391,7 @@ fn rounds_with_a_fuse(length: usize) -> bool {
             unwound += usize::from(catch_unwind(round).is_err());
             let counts = arena.counts();
             let allocated = counts.fill_mutator.get() - counts.empty_mutator.get() - point.room() as u64;
-            assert_eq!(allocated, live(&point), "all are told the same");
+            assert_eq!(allocated, live(&point), "all report the same");
             assert_eq!(allocated, 0, "the outer frame is popped, whichever call unwound");
         }
         unwound += usize::from(catch_unwind(AssertUnwindSafe(|| drop(point))).is_err());
@@ -444,7 +444,7 @@ fn a_control_that_unwinds_in_a_pop_finds_it_done() {
                     fuse.light(1);
                 });
             });
-            assert!(catch_unwind(round).is_err() && fuse.put_out(), "it was told of the stop");
+            assert!(catch_unwind(round).is_err() && fuse.put_out(), "it was notified of the stop");
             assert_eq!((point.room(), live(&point)), (room, 0), "popped all the same");
         }
         assert_eq!(pool.depth(), 1);

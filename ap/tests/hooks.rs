@@ -1,4 +1,4 @@
-//! Event hooks and controls that unwind, at every place where they are called. Afterwards
+//! Event hooks and controls that unwind, at every call of them. Afterwards
 //! the counters agree with the memory, and every fill belongs to a pool (design/ap.md
 //! `.slow.report`). Stacks are in `frames.rs`.
 

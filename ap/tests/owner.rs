@@ -1,5 +1,5 @@
-//! The owner's half of a buffer by itself, without a pool: what builders of other
-//! front ends rely on. No pointer is followed, so addresses are only numbers.
+//! The owner's half of a buffer by itself, without a pool. No pointer is followed, so
+//! addresses are only numbers.
 
 use core::ptr;
 
@@ -17,7 +17,7 @@ fn addr(value: usize) -> *mut u8 {
 /// Runs `test` with the owner of a flippable buffer of `[BASE, LIMIT)`, armed.
 fn with_owner(test: impl FnOnce(&mut Owner<'_>)) {
     let buffer = Buffer::new(BufferKind::Mutator, RankSet::EXACT);
-    // SAFETY: nobody else owns the buffer.
+    // SAFETY: the buffer has no other owner.
     let mut owner = unsafe { Owner::new(&buffer) };
     owner.attach(addr(BASE), addr(BASE), addr(LIMIT));
     owner.rearm(addr(LIMIT), &mut |_| {});
@@ -52,17 +52,17 @@ fn an_owner_reads_its_words() {
 fn a_commit_stands_unless_a_flip_did_not_see_it() {
     with_owner(|owner| {
         let end = |objects: usize| addr(BASE + 16 * objects);
-        assert!(owner.commit(end(0), end(1), SymmetricFence), "nothing was asked");
+        assert!(owner.commit(end(0), end(1), SymmetricFence), "nothing was requested");
         assert_eq!(owner.init(), end(1));
         owner.buffer().trip();
         assert!(owner.commit(end(1), end(2), SymmetricFence), "tripped, and not flipped");
         assert_eq!(flip(owner), seen(BASE, BASE + 32));
         assert!(!owner.commit(end(2), end(3), SymmetricFence), "not seen");
         assert_eq!((owner.init(), owner.buffer().scan_limit()), (end(2), end(2)));
-        let mut heard = 0;
-        owner.rearm(addr(LIMIT), &mut |requests| heard += requests);
-        assert_eq!((heard, owner.limit()), (2, addr(LIMIT)));
-        assert!(owner.commit(end(2), end(3), SymmetricFence), "gone on from the flip");
+        let mut observed = 0;
+        owner.rearm(addr(LIMIT), &mut |requests| observed += requests);
+        assert_eq!((observed, owner.limit()), (2, addr(LIMIT)));
+        assert!(owner.commit(end(2), end(3), SymmetricFence), "the owner has gone on from the flip");
     });
 }
 
@@ -77,19 +77,19 @@ fn a_commit_that_the_flip_saw_stands() {
 }
 
 #[test]
-fn rearming_hears_of_trips_that_come_meanwhile() {
+fn rearming_observes_trips_that_come_meanwhile() {
     with_owner(|owner| {
         let buffer = owner.buffer();
         buffer.trip();
-        let mut heard = Vec::new();
+        let mut observed = Vec::new();
         owner.rearm(addr(LIMIT), &mut |requests| {
-            heard.push(requests);
-            if heard.len() < 3 {
+            observed.push(requests);
+            if observed.len() < 3 {
                 buffer.trip();
                 buffer.trip();
             }
         });
-        assert_eq!(heard, [1, 2, 2]);
+        assert_eq!(observed, [1, 2, 2]);
         assert_eq!(owner.limit(), addr(LIMIT));
         assert_eq!(buffer.snapshot().unwrap().mode, BufferMode::ATTACHED);
     });
@@ -102,7 +102,7 @@ struct Scripted<'b> {
     meanwhile: fn(&mut Owner<'_>),
 }
 
-// SAFETY: used on one thread, where program order is enough.
+// SAFETY: this is used on one thread, on which program order is enough.
 unsafe impl BarrierPair for Scripted<'_> {
     fn light(self) {}
 
@@ -142,7 +142,7 @@ fn go_on(owner: &mut Owner<'_>) {
 
 /// (design/ap.md `.flip.block`)
 #[test]
-fn a_flip_says_what_it_fixed_and_never_of_other_memory() {
+fn a_flip_returns_what_it_fixed_and_never_other_memory() {
     assert_eq!(flip_while(|_| ()), seen(BASE, BASE));
     assert_eq!(flip_while(commit), seen(BASE, BASE + 16), "the owner decided");
     assert_eq!(flip_while(|owner| owner.detach()), None, "it has no memory any more");

@@ -7,8 +7,8 @@ use core::cell::Cell;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
 use common::{
-    ARENA, BumpPool, Counted, Draws, FILL, FLIPPED, FlipPool, Form, MIN_ALIGN, OBJECT, READY, RESET, TRAPPED,
-    TestPool, Told, Unformatted, addr, allocate, allocate_through, flip, flip_buffer, listening, mode,
+    ARENA, BumpPool, Counted, Draws, FILL, FLIPPED, FlipPool, Form, MIN_ALIGN, Notice, OBJECT, READY, RESET,
+    TRAPPED, TestPool, Unformatted, addr, allocate, allocate_through, flip, flip_buffer, listening, mode,
     refusal, with_arena, with_bump, with_events, with_flip,
 };
 use tripoint_ap::{AllocationPoint, Buffer, CommitFailed, flip_buffers};
@@ -46,7 +46,7 @@ fn reserving_while_reset_fills() {
 
 // Transitions 2 and 4.
 #[test]
-fn the_fast_path_calls_nobody() {
+fn the_fast_path_calls_no_hook_and_no_pool() {
     with_events(|arena, events| {
         let pool = FlipPool::create(arena, FILL, SymmetricFence);
         let mut point = AllocationPoint::create(&pool).unwrap();
@@ -76,7 +76,7 @@ fn dropping_a_reservation_abandons_it() {
 
 // Transitions 5 and 8, by a trip.
 #[test]
-fn a_trip_while_ready_is_heard_at_the_next_reserve() {
+fn a_trip_while_ready_is_observed_at_the_next_reserve() {
     with_events(|arena, events| {
         let pool = BumpPool::create(arena, FILL);
         let mut point = listening(&pool, Draws::Never);
@@ -86,7 +86,7 @@ fn a_trip_while_ready_is_heard_at_the_next_reserve() {
         assert_eq!((mode(&point), point.control().trips()), (TRAPPED, 0));
         let second = point.reserve(OBJECT).unwrap().as_ptr();
         assert_eq!(addr(second).get(), addr(first).get() + OBJECT.size());
-        assert_eq!((mode(&point), point.control().told.clone()), (READY, vec![Told::Tripped(3)]));
+        assert_eq!((mode(&point), point.control().notices.clone()), (READY, vec![Notice::Tripped(3)]));
         assert_eq!(arena.counts().trips.get(), 3);
         assert_eq!(events.take(), [Event::Trip { pool: pool.header().id() }]);
     });
@@ -99,11 +99,11 @@ fn a_trip_while_reset_is_heard_at_the_next_reserve() {
         point.tripper().trip();
         assert_eq!(mode(&point), RESET);
         allocate(&mut point, OBJECT).unwrap();
-        assert_eq!(point.control().told, [Told::Tripped(1)]);
+        assert_eq!(point.control().notices, [Notice::Tripped(1)]);
     });
 }
 
-/// Trips are heard where the reserve is refused too.
+/// Trips are observed even if the reserve is refused.
 #[test]
 fn a_refused_reserve_hears_of_trips() {
     with_bump(|pool| {
@@ -205,7 +205,7 @@ fn a_commit_that_the_flip_saw_stands() {
     #[derive(Clone, Copy, Debug)]
     struct FlipInCommit;
 
-    // SAFETY: used on one thread, where program order is enough.
+    // SAFETY: this is used on one thread, on which program order is enough.
     unsafe impl BarrierPair for FlipInCommit {
         fn light(self) {
             let buffer = FLIP_IN_COMMIT.swap(core::ptr::null_mut(), Ordering::Relaxed);

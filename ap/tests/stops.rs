@@ -1,11 +1,11 @@
-//! Stops on the limit word, as a control hears of them.
+//! Stops on the limit word, as a control is notified of them.
 
 mod common;
 
 use core::cell::Cell;
 
 use common::{
-    Draws, Form, OBJECT, READY, TestPool, Told, addr, allocate, allocate_through, flip, listening, mode,
+    Draws, Form, Notice, OBJECT, READY, TestPool, addr, allocate, allocate_through, flip, listening, mode,
     with_bump, with_flip,
 };
 use tripoint_ap::{AllocationPoint, BufferMode, Control, Stop};
@@ -19,9 +19,9 @@ fn a_stop_is_told_after_its_commit() {
         assert_eq!(mode(&point), READY | BufferMode::STOPPED);
         let object = addr(allocate(&mut point, OBJECT).unwrap());
         assert_eq!(object.get() - addr(first).get(), 32);
-        assert_eq!(point.control().told, [], "not told before the next slow path");
+        assert_eq!(point.control().notices, [], "no notice before the next slow path");
         allocate(&mut point, OBJECT).unwrap();
-        assert_eq!(point.control().told, [Told::Stopped(Stop { object, size: 32, offset: 8 })]);
+        assert_eq!(point.control().notices, [Notice::Stopped(Stop { object, size: 32, offset: 8 })]);
     }
     with_bump(test);
     with_flip(test);
@@ -43,12 +43,12 @@ fn a_stop_abandoned_or_failed_is_not_told() {
 fn a_stop_of_a_batch_is_told_only_if_its_byte_was_committed() {
     with_bump(|pool| {
         let mut point = listening(pool, Draws::Every(100));
-        for (pushed, told) in [(6, 0), (7, 1)] {
+        for (pushed, reported) in [(6, 0), (7, 1)] {
             let mut batch = point.batch::<[u64; 2]>(10).unwrap();
             (0..pushed).for_each(|_| batch.push([0; 2]).unwrap());
             assert_eq!(batch.commit().len(), pushed);
             point.empty();
-            assert_eq!(point.control().stops().len(), told);
+            assert_eq!(point.control().stops().len(), reported);
         }
         let stop = point.control().stops()[0];
         assert_eq!((stop.size, stop.offset), (7 * 16, 100));
@@ -68,11 +68,11 @@ fn dropping_tells_the_last_stop() {
         }
     }
     with_bump(|pool| {
-        let told = Cell::new(0);
-        let mut point = AllocationPoint::create_with(pool, BufferKind::Mutator, Shared(&told)).unwrap();
+        let notices = Cell::new(0);
+        let mut point = AllocationPoint::create_with(pool, BufferKind::Mutator, Shared(&notices)).unwrap();
         point.alloc(0_u64).unwrap();
         drop(point);
-        assert_eq!(told.get(), 1);
+        assert_eq!(notices.get(), 1);
     });
 }
 
@@ -85,6 +85,6 @@ fn trips_are_told_before_stops() {
         point.tripper().trip();
         allocate(&mut point, OBJECT).unwrap();
         let stop = Stop { object, size: 32, offset: 0 };
-        assert_eq!(point.control().told, [Told::Tripped(1), Told::Stopped(stop)]);
+        assert_eq!(point.control().notices, [Notice::Tripped(1), Notice::Stopped(stop)]);
     });
 }

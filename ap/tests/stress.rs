@@ -22,9 +22,9 @@ use tripoint_core::BufferKind;
 use tripoint_core::internal::{Limit, Trips};
 use tripoint_oracle::effort;
 
-/// The rounds of a raced test, unless it is told otherwise.
+/// The rounds of a raced test, unless `TRIPOINT_ROUNDS` says otherwise.
 const ROUNDS: u64 = effort(200_000) as u64;
-/// Rounds after which a control that has lost nothing is given up.
+/// The rounds after which a control that has lost nothing fails.
 const CONTROL_ROUNDS_MAX: u64 = 200 * ROUNDS;
 
 fn setting(name: &str, default: u64) -> u64 {
@@ -71,23 +71,23 @@ impl Pauses {
     }
 }
 
-/// Says what came of a race, in the form that `verify/stress` shows.
-fn tell(race: &str, rounds: u64, lost: u64, began: Instant) {
+/// Prints the outcome of a race, in the form that `verify/stress` shows.
+fn report(race: &str, rounds: u64, lost: u64, began: Instant) {
     let (seconds, seed) = (began.elapsed().as_secs_f64(), setting("TRIPOINT_SEED", 1));
     println!("race: {race}: {rounds} rounds, {lost} trips lost, {seconds:.1} s, seed {seed}");
 }
 
 /// Races `trip`, called `rounds` times in all by other threads, against `operate`,
-/// called all the time on this one, which adds the trips it hears of to `heard`. How
-/// many were lost.
+/// called all the time on this one, which adds the trips it observes to `observed_trips`.
+/// Returns how many were lost.
 ///
-/// A trip is lost if it was not heard of when an operation that began after it
-/// has ended. A tripper's next trip follows as soon as one is heard of, while the
-/// owner is still at it.
+/// A trip is lost if it was not observed when an operation that began after it
+/// has ended. A tripper's next trip follows as soon as one is observed, while the
+/// owner still handles it.
 fn race(
     rounds: u64,
     trippers: u64,
-    heard: &AtomicU64,
+    observed_trips: &AtomicU64,
     trip: impl Fn() + Sync,
     mut operate: impl FnMut(),
 ) -> u64 {
@@ -105,9 +105,9 @@ fn race(
             // reads this one, so the operation after that happens after the trip
             // (design/ap.md `.trip.visible`).
             let enough = operations.fetch_add(0, Ordering::SeqCst) + 2;
-            let is_heard = || heard.load(Ordering::SeqCst) + lost.load(Ordering::SeqCst) >= due;
-            wait_until(|| is_heard() || operations.load(Ordering::SeqCst) >= enough);
-            if !is_heard() {
+            let is_observed = || observed_trips.load(Ordering::SeqCst) + lost.load(Ordering::SeqCst) >= due;
+            wait_until(|| is_observed() || operations.load(Ordering::SeqCst) >= enough);
+            if !is_observed() {
                 lost.fetch_add(1, Ordering::SeqCst);
             }
         }
@@ -129,26 +129,26 @@ fn race(
 }
 
 /// Handles trips: counts them, and takes about as long as the next one needs to
-/// come.
-fn hear(heard: &AtomicU64, trips: u64) {
-    heard.fetch_add(trips, Ordering::SeqCst);
+/// arrive.
+fn handle_trips(observed_trips: &AtomicU64, trips: u64) {
+    observed_trips.fetch_add(trips, Ordering::SeqCst);
     (0..20).for_each(|_| hint::spin_loop());
 }
 
 /// A control that counts trips, and stops after so many bytes each time.
 #[derive(Debug)]
-struct Hearing<'h> {
-    heard: &'h AtomicU64,
+struct Counting<'c> {
+    observed_trips: &'c AtomicU64,
     stop: usize,
 }
 
-impl Control for Hearing<'_> {
+impl Control for Counting<'_> {
     fn next_stop(&mut self) -> usize {
         self.stop
     }
 
     fn tripped(&mut self, requests: usize) {
-        hear(self.heard, requests as u64);
+        handle_trips(self.observed_trips, requests as u64);
     }
 }
 
@@ -156,19 +156,19 @@ impl Control for Hearing<'_> {
 fn race_allocation_point(name: &str, rounds: u64, trippers: u64, stop: usize) {
     with_arena(1 << 20, |arena| {
         let pool = BumpPool::create(arena, 4096);
-        let (heard, began) = (AtomicU64::new(0), Instant::now());
-        let control = Hearing { heard: &heard, stop };
+        let (observed_trips, began) = (AtomicU64::new(0), Instant::now());
+        let control = Counting { observed_trips: &observed_trips, stop };
         let mut point = AllocationPoint::create_with(&pool, BufferKind::Mutator, control).unwrap();
         let tripper = point.tripper();
         let layout = Layout::new::<u64>();
         let reserve = || drop(point.reserve(layout).unwrap());
-        let lost = race(rounds, trippers, &heard, || tripper.trip(), reserve);
-        tell(name, rounds, lost, began);
-        assert_eq!((lost, heard.load(Ordering::SeqCst)), (0, rounds));
+        let lost = race(rounds, trippers, &observed_trips, || tripper.trip(), reserve);
+        report(name, rounds, lost, began);
+        assert_eq!((lost, observed_trips.load(Ordering::SeqCst)), (0, rounds));
     });
 }
 
-/// Only a trip leads to the slow path, so one that re-arming swallowed stays unheard.
+/// Only a trip leads to the slow path, so one that re-arming swallowed is never observed.
 #[test]
 fn no_trip_is_lost() {
     race_allocation_point("1 tripper", rounds(), 1, usize::MAX);
@@ -181,7 +181,7 @@ fn no_trip_of_several_trippers_is_lost() {
 
 /// Every reserve re-arms.
 #[test]
-fn no_trip_is_lost_where_every_reserve_stops() {
+fn no_trip_is_lost_if_every_reserve_stops() {
     race_allocation_point("1 tripper, a stop at every reserve", rounds() / 10, 1, 0);
 }
 
@@ -190,16 +190,16 @@ const ARMED: usize = 0x2000;
 /// The words of the protocol, re-armed without a second look (design/ap.md `.trip.protocol`).
 fn race_without_a_second_look(rounds: u64) -> u64 {
     let (trips, limit) = (Trips::new(), AtomicUsize::new(ARMED));
-    let (heard, mut observed) = (AtomicU64::new(0), 0);
+    let (observed_trips, mut observed) = (AtomicU64::new(0), 0);
     let rearm = || {
         if limit.load(Ordering::Acquire) == 0 {
             if trips.observe(&mut observed) != 0 {
-                hear(&heard, 1);
+                handle_trips(&observed_trips, 1);
             }
             limit.publish(ARMED);
         }
     };
-    race(rounds, 1, &heard, || trips.request([&limit]), rearm)
+    race(rounds, 1, &observed_trips, || trips.request([&limit]), rearm)
 }
 
 /// A `limit` that is re-armed without counting requests: zero or `ARMED`.
@@ -207,8 +207,8 @@ struct Unsequenced(AtomicUsize);
 
 impl Unsequenced {
     fn race(rounds: u64, rearm: fn(&Self, &AtomicU64)) -> u64 {
-        let (limit, heard) = (Self(AtomicUsize::new(ARMED)), AtomicU64::new(0));
-        race(rounds, 1, &heard, || limit.trip(), || rearm(&limit, &heard))
+        let (limit, observed_trips) = (Self(AtomicUsize::new(ARMED)), AtomicU64::new(0));
+        race(rounds, 1, &observed_trips, || limit.trip(), || rearm(&limit, &observed_trips))
     }
 
     fn trip(&self) {
@@ -216,20 +216,20 @@ impl Unsequenced {
     }
 
     /// Looks whether it was tripped, and then stores.
-    fn check_then_store(&self, heard: &AtomicU64) {
+    fn check_then_store(&self, observed_trips: &AtomicU64) {
         if self.0.load(Ordering::Acquire) == 0 {
-            hear(heard, 1);
+            handle_trips(observed_trips, 1);
         }
         self.0.store(ARMED, Ordering::Release);
     }
 
     /// Replaces only what it has handled. This does see a trip that comes between
     /// load and exchange, unless it has just handled another.
-    fn compare_exchange(&self, heard: &AtomicU64) {
+    fn compare_exchange(&self, observed_trips: &AtomicU64) {
         let mut limit = self.0.load(Ordering::Acquire);
         loop {
             if limit == 0 {
-                hear(heard, 1);
+                handle_trips(observed_trips, 1);
             }
             match self.0.compare_exchange(limit, ARMED, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return,
@@ -247,7 +247,7 @@ fn assert_loses(name: &str, race: impl Fn(u64) -> u64) {
         lost += race(ROUNDS);
         raced += ROUNDS;
     }
-    tell(name, raced, lost, began);
+    report(name, raced, lost, began);
     assert!(lost > 0, "the race does not find what it is there to find");
 }
 
@@ -403,7 +403,7 @@ mod signals {
             for raised in 1..=100 {
                 // SAFETY: the handler is async-signal-safe.
                 point.make_with(|| assert_eq!(unsafe { libc::raise(libc::SIGUSR1) }, 0)).unwrap();
-                assert_eq!(point.control().0, raised - 1, "heard at the next reserve");
+                assert_eq!(point.control().0, raised - 1, "observed at the next reserve");
             }
             drop(point.reserve(OBJECT).unwrap());
             assert_eq!(point.control().0, 100);
@@ -413,12 +413,12 @@ mod signals {
             bombard(|| assert!(allocate(&pool, &mut point).stands, "a trip fails no commit"));
             drop(point.reserve(OBJECT).unwrap());
             let lost = 100 + signals() - point.control().0;
-            tell("trips from a signal handler", signals() as u64, lost as u64, began);
+            report("trips from a signal handler", signals() as u64, lost as u64, began);
             assert_eq!(lost, 0);
         });
     }
 
-    /// A commit stands exactly where a flip since its reserve saw the object.
+    /// A commit stands exactly if a flip since its reserve saw the object.
     #[test]
     fn flips_from_a_signal_handler_agree_with_commits() {
         let _one_at_a_time = TWO_CORES.lock().unwrap_or_else(PoisonError::into_inner);

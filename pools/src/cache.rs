@@ -194,6 +194,16 @@ impl<'c, P: ManualPool> Cache<'c, P> {
     /// # Errors
     /// [`Error::Damaged`], once damage was met.
     fn observe_trips(&self, index: usize) -> Result<()> {
+        let descriptor = self.descriptor;
+        if descriptor.is_tripped(index) || descriptor.trips().requests() != self.observed.get() {
+            self.handle_trips(index);
+        }
+        self.health.ensure().map_err(|damaged| self.lose_all(damaged))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn handle_trips(&self, index: usize) {
         let trips = self.descriptor.trips();
         let mut observed = self.observed.get();
         let flush = |requests| {
@@ -201,16 +211,14 @@ impl<'c, P: ManualPool> Cache<'c, P> {
                 self.flush();
             }
         };
-        if self.descriptor.is_tripped(index)
-            && let Some(class) = self.classes().get(index)
-        {
-            trips.rearm(&mut observed, &self.descriptor.words(index).limit, class.count, flush);
-        } else {
-            flush(trips.observe(&mut observed));
+        match self.classes().get(index) {
+            Some(class) => {
+                trips.rearm(&mut observed, &self.descriptor.words(index).limit, class.count, flush);
+            }
+            None => flush(trips.observe(&mut observed)),
         }
         // Only now, so that a flush that unwinds is made again.
         self.observed.set(observed);
-        self.health.ensure().map_err(|damaged| self.lose_all(damaged))
     }
 
     /// Returns up to `most` blocks of a class to the pool.

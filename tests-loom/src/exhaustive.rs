@@ -14,13 +14,13 @@ pub mod thread {
         static ref TURN: AtomicUsize = AtomicUsize::new(0);
     }
 
-    /// Starts a thread, in every order with whoever starts it.
+    /// Starts a thread, in every order with the thread that starts it.
     ///
     /// Loom remembers only the last access to a word, and sees a conflict only from
-    /// the side that runs second. Of a load in one thread and a load and a store in
-    /// another it misses the order in which the store comes first, unless something
-    /// else has the other thread begin. Here that is a word which both sides write,
-    /// and which orders nothing else.
+    /// the side that runs second. If one thread loads a word and another loads and then
+    /// stores it, loom misses the order in which the store comes first, unless something
+    /// else makes the other thread begin. Here that is a word that both sides write,
+    /// and that orders nothing else.
     pub fn spawn<T: 'static>(run: impl FnOnce() -> T + 'static) -> JoinHandle<T> {
         let _made_before = &*TURN;
         let thread = loom::thread::spawn(|| {
@@ -38,7 +38,7 @@ pub fn model(run: impl Fn() + Sync + Send + 'static) {
 }
 
 /// Runs a model in every way in which a thread that could go on is stopped for
-/// another at most so often. Threads that end or wait are not counted.
+/// another at most `preemptions` times. Threads that end or wait are not counted.
 pub fn model_bounded(preemptions: usize, run: impl Fn() + Sync + Send + 'static) {
     check(Some(preemptions), run);
 }
@@ -51,7 +51,7 @@ pub fn model_unbounded(run: impl Fn() + Sync + Send + 'static) {
 fn check(preemption_bound: Option<usize>, run: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = preemption_bound;
-    // What would end the search before its end.
+    // Nothing else ends the search early.
     (builder.max_permutations, builder.max_duration) = (None, None);
     let executions = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&executions);

@@ -16,7 +16,7 @@
 //! Every model has a twin with one step broken or left out, marked
 //! `should_panic`: a model that could not find its bug would prove nothing. Twins
 //! that lack no more than an ordering are marked so for loom alone: shuttle cannot
-//! find them, and where it runs them they pass.
+//! find them, and they pass when it runs them.
 //!
 //! What neither can see (membarrier, compiler fences) is in `design/ap.md`
 //! `.barrier.hardware` and stressed on hardware by `arena-vm/tests`
@@ -45,9 +45,9 @@ pub fn addr(value: usize) -> *mut u8 {
     core::ptr::without_provenance_mut(value)
 }
 
-/// Where the modelled buffer begins.
+/// The address at which the modelled buffer begins.
 pub const BASE: usize = 0x1000;
-/// Where it ends.
+/// The address at which it ends.
 pub const LIMIT: usize = 0x2000;
 /// The size of the modelled objects.
 pub const SIZE: usize = 0x10;
@@ -63,16 +63,16 @@ pub fn attach(owner: &mut Owner<'_>) {
     owner.rearm(addr(LIMIT), &mut |_| {});
 }
 
-/// Lends a value to a model and its threads. It is leaked where the model fails,
+/// Lends a value to a model and its threads. It is leaked if the model fails,
 /// since threads are dropped after it.
 ///
 /// # Safety
 /// - What `run` lends it to has ended when it returns.
 pub unsafe fn lend<T: ?Sized + 'static>(value: Box<T>, run: impl FnOnce(&'static mut T)) {
     let value = Box::into_raw(value);
-    // SAFETY: from a box, and freed below, after its last use.
+    // SAFETY: it is from a box, and is freed below, after its last use.
     run(unsafe { &mut *value });
-    // SAFETY: from a box; nobody uses it any more (caller).
+    // SAFETY: it is from a box, and the caller says that nothing uses it any more.
     drop(unsafe { Box::from_raw(value) });
 }
 
@@ -84,7 +84,7 @@ pub fn with_arena(run: impl FnOnce(&'static ClientArena<'static>)) {
         // SAFETY: the threads of a model have ended when it ends.
         unsafe { lend(arena, |arena| run(arena)) };
     };
-    // SAFETY: as above, and the arena is gone.
+    // SAFETY: the threads of a model have ended when it ends, and the arena is dropped.
     unsafe { lend(Box::new_uninit_slice(64 << 10), lend_arena) };
 }
 

@@ -18,12 +18,12 @@ use shuttle::{Config, Runner};
 
 pub use shuttle::thread;
 
-/// Executions of each model, unless said otherwise: half of them with each
-/// scheduler.
+/// Executions of each model, unless `TRIPOINT_ITERATIONS` says otherwise: half of them with
+/// each scheduler.
 const ITERATIONS: usize = 2000;
 
-/// Where threads change by priority, the number of changes of priority in an
-/// execution, and one.
+/// In executions in which threads run by priority: the number of changes of priority, and
+/// one.
 const DEPTH: usize = 4;
 
 fn variable(name: &str) -> Option<String> {
@@ -69,11 +69,11 @@ fn execute(scheduler: impl Scheduler + 'static, run: Arc<impl Fn() + Sync + Send
     Runner::new(scheduler, config).run(move || run());
 }
 
-/// What a writer counts for among the users of a cell.
+/// What a writer adds to the number of users of a cell.
 const WRITER: usize = 1 << 16;
 
-/// A cell that panics where it is written by one thread and used by another at the
-/// same time, in the words of loom's.
+/// A cell that panics if one thread writes it while another uses it, with the message of
+/// loom's.
 #[derive(Debug)]
 pub struct UnsafeCell<T> {
     users: AtomicUsize,
@@ -81,7 +81,7 @@ pub struct UnsafeCell<T> {
 }
 
 impl<T> UnsafeCell<T> {
-    /// A cell that nobody uses.
+    /// A cell that no thread uses.
     pub const fn new(value: T) -> Self {
         Self { users: AtomicUsize::new(0), value: core::cell::UnsafeCell::new(value) }
     }

@@ -1,7 +1,7 @@
 //! Commit against flip: no object is lost (design/ap.md `.flip.order`).
 //!
-//! The owner reserves before it can have heard of the flip and commits at any
-//! time. Lost would be: the commit stands, and the flip did not see the object.
+//! The owner reserves before it can have observed the flip, and commits at any
+//! time. An object would be lost if the commit stands and the flip did not see it.
 //!
 //! Bound: none with one flip, three preemptions with two.
 #![cfg(any(tripoint_loom, tripoint_shuttle))]
@@ -17,7 +17,7 @@ use tripoint_ap::internal::Owner;
 use tripoint_core::internal::{AtomicUsize, Ordering};
 use tripoint_core::{BarrierPair, SymmetricFence};
 
-/// A flip; gives up to where objects were seen.
+/// A flip. Returns up to where objects were seen.
 type Flip = fn(&Buffer, SymmetricFence) -> usize;
 
 fn become_owner(buffer: &Buffer) -> Owner<'_> {
@@ -69,7 +69,7 @@ fn without_the_heavy_barrier_objects_are_lost() {
     model_unbounded(|| assert_not_lost(race(NoHeavy, flip)));
 }
 
-/// The order of MPS's C code, which is right only where mutators are suspended.
+/// The order of MPS's C code, which is right only if mutators are suspended.
 fn read_then_trip<B: BarrierPair>(buffer: &Buffer, barrier: B) -> usize {
     let seen = buffer.scan_limit();
     barrier.heavy();
@@ -83,7 +83,7 @@ fn reading_init_before_zeroing_limit_loses_objects() {
     model_unbounded(|| assert_not_lost(race(SymmetricFence, read_then_trip)));
 }
 
-/// A commit fails only where the flip did not see the object.
+/// A commit fails only if the flip did not see the object.
 #[test]
 fn commits_fail_only_when_not_seen() {
     model_unbounded(|| assert_exact(race(SymmetricFence, flip)));
@@ -180,20 +180,21 @@ fn two_flips_that_read_first_lose_objects() {
 /// What an owner writes into its object, which the scheduler watches.
 struct Content(UnsafeCell<u32>);
 
-// SAFETY: written before the object is committed, and read only by those who saw it
-// whole, which is what is modelled.
+// SAFETY: it is written before the object is committed, and read only by threads that saw
+// the object whole: this is what is modelled, and the scheduler reports every other access.
 unsafe impl Send for Content {}
-// SAFETY: as above.
+// SAFETY: shared, it is written before the object is committed, and read only by threads
+// that saw the object whole: this is what is modelled.
 unsafe impl Sync for Content {}
 
 impl Content {
     fn write(&self) {
-        // SAFETY: as above.
+        // SAFETY: the scheduler reports it if another thread uses the content meanwhile.
         self.0.with_mut(|content| unsafe { *content = 7 });
     }
 
     fn read(&self) -> u32 {
-        // SAFETY: as above.
+        // SAFETY: the scheduler reports it if another thread writes the content meanwhile.
         self.0.with(|content| unsafe { *content })
     }
 }
@@ -211,8 +212,8 @@ fn make_until_it_stands(buffer: &Buffer, content: &Content) {
     }
 }
 
-/// A reader finds what was written into the objects, up to where `see` says that objects are.
-/// Meanwhile another thread flips, or none does.
+/// A reader finds what was written into the objects, as far as `see` says that there are
+/// objects. Meanwhile another thread flips, or none does.
 fn read_what_was_seen(flips: bool, see: Flip, alloc: fn(&Buffer, &Content)) {
     model(move || {
         let buffer = flippable_buffer();
@@ -279,7 +280,7 @@ fn what_is_declared_while_another_flips_may_be_taken_back() {
     read_what_was_seen(true, observe, make_until_it_stands);
 }
 
-/// The twin: its owner goes on writing after the commit.
+/// The twin: the owner still writes after the commit.
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn committed_before_it_is_written_it_is_not_whole() {

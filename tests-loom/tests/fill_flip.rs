@@ -191,7 +191,7 @@ fn repeated_flips_are_of_one_fill() {
     flip_a_fill(2, |buffer| {
         // SAFETY: the pair that the model commits with.
         unsafe { buffer.flip(SymmetricFence) };
-        // SAFETY: as above.
+        // SAFETY: the pair that the model commits with.
         let objects = unsafe { buffer.flip(SymmetricFence) };
         objects.map(|objects| (objects.base().get(), objects.limit().get()))
     });

@@ -54,7 +54,7 @@ fn check(process: &Process, seen: &mut usize) {
     process.hot.acknowledge(phase);
 }
 
-/// Whoever sees SteadyState sees what was done for it; whoever sees the
+/// A thread that sees SteadyState sees what was done for it; one that sees the
 /// acknowledgement sees what the thread did before it.
 fn transition(check: fn(&Process, &mut usize)) {
     let process = Process::in_warmup();
@@ -152,7 +152,7 @@ fn a_phase_begins_once() {
     begin(|lifecycle| lifecycle.advance(Phase::SteadyState).is_ok());
 }
 
-/// The twin: whoever finds the phase before it begins it.
+/// The twin: every thread that finds the phase before it begins it.
 #[test]
 #[should_panic(expected = "a phase began twice")]
 fn begun_by_looking_it_begins_twice() {
@@ -163,17 +163,18 @@ fn begun_by_looking_it_begins_twice() {
     });
 }
 
-/// What one thread does and then says, by a word; who hears of it sees what was done.
-fn hearing(say: impl Fn(&Process) + Copy + Send + Sync + 'static, hear: fn(&Process) -> bool) {
+/// One thread does something and then announces it, by a word; a thread that observes the
+/// word sees what was done.
+fn announcing(announce: impl Fn(&Process) + Copy + Send + Sync + 'static, observe: fn(&Process) -> bool) {
     model_unbounded(move || {
         let process = Process::in_warmup();
         assert!(process.hot.claim());
         let other = {
             let process = Arc::clone(&process);
-            thread::spawn(move || say(&process))
+            thread::spawn(move || announce(&process))
         };
-        if hear(&process) {
-            assert!(process.frozen.load(Ordering::Relaxed), "heard of before it was done");
+        if observe(&process) {
+            assert!(process.frozen.load(Ordering::Relaxed), "observed before it was done");
         }
         other.join().unwrap();
     });
@@ -183,17 +184,17 @@ fn freeze(process: &Process) {
     process.frozen.store(true, Ordering::Relaxed);
 }
 
-fn in_order(say: fn(&Process)) -> impl Fn(&Process) + Copy {
+fn in_order(announce: fn(&Process)) -> impl Fn(&Process) + Copy {
     move |process| {
         freeze(process);
-        say(process);
+        announce(process);
     }
 }
 
 /// The twin of each: it is said before it is done.
-fn too_early(say: fn(&Process)) -> impl Fn(&Process) + Copy {
+fn too_early(announce: fn(&Process)) -> impl Fn(&Process) + Copy {
     move |process| {
-        say(process);
+        announce(process);
         freeze(process);
     }
 }
@@ -242,66 +243,66 @@ fn finds_that_it_left(process: &Process) -> bool {
 
 #[test]
 fn whoever_reads_a_phase_sees_what_was_done_before() {
-    hearing(in_order(advance), reads_a_phase);
+    announcing(in_order(advance), reads_a_phase);
 }
 
 #[test]
-#[should_panic(expected = "heard of before it was done")]
+#[should_panic(expected = "observed before it was done")]
 fn read_too_early_a_phase_says_nothing() {
-    hearing(too_early(advance), reads_a_phase);
+    announcing(too_early(advance), reads_a_phase);
 }
 
 #[test]
 fn whoever_ends_a_phase_sees_what_was_done_before_it() {
-    hearing(in_order(advance), ends_a_phase);
+    announcing(in_order(advance), ends_a_phase);
 }
 
 #[test]
-#[should_panic(expected = "heard of before it was done")]
+#[should_panic(expected = "observed before it was done")]
 fn ended_too_early_a_phase_says_nothing() {
-    hearing(too_early(advance), ends_a_phase);
+    announcing(too_early(advance), ends_a_phase);
 }
 
 #[test]
 fn whoever_attends_to_a_call_sees_what_was_done_before() {
-    hearing(in_order(call), attends);
+    announcing(in_order(call), attends);
 }
 
 #[test]
-#[should_panic(expected = "heard of before it was done")]
+#[should_panic(expected = "observed before it was done")]
 fn called_too_early_a_thread_sees_nothing() {
-    hearing(too_early(call), attends);
+    announcing(too_early(call), attends);
 }
 
 #[test]
 fn whoever_finds_a_thread_sees_what_it_is() {
-    hearing(in_order(join), finds_a_thread);
+    announcing(in_order(join), finds_a_thread);
 }
 
 #[test]
-#[should_panic(expected = "heard of before it was done")]
+#[should_panic(expected = "observed before it was done")]
 fn found_too_early_a_thread_is_unknown() {
-    hearing(too_early(join), finds_a_thread);
+    announcing(too_early(join), finds_a_thread);
 }
 
 #[test]
 fn whoever_finds_a_use_sees_what_it_is() {
-    hearing(in_order(join), finds_a_use);
+    announcing(in_order(join), finds_a_use);
 }
 
 #[test]
-#[should_panic(expected = "heard of before it was done")]
+#[should_panic(expected = "observed before it was done")]
 fn used_too_early_a_thread_is_unknown() {
-    hearing(too_early(join), finds_a_use);
+    announcing(too_early(join), finds_a_use);
 }
 
 #[test]
 fn whoever_finds_that_a_thread_left_sees_what_it_did() {
-    hearing(in_order(join_and_leave), finds_that_it_left);
+    announcing(in_order(join_and_leave), finds_that_it_left);
 }
 
 #[test]
-#[should_panic(expected = "heard of before it was done")]
+#[should_panic(expected = "observed before it was done")]
 fn left_too_early_a_thread_has_not_done_it() {
-    hearing(too_early(join_and_leave), finds_that_it_left);
+    announcing(too_early(join_and_leave), finds_that_it_left);
 }

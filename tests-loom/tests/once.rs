@@ -1,4 +1,4 @@
-//! A value made once: whoever finds it finds it whole (design/adaptors.md
+//! A value made once: a thread that finds it finds it whole (design/adaptors.md
 //! `.global.make`).
 //!
 //! Bound: none.
@@ -15,7 +15,7 @@ struct Watched(UnsafeCell<u32>);
 
 // SAFETY: written only while it is made; loom reports reads that race with that.
 unsafe impl Send for Watched {}
-// SAFETY: as above.
+// SAFETY: shared, it is only read; loom reports reads that race with its making.
 unsafe impl Sync for Watched {}
 
 impl Watched {
@@ -26,12 +26,12 @@ impl Watched {
     }
 
     fn write(&self) {
-        // SAFETY: nobody else has it yet; the scheduler sees where somebody has.
+        // SAFETY: no other thread has it yet; the scheduler reports it if one has.
         self.0.with_mut(|value| unsafe { *value = 7 });
     }
 
     fn read(&self) -> u32 {
-        // SAFETY: nobody writes it any more.
+        // SAFETY: no thread writes it any more; the scheduler reports it if one does.
         self.0.with(|value| unsafe { *value })
     }
 }
@@ -47,7 +47,7 @@ fn one_makes_it_and_all_find_it_whole() {
             });
             match made {
                 Ok(value) => assert_eq!(value.read(), 7),
-                // In a model, whoever finds it being made does not wait.
+                // In a model, a thread that finds it being made does not wait.
                 Err(error) => assert_eq!(error, Error::Unready),
             }
         };

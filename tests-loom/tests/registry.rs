@@ -28,14 +28,14 @@ impl Descriptor {
         descriptor
     }
 
-    /// The owner's; the scheduler sees where it is not.
+    /// The owner's; the scheduler reports any other use.
     fn write(&self) {
         // SAFETY: the owner's.
         self.kept.with_mut(|kept| unsafe { *kept += 1 });
     }
 
     fn read(&self) -> u32 {
-        // SAFETY: nobody writes it meanwhile.
+        // SAFETY: no thread writes it meanwhile; the scheduler reports it if one does.
         self.kept.with(|kept| unsafe { *kept })
     }
 }
@@ -82,7 +82,7 @@ impl List for LosesPushes {
     }
 }
 
-/// The list goes first, since it points to the descriptors.
+/// The list is dropped first, since it points to the descriptors.
 struct Shared<L> {
     list: L,
     descriptors: [Descriptor; 3],
@@ -90,7 +90,7 @@ struct Shared<L> {
 
 // SAFETY: what is not atomic is its owner's, which is what is modelled.
 unsafe impl<L: List> Send for Shared<L> {}
-// SAFETY: as above.
+// SAFETY: shared, what is not atomic is still its owner's, which is what is modelled.
 unsafe impl<L: List> Sync for Shared<L> {}
 
 impl<L: List> Shared<L> {
@@ -132,7 +132,7 @@ fn walks_find_whole_descriptors() {
     one_pushes(|shared| shared.list.add(&shared.descriptors[1]));
 }
 
-/// The twin: its owner goes on writing after it was pushed.
+/// The twin: its owner still writes after it was pushed.
 #[test]
 #[should_panic(expected = "Causality violation: ")]
 fn pushed_before_it_is_whole_it_is_found_so() {
@@ -178,7 +178,7 @@ fn claim(list: &Registry) -> Option<NonNull<Descriptor>> {
     list.claim(Layout::new::<Descriptor>()).map(NonNull::cast)
 }
 
-/// An owner writes and goes, while two others look for a descriptor to claim. What
+/// An owner writes and leaves, while two others look for a descriptor to claim. What
 /// the owner keeps is one thread's at a time.
 fn owners(leave: fn(&Registry, &Descriptor), claim: fn(&Registry) -> Option<NonNull<Descriptor>>) {
     model(move || {
@@ -211,7 +211,7 @@ fn a_descriptor_has_one_owner() {
     owners(write_and_leave, claim);
 }
 
-/// The twin: whoever sees that it is free takes it.
+/// The twin: every thread that sees that it is free takes it.
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn claimed_by_looking_it_has_two() {
@@ -221,7 +221,7 @@ fn claimed_by_looking_it_has_two() {
     });
 }
 
-/// The twin: the owner goes before it is done.
+/// The twin: the owner leaves before it is done.
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn released_early_it_has_two() {

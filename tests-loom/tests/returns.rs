@@ -1,4 +1,4 @@
-//! Units on their way home: none is lost, none is given out twice, and whoever takes
+//! Units returned by other threads: none is lost, none is allocated twice, and a thread that takes
 //! one sees what its last user did (design/pool-mfs.md `.returns`).
 //!
 //! Bound: none with two threads, three preemptions with three.
@@ -59,7 +59,7 @@ impl<const LOST_UPDATE: bool> Stack for Broken<LOST_UPDATE> {
                 self.head.store(unit, Ordering::Release);
                 return;
             }
-            // Relaxed: who takes the unit does not see what was done to it.
+            // Relaxed: the thread that takes the unit does not see what was done to it.
             match self.head.compare_exchange(head, unit, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return,
                 Err(now) => head = now,
@@ -87,25 +87,26 @@ struct Shared<S> {
 
 // SAFETY: units go from thread to thread by the stack, which is what is modelled.
 unsafe impl<S: Stack> Send for Shared<S> {}
-// SAFETY: as above.
+// SAFETY: shared, a unit is used only by the thread that has it off the stack, which is what
+// is modelled.
 unsafe impl<S: Stack> Sync for Shared<S> {}
 
 fn free<S: Stack>(shared: &Shared<S>, index: usize) {
     let unit = &shared.units[index];
-    // SAFETY: the unit is this thread's until it is pushed; loom sees where not.
+    // SAFETY: the unit is this thread's until it is pushed; loom reports any other use.
     unit.used.with_mut(|used| unsafe { *used += 1 });
     shared.stack.push(NonNull::from(unit).cast());
 }
 
-/// Takes everything and uses it; gives the number of units.
+/// Takes everything and uses it. Returns the number of units.
 fn take<S: Stack>(shared: &Shared<S>) -> usize {
     let (mut list, mut count) = (shared.stack.take(), 0);
     while let Some(taken) = list.pop() {
         let unit = shared.units.iter().find(|&unit| ptr::addr_eq(unit, taken.as_ptr())).unwrap();
-        // SAFETY: the unit is this thread's now; loom sees where not.
+        // SAFETY: the unit is this thread's now; loom reports any other use.
         unit.used.with_mut(|used| unsafe { *used += 1 });
         count += 1;
-        // A list of two units that goes on came back to one of them.
+        // A list of two units that does not end leads back to one of them.
         assert!(count <= 2, "a unit was lost: it came twice");
     }
     count
@@ -115,7 +116,7 @@ fn unit() -> Unit {
     Unit { link: core::cell::UnsafeCell::new(0), used: UnsafeCell::new(0) }
 }
 
-/// Two threads free a unit each while a third takes; panics where one is lost.
+/// Two threads free a unit each while a third takes; panics if one is lost.
 fn race<S: Stack>() {
     let shared = Arc::new(Shared { stack: S::default(), units: [unit(), unit()] });
     let threads = [0, 1].map(|index| {

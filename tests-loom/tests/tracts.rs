@@ -1,7 +1,7 @@
 //! Tracts on their way to a pool and back, against threads that ask whose an
 //! address is (design/arena.md `.tract.owner`, `.tract.popped`).
 //!
-//! Bound: none for lookups, three preemptions where two threads take the lock.
+//! Bound: none for lookups, three preemptions if two threads take the lock.
 #![cfg(any(tripoint_loom, tripoint_shuttle))]
 
 use std::sync::Arc;
@@ -27,7 +27,8 @@ struct Grains {
 
 // SAFETY: whether memory is there is for its owner to say, which is what is modelled.
 unsafe impl Send for Grains {}
-// SAFETY: as above.
+// SAFETY: shared, whether memory is there is still for its owner to say, which is what is
+// modelled.
 unsafe impl Sync for Grains {}
 
 impl Grains {
@@ -44,12 +45,13 @@ impl Grains {
     }
 
     fn set_committed(&self, index: u32, there: bool) {
-        // SAFETY: the grain is popped, by this thread; the scheduler sees where not.
+        // SAFETY: the grain is popped, by this thread; the scheduler reports any other use.
         self.committed[index as usize].with_mut(|committed| unsafe { *committed = there });
     }
 
     fn is_committed(&self, index: u32) -> bool {
-        // SAFETY: as above, or allocated.
+        // SAFETY: the grain is popped or allocated, by this thread; the scheduler reports any
+        // other use.
         self.committed[index as usize].with(|committed| unsafe { *committed })
     }
 
@@ -88,7 +90,7 @@ impl Grains {
     }
 }
 
-/// Takes a grain and passes it on, by a word; whoever gets it finds its owner.
+/// Takes a grain and passes it on, by a word; the thread that gets it finds its owner.
 fn passed_on(pass_on: fn(&Grains, &AtomicUsize)) {
     model_unbounded(move || {
         let shared = Arc::new((Grains::new(), AtomicUsize::new(0)));
@@ -174,7 +176,7 @@ fn freeing_too_much_loses_the_neighbour() {
     });
 }
 
-/// One thread takes a grain while another decommits what is spare: nobody gets a
+/// One thread takes a grain while another decommits what is spare: no thread gets a
 /// grain without memory.
 fn trimmed(trim: fn(&Grains)) {
     model(move || {

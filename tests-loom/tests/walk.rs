@@ -1,9 +1,9 @@
-//! Allocation points, whole, against who walks their pool, flips it, or trips them:
-//! made, filled, used, emptied and dropped meanwhile (design/core.md `.registry`,
+//! Whole allocation points, against threads that walk their pool, flip it, or trip them.
+//! Points are created, filled, used, emptied and dropped meanwhile (design/core.md `.registry`,
 //! design/ap.md `.attach`, `.stop.limit`).
 //!
-//! These run the code of `ap` from `create` to `drop`, where the other models of it
-//! run one protocol each. Bound: two preemptions, the steps being many.
+//! These run the code of `ap` from `create` to `drop`; its other models run one protocol
+//! each. Bound: two preemptions, because there are many steps.
 #![cfg(any(tripoint_loom, tripoint_shuttle))]
 
 use core::alloc::Layout;
@@ -34,11 +34,11 @@ fn with_pool<B: BarrierPair + 'static>(barrier: B, run: impl FnOnce(&'static Poo
     });
 }
 
-/// Allocates an object; where it is, and whether it stands.
+/// Allocates an object. Returns its address, and whether it stands.
 fn alloc<B: BarrierPair, C: Control>(point: &mut Point<B, C>) -> (Addr, bool) {
     let reservation = point.reserve(OBJECT).unwrap();
     let object = reservation.as_ptr();
-    // SAFETY: objects of these pools have no format, and nobody reads them.
+    // SAFETY: objects of these pools have no format and no readers.
     let stands = unsafe { reservation.commit() }.is_ok();
     (Addr::of(object.as_ptr()), stands)
 }
@@ -65,13 +65,13 @@ fn walk(owner: fn(Point<SymmetricFence, ()>), look: fn(&Buffer) -> bool) {
     assert!(agreed.load(Ordering::Relaxed), "no walk found words that agree");
 }
 
-/// What is not allocated goes back, and the next object comes from a new fill.
+/// What is not allocated is returned to the pool, and the next object comes from a new fill.
 fn refill(mut point: Point<SymmetricFence, ()>) {
     point.empty();
     assert!(alloc(&mut point).1);
 }
 
-/// The descriptor goes to another allocation point.
+/// Another allocation point takes the descriptor over.
 fn succeed(point: Point<SymmetricFence, ()>) {
     let pool = point.pool();
     drop(point);
@@ -142,7 +142,7 @@ fn flip<B: BarrierPair + 'static>(barrier: B, flip: fn(&Pool<B>) -> usize) {
             let reservation = point.reserve(OBJECT).unwrap();
             let object = reservation.as_ptr().addr().get();
             let follows = before_flip.load(Ordering::Relaxed) == 1;
-            // SAFETY: as in `alloc`.
+            // SAFETY: objects of these pools have no format and no readers.
             let stands = unsafe { reservation.commit() }.is_ok();
             let seen = flipper.join().unwrap() > object;
             assert!(!stands || seen || follows, "the object stands and was not seen");
@@ -184,7 +184,7 @@ fn without_the_light_barrier_objects_are_lost() {
 }
 
 /// Three objects, the second at a stop, and a stop armed behind the third, against
-/// trips: the stop is told of, and every trip is told of or has left the point
+/// trips: the stop is reported, and every trip is reported or has left the point
 /// trapped.
 fn stops(trippers: usize, go_on: fn(&Point<SymmetricFence, Listener>)) {
     model_bounded(BOUND, move || {
@@ -201,13 +201,13 @@ fn stops(trippers: usize, go_on: fn(&Point<SymmetricFence, Listener>)) {
             go_on(&point);
             threads.into_iter().for_each(|thread| thread.join().unwrap());
             let mode = point.buffer().snapshot().unwrap().mode;
-            let told = point.control().trips();
-            assert!(mode.contains(BufferMode::TRAPPED) || told == trippers, "a trip was lost");
+            let reported = point.control().trips();
+            assert!(mode.contains(BufferMode::TRAPPED) || reported == trippers, "a trip was lost");
             assert!(mode.intersects(BufferMode::TRAPPED | BufferMode::STOPPED), "a stop was lost");
             let stopped = Vec::from_iter(point.control().stops().iter().map(|stop| stop.object));
-            assert_eq!(stopped, [second], "a stop was lost, or told of twice");
+            assert_eq!(stopped, [second], "a stop was lost, or reported twice");
             alloc(&mut point);
-            assert_eq!(point.control().trips(), trippers, "a trip was told of twice, or never");
+            assert_eq!(point.control().trips(), trippers, "a trip was reported twice, or never");
         });
     });
 }

@@ -118,3 +118,29 @@ impl<'b> Owner<'b> {
         self.declare(init);
     }
 }
+
+#[cfg(all(test, debug_assertions, not(tripoint_loom)))]
+mod tests {
+    use super::*;
+    use tripoint_core::{BufferKind, RankSet};
+
+    fn attach(base: usize, init: usize, limit: usize, times: usize) {
+        let buffer = Buffer::new(BufferKind::Mutator, RankSet::empty());
+        // SAFETY: the buffer has no other owner.
+        let mut owner = unsafe { Owner::new(&buffer) };
+        let [base, init, limit] = [base, init, limit].map(ptr::without_provenance_mut);
+        (0..times).for_each(|_| owner.attach(base, init, limit));
+    }
+
+    #[test]
+    #[should_panic(expected = "memory 0x1000..0x2000, allocated to 0x2010")]
+    fn memory_that_is_allocated_beyond_its_end_is_averted() {
+        attach(0x1000, 0x2010, 0x2000, 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "for a buffer that has some at 0x1000")]
+    fn a_second_attach_is_averted() {
+        attach(0x1000, 0x1000, 0x2000, 2);
+    }
+}

@@ -17,7 +17,7 @@ use tripoint_core::{
 };
 pub(crate) use tripoint_oracle::{
     ALIGN_MAX, BumpPool, Draws, FlipPool, Flippable, Form, Listener as TestControl, MIN_ALIGN, Manual,
-    SIZE_MAX, TestPool, Told,
+    Notice, SIZE_MAX, TestPool,
 };
 
 /// Runs `test` with an arena in `size` bytes of memory.
@@ -29,7 +29,7 @@ pub(crate) fn with_arena<R>(size: usize, test: impl FnOnce(&ClientArena<'_>) -> 
     test(&ClientArena::create(&mut memory, options).unwrap())
 }
 
-/// Runs `test` with an arena that tells `events` of its events.
+/// Runs `test` with an arena that notifies `events` of its events.
 pub(crate) fn with_events<R>(test: impl FnOnce(&ClientArena<'_>, &Events) -> R) -> R {
     let events = Events::default();
     let mut memory = Box::new_uninit_slice(1 << 20);
@@ -59,14 +59,14 @@ pub(crate) fn addr<T>(pointer: NonNull<T>) -> Addr {
     Addr::of(pointer.as_ptr())
 }
 
-/// Allocating where objects have no format, as in all pools of these tests.
+/// Allocating in pools whose objects have no format, as in all pools of these tests.
 pub(crate) trait Unformatted {
     fn make_with<T>(&mut self, make: impl FnMut() -> T) -> Result<NonNull<T>>;
 }
 
 impl<P: PoolClass, C: Control> Unformatted for AllocationPoint<'_, P, C> {
     fn make_with<T>(&mut self, make: impl FnMut() -> T) -> Result<NonNull<T>> {
-        // SAFETY: nobody reads the objects of these pools.
+        // SAFETY: these pools have no readers of their objects.
         unsafe { self.alloc_with(make) }
     }
 }
@@ -98,7 +98,7 @@ impl Fuse {
             0 | BURNT => (),
             1 => {
                 self.light(BURNT);
-                std::panic::resume_unwind(Box::new("told to"));
+                std::panic::resume_unwind(Box::new("on purpose"));
             }
             left => self.light(left - 1),
         }

@@ -21,7 +21,7 @@ pub(crate) fn with_flip<R>(test: impl FnOnce(&FlipPool<'_>) -> R) -> R {
     with_arena(ARENA, |arena| test(&FlipPool::create(arena, FILL, SymmetricFence)))
 }
 
-/// An allocation point that remembers what it was told.
+/// An allocation point whose control remembers its notices.
 pub(crate) fn listening<'p, 'a, F: Form>(
     pool: &'p TestPool<'a, F>,
     draws: Draws,
@@ -29,7 +29,7 @@ pub(crate) fn listening<'p, 'a, F: Form>(
     AllocationPoint::create_with(pool, BufferKind::Mutator, TestControl::new(draws)).unwrap()
 }
 
-/// Reserves and commits a whole object of zeros: where it is, or that it failed.
+/// Reserves and commits a whole object of zeros. Returns its address, or that it failed.
 pub(crate) fn allocate<P: PoolClass, C: Control>(
     point: &mut AllocationPoint<'_, P, C>,
     layout: Layout,

@@ -1,4 +1,4 @@
-//! There is no other way to a reservation than to reserve.
+//! Only a reserve makes a reservation.
 
 use core::ptr::NonNull;
 use tripoint_ap::{AllocationPoint, Reservation};

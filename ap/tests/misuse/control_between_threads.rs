@@ -1,4 +1,4 @@
-//! An allocation point goes to another thread only with what its control holds.
+//! An allocation point is sent to another thread only if its control can be.
 
 use std::rc::Rc;
 use tripoint_ap::{AllocationPoint, Control};

@@ -1,4 +1,4 @@
-//! A descriptor stays where it is: others look at it.
+//! A descriptor stays in its place, because other threads observe it.
 
 use tripoint_ap::AllocationPoint;
 use tripoint_core::PoolClass;

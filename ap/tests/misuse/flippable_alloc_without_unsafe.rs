@@ -1,5 +1,5 @@
-//! What a flippable pool reads has to be a whole formatted object, which only the
-//! client knows.
+//! A flippable pool reads whole formatted objects, and only the client knows whether
+//! this is one.
 
 use tripoint_ap::AllocationPoint;
 use tripoint_core::PoolClass;

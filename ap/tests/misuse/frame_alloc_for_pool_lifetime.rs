@@ -1,4 +1,4 @@
-//! What a pool with frames gives does not live as long as the pool.
+//! An object in a pool with frames does not live as long as the pool.
 
 use tripoint_ap::AllocationPoint;
 use tripoint_core::FramePool;

@@ -1,4 +1,4 @@
-//! A pop by hand asserts that nobody uses what goes with it.
+//! A pop by hand asserts that nothing uses the objects that it takes back.
 
 use tripoint_ap::AllocationPoint;
 use tripoint_core::FramePool;

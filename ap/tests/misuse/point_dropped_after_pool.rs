@@ -1,4 +1,4 @@
-//! An allocation point is dropped before its pool, since it gives memory back.
+//! An allocation point is dropped before its pool, since it returns memory.
 
 use tripoint_ap::AllocationPoint;
 use tripoint_core::PoolClass;

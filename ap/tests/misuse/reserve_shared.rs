@@ -1,4 +1,4 @@
-//! Reserving needs the allocation point for oneself.
+//! Reserving needs exclusive use of the allocation point.
 
 use core::alloc::Layout;
 use tripoint_ap::AllocationPoint;

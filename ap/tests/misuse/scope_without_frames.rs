@@ -1,4 +1,4 @@
-//! Frames are for pools that have them.
+//! Only pools with frames have scopes.
 
 use tripoint_ap::AllocationPoint;
 use tripoint_core::ManualPool;

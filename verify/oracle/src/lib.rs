@@ -30,7 +30,7 @@ pub use bytes::all_are;
 pub use caches::{ClassFrontEnd, FrontEnd, ReturnFrontEnd, live_with_front_ends};
 pub use choices::Choices;
 pub use effort::effort;
-pub use listener::{Draws, Listener, Told};
+pub use listener::{Draws, Listener, Notice};
 pub use live::{Live, Object};
 pub use menu::{CACHES, Draw, Layouts, MANUAL, Menu, POINTS, STACKS};
 pub use operation::{Between, Operation};

@@ -1,5 +1,4 @@
-//! A control that draws stops and remembers what it was told, and the naive way to
-//! find them.
+//! A control that draws stops and remembers its notices, and the naive way to find stops.
 
 use tripoint_ap::{Control, Stop};
 use tripoint_core::Addr;
@@ -50,47 +49,50 @@ impl Draws {
     }
 }
 
-/// What a control was told.
+/// What a control was notified of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum Notice {
     /// A stop was reached.
     Stopped(Stop),
-    /// So many trips were heard of.
+    /// So many trips were observed.
     Tripped(usize),
 }
 
-/// A control that draws stops and remembers what it was told, in order.
+/// A control that draws stops and remembers its notices, in order.
 #[derive(Debug)]
 pub struct Listener {
     draws: Draws,
-    /// What it was told.
-    pub told: Vec<Told>,
+    /// What it was notified of.
+    pub notices: Vec<Notice>,
 }
 
 impl Listener {
-    /// Told nothing yet.
+    /// A listener that has no notices yet.
     #[must_use]
     pub const fn new(draws: Draws) -> Self {
-        Self { draws, told: Vec::new() }
+        Self { draws, notices: Vec::new() }
     }
 
-    /// The stops it was told of, in order.
+    /// The stops it was notified of, in order.
     #[must_use]
     pub fn stops(&self) -> Vec<Stop> {
         self.iter_stops().collect()
     }
 
     pub(crate) fn iter_stops(&self) -> impl Iterator<Item = Stop> {
-        self.told.iter().filter_map(|told| match told {
-            Told::Stopped(stop) => Some(*stop),
-            Told::Tripped(_) => None,
+        self.notices.iter().filter_map(|notice| match notice {
+            Notice::Stopped(stop) => Some(*stop),
+            Notice::Tripped(_) => None,
         })
     }
 
-    /// How many trips it was told of.
+    /// The number of trips it was notified of.
     #[must_use]
     pub fn trips(&self) -> usize {
-        self.told.iter().map(|told| if let Told::Tripped(requests) = told { *requests } else { 0 }).sum()
+        self.notices
+            .iter()
+            .map(|notice| if let Notice::Tripped(requests) = notice { *requests } else { 0 })
+            .sum()
     }
 }
 
@@ -100,11 +102,11 @@ impl Control for Listener {
     }
 
     fn stopped(&mut self, stop: Stop) {
-        self.told.push(Told::Stopped(stop));
+        self.notices.push(Notice::Stopped(stop));
     }
 
     fn tripped(&mut self, requests: usize) {
-        self.told.push(Told::Tripped(requests));
+        self.notices.push(Notice::Tripped(requests));
     }
 }
 
@@ -123,8 +125,8 @@ impl Stops {
         Self { draws, left, found: Vec::new() }
     }
 
-    /// An object was reserved, and that much of it committed: a stop in it is
-    /// drawn anew, and is told if it is in what was committed.
+    /// An object was reserved, and that much of it committed. A stop in it is drawn anew, and
+    /// is found if it is in the committed part.
     pub(crate) fn object(&mut self, object: Addr, reserved: usize, committed: usize) {
         if self.left >= reserved {
             self.left -= committed;
