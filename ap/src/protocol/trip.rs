@@ -41,6 +41,7 @@ impl<'pool> Tripper<'pool> {
     /// reserve takes the slow path as soon as the processor shows it the store. That is
     /// usually a matter of some tens of ns, but no number of reserves is promised
     /// ([design/ap.md `.trip.visible`](crate::design::ap)).
+    #[inline]
     pub fn trip(&self) {
         self.buffer.trip();
     }

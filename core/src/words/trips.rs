@@ -91,7 +91,7 @@ impl Trips {
 
     /// Requests a trip, from any thread or handler: `limits` are all those of the owner.
     /// Wait-free.
-    #[inline]
+    #[inline(always)]
     pub fn request<'l, L: Limit + 'l>(&self, limits: impl IntoIterator<Item = &'l L>) {
         self.requests.fetch_add(1, Ordering::AcqRel);
         limits.into_iter().for_each(Limit::close);
