@@ -333,6 +333,59 @@ fn a_box_frees_also_when_the_drop_of_its_object_panics() {
     });
 }
 
+/// A slice takes memory once, for all of its objects, and drops each of them once.
+#[test]
+fn a_slice_owns_its_objects() {
+    with_pool(|pool| {
+        let drops = Cell::new(0);
+        let mut objects = PoolBox::slice_in(5, |index| (index, Loud(&drops)), pool).unwrap();
+        assert_eq!((objects.len(), pool.header().total()), (5, GRAIN));
+        objects[4].0 += 3;
+        assert!(objects.iter().map(|object| object.0).eq([0, 1, 2, 3, 7]));
+        drop(objects);
+        assert_eq!((drops.get(), pool.header().total()), (5, 0));
+
+        drop(PoolBox::slice_in(3, |_| Loud(&drops), pool).unwrap());
+        drop(PoolBox::slice_in(0, |_| Loud(&drops), pool).unwrap());
+        assert_eq!((drops.get(), pool.header().total()), (8, 0));
+        let units = PoolBox::slice_in(1000, |_| (), pool).map(|units| units.len());
+        assert_eq!((units, pool.header().total()), (Ok(1000), 0), "they have no size");
+    });
+}
+
+#[test]
+fn a_slice_that_is_not_finished_leaves_nothing() {
+    with_pool(|pool| {
+        let drops = Cell::new(0);
+        let make = |index: usize| {
+            assert!(index < 3, "told to");
+            Loud(&drops)
+        };
+        assert!(catch_unwind(AssertUnwindSafe(|| PoolBox::slice_in(5, make, pool).map(drop))).is_err());
+        assert_eq!((drops.get(), pool.header().total()), (3, 0));
+
+        let never = |_| -> u64 { unreachable!("there is no memory") };
+        assert_eq!(PoolBox::slice_in(1 << 20, never, pool).map(drop), Err(Error::Limit));
+        let error = PoolBox::slice_in(usize::MAX / 8, never, pool).map(drop);
+        assert!(matches!(error, Err(Error::Parameter(_))), "{error:?}");
+    });
+}
+
+/// A box of a trait object frees with the layout of the object in it.
+#[test]
+fn an_unsized_object_is_freed_whole() {
+    with_pool(|pool| {
+        let drops = Cell::new(0);
+        let object: NonNull<(Loud<'_>, [u8; 3 * GRAIN])> =
+            PoolBox::into_raw(PoolBox::new_in((Loud(&drops), [0; 3 * GRAIN]), pool).unwrap());
+        let object: NonNull<dyn fmt::Debug> = object;
+        assert_eq!(pool.header().total(), 4 * GRAIN);
+        // SAFETY: from a box of this pool, which gave it up; its layout is unchanged.
+        drop(unsafe { PoolBox::from_raw_in(object, pool) });
+        assert_eq!((drops.get(), pool.header().total()), (1, 0));
+    });
+}
+
 #[test]
 fn values_that_are_refused_are_dropped() {
     with_pool(|pool| {

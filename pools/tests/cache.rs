@@ -12,7 +12,9 @@ use std::sync::mpsc;
 use common::test_arena::Refusal;
 use common::{GRAIN, SEAL, TestArena, all_are, arena, effort, layout, memory, pick};
 use proptest::prelude::*;
-use tripoint_core::{Arena, Check, CheckLevel, Describe, Error, ManualPool, PoolClass, Store};
+use tripoint_core::{
+    Arena, Check, CheckLevel, Describe, Error, ManualPool, PoolBox, PoolClass, PoolRc, Store,
+};
 use tripoint_pools::{
     Cache, CacheClass, CacheClasses, CacheDescriptor, Mfs, MfsOptions, Mvff, MvffOptions, UnitLayout,
 };
@@ -511,4 +513,27 @@ fn it_describes_itself() {
     cache.describe(&mut text, 1).unwrap();
     assert!(text.contains("of pool MVFF #") && text.contains("class: 64 bytes, 3 of 9 blocks"), "{text}");
     assert!(format!("{cache:?}").contains("cached: 192"));
+}
+
+/// Slices and counted pointers live in caches as single objects do, and return to them.
+#[test]
+fn caches_own_slices_and_shared_objects() {
+    let mut memory = memory(64);
+    let arena = arena(&mut memory);
+    let pool = mvff(&arena);
+    let descriptor = CacheDescriptor::new(CacheClasses::geometric(256, 8).unwrap());
+    let cache = Cache::create(&pool, &descriptor).unwrap();
+    let quantities = PoolBox::slice_in(10, |index| index as u64, &cache).unwrap();
+    assert_eq!(quantities.iter().sum::<u64>(), 45);
+    let kept = descriptor.cached();
+    drop(quantities);
+    assert_eq!(descriptor.cached(), kept + 80);
+
+    let first = PoolRc::new_in([1_u64; 9], &cache).unwrap();
+    assert_eq!(descriptor.cached(), kept, "the counted object takes the block of the slice");
+    let second = PoolRc::clone(&first);
+    drop(first);
+    assert_eq!((second[8], descriptor.cached()), (1, kept));
+    drop(second);
+    assert_eq!(descriptor.cached(), kept + 80);
 }
