@@ -396,8 +396,8 @@ const PROBES: [Probe; 13] = [
     Probe { name: "unit_free", cold: &[] },
     // Once in a batch: its first unit, and its last.
     Probe { name: "unit_return", cold: &["Chain2of", "flush"] },
-    Probe { name: "cache_get", cold: &["alloc_slow"] },
-    Probe { name: "cache_put", cold: &["free_slow"] },
+    Probe { name: "cache_alloc", cold: &["alloc_slow"] },
+    Probe { name: "cache_free", cold: &["free_slow"] },
     Probe { name: "trip", cold: &[] },
     Probe { name: "guard_check", cold: &["attend"] },
     Probe { name: "route_pass", cold: &[] },

@@ -98,7 +98,7 @@ pub unsafe fn unit_return(returns: &mut ClientReturns, object: NonNull<u8>) {
 
 /// A block from a cache by size classes.
 #[unsafe(no_mangle)]
-pub fn cache_get(cache: &Cache<'static, ClientMvff>) -> *mut u8 {
+pub fn cache_alloc(cache: &Cache<'static, ClientMvff>) -> *mut u8 {
     or_null(cache.alloc(LAYOUT))
 }
 
@@ -107,7 +107,7 @@ pub fn cache_get(cache: &Cache<'static, ClientMvff>) -> *mut u8 {
 /// # Safety
 /// - As [`Store::free`].
 #[unsafe(no_mangle)]
-pub unsafe fn cache_put(cache: &Cache<'static, ClientMvff>, object: NonNull<u8>) {
+pub unsafe fn cache_free(cache: &Cache<'static, ClientMvff>, object: NonNull<u8>) {
     // SAFETY: the caller's duties.
     unsafe { cache.free(object, LAYOUT) };
 }
