@@ -7,15 +7,15 @@ use core::ptr::{self, NonNull};
 use allocator_api2::alloc::{AllocError, Allocator};
 use tripoint_core::ManualPool;
 
-/// A pool for collections to live in: a borrow of it, and as cheap to copy.
+/// A manual pool as the allocator of collections. It is a borrow of the pool, and as cheap to
+/// copy.
 ///
-/// Blocks are as large as asked, however the pool rounds them. They grow and shrink in
-/// place where the pool says so ([`ManualPool::resizes_in_place`]), and move where
-/// not; shrinking asks for memory then, and may be refused. Layouts without size take
-/// no memory.
+/// A block is exactly as large as requested, however the pool rounds it. It grows and shrinks
+/// in place if the pool allows that ([`ManualPool::resizes_in_place`]), and moves otherwise;
+/// shrinking then takes new memory, and may be refused. A layout of size zero takes no memory.
 ///
-/// A refusal is an [`AllocError`], which says nothing more:
-/// [`Exhausted`](tripoint_core::Exhausted) tells what the pool has left.
+/// A refusal is an [`AllocError`], which carries no details:
+/// [`Exhausted`](tripoint_core::Exhausted) shows what the pool has left.
 ///
 /// ```
 /// # use tripoint_core::{ClientArena, ClientArenaOptions};
@@ -42,14 +42,14 @@ impl<'pool, P: ManualPool> PoolAllocator<'pool, P> {
         Self { pool }
     }
 
-    /// The pool.
+    /// The pool that the memory comes from.
     #[must_use]
     pub const fn pool(self) -> &'pool P {
         self.pool
     }
 
-    /// Makes a block one of layout `to`: where it is, or else by moving the bytes that
-    /// both have.
+    /// Gives a block the layout `to`, in place if the pool allows that. Otherwise allocates a new
+    /// block, and moves the bytes that both have.
     ///
     /// # Safety
     /// - `block` is allocated by this allocator, with a layout that `from` fits.
@@ -60,15 +60,16 @@ impl<'pool, P: ManualPool> PoolAllocator<'pool, P> {
         to: Layout,
     ) -> Result<NonNull<[u8]>, AllocError> {
         if from.size() != 0 && to.size() != 0 && self.pool.resizes_in_place(from, to) {
-            // The caller's pointer may not reach all of the block.
+            // The caller's pointer may reach only a part of the block.
             let block = self.pool.header().reach(block.addr());
             return Ok(NonNull::slice_from_raw_parts(block, to.size()));
         }
         let moved = self.allocate(to)?;
-        // SAFETY: both have at least as many bytes, and the new block is nobody
-        // else's, so they do not overlap.
+        // SAFETY: both blocks have at least as many bytes. The new one is in use by nothing else, so
+        // they do not overlap.
         unsafe { block.copy_to_nonoverlapping(moved.cast(), from.size().min(to.size())) };
-        // SAFETY: the caller's duties; the block is not used any more.
+        // SAFETY: the block is allocated by this allocator with a layout that `from` fits, and is not
+        // used any more.
         unsafe { self.deallocate(block, from) };
         Ok(moved)
     }
@@ -89,14 +90,14 @@ impl<P: ManualPool> fmt::Debug for PoolAllocator<'_, P> {
 }
 
 // SAFETY: (design/adaptors.md `.req.contract`)
-// - Blocks are the pool's, or dangling for no bytes. They stay valid until they are
-//   freed or the pool is dropped (`PoolClass`), which `'pool` excludes for as long as
-//   the allocator or anything that holds it exists, wherever that is moved.
-// - Copies are borrows of one pool, so what one allocates another may free.
-// - A block has exactly the size asked for, so the one layout that fits it is that of
-//   its last `allocate`, `grow` or `shrink`, which is the layout the pool is told; where
-//   a block was resized in place, the pool promised to take the new layout.
-// - A failure changes nothing: `resize` frees only after it has moved.
+// - A block is memory of the pool, or dangling if it has no bytes. It stays valid until it is
+//   freed or the pool is dropped (`Store`). As long as the allocator or anything that contains it
+//   exists, wherever that is moved, `'pool` keeps the pool from being dropped.
+// - All copies borrow one pool, so one may free what another allocated.
+// - A block has exactly the requested size. So the only layout that fits it is that of its last
+//   `allocate`, `grow` or `shrink`, and this is the layout that the pool gets. If a block was
+//   resized in place, the pool has promised to take the new layout.
+// - A failure changes nothing: `resize` frees a block only after its bytes have moved.
 unsafe impl<P: ManualPool> Allocator for PoolAllocator<'_, P> {
     #[inline]
     fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
@@ -110,16 +111,16 @@ unsafe impl<P: ManualPool> Allocator for PoolAllocator<'_, P> {
     #[inline]
     unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
         if layout.size() != 0 {
-            // SAFETY: a block with a size came from this pool's `alloc`; the layout that fits it
-            // is that of the allocation, or of the resize in place. The caller frees it once and
-            // does not use it any more. Its address is enough (`ManualPool::free`).
+            // SAFETY: a block with a size came from this pool's `alloc`. The layout that fits it is
+            // that of the allocation, or of the last resize in place. The caller frees it once and
+            // does not use it any more. Only its address matters.
             unsafe { self.pool.free(block, layout) };
         }
     }
 
     #[inline]
     unsafe fn grow(&self, block: NonNull<u8>, from: Layout, to: Layout) -> Result<NonNull<[u8]>, AllocError> {
-        // SAFETY: the caller's duties are the same.
+        // SAFETY: the caller says that the block is allocated by this allocator and `from` fits it.
         unsafe { self.resize(block, from, to) }
     }
 
@@ -130,10 +131,10 @@ unsafe impl<P: ManualPool> Allocator for PoolAllocator<'_, P> {
         from: Layout,
         to: Layout,
     ) -> Result<NonNull<[u8]>, AllocError> {
-        // SAFETY: the caller's duties are the same.
+        // SAFETY: the caller says that the block is allocated by this allocator and `from` fits it.
         let grown = unsafe { self.resize(block, from, to) }?;
-        // SAFETY: the block has `to.size()` bytes, which the caller promises are not
-        // fewer than `from.size()`.
+        // SAFETY: the block has `to.size()` bytes, and the caller promises that `from.size()` is not
+        // larger. So both the start and the length are inside it.
         unsafe { grown.cast::<u8>().add(from.size()).write_bytes(0, to.size() - from.size()) };
         Ok(grown)
     }
@@ -145,13 +146,13 @@ unsafe impl<P: ManualPool> Allocator for PoolAllocator<'_, P> {
         from: Layout,
         to: Layout,
     ) -> Result<NonNull<[u8]>, AllocError> {
-        // SAFETY: the caller's duties are the same.
+        // SAFETY: the caller says that the block is allocated by this allocator and `from` fits it.
         unsafe { self.resize(block, from, to) }
     }
 }
 
 /// An aligned pointer to no bytes.
 fn dangling(layout: Layout) -> NonNull<u8> {
-    // An alignment is never zero.
-    NonNull::new(ptr::without_provenance_mut(layout.align())).unwrap_or(NonNull::dangling())
+    // SAFETY: an alignment is a power of two, and so not zero.
+    unsafe { NonNull::new_unchecked(ptr::without_provenance_mut(layout.align())) }
 }

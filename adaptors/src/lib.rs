@@ -1,6 +1,6 @@
 //! Pools of tripoint where Rust expects an allocator.
 //!
-//! | what is to live in a pool | use |
+//! | to put in a pool | use |
 //! |---|---|
 //! | one object | [`PoolBox`](tripoint_core::PoolBox), [`PoolRc`](tripoint_core::PoolRc) |
 //! | a collection that takes an `allocator_api2` allocator: `hashbrown`'s maps, that crate's `Box` and `Vec` | [`PoolAllocator`] |
@@ -30,8 +30,8 @@
 //!
 //! # Who outlives whom
 //!
-//! An arena outlives its pools, and a pool what lives in it. Borrows say so, and other
-//! orders do not compile (design/adaptors.md `.req.order`). This does:
+//! An arena outlives its pools, and a pool outlives what lives in it. Borrows say so, and other
+//! orders do not compile ([design/adaptors.md `.req.order`](crate::design::adaptors)). This does:
 //!
 //! ```
 //! # use tripoint_adaptors::PoolAllocator;
@@ -50,7 +50,7 @@
 //! # Ok::<(), tripoint_core::Error>(())
 //! ```
 //!
-//! A box, or a map, that is used after its pool:
+//! A box or a map that is used after its pool does not compile:
 //!
 //! ```compile_fail,E0505
 //! # use tripoint_core::{ClientArena, ClientArenaOptions, PoolBox};
@@ -77,7 +77,7 @@
 //! # Ok::<(), tripoint_core::Error>(())
 //! ```
 //!
-//! A pool, and what lives in it, after its arena:
+//! Nor does a pool, or what lives in it, that is used after its arena:
 //!
 //! ```compile_fail,E0505
 //! # use tripoint_core::{ClientArena, ClientArenaOptions, PoolRc};
@@ -91,7 +91,7 @@
 //! # Ok::<(), tripoint_core::Error>(())
 //! ```
 //!
-//! A counted pointer in another thread:
+//! Nor does a counted pointer that is sent to another thread:
 //!
 //! ```compile_fail,E0277
 //! # use tripoint_core::{ClientArena, ClientArenaOptions, PoolRc};

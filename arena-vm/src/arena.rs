@@ -15,7 +15,7 @@ use tripoint_core::internal::{
 };
 use tripoint_core::{
     ADDRESS_CEILING, Addr, AddrRange, Align, Arena, ArenaCounts, ArenaSizes, Block, Check, CheckError,
-    CheckLevel, Describe, Error, EventHook, Lock, PoolId, Result, line,
+    CheckLevel, Describe, Error, EventHook, Lock, PoolId, Result, aver, line,
 };
 
 use crate::budget::Budget;
@@ -33,12 +33,12 @@ const ARENA: &str = "ArenaVm";
 /// An arena whose memory comes from the operating system.
 ///
 /// Creation reserves addresses and, unless the options prefault, commits nothing;
-/// memory is committed when tracts and descriptors are asked for. Filling from
-/// spare tracts calls nobody; only growing, trimming and warming up call the
-/// platform, and never with a lock held.
+/// memory is committed when tracts and descriptors are requested. A request that spare
+/// tracts can serve makes no system call. Only growing, trimming and warming up call
+/// the platform, and never with a lock held.
 ///
-/// The value may be moved: its memory does not depend on where it is. Dropping it
-/// releases the reservation.
+/// The value may be moved, because its memory does not depend on its place. Dropping
+/// it releases the reservation.
 #[derive(Debug)]
 pub struct ArenaVm<P: Platform = Native> {
     signature: Signature,
@@ -106,14 +106,14 @@ impl<P: Platform> ArenaVm<P> {
         Ok(arena)
     }
 
-    /// Tells the platform, once, what holds for all of the range.
+    /// Gives the platform, once, the advice that holds for all of the range.
     fn advise(&self) -> Result<()> {
         if !self.options.inherit_on_fork {
             self.reservation.no_inherit()?;
         }
         if self.options.huge_pages {
             let size = self.regions.bytes(self.regions.grains);
-            // SAFETY: the grains are whole pages of the reservation, at least one.
+            // SAFETY: the grains are one or more whole pages of the reservation.
             unsafe { self.reservation.advise_huge_pages(self.regions.grains_offset, size) }?;
         }
         Ok(())
@@ -124,14 +124,14 @@ impl<P: Platform> ArenaVm<P> {
         self.reservation.platform()
     }
 
-    /// What the platform refused last, for people: an [`Error`] tells a program
-    /// only its kind.
+    /// The call that the platform refused last, with what a person can do about it. The
+    /// [`Error`] that the program got has only the kind.
     pub fn last_refusal(&self) -> Option<PlatformError> {
         self.reservation.last_refusal()
     }
 
-    /// The address space reserved, in bytes: what the options asked for, or what
-    /// the platform gave of it.
+    /// The address space reserved, in bytes: what the options asked for, or as much of it
+    /// as the platform granted.
     pub fn reserved(&self) -> usize {
         self.reservation.size()
     }
@@ -139,9 +139,10 @@ impl<P: Platform> ArenaVm<P> {
     /// The entries of the part of the table that is committed.
     fn entries(&self) -> &[Tract] {
         let count = self.table_size.load(Ordering::Acquire) / size_of::<Tract>();
-        // SAFETY: the table lies at the base, aligned to a page, and is only entries, which
-        // are atomic. That much was committed before its size was stored and is never
-        // decommitted; pages read as zero, which is an unused entry.
+        // SAFETY: the table begins at the base, which is aligned to a page, and contains entries
+        // only. These are atomic, so a shared slice may change. That much was committed before
+        // its size was stored, and is never decommitted. Fresh pages read as zero, which is an
+        // unused entry.
         unsafe { core::slice::from_raw_parts(self.reservation.base().cast().as_ptr(), count) }
     }
 
@@ -155,12 +156,12 @@ impl<P: Platform> ArenaVm<P> {
     /// The memory of `count` grains from `index`.
     ///
     /// # Safety
-    /// - They are committed, and the table gave them to whom the block is for.
+    /// - The grains are committed, and the table has assigned them to the owner of the block.
     unsafe fn block(&self, index: u32, count: u32) -> Block {
-        // SAFETY: the table knows only grains in the reservation.
+        // SAFETY: the table has only grains that lie in the reservation.
         let base = unsafe { self.reservation.at(self.regions.grain_offset(index)) };
-        // SAFETY: the caller says that the grains are committed; they stay so
-        // until their holder frees them.
+        // SAFETY: the caller says that the grains are committed. They stay so until their owner
+        // frees them, so they are valid for reads and writes until then.
         unsafe { Block::new(base, self.regions.bytes(count)) }
     }
 
@@ -181,11 +182,11 @@ impl<P: Platform> ArenaVm<P> {
     }
 }
 
-// SAFETY: blocks of tracts are grains that the table gave to one pool, committed
-// before they are given out and decommitted only once freed; they lie in the
-// reservation, which is released when the arena is dropped and not when it is
-// moved. Grain zero lies at a multiple of the grain, and the last ends below the
-// ceiling (`create_on`). The range is set at creation and covers all grains.
+// SAFETY: a block of tracts consists of grains that the table assigned to one pool. They are
+// committed before the block is returned, and decommitted only after it was freed. They lie in
+// the reservation, which is released when the arena is dropped, and not when it is moved. Grain
+// zero lies at a multiple of the grain, and the last one ends below the ceiling (`create_on`).
+// The range is set at creation and covers all grains.
 unsafe impl<P: Platform> Arena for ArenaVm<P> {
     fn grain(&self) -> usize {
         self.regions.grain.get()
@@ -216,14 +217,17 @@ unsafe impl<P: Platform> Arena for ArenaVm<P> {
         let count = self.grains_for(size)?;
         refuse_arena_pool(pool)?;
         let index = self.take_spare(count, pool).map_or_else(|| self.grow(count, pool), Ok)?;
-        // SAFETY: the table gave the grains to this pool: spare ones, which are
-        // committed, or void ones, which `grow` committed.
+        // SAFETY: the table assigned the grains to this pool. They were spare, and so committed,
+        // or void, and `grow` committed them.
         Ok(unsafe { self.block(index, count) })
     }
 
     unsafe fn free_tracts(&self, block: Block, pool: PoolId) {
         let base = block.range().base();
-        debug_assert_eq!(self.pool_of(base), Some(pool), "tracts are freed by their owner");
+        let owner = self.pool_of(base);
+        if !aver!(owner == Some(pool), "the tracts at {base} belong to {owner:?}, and {pool:?} frees them") {
+            return;
+        }
         let Some(index) = self.grain_of(base) else { return };
         let Ok(count) = self.grains_for(block.size()) else { return };
         self.table.lock().give_spare(self.entries(), index, count);
@@ -234,8 +238,8 @@ unsafe impl<P: Platform> Arena for ArenaVm<P> {
         let base = self.range.base().get() + self.regions.grains_offset;
         let from = self.grain_of(from.max(Addr::new(base)))?;
         let (index, count) = TractTable::next_owned(self.entries_in_use(), from, pool)?;
-        // SAFETY: grains get an owner only once they are committed (`grow`), and the
-        // pool owns these.
+        // SAFETY: the table says that the pool owns these grains. A grain gets an owner only after
+        // it was committed (`grow`), and is decommitted only after the owner freed it.
         Some(unsafe { self.block(index, count) })
     }
 
@@ -244,7 +248,9 @@ unsafe impl<P: Platform> Arena for ArenaVm<P> {
     }
 
     unsafe fn free_descriptor(&self, descriptor: NonNull<u8>, layout: Layout) {
-        // SAFETY: the caller's duties are those of the call.
+        // SAFETY: the caller says that the descriptor came from `alloc_descriptor` of this arena with
+        // this layout, which allocates in this memory, that it is freed once, and that nothing
+        // uses it any more.
         unsafe { self.descriptors.lock().memory.free(descriptor, layout) };
     }
 
@@ -332,7 +338,7 @@ impl<P: Platform> Describe for ArenaVm<P> {
         if let Some(refusal) = self.last_refusal() {
             line(out, depth, "last refusal", format_args!("{refusal}"))?;
         }
-        // With locks held: `out` must not allocate from this arena.
+        // The locks are held from here on: `out` must not allocate from this arena.
         self.descriptors.lock().memory.describe(out, depth)?;
         self.table.lock().describe(self.entries(), out, depth)
     }

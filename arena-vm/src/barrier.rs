@@ -2,10 +2,10 @@
 //!
 //! Commit and flip are Dekker's algorithm, and both halves need a store-load
 //! barrier. A flip is rare and a commit is not, so the flip's half asks the
-//! kernel to run a full barrier on every thread of the process that is running;
-//! a thread that is not running passed one when it was switched out. Commit's
+//! kernel to run a full barrier on every thread of the process that is running.
+//! A thread that is not running passed one when it was switched out. Commit's
 //! half then only has to keep the compiler from reordering
-//! (design/arena-vm.md `.barrier`).
+//! ([design/arena-vm.md `.barrier`](crate::design::arena_vm)).
 
 use tripoint_core::internal::{Ordering, compiler_fence};
 use tripoint_core::{BarrierPair, Error, Result};
@@ -14,10 +14,10 @@ use crate::platform::membarrier::{Command, membarrier};
 
 /// Proof that this process is registered for `membarrier` PRIVATE_EXPEDITED.
 ///
-/// Takes no space: a descriptor that holds one is no larger. Where registration
-/// is refused (kernels before 4.14, system call filters), and on platforms other
-/// than Linux, use [`SymmetricFence`](tripoint_core::SymmetricFence), which costs
-/// about 2 ns more per commit.
+/// It has no size, so a descriptor that contains one is no larger. If registration is
+/// refused (kernels before 4.14, system call filters), and on platforms other than
+/// Linux, use [`SymmetricFence`](tripoint_core::SymmetricFence), which costs about
+/// 2 ns more per commit.
 ///
 /// Registration holds for the whole process, for threads started later, and for
 /// children by `fork`; it ends with `exec`.
@@ -26,7 +26,7 @@ use crate::platform::membarrier::{Command, membarrier};
 /// use tripoint_arena_vm::Membarrier;
 /// use tripoint_core::BarrierPair;
 ///
-/// // At Init, once. Where the kernel refuses, `SymmetricFence` serves.
+/// // Once, at Init. If the kernel refuses, use `SymmetricFence`.
 /// if let Ok(barrier) = Membarrier::register() {
 ///     barrier.light(); // at each commit: no instruction
 ///     barrier.heavy(); // at a flip: a system call
@@ -42,7 +42,7 @@ impl Membarrier {
     /// processor once, some milliseconds: do it at Init.
     ///
     /// # Errors
-    /// [`Error::Resource`] where the kernel does not offer it.
+    /// [`Error::Resource`] if the kernel does not have the call, or refuses it.
     pub fn register() -> Result<Self> {
         if membarrier(Command::RegisterPrivateExpedited) && membarrier(Command::PrivateExpedited) {
             Ok(Self(()))
@@ -52,15 +52,14 @@ impl Membarrier {
     }
 }
 
-// SAFETY: while `heavy` runs, every other thread of the process passes a full
-// memory barrier: by interrupt where it runs, by a context switch where it does
-// not (membarrier(2), PRIVATE_EXPEDITED). Take a thread that stores X, runs
-// `light`, loads Y, in that order in its code, since `light` is a compiler fence.
-// If its barrier comes after its store, X is visible to the heavy side's load,
-// which comes after all barriers. If it comes before its store, its load comes
-// later still, and sees Y, stored before `heavy` began. Two threads that both run
-// `heavy` each pass full barriers, which order them as `SeqCst` fences do. The
-// value cannot be had unless the process is registered.
+// SAFETY: while `heavy` runs, every other thread of the process passes a full memory barrier: a
+// running thread by an interrupt, any other by a context switch (membarrier(2),
+// PRIVATE_EXPEDITED). Take a thread that stores X, runs `light` and loads Y; the compiler keeps
+// that order, because `light` is a compiler fence. If the thread passes its barrier after the
+// store, X is visible to the heavy side's load, which follows all barriers. If it passes it
+// before the store, its load follows too, and sees Y, which was stored before `heavy` began. Two
+// threads that both run `heavy` each pass full barriers, which order them as `SeqCst` fences do.
+// A value exists only if the process is registered.
 unsafe impl BarrierPair for Membarrier {
     #[inline(always)]
     fn light(self) {
@@ -71,9 +70,10 @@ unsafe impl BarrierPair for Membarrier {
     fn heavy(self) {
         compiler_fence(Ordering::SeqCst);
         if !membarrier(Command::PrivateExpedited) && !membarrier(Command::Global) {
-            // The kernel did both before and refuses now: a system call filter
-            // came in between. Going on without a barrier would corrupt memory.
-            // SAFETY: ends the process and has no duties.
+            // The kernel allowed this call at registration and refuses it now, because of a
+            // system call filter set up in between. Without a barrier memory would be corrupted.
+            //
+            // SAFETY: `abort` ends the process; it can be called at any time.
             unsafe { libc::abort() };
         }
         compiler_fence(Ordering::SeqCst);

@@ -1,16 +1,17 @@
-//! How much is committed, and how much may be.
+//! How much memory is committed, and how much may be.
 
 #![forbid(unsafe_code)]
 
+use tripoint_core::aver;
 use tripoint_core::internal::{AtomicUsize, Ordering};
 
 /// The bytes of an arena that are committed, and those promised to commits that
 /// are under way: `committed <= promised`, and no promise is made beyond the
 /// limit.
 ///
-/// A thread promises before it calls the platform and settles the promise after,
-/// so that threads that grow the arena at once cannot pass the limit together
-/// (design/arena-vm.md `.budget`).
+/// A thread promises before it calls the platform and settles the promise afterwards,
+/// so that several threads that grow the arena at once cannot exceed the limit together
+/// ([design/arena-vm.md `.budget`](crate::design::arena_vm)).
 #[derive(Debug)]
 pub(crate) struct Budget {
     limit: AtomicUsize,
@@ -25,7 +26,10 @@ impl Budget {
         Self { limit: AtomicUsize::new(limit), promised: zero(), committed: zero(), high_water: zero() }
     }
 
-    /// Promises `size` bytes, or gives the number of bytes that lack.
+    /// Promises `size` bytes.
+    ///
+    /// # Errors
+    /// How many bytes the limit is too low by.
     pub(crate) fn promise(&self, size: usize) -> Result<Promise<'_>, usize> {
         let limit = self.limit.load(Ordering::Relaxed);
         let mut promised = self.promised.load(Ordering::Relaxed);
@@ -41,14 +45,18 @@ impl Budget {
         }
     }
 
-    /// Records that `size` committed bytes are so no more.
+    /// Records that `size` bytes are no longer committed.
     pub(crate) fn decommit(&self, size: usize) {
-        self.committed.fetch_sub(size, Ordering::AcqRel);
-        self.promised.fetch_sub(size, Ordering::AcqRel);
+        let committed = self.committed.fetch_sub(size, Ordering::AcqRel);
+        aver!(size <= committed, "{size} bytes are decommitted of {committed}");
+        let promised = self.promised.fetch_sub(size, Ordering::AcqRel);
+        aver!(size <= promised, "{size} bytes are decommitted of {promised} promised");
     }
 
-    /// Sets the limit, or gives the number of bytes promised beyond it. Promises
-    /// made at the same moment may be by the old limit.
+    /// Sets the limit. A promise that is made at the same moment may be made by the old one.
+    ///
+    /// # Errors
+    /// How many bytes are promised beyond the new limit; the old one stays then.
     pub(crate) fn set_limit(&self, limit: usize) -> Result<(), usize> {
         match self.promised().saturating_sub(limit) {
             0 => {
@@ -77,7 +85,7 @@ impl Budget {
 }
 
 /// Bytes that may be committed. What is not kept is taken back when the promise is
-/// dropped, also if a client's hook panics in between.
+/// dropped, also if a hook of the client panics before that.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Promise<'b> {
@@ -88,7 +96,8 @@ pub(crate) struct Promise<'b> {
 impl Promise<'_> {
     /// Keeps `size` bytes of the promise: they are committed.
     pub(crate) fn keep(mut self, size: usize) {
-        self.size -= size;
+        aver!(size <= self.size, "{size} bytes are kept of a promise of {}", self.size);
+        self.size = self.size.saturating_sub(size);
         let committed = self.budget.committed.fetch_add(size, Ordering::AcqRel) + size;
         self.budget.high_water.fetch_max(committed, Ordering::AcqRel);
     }

@@ -1,4 +1,4 @@
-//! The memory of descriptors, and how much of it was supplied from where.
+//! The memory of descriptors, and how much of it came from the region and from grains.
 
 use tripoint_core::Block;
 use tripoint_core::internal::DescriptorMemory;

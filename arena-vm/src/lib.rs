@@ -1,10 +1,10 @@
 //! Address space from the operating system, for tripoint.
 //!
 //! An [`ArenaVm`] reserves one large range of addresses, commits memory in it
-//! grain by grain as pools ask for tracts, and gives it back when too much of it
-//! is spare. [`Membarrier`] is the barrier pair that makes commit on an
-//! allocation point free. This is the only crate that knows an operating system;
-//! what it asks of one is the trait [`Platform`].
+//! grain by grain as pools ask for tracts, and decommits what is spare beyond a
+//! share. [`Membarrier`] is the barrier pair that makes a commit on an
+//! allocation point free. Of the crates that manage memory, this is the only one
+//! that knows an operating system; what it asks of one is the trait [`Platform`].
 //!
 //! ```
 //! use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
@@ -22,7 +22,7 @@
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-// For the portable platform, whose address space is the global allocator's.
+// For the portable platform, whose address space comes from the global allocator.
 extern crate alloc;
 
 mod arena;
@@ -47,8 +47,8 @@ pub use platform::native::Native;
 pub use platform::portable::Portable;
 pub use platform::{Platform, PlatformError};
 
-/// A platform that fails on demand, for tests of error paths. It is out of the promise: it
-/// may change in any release.
+/// A platform that fails on demand, for tests of error paths. It is no part of the promised
+/// interface, and may change in any release.
 #[cfg(feature = "mock")]
 #[doc(hidden)]
 pub mod mock {

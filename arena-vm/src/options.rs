@@ -1,48 +1,48 @@
-//! How a VM arena is to be made.
+//! The options of a VM arena.
 
 use core::fmt;
 
 use tripoint_core::{Error, EventHook, Result};
 
-/// The reservation asked for by default: 2 TiB, which costs nothing.
+/// The default reservation: 2 TiB, because addresses cost nothing.
 #[cfg(all(target_os = "linux", target_pointer_width = "64", not(miri)))]
 const RESERVE: usize = 2 << 40;
-/// The reservation asked for by default: 1 GiB, since addresses are few or real.
+/// The default reservation: 1 GiB, because addresses are few, or are real memory.
 #[cfg(not(any(all(target_os = "linux", target_pointer_width = "64"), miri)))]
 const RESERVE: usize = 1 << 30;
 /// The default reservation: 64 MiB, because Miri really allocates all of it.
 #[cfg(miri)]
 const RESERVE: usize = 64 << 20;
 
-/// The smallest reservation that will do by default.
+/// The smallest reservation that is accepted by default.
 const RESERVE_FLOOR: usize = 64 << 20;
 
-/// The grain by default: the unit in which the kernel is asked for memory.
+/// The default grain: the smallest amount of memory that the kernel is asked for.
 const GRAIN: usize = 64 << 10;
 
-/// The share of committed memory that may be spare by default, in percent.
+/// The default share of committed memory that may be spare, in percent.
 const SPARE_SHARE: u8 = 25;
 
-/// When memory is brought behind committed pages.
+/// When committed pages get memory behind them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Prefault {
-    /// When they are first touched, by a page fault each.
+    /// When each page is first touched, by a page fault.
     #[default]
     None,
     /// When they are committed, so that touching a tract never faults.
     AtFill,
-    /// This many bytes of tracts when the arena is made, more as by
+    /// For this many bytes of tracts when the arena is created; for more, as with
     /// [`Prefault::AtFill`].
     ///
-    /// What pools free stays spare whatever [`ArenaVmOptions::spare_share`] says;
-    /// only `trim` and a lack of addresses or budget decommit it.
+    /// Memory that pools free stays spare, whatever [`ArenaVmOptions::spare_share`] says.
+    /// It is decommitted only by `trim`, or if addresses or budget run out.
     Size(usize),
-    /// As [`Prefault::Size`], for all that [`ArenaVmOptions::commit_limit`]
-    /// allows. The limit must be given.
+    /// As [`Prefault::Size`], for as much as [`ArenaVmOptions::commit_limit`] allows.
+    /// The limit must be set.
     Everything,
 }
 
-/// How a VM arena is to be made. Sizes are bytes.
+/// Options for a VM arena. Sizes are in bytes.
 ///
 /// ```
 /// use tripoint_arena_vm::{ArenaVmOptions, Prefault};
@@ -51,29 +51,29 @@ pub enum Prefault {
 /// ```
 #[derive(Clone, Copy)]
 pub struct ArenaVmOptions {
-    /// Address space to reserve, rounded up to grains. If the platform refuses, half of it
-    /// is tried, and so on down to [`ArenaVmOptions::reserve_floor`]. Of the first size that
-    /// is then granted only half is taken, and the other half is left to the rest of the
+    /// The address space to reserve, rounded up to grains. If the platform refuses, half of
+    /// it is tried, and so on down to [`ArenaVmOptions::reserve_floor`]. Of the first size
+    /// that is then granted only half is kept; the other half is left to the rest of the
     /// process.
     ///
     /// By default 2 TiB on 64-bit Linux, 1 GiB elsewhere, and 64 MiB under Miri.
     pub reserve: usize,
-    /// The smallest reservation that will do; by default 64 MiB.
+    /// The smallest reservation that is accepted; by default 64 MiB.
     pub reserve_floor: usize,
     /// The unit of tracts: a power of two, at least a page; by default 64 KiB.
     pub grain: usize,
-    /// What may be committed at most; by default `usize::MAX`, no limit.
+    /// The most memory that may be committed; by default `usize::MAX`, which is no limit.
     pub commit_limit: usize,
     /// How much of the committed memory may be spare before it is decommitted, in percent;
     /// by default 25. Up to 1 MiB, or four grains if that is more, may be spare whatever the
     /// share, except that with 0 nothing is kept.
     pub spare_share: u8,
-    /// When memory is brought behind committed pages; by default at first touch.
+    /// When committed pages get memory behind them; by default at the first touch.
     pub prefault: Prefault,
     /// Whether to ask for huge pages behind tracts; by default not.
     ///
-    /// The kernel gives a huge page only where all 2 MiB of it are committed, so
-    /// use a grain of 2 MiB or more, or [`Prefault::Everything`].
+    /// The kernel uses a huge page only if all 2 MiB of it are committed, so use a grain
+    /// of 2 MiB or more, or [`Prefault::Everything`].
     pub huge_pages: bool,
     /// Whether to lock committed memory, the arena's own included, so that it is
     /// never swapped out; by default not.
@@ -84,15 +84,15 @@ pub struct ArenaVmOptions {
     /// parent too. Without one the child must not use the arena in any way, nor
     /// drop it: it should `exec` or `_exit`.
     pub inherit_on_fork: bool,
-    /// Whether a grain that is never committed follows whatever a pool gets, so that
-    /// who runs past the end of it is stopped; by default not.
+    /// Whether each block that a pool gets is followed by a grain that is never committed, so
+    /// that an access past the end of the block faults; by default not.
     ///
-    /// For finding faults: every tract comes from the platform and goes back to it
-    /// when it is freed, since none can be kept spare, and guards take addresses and
-    /// divide the kernel's mappings. Not with [`Prefault::Size`] or
-    /// [`Prefault::Everything`].
+    /// This is for finding faults. Every tract is committed when it is allocated and
+    /// decommitted when it is freed, because none can be kept spare. Guards also take
+    /// addresses, and divide the kernel's mappings. They cannot be combined with
+    /// [`Prefault::Size`] or [`Prefault::Everything`].
     pub guard: bool,
-    /// Who listens to the arena's events; by default nobody.
+    /// The hook that is notified of the arena's events; by default none.
     pub event_hook: Option<&'static dyn EventHook>,
 }
 
@@ -156,17 +156,17 @@ impl ArenaVmOptions {
         }
     }
 
-    /// Whether memory is brought behind pages when they are committed.
+    /// Whether pages get memory behind them when they are committed.
     pub(crate) fn populates(&self) -> bool {
         self.prefault != Prefault::None
     }
 
-    /// How much of the committed memory may be spare, in percent.
+    /// The share of the committed memory that may be spare, in percent.
     pub(crate) fn spare_percent(&self) -> u8 {
         if self.guard { 0 } else { self.spare_share }
     }
 
-    /// Whether spare memory is kept, however much it is.
+    /// Whether spare memory is kept, however much there is.
     pub(crate) fn keeps_spare(&self) -> bool {
         matches!(self.prefault, Prefault::Size(_) | Prefault::Everything)
     }

@@ -1,4 +1,4 @@
-//! What the arena asks of an operating system: one trait, on one page.
+//! What the arena asks of an operating system: one trait.
 //!
 //! A page of a reservation is in one of three states:
 //!
@@ -10,9 +10,9 @@
 //!                                     commit
 //! ```
 //!
-//! Reserved and decommitted pages are addresses without memory: touching them
-//! may end the process. A page committed for the first time reads as zero; one
-//! committed again reads as zero or as it did (design/arena-vm.md `.platform`).
+//! Reserved and decommitted pages are addresses without memory: an access to them
+//! may end the process. A page that is committed for the first time reads as zero.
+//! One that is committed again reads as zero, or as it did before ([design/arena-vm.md `.platform`](crate::design::arena_vm)).
 
 use core::fmt;
 use core::ptr::NonNull;
@@ -37,18 +37,18 @@ pub(crate) mod membarrier;
 /// In every method `base` and `size` name pages of one reservation: `base` is a
 /// multiple of [`Platform::page_size`], `size` is one too and is not zero, and
 /// the whole range lies in a reservation of this platform that was not released.
-/// Further duties are named at each method. Any thread may call any method.
+/// Further duties stand at each method. Any thread may call any method.
 ///
-/// A call that fails changed nothing, except where it says so.
+/// A call that fails has changed nothing, unless its documentation says otherwise.
 ///
 /// # Safety
 /// - [`Platform::page_size`] is a power of two and never changes.
-/// - [`Platform::reserve`] gives addresses that nobody else uses until they are
+/// - [`Platform::reserve`] returns addresses that nothing else uses until they are
 ///   released, with provenance for all of them.
 /// - Committed pages are valid for reads and writes until they are decommitted or
-///   released; their contents change only when their holder, or
-///   [`Platform::decommit`], changes them. Pages committed for the first time
-///   read as zero; pages committed again read as zero or as they did.
+///   released. Their contents change only if their owner, or
+///   [`Platform::decommit`], changes them. Pages that are committed for the first time
+///   read as zero; pages that are committed again read as zero, or as they did before.
 pub unsafe trait Platform: Send + Sync + fmt::Debug {
     /// The name of the platform, for people.
     fn name(&self) -> &'static str;
@@ -60,26 +60,26 @@ pub unsafe trait Platform: Send + Sync + fmt::Debug {
     /// two that is at least a page. `size` is a multiple of the page size.
     ///
     /// # Errors
-    /// Where the platform has no such range of addresses to give.
+    /// If the platform has no such range of addresses.
     fn reserve(&self, size: usize, align: usize) -> Result<NonNull<u8>, PlatformError>;
 
-    /// Gives a whole reservation back, whatever the states of its pages.
+    /// Returns a whole reservation, whatever the states of its pages.
     ///
     /// # Errors
-    /// Where the platform refuses; the addresses are lost then.
+    /// If the platform refuses. The addresses are then lost.
     ///
     /// # Safety
     /// - `base`, `size` and `align` are those of one [`Platform::reserve`].
-    /// - Nobody uses the reservation any more.
+    /// - Nothing uses the reservation any more.
     unsafe fn release(&self, base: NonNull<u8>, size: usize, align: usize) -> Result<(), PlatformError>;
 
     /// Commits pages. Pages that are committed already keep their contents.
     ///
     /// # Errors
-    /// Where the platform refuses memory. Some of the pages may be committed then.
+    /// If the platform refuses memory. Some of the pages may be committed then.
     ///
     /// # Safety
-    /// - The duties of the trait.
+    /// - `base` and `size` name pages of one reservation.
     unsafe fn commit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError>;
 
     /// Decommits pages, so that the platform may use their memory elsewhere. Pages that are
@@ -91,80 +91,80 @@ pub unsafe trait Platform: Send + Sync + fmt::Debug {
     /// may be lost.
     ///
     /// # Safety
-    /// - The duties of the trait; the pages are not locked.
-    /// - Nobody uses the pages any more.
+    /// - `base` and `size` name pages of one reservation, which are not locked.
+    /// - Nothing uses the pages any more.
     unsafe fn decommit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError>;
 
-    /// Brings memory behind pages, so that touching them causes no page fault.
-    /// Contents do not change.
+    /// Puts memory behind pages, so that touching them causes no page fault. Contents do not
+    /// change.
     ///
     /// # Errors
-    /// Where the platform has no memory.
+    /// If the platform has no memory.
     ///
     /// # Safety
-    /// - The duties of the trait; the pages are committed.
-    /// - Nobody else uses the pages meanwhile.
+    /// - `base` and `size` name pages of one reservation, which are committed.
+    /// - Nothing else uses the pages meanwhile.
     unsafe fn populate(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError>;
 
-    /// As [`Platform::populate`], for pages that others may be using meanwhile.
+    /// As [`Platform::populate`], for pages that other threads may be using meanwhile.
     ///
     /// # Errors
-    /// Where the platform has no memory, or cannot do this at all; and where a page
-    /// is not committed.
+    /// If the platform has no memory, or cannot do this at all, and if a page is not
+    /// committed.
     ///
     /// # Safety
-    /// - The duties of the trait. Others may commit and decommit the pages
-    ///   meanwhile: it touches nothing itself.
+    /// - `base` and `size` name pages of one reservation. Other threads may commit and decommit them
+    ///   meanwhile: this makes no access to the memory itself.
     unsafe fn populate_in_use(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError>;
 
-    /// Asks for huge pages behind the range from here on. Advice only.
+    /// Asks for huge pages behind the range from here on. This is only advice.
     ///
     /// # Errors
-    /// Where the platform has none to give.
+    /// If the platform has none.
     ///
     /// # Safety
-    /// - The duties of the trait.
+    /// - `base` and `size` name pages of one reservation.
     unsafe fn advise_huge_pages(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError>;
 
     /// Puts huge pages behind the range at once, also while threads use it. The default
     /// refuses.
     ///
     /// # Errors
-    /// If the platform has none to give, or cannot do this at all. Part of the range may be
+    /// If the platform has none, or cannot do this at all. Part of the range may be
     /// on huge pages then.
     ///
     /// # Safety
-    /// - The duties of the trait. Other threads may commit and decommit the pages meanwhile:
-    ///   this touches no contents itself.
+    /// - `base` and `size` name pages of one reservation. Other threads may commit and decommit them
+    ///   meanwhile: this makes no access to the memory itself.
     unsafe fn collapse(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
         Err(PlatformError { call: "collapse", code: 0, addr: base.addr().get(), size, limit: None })
     }
 
-    /// Keeps committed pages in memory until they are unlocked; populates them.
+    /// Populates committed pages, and keeps them in memory until they are unlocked.
     ///
     /// # Errors
-    /// Where the platform refuses. Some of the pages may be locked then.
+    /// If the platform refuses. Some of the pages may be locked then.
     ///
     /// # Safety
-    /// - The duties of the trait; the pages are committed.
+    /// - `base` and `size` name pages of one reservation, which are committed.
     unsafe fn lock(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError>;
 
-    /// Undoes [`Platform::lock`], also for pages that are not locked.
+    /// Undoes [`Platform::lock`]. The pages need not be locked.
     ///
     /// # Errors
-    /// Where the platform refuses. Some of the pages may be unlocked then.
+    /// If the platform refuses. Some of the pages may be unlocked then.
     ///
     /// # Safety
-    /// - The duties of the trait.
+    /// - `base` and `size` name pages of one reservation.
     unsafe fn unlock(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError>;
 
     /// Keeps the range out of child processes: there it is not mapped at all.
     ///
     /// # Errors
-    /// Where the platform refuses, or cannot do this at all.
+    /// If the platform refuses, or cannot do this at all.
     ///
     /// # Safety
-    /// - The duties of the trait.
+    /// - `base` and `size` name pages of one reservation.
     unsafe fn no_inherit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError>;
 
     /// Counts that a reservation is divided into `now` ranges, committed or not. It counted
@@ -184,11 +184,11 @@ pub unsafe trait Platform: Send + Sync + fmt::Debug {
 pub struct PlatformError {
     /// The name of the call.
     pub call: &'static str,
-    /// The platform's error code (`errno`); zero where it has none.
+    /// The platform's error code (`errno`); zero if it has none.
     pub code: i32,
-    /// The address the call was about; zero where it had none yet.
+    /// The address that the call was about; zero if there was none yet.
     pub addr: usize,
-    /// The bytes the call was about.
+    /// The number of bytes that the call was about.
     pub size: usize,
     /// The resource that was lacking, and the bytes of it that the process may have
     /// (`usize::MAX`: no limit); `None` if the platform does not know.
@@ -224,7 +224,8 @@ impl fmt::Display for PlatformError {
 
 impl core::error::Error for PlatformError {}
 
-// SAFETY: every promise is the borrowed platform's own.
+// SAFETY: every call is passed on to one platform, which keeps these promises. It stays while it
+// is borrowed.
 unsafe impl<P: Platform + ?Sized> Platform for &P {
     fn name(&self) -> &'static str {
         (**self).name()
@@ -239,52 +240,62 @@ unsafe impl<P: Platform + ?Sized> Platform for &P {
     }
 
     unsafe fn release(&self, base: NonNull<u8>, size: usize, align: usize) -> Result<(), PlatformError> {
-        // SAFETY: the caller's duties are the borrowed platform's.
+        // SAFETY: the caller's range is in a reservation of the borrowed platform, and the caller
+        // keeps to the duties of this method.
         unsafe { (**self).release(base, size, align) }
     }
 
     unsafe fn commit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
-        // SAFETY: the caller's duties are the borrowed platform's.
+        // SAFETY: the caller's range is in a reservation of the borrowed platform, and the caller
+        // keeps to the duties of this method.
         unsafe { (**self).commit(base, size) }
     }
 
     unsafe fn decommit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
-        // SAFETY: the caller's duties are the borrowed platform's.
+        // SAFETY: the caller's range is in a reservation of the borrowed platform, and the caller
+        // keeps to the duties of this method.
         unsafe { (**self).decommit(base, size) }
     }
 
     unsafe fn populate(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
-        // SAFETY: the caller's duties are the borrowed platform's.
+        // SAFETY: the caller's range is in a reservation of the borrowed platform, and the caller
+        // keeps to the duties of this method.
         unsafe { (**self).populate(base, size) }
     }
 
     unsafe fn populate_in_use(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
-        // SAFETY: the caller's duties are the borrowed platform's.
+        // SAFETY: the caller's range is in a reservation of the borrowed platform, and the caller
+        // keeps to the duties of this method.
         unsafe { (**self).populate_in_use(base, size) }
     }
 
     unsafe fn advise_huge_pages(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
-        // SAFETY: the caller's duties are the borrowed platform's.
+        // SAFETY: the caller's range is in a reservation of the borrowed platform, and the caller
+        // keeps to the duties of this method.
         unsafe { (**self).advise_huge_pages(base, size) }
     }
 
     unsafe fn collapse(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
-        // SAFETY: the caller's duties are the borrowed platform's.
+        // SAFETY: the caller's range is in a reservation of the borrowed platform, and the caller
+        // keeps to the duties of this method.
         unsafe { (**self).collapse(base, size) }
     }
 
     unsafe fn lock(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
-        // SAFETY: the caller's duties are the borrowed platform's.
+        // SAFETY: the caller's range is in a reservation of the borrowed platform, and the caller
+        // keeps to the duties of this method.
         unsafe { (**self).lock(base, size) }
     }
 
     unsafe fn unlock(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
-        // SAFETY: the caller's duties are the borrowed platform's.
+        // SAFETY: the caller's range is in a reservation of the borrowed platform, and the caller
+        // keeps to the duties of this method.
         unsafe { (**self).unlock(base, size) }
     }
 
     unsafe fn no_inherit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
-        // SAFETY: the caller's duties are the borrowed platform's.
+        // SAFETY: the caller's range is in a reservation of the borrowed platform, and the caller
+        // keeps to the duties of this method.
         unsafe { (**self).no_inherit(base, size) }
     }
 

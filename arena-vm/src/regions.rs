@@ -1,17 +1,17 @@
-//! What lies where in the reserved range.
+//! The parts of the reserved range.
 
 #![forbid(unsafe_code)]
 
 use tripoint_core::Align;
 use tripoint_core::internal::Tract;
 
-/// The most address space that descriptors get.
+/// The most address space that descriptors have, in bytes.
 const DESCRIPTORS_MAX: usize = 64 << 20;
 
-/// The least, in pages.
+/// The least address space that descriptors have, in pages.
 const DESCRIPTOR_PAGES_MIN: usize = 16;
 
-/// The reserved range, cut in three; offsets and sizes in bytes from its base.
+/// The reserved range, divided in three. Offsets are in bytes from its base.
 ///
 /// ```text
 ///  0             table            descriptors         grains
@@ -21,19 +21,19 @@ const DESCRIPTOR_PAGES_MIN: usize = 16;
 pub(crate) struct Regions {
     pub(crate) grain: Align,
     pub(crate) page: Align,
-    /// Size of the tract table, which begins at offset zero.
+    /// The size of the tract table, which begins at offset zero.
     pub(crate) table_size: usize,
-    /// Size of the memory for descriptors, which follows the table.
+    /// The size of the memory for descriptors, which follows the table.
     pub(crate) descriptors_size: usize,
-    /// Where grain zero begins.
+    /// The offset of grain zero.
     pub(crate) grains_offset: usize,
-    /// How many grains there are.
+    /// The number of grains.
     pub(crate) grains: u32,
 }
 
 impl Regions {
-    /// Cuts `size` bytes, with grain zero at a multiple of `align`; `None` where
-    /// they do not hold one grain.
+    /// Divides `size` bytes, with grain zero at a multiple of `align`. Returns `None` if they
+    /// have no room for one grain.
     pub(crate) fn new(size: usize, grain: Align, align: Align, page: Align) -> Option<Self> {
         let table_size = page.round_up((size / grain.get()).checked_mul(size_of::<Tract>())?)?;
         let descriptors_size =
@@ -49,18 +49,18 @@ impl Regions {
         count as usize * self.grain.get()
     }
 
-    /// Where grain `index` begins.
+    /// The offset of grain `index`.
     pub(crate) const fn grain_offset(&self, index: u32) -> usize {
         self.grains_offset + self.bytes(index)
     }
 
-    /// The grain at an offset; `None` before grain zero.
+    /// The grain at an offset; `None` if that is before grain zero.
     pub(crate) fn grain_at(&self, offset: usize) -> Option<u32> {
         let offset = offset.checked_sub(self.grains_offset)?;
         u32::try_from(offset >> self.grain.get().ilog2()).ok()
     }
 
-    /// The bytes of table that `entries` entries need, in whole pages.
+    /// The size of the whole pages of table that contain `entries` entries.
     pub(crate) fn table_bytes(&self, entries: u32) -> usize {
         let bytes = (entries as usize).saturating_mul(size_of::<Tract>());
         self.page.round_up(bytes).map_or(self.table_size, |bytes| bytes.min(self.table_size))

@@ -1,4 +1,4 @@
-//! The reservation: opened and closed by ranges, released when dropped.
+//! The reservation: ranges of it are opened and closed, and it is released when dropped.
 
 use core::ptr::NonNull;
 
@@ -8,12 +8,12 @@ use tripoint_core::{Align, Error, Lock, Result};
 use crate::options::ArenaVmOptions;
 use crate::platform::{Platform, PlatformError};
 
-/// The alignment at which a processor can map a huge page.
-const HUGE_PAGE: usize = 2 << 20;
+/// The size of a huge page, at a multiple of which a processor can map one.
+const HUGE_PAGE: Align = Align::new(2 << 20).unwrap();
 
-/// One reservation of a platform, and how its memory is to be had.
+/// One reservation of a platform, with what the options say about its memory.
 ///
-/// Ranges are given as offset and size in bytes.
+/// A range is an offset and a size, in bytes.
 #[derive(Debug)]
 pub(crate) struct Reservation<P: Platform> {
     platform: P,
@@ -21,28 +21,27 @@ pub(crate) struct Reservation<P: Platform> {
     size: usize,
     align: Align,
     options: ArenaVmOptions,
-    /// Whether children get a copy: what the options say, until they are to have none.
+    /// Whether children get a copy. At first this is as the options say.
     inherited: AtomicBool,
     /// The mappings that the platform counts for the reservation.
     mappings: AtomicUsize,
     refusal: Lock<Option<PlatformError>>,
 }
 
-// SAFETY: the reservation is the value's own, wherever the value is, and the
-// platform may be sent and shared.
+// SAFETY: the value alone owns the reservation, in whichever thread it is, and the platform and
+// the other fields may be sent.
 unsafe impl<P: Platform> Send for Reservation<P> {}
-// SAFETY: a shared `Reservation` only passes its addresses to the platform, which any
-// thread may call, and to callers of unsafe methods, who answer for their use.
+// SAFETY: a shared `Reservation` passes its addresses only to the platform, which any thread may
+// call, and to callers of unsafe methods, who answer for their use.
 unsafe impl<P: Platform> Sync for Reservation<P> {}
 
 impl<P: Platform> Reservation<P> {
     /// Reserves what the options ask for. If the platform refuses, this tries half the size,
     /// and so on. Of the first size that it grants after a refusal, only half is taken, so
-    /// that the rest of the process has some (design/arena-vm.md `.reserve`). The floor is
+    /// that the rest of the process has some ([design/arena-vm.md `.reserve`](crate::design::arena_vm)). The floor is
     /// tried last, and taken whole.
     pub(crate) fn reserve(platform: P, options: &ArenaVmOptions, grain: Align) -> Result<Self> {
-        let align =
-            if options.huge_pages { grain.max(Align::new(HUGE_PAGE).unwrap_or(grain)) } else { grain };
+        let align = if options.huge_pages { grain.max(HUGE_PAGE) } else { grain };
         let whole_grains = |size: usize| {
             grain
                 .round_up(size)
@@ -56,9 +55,10 @@ impl<P: Platform> Reservation<P> {
             let half = whole_grains(size / 2)?.max(floor);
             match platform.reserve(size, align.get()) {
                 Ok(base) if refused && size > floor => {
-                    // SAFETY: reserved just now with this size and alignment, and not yet
-                    // known to anyone. If the release is refused, addresses are lost, but
-                    // no memory.
+                    // If the release is refused, addresses are lost, but no memory.
+                    //
+                    // SAFETY: this was reserved just now with this size and alignment, and nothing
+                    // has used it.
                     let _ = unsafe { platform.release(base, size, align.get()) };
                     (size, refused) = (half, false);
                 }
@@ -101,7 +101,7 @@ impl<P: Platform> Reservation<P> {
         *self.refusal.lock()
     }
 
-    /// Keeps the platform's refusal, for people to read, and returns `error`, for the program.
+    /// Keeps the platform's refusal for people to read, and returns `error` for the program.
     pub(crate) fn refused(&self, error: Error) -> impl FnOnce(PlatformError) -> Error {
         move |refusal| {
             *self.refusal.lock() = Some(refusal);
@@ -119,24 +119,24 @@ impl<P: Platform> Reservation<P> {
     /// # Safety
     /// - `offset` is at most the size of the reservation.
     pub(crate) unsafe fn at(&self, offset: usize) -> NonNull<u8> {
-        // SAFETY: the reservation is one range with one provenance, of at most
-        // `isize::MAX` bytes, and the caller stays inside.
+        // SAFETY: the reservation is one range with one provenance, of at most `isize::MAX` bytes. The
+        // caller's offset is inside it or at its end.
         unsafe { self.base.add(offset) }
     }
 
-    /// Moves the part of a range that huge pages fit in to huge pages. Returns its size.
+    /// Moves as much of a range to huge pages as whole ones fit in, and returns the size of that.
     ///
     /// # Errors
     /// [`Error::Resource`] if the platform cannot.
     ///
     /// # Safety
-    /// - The range is made of pages of the reservation.
+    /// - The range is whole pages of the reservation.
     pub(crate) unsafe fn collapse(&self, offset: usize, size: usize) -> Result<usize> {
         let address = self.base.addr().get() + offset;
-        let start = address.next_multiple_of(HUGE_PAGE) - address;
-        let whole = size.saturating_sub(start) / HUGE_PAGE * HUGE_PAGE;
+        let start = address.next_multiple_of(HUGE_PAGE.get()) - address;
+        let whole = size.saturating_sub(start) / HUGE_PAGE.get() * HUGE_PAGE.get();
         if whole > 0 {
-            // SAFETY: within the caller's range, at the beginning of a huge page.
+            // SAFETY: one or more huge pages, and so whole pages, within the caller's range.
             unsafe { self.platform.collapse(self.at(offset + start), whole) }
                 .map_err(self.refused(Error::Resource))?;
         }
@@ -146,9 +146,9 @@ impl<P: Platform> Reservation<P> {
     /// Asks for huge pages behind a range from here on.
     ///
     /// # Safety
-    /// - The range is whole pages of the reservation, not none.
+    /// - The range is one or more whole pages of the reservation.
     pub(crate) unsafe fn advise_huge_pages(&self, offset: usize, size: usize) -> Result<()> {
-        // SAFETY: the caller gives whole pages of the reservation.
+        // SAFETY: the range is one or more whole pages of the reservation.
         unsafe { self.platform.advise_huge_pages(self.at(offset), size) }
             .map_err(|refusal| self.refused_resource(refusal))
     }
@@ -157,7 +157,7 @@ impl<P: Platform> Reservation<P> {
     pub(crate) fn no_inherit(&self) -> Result<()> {
         // Stored first, so that a thread that opens a range meanwhile advises that range.
         let before = self.inherited.swap(false, Ordering::SeqCst);
-        // SAFETY: the reservation is whole pages, and not none.
+        // SAFETY: the whole reservation is one or more whole pages.
         let kept = unsafe { self.platform.no_inherit(self.base, self.size) };
         if kept.is_err() {
             self.inherited.store(before, Ordering::SeqCst);
@@ -174,7 +174,8 @@ impl<P: Platform> Reservation<P> {
     /// # Safety
     /// - The range is one or more whole pages of the reservation, and the caller's alone.
     pub(crate) unsafe fn open(&self, offset: usize, size: usize) -> Result<()> {
-        // SAFETY: the caller gives whole pages of the reservation, its alone.
+        // SAFETY: the range is one or more whole pages of the reservation, which only the caller
+        // uses. They are committed before they are populated.
         let opened = unsafe {
             let base = self.at(offset);
             self.commit_and_lock(base, size)
@@ -182,26 +183,28 @@ impl<P: Platform> Reservation<P> {
                 .and_then(|()| self.populate(base, size))
         };
         if opened.is_err() {
-            // SAFETY: the caller gives whole pages that nobody else uses, and does
-            // not use them itself now. Where closing fails too, the platform
-            // keeps memory that the next `open` of these pages finds.
+            // If closing fails too, the platform keeps memory that the next `open` of these pages
+            // finds.
+            //
+            // SAFETY: the range is one or more whole pages of the reservation. Only the caller may
+            // use them, and it does not while this runs.
             let _ = unsafe { self.try_close(offset, size) };
         }
         opened
     }
 
-    /// As [`Reservation::open`], for pages that several threads may open at once and
-    /// that no thread closes: a failure leaves them as far as they came.
+    /// As [`Reservation::open`], for pages that several threads may open at once and no thread
+    /// closes. A failure leaves them in the state that they have reached.
     ///
     /// # Safety
-    /// - The range is whole pages of the reservation, not none, and never closed.
+    /// - The range is one or more whole pages of the reservation, and is never closed.
     pub(crate) unsafe fn open_shared(&self, offset: usize, size: usize) -> Result<()> {
-        // SAFETY: the caller gives whole pages of the reservation.
+        // SAFETY: the range is one or more whole pages of the reservation.
         unsafe {
             let base = self.at(offset);
             self.commit_and_lock(base, size)?;
             if self.options.populates() && !self.options.lock {
-                // Where the platform cannot, whoever comes first takes the faults.
+                // If the platform cannot do this, the first access to each page faults.
                 let _ = self.platform.populate_in_use(base, size);
             }
         }
@@ -209,30 +212,30 @@ impl<P: Platform> Reservation<P> {
     }
 
     /// # Safety
-    /// - The range is whole pages of the reservation, not none.
+    /// - The range is one or more whole pages of the reservation.
     unsafe fn commit_and_lock(&self, base: NonNull<u8>, size: usize) -> Result<()> {
-        // SAFETY: the caller gives whole pages of the reservation.
+        // SAFETY: the range is one or more whole pages of the reservation.
         unsafe { self.platform.commit(base, size) }.map_err(self.refused(Error::Memory))?;
         if self.options.lock {
-            // SAFETY: they are committed now.
+            // SAFETY: the pages of the caller's range are committed now.
             unsafe { self.platform.lock(base, size) }.map_err(|refusal| self.refused_resource(refusal))?;
         }
         Ok(())
     }
 
-    /// Repeats for a range the advice that was given for the whole reservation: the platform
-    /// forgets it when a range is closed.
+    /// Repeats the advice for the whole reservation, for a range: the platform forgets it when
+    /// the range is closed.
     ///
     /// # Safety
-    /// - The range is one or more whole pages of grains.
+    /// - The range is one or more whole pages of the reservation, in its grains.
     unsafe fn advise_again(&self, base: NonNull<u8>, size: usize) -> Result<()> {
         if !self.inherited.load(Ordering::SeqCst) {
-            // SAFETY: the caller gives whole pages of the reservation.
+            // SAFETY: the range is one or more whole pages of the reservation.
             unsafe { self.platform.no_inherit(base, size) }
                 .map_err(|refusal| self.refused_resource(refusal))?;
         }
         if self.options.huge_pages {
-            // SAFETY: as above.
+            // SAFETY: the range is one or more whole pages of the reservation.
             unsafe { self.platform.advise_huge_pages(base, size) }
                 .map_err(|refusal| self.refused_resource(refusal))?;
         }
@@ -240,57 +243,58 @@ impl<P: Platform> Reservation<P> {
     }
 
     /// # Safety
-    /// - The range is committed pages, not none, that nobody else uses.
+    /// - The range is one or more committed pages, which nothing else uses.
     unsafe fn populate(&self, base: NonNull<u8>, size: usize) -> Result<()> {
-        // Locking has populated already.
+        // Locking has populated the pages already.
         if !self.options.populates() || self.options.lock {
             return Ok(());
         }
-        // SAFETY: the caller's duties are the platform's.
+        // SAFETY: the range is one or more committed pages, which nothing else uses.
         unsafe { self.platform.populate(base, size) }.map_err(self.refused(Error::Memory))
     }
 
-    /// Populates a range that others may be using.
+    /// Populates a range that may be in use.
     ///
     /// # Safety
-    /// - The range is whole pages of the reservation, not none.
+    /// - The range is one or more whole pages of the reservation.
     pub(crate) unsafe fn populate_in_use(&self, offset: usize, size: usize) -> Result<()> {
-        // SAFETY: the caller's duties are the platform's.
+        // SAFETY: the range is one or more whole pages of the reservation.
         unsafe { self.platform.populate_in_use(self.at(offset), size) }.map_err(self.refused(Error::Memory))
     }
 
     /// Unlocks and decommits a range.
     ///
     /// # Errors
-    /// [`Error::Memory`]; the range is open still then, its contents lost.
+    /// [`Error::Memory`]; the range is then still open, but its contents may be lost.
     ///
     /// # Safety
-    /// - The range was opened by [`Reservation::open`], and nobody uses it any more.
+    /// - The range was opened by [`Reservation::open`], and nothing uses it any more.
     pub(crate) unsafe fn close(&self, offset: usize, size: usize) -> Result<()> {
-        // SAFETY: the caller's duties are those of the call.
+        // SAFETY: what was opened is one or more whole pages of the reservation, which nothing uses.
         let closed = unsafe { self.try_close(offset, size) };
         if closed.is_err() && self.options.lock {
-            // SAFETY: the pages are committed still.
+            // SAFETY: the pages were opened, and are still committed because closing failed.
             let _ = unsafe { self.platform.lock(self.at(offset), size) };
         }
         closed.map_err(self.refused(Error::Memory))
     }
 
     /// # Safety
-    /// - The range is whole pages of the reservation, not none, that nobody uses.
+    /// - The range is one or more whole pages of the reservation, which nothing uses.
     unsafe fn try_close(&self, offset: usize, size: usize) -> Result<(), PlatformError> {
-        // SAFETY: the caller's range is inside the reservation.
+        // SAFETY: the range is inside the reservation, and so is its offset.
         let base = unsafe { self.at(offset) };
         if self.options.lock {
-            // SAFETY: the caller gives whole pages of the reservation.
+            // SAFETY: the range is one or more whole pages of the reservation.
             unsafe { self.platform.unlock(base, size) }?;
         }
-        // SAFETY: whole pages of the reservation, unlocked, that nobody uses.
+        // SAFETY: the range is one or more whole pages of the reservation, which nothing uses. If they
+        // were locked, they were unlocked above.
         unsafe { self.platform.decommit(base, size) }
     }
 }
 
-/// The error for a refused resource, with its limit if the platform knows that.
+/// The error for a resource that was refused, with its limit if the platform knows that.
 fn lacking(refusal: PlatformError) -> Error {
     match refusal.limit {
         Some((resource, limit)) => Error::ResourceLimit { resource, size: refusal.size, limit },
@@ -301,9 +305,10 @@ fn lacking(refusal: PlatformError) -> Error {
 impl<P: Platform> Drop for Reservation<P> {
     fn drop(&mut self) {
         self.may_have_mappings(0);
-        // SAFETY: base, size and alignment are those of the reservation, which
-        // goes with its only owner. Where the platform refuses, addresses are
-        // lost, and there is nobody left to tell.
+        // If the platform refuses, addresses are lost, and no caller is left that could act on it.
+        //
+        // SAFETY: base, size and alignment are those of the reservation. Its only owner is being
+        // dropped, so nothing uses it any more.
         let _ = unsafe { self.platform.release(self.base, self.size, self.align.get()) };
     }
 }

@@ -8,6 +8,7 @@ use core::cell::Cell;
 use core::error::Error as _;
 use core::fmt;
 use core::panic::AssertUnwindSafe;
+use core::ptr::NonNull;
 use std::panic::catch_unwind;
 
 use tripoint_core::{

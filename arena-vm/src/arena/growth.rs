@@ -4,8 +4,8 @@
 //!   promise bytes -> pop void grains -> open them -> keep the promise, allot
 //!   (lock-free)      (table locked)    (no lock)    (lock-free; table locked)
 //! ```
-//! A step that fails undoes those before it, so that a refused request changed
-//! nothing (design/arena-vm.md `.grow`).
+//! A step that fails undoes those before it, so that a refused request changes
+//! nothing ([design/arena-vm.md `.grow`](crate::design::arena_vm)).
 
 use tripoint_core::internal::{Ordering, TakeError};
 use tripoint_core::{Arena, Error, Event, PoolId, Result};
@@ -15,7 +15,7 @@ use crate::budget::Promise;
 use crate::platform::Platform;
 
 impl<P: Platform> ArenaVm<P> {
-    /// Gives `count` newly committed grains to `owner`: the index of the first.
+    /// Assigns `count` newly committed grains to `owner`, and returns the index of the first.
     #[cold]
     pub(super) fn grow(&self, count: u32, owner: PoolId) -> Result<u32> {
         let index = self.grow_popped(count)?;
@@ -30,9 +30,9 @@ impl<P: Platform> ArenaVm<P> {
         Ok(index)
     }
 
-    /// Commits `count` grains, which have no owner. With guards, one more grain is popped
-    /// with them, and not opened. The caller puts the grains into the table, and then
-    /// reports the growth.
+    /// Commits `count` grains, which have no owner, and returns the index of the first. With
+    /// guards, one more grain is popped with them, and not opened. The caller puts the grains
+    /// into the table, and then reports the growth.
     pub(super) fn grow_popped(&self, count: u32) -> Result<u32> {
         if count > self.regions.grains {
             return Err(Error::Limit);
@@ -44,8 +44,8 @@ impl<P: Platform> ArenaVm<P> {
         Ok(index)
     }
 
-    /// Promises `size` bytes, unless the arena is frozen; decommits spare memory
-    /// where that makes room.
+    /// Promises `size` bytes, unless the arena is frozen. Decommits spare memory if that makes
+    /// room.
     pub(super) fn promise(&self, size: usize) -> Result<Promise<'_>> {
         if self.is_frozen() {
             self.counts.growth_refused.add(1);
@@ -70,13 +70,13 @@ impl<P: Platform> ArenaVm<P> {
     }
 
     /// Reports growth to the hook, after everything is in its place: if the hook panics,
-    /// nothing is lost (design/arena-vm.md `.grow.tell`).
+    /// nothing is lost ([design/arena-vm.md `.grow.tell`](crate::design::arena_vm)).
     pub(super) fn tell_growth(&self, size: usize) {
         self.event(Event::Grow { size });
     }
 
-    /// Takes void grains. Where no run is long enough, spare grains next to void
-    /// ones may make one, so all of those are decommitted, once.
+    /// Takes void grains, and returns the index of the first. If no run is long enough, spare
+    /// grains beside void ones may make one, so all spare grains are decommitted, once.
     fn pop_void(&self, count: u32) -> Result<u32> {
         let mut may_decommit = true;
         loop {
@@ -92,11 +92,11 @@ impl<P: Platform> ArenaVm<P> {
         }
     }
 
-    /// Opens grains just taken, or gives them back.
+    /// Opens grains that were popped, or returns them to the table if that is refused.
     fn open_grains(&self, index: u32, count: u32) -> Result<u32> {
         let (offset, size) = (self.regions.grain_offset(index), self.regions.bytes(count));
-        // SAFETY: whole grains of the reservation, which the table gave out and
-        // nobody has heard of.
+        // SAFETY: the range is one or more whole grains of the reservation. They are popped from the
+        // table, so no other thread knows of them.
         let opened = unsafe { self.reservation.open(offset, size) };
         if opened.is_err() {
             let guard = u32::from(self.options.guard);
@@ -107,14 +107,14 @@ impl<P: Platform> ArenaVm<P> {
 
     /// Commits as much of the table as holds `needed` entries.
     ///
-    /// Threads may do so at once for the same pages, which is harmless, since
-    /// these are never decommitted; who comes to the lock first counts them.
+    /// Several threads may do so at once for the same pages. That is harmless, because these
+    /// pages are never decommitted: the thread that takes the lock first counts them.
     fn extend_table(&self, needed: u32) -> Result<()> {
         let size = self.regions.table_bytes(needed);
         let offset = self.table_size.load(Ordering::Acquire);
         let Some(more) = size.checked_sub(offset).filter(|&more| more > 0) else { return Ok(()) };
         let promise = self.promise(more)?;
-        // SAFETY: whole pages of the table, at least one, which nobody closes.
+        // SAFETY: the range is one or more whole pages of the table, which are never closed.
         unsafe { self.reservation.open_shared(offset, more) }?;
         let counted = self.publish_table(size);
         if counted > 0 {
@@ -124,8 +124,8 @@ impl<P: Platform> ArenaVm<P> {
         Ok(())
     }
 
-    /// Makes the first `size` bytes of the table known; gives how many of them
-    /// were not.
+    /// Makes the first `size` bytes of the table known, and returns how many of them were not
+    /// known before.
     fn publish_table(&self, size: usize) -> usize {
         let _table = self.table.lock();
         let known = self.table_size.load(Ordering::Relaxed);

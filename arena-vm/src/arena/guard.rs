@@ -1,4 +1,4 @@
-//! Guards: grains without memory behind what pools have (design/arena-vm.md `.guard`).
+//! Guards: grains without memory that follow those of pools ([design/arena-vm.md `.guard`](crate::design::arena_vm)).
 
 use tripoint_core::internal::TractTable;
 use tripoint_core::{Error, PoolId, Result};
@@ -7,8 +7,8 @@ use super::ArenaVm;
 use crate::platform::{Platform, PlatformError};
 
 impl<P: Platform> ArenaVm<P> {
-    /// How many grains `count` grains take together with their guard. A guard splits the
-    /// committed memory once more.
+    /// The number of grains that `count` grains take together with their guard. A guard splits
+    /// the committed memory once more.
     ///
     /// # Errors
     /// [`Error::Memory`] if the arena must not split it further.
@@ -24,7 +24,8 @@ impl<P: Platform> ArenaVm<P> {
         Ok(count.saturating_add(1))
     }
 
-    /// Gives `count` spare grains to `owner`, unless they would lack a guard.
+    /// Assigns `count` spare grains to `owner`, and returns the index of the first. With guards
+    /// there are none, because spare grains have no guard behind them.
     pub(super) fn take_spare(&self, count: u32, owner: PoolId) -> Option<u32> {
         if self.options.guard {
             return None;
@@ -32,9 +33,9 @@ impl<P: Platform> ArenaVm<P> {
         self.table.lock().take_spare(self.entries(), count, owner)
     }
 
-    /// Frees popped grains that are no longer committed. The guard behind them has
-    /// nothing left to guard and is free too; where an owner has the grain before
-    /// them, their first becomes its guard.
+    /// Returns popped grains that are no longer committed to the table, as void ones. The guard
+    /// behind them, which guards nothing any more, becomes void too. If the grain before them
+    /// has an owner, the first of them becomes its guard.
     pub(super) fn give_closed(&self, index: u32, count: u32) {
         let mut table = self.table.lock();
         let (mut first, mut limit) = (index, index + count);

@@ -1,4 +1,4 @@
-//! Spare memory: committed, free, and given back when it is too much.
+//! Spare memory: committed and free, and decommitted when there is too much of it.
 
 use tripoint_core::internal::{Ordering, TractTable};
 use tripoint_core::{Arena, Error, Event, Result};
@@ -7,7 +7,7 @@ use super::ArenaVm;
 use crate::platform::Platform;
 
 /// Spare memory that is kept whatever the share, in bytes and in grains: a program that
-/// frees and allocates this much calls no platform (design/arena-vm.md `.spare`).
+/// frees and allocates this much calls no platform ([design/arena-vm.md `.spare`](crate::design::arena_vm)).
 const SPARE_FLOOR: usize = 1 << 20;
 const SPARE_FLOOR_GRAINS: u32 = 4;
 
@@ -18,7 +18,7 @@ const MAPPINGS_APART: usize = 32;
 /// The bytes of spare memory to decommit so that what remains of `spare` is at
 /// most `percent` of what remains of `committed`.
 fn excess(spare: usize, committed: usize, percent: u8) -> usize {
-    // x bytes go: (spare - x) * 100 <= (committed - x) * percent.
+    // The least x for which (spare - x) * 100 <= (committed - x) * percent.
     let (spare, committed, percent) = (spare as u128, committed as u128, u128::from(percent));
     let over = (spare * 100).saturating_sub(committed * percent);
     match 100u128.checked_sub(percent).filter(|&rest| rest > 0) {
@@ -38,12 +38,11 @@ impl<P: Platform> ArenaVm<P> {
         self.regions.bytes(self.decommit_spare(u32::MAX))
     }
 
-    /// Sets what may be committed at most, in bytes; decommits spare memory where
-    /// that is needed. Growth under way at this moment may be by the old limit.
+    /// Sets the most memory that may be committed, in bytes. Decommits spare memory if that is
+    /// needed. Growth that is under way at this moment may go by the old limit.
     ///
     /// # Errors
-    /// [`Error::CommitLimit`] where more than that is in use. The limit does not
-    /// change then.
+    /// [`Error::CommitLimit`] if more than that is in use. The limit does not change then.
     pub fn set_commit_limit(&self, limit: usize) -> Result<()> {
         while let Err(excess) = self.budget.set_limit(limit) {
             if self.spare_size() < excess || self.decommit_spare(self.grains_covering(excess)) == 0 {
@@ -53,7 +52,7 @@ impl<P: Platform> ArenaVm<P> {
         Ok(())
     }
 
-    /// Decommits what is spare beyond the share that may be.
+    /// Decommits spare memory beyond the share that the options allow.
     pub(super) fn keep_share(&self) {
         if self.options.keeps_spare() {
             return;
@@ -74,13 +73,13 @@ impl<P: Platform> ArenaVm<P> {
         self.regions.bytes(self.table.lock().spare())
     }
 
-    /// The number of grains that hold `size` bytes.
+    /// The number of grains that contain `size` bytes.
     pub(super) fn grains_covering(&self, size: usize) -> u32 {
         u32::try_from(size.div_ceil(self.regions.grain.get())).unwrap_or(u32::MAX)
     }
 
     /// Whether one more hole may split the committed memory: each makes two more mappings
-    /// (design/arena-vm.md `.mappings`).
+    /// ([design/arena-vm.md `.mappings`](crate::design::arena_vm)).
     pub(super) fn may_divide(&self, table: &TractTable) -> bool {
         self.reservation.may_have_mappings(2 * (table.holes() as usize + 1) + MAPPINGS_APART)
     }
@@ -106,11 +105,12 @@ impl<P: Platform> ArenaVm<P> {
         done
     }
 
-    /// Decommits a run that is out of the table, and gives it back to the table;
-    /// false where the platform refused and the run is spare again.
+    /// Decommits a run that is out of the table, and returns it to the table. Returns false if
+    /// the platform refused; the run is then spare again.
     fn decommit_run(&self, index: u32, count: u32) -> bool {
         let (offset, size) = (self.regions.grain_offset(index), self.regions.bytes(count));
-        // SAFETY: spare grains were opened, and popped ones nobody has.
+        // SAFETY: grains become spare only after they were opened. These are popped, so no pool has
+        // them and no thread takes them.
         let closed = unsafe { self.reservation.close(offset, size) };
         if closed.is_err() {
             self.table.lock().give_spare(self.entries(), index, count);

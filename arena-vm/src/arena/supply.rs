@@ -4,14 +4,14 @@ use core::alloc::Layout;
 use core::ptr::NonNull;
 
 use tripoint_core::internal::DescriptorMemory;
-use tripoint_core::{Arena, Block, Error, PoolId, Result};
+use tripoint_core::{Arena, Block, Error, PoolId, Result, aver};
 
 use super::ArenaVm;
 use crate::platform::Platform;
 
 impl<P: Platform> ArenaVm<P> {
     /// Allocates memory for a descriptor. If there is none, commits a page; if a page must
-    /// not or cannot be committed, takes a spare grain (design/arena-vm.md `.descriptors`).
+    /// not or cannot be committed, takes a spare grain ([design/arena-vm.md `.descriptors`](crate::design::arena_vm)).
     pub(super) fn alloc_descriptor(&self, layout: Layout) -> Result<NonNull<u8>> {
         loop {
             let (descriptor, offset) = {
@@ -38,7 +38,8 @@ impl<P: Platform> ArenaVm<P> {
     fn supply_spare(&self, size: usize) -> bool {
         let count = self.grains_covering(size);
         let Some(index) = self.take_spare(count, PoolId::ARENA) else { return false };
-        // SAFETY: spare grains are committed, and the table gave these to the arena's own pool.
+        // SAFETY: spare grains are committed, and the table has assigned these to the arena's own
+        // pool, which the block is for.
         let block = unsafe { self.block(index, count) };
         // SAFETY: spare grains are committed; the arena's own pool has these from here on, and
         // never frees them.
@@ -54,12 +55,14 @@ impl<P: Platform> ArenaVm<P> {
     #[cold]
     fn extend_region(&self, offset: usize, size: usize) -> Result<()> {
         let size = self.regions.page.round_up(size).ok_or(Error::Limit)?;
-        if size > self.regions.descriptors_size - offset {
+        let most = self.regions.descriptors_size;
+        aver!(offset <= most, "{offset} bytes were supplied of a region of {most}");
+        if size > most.saturating_sub(offset) {
             return Err(Error::Limit);
         }
         let promise = self.promise(size)?;
         let place = self.regions.table_size + offset;
-        // SAFETY: whole pages of the region, at least one, which nobody closes.
+        // SAFETY: the range is one or more whole pages of the region, which are never closed.
         unsafe { self.reservation.open_shared(place, size) }?;
         if self.supply_pages(offset, size) {
             self.keep(promise, size);
@@ -68,7 +71,7 @@ impl<P: Platform> ArenaVm<P> {
         Ok(())
     }
 
-    /// Supplies open pages; false where another thread supplied them before.
+    /// Supplies open pages. Returns false if another thread supplied them before.
     fn supply_pages(&self, offset: usize, size: usize) -> bool {
         let mut descriptors = self.descriptors.lock();
         if descriptors.region_size() != offset {

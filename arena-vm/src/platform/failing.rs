@@ -1,4 +1,4 @@
-//! A platform that fails when told to, so that tests can drive every error path.
+//! A platform that fails on demand, so that tests can drive every error path.
 
 use core::ptr::NonNull;
 
@@ -34,7 +34,7 @@ pub enum Call {
 }
 
 impl Call {
-    /// All of them.
+    /// All calls that can fail.
     pub const ALL: [Self; 11] = [
         Self::Reserve,
         Self::Release,
@@ -68,13 +68,13 @@ impl Call {
     }
 }
 
-/// What is known and planned about one kind of call.
+/// What was counted and what is planned for one kind of call.
 #[derive(Debug, Default)]
 struct Plan {
     seen: AtomicU32,
     fail_in: AtomicU32,
     fail_always: AtomicBool,
-    /// Whether the failure lasts that is counted down to.
+    /// Whether the failure that is counted down to lasts.
     lasts: AtomicBool,
 }
 
@@ -89,7 +89,7 @@ impl Plan {
         self.fail_always.store(false, Ordering::SeqCst);
     }
 
-    /// Counts a call: whether it is to fail.
+    /// Counts a call, and returns whether it should fail.
     fn fails(&self) -> bool {
         self.seen.fetch_add(1, Ordering::SeqCst);
         let count_down = |left: u32| left.checked_sub(1);
@@ -106,14 +106,14 @@ impl Plan {
 pub struct Failing<P> {
     inner: P,
     plans: [Plan; Call::ALL.len()],
-    /// For calls of every kind.
+    /// The plan for calls of every kind together.
     every: Plan,
     reserve_limit: AtomicUsize,
     mapping_limit: AtomicUsize,
 }
 
 impl<P: Platform> Failing<P> {
-    /// `inner`, with no failures yet.
+    /// Wraps `inner`, with no failures planned.
     pub fn new(inner: P) -> Self {
         let plans = core::array::from_fn(|_| Plan::default());
         let no_limit = || AtomicUsize::new(usize::MAX);
@@ -151,7 +151,7 @@ impl<P: Platform> Failing<P> {
         self.mapping_limit.store(count, Ordering::SeqCst);
     }
 
-    /// Forgets all failures that were asked for.
+    /// Forgets all failures that were planned.
     pub fn heal(&self) {
         self.limit_reserve(usize::MAX);
         self.limit_mappings(usize::MAX);
@@ -172,9 +172,9 @@ impl<P: Platform> Failing<P> {
         &self.plans[call as usize]
     }
 
-    /// Counts a call, and fails it where that was asked for.
+    /// Counts a call, and fails it if that was planned.
     fn admit(&self, call: Call, addr: usize, size: usize) -> Result<(), PlatformError> {
-        // Both count, whichever fails it.
+        // Both plans count the call, whichever fails it.
         let (this_kind, any_kind) = (self.plan(call).fails(), self.every.fails());
         if this_kind || any_kind {
             return Err(PlatformError { call: call.name(), code: 0, addr, size, limit: None });
@@ -183,8 +183,8 @@ impl<P: Platform> Failing<P> {
     }
 }
 
-// SAFETY: calls are those of the inner platform, which keeps the promises, or
-// fail before they did anything.
+// SAFETY: each call either fails before it has done anything, or is passed on to the inner
+// platform, which keeps these promises.
 unsafe impl<P: Platform> Platform for Failing<P> {
     fn name(&self) -> &'static str {
         "failing"
@@ -204,61 +204,71 @@ unsafe impl<P: Platform> Platform for Failing<P> {
 
     unsafe fn release(&self, base: NonNull<u8>, size: usize, align: usize) -> Result<(), PlatformError> {
         self.admit(Call::Release, base.addr().get(), size)?;
-        // SAFETY: the caller's duties are the inner platform's.
+        // SAFETY: the caller's range is in a reservation of the inner platform, and the caller
+        // keeps to the duties of this method.
         unsafe { self.inner.release(base, size, align) }
     }
 
     unsafe fn commit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
         self.admit(Call::Commit, base.addr().get(), size)?;
-        // SAFETY: the caller's duties are the inner platform's.
+        // SAFETY: the caller's range is in a reservation of the inner platform, and the caller
+        // keeps to the duties of this method.
         unsafe { self.inner.commit(base, size) }
     }
 
     unsafe fn decommit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
         self.admit(Call::Decommit, base.addr().get(), size)?;
-        // SAFETY: the caller's duties are the inner platform's.
+        // SAFETY: the caller's range is in a reservation of the inner platform, and the caller
+        // keeps to the duties of this method.
         unsafe { self.inner.decommit(base, size) }
     }
 
     unsafe fn populate(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
         self.admit(Call::Populate, base.addr().get(), size)?;
-        // SAFETY: the caller's duties are the inner platform's.
+        // SAFETY: the caller's range is in a reservation of the inner platform, and the caller
+        // keeps to the duties of this method.
         unsafe { self.inner.populate(base, size) }
     }
 
     unsafe fn populate_in_use(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
         self.admit(Call::PopulateInUse, base.addr().get(), size)?;
-        // SAFETY: the caller's duties are the inner platform's.
+        // SAFETY: the caller's range is in a reservation of the inner platform, and the caller
+        // keeps to the duties of this method.
         unsafe { self.inner.populate_in_use(base, size) }
     }
 
     unsafe fn advise_huge_pages(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
         self.admit(Call::AdviseHugePages, base.addr().get(), size)?;
-        // SAFETY: the caller's duties are the inner platform's.
+        // SAFETY: the caller's range is in a reservation of the inner platform, and the caller
+        // keeps to the duties of this method.
         unsafe { self.inner.advise_huge_pages(base, size) }
     }
 
     unsafe fn collapse(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
         self.admit(Call::Collapse, base.addr().get(), size)?;
-        // SAFETY: the caller's duties are the inner platform's.
+        // SAFETY: the caller's range is in a reservation of the inner platform, and the caller
+        // keeps to the duties of this method.
         unsafe { self.inner.collapse(base, size) }
     }
 
     unsafe fn lock(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
         self.admit(Call::Lock, base.addr().get(), size)?;
-        // SAFETY: the caller's duties are the inner platform's.
+        // SAFETY: the caller's range is in a reservation of the inner platform, and the caller
+        // keeps to the duties of this method.
         unsafe { self.inner.lock(base, size) }
     }
 
     unsafe fn unlock(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
         self.admit(Call::Unlock, base.addr().get(), size)?;
-        // SAFETY: the caller's duties are the inner platform's.
+        // SAFETY: the caller's range is in a reservation of the inner platform, and the caller
+        // keeps to the duties of this method.
         unsafe { self.inner.unlock(base, size) }
     }
 
     unsafe fn no_inherit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
         self.admit(Call::NoInherit, base.addr().get(), size)?;
-        // SAFETY: the caller's duties are the inner platform's.
+        // SAFETY: the caller's range is in a reservation of the inner platform, and the caller
+        // keeps to the duties of this method.
         unsafe { self.inner.no_inherit(base, size) }
     }
 

@@ -2,14 +2,14 @@
 //!
 //! Commit is `mprotect`, because neighbours merge into one VMA, and the kernel allows a
 //! process only some 65,000 VMAs. Decommit maps the range anew, so that no trace of its
-//! earlier use stays (design/arena-vm.md `.linux`).
+//! earlier use stays ([design/arena-vm.md `.linux`](crate::design::arena_vm)).
 
 use core::ffi::c_void;
 use core::ptr::{self, NonNull};
 
 use libc::c_int;
 
-use tripoint_core::Resource;
+use tripoint_core::{Resource, aver};
 
 use super::touch::touch;
 use super::{Platform, PlatformError, mappings};
@@ -37,30 +37,32 @@ impl Linux {
     pub fn new() -> Self {
         // SAFETY: `sysconf` only reads its argument.
         let page_size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-        // Linux always knows its page size; 4096 is the smallest there is.
-        Self { page_size: usize::try_from(page_size).unwrap_or(4096), mappings: mappings::most() }
+        let known = usize::try_from(page_size).ok().filter(|size| size.is_power_of_two());
+        aver!(known.is_some(), "the page size is {page_size}");
+        // The smallest page that Linux has.
+        Self { page_size: known.unwrap_or(4096), mappings: mappings::most() }
     }
 
-    /// Unmaps what aligning left over; nothing where `size` is zero.
+    /// Unmaps what aligning left over. Does nothing for a size of zero.
     ///
     /// # Safety
-    /// - The range is empty, or whole pages of a mapping that nobody uses.
+    /// - The range is empty, or whole pages of a mapping that nothing uses.
     unsafe fn trim(base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
         if size == 0 {
             return Ok(());
         }
-        // SAFETY: the caller gives whole pages of a mapping that nobody uses.
+        // SAFETY: the range is not empty, so it is whole pages of a mapping that nothing uses.
         answer("reserve", base, size, unsafe { libc::munmap(base.as_ptr().cast(), size) })
     }
 }
 
 /// The code of this thread's last failed call.
 fn errno() -> i32 {
-    // SAFETY: gives a pointer to this thread's own word, which is always valid.
+    // SAFETY: the call returns a pointer to a word of this thread, which is valid while it runs.
     unsafe { *libc::__errno_location() }
 }
 
-/// What a call that answers zero for success came to.
+/// The outcome of a call that returns zero for success.
 fn answer(call: &'static str, base: NonNull<u8>, size: usize, code: c_int) -> Result<(), PlatformError> {
     if code == 0 {
         return Ok(());
@@ -68,14 +70,14 @@ fn answer(call: &'static str, base: NonNull<u8>, size: usize, code: c_int) -> Re
     Err(PlatformError { call, code: errno(), addr: base.addr().get(), size, limit: None })
 }
 
-/// The process's limit of a resource, in bytes; `usize::MAX` for no limit.
+/// The process's limit of a resource, in bytes; `usize::MAX` if there is none.
 fn limit_of(resource: Resource) -> usize {
     let kind = match resource {
         Resource::LockedMemory => libc::RLIMIT_MEMLOCK,
         _ => libc::RLIMIT_AS,
     };
     let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
-    // SAFETY: the pointer is to an `rlimit`, which the call fills or leaves.
+    // SAFETY: the pointer is to a whole `rlimit`, which the call fills in or leaves as it is.
     let _ = unsafe { libc::getrlimit(kind, &raw mut limit) };
     match limit.rlim_cur {
         libc::RLIM_INFINITY => usize::MAX,
@@ -100,28 +102,32 @@ unsafe fn map_without_access(
 ) -> Result<NonNull<u8>, PlatformError> {
     let fixed = if place.is_null() { 0 } else { libc::MAP_FIXED };
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | fixed;
-    // SAFETY: without MAP_FIXED the kernel chooses addresses that nothing uses; with
-    // it, the caller says that nothing uses what is replaced.
+    // SAFETY: without MAP_FIXED the kernel chooses addresses that nothing uses. With it, the caller
+    // says that nothing uses what is replaced. The call reads no memory.
     let base = unsafe { libc::mmap(place.cast(), size, libc::PROT_NONE, flags, -1, 0) };
     let failed = PlatformError { call, code: errno(), addr: place.addr(), size, limit: None };
     if base == libc::MAP_FAILED {
         return Err(failed);
     }
+    aver!(!base.is_null(), "{call} mapped {size} bytes at address zero");
     NonNull::new(base.cast()).ok_or(failed)
 }
 
 /// Reserves fresh addresses. A refusal names the limit that was reached. The code is
 /// EAGAIN if the process locks what it maps (`mlockall`).
 fn reserve_addresses(size: usize) -> Result<NonNull<u8>, PlatformError> {
-    // SAFETY: without a place nothing is replaced.
+    // SAFETY: the place is null, so nothing is replaced.
     unsafe { map_without_access("reserve", ptr::null_mut(), size) }.map_err(|refusal| {
         let locked = refusal.code == libc::EAGAIN;
         for_want_of(if locked { Resource::LockedMemory } else { Resource::AddressSpace })(refusal)
     })
 }
 
+/// Gives advice for a range.
+///
 /// # Safety
-/// - The duties of [`Platform`], and those of the advice.
+/// - The range is pages of a reservation.
+/// - The advice changes no byte of them.
 unsafe fn advise(
     call: &'static str,
     base: NonNull<u8>,
@@ -129,14 +135,13 @@ unsafe fn advise(
     advice: c_int,
 ) -> Result<(), PlatformError> {
     let addr: *mut c_void = base.as_ptr().cast();
-    // SAFETY: the caller answers for the range and the advice.
+    // SAFETY: the range is pages of a reservation, and the advice changes no byte of them.
     answer(call, base, size, unsafe { libc::madvise(addr, size, advice) })
 }
 
-// SAFETY: `mmap` returns addresses that nothing else uses until `munmap`. Private
-// anonymous pages read as zero at first, are readable and writable while protected so,
-// and are lost only when something is mapped in their place. The page size is a constant
-// of the system.
+// SAFETY: `mmap` returns addresses that nothing else uses until `munmap`. Private anonymous pages
+// read as zero at first, are readable and writable while they are protected so, and are lost only
+// when something is mapped in their place. The page size is a constant of the system.
 unsafe impl Platform for Linux {
     fn name(&self) -> &'static str {
         "linux"
@@ -151,15 +156,18 @@ unsafe impl Platform for Linux {
         let overflow = PlatformError { call: "reserve", code: libc::ENOMEM, addr: 0, size, limit: None };
         let base = reserve_addresses(size.checked_add(slack).ok_or(overflow)?)?;
         let head = base.align_offset(align);
-        // SAFETY: the mapping has `size + slack` bytes; from a page boundary the
-        // next multiple of `align` is at most `slack` away, so `head <= slack`.
+        // SAFETY: the mapping has `size + slack` bytes. From a page boundary the next multiple of
+        // `align` is at most `slack` away, so `head <= slack`, and both are inside the mapping or
+        // at its end.
         let (aligned, end) = unsafe { (base.add(head), base.add(head + size)) };
-        // SAFETY: both are whole pages of the new mapping, outside of what is kept.
+        // SAFETY: both ranges are empty or whole pages of the new mapping, outside the part that is
+        // kept. Nothing uses them.
         let trimmed = unsafe { Self::trim(base, head).and_then(|()| Self::trim(end, slack - head)) };
         if let Err(error) = trimmed {
-            // SAFETY: the whole mapping, of which nobody has heard. Gaps that are
-            // unmapped already are no error; where this fails too, addresses are
-            // lost and no memory.
+            // Gaps that are unmapped already are no error. If this fails too, addresses are lost,
+            // but no memory.
+            //
+            // SAFETY: this is the whole new mapping, which nothing uses yet.
             let _ = unsafe { Self::trim(base, size + slack) };
             return Err(error);
         }
@@ -167,28 +175,28 @@ unsafe impl Platform for Linux {
     }
 
     unsafe fn release(&self, base: NonNull<u8>, size: usize, _align: usize) -> Result<(), PlatformError> {
-        // SAFETY: the caller gives a whole reservation that nobody uses.
+        // SAFETY: the range is a whole reservation of this platform, which nothing uses any more.
         answer("release", base, size, unsafe { libc::munmap(base.as_ptr().cast(), size) })
     }
 
     unsafe fn commit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
         let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: the caller answers for the range; access is gained only.
+        // SAFETY: the range is pages of a reservation. They only gain access.
         answer("commit", base, size, unsafe { libc::mprotect(base.as_ptr().cast(), size, access) })
     }
 
     unsafe fn decommit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
-        // SAFETY: pages of a reservation, which nothing uses any more.
+        // SAFETY: the range is pages of a reservation, which nothing uses any more.
         unsafe { map_without_access("decommit", base.as_ptr(), size) }.map(drop)
     }
 
     unsafe fn populate(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
-        // SAFETY: the caller answers for the range; the advice changes no byte.
+        // SAFETY: the range is pages of a reservation. The advice changes no byte.
         match unsafe { advise("populate", base, size, libc::MADV_POPULATE_WRITE) } {
             // Linux before 5.14 does not know the advice.
             Err(error) if error.code == libc::EINVAL => {
-                // SAFETY: committed pages are valid; the caller says that they are
-                // its alone.
+                // SAFETY: the pages are committed, and so valid for reads and writes. Nothing else
+                // uses them. A page size is not zero.
                 unsafe { touch(base, size, self.page_size) };
                 Ok(())
             }
@@ -197,34 +205,33 @@ unsafe impl Platform for Linux {
     }
 
     unsafe fn populate_in_use(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
-        // SAFETY: the caller answers for the range; the advice changes no byte.
+        // SAFETY: the range is pages of a reservation. The advice changes no byte.
         unsafe { advise("populate_in_use", base, size, libc::MADV_POPULATE_WRITE) }
     }
 
     unsafe fn advise_huge_pages(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
-        // SAFETY: the caller answers for the range; the advice changes no byte.
+        // SAFETY: the range is pages of a reservation. The advice changes no byte.
         unsafe { advise("advise_huge_pages", base, size, libc::MADV_HUGEPAGE) }
     }
 
     unsafe fn collapse(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
-        // SAFETY: the caller answers for the range; the advice changes no byte.
+        // SAFETY: the range is pages of a reservation. The advice changes no byte.
         unsafe { advise("collapse", base, size, MADV_COLLAPSE) }
     }
 
     unsafe fn lock(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
-        // SAFETY: the caller gives committed pages; locking changes no byte.
+        // SAFETY: the range is committed pages of a reservation. Locking changes no byte.
         answer("lock", base, size, unsafe { libc::mlock(base.as_ptr().cast(), size) })
             .map_err(for_want_of(Resource::LockedMemory))
     }
 
     unsafe fn unlock(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
-        // SAFETY: the caller gives pages of a reservation, committed or not; unlocking
-        // changes no byte.
+        // SAFETY: the range is pages of a reservation, committed or not. Unlocking changes no byte.
         answer("unlock", base, size, unsafe { libc::munlock(base.as_ptr().cast(), size) })
     }
 
     unsafe fn no_inherit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
-        // SAFETY: the caller answers for the range; this process sees no change.
+        // SAFETY: the range is pages of a reservation. For this process the advice changes no byte.
         unsafe { advise("no_inherit", base, size, libc::MADV_DONTFORK) }
     }
 

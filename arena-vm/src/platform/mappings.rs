@@ -1,21 +1,24 @@
 //! How many mappings Linux allows a process, and how reservations share them
-//! (design/arena-vm.md `.mappings`).
+//! ([design/arena-vm.md `.mappings`](crate::design::arena_vm)).
 
+use tripoint_core::aver;
 use tripoint_core::internal::{AtomicUsize, Ordering};
 
 /// The kernel's own default of `vm.max_map_count`, used if the setting cannot be read.
 const DEFAULT: usize = 65_530;
 
-/// The mappings that all reservations of this process together were last told to have.
+/// The mappings that all reservations of this process counted last, together.
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
 
 /// Counts `now` mappings for a reservation that counted `before`, and returns how many of
 /// the process's `all` it may take at this moment.
 ///
-/// Calls are in one order, and each sees what those before it counted. Whoever takes no
-/// more than the answer therefore leaves the sum at half of `all` or less.
+/// Calls are in one order, and each sees what those before it counted. So the sum stays at
+/// half of `all` or less if each reservation takes no more than this returns.
 pub(super) fn account(all: usize, before: usize, now: usize) -> usize {
-    let others = TAKEN.fetch_add(now.wrapping_sub(before), Ordering::Relaxed).wrapping_sub(before);
+    let taken = TAKEN.fetch_add(now.wrapping_sub(before), Ordering::Relaxed);
+    aver!(before <= taken, "a reservation counted {before} mappings, and all together {taken}");
+    let others = taken.wrapping_sub(before);
     share(all, others)
 }
 
@@ -38,15 +41,16 @@ fn parse(text: &[u8]) -> Option<usize> {
 
 /// The contents of the setting's file; empty if it cannot be read.
 fn read(text: &mut [u8]) -> &[u8] {
-    // SAFETY: the path ends with a zero byte; no mode is needed to read.
+    // SAFETY: the path is a pointer to a text that ends with a zero byte; a file that is only read
+    // needs no mode.
     let file =
         unsafe { libc::open(c"/proc/sys/vm/max_map_count".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
     if file < 0 {
         return &[];
     }
-    // SAFETY: an open file, and a buffer of this length.
+    // SAFETY: the file is open, and the buffer has this length and is borrowed exclusively.
     let length = unsafe { libc::read(file, text.as_mut_ptr().cast(), text.len()) };
-    // SAFETY: opened above, closed once.
+    // SAFETY: the file was opened above, and is closed once and not used again.
     let _ = unsafe { libc::close(file) };
     usize::try_from(length).ok().and_then(|length| text.get(..length)).unwrap_or_default()
 }

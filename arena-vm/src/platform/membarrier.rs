@@ -2,14 +2,14 @@
 
 use libc::{c_int, c_long};
 
-/// What `membarrier` can be told to do, with the kernel's numbers.
+/// The commands of `membarrier`, with the kernel's numbers.
 #[derive(Clone, Copy, Debug)]
 #[repr(i32)]
 pub(crate) enum Command {
-    /// A barrier on every running thread of the system; milliseconds, needs no
+    /// A barrier on every running thread of the system. It takes milliseconds and needs no
     /// registration.
     Global = 1 << 0,
-    /// A barrier on every running thread of this process; about a microsecond.
+    /// A barrier on every running thread of this process. It takes about a microsecond.
     PrivateExpedited = 1 << 3,
     /// Announces that this process will use `PrivateExpedited`.
     RegisterPrivateExpedited = 1 << 4,
@@ -22,7 +22,7 @@ pub(crate) fn membarrier(command: Command) -> bool {
         return false;
     }
     let (flags, cpu): (c_int, c_int) = (0, 0);
-    // SAFETY: the call takes three numbers and touches no memory of ours.
+    // SAFETY: the call takes three numbers, and accesses no memory of this process.
     let answer: c_long = unsafe { libc::syscall(libc::SYS_membarrier, command as c_int, flags, cpu) };
     answer >= 0
 }

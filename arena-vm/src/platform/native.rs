@@ -1,10 +1,10 @@
-//! The platform that an arena lives on if it is not told another.
+//! The platform that an arena uses unless it is created on another.
 
 /// The platform of this target: Linux.
 #[cfg(all(target_os = "linux", not(miri)))]
 pub type Native = super::linux::Linux;
 
 /// The platform of this target: the portable one, because we know no other. The same under
-/// Miri, which has no addresses without access (design/arena-vm.md `.miri`).
+/// Miri, which has no addresses without access ([design/arena-vm.md `.miri`](crate::design::arena_vm)).
 #[cfg(any(not(target_os = "linux"), miri))]
 pub type Native = super::portable::Portable;

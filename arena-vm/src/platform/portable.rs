@@ -1,8 +1,8 @@
-//! The platform without an operating system to ask: the global allocator.
+//! A platform that asks no operating system, but the global allocator.
 //!
-//! A reservation is an allocation, so it takes real memory wherever the global
-//! allocator does, and an arena should ask for little, or rely on its fallback
-//! by halves. Commit and decommit are the arena's accounting only.
+//! A reservation is an allocation, which may take real memory at once. So an arena
+//! should ask for little, or rely on trying halves. Commit and decommit only matter
+//! to the arena's accounting.
 
 use alloc::alloc::{alloc_zeroed, dealloc};
 use core::alloc::Layout;
@@ -11,14 +11,14 @@ use core::ptr::NonNull;
 use super::touch::touch;
 use super::{Platform, PlatformError};
 
-/// A page as far as accounting goes; most systems have it so.
+/// The unit of accounting, which is the page size of most systems.
 const PAGE_SIZE: usize = 4096;
 
 /// The largest reservation. It is smaller under Miri: an allocation that is too large ends
 /// the interpreter, so that the arena could not try half of it.
 const RESERVE_MAX: usize = if cfg!(miri) { 64 << 20 } else { isize::MAX.unsigned_abs() };
 
-/// The global allocator as a platform. Works wherever `alloc` does.
+/// The global allocator as a platform. It works on every target that has one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Portable;
 
@@ -34,9 +34,9 @@ fn refused(call: &'static str, addr: usize, size: usize) -> PlatformError {
     PlatformError { call, code: 0, addr, size, limit: None }
 }
 
-// SAFETY: a reservation is a zeroed allocation, which nobody else uses and which
-// is valid for reads and writes from the start to its release; only its holder
-// writes to it. The page size is a constant power of two.
+// SAFETY: a reservation is a zeroed allocation. Nothing else uses it, it is valid for reads and
+// writes until its release, and only its owner writes to it. The page size is a constant power of
+// two.
 unsafe impl Platform for Portable {
     fn name(&self) -> &'static str {
         "portable"
@@ -59,8 +59,8 @@ unsafe impl Platform for Portable {
     unsafe fn release(&self, base: NonNull<u8>, size: usize, align: usize) -> Result<(), PlatformError> {
         let error = refused("release", base.addr().get(), size);
         let layout = Layout::from_size_align(size, align).map_err(|_| error)?;
-        // SAFETY: the caller gives what `reserve` was asked for and what it gave,
-        // so this is the allocation's own layout, freed once.
+        // SAFETY: base, size and alignment are those of one `reserve`, so this is the layout that the
+        // allocation was made with. Nothing uses it any more, and it is freed once.
         unsafe { dealloc(base.as_ptr(), layout) };
         Ok(())
     }
@@ -74,13 +74,14 @@ unsafe impl Platform for Portable {
     }
 
     unsafe fn populate(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
-        // SAFETY: committed pages are valid, and the caller's alone.
+        // SAFETY: the pages are committed, and so valid for reads and writes. Nothing else uses them.
+        // The page size is not zero.
         unsafe { touch(base, size, PAGE_SIZE) };
         Ok(())
     }
 
     unsafe fn populate_in_use(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
-        // Touching would race with whoever uses the pages.
+        // Touching the pages would race with the threads that use them.
         Err(refused("populate_in_use", base.addr().get(), size))
     }
 

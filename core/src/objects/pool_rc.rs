@@ -7,14 +7,17 @@ use core::marker::PhantomData;
 use core::ops::Deref;
 use core::ptr::NonNull;
 
+use crate::aver;
 use crate::meeting::store::Store;
 use crate::objects::pool_box::PoolBox;
 use crate::words::error::Result;
 
-/// How many pointers there are. Once at `usize::MAX` it stays there.
+/// The number of clones. Once it is `usize::MAX` it stays so.
+// (design/adaptors.md `.rc.count`)
 struct Count(Cell<usize>);
 
 impl Count {
+    /// Adds one.
     #[inline]
     fn add(&self) {
         self.0.set(self.0.get().saturating_add(1));
@@ -24,14 +27,15 @@ impl Count {
     #[inline]
     fn remove(&self) -> bool {
         let count = self.0.get();
+        aver!(count != 0, "a counted object is dropped more often than it was cloned");
         if count != usize::MAX {
-            self.0.set(count - 1);
+            self.0.set(count.wrapping_sub(1));
         }
         count == 1
     }
 }
 
-/// What a [`PoolRc`] points to.
+/// The object of a [`PoolRc`], with the number of its clones.
 struct Counted<T> {
     count: Count,
     value: T,
@@ -42,8 +46,8 @@ struct Counted<T> {
 ///
 /// It takes a word beside the object, for the count. There are no weak pointers:
 /// structures with circles keep their objects in one place and refer to them by
-/// index. A count that reaches `usize::MAX` stays there, and the object lives as long
-/// as the store and is never dropped (design/adaptors.md `.rc.count`).
+/// index. A count that reaches `usize::MAX` stays there: the object then lives as
+/// long as the store, and is never dropped.
 ///
 /// ```
 /// use tripoint_core::{PoolRc, Result, Store};
@@ -121,12 +125,12 @@ impl<'s, T, S: Store> PoolRc<'s, T, S> {
     }
 
     fn counted(&self) -> &Counted<T> {
-        // SAFETY: the object lives until its last clone is dropped, and is borrowed
-        // exclusively only through `get_mut`, when this is the only one.
+        // SAFETY: the object is initialised, and lives until its last clone is dropped. It is borrowed
+        // exclusively only by `get_mut`, if there is only one clone, which is then borrowed too.
         unsafe { self.counted.as_ref() }
     }
 
-    /// The object as one that has a single owner.
+    /// A box that owns the object.
     ///
     /// # Safety
     /// - No other clone points to the object, and this one is not used any more.
