@@ -118,9 +118,10 @@ pub use tripoint_pools::{
 // Allocation points and frames.
 #[doc(inline)]
 pub use tripoint_ap::{
-    AllocationPoint, Batch, BufferMode, CommitFailed, Control, Frame, FrameBox, Reservation, Scope, Snapshot,
-    Stop, Tripper,
+    AllocationPoint, Batch, BufferMode, CommitFailed, Frame, FrameBox, Reservation, Scope, Snapshot, Tripper,
 };
+#[doc(inline)]
+pub use tripoint_core::{Control, ControlPair, Stop};
 
 // Boxes and caches.
 #[doc(inline)]

@@ -3,10 +3,9 @@
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-use tripoint_core::{ManualPool, PoolBox, PoolClass, Result, aver};
+use tripoint_core::{Control, ManualPool, PoolBox, PoolClass, Result, aver};
 
 use crate::point::AllocationPoint;
-use crate::slow::control::Control;
 
 impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
     /// Allocates `value`, for as long as the pool lives. It is never dropped.

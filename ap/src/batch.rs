@@ -7,11 +7,10 @@
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-use tripoint_core::{Error, ManualPool, PoolBox, PoolClass, Result, aver};
+use tripoint_core::{Control, Error, ManualPool, PoolBox, PoolClass, Result, aver};
 
 use crate::point::AllocationPoint;
 use crate::reservation::CommitFailed;
-use crate::slow::control::Control;
 
 impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
     /// Reserves room for `count` objects in a row, to be filled one by one and

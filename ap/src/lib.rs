@@ -127,7 +127,6 @@ pub use protocol::buffer::Buffer;
 pub use protocol::snapshot::{BufferMode, Snapshot};
 pub use protocol::trip::Tripper;
 pub use reservation::{CommitFailed, Reservation};
-pub use slow::control::{Control, Stop};
 pub use slow::descriptor::PoolBuffer;
 pub use slow::walk::{flip_buffers, for_each_buffer};
 

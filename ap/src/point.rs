@@ -7,10 +7,9 @@ use core::marker::PhantomData;
 use core::mem::{ManuallyDrop, MaybeUninit};
 use core::ptr::NonNull;
 
-use tripoint_core::{BufferKind, Check, CheckError, CheckLevel, Describe, PoolClass, Result};
+use tripoint_core::{BufferKind, Check, CheckError, CheckLevel, Control, Describe, PoolClass, Result};
 
 use crate::protocol::trip::Tripper;
-use crate::slow::control::Control;
 use crate::slow::descriptor::{Descriptor, PoolBuffer};
 use crate::slow::slow_path::SlowPath;
 use crate::slow::stops::Stops;

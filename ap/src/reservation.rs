@@ -13,12 +13,11 @@ use core::alloc::Layout;
 use core::fmt;
 use core::ptr::NonNull;
 
-use tripoint_core::{PoolClass, Result, aver};
+use tripoint_core::{Control, PoolClass, Result, aver};
 
 use crate::point::AllocationPoint;
 use crate::protocol::buffer::CHECKS;
 use crate::protocol::calc;
-use crate::slow::control::Control;
 
 impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
     /// Reserves memory for `layout`. Nothing is allocated until the token is

@@ -2,14 +2,12 @@
 //!
 //! | file, from the ground up | |
 //! |---|---|
-//! | `control` | what a client may do when control is taken from its fast path |
 //! | `stops` | how far the next stop is |
 //! | `descriptor` | the descriptor, which the shared part begins and the slow part ends |
 //! | `walk` | visiting and flipping every buffer of a pool |
 //! | `slow_path` | what the slow part keeps: attaching, detaching, counting, reporting |
 //! | `fill` | the cold halves of reserve and commit |
 
-pub(crate) mod control;
 pub(crate) mod descriptor;
 pub(crate) mod fill;
 pub(crate) mod slow_path;

@@ -9,10 +9,10 @@ use common::{
     BumpPool, Draws, FILL, OBJECT, RESET, addr, allocate, flip, listening, mode, refusal, with_arena,
     with_bump, with_flip,
 };
-use tripoint_ap::{AllocationPoint, Buffer, CommitFailed, Control, Tripper, for_each_buffer};
+use tripoint_ap::{AllocationPoint, Buffer, CommitFailed, Tripper, for_each_buffer};
 use tripoint_core::{
-    Addr, AddrRange, Arena, BufferClass, BufferKind, Check, CheckLevel, Describe, Error, PoolClass, RankSet,
-    Segment, SegmentBuffer, Store,
+    Addr, AddrRange, Arena, BufferClass, BufferKind, Check, CheckLevel, Control, Describe, Error, PoolClass,
+    RankSet, Segment, SegmentBuffer, Store,
 };
 
 #[test]

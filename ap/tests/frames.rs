@@ -12,10 +12,10 @@ use std::panic::catch_unwind;
 use std::sync::Mutex;
 
 use common::{Draws, Fuse, TestControl, Unformatted, with_arena, with_events, with_fuse};
-use tripoint_ap::{AllocationPoint, BufferMode, Control, FrameBox, Stop};
+use tripoint_ap::{AllocationPoint, BufferMode, FrameBox};
 use tripoint_core::{
-    Addr, Arena, BasicBuffer, Block, BufferKind, Check, CheckError, CheckLevel, ClientArena, Describe, Error,
-    Event, Fill, FramePool, PoolClass, PoolHeader, PoolSizes, Result, SymmetricFence,
+    Addr, Arena, BasicBuffer, Block, BufferKind, Check, CheckError, CheckLevel, ClientArena, Control,
+    Describe, Error, Event, Fill, FramePool, PoolClass, PoolHeader, PoolSizes, Result, Stop, SymmetricFence,
 };
 
 const ALIGN: usize = 16;

@@ -9,8 +9,8 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use std::panic::catch_unwind;
 
 use common::{FILL, FlipPool, Fuse, OBJECT, allocate, allocate_through, flip, with_fuse};
-use tripoint_ap::{AllocationPoint, Control, Stop};
-use tripoint_core::{Arena, BufferKind, Check, CheckLevel, PoolClass, SymmetricFence};
+use tripoint_ap::AllocationPoint;
+use tripoint_core::{Arena, BufferKind, Check, CheckLevel, Control, PoolClass, Stop, SymmetricFence};
 
 /// Counts trips and stops, and unwinds when its fuse has burnt down.
 #[derive(Debug)]

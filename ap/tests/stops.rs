@@ -8,8 +8,8 @@ use common::{
     Draws, Form, Notice, OBJECT, READY, TestPool, addr, allocate, allocate_through, flip, listening, mode,
     with_bump, with_flip,
 };
-use tripoint_ap::{AllocationPoint, BufferMode, Control, Stop};
-use tripoint_core::BufferKind;
+use tripoint_ap::{AllocationPoint, BufferMode};
+use tripoint_core::{BufferKind, Control, Stop};
 
 #[test]
 fn a_stop_is_told_after_its_commit() {

@@ -17,9 +17,9 @@ use std::thread;
 use std::time::Instant;
 
 use common::{BumpPool, with_arena};
-use tripoint_ap::{AllocationPoint, Control};
-use tripoint_core::BufferKind;
+use tripoint_ap::AllocationPoint;
 use tripoint_core::internal::{Limit, Trips};
+use tripoint_core::{BufferKind, Control};
 use tripoint_oracle::effort;
 
 /// The rounds of a raced test, unless `TRIPOINT_ROUNDS` says otherwise.

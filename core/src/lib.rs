@@ -70,6 +70,8 @@ pub use meeting::arena::{Arena, ArenaSizes};
 pub use meeting::barrier::{BarrierPair, SingleCore, SymmetricFence};
 pub use meeting::block::Block;
 pub use meeting::buffer_class::{BasicBuffer, BufferClass, RankBuffer, SegmentBuffer};
+pub use meeting::control::{Control, Stop};
+pub use meeting::control_pair::ControlPair;
 pub use meeting::exhausted::Exhausted;
 pub use meeting::fill::Fill;
 pub use meeting::frame_pool::FramePool;

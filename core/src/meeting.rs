@@ -8,6 +8,8 @@ pub(crate) mod arena_ref;
 pub(crate) mod barrier;
 pub(crate) mod block;
 pub(crate) mod buffer_class;
+pub(crate) mod control;
+pub(crate) mod control_pair;
 pub(crate) mod exhausted;
 pub(crate) mod fill;
 pub(crate) mod frame_pool;

@@ -7,9 +7,9 @@ use std::panic::{catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use common::{GRAIN, SEAL, Sequence, TestArena, arena, classes, layout, memory};
-use tripoint_ap::{AllocationPoint, Control};
+use tripoint_ap::AllocationPoint;
 use tripoint_core::{
-    BufferKind, Check, CheckLevel, Describe, Error, Event, EventHook, ManualPool, PoolClass, Store,
+    BufferKind, Check, CheckLevel, Control, Describe, Error, Event, EventHook, ManualPool, PoolClass, Store,
 };
 use tripoint_pools::{
     DebugOptions, DebugPool, Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, Null, Tlsf, TlsfOptions,

@@ -10,7 +10,7 @@ mod simulation;
 
 use std::process::ExitCode;
 
-use simulation::{RHYTHMS, WORKLOADS};
+use simulation::{AT_POINTS, Bias, RHYTHMS, WORKLOADS};
 use tripoint_telemetry::Window;
 
 const RUNS: u64 = 4000;
@@ -31,25 +31,34 @@ fn bias() -> bool {
     let mut all_good = true;
     for workload in &WORKLOADS {
         let bytes = if workload.name == "all 1 MiB" { 10_000_000_000 } else { 10_000_000 };
-        let bias = simulation::bias(workload, bytes, RUNS);
-        for average in &bias.averages {
-            let is_good = average.is_unbiased();
-            all_good &= is_good;
-            println!(
-                "{:<22} {:<26} {:.5} ± {:.5}   sd {:.5}{}",
-                workload.name,
-                average.name,
-                average.mean,
-                average.standard_error,
-                average.deviation,
-                mark(is_good)
-            );
-        }
-        let ratio = bias.averages[0].deviation / bias.deviation;
-        let is_good = (0.95..1.05).contains(&ratio);
-        all_good &= is_good;
-        println!("{:<22} {:<26} {ratio:.3}{}\n", workload.name, "sd / expected sd", mark(is_good));
+        all_good &= print_bias(workload.name, &simulation::bias(workload, bytes, RUNS));
     }
+    println!("The same at allocation points, over {RUNS} runs of 1 MB:\n");
+    for (workload, buffer) in &AT_POINTS {
+        let bias = simulation::bias_at_points(workload, *buffer, 1_000_000, RUNS);
+        all_good &= print_bias(workload.name, &bias);
+    }
+    all_good
+}
+
+fn print_bias(name: &str, bias: &Bias) -> bool {
+    let mut all_good = true;
+    for average in &bias.averages {
+        let is_good = average.is_unbiased();
+        all_good &= is_good;
+        println!(
+            "{name:<28} {:<26} {:.5} ± {:.5}   sd {:.5}{}",
+            average.name,
+            average.mean,
+            average.standard_error,
+            average.deviation,
+            mark(is_good)
+        );
+    }
+    let ratio = bias.averages[0].deviation / bias.deviation;
+    let is_good = (0.95..1.05).contains(&ratio);
+    all_good &= is_good;
+    println!("{name:<28} {:<26} {ratio:.3}{}\n", "sd / expected sd", mark(is_good));
     all_good
 }
 

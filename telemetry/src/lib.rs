@@ -8,8 +8,9 @@
 //!
 //! | to | use |
 //! |---|---|
-//! | say how rare samples are | [`Mean`] |
-//! | draw samples from a stream of allocations | [`Trials`], each with a [`Stream`] of its own |
+//! | sample at an allocation point | a [`PointSampler`] as its control |
+//! | switch samplers on and off, and say how rare samples are | [`Sampling`] |
+//! | draw samples from any other stream of allocations | [`Trials`], each with a [`Stream`] of its own |
 //! | estimate bytes and objects from samples | [`Estimate`], from each [`Sample`] |
 //! | the same for each type, place or thread | [`Groups`] |
 //! | say how far from the truth that may be | [`Estimate::limits`], with a [`Confidence`] and the [`Window`] of time |
@@ -29,6 +30,7 @@ pub mod design;
 mod draws;
 mod estimators;
 mod sample;
+mod sampler;
 
 pub use draws::stream::Stream;
 pub use draws::trials::Trials;
@@ -37,3 +39,5 @@ pub use estimators::groups::Groups;
 pub use estimators::interval::{Confidence, Interval, Window};
 pub use estimators::negative_binomial::NegativeBinomial;
 pub use sample::{Mean, Sample};
+pub use sampler::point_sampler::{PointSampler, SampledObject};
+pub use sampler::sampling::Sampling;

@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 use tests_loom::{NoLight, lend, model_bounded, thread, with_arena};
 use tripoint_ap::internal::Owner;
-use tripoint_ap::{AllocationPoint, Buffer, BufferMode, Control, flip_buffers, for_each_buffer};
+use tripoint_ap::{AllocationPoint, Buffer, BufferMode, flip_buffers, for_each_buffer};
 use tripoint_core::internal::{AtomicUsize, Ordering};
-use tripoint_core::{Addr, BarrierPair, BufferKind, Check, CheckLevel, PoolClass, SymmetricFence};
+use tripoint_core::{Addr, BarrierPair, BufferKind, Check, CheckLevel, Control, PoolClass, SymmetricFence};
 use tripoint_oracle::{Draws, FlipPool, Listener, MIN_ALIGN};
 
 const BOUND: usize = 2;

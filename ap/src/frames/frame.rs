@@ -14,10 +14,9 @@
 use core::ptr::NonNull;
 
 use tripoint_core::internal::Ordering;
-use tripoint_core::{Addr, Block, Fill, FramePool, PoolClass, aver};
+use tripoint_core::{Addr, Block, Control, Fill, FramePool, PoolClass, aver};
 
 use crate::point::AllocationPoint;
-use crate::slow::control::Control;
 use crate::slow::slow_path::SlowPath;
 
 /// A place in the stack of an allocation point. [`AllocationPoint::push`] makes it, and

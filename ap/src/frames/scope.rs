@@ -8,13 +8,12 @@ use core::alloc::Layout;
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 
-use tripoint_core::{FramePool, Result, aver};
+use tripoint_core::{Control, FramePool, Result, aver};
 
 use crate::frames::frame::Frame;
 use crate::frames::frame_box::FrameBox;
 use crate::point::AllocationPoint;
 use crate::reservation::{CommitFailed, Reservation};
-use crate::slow::control::Control;
 
 /// The inside of a frame: objects are allocated here for as long as it lasts.
 ///

@@ -6,10 +6,9 @@
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-use tripoint_core::{Addr, Align, Arena, Block, Error, Event, Fill, PoolClass, Result, aver};
+use tripoint_core::{Addr, Align, Arena, Block, Control, Error, Event, Fill, PoolClass, Result, aver};
 
 use crate::protocol::calc;
-use crate::slow::control::Control;
 use crate::slow::slow_path::SlowPath;
 
 const UNSERVED: Error = Error::Parameter("the pool class does not serve this size or alignment");

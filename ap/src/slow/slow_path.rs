@@ -7,12 +7,11 @@
 use core::ptr::NonNull;
 
 use tripoint_core::{
-    Addr, Arena, Block, BufferClass, Check, CheckLevel, Error, Event, Fill, PoolClass, Result, aver,
+    Addr, Arena, Block, BufferClass, Check, CheckLevel, Control, Error, Event, Fill, PoolClass, Result, aver,
 };
 
 use crate::protocol::buffer::CHECKS;
 use crate::protocol::owner::Owner;
-use crate::slow::control::Control;
 use crate::slow::descriptor::{Descriptor, PoolBuffer};
 use crate::slow::stops::Stops;
 
@@ -155,24 +154,44 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
 
     /// Observes trips, notifies the control of them, and goes on from a flip.
     pub(crate) fn observe_trips(&mut self) {
-        let Self { owner, pool, control, .. } = self;
-        owner.observe_trips(&mut |requests| report_trips(*pool, control, requests));
+        let Self { owner, pool, control, stops, .. } = self;
+        owner.observe_trips(&mut |requests| {
+            stops.observe_trips();
+            report_trips(*pool, control, requests);
+        });
     }
 
-    /// Decides a stop that was pending.
+    /// Decides a stop that was pending, and lets the control set another one after trips.
     pub(crate) fn settle_stop(&mut self) {
         let init = Addr::of(self.owner.init());
         self.stops.settle(init, init, &mut self.control);
+        self.stops.let_move(init, &mut self.control);
     }
 
     /// Opens the fast path, up to the buffer's end or to a stop.
     pub(crate) fn rearm(&mut self) {
+        self.arm();
+        // Trips may have been observed meanwhile, and the control may move its stop.
+        if self.stops.may_move() {
+            self.arm();
+        }
+    }
+
+    fn arm(&mut self) {
         let Self { owner, pool, control, stops, .. } = self;
         let pool_limit = owner.pool_limit();
-        let limit = stops.armed_limit(Addr::of(pool_limit));
-        aver!(limit <= Addr::of(pool_limit), "a limit of {limit} in a buffer that ends at {pool_limit:p}");
-        owner
-            .rearm(pool_limit.with_addr(limit.get()), &mut |requests| report_trips(*pool, control, requests));
+        // Nothing fits below `init`, so the next object takes the slow path (in a stack, the
+        // next that nothing was popped before).
+        let limit = if stops.may_move() {
+            owner.init()
+        } else {
+            pool_limit.with_addr(stops.armed_limit(Addr::of(pool_limit)).get())
+        };
+        aver!(limit <= pool_limit, "a limit of {limit:p} in a buffer that ends at {pool_limit:p}");
+        owner.rearm(limit, &mut |requests| {
+            stops.observe_trips();
+            report_trips(*pool, control, requests);
+        });
     }
 
     /// Reports a stop that was still pending, and what the pool got back.

@@ -1,9 +1,10 @@
 //! The account of stops: how far the next one is (design/ap.md `.stop.budget`).
 
-use tripoint_core::Addr;
+use core::mem;
+
+use tripoint_core::{Addr, Control, Stop};
 
 use crate::protocol::calc;
-use crate::slow::control::{Control, Stop};
 
 /// The owner's account of stops: how far the next one is, and the one that an object not
 /// yet known to be committed has reached.
@@ -14,11 +15,13 @@ pub(crate) struct Stops {
     /// The place in the present buffer from which `budget` counts.
     origin: Addr,
     pending: Option<Stop>,
+    /// Whether the control may move the stop, because trips were observed.
+    may_move: bool,
 }
 
 impl Stops {
     pub(crate) fn new<C: Control>(control: &mut C) -> Self {
-        Self { budget: control.next_stop(), origin: Addr::ZERO, pending: None }
+        Self { budget: control.next_stop(), origin: Addr::ZERO, pending: None, may_move: false }
     }
 
     /// Whether there is no stop to keep account of.
@@ -54,11 +57,36 @@ impl Stops {
     pub(crate) fn settle<C: Control>(&mut self, init: Addr, next: Addr, control: &mut C) {
         let Some(stop) = self.pending.take() else { return };
         let committed = init.get().saturating_sub(stop.object.get());
+        let stop = Stop { size: committed, ..stop };
         if committed > stop.offset {
-            control.stopped(Stop { size: committed, ..stop });
+            control.stopped(stop);
+        } else {
+            control.withdrawn(stop);
         }
         self.budget = control.next_stop();
         self.origin = next;
+    }
+
+    /// Trips were observed: the control is to be asked whether it moves its stop.
+    pub(crate) const fn observe_trips(&mut self) {
+        self.may_move = true;
+    }
+
+    /// Whether the control is still to be asked.
+    pub(crate) const fn may_move(&self) -> bool {
+        self.may_move
+    }
+
+    /// After trips: lets the control set another stop, counted from `init`
+    /// (design/ap.md `.stop.move`).
+    pub(crate) fn let_move<C: Control>(&mut self, init: Addr, control: &mut C) {
+        if !mem::take(&mut self.may_move) {
+            return;
+        }
+        if let Some(budget) = control.move_stop(self.left(init)) {
+            self.budget = budget;
+            self.origin = init;
+        }
     }
 
     /// Moves the account to other memory: allocation left off at `from` and goes on at `to`.

@@ -11,9 +11,10 @@ use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
 
-use tripoint_ap::{AllocationPoint, Buffer, Control};
+use tripoint_ap::{AllocationPoint, Buffer};
 use tripoint_core::{
-    Addr, AddrRange, BarrierPair, ClientArena, ClientArenaOptions, Event, EventHook, PoolClass, Result,
+    Addr, AddrRange, BarrierPair, ClientArena, ClientArenaOptions, Control, Event, EventHook, PoolClass,
+    Result,
 };
 pub(crate) use tripoint_oracle::{
     ALIGN_MAX, BumpPool, Draws, FlipPool, Flippable, Form, Listener as TestControl, MIN_ALIGN, Manual,

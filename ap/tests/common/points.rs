@@ -4,8 +4,8 @@ use core::alloc::Layout;
 use core::cell::Cell;
 use core::ptr::NonNull;
 
-use tripoint_ap::{AllocationPoint, BufferMode, CommitFailed, Control, flip_buffers};
-use tripoint_core::{BufferKind, Error, PoolClass, SymmetricFence};
+use tripoint_ap::{AllocationPoint, BufferMode, CommitFailed, flip_buffers};
+use tripoint_core::{BufferKind, Control, Error, PoolClass, SymmetricFence};
 
 use super::{BumpPool, Draws, FlipPool, Form, TestControl, TestPool, with_arena};
 

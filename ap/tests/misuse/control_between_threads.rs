@@ -1,8 +1,8 @@
 //! An allocation point is sent to another thread only if its control can be.
 
 use std::rc::Rc;
-use tripoint_ap::{AllocationPoint, Control};
-use tripoint_core::PoolClass;
+use tripoint_ap::AllocationPoint;
+use tripoint_core::{Control, PoolClass};
 
 #[derive(Debug)]
 struct Local(#[allow(dead_code)] Rc<()>);

@@ -1,7 +1,7 @@
 //! What a control borrows lives as long as the allocation point.
 
-use tripoint_ap::{AllocationPoint, Control};
-use tripoint_core::{BufferKind, PoolClass};
+use tripoint_ap::AllocationPoint;
+use tripoint_core::{BufferKind, Control, PoolClass};
 
 #[derive(Debug)]
 struct Borrows<'c>(#[allow(dead_code)] &'c u64);

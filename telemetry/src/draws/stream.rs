@@ -10,7 +10,7 @@ use rand_xoshiro::{SplitMix64, Xoroshiro128PlusPlus};
 /// Two streams never begin alike unless both seed and number are the same: the pair is mixed
 /// reversibly into the state of the generator, xoroshiro128++. So a process takes one seed, and
 /// numbers its streams. A forked child has to take another seed, or it repeats what its parent
-/// draws ([design/sampling.md `.stream`](crate::design::sampling)).
+/// draws ([design/sampling.md `.fork`](crate::design::sampling)).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stream(Xoroshiro128PlusPlus);
 

@@ -141,6 +141,7 @@ mod tests {
 
     /// (design/sampling.md `.req.exact`)
     #[test]
+    #[cfg_attr(miri, ignore = "a long computation in a file without unsafe code")]
     fn the_published_table_is_reproduced_to_the_last_digit() {
         for (samples, low, high) in TABLE {
             assert_eq!(of(samples).limit(0.025), Some(low), "{samples} samples");
@@ -151,6 +152,7 @@ mod tests {
     /// What another convention would give: the smallest number not exceeded with at least the
     /// probability. All fifty numbers differ, so the table decides between the two.
     #[test]
+    #[cfg_attr(miri, ignore = "a long computation in a file without unsafe code")]
     fn the_limit_is_the_last_number_below_the_probability() {
         for (samples, low, high) in TABLE {
             assert!(of(samples).at_most(low) < 0.025 && of(samples).at_most(low + 1) >= 0.025);
@@ -202,6 +204,7 @@ mod tests {
 
     /// (design/sampling.md `.camp-paulson`)
     #[test]
+    #[cfg_attr(miri, ignore = "a long computation in a file without unsafe code")]
     fn camp_and_paulson_are_wrong_by_what_is_stated() {
         let stated: [(u64, RangeInclusive<f64>); 5] = [
             (1, 0.0120..=0.0122),

@@ -1,7 +1,15 @@
 //! Programs that allocate, samplers that watch them, and how the estimates compare with the
 //! truth. Shared by the tests and by the example `sampling_figures`; every run is seeded.
 
-use tripoint_telemetry::{Confidence, Estimate, Groups, Mean, Sample, Stream, Trials, Window};
+use core::alloc::Layout;
+use core::mem::MaybeUninit;
+
+use tripoint_ap::AllocationPoint;
+use tripoint_core::{BufferKind, ClientArena, ClientArenaOptions};
+use tripoint_oracle::BumpPool;
+use tripoint_telemetry::{
+    Confidence, Estimate, Groups, Mean, PointSampler, Sample, Sampling, Stream, Trials, Window,
+};
 
 /// The mean of everything here, unless it says otherwise: 100 KiB.
 pub(crate) const MEAN: Mean = Mean::new(102_400).unwrap();
@@ -21,6 +29,13 @@ pub(crate) const WORKLOADS: [Workload; 4] = [
     },
     Workload { name: "1 % of 256 KiB", size: |number| if number % 100 == 99 { 256 << 10 } else { 64 } },
     Workload { name: "all 1 MiB", size: |_| 1 << 20 },
+];
+
+/// What is allocated at points, and in buffers of how many bytes: objects that fit a buffer once, and
+/// buffers that are smaller than nearly all draws.
+pub(crate) const AT_POINTS: [(Workload, usize); 2] = [
+    (Workload { name: "1,400 B in buffers of 1,536", size: |_| 1408 }, 1536),
+    (Workload { name: "48 B in buffers of 1,536", size: |_| 48 }, 1536),
 ];
 
 impl Workload {
@@ -80,9 +95,39 @@ pub(crate) struct Bias {
 /// (design/sampling.md `.req.unbiased`).
 pub(crate) fn bias(workload: &Workload, bytes: u64, runs: u64) -> Bias {
     let sizes = workload.sizes(bytes);
-    let (truth, objects) = (sizes.iter().sum::<u64>() as f64, sizes.len() as f64);
-    let estimates: Vec<_> =
+    let estimates =
         (0..runs).map(|run| estimate(&mut Trials::new(Stream::new(1, run), MEAN), &sizes)).collect();
+    compare(&sizes, estimates)
+}
+
+/// The same for one allocation point a run, which gets its memory in buffers of `buffer` bytes.
+pub(crate) fn bias_at_points(workload: &Workload, buffer: usize, bytes: u64, runs: u64) -> Bias {
+    let sizes = workload.sizes(bytes);
+    let mut memory = Box::new_uninit_slice(2 * bytes as usize + (64 << 10));
+    let estimates = (0..runs).map(|run| point_estimate(&mut memory, buffer, run, &sizes)).collect();
+    compare(&sizes, estimates)
+}
+
+fn point_estimate(memory: &mut [MaybeUninit<u8>], buffer: usize, run: u64, sizes: &[u64]) -> Estimate {
+    let options = ClientArenaOptions { grain: Some(4096), event_hook: None };
+    let arena = ClientArena::create(memory, options).unwrap();
+    let pool = BumpPool::create(&arena, buffer);
+    let sampling = Sampling::off(run);
+    sampling.set_mean(Some(MEAN));
+    let mut estimate = Estimate::new(MEAN);
+    let sampler = PointSampler::new(&sampling, |sampled| estimate.add(&sampled.sample));
+    let mut point = AllocationPoint::create_with(&pool, BufferKind::Mutator, sampler).unwrap();
+    for &size in sizes {
+        let layout = Layout::from_size_align(size as usize, 16).unwrap();
+        // SAFETY: no thread reads the objects of this pool.
+        unsafe { point.reserve(layout).unwrap().commit() }.unwrap();
+    }
+    drop(point);
+    estimate
+}
+
+fn compare(sizes: &[u64], estimates: Vec<Estimate>) -> Bias {
+    let (truth, objects) = (sizes.iter().sum::<u64>() as f64, sizes.len() as f64);
     let average = |name, ratio: &dyn Fn(&Estimate) -> f64| {
         Average::of(name, &estimates.iter().map(ratio).collect::<Vec<_>>())
     };

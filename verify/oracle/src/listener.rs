@@ -1,7 +1,6 @@
 //! A control that draws stops and remembers its notices, and the naive way to find stops.
 
-use tripoint_ap::{Control, Stop};
-use tripoint_core::Addr;
+use tripoint_core::{Addr, Control, Stop};
 
 use crate::choices::Choices;
 

@@ -3,8 +3,10 @@
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-use tripoint_ap::{AllocationPoint, Control};
-use tripoint_core::{Addr, Arena, Block, CheckLevel, ManualPool, PoolClass, PoolSizes, Result, Use, walk};
+use tripoint_ap::AllocationPoint;
+use tripoint_core::{
+    Addr, Arena, Block, CheckLevel, Control, ManualPool, PoolClass, PoolSizes, Result, Use, walk,
+};
 
 use crate::live::{Live, Object};
 

@@ -1,0 +1,4 @@
+//! Sampling at allocation points.
+
+pub(crate) mod point_sampler;
+pub(crate) mod sampling;
