@@ -44,7 +44,7 @@ impl<const WORDS: usize> Versioned<WORDS> {
     /// First step of a write: from here on, readers get nothing.
     pub fn begin(&self) -> usize {
         let version = self.version.load(Ordering::Relaxed);
-        aver!(version % 2 == 0, "a write begins within a write: version {version}");
+        aver!(version.is_multiple_of(2), "a write begins within a write: version {version}");
         self.version.store(version.wrapping_add(1), Ordering::Relaxed);
         // A reader that sees one of the new words also sees that a write began.
         fence(Ordering::Release);

@@ -248,7 +248,7 @@ fn a_checkerboard_stays_low_and_coalesces_into_one() {
             // SAFETY: the ground is ours, and this gap was never inserted.
             unsafe { land.insert(block) };
             oracle.insert(block);
-            if index % 64 == 0 {
+            if index.is_multiple_of(64) {
                 oracle.agree(&land);
                 assert_low(&land.granules, &land);
                 assert_low(&land.runs, &land);
