@@ -1,7 +1,7 @@
 //! A memory pool system for programs with a hot path.
 //!
 //! A program reserves one large range of addresses when it starts: the **arena**. It divides
-//! the arena among **pools**, each of which manages its memory in its own way: its **pool
+//! the arena among **pools**, each of which manages its memory in the way of its **pool
 //! class**. A thread allocates through an **allocation point**, which takes a block from a pool
 //! and cuts objects off it with a few lock-free instructions, or through a **cache**, which also
 //! takes freed objects back. Counters of every byte let the program prove that it allocates no
@@ -47,7 +47,7 @@
 //! |---|---|---|
 //! | all of one size | [`Mfs`]: no fragmentation | constant time |
 //! | of any size, freed in any order | [`Tlsf`] | constant time |
-//! | the same, and memory must go back to the arena | [`Mvff`] | time logarithmic in the free blocks |
+//! | the same, if memory must go back to the arena | [`Mvff`] | time logarithmic in the free blocks |
 //! | of any size, freed in about the order in which they were allocated | [`Mvt`] | time logarithmic in the free blocks |
 //! | of any size, all of which die together | [`Snc`], with [`Scope`] | allocation points only; a scope ends in constant time within a block |
 //! | of unknown age, while you look for a bug | [`DebugPool`] around any of the first four | what the class takes, and more |

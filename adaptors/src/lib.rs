@@ -1,4 +1,4 @@
-//! Pools of tripoint where Rust expects an allocator.
+//! Pools of tripoint as allocators for Rust's collections and programs.
 //!
 //! | to put in a pool | use |
 //! |---|---|
@@ -28,7 +28,7 @@
 //! # Ok::<(), tripoint_core::Error>(())
 //! ```
 //!
-//! # Who outlives whom
+//! # What outlives what
 //!
 //! An arena outlives its pools, and a pool outlives what lives in it. Borrows say so, and other
 //! orders do not compile ([design/adaptors.md `.req.order`](crate::design::adaptors)). This does:

@@ -11,10 +11,11 @@
 //!     commit moves -->
 //! ```
 //!
-//! **Reserve** tests whether the object ends below `limit`. **Commit** moves
+//! **Reserve** tests whether the object ends at `limit` or below. **Commit** moves
 //! `init` past the object, which declares it whole, and in flippable pools tests whether
 //! `limit` is zero. A thread that wants control stores zero in `limit`: a **trip**. It
-//! takes effect at the next reserve or, in flippable pools, at the commit under way.
+//! takes effect at the next reserve or, in flippable pools, at the commit of an object that is
+//! reserved already.
 //!
 //! | to allocate | use |
 //! |---|---|

@@ -1,9 +1,9 @@
 //! Address space from the operating system, for tripoint.
 //!
 //! An [`ArenaVm`] reserves one large range of addresses, commits memory in it
-//! grain by grain as pools ask for tracts, and decommits what is spare beyond a
-//! share. [`Membarrier`] is the barrier pair that makes a commit on an
-//! allocation point free. Of the crates that manage memory, this is the only one
+//! grain by grain as pools ask for tracts, and decommits spare memory beyond a chosen
+//! share. [`Membarrier`] is the barrier pair whose light side costs a commit no
+//! instruction. Of the crates that manage memory, this is the only one
 //! that knows an operating system; what it asks of one is the trait [`Platform`].
 //!
 //! ```

@@ -1,5 +1,5 @@
 //! The steady-state contract: after warm-up no hot thread allocates, grows,
-//! faults or calls the kernel for memory, and the system proves it.
+//! faults or calls the kernel for memory, and the program proves it.
 //!
 //! ```text
 //!   control thread                 hot thread                     cold thread
@@ -15,9 +15,9 @@
 //!   (a)                (b) (c)       or poll (e)     memory calls (d) malloc (f)
 //! ```
 //!
-//! Each detector counts, per thread and only per thread, what its class of
-//! events is: see [`ViolationClass`]. All are usable without the others, without
-//! this workspace's pools, and, in tests, without a [`Contract`] at all
+//! Each detector counts the events of its own class, separately for each thread: see
+//! [`ViolationClass`]. Each is usable without the others, without the pools of
+//! tripoint, and, in tests, without a [`Contract`] at all
 //! (`assert_steady!`).
 //!
 //! To use all of it, in this order:

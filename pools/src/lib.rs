@@ -5,7 +5,7 @@
 //! | [`Mfs`] manual fixed size | many objects of one size | constant time | runs of units | when dropped |
 //! | [`Mvff`] manual variable first fit | objects of any size and alignment, freed in any order | logarithmic in the free blocks | blocks of a bounded size | above [`MvffOptions::spare`], and when dropped |
 //! | [`Tlsf`] two-level segregated fit | objects of any size and alignment, with deadlines | constant time, however fragmented | blocks of a bounded size | when dropped |
-//! | [`DebugPool`] around any manual class | the same, and finds who breaks the rules | as the class, and in proportion to the object's size | as the class, without fences | as the class |
+//! | [`DebugPool`] around any manual class | the same, and reports code that breaks the rules | as the class, and in proportion to the object's size | as the class, without fences | as the class |
 //! | [`Mvt`] manual variable temporal | objects of any size and alignment that die in the order of their birth | logarithmic in the free blocks | whole blocks, the oldest first | above [`MvtOptions::reserve_depth`], and when dropped |
 //! | [`Snc`] stack | objects of any size and alignment that die together | none: frames are popped, in constant time within a block | a stack each, with frames and scopes | when dropped |
 //! | [`Null`] | nothing: the template for a class of your own | refused | stay reset | has none |
@@ -23,7 +23,7 @@
 //! sizes and does not move objects.
 //!
 //! Allocation points are fastest if objects are seldom freed. If objects are
-//! also freed on the hot path, caches stand in front of a pool, one a thread, which
+//! also freed on the hot path, put a cache for each thread in front of the pool. Caches
 //! allocate and free without a lock: [`Mfs::cache`] for `Mfs`, with [`Mfs::returns`] for
 //! what other threads allocate, and [`Cache::create`] by size classes for every manual
 //! class.

@@ -94,6 +94,7 @@ impl Policies {
     /// # Ok::<(), tripoint_contract::PolicyError>(())
     /// ```
     ///
+    /// # Errors
     /// [`PolicyError`] if a part is neither. Then no part is used.
     pub fn with_text(self, text: &str) -> Result<Self, PolicyError> {
         text.split(',').map(str::trim).filter(|part| !part.is_empty()).try_fold(self, |policies, part| {
@@ -121,7 +122,8 @@ impl Policies {
     /// # Ok::<(), tripoint_contract::PolicyError>(())
     /// ```
     ///
-    /// As [`Policies::with_text`]; also if the variable is not valid text.
+    /// # Errors
+    /// Those of [`Policies::with_text`]; also a [`PolicyError`] if the variable is not valid text.
     #[cfg(feature = "std")]
     #[allow(clippy::wrong_self_convention, reason = "what the environment leaves open is `self`'s")]
     pub fn from_environment(self) -> Result<Self, PolicyError> {
