@@ -38,9 +38,10 @@ fn starts_within(limit: u64) -> bool {
     run_within(libc::RLIMIT_AS, limit, &["--help"]).is_ok_and(|output| output.status.success())
 }
 
-/// Runs it, checks how it ended, and gives whether that was well.
+/// Runs it, checks how it ended, and returns whether it succeeded.
 fn ends_well_within(limit: u64) -> bool {
-    // An alarm, so that the report has a place to look up: symbols need the most.
+    // An alarm, so that the report has a place to look up: symbols need the most
+    // memory.
     let arguments = [
         ["--messages", "3000"],
         ["--warmup", "1000"],
@@ -66,7 +67,8 @@ fn ends_well_within(limit: u64) -> bool {
 #[test]
 fn too_little_address_space_is_a_sentence_and_enough_is_enough() {
     let mut outcomes = Vec::new();
-    // Closely where the process itself, and where the smallest arena begins to fit.
+    // In small steps where the process itself begins to fit, and where the smallest
+    // arena does.
     let limits = (6..32).step_by(2).chain((32..190).step_by(16)).chain((190..260).step_by(5));
     let limits = limits.chain((260..4096).step_by(320)).map(|size: u64| size * MIB);
     for limit in limits.skip_while(|&limit| !starts_within(limit)) {
@@ -78,8 +80,8 @@ fn too_little_address_space_is_a_sentence_and_enough_is_enough() {
     println!("{} limits: {failed} refused, {} served", outcomes.len(), outcomes.len() - failed);
 }
 
-/// Private memory counts as data too, whatever the limit of address space: the sentence names
-/// both limits (design/order-book.md `.headroom`).
+/// Private memory also counts as data, whatever the limit on address space is: the sentence
+/// names both limits (design/order-book.md `.headroom`).
 #[test]
 fn a_limit_of_data_is_named() {
     for limit in [50 * MIB, 100 * MIB] {

@@ -2,14 +2,14 @@
 //! `.req.fast`, `.barrier.compiler`).
 //!
 //! `tests/probe` inlines allocations of 32 bytes; here they are compiled, the path
-//! through them that calls nobody is followed, and its instructions are counted:
-//! those of reserve and commit, apart from the stores into the object, from the
-//! loop's own counting, and from what a function saves and restores. In a loop the
-//! address of the descriptor is in a register; a function that is handed an
-//! allocation point loads it first, which the single forms show.
+//! through them that calls no function is followed, and its instructions are
+//! counted: those of reserve and commit, apart from the stores into the object,
+//! from the loop's own counting, and from what a function saves and restores. In a
+//! loop the address of the descriptor is in a register; a function that is handed
+//! an allocation point loads it first, which the single forms show.
 //!
-//! Of the other fast paths, in frames, batches, caches and the contract, it is read
-//! whom they call: nobody, but for the cold functions named here. No path can panic.
+//! The other fast paths, in frames, batches, caches and the contract, are read for
+//! what they call: no function except the cold ones named here. No path can panic.
 //!
 //! ```text
 //! cargo test --test assembly -- --nocapture
@@ -130,7 +130,8 @@ impl Function {
         function
     }
 
-    /// Every way through the function, or around a loop of it, that calls nobody.
+    /// Every way through the function, or around a loop of it, that calls no
+    /// function.
     fn quiet_paths(&self) -> Vec<(End, Vec<Instruction>)> {
         let mut paths = Vec::new();
         self.follow(0, &mut Vec::new(), &mut paths);
@@ -160,7 +161,7 @@ impl Function {
         path.pop();
     }
 
-    /// Whom it calls, or jumps to.
+    /// The function that it calls, or jumps to.
     fn calls(&self) -> impl Iterator<Item = &str> {
         let leaves = |code: &&Instruction| code.mnemonic == "call" || code.mnemonic.starts_with('j');
         let operands = self.code.iter().filter(leaves).filter_map(|code| code.operands.first());
@@ -180,7 +181,7 @@ impl Function {
     }
 }
 
-/// What there is to say of a fast path.
+/// What is counted in a fast path.
 #[derive(Clone, Debug)]
 struct FastPath {
     /// Reserve and commit, and nothing else.
@@ -188,15 +189,15 @@ struct FastPath {
     loads: usize,
     descriptor_stores: usize,
     object_bytes: usize,
-    /// Whether `limit` is loaded again, after the last store to the descriptor, and
-    /// what was loaded decides a jump.
+    /// Whether `limit` is loaded again after the last store to the descriptor, and
+    /// the loaded value decides a jump.
     rechecks_limit: bool,
     /// Whether `limit` is loaded at all.
     checks_limit: bool,
 }
 
 impl FastPath {
-    /// `None` where no object is declared on the path.
+    /// `None` if no object is declared on the path.
     fn read(path: Vec<Instruction>) -> Option<Self> {
         // The descriptor is reached through the base of the first comparison's load,
         // or of the store that comes last.
@@ -262,8 +263,8 @@ fn decides(path: &[Instruction]) -> bool {
     false
 }
 
-/// Without what counts the rounds of a loop: the register that goes up by one, what
-/// it is copied to and compared with, and the jumps on that.
+/// Leaves out what counts the rounds of a loop: the register that goes up by one,
+/// what it is copied to and compared with, and the jumps on that.
 fn without_counting(path: Vec<Instruction>) -> Vec<Instruction> {
     let Some(counter) = path.iter().find(|instruction| instruction.is(&["inc", "dec"])) else { return path };
     let counter = counter.operands[0].clone();
@@ -280,8 +281,9 @@ fn without_counting(path: Vec<Instruction>) -> Vec<Instruction> {
     kept
 }
 
-/// Without what a function does to begin and end: saving and restoring registers,
-/// making room on the stack, and getting ready for calls that are not made.
+/// Leaves out what a function does to begin and end: saving and restoring
+/// registers, making room on the stack, and getting ready for calls that are not
+/// made.
 fn without_frame(path: Vec<Instruction>) -> Vec<Instruction> {
     let is_frame = |instruction: &Instruction| {
         instruction.is(&["push", "pop", "ret"])
@@ -355,10 +357,10 @@ fn the_fast_path_is_as_short_as_promised() {
     }
 }
 
-/// What is refused costs nothing where nothing is: the two loads of the descriptor's
+/// Refusals cost nothing if nothing is refused: the two loads of the descriptor's
 /// address, before the object is written and after it, are all that is added to the
-/// manual form. An `Error` whose variant is no whole word took four instructions more
-/// (core/src/words/error.rs).
+/// manual form. With an `Error` whose variant is not a whole word, there were four
+/// more instructions (core/src/words/error.rs).
 #[test]
 fn results_are_not_put_together_on_the_fast_path() {
     let path = Function::find(&LISTING, "frame_loop").fast_path(End::Loop);
@@ -366,7 +368,7 @@ fn results_are_not_put_together_on_the_fast_path() {
     assert!(path.code.len() <= 8, "{:#?}", path.code);
 }
 
-/// Where fields are plain, nothing but the barrier keeps the test of a commit
+/// If fields are plain, nothing but the barrier keeps the test of a commit
 /// (design/ap.md `.barrier.compiler`).
 #[test]
 fn light_barriers_hold_the_compiler() {
@@ -378,23 +380,24 @@ fn light_barriers_hold_the_compiler() {
     }
 }
 
-/// A fast path of which it only matters whom it calls.
+/// A fast path for which it only matters what it calls.
 struct Probe {
     name: &'static str,
-    /// In the names of the cold functions it may call, and does.
+    /// Parts of the names of the cold functions that it may call, and does
+    /// call.
     cold: &'static [&'static str],
 }
 
 const PROBES: [Probe; 13] = [
     Probe { name: "batch_push", cold: &[] },
     Probe { name: "batch_commit", cold: &[] },
-    // Where nothing is attached, the pool knows what is on top.
+    // If nothing is attached, the pool knows what is on top.
     Probe { name: "frame_push", cold: &["top_base"] },
     Probe { name: "frame_alloc", cold: &["SlowPath", "reserve"] },
     Probe { name: "frame_pop", cold: &["pop_blocks", "retreat_with_stop"] },
     Probe { name: "unit_alloc", cold: &["MfsCache", "fill"] },
     Probe { name: "unit_free", cold: &[] },
-    // Once in a batch: its first unit, and its last.
+    // Once in each batch: at its first unit, and at its last.
     Probe { name: "unit_return", cold: &["Chain2of", "flush"] },
     Probe { name: "cache_alloc", cold: &["alloc_slow"] },
     Probe { name: "cache_free", cold: &["free_slow"] },
@@ -404,7 +407,7 @@ const PROBES: [Probe; 13] = [
 ];
 
 impl Probe {
-    /// The most instructions of a way through that calls nobody.
+    /// The most instructions of a way through that calls no function.
     fn quiet(&self, function: &Function) -> usize {
         let paths = function.quiet_paths();
         let returning = paths.iter().filter(|(end, _)| *end == End::Return);
@@ -428,7 +431,7 @@ fn fast_paths_call_nobody_but_the_cold() {
             assert!(function.calls().any(|call| call.contains(cold)), "{} calls no {cold}", probe.name);
         }
     }
-    // The control: what may panic calls a stranger.
+    // The control: code that may panic calls a function that is not named.
     let control = Probe { name: "indexed", cold: &["alloc_slow"] };
     assert_eq!(control.strangers(&Function::find(&LISTING, control.name)).len(), 1);
 }
@@ -439,7 +442,7 @@ fn no_probe_can_panic() {
     assert_eq!(panicking(&LISTING), ["indexed"], "the control, and nothing else");
 }
 
-/// What is generic of it is with the probes.
+/// Its generic functions are compiled with the probes.
 #[test]
 fn no_slow_path_of_an_allocation_point_can_panic() {
     assert_eq!(panicking(&listing("tripoint-ap")), [""; 0]);
@@ -461,8 +464,8 @@ fn panicking(listing: &str) -> Vec<&str> {
     found
 }
 
-/// What is read of a commit of these instructions, after a reserve that loads
-/// `limit` into `rcx`.
+/// What is read from a commit that consists of these instructions, after a
+/// reserve that loads `limit` into `rcx`.
 fn read(commit: &str) -> FastPath {
     let reserve = "
         mov rax, qword ptr [rdi + 32]

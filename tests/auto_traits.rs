@@ -1,8 +1,9 @@
-//! Which types go to another thread, and which are shared between threads: those
-//! of which it is not obvious, with the reason.
+//! Which types may be sent to another thread, and which may be shared between
+//! threads: those for which it is not obvious, with the reason.
 //!
-//! For every public type it is stated in `design/api`, which `verify/public-api`
-//! compares with the source. Here a mistake is found by `cargo test`.
+//! `design/api` states this for every public type, and `verify/public-api`
+//! compares it with the source. The tests here find a mistake with `cargo test`
+//! alone.
 #![cfg(all(feature = "vm", feature = "adaptors", feature = "contract"))]
 
 use core::cell::Cell;
@@ -25,8 +26,8 @@ use tripoint::{
 use tripoint_ap::internal::Owner;
 use tripoint_core::internal::{DescriptorMemory, Once, TractTable};
 
-/// Tells whether `T` is `Send` and `Sync`: an inherent constant, where its bounds
-/// hold, goes before that of a trait.
+/// Says whether `T` is `Send` and `Sync`: an inherent constant takes precedence
+/// over that of a trait, if its bounds hold.
 struct Is<T: ?Sized>(PhantomData<T>);
 
 trait Otherwise {
@@ -57,7 +58,7 @@ macro_rules! send_only { ($($type:ty),+ $(,)?) => { state!(true, false: $($type)
 macro_rules! sync_only { ($($type:ty),+ $(,)?) => { state!(false, true: $($type),+); }; }
 macro_rules! neither { ($($type:ty),+ $(,)?) => { state!(false, false: $($type),+); }; }
 
-// One of each, known from elsewhere.
+// One type of each kind, for which the answer is known.
 type Both = u64;
 type SendOnly = Cell<u64>;
 type SyncOnly = MutexGuard<'static, u64>;
@@ -87,20 +88,20 @@ fn arenas_and_pools() {
     both!(Arena, ArenaVm, PoolHeader<Arena>, TractTable, Counter);
     both!(Pool, UnitPool, Mvt<Arena>, Snc<Arena>, Tlsf<Arena>, Null<Arena>, DebugPool<Pool>);
     both!(Mvff<ArenaVm>);
-    // An address range that nothing reads through.
+    // An address range through which nothing is read.
     both!(Block);
-    // What a pool gives to a buffer: handed over within one call.
+    // What a pool hands to a buffer, within one call.
     neither!(Fill);
-    // Under its arena's lock.
+    // Used only with its arena's lock held.
     send_only!(DescriptorMemory);
 }
 
 #[test]
 fn locks() {
-    // Locks make one at a time of what they hold.
+    // Locks admit one thread at a time to what they hold.
     both!(Lock<Both>, Lock<SendOnly>);
     neither!(Lock<SyncOnly>, Lock<Neither>);
-    // What is set once may be set by one thread, and dropped by another.
+    // A value that is set once may be set by one thread and dropped by another.
     both!(Once<Both>);
     send_only!(Once<SendOnly>);
     neither!(Once<SyncOnly>, Once<Neither>);
@@ -115,7 +116,7 @@ fn boxes() {
     neither!(PoolBox<'static, Neither, Pool>, FrameBox<'static, Neither>);
     // References are counted without atomics.
     neither!(PoolRc<'static, Both, Pool>);
-    // It goes back to a cache, which is one thread's.
+    // It is returned to a cache, which belongs to one thread.
     neither!(
         PoolBox<'static, Both, Cache<'static, Pool>>,
         PoolBox<'static, Both, MfsCache<'static, Arena, UnitOf<u64>>>
@@ -124,17 +125,17 @@ fn boxes() {
 
 #[test]
 fn allocation_points() {
-    // An allocation point is one thread's at a time; shared, it only observes. Its
-    // control goes with it.
+    // An allocation point belongs to one thread at a time; through a shared
+    // reference it can only be observed. Its control is sent with it.
     both!(AllocationPoint<'static, Pool>, AllocationPoint<'static, Pool, Holding<Both>>);
     both!(AllocationPoint<'static, Pool, Holding<SendOnly>>);
     sync_only!(
         AllocationPoint<'static, Pool, Holding<SyncOnly>>,
         AllocationPoint<'static, Pool, Holding<Neither>>
     );
-    // The buffer is what others see of it, and may trip.
+    // The buffer is what other threads see of it, and may trip.
     both!(Buffer, PoolBuffer<BasicBuffer>, Owner<'static>, Tripper<'static>);
-    // What is reserved is written by the thread that reserved it.
+    // Only the thread that reserved memory writes to it.
     neither!(Reservation<'static, 'static, Pool>, Batch<'static, 'static, Both, Pool>);
     // A scope is an allocation point, borrowed; a frame is a place in one.
     both!(Frame, StackBuffer, Scope<'static, 'static, 'static, Snc<Arena>>);
@@ -143,7 +144,7 @@ fn allocation_points() {
 
 #[test]
 fn caches_and_free_memory() {
-    // Caches are one thread's at a time, without locks.
+    // A cache belongs to one thread at a time, and takes no locks.
     send_only!(
         Cache<'static, Pool>,
         MfsCache<'static, Arena, UnitOf<u64>>,
@@ -151,16 +152,16 @@ fn caches_and_free_memory() {
     );
     // Free memory, reached only with the pool's lock held.
     send_only!(Land);
-    // What other threads trip.
+    // What other threads may trip.
     both!(CacheDescriptor);
-    // Sizes and alignments: nothing of the type itself.
+    // Sizes and alignments: no object of the type itself.
     both!(UnitOf<Neither>);
 }
 
 #[test]
 fn adaptors() {
-    // A handle on a pool is as shared as the pool; a global one is behind a lock of
-    // its own.
+    // A handle on a pool may be shared if the pool may; a global pool is behind a
+    // lock of its own.
     both!(PoolAllocator<'static, Pool>, GlobalPool<Pool>);
 }
 
@@ -168,8 +169,9 @@ fn adaptors() {
 fn the_contract() {
     // The contract is a static that all threads use.
     both!(Contract, Slot, Ledger, Route, ContractAllocator<std::alloc::System>);
-    // Registrations, and what hangs on them, belong to the thread that registered.
+    // Registrations, and what depends on them, belong to the thread that
+    // registered.
     neither!(Guard, Amnesty<'static, NoReason, tripoint::contract::NoDetectors>, ColdRegistration);
-    // They borrow what others say of memory and of symbols.
+    // They borrow the sources of their memory and their symbols.
     neither!(Warmup<'static, NoReason, 8>, Report<'static, NoReason, 8>);
 }

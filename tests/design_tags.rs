@@ -1,5 +1,5 @@
-//! What the code cites of the design documents is there, every requirement is
-//! cited by code, no document points at a file that is gone, and every document
+//! Every tag and document that code cites exists, every requirement is cited by
+//! code, no document points at a file that does not exist, and every document
 //! is a page of some crate's documentation.
 //!
 //! The conventions are in `design/README.md`.
@@ -107,7 +107,7 @@ fn undefined(citing: &[Text], documents: &[Text]) -> Vec<String> {
     missing.map(|(path, tag)| format!("{path} cites {tag}")).collect()
 }
 
-/// Mentions in code of documents that are not there.
+/// Mentions in code of documents that do not exist.
 fn missing_documents(code: &[Text], documents: &[Text]) -> Vec<String> {
     let mut missing = Vec::new();
     for text in code {
@@ -160,7 +160,7 @@ fn shown_pages(source: &Text) -> BTreeSet<Page> {
     lines.windows(2).filter_map(page).collect()
 }
 
-/// Pages that are in the table and not shown, shown and not in the table, or in
+/// Pages that are in the table but not shown, shown but not in the table, or in
 /// neither.
 fn misplaced_pages(table: &str, sources: &[Text], documents: &[Text]) -> Vec<String> {
     let listed = listed_pages(table);

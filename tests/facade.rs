@@ -1,4 +1,4 @@
-//! The facade's names hide none of Rust's: a program may import all of them.
+//! No name of the facade hides one of Rust's: a program may import all of them.
 
 #[allow(unused_imports)]
 use tripoint::*;

@@ -1,7 +1,7 @@
-//! Pools of every class over an arena whose platform refuses the first, second,
-//! ... n-th call, once or from then on: every operation succeeds or gives a typed
-//! error, what was allocated keeps its contents, and once the platform recovers
-//! everything serves again and nothing is missing from the counts
+//! Pools of every class over an arena whose platform refuses the first, second, …
+//! n-th call, once or from then on: every operation succeeds or returns a typed
+//! error, objects keep their contents, and once the platform recovers, every pool
+//! serves requests again and nothing is missing from the counts
 //! (design/arena-vm.md `.req.exact`, `.req.test`).
 #![cfg(feature = "vm")]
 
@@ -28,7 +28,7 @@ fn layout(size: usize, align: usize) -> Layout {
     Layout::from_size_align(size, align).unwrap()
 }
 
-/// The ways of having memory, each with platform calls of its own.
+/// The ways to provide memory, each with platform calls of its own.
 fn every_option() -> [ArenaVmOptions; 4] {
     let small = ArenaVmOptions {
         reserve: 4 << 20,
@@ -66,7 +66,7 @@ impl Run<'_> {
     }
 }
 
-/// Objects that are out, each filled with its own byte.
+/// Live objects, each filled with its own byte.
 #[derive(Default)]
 struct Objects(Vec<(NonNull<u8>, Layout, u8)>);
 
@@ -78,12 +78,12 @@ impl Objects {
         self.0.push((object, layout, content));
     }
 
-    /// Takes an object out, counted round and round; its contents have to be as they
-    /// were.
+    /// Takes an object out by its number, counted cyclically; its contents have to
+    /// be unchanged.
     fn take(&mut self, which: usize) -> Option<(NonNull<u8>, Layout)> {
         let which = which.checked_rem(self.0.len())?;
         let (object, layout, content) = self.0.swap_remove(which);
-        // SAFETY: the object was out, and filled when it was kept.
+        // SAFETY: the object was live, and was filled when it was kept.
         let bytes = unsafe { core::slice::from_raw_parts(object.as_ptr(), layout.size()) };
         assert!(bytes == vec![content; layout.size()], "objects keep their contents");
         Some((object, layout))
@@ -255,7 +255,8 @@ fn use_snc(run: &mut Run<'_>) {
     assert_all_free(&pool);
 }
 
-/// Runs a script; gives its refusals, and leaves an arena in which nothing is used.
+/// Runs a script. Returns its refusals, and leaves an arena in which nothing is
+/// used.
 fn run_script(arena: &Vm<'_>, script: fn(&mut Run<'_>), recover: &dyn Fn()) -> Vec<Error> {
     let mut run = Run { arena, recover, refusals: Vec::new() };
     script(&mut run);
@@ -267,8 +268,8 @@ fn run_script(arena: &Vm<'_>, script: fn(&mut Run<'_>), recover: &dyn Fn()) -> V
     run.refusals
 }
 
-/// Runs a script with the `nth` call refused, or all from it on; false where the
-/// platform was not asked so often.
+/// Runs a script with the `nth` call refused, or all from it on; returns false
+/// if the platform was not called so often.
 fn survives(script: fn(&mut Run<'_>), options: ArenaVmOptions, nth: u32, lasting: bool) -> bool {
     let failing = Failing::new(Native::new());
     if lasting {
@@ -276,7 +277,7 @@ fn survives(script: fn(&mut Run<'_>), options: ArenaVmOptions, nth: u32, lasting
     } else {
         failing.fail_any(nth)
     };
-    // What is refused is refused before the first recovery.
+    // Refusals come before the first recovery.
     let asked = Cell::new(None);
     let recover = || {
         asked.set(asked.get().or(Some(failing.seen_any() >= nth)));
@@ -297,7 +298,8 @@ fn survives(script: fn(&mut Run<'_>), options: ArenaVmOptions, nth: u32, lasting
     };
     assert!(refusals.iter().all(typed), "{refusals:?}");
     if !lasting {
-        // Had anything of a descriptor been lost, control memory would grow.
+        // If any memory of a descriptor had been lost, control memory would
+        // grow.
         assert_eq!(run_script(&arena, script, &recover), []);
         let control = arena.sizes().own;
         assert_eq!(run_script(&arena, script, &recover), []);
@@ -309,7 +311,7 @@ fn survives(script: fn(&mut Run<'_>), options: ArenaVmOptions, nth: u32, lasting
     asked
 }
 
-/// Every call refused in turn, for every way of having memory.
+/// Refuses every call in turn, for every way to provide memory.
 fn survives_all(script: fn(&mut Run<'_>)) {
     for (index, options) in every_option().into_iter().enumerate() {
         if ArenaVm::create(options).and_then(|arena| arena.alloc_tracts(GRAIN, arena.register()?)).is_err() {

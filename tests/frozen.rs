@@ -35,8 +35,8 @@ fn arena() -> ArenaVm {
     arena
 }
 
-/// Freezes the arena and allocates until it refuses, with the right error and with nothing
-/// left. Returns the bytes served.
+/// Freezes the arena and allocates until it refuses: with the right error, and with no
+/// memory left. Returns the bytes served.
 fn serve(arena: &ArenaVm, mut alloc: impl FnMut() -> Result<NonNull<u8>, Error>) -> usize {
     let committed = arena.sizes().committed;
     arena.freeze();

@@ -1,4 +1,4 @@
-//! The gates, run on the order book as the tests build it, and seen to fail
+//! The gates run on the order book as the tests build it, and are seen to fail
 //! (design/gates.md `.req.control`).
 #![cfg(all(feature = "vm", feature = "contract", target_os = "linux"))]
 
@@ -30,7 +30,8 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Whether the gates' own needs are here; says so if not.
+/// Whether the programs that the gates need are installed; prints what is
+/// missing.
 fn has_jq() -> bool {
     let has = Command::new("jq").arg("--version").output().is_ok();
     if !has {
@@ -39,8 +40,8 @@ fn has_jq() -> bool {
     has
 }
 
-/// Boxes that are made and dropped in one turn: one more than the records that may wait, and
-/// far more.
+/// Numbers of boxes that are made and dropped in one turn: one more than the ring has room
+/// for records, and far more.
 const BURSTS: [u32; 3] = [65, 1_000, 100_000];
 
 fn assert_tells_of_a_burst(output: &Output, boxes: u32) {
@@ -75,7 +76,7 @@ fn replay_passes_what_keeps_the_contract_and_fails_at_a_burst_of_any_size() {
     }
 }
 
-/// `.soak`. How resident memory grows within seconds says nothing, so that is left out.
+/// `.soak`. Growth of resident memory within seconds says nothing, so it is left out.
 #[test]
 fn soak_fails_at_a_burst_of_any_size() {
     if !has_jq() {
@@ -112,7 +113,7 @@ fn sound_report() -> Value {
     })
 }
 
-/// `.judge`: each thing that is examined can make it fail.
+/// `.judge`: each part of the report that is examined can make the gate fail.
 #[test]
 fn judge_fails_at_every_fault() {
     if !has_jq() {

@@ -1,5 +1,5 @@
 //! The link-time proof: a hot path whose allocator is an undefined symbol links,
-//! and does not with a `Vec` push in it (design/gates.md `.link`).
+//! and no longer links with a `Vec` push in it (design/gates.md `.link`).
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 
 use std::path::Path;
@@ -13,7 +13,8 @@ fn cargo(command: &str, arguments: &[&str]) -> Output {
         .arg(proof)
         .args(arguments)
         .env("CARGO_TARGET_DIR", target_directory())
-        // What is asked for on the command line must not reach the proof.
+        // Settings of the command line that runs the tests must not reach the
+        // proof.
         .env_remove("RUSTFLAGS")
         .output()
         .unwrap()

@@ -1,5 +1,5 @@
-//! Every public item of a crate has one path: none stands both in a module and at the root, or in
-//! two modules (design/core.md `.req.one-path`).
+//! Every public item of a crate has one path: none is both in a module and at the root, or in two
+//! modules (design/core.md `.req.one-path`).
 //!
 //! The items are those of the listings in `design/api`, which `verify/public-api` compares with
 //! the source. Two items of one name at two paths count as one item: a reader could not tell them
@@ -19,7 +19,7 @@ fn item(line: &str) -> Option<(&str, &str)> {
     // Attributes come first, and implementations are no items.
     let unmarked = if line.starts_with("#[") { line.split_once("] ")?.1 } else { line };
     let mut rest = unmarked.strip_prefix("pub ")?;
-    // What is `const` may be a function.
+    // A `const` may begin a function.
     while let Some(after) = rest.strip_prefix("const ").or(rest.strip_prefix("unsafe ")) {
         let is_modifier = ["unsafe ", "fn ", "trait "].iter().any(|next| after.starts_with(next));
         if !is_modifier {
@@ -38,7 +38,7 @@ fn path(text: &str) -> &str {
     text[..end].trim_end_matches(':')
 }
 
-/// The items of a crate's modules that stand at more than one path, with their paths.
+/// The items of a crate's modules that have more than one path, with their paths.
 fn at_two_paths(listing: &str) -> Vec<String> {
     let items: Vec<_> = listing.lines().filter_map(item).collect();
     let modules: BTreeSet<_> =

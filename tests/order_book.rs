@@ -21,7 +21,7 @@ fn scratch_file(name: &str) -> PathBuf {
 /// Runs the example with `arguments` and a report to `name`.json.
 fn run(name: &str, arguments: &[&str]) -> (Output, Value) {
     let json = scratch_file(&format!("{name}.json"));
-    // What an earlier run left would hide that this one wrote nothing.
+    // A report of an earlier run would hide that this one wrote nothing.
     let _ = std::fs::remove_file(&json);
     let output = Command::new(&*EXAMPLE).args(arguments).arg("--json").arg(&json).output().unwrap();
     let report = std::fs::read(&json).unwrap_or_else(|error| panic!("no report: {error}: {output:?}"));
@@ -169,8 +169,8 @@ fn a_missing_file_fails() {
     assert_eq!(report["messages"], 0);
 }
 
-/// What is empty is a failure, and the summary has no figures of nothing
-/// (design/order-book.md `.report.nothing`).
+/// An empty input is a failure, and the summary shows no figures for what did
+/// not happen (design/order-book.md `.report.nothing`).
 #[test]
 fn an_empty_input_fails_and_says_where_to_look() {
     for (name, bytes) in [("empty", vec![]), ("empty.gz", gzip(b"")), ("blank", b"\n\n".to_vec())] {
@@ -226,7 +226,7 @@ fn a_cut_off_file_fails_and_what_came_before_is_reported() {
     assert_eq!(report["book_matches_reference"], true);
 }
 
-/// A feed whose line 10 is no record, in the steady part.
+/// A feed whose line 10, in the steady part, is not a record.
 fn malformed_feed() -> Vec<u8> {
     let mut feed = small_feed(9);
     feed.extend_from_slice(b"10 {\"stream\":\"s\",\"data\":{\"e\":\"trade\",\"p\":\"1.0.0\",\"q\":\"1\"}}\n");
@@ -234,7 +234,7 @@ fn malformed_feed() -> Vec<u8> {
     feed
 }
 
-/// A feed whose line 10 has 40 levels: the last of them find no memory.
+/// A feed whose line 10 has 40 levels: there is no memory for the last of them.
 fn growing_feed() -> Vec<u8> {
     let mut feed = small_feed(9);
     let levels: Vec<_> = (0..40).map(|level| format!(r#"["{level}.01","1"]"#)).collect();
@@ -250,9 +250,9 @@ fn growing_feed() -> Vec<u8> {
 
 const POLICIES: [&str; 3] = ["failfast", "quarantine", "alarmonce"];
 
-/// What cannot be kept ends the run and costs nothing: everything before is reported, by
-/// every policy alike (design/order-book.md `.req.lost`, `.failure.value`,
-/// `.handoff.lost`, `.book.whole`).
+/// A record that cannot be kept ends the run and loses nothing: everything before it is
+/// reported, under every policy alike (design/order-book.md `.req.lost`,
+/// `.failure.value`, `.handoff.lost`, `.book.whole`).
 #[test]
 fn a_line_that_cannot_be_kept_loses_nothing_by_any_policy() {
     let malformed = (malformed_feed(), "line 10: malformed record: not a decimal number");
@@ -402,8 +402,8 @@ fn names_line_of(text: &str, function: &str) -> bool {
     text.contains(function) && lines_of(function).contains(&digits.parse().unwrap())
 }
 
-/// The injections, and what each is caught as. Without interposition C's `malloc`
-/// shows in the memory call that so large a request makes.
+/// The injections, and the class that each is caught as. Without interposition,
+/// C's `malloc` shows as the memory call that so large a request makes.
 const INJECTIONS: [(&str, &str, &str); 6] = [
     ("alloc", "alloc", "allocator"),
     ("growth", "growth", "pool_events"),
@@ -421,7 +421,7 @@ fn arguments<'a>(inject: &'a str, policy: &'a str) -> [&'a str; 8] {
     ["--messages", "5000", "--warmup", "1000", "--inject", inject, "--policy", policy]
 }
 
-/// Whether the kernel lets the detector live; says so where it does not.
+/// Whether the kernel permits the detector; prints a note if it does not.
 fn is_live(report: &Value, detector: &str) -> bool {
     let live = report["contract"]["live_detectors"].as_array().unwrap().iter().any(|name| name == detector);
     if !live {
@@ -446,11 +446,12 @@ fn every_injection_is_caught_with_its_line_and_the_run_goes_on() {
             let alarms = report["contract"]["violations"].as_array().unwrap();
             let of_class: Vec<_> = alarms.iter().filter(|alarm| alarm["class"] == class).collect();
             assert_eq!(of_class.len(), 1, "{inject}, {policy}: {report:#}");
-            // One deliberate `malloc` is several things; all of them tell where.
+            // One deliberate `malloc` is several events; all of them say where
+            // they happened.
             let told =
                 |alarm: &Value| names_line_of(alarm["site"].as_str().unwrap(), &format!("inject_{inject}"));
             assert!(alarms.iter().all(told), "{inject}: {report:#}");
-            // What the raising itself cost is in no count.
+            // No count includes what raising the alarm itself cost.
             assert!(inject != "fault" || of_class[0]["count"] == 1, "{report:#}");
         }
     }
@@ -467,11 +468,11 @@ fn every_injection_fails_fast_with_its_line() {
         let (output, report) = run(&format!("{inject}-failfast"), &arguments(inject, "failfast"));
         assert_eq!(output.status.code(), Some(3), "{inject}: {output:?}");
         let stderr = String::from_utf8_lossy(&output.stderr);
-        // One deliberate `malloc` is several things, and a box is made and dropped.
+        // One deliberate `malloc` is several events, and a box is made and dropped.
         assert!(stderr.contains(&format!("order_book: failed fast: {class} x")), "{stderr}");
         let told = |line: &str| names_line_of(line, &format!("inject_{inject}"));
         assert!(stderr.lines().all(told), "{stderr}");
-        // The run ends there, and what came before is reported.
+        // The run ends there, and what happened before is reported.
         assert_eq!((&report["messages"], &report["steady_messages"]), (&1_100.into(), &100.into()));
         assert_eq!(report["contract"]["alarms"], stderr.lines().count());
         assert_eq!(report["book_matches_reference"], true);

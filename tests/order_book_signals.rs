@@ -1,5 +1,5 @@
-//! The order book and signals: those that ask for the end, and the one that a limit on file
-//! sizes sends (design/order-book.md `.stop`).
+//! The order book and signals: those that ask it to end, and the one that is sent when a
+//! limit on file sizes is reached (design/order-book.md `.stop`).
 #![cfg(all(feature = "vm", feature = "contract", unix))]
 
 mod example;
@@ -16,11 +16,13 @@ use serde_json::Value;
 const TRADE: &str = r#"1 {"stream":"x@trade","data":{"e":"trade","p":"10.00","q":"0.5"}}"#;
 
 /// The order book, with its answer to a Ctrl-C set beforehand. A shell without job control
-/// starts what runs in its background with Ctrl-C ignored, these tests among it.
+/// starts its background processes with Ctrl-C ignored, and these tests may be one of
+/// them.
 fn order_book(on_interrupt: libc::sighandler_t) -> Command {
     let mut command = Command::new(&*EXAMPLE);
     let set_answer = move || {
-        // SAFETY: it is a default that the system provides, and no handler of ours.
+        // SAFETY: it sets the default that the system provides, and no handler of
+        // ours.
         match unsafe { libc::signal(libc::SIGINT, on_interrupt) } {
             libc::SIG_ERR => Err(std::io::Error::last_os_error()),
             _ => Ok(()),
@@ -74,14 +76,14 @@ fn the_standard_input_is_an_input() {
     assert_eq!(report(&json, &output)["trades"], 1);
 }
 
-/// The input is open, and nothing more comes.
+/// The input is open, and no more data comes.
 #[test]
 fn a_signal_ends_the_input_and_what_was_read_is_reported() {
     for (signal, warmup) in [(libc::SIGINT, "1000"), (libc::SIGTERM, "1000"), (libc::SIGTERM, "1000000")] {
         let (mut child, json) = start(&format!("signal-{signal}-{warmup}"), &["--warmup", warmup]);
         write_blocks(&mut child);
         send(&child, signal);
-        // Open until it ended.
+        // The input stays open until the program has ended.
         let input = child.stdin.take();
         let output = child.wait_with_output().unwrap();
         drop(input);
@@ -94,7 +96,7 @@ fn a_signal_ends_the_input_and_what_was_read_is_reported() {
     }
 }
 
-/// Ctrl-C was ignored when it started, and so it stays.
+/// Ctrl-C was ignored when the program started, and stays ignored.
 #[test]
 fn a_signal_that_was_ignored_ends_nothing() {
     let (mut child, json) = start_with(libc::SIG_IGN, "ignored", &[]);
@@ -105,7 +107,7 @@ fn a_signal_that_was_ignored_ends_nothing() {
     assert_eq!(report(&json, &output)["trades"], 60_000);
 }
 
-/// The end itself may take forever: here the report goes to a pipe that nothing reads.
+/// Ending may itself take for ever: here the report goes to a pipe that nothing reads.
 #[test]
 #[cfg(target_os = "linux")]
 fn the_second_signal_ends_the_process() {

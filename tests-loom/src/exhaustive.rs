@@ -43,7 +43,7 @@ pub fn model_bounded(preemptions: usize, run: impl Fn() + Sync + Send + 'static)
     check(Some(preemptions), run);
 }
 
-/// Runs a model in every way there is. For models of few steps.
+/// Runs a model in every possible way. For models of few steps.
 pub fn model_unbounded(run: impl Fn() + Sync + Send + 'static) {
     check(None, run);
 }
@@ -51,7 +51,7 @@ pub fn model_unbounded(run: impl Fn() + Sync + Send + 'static) {
 fn check(preemption_bound: Option<usize>, run: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = preemption_bound;
-    // Nothing else ends the search early.
+    // No other setting may end the search early.
     (builder.max_permutations, builder.max_duration) = (None, None);
     let executions = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&executions);

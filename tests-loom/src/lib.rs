@@ -13,10 +13,10 @@
 //! RUSTFLAGS="--cfg tripoint_shuttle" cargo test -p tests-loom --profile loom
 //! ```
 //!
-//! Every model has a twin with one step broken or left out, marked
-//! `should_panic`: a model that could not find its bug would prove nothing. Twins
-//! that lack no more than an ordering are marked so for loom alone: shuttle cannot
-//! find them, and they pass when it runs them.
+//! Every model has a twin with one step broken or left out, marked `should_panic`:
+//! a model that could not find its bug would prove nothing. Twins in which only an
+//! ordering is missing are marked so for loom alone: shuttle cannot find their
+//! bug, so they pass under it.
 //!
 //! What neither can see (membarrier, compiler fences) is in `design/ap.md`
 //! `.barrier.hardware` and stressed on hardware by `arena-vm/tests`
@@ -70,9 +70,11 @@ pub fn attach(owner: &mut Owner<'_>) {
 /// - What `run` lends it to has ended when it returns.
 pub unsafe fn lend<T: ?Sized + 'static>(value: Box<T>, run: impl FnOnce(&'static mut T)) {
     let value = Box::into_raw(value);
-    // SAFETY: it is from a box, and is freed below, after its last use.
+    // SAFETY: the pointer is from a box, which is freed below, after its last
+    // use.
     run(unsafe { &mut *value });
-    // SAFETY: it is from a box, and the caller says that nothing uses it any more.
+    // SAFETY: the pointer is from a box, and the caller says that nothing uses it
+    // any more.
     drop(unsafe { Box::from_raw(value) });
 }
 

@@ -22,8 +22,8 @@ pub use shuttle::thread;
 /// each scheduler.
 const ITERATIONS: usize = 2000;
 
-/// In executions in which threads run by priority: the number of changes of priority, and
-/// one.
+/// For executions in which threads run by priority: the number of changes of priority,
+/// plus one.
 const DEPTH: usize = 4;
 
 fn variable(name: &str) -> Option<String> {
@@ -72,8 +72,8 @@ fn execute(scheduler: impl Scheduler + 'static, run: Arc<impl Fn() + Sync + Send
 /// What a writer adds to the number of users of a cell.
 const WRITER: usize = 1 << 16;
 
-/// A cell that panics if one thread writes it while another uses it, with the message of
-/// loom's.
+/// A cell that panics if one thread writes it while another uses it, with the same
+/// message as loom's.
 #[derive(Debug)]
 pub struct UnsafeCell<T> {
     users: AtomicUsize,

@@ -1,4 +1,4 @@
-//! Whole caches: against trips, and one after the other with the same descriptor
+//! Whole caches, against trips, and one after the other with the same descriptor
 //! (design/cache.md `.trip`). The protocol of trips has its own models (`trips.rs`).
 //!
 //! Bound: two preemptions.
@@ -65,8 +65,8 @@ fn a_trip_is_not_handled_without_another_alloc() {
     trip(|_| ());
 }
 
-/// A cache is dropped, and another takes its descriptor over: it finds nothing that the
-/// first one kept.
+/// A cache is dropped, and another takes over its descriptor: the second finds nothing
+/// that the first kept.
 fn hand_over(take_over: fn(&'static Pool, &'static CacheDescriptor) -> bool) {
     with_descriptor(move |pool, descriptor| {
         let cache = Cache::create(pool, descriptor).unwrap();
@@ -83,7 +83,7 @@ fn a_descriptor_is_empty_when_it_is_taken_over() {
     hand_over(|pool, descriptor| Cache::create(pool, descriptor).is_ok());
 }
 
-/// The twin: it is taken over without being claimed.
+/// The twin: the descriptor is taken over without being claimed.
 #[test]
 #[should_panic(expected = "something was left")]
 fn unclaimed_it_is_not_empty() {

@@ -1,7 +1,8 @@
 //! Commit against flip: no object is lost (design/ap.md `.flip.order`).
 //!
 //! The owner reserves before it can have observed the flip, and commits at any
-//! time. An object would be lost if the commit stands and the flip did not see it.
+//! time. An object would be lost if its commit stood although the flip did not see
+//! it.
 //!
 //! Bound: none with one flip, three preemptions with two.
 #![cfg(any(tripoint_loom, tripoint_shuttle))]
@@ -93,13 +94,14 @@ fn assert_exact((stands, seen): (bool, bool)) {
     assert_eq!(stands, seen, "a commit failed, or stands, for no reason");
 }
 
-/// Of two flips the first fails the commit, the second says what there is by then.
+/// Of two flips, the first makes the commit fail, and the second says which
+/// objects there are by then.
 #[test]
 #[should_panic(expected = "a commit failed, or stands, for no reason")]
 fn believing_another_flip_than_the_owner_is_inexact() {
     fn flip_and_read<B: BarrierPair>(buffer: &Buffer, barrier: B) -> usize {
         flip(buffer, barrier);
-        // What is whole now, not what was at the flip.
+        // What is whole now, not what was whole at the flip.
         buffer.snapshot().map_or(0, |now| now.init.get())
     }
     model_unbounded(|| assert_exact(race(SymmetricFence, flip_and_read)));
@@ -183,8 +185,8 @@ struct Content(UnsafeCell<u32>);
 // SAFETY: it is written before the object is committed, and read only by threads that saw
 // the object whole: this is what is modelled, and the scheduler reports every other access.
 unsafe impl Send for Content {}
-// SAFETY: shared, it is written before the object is committed, and read only by threads
-// that saw the object whole: this is what is modelled.
+// SAFETY: a thread that shares it writes before the object is committed, or reads after
+// it saw the object whole: this is what is modelled.
 unsafe impl Sync for Content {}
 
 impl Content {
@@ -271,8 +273,8 @@ fn what_is_declared_and_never_flipped_is_whole() {
 }
 
 /// The twin: a thread that does not flip reads while another does. The commit may fail, and
-/// the object that the reader saw is written over. Too few of all orders show it to draw
-/// them at random.
+/// the object that the reader saw is written over. Too few interleavings show the bug for
+/// random ones to find it.
 #[test]
 #[cfg(tripoint_loom)]
 #[should_panic(expected = "Causality violation")]

@@ -27,8 +27,8 @@ fn refill(owner: &mut Owner<'_>) {
 
 /// A flip at any point of a fill, then one object in the new memory. If it stands
 /// and was not seen, it was begun after the owner had gone on from the flip, and
-/// so follows all that the flipper did before. A flip that the owner has not gone
-/// on from leaves the buffer trapped, so that it will.
+/// so follows all that the flipper did before. If the owner has not gone on from
+/// a flip, the buffer is still trapped, so that the owner will observe it.
 fn race(rearm: fn(&mut Owner<'_>)) {
     let buffer = flippable_buffer();
     attach(&mut become_owner(&buffer));
@@ -149,7 +149,7 @@ fn reading_init_first_shows_flips_beyond_it() {
 }
 
 /// What a flip returns is of one fill, whenever the owner changes its memory; and as long as
-/// the flip lasts, it says what it fixed there.
+/// the flip lasts, the buffer says what was fixed there.
 fn flip_a_fill(preemptions: usize, flip: fn(&Buffer) -> Option<(usize, usize)>) {
     model_bounded(preemptions, move || {
         let buffer = flippable_buffer();

@@ -97,7 +97,7 @@ fn finds(process: &Process) -> bool {
 }
 
 /// A thread that joins while a phase begins is found by the control thread, or is
-/// refused: never bound without having seen the phase or having been found.
+/// refused: it is never bound without having seen the phase or having been found.
 fn joining(advance: fn(&Process) -> bool) {
     let process = Process::in_warmup();
     assert!(process.hot.claim());
@@ -133,7 +133,7 @@ fn looking_before_advancing_is_found() {
     });
 }
 
-/// Of two control threads one advances.
+/// Of two control threads, one advances the phase.
 fn begin(advance: fn(&Lifecycle) -> bool) {
     model_unbounded(move || {
         let process = Process::in_warmup();
@@ -191,7 +191,7 @@ fn in_order(announce: fn(&Process)) -> impl Fn(&Process) + Copy {
     }
 }
 
-/// The twin of each: it is said before it is done.
+/// The twin of each: the word is written before the thing is done.
 fn too_early(announce: fn(&Process)) -> impl Fn(&Process) + Copy {
     move |process| {
         announce(process);
@@ -236,7 +236,7 @@ fn join_and_leave(process: &Process) {
     process.hot.leave();
 }
 
-/// Used and not present is to have left.
+/// A slot that was used and has no thread present has been left.
 fn finds_that_it_left(process: &Process) -> bool {
     process.hot.is_used() && !process.hot.is_present()
 }

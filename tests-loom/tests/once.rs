@@ -13,7 +13,8 @@ use tripoint_core::internal::{AtomicUsize, Once, Ordering};
 /// A value in two steps, which loom watches: made, then written.
 struct Watched(UnsafeCell<u32>);
 
-// SAFETY: written only while it is made; loom reports reads that race with that.
+// SAFETY: the value is written only while it is made; loom reports reads that
+// race with that.
 unsafe impl Send for Watched {}
 // SAFETY: shared, it is only read; loom reports reads that race with its making.
 unsafe impl Sync for Watched {}
@@ -47,7 +48,8 @@ fn one_makes_it_and_all_find_it_whole() {
             });
             match made {
                 Ok(value) => assert_eq!(value.read(), 7),
-                // In a model, a thread that finds it being made does not wait.
+                // In a model, a thread that finds the value in the making does
+                // not wait.
                 Err(error) => assert_eq!(error, Error::Unready),
             }
         };

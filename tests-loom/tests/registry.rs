@@ -28,7 +28,7 @@ impl Descriptor {
         descriptor
     }
 
-    /// The owner's; the scheduler reports any other use.
+    /// Used by the owner alone; the scheduler reports any other use.
     fn write(&self) {
         // SAFETY: the owner's.
         self.kept.with_mut(|kept| unsafe { *kept += 1 });
@@ -101,7 +101,8 @@ impl<L: List> Shared<L> {
         shared
     }
 
-    /// Walks and reads everything found, as far as it is whole; which were found.
+    /// Walks, and reads every descriptor found, as far as it is whole. Returns
+    /// which were found.
     fn walk(&self) -> [bool; 3] {
         let mut found = [false; 3];
         for descriptor in self.list.walk() {
@@ -170,7 +171,7 @@ fn without_compare_exchange_descriptors_are_lost() {
 }
 
 fn release(list: &Registry, descriptor: &Descriptor) {
-    // SAFETY: each model releases what it owns, or is to be found out.
+    // SAFETY: each model releases what it owns, or is a twin that must fail.
     unsafe { list.release(NonNull::from(descriptor).cast()) };
 }
 
@@ -179,7 +180,7 @@ fn claim(list: &Registry) -> Option<NonNull<Descriptor>> {
 }
 
 /// An owner writes and leaves, while two others look for a descriptor to claim. What
-/// the owner keeps is one thread's at a time.
+/// the owner keeps belongs to one thread at a time.
 fn owners(leave: fn(&Registry, &Descriptor), claim: fn(&Registry) -> Option<NonNull<Descriptor>>) {
     model(move || {
         let shared = Shared::<Registry>::new();
@@ -211,7 +212,7 @@ fn a_descriptor_has_one_owner() {
     owners(write_and_leave, claim);
 }
 
-/// The twin: every thread that sees that it is free takes it.
+/// The twin: every thread that sees that the descriptor is free takes it.
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn claimed_by_looking_it_has_two() {

@@ -37,7 +37,7 @@ impl Stack for UnitStack {
     }
 }
 
-/// A stack like it, with the order of a push and what it does for the model to choose.
+/// A stack like it, whose push, and the ordering of it, each model chooses.
 struct Broken<const LOST_UPDATE: bool> {
     head: AtomicPtr<usize>,
 }
@@ -73,7 +73,7 @@ impl<const LOST_UPDATE: bool> Stack for Broken<LOST_UPDATE> {
         while let Some(unit) = NonNull::new(next) {
             // SAFETY: pushed units begin with their link.
             next = unsafe { unit.cast::<*mut usize>().read() };
-            // SAFETY: off the stack, and in no other list.
+            // SAFETY: the unit is off the stack, and in no other list.
             unsafe { list.push(unit.cast()) };
         }
         list
@@ -131,7 +131,8 @@ fn race<S: Stack>() {
     assert_eq!(taken, 2, "a unit was lost");
 }
 
-/// A unit comes home, is taken, and comes home again while another is on its way.
+/// A unit is returned, is taken, and is returned again while another is on its
+/// way.
 fn comes_back<S: Stack>() {
     let shared = Arc::new(Shared { stack: S::default(), units: [unit(), unit()] });
     free(&shared, 0);

@@ -1,5 +1,5 @@
-//! Tracts on their way to a pool and back, against threads that ask whose an
-//! address is (design/arena.md `.tract.owner`, `.tract.popped`).
+//! Tracts on their way to a pool and back, against threads that ask which pool
+//! an address belongs to (design/arena.md `.tract.owner`, `.tract.popped`).
 //!
 //! Bound: none for lookups, three preemptions if two threads take the lock.
 #![cfg(any(tripoint_loom, tripoint_shuttle))]
@@ -15,11 +15,11 @@ const NEIGHBOUR: PoolId = PoolId::new(2).unwrap();
 const POOL: PoolId = PoolId::new(3).unwrap();
 const OTHER: PoolId = PoolId::new(4).unwrap();
 
-/// What an arena has: the table with its lock, and memory, which is there or not.
+/// An arena's table with its lock, and its memory, which is there or not.
 struct Grains {
     table: Lock<TractTable>,
     entries: Vec<Tract>,
-    /// How many entries are there to be read, as in the arena with virtual memory.
+    /// How many entries may be read, as in the arena with virtual memory.
     known: AtomicUsize,
     /// Set while memory is behind the grain.
     committed: Vec<UnsafeCell<bool>>,
@@ -55,8 +55,8 @@ impl Grains {
         self.committed[index as usize].with(|committed| unsafe { *committed })
     }
 
-    /// Gives a grain to `pool`: a spare one, or else a void one, committed without
-    /// the lock.
+    /// Allocates a grain to `pool`: a spare one, or else a void one, which is
+    /// committed without the lock.
     fn take(&self, pool: PoolId) -> Result<u32, Error> {
         if let Some(index) = self.table.lock().take_spare(&self.entries, 1, pool) {
             return Ok(index);
@@ -99,7 +99,7 @@ fn passed_on(pass_on: fn(&Grains, &AtomicUsize)) {
             thread::spawn(move || pass_on(&shared.0, &shared.1))
         };
         let (grains, word) = &*shared;
-        // Either answer, but none that never was.
+        // Either answer is right, but not an owner that never was.
         assert!(matches!(grains.owner_of(1), None | Some(POOL)), "an owner that never was");
         let index = word.load(Ordering::Acquire);
         if index != 0 {
@@ -118,7 +118,7 @@ fn whoever_has_an_address_finds_its_owner() {
     });
 }
 
-/// The twin: the address is passed on before it is the pool's.
+/// The twin: the address is passed on before it belongs to the pool.
 #[test]
 #[should_panic(expected = "the owner was not found")]
 fn passed_on_too_early_its_owner_is_not_found() {
@@ -140,7 +140,8 @@ fn passed_on_without_order_its_owner_is_not_found() {
     });
 }
 
-/// What stays allocated is found throughout, whatever becomes of its neighbours.
+/// A grain that stays allocated is found throughout, whatever happens to its
+/// neighbours.
 fn neighbours(free: fn(&Grains, u32)) {
     model_unbounded(move || {
         let grains = Arc::new(Grains::new());
@@ -166,7 +167,7 @@ fn neighbours_are_found_throughout() {
     neighbours(Grains::give);
 }
 
-/// The twin: a grain more is freed than was the pool's.
+/// The twin: one grain more is freed than belonged to the pool.
 #[test]
 #[should_panic(expected = "the neighbour was lost")]
 fn freeing_too_much_loses_the_neighbour() {
@@ -215,7 +216,7 @@ fn given_before_they_are_decommitted_grains_lose_memory() {
 
 /// The table's own memory grows: its new length is known once its entries are
 /// there. The words are those of the arena with virtual memory, which is not run
-/// here, since entries of zero bytes are none to a scheduler.
+/// here, because the scheduler cannot watch entries of zero bytes.
 fn extended(extend: fn(&Grains)) {
     model_unbounded(move || {
         let grains = Arc::new(Grains { known: AtomicUsize::new(1), ..Grains::new() });

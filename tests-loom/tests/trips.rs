@@ -2,10 +2,11 @@
 //! `.trip.protocol`). Allocation points and caches share this protocol, and these models
 //! of it: a point has one limit, a cache one for each size class.
 //!
-//! A trip would be lost if it was requested, the owner has not observed it, and a limit
-//! that it closed is open again, so that the owner never would.
+//! A trip would be lost if it was requested and not yet observed, and a limit that it
+//! closed were open again, so that the owner would never observe it.
 //!
-//! Bound: none with one trip and one limit that is armed once, else three preemptions.
+//! Bound: none with one trip and one limit that is armed once, otherwise three
+//! preemptions.
 #![cfg(any(tripoint_loom, tripoint_shuttle))]
 
 use std::sync::Arc;
@@ -112,13 +113,14 @@ fn a_second_look_that_handles_nothing_loses_the_second_trip() {
     model(|| {
         race(2, |words: &Words<1>, account| {
             without_second_look(words, 0, OPEN, account);
-            // Observes the first, and arms again all the same.
+            // Observes the first trip, and arms again without looking for a
+            // second.
             without_second_look(words, 0, OPEN, account);
         });
     });
 }
 
-/// A limit that is armed at a stop, reached, and armed again behind it.
+/// A limit that is armed at a stop, reached, and armed again beyond it.
 fn race_at_a_stop(trips: usize, raise: Rearm<1>) {
     model(move || {
         race(trips, |words, account| {

@@ -71,7 +71,7 @@ fn words_are_of_one_write() {
     race(Versioned::write);
 }
 
-/// The twin: a writer that does not say that it has begun.
+/// The twin: a writer that does not announce that it begins.
 #[test]
 #[should_panic(expected = "wrong words")]
 fn writing_without_beginning_tears() {
@@ -82,7 +82,7 @@ fn writing_without_beginning_tears() {
     });
 }
 
-/// The twin: a writer that says it has ended before it has.
+/// The twin: a writer that announces its end too early.
 #[test]
 #[should_panic(expected = "wrong words")]
 fn ending_before_writing_tears() {

@@ -1,4 +1,5 @@
-//! The ring of records: whole, in order, none twice (design/contract.md `.ring`).
+//! The ring of records: each is popped whole, in order, and only once
+//! (design/contract.md `.ring`).
 //!
 //! Bound: none.
 #![cfg(any(tripoint_loom, tripoint_shuttle))]
@@ -38,8 +39,8 @@ fn pop(ring: &Ring<RECORDS>, next: &mut usize, times: usize) {
 
 type Push = fn(&Ring<RECORDS>, &Record);
 
-/// Pushes `pushes` records against two pops, with `prefilled` there before. What
-/// is not found is counted as lost.
+/// Pushes `pushes` records against two pops, with `prefilled` there before.
+/// Records that are not popped are counted as lost.
 ///
 /// Loom remembers only the last access to a word, and so sees a conflict only
 /// from the side that runs second: each race is run from both sides.
@@ -123,7 +124,7 @@ fn nothing_is_lost_without_being_counted() {
     count(Ring::push);
 }
 
-/// The twin: what finds no room is forgotten.
+/// The twin: a record for which there is no room is forgotten.
 #[test]
 #[should_panic(expected = "a record was lost and not counted")]
 fn forgetting_what_finds_no_room_loses_records() {
@@ -147,7 +148,7 @@ fn showing_before_writing_tears() {
     });
 }
 
-/// The twin: a record is written without asking for room.
+/// The twin: a record is written without checking that there is room.
 #[test]
 #[should_panic(expected = "a wrong record")]
 fn writing_into_a_full_ring_tears() {

@@ -46,7 +46,7 @@ fn alloc<B: BarrierPair, C: Control>(point: &mut Point<B, C>) -> (Addr, bool) {
 /// A walk while an allocation point does something. `look` says whether it found
 /// words that agree, as it has to in some execution.
 fn walk(owner: fn(Point<SymmetricFence, ()>), look: fn(&Buffer) -> bool) {
-    // Not of the model: it says of all executions.
+    // Not part of the model: it counts over all executions.
     let agreed = Arc::new(AtomicBool::new(false));
     let agrees = Arc::clone(&agreed);
     model_bounded(BOUND, move || {
@@ -153,7 +153,7 @@ fn flip<B: BarrierPair + 'static>(barrier: B, flip: fn(&Pool<B>) -> usize) {
 fn flip_pool<B: BarrierPair>(pool: &Pool<B>) -> usize {
     let mut seen = 0;
     flip_buffers(pool, |buffer, objects| {
-        // If the owner went on first, what there is by then.
+        // If the owner went on first, the objects that there are by then.
         seen = objects.map_or_else(|| buffer.scan_limit().addr(), |objects| objects.limit().get());
     });
     seen
@@ -227,7 +227,8 @@ fn two_trips_are_not_lost_among_stops() {
 #[should_panic(expected = "a trip was lost")]
 fn arming_a_stop_blindly_loses_trips() {
     stops(1, |point| {
-        // SAFETY: the model's thread is the owner, and uses this one meanwhile.
+        // SAFETY: the model's thread is the owner, and uses only this point
+        // meanwhile.
         let mut owner = unsafe { Owner::new(point.buffer()) };
         owner.publish_limit(owner.pool_limit().wrapping_sub(MIN_ALIGN));
     });

@@ -2,8 +2,8 @@
 //!
 //! A file uses another if it names an item that the other defines: names are followed through
 //! re-exports to the definition, so that a re-export by itself is not a use. Test modules are left out.
-//! Methods have no path to follow, so a call of a method whose `impl` block is not beside its
-//! type is not seen.
+//! Methods have no path to follow, so a call of a method is not seen if its `impl` block is in another
+//! file than its type.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -46,11 +46,11 @@ struct Mention {
 struct Source {
     modules: BTreeMap<Path, Module>,
     mentions: Vec<Mention>,
-    /// Files of `macro_rules!`, by name: their scope is that of text.
+    /// Files of `macro_rules!`, by name: these macros have textual scope.
     macros: BTreeMap<String, String>,
 }
 
-/// Who uses whom in a crate, by the paths of files.
+/// Which file uses which in a crate, by path.
 #[derive(Debug, Default)]
 pub(crate) struct Uses {
     pub(crate) edges: BTreeSet<(String, String)>,
@@ -58,7 +58,7 @@ pub(crate) struct Uses {
     pub(crate) unresolved: BTreeSet<String>,
 }
 
-/// What the files of a crate use of each other. The crate's root is `src/lib.rs` in `folder`.
+/// How the files of a crate use each other. The crate's root is `src/lib.rs` in `folder`.
 pub(crate) fn uses(folder: &str, sources: &[Text]) -> Uses {
     let mut source = Source::default();
     let root = format!("{folder}/lib.rs").trim_start_matches('/').to_owned();
@@ -103,12 +103,12 @@ pub(crate) fn circles(uses: &Uses) -> Vec<Vec<String>> {
     found
 }
 
-/// The file or folder next below `folder` on the way to `file`. A file `x.rs` is in the room of
+/// The file or folder next below `folder` on the way to `file`. A file `x.rs` counts as part of
 /// the folder `x` beside it.
 fn room(folder: &str, file: &str) -> Option<String> {
     let below = file.strip_prefix(folder)?.strip_prefix('/')?;
     let name = below.split('/').next().unwrap().trim_end_matches(".rs");
-    // The root re-exports and documents; it is above all rooms.
+    // The root re-exports and documents; it is above all folders.
     (name != "lib").then(|| format!("{folder}/{name}"))
 }
 
@@ -345,7 +345,7 @@ fn paths_in(tokens: &str) -> Vec<Path> {
     paths
 }
 
-/// Whether the attributes leave an item to tests.
+/// Whether the attributes reserve an item for tests.
 fn is_test(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let condition = attribute.meta.require_list().map(|list| list.tokens.to_string().replace(' ', ""));

@@ -13,7 +13,7 @@ use crate::repository;
 /// so a new member or dependency has to be entered here.
 struct Layer {
     package: &'static str,
-    /// Packages by name, with `for` and the target where there is one.
+    /// Packages by name, with `for` and the target if there is one.
     may_use: &'static [&'static str],
 }
 
@@ -58,7 +58,7 @@ const LEAVES: &[&str] = &["tests-loom", "benches", "tripoint-oracle", "tripoint-
 /// The highest floor of the figure: folders of programs that use the facade.
 const TOP: &[&str] = &["examples", "tests", "tests-loom", "fuzz", "benches", "verify"];
 
-/// What is said of each floor, the lowest first.
+/// The caption of each floor, the lowest first.
 const FLOORS: [(&str, &str); 4] = [
     ("ground", "use no other crate of ours"),
     ("parts", "use only the ground"),
@@ -155,8 +155,8 @@ fn wrong_dependencies_are_found() {
     assert_eq!(wrong_dependencies(&members), [""; 0]);
 }
 
-/// What is compiled, not what is declared: without the virtual memory arena no
-/// library that a bare machine lacks is linked.
+/// This looks at what is compiled, not at what is declared: without the arena
+/// in virtual memory, no library that needs an operating system is linked.
 #[test]
 fn the_facade_without_vm_links_neither_libc_nor_loom() {
     let tree = Command::new(env!("CARGO"))

@@ -28,7 +28,7 @@ const ROOT: &str = "mod a; mod b; pub use a::A; pub use b::B;";
 #[test]
 fn circles_are_found() {
     let files = ["x/src/a <-> x/src/b", "x/src/a.rs <-> x/src/b.rs"];
-    // However the one names the other.
+    // Whichever way the one names the other.
     for a in [
         "use crate::B; pub struct A;",
         "use crate::b::B as Other; pub struct A;",
@@ -69,7 +69,7 @@ fn uses_that_make_no_circle_are_passed() {
         // A test may use what is above.
         ("pub struct A; #[cfg(test)] mod tests { use crate::B; }", "use crate::A; pub struct B;"),
         ("pub struct A; #[cfg(all(test, unix))] use crate::B;", "use crate::A; pub struct B;"),
-        // A re-export is a sign at the door.
+        // A re-export is not a use.
         ("pub struct A; pub use crate::b::B;", "use crate::a::A; pub struct B;"),
         ("use other::B; pub struct A;", "use crate::a::A; pub struct B;"),
     ] {

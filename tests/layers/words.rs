@@ -1,4 +1,4 @@
-//! Where some words may stand (design/core.md `.primitive`), and that libraries do without `std`
+//! Where some words may stand (design/core.md `.primitive`), and that libraries do not use `std`
 //! (design/core.md `.req.bare`).
 
 use crate::repository::{self, Text};
@@ -50,7 +50,8 @@ fn misplaced_words(sources: &[Text]) -> Vec<String> {
     wrong
 }
 
-/// When a library may link `std`: in its tests, or because its user asked.
+/// When a library may link `std`: in its tests, or if its user turned the
+/// feature on.
 const STD_ON_REQUEST: [&str; 2] = ["#[cfg(test)]", "#[cfg(any(test, feature = \"std\"))]"];
 
 /// Crate roots that are not `no_std`, and uses of `std` outside tests.

@@ -16,8 +16,8 @@ pub(crate) struct Text {
 }
 
 /// All files under `folder` (the root itself for an empty name) with one of
-/// these extensions, sorted by path. Build output and hidden folders are not
-/// looked into.
+/// these extensions, sorted by path. Build output and hidden folders are left
+/// out.
 pub(crate) fn texts(folder: &str, extensions: &[&str]) -> Vec<Text> {
     let mut paths = Vec::new();
     collect(&root().join(folder), extensions, &mut paths);

@@ -1,7 +1,8 @@
 //! The controls: a commit in MPS's form, with plain fields, whose test the compiler may
-//! remove, and a path that can panic. The checks must find both wrong. With a light barrier
-//! between its fields the commit keeps its test. This shows that the barrier holds the
-//! compiler, because in the real form the atomics alone would hold it too.
+//! remove, and a path that can panic. The checks must reject both. With a light barrier
+//! between the accesses to its fields, the commit keeps its test. This shows that the
+//! barrier holds the compiler, because in the real form the atomics alone would hold it
+//! too.
 
 use core::cell::Cell;
 

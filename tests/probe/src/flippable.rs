@@ -1,4 +1,4 @@
-//! A pool class whose buffers can be flipped, and that has no memory to give.
+//! A pool class whose buffers can be flipped, and that has no memory.
 
 use core::alloc::Layout;
 use core::fmt;
@@ -17,7 +17,7 @@ pub struct Flippable<B: BarrierPair> {
     header: PoolHeader<ClientArena<'static>>,
 }
 
-// SAFETY: no block is given out, and sizes are rounded up to the alignment.
+// SAFETY: no block is handed out, and sizes are rounded up to the alignment.
 unsafe impl<B: BarrierPair> PoolClass for Flippable<B> {
     const CLASS: &'static str = "Flippable";
     const FLIPPABLE: bool = true;

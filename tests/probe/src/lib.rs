@@ -2,8 +2,8 @@
 //! once and in a loop. They are compiled and never run.
 //!
 //! Objects have 32 bytes. `single` forms return the object, or null; `loop` forms
-//! return how many of `count` were allocated. `paths` has the fast paths that are not
-//! reserve and commit, and `control` what the test must find wrong.
+//! return how many of `count` were allocated. `paths` has the fast paths other than
+//! reserve and commit, and `control` has code that the test must reject.
 #![no_std]
 
 pub mod control;

@@ -1,4 +1,4 @@
-//! Fast paths beside reserve and commit, each once.
+//! Fast paths other than reserve and commit, each once.
 
 use core::alloc::Layout;
 use core::ptr::{self, NonNull};
@@ -26,7 +26,7 @@ pub fn batch_push(batch: &mut Batch<'_, 'static, Object, ClientMvff>, a: u64, b:
     batch.push([a, b, a, b]).is_ok()
 }
 
-/// A batch is committed; how many objects that are.
+/// A batch is committed; returns the number of its objects.
 #[unsafe(no_mangle)]
 pub fn batch_commit(batch: Batch<'_, 'static, Object, ClientMvff>) -> usize {
     batch.commit().len()
@@ -44,7 +44,8 @@ pub fn frame_alloc(scope: &mut Scope<'_, '_, 'static, ClientSnc>, a: u64, b: u64
     scope.alloc([a, b, a, b]).map_or(ptr::null_mut(), ptr::from_mut)
 }
 
-/// Objects in a frame, in a loop that uses what it gets; the last one, or null.
+/// Objects in a frame, in a loop that uses each of them; returns the last one,
+/// or null.
 #[unsafe(no_mangle)]
 pub fn frame_loop(
     scope: &mut Scope<'_, '_, 'static, ClientSnc>,
@@ -66,49 +67,49 @@ pub fn frame_loop(
 /// - As [`AllocationPoint::pop`].
 #[unsafe(no_mangle)]
 pub unsafe fn frame_pop(point: &mut AllocationPoint<'static, ClientSnc>, frame: Frame) {
-    // SAFETY: the caller's duties.
+    // SAFETY: the caller passes a frame of this point that is still pushed, and uses no object above it any more.
     unsafe { point.pop(frame) };
 }
 
-/// A unit from the cache of an MFS.
+/// Allocates a unit from the cache of an MFS.
 #[unsafe(no_mangle)]
 pub fn unit_alloc(cache: &ClientMfsCache) -> *mut u8 {
     or_null(cache.alloc(LAYOUT))
 }
 
-/// A unit to the cache of an MFS.
+/// Frees a unit to the cache of an MFS.
 ///
 /// # Safety
 /// - As [`Store::free`].
 #[unsafe(no_mangle)]
 pub unsafe fn unit_free(cache: &ClientMfsCache, object: NonNull<u8>) {
-    // SAFETY: the caller's duties.
+    // SAFETY: the caller passes a unit of the pool with this layout, once, and uses it no more.
     unsafe { cache.free(object, LAYOUT) };
 }
 
-/// A unit that another thread allocated.
+/// Frees a unit that another thread allocated.
 ///
 /// # Safety
 /// - As [`Returns::free`].
 #[unsafe(no_mangle)]
 pub unsafe fn unit_return(returns: &mut ClientReturns, object: NonNull<u8>) {
-    // SAFETY: the caller's duties.
+    // SAFETY: the caller passes a unit of the pool with this layout, once, and uses it no more.
     unsafe { returns.free(object, LAYOUT) };
 }
 
-/// A block from a cache by size classes.
+/// Allocates a block from a cache by size classes.
 #[unsafe(no_mangle)]
 pub fn cache_alloc(cache: &Cache<'static, ClientMvff>) -> *mut u8 {
     or_null(cache.alloc(LAYOUT))
 }
 
-/// A block to a cache by size classes.
+/// Frees a block to a cache by size classes.
 ///
 /// # Safety
 /// - As [`Store::free`].
 #[unsafe(no_mangle)]
 pub unsafe fn cache_free(cache: &Cache<'static, ClientMvff>, object: NonNull<u8>) {
-    // SAFETY: the caller's duties.
+    // SAFETY: the caller passes a block of the pool with this layout, once, and uses it no more.
     unsafe { cache.free(object, LAYOUT) };
 }
 
@@ -124,7 +125,7 @@ pub fn guard_check(guard: &Guard) {
     guard.check();
 }
 
-/// A route of the warm-up is taken.
+/// A route of the warm-up is passed.
 #[unsafe(no_mangle)]
 pub fn route_pass(route: &Route) {
     route.pass();
