@@ -9,7 +9,7 @@
 use core::fmt;
 use core::time::Duration;
 
-/// Somebody who does the same work as the others, in its own way.
+/// A contender: it does the same work as the others, in its own way.
 pub struct Contender<'a> {
     name: &'static str,
     work: Box<dyn FnMut() -> Duration + 'a>,
@@ -29,7 +29,7 @@ impl<'a> Contender<'a> {
     }
 }
 
-/// How one contender did.
+/// The result of one contender.
 #[derive(Clone, Copy, Debug)]
 pub struct Standing {
     name: &'static str,
@@ -37,11 +37,11 @@ pub struct Standing {
     ratio: f64,
 }
 
-/// Lets the contenders do `operations` operations each, for so many rounds after
-/// one that does not count.
+/// Lets the contenders do `operations` operations each, for `rounds` rounds
+/// after one that does not count.
 ///
 /// # Panics
-/// Where there are no rounds.
+/// If there are no rounds.
 #[must_use]
 pub fn compare(contenders: &mut [Contender<'_>], rounds: usize, operations: usize) -> Vec<Standing> {
     let count = contenders.len();
@@ -65,7 +65,7 @@ pub fn compare(contenders: &mut [Contender<'_>], rounds: usize, operations: usiz
 /// The median.
 ///
 /// # Panics
-/// Where there are no values.
+/// If there are no values.
 pub fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);

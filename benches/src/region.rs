@@ -1,6 +1,6 @@
-//! A pool that gives its one region to a buffer, and takes all of it back at
-//! once: what a bump allocator does. It shows what an allocation point costs apart
-//! from any pool class.
+//! A pool that hands its one region to a buffer and takes all of it back at once,
+//! as a bump allocator does. It shows what an allocation point costs apart from
+//! any pool class.
 
 use core::alloc::Layout;
 use core::fmt;
@@ -10,7 +10,7 @@ use tripoint::{Arena, Check, CheckError, CheckLevel, Describe, Error, PoolClass,
 
 const MIN_ALIGN: usize = 8;
 
-/// A region, from the low end of which everything is allocated.
+/// A region from whose low end everything is allocated.
 #[derive(Debug)]
 pub struct Region<A: Arena, B: BarrierPair, const FLIPPABLE: bool> {
     block: Block,
@@ -37,16 +37,16 @@ impl<A: Arena, B: BarrierPair, const FLIPPABLE: bool> Region<A, B, FLIPPABLE> {
     /// Makes the whole region free again.
     ///
     /// # Safety
-    /// - Nobody uses an object of the region any more.
+    /// - No object of the region is used any more.
     /// - No buffer has memory of it.
     pub unsafe fn reset(&self) {
         *self.used.lock() = 0;
     }
 }
 
-// SAFETY: a fill is all that is not used, and used from then on, until it is given
-// back or the region reset; it begins and ends at multiples of the alignment, which
-// is a constant, as the rounding is.
+// SAFETY: a fill is all memory that is not in use, and it counts as used until it
+// is returned or the region is reset; it begins and ends at multiples of the
+// alignment, which is a constant, as the rounding is.
 unsafe impl<A: Arena, B: BarrierPair, const FLIPPABLE: bool> PoolClass for Region<A, B, FLIPPABLE> {
     const CLASS: &'static str = "region";
     const FLIPPABLE: bool = FLIPPABLE;

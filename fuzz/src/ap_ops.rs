@@ -14,12 +14,12 @@ const MENU: Menu = Menu {
 
 /// Reserves, commits, abandons, trips, flips and empties as the bytes say, in a
 /// flippable pool or a manual one: a commit fails exactly when a flip came after its
-/// reserve, no trip goes unheard, every stop names the object it is in, and what was
+/// reserve, no trip is lost, every stop names the object that it is in, and what was
 /// filled and not emptied is what was allocated (design/ap.md `.req.exact`,
 /// `.req.trip`, `.req.count`).
 ///
 /// # Panics
-/// Where any of that does not hold.
+/// If any of that does not hold.
 pub fn ap_ops(data: &[u8]) {
     let mut choices = Choices::new(data);
     let Some((flippable, fill_size, draws)) = draw(&mut choices) else { return };

@@ -9,11 +9,11 @@ use crate::memory::with_arena;
 const MENU: Menu =
     Menu { kinds: CACHES, layouts: Layouts::Below { size: 2 << 10, align_log: 6, edges: &[] } };
 
-/// Gets, puts, flushes and trips as the bytes say, in two caches: every block is free,
-/// live or cached, and in the end nothing is lost.
+/// Allocates, frees, flushes and trips as the bytes say, in two caches: every block is
+/// free, live or cached, and in the end nothing is lost.
 ///
 /// # Panics
-/// Where any of that does not hold.
+/// If any of that does not hold.
 pub fn cache_ops(data: &[u8]) {
     let mut choices = Choices::new(data);
     let Some(classes) = draw_classes(&mut choices) else { return };

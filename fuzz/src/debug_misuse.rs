@@ -1,6 +1,6 @@
 //! Misuse of a pool through its raw interface, under the debug pool
-//! (design/debug.md): all that it promises to find is found, nothing else is
-//! reported, and the pool goes on.
+//! (design/debug.md): it finds all that it promises to find, reports nothing
+//! else, and the pool goes on.
 
 use core::alloc::Layout;
 use core::cell::Cell;
@@ -16,7 +16,8 @@ use tripoint_oracle::{Choices, Oracle};
 use crate::manual::{ARENA_SIZE, GRAIN};
 use crate::memory::with_arena;
 
-/// What the debug pool fills freed memory with: written there, it changes nothing.
+/// The byte that the debug pool fills freed memory with: writing it there changes
+/// nothing.
 const FREED: u8 = 0xdd;
 
 /// How many of the objects freed last are remembered, to free them again.
@@ -30,7 +31,7 @@ thread_local! {
 /// Allocates, frees and misuses as the bytes say.
 ///
 /// # Panics
-/// Where a fault is not found, or one is reported that there was not.
+/// If a fault is not found, or a fault is reported that was not committed.
 pub fn debug_misuse(data: &[u8]) {
     let mut choices = Choices::new(data);
     let Some((class, held)) = choices.which().zip(choices.below(65)) else { return };
@@ -81,7 +82,7 @@ fn live<P: ManualPool>(pool: DebugPool<P>, held: usize, choices: &mut Choices<'_
     life.compare();
 }
 
-/// A pool, what is live in it, and the faults there were.
+/// A pool, what is live in it, and the faults committed so far.
 struct Life<'p, P: ManualPool> {
     pool: &'p DebugPool<P>,
     /// Whether freed objects are held back.
@@ -126,7 +127,7 @@ impl<P: ManualPool> Life<'_, P> {
         Some(())
     }
 
-    /// Frees an object as it should be.
+    /// Frees an object correctly.
     fn free(&mut self, choices: &mut Choices<'_>) -> Option<Option<Block>> {
         let Some(addr) = self.fenced.live().pick(true, choices.which()?) else { return Some(None) };
         let object = *self.fenced.live().get(addr)?;
@@ -138,14 +139,14 @@ impl<P: ManualPool> Life<'_, P> {
         Some(Some(object.block))
     }
 
-    /// Frees an object and writes to it while it is held back: shown at once, and
-    /// reported when it leaves.
+    /// Frees an object and writes to it while it is held back: an inspection
+    /// shows that at once, and it is reported when the object leaves.
     fn write_after_free(&mut self, choices: &mut Choices<'_>) -> Option<()> {
         let (offset, value) = (choices.which()?, choices.byte()?);
         let Some(block) = self.free(choices)? else { return Some(()) };
         if self.holds && value != FREED {
             let offset = offset % block.size();
-            // SAFETY: a fault, to memory that the debug pool keeps from everybody.
+            // SAFETY: a fault, but the debug pool hands that memory to no client.
             unsafe { block.base().add(offset).write(value) };
             self.written.push(block);
             let at = Addr::new(block.range().base().get() + offset);
@@ -198,8 +199,8 @@ impl<P: ManualPool> Life<'_, P> {
         Some(())
     }
 
-    /// Writes behind an object: shown at once, reported when it is freed, and then the
-    /// object is lost.
+    /// Writes behind an object: an inspection shows that at once, it is reported when
+    /// the object is freed, and then the object is lost.
     fn overrun(&mut self, choices: &mut Choices<'_>) -> Option<()> {
         let (which, from, count, value) =
             (choices.which()?, choices.which()?, choices.which()?, choices.byte()?);
@@ -209,7 +210,8 @@ impl<P: ManualPool> Life<'_, P> {
         let (_, fence) = object.block.split_at(layout.size())?;
         let (_, fence) = fence.split_at(from % fence.size())?;
         let (damage, _) = fence.split_at(1 + count % fence.size())?;
-        // SAFETY: what the object takes, initialised, though not the client's.
+        // SAFETY: the memory belongs to the object and is initialised, although
+        // it is not the client's.
         let bytes = unsafe { core::slice::from_raw_parts_mut(damage.base().as_ptr(), damage.size()) };
         let changes = bytes.iter().any(|&byte| byte != value);
         bytes.fill(value);
@@ -223,7 +225,7 @@ impl<P: ManualPool> Life<'_, P> {
         Some(())
     }
 
-    /// Frees what must not be freed: one report says so.
+    /// Frees what must not be freed: there is one report of it.
     fn assert_reports(&mut self, object: NonNull<u8>, layout: Layout, expected: impl Fn(Fault) -> bool) {
         let before = self.pool.reports().count();
         // SAFETY: a debug pool looks before it touches; nothing here is in a fill.
@@ -243,14 +245,14 @@ impl<P: ManualPool> Life<'_, P> {
         shown
     }
 
-    /// Nothing was reported but what was wrong; written objects are reported when
+    /// Only faults were reported; objects that were written to are reported when
     /// they leave, whenever that is.
     fn assert_counted(&self) {
         let count = self.pool.reports().count();
         assert!((self.faults..=self.faults + self.written.len()).contains(&count), "{count} reports");
     }
 
-    /// What is wrong now is shown, and nothing else.
+    /// An inspection shows what is wrong now, and nothing else.
     fn compare(&self) {
         let (mut overrun, mut held) = (Vec::new(), Vec::new());
         self.pool.inspect(&mut |report| match report.fault {

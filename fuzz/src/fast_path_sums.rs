@@ -5,7 +5,7 @@ use tripoint_ap::internal::calc;
 use tripoint_core::{ADDRESS_CEILING, INLINE_SIZE_MAX};
 use tripoint_oracle::Choices;
 
-/// Compares each sum with the same in 128 bits.
+/// Compares each sum with the same sum in 128 bits.
 ///
 /// # Panics
 /// If they differ.
@@ -41,7 +41,7 @@ fn compare(choices: &mut Choices<'_>) -> Option<()> {
     Some(())
 }
 
-/// A word, most often close to one where the sums change their answer.
+/// A word, most often close to one at which the answer changes.
 fn near_an_edge(choices: &mut Choices<'_>) -> Option<usize> {
     const EDGES: [usize; 7] =
         [0, INLINE_SIZE_MAX, 0x7fff_ffff_f000, isize::MAX as usize, ADDRESS_CEILING, usize::MAX, 1 << 32];

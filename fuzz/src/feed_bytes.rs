@@ -3,11 +3,12 @@
 use crate::decimal::Decimal;
 use crate::wire::{Entry, Message, entries_bound, parse};
 
-/// Parses every line: a record or an error that says where, entries in bound, and the
-/// same for a sink that ends before them (design/order-book.md `.req.lost`).
+/// Parses every line: the result is a record, or an error that says where it is; the
+/// entries stay within bounds; and the same holds for a sink that has no room for all
+/// of them (design/order-book.md `.req.lost`).
 ///
 /// # Panics
-/// Where any of that does not hold.
+/// If any of that does not hold.
 pub fn feed_bytes(data: &[u8]) {
     data.split(|&byte| byte == b'\n').for_each(parse_line);
 }
@@ -31,7 +32,7 @@ fn parse_line(line: &[u8]) {
     assert_eq!(parsed, parse_with(line, |_| true), "the same bytes give the same answer");
     if let Err(cause) = parsed {
         assert!(cause.starts_with("malformed record: ") && cause.contains("(column "), "{cause}");
-        // No text grows beyond what it is about.
+        // No text of an error is longer than allowed for the line it is about.
         assert!(cause.len() <= 256 + 6 * line.len(), "{} bytes for {}", cause.len(), line.len());
     }
 }
@@ -40,7 +41,7 @@ fn parse_with(line: &[u8], mut take: impl FnMut(Entry) -> bool) -> Result<Messag
     parse(line, |entry| if take(entry) { Ok(()) } else { Err(entry) }).map_err(|error| error.to_string())
 }
 
-/// Decimals are exact: written and read again they are the same.
+/// Decimals are exact: written and read again, they are the same.
 fn assert_exact(entry: Entry) {
     for decimal in [entry.level.price, entry.level.quantity] {
         assert_eq!(Decimal::parse(&decimal.to_string()).ok(), Some(decimal));

@@ -7,20 +7,21 @@ use tripoint_oracle::Choices;
 
 use crate::memory::with_arena;
 
-/// The granules of the ground: a bit each.
+/// The number of granules of the ground: each is one bit.
 const GRANULES: usize = 64;
 
 const SIZE: usize = GRANULES * GRANULE;
 
-/// What memory holds that is out of the land.
+/// The byte that fills memory outside the land.
 const KEPT: u8 = 0xa5;
 
-/// Takes and inserts as the bytes say: the land gives what the first run of free
-/// granules gives that serves, coalesces, counts, and leaves alone what is out
-/// (design/land.md `.req.first`, `.req.coalesce`, `.req.largest`).
+/// Takes and inserts as the bytes say: the land returns the memory of the first
+/// run of free granules that is large enough, coalesces, counts, and leaves
+/// alone what was taken out (design/land.md `.req.first`, `.req.coalesce`,
+/// `.req.largest`).
 ///
 /// # Panics
-/// Where any of that does not hold.
+/// If any of that does not hold.
 pub fn land_ops(data: &[u8]) {
     with_arena(8 << 10, 1024, |arena| {
         let header = PoolHeader::create(arena, "land").unwrap();
@@ -41,7 +42,7 @@ pub fn land_ops(data: &[u8]) {
 struct Row {
     ground: Block,
     land: Land,
-    /// One bit a granule.
+    /// One bit for each granule.
     free: u64,
 }
 
@@ -120,18 +121,20 @@ impl Row {
 
     fn insert(&mut self, granules: Granules) {
         let block = self.part(granules);
-        // SAFETY: granules of the ground that are out, and were filled.
+        // SAFETY: the granules are of the ground, were taken out, and were
+        // filled.
         let bytes = unsafe { core::slice::from_raw_parts(block.base().as_ptr(), block.size()) };
-        // All bytes are the same where each is as the next.
+        // All bytes are the same if each equals the next.
         assert!(bytes[0] == KEPT && bytes[1..] == bytes[..bytes.len() - 1], "what is out is left alone");
-        // SAFETY: whole granules of the ground that are out, and nobody uses.
+        // SAFETY: whole granules of the ground that were taken out, and that no
+        // code uses.
         let merged = unsafe { self.land.insert(block) };
         self.free |= granules.bits();
         let run = self.runs().find(|run| run.bits() & granules.bits() != 0).unwrap();
         assert_eq!(merged, self.part(run), "neighbours coalesce");
     }
 
-    /// Checks what the land gave for a request, and enters it.
+    /// Checks what the land returned for a request, and notes it.
     fn take(&mut self, taken: Option<Block>, min: usize, max: usize, align: usize) {
         let sure = min + align.saturating_sub(GRANULE);
         let first_of = |size: usize| self.runs().find(|Granules(_, count)| count * GRANULE >= size);

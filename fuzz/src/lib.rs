@@ -1,8 +1,8 @@
 //! What the fuzz targets do with their bytes: operations and the oracle that they
 //! share with the conformance suite are in `verify/oracle/`.
 //!
-//! Apart from the targets themselves, so that `tests/bounded.rs` can run the same
-//! on a stable compiler without a fuzzer.
+//! It is separate from the targets themselves, so that `tests/bounded.rs` can run
+//! the same code on a stable compiler without a fuzzer.
 
 mod ap_ops;
 mod cache_ops;
@@ -34,9 +34,9 @@ pub use snc_ops::snc_ops;
 pub use tlsf_ops::tlsf_ops;
 pub use vm_arena_ops::vm_arena_ops;
 
-// The parser of the order book, which is an example and no library, as it is there:
-// its files name each other from the root of their crate, and have tests of their own,
-// which run there.
+// The parser of the order book, included as it is, because an example is no library.
+// Its files name each other from the root of their crate, and their own tests run
+// there.
 #[cfg(not(test))]
 #[path = "../../examples/order_book/decimal.rs"]
 #[allow(dead_code)]

@@ -1,4 +1,4 @@
-//! What the targets of manual pools share.
+//! Shared by the targets of manual pools.
 
 use tripoint::ManualPool;
 use tripoint_oracle::{Choices, Draws, Layouts, MANUAL, Menu, Scrutiny, Slack, live_manually};

@@ -1,5 +1,5 @@
-//! Memory for arenas, used again by every input: fresh pages would cost more than what
-//! is looked for.
+//! Memory for arenas, used again by every input: fresh pages would cost more time than
+//! the search itself.
 
 use core::cell::RefCell;
 use core::mem::MaybeUninit;

@@ -16,11 +16,11 @@ const POOL: Menu = Menu { kinds: MANUAL, layouts: LAYOUTS };
 const STORES: Menu = Menu { kinds: CACHES, layouts: LAYOUTS };
 
 /// Allocates and frees units as the bytes say: in the pool and in allocation points, or
-/// in two caches, on the way home and in the pool by turns. Every unit is free, live or
+/// in two caches, through returns and in the pool in turn. Every unit is free, live or
 /// cached, and in the end nothing is lost.
 ///
 /// # Panics
-/// Where any of that does not hold.
+/// If any of that does not hold.
 pub fn mfs_ops(data: &[u8]) {
     let mut choices = Choices::new(data);
     let Some((cached, unit, options)) = draw(&mut choices) else { return };

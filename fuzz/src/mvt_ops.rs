@@ -6,11 +6,11 @@ use tripoint_oracle::{Choices, Slack};
 use crate::manual::{ARENA_SIZE, GRAIN, live};
 use crate::memory::with_arena;
 
-/// Whatever is handed out is apart, aligned and kept, the free memory adds up, nothing
-/// is refused that fits, and in the end nothing is lost.
+/// Blocks do not overlap, are aligned and keep their contents; free memory adds up; no
+/// request that fits is refused; and in the end nothing is lost.
 ///
 /// # Panics
-/// Where any of that does not hold.
+/// If any of that does not hold.
 pub fn mvt_ops(data: &[u8]) {
     let mut choices = Choices::new(data);
     let Some(options) = draw_options(&mut choices) else { return };

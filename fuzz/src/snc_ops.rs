@@ -10,10 +10,10 @@ const MENU: Menu =
     Menu { kinds: STACKS, layouts: Layouts::Below { size: 3 << 10, align_log: 11, edges: &[] } };
 
 /// Reserves, pushes and pops as the bytes say, in two stacks: a pop frees what was
-/// allocated since its push and nothing else, and in the end all is free.
+/// allocated since its push and nothing else, and in the end all memory is free.
 ///
 /// # Panics
-/// Where any of that does not hold.
+/// If any of that does not hold.
 pub fn snc_ops(data: &[u8]) {
     let mut choices = Choices::new(data);
     let Some(options) = draw_options(&mut choices) else { return };

@@ -15,20 +15,20 @@ const PAGE: usize = 512;
 
 const GRAIN: usize = 2 * PAGE;
 
-/// The pages of a reservation: a bit each.
+/// The number of pages of a reservation: each is one bit.
 const PAGES: usize = 64;
 
 const RESERVE: usize = PAGES * PAGE;
 
-/// A descriptor, of which there may be many.
+/// The layout of a descriptor; there may be many.
 const DESCRIPTOR: Layout = Layout::new::<[u64; 20]>();
 
-/// Allocates, frees, trims, limits and refuses calls as the bytes say: what fails
-/// fails with an error that has a cause, whatever is out keeps its contents, and the
-/// counts add up, with the platform's too (design/arena-vm.md `.req.exact`).
+/// Allocates, frees, trims, limits and refuses calls as the bytes say: every failure
+/// is an error that has a cause, what is allocated keeps its contents, and the
+/// counts add up and agree with the platform's (design/arena-vm.md `.req.exact`).
 ///
 /// # Panics
-/// Where any of that does not hold.
+/// If any of that does not hold.
 pub fn vm_arena_ops(data: &[u8]) {
     let mut choices = Choices::new(data);
     let failing = Failing::new(Ground::new());
@@ -75,7 +75,7 @@ fn draw_options(choices: &mut Choices<'_>) -> Option<ArenaVmOptions> {
 
 type Vm<'f> = ArenaVm<&'f Failing<Ground>>;
 
-/// What is out of an arena.
+/// What is allocated from an arena.
 struct Books<'a, 'f> {
     arena: &'a Vm<'f>,
     pools: [PoolId; 2],
@@ -143,7 +143,7 @@ impl Books<'_, '_> {
         }
     }
 
-    /// Every refusal has the cause that it says.
+    /// Every refusal has the cause that its error names.
     fn assert_cause(&self, error: Error, limit: usize) {
         match error {
             Error::Frozen => assert!(self.arena.is_frozen()),
@@ -166,7 +166,8 @@ impl Books<'_, '_> {
         if front.size() > 0 {
             self.out.push((front, pool, content));
         }
-        // SAFETY: whole grains from the arena, freed once, unused from here on.
+        // SAFETY: whole grains from the arena, freed once, and unused from here
+        // on.
         unsafe { self.arena.free_tracts(back, pool) };
     }
 
@@ -194,7 +195,8 @@ impl Books<'_, '_> {
 
     fn dismiss(&mut self, which: usize) {
         let pool = self.pools[which];
-        // SAFETY: registered before; its blocks are out no more.
+        // SAFETY: the pool was registered before, and all its blocks have been
+        // freed.
         unsafe { self.arena.unregister(pool) };
         self.out.retain(|(_, owner, _)| *owner != pool);
         self.pools[which] = self.arena.register().unwrap();
@@ -239,7 +241,8 @@ impl Books<'_, '_> {
         }
     }
 
-    /// Once nothing is refused, all that was lost to refusals is there again.
+    /// Once nothing is refused, all that was lost to refusals is available
+    /// again.
     fn finish(&mut self) {
         self.heal();
         self.arena.thaw();
@@ -261,9 +264,9 @@ impl Books<'_, '_> {
 }
 
 fn assert_kept(block: Block, content: u8) {
-    // SAFETY: the block is out, and was filled.
+    // SAFETY: the block is allocated, and was filled.
     let bytes = unsafe { core::slice::from_raw_parts(block.base().as_ptr(), block.size()) };
-    // All bytes are the same where each is as the next.
+    // All bytes are the same if each equals the next.
     assert!(bytes[0] == content && bytes[1..] == bytes[..bytes.len() - 1], "blocks keep their contents");
 }
 
@@ -272,15 +275,16 @@ struct Pages([u8; RESERVE]);
 
 thread_local! {
     /// What the platform of a thread reserves, used again by every input: fresh pages
-    /// would cost more than what is looked for.
+    /// would cost more time than the search itself.
     static RESERVATION: Cell<Option<Box<Pages>>> = Cell::new(Some(Box::new(Pages([0; RESERVE]))));
 }
 
-/// A platform with room for one reservation, which holds the arena to its duties.
+/// A platform with room for one reservation, which checks that the arena does its
+/// duties.
 #[derive(Debug)]
 struct Ground(Mutex<State>);
 
-/// One bit a page.
+/// One bit for each page.
 #[derive(Debug, Default)]
 struct State {
     base: Option<NonNull<u8>>,
@@ -297,7 +301,7 @@ impl Ground {
         Self(Mutex::default())
     }
 
-    /// Checks the duties of every call; gives the bits of the pages.
+    /// Checks the duties of every call, and returns the bits of the pages.
     fn update(&self, base: NonNull<u8>, size: usize, change: impl FnOnce(&mut State, u64)) {
         let mut state = self.0.lock().unwrap();
         let start = state.base.expect("reserved").addr().get();
@@ -351,7 +355,7 @@ unsafe impl Platform for Ground {
             assert_eq!(state.locked & bits, 0, "locked pages are not decommitted");
             state.committed &= !bits;
         });
-        // SAFETY: pages of the reservation that nobody uses.
+        // SAFETY: pages of the reservation that no code uses.
         unsafe { base.write_bytes(0, size) };
         Ok(())
     }
@@ -362,7 +366,8 @@ unsafe impl Platform for Ground {
     }
 
     unsafe fn populate_in_use(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
-        // SAFETY: the caller's duties.
+        // SAFETY: this `populate` only looks at the bits of the pages, and
+        // touches no memory.
         unsafe { self.populate(base, size) }
     }
 

@@ -1,5 +1,5 @@
 //! The fuzz targets on any compiler, without a search: on bytes from a fixed generator,
-//! on the seeds of the search, and on what it found once.
+//! on the seeds of the search, and on what the search once found.
 
 use std::path::Path;
 
@@ -27,14 +27,14 @@ fn split_mix(state: &mut u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// Runs `target` on the files of a folder; gives how many there are.
+/// Runs `target` on the files of a folder, and returns how many there are.
 fn replay(target: fn(&[u8]), folder: &Path) -> usize {
     let Ok(files) = std::fs::read_dir(folder) else { return 0 };
     files.map(|file| target(&std::fs::read(file.unwrap().path()).unwrap())).count()
 }
 
-/// What a target was found out with is kept in `tests/regressions/`, in a folder of
-/// its name.
+/// Inputs that once made a target fail are kept in `tests/regressions/`, in a
+/// folder with the target's name.
 macro_rules! targets {
     ($($name:ident),* $(,)?) => { $(
         mod $name {

@@ -1,4 +1,5 @@
-//! Classes for objects of any size, what stands before them, and their peers.
+//! Classes for objects of any size, the caches in front of them, and their
+//! peers.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::RefCell;
@@ -86,14 +87,14 @@ fn rlsf() -> RefCell<Rlsf<'static, u32, u32, 24, 32>> {
 fn talc() -> RefCell<Talc<ErrOnOom>> {
     let mut peer = Talc::new(ErrOnOom);
     let memory = core::ptr::from_mut(memory()).cast::<[u8; TOTAL]>();
-    // SAFETY: memory that nobody else uses, for ever.
+    // SAFETY: the memory is leaked, and no other code uses it.
     unsafe { peer.claim(Span::from_array(memory)) }.unwrap();
     peer.into()
 }
 
 static GLOBAL: GlobalPool<Tlsf<ArenaVm>> = GlobalPool::new(|| Ok(tlsf(arena()).0));
 
-/// Whoever allocates, and frees what it allocated with a layout, once.
+/// A contender, which allocates by layout, and frees once what it allocated.
 trait Heap {
     fn alloc(&self, layout: Layout) -> NonNull<u8>;
     fn free(&self, object: NonNull<u8>, layout: Layout);
@@ -132,7 +133,7 @@ impl<C: Store> Heap for Cached<C> {
 impl<P: ManualPool + Send> Heap for GlobalPool<P> {
     #[inline(always)]
     fn alloc(&self, layout: Layout) -> NonNull<u8> {
-        // SAFETY: no layout here is without size.
+        // SAFETY: no layout here has size zero.
         NonNull::new(unsafe { GlobalAlloc::alloc(self, layout) }).unwrap()
     }
 
@@ -159,7 +160,7 @@ impl Heap for RefCell<Rlsf<'static, u32, u32, 24, 32>> {
 impl Heap for RefCell<Talc<ErrOnOom>> {
     #[inline(always)]
     fn alloc(&self, layout: Layout) -> NonNull<u8> {
-        // SAFETY: no layout here is without size.
+        // SAFETY: no layout here has size zero.
         unsafe { self.borrow_mut().malloc(layout) }.unwrap()
     }
 
@@ -175,7 +176,7 @@ fn layout(size: usize) -> Layout {
     Layout::from_size_align(black_box(size), 8).unwrap()
 }
 
-/// An object allocated and freed, nothing else.
+/// An object is allocated and freed; nothing else is alive.
 fn pairs(heap: &impl Heap, count: usize) {
     let layout = layout(64);
     for _ in 0..count {
@@ -199,13 +200,13 @@ fn past_holes(heap: &impl Heap, holes: usize, count: usize) {
     }
 }
 
-/// The objects that live at once.
+/// The number of objects that live at once.
 const LIVE: usize = 1_000;
 
-/// One object freed and one of up to `most` bytes allocated, by turns and at random; each
-/// call is counted for one.
+/// Frees one object and allocates one of up to `most` bytes, in turn and at random; each
+/// call counts as one operation.
 fn at_random(heap: &impl Heap, most: usize, count: usize) {
-    // Fewer where all together are large.
+    // Fewer, if all together would be large.
     let live = LIVE.min(TOTAL / 2 / most);
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let mut layouts = || layout(8 + random.below(most - 7));
@@ -216,7 +217,7 @@ fn at_random(heap: &impl Heap, most: usize, count: usize) {
         })
         .collect();
     let mut places = Random(42);
-    // Once round, so that it is warm.
+    // Goes round once, to warm up.
     for round in 0..LIVE + count / 2 {
         let place = &mut objects[places.below(live)];
         let layout = layouts();
@@ -236,8 +237,8 @@ fn cached<P: ManualPool>(pool: &Pool<P>, count: usize) {
     at_random(&Cached(Cache::create(&pool.0, &descriptor).unwrap()), 480, count);
 }
 
-/// Objects of 32, 64 and 48 bytes by turns from an allocation point, each freed when as
-/// many as live are younger.
+/// Objects of 32, 64 and 48 bytes in turn from an allocation point, each freed once
+/// `LIVE` younger ones exist.
 fn in_order<P: ManualPool>(pool: &Pool<P>, count: usize) {
     let mut point = AllocationPoint::create(&pool.0).unwrap();
     let mut objects = VecDeque::with_capacity(LIVE + 1);
@@ -245,7 +246,7 @@ fn in_order<P: ManualPool>(pool: &Pool<P>, count: usize) {
         let layout = layout([32, 64, 48][round % 3]);
         let reservation = point.reserve(layout).unwrap();
         let object = reservation.as_ptr();
-        // SAFETY: a manual pool asks for nothing to be written.
+        // SAFETY: the objects of a manual pool need no format.
         unsafe { reservation.commit() }.unwrap();
         objects.push_back((object, layout));
         if objects.len() > LIVE {

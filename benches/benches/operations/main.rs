@@ -1,14 +1,15 @@
 //! Single operations, to be counted from outside: `benches/instructions` runs this
 //! under callgrind and prints what design documents quote.
 //!
-//! `operations --list` tells the names, `operations NAME COUNT` runs one so many times.
-//! What is counted runs in [`counted`], everything else around it.
+//! `operations --list` prints the names; `operations NAME COUNT` runs one of them COUNT
+//! times. What is counted runs in [`counted`], everything else around it.
 //! (design/frames.md `.req.constant`, design/pool-tlsf.md `.req.constant`.)
 
 mod any_size;
 mod stacks;
 
-/// An operation, by its name: gets ready, and runs it so often.
+/// An operation and its name. The function prepares it and runs it as often as
+/// asked.
 type Operation = (&'static str, fn(usize));
 
 /// Runs an operation in a function of its own, by which callgrind knows it: an entry and
@@ -36,7 +37,7 @@ fn main() {
             let (_, run) = operations().find(|(known, _)| known == name).expect("the name of an operation");
             run(count.parse().expect("a count"));
         }
-        // Also what `cargo bench` runs.
+        // `cargo bench` runs this, too.
         _ => operations().for_each(|(name, _)| println!("{name}")),
     }
 }

@@ -45,7 +45,8 @@ fn pop_within(objects: usize, count: usize) {
         for _ in 0..count {
             let frame = stack.push();
             (0..objects).for_each(|index| alloc(stack, [index as u64; 4]));
-            // SAFETY: of this point, and nobody uses the objects.
+            // SAFETY: the frame is of this point, and no object above it is
+            // used any more.
             counted(|| unsafe { stack.pop(frame) });
         }
     });
@@ -57,7 +58,8 @@ fn pop_across(blocks: usize, count: usize) {
             let frame = stack.push();
             // Two do not fit in one block.
             (0..blocks).for_each(|_| alloc(stack, [0_u8; 3000]));
-            // SAFETY: of this point, and nobody uses the objects.
+            // SAFETY: the frame is of this point, and no object above it is
+            // used any more.
             counted(|| unsafe { stack.pop(frame) });
         }
     });

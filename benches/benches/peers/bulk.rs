@@ -63,8 +63,8 @@ fn batches<S>(state: &mut S, allocate: impl Fn(&mut S), free: impl Fn(&mut S)) -
     time
 }
 
-/// The objects of a batch. A use of each by address keeps the compiler from
-/// making none of them.
+/// The objects of a batch. Using each address keeps the compiler from leaving
+/// the objects out.
 fn objects() -> impl Iterator<Item = Object> {
     (0..OBJECTS as u64).map(|number| [number; 4])
 }
@@ -78,7 +78,7 @@ fn one_by_one<'p, 'a, B: BarrierPair, const FLIPPABLE: bool>(
             &mut point,
             |point| {
                 for object in objects() {
-                    // SAFETY: nobody reads the objects of a region.
+                    // SAFETY: no thread reads the objects of a region.
                     black_box(unsafe { point.alloc_with(|| object) }.unwrap());
                 }
             },
@@ -87,7 +87,7 @@ fn one_by_one<'p, 'a, B: BarrierPair, const FLIPPABLE: bool>(
     }
 }
 
-/// One object is not seen before the cursor's other objects are.
+/// The objects of a batch become visible together.
 fn cursor<'p, 'a>(pool: &'p ManualRegion<&'a ArenaVm>) -> impl FnMut() -> Duration + use<'p, 'a> {
     let mut point = AllocationPoint::create(pool).unwrap();
     move || {
@@ -100,7 +100,7 @@ fn cursor<'p, 'a>(pool: &'p ManualRegion<&'a ArenaVm>) -> impl FnMut() -> Durati
                     for object in objects.by_ref().take(CURSOR) {
                         let _fits = batch.push(object);
                     }
-                    // SAFETY: nobody reads the objects of a region.
+                    // SAFETY: no thread reads the objects of a region.
                     black_box(unsafe { batch.commit_raw() }.unwrap());
                 }
             },

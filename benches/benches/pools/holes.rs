@@ -1,4 +1,4 @@
-//! First fit behind so many holes that are too small.
+//! First fit behind many holes that are too small.
 
 use core::alloc::Layout;
 use core::time::Duration;

@@ -1,5 +1,5 @@
-//! Caches and pool classes against general allocators: what the goals of
-//! design/pool-mfs.md and design/cache.md are measured with.
+//! Caches and pool classes against general allocators: these measure the goals
+//! of design/pool-mfs.md and design/cache.md.
 //!
 //! `cargo bench -p benches --bench pools`, with `-- --quick` to see only that it
 //! runs, with `-- --table NAME` for one table. `-- --pairs NAME COUNT` runs one
@@ -18,7 +18,8 @@ mod ring;
 mod scaling;
 mod window;
 
-/// A table, by its name, for so many rounds of those that a full run makes.
+/// A table and its name. The function takes the number of rounds out of those
+/// that a full run makes.
 type Table = (&'static str, fn(bool));
 
 const TABLES: [Table; 8] = [
@@ -50,8 +51,8 @@ fn main() {
         let (_, measure) = TABLES.iter().find(|(table, _)| table == name).expect("the name of a table");
         return measure(quick);
     }
-    // Each table in a process of its own: what an allocator did for one would slow it
-    // down, or speed it up, in the next.
+    // Each table runs in a process of its own: what an allocator did for one could
+    // slow it down, or speed it up, in the next.
     let program = std::env::current_exe().expect("the path of this program");
     for (name, _) in TABLES {
         let mut table = std::process::Command::new(&program);

@@ -1,4 +1,4 @@
-//! So many live objects of 16 to 512 bytes, each as likely to be replaced as any
+//! Many live objects of 16 to 512 bytes, each as likely to be replaced as any
 //! other.
 
 use core::alloc::{GlobalAlloc, Layout};
@@ -27,10 +27,10 @@ fn layout(random: &mut Random) -> Layout {
     unsafe { Layout::from_size_align_unchecked(size, 8) }
 }
 
-/// Somebody who allocates by layout.
+/// A contender that allocates by layout.
 trait Memory {
     fn get(&self, layout: Layout) -> NonNull<u8>;
-    /// Takes back what it gave, once.
+    /// Frees what it allocated, once.
     fn put(&self, place: NonNull<u8>, layout: Layout);
 }
 
@@ -42,7 +42,7 @@ impl<P: ManualPool> Memory for &Cache<'_, P> {
 
     #[inline(always)]
     fn put(&self, place: NonNull<u8>, layout: Layout) {
-        // SAFETY: got here, put back once.
+        // SAFETY: allocated here, freed once.
         unsafe { Store::free(*self, place, layout) };
     }
 }
@@ -57,7 +57,7 @@ impl<P: ManualPool> Memory for Locked<'_, P> {
 
     #[inline(always)]
     fn put(&self, place: NonNull<u8>, layout: Layout) {
-        // SAFETY: got here, put back once.
+        // SAFETY: allocated here, freed once.
         unsafe { self.0.free(place, layout) };
     }
 }
@@ -73,12 +73,13 @@ impl<G: GlobalAlloc> Memory for Allocator<G> {
 
     #[inline(always)]
     fn put(&self, place: NonNull<u8>, layout: Layout) {
-        // SAFETY: got here, put back once.
+        // SAFETY: allocated here, freed once.
         unsafe { self.0.dealloc(place.as_ptr(), layout) };
     }
 }
 
-/// Nobody: the same place every time. What is left is the work itself.
+/// No allocator: the same place every time. What remains is the cost of the
+/// benchmark itself.
 struct SamePlace(NonNull<u8>);
 
 impl Memory for SamePlace {

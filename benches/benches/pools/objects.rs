@@ -1,4 +1,4 @@
-//! Who allocates objects of 64 bytes, and how.
+//! The contenders that allocate objects of 64 bytes.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::ptr::NonNull;
@@ -11,7 +11,7 @@ pub(crate) type Object = [u64; 8];
 
 pub(crate) const LAYOUT: Layout = Layout::new::<Object>();
 
-/// Somebody who makes objects and takes them back.
+/// A contender that makes objects and takes them back.
 pub(crate) trait Objects {
     type Handle: Copy;
 
@@ -21,7 +21,7 @@ pub(crate) trait Objects {
     fn take_back(&mut self, object: Self::Handle);
 }
 
-/// Stops the compiler from knowing what becomes of a value, at no cost.
+/// Hides from the compiler what becomes of a value, at no cost.
 #[inline(always)]
 pub(crate) fn keep<T: Copy>(value: T) {
     let place = &raw const value;
@@ -108,7 +108,7 @@ impl<G: GlobalAlloc> Objects for General<G> {
 /// mimalloc called directly: its `GlobalAlloc` takes the entry for aligned requests.
 pub(crate) struct MiMallocDirect;
 
-// SAFETY: the alignments asked for here are those that `mi_malloc` gives anyway.
+// SAFETY: the alignments asked for here are those that `mi_malloc` guarantees.
 unsafe impl GlobalAlloc for MiMallocDirect {
     #[inline(always)]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -118,12 +118,13 @@ unsafe impl GlobalAlloc for MiMallocDirect {
 
     #[inline(always)]
     unsafe fn dealloc(&self, place: *mut u8, _layout: Layout) {
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller passes a place that `mi_malloc` returned, once.
         unsafe { libmimalloc_sys::mi_free(place.cast()) };
     }
 }
 
-/// Nobody: the same place every time. What is left is the work itself.
+/// No allocator: the same place every time. What remains is the cost of the
+/// benchmark itself.
 pub(crate) struct SamePlace(pub(crate) NonNull<Object>);
 
 impl Objects for SamePlace {

@@ -11,7 +11,7 @@ pub(crate) fn thread_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Keeps this thread on one processor, if there is such a one.
+/// Keeps this thread on one processor, if that processor exists.
 pub(crate) fn pin(processor: usize) {
     // SAFETY: all zero is a set of no processors.
     let mut set: libc::cpu_set_t = unsafe { core::mem::zeroed() };

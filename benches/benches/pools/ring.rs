@@ -2,8 +2,8 @@
 //! 1,024 places lies between them.
 //!
 //! Each thread has a processor of its own. What counts is the processor time of
-//! both, without what they wait for each other: so a busy machine, which seldom runs
-//! both at once, shows the same as an idle one.
+//! both, less the time that they wait for each other. So a busy machine, which
+//! seldom runs both at once, shows the same as an idle one.
 
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -23,8 +23,8 @@ use crate::processor::{pin, thread_time};
 
 const MESSAGES: usize = 3_000 * CHUNK;
 const PLACES: usize = 1024;
-/// Messages that one end tells the other of at once, so that what is measured is
-/// allocators and not the ring.
+/// The number of messages that one end announces to the other at a time, so that
+/// the allocators are measured and not the ring.
 const CHUNK: usize = 32;
 
 /// One end's count, on a cache line of its own.
@@ -45,7 +45,7 @@ impl Ring {
         Self { places, pushed: End::default(), popped: End::default() }
     }
 
-    /// Pushes so many objects, and tells of them a few at a time.
+    /// Pushes `count` objects, and announces them a few at a time.
     #[inline(always)]
     fn produce(&self, count: usize, mut make: impl FnMut(usize) -> NonNull<Object>) -> Duration {
         let mut work = Work::begin();
@@ -63,7 +63,7 @@ impl Ring {
         work.end()
     }
 
-    /// Pops so many objects, and tells of that a few at a time.
+    /// Pops `count` objects, and announces that a few at a time.
     #[inline(always)]
     fn consume(&self, count: usize, mut take_back: impl FnMut(NonNull<Object>)) -> Duration {
         let mut work = Work::begin();
@@ -83,7 +83,7 @@ impl Ring {
     }
 }
 
-/// The processor time of a thread, less what it waited.
+/// The processor time of a thread, less the time that it waited.
 struct Work {
     begun: Duration,
     waited: Duration,
@@ -98,7 +98,7 @@ impl Work {
         thread_time() - self.begun - self.waited
     }
 
-    /// Waits until a count is no longer what it was.
+    /// Waits until a count has changed.
     #[cold]
     fn wait_for(&mut self, count: &AtomicUsize, was: usize) -> usize {
         let start = thread_time();
@@ -114,7 +114,7 @@ impl Work {
     }
 }
 
-/// Whoever takes back what another thread made.
+/// The end that frees what another thread made.
 trait TakeBack {
     /// Takes an object back, once.
     fn take_back(&mut self, object: NonNull<Object>);
@@ -145,7 +145,7 @@ fn consumer<'a>(mut end: impl TakeBack + Send + 'a) -> Consumer<'a> {
 }
 
 pub(crate) fn measure(rounds: usize) {
-    // In a thread of its own, since whoever is pinned stays so.
+    // In a thread of its own, because a pinned thread stays pinned.
     thread::scope(|scope| {
         scope.spawn(|| measure_pinned(rounds));
     });

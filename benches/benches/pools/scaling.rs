@@ -1,7 +1,7 @@
 //! From one thread to two, each with an allocation point or a cache of its own.
 //!
-//! By thread processor time: what else runs on the machine does not count, what the
-//! threads do to each other does.
+//! Measured in processor time of the threads: other programs on the machine do not
+//! count, but what the threads do to each other does.
 
 use core::hint::black_box;
 use core::time::Duration;
@@ -20,7 +20,7 @@ use crate::processor::thread_time;
 const OBJECTS: usize = 100_000;
 
 /// The mean processor time of `count` threads that do the work at once. They meet
-/// before it and after what is timed.
+/// before the timed part and after it.
 fn threads(count: usize, work: &(impl Fn(&Barrier) -> Duration + Sync)) -> f64 {
     let meet = Barrier::new(count);
     let run = || {
@@ -33,7 +33,8 @@ fn threads(count: usize, work: &(impl Fn(&Barrier) -> Duration + Sync)) -> f64 {
     })
 }
 
-/// Allocates by an allocation point; only that is timed, not the frees after.
+/// Allocates from an allocation point; only that is timed, not the frees that
+/// follow.
 fn reserving<P: ManualPool>(pool: &P, meet: &Barrier) -> Duration {
     let mut point = AllocationPoint::create(pool).unwrap();
     let mut boxes = Vec::with_capacity(OBJECTS);

@@ -1,4 +1,4 @@
-//! So many live objects of 64 bytes, each as likely to be replaced as any other.
+//! Many live objects of 64 bytes, each as likely to be replaced as any other.
 
 use core::time::Duration;
 use std::alloc::System;

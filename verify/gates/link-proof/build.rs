@@ -1,4 +1,4 @@
-//! What the linker is told: to drop what nothing reaches.
+//! Tells the linker to drop code that nothing reaches.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -4,7 +4,8 @@
 #[must_use]
 pub fn all_are(bytes: &[u8], value: u8) -> bool {
     const PIECE: usize = 256;
-    // In pieces: bytes one by one are slow if nothing is optimised, and slower under Miri.
+    // In pieces, because single bytes are slow without optimisation, and slower under
+    // Miri.
     let expected = [value; PIECE];
     bytes.chunks(PIECE).all(|piece| piece == &expected[..piece.len()])
 }

@@ -11,8 +11,8 @@ use crate::operation::Operation;
 use crate::oracle::assert_given;
 use crate::run::{Scrutiny, Slack};
 
-/// Where objects of a pool come from and go to. What one gave, any other of the same
-/// run takes.
+/// A place where objects of a pool are allocated and freed. An object from one may
+/// be freed in any other of the same run.
 pub trait FrontEnd {
     /// Takes an object of this layout.
     ///
@@ -24,13 +24,13 @@ pub trait FrontEnd {
     ///
     /// # Safety
     /// - It came from a front_end of the same run with this layout, is freed once, and
-    ///   nobody uses it any more.
+    ///   nothing uses it any more.
     unsafe fn put(&mut self, object: NonNull<u8>, layout: Layout);
 
-    /// Gives all it keeps to the pool.
+    /// Returns all that it keeps to the pool.
     fn flush(&mut self) {}
 
-    /// Asks the owner to flush.
+    /// Requests that the owner flush.
     fn trip(&mut self) {}
 
     /// The bytes it keeps.
@@ -38,7 +38,7 @@ pub trait FrontEnd {
         0
     }
 
-    /// What it asks its pool for, for this layout.
+    /// The layout that it asks its pool for if this one is requested.
     fn block(&self, layout: Layout) -> Layout {
         layout
     }
@@ -52,7 +52,7 @@ pub trait FrontEnd {
 pub struct ClassFrontEnd<'c, P: ManualPool> {
     /// The cache.
     pub cache: Cache<'c, P>,
-    /// As its descriptor has them.
+    /// The classes of its descriptor.
     pub classes: CacheClasses,
 }
 
@@ -66,8 +66,8 @@ impl<P: ManualPool> FrontEnd for ClassFrontEnd<'_, P> {
     }
 
     unsafe fn put(&mut self, object: NonNull<u8>, layout: Layout) {
-        // SAFETY: from a cache of the same pool with equal classes; the rest is the
-        // caller's duty.
+        // SAFETY: the object is from a cache of the same pool with equal classes;
+        // the caller frees it once, and nothing uses it any more.
         unsafe { self.cache.free(object, layout) };
     }
 
@@ -98,7 +98,8 @@ impl<A: Arena, U: Unit> FrontEnd for MfsCache<'_, A, U> {
     }
 
     unsafe fn put(&mut self, object: NonNull<u8>, layout: Layout) {
-        // SAFETY: the caller's duties; caches take any unit of their pool.
+        // SAFETY: caches take any unit of their pool; the caller frees it once,
+        // and nothing uses it any more.
         unsafe { self.free(object, layout) };
     }
 
@@ -115,12 +116,12 @@ impl<A: Arena, U: Unit> FrontEnd for MfsCache<'_, A, U> {
     }
 }
 
-/// A way home for units, and the pool that is their home.
+/// Returns for units, and the pool that they belong to.
 #[derive(Debug)]
 pub struct ReturnFrontEnd<'pool, A: Arena, U: Unit> {
     /// The pool.
     pub pool: &'pool Mfs<A, U>,
-    /// The way.
+    /// What frees units on behalf of other threads.
     pub returns: Returns<'pool, A, U>,
 }
 
@@ -130,7 +131,8 @@ impl<A: Arena, U: Unit> FrontEnd for ReturnFrontEnd<'_, A, U> {
     }
 
     unsafe fn put(&mut self, object: NonNull<u8>, layout: Layout) {
-        // SAFETY: the caller's duties; returns take any unit of their pool.
+        // SAFETY: returns take any unit of their pool; the caller frees it
+        // once, and nothing uses it any more.
         unsafe { self.returns.free(object, layout) };
     }
 
@@ -150,7 +152,8 @@ impl<A: Arena, U: Unit> FrontEnd for &Mfs<A, U> {
     }
 
     unsafe fn put(&mut self, object: NonNull<u8>, layout: Layout) {
-        // SAFETY: the caller's duties; the pool takes any of its units.
+        // SAFETY: the pool takes any of its units; the caller frees it once,
+        // and nothing uses it any more.
         unsafe { self.free(object, layout) };
     }
 }
@@ -159,7 +162,7 @@ impl<A: Arena, U: Unit> FrontEnd for &Mfs<A, U> {
 /// each compares what is free, live and kept. In the end nothing is lost.
 ///
 /// # Panics
-/// Where the pool or a front_end is wrong.
+/// If the pool or a front end does something wrong.
 pub fn live_with_front_ends<P: ManualPool>(
     pool: &P,
     front_ends: &mut [&mut dyn FrontEnd],
@@ -219,11 +222,13 @@ impl<P: ManualPool> FrontEndRun<'_, '_, P> {
         let size = self.pool.reserve_size(front_end.block(layout));
         match front_end.get(layout) {
             Ok(object) => {
-                // SAFETY: the front_end gave the object out, which takes so many bytes.
+                // SAFETY: the front end handed out the object, which takes `size`
+                // bytes.
                 let block = unsafe { Block::new(object, size.unwrap()) };
                 assert_given(self.pool, block, layout.align().min(self.pool.min_align()));
                 assert!(object.addr().get().is_multiple_of(layout.align()) && block.size() >= layout.size());
-                // SAFETY: as above, to nobody else.
+                // SAFETY: the block is the object that the front end just
+                // handed out, to this run alone.
                 unsafe { self.oracle.live_mut().insert(block, Some(layout), block.size()) };
             }
             Err(Error::Parameter(_)) => assert_eq!(size, None, "only what is not served is refused so"),
@@ -233,7 +238,8 @@ impl<P: ManualPool> FrontEndRun<'_, '_, P> {
 
     fn put(&mut self, front_end: usize, addr: usize) {
         let object = self.oracle.remove(addr);
-        // SAFETY: got from a front_end of this run with this layout, and out of the oracle.
+        // SAFETY: allocated in a front end of this run with this layout, and taken out of
+        // the oracle, so that it is freed once.
         unsafe { self.front_ends[front_end].put(object.block.base(), object.layout.unwrap()) };
     }
 

@@ -1,11 +1,12 @@
 //! Choices drawn from bytes: a fuzzer's, or a property test's.
 
-/// The bytes not used yet. Every draw takes some; none is left at the end.
+/// The bytes not used yet. Every draw takes some of them; at the end none is
+/// left.
 #[derive(Clone, Debug)]
 pub struct Choices<'d>(&'d [u8]);
 
 impl<'d> Choices<'d> {
-    /// All of `data` is left.
+    /// Choices from all of `data`.
     #[must_use]
     pub const fn new(data: &'d [u8]) -> Self {
         Self(data)
@@ -25,15 +26,15 @@ impl<'d> Choices<'d> {
         Some(u64::from_le_bytes(*first) as usize)
     }
 
-    /// A number below `limit`, which is not zero and at most 65536: of one byte
-    /// where that is enough, or else of two.
+    /// A number below `limit`, which is not zero and at most 65536: from one
+    /// byte if that is enough, otherwise from two.
     pub fn below(&mut self, limit: usize) -> Option<usize> {
         let low = usize::from(self.byte()?);
         let high = if limit > 256 { usize::from(self.byte()?) } else { 0 };
         Some((high << 8 | low) % limit)
     }
 
-    /// A number to choose by, among whatever there is.
+    /// A number that chooses among what there is.
     pub fn which(&mut self) -> Option<usize> {
         self.byte().map(usize::from)
     }

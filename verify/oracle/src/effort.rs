@@ -1,4 +1,4 @@
-//! How much of a long test is run.
+//! How long a test runs.
 
 /// As many cases or rounds as `full`, or its square root under Miri, where each takes
 /// a thousand times as long (design/verification.md `.miri.sizes`).

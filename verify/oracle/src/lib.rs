@@ -10,7 +10,7 @@
 //!                                          and what is in it
 //! ```
 //!
-//! Whatever does not hold ends in a panic: these are tests.
+//! Everything here panics if a check fails: these are tests.
 
 mod bytes;
 mod caches;

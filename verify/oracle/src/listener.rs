@@ -9,13 +9,13 @@ use crate::choices::Choices;
 pub enum Draws {
     /// No stops.
     Never,
-    /// Always this far.
+    /// Always this distance.
     Every(usize),
     /// Any distance below `below`.
     Below {
-        /// What distances are below, in bytes; not zero.
+        /// The bound of the distances, in bytes; not zero.
         below: usize,
-        /// What the distances follow from.
+        /// The state that the distances are computed from.
         seed: u64,
     },
 }
@@ -27,7 +27,8 @@ impl Draws {
             Self::Never => usize::MAX,
             Self::Every(distance) => *distance,
             Self::Below { below, seed } => {
-                // Knuth's MMIX generator: any spread of distances will do.
+                // Knuth's MMIX generator: any distribution of distances will
+                // do.
                 *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 (*seed >> 33) as usize % *below
             }
@@ -124,7 +125,7 @@ impl Stops {
         Self { draws, left, found: Vec::new() }
     }
 
-    /// An object was reserved, and that much of it committed. A stop in it is drawn anew, and
+    /// An object was reserved, and this much of it committed. A stop in it is drawn anew, and
     /// is found if it is in the committed part.
     pub(crate) fn object(&mut self, object: Addr, reserved: usize, committed: usize) {
         if self.left >= reserved {

@@ -10,26 +10,27 @@ use crate::bytes::all_are;
 /// A live object, or the rest of a fill.
 #[derive(Clone, Copy, Debug)]
 pub struct Object {
-    /// All that it takes.
+    /// All the memory that it takes.
     pub block: Block,
-    /// What it was allocated with; none for the rest of a fill.
+    /// The layout that it was allocated with; none for the rest of a fill.
     pub layout: Option<Layout>,
-    /// Bytes from its base on that have its content.
+    /// The number of bytes, from its base on, that have its content.
     written: usize,
     content: u8,
 }
 
 impl Object {
-    /// Whether what was written is there still.
+    /// Whether it still has its content.
     fn is_kept(&self) -> bool {
-        // SAFETY: whoever entered the object promised these bytes, which are written.
+        // SAFETY: the code that entered the object promised these bytes, which are
+        // initialised.
         let bytes = unsafe { core::slice::from_raw_parts(self.block.base().as_ptr(), self.written) };
         all_are(bytes, self.content)
     }
 }
 
 /// Live objects by address. Each is filled with a byte of its own; memory that two
-/// share, or that somebody else writes, shows as a wrong byte.
+/// of them share, or that other code writes to, shows as a wrong byte.
 #[derive(Debug, Default)]
 pub struct Live {
     objects: BTreeMap<usize, Object>,
@@ -47,17 +48,19 @@ impl Live {
     /// Enters a block and fills its first `written` bytes.
     ///
     /// # Panics
-    /// Where it overlaps another.
+    /// If it overlaps another.
     ///
     /// # Safety
-    /// - The block is valid for reads and writes, and nobody else uses it until it
-    ///   is taken out or this dropped.
+    /// - The block is valid for reads and writes, and nothing else uses it until
+    ///   it is taken out or this is dropped.
     pub unsafe fn insert(&mut self, block: Block, layout: Option<Layout>, written: usize) {
         let content = self.next_content();
         let written = written.min(block.size());
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller lets this write to the block, and `written` is at
+        // most its size.
         unsafe { block.base().write_bytes(content, written) };
-        // SAFETY: the caller's duty, and written just now.
+        // SAFETY: the block is the caller's as `insert_written` asks, and its
+        // first `written` bytes were written just now.
         unsafe { self.insert_written(block, layout, written, content) };
     }
 
@@ -81,10 +84,10 @@ impl Live {
         self.objects.insert(block.range().base().get(), object);
     }
 
-    /// Takes out what is here, which has to be as it was.
+    /// Takes out what is here, which has to have kept its contents.
     ///
     /// # Panics
-    /// Where it is not, and where nothing is here.
+    /// If it has not, or if nothing is here.
     pub fn remove(&mut self, addr: usize) -> Object {
         let object = self.objects.remove(&addr).expect("something is live here");
         self.size -= object.block.size();
@@ -110,7 +113,8 @@ impl Live {
         self.objects.iter().filter(move |(_, object)| kind(object)).map(|(&addr, _)| addr)
     }
 
-    /// One of the objects, or of the rests of fills, counted round and round.
+    /// One of the objects, or of the rests of fills, by its number, counted
+    /// cyclically.
     #[must_use]
     pub fn pick(&self, objects: bool, which: usize) -> Option<usize> {
         let count = self.addresses(objects).count();
@@ -124,19 +128,19 @@ impl Live {
         below.is_some_and(|(_, object)| object.block.range().contains(Addr::new(addr)))
     }
 
-    /// Everything live has its contents.
+    /// Checks that everything live has its contents.
     ///
     /// # Panics
-    /// Where something does not.
+    /// If something has not.
     pub fn assert_kept(&self) {
         let changed = self.objects.values().find(|object| !object.is_kept());
         assert!(changed.is_none(), "{changed:?} keeps its contents");
     }
 
-    /// Nothing live is in this range.
+    /// Checks that nothing live is in this range.
     ///
     /// # Panics
-    /// Where something is.
+    /// If something is.
     pub fn assert_apart(&self, range: AddrRange) {
         let below = self.objects.range(..range.limit().get()).next_back();
         let overlaps = below.is_some_and(|(_, object)| object.block.range().overlaps(range));

@@ -1,5 +1,5 @@
-//! Operations out of bytes. A fuzzer gives all bytes at once, a property test some
-//! for each operation; the decoder is the same.
+//! Operations decoded from bytes. A fuzzer supplies all bytes at once, a property
+//! test some for each operation; the decoder is the same.
 
 use core::alloc::Layout;
 
@@ -11,7 +11,7 @@ use crate::operation::{Between, Operation};
 pub enum Layouts {
     /// One of these.
     OneOf(&'static [Layout]),
-    /// Most of them small.
+    /// Most of the sizes are small.
     Below {
         /// Sizes are below this many bytes, at most 65536, unless near an edge.
         size: usize,
@@ -50,10 +50,10 @@ fn near_edge(edges: &[usize], choices: &mut Choices<'_>) -> Option<Option<usize>
     Some(if draw / 32 == 0 { Some(edge.saturating_sub(64) + choices.below(128)?) } else { None })
 }
 
-/// Draws an operation of one kind; none where the bytes have run out.
+/// Draws an operation of one kind; none if the bytes have run out.
 pub type Draw = fn(&Menu, &mut Choices<'_>) -> Option<Operation>;
 
-/// What operations there are, and how often.
+/// The kinds of operations, and how often each occurs.
 #[derive(Clone, Copy, Debug)]
 pub struct Menu {
     /// Kinds of operations, each with its weight. The weights sum to 256 at most.
@@ -97,7 +97,7 @@ pub const POINTS: &[(u8, Draw)] = &[
 ];
 
 impl Menu {
-    /// The next operation; none where the bytes have run out.
+    /// The next operation; none if the bytes have run out.
     pub fn draw(&self, choices: &mut Choices<'_>) -> Option<Operation> {
         let sum: usize = self.kinds.iter().map(|&(weight, _)| usize::from(weight)).sum();
         let mut at = choices.below(sum.max(1))?;
@@ -130,7 +130,7 @@ mod strategy {
     const BYTES: usize = 16;
 
     impl Menu {
-        /// Operations for a property test: so many of them.
+        /// Operations for a property test: `count` of them.
         pub fn operations(self, count: Range<usize>) -> impl Strategy<Value = Vec<Operation>> {
             let operation = any::<[u8; BYTES]>()
                 .prop_filter_map("a layout", move |bytes| self.draw(&mut Choices::new(&bytes)));

@@ -1,4 +1,4 @@
-//! The words for what can be done to a pool and to allocation points over it.
+//! The operations on a pool and on allocation points over it.
 
 use core::alloc::Layout;
 
@@ -13,16 +13,17 @@ pub struct Between {
 
 /// Something done to a pool or an allocation point.
 ///
-/// Numbers that choose (a point, an object, a frame) are counted round and round
-/// among what there is; where there is nothing, nothing is done. What a class does
-/// not have is passed over.
+/// Numbers that choose (a point, an object, a frame) are counted cyclically among
+/// what there is; if there is nothing, nothing is done. Operations that a class
+/// does not have are skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Allocates an object in the pool.
     Alloc(Layout),
     /// Frees an object, however it was allocated.
     Free(usize),
-    /// Makes an object one of another size, where the class says that it may stay.
+    /// Gives an object another size, if the class says that it may stay where it
+    /// is.
     Resize {
         /// Which object.
         object: usize,
@@ -36,7 +37,7 @@ pub enum Operation {
         /// How many, if there is room.
         objects: usize,
     },
-    /// Gives the rest of such a fill back.
+    /// Returns the rest of such a fill.
     EmptyFill(usize),
     /// The whole life of an allocation point: objects are allocated in it, then it
     /// is emptied and dropped.
@@ -103,7 +104,7 @@ pub enum Operation {
         /// Which object.
         object: usize,
     },
-    /// Makes a cache give all it keeps to the pool.
+    /// Makes a cache return all that it keeps to the pool.
     Flush(usize),
     /// Checks the pool deeply, and walks it.
     Check,

@@ -1,4 +1,4 @@
-//! What is live in a pool, known byte for byte by somebody else than the pool.
+//! What is live in a pool, known byte for byte independently of the pool.
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
@@ -11,14 +11,15 @@ use tripoint_core::{
 use crate::live::{Live, Object};
 
 /// Every live byte of one pool, by address, each object with its content. It does
-/// with the pool what clients and buffers do, and looks at what it gets.
+/// with the pool what clients and buffers do, and checks the results.
 ///
 /// All its panics are findings: memory that overlaps, is not aligned, is not the
 /// pool's, has not kept its contents, or is counted wrongly.
 #[derive(Debug, Default)]
 pub struct Oracle {
     live: Live,
-    /// The bytes allocated in points that are gone ([`Oracle::point`]).
+    /// The bytes allocated in points that have been dropped
+    /// ([`Oracle::point`]).
     in_points: u64,
 }
 
@@ -71,7 +72,7 @@ impl Oracle {
         let object = pool.alloc(layout)?;
         let size = pool.reserve_size(layout).unwrap();
         assert!(size >= layout.size().max(1) && size.is_multiple_of(pool.min_align()));
-        // SAFETY: allocated just now, and so large.
+        // SAFETY: allocated just now, with this size.
         self.add(pool, unsafe { Block::new(object, size) }, Some(layout));
         Ok(object)
     }
@@ -84,8 +85,8 @@ impl Oracle {
         unsafe { pool.free(object.block.base(), object.layout.unwrap()) };
     }
 
-    /// Makes the object here one of another size, if the class says that it may stay
-    /// where it is. Gives whether it did.
+    /// Gives the object here another size, if the class says that it may stay where
+    /// it is. Returns whether it did.
     pub fn resize<P: ManualPool>(&mut self, pool: &P, addr: usize, size: usize) -> bool {
         let from = self.live.get(addr).unwrap().layout.unwrap();
         let Ok(to) = Layout::from_size_align(size, from.align()) else { return false };
@@ -113,7 +114,7 @@ impl Oracle {
         }
         assert!(rest.size() >= size && rest.limit().addr().get().is_multiple_of(min_align));
         assert!(rest.base().addr().get().is_multiple_of(layout.align().max(min_align)));
-        // A buffer takes a new fill where the next object would not be aligned.
+        // A buffer takes a new fill if the next object would not be aligned.
         let objects = if layout.align() > min_align { objects.min(1) } else { objects };
         for _ in 0..objects {
             let Some((object, after)) = rest.split_at(size) else { break };
@@ -121,7 +122,8 @@ impl Oracle {
             rest = after;
         }
         if rest.size() == 0 {
-            // SAFETY: the end of a fill; of size zero it must do nothing.
+            // SAFETY: the end of a fill; if its size is zero, the pool must do
+            // nothing.
             unsafe { pool.empty(rest) };
         } else {
             self.add(pool, rest, None);
@@ -129,19 +131,19 @@ impl Oracle {
         Ok(fill.block)
     }
 
-    /// Gives the rest of a fill here back.
+    /// Returns the rest of a fill here.
     pub fn empty<P: PoolClass>(&mut self, pool: &P, addr: usize) {
         let rest = self.remove(addr);
         assert!(rest.layout.is_none());
         assert_inside(pool, rest.block);
-        // SAFETY: the end of a fill that nobody allocated in.
+        // SAFETY: the end of a fill in which nothing was allocated.
         unsafe { pool.empty(rest.block) };
     }
 
     /// Allocates objects in an allocation point of their own.
     ///
-    /// Once the point is empty, what it was filled with less what it gave back is what
-    /// it allocated, however it ended (design/conformance.md `.req.identity`).
+    /// Once the point is empty, what it was filled with, less what it returned, is
+    /// what it allocated, however it ended (design/conformance.md `.req.identity`).
     ///
     /// # Errors
     /// The pool's, or those of creating the point.
@@ -176,7 +178,7 @@ impl Oracle {
     ) -> Result<Block> {
         let pool = point.pool();
         let reservation = point.reserve(layout)?;
-        // SAFETY: reserved just now, and so large.
+        // SAFETY: reserved just now, with this size.
         let object = unsafe { Block::new(reservation.as_ptr(), reservation.size()) };
         self.add(pool, object, Some(layout));
         // SAFETY: `add` wrote the object.
@@ -199,7 +201,7 @@ impl Oracle {
         }
     }
 
-    /// Checks the pool against what is live; gives its sizes.
+    /// Checks the pool against what is live, and returns its sizes.
     ///
     /// A walk shows every byte of the pool once, and none that is live as free
     /// (design/conformance.md `.req.walk`).
@@ -223,23 +225,24 @@ impl Oracle {
         sizes
     }
 
-    /// Forgets what is live here, which has to be as it was.
+    /// Forgets what is live here, which has to have kept its contents.
     pub fn remove(&mut self, addr: usize) -> Object {
         self.live.remove(addr)
     }
 
-    /// Notes memory the pool gave out: it is aligned as asked, overlaps nothing, and
-    /// lies in tracts of the pool.
+    /// Notes memory that the pool handed out: it is aligned as asked, overlaps
+    /// nothing, and lies in tracts of the pool.
     fn add<P: PoolClass>(&mut self, pool: &P, block: Block, layout: Option<Layout>) {
         assert_given(pool, block, layout.map_or(1, |layout| layout.align()));
         // What a client may write to: an object's own bytes, not all that it takes.
         let written = layout.map_or(block.size(), |layout| layout.size());
-        // SAFETY: the pool gave the block out and nobody else has it.
+        // SAFETY: the pool handed out the block, and nothing else has it.
         unsafe { self.live.insert(block, layout, written) };
     }
 }
 
-/// A block that a pool gave out is aligned, and in tracts of the pool.
+/// Checks that a block that a pool handed out is aligned, and lies in tracts of
+/// the pool.
 pub(crate) fn assert_given<P: PoolClass>(pool: &P, block: Block, align: usize) {
     let align = align.max(pool.min_align());
     assert!(block.base().addr().get().is_multiple_of(align), "{block:?} is aligned to {align}");

@@ -9,12 +9,12 @@ use crate::test_pool::{Form, TestPool};
 
 /// Does operations on a mutator's and an internal allocation point of a test pool
 /// with fills of this size: commits fail exactly when a flip came between, no trip
-/// goes unheard, stops are told at the objects they are in, and what was filled and
-/// not emptied is what was allocated (design/ap.md `.req.exact`, `.req.trip`,
+/// is lost, stops are reported at the objects that they are in, and what was filled
+/// and not emptied is what was allocated (design/ap.md `.req.exact`, `.req.trip`,
 /// `.req.count`).
 ///
 /// # Panics
-/// Where any of that does not hold.
+/// If any of that does not hold.
 pub fn operate_points<F: Form>(
     arena: &ClientArena<'_>,
     form: F,
@@ -47,7 +47,7 @@ pub fn operate_points<F: Form>(
     arena.check(CheckLevel::Deep).unwrap();
 }
 
-/// Buffers have memory of fills that are out, each of another.
+/// Checks that each buffer has memory of a fill of its own that is out.
 fn assert_in_fills<F: Form>(pool: &TestPool<'_, F>) {
     let mut fills = pool.fills();
     tripoint_ap::for_each_buffer(pool, |buffer| {

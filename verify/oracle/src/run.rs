@@ -18,21 +18,23 @@ use crate::subject::{Fate, Subject};
 pub enum Scrutiny {
     /// A deep check and a walk after every operation.
     EveryStep,
-    /// Sums after every operation, all else at [`Operation::Check`] and in the end.
+    /// Sums after every operation, all other checks at [`Operation::Check`] and at
+    /// the end.
     WhenAsked,
 }
 
-/// What a class takes of its pool's memory for itself.
+/// How much of its pool's memory a class takes for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slack {
     /// Nothing, at any moment.
     None,
-    /// What changes only with the extents, whose ends may be of no use.
+    /// An amount that changes only with the extents, whose ends may be of no
+    /// use.
     OfExtents,
 }
 
 impl Slack {
-    /// Whether an operation lost something, or found it.
+    /// Checks that an operation neither lost memory nor gained any.
     pub(crate) fn compare(self, operation: Operation, before: usize, now: usize, same_extents: bool) {
         match self {
             Self::None => assert_eq!(now, 0, "memory adds up after {operation:?}"),
@@ -103,12 +105,12 @@ impl<'p, P: PoolClass> Run<'p, P> {
         self.points[point].frames()
     }
 
-    /// Looks at all that can be told at once.
+    /// Checks all that is quick to compute.
     pub fn check(&mut self) {
         self.points.iter_mut().for_each(Subject::check);
     }
 
-    /// Looks at everything: [`Oracle::agree`], the points, and all contents.
+    /// Checks everything: [`Oracle::agree`], the points, and all contents.
     pub fn agree(&mut self) -> PoolSizes {
         self.check();
         self.oracle.live().assert_kept();
@@ -117,11 +119,11 @@ impl<'p, P: PoolClass> Run<'p, P> {
         sizes
     }
 
-    /// Does what can be done in any class; the rest is passed over.
+    /// Does the operations that any class has; skips the others.
     ///
     /// # Errors
-    /// The pool's, where it is short of memory. A layout that is not served is no
-    /// error, once it was refused as such.
+    /// The pool's, if it is short of memory. It is no error if a layout that the
+    /// class does not serve is refused as such.
     pub fn operate(&mut self, operation: Operation) -> Result<()> {
         match operation {
             Operation::Reserve { point, layout, commit, between } => {
@@ -198,12 +200,13 @@ impl<'p, P: PoolClass> Run<'p, P> {
         }
     }
 
-    /// Makes every point hear of its trips, empties it and drops it; what is left.
+    /// Makes every point observe its trips, empties it and drops it. Returns what
+    /// is left.
     pub fn finish(mut self) -> Oracle {
         for point in 0..self.points.len() {
             let layout = Layout::new::<u8>();
             let abandon = Operation::Reserve { point, layout, commit: false, between: Between::default() };
-            // Refused or not, it has heard.
+            // Refused or not, the point has observed its trips.
             let _ = self.operate(abandon);
             self.empty(point);
         }
@@ -212,7 +215,7 @@ impl<'p, P: PoolClass> Run<'p, P> {
     }
 }
 
-/// Flips every buffer, one by one: each says what it saw.
+/// Flips every buffer, one by one, and checks what each flip saw.
 fn flip_each<P: PoolClass>(pool: &P) {
     if P::FLIPPABLE {
         for_each_buffer(pool, |buffer| {
@@ -235,10 +238,10 @@ fn fate<P: PoolClass>(commit: bool, between: Between) -> Fate {
 }
 
 impl<P: ManualPool> Run<'_, P> {
-    /// Does what can be done in a manual class; the rest is passed over.
+    /// Does the operations that a manual class has; skips the others.
     ///
     /// # Errors
-    /// As [`Run::operate`].
+    /// Those of [`Run::operate`].
     pub fn operate_manually(&mut self, operation: Operation) -> Result<()> {
         let (oracle, pool) = (&mut self.oracle, self.pool);
         match operation {
@@ -277,14 +280,15 @@ impl<P: ManualPool> Run<'_, P> {
     }
 }
 
-/// What was refused is not served, or there was no room; the one is no error.
+/// Either the class does not serve this layout, which is no error, or there was
+/// no room.
 fn served_or<P: PoolClass>(done: Result<()>, layout: Layout, pool: &P, used_up: impl FnOnce()) -> Result<()> {
     match done {
         Err(Error::Parameter(_)) => {
             assert_eq!(pool.reserve_size(layout), None, "only what is not served is refused so");
             return Ok(());
         }
-        // Not where a platform fails: a class may need it besides the memory.
+        // Not if a platform fails: a class may need it beyond the memory.
         Err(Error::Limit) => used_up(),
         _ => {}
     }
@@ -312,10 +316,10 @@ fn gives_control<A: Arena>(arena: &A) -> bool {
 }
 
 impl<P: FramePool> Run<'_, P> {
-    /// Does what can be done in a class of stacks; the rest is passed over.
+    /// Does the operations that a class of stacks has; skips the others.
     ///
     /// # Errors
-    /// As [`Run::operate`].
+    /// Those of [`Run::operate`].
     pub fn operate_in_frames(&mut self, operation: Operation) -> Result<()> {
         let count = self.points.len();
         match operation {
@@ -345,8 +349,8 @@ impl Scrutiny {
     }
 }
 
-/// Does the operations with a pool that is new, whose arena refuses nothing that it
-/// has, and compares pool and oracle after each. In the end nothing is lost
+/// Does the operations with a new pool, whose arena refuses nothing that it has,
+/// and compares pool and oracle after each. In the end nothing is lost
 /// (design/conformance.md `.req.lost`; for MVFF, design/pool-mvff.md `.req.lost`).
 pub fn live_manually<P: ManualPool>(
     pool: &P,
@@ -372,8 +376,8 @@ pub fn live_manually<P: ManualPool>(
     assert_eq!(oracle.slack(pool), slack, "nothing is lost");
 }
 
-/// The same for a pool whose allocation points are stacks: in the end, when they are
-/// gone, all is free.
+/// The same for a pool whose allocation points are stacks: in the end, when these
+/// have been dropped, all memory is free.
 pub fn live_in_frames<P: FramePool>(
     pool: &P,
     draws: &[Draws],

@@ -1,4 +1,4 @@
-//! One allocation point, and all that is known of it without asking it.
+//! One allocation point, and an account of it that is kept without asking it.
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
@@ -36,7 +36,7 @@ struct Pushed {
 #[derive(Debug)]
 pub(crate) struct Subject<'p, P: PoolClass> {
     point: AllocationPoint<'p, P, Listener>,
-    /// Trips that the owner was asked for.
+    /// The number of trips requested of the owner.
     pub(crate) trips: usize,
     stops: Stops,
     /// Bytes committed, or skipped to an alignment, and not popped.
@@ -82,7 +82,7 @@ impl<'p, P: PoolClass> Subject<'p, P> {
         self.trips += 1;
     }
 
-    /// Reserves, lets things happen, and commits or not; the reserve hears of every
+    /// Reserves, lets things happen, and commits or not; the reserve observes every
     /// trip before it, and a commit fails exactly when a flip came between
     /// (design/ap.md `.req.trip`, `.req.exact`).
     pub(crate) fn reserve(
@@ -104,7 +104,7 @@ impl<'p, P: PoolClass> Subject<'p, P> {
         // SAFETY: the reservation is valid for writes of its size.
         unsafe { object.write_bytes(content, reserved) };
         happen();
-        // SAFETY: the object was just filled whole; nobody reads it as anything.
+        // SAFETY: the object was just filled whole, and is read as bytes only.
         let stands = fate.commit && unsafe { reservation.commit() }.is_ok();
         assert_eq!(served, Some(reserved));
         assert_eq!(stands, fate.commit && fate.stands, "a commit fails exactly when a flip came between");
@@ -113,9 +113,9 @@ impl<'p, P: PoolClass> Subject<'p, P> {
         let committed = if stands { reserved } else { 0 };
         self.note(object, reserved, layout.align(), committed);
         if stands {
-            // SAFETY: committed, and so large.
+            // SAFETY: committed, with this size.
             let block = unsafe { Block::new(object, reserved) };
-            // SAFETY: the pool gave it out to nobody else, and it was filled whole.
+            // SAFETY: the pool handed it out to no other, and it was filled whole.
             unsafe { oracle.live_mut().insert_written(block, Some(layout), reserved, content) };
             self.enter(block);
         }
@@ -147,7 +147,7 @@ impl<'p, P: PoolClass> Subject<'p, P> {
         happen();
         // SAFETY: the objects have no format.
         let result = fate.commit.then(|| unsafe { batch.commit_raw() });
-        // A batch of none needs no commit, so that none can fail.
+        // An empty batch needs no commit, so none can fail.
         let stands = fate.commit && (pushed == 0 || fate.stands);
         let objects = result.and_then(Result::ok);
         assert_eq!(objects.is_some(), stands, "a commit fails exactly when a flip came between");
@@ -163,9 +163,10 @@ impl<'p, P: PoolClass> Subject<'p, P> {
             // SAFETY: committed just now, and initialised.
             let elements = unsafe { objects.as_ref() };
             assert!((0..).zip(elements).all(|(index, &found)| found == element(index)), "kept as pushed");
-            // SAFETY: committed, and so large. Not `first`, which may only be read by.
+            // SAFETY: committed, with this size. Not through `first`, which may only
+            // be used for reading.
             let block = unsafe { Block::new(objects.cast(), committed) };
-            // SAFETY: the pool gave it out to nobody else.
+            // SAFETY: the pool handed it out to no other.
             unsafe { oracle.live_mut().insert(block, Some(layout(pushed)), committed) };
             self.enter(block);
         }
@@ -180,8 +181,8 @@ impl<'p, P: PoolClass> Subject<'p, P> {
         self.check();
     }
 
-    /// Counters are identities at every moment; stops told are those found, all but
-    /// perhaps the last.
+    /// The identities of the counters hold at every moment; the stops reported are
+    /// those found, except perhaps the last.
     pub(crate) fn check(&mut self) {
         self.point.check(CheckLevel::Deep).unwrap();
         let buffer = self.point.buffer();
@@ -212,7 +213,7 @@ impl<'p, P: PoolClass> Subject<'p, P> {
         }
     }
 
-    /// An object was reserved, and that much of it committed.
+    /// An object was reserved, and this much of it committed.
     fn note(&mut self, object: NonNull<u8>, reserved: usize, align: usize, committed: usize) {
         // SAFETY: reserved just now, and so large.
         let block = unsafe { Block::new(object, reserved) };
@@ -240,12 +241,12 @@ impl<'p, P: PoolClass> Subject<'p, P> {
         Err(error)
     }
 
-    /// No trip is lost, and none told twice.
+    /// No trip is lost, and none is reported twice.
     fn assert_heard(&mut self) {
         assert_eq!(self.point.control().trips(), self.trips, "reserve hears of every trip before it");
     }
 
-    /// Bytes that the arena counted for the buffers of this one's kind.
+    /// The bytes that the arena counted for buffers of this kind.
     pub(crate) fn counted(&self) -> u64 {
         let counts = self.point.pool().header().arena().counts();
         match self.kind() {
@@ -268,8 +269,8 @@ impl<P: FramePool> Subject<'_, P> {
         self.frames.push(Pushed { frame: self.point.push(), objects, allocated });
     }
 
-    /// Pops back to one of the frames, those above it too: what was allocated since is
-    /// gone, and nothing else (design/conformance.md `.req.frames`).
+    /// Pops one of the frames and those above it: this frees what was allocated since,
+    /// and nothing else (design/conformance.md `.req.frames`).
     pub(crate) fn pop(&mut self, oracle: &mut Oracle, which: usize) {
         let Some(at) = which.checked_rem(self.frames.len()) else { return };
         let Some(pushed) = self.frames.drain(at..).next() else { return };
@@ -277,8 +278,9 @@ impl<P: FramePool> Subject<'_, P> {
             oracle.remove(object);
         }
         self.allocated = pushed.allocated;
-        // SAFETY: a frame of this point; no earlier one was popped since, or it would
-        // be gone from the list, as are the objects and frames since.
+        // SAFETY: the frame is of this point, and no earlier one was popped since, or
+        // it would not be in the list. The objects and frames since then have left
+        // the lists.
         unsafe { self.point.pop(pushed.frame) };
     }
 }

@@ -1,5 +1,5 @@
 //! A pool class made for tests, in both forms, that remembers every fill that is out
-//! and refuses, by a panic, anything a buffer may not do with one.
+//! and panics if a buffer does anything that it may not do with one.
 
 use core::alloc::Layout;
 use core::fmt;
@@ -19,19 +19,19 @@ pub const SIZE_MAX: usize = 2 << 20;
 /// The largest alignment, in bytes, that a test pool serves.
 pub const ALIGN_MAX: usize = 4096;
 
-/// Which of the two forms of commit a test pool has.
+/// The choice between the two forms of commit of a test pool.
 pub trait Form: Copy + Sync + fmt::Debug {
-    /// As [`PoolClass::CLASS`].
+    /// See [`PoolClass::CLASS`].
     const CLASS: &'static str;
-    /// As [`PoolClass::FLIPPABLE`].
+    /// See [`PoolClass::FLIPPABLE`].
     const FLIPPABLE: bool;
-    /// As [`PoolClass::Barrier`].
+    /// See [`PoolClass::Barrier`].
     type Barrier: BarrierPair;
-    /// As [`PoolClass::Buffer`].
+    /// See [`PoolClass::Buffer`].
     type Buffer: BufferClass;
-    /// As [`PoolClass::barrier`].
+    /// See [`PoolClass::barrier`].
     fn barrier(self) -> Self::Barrier;
-    /// As [`PoolClass::new_buffer`].
+    /// See [`PoolClass::new_buffer`].
     fn new_buffer(self) -> Self::Buffer;
 }
 
@@ -74,7 +74,7 @@ pub type BumpPool<'a> = TestPool<'a, Manual>;
 /// A pool whose buffers may be flipped.
 pub type FlipPool<'a, B = SymmetricFence> = TestPool<'a, Flippable<B>>;
 
-/// A pool that fills from blocks it got back, or else from new tracts.
+/// A pool that fills from blocks returned to it, or otherwise from new tracts.
 #[derive(Debug)]
 pub struct TestPool<'a, F: Form> {
     form: F,
@@ -138,7 +138,7 @@ impl<'a, F: Form> TestPool<'a, F> {
         self.state().segment = Some(segment);
     }
 
-    /// The parts of the fills out now that buffers may allocate in.
+    /// The parts in which buffers may allocate, of the fills that are out.
     pub fn fills(&self) -> Vec<AddrRange> {
         self.state().out.iter().map(|out| out.fresh).collect()
     }
@@ -146,7 +146,7 @@ impl<'a, F: Form> TestPool<'a, F> {
     /// Frees every object at once.
     ///
     /// # Safety
-    /// - Nobody uses objects of the pool any more.
+    /// - No object of the pool is used any more.
     pub unsafe fn reclaim(&self) {
         let state = &mut *self.state();
         assert!(state.out.is_empty(), "a buffer is attached");
@@ -157,7 +157,8 @@ impl<'a, F: Form> TestPool<'a, F> {
         self.state.lock().unwrap()
     }
 
-    /// Takes a block aligned for `layout`, of its size or as much more as a fill has.
+    /// Takes a block aligned for `layout`, of its size or the size of a fill,
+    /// whichever is larger.
     fn take(&self, state: &mut State, layout: Layout) -> Result<Block> {
         let fit = |block: &Block| cut(*block, layout).is_some();
         let block = match state.free.iter().position(fit) {

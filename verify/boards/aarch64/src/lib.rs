@@ -7,7 +7,8 @@ use core::panic::PanicInfo;
 use core::ptr;
 
 const CONSOLE: usize = 0x0900_0000;
-/// The interrupt controller (GICv2), as the board and as the core sees it.
+/// The interrupt controller (GICv2): the part that belongs to the board, and
+/// the part that belongs to the core.
 const DISTRIBUTOR: usize = 0x0800_0000;
 const CORE_INTERFACE: usize = 0x0801_0000;
 
@@ -73,7 +74,7 @@ global_asm!(
 );
 
 unsafe extern "C" {
-    /// Every image has its own.
+    /// Every image has its own `main`.
     safe fn on_timer();
 }
 
@@ -87,7 +88,7 @@ fn device<T>(address: usize) -> *mut T {
 pub struct Board(());
 
 impl Board {
-    /// The devices, for their one user.
+    /// Returns the devices, to their one user.
     ///
     /// # Safety
     /// - It is called once.
@@ -118,7 +119,7 @@ impl fmt::Write for Board {
 
 impl firmware::Board for Board {
     fn arm_timer(&mut self, delay: u32) {
-        // The timer counts 16 ns.
+        // The timer counts in steps of 16 ns.
         let counts = u64::from(delay) * 8;
         // SAFETY: sets the core's own timer going.
         unsafe { asm!("msr cntp_tval_el0, {}", "msr cntp_ctl_el0, {}", in(reg) counts, in(reg) 1_u64) };

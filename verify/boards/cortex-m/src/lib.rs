@@ -10,7 +10,7 @@ use cortex_m_rt::exception;
 use cortex_m_semihosting::{debug, hio};
 
 unsafe extern "C" {
-    /// Every image has its own.
+    /// Every image has its own handler.
     safe fn on_timer();
 }
 
@@ -19,13 +19,14 @@ unsafe extern "C" {
 pub struct Board(SYST);
 
 impl Board {
-    /// The devices, for their one user.
+    /// Returns the devices, to their one user.
     ///
     /// # Safety
     /// - It is called once.
     #[must_use]
     pub unsafe fn take() -> Self {
-        // SAFETY: nobody else has the peripherals (caller).
+        // SAFETY: the caller calls this once, so no other code has the
+        // peripherals.
         let mut timer = unsafe { cortex_m::Peripherals::steal() }.SYST;
         timer.set_clock_source(SystClkSource::Core);
         timer.enable_interrupt();
@@ -47,11 +48,11 @@ impl firmware::Board for Board {
     }
 }
 
-/// The timer's interrupt. The timer would go on, so it is stopped, and what came of
-/// it meanwhile is forgotten.
+/// The timer's interrupt. The timer would go on, so it is stopped, and an interrupt
+/// that is pending from it is forgotten.
 #[exception]
 fn SysTick() {
-    // SAFETY: the timer is not being set: what sets it has done so.
+    // SAFETY: the code that sets the timer has finished.
     unsafe { cortex_m::Peripherals::steal() }.SYST.disable_counter();
     SCB::clear_pendst();
     on_timer();

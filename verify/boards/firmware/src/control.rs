@@ -19,7 +19,7 @@ const DELAYS: u32 = 3000;
 /// The objects of the nursery.
 const LAYOUT: Layout = Layout::new::<Sample>();
 
-/// Counts the trips that its allocation point heard of.
+/// Counts the trips that its allocation point observed.
 #[derive(Debug, Default)]
 struct Heard(usize);
 
@@ -29,18 +29,18 @@ impl Control for Heard {
     }
 }
 
-/// Where interrupts came, and what became of the object.
+/// Counts of interrupts, by where they came and what became of the object.
 #[derive(Debug, Default)]
 pub(crate) struct Hits {
     /// Between two objects.
     ready: u32,
-    /// In reserve, which went on from it.
+    /// In reserve, in time for it to go on from the flip.
     reserve_stands: u32,
-    /// In reserve, too late for it; the object failed.
+    /// In reserve, too late for it; the commit failed.
     reserve_fails: u32,
     /// From reserve to the end of commit; the flip saw the object.
     busy_stands: u32,
-    /// From reserve to the end of commit; the object failed.
+    /// From reserve to the end of commit; the commit failed.
     busy_fails: u32,
     /// Bytes allocated through allocation points.
     pub(crate) allocated: u64,
@@ -74,7 +74,7 @@ pub(crate) fn run(board: &mut impl Board) -> Result<Hits, Failure> {
 }
 
 /// A trip between reserve and commit of a manual pool: the object stands, and the
-/// next reserve hears of it.
+/// next reserve observes the trip.
 fn trip_while_busy(
     board: &mut impl Board,
     point: &mut AllocationPoint<'static, memory::Samples, Heard>,
@@ -87,7 +87,7 @@ fn trip_while_busy(
         core::hint::spin_loop();
     }
     let size = reservation.size();
-    // SAFETY: nobody reads the object.
+    // SAFETY: no code reads the object.
     let object = unsafe { reservation.commit() };
     let object = object.map_err(|_| Failure::Unmet("commits of manual pools stand"))?;
     hits.allocated += size as u64;
@@ -96,7 +96,7 @@ fn trip_while_busy(
     ensure(trapped, "the trip waits in limit")?;
     let _abandoned = point.reserve(LAYOUT)?;
     ensure(point.control().0 == 1, "the next reserve hears of the trip")?;
-    // SAFETY: committed in this pool with this layout, and used by nobody.
+    // SAFETY: committed in this pool with this layout, and not used any more.
     unsafe { tripoint::Store::free(point.pool(), object, LAYOUT) };
     Ok(())
 }
@@ -126,7 +126,7 @@ fn allocate_one(
     let reservation = point.reserve(LAYOUT)?;
     let reserved = timer::interrupts();
     let (object, size) = (reservation.as_ptr(), reservation.size());
-    // SAFETY: the reservation has room for a sample, and is ours.
+    // SAFETY: the reservation has room for a sample, and belongs to this point.
     unsafe { object.cast::<Sample>().write(Sample { number: 1, values: [2; 7] }) };
     // SAFETY: the object was just written.
     let stands = unsafe { reservation.commit() }.is_ok();
@@ -137,8 +137,8 @@ fn allocate_one(
     let expected = if committed != reserved {
         was_seen
     } else {
-        // Flipped in reserve, after its test; else it was not flipped at all, or
-        // went on from it.
+        // It was flipped in reserve, after the test of `limit`; otherwise it was
+        // not flipped at all, or reserve went on from the flip.
         reserved == before || !now.mode.contains(BufferMode::FLIPPED)
     };
     ensure(stands == expected, "a commit fails exactly where the flip did not see the object")?;
@@ -151,7 +151,8 @@ fn allocate_one(
     } += 1;
     if stands {
         hits.allocated += size as u64;
-        // SAFETY: committed in this pool with this layout, and used by nobody.
+        // SAFETY: committed in this pool with this layout, and not used any
+        // more.
         unsafe { pool.free(object, LAYOUT) };
     }
     Ok(())

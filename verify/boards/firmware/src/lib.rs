@@ -38,7 +38,7 @@ pub trait Board: fmt::Write {
 pub enum Failure {
     /// The pool system refused something.
     Refused(Error),
-    /// This should hold, and did not.
+    /// This should hold, and does not.
     Unmet(&'static str),
 }
 
@@ -48,15 +48,16 @@ impl From<Error> for Failure {
     }
 }
 
-/// Err where `holds` does not.
+/// Returns an error if `holds` is false.
 const fn ensure(holds: bool, rule: &'static str) -> Result<(), Failure> {
     if holds { Ok(()) } else { Err(Failure::Unmet(rule)) }
 }
 
-/// Runs everything and tells the console; false where anything failed.
+/// Runs everything and reports to the console. Returns false if anything
+/// failed.
 pub fn run(board: &mut impl Board) -> bool {
     let outcome = run_all(board);
-    // A console that refuses text changes nothing about the outcome.
+    // A console that refuses text does not change the outcome.
     let _ = match outcome {
         Ok(()) => writeln!(board, "passed"),
         Err(failure) => writeln!(board, "FAILED: {failure:?}"),

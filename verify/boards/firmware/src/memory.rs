@@ -20,10 +20,10 @@ pub(crate) const SIZE: usize = 16 << 10;
 /// The bytes of a grain.
 const GRAIN: usize = 256;
 
-/// An arena that everybody may use for ever.
+/// An arena that all code may use for ever.
 pub(crate) type Arena = &'static ClientArena<'static>;
 
-/// A measurement: what a firmware allocates many of.
+/// A measurement: a kind of object that firmware allocates often.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Sample {
     pub(crate) number: u32,
@@ -48,7 +48,7 @@ pub(crate) fn arena() -> Result<Arena> {
 
     ARENA.get_or_try_init(|| {
         let memory = &raw mut MEMORY;
-        // SAFETY: nothing else names MEMORY, and this is run by one caller at a
+        // SAFETY: nothing else names MEMORY; this is run by one caller at a
         // time, and not again once it has succeeded.
         let memory = unsafe { &mut (*memory).0 };
         ClientArena::create(memory, ClientArenaOptions { grain: Some(GRAIN), event_hook: None })
@@ -62,7 +62,7 @@ pub(crate) fn samples() -> Result<&'static Samples> {
     SAMPLES.get_or_try_init(|| Mfs::create(arena()?, UnitOf::new(), options))
 }
 
-/// The pool of messages. What it has free goes back to the arena.
+/// The pool of messages. It returns free memory to the arena.
 pub(crate) fn messages() -> Result<&'static Messages> {
     static MESSAGES: Once<Messages> = Once::new();
     let options = MvffOptions { extend_by: GRAIN, fill_size: GRAIN, spare: 0 };

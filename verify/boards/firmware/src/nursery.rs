@@ -22,12 +22,14 @@ impl Nursery {
         Messages::create(arena, options).map(Self)
     }
 
-    /// Gives the memory of an object back.
+    /// Frees the memory of an object.
     ///
     /// # Safety
-    /// - The object was committed here with this layout, and nobody uses it.
+    /// - The object was committed here with this layout, and no code uses it
+    ///   any more.
     pub(crate) unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {
-        // SAFETY: the caller's duties; this pool's fills are the inner pool's.
+        // SAFETY: the object was committed here, so it lies in a fill of the
+        // inner pool, with this layout; the caller says that no code uses it.
         unsafe { self.0.free(object, layout) };
     }
 }
@@ -36,8 +38,8 @@ impl Nursery {
 // promises; only how commits end differs.
 unsafe impl PoolClass for Nursery {
     const CLASS: &'static str = "Nursery";
-    /// With the feature `deaf` commits do not look, while the handler flips all
-    /// the same.
+    /// With the feature `deaf`, commits do not look for flips, although the
+    /// handler flips.
     const FLIPPABLE: bool = !cfg!(feature = "deaf");
 
     type Arena = Arena;
@@ -54,8 +56,8 @@ unsafe impl PoolClass for Nursery {
 
     #[inline]
     fn barrier(&self) -> SingleCore {
-        // SAFETY: buffers are flipped by the timer's handler only, which runs on
-        // the one core there is.
+        // SAFETY: only the timer's handler flips buffers, and it runs on the
+        // only core.
         unsafe { SingleCore::new() }
     }
 
@@ -74,7 +76,8 @@ unsafe impl PoolClass for Nursery {
     }
 
     unsafe fn empty(&self, unused: Block) {
-        // SAFETY: the caller's duties; the block is the end of the inner pool's.
+        // SAFETY: the caller returns the unused end of a fill of this pool,
+        // which is a fill of the inner pool.
         unsafe { self.0.empty(unused) };
     }
 

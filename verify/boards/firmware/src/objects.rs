@@ -1,4 +1,4 @@
-//! Objects of the manual classes, up to where memory ends and on from there, and
+//! Objects of the manual classes, until memory is exhausted and after that, and
 //! objects in frames.
 
 use core::alloc::Layout;
@@ -11,7 +11,7 @@ use crate::{Failure, ensure};
 /// The bytes of a large message.
 const LARGE: usize = 1000;
 
-/// What was done.
+/// Counts of what was done.
 #[derive(Debug)]
 #[allow(dead_code, reason = "the fields are read by Debug")]
 pub(crate) struct Objects {
@@ -51,7 +51,7 @@ fn allocate_samples() -> Result<u32, Failure> {
 }
 
 /// Allocates messages until the arena is full; then one of them makes room for
-/// another. Gives their number and size in bytes.
+/// another. Returns their number and their size in bytes.
 fn exhaust() -> Result<(usize, u64), Failure> {
     type Message = PoolBox<'static, [u8; LARGE], Messages>;
 
@@ -91,7 +91,8 @@ fn exhaust() -> Result<(usize, u64), Failure> {
     Ok((count, size))
 }
 
-/// Allocates in nested frames, more than a fill has in each, and again.
+/// Allocates in nested frames, in each of them more than one fill holds, and
+/// does it again.
 fn run_rounds() -> Result<u32, Failure> {
     const ROUNDS: u32 = 20;
     const COUNT: usize = 100;

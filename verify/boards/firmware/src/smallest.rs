@@ -5,7 +5,7 @@ use core::mem::MaybeUninit;
 
 use tripoint::{AllocationPoint, ClientArena, ClientArenaOptions, Mfs, MfsOptions, Result, UnitOf};
 
-/// 32 bytes that their user writes.
+/// 32 bytes, which the caller writes.
 pub type Packet = MaybeUninit<[u32; 8]>;
 
 /// The pool of packets.
@@ -15,14 +15,15 @@ const GRAIN: usize = 256;
 
 static mut MEMORY: [MaybeUninit<u8>; 8 * GRAIN] = [MaybeUninit::uninit(); 8 * GRAIN];
 
-/// Allocates packets until memory ends; true if there were enough.
+/// Allocates packets until memory is exhausted. Returns true if there were
+/// enough.
 ///
 /// # Safety
 /// - It is called once.
 #[must_use]
 pub unsafe fn run() -> bool {
     let memory = &raw mut MEMORY;
-    // SAFETY: nothing else names MEMORY, and this runs once (caller).
+    // SAFETY: no other code names MEMORY, and the caller calls this once.
     let memory = unsafe { &mut *memory };
     allocate_all(memory).is_ok_and(|count| count >= 32)
 }

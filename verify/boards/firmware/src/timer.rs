@@ -11,10 +11,10 @@ use tripoint_core::internal::Once;
 
 use crate::memory;
 
-/// Whom the handler trips.
+/// The allocation point that the handler trips.
 pub(crate) static TRIPPED: Once<Tripper<'static>> = Once::new();
 
-/// The buffer, of the nursery, that the handler flips.
+/// The buffer of the nursery that the handler flips.
 pub(crate) static FLIPPED: Once<&'static Buffer> = Once::new();
 
 static INTERRUPTS: AtomicUsize = AtomicUsize::new(0);

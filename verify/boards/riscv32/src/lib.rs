@@ -8,7 +8,7 @@ use core::ptr;
 
 /// The timer's compare register, 64 bits, of the first core.
 const TIMER_COMPARE: usize = 0x0200_4000;
-/// The timer's count, 64 bits: 100 ns each.
+/// The timer's count, 64 bits, in steps of 100 ns.
 const TIMER_COUNT: usize = 0x0200_bff8;
 const CONSOLE: usize = 0x1000_0000;
 const TEST_DEVICE: usize = 0x0010_0000;
@@ -17,7 +17,7 @@ const MIE_TIMER: usize = 1 << 7;
 const MSTATUS_INTERRUPTS: usize = 1 << 3;
 
 global_asm!(
-    // The memory of the image is zero where it should be: it is loaded, not booted.
+    // The memory that should be zero is zero, because the emulator loads the image.
     ".section .text.start, \"ax\"",
     ".global _start",
     "_start:",
@@ -82,7 +82,7 @@ fn device<T>(address: usize) -> *mut T {
 pub struct Board(());
 
 impl Board {
-    /// The devices, for their one user.
+    /// Returns the devices, to their one user.
     ///
     /// # Safety
     /// - It is called once.

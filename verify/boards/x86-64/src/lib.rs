@@ -45,7 +45,7 @@ fn device<T>(address: usize) -> *mut T {
 pub struct Board(());
 
 impl Board {
-    /// The devices, for their one user.
+    /// Returns the devices, to their one user.
     ///
     /// # Safety
     /// - It is called once.
@@ -55,7 +55,7 @@ impl Board {
             write_port(controller, 0xff);
         }
         let gates = &raw mut GATES;
-        // SAFETY: nobody else names GATES, and this runs once (caller).
+        // SAFETY: no other code names GATES, and the caller calls this once.
         load_gates(unsafe { &mut *gates });
         write_controller(SPURIOUS, 0x1ff);
         write_controller(TIMER_DIVIDER, 0b1011);
@@ -66,7 +66,7 @@ impl Board {
     }
 }
 
-/// Lets the timer's interrupts in. Any other ends the run.
+/// Admits the timer's interrupts. Any other interrupt ends the run.
 fn load_gates(gates: &'static mut [[u64; 2]; 256]) {
     let entry = (on_interrupt as *const ()).addr() as u64;
     // Present, an interrupt gate, in the one code segment.
@@ -111,8 +111,7 @@ fn write_port(port: u16, value: u8) {
     unsafe { asm!("out dx, al", in("dx") port, in("al") value, options(nomem, nostack)) };
 }
 
-/// Ends the run. The device makes `2 * value + 1` of what it is given: 33 for
-/// success.
+/// Ends the run. The emulator's exit status is `2 * value + 1`: 33 for success.
 pub fn exit(passed: bool) -> ! {
     loop {
         write_port(EXIT, if passed { 0x10 } else { 0x11 });

@@ -20,7 +20,7 @@ struct Order {
     quantity: u64,
 }
 
-/// Makes the pools and takes some turns.
+/// Makes the pools and runs some turns.
 ///
 /// # Errors
 /// Those of the arena and the pools.
@@ -53,7 +53,7 @@ fn turn<P: ManualPool, S: ManualPool>(
     Ok(prices.commit_boxed().iter().sum::<u64>() * order.quantity)
 }
 
-/// What the proof is about.
+/// This is what the proof must refuse.
 #[cfg(feature = "vec-push")]
 #[cfg_attr(feature = "unaudited", allow(clippy::disallowed_types))]
 fn push(price: u64) {

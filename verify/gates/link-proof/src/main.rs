@@ -17,7 +17,7 @@ unsafe extern "C" {
     fn abort() -> !;
 }
 
-/// Runs the hot path. As C's: zero is success.
+/// Runs the hot path. As in C, zero means success.
 // SAFETY: no other item of the program is called `main`.
 #[unsafe(no_mangle)]
 extern "C" fn main() -> c_int {
@@ -26,6 +26,6 @@ extern "C" fn main() -> c_int {
 
 #[panic_handler]
 fn panic(_panic: &PanicInfo<'_>) -> ! {
-    // SAFETY: C's `abort` asks for nothing.
+    // SAFETY: C's `abort` has no duties for its caller.
     unsafe { abort() }
 }

@@ -1,9 +1,9 @@
-//! The global allocator that is not there.
+//! A global allocator that does not exist.
 
 use alloc::alloc::{GlobalAlloc, Layout};
 
 unsafe extern "C" {
-    /// Defined nowhere. The linker's message names it.
+    /// It is defined nowhere. The linker's message names it.
     fn the_hot_path_allocates() -> !;
 }
 

@@ -1,4 +1,5 @@
-//! One flaw each, on purpose: if Miri does not report it, its silence proves nothing.
+//! Each run has one deliberate flaw: if Miri does not report it, its silence
+//! elsewhere proves nothing.
 //!
 //! ```text
 //! tripoint-miri aliasing | race | provenance | uninitialised | stale | none
@@ -43,7 +44,7 @@ fn race() {
 fn provenance() {
     let word = 1_u64;
     let lost = ptr::without_provenance::<u64>((&raw const word).addr());
-    // SAFETY: not upheld, on purpose: no pointer but an address.
+    // SAFETY: not upheld, on purpose: this is an address and no pointer.
     println!("{}", unsafe { lost.read() });
 }
 

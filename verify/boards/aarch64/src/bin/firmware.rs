@@ -5,7 +5,7 @@
 /// What start-up calls.
 #[unsafe(no_mangle)]
 extern "C" fn main() -> ! {
-    // SAFETY: start-up calls this once, and nobody else takes the board.
+    // SAFETY: start-up calls this once, and no other code takes the board.
     let mut board = unsafe { board::Board::take() };
     board::exit(firmware::run(&mut board))
 }

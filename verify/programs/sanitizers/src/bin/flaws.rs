@@ -1,4 +1,5 @@
-//! One flaw each, on purpose: a sanitizer that does not report its own sees nothing.
+//! Each run has one deliberate flaw: a sanitizer that does not report the flaw meant
+//! for it sees nothing.
 //!
 //! ```text
 //! flaws race | use-after-free | overflow | leak | uninitialised | none
@@ -15,8 +16,8 @@ struct Shared(UnsafeCell<u64>);
 // SAFETY: not upheld, on purpose: two threads write without synchronisation.
 unsafe impl Sync for Shared {}
 
-/// Two threads add to a plain word. They meet before, so that neither has ended, and
-/// been heard of, when the other begins.
+/// Two threads add to a plain word. They meet first, so that neither has ended, in a
+/// way that the other could observe, before the other begins.
 fn race() {
     let (shared, start) = (Shared(UnsafeCell::new(0)), Barrier::new(2));
     thread::scope(|scope| {
@@ -46,16 +47,16 @@ fn overflow() {
     black_box(unsafe { behind.read() });
 }
 
-/// Forgets memory, and where it is.
+/// Forgets memory and its address.
 fn leak() {
     (0..100).for_each(|_| core::mem::forget(black_box(vec![1_u64; 100])));
 }
 
-/// Decides by a word that nobody wrote.
+/// Branches on a word that was never written.
 fn uninitialised() {
     // SAFETY: the layout is not of size zero.
     let word = black_box(unsafe { alloc(Layout::new::<u64>()) }).cast::<u64>();
-    // SAFETY: not upheld, on purpose: nobody wrote it.
+    // SAFETY: not upheld, on purpose: the word was never written.
     if unsafe { word.read() } == 42 {
         println!("by chance");
     }

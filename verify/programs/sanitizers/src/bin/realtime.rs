@@ -23,7 +23,7 @@ const ROUNDS: u64 = 100_000;
 
 static CONTRACT: Contract<NoReason, 1> = Contract::new();
 
-/// What a hot thread has.
+/// What a hot thread works with.
 #[derive(Debug)]
 struct Hot<'h> {
     point: AllocationPoint<'h, Mvt<Arena<'h>>>,

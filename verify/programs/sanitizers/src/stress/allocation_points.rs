@@ -1,4 +1,5 @@
-//! Owners that come, allocate and go, while others walk their buffers and trip them.
+//! Allocation points that are created, used and dropped, while other threads walk
+//! their buffers and trip them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -16,7 +17,7 @@ const TRIPPERS: usize = 2;
 const POINTS: usize = 4;
 const OBJECTS: usize = 500;
 
-/// Stops often, and counts what it is told.
+/// Stops often, and counts its notices.
 #[derive(Debug, Default)]
 struct Told {
     trips: usize,
@@ -88,7 +89,8 @@ pub(crate) fn race(random: &mut Random) -> u64 {
         let requested: u64 = trippers.map(|tripper| tripper.join().unwrap()).iter().sum();
         (requested, owners.map(|owner| owner.join().unwrap()).iter().sum::<u64>())
     });
-    // One that is requested as its point goes is nobody's.
+    // A trip that is requested while its point is dropped is handled by no
+    // control.
     assert!(heard <= requested);
     pool.check(CheckLevel::Deep).unwrap();
     assert_eq!(pool.sizes().free, pool.sizes().total);

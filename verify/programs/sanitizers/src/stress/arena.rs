@@ -1,4 +1,5 @@
-//! Tracts, control memory and pools that come and go, while another looks them up.
+//! Tracts, control memory and pools that come and go, while another thread looks
+//! them up.
 
 use core::alloc::Layout;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -38,7 +39,7 @@ fn churn(arena: &ArenaVm, mark: u8, mut random: Random) {
         random.pause();
     }
     for block in blocks {
-        // SAFETY: as above.
+        // SAFETY: the block is this thread's own, and unused from here on.
         unsafe { arena.free_tracts(block, pool) };
     }
 }

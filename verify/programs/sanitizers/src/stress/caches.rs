@@ -1,5 +1,5 @@
-//! Caches of several threads over one pool, which others trip, and blocks that go
-//! from one cache into another.
+//! Caches of several threads over one pool, which other threads trip, and blocks
+//! that go from one cache into another.
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
@@ -26,7 +26,7 @@ struct Sent {
     value: u64,
 }
 
-// SAFETY: whoever has it has the block, which any thread may free.
+// SAFETY: the value owns its block, which any thread may free.
 unsafe impl Send for Sent {}
 
 fn get(cache: &Cache<'_, Pool<'_>>, random: &mut Random) -> Sent {
@@ -41,7 +41,7 @@ fn get(cache: &Cache<'_, Pool<'_>>, random: &mut Random) -> Sent {
 fn put(cache: &Cache<'_, Pool<'_>>, Sent { block, layout, value }: Sent) {
     // SAFETY: a live block, whose first word its maker wrote.
     assert_eq!(unsafe { block.read() }, value);
-    // SAFETY: a live block of the pool with this layout, put once.
+    // SAFETY: a live block of the pool with this layout, freed once.
     unsafe { cache.free(block.cast(), layout) };
 }
 

@@ -17,7 +17,7 @@ const ROUNDS: usize = 2000;
 
 type Tested = Contract<NoReason, HOT>;
 
-/// Violates in each round; gives its slot.
+/// Violates the contract in each round, and returns its slot.
 fn violate(contract: &'static Tested, start: &Barrier, mut random: Random) -> &'static Slot {
     let thread = HotThread { policies: Policies::all(Policy::Quarantine), ..HotThread::new("hot") };
     let guard = contract.register_with(thread, NoDetectors).unwrap();
@@ -35,7 +35,7 @@ fn violate(contract: &'static Tested, start: &Barrier, mut random: Random) -> &'
 }
 
 pub(crate) fn race(random: &mut Random) -> u64 {
-    // Threads may name a slot for ever, so a contract is never given back.
+    // Threads may name a slot for ever, so a contract is never freed.
     let contract: &'static Tested = Box::leak(Box::new(Contract::new()));
     contract.begin_init().unwrap();
     let (start, working) = (Barrier::new(HOT + 1), AtomicUsize::new(HOT));

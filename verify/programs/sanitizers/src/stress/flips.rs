@@ -1,4 +1,5 @@
-//! Commits against flips, by two: who flips reads the objects that the flip saw.
+//! Commits against flips by two threads, each of which reads the objects that
+//! its flip saw.
 
 use core::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +15,7 @@ const FLIPPERS: usize = 2;
 const OBJECTS: usize = 4000;
 const OBJECT: usize = size_of::<u64>();
 
-/// One object a word: plain memory, which the sanitizer watches.
+/// Each word is an object: plain memory, which the sanitizer watches.
 struct Memory(Box<[UnsafeCell<u64>]>);
 
 // SAFETY: the owner writes objects that no flip has seen, flippers read those that
@@ -31,7 +32,7 @@ impl Memory {
     }
 }
 
-/// Allocates until the memory is full; how many commits failed.
+/// Allocates until the memory is full. Returns how many commits failed.
 fn allocate(memory: &Memory, owner: &mut Owner<'_>, mut random: Random) -> u64 {
     let mut failed = 0;
     owner.attach(memory.base(), memory.base(), memory.limit());

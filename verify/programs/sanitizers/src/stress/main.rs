@@ -1,8 +1,7 @@
 //! Many threads at once over every word that threads share, for as long as asked.
 //!
-//! Every scene makes its own arena and pools, races, and then looks whether all is
-//! still there: contents of objects, and the books. What order of accesses it comes
-//! by is the sanitizer's to judge.
+//! Every scene makes its own arena and pools, races, and then checks that contents
+//! of objects and counts are right. The sanitizer judges the order of accesses.
 //!
 //! ```text
 //! stress [seconds] [seed]
@@ -20,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use random::Random;
 
-/// A race of some thousand operations; gives their number.
+/// A race of some thousand operations. Returns their number.
 type Scene = fn(&mut Random) -> u64;
 
 const SCENES: [(&str, Scene); 6] = [

@@ -1,5 +1,4 @@
-//! Units that one thread allocates and the next one frees, in each of the ways there
-//! are.
+//! Units that one thread allocates and the next one frees, in every way there is.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -13,7 +12,7 @@ const ROUNDS: usize = 2000;
 /// The most that one thread frees at once.
 const FREES: usize = 200;
 
-/// Of a size that leaves no rest in an extent.
+/// A size that divides an extent without remainder.
 type Object = [u64; 8];
 type Pool<'a> = Mfs<&'a ArenaVm, UnitOf<Object>>;
 type Unit<'p, 'a> = PoolBox<'p, Object, Pool<'a>>;
@@ -28,7 +27,7 @@ fn exchange<'p, 'a>(
     for round in 0..ROUNDS {
         let value = [round as u64; 8];
         let made = if random.below(4) > 0 { cache.pool_boxed(value) } else { PoolBox::new_in(value, pool) };
-        // Where the next thread has ended, the unit comes back, and goes.
+        // If the next thread has ended, the unit comes back and is freed.
         drop(sender.send(made.unwrap()));
         random.pause();
         let most = if random.below(8) == 0 { FREES } else { 1 };
