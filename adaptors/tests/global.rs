@@ -1,4 +1,5 @@
-//! This very program lives in a pool: its threads, its collections, its test harness.
+//! This program itself lives in a pool: its threads, its collections, its test
+//! harness.
 
 use core::alloc::{GlobalAlloc, Layout};
 
@@ -158,8 +159,8 @@ fn threads_that_ask_first_together_find_one_pool() {
     assert!(sizes.total > 0 && sizes.free == sizes.total);
 }
 
-/// What a child process of this test does; a panic that leaves the allocator is caught,
-/// and the child then ends well.
+/// Run by a child process of this test: a panic that leaves the allocator is caught,
+/// and the child then exits with success.
 #[cfg(unix)]
 fn panic_inside(which: &str) {
     static UNMADE: GlobalPool<Mvff<ArenaVm>> = GlobalPool::new(|| panic!("told to"));

@@ -1,5 +1,5 @@
 //! References to a global pool, from its maker and from other callers, used in turn. Miri
-//! reports an error, in either model of aliasing, if one is worth less than another.
+//! reports an error, in either model of aliasing, if one permits less than another.
 
 use core::alloc::{GlobalAlloc, Layout};
 use std::thread;

@@ -135,7 +135,8 @@ fn handle_trips(observed_trips: &AtomicU64, trips: u64) {
     (0..20).for_each(|_| hint::spin_loop());
 }
 
-/// A control that counts trips, and stops after so many bytes each time.
+/// A control that counts trips, and stops each time after a fixed number of
+/// bytes.
 #[derive(Debug)]
 struct Counting<'c> {
     observed_trips: &'c AtomicU64,

@@ -25,7 +25,8 @@ use tripoint_arena_vm::Membarrier;
 use tripoint_core::internal::{compiler_fence, fence};
 use tripoint_core::{BarrierPair, BufferKind, RankSet, SymmetricFence};
 
-/// The rounds of a pair that must lose nothing, unless it is told otherwise.
+/// The rounds of a pair that must lose nothing, unless the environment says
+/// otherwise.
 const ROUNDS: usize = 50_000;
 /// Rounds after which a control that has lost nothing is given up.
 const CONTROL_ROUNDS_MAX: usize = 40 * ROUNDS;

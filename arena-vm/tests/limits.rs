@@ -129,7 +129,7 @@ fn most_mappings() -> usize {
     std::fs::read_to_string("/proc/sys/vm/max_map_count").unwrap().trim().parse().unwrap()
 }
 
-/// An arena that gives every free grain back at once.
+/// An arena that returns every free grain at once.
 #[cfg(target_pointer_width = "64")]
 fn keeps_no_spare() -> ArenaVm {
     let options = ArenaVmOptions { grain: 4096, spare_share: 0, reserve: 4 << 30, ..Default::default() };

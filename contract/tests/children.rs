@@ -199,7 +199,8 @@ fn a_supervisor_that_is_always_refused_gives_up_and_says_so() {
                     let detectors = ThreadDetectors::new(Failing::new(Native, refused), wanted);
                     let thread = HotThread { detectors: wanted, ..HotThread::new("hot") };
                     let guard = contract.register_with(thread, detectors).unwrap();
-                    // What the tests' own code needs is allocated before.
+                    // Memory that the test's own code needs is allocated
+                    // before.
                     let said = format!("{refused:?}");
                     guard.arm();
                     let (live, missing) = (guard.slot().live(), Report::new(contract).missing());

@@ -43,7 +43,7 @@ fn gdb(arguments: &[&str]) -> Option<String> {
     Some(String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr))
 }
 
-/// A core of this very program, aborted by FailFast, and stripped if so wanted.
+/// A core of this very program, aborted by FailFast, and stripped if asked for.
 fn core(program: &Path, directory: &Path) -> Option<PathBuf> {
     let core = directory.join("core");
     let generate = format!("generate-core-file {}", core.display());

@@ -16,7 +16,7 @@ use tripoint_contract::{
 
 const MILLISECOND: u64 = 1_000_000;
 
-/// A failure comes soon, and a machine that is busy still has time.
+/// Short enough that failures come soon, and long enough for a busy machine.
 const OPTIONS: WarmupOptions =
     WarmupOptions { quiet_window: MILLISECOND, retries: 3, patience: 60_000 * MILLISECOND };
 
@@ -100,7 +100,7 @@ fn a_thread_that_is_never_armed_is_named() {
             steady(guard, route);
         }
     });
-    // The thread may be armed by a check that it had begun.
+    // A check that the thread had already begun may arm it.
     if let Err(failure) = failure {
         assert_eq!((failure.criterion, contract.phase()), (Criterion::Answer, Phase::SteadyState));
         assert_eq!(failure.thread.unwrap().as_str(), "hot");

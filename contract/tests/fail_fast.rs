@@ -1,4 +1,4 @@
-//! What FailFast ends, each in a process of its own.
+//! Cases in which FailFast ends the process, each in a process of its own.
 #![cfg(all(feature = "linux", target_os = "linux", not(miri)))]
 
 mod common;
@@ -29,12 +29,14 @@ unsafe impl GlobalAlloc for Forbidding {
             // SAFETY: ends the process, which needs nothing more.
             unsafe { libc::_exit(ALLOCATED) };
         }
-        // SAFETY: the caller's duties.
+        // SAFETY: the caller keeps to the duties of `GlobalAlloc`, which are
+        // those of the system's allocator.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, object: *mut u8, layout: Layout) {
-        // SAFETY: the caller's duties.
+        // SAFETY: the caller keeps to the duties of `GlobalAlloc`, which are
+        // those of the system's allocator.
         unsafe { System.dealloc(object, layout) };
     }
 }
@@ -42,7 +44,8 @@ unsafe impl GlobalAlloc for Forbidding {
 #[global_allocator]
 static ALLOCATOR: Forbidding = Forbidding;
 
-/// Arms the calling thread, says so, and violates the contract; then says that too.
+/// Arms the calling thread, prints that, violates the contract, and prints that,
+/// too.
 fn violate(policies: Policies) {
     let contract = contract();
     let thread = HotThread { policies, ..HotThread::new("hot") };

@@ -1,6 +1,6 @@
-//! Trap signals that others send: they go where they would have gone without us.
-//! Each test has a process of its own, since the handler is installed once in one
-//! (design/contract.md `.trap.foreign`).
+//! Trap signals that other code sends: they are delivered as they would have been
+//! without the contract. Each test has a process of its own, since the handler is
+//! installed once in one (design/contract.md `.trap.foreign`).
 #![cfg(all(feature = "linux", target_os = "linux", not(miri)))]
 
 mod common;
@@ -102,7 +102,7 @@ extern "C" fn programs_handler(_signal: c_int, info: *mut libc::siginfo_t, _cont
     HANDLED.fetch_add(1, Ordering::Relaxed);
 }
 
-/// What the program does with the signal before we come.
+/// How the program handles the signal before the contract takes it over.
 fn install(handler: libc::sighandler_t) {
     // SAFETY: a zeroed `sigaction` is a value; the handler is of the type of its flags,
     // or one of the two numbers.
@@ -385,7 +385,7 @@ fn end_if_it_hangs() {
 
 fn unhandled(signal: c_int) -> libc::sigaction {
     let mut action = MaybeUninit::<libc::sigaction>::uninit();
-    // SAFETY: only asks; written where it succeeds.
+    // SAFETY: this only asks; `action` is written if it succeeds.
     unsafe {
         assert_eq!(libc::sigaction(signal, ptr::null(), action.as_mut_ptr()), 0);
         action.assume_init()

@@ -1,5 +1,5 @@
-//! The micro gate: it passes what is steady, fails what is not, and never passes
-//! by seeing nothing.
+//! The micro gate: it passes steady code, fails other code, and never passes by
+//! seeing nothing.
 #![cfg(feature = "std")]
 
 use core::hint::black_box;

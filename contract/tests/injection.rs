@@ -1,7 +1,7 @@
 //! Every call of the kernel that detectors make, refused the first, second, ...
-//! time: no panic, no descriptor and no thread left, what is live is said truly
-//! and works, and the next session has everything again
-//! (design/contract.md `.req.live`).
+//! time: no panic, no descriptor and no thread left, the report of what is live
+//! is right, and those detectors work, and the next session has everything
+//! again (design/contract.md `.req.live`).
 //!
 //! One test at a time: descriptors and threads are counted for the process.
 #![cfg(all(feature = "linux", target_os = "linux", not(miri)))]
@@ -60,7 +60,7 @@ fn use_fresh_pages() {
 /// Checks that each detector that says it is live counts what it is for.
 fn assert_live_is_true(contract: &'static Contract<Reason, 4>, guard: &Detected) {
     let faults = || guard.slot().tally(ViolationClass::MinorFault).count;
-    // A refused poll is made up for by the next one.
+    // The next poll makes up for a refused one.
     guard.poll();
     guard.poll();
     // A poll that finds another handler ends the traps.
@@ -105,7 +105,7 @@ fn session(kernel: Failing<Native>) -> Result<DetectorSet, Error> {
     assert!(live.is_empty() || guard.slot().alarms() > 0);
     contract.begin_teardown(&()).unwrap();
     guard.check();
-    // What was given up counts as lost.
+    // Records that were given up count as lost.
     Ok(live.intersection(guard.slot().live()))
 }
 
@@ -128,7 +128,7 @@ fn sound() -> Failing<Native> {
     Failing::new(Native, Calls::empty())
 }
 
-/// What is live where nothing is refused; says what this kernel does not have.
+/// What is live if nothing is refused. Prints what this kernel lacks.
 fn offered() -> DetectorSet {
     let live = session_after(|| {}, sound()).unwrap();
     if live != EVERY {
@@ -150,7 +150,7 @@ fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
-/// Who handles the trap signal.
+/// The handler of the trap signal.
 fn trap_handler() -> usize {
     let mut action = core::mem::MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: only asks; `action` is valid to write, and zeroed, which is a value.
@@ -160,7 +160,8 @@ fn trap_handler() -> usize {
     }
 }
 
-/// What a refusal of these calls may cost, and must cost where they come once.
+/// The detectors that a refusal of these calls may cost, and must cost if the
+/// call is made only once.
 fn costs(call: Calls) -> DetectorSet {
     match call {
         Calls::FAULTS => DetectorSet::FAULT_POLL,
@@ -182,7 +183,7 @@ fn is_final(call: Calls) -> bool {
     once.contains(call)
 }
 
-/// A session with one call refused; false where it was not made so often.
+/// A session with one call refused; returns false if it was not made so often.
 fn survives(call: Calls, nth: usize, offered: DetectorSet) -> bool {
     let once: &'static Once = Box::leak(Box::new(Once::new(call, nth)));
     let before = descriptors();

@@ -1,6 +1,6 @@
-//! What the detectors fault themselves is not the thread's: the one test of this
-//! process, since it takes the unwind tables away from all of it
-//! (design/contract.md `.fault.own`).
+//! Faults of the detectors themselves are not charged to the thread. This is the
+//! only test of its process, because it takes the unwind tables away from all of
+//! it (design/contract.md `.fault.own`).
 #![cfg(all(feature = "linux", target_os = "linux", not(miri)))]
 
 mod common;
@@ -30,8 +30,9 @@ fn tables() -> Range<usize> {
     address(start)..address(end)
 }
 
-/// A thread that, each time it is told to, takes the tables away, as the system does
-/// when memory is short, or brings them back. The next use of what is away faults.
+/// A thread that, each time it is asked to, takes the tables away, as the system
+/// does when memory is short, or brings them back. The next use of what is away
+/// faults.
 struct Taker {
     tell: [c_int; 2],
     done: [c_int; 2],
@@ -63,7 +64,7 @@ impl Taker {
         taker
     }
 
-    /// Tells it, and waits. Reads nothing that lies beside the tables.
+    /// Asks it, and waits. Reads nothing that lies beside the tables.
     #[inline(always)]
     fn tell(&self, advice: u8) {
         let mut byte = advice;
@@ -150,7 +151,7 @@ fn a_walk_that_faults_charges_no_thread() {
             // SAFETY: the first byte of a page of one's own.
             unsafe { page.write_volatile(1) };
         });
-        // The same where the supervisor asks.
+        // The same if the supervisor asks.
         costs(contract, &guard, (0, 1), || {
             map_page();
         });

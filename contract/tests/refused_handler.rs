@@ -12,7 +12,7 @@ use std::thread;
 use common::{contract, records};
 use tripoint_contract::{ClassSet, DetectorSet, HotThread, Policies, Policy, Report, ViolationClass};
 
-/// Nobody is sent a trap then: it would end the process.
+/// Then no thread is sent a trap, because a trap would end the process.
 /// (design/contract.md `.req.live`)
 #[test]
 fn without_a_handler_faults_are_polled_and_calls_have_no_site() {

@@ -1,5 +1,5 @@
-//! What the report says, and that it says it once.
-//! (design/contract.md `.report`.)
+//! What the report says, and that it says each thing once. (design/contract.md
+//! `.report`.)
 #![cfg(not(feature = "interpose-malloc"))]
 #![cfg(all(feature = "linux", feature = "symbols", target_os = "linux", not(miri)))]
 
@@ -111,7 +111,7 @@ fn a_line_names_the_call_and_the_address() {
         }
     };
     told(RecordKind::Violation, &all);
-    // A program that keeps only alarms is told the same by them.
+    // A program that keeps only the alarms learns the same from them.
     told(RecordKind::Alarm, &common::of_kind(&all, RecordKind::Alarm));
 }
 

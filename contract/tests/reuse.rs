@@ -1,4 +1,4 @@
-//! The place of a thread that left, taken by another (design/contract.md `.slot.reuse`).
+//! A slot that one thread left and another took (design/contract.md `.slot.reuse`).
 #![cfg(feature = "std")]
 
 mod common;
@@ -33,7 +33,7 @@ fn fill(guard: &Guard<Reason, NoDetectors>) {
     guard.observe(Observation::new(ViolationClass::Growth, 8));
 }
 
-/// Sessions come and go: each has a place, with nothing left of the one before.
+/// Sessions come and go: each has a slot, with nothing left of the one before.
 #[test]
 fn a_place_is_taken_again_and_again() {
     let contract = contract();
@@ -114,7 +114,7 @@ fn who_is_refused_is_not_in_the_report() {
     assert!(text.contains("session") && !text.contains("latecomer"), "{text}");
 }
 
-/// That some thread was armed there is kept.
+/// The contract remembers that some thread was armed there.
 #[test]
 fn a_place_that_was_armed_stays_so() {
     let contract = contract();

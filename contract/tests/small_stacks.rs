@@ -52,7 +52,7 @@ fn be_caught(contract: Watched, guard: &Guard<Reason>) {
 }
 
 fn on_stack_of(size: usize, test: fn(Watched)) {
-    // Made here: it is larger than the stack.
+    // Made on this thread, because it is larger than the small stack.
     let contract = contract();
     thread::Builder::new().stack_size(size).spawn(move || test(contract)).unwrap().join().unwrap();
 }

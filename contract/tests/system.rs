@@ -39,7 +39,7 @@ const BAD: &[(&str, &str)] = &[
     ("/proc/sys/kernel/perf_event_paranoid", "3\n"),
 ];
 
-/// The settings that the files above are about.
+/// The settings that the files above set.
 const FILED: [RuntimeItem; 6] = [
     RuntimeItem::HugePages,
     RuntimeItem::Overcommit,

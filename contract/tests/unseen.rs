@@ -1,4 +1,5 @@
-//! Without the allocator wrapper nothing can be proved, and nothing is.
+//! Without the allocator wrapper nothing can be proved, and the contract claims
+//! nothing.
 #![cfg(feature = "std")]
 
 use tripoint_contract::assert_steady;

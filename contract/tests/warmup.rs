@@ -17,7 +17,7 @@ use tripoint_core::{Error, Result};
 
 const OPTIONS: WarmupOptions = WarmupOptions { quiet_window: 10, retries: 2, patience: 1_000 };
 
-/// Memory that remembers what was asked of it.
+/// Memory that records the requests made to it.
 #[derive(Default)]
 struct Memory {
     calls: Mutex<Vec<&'static str>>,

@@ -40,7 +40,7 @@ fn verify(block: Block, value: u8) {
     assert!(all_are(bytes, value), "somebody else wrote to {block:?}");
 }
 
-/// A byte that tells pools apart.
+/// A byte that is different for each pool.
 fn mark_of(pool: PoolId) -> u8 {
     pool.get().to_le_bytes()[0]
 }
@@ -50,7 +50,7 @@ enum Step {
     Register,
     Unregister(prop::sample::Index),
     Alloc(prop::sample::Index, usize),
-    /// Which block, which part of it.
+    /// A block, and a part of it.
     Free(prop::sample::Index, prop::sample::Index, prop::sample::Index),
     AllocControl(usize),
     FreeControl(prop::sample::Index),
@@ -71,7 +71,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The arena, and who has which grain.
+/// The arena, and the owner of each grain.
 struct Oracle<'m> {
     arena: ClientArena<'m>,
     first_grain: Addr,
@@ -440,7 +440,8 @@ fn threads_share_an_arena() {
     arena.check(CheckLevel::Deep).unwrap();
     let sizes = arena.sizes();
     assert_eq!(sizes.spare + sizes.own, sizes.committed);
-    // One descriptor at a time per thread: what they need is never more than that.
+    // Each thread has one descriptor at a time, so the arena never needs more than
+    // that.
     assert!(sizes.own <= arena.bootstrap_size() + 2 * arena.grain());
 }
 
@@ -545,7 +546,7 @@ fn events_reach_the_hook() {
     assert_eq!(heard.0.load(Ordering::Relaxed), 1);
 }
 
-/// Uses an arena as pools do, which have it by value, and compares it with itself.
+/// Uses an arena as pools do that hold it by value, and compares it with itself.
 fn lend<A: Arena>(lent: A, arena: &ClientArena<'_>) {
     assert_eq!((lent.grain(), lent.range()), (arena.grain(), arena.range()));
     assert!(lent.contains(arena.range().base()) && !lent.contains(arena.range().limit()));
@@ -624,7 +625,7 @@ impl EventHook for CountEvents {
     }
 }
 
-/// Who has an arena's address after its end finds that out by a check.
+/// A check on an arena's address finds that the arena has ended.
 #[test]
 fn an_arena_that_is_gone_has_no_signature() {
     let mut memory = memory(16 << 10);

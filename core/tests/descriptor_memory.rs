@@ -40,12 +40,12 @@ struct Descriptor {
 impl Descriptor {
     /// Fills the whole of a fresh descriptor's memory with a mark.
     fn new(memory: NonNull<u8>, size: usize, mark: u8) -> Self {
-        // SAFETY: `alloc` gives the size rounded up to 64 bytes.
+        // SAFETY: `alloc` returns memory of the size rounded up to 64 bytes.
         unsafe { memory.write_bytes(mark, size.next_multiple_of(64)) };
         Self { memory, size, mark }
     }
 
-    /// Asserts that nobody else wrote to it.
+    /// Asserts that no other code wrote to it.
     fn verify(&self) {
         for offset in 0..self.size.next_multiple_of(64) {
             // SAFETY: `new` initialised these bytes.

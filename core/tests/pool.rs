@@ -456,7 +456,7 @@ fn pointers_show_their_objects() {
     });
 }
 
-// What classes get without asking, and what is said of pools.
+// Defaults of the traits, and descriptions of pools.
 
 #[test]
 fn objects_stay_where_both_layouts_take_the_same_room() {

@@ -1,4 +1,5 @@
-//! What is made at first use, or under a lock, can be shown at any time.
+//! Values that are made at first use, or held under a lock, can be printed at
+//! any time.
 #![cfg(not(tripoint_loom))]
 
 use tripoint_core::Lock;

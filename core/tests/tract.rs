@@ -26,7 +26,7 @@ enum Grain {
 enum Step {
     TakeSpare(u32, u32),
     TakeVoid(u32, u32),
-    /// Which run that is out, which part of it, and whether it stays committed.
+    /// A run that is allocated, a part of it, and whether it stays committed.
     Give(prop::sample::Index, prop::sample::Index, prop::sample::Index, bool),
     Pop(u32, bool),
     GivePopped(prop::sample::Index, bool),
@@ -47,7 +47,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The table, the array, and the runs that are out.
+/// The table, the array, and the allocated runs.
 struct Oracle {
     table: TractTable,
     entries: Vec<Tract>,

@@ -62,7 +62,7 @@ fn layouts() -> [Layout; 9] {
         layout(48, WORDS_2),
         layout(50, 2),
         layout(1500, 8),
-        // These three no class serves.
+        // No class serves these three.
         layout(2001, 1),
         layout(16, 64),
         layout(3000, 256),
@@ -365,7 +365,7 @@ fn a_refusal_at_any_step_is_told_and_loses_nothing() {
     }
 }
 
-/// A trip shows at the next get or put of whichever class, once.
+/// A trip is observed once, at the next call for any class.
 #[test]
 fn a_trip_makes_the_owner_flush() {
     let mut memory = memory(24);
@@ -388,7 +388,7 @@ fn a_trip_makes_the_owner_flush() {
     assert_eq!(descriptor.cached(), 16 + 64, "one trip, one flush");
     assert!(!descriptor.is_tripped(1) && descriptor.is_tripped(2));
 
-    // Also where no class serves what is asked.
+    // Also if no class serves the request.
     descriptor.trip();
     drop_in(&cache, 1000);
     assert_eq!(descriptor.cached(), 0);
@@ -402,8 +402,8 @@ fn drop_in<P: ManualPool>(cache: &Cache<'_, P>, size: usize) {
     unsafe { cache.free(object, layout(size, 8)) };
 }
 
-/// Other threads trip while the owner works: each trip is heard, and the lists stay
-/// whole.
+/// Other threads trip while the owner works: each trip is observed, and the lists
+/// stay whole.
 #[test]
 fn trips_by_other_threads_are_not_lost() {
     const TRIPS: usize = if cfg!(debug_assertions) { 5_000 } else { 100_000 };
@@ -428,7 +428,8 @@ fn trips_by_other_threads_are_not_lost() {
     });
     assert_eq!(descriptor.requests(), TRIPS);
     cache.check(CheckLevel::Deep).unwrap();
-    // The last trip may not be heard yet, and then shows at the next call.
+    // The last trip may not have been observed yet; then the next call observes
+    // it.
     drop_in(&cache, 16);
     drop_in(&cache, 64);
     assert!(!descriptor.is_tripped(0) && !descriptor.is_tripped(1));

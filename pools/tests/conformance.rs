@@ -26,7 +26,8 @@ use proptest::prelude::*;
 use suite::{damage, exhaustion, frames, handles, layouts, lives, points, refusals, threads};
 use tripoint_core::{Arena, Check, CheckLevel, PoolClass};
 
-/// Makes an arena of so many grains and a pool in it, and runs something with it.
+/// Makes an arena of `grains` grains and a pool in it, and runs something with
+/// the pool.
 macro_rules! with_pool {
     ($create:expr, $grains:expr, |$pool:ident| $run:expr) => {{
         let mut memory = memory($grains);

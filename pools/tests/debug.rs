@@ -1,4 +1,4 @@
-//! Each fault is found, named and survived; and what is no fault is not reported.
+//! Each fault is found, named and survived, and nothing else is reported.
 
 mod common;
 
@@ -136,7 +136,8 @@ fn an_object_freed_twice_is_found() {
         let layout = layout(40, 8);
         let object = pool.alloc(layout).unwrap();
         let other = pool.alloc(layout).unwrap();
-        // SAFETY: allocated above with this layout; a debug pool may be told twice.
+        // SAFETY: allocated above with this layout; a debug pool refuses the second
+        // free.
         unsafe {
             pool.free(object, layout);
             assert_clean(pool);
@@ -144,14 +145,14 @@ fn an_object_freed_twice_is_found() {
         }
         let report = only_report(pool);
         assert_eq!((report.object, report.size, report.fault), (addr_of(object), 40, Fault::DoubleFree));
-        // The pool goes on, and the object is not given out twice.
+        // The pool goes on, and the object is not handed out twice.
         let again = [pool.alloc(layout).unwrap(), pool.alloc(layout).unwrap()];
         assert_ne!(again[0], again[1]);
         assert!(!again.contains(&other));
     });
 }
 
-/// Also when it is held back no more.
+/// Also when it is no longer held back.
 #[test]
 fn an_object_freed_twice_much_later_is_found() {
     let mut memory = memory(32);
@@ -159,7 +160,8 @@ fn an_object_freed_twice_much_later_is_found() {
     let pool = Mvff::create(&arena, MvffOptions::default()).unwrap();
     let pool = DebugPool::create(pool, DebugOptions { held: 0, ..DebugOptions::default() }).unwrap();
     let object = pool.alloc(layout(40, 8)).unwrap();
-    // SAFETY: allocated above with this layout; a debug pool may be told twice.
+    // SAFETY: allocated above with this layout; a debug pool refuses the second
+    // free.
     unsafe {
         pool.free(object, layout(40, 8));
         pool.free(object, layout(40, 8));
@@ -249,7 +251,7 @@ fn a_write_after_free_is_found() {
             pool.inspect(&mut |report| found.push((report.object, report.size, report.fault)));
             assert!(found.contains(&(addr_of(object), 64, Fault::UsedAfterFree { at })), "{found:?}");
         }
-        // They are reported when they leave, and never given out again.
+        // They are reported when they leave, and are never handed out again.
         assert_eq!(pool.reports().count(), 0);
         let mut lost = Vec::new();
         pool.inspect(&mut |report| lost.push(report.object));
@@ -284,8 +286,8 @@ fn a_write_to_freed_memory_of_a_point_is_found() {
     });
 }
 
-/// (design/debug.md `.debug.points`): what an abandoned reservation left is nobody's
-/// overrun.
+/// (design/debug.md `.debug.points`): what an abandoned reservation left behind is
+/// not reported as an overrun.
 #[test]
 fn objects_of_points_may_follow_abandoned_ones() {
     for_each_class!(|pool| {
@@ -303,7 +305,7 @@ fn objects_of_points_may_follow_abandoned_ones() {
     });
 }
 
-/// What a point gave back is no object.
+/// What a point returned is no object.
 #[test]
 fn freeing_what_a_point_gave_back_is_found() {
     for_each_class!(|pool| {
@@ -364,7 +366,7 @@ fn the_hook_is_told_and_reports_name_pool_and_object() {
     let pool = DebugPool::create(Mvff::create(&arena, MvffOptions::default()).unwrap(), options).unwrap();
     let object = pool.alloc(layout(40, 8)).unwrap();
     for _ in 0..21 {
-        // SAFETY: a debug pool may be told twice.
+        // SAFETY: a debug pool refuses the second free.
         unsafe { pool.free(object, layout(40, 8)) };
     }
     assert_eq!(TOLD.load(Ordering::Relaxed), 20 * 40);
@@ -561,7 +563,7 @@ fn a_pointer_into_an_object_of_a_point_is_found() {
             unsafe { pool.free(object.add(size_of::<usize>()), layout) };
             assert_eq!(pool.reports().iter().last().unwrap().fault, Fault::Interior);
         }
-        // The object is as it was, and is freed as ever.
+        // The object is unchanged, and is freed as usual.
         let found = pool.reports().count();
         // SAFETY: committed, and alive.
         assert_eq!(unsafe { object.cast::<[u64; 5]>().read() }, [7; 5]);
@@ -593,7 +595,8 @@ fn boxes_live_in_debug_pools() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: effort(64), failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whichever byte of a fence is changed, and however, is found, and only that.
+    /// A change to any byte of a fence, to any value, is found, and nothing else
+    /// is reported.
     #[test]
     fn every_byte_of_a_fence_counts(
         size in 0..80_usize, align in 0..6_u32, offset in any::<usize>(), change in 1..=255_u8,

@@ -1,5 +1,5 @@
-//! Descriptions: what all pools say first, then what the class has to say, each a step
-//! inwards.
+//! Descriptions: first what all pools say, then what the class adds, indented one step
+//! further.
 
 mod common;
 

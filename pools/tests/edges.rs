@@ -24,7 +24,7 @@ fn describe(described: &impl Describe) -> String {
     text
 }
 
-/// Fills are whole granules, and no more than was asked.
+/// Fills are whole granules, and no more than was asked for.
 #[test]
 fn fill_sizes_are_rounded_down_to_granules() {
     let mut memory = memory(24);
@@ -120,7 +120,7 @@ fn an_object_whose_footer_is_gone_is_reported_with_its_room() {
     assert_eq!(sizes, [taken - DebugPool::<Mvff<&tripoint_core::ClientArena<'_>>>::FENCE_SIZE]);
 }
 
-/// Of units that were freed, too, a cache takes no more than a batch.
+/// A cache takes no more than a batch of freed units, either.
 #[test]
 fn a_cache_takes_a_batch_of_what_was_freed() {
     let mut memory = memory(24);
@@ -155,7 +155,7 @@ fn a_class_that_aligns_to_a_word_gets_fences() {
     assert_eq!(pool.reports().count(), 0);
 }
 
-/// A hook that unwinds whenever the arena is given memory back.
+/// A hook that unwinds whenever memory is returned to the arena.
 struct UnwindsAtShrink;
 
 impl EventHook for UnwindsAtShrink {
@@ -166,7 +166,7 @@ impl EventHook for UnwindsAtShrink {
     }
 }
 
-/// Allocates and frees in no order, and then frees all.
+/// Allocates and frees in random order, and then frees everything.
 fn lives_with_unwinding<P: ManualPool>(pool: &P) {
     let (mut draws, mut objects, mut unwound) = (Sequence(7), Vec::new(), 0);
     for round in 0..600 {

@@ -1,5 +1,5 @@
 //! With the feature `hardening`: the queue of MVT, the stacks of SNC and the lists of
-//! caches are not followed where they were written over.
+//! caches are not followed if they were written over.
 #![cfg(feature = "hardening")]
 
 mod common;
@@ -36,7 +36,8 @@ fn allocated<P: ManualPool>(pool: &P, size: usize, count: usize) -> Vec<NonNull<
     (0..count).map(|_| pool.alloc(layout(size, 8)).unwrap()).collect()
 }
 
-/// Allocates until it is refused; all that is given is the pool's.
+/// Allocates until it is refused, and checks that all of it is the pool's
+/// memory.
 fn use_up<P: PoolClass>(pool: &P, mut alloc: impl FnMut() -> Result<NonNull<u8>>) -> Error {
     loop {
         match alloc() {
@@ -53,7 +54,8 @@ fn mvt<'a>(arena: &'a ClientArena<'a>) -> Mvt<&'a ClientArena<'a>> {
     Mvt::create(arena, MvtOptions { max_size: GRAIN, ..MvtOptions::default() }).unwrap()
 }
 
-/// Objects as large as a fill, of which every second is freed: they are queued.
+/// Allocates objects as large as a fill and frees every second one, so that
+/// these are queued.
 fn queued<P: ManualPool>(pool: &P) -> Vec<NonNull<u8>> {
     let objects = allocated(pool, GRAIN - SEAL, 10);
     for &object in objects.iter().step_by(2) {
@@ -84,7 +86,7 @@ fn an_entry_of_the_queue_written_over_is_not_followed() {
             let error = use_up(&pool, || pool.alloc(layout(GRAIN - SEAL, 8)));
             assert_eq!(error, Error::Damaged, "{about}");
             assert_eq!(pool.check(CheckLevel::Shallow).unwrap_err().rule, UNDAMAGED);
-            // Neither does it grow, nor give what was left over.
+            // The pool neither grows nor hands out what was left over.
             let total = pool.sizes().total;
             assert_eq!(pool.alloc(layout(GRANULE, 8)), Err(Error::Damaged));
             assert_eq!(pool.fill(layout(3 * GRAIN, 8)).unwrap_err(), Error::Damaged);

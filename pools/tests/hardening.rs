@@ -23,7 +23,8 @@ fn mvff<'a>(arena: &'a ClientArena<'a>) -> Mvff<&'a ClientArena<'a>> {
     Mvff::create(arena, options).unwrap()
 }
 
-/// Objects of these sizes, of which every second is freed; gives the free blocks.
+/// Allocates objects of these sizes and frees every second one. Returns the free
+/// blocks.
 fn holes(pool: &impl ManualPool, oracle: &mut Oracle, sizes: &[usize]) -> Vec<Block> {
     let objects: Vec<usize> =
         sizes.iter().map(|&size| oracle.alloc(pool, layout(size, 8)).unwrap().addr().get()).collect();
@@ -54,8 +55,8 @@ fn land_words_of(block: Block) -> Vec<NonNull<usize>> {
 
 const SIZES: [usize; 13] = [40, 40, 40, 40, GRANULE, GRANULE, GRANULE, GRANULE, 200, GRANULE, 200, 40, 1500];
 
-/// Uses every free block, until the pool refuses even the smallest; all it gives is
-/// its own.
+/// Uses every free block, until the pool refuses even the smallest, and checks that
+/// all of it is the pool's memory.
 fn use_up(pool: &impl ManualPool) -> Error {
     let arena = pool.header().arena();
     for size in [GRANULE, 40, 200, 1500, GRANULE, 40, 200].into_iter().cycle() {
@@ -96,7 +97,8 @@ fn a_word_written_over_is_not_followed() {
     assert!(damaged > 100);
 }
 
-/// Negative control: without a fault the pool ends for want of memory.
+/// Negative control: without a fault the pool is used until its memory is
+/// exhausted.
 #[test]
 fn an_orderly_pool_is_not_damaged() {
     let mut memory = memory(24);
@@ -261,7 +263,8 @@ fn a_land_does_not_follow_a_word_written_over() {
     assert!(damaged > 100);
 }
 
-/// Negative control: without a fault the pool ends for want of memory.
+/// Negative control: without a fault the pool is used until its memory is
+/// exhausted.
 #[test]
 fn an_orderly_land_is_not_damaged() {
     let mut memory = memory(24);
@@ -384,7 +387,7 @@ proptest! {
 
 type UnitPool<'a> = Mfs<&'a ClientArena<'a>, UnitLayout>;
 
-/// What a unit's layout is in these tests: five words.
+/// The layout of a unit in these tests: five words.
 const UNIT: usize = 5 * size_of::<usize>();
 
 fn mfs<'a>(arena: &'a ClientArena<'a>) -> UnitPool<'a> {
@@ -392,13 +395,13 @@ fn mfs<'a>(arena: &'a ClientArena<'a>) -> UnitPool<'a> {
     Mfs::create(arena, unit, MfsOptions { extend_by: GRAIN, fill_size: 1024 }).unwrap()
 }
 
-/// Units of a pool that nobody has freed.
+/// Units of a pool that were never freed.
 fn live_units(pool: &UnitPool<'_>, count: usize) -> Vec<NonNull<u8>> {
     (0..count).map(|_| pool.alloc(layout(UNIT, 8)).unwrap()).collect()
 }
 
-/// Allocates until it is refused; all that is given is different units of `units`, or
-/// never was in use.
+/// Allocates until it is refused, and checks that each unit is another one of
+/// `units`, or was never in use.
 fn use_up_units(alloc: impl Fn() -> tripoint_core::Result<NonNull<u8>>, pool: &UnitPool<'_>) -> Error {
     let mut given = std::collections::HashSet::new();
     loop {
@@ -413,8 +416,8 @@ fn use_up_units(alloc: impl Fn() -> tripoint_core::Result<NonNull<u8>>, pool: &U
     }
 }
 
-/// What a link is overwritten with: accidents, a place outside, and a unit of the pool
-/// as it is, which nobody encoded.
+/// What overwrites a link: accidents, a place outside, and the address of a unit of
+/// the pool, not encoded.
 fn values(outside: &mut [usize; 8], unit: NonNull<u8>) -> [usize; 6] {
     let outside = NonNull::from(outside).addr().get() & !(GRANULE - 1);
     [0, 1, 0x4141_4141, usize::MAX, outside, unit.addr().get()]
@@ -476,7 +479,7 @@ fn links_of_other_units_are_not_followed() {
     assert_eq!(pool.alloc(layout(UNIT, 8)), Err(Error::Damaged));
 }
 
-/// In a cache the links are watched as in the pool, and the pool is told.
+/// A cache checks links as the pool does, and reports damage to the pool.
 #[test]
 fn a_link_in_a_cache_is_not_followed() {
     let mut outside = [0_usize; 8];
@@ -549,8 +552,8 @@ fn a_word_of_a_crate_is_not_followed() {
     }
 }
 
-/// Negative control: without a fault units go every way, and the pool ends for want
-/// of memory.
+/// Negative control: without a fault units go every way, and the pool is used until
+/// its memory is exhausted.
 #[test]
 fn an_orderly_fixed_size_pool_is_not_damaged() {
     let mut memory = memory(24);
@@ -581,7 +584,7 @@ fn an_orderly_fixed_size_pool_is_not_damaged() {
     pool.check(CheckLevel::Deep).unwrap();
 }
 
-/// Whatever way a unit is freed (design/hardening.md `.poison`).
+/// However a unit is freed (design/hardening.md `.poison`).
 #[cfg(feature = "poison")]
 #[test]
 fn freed_units_are_poisoned() {

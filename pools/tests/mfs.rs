@@ -67,7 +67,7 @@ fn an_empty_next_to_the_run_goes_back_to_it() {
     assert_eq!(blocks.len(), 1);
     assert_eq!(blocks[0].base().addr().get(), first.base().addr().get() + UNIT);
 
-    // Two fills given back in the wrong order: the first of them is listed.
+    // Two fills are returned in the wrong order: the first of them is listed.
     let (one, two) = (oracle.fill(&pool, LAYOUT, 0).unwrap(), oracle.fill(&pool, LAYOUT, 0).unwrap());
     oracle.empty(&pool, one.base().addr().get());
     oracle.empty(&pool, two.base().addr().get());

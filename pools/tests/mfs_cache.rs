@@ -1,5 +1,5 @@
-//! Caches of MFS, and units that come home from other threads.
-//! (design/pool-mfs.md `.req.home`, `.req.identity`.)
+//! Caches of MFS, and units that other threads return. (design/pool-mfs.md
+//! `.req.home`, `.req.identity`.)
 
 mod common;
 
@@ -178,8 +178,8 @@ fn batches_are_bounded_in_bytes() {
     assert_eq!(cache.cached(), 4 * GRAIN);
 }
 
-/// The pool hears of frees in other threads 64 at a time: one read-modify-write
-/// each (design/pool-mfs.md `.returns`).
+/// The pool receives units that other threads freed 64 at a time: one
+/// read-modify-write each (design/pool-mfs.md `.returns`).
 #[test]
 fn frees_come_home_by_the_batch() {
     let mut memory = memory(24);
@@ -197,8 +197,8 @@ fn frees_come_home_by_the_batch() {
     }
 }
 
-/// What came home is used before the pool extends itself, by caches, fills, and
-/// the pool's own allocations.
+/// Returned units are used before the pool extends itself, by caches, fills,
+/// and the pool's own allocations.
 #[test]
 fn what_came_home_comes_before_new_memory() {
     let mut memory = memory(2);
@@ -266,7 +266,7 @@ fn a_refusal_at_any_step_is_told_and_loses_nothing() {
 
 type ToldCache = MfsCache<'static, &'static TestArena<'static>, UnitOf<Object>>;
 
-/// Frees units in a cache when it hears of growth, once.
+/// Frees units in a cache when it is notified of growth, once.
 #[derive(Default)]
 struct Shedding {
     cache: AtomicPtr<ToldCache>,
@@ -275,18 +275,20 @@ struct Shedding {
 
 impl EventHook for Shedding {
     fn event(&self, _: Event) {
-        // SAFETY: the test gives its cache, alive, from the thread that grows the pool.
+        // SAFETY: the test passes its cache, which is alive, on the thread that grows
+        // the pool.
         let Some(cache) = (unsafe { self.cache.swap(ptr::null_mut(), Ordering::Relaxed).as_ref() }) else {
             return;
         };
         for unit in &self.units {
-            // SAFETY: the test gives live units of the cache's pool.
+            // SAFETY: the test passes live units of the cache's pool.
             unsafe { cache.free(NonNull::new(unit.load(Ordering::Relaxed)).unwrap(), LAYOUT) };
         }
     }
 }
 
-/// Freeing in a cache asks no pool, so a hook may, while the cache takes a batch.
+/// Freeing in a cache does not call the pool, so a hook may free while the cache
+/// takes a batch.
 #[test]
 fn what_a_hook_frees_while_the_pool_grows_is_kept() {
     let mut memory = memory(8);
@@ -347,7 +349,7 @@ fn threads_free_each_others_objects() {
     assert_eq!(pool.sizes().free, pool.sizes().total);
 }
 
-/// Counts its drops, and panics in them if told to.
+/// Counts its drops, and panics in them if asked to.
 struct Loud<'a>(&'a AtomicUsize, bool);
 
 impl Drop for Loud<'_> {
@@ -378,7 +380,7 @@ fn boxes_free_what_they_drop() {
     assert_eq!((format!("{number} {number:?}"), PoolBox::into_inner(number)), ("7 7".into(), 7));
     assert_eq!(cache.cached(), full);
 
-    // Without a size: no unit, but a drop.
+    // An object of size zero takes no unit, but is dropped.
     drop(cache.boxed(()).unwrap());
     cache.free_box(cache.pool_boxed(()).unwrap());
     assert_eq!(cache.cached(), full);
@@ -391,7 +393,7 @@ fn boxes_free_what_they_drop() {
     assert!(catch_unwind(AssertUnwindSafe(|| returns.free_box(panics))).is_err());
     assert_eq!((returns.kept(), drops.load(Ordering::Relaxed)), (1, 4));
 
-    // Boxes of another pool go home to that.
+    // Boxes of another pool are freed in that pool.
     PoolBox::new_in(0_u64, &other).map(drop).unwrap();
     let home = other.sizes().free;
     cache.free_box(PoolBox::new_in(Loud(&drops, false), &other).unwrap());

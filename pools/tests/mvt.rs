@@ -257,7 +257,8 @@ fn deaths_in_no_order_leave_no_more_than_the_reserve() {
             println!("{left} objects of {} KiB left in {} KiB", kib(live), kib(pool.sizes().total));
         }
         if objects.len() == 100 {
-            // Each object keeps at most two grains; and there is the reserve.
+            // Each object keeps at most two grains from being returned; the
+            // reserve is kept, too.
             assert!(pool.sizes().total <= 2 * 100 * GRAIN + pool.reserve() + GRAIN);
         }
         if objects.len().is_multiple_of(OBJECTS / 10) {

@@ -22,7 +22,8 @@ fn narrowed(object: NonNull<u8>, layout: Layout) -> NonNull<u8> {
 
 const LAYOUTS: [Layout; 4] = [layout(1, 1), layout(16, 8), layout(40, 8), layout(96, 8)];
 
-/// Allocates and frees twice; the second time it gets what was freed the first time.
+/// Allocates and frees twice; the second time it reuses what was freed the first
+/// time.
 fn comes_back_whole(alloc: impl Fn(Layout) -> NonNull<u8>, mut free: impl FnMut(NonNull<u8>, Layout)) {
     for layout in LAYOUTS {
         for _ in 0..2 {

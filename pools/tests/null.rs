@@ -1,5 +1,5 @@
-//! The null class: every trait, nothing given, nothing lost (design/pool-null.md
-//! `.req.small`).
+//! The null class has every trait, serves nothing and loses nothing
+//! (design/pool-null.md `.req.small`).
 
 mod common;
 

@@ -27,7 +27,7 @@ enum Step {
     Alloc(usize),
     Abandon(usize),
     Push,
-    /// Pops so many frames, counted from the last, at once.
+    /// Pops this many frames at once, counted from the last.
     Pop(usize),
     Empty,
 }
@@ -48,7 +48,7 @@ fn layouts() -> [Layout; 8] {
         .map(|(size, align)| layout(size, align))
 }
 
-/// A stack as anyone would write it: all objects, and where frames begin.
+/// The naive stack: all objects, and where frames begin.
 struct Stack<'pool, A: Arena> {
     point: AllocationPoint<'pool, Snc<A>>,
     objects: Vec<(Block, u8)>,
@@ -117,7 +117,7 @@ impl<'pool, A: Arena> Stack<'pool, A> {
         objects + self.skipped.iter().sum::<u64>()
     }
 
-    /// What lies below the frames that were popped is as it was.
+    /// What lies below the frames that were popped is unchanged.
     fn agree(&self) {
         for (object, seed) in &self.objects {
             // SAFETY: a live object that `alloc` wrote whole.
@@ -237,7 +237,8 @@ fn a_pop_across_blocks_gives_back_the_later_ones() {
     assert_eq!(pool.sizes().total - pool.sizes().free, used, "one block is left");
     assert_eq!(stack.point.buffer().snapshot().unwrap().init, init);
     stack.agree();
-    // The fast path has the block's end back: no fill, no slow path.
+    // The fast path can use the block's end again, without a fill or the slow
+    // path.
     let snapshot = stack.point.buffer().snapshot().unwrap();
     assert_eq!(snapshot.limit, snapshot.pool_limit);
     let fills = arena.counts().fills.get();
@@ -346,7 +347,7 @@ fn refused_fills_lose_nothing() {
     }
 }
 
-/// Does what was refused once more, now that it is granted.
+/// Repeats what was refused, now that it is granted.
 fn insist<T>(arena: &TestArena<'_>, mut request: impl FnMut() -> Result<T>) -> T {
     request().unwrap_or_else(|error| {
         assert!(arena.has_refused() && error == Error::Memory, "{error:?}");

@@ -96,7 +96,8 @@ fn mvff_keeps_nine_tenths_in_objects() {
     assert!(first >= 900 && churned >= 900, "{first}, {churned}");
 }
 
-/// Negative control: the measure tells a wasteful pool from a dense one.
+/// Negative control: the measure distinguishes a wasteful pool from a dense
+/// one.
 #[test]
 fn a_pool_of_one_size_does_not() {
     let unit = UnitLayout::new(layout(512, 16)).unwrap();

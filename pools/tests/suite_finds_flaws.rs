@@ -195,7 +195,8 @@ fn operations() -> Vec<Operation> {
 
 const LAYOUTS: [Layout; 3] = [layout(40, 8), layout(24, 64), layout(100, 1)];
 
-/// Whether a test fails for a pool with this flaw, in an arena of so many grains.
+/// Whether a test fails for a pool with this flaw, in an arena of `grains`
+/// grains.
 fn finds(flaw: Flaw, grains: usize, test: impl Fn(&Flawed<&tripoint_core::ClientArena<'_>>)) -> bool {
     let mut memory = memory(grains);
     let arena = arena(&mut memory);

@@ -1,7 +1,9 @@
-//! That estimates are right on average and limits as often as they say: a small part of what
-//! the example `sampling_figures` runs. Seeds are fixed, so these tests pass always or never.
+//! Checks that estimates are right on average, and that limits hold as often as they say: a
+//! small part of what the example `sampling_figures` runs. Seeds are fixed, so these tests
+//! pass always or never.
 
-// Statistics, and nothing that could be undefined.
+// Not under Miri: these are statistics, with no code that could have undefined
+// behaviour.
 #![cfg(not(miri))]
 
 mod simulation;

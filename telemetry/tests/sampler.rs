@@ -18,7 +18,7 @@ use tripoint_telemetry::{Mean, PointSampler, Sample, SampledObject, Sampling, St
 
 const SEED: u64 = 0x7e1e;
 
-/// What is done with one object.
+/// What happens to one object.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Commit,
@@ -162,7 +162,7 @@ fn every_object_is_sampled_with_a_mean_of_one() {
     with_arena(1 << 20, |arena| same_objects(&BumpPool::create(arena, 1024), 1, &steps));
 }
 
-/// Of a batch, what was committed counts as one object.
+/// The committed part of a batch counts as one object.
 #[test]
 fn a_batch_is_sampled_as_one_object() {
     let mean = Mean::new(1000).unwrap();

@@ -1,4 +1,5 @@
-//! A matching engine: orders wait in queues by price, and trade with what comes.
+//! A matching engine: orders wait in queues by price, and trade with orders that
+//! arrive.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -18,7 +19,7 @@ struct Order {
 }
 
 impl Order {
-    /// Prices as the side wants them: the best is the least.
+    /// Prices in the order that the side prefers: the best is the least.
     fn rank(is_buy: bool, price: u64) -> u64 {
         if is_buy { u64::MAX - price } else { price }
     }
@@ -38,7 +39,7 @@ fn orders() -> impl Iterator<Item = Order> {
     })
 }
 
-/// Who sold to or bought from whom, how much, at which price.
+/// A trade: the two orders, the quantity and the price.
 type Trade = (u64, u64, u64, u64);
 
 /// A price and its orders, oldest first; the levels of a side, the best last.

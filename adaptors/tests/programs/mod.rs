@@ -1,5 +1,6 @@
-//! Ten programs as people write them, with everything they keep in one pool. Each
-//! compares its result with that of the same work done with the standard library.
+//! Ten programs like those that people write, with all their data in one pool.
+//! Each compares its result with that of the same work done with the standard
+//! library.
 
 pub(crate) mod graph;
 pub(crate) mod hash_map_churn;

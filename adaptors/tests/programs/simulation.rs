@@ -64,7 +64,7 @@ impl<P: ManualPool> Agenda for PoolHeap<'_, P> {
     }
 }
 
-/// Gives the time each customer left.
+/// Returns the time at which each customer left.
 fn simulate(agenda: &mut impl Agenda) -> Vec<(u64, u64)> {
     let mut numbers = Numbers::new(6);
     for customer in 0..CUSTOMERS {

@@ -103,7 +103,7 @@ impl<'p, P: ManualPool> Parser<'p, P> {
     }
 }
 
-/// Text, and what it amounts to, made together.
+/// A text and its value, generated together.
 fn expression(numbers: &mut Numbers, depth: u32) -> (String, i64) {
     if depth == 0 {
         let number = numbers.below(1000) as i64;

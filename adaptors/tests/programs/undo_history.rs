@@ -25,7 +25,7 @@ fn edits() -> impl Iterator<Item = Edit> {
     })
 }
 
-/// A text as a list of lines from its end: whoever changes it keeps the rest.
+/// A text as a list of lines from its end: a changed version shares the rest.
 type Text<'p, P> = Option<PoolRc<'p, Line<'p, P>, P>>;
 
 struct Line<'p, P: ManualPool> {
@@ -34,7 +34,7 @@ struct Line<'p, P: ManualPool> {
 }
 
 impl<P: ManualPool> Drop for Line<'_, P> {
-    /// Drops the lines before this one by turns, not one inside the other.
+    /// Drops the lines before this one in a loop, not by recursion.
     fn drop(&mut self) {
         let mut before = self.before.take();
         while let Some(Ok(mut line)) = before.map(PoolRc::try_unwrap) {

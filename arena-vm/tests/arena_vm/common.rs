@@ -78,7 +78,7 @@ impl<P: Platform> Audited<P> {
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Checks the duties of the trait; gives the pages of the range.
+    /// Checks the duties of the trait, and returns the pages of the range.
     fn pages(&self, base: NonNull<u8>, size: usize) -> impl Iterator<Item = usize> + Clone + use<P> {
         let (base, page) = (base.addr().get(), self.page_size());
         assert!(size > 0 && size.is_multiple_of(page) && base.is_multiple_of(page), "whole pages, not none");
@@ -202,7 +202,7 @@ pub(crate) struct Recorder(Mutex<Vec<Event>>);
 impl Recorder {
     /// A recorder for the options of an arena, which want a hook for good.
     pub(crate) fn leaked() -> &'static Self {
-        // Miri forgives a leak that a static still knows.
+        // Miri does not report a leak that a static still points to.
         static LEAKED: Mutex<Vec<&'static Recorder>> = Mutex::new(Vec::new());
         let recorder = Box::leak(Box::default());
         LEAKED.lock().unwrap().push(recorder);

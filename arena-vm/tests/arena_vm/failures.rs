@@ -28,8 +28,8 @@ fn every_option() -> [ArenaVmOptions; 5] {
     ]
 }
 
-/// Uses an arena in every way; gives the first error of a request, and the bytes
-/// of tracts that are out.
+/// Uses an arena in every way. Returns the first error of a request, and the
+/// bytes of tracts that are still allocated.
 fn exercise<P: Platform>(arena: &ArenaVm<P>) -> (Option<Error>, usize) {
     let mut first = None;
     let mut note = |error| _ = first.get_or_insert(error);

@@ -116,8 +116,8 @@ fn what_is_not_committed_is_not_memory() {
         [(decommitted, Err(libc::SIGSEGV)), (reserved, Err(libc::SIGSEGV)), (blocks[1].base(), Ok(0))]
     {
         let touch = || {
-            // SAFETY: none where the page is not committed: the child is expected
-            // to end for it.
+            // SAFETY: not upheld if the page is not committed: the child is
+            // expected to die of it.
             unsafe { place.write_volatile(2) };
         };
         assert_eq!(in_child(touch), outcome);
@@ -132,8 +132,8 @@ fn who_runs_past_the_end_meets_a_guard() {
         let pools = [0; 2].map(|_| arena.register().unwrap());
         let overrun = |block: Block| {
             let limit = block.limit();
-            // SAFETY: none where there is a guard: the child is expected to end for
-            // it. Without one a copy of the other pool's memory is written.
+            // SAFETY: not upheld if there is a guard: the child is expected to die
+            // of it. Without one a copy of the other pool's memory is written.
             in_child(|| unsafe { limit.write_volatile(2) })
         };
         let first = arena.alloc_tracts(4 * GRAIN, pools[0]).unwrap();

@@ -33,7 +33,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A block that is out: whose it is, and which byte it was filled with.
+/// An allocated block: the pool that owns it, and the byte that fills it.
 type Out = (Block, PoolId, u8);
 
 struct Model<'a, A: Arena> {

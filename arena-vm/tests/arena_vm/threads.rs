@@ -43,7 +43,8 @@ fn fill_and_free(options: ArenaVmOptions) {
     });
 }
 
-/// Fills and frees; gives the blocks still out, checked to be this thread's own.
+/// Fills and frees. Returns the blocks still allocated, after checking that they
+/// are this thread's own.
 fn churn<A: Arena>(arena: &A, start: &Barrier, seed: u64) -> Vec<Block> {
     let pool = arena.register().unwrap();
     let byte = seed as u8;

@@ -1,4 +1,4 @@
-//! What several tests need.
+//! Shared by several tests.
 #![allow(dead_code, reason = "no test uses all of it")]
 
 use core::cell::Cell;
@@ -8,7 +8,7 @@ use tripoint_contract::{
     ViolationClass,
 };
 
-/// Why tests excuse things.
+/// The reason of the tests' amnesties.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Reason {
     Disconnect,
@@ -55,7 +55,7 @@ pub(crate) fn of_kind(records: &[Record], kind: RecordKind) -> Vec<Record> {
     records.iter().filter(|record| record.kind == kind).copied().collect()
 }
 
-/// Detectors that find, when polled, what the test says.
+/// Detectors that find, when polled, what the test has planned.
 #[derive(Debug, Default)]
 pub(crate) struct Planned {
     pub found: &'static PlannedEvents,
@@ -85,7 +85,7 @@ impl Detectors for Planned {
     }
 }
 
-/// A number that the optimiser knows nothing of.
+/// A number that the optimiser cannot know.
 pub(crate) fn opaque(value: usize) -> usize {
     core::hint::black_box(Cell::new(value)).get()
 }

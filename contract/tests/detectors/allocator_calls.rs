@@ -84,11 +84,12 @@ fn another_threads_allocation_is_not_charged() {
             }
             done.send(()).unwrap();
         });
-        // Both ends of the channels have done their lazy work.
+        // Both ends of the channels have finished their lazy initialisation.
         let guard = armed(contract, HotThread { classes: ClassSet::all(), ..hot(DetectorSet::ALLOCATOR) });
         drop(go);
         let _ = finished.recv();
-        // Receiving parks and may allocate on this thread; that is this thread's.
+        // Receiving parks, and may allocate on this thread, which counts for this
+        // thread.
         let own = guard.slot().tally(ViolationClass::Alloc).count;
         assert!(own < 1_000);
         drop(guard);

@@ -39,7 +39,7 @@ fn look(place: &'static Place) {
         AT_END.with(|end| end.armed.set(false));
         let policies = Policies::all(Policy::Quarantine);
         let guard = contract.register(HotThread { policies, ..HotThread::new("hot") }).unwrap();
-        // Code that first runs is not what is examined.
+        // Faults of code that runs for the first time are not examined here.
         let _ = lock_memory(&[]);
         guard.arm();
         let traps = DetectorSet::FAULT_TRAP | DetectorSet::MEMORY_CALLS | DetectorSet::FAULT_POLL;
@@ -52,7 +52,8 @@ fn look(place: &'static Place) {
         let (before, alarms) = (counts(&guard), guard.slot().alarms());
         act();
         if AT_END.with(|end| end.armed.get()) {
-            // What it does as it ends has no guard to count it; its records remain.
+            // No guard counts what the thread does as it ends, but its records
+            // remain.
             core::mem::forget(guard);
             return (before, before, 0);
         }

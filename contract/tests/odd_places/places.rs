@@ -1,4 +1,4 @@
-//! The places, and what is done there. The functions that should be found have `culprit` in
+//! The places, and what happens there. The functions that should be found have `culprit` in
 //! their names.
 
 use core::cell::Cell;
@@ -442,7 +442,7 @@ fn map_huge() -> (*mut u8, usize) {
     (base, base.expose_provenance())
 }
 
-/// False where the kernel has no huge page.
+/// Returns false if the kernel has no huge page.
 fn collapse(address: usize) -> bool {
     // SAFETY: whole pages of a mapping, whose contents do not change.
     unsafe { libc::madvise(ptr::with_exposed_provenance_mut(address), 2 << 20, 25) == 0 }

@@ -37,8 +37,8 @@ pub(crate) fn mvt<A: Arena>(arena: A) -> Result<Mvt<A>> {
     Mvt::create(arena, options)
 }
 
-/// Blocks are given back soon, what is left over is seldom kept, and free memory is
-/// searched only where there is no other.
+/// Blocks are returned soon, remainders are seldom kept, and free memory is
+/// searched only if there is no other.
 pub(crate) fn mvt_giving_back<A: Arena>(arena: A) -> Result<Mvt<A>> {
     let options = MvtOptions {
         min_size: 100,
@@ -63,7 +63,7 @@ pub(crate) fn debug_mvff<A: Arena>(arena: A) -> Result<DebugPool<Mvff<A>>> {
 }
 
 pub(crate) fn debug_mfs<A: Arena>(arena: A) -> Result<DebugPool<Mfs<A, UnitLayout>>> {
-    // Of a power of two, so that a refused request leaves no end of an extent unused.
+    // A power of two, so that a refused request leaves no end of an extent unused.
     let units = Mfs::create(arena, UnitLayout::new(layout(256, 64))?, mfs_options())?;
     DebugPool::create(units, DebugOptions { held: 3, ..DebugOptions::default() })
 }

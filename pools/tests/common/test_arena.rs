@@ -1,4 +1,4 @@
-//! An arena that refuses, or lies about its grain, as a test tells it.
+//! An arena that refuses requests, or lies about its grain, as a test asks.
 
 use core::alloc::Layout;
 use core::fmt;
@@ -13,9 +13,10 @@ use tripoint_core::{
 /// What follows the request that is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// The next is served, as when the platform was short for a moment.
+    /// The next request is served, as if the platform had been short of memory
+    /// for a moment.
     Passes,
-    /// All are refused, until [`TestArena::relent`].
+    /// All requests are refused, until [`TestArena::relent`].
     Stays,
 }
 
@@ -43,7 +44,7 @@ impl<'a> TestArena<'a> {
         Self { event_hook: Some(event_hook), ..Self::refusing(arena, usize::MAX, Refusal::Passes) }
     }
 
-    /// Says it has a smaller grain than it has.
+    /// Claims a smaller grain than it has.
     pub(crate) fn of_grain(arena: &'a ClientArena<'a>, grain: usize) -> Self {
         Self { grain, ..Self::refusing(arena, usize::MAX, Refusal::Passes) }
     }
@@ -52,7 +53,7 @@ impl<'a> TestArena<'a> {
         self.has_refused.load(Ordering::Relaxed)
     }
 
-    /// Refuses no more.
+    /// No longer refuses.
     pub(crate) fn relent(&self) {
         self.patience.store(usize::MAX, Ordering::Relaxed);
     }

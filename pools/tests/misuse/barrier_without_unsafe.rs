@@ -1,4 +1,4 @@
-//! Whoever makes a barrier pair answers for the processor.
+//! The author of a barrier pair makes promises about the processor.
 
 use tripoint_core::{BarrierPair, SingleCore};
 

@@ -1,4 +1,4 @@
-//! Whoever makes a box of a pointer answers for the pointer.
+//! Making a box of a pointer makes promises about the pointer.
 
 use core::ptr::NonNull;
 use tripoint_core::{ManualPool, PoolBox};

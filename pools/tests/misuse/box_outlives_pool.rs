@@ -1,4 +1,4 @@
-//! A box lives no longer than its pool, whose memory goes to the arena.
+//! A box lives no longer than its pool, which returns its memory to the arena.
 
 use tripoint_core::{ManualPool, PoolBox};
 

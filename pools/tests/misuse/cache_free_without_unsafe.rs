@@ -1,4 +1,4 @@
-//! So does freeing in a cache.
+//! Freeing in a cache asserts that nothing uses the object.
 
 use core::alloc::Layout;
 use core::ptr::NonNull;

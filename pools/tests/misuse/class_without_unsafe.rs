@@ -1,4 +1,4 @@
-//! Whoever makes a manual class of a pool class answers for its memory.
+//! The author of a manual class makes promises about its memory.
 
 use core::alloc::Layout;
 use core::ptr::NonNull;

@@ -1,4 +1,4 @@
-//! What frees for other threads is one thread's.
+//! Returns belong to one thread.
 
 use core::alloc::Layout;
 use core::ptr::NonNull;

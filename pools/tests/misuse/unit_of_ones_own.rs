@@ -1,4 +1,4 @@
-//! Units are of the kinds that there are: pools rely on their sizes.
+//! A program cannot add kinds of units: pools rely on their sizes.
 
 use tripoint_pools::Unit;
 

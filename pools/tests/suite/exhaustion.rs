@@ -6,7 +6,7 @@ use tripoint_core::{Error, Exhausted, ManualPool};
 
 use crate::common::Oracle;
 
-/// Allocates until the arena is used up; gives the number of objects.
+/// Allocates until the arena is used up. Returns the number of objects.
 fn exhaust<P: ManualPool>(oracle: &mut Oracle, pool: &P, layout: Layout) -> usize {
     let count = (0..).find(|_| oracle.alloc(pool, layout).is_err()).unwrap();
     let sizes = oracle.agree(pool);
@@ -42,7 +42,7 @@ pub(crate) fn runs_out_and_recovers<P: ManualPool>(pool: &P, layout: Layout) {
     assert_eq!(now.total - now.free, full.total - full.free);
     assert!(now.total <= full.total);
 
-    // Nothing is lost: as many again, or more where extents have coalesced.
+    // Nothing is lost: as many again, or more if extents have coalesced.
     oracle.clear(pool);
     oracle.agree(pool);
     assert!(exhaust(&mut oracle, pool, layout) >= count);

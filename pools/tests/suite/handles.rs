@@ -6,7 +6,7 @@ use std::panic::catch_unwind;
 
 use tripoint_core::{ManualPool, PoolBox, PoolRc, PoolSizes};
 
-/// Counts its drops, and panics in them if told to.
+/// Counts its drops, and panics in them if asked to.
 struct Loud<'c> {
     drops: &'c Cell<u32>,
     panics: bool,

@@ -11,7 +11,7 @@ pub(crate) fn operations(layouts: &'static [Layout]) -> impl Strategy<Value = Ve
     Menu { kinds: MANUAL, layouts: Layouts::OneOf(layouts) }.operations(1..effort(100) as usize)
 }
 
-/// Where the stops of two allocation points are.
+/// The stops of two allocation points.
 pub(crate) fn draws() -> impl Strategy<Value = [Draws; 2]> {
     [Draws::any_below(5_000), Draws::any_below(5_000)]
 }

@@ -1,5 +1,5 @@
-//! Allocation points: what they were filled with less what they gave back is what they
-//! allocated.
+//! Allocation points: what they were filled with, less what they returned, is what
+//! they allocated.
 
 use core::alloc::Layout;
 
@@ -14,7 +14,7 @@ fn used(sizes: PoolSizes) -> usize {
     sizes.total - sizes.free
 }
 
-/// A fill takes memory from what is free, and an empty gives the rest back.
+/// A fill takes memory from what is free, and an empty returns the rest.
 pub(crate) fn fills_and_empties_balance<P: PoolClass>(pool: &P, layout: Layout) {
     let mut oracle = Oracle::default();
     oracle.fill(pool, layout, 1).unwrap();
@@ -33,7 +33,7 @@ pub(crate) fn fills_and_empties_balance<P: PoolClass>(pool: &P, layout: Layout) 
     }
 }
 
-/// Two allocation points at once, their objects of all layouts by turns
+/// Two allocation points at once, with objects of all layouts in turn
 /// (design/conformance.md `.req.identity`).
 pub(crate) fn two_points_balance<P: PoolClass>(pool: &P, layouts: &[Layout]) {
     let mut points = [AllocationPoint::create(pool).unwrap(), AllocationPoint::create(pool).unwrap()];
