@@ -54,7 +54,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 /// A pool with two caches and returns, and every live object with its value.
 struct Life<'pool, A: Arena> {
     pool: &'pool Pool<A>,
-    caches: [MfsCache<'pool, A, UnitOf<Object>>; 2],
+    /// In memory of their own: a hook reaches them while this structure is borrowed.
+    caches: Vec<MfsCache<'pool, A, UnitOf<Object>>>,
     returns: Returns<'pool, A, UnitOf<Object>>,
     live: BTreeMap<NonNull<u8>, u64>,
     made: u64,
@@ -62,7 +63,7 @@ struct Life<'pool, A: Arena> {
 
 impl<'pool, A: Arena> Life<'pool, A> {
     fn new(pool: &'pool Pool<A>) -> Self {
-        let caches = [pool.cache(), pool.cache()];
+        let caches = vec![pool.cache(), pool.cache()];
         Self { pool, caches, returns: pool.returns(), live: BTreeMap::new(), made: 0 }
     }
 
