@@ -243,7 +243,7 @@ fn a_thread_that_does_not_answer_is_named() {
         (0..checks_before).for_each(|_| guard.check());
         warmup.step(11);
         let failed = failure(warmup.step(5_000));
-        assert_eq!(failed.to_string(), "a hot thread did not come to a check; thread hot");
+        assert_eq!(failed.to_string(), "a hot thread did not check its guard; thread hot");
     }
 }
 

@@ -7,9 +7,9 @@ mod faults;
 
 use faults::{Class, Fault, run};
 
-const SEEDS: core::ops::Range<u64> = 1..7;
+const SEEDS: core::ops::Range<u64> = if cfg!(miri) { 1..2 } else { 1..7 };
 #[cfg(feature = "hardening")]
-const OPERATIONS: usize = 600;
+const OPERATIONS: usize = if cfg!(miri) { 24 } else { 600 };
 /// Enough to free any object, and then all that are held back behind it.
 const DEBUG_OPERATIONS: usize = 2000;
 
@@ -18,6 +18,7 @@ const DEBUG_OPERATIONS: usize = 2000;
     target_pointer_width = "32",
     ignore = "an underrun may hit a free granule, which has no fence (design/debug.md)"
 )]
+#[cfg_attr(miri, ignore = "hours; tests/debug.rs has each fault by itself")]
 fn debug_pools_find_every_fault() {
     for class in Class::ALL.into_iter().filter(|class| class.is_debug()) {
         for (fault, seed) in Fault::ALL.into_iter().flat_map(|fault| SEEDS.map(move |seed| (fault, seed))) {

@@ -8,6 +8,7 @@ use core::ptr::NonNull;
 use common::{GRAIN, all_are, arena, classes, layout, memory};
 use proptest::prelude::*;
 use tripoint_core::{Block, CheckLevel, PoolClass, Store};
+use tripoint_oracle::effort;
 
 /// A piece of a fill that a front end uses, and the byte that fills it.
 #[derive(Clone, Copy)]
@@ -40,7 +41,10 @@ struct Step {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    prop::collection::vec((0..96_usize, 0..200_usize).prop_map(|(size, keep)| Step { size, keep }), 1..40)
+    prop::collection::vec(
+        (0..96_usize, 0..200_usize).prop_map(|(size, keep)| Step { size, keep }),
+        1..effort(40) as usize,
+    )
 }
 
 /// Fills, keeps a front part of any size, and returns the rest. What was kept is not handed
@@ -74,7 +78,7 @@ fn keeps_what_it_uses<P: PoolClass>(pool: &P, steps: &[Step]) {
 macro_rules! any_front_end {
     ($($name:ident: $create:expr),+ $(,)?) => {
         proptest! {
-            #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+            #![proptest_config(ProptestConfig { cases: effort(48), failure_persistence: None, ..ProptestConfig::default() })]
             $(
                 #[test]
                 fn $name(steps in steps()) {

@@ -4,7 +4,7 @@
 mod common;
 
 use common::classes::mvff;
-use common::{GRAIN, Oracle, arena, arena_of_grain, layout, memory};
+use common::{GRAIN, Oracle, arena, arena_of_grain, effort, layout, memory};
 use tripoint_core::{Arena, Check, CheckLevel, Error, PoolClass, PoolSizes, Store};
 use tripoint_pools::GRANULE;
 use tripoint_pools::{Mvff, MvffOptions};
@@ -148,15 +148,17 @@ fn what_is_spare_above_the_option_goes_back() {
 #[test]
 #[cfg_attr(feature = "hardening", ignore = "counts bytes without what hardening takes")]
 fn what_is_spare_goes_back_from_the_largest_block_too() {
+    const GRAINS: usize = effort(64) as usize;
     let mut memory = memory(96);
     let arena = arena(&mut memory);
-    let spare = 16 * GRAIN;
+    let spare = GRAINS / 4 * GRAIN;
     let options = MvffOptions { extend_by: GRAIN, fill_size: GRAIN, spare };
     let pool = Mvff::create(&arena, options).unwrap();
     let mut oracle = Oracle::default();
     let large = oracle.alloc(&pool, layout(spare, 8)).unwrap().addr().get();
-    let small: Vec<usize> =
-        (0..64 * GRAIN / 512).map(|_| oracle.alloc(&pool, layout(512, 8)).unwrap().addr().get()).collect();
+    let small: Vec<usize> = (0..GRAINS * GRAIN / 512)
+        .map(|_| oracle.alloc(&pool, layout(512, 8)).unwrap().addr().get())
+        .collect();
     oracle.free(&pool, large);
     assert_eq!(pool.sizes().free, spare, "it may stay");
     // Every second of the others: none of these frees makes a whole grain.
@@ -167,7 +169,12 @@ fn what_is_spare_goes_back_from_the_largest_block_too() {
     }
     assert_eq!(
         pool.sizes(),
-        PoolSizes { total: 64 * GRAIN, free: 32 * GRAIN, largest_free: 512, high_water: 80 * GRAIN }
+        PoolSizes {
+            total: GRAINS * GRAIN,
+            free: GRAINS / 2 * GRAIN,
+            largest_free: 512,
+            high_water: (GRAINS + GRAINS / 4) * GRAIN,
+        }
     );
     arena.check(CheckLevel::Deep).unwrap();
 }

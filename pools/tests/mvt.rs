@@ -23,13 +23,13 @@ const OPTIONS: MvtOptions = MvtOptions {
 /// and the one being freed (design/pool-mvt.md `.req.order`).
 #[test]
 fn in_order_deaths_leave_whole_blocks() {
-    for live in [10, 300, 2000] {
+    for live in [10, effort(300) as usize, effort(2000) as usize] {
         let mut memory = memory(256);
         let arena = arena(&mut memory);
         let pool = Mvt::create(&arena, OPTIONS).unwrap();
         let mut oracle = Oracle::default();
         let (mut objects, mut high) = (VecDeque::new(), 0);
-        for round in 0..4 * live + 2000 {
+        for round in 0..4 * live + effort(2000) as usize {
             let size = 16 * (1 + round * 7 % 20);
             objects.push_back(oracle.alloc(&pool, layout(size, 8)).unwrap().addr().get());
             high = high.max(oracle.live_size());
@@ -234,7 +234,7 @@ fn what_is_available_above_the_reserve_goes_back() {
 #[test]
 fn deaths_in_no_order_leave_no_more_than_the_reserve() {
     const GRAIN: usize = 64 << 10;
-    const OBJECTS: usize = if cfg!(miri) { 1_000 } else { 60_000 };
+    const OBJECTS: usize = if cfg!(miri) { 300 } else { 60_000 };
     let mut memory = memory(24 << 20 >> 12);
     let arena = arena_of_grain(&mut memory, GRAIN);
     let pool = Mvt::create(&arena, MvtOptions::default()).unwrap();

@@ -40,7 +40,7 @@ fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
         2 => (1..4_usize).prop_map(Step::Pop),
         1 => Just(Step::Empty),
     ];
-    prop::collection::vec((0..2_usize, step), 1..120)
+    prop::collection::vec((0..2_usize, step), 1..effort(120) as usize)
 }
 
 fn layouts() -> [Layout; 8] {
@@ -207,7 +207,7 @@ fn a_pop_within_a_block_moves_init_and_nothing_else() {
     let mut stack = Stack::new(&pool).unwrap();
     fill_up(&mut stack, object(16), 1);
     let (before, fills) = (stack.point.buffer().snapshot(), arena.counts().fills.get());
-    for count in [1, 100, 10_000] {
+    for count in [1, effort(100) as usize, effort(10_000) as usize] {
         stack.step(Step::Push).unwrap();
         fill_up(&mut stack, object(16), count);
         assert_ne!(stack.point.buffer().snapshot(), before);
