@@ -65,7 +65,7 @@ impl Default for DebugOptions {
 /// # let mut memory = Box::new_uninit_slice(256 << 10);
 /// # let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
 /// use core::alloc::Layout;
-/// use tripoint_core::ManualPool;
+/// use tripoint_core::Store;
 /// use tripoint_pools::{DebugPool, DebugOptions, Fault, Mvff, MvffOptions};
 ///
 /// let pool = DebugPool::create(Mvff::create(&arena, MvffOptions::default())?, DebugOptions::default())?;
