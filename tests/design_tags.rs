@@ -27,7 +27,8 @@ impl core::fmt::Display for Tag {
 /// The text without comment markers and line breaks, so that a citation may run
 /// over the end of a line.
 fn joined(text: &str) -> String {
-    let unmarked = |line: &str| line.trim().trim_start_matches('/').trim_start_matches('!').trim().to_owned();
+    let unmarked =
+        |line: &str| line.trim().trim_start_matches(['/', '#']).trim_start_matches('!').trim().to_owned();
     text.lines().map(unmarked).collect::<Vec<_>>().join(" ")
 }
 
@@ -211,6 +212,14 @@ fn code() -> Vec<Text> {
     code
 }
 
+/// Whatever else may cite: chapters, readmes, manifests, models and programs.
+fn others() -> Vec<Text> {
+    let mut others = repository::texts("", &["md", "toml", "py", "pml"]);
+    let without_extension = repository::texts("verify", &[""]);
+    others.extend(without_extension.into_iter().filter(|file| file.text.starts_with("#!")));
+    others
+}
+
 /// The documents at the top and in `design`.
 fn documents() -> Vec<Text> {
     let mut documents = repository::texts("", &["md"]);
@@ -225,13 +234,15 @@ fn text(path: &str, text: &str) -> Text {
 #[test]
 fn every_cited_tag_is_defined() {
     let (mut citing, documents) = (code(), documents());
-    citing.extend(documents.iter().cloned());
+    citing.extend(others());
     assert_eq!(undefined(&citing, &documents), [""; 0]);
 }
 
 #[test]
 fn every_mentioned_document_exists() {
-    assert_eq!(missing_documents(&code(), &documents()), [""; 0]);
+    let (mut citing, documents) = (code(), documents());
+    citing.extend(others());
+    assert_eq!(missing_documents(&citing, &documents), [""; 0]);
 }
 
 #[test]
@@ -261,6 +272,14 @@ fn the_repository_cites_tags() {
 }
 
 #[test]
+fn chapters_and_programs_cite_as_well() {
+    let others = others();
+    for path in ["guide/src/own-class.md", "core/README.md", "pools/Cargo.toml", "verify/stress"] {
+        assert!(others.iter().any(|text| text.path == path), "{path} is not looked at");
+    }
+}
+
+#[test]
 fn undefined_tags_are_found() {
     let documents = [text("design/a.md", "**`.known`** A tag.\n- **`.listed`** Another.\nSee `.mentioned`.")];
     let check = |code: &str| undefined(&[text("x.rs", code)], &documents);
@@ -269,6 +288,7 @@ fn undefined_tags_are_found() {
     assert_eq!(check("/// (design/a.md\n    /// `.known` `.lost`)"), ["x.rs cites design/a.md `.lost`"]);
     assert_eq!(check("/// [design/a.md `.lost`](crate::design::a)"), ["x.rs cites design/a.md `.lost`"]);
     assert_eq!(check("/// [`design/a.md`](crate::design::a) `.lost`"), ["x.rs cites design/a.md `.lost`"]);
+    assert_eq!(check("# (design/a.md\n# `.lost`)"), ["x.rs cites design/a.md `.lost`"]);
     assert_eq!(check("// (design/a.md `.mentioned`)"), ["x.rs cites design/a.md `.mentioned`"]);
     assert_eq!(check("// (design/gone.md `.known`)"), ["x.rs cites design/gone.md `.known`"]);
     assert_eq!(check("// (seed 004 `.count.fillsize`)"), [""; 0]);

@@ -47,18 +47,50 @@ fn links_of_the_guide_and_the_readme_lead_somewhere() {
     assert!(found > 8, "the links were not found");
 }
 
+/// What follows the opening fences of a page, trimmed.
+fn fences(page: &str) -> Vec<&str> {
+    page.lines().filter_map(|line| line.trim().strip_prefix("```")).step_by(2).collect()
+}
+
+/// Whether `src/guide.rs` has a line that takes in this chapter.
+fn is_compiled(guide: &str, chapter: &str) -> bool {
+    let line = format!("#[doc = include_str!(\"../guide/src/{chapter}\")]");
+    guide.lines().any(|own| own == line)
+}
+
 #[test]
 fn every_chapter_with_code_is_compiled() {
     let compiled = read("src/guide.rs");
+    assert!(read("src/lib.rs").lines().any(|line| line == "mod guide;"), "src/guide.rs is not compiled");
     let mut with_code = 0;
     for name in chapters() {
-        if read(Path::new("guide/src").join(&name)).contains("```rust") {
-            let line = format!("include_str!(\"../guide/src/{name}\")");
-            assert!(compiled.contains(&line), "src/guide.rs leaves out {name}");
+        if fences(&read(Path::new("guide/src").join(&name))).iter().any(|kind| kind.starts_with("rust")) {
+            assert!(is_compiled(&compiled, &name), "src/guide.rs leaves out {name}");
             with_code += 1;
         }
     }
     assert!(with_code > 5, "the code was not found");
+}
+
+/// Code without a mark would be Rust to `rustdoc` and plain text to mdBook, and code that is
+/// ignored would be compiled by nobody.
+#[test]
+fn every_block_of_code_says_what_it_is() {
+    let kinds = ["rust", "rust,standalone_crate", "rust,no_run", "rust,compile_fail", "sh", "text", "toml"];
+    for name in chapters() {
+        for fence in fences(&read(Path::new("guide/src").join(&name))) {
+            assert!(kinds.contains(&fence), "{name} has a block marked '{fence}'");
+        }
+    }
+}
+
+#[test]
+fn chapters_that_are_left_out_are_found() {
+    let line = "#[doc = include_str!(\"../guide/src/a.md\")]";
+    assert!(is_compiled(&format!("{line}\nstruct A;"), "a.md"));
+    assert!(!is_compiled(line, "b.md"));
+    assert!(!is_compiled(&format!("// {line}"), "a.md"));
+    assert_eq!(fences("```rust,ignore\nx\n```\n\n```\ny\n```"), ["rust,ignore", ""]);
 }
 
 #[test]
@@ -69,7 +101,7 @@ fn every_file_that_the_front_door_names_exists() {
     for page in pages {
         for name in read(&page).split('`').filter(|text| !text.contains(char::is_whitespace)) {
             let is_path =
-                ["examples/", "design/", "verify/", "pools/"].iter().any(|top| name.starts_with(top));
+                name.split_once('/').is_some_and(|(top, rest)| !rest.is_empty() && root().join(top).is_dir());
             let is_example = name.len() > 3
                 && name.as_bytes()[..2].iter().all(u8::is_ascii_digit)
                 && name[2..].starts_with('_');

@@ -103,7 +103,7 @@ fn resize<A: Allocator>(
         // SAFETY: allocated with this layout, and not larger than the new one.
         return unsafe { allocator.grow_zeroed(held.block, from, to) };
     }
-    // SAFETY: as above.
+    // SAFETY: allocated with this layout, and not larger than the new one.
     unsafe { allocator.grow(held.block, from, to) }
 }
 
@@ -184,13 +184,13 @@ fn blocks_are_resized_in_place_while_they_take_the_same_room() {
         // SAFETY: allocated with this layout; each resize is told the last one's.
         let grown = unsafe { allocator.grow(block, layout(20, 8), layout(32, 8)) }.unwrap();
         assert_eq!((grown.cast(), grown.len()), (block, 32));
-        // SAFETY: as above.
+        // SAFETY: resized to this layout just before, and not smaller than the new one.
         let shrunk = unsafe { allocator.shrink(block, layout(32, 8), layout(17, 8)) }.unwrap();
         assert_eq!((shrunk.cast(), shrunk.len()), (block, 17));
-        // SAFETY: as above.
+        // SAFETY: resized to this layout just before, and not larger than the new one.
         let moved = unsafe { allocator.grow(block, layout(17, 8), layout(33, 8)) }.unwrap();
         assert_ne!(moved.cast(), block);
-        // SAFETY: as above.
+        // SAFETY: moved with this layout, and freed once.
         unsafe { allocator.deallocate(moved.cast(), layout(33, 8)) };
         assert_eq!(pool.sizes().free, pool.sizes().total);
     });
@@ -207,10 +207,10 @@ fn blocks_without_size_are_aligned_and_take_nothing() {
         // SAFETY: allocated with this layout; each resize is told the last one's.
         let grown = unsafe { allocator.grow(block.cast(), nothing, layout(10, 1)) }.unwrap();
         assert!(pool.sizes().total > pool.sizes().free);
-        // SAFETY: as above.
+        // SAFETY: resized to this layout just before, and not smaller than the new one.
         let shrunk = unsafe { allocator.shrink(grown.cast(), layout(10, 1), nothing) }.unwrap();
         assert_eq!(pool.sizes().total, pool.sizes().free);
-        // SAFETY: as above.
+        // SAFETY: resized to this layout just before, and freed once.
         unsafe { allocator.deallocate(shrunk.cast(), nothing) };
     });
 }

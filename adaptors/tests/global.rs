@@ -30,7 +30,7 @@ fn layout(size: usize) -> Layout {
 /// # Safety
 /// - `object` has `size` bytes, all written.
 unsafe fn bytes<'a>(object: *const u8, size: usize) -> &'a [u8] {
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller promises `size` bytes, all written; nothing here outlives the object.
     unsafe { core::slice::from_raw_parts(object, size) }
 }
 
@@ -79,7 +79,7 @@ fn exhaustion_is_null_and_changes_nothing() {
         assert!(unsafe { SMALL.realloc(object, layout(100), size) }.is_null());
     }
     assert_eq!(SMALL.pool().unwrap().sizes(), before);
-    // SAFETY: as above; a refused `realloc` leaves the object.
+    // SAFETY: a refused `realloc` leaves the object, which has 100 bytes, all written.
     assert_eq!(unsafe { bytes(object, 100) }, [7; 100]);
     // SAFETY: allocated with this layout, and freed once.
     unsafe { SMALL.dealloc(object, layout(100)) };
@@ -97,14 +97,14 @@ fn realloc_stays_where_the_room_is_the_same() {
     // SAFETY: allocated with this layout; the new size is not zero.
     let same = unsafe { POOL.realloc(object, layout(100), 112) };
     assert_eq!(same, object);
-    // SAFETY: as above, with the layout of the last `realloc`.
+    // SAFETY: allocated with the layout of the last `realloc`; the new size is not zero.
     let moved = unsafe { POOL.realloc(same, layout(112), 5000) };
     assert_ne!(moved, object);
     // SAFETY: the bytes that both have were kept.
     assert_eq!(unsafe { bytes(moved, 100) }, [7; 100]);
-    // SAFETY: as above.
+    // SAFETY: allocated with the layout of the last `realloc`; the new size is not zero.
     let small = unsafe { POOL.realloc(moved, layout(5000), 10) };
-    // SAFETY: as above.
+    // SAFETY: a smaller object keeps its first bytes, which were all written.
     assert_eq!(unsafe { bytes(small, 10) }, [7; 10]);
     // SAFETY: allocated with this layout, and freed once.
     unsafe { POOL.dealloc(small, layout(10)) };

@@ -71,15 +71,15 @@ unsafe extern "C" {
 #[test]
 fn every_way_of_allocating_in_c_is_foreign() {
     let ways: [(&str, unsafe fn() -> *mut core::ffi::c_void, usize); 5] = [
-        // SAFETY: sizes, and alignments that are powers of two; so for all of them.
+        // SAFETY: a size is all that it asks for.
         ("valloc", || unsafe { valloc(100) }, 4096),
-        // SAFETY: as above.
+        // SAFETY: a size is all that it asks for.
         ("pvalloc", || unsafe { pvalloc(100) }, 4096),
-        // SAFETY: as above.
+        // SAFETY: the alignment is a power of two.
         ("memalign", || unsafe { memalign(64, 100) }, 64),
-        // SAFETY: as above.
+        // SAFETY: the alignment is a power of two, and divides the size.
         ("aligned_alloc", || unsafe { libc::aligned_alloc(64, 128) }, 64),
-        // SAFETY: as above.
+        // SAFETY: null is no object to move, and the product does not wrap.
         ("reallocarray", || unsafe { libc::reallocarray(core::ptr::null_mut(), 10, 10) }, 16),
     ];
     for (name, way, align) in ways {

@@ -477,7 +477,7 @@ fn a_class_that_keeps_nothing_with_its_buffers_need_not_say_so() {
         // SAFETY: a buffer of this pool, whose owner is here.
         let fill = unsafe { pool.fill_buffer(&buffer, Layout::new::<[u8; GRAIN]>()) }.unwrap();
         assert_eq!((fill.block.size(), fill.preallocated, fill.segment), (GRAIN, 0, None));
-        // SAFETY: the same; the fill is given back below.
+        // SAFETY: a buffer of this pool, whose owner is here; the fill is given back below.
         assert!(!unsafe { pool.finish_buffer(&buffer) }, "its objects stay");
         // SAFETY: all of the fill, never used.
         unsafe { pool.empty(fill.block) };

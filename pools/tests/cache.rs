@@ -152,7 +152,7 @@ proptest! {
         }
         for object in live.blocks.keys().copied().collect::<Vec<_>>() {
             let layout = live.remove(object);
-            // SAFETY: as above.
+            // SAFETY: allocated from a cache of this pool with this layout, and freed once.
             unsafe { caches[0].free(object, layout) };
         }
         drop(caches);
@@ -496,7 +496,7 @@ fn the_check_finds_damage() {
         let saved = unsafe { word.replace(core::ptr::without_provenance_mut(value)) };
         cache.check(CheckLevel::Shallow).unwrap();
         assert!(cache.check(CheckLevel::Deep).is_err(), "{value:#x} goes unseen");
-        // SAFETY: as above.
+        // SAFETY: a cached block, which the cache has not used since.
         unsafe { word.write(saved) };
         cache.check(CheckLevel::Deep).unwrap();
     }

@@ -92,7 +92,7 @@ fn a_byte_behind_an_object_is_found_at_free() {
             let object = pool.alloc(layout).unwrap();
             // SAFETY: within what the object takes, though not the client's.
             let byte = unsafe { object.add(size) };
-            // SAFETY: as above.
+            // SAFETY: a byte of the object's room, which no other reference covers.
             unsafe { byte.write(!byte.read()) };
             assert!(pool.check(CheckLevel::Deep).is_err());
             // SAFETY: allocated above with this layout.
@@ -484,7 +484,7 @@ unsafe impl<P: ManualPool<Buffer = BasicBuffer>> PoolClass for Knowing<'_, P> {
     }
 
     unsafe fn empty(&self, unused: Block) {
-        // SAFETY: the caller's duties.
+        // SAFETY: the caller promises an unused end of a fill, and every fill is the inner pool's.
         unsafe { self.pool.empty(unused) };
     }
 
@@ -504,7 +504,7 @@ unsafe impl<P: ManualPool<Buffer = BasicBuffer>> Store for Knowing<'_, P> {
     }
 
     unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {
-        // SAFETY: the caller's duties.
+        // SAFETY: the caller promises an object from `alloc`, which is the inner pool's, with its layout.
         unsafe { self.pool.free(object, layout) };
     }
 }
@@ -559,7 +559,7 @@ fn a_pointer_into_an_object_of_a_point_is_found() {
             assert_eq!(report.fault, Fault::Interior, "{offset}");
         }
         if pool.min_align() > size_of::<usize>() {
-            // SAFETY: as above.
+            // SAFETY: inside the object; a debug pool looks before it touches.
             unsafe { pool.free(object.add(size_of::<usize>()), layout) };
             assert_eq!(pool.reports().iter().last().unwrap().fault, Fault::Interior);
         }
@@ -609,7 +609,7 @@ proptest! {
         let fence = pool.reserve_size(layout).unwrap() - size - SEAL;
         // SAFETY: within what the object takes, though not the client's.
         let byte = unsafe { objects[1].add(size + offset % fence) };
-        // SAFETY: as above.
+        // SAFETY: a byte of the object's room, which no other reference covers.
         unsafe { byte.write(byte.read() ^ change) };
         for object in objects {
             // SAFETY: allocated above with this layout.

@@ -99,7 +99,7 @@ fn a_fence_that_was_copied_is_found() {
     // SAFETY: allocated above with this layout.
     unsafe { pool.free(objects[1], layout(size, 8)) };
     assert_eq!(pool.reports().count(), 1);
-    // SAFETY: the same.
+    // SAFETY: allocated above with this layout, and freed once.
     unsafe { pool.free(objects[0], layout(size, 8)) };
     assert_eq!(pool.reports().count(), 1, "its own is whole");
 }

@@ -229,7 +229,7 @@ proptest! {
             // SAFETY: inside the word. A fault, which is looked for.
             unsafe { word.cast::<u8>().add(from + offset).write(byte) };
         }
-        // SAFETY: as above.
+        // SAFETY: free memory of the pool, aligned.
         let changed = unsafe { word.read() } != before;
         prop_assert_eq!(use_up(&pool) == Error::Damaged, changed);
     }
@@ -379,7 +379,7 @@ proptest! {
             // SAFETY: inside the word. A fault, which is looked for.
             unsafe { word.cast::<u8>().add(from + offset).write(byte) };
         }
-        // SAFETY: as above.
+        // SAFETY: free memory of the pool, aligned.
         let changed = unsafe { word.read() } != before;
         prop_assert_eq!(use_up(&pool) == Error::Damaged, changed);
     }

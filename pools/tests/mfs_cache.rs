@@ -446,7 +446,7 @@ fn the_check_finds_damage() {
         let saved = unsafe { word.replace(core::ptr::without_provenance_mut(value)) };
         cache.check(CheckLevel::Shallow).unwrap();
         assert!(cache.check(CheckLevel::Deep).is_err(), "{value:#x} goes unseen");
-        // SAFETY: as above.
+        // SAFETY: a cached unit, which the cache has not used since.
         unsafe { word.write(saved) };
         cache.check(CheckLevel::Deep).unwrap();
     }

@@ -291,7 +291,7 @@ fn a_block_without_a_whole_grain_hides_no_other() {
         unsafe { pool.free(object, across) };
     }
     let before = pool.sizes();
-    // SAFETY: as above.
+    // SAFETY: allocated above with this layout, freed once.
     unsafe { pool.free(last, large) };
     assert!(pool.sizes().total <= before.total - 14 * GRAIN, "{before:?}, {:?}", pool.sizes());
     pool.check(CheckLevel::Deep).unwrap();
@@ -364,10 +364,10 @@ fn damage_in_the_queue_is_found() {
         // SAFETY: within a free block, and put right before the pool uses it.
         let word = unsafe { blocks[2].base().cast::<*mut u8>().add(word) };
         for value in [0x5151_5151, 1, 4096 + 16] {
-            // SAFETY: as above.
+            // SAFETY: within a free block, aligned, and put right before the pool uses it.
             let saved = unsafe { word.replace(core::ptr::without_provenance_mut(value)) };
             assert!(pool.check(CheckLevel::Deep).is_err(), "{value:#x} goes unseen");
-            // SAFETY: as above.
+            // SAFETY: a word that the pool has not used since.
             unsafe { word.write(saved) };
             pool.check(CheckLevel::Deep).unwrap();
         }

@@ -90,13 +90,13 @@ fn caches_of_units() {
     let mut returns = pool.returns();
     comes_back_whole(
         |layout| cache.alloc(layout).unwrap(),
-        // SAFETY: as above.
+        // SAFETY: of the pool, with this layout, and freed once.
         |object, layout| unsafe { returns.free(object, layout) },
     );
     drop(returns);
     comes_back_whole(
         |layout| cache.alloc(layout).unwrap(),
-        // SAFETY: as above.
+        // SAFETY: of the pool, with this layout, and freed once.
         |object, layout| unsafe { pool.free(object, layout) },
     );
     drop(cache);

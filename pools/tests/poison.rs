@@ -84,7 +84,7 @@ fn caches_of_units() {
     // SAFETY: of the pool, with this layout, and freed once.
     what_is_freed(|| cache.alloc(SECRET).unwrap(), |object| unsafe { cache.free(object, SECRET) });
     let mut returns = pool.returns();
-    // SAFETY: as above.
+    // SAFETY: of the pool, with this layout, and freed once.
     what_is_freed(|| cache.alloc(SECRET).unwrap(), |object| unsafe { returns.free(object, SECRET) });
 }
 
@@ -102,7 +102,7 @@ fn caches_by_size_class() {
     let large = layout(2000, 8);
     let object = cache.alloc(large).unwrap();
     write_secret(object);
-    // SAFETY: as above.
+    // SAFETY: of the cache, with this layout, and freed once.
     unsafe { cache.free(object, large) };
     assert_eq!(is_readable(object), FOUND);
 }

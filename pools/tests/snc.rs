@@ -415,7 +415,7 @@ fn damage_is_found() {
     // SAFETY: free memory, aligned, and put right before the pool uses it.
     let saved = unsafe { free.unwrap().replace(core::ptr::without_provenance_mut(0x5151_5151)) };
     assert!(pool.check(CheckLevel::Deep).is_err());
-    // SAFETY: as above.
+    // SAFETY: free memory, aligned, which the pool has not used since.
     unsafe { free.unwrap().write(saved) };
     pool.check(CheckLevel::Deep).unwrap();
 }

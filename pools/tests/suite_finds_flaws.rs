@@ -108,7 +108,7 @@ unsafe impl<A: Arena> PoolClass for Flawed<A> {
 
     unsafe fn empty(&self, unused: Block) {
         if !self.has(Flaw::LostEmpties) {
-            // SAFETY: the caller's duties.
+            // SAFETY: the caller promises an unused part of a fill, and every fill is the inner pool's.
             unsafe { self.pool.empty(unused) };
         }
     }
@@ -127,7 +127,7 @@ unsafe impl<A: Arena> PoolClass for Flawed<A> {
     }
 }
 
-// SAFETY: as above.
+// SAFETY: not upheld, on purpose; the tests touch only memory of the arena.
 unsafe impl<A: Arena> Store for Flawed<A> {
     fn alloc(&self, mut layout: Layout) -> Result<NonNull<u8>> {
         if self.has(Flaw::RefusesWhatFits) && self.pool.sizes().free != 0 {
@@ -157,13 +157,13 @@ unsafe impl<A: Arena> Store for Flawed<A> {
 
     unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {
         if !self.has(Flaw::LostFrees) {
-            // SAFETY: the caller's duties.
+            // SAFETY: the caller promises an object from `alloc`, which is the inner pool's.
             unsafe { self.pool.free(object, layout) };
         }
     }
 }
 
-// SAFETY: as above.
+// SAFETY: not upheld, on purpose; the tests touch only memory of the arena.
 unsafe impl<A: Arena> ManualPool for Flawed<A> {
     fn resizes_in_place(&self, from: Layout, to: Layout) -> bool {
         self.has(Flaw::ResizesBlindly) || self.pool.resizes_in_place(from, to)

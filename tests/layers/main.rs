@@ -1,12 +1,13 @@
 //! The order of the house: which crate may use which, where some words may stand, and that no
-//! files of a crate use each other in a circle (design/core.md `.req.layers`, `.req.bare`,
-//! `.req.storeys`, `.primitive`).
+//! files of a crate use each other in a circle or what is on a higher storey (design/core.md
+//! `.req.layers`, `.req.bare`, `.req.storeys`, `.primitive`).
 
 mod circles;
 mod crates;
 mod files;
 #[path = "../repository/mod.rs"]
 mod repository;
+mod storeys;
 mod words;
 
 use repository::Text;

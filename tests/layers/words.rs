@@ -21,12 +21,12 @@ const WORDS: &[Word] = &[
 ];
 
 /// A line without its comment.
-fn code(line: &str) -> &str {
+pub(crate) fn code(line: &str) -> &str {
     line.split_once("//").map_or(line, |(code, _)| code)
 }
 
 /// Whether `code` names `word`: not as the end of a longer name.
-fn names(code: &str, word: &str) -> bool {
+pub(crate) fn names(code: &str, word: &str) -> bool {
     let continues = |c: char| c.is_alphanumeric() || c == '_';
     code.match_indices(word).any(|(at, _)| !code[..at].ends_with(continues))
 }

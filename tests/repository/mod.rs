@@ -16,8 +16,8 @@ pub(crate) struct Text {
 }
 
 /// All files under `folder` (the root itself for an empty name) with one of
-/// these extensions, sorted by path. Build output and hidden folders are left
-/// out.
+/// these extensions (an empty one: none), sorted by path. Build output and hidden
+/// folders are left out.
 pub(crate) fn texts(folder: &str, extensions: &[&str]) -> Vec<Text> {
     let mut paths = Vec::new();
     collect(&root().join(folder), extensions, &mut paths);
@@ -33,7 +33,7 @@ fn collect(folder: &Path, extensions: &[&str], paths: &mut Vec<PathBuf>) {
             if !name.starts_with('.') && name != "target" {
                 collect(&path, extensions, paths);
             }
-        } else if path.extension().is_some_and(|it| extensions.iter().any(|extension| it == *extension)) {
+        } else if extensions.iter().any(|extension| path.extension().unwrap_or_default() == *extension) {
             paths.push(path);
         }
     }

@@ -120,13 +120,13 @@ unsafe impl<P: Platform> Platform for Audited<P> {
         books.committed.retain(|page| !(start..start + size).contains(page));
         books.locked.retain(|page| !(start..start + size).contains(page));
         drop(books);
-        // SAFETY: the caller's duties are the inner platform's.
+        // SAFETY: the range is a reservation of the inner platform, and the caller promises it the same states.
         unsafe { self.inner.release(base, size, align) }
     }
 
     unsafe fn commit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
         let pages = self.pages(base, size);
-        // SAFETY: the caller's duties are the inner platform's.
+        // SAFETY: the range is a reservation of the inner platform, and the caller promises it the same states.
         unsafe { self.inner.commit(base, size) }?;
         self.books().committed.extend(pages);
         Ok(())
@@ -136,7 +136,7 @@ unsafe impl<P: Platform> Platform for Audited<P> {
         let pages = self.pages(base, size);
         let locked = pages.clone().any(|page| self.books().locked.contains(&page));
         assert!(!locked, "locked pages are not decommitted");
-        // SAFETY: the caller's duties are the inner platform's.
+        // SAFETY: the range is a reservation of the inner platform, and the caller promises it the same states.
         unsafe { self.inner.decommit(base, size) }?;
         let mut books = self.books();
         pages.for_each(|page| _ = books.committed.remove(&page));
@@ -145,30 +145,30 @@ unsafe impl<P: Platform> Platform for Audited<P> {
 
     unsafe fn populate(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
         self.assert_committed(base, size);
-        // SAFETY: the caller's duties are the inner platform's.
+        // SAFETY: the range is a reservation of the inner platform, and the caller promises it the same states.
         unsafe { self.inner.populate(base, size) }
     }
 
     unsafe fn populate_in_use(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
         self.assert_committed(base, size);
-        // SAFETY: the caller's duties are the inner platform's.
+        // SAFETY: the range is a reservation of the inner platform, and the caller promises it the same states.
         unsafe { self.inner.populate_in_use(base, size) }
     }
 
     unsafe fn advise_huge_pages(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
         let _ = self.pages(base, size);
-        // SAFETY: the caller's duties are the inner platform's.
+        // SAFETY: the range is a reservation of the inner platform, and the caller promises it the same states.
         unsafe { self.inner.advise_huge_pages(base, size) }
     }
 
     unsafe fn collapse(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
-        // SAFETY: the caller's duties are the inner platform's.
+        // SAFETY: the range is a reservation of the inner platform, and the caller promises it the same states.
         unsafe { self.inner.collapse(base, size) }
     }
 
     unsafe fn lock(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
         self.assert_committed(base, size);
-        // SAFETY: the caller's duties are the inner platform's.
+        // SAFETY: the range is a reservation of the inner platform, and the caller promises it the same states.
         unsafe { self.inner.lock(base, size) }?;
         let pages = self.pages(base, size);
         self.books().locked.extend(pages);
@@ -177,7 +177,7 @@ unsafe impl<P: Platform> Platform for Audited<P> {
 
     unsafe fn unlock(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
         let pages = self.pages(base, size);
-        // SAFETY: the caller's duties are the inner platform's.
+        // SAFETY: the range is a reservation of the inner platform, and the caller promises it the same states.
         unsafe { self.inner.unlock(base, size) }?;
         let mut books = self.books();
         pages.for_each(|page| _ = books.locked.remove(&page));
@@ -186,7 +186,7 @@ unsafe impl<P: Platform> Platform for Audited<P> {
 
     unsafe fn no_inherit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
         let _ = self.pages(base, size);
-        // SAFETY: the caller's duties are the inner platform's.
+        // SAFETY: the range is a reservation of the inner platform, and the caller promises it the same states.
         unsafe { self.inner.no_inherit(base, size) }
     }
 

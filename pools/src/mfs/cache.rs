@@ -191,7 +191,7 @@ impl<'pool, A: Arena, U: Unit> MfsCache<'pool, A, U> {
             magazines = self.pool.returned().take();
         }
         let mut units = FreeList::of(self.key);
-        // SAFETY: magazines of the pool's units, as above.
+        // SAFETY: the cache keeps, and the pool's stack holds, only magazines of the pool's units.
         unsafe { unpack(&mut magazines, self.pool.unit_size(), &mut units) };
         self.magazines.set(magazines.first());
         if units.first().is_none() {

@@ -95,7 +95,7 @@ unsafe impl Arena for TestArena<'_> {
     }
 
     unsafe fn unregister(&self, pool: PoolId) {
-        // SAFETY: the caller's duties are the true arena's.
+        // SAFETY: the caller promises what it got here, and all of that is the true arena's.
         unsafe { self.arena.unregister(pool) }
     }
 
@@ -108,7 +108,7 @@ unsafe impl Arena for TestArena<'_> {
 
     unsafe fn free_tracts(&self, block: Block, pool: PoolId) {
         let size = block.size();
-        // SAFETY: the caller's duties are the true arena's.
+        // SAFETY: the caller promises what it got here, and all of that is the true arena's.
         unsafe { self.arena.free_tracts(block, pool) }
         self.event(Event::Shrink { size });
     }
@@ -123,7 +123,7 @@ unsafe impl Arena for TestArena<'_> {
     }
 
     unsafe fn free_descriptor(&self, descriptor: NonNull<u8>, layout: Layout) {
-        // SAFETY: the caller's duties are the true arena's.
+        // SAFETY: the caller promises what it got here, and all of that is the true arena's.
         unsafe { self.arena.free_descriptor(descriptor, layout) }
     }
 

@@ -28,7 +28,7 @@ pub(crate) fn is_found<P: ManualPool>(pool: &P, layout: Layout) {
             let saved = unsafe { word.replace(without_provenance_mut(value)) };
             assert!(pool.check(CheckLevel::Shallow).is_ok());
             assert!(pool.check(CheckLevel::Deep).is_err(), "{value:#x} goes unseen");
-            // SAFETY: as above.
+            // SAFETY: free memory, aligned, which the pool has not used since.
             unsafe { word.write(saved) };
             pool.check(CheckLevel::Deep).unwrap();
         }

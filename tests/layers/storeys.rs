@@ -1,0 +1,118 @@
+//! The storeys of a crate: a folder or file uses only those of its own storey or below
+//! (design/core.md `.req.storeys`, design/ap.md `.storeys`).
+
+use crate::circles::{self, Uses};
+use crate::repository::{self, Text};
+use crate::{source, words};
+
+/// A crate that states its storeys.
+struct House {
+    folder: &'static str,
+    /// Folders, or files without `.rs`, the ground floor first.
+    storeys: &'static [&'static str],
+}
+
+const HOUSES: &[House] = &[
+    House { folder: "core/src", storeys: &["primitive", "words", "meeting", "arena", "objects"] },
+    House {
+        folder: "ap/src",
+        storeys: &["protocol", "slow", "point", "reservation", "alloc", "batch", "frames"],
+    },
+    House { folder: "contract/src", storeys: &["words", "thread", "linux", "detectors", "phases", "report"] },
+];
+
+/// Words that name a pool, or the slow path, which connects the protocol with one.
+const POOL_WORDS: [&str; 3] = ["Pool", "Manual", "SlowPath"];
+
+impl House {
+    fn storey(&self, file: &str) -> Option<usize> {
+        let below = file.strip_prefix(self.folder)?.strip_prefix('/')?;
+        let name = below.split('/').next()?.trim_end_matches(".rs");
+        self.storeys.iter().position(|storey| *storey == name)
+    }
+
+    /// Uses of what is on a higher storey.
+    fn upward(&self, uses: &Uses) -> Vec<String> {
+        let rises = |(from, to): &&(String, String)| {
+            self.storey(from).zip(self.storey(to)).is_some_and(|(from, to)| from < to)
+        };
+        uses.edges.iter().filter(rises).map(|(from, to)| format!("{from} uses {to}")).collect()
+    }
+
+    /// Folders that are on no storey.
+    fn unplaced(&self, sources: &[Text]) -> Vec<String> {
+        let is_in_folder = |path: &str| path[self.folder.len() + 1..].contains('/');
+        let paths = sources.iter().map(|source| &source.path);
+        paths.filter(|path| is_in_folder(path) && self.storey(path).is_none()).cloned().collect()
+    }
+}
+
+/// Lines that name a pool, tests and comments left out.
+fn naming_pools(sources: &[Text]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for source in sources {
+        let code = source.text.split("#[cfg(test)]").next().unwrap();
+        for (number, line) in (1..).zip(code.lines()) {
+            let named = POOL_WORDS.iter().filter(|word| words::names(words::code(line), word));
+            wrong.extend(named.map(|word| format!("{}:{number} names {word}", source.path)));
+        }
+    }
+    wrong
+}
+
+#[test]
+fn storeys_use_only_what_is_below() {
+    for house in HOUSES {
+        let sources = repository::texts(house.folder, &["rs"]);
+        for storey in house.storeys {
+            let there = sources
+                .iter()
+                .any(|source| house.storey(&source.path).is_some_and(|at| house.storeys[at] == *storey));
+            assert!(there, "{}/{storey} is not there", house.folder);
+        }
+        assert_eq!(house.unplaced(&sources), [""; 0]);
+        assert_eq!(house.upward(&circles::uses(house.folder, &sources)), [""; 0]);
+    }
+}
+
+#[test]
+fn the_page_of_core_states_the_storeys() {
+    let page = std::fs::read_to_string(repository::root().join("design/core.md")).unwrap();
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
+    let stated: Vec<_> = rows.map(|(name, _)| name).collect();
+    let built: Vec<_> = HOUSES[0].storeys.iter().rev().copied().collect();
+    assert!(stated.windows(built.len()).any(|rows| rows == built), "{stated:?}");
+}
+
+#[test]
+fn the_protocol_knows_no_pool() {
+    let sources = repository::texts("ap/src/protocol", &["rs"]);
+    assert!(sources.len() > 3, "{} files", sources.len());
+    assert_eq!(naming_pools(&sources), [""; 0]);
+}
+
+#[test]
+fn upward_uses_are_found() {
+    let house = House { folder: "x/src", storeys: &["low", "high"] };
+    let file = |path: &str, text: &str| source(&format!("x/src/{path}"), text);
+    let check = |low: &str, high: &str| {
+        let root = "mod low; mod high; pub use low::Low; pub use high::High;";
+        let sources = [file("lib.rs", root), file("low.rs", low), file("high.rs", high)];
+        house.upward(&circles::uses("x/src", &sources))
+    };
+    assert_eq!(check("pub struct Low;", "pub struct High(crate::Low);"), [""; 0]);
+    assert_eq!(
+        check("pub struct Low(crate::High);", "pub struct High;"),
+        ["x/src/low.rs uses x/src/high.rs"]
+    );
+    assert_eq!(house.unplaced(&[file("low/a.rs", ""), file("lib.rs", "")]), [""; 0]);
+    assert_eq!(house.unplaced(&[file("cellar/a.rs", "")]), ["x/src/cellar/a.rs"]);
+}
+
+#[test]
+fn pools_in_the_protocol_are_found() {
+    let check = |text: &str| naming_pools(&[source("x.rs", text)]);
+    assert_eq!(check("use tripoint_core::PoolClass;"), ["x.rs:1 names Pool"]);
+    assert_eq!(check("\nfn f(_: &SlowPath) {}"), ["x.rs:2 names SlowPath"]);
+    assert_eq!(check("// PoolClass\nlet pool_limit = 1;\n#[cfg(test)]\nuse x::PoolClass;"), [""; 0]);
+}
