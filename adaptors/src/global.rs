@@ -133,8 +133,8 @@ unsafe impl<P: ManualPool + Send> GlobalAlloc for GlobalPool<P> {
             // SAFETY: both objects have at least as many bytes. The new one is in use by nothing else,
             // so they do not overlap.
             unsafe { object.copy_to_nonoverlapping(moved, size.min(layout.size())) };
-            // SAFETY: the caller allocated the object here with this layout, and gives it up now that
-            // it has moved.
+            // SAFETY: the caller allocated the object here with this layout, and does not use it any
+            // more now that it has moved.
             unsafe { self.dealloc(object, layout) };
         }
         moved

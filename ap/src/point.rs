@@ -20,7 +20,8 @@ use crate::slow::stops::Stops;
 /// others may [trip](Tripper) it. Dropping it returns what it did not allocate
 /// to the pool.
 ///
-/// `C` is what happens on [trips and stops](Control); with `()` nothing does.
+/// `C` is the [control](Control), which is notified of trips and stops; `()`
+/// ignores them.
 ///
 /// ```
 /// use tripoint_ap::AllocationPoint;
@@ -69,8 +70,9 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
     /// Creates an allocation point of the given kind, with its own control.
     ///
     /// # Errors
-    /// As [`AllocationPoint::create`]; [`Error::Parameter`](tripoint_core::Error::Parameter)
-    /// for a control too large for a descriptor (`C` has some 190 bytes).
+    /// Those of [`AllocationPoint::create`], and
+    /// [`Error::Parameter`](tripoint_core::Error::Parameter) for a control too large for a
+    /// descriptor (`C` may have about 190 bytes).
     pub fn create_with(pool: &'pool P, kind: BufferKind, control: C) -> Result<Self> {
         Self::create_in(pool, kind, control, |_| ())
     }

@@ -29,8 +29,8 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
     /// # Errors
     /// - [`Error::Parameter`](tripoint_core::Error::Parameter) for a layout that the
     ///   pool class does not serve
-    /// - those of [`PoolClass::fill`], if the buffer is full and the pool can
-    ///   give no more; the allocation point is then usable, and reset unless its
+    /// - those of [`PoolClass::fill`], if the buffer is full and the pool has no
+    ///   more memory; the allocation point is then usable, and reset unless its
     ///   class keeps what buffers did not use
     #[inline(always)]
     pub fn reserve(&mut self, layout: Layout) -> Result<Reservation<'_, 'pool, P, C>> {

@@ -1,4 +1,5 @@
-//! The barrier pair that makes commit free: `membarrier(2)` (Linux 4.14).
+//! The barrier pair whose light side costs a commit no instruction:
+//! `membarrier(2)` (Linux 4.14).
 //!
 //! Commit and flip are Dekker's algorithm, and both halves need a store-load
 //! barrier. A flip is rare and a commit is not, so the flip's half asks the

@@ -1,10 +1,11 @@
 //! Caches over any pool: one thread's free blocks, by size
 //! (MPS: segregated allocation caches).
 //!
-//! A get takes a block from the list of its size class, a put puts it back;
-//! neither takes a lock, and blocks have no headers, since both get the
-//! layout. What a class keeps is bounded: an empty class takes a few blocks from
-//! the pool, a full one gives some back (design/cache.md `.cache`).
+//! An allocation takes a block from the list of its size class, and a free puts
+//! it back. Neither takes a lock, and blocks have no headers, because both calls
+//! pass the layout. The number of blocks that a class keeps is bounded: an empty
+//! class takes a few blocks from the pool, and a full one returns some
+//! (design/cache.md `.cache`).
 //!
 //! ```
 //! use tripoint_core::{ClientArena, ClientArenaOptions};
@@ -63,15 +64,15 @@ const BATCH: usize = 64;
 
 /// One thread's free blocks of a pool, by size.
 ///
-/// Any thread may [trip](CacheDescriptor::trip) it, which makes it give all it
+/// Any thread may [trip](CacheDescriptor::trip) it, which makes it return all that it
 /// keeps to the pool when it next allocates or frees. Flushing and dropping do the same. A
-/// cache that is forgotten (`mem::forget`) takes its blocks with it until the pool
-/// is dropped, and its descriptor for good.
+/// cache that is forgotten (`mem::forget`) takes its blocks with it until the pool is
+/// dropped, and its descriptor for good.
 ///
 /// Blocks in the cache count as live for the pool.
 ///
 /// With the feature `hardening`, a cache may meet a link that it did not write, or be
-/// given something that is not a block of its pool. It then loses what it keeps, refuses
+/// asked to free what is not a block of its pool. It then loses what it keeps, refuses
 /// with [`Error::Damaged`], and keeps nothing from then on; its pool refuses too
 /// (design/hardening.md `.cache`).
 #[doc(alias("segregated allocation cache", "thread cache"))]
@@ -345,11 +346,12 @@ impl<'c, P: ManualPool> Cache<'c, P> {
 // of the pool, which outlives the cache, wherever that is moved. A pointer that is freed is
 // first replaced by one that reaches the same address (`PoolHeader::reach`). A cache is not `Sync`.
 unsafe impl<P: ManualPool> Store for Cache<'_, P> {
-    /// Allocates `layout`, aligned as it says. What no class serves, because it is larger or
-    /// more aligned, comes from the pool.
+    /// Allocates `layout`, aligned as it says. A layout that no class serves, because it is
+    /// larger or more aligned, comes from the pool.
     ///
     /// # Errors
-    /// Those of the pool, once the cache has returned to it all it keeps and asked again.
+    /// Those of the pool, after the cache has returned to it all that it keeps and has
+    /// asked again.
     #[inline(always)]
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
         let class = self.descriptor.classes().of(layout);

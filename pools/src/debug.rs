@@ -1,6 +1,6 @@
 //! Debug pools: another class with fences, splats and a ledger around it.
 //!
-//! For finding out who breaks the duties of [`Store::free`](tripoint_core::Store::free). Not using it
+//! It finds code that breaks the duties of [`Store::free`](tripoint_core::Store::free). Not using it
 //! costs nothing: it is another type (design/debug.md `.debug`, `.req.off`).
 
 use core::alloc::Layout;
@@ -99,7 +99,7 @@ impl<P: ManualPool> DebugPool<P> {
     /// rounding.
     pub const FENCE_SIZE: usize = FENCE_SIZE + P::SEAL_SIZE;
 
-    /// Puts a debug pool around a pool that gave out nothing yet.
+    /// Puts a debug pool around a pool that has not handed out any memory.
     ///
     /// # Errors
     /// [`Error::Parameter`] for a class whose least alignment is below a word, and
@@ -168,7 +168,7 @@ impl<P: ManualPool> DebugPool<P> {
         Layout::from_size_align(size, layout.align()).ok()
     }
 
-    /// The part of an object's memory that is not the pool's own.
+    /// The part of an object's memory that the pool does not use for itself.
     fn unsealed(object: Block) -> Block {
         object.split_at(object.size().saturating_sub(P::SEAL_SIZE)).map_or(object, |(unsealed, _)| unsealed)
     }
@@ -236,8 +236,8 @@ impl<P: ManualPool> DebugPool<P> {
         }
     }
 
-    /// Gets a fill for a layout whose size came from [`PoolClass::reserve_size`], so it
-    /// has a fence already. What is allocated in it is not touched.
+    /// Takes a fill for a layout whose size came from [`PoolClass::reserve_size`], so
+    /// it has a fence already. What is allocated in it is not touched.
     fn fill_by(&self, ask: impl Fn(&P) -> Result<Fill>) -> Result<Fill> {
         let mut state = self.state.lock();
         let fill = self.ask(&mut state, ask)?;
@@ -251,7 +251,7 @@ impl<P: ManualPool> DebugPool<P> {
         Ok(fill)
     }
 
-    /// Notes and splats memory that the pool gave.
+    /// Notes memory that the pool handed out, and splats it.
     fn take_over(&self, state: &mut State, block: Block) -> Result<()> {
         state.ledger.cover(block.range(), self.pool.header())?;
         // SAFETY: the pool gave the block out, and the client does not have it yet.
@@ -320,7 +320,7 @@ unsafe impl<P: ManualPool> PoolClass for DebugPool<P> {
         unsafe { self.pool.empty(unused) };
     }
 
-    /// What is held back is free too, in blocks of its own.
+    /// Objects that are held back are free too, in blocks of their own.
     fn walk_free(&self, visit: &mut dyn FnMut(Block)) {
         let state = self.state.lock();
         let mut from = Addr::ZERO;
@@ -337,8 +337,8 @@ unsafe impl<P: ManualPool> PoolClass for DebugPool<P> {
         show_held_below(Addr::new(usize::MAX), visit);
     }
 
-    /// What is held back counts as free: a request that the pool could not serve
-    /// otherwise gets it.
+    /// Objects that are held back count as free: a request that the pool could
+    /// not serve otherwise takes their memory.
     fn sizes(&self) -> PoolSizes {
         let state = self.state.lock();
         let sizes = self.pool.sizes();

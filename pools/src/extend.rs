@@ -11,8 +11,8 @@ pub(crate) struct Extension {
     pub(crate) wanted: AddrRange,
 }
 
-/// [Gets](extend) tracts in which `min` aligned bytes fit wherever they lie; wants as
-/// many bytes of them as there are, up to `max`.
+/// [Gets](extend) tracts in which `min` aligned bytes fit wherever they lie; the part
+/// that is wanted has as many bytes as there are, up to `max`.
 ///
 /// # Errors
 /// Those of [`Arena::alloc_tracts`], and [`Error::Limit`] for a sum that overflows.

@@ -1,8 +1,8 @@
 //! What the classes that divide memory into granules share.
 //!
 //! [`Mvff`](crate::Mvff), [`Mvt`](crate::Mvt) and [`Tlsf`](crate::Tlsf) differ in how they keep
-//! their free memory and which part of it they take. All else is here, once: the header, the
-//! lock, the seals of hardened objects, and how surplus memory is returned to the arena
+//! their free memory and which part of it they take. Everything else is here, once: the header,
+//! the lock, the seals of hardened objects, and how surplus memory is returned to the arena
 //! (design/land.md `.granules`).
 
 use core::ptr::NonNull;
@@ -38,7 +38,8 @@ pub(crate) trait FreeMemory: Send {
     /// Notes damage that was found in other memory of the pool.
     fn note_damage(&self);
 
-    /// Checks every free block. `owns` tells whether an address lies in the pool's memory.
+    /// Checks every free block. `owns` returns whether an address lies in the pool's
+    /// memory.
     ///
     /// # Errors
     /// The first rule found broken.

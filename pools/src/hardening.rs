@@ -17,8 +17,8 @@ static SEED: AtomicUsize = AtomicUsize::new(0);
 /// Sets the seed of the secrets of pools created from now on.
 ///
 /// This crate has no source of its own. Without a seed the secrets follow from
-/// where the arena lies: enough against accidents, which do not guess, and as good
-/// as the platform's address randomisation against people, who do
+/// where the arena lies: that is enough against accidents, which do not guess, and
+/// against attackers, who do, as good as the platform's address randomisation
 /// (design/hardening.md `.secret`).
 pub fn set_hardening_seed(seed: usize) {
     SEED.store(seed, Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! Single steps of protocols that are right only as a whole: for the models in `tests-loom`,
-//! and for no other use.
+//! Single steps of protocols that are correct only as a whole: for the models in
+//! `tests-loom`, and for no other use.
 
 use core::ptr::NonNull;
 

@@ -80,7 +80,7 @@ impl Land {
         self.health.note(outcome)
     }
 
-    /// What nodes are read with.
+    /// The key with which nodes are read, and where damage is noted.
     #[inline]
     const fn watch(&self) -> Watch<'_> {
         Watch::new(self.key, &self.health)
@@ -130,10 +130,9 @@ impl Land {
     /// # Safety
     /// - `block` is a multiple of [`GRANULE`] in address and size, and overlaps no
     ///   block of the land.
-    /// - From now on, until the land gives it out again, nothing else touches it
-    ///   and it stays valid for reads and writes. What lies behind the first
-    ///   [`Land::NODE_SIZE`] bytes of each free block is left as it is, for the holder of
-    ///   the land to use.
+    /// - From now on, until the land returns it, nothing else touches it and it stays
+    ///   valid for reads and writes. What lies behind the first [`Land::NODE_SIZE`] bytes
+    ///   of each free block is left as it is, for the holder of the land to use.
     /// - Its pointer may be used for every block of the land that touches it: all
     ///   blocks come from one range of one arena, and point to them with the
     ///   provenance of the range (design/land.md `.land.provenance`).
@@ -196,7 +195,7 @@ impl Land {
         block
     }
 
-    /// Takes the block of `layout` out that lies first, rounded up to granules.
+    /// Takes out the first block for `layout`, rounded up to granules.
     ///
     /// Aligned above the granule, it may pass over a block that would have served
     /// by the luck of its address (design/land.md `.land.align`).
@@ -206,7 +205,7 @@ impl Land {
         self.take_first_bounded(size, size, Align::of_layout(layout))
     }
 
-    /// Takes the first `min` bytes or more out that lie together, at most `max`,
+    /// Takes out the first `min` bytes or more that lie together, at most `max`,
     /// from an address of this alignment. Both are rounded down to granules.
     #[must_use]
     pub fn take_first_bounded(&mut self, min: usize, max: usize, align: Align) -> Option<Block> {

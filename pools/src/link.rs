@@ -1,10 +1,9 @@
-//! Words that free blocks keep in themselves, and how much they are trusted.
+//! Words that free blocks contain, and how far they are trusted.
 //!
 //! With the feature `hardening` every such word is stored encoded, by a secret of
-//! the pool and the address it is stored at, and what comes out of the decoding
-//! has to make sense before it is followed. Without it all of this is nothing:
-//! words are stored as they are and believed (design/hardening.md `.link`,
-//! `.req.off`).
+//! the pool and the address it is stored at, and a decoded word has to make sense
+//! before it is followed. Without the feature none of this happens: words are
+//! stored as they are, and trusted (design/hardening.md `.link`, `.req.off`).
 
 #[cfg(feature = "hardening")]
 use core::cell::Cell;
@@ -27,7 +26,7 @@ impl From<Damaged> for Error {
     }
 }
 
-/// What the words in the free memory of one pool are encoded with.
+/// The key that encodes the words in the free memory of one pool.
 #[derive(Clone, Copy)]
 pub(crate) struct LinkKey {
     #[cfg(feature = "hardening")]
@@ -85,8 +84,8 @@ impl LinkKey {
         }
     }
 
-    /// Whether so many bytes from `base` could be free memory; from anywhere, for
-    /// zero. Without the feature all could.
+    /// Whether `size` bytes from `base` could be free memory; a size of zero may
+    /// begin anywhere. Without the feature all could.
     #[inline]
     pub(crate) fn is_size(self, size: usize, base: usize) -> bool {
         #[cfg(feature = "hardening")]
@@ -173,7 +172,7 @@ impl<'health> Watch<'health> {
     }
 
     /// Whether what was read is sound; if not, notes it. Without the feature
-    /// nothing is asked and everything is.
+    /// nothing is checked, and everything counts as sound.
     #[inline]
     pub(crate) fn accepts(self, is_sound: impl FnOnce(LinkKey) -> bool) -> bool {
         #[cfg(feature = "hardening")]

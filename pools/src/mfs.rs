@@ -2,7 +2,7 @@
 //!
 //! Free units are a list through their first words; memory never used before is
 //! a run that units are cut from (design/pool-mfs.md `.mfs`, `.req.constant`).
-//! In front of the pool stand [caches](MfsCache), one a thread, and
+//! In front of the pool there may be a [cache](MfsCache) for each thread, and
 //! [returns](Returns), by which other threads return units.
 
 use core::alloc::Layout;
@@ -107,7 +107,7 @@ impl<A: Arena, U: Unit> Mfs<A, U> {
         self.unit.size()
     }
 
-    /// What the links of its units are encoded with.
+    /// The key that encodes the links of its units.
     const fn key(&self) -> LinkKey {
         self.key
     }
@@ -122,7 +122,7 @@ impl<A: Arena, U: Unit> Mfs<A, U> {
         &self.returned
     }
 
-    /// Sees to it that a unit is free: one that another thread returned, or one of a new extent.
+    /// Ensures that a unit is free: one that another thread returned, or one of a new extent.
     ///
     /// The pool stays locked meanwhile: of two threads that need more memory, the
     /// second finds what the first got.

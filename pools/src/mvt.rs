@@ -31,9 +31,9 @@ const TOO_LARGE: Error = Error::Parameter("the size, rounded up to granules, is 
 /// Options for an [`Mvt`]: the arguments of the class in MPS.
 #[derive(Clone, Copy, Debug)]
 pub struct MvtOptions {
-    /// The size of the smallest objects expected, in bytes. What a buffer gives
-    /// back is used next if it is at least this large, and waits for its
-    /// neighbours otherwise. Default: 16.
+    /// The size of the smallest objects expected, in bytes. Memory that a
+    /// buffer returns is used next if it is at least this large, and waits for
+    /// its neighbours otherwise. Default: 16.
     pub min_size: usize,
     /// The size of most objects, in bytes. Default: 32.
     pub mean_size: usize,
@@ -136,7 +136,7 @@ impl<A: Arena> Mvt<A> {
         self.reserve
     }
 
-    /// Gives `size` bytes or more, at most a fill: what was left over last, then
+    /// Takes `size` bytes or more, at most a fill: what was left over last, then
     /// the oldest available block, then, if too much is free or the object is
     /// exceptionally large, what fits first, then new tracts (design/pool-mvt.md
     /// `.mvt.order`).

@@ -10,7 +10,7 @@ const POISON: u8 = 0xdd;
 /// With the feature `poison`, fills memory that was freed. Without it, nothing.
 ///
 /// # Safety
-/// - Nobody uses the block.
+/// - Nothing uses the block.
 #[inline]
 pub(crate) unsafe fn poison(block: Block) {
     #[cfg(feature = "poison")]

@@ -11,7 +11,7 @@
 //! there the address where the object begins, encoded for the place of the word. So the
 //! seal stands for the object's address and size. A free checks it and removes it: what is
 //! freed is then known to be alive, to be an object's base, and to have that size. Nothing
-//! else in the pool's memory tells this. Without the feature nothing of this is done, and
+//! else in the pool's memory shows this. Without the feature none of this is done, and
 //! nothing is stored (design/hardening.md `.seal`).
 
 use core::ptr::NonNull;

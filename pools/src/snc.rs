@@ -155,7 +155,7 @@ unsafe impl<A: Arena> PoolClass for Snc<A> {
         Land::granules(layout.size())
     }
 
-    /// Refuses: memory that is in no stack could never be given back.
+    /// Refuses: memory that is in no stack could never be returned.
     fn fill(&self, _layout: Layout) -> Result<Fill> {
         Err(NO_BUFFER)
     }

@@ -1,6 +1,6 @@
 //! Two-level segregated fit: objects of any size, in constant time.
 //!
-//! Free blocks are in lists by size, and a bit for each granule tells where free
+//! Free blocks are in lists by size, and a bit for each granule shows where free
 //! blocks begin and end, so that neighbours are found without headers
 //! (design/pool-tlsf.md `.tlsf`, `.req.constant`).
 
@@ -49,8 +49,8 @@ impl Default for TlsfOptions {
 /// A pool of the class TLSF, two-level segregated fit: bounded latency.
 ///
 /// `alloc`, `free`, `fill` and `empty` take constant time, however many blocks are
-/// free and however scattered; only if the pool has to grow does the arena's
-/// time come on top, and [`Tlsf::extend`] pays that ahead.
+/// free and however scattered; only if the pool has to grow is the arena's time
+/// added, and [`Tlsf::extend`] spends that in advance.
 ///
 /// Sizes are rounded up to granules, and above 64 of them to a size class, by at
 /// most one part in 32. Any alignment is served; above a granule the request

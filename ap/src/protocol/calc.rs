@@ -12,7 +12,7 @@ use tripoint_core::INLINE_SIZE_MAX;
 /// Addresses are compared, never differences: with a `limit` of zero, which is
 /// what a trip stores, `limit - init` would wrap to a huge number and miss the
 /// trip. The sum cannot wrap: `size` is at most [`INLINE_SIZE_MAX`], and no arena
-/// gives out memory above `ADDRESS_CEILING`, so `init` is at most that.
+/// hands out memory above `ADDRESS_CEILING`, so `init` is at most that.
 #[inline(always)]
 #[must_use]
 pub const fn fits(init: usize, size: usize, limit: usize) -> bool {

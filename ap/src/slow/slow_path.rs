@@ -23,7 +23,7 @@ const OTHER_RANKS: Error =
 pub(crate) struct Detached {
     /// Up to where the buffer was allocated.
     init: Addr,
-    /// The bytes that the pool got back.
+    /// The bytes that the pool took back.
     unused: usize,
 }
 
@@ -194,7 +194,8 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
         });
     }
 
-    /// Reports a stop that was still pending, and what the pool got back.
+    /// Reports a stop that was still pending, and the bytes that the pool took
+    /// back.
     pub(crate) fn report_detached(&mut self, detached: Option<Detached>) {
         let Some(Detached { init, unused }) = detached else { return };
         self.stops.settle(init, Addr::ZERO, &mut self.control);

@@ -1,5 +1,5 @@
-//! Traps that are not ours: they go to the handler that was there before
-//! (design/contract.md `.trap.foreign`).
+//! Traps that are not ours: they are passed to the handler that was there
+//! before (design/contract.md `.trap.foreign`).
 
 use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;

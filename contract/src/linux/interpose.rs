@@ -27,10 +27,10 @@ fn count(size: usize) {
     }
 }
 
-/// As C's.
+/// The same as C's function of this name.
 ///
 /// # Safety
-/// - None but C's type: any size is allowed.
+/// - There are none beyond those of C's type: any size is allowed.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn malloc(size: usize) -> *mut c_void {
     count(size);
@@ -38,10 +38,10 @@ pub(super) unsafe extern "C" fn malloc(size: usize) -> *mut c_void {
     unsafe { __libc_malloc(size) }
 }
 
-/// As C's.
+/// The same as C's function of this name.
 ///
 /// # Safety
-/// - None but C's type: any two numbers are allowed.
+/// - There are none beyond those of C's type: any two numbers are allowed.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn calloc(amount: usize, size: usize) -> *mut c_void {
     count(amount.saturating_mul(size));
@@ -49,7 +49,7 @@ pub(super) unsafe extern "C" fn calloc(amount: usize, size: usize) -> *mut c_voi
     unsafe { __libc_calloc(amount, size) }
 }
 
-/// As C's.
+/// The same as C's function of this name.
 ///
 /// # Safety
 /// - `object` is null, or was allocated by one of these functions and not freed.
@@ -60,14 +60,14 @@ pub(super) unsafe extern "C" fn realloc(object: *mut c_void, size: usize) -> *mu
     unsafe { __libc_realloc(object, size) }
 }
 
-/// As C's.
+/// The same as C's function of this name.
 ///
 /// # Safety
 /// - `object` is null, or was allocated by one of these functions and not freed; it is not used
 ///   any more.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn free(object: *mut c_void) {
-    // C's `free` of nothing does nothing, and programs rely on it.
+    // C's `free` of a null pointer does nothing, and programs rely on that.
     if !object.is_null() {
         count(0);
     }
@@ -75,7 +75,7 @@ pub(super) unsafe extern "C" fn free(object: *mut c_void) {
     unsafe { __libc_free(object) }
 }
 
-/// As C's.
+/// The same as C's function of this name.
 ///
 /// # Safety
 /// - `align` is a power of two.
@@ -86,7 +86,7 @@ pub(super) unsafe extern "C" fn memalign(align: usize, size: usize) -> *mut c_vo
     unsafe { __libc_memalign(align, size) }
 }
 
-/// As C's.
+/// The same as C's function of this name.
 ///
 /// # Safety
 /// - `align` is a power of two.
@@ -99,7 +99,7 @@ pub(super) unsafe extern "C" fn aligned_alloc(align: usize, size: usize) -> *mut
 /// As C's, at the beginning of a page.
 ///
 /// # Safety
-/// - None but C's type: any size is allowed.
+/// - There are none beyond those of C's type: any size is allowed.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn valloc(size: usize) -> *mut c_void {
     // SAFETY: the size of a page is a power of two.
@@ -109,7 +109,7 @@ pub(super) unsafe extern "C" fn valloc(size: usize) -> *mut c_void {
 /// As C's: whole pages.
 ///
 /// # Safety
-/// - None but C's type: any size is allowed.
+/// - There are none beyond those of C's type: any size is allowed.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn pvalloc(size: usize) -> *mut c_void {
     let page = Native.page_size();
@@ -118,7 +118,7 @@ pub(super) unsafe extern "C" fn pvalloc(size: usize) -> *mut c_void {
     unsafe { memalign(page, whole) }
 }
 
-/// As C's.
+/// The same as C's function of this name.
 ///
 /// # Safety
 /// - `object` is valid to write.

@@ -51,7 +51,7 @@ impl Place {
         Self(entries().find(claim).unwrap_or_else(add))
     }
 
-    /// For the thread that has the listener first.
+    /// For the thread that has the listener before its supervisor.
     pub(super) const fn note(&self) -> Note {
         Note(self.0)
     }

@@ -64,11 +64,11 @@ impl RuntimeItem {
 /// Whether a setting is good for a steady state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
-    /// It is as it should be.
+    /// The setting is good.
     Good,
-    /// It is not as it should be.
+    /// The setting is not good.
     Advisory,
-    /// It is not as it should be, and the program cannot do without it.
+    /// The setting is not good, and the program requires it.
     Fatal,
 }
 

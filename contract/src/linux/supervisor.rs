@@ -272,7 +272,7 @@ impl<K: Kernel> Supervisor<K> {
     }
 }
 
-/// Asks the kernel again and again while it refuses; returns its last refusal.
+/// Asks the kernel repeatedly while it refuses. Returns its last refusal.
 fn persist<T>(mut ask: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     (1..PERSISTENCE).find_map(|_| ask().ok()).map_or_else(ask, Ok)
 }

@@ -268,7 +268,8 @@ unsafe fn write_entries<'m>(table: NonNull<Tract>, grains: u32) -> &'m [Tract] {
 /// - `limit` is not below `base`, and the memory between them is part of one allocation and valid
 ///   for reads and writes while the block is used.
 unsafe fn gap(base: NonNull<u8>, limit: NonNull<u8>) -> Block {
-    // SAFETY: the caller promises that so many bytes from `base` are valid and of one allocation.
+    // SAFETY: the caller promises that the bytes from `base` to `limit` are valid and of one
+    // allocation.
     unsafe { Block::new(base, limit.addr().get() - base.addr().get()) }
 }
 
@@ -372,7 +373,7 @@ unsafe impl Arena for ClientArena<'_> {
     }
 
     /// Lock-free. `None` for the table and the gap behind it, which are in the
-    /// range and nobody's tracts.
+    /// range but not tracts of any pool.
     fn pool_of(&self, addr: Addr) -> Option<PoolId> {
         TractTable::owner_of(self.entries(), self.grain_of(addr)?)
     }

@@ -9,8 +9,8 @@ use crate::words::addr::{Addr, AddrRange};
 /// `size` bytes of memory from `base`, which only the holder of the block may touch.
 ///
 /// Memory travels between layers as blocks: an arena returns tracts, a pool returns a
-/// fill, a buffer gives back what it did not use. A block is a claim, not a
-/// borrow: the function that returns it documents how long the claim is valid.
+/// fill, a buffer returns what it did not use. A block is a claim, not a borrow: the
+/// function that returns it documents how long the claim is valid.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Block {
     base: NonNull<u8>,

@@ -12,7 +12,7 @@ pub(crate) const BLOCK_ALIGN: usize = 2 * size_of::<usize>();
 /// The most classes there may be.
 pub(crate) const CLASSES_MAX: usize = 32;
 
-/// Up to this size, in bytes, the class is one look into a table.
+/// Up to this size, in bytes, the class is found by one look into a table.
 const SMALL: usize = 64 * BLOCK_ALIGN;
 
 /// The classes that a doubling of the size is divided in.
@@ -24,8 +24,8 @@ const SIZE: Error =
 /// One size of block that a cache keeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheClass {
-    /// The bytes of a block, rounded up to [`CacheClass::ALIGN`]: it serves what is not
-    /// larger and does not fit the class before.
+    /// The bytes of a block, rounded up to [`CacheClass::ALIGN`]: it serves layouts
+    /// that are not larger and do not fit the class before.
     pub size: usize,
     /// The most blocks of this class that the cache keeps: at least one, or `usize::MAX` to
     /// keep all.

@@ -43,13 +43,13 @@ pub(crate) struct ClassWords {
 /// What a cache works with, kept where other threads can reach it: its classes,
 /// its lists, and the words by which it is tripped.
 ///
-/// A [`Cache`](super::Cache) owns it for as long as it lives; after that another
-/// may.
+/// A [`Cache`](super::Cache) owns it for as long as it lives; after that,
+/// another cache may own it.
 #[derive(Debug)]
 #[repr(align(64))]
 pub struct CacheDescriptor {
     /// One for each class, and a last one that is empty, full and never armed, for
-    /// what no class serves.
+    /// layouts that no class serves.
     words: [ClassWords; CLASSES_MAX + 1],
     classes: CacheClasses,
     trips: Trips,
@@ -80,9 +80,9 @@ impl CacheDescriptor {
         &self.classes
     }
 
-    /// Asks the cache to return everything it keeps to its pool, at its next get or
-    /// put. Any thread, signal handler or interrupt handler may call this: it is at most 33
-    /// read-modify-writes, takes no lock, and is never lost. If no cache owns the
+    /// Asks the cache to return everything it keeps to its pool, at its next allocation or
+    /// free. Any thread, signal handler or interrupt handler may call this: it is at most
+    /// 33 read-modify-writes, takes no lock, and is never lost. If no cache owns the
     /// descriptor, it has no effect.
     pub fn trip(&self) {
         let words = self.words.iter().take(self.classes.as_slice().len());
@@ -95,14 +95,15 @@ impl CacheDescriptor {
         self.trips.requests()
     }
 
-    /// The bytes in the blocks kept, at this moment, for any thread.
+    /// The bytes in the blocks that are kept at this moment. Any thread may
+    /// ask.
     #[must_use]
     pub fn cached(&self) -> usize {
         let sizes = self.classes.as_slice().iter().zip(&self.words);
         sizes.map(|(class, words)| class.size * words.count.load(Ordering::Relaxed)).sum()
     }
 
-    /// Whether gets and puts of the class give way.
+    /// Whether allocations and frees of the class take the slow path.
     #[must_use]
     pub fn is_tripped(&self, class: usize) -> bool {
         self.words.get(class).is_none_or(|words| words.limit.load(Ordering::Acquire) == 0)
@@ -122,12 +123,12 @@ impl CacheDescriptor {
         unsafe { self.words.get_unchecked(class) }
     }
 
-    /// Takes the descriptor for a cache; false if it has one.
+    /// Takes the descriptor for a cache. Returns false if it has one.
     pub(crate) fn claim(&self) -> bool {
         self.owned.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// Gives the descriptor up.
+    /// Releases the descriptor.
     pub(crate) fn release(&self) {
         self.owned.store(false, Ordering::Release);
     }

@@ -34,7 +34,7 @@ pub(super) const FREED: u8 = 0xdd;
 pub(super) enum Fence {
     /// The object was allocated with this layout.
     Whole(Layout),
-    /// The first byte that is not as it was; the size if that is known.
+    /// The first byte that changed, and the size if that is known.
     Damaged {
         /// Its address.
         at: Addr,
@@ -46,7 +46,7 @@ pub(super) enum Fence {
 /// Fills memory with a byte.
 ///
 /// # Safety
-/// - Nobody else uses the block.
+/// - Nothing else uses the block.
 pub(super) unsafe fn splat(block: Block, byte: u8) {
     // SAFETY: nothing else uses the block; a block is valid for writes.
     unsafe { block.base().write_bytes(byte, block.size()) };
@@ -67,8 +67,8 @@ pub(super) unsafe fn first_change(block: Block, byte: u8) -> Option<Addr> {
 /// Writes the fence of an object that has all of `reserved`.
 ///
 /// # Safety
-/// - Nobody else uses `reserved`, which is word-aligned in address and size and has
-///   room for the object and [`FENCE_SIZE`] bytes.
+/// - Nothing else uses `reserved`, which is word-aligned in address and size and
+///   has room for the object and [`FENCE_SIZE`] bytes.
 pub(super) unsafe fn write_fence(reserved: Block, layout: Layout) {
     let Some((_, fence)) = reserved.split_at(layout.size()) else { return };
     // SAFETY: the fence is a part of `reserved`, which nothing else uses.

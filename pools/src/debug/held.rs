@@ -1,8 +1,9 @@
 //! Objects that were freed, held back for a while.
 //!
-//! A pool keeps links in its free memory, so it could not tell a client's late
-//! write there from the pool's own. What is held back belongs only to the
-//! debug pool: any change is a client's (design/debug.md `.debug.held`).
+//! A pool keeps links in its free memory, so a client's late write there could
+//! not be distinguished from the pool's own. Memory that is held back belongs
+//! only to the debug pool: any change is a client's (design/debug.md
+//! `.debug.held`).
 
 use core::alloc::Layout;
 
@@ -20,7 +21,7 @@ pub(super) struct HeldObject {
     pub(super) block: Block,
     /// The part that is not the pool's own, filled with the pattern of freed memory.
     pub(super) watched: Block,
-    /// As the client freed it.
+    /// The object, as the client freed it.
     pub(super) layout: Layout,
 }
 
@@ -37,7 +38,7 @@ impl HeldObject {
 #[derive(Debug)]
 pub(super) struct Held {
     ring: [Option<HeldObject>; HELD_MAX],
-    /// Where the next object goes.
+    /// The place for the next object.
     next: usize,
     count: usize,
     most: usize,
@@ -45,7 +46,7 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Holds none, and at most `most`.
+    /// Holds no objects yet, and later at most `most`.
     pub(super) const fn new(most: usize) -> Self {
         let most = if most < HELD_MAX { most } else { HELD_MAX };
         Self { ring: [None; HELD_MAX], next: 0, count: 0, most, size: 0 }
@@ -61,7 +62,7 @@ impl Held {
         self.iter().map(|held| held.block.size()).max().unwrap_or(0)
     }
 
-    /// Whether another object can be held without one going first.
+    /// Whether another object can be held without releasing one first.
     pub(super) const fn has_room(&self) -> bool {
         self.count < self.most
     }
@@ -74,7 +75,7 @@ impl Held {
     /// Holds an object, for which there has to be room.
     ///
     /// # Safety
-    /// - Nobody uses the block until it is popped.
+    /// - Nothing uses the block until it is popped.
     pub(super) unsafe fn push(&mut self, held: HeldObject) {
         // SAFETY: nothing uses the block until it is popped, so the part of it may be written.
         unsafe { splat(held.watched, FREED) };

@@ -1,6 +1,6 @@
-//! What every word of the pool is used for, as the debug pool gave it out.
+//! What every word of the pool is used for, as the debug pool handed it out.
 //!
-//! Kept in the arena's control memory, out of reach of who writes past an object.
+//! It is kept in the arena's control memory, out of reach of code that writes past an object.
 
 use tripoint_core::{Addr, AddrRange, Arena, PoolHeader, Result};
 
@@ -74,7 +74,7 @@ impl Ledger {
         }
     }
 
-    /// The bytes from `addr` on that go on with this mark, up to `most`.
+    /// The number of bytes from `addr` on that have this mark, up to `most`.
     pub(super) fn size_of_run(&self, addr: usize, mark: Mark, most: usize) -> usize {
         (0..most).step_by(WORD).take_while(|offset| self.mark(addr + offset) == mark).count() * WORD
     }

@@ -10,7 +10,7 @@ use tripoint_core::{Addr, PoolId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// Freed what is not allocated: freed before, or never given out.
+    /// Freed what is not allocated: it was freed before, or never handed out.
     DoubleFree,
     /// Freed what lies in no memory of the pool.
     Foreign,
@@ -27,12 +27,12 @@ pub enum Fault {
     },
     /// Wrote behind the end of an object.
     Overrun {
-        /// The first byte of the fence that is not as it was.
+        /// The first byte of the fence that changed.
         at: Addr,
     },
     /// Wrote to an object after freeing it.
     UsedAfterFree {
-        /// The first byte that is not as it was left.
+        /// The first byte that changed.
         at: Addr,
     },
 }

@@ -31,13 +31,14 @@ struct Bounds {
 
 impl Land {
     /// Checks every rule of the land: order, balance, sizes, coalescing. `owns`
-    /// tells whether an address lies in memory whose blocks the land may hold.
+    /// returns whether an address lies in memory whose blocks the land may
+    /// hold.
     ///
     /// # Errors
     /// The first rule found broken.
     pub fn check(&self, owns: &dyn Fn(Addr) -> bool) -> Result<(), CheckError> {
         self.check_sound()?;
-        // What a check finds is its caller's to act on.
+        // The caller acts on what a check finds.
         let health = Health::new();
         let watch = Watch::new(self.key, &health);
         check_tree(&self.granules, owns, watch)?;

@@ -111,7 +111,7 @@ impl<const SIZED: bool> Node<SIZED> {
     /// # Safety
     /// - `block` is granule-aligned, one granule in size or, if `SIZED`, a
     ///   greater multiple of it.
-    /// - Nobody else touches it until it has left the tree.
+    /// - Nothing else touches it until it has left the tree.
     #[inline]
     pub(super) unsafe fn create(block: Block, watch: Watch<'_>) -> Self {
         let node = Self(block.base().cast());
@@ -215,7 +215,7 @@ impl<const SIZED: bool> Node<SIZED> {
         height_of(self.links(watch))
     }
 
-    /// Works height and largest size out again from those of the children; gives
+    /// Computes height and largest size anew from those of the children. Returns
     /// the children's heights.
     #[inline]
     pub(super) fn refresh(self, watch: Watch<'_>) -> [usize; 2] {

@@ -165,7 +165,7 @@ fn run(steps: &[Step]) {
                 if taken.is_empty() {
                     continue;
                 }
-                // Give a part back and go on holding the rest.
+                // Return a part and go on holding the rest.
                 let block: Block = taken.swap_remove(which % taken.len());
                 let kept = (front * GRANULE).min(block.size() - GRANULE);
                 let (kept, block) = block.split_at(kept).unwrap();
@@ -365,7 +365,8 @@ fn damaged_by(damage: impl FnOnce(&Ground)) -> Result<(), tripoint_core::CheckEr
 /// Changes one word of the ground.
 fn scribble(ground: &Ground, granule: usize, word: usize, change: impl FnOnce(usize) -> usize) {
     let words = ground.part(granule, 1).base().cast::<*mut u8>();
-    // SAFETY: within the ground or one granule after, aligned; nobody else runs.
+    // SAFETY: within the ground or one granule after, aligned; no other thread
+    // runs.
     unsafe { words.add(word).write(words.add(word).read().map_addr(change)) };
 }
 

@@ -23,8 +23,8 @@ use crate::poison::poison;
 /// When it has none it takes those that other threads returned ([`Returns`]), or
 /// else a batch from the pool. It keeps what is freed in it, without bound, until
 /// [`MfsCache::flush`] or until it is dropped: freed units are out of reach for
-/// other threads, and count as live for the pool ([`MfsCache::cached`] tells how
-/// many bytes those are).
+/// other threads, and count as live for the pool ([`MfsCache::cached`] returns
+/// how many bytes those are).
 ///
 /// Units may be freed in any cache of the pool, and by the pool itself. A cache
 /// that is forgotten (`mem::forget`) takes its units with it until the pool is
@@ -111,7 +111,7 @@ impl<'pool, A: Arena, U: Unit> MfsCache<'pool, A, U> {
     }
 
     /// Drops an object and keeps its unit. An object of another pool is dropped as
-    /// ever.
+    /// usual.
     #[inline]
     pub fn free_box<T>(&self, object: PoolBox<'_, T, Mfs<A, U>>) {
         if ptr::eq(PoolBox::store(&object), self.pool) {
@@ -146,13 +146,13 @@ impl<'pool, A: Arena, U: Unit> MfsCache<'pool, A, U> {
         let _ = self.health.note(list.ensure_sound());
     }
 
-    /// What it reads its units with.
+    /// The key with which it reads its units.
     #[inline(always)]
     const fn watch(&self) -> Watch<'_> {
         Watch::new(self.key, &self.health)
     }
 
-    /// Refuses once damage was met, and tells the pool.
+    /// Refuses once damage was met, and notifies the pool.
     #[inline(always)]
     fn ensure_sound(&self) -> Result<()> {
         self.health.ensure().map_err(|damaged| self.tell(damaged))
@@ -196,7 +196,8 @@ impl<'pool, A: Arena, U: Unit> MfsCache<'pool, A, U> {
         self.magazines.set(magazines.first());
         if units.first().is_none() {
             let batch = self.pool.take_batch()?;
-            // Before those that a hook, which hears of the pool's growth, freed here.
+            // Before the units that a hook freed here when it was notified of the
+            // pool's growth.
             units = self.take_list();
             units.push_chain(batch);
         }

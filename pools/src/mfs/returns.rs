@@ -17,8 +17,8 @@ use crate::poison::poison;
 
 /// One thread's way to free units of a pool that other threads allocate.
 ///
-/// It keeps up to [`Returns::BATCH`] units, which it then gives to the pool with one
-/// compare-exchange. [`Returns::flush`] and dropping give what there is.
+/// It keeps up to [`Returns::BATCH`] units, which it then returns to the pool with
+/// one compare-exchange. [`Returns::flush`] and dropping return what it keeps.
 ///
 /// ```
 /// # use tripoint_core::{ClientArena, ClientArenaOptions};
@@ -84,7 +84,7 @@ impl<'pool, A: Arena, U: Unit> Returns<'pool, A, U> {
     }
 
     /// Drops an object and frees its unit. An object of another pool is dropped
-    /// as ever.
+    /// as usual.
     pub fn free_box<T>(&mut self, object: PoolBox<'_, T, Mfs<A, U>>) {
         if size_of::<T>() == 0 || !ptr::eq(PoolBox::store(&object), self.pool) {
             return drop(object);

@@ -1,4 +1,4 @@
-//! What the units of a fixed-size pool look like.
+//! Size and alignment of the units of a fixed-size pool.
 
 #![forbid(unsafe_code)]
 

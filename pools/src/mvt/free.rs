@@ -60,8 +60,8 @@ impl FreeBlocks {
         self.enqueue(block);
     }
 
-    /// Adds a block to the land; gives the free block that it is part of now, which
-    /// is the newest available one if it is large enough.
+    /// Adds a block to the land. Returns the free block that it is part of now,
+    /// which is the newest available one if it is large enough.
     ///
     /// # Safety
     /// - As [`Land::insert`].
@@ -167,7 +167,7 @@ impl FreeBlocks {
         if self.is_available(block) {
             // SAFETY: blocks of the land that are available are queued, with the
             // extent they had when they became blocks; their entries lie behind
-            // what the land writes to, and nobody else writes to free memory.
+            // what the land writes to, and nothing else writes to free memory.
             unsafe { self.queue.remove(block) };
         }
     }

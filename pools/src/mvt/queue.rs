@@ -46,7 +46,7 @@ impl Entry {
         Self(unsafe { block.base().add(NODE_SIZE) }.cast())
     }
 
-    /// The block, as the entry tells.
+    /// The block that the entry describes.
     ///
     /// # Errors
     /// [`Damaged`]
@@ -216,7 +216,7 @@ impl Queue {
         Entry(from.0.with_addr(entry.0.addr()))
     }
 
-    /// Checks that the entries are a list from oldest to newest. `owns` tells
+    /// Checks that the entries are a list from oldest to newest. `owns` returns
     /// whether an address lies in memory of the pool.
     pub(super) fn check(&self, owns: &dyn Fn(Addr) -> bool) -> Result<(), CheckError> {
         let (mut older, mut next) = (None, self.oldest);

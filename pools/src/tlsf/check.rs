@@ -28,8 +28,8 @@ struct Found {
 }
 
 impl Heap {
-    /// Checks every free block, list and bit. `owns` tells whether an address lies
-    /// in the pool's memory.
+    /// Checks every free block, list and bit. `owns` returns whether an address
+    /// lies in the pool's memory.
     pub(super) fn check_edges(&self, owns: &dyn Fn(Addr) -> bool) -> Result<(), CheckError> {
         let (mut found, mut outcome) = (Found::default(), Ok(()));
         self.walk_edges(&mut |node| {

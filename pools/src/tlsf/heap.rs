@@ -167,8 +167,8 @@ impl Heap {
         Ok(None)
     }
 
-    /// Gives `size` bytes of a block that was just taken off its list; what is left
-    /// on either side goes back.
+    /// Returns `size` bytes of a block that was just taken off its list, and lists
+    /// what is left on either side.
     #[inline]
     fn cut(&mut self, block: Block, offset: usize, size: usize) -> Result<Block, Damaged> {
         self.size -= size;

@@ -160,7 +160,7 @@ mod tests {
     use tripoint_core::{Check, CheckLevel, ClientArena, ClientArenaOptions, Store};
 
     /// The rule that a deep check finds broken after `damage` to the lists of a pool
-    /// whose free memory is one block; told of the class of that.
+    /// whose free memory is one block. `damage` is passed the class of that block.
     fn found(damage: impl FnOnce(&mut Lists, usize)) -> &'static str {
         let mut memory = std::boxed::Box::new_uninit_slice(64 << 10);
         let arena = ClientArena::create(&mut memory, ClientArenaOptions::default()).unwrap();

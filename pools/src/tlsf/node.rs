@@ -9,8 +9,9 @@
 //!        +---------+---------+
 //! ```
 //!
-//! So the words at the front tell how long a block is that begins there, and the
-//! last word how long a block is that ends there (design/pool-tlsf.md `.tlsf.node`).
+//! So the words at the front hold the length of a block that begins there, and the
+//! last word the length of a block that ends there (design/pool-tlsf.md
+//! `.tlsf.node`).
 
 use core::num::NonZeroUsize;
 use core::ptr::{NonNull, null_mut, without_provenance_mut};

@@ -25,7 +25,7 @@ impl Geometric {
     }
 
     /// The inverse transform: `random`, one of 2^64 equally probable numbers, stands for the
-    /// probability `(random + 1) / 2^64` of so many failed trials or more
+    /// probability `(random + 1) / 2^64` of that many failed trials or more
     /// (design/sampling.md `.transform`).
     pub(crate) const fn failures(&self, random: u64) -> u64 {
         if self.mean.bytes() == 1 { 0 } else { negative_log(random) / self.log_miss }

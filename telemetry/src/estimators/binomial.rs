@@ -117,8 +117,8 @@ mod tests {
         assert_close(at_least(10.0, 10.0, 0.5), 1.0 / 1024.0, 1e-14);
     }
 
-    /// Tails summed with fifty digits elsewhere: the mean, successes, failures before the last
-    /// of them, and the probability of at least so many successes.
+    /// Tails summed elsewhere with fifty digits: the mean, successes, failures before the last
+    /// of them, and the probability of at least that many successes.
     #[test]
     fn tails_are_exact_to_twelve_digits() {
         for (mean, successes, failures, expected) in [

@@ -1,12 +1,12 @@
-//! The negative binomial distribution: how many bytes are not drawn before the last of so
-//! many that are.
+//! The negative binomial distribution: how many bytes are not drawn before the last of a
+//! given number that are.
 
 #![forbid(unsafe_code)]
 
 use crate::estimators::{binomial, normal};
 use crate::sample::Mean;
 
-/// Above this many bytes, a double no longer tells two neighbouring numbers apart.
+/// The largest limit, in bytes. Up to here a double holds every whole number, and every half.
 const MOST_BYTES: u64 = 1 << 52;
 
 /// The distribution of the number of failed trials (bytes that were not drawn) before the
