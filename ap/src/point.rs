@@ -121,7 +121,7 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
         unsafe { &(*self.descriptor.as_ptr()).shared }
     }
 
-    /// The pool.
+    /// Returns the pool that fills this point's buffer.
     #[inline(always)]
     #[must_use]
     pub fn pool(&self) -> &'pool P {

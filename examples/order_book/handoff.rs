@@ -52,7 +52,7 @@ impl Block {
             .sum();
     }
 
-    /// The contents.
+    /// Returns the bytes of all lines so far.
     pub(crate) fn contents(&self) -> &[u8] {
         &self.bytes[..self.used]
     }

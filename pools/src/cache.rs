@@ -104,7 +104,7 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         Ok(Self { descriptor, pool, observed, key, health: Health::new() })
     }
 
-    /// The descriptor.
+    /// Returns the descriptor that the cache was created with.
     pub const fn descriptor(&self) -> &'c CacheDescriptor {
         self.descriptor
     }

@@ -28,7 +28,7 @@ impl<'b> Owner<'b> {
         Self { buffer, observed: buffer.trips.requests() }
     }
 
-    /// The buffer.
+    /// Returns the buffer that this owner allocates from.
     #[must_use]
     pub const fn buffer(&self) -> &'b Buffer {
         self.buffer

@@ -23,7 +23,7 @@ const RESERVE_MAX: usize = if cfg!(miri) { 64 << 20 } else { isize::MAX.unsigned
 pub struct Portable;
 
 impl Portable {
-    /// The platform.
+    /// Creates the platform; it has no state.
     #[must_use]
     pub const fn new() -> Self {
         Self

@@ -40,7 +40,7 @@ pub struct Instruction {
     pub if_true: u8,
     /// How many to skip if it does not.
     pub if_false: u8,
-    /// The operand.
+    /// What the instruction loads, compares with or returns, according to its code.
     pub operand: u32,
 }
 

@@ -87,7 +87,7 @@ impl Verdict {
 /// One setting: its value, and whether it is good.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The setting.
+    /// Which setting was looked at.
     pub item: RuntimeItem,
     /// Its value as the system states it; `unknown` if the system does not.
     pub value: String,

@@ -71,7 +71,7 @@ pub enum Warning {
     TrapsDisplaced,
     /// A cold thread did more than its budget allows for the time.
     OverBudget {
-        /// The thread.
+        /// The name of the cold thread.
         thread: Name,
         /// Events since the last look.
         events: usize,

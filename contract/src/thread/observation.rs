@@ -28,10 +28,10 @@ impl Observation {
     }
 }
 
-/// Where and when: gathered only for events that are recorded.
+/// Where and when an event happened: gathered only for events that are recorded.
 #[derive(Clone, Copy, Debug)]
 pub struct Evidence {
-    /// Where.
+    /// The call site, as far as it is known.
     pub site: Site,
     /// When, in ns of the thread's clock.
     pub time: u64,

@@ -44,7 +44,7 @@ impl<'pool, T, P: ManualPool> Mailbox<'pool, T, P> {
     /// Posts a message from the pool of the mailbox; returns it if the mailbox is full.
     ///
     /// # Errors
-    /// The message.
+    /// The message, if the mailbox is full.
     pub fn post(&self, message: PoolBox<'pool, T, P>) -> Result<(), PoolBox<'pool, T, P>> {
         self.post_with(message, Ordering::Release) // taking it sees what was written to it
     }

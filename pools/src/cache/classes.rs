@@ -122,7 +122,7 @@ impl CacheClasses {
         Err(Error::Parameter("the largest size needs more than 32 classes"))
     }
 
-    /// The classes.
+    /// Returns the classes in the order of their sizes, the smallest first.
     #[must_use]
     pub fn as_slice(&self) -> &[CacheClass] {
         self.classes.get(..self.len).unwrap_or_default()

@@ -74,7 +74,7 @@ impl CacheDescriptor {
         }
     }
 
-    /// The classes.
+    /// Returns the size classes that a cache of this descriptor keeps.
     #[must_use]
     pub const fn classes(&self) -> &CacheClasses {
         &self.classes

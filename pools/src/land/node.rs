@@ -163,7 +163,7 @@ impl<const SIZED: bool> Node<SIZED> {
         }
     }
 
-    /// The block.
+    /// Returns the free block that the node lies in.
     #[inline]
     pub(super) fn block(self, watch: Watch<'_>) -> Block {
         self.confirm(watch);

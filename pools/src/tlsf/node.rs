@@ -149,7 +149,7 @@ impl Node {
             && self.says_size(size, key)
     }
 
-    /// The block.
+    /// Returns the free block that the node lies in.
     ///
     /// # Errors
     /// [`Damaged`]

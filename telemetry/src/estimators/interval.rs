@@ -18,7 +18,7 @@ impl Confidence {
         if probability > 0.0 && probability < 1.0 { Some(Self(probability)) } else { None }
     }
 
-    /// The probability.
+    /// Returns the probability, between 0 and 1, that such an interval covers the true value.
     #[must_use]
     pub const fn probability(self) -> f64 {
         self.0

@@ -1,0 +1,132 @@
+//! The lists of a [`Tlsf`](tripoint_pools::Tlsf).
+
+use super::*;
+
+/// (design/hardening.md `.req.follow`)
+#[test]
+fn a_word_written_over_is_not_followed() {
+    let mut outside = [0_usize; 8];
+    let outside = NonNull::from(&mut outside).addr().get() & !(GRANULE - 1);
+    let mut damaged = 0;
+    for which in 0..100 {
+        for value in [0, 1, 0x4141_4141, usize::MAX, outside] {
+            let mut memory = memory(24);
+            let arena = arena(&mut memory);
+            let pool = tlsf(&arena);
+            let mut oracle = Oracle::default();
+            let free = holes(&pool, &mut oracle, &SIZES);
+            let words: Vec<_> = free.into_iter().flat_map(words_of).collect();
+            let Some(word) = words.get(which) else { continue };
+            // SAFETY: free memory of the pool, aligned. A fault, which is looked for.
+            unsafe { word.write(value) };
+            assert!(pool.check(CheckLevel::Deep).is_err(), "word {which}, {value:#x}");
+            assert_eq!(use_up(&pool), Error::Damaged, "word {which}, {value:#x}");
+            damaged += 1;
+        }
+    }
+    assert!(damaged > 100);
+}
+
+/// Negative control: without a fault the pool is used until its memory is
+/// exhausted.
+#[test]
+fn an_orderly_pool_is_not_damaged() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = tlsf(&arena);
+    let mut oracle = Oracle::default();
+    holes(&pool, &mut oracle, &SIZES);
+    pool.check(CheckLevel::Deep).unwrap();
+    assert_eq!(use_up(&pool), Error::Limit);
+    pool.check(CheckLevel::Deep).unwrap();
+}
+
+/// A link that is valid in one place is not in another.
+#[test]
+fn words_of_other_blocks_are_not_followed() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = tlsf(&arena);
+    let mut oracle = Oracle::default();
+    let free = holes(&pool, &mut oracle, &SIZES);
+    // SAFETY: free memory of the pool, aligned. A fault, which is looked for.
+    unsafe { free[0].base().cast::<[usize; 2]>().write(free[1].base().cast::<[usize; 2]>().read()) };
+    assert_eq!(use_up(&pool), Error::Damaged);
+}
+
+/// (design/hardening.md `.health`)
+#[test]
+fn a_damaged_pool_refuses_and_says_so() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = tlsf(&arena);
+    let mut oracle = Oracle::default();
+    let sizes = [64; 9];
+    let free = holes(&pool, &mut oracle, &sizes);
+    let neighbour = free[0].range().limit().get();
+    // SAFETY: free memory of the pool, aligned. A fault, which is looked for.
+    unsafe { free[0].base().cast::<usize>().write(0) };
+    pool.check(CheckLevel::Shallow).unwrap();
+    // The neighbour cannot be joined to it: the free meets the damage.
+    oracle.free(&pool, neighbour);
+    assert_eq!(pool.alloc(layout(16, 8)).unwrap_err(), Error::Damaged);
+    assert_eq!(pool.fill(layout(16, 8)).unwrap_err(), Error::Damaged);
+    assert_eq!(pool.extend(GRAIN).unwrap_err(), Error::Damaged);
+    let broken = pool.check(CheckLevel::Shallow).unwrap_err();
+    assert_eq!(broken.rule, "no free memory was written over, and nothing freed wrongly");
+    // What is live stays as it is, and may be freed.
+    for addr in oracle.addresses(true) {
+        oracle.free(&pool, addr);
+    }
+    drop(pool);
+    arena.check(CheckLevel::Deep).unwrap();
+}
+
+/// Damage is not healed by writing over it.
+#[test]
+fn a_free_looks_at_the_list_it_joins() {
+    for damage in [false, true] {
+        let mut memory = memory(24);
+        let arena = arena(&mut memory);
+        let pool = tlsf(&arena);
+        let mut oracle = Oracle::default();
+        let objects: Vec<usize> =
+            (0..6).map(|_| oracle.alloc(&pool, layout(64, 8)).unwrap().addr().get()).collect();
+        oracle.free(&pool, objects[0]);
+        let mut head = None;
+        pool.walk_free(&mut |block| head = head.or(Some(block.base().cast::<usize>())));
+        if damage {
+            // SAFETY: free memory of the pool, aligned. A fault, which is looked for.
+            unsafe { head.unwrap().add(1).write(0) };
+        }
+        oracle.free(&pool, objects[2]);
+        assert_eq!(pool.check(CheckLevel::Shallow).is_err(), damage);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: effort(300), failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Any bytes over any part of the words the pool relies on.
+    #[test]
+    fn any_write_to_a_word_is_seen(
+        which in any::<usize>(), from in 0..size_of::<usize>(), bytes in prop::collection::vec(any::<u8>(), 1..8),
+    ) {
+        let mut memory = memory(24);
+        let arena = arena(&mut memory);
+        let pool = tlsf(&arena);
+        let mut oracle = Oracle::default();
+        let free = holes(&pool, &mut oracle, &SIZES);
+        let words: Vec<_> = free.into_iter().flat_map(words_of).collect();
+        let word = words[which % words.len()];
+        // SAFETY: free memory of the pool, aligned.
+        let before = unsafe { word.read() };
+        for (offset, byte) in bytes.into_iter().enumerate().take(size_of::<usize>() - from) {
+            // SAFETY: inside the word. A fault, which is looked for.
+            unsafe { word.cast::<u8>().add(from + offset).write(byte) };
+        }
+        // SAFETY: free memory of the pool, aligned.
+        let changed = unsafe { word.read() } != before;
+        prop_assert_eq!(use_up(&pool) == Error::Damaged, changed);
+    }
+}

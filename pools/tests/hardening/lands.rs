@@ -1,0 +1,153 @@
+//! The trees of a land, in the classes that keep one.
+
+use super::*;
+
+/// (design/hardening.md `.land`)
+#[test]
+fn a_land_does_not_follow_a_word_written_over() {
+    let mut outside = [0_usize; 8];
+    let outside = NonNull::from(&mut outside).addr().get() & !(GRANULE - 1);
+    let mut damaged = 0;
+    for which in 0..100 {
+        for value in [0, 1, 0x4141_4141, usize::MAX, outside] {
+            for check in [CheckLevel::Cheap, CheckLevel::Deep] {
+                let mut memory = memory(24);
+                let arena = arena(&mut memory);
+                let pool = mvff(&arena);
+                let mut oracle = Oracle::default();
+                let words: Vec<_> =
+                    holes(&pool, &mut oracle, &SIZES).into_iter().flat_map(land_words_of).collect();
+                let Some(word) = words.get(which) else { continue };
+                // SAFETY: free memory of the pool, aligned. A fault, which is looked for.
+                unsafe { word.write(value) };
+                let found = pool.check(check).is_err();
+                assert_eq!(found, check == CheckLevel::Deep, "word {which}, {value:#x}");
+                assert_eq!(use_up(&pool), Error::Damaged, "word {which}, {value:#x}");
+                damaged += 1;
+            }
+        }
+    }
+    assert!(damaged > 100);
+}
+
+/// Negative control: without a fault the pool is used until its memory is
+/// exhausted.
+#[test]
+fn an_orderly_land_is_not_damaged() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = mvff(&arena);
+    let mut oracle = Oracle::default();
+    holes(&pool, &mut oracle, &SIZES);
+    pool.check(CheckLevel::Deep).unwrap();
+    assert_eq!(use_up(&pool), Error::Limit);
+    pool.check(CheckLevel::Deep).unwrap();
+}
+
+/// (design/hardening.md `.health`)
+#[test]
+fn a_pool_with_a_damaged_land_refuses_and_says_so() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = mvff(&arena);
+    let mut oracle = Oracle::default();
+    let free = holes(&pool, &mut oracle, &[64; 9]);
+    // A copy of a valid word, which is not valid here.
+    // SAFETY: free memory of the pool, aligned. A fault, which is looked for.
+    unsafe { free[0].base().cast::<usize>().write(free[1].base().cast::<usize>().read()) };
+    pool.check(CheckLevel::Shallow).unwrap();
+    oracle.free(&pool, free[0].range().limit().get());
+    assert_eq!(pool.alloc(layout(16, 8)).unwrap_err(), Error::Damaged);
+    assert_eq!(pool.fill(layout(16, 8)).unwrap_err(), Error::Damaged);
+    assert_eq!(pool.alloc(layout(5 * GRAIN, 8)).unwrap_err(), Error::Damaged, "nor does it grow");
+    let broken = pool.check(CheckLevel::Shallow).unwrap_err();
+    assert_eq!(broken.rule, "no free memory was written over, and nothing freed wrongly");
+    // What is live stays as it is, and may be freed.
+    for addr in oracle.addresses(true) {
+        oracle.free(&pool, addr);
+    }
+    drop(pool);
+    arena.check(CheckLevel::Deep).unwrap();
+}
+
+/// What inserts into a damaged land is lost, so a pool must not go on growing.
+#[test]
+fn a_pool_does_not_grow_to_feed_a_damaged_land() {
+    for damage in [false, true] {
+        let mut memory = memory(24);
+        let arena = arena(&mut memory);
+        let pool = Mvt::create(&arena, MvtOptions::default()).unwrap();
+        let mut oracle = Oracle::default();
+        let free = holes(&pool, &mut oracle, &[64; 9]);
+        if damage {
+            // SAFETY: free memory of the pool, aligned. A fault, which is looked for.
+            unsafe { free[0].base().cast::<usize>().write(0) };
+        }
+        oracle.free(&pool, free[0].range().limit().get());
+        let total = pool.sizes().total;
+        let outcome = pool.alloc(layout(3 * GRAIN, 8));
+        assert_eq!(outcome.err(), damage.then_some(Error::Damaged));
+        assert_eq!(pool.sizes().total == total, damage);
+        assert_eq!(pool.check(CheckLevel::Shallow).is_err(), damage);
+    }
+}
+
+/// What was read from a place earlier and is written there again is a word of the
+/// pool's, so it may go unnoticed; but every way through it ends.
+#[test]
+fn ways_through_old_words_end() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = mvff(&arena);
+    let mut oracle = Oracle::default();
+    let old: Vec<_> = holes(&pool, &mut oracle, &[64; 41])
+        .into_iter()
+        .flat_map(land_words_of)
+        // SAFETY: free memory of the pool, aligned.
+        .map(|word| (word, unsafe { word.read() }))
+        .collect();
+    // Other blocks are free, so that the tree is another one.
+    let kept = oracle.addresses(true);
+    let now: Vec<_> = (0..20).map(|_| oracle.alloc(&pool, layout(64, 8)).unwrap().addr().get()).collect();
+    for addr in kept.into_iter().step_by(3).chain(now.into_iter().step_by(2)) {
+        oracle.free(&pool, addr);
+    }
+    let mut free = Vec::new();
+    pool.walk_free(&mut |block| free.push(block.range()));
+    for (word, value) in old {
+        let addr = tripoint_core::Addr::of(word.as_ptr().cast::<u8>());
+        if free.iter().any(|range| range.contains(addr)) {
+            // SAFETY: free memory of the pool, aligned. A fault, which is looked for.
+            unsafe { word.write(value) };
+        }
+    }
+    assert!(pool.check(CheckLevel::Deep).is_err());
+    assert!(matches!(use_up(&pool), Error::Damaged | Error::Limit));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: effort(300), failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Any bytes over any part of the words a land relies on.
+    #[test]
+    fn any_write_to_a_word_of_a_land_is_seen(
+        which in any::<usize>(), from in 0..size_of::<usize>(), bytes in prop::collection::vec(any::<u8>(), 1..8),
+    ) {
+        let mut memory = memory(24);
+        let arena = arena(&mut memory);
+        let pool = mvff(&arena);
+        let mut oracle = Oracle::default();
+        let words: Vec<_> =
+            holes(&pool, &mut oracle, &SIZES).into_iter().flat_map(land_words_of).collect();
+        let word = words[which % words.len()];
+        // SAFETY: free memory of the pool, aligned.
+        let before = unsafe { word.read() };
+        for (offset, byte) in bytes.into_iter().enumerate().take(size_of::<usize>() - from) {
+            // SAFETY: inside the word. A fault, which is looked for.
+            unsafe { word.cast::<u8>().add(from + offset).write(byte) };
+        }
+        // SAFETY: free memory of the pool, aligned.
+        let changed = unsafe { word.read() } != before;
+        prop_assert_eq!(use_up(&pool) == Error::Damaged, changed);
+    }
+}

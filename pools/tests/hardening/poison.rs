@@ -1,0 +1,60 @@
+//! What is freed is filled with a pattern, except for the words that the pool keeps in it
+//! (design/hardening.md `.poison`).
+
+use super::units::{UNIT, live_units, mfs};
+use super::*;
+
+/// However a unit is freed.
+#[test]
+fn freed_units_are_poisoned() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = mfs(&arena);
+    let units = live_units(&pool, 3);
+    let (cache, mut returns) = (pool.cache(), pool.returns());
+    // SAFETY: allocated above with this layout.
+    unsafe {
+        pool.free(units[0], layout(UNIT, 8));
+        cache.free(units[1], layout(UNIT, 8));
+        returns.free(units[2], layout(UNIT, 8));
+    }
+    for unit in units {
+        // SAFETY: memory of the pool, behind the link and before a magazine's last slots.
+        let rest = unsafe { unit.cast::<[usize; 5]>().read() };
+        assert!(rest[1..].iter().all(|&word| word == usize::MAX / 0xff * 0xdd), "{rest:x?}");
+    }
+}
+
+#[test]
+fn freed_memory_is_poisoned() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = tlsf(&arena);
+    let mut oracle = Oracle::default();
+    let free = holes(&pool, &mut oracle, &[200; 5]);
+    for block in &free[..2] {
+        let words = block.size() / size_of::<usize>();
+        // SAFETY: free memory of the pool, between the words that it keeps itself.
+        let rest =
+            unsafe { core::slice::from_raw_parts(block.base().cast::<usize>().as_ptr().add(3), words - 4) };
+        assert!(rest.iter().all(|&word| word == usize::MAX / 0xff * 0xdd), "{rest:x?}");
+    }
+    assert_eq!(use_up(&pool), Error::Limit);
+}
+
+#[test]
+fn what_a_land_gets_is_poisoned() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = mvff(&arena);
+    let mut oracle = Oracle::default();
+    let free = holes(&pool, &mut oracle, &[200; 5]);
+    for block in &free[..2] {
+        let words = block.size() / size_of::<usize>();
+        // SAFETY: free memory of the pool, behind the words of the land.
+        let rest =
+            unsafe { core::slice::from_raw_parts(block.base().cast::<usize>().as_ptr().add(4), words - 4) };
+        assert!(rest.iter().all(|&word| word == usize::MAX / 0xff * 0xdd), "{rest:x?}");
+    }
+    assert_eq!(use_up(&pool), Error::Limit);
+}

@@ -1,0 +1,202 @@
+//! The lists of a fixed-size pool, its magazines, and those that caches keep.
+
+use super::*;
+
+pub(super) type UnitPool<'a> = Mfs<&'a ClientArena<'a>, UnitLayout>;
+
+/// The layout of a unit in these tests: five words.
+pub(super) const UNIT: usize = 5 * size_of::<usize>();
+
+pub(super) fn mfs<'a>(arena: &'a ClientArena<'a>) -> UnitPool<'a> {
+    let unit = UnitLayout::new(layout(UNIT, 8)).unwrap();
+    Mfs::create(arena, unit, MfsOptions { extend_by: GRAIN, fill_size: 1024 }).unwrap()
+}
+
+/// Units of a pool that were never freed.
+pub(super) fn live_units(pool: &UnitPool<'_>, count: usize) -> Vec<NonNull<u8>> {
+    (0..count).map(|_| pool.alloc(layout(UNIT, 8)).unwrap()).collect()
+}
+
+/// Allocates until it is refused, and checks that each unit is another one of
+/// `units`, or was never in use.
+fn use_up_units(alloc: impl Fn() -> tripoint_core::Result<NonNull<u8>>, pool: &UnitPool<'_>) -> Error {
+    let mut given = std::collections::HashSet::new();
+    loop {
+        match alloc() {
+            Err(error) => return error,
+            Ok(unit) => {
+                let addr = tripoint_core::Addr::of(unit.as_ptr());
+                assert_eq!(pool.header().arena().pool_of(addr), Some(pool.header().id()));
+                assert!(given.insert(addr), "given out twice");
+            }
+        }
+    }
+}
+
+/// What overwrites a link: accidents, a place outside, and the address of a unit of
+/// the pool, not encoded.
+fn values(outside: &mut [usize; 8], unit: NonNull<u8>) -> [usize; 6] {
+    let outside = NonNull::from(outside).addr().get() & !(GRANULE - 1);
+    [0, 1, 0x4141_4141, usize::MAX, outside, unit.addr().get()]
+}
+
+/// (design/hardening.md `.mfs`)
+#[test]
+fn a_link_of_a_unit_written_over_is_not_followed() {
+    let mut outside = [0_usize; 8];
+    for which in 0..6 {
+        for value in 0..6 {
+            for fills in [false, true] {
+                let mut memory = memory(24);
+                let arena = arena(&mut memory);
+                let pool = mfs(&arena);
+                let units = live_units(&pool, 9);
+                for &unit in &units[..6] {
+                    // SAFETY: allocated above with this layout.
+                    unsafe { pool.free(unit, layout(UNIT, 8)) };
+                }
+                let value = values(&mut outside, units[8])[value];
+                // SAFETY: free memory of the pool, aligned. A fault, which is looked for.
+                unsafe { units[which].cast::<usize>().write(value) };
+                pool.check(CheckLevel::Shallow).unwrap();
+                assert!(pool.check(CheckLevel::Deep).is_err(), "unit {which}, {value:#x}");
+                pool.check(CheckLevel::Shallow).unwrap();
+                let request = || match fills {
+                    false => pool.alloc(layout(UNIT, 8)),
+                    true => pool.fill(layout(UNIT, 8)).map(|fill| fill.block.base()),
+                };
+                assert_eq!(use_up_units(request, &pool), Error::Damaged, "unit {which}, {value:#x}");
+                let broken = pool.check(CheckLevel::Shallow).unwrap_err();
+                assert_eq!(broken.rule, "no free memory was written over, and nothing freed wrongly");
+                // What is live may be freed, and is not given out again.
+                // SAFETY: allocated above with this layout.
+                unsafe { pool.free(units[7], layout(UNIT, 8)) };
+                assert_eq!(pool.alloc(layout(UNIT, 8)), Err(Error::Damaged));
+                assert_eq!(pool.fill(layout(UNIT, 8)).unwrap_err(), Error::Damaged);
+                drop(pool);
+                arena.check(CheckLevel::Deep).unwrap();
+            }
+        }
+    }
+}
+
+/// A link that is valid in one unit is not in another.
+#[test]
+fn links_of_other_units_are_not_followed() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = mfs(&arena);
+    let units = live_units(&pool, 4);
+    for &unit in &units {
+        // SAFETY: allocated above with this layout.
+        unsafe { pool.free(unit, layout(UNIT, 8)) };
+    }
+    // SAFETY: free memory of the pool, aligned. A fault, which is looked for.
+    unsafe { units[3].cast::<usize>().write(units[1].cast::<usize>().read()) };
+    assert_eq!(pool.alloc(layout(UNIT, 8)), Err(Error::Damaged));
+}
+
+/// A cache checks links as the pool does, and reports damage to the pool.
+#[test]
+fn a_link_in_a_cache_is_not_followed() {
+    let mut outside = [0_usize; 8];
+    for which in 0..6 {
+        for value in 0..6 {
+            for flush in [false, true] {
+                let mut memory = memory(24);
+                let arena = arena(&mut memory);
+                let pool = mfs(&arena);
+                let units = live_units(&pool, 9);
+                let cache = pool.cache();
+                // The unit freed last has no link.
+                for &unit in &units[..7] {
+                    // SAFETY: allocated above with this layout.
+                    unsafe { cache.free(unit, layout(UNIT, 8)) };
+                }
+                cache.check(CheckLevel::Deep).unwrap();
+                let value = values(&mut outside, units[8])[value];
+                // SAFETY: free memory of the pool, aligned. A fault, which is looked for.
+                unsafe { units[which].cast::<usize>().write(value) };
+                assert!(cache.check(CheckLevel::Deep).is_err(), "unit {which}, {value:#x}");
+                cache.check(CheckLevel::Shallow).unwrap();
+                pool.check(CheckLevel::Shallow).unwrap();
+                if flush {
+                    cache.flush();
+                }
+                let error = use_up_units(|| cache.alloc(layout(UNIT, 8)), &pool);
+                assert_eq!(error, Error::Damaged, "unit {which}, {value:#x}");
+                // SAFETY: allocated above with this layout.
+                unsafe { cache.free(units[7], layout(UNIT, 8)) };
+                assert_eq!(cache.alloc(layout(UNIT, 8)), Err(Error::Damaged));
+                assert!(cache.check(CheckLevel::Shallow).is_err());
+                assert!(pool.check(CheckLevel::Shallow).is_err());
+                assert_eq!(pool.alloc(layout(UNIT, 8)), Err(Error::Damaged));
+            }
+        }
+    }
+}
+
+/// Every word of a magazine, its link and the units in it, taken by a cache or the pool.
+#[test]
+fn a_word_of_a_magazine_is_not_followed() {
+    let mut outside = [0_usize; 8];
+    for word in 0..UNIT / size_of::<usize>() {
+        for value in 0..6 {
+            for cached in [false, true] {
+                let mut memory = memory(24);
+                let arena = arena(&mut memory);
+                let pool = mfs(&arena);
+                let units = live_units(&pool, 11);
+                let mut returns = pool.returns();
+                for &unit in &units[..10] {
+                    // SAFETY: allocated above with this layout.
+                    unsafe { returns.free(unit, layout(UNIT, 8)) };
+                }
+                returns.flush();
+                let value = values(&mut outside, units[10])[value];
+                // The second magazine is the first of the stack, and the first is full.
+                // SAFETY: free memory of the pool, aligned. A fault, which is looked for.
+                unsafe { units[0].cast::<usize>().add(word).write(value) };
+                let cache = pool.cache();
+                let request = || match cached {
+                    false => pool.alloc(layout(UNIT, 8)),
+                    true => cache.alloc(layout(UNIT, 8)),
+                };
+                assert_eq!(use_up_units(request, &pool), Error::Damaged, "word {word}, {value:#x}");
+                assert!(pool.check(CheckLevel::Shallow).is_err());
+            }
+        }
+    }
+}
+
+/// Negative control: without a fault units go every way, and the pool is used until
+/// its memory is exhausted.
+#[test]
+fn an_orderly_fixed_size_pool_is_not_damaged() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = mfs(&arena);
+    let units = live_units(&pool, 60);
+    let (cache, mut returns) = (pool.cache(), pool.returns());
+    for (index, &unit) in units.iter().enumerate() {
+        // What is written in a unit while it is live does not matter.
+        // SAFETY: a live unit, and allocated above with this layout.
+        unsafe {
+            unit.cast::<usize>().write(0x4141_4141);
+            match index % 3 {
+                0 => pool.free(unit, layout(UNIT, 8)),
+                1 => cache.free(unit, layout(UNIT, 8)),
+                _ => returns.free(unit, layout(UNIT, 8)),
+            }
+        }
+    }
+    returns.flush();
+    let mut free = 0;
+    pool.walk_free(&mut |block| free += block.size());
+    assert_eq!(free, pool.sizes().free);
+    cache.check(CheckLevel::Deep).unwrap();
+    pool.check(CheckLevel::Deep).unwrap();
+    assert_eq!(use_up_units(|| cache.alloc(layout(UNIT, 8)), &pool), Error::Limit);
+    cache.check(CheckLevel::Deep).unwrap();
+    pool.check(CheckLevel::Deep).unwrap();
+}
