@@ -90,7 +90,7 @@ fn main() -> Result<(), Error> {
     println!("{} jobs, the last of them {:?}", list.count(), list.name);
     assert_eq!(list.count(), 100);
     thread::scope(|scope| scope.spawn(move || drop(list)).join()).expect("dropping does not panic");
-    point.empty(); // the point gives what it did not use back to its pool
+    point.empty(); // the point returns what it did not use to its pool
     assert_eq!(jobs.sizes().free, jobs.sizes().total, "every job was freed");
 
     // Several objects that appear together, or not at all.

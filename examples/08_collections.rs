@@ -44,7 +44,7 @@ fn main() -> Result<(), Error> {
     assert_eq!(arena.counts().growth_refused.get(), 1);
     arena.thaw();
 
-    // What is in the pool is in the pool, to the byte; and dropping gives it back.
+    // The pool counts every byte of them, and dropping returns the memory.
     let sizes = pool.sizes();
     println!("{} bytes in use of {}", sizes.total - sizes.free, sizes.total);
     assert!(sizes.total - sizes.free >= 8_000);

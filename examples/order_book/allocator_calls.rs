@@ -1,4 +1,4 @@
-//! The global allocator, which tells the contract of every call.
+//! The global allocator, which reports every call to the contract.
 
 use tripoint::contract::{ContractAllocator, ViolationClass, current};
 

@@ -74,8 +74,8 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// A contract in Warmup, which wants so many `passes` of each route, but fewer
-    /// of snapshots.
+    /// A contract in Warmup, which requires this many `passes` of each route, but
+    /// fewer of snapshots.
     ///
     /// # Errors
     /// Where there was one in this process before.

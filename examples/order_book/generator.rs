@@ -23,13 +23,13 @@ const STALE_UPDATES: u64 = 3;
 struct Habits {
     /// The share of records that are depth updates.
     depth_share: u64,
-    /// One change of the book in so many is a burst.
+    /// One in this many changes of the book is a burst.
     burst_odds: u64,
     /// Levels of a side that an ordinary change, and a burst, touch at most.
     levels: u64,
     burst_levels: u64,
-    /// How many records come after a gap: changes of the book that nobody sees, and
-    /// then a snapshot.
+    /// How many records come after a gap: changes of the book that are not sent,
+    /// and then a snapshot.
     gap_share: u64,
 }
 

@@ -75,7 +75,7 @@ struct HotThread<'pool, L: ManualPool, S: ManualPool> {
 /// Keeps a book from the blocks of `full`, and sends them on to `next`, as a thread
 /// that `control` has under contract.
 ///
-/// The report stands also where a failure ended the run: it tells of all records
+/// There is a report even if a failure ended the run: it covers all records
 /// before the failure, and only those are sent on (design/order-book.md
 /// `.handoff.lost`).
 pub(crate) fn keep<'pool, L: ManualPool, S: ManualPool>(
@@ -97,8 +97,8 @@ pub(crate) fn keep<'pool, L: ManualPool, S: ManualPool>(
 }
 
 impl<'pool, L: ManualPool, S: ManualPool> HotThread<'pool, L, S> {
-    /// Takes the memory that the steady part will need from the pools; all but the
-    /// buffer it gives back to them (design/order-book.md `.warmup.memory`).
+    /// Takes the memory that the steady part will need from the pools; it returns
+    /// all but the buffer to them (design/order-book.md `.warmup.memory`).
     fn prepare(
         preparation: Preparation,
         control: &'pool Control,

@@ -68,7 +68,7 @@ const MAPPED: usize = 1 << 20;
 /// Bytes: more than C's allocator ever takes from its heap, so that it maps them.
 const MAPPED_BY_MALLOC: usize = 64 << 20;
 
-/// Memory that nobody else touches; its middle is on a page of its own.
+/// Memory that nothing else touches; its middle is on a page of its own.
 static FRESH: [AtomicU8; MAPPED] = [const { AtomicU8::new(0) }; MAPPED];
 
 impl Injection {
@@ -116,8 +116,9 @@ fn inject_fault() {
 #[inline(never)]
 fn inject_mmap() {
     let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: without MAP_FIXED the kernel chooses unused addresses; what it
-    // gave, and nobody has seen, is unmapped whole.
+    // SAFETY: without MAP_FIXED the kernel chooses unused addresses; the
+    // mapping that it returned, which no other code has seen, is unmapped
+    // whole.
     unsafe {
         let mapped = libc::mmap(core::ptr::null_mut(), MAPPED, access, flags, -1, 0);
         if mapped != libc::MAP_FAILED {

@@ -103,7 +103,8 @@ impl<'pool, P: ManualPool> Levels<'pool, P> {
     /// Sets the quantity at a price; zero removes the level.
     ///
     /// # Errors
-    /// The pool's, where a new level finds no memory; nothing has changed then.
+    /// The pool's, if there is no memory for a new level; nothing has changed
+    /// then.
     pub(crate) fn set(&mut self, level: Level) -> Result<()> {
         if level.quantity == Decimal::ZERO {
             self.count -= usize::from(remove(&mut self.root, level.price));

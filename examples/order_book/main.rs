@@ -172,7 +172,7 @@ fn keep_books(options: &Options, input: Input) -> Result<Outcome, Failure> {
         let hot = spawn(scope, "hot", || {
             hot::keep(preparation, &control, pools, rehearsal, to_hot.1, to_reference.0)
         })?;
-        // Without this thread the warm-up would have nobody to end it.
+        // Without this thread nothing would end the warm-up.
         let cold = spawn(scope, "cold", move || reference::keep(to_reference.1, to_reader.0))
             .inspect_err(|_| control.give_up())?;
         let arenas: [&dyn Arena; 1] = [&arena];

@@ -10,7 +10,7 @@ use crate::allocator_calls::calls_of_this_thread;
 use crate::faults::{PageFaults, faults_of_this_thread};
 use crate::hot_failure::HotCause;
 
-/// The longest latency that is told apart, in ns: ten seconds.
+/// The longest latency that is counted separately, in ns: ten seconds.
 const LATENCY_MAX: u64 = 10_000_000_000;
 
 /// Decimal digits of a latency that are kept.

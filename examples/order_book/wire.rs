@@ -569,7 +569,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_line_has_no_more_entries_than_its_bound(bids in 0..40_usize, asks in 0..40_usize) {
-            // The shortest record that there is with so many entries.
+            // The shortest possible record with this many entries.
             let list = |count| vec![r#"["1","0"]"#; count].join(",");
             let line = format!(r#"1 {{"lastUpdateId":1,"bids":[{}],"asks":[{}]}}"#, list(bids), list(asks));
             let (_, entries) = parsed(&line).unwrap();
