@@ -69,6 +69,18 @@ fn pipe() -> [c_int; 2] {
     ends
 }
 
+/// Writes a byte, for which `wait_for_byte` waits in another process.
+fn write_byte(pipe: [c_int; 2]) {
+    // SAFETY: a descriptor of this process; a byte, valid to read.
+    assert_eq!(unsafe { libc::write(pipe[1], [0_u8].as_ptr().cast(), 1) }, 1);
+}
+
+fn wait_for_byte(pipe: [c_int; 2]) {
+    let mut byte = [0_u8];
+    // SAFETY: a descriptor of this process; a byte, valid to write.
+    assert_eq!(unsafe { libc::read(pipe[0], byte.as_mut_ptr().cast(), 1) }, 1);
+}
+
 /// Waits until the other end, and every copy of it, is closed.
 fn wait_for_end(pipe: [c_int; 2]) {
     let mut byte = [0_u8];
@@ -101,16 +113,18 @@ fn a_forked_child_that_outlives_the_process_is_refused() {
             if guard.is_none() {
                 return;
             }
-            let parent = pipe();
+            let (parent, child) = (pipe(), pipe());
             // SAFETY: the child calls what a child of many threads may.
             if unsafe { libc::fork() } == 0 {
                 end_if_it_hangs();
                 say(if map() == 0 { c"served, " } else { c"refused too early, " });
+                write_byte(child);
                 wait_for_end(parent);
                 say(if map() == libc::ENOSYS { c"then refused\n" } else { c"then served\n" });
                 // SAFETY: ends the child, and nothing else.
                 unsafe { libc::_exit(0) };
             }
+            wait_for_byte(child);
             // With the guard, the thread and all others.
             std::process::exit(0);
         });
