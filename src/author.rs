@@ -26,6 +26,4 @@ pub use tripoint_core::{
     SingleCore, SymmetricFence, ensure, line,
 };
 #[doc(inline)]
-pub use tripoint_pools::{GRANULE, Land};
-#[doc(inline)]
-pub use tripoint_pools::{Null, StackBuffer};
+pub use tripoint_pools::{GRANULE, Land, Null, StackBuffer};

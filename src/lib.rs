@@ -109,6 +109,9 @@ pub use tripoint_core::{Arena, ArenaCounts, ArenaSizes, ClientArena, ClientArena
 // Pool classes, with their options.
 #[doc(inline)]
 pub use tripoint_core::{ManualPool, PoolClass, PoolSizes, Store};
+#[cfg(feature = "hardening")]
+#[doc(inline)]
+pub use tripoint_pools::set_hardening_seed;
 #[doc(inline)]
 pub use tripoint_pools::{
     DebugOptions, DebugPool, DebugReport, DebugReports, Fault, Mfs, MfsOptions, Mvff, MvffOptions, Mvt,
