@@ -60,7 +60,7 @@ impl<'ap, 'pool, T, P: PoolClass, C: Control> Batch<'ap, 'pool, T, P, C> {
     #[inline(always)]
     fn reserve(point: &'ap mut AllocationPoint<'pool, P, C>, capacity: usize) -> Result<Self> {
         let layout = Layout::array::<T>(capacity)
-            .map_err(|_| Error::Parameter("so many objects pass isize::MAX bytes"))?;
+            .map_err(|_| Error::Parameter("the objects together would take more than isize::MAX bytes"))?;
         let first = if layout.size() == 0 {
             NonNull::dangling()
         } else {

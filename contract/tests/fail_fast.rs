@@ -203,7 +203,7 @@ fn the_environment_says_the_policy() {
     }
     let refused = run(Some("fail-fast"));
     let told = String::from_utf8_lossy(&refused.stdout).into_owned();
-    assert!(told.contains("`fail-fast` is no policy") && !told.contains("armed"), "{told}");
+    assert!(told.contains("`fail-fast` is not a policy") && !told.contains("armed"), "{told}");
 }
 
 /// A program that wants a message says it itself, from the record, and aborts.

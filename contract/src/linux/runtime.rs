@@ -199,7 +199,7 @@ fn look<K: Kernel>(kernel: &K, item: RuntimeItem, options: &RuntimeOptions<'_>) 
         RuntimeItem::NumaBalancing => setting(
             numa_balancing(kernel),
             |value| value.starts_with('0'),
-            "set kernel.numa_balancing to 0: it makes pages fault to see who uses them",
+            "set kernel.numa_balancing to 0: it makes pages fault to see which threads use them",
         ),
         RuntimeItem::Swap => swap(kernel),
         RuntimeItem::PerfEvents => setting(

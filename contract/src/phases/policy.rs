@@ -162,7 +162,7 @@ pub struct PolicyError {
 
 impl fmt::Display for PolicyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is no policy: write", self.part)?;
+        write!(f, "`{}` is not a policy: write", self.part)?;
         Policy::ALL.iter().try_for_each(|policy| write!(f, " {}", policy.name()))?;
         f.write_str(", or class=policy, in ")?;
         write!(f, "{}, separated by commas; classes:", Policies::VARIABLE)?;

@@ -38,7 +38,7 @@ impl<'s, T, S: Store> PoolBox<'s, [T], S> {
     ///
     /// # Errors
     /// - those of [`Store::alloc`]
-    /// - [`Error::Parameter`] if so many objects have more than `isize::MAX` bytes
+    /// - [`Error::Parameter`] if the objects together would take more than `isize::MAX` bytes
     pub fn slice_in(count: usize, mut make: impl FnMut(usize) -> T, store: &'s S) -> Result<Self> {
         let mut memory = uninit_slice_in(count, store)?;
         let mut made = Made { places: &mut memory, count: 0 };
@@ -57,7 +57,7 @@ impl<'s, T, S: Store> PoolBox<'s, [T], S> {
 /// Memory for `count` objects in a row, which are not initialised.
 fn uninit_slice_in<T, S: Store>(count: usize, store: &S) -> Result<PoolBox<'_, [MaybeUninit<T>], S>> {
     let layout = Layout::array::<T>(count)
-        .map_err(|_| Error::Parameter("so many objects have more than isize::MAX bytes"))?;
+        .map_err(|_| Error::Parameter("the objects together would take more than isize::MAX bytes"))?;
     let first = alloc_memory::<MaybeUninit<T>, S>(store, layout)?;
     // SAFETY: objects that need not be initialised, known only here. If they have a size, their
     // memory came from the store with their own layout.

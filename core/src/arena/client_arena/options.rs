@@ -37,6 +37,6 @@ impl ClientArenaOptions<'_> {
         let default = || (size / 64).next_power_of_two().clamp(256, 64 << 10);
         Align::new(self.grain.unwrap_or_else(default))
             .filter(|grain| grain.get() >= GRAIN_MIN)
-            .ok_or(Error::Parameter("the grain is no power of two of at least 64 bytes"))
+            .ok_or(Error::Parameter("the grain is not a power of two of at least 64 bytes"))
     }
 }
