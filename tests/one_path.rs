@@ -98,6 +98,36 @@ fn items_at_two_paths_are_found() {
     }
 }
 
+/// Re-exports under another name, which no listing would show as a second path.
+fn renamed(sources: &[Text]) -> Vec<String> {
+    let mut found = Vec::new();
+    for source in sources {
+        for item in source.text.split(';').filter_map(|item| item.rsplit_once("pub use ")) {
+            let is_renamed = item.1.split_whitespace().any(|word| word == "as");
+            found.extend(is_renamed.then(|| format!("{}: pub use {}", source.path, item.1)));
+        }
+    }
+    found
+}
+
+#[test]
+fn nothing_is_renamed_on_its_way_out() {
+    let folders = ["core", "ap", "pools", "adaptors", "arena-vm", "contract", "telemetry", ""];
+    let roots: Vec<_> = folders
+        .iter()
+        .flat_map(|folder| repository::texts(format!("{folder}/src").trim_start_matches('/'), &["rs"]))
+        .collect();
+    // The crate is a module of the facade.
+    assert_eq!(renamed(&roots), ["src/lib.rs: pub use tripoint_contract as contract"]);
+}
+
+#[test]
+fn renamed_items_are_found() {
+    let check = |text: &str| renamed(&[Text { path: "x.rs".to_owned(), text: text.to_owned() }]);
+    assert_eq!(check("pub use a::{A, B as C};"), ["x.rs: pub use a::{A, B as C}"]);
+    assert_eq!(check("pub use a::Assembly; use a::B as C;"), [""; 0]);
+}
+
 #[test]
 fn methods_of_one_name_are_passed() {
     let listing = "pub mod x\npub struct x::A\npub fn x::A::new()\npub struct x::B\npub const fn x::B::new()";

@@ -31,6 +31,7 @@ use tripoint_core::ManualPool;
 /// assert_eq!(levels.len(), 2);
 /// # Ok::<(), tripoint_core::Error>(())
 /// ```
+#[doc(alias("allocator_api"))]
 pub struct PoolAllocator<'pool, P: ManualPool> {
     pool: &'pool P,
 }

@@ -39,6 +39,7 @@ use crate::slow::stops::Stops;
 ///     Ok(order.price * u64::from(order.quantity) + boxed.price * u64::from(boxed.quantity))
 /// }
 /// ```
+#[doc(alias("bump", "TLAB"))]
 pub struct AllocationPoint<'pool, P: PoolClass, C: Control = ()> {
     descriptor: NonNull<PointDescriptor<'pool, P, C>>,
     owns: PhantomData<(&'pool P, C)>,

@@ -39,6 +39,7 @@ const ARENA: &str = "ArenaVm";
 ///
 /// The value may be moved, because its memory does not depend on its place. Dropping
 /// it releases the reservation.
+#[doc(alias("mmap", "reserve", "virtual memory"))]
 #[derive(Debug)]
 pub struct ArenaVm<P: Platform = Native> {
     signature: Signature,

@@ -19,6 +19,7 @@ use crate::reservation::{CommitFailed, Reservation};
 ///
 /// Objects may refer to each other, to those of outer scopes, and to whatever
 /// lives as long as `'env`.
+#[doc(alias("mark and release", "region"))]
 #[derive(Debug)]
 pub struct Scope<'frame, 'env: 'frame, 'pool: 'env, P: FramePool, C: Control = ()> {
     point: &'frame mut AllocationPoint<'pool, P, C>,

@@ -94,6 +94,7 @@ struct State {
 /// assert!(arena.bootstrap_size() < 2048);
 /// # Ok::<(), tripoint_core::Error>(())
 /// ```
+#[doc(alias("static", "bare metal"))]
 pub struct ClientArena<'m> {
     signature: Signature,
     frozen: AtomicBool,

@@ -41,6 +41,7 @@ use crate::words::error::Result;
 ///     PoolBox::new_in(Order { quantity: 3, next: Some(last) }, store)
 /// }
 /// ```
+#[doc(alias("Box"))]
 pub struct PoolBox<'s, T: ?Sized, S: Store> {
     object: NonNull<T>,
     store: &'s S,

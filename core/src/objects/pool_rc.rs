@@ -59,6 +59,7 @@ struct Counted<T> {
 ///     Ok(*other)
 /// }
 /// ```
+#[doc(alias("Rc"))]
 pub struct PoolRc<'s, T, S: Store> {
     counted: NonNull<Counted<T>>,
     store: &'s S,
