@@ -11,3 +11,6 @@ pub mod bare_metal {}
 
 #[doc = include_str!("../design/order-book.md")]
 pub mod order_book {}
+
+#[doc = include_str!("../design/walks.md")]
+pub mod walks {}

@@ -32,8 +32,8 @@ pub struct SncOptions {
     /// arena has only what the request needs. Default: 64 KiB.
     pub extend_by: usize,
     /// The most that one fill takes, its head of one [`GRANULE`] included, unless
-    /// the request needs more. A pop within a fill takes constant time.
-    /// Default: 64 KiB.
+    /// the request needs more. A pop within a fill takes constant time. If it is more
+    /// than `extend_by`, a fill may still be no larger than that. Default: 64 KiB.
     pub fill_size: usize,
 }
 
