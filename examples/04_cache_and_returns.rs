@@ -49,6 +49,8 @@ impl Message {
 fn main() -> Result<(), Error> {
     let arena = ArenaVm::create(ArenaVmOptions::default())?;
     let messages = Mfs::create(&arena, UnitOf::<Message>::new(), MfsOptions::default())?;
+    // This channel allocates when a thread first waits in it. A loop under the contract takes
+    // a ring instead, or waits before it is armed.
     let (sender, receiver) = sync_channel::<PoolBox<'_, Message, _>>(QUEUE);
 
     let worker_sum = thread::scope(|scope| {
