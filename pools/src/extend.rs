@@ -1,6 +1,7 @@
 //! Extending a pool.
 
-use tripoint_core::{AddrRange, Align, Arena, Block, Check, CheckLevel, Error, PoolHeader, Result, aver};
+use tripoint_core::internal::aver_whole;
+use tripoint_core::{AddrRange, Align, Arena, Block, Error, PoolHeader, Result, aver};
 
 /// New tracts, and the part of them that was asked for.
 #[derive(Debug)]
@@ -41,8 +42,7 @@ pub(crate) fn extend_for<A: Arena>(
 /// `needed` bytes alone. In a frozen arena only what is needed is asked for, so
 /// that a request is refused once.
 pub(crate) fn extend<A: Arena>(header: &PoolHeader<A>, needed: usize, extend_by: usize) -> Result<Block> {
-    let sound = header.check(CheckLevel::Cheap);
-    aver!(sound.is_ok(), "{sound:?}");
+    aver_whole(header);
     if needed < extend_by
         && !header.arena().is_frozen()
         && let Ok(extent) = header.extend(extend_by)

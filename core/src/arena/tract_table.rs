@@ -18,7 +18,6 @@ pub use entry::{PageState, Tract};
 use entry::{entry, next_where, range, set_free, set_owner};
 use free_runs::FreeRuns;
 
-use crate::aver;
 use crate::words::describe::line;
 use crate::words::pool_id::PoolId;
 
@@ -153,8 +152,10 @@ impl TractTable {
 
     /// Makes a popped grain, which is not committed, a guard. [`TractTable::give_void`] frees it.
     pub fn set_guard(&mut self, entries: &[Tract], index: u32) {
-        let state = entry(entries, index).state();
-        aver!(state == PageState::POPPED, "grain {index} becomes a guard and was {state:?}");
+        debug_assert!(
+            entry(entries, index).state() == PageState::POPPED,
+            "grain {index} becomes a guard and was not popped"
+        );
         set_free(entries, index, 1, PageState::GUARD);
         self.guards += 1;
     }
