@@ -140,10 +140,10 @@ impl<P: Platform> ArenaVm<P> {
     /// The entries of the part of the table that is committed.
     fn entries(&self) -> &[Tract] {
         let count = self.table_size.load(Ordering::Acquire) / size_of::<Tract>();
-        // SAFETY: the table begins at the base, which is aligned to a page, and contains entries
-        // only. These are atomic, so a shared slice may change. That much was committed before
-        // its size was stored, and is never decommitted. Fresh pages read as zero, which is an
-        // unused entry.
+        // The table begins at the base, which is aligned to a page, and contains entries only.
+        // Fresh pages read as zero, which is an unused entry.
+        // SAFETY: that many entries were committed before the size was stored, and are never
+        // decommitted. They are atomic, so what a shared slice refers to may change.
         unsafe { core::slice::from_raw_parts(self.reservation.base().cast().as_ptr(), count) }
     }
 

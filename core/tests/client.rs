@@ -363,7 +363,10 @@ fn tracts_of_impossible_sizes_are_refused() {
     }
     assert_eq!(arena.alloc_tracts(isize::MAX.unsigned_abs(), pool), Err(Error::Limit));
     assert_eq!(arena.alloc_tracts(64 << 10, pool), Err(Error::Limit));
-    assert!(matches!(arena.alloc_tracts(1, PoolId::ARENA), Err(Error::Parameter(_))), "nobody's to use");
+    assert!(
+        matches!(arena.alloc_tracts(1, PoolId::ARENA), Err(Error::Parameter(_))),
+        "only the arena uses it"
+    );
     let over_aligned = Layout::from_size_align(64, 128).unwrap();
     for layout in [Layout::new::<()>(), Layout::new::<[u8; 513]>(), over_aligned] {
         assert!(matches!(arena.alloc_descriptor(layout), Err(Error::Parameter(_))));

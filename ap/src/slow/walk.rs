@@ -43,10 +43,10 @@ pub fn for_each_buffer<P: PoolClass>(pool: &P, mut visit: impl FnMut(&PoolBuffer
         // SAFETY: the nodes of a pool's registry are valid while the pool is borrowed.
         if unsafe { node.as_ref() }.is_claimed() {
             let buffer: NonNull<PoolBuffer<P::Buffer>> = node.cast();
-            // SAFETY: allocation points put only descriptors of their pool's buffer class
-            // into its registry. The first field of a descriptor is the `PoolBuffer`, whose
-            // first field is the node. A descriptor stays valid while the pool is borrowed,
-            // and this part of it is only ever borrowed shared.
+            // Only descriptors of the pool's buffer class are in its registry. The first field
+            // of each is the `PoolBuffer`, whose first field is the node.
+            // SAFETY: so it points to a `PoolBuffer`, which stays valid while the pool is
+            // borrowed, and is only ever borrowed shared.
             visit(unsafe { buffer.as_ref() });
         }
     }
