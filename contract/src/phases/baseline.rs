@@ -3,6 +3,7 @@
 use core::cell::Cell;
 
 use crate::thread::slot::Slot;
+use crate::thread::tally::ClassTally;
 use crate::words::class::{ClassSet, ViolationClass};
 
 /// Events of one class that no amnesty excused, and their bytes.
@@ -54,6 +55,46 @@ impl Baselines {
 }
 
 fn now(slot: &Slot, class: ViolationClass) -> Amount {
-    let tally = slot.tally(class);
+    let tally = settled(|| slot.tally(class));
     Amount { events: tally.unexcused(), bytes: tally.unexcused_bytes() }
+}
+
+/// Reads until two readings agree. A signal handler on this thread may count an event between
+/// the loads of one reading, which is then of no moment: excused events without the count that
+/// they are part of, or events without their bytes.
+fn settled(read: impl Fn() -> ClassTally) -> ClassTally {
+    let mut last = read();
+    loop {
+        let next = read();
+        if next == last {
+            return last;
+        }
+        last = next;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::cell::Cell;
+
+    use super::*;
+
+    /// An excused event that a signal handler counts between two loads does not pass for
+    /// events without end.
+    #[test]
+    fn a_reading_that_an_event_interrupted_is_read_again() {
+        let before = ClassTally { count: 5, bytes: 50, excused: 1, excused_bytes: 10 };
+        let after = ClassTally { count: 6, bytes: 60, excused: 2, excused_bytes: 20 };
+        let interrupted = ClassTally { excused: 2, excused_bytes: 20, ..before };
+        assert_eq!(interrupted.unexcused(), before.unexcused() - 1, "events that are taken back");
+        let script = [interrupted, after, after];
+        let readings = Cell::new(script.as_slice());
+        let read = || {
+            let (first, rest) = readings.get().split_first().unwrap();
+            readings.set(rest);
+            *first
+        };
+        assert_eq!(settled(read), after);
+        assert!(readings.get().is_empty());
+    }
 }

@@ -84,7 +84,7 @@ fn a_warm_up_with_every_detector_arms() {
     }
     let slot = contract.hot_threads().next().unwrap();
     assert_eq!(slot.mode(), Mode::Armed);
-    assert_eq!(slot.alarms(), 0);
+    assert_eq!(slot.alarms(), 0, "{:?}", records(contract));
     stop.send(()).unwrap();
     let slot = hot.join().unwrap();
     assert!(slot.live().contains(DetectorSet::ALLOCATOR));

@@ -2,7 +2,7 @@
 
 use core::mem::MaybeUninit;
 
-use crate::common::{armed, contract, of_kind, records};
+use crate::common::{armed, contract, in_child, of_kind, records};
 use crate::pages::Pages;
 use crate::{PAGE, hot, is_live, json, on_hot_thread};
 use tripoint_contract::internal::{Calls, Failing, Native, ThreadDetectors};
@@ -110,49 +110,55 @@ fn faults_are_polled_where_they_cannot_trap() {
 }
 
 /// While a child lives, prefaulted pages fault again, unless they were kept out of the child.
+/// So do those of every other thread: the test forks in a process of its own.
 #[test]
 fn a_fork_makes_prefaulted_pages_fault_again() {
-    on_hot_thread(|| {
-        let (inherited, kept_out) = (Pages::map(8), Pages::map(8));
-        inherited.culprit_touch();
-        kept_out.culprit_touch();
-        kept_out.advise(libc::MADV_DONTFORK);
-        let contract = contract();
-        let guard = armed(contract, hot(DetectorSet::FAULT_TRAP | DetectorSet::FAULT_POLL));
-        if !is_live(guard.slot(), DetectorSet::FAULT_TRAP) {
-            return;
-        }
-        let mut pipe = [0; 2];
-        // SAFETY: two descriptors, valid to write.
-        assert_eq!(unsafe { libc::pipe(pipe.as_mut_ptr()) }, 0);
-        // SAFETY: the child only reads a byte, which is allowed after a fork.
-        let child = unsafe { libc::fork() };
-        if child == 0 {
-            let mut byte = MaybeUninit::<u8>::uninit();
-            // SAFETY: one byte, valid to write; the parent's end closes with it.
-            unsafe {
-                libc::close(pipe[1]);
-                libc::read(pipe[0], byte.as_mut_ptr().cast(), 1);
-                libc::_exit(0);
-            }
-        }
-        // The fork itself costs faults on the stack and elsewhere.
-        guard.check();
-        let _ = records(contract);
-        kept_out.culprit_touch();
-        let in_pages = |pages: &Pages, records: &[Record]| {
-            of_kind(records, RecordKind::Violation).iter().filter(|record| pages.contains(record)).count()
-        };
-        guard.check();
-        assert_eq!(in_pages(&kept_out, &records(contract)), 0);
-        inherited.culprit_touch();
-        guard.check();
-        assert_eq!(in_pages(&inherited, &records(contract)), 8);
-        // SAFETY: opened above; the child ends when the write end closes.
+    let Some(output) = in_child("faults::a_fork_makes_prefaulted_pages_fault_again") else {
+        return on_hot_thread(fork_and_touch);
+    };
+    assert!(output.status.success(), "{output:?}");
+}
+
+fn fork_and_touch() {
+    let (inherited, kept_out) = (Pages::map(8), Pages::map(8));
+    inherited.culprit_touch();
+    kept_out.culprit_touch();
+    kept_out.advise(libc::MADV_DONTFORK);
+    let contract = contract();
+    let guard = armed(contract, hot(DetectorSet::FAULT_TRAP | DetectorSet::FAULT_POLL));
+    if !is_live(guard.slot(), DetectorSet::FAULT_TRAP) {
+        return;
+    }
+    let mut pipe = [0; 2];
+    // SAFETY: two descriptors, valid to write.
+    assert_eq!(unsafe { libc::pipe(pipe.as_mut_ptr()) }, 0);
+    // SAFETY: the child only reads a byte, which is allowed after a fork.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let mut byte = MaybeUninit::<u8>::uninit();
+        // SAFETY: one byte, valid to write; the parent's end closes with it.
         unsafe {
             libc::close(pipe[1]);
-            libc::waitpid(child, core::ptr::null_mut(), 0);
-            libc::close(pipe[0]);
+            libc::read(pipe[0], byte.as_mut_ptr().cast(), 1);
+            libc::_exit(0);
         }
-    });
+    }
+    // The fork itself costs faults on the stack and elsewhere.
+    guard.check();
+    let _ = records(contract);
+    kept_out.culprit_touch();
+    let in_pages = |pages: &Pages, records: &[Record]| {
+        of_kind(records, RecordKind::Violation).iter().filter(|record| pages.contains(record)).count()
+    };
+    guard.check();
+    assert_eq!(in_pages(&kept_out, &records(contract)), 0);
+    inherited.culprit_touch();
+    guard.check();
+    assert_eq!(in_pages(&inherited, &records(contract)), 8);
+    // SAFETY: opened above; the child ends when the write end closes.
+    unsafe {
+        libc::close(pipe[1]);
+        libc::waitpid(child, core::ptr::null_mut(), 0);
+        libc::close(pipe[0]);
+    }
 }
