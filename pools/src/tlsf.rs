@@ -14,13 +14,14 @@ use tripoint_core::{
 };
 
 use crate::extend::{Extension, extend, extend_for};
-use crate::granules::{FreeMemory, Granules};
+use crate::granules::Granules;
 use crate::land::GRANULE;
 use crate::poison::poison;
 use crate::seal::SEAL_SIZE;
 
 mod check;
 mod class;
+mod free_memory;
 mod heap;
 mod lists;
 mod node;

@@ -10,7 +10,6 @@ use tripoint_core::{Addr, CheckError, ensure};
 use super::class::{CLASSES, class_of};
 use super::heap::Heap;
 use super::node::{Link, Node};
-use crate::granules::FreeMemory;
 use crate::land::GRANULE;
 use crate::sparse_bits::Bit;
 
@@ -27,85 +26,83 @@ struct Found {
     size: usize,
 }
 
-impl Heap {
-    /// Checks every free block, list and bit. `owns` returns whether an address
-    /// lies in the pool's memory.
-    pub(super) fn check_edges(&self, owns: &dyn Fn(Addr) -> bool) -> Result<(), CheckError> {
-        let (mut found, mut outcome) = (Found::default(), Ok(()));
-        self.walk_edges(&mut |node| {
-            found.edges += 1;
-            if outcome.is_ok() {
-                outcome = self.check_edge(node, &mut found, owns);
-            }
-        });
-        outcome?;
-        ensure(TLSF, found.open.is_none(), "every block has its last edge")?;
-        ensure(TLSF, found.edges == self.edges.count(), "edges belong to blocks")?;
-        ensure(TLSF, found.size == self.size(), "the free blocks add up to the size")?;
-        self.check_lists(found.blocks)
-    }
+/// Checks every free block, list and bit. `owns` returns whether an address
+/// lies in the pool's memory.
+pub(super) fn check_heap(heap: &Heap, owns: &dyn Fn(Addr) -> bool) -> Result<(), CheckError> {
+    let (mut found, mut outcome) = (Found::default(), Ok(()));
+    heap.walk_edges(&mut |node| {
+        found.edges += 1;
+        if outcome.is_ok() {
+            outcome = check_edge(heap, node, &mut found, owns);
+        }
+    });
+    outcome?;
+    ensure(TLSF, found.open.is_none(), "every block has its last edge")?;
+    ensure(TLSF, found.edges == heap.edges.count(), "edges belong to blocks")?;
+    ensure(TLSF, found.size == heap.size(), "the free blocks add up to the size")?;
+    check_lists(heap, found.blocks)
+}
 
-    fn check_edge(
-        &self,
-        node: Node,
-        found: &mut Found,
-        owns: &dyn Fn(Addr) -> bool,
-    ) -> Result<(), CheckError> {
-        let key = self.lists.key();
-        ensure(TLSF, owns(node.addr()), "free blocks lie in the pool")?;
-        if let Some(first) = found.open.take() {
-            let size = node.addr().get() + GRANULE - first.addr().get();
-            ensure(TLSF, first.says_size(size, key), "both ends of a block say its size")?;
-            return self.check_block(first, size, found);
-        }
-        let apart = found.blocks == 0 || found.limit < node.addr();
-        ensure(TLSF, apart, "between two free blocks there is memory in use")?;
-        if node.is_single(key) {
-            return self.check_block(node, GRANULE, found);
-        }
-        found.open = Some(node);
-        Ok(())
+fn check_edge(
+    heap: &Heap,
+    node: Node,
+    found: &mut Found,
+    owns: &dyn Fn(Addr) -> bool,
+) -> Result<(), CheckError> {
+    let key = heap.lists.key();
+    ensure(TLSF, owns(node.addr()), "free blocks lie in the pool")?;
+    if let Some(first) = found.open.take() {
+        let size = node.addr().get() + GRANULE - first.addr().get();
+        ensure(TLSF, first.says_size(size, key), "both ends of a block say its size")?;
+        return check_block(heap, first, size, found);
     }
+    let apart = found.blocks == 0 || found.limit < node.addr();
+    ensure(TLSF, apart, "between two free blocks there is memory in use")?;
+    if node.is_single(key) {
+        return check_block(heap, node, GRANULE, found);
+    }
+    found.open = Some(node);
+    Ok(())
+}
 
-    /// Checks that the neighbours in the list lead back, and are free blocks.
-    fn check_block(&self, node: Node, size: usize, found: &mut Found) -> Result<(), CheckError> {
-        found.limit = Addr::new(node.addr().get() + size);
-        found.blocks += 1;
-        found.size += size;
-        let class = class_of(size);
-        for (link, back) in [(Link::Next, Link::Previous), (Link::Previous, Link::Next)] {
-            let to = node.link_addr(link, self.lists.key());
-            let Some(addr) = NonZeroUsize::new(to) else { continue };
-            let leads_to_block =
-                to.is_multiple_of(GRANULE) && self.edges.find_shared(to).is_some_and(Bit::is_set);
-            ensure(TLSF, leads_to_block, "links lead to free blocks")?;
-            let returns = node.with_addr(addr).link_addr(back, self.lists.key()) == node.addr().get();
-            ensure(TLSF, returns, "neighbours in a list name each other")?;
-        }
-        let first = node.link_addr(Link::Previous, self.lists.key()) == 0;
-        ensure(TLSF, first == (self.lists.head(class) == Some(node)), "blocks are in the list for their size")
+/// Checks that the neighbours in the list lead back, and are free blocks.
+fn check_block(heap: &Heap, node: Node, size: usize, found: &mut Found) -> Result<(), CheckError> {
+    found.limit = Addr::new(node.addr().get() + size);
+    found.blocks += 1;
+    found.size += size;
+    let class = class_of(size);
+    for (link, back) in [(Link::Next, Link::Previous), (Link::Previous, Link::Next)] {
+        let to = node.link_addr(link, heap.lists.key());
+        let Some(addr) = NonZeroUsize::new(to) else { continue };
+        let leads_to_block =
+            to.is_multiple_of(GRANULE) && heap.edges.find_shared(to).is_some_and(Bit::is_set);
+        ensure(TLSF, leads_to_block, "links lead to free blocks")?;
+        let returns = node.with_addr(addr).link_addr(back, heap.lists.key()) == node.addr().get();
+        ensure(TLSF, returns, "neighbours in a list name each other")?;
     }
+    let first = node.link_addr(Link::Previous, heap.lists.key()) == 0;
+    ensure(TLSF, first == (heap.lists.head(class) == Some(node)), "blocks are in the list for their size")
+}
 
-    /// Checks that the lists have all blocks, whose links were checked already.
-    fn check_lists(&self, blocks: usize) -> Result<(), CheckError> {
-        let mut listed = 0;
-        for class in 0..CLASSES {
-            let mut next = self.lists.head(class);
-            ensure(TLSF, next.is_some() == self.lists.has_bit(class), "bits tell which lists have blocks")?;
-            while let Some(node) = next {
-                ensure(TLSF, listed < blocks, "lists end")?;
-                let block = node.block(self.lists.key());
-                let fits = block.is_ok_and(|block| class_of(block.size()) == class);
-                ensure(TLSF, fits, "blocks are in the list for their size")?;
-                listed += 1;
-                // By the pointer that led here: the provenance of a damaged link is unknown.
-                let link = NonZeroUsize::new(node.link_addr(Link::Next, self.lists.key()));
-                next = link.map(|addr| node.with_addr(addr));
-            }
+/// Checks that the lists have all blocks, whose links were checked already.
+fn check_lists(heap: &Heap, blocks: usize) -> Result<(), CheckError> {
+    let mut listed = 0;
+    for class in 0..CLASSES {
+        let mut next = heap.lists.head(class);
+        ensure(TLSF, next.is_some() == heap.lists.has_bit(class), "bits tell which lists have blocks")?;
+        while let Some(node) = next {
+            ensure(TLSF, listed < blocks, "lists end")?;
+            let block = node.block(heap.lists.key());
+            let fits = block.is_ok_and(|block| class_of(block.size()) == class);
+            ensure(TLSF, fits, "blocks are in the list for their size")?;
+            listed += 1;
+            // By the pointer that led here: the provenance of a damaged link is unknown.
+            let link = NonZeroUsize::new(node.link_addr(Link::Next, heap.lists.key()));
+            next = link.map(|addr| node.with_addr(addr));
         }
-        ensure(TLSF, self.lists.has_row_bits(), "bits tell which rows have lists")?;
-        ensure(TLSF, listed == blocks, "every block is in a list")
     }
+    ensure(TLSF, heap.lists.has_row_bits(), "bits tell which rows have lists")?;
+    ensure(TLSF, listed == blocks, "every block is in a list")
 }
 
 #[cfg(test)]

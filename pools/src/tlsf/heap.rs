@@ -4,12 +4,11 @@
 use core::num::NonZeroUsize;
 use core::ptr::NonNull;
 
-use tripoint_core::{Addr, Align, Arena, Block, CheckError, PoolHeader};
+use tripoint_core::{Align, Arena, Block, PoolHeader};
 
 use super::class::{class_of, least_size, round_up};
 use super::lists::Lists;
 use super::node::{Link, Node};
-use crate::granules::FreeMemory;
 use crate::land::GRANULE;
 use crate::link::{Damaged, Health, LinkKey};
 use crate::sparse_bits::{Bit, SparseBits};
@@ -191,6 +190,17 @@ impl Heap {
         Ok(given)
     }
 
+    /// The bytes in all blocks.
+    pub(super) const fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The least size of the highest class that has blocks, in bytes: what can be taken in one
+    /// piece. This is exact, because allocations are rounded up to the least size of a class.
+    pub(super) fn largest(&self) -> usize {
+        self.lists.highest().map_or(0, least_size)
+    }
+
     /// Shows every edge, in address order, as if a block began there.
     pub(super) fn walk_edges(&self, visit: &mut dyn FnMut(Node)) {
         // Some block has edges, and its pointer the provenance of the range.
@@ -200,42 +210,6 @@ impl Heap {
                 visit(any.with_addr(addr));
             }
         });
-    }
-}
-
-impl FreeMemory for Heap {
-    fn size(&self) -> usize {
-        self.size
-    }
-
-    /// This is exact, because allocations are rounded up to the least size of a class.
-    fn largest(&self) -> usize {
-        self.lists.highest().map_or(0, least_size)
-    }
-
-    /// Shows free blocks as far as they are sound.
-    fn walk(&self, visit: &mut dyn FnMut(Block)) {
-        let mut limit = Addr::ZERO;
-        self.walk_edges(&mut |node| {
-            if node.addr() >= limit
-                && let Ok(block) = node.block(self.lists.key())
-            {
-                limit = block.range().limit();
-                visit(block);
-            }
-        });
-    }
-
-    fn ensure_sound(&self) -> Result<(), Damaged> {
-        self.health.ensure()
-    }
-
-    fn note_damage(&self) {
-        let _ = self.health.note::<()>(Err(Damaged));
-    }
-
-    fn check(&self, owns: &dyn Fn(Addr) -> bool) -> Result<(), CheckError> {
-        self.check_edges(owns)
     }
 }
 

@@ -1,0 +1,43 @@
+//! The heap as the free memory of a pool of granules.
+
+use tripoint_core::{Addr, Block, CheckError};
+
+use super::check::check_heap;
+use super::heap::Heap;
+use crate::granules::FreeMemory;
+use crate::link::Damaged;
+
+impl FreeMemory for Heap {
+    fn size(&self) -> usize {
+        Self::size(self)
+    }
+
+    fn largest(&self) -> usize {
+        Self::largest(self)
+    }
+
+    /// Shows free blocks as far as they are sound.
+    fn walk(&self, visit: &mut dyn FnMut(Block)) {
+        let mut limit = Addr::ZERO;
+        self.walk_edges(&mut |node| {
+            if node.addr() >= limit
+                && let Ok(block) = node.block(self.lists.key())
+            {
+                limit = block.range().limit();
+                visit(block);
+            }
+        });
+    }
+
+    fn ensure_sound(&self) -> Result<(), Damaged> {
+        self.health.ensure()
+    }
+
+    fn note_damage(&self) {
+        let _ = self.health.note::<()>(Err(Damaged));
+    }
+
+    fn check(&self, owns: &dyn Fn(Addr) -> bool) -> Result<(), CheckError> {
+        check_heap(self, owns)
+    }
+}
