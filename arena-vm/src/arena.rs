@@ -1,17 +1,23 @@
 //! The VM arena: tracts from one large reservation, committed as needed.
+//!
+//! The parts, the lowest first: `state`, `mappings`, `guard`, `spare`, `growth`, then `supply` and `warm`.
 
 mod growth;
 mod guard;
+mod mappings;
 mod spare;
+mod state;
 mod supply;
 mod warm;
+
+pub use state::ArenaVm;
 
 use core::alloc::Layout;
 use core::fmt;
 use core::ptr::NonNull;
 
 use tripoint_core::internal::{
-    AtomicBool, AtomicU32, AtomicUsize, Ordering, Signature, Tract, TractTable, refuse_arena_pool,
+    AtomicBool, AtomicU32, AtomicUsize, Ordering, Signature, TractTable, refuse_arena_pool,
 };
 use tripoint_core::{
     ADDRESS_CEILING, Addr, AddrRange, Align, Arena, ArenaCounts, ArenaSizes, Block, Check, CheckError,
@@ -29,34 +35,6 @@ use crate::reservation::Reservation;
 const SIGNATURE: u32 = 0x7290_0010;
 
 const ARENA: &str = "ArenaVm";
-
-/// An arena whose memory comes from the operating system.
-///
-/// Creation reserves addresses and, unless the options prefault, commits nothing;
-/// memory is committed when tracts and descriptors are requested. A request that spare
-/// tracts can serve makes no system call. Only growing, trimming and warming up call
-/// the platform, and never with a lock held.
-///
-/// The value may be moved, because its memory does not depend on its place. Dropping
-/// it releases the reservation.
-#[doc(alias("mmap", "reserve", "virtual memory"))]
-#[derive(Debug)]
-pub struct ArenaVm<P: Platform = Native> {
-    signature: Signature,
-    reservation: Reservation<P>,
-    regions: Regions,
-    range: AddrRange,
-    options: ArenaVmOptions,
-    /// The part of the table that is committed, in bytes. Only grows.
-    table_size: AtomicUsize,
-    table: Lock<TractTable>,
-    descriptors: Lock<Descriptors>,
-    budget: Budget,
-    frozen: AtomicBool,
-    /// The serial number of the pool registered last.
-    last_serial: AtomicU32,
-    counts: ArenaCounts,
-}
 
 impl ArenaVm<Native> {
     /// Creates an arena on this target's platform.
@@ -80,17 +58,18 @@ impl<P: Platform> ArenaVm<P> {
     /// # Errors
     /// As [`ArenaVm::create`].
     pub fn create_on(platform: P, options: ArenaVmOptions) -> Result<Self> {
-        options.validate(platform.page_size())?;
-        let page = Align::new(platform.page_size()).unwrap_or(Align::WORD);
-        let grain = Align::new(options.grain).unwrap_or(page);
+        let page = Self::page_of(&platform)?;
+        let grain = options.validate(page)?;
         let reservation = Reservation::reserve(platform, &options, grain)?;
         let base = Addr::of(reservation.base().as_ptr());
         let usable = reservation.size().min(ADDRESS_CEILING.saturating_sub(base.get()));
         let no_room = Error::Parameter("the reservation has no room for a tract table and one grain");
         let regions = Regions::new(usable, grain, reservation.align(), page).ok_or(no_room)?;
+        let range = AddrRange::with_size(base, regions.size());
+        aver!(range.is_some(), "{} bytes from {base} end above all addresses", regions.size());
         let arena = Self {
             signature: Signature::new(SIGNATURE),
-            range: AddrRange::with_size(base, regions.size()).ok_or(no_room)?,
+            range: range.ok_or(no_room)?,
             reservation,
             regions,
             options,
@@ -105,6 +84,14 @@ impl<P: Platform> ArenaVm<P> {
         arena.advise()?;
         arena.prefault_at_creation()?;
         Ok(arena)
+    }
+
+    /// The size of the platform's pages, which it promises to be a power of two.
+    fn page_of(platform: &P) -> Result<Align> {
+        let size = platform.page_size();
+        let page = Align::new(size);
+        aver!(page.is_some(), "pages of {size} bytes");
+        page.ok_or(Error::Parameter("the platform's page size is not a power of two"))
     }
 
     /// Gives the platform, once, the advice that holds for all of the range.
@@ -135,35 +122,6 @@ impl<P: Platform> ArenaVm<P> {
     /// as the platform granted.
     pub fn reserved(&self) -> usize {
         self.reservation.size()
-    }
-
-    /// The entries of the part of the table that is committed.
-    fn entries(&self) -> &[Tract] {
-        let count = self.table_size.load(Ordering::Acquire) / size_of::<Tract>();
-        // The table begins at the base, which is aligned to a page, and contains entries only.
-        // Fresh pages read as zero, which is an unused entry.
-        // SAFETY: that many entries were committed before the size was stored, and are never
-        // decommitted. They are atomic, so what a shared slice refers to may change.
-        unsafe { core::slice::from_raw_parts(self.reservation.base().cast().as_ptr(), count) }
-    }
-
-    /// The entries of the grains below the top; every grain that has an owner is among them.
-    fn entries_in_use(&self) -> &[Tract] {
-        let top = self.table.lock().top() as usize;
-        let entries = self.entries();
-        &entries[..top.min(entries.len())]
-    }
-
-    /// The memory of `count` grains from `index`.
-    ///
-    /// # Safety
-    /// - The grains are committed, and the table has assigned them to the owner of the block.
-    unsafe fn block(&self, index: u32, count: u32) -> Block {
-        // SAFETY: the table has only grains that lie in the reservation.
-        let base = unsafe { self.reservation.at(self.regions.grain_offset(index)) };
-        // SAFETY: the caller says that the grains are committed. They stay so until their owner
-        // frees them, so they are valid for reads and writes until then.
-        unsafe { Block::new(base, self.regions.bytes(count)) }
     }
 
     /// The grain that `addr` lies in; `None` outside of all grains.
@@ -225,12 +183,15 @@ unsafe impl<P: Platform> Arena for ArenaVm<P> {
 
     unsafe fn free_tracts(&self, block: Block, pool: PoolId) {
         let base = block.range().base();
+        // Release builds look it up as well (design/arena-vm.md `.free.owner`).
         let owner = self.pool_of(base);
         if !aver!(owner == Some(pool), "the tracts at {base} belong to {owner:?}, and {pool:?} frees them") {
             return;
         }
-        let Some(index) = self.grain_of(base) else { return };
-        let Ok(count) = self.grains_for(block.size()) else { return };
+        let (Some(index), Ok(count)) = (self.grain_of(base), self.grains_for(block.size())) else {
+            aver!(false, "{block:?} is freed, which is no run of grains in the arena {}", self.range);
+            return;
+        };
         self.table.lock().give_spare(self.entries(), index, count);
         self.keep_share();
     }
@@ -285,7 +246,7 @@ unsafe impl<P: Platform> Arena for ArenaVm<P> {
     }
 
     fn is_frozen(&self) -> bool {
-        self.frozen.load(Ordering::Acquire)
+        self.is_frozen()
     }
 
     fn trim(&self) -> usize {

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use tripoint_core::{Error, EventHook, Result};
+use tripoint_core::{Align, Error, EventHook, Result};
 
 /// The default reservation: 2 TiB, because addresses cost nothing.
 #[cfg(all(target_os = "linux", target_pointer_width = "64", not(miri)))]
@@ -133,11 +133,11 @@ impl fmt::Debug for ArenaVmOptions {
 }
 
 impl ArenaVmOptions {
-    /// Checks what can be checked before anything is reserved.
-    pub(crate) fn validate(&self, page_size: usize) -> Result<()> {
+    /// Checks what can be checked before anything is reserved, and returns the grain.
+    pub(crate) fn validate(&self, page: Align) -> Result<Align> {
+        let grain = Align::new(self.grain).ok_or(Error::Parameter("the grain must be a power of two"))?;
         let rules = [
-            (self.grain.is_power_of_two(), "the grain must be a power of two"),
-            (self.grain >= page_size, "the grain must be at least a page"),
+            (grain >= page, "the grain must be at least a page"),
             (self.reserve != 0, "the reservation must not be empty"),
             (
                 self.reserve_floor <= self.reserve,
@@ -152,7 +152,7 @@ impl ArenaVmOptions {
         ];
         match rules.into_iter().find(|(holds, _)| !holds) {
             Some((_, rule)) => Err(Error::Parameter(rule)),
-            None => Ok(()),
+            None => Ok(grain),
         }
     }
 

@@ -4,8 +4,7 @@
 mod common;
 
 use core::alloc::{GlobalAlloc, Layout};
-use core::cell::Cell;
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::alloc::System;
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
@@ -16,22 +15,17 @@ use tripoint_contract::{
     ClassSet, Guard, HotThread, NoDetectors, Observation, Policies, Policy, Record, ViolationClass,
 };
 
-/// The system's allocator, which ends the process with a status of its own if a thread
-/// allocates that must not.
+/// The system's allocator, which ends the process with a status of its own once allocation is
+/// forbidden.
 struct Forbidding;
 
-thread_local! {
-    /// Whether this thread must not allocate. The thread that runs the tests may: it goes on
-    /// while this one violates the contract.
-    static FORBIDDEN: Cell<bool> = const { Cell::new(false) };
-}
-
+static FORBIDDEN: AtomicBool = AtomicBool::new(false);
 const ALLOCATED: i32 = 77;
 
 // SAFETY: every call is the system's allocator's, or ends the process.
 unsafe impl GlobalAlloc for Forbidding {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if FORBIDDEN.get() {
+        if FORBIDDEN.load(Ordering::Relaxed) {
             // SAFETY: ends the process, which needs nothing more.
             unsafe { libc::_exit(ALLOCATED) };
         }
@@ -112,7 +106,7 @@ type Bare = Guard<Reason, NoDetectors>;
 static GUARD: AtomicPtr<Bare> = AtomicPtr::new(core::ptr::null_mut());
 
 extern "C" fn check_in_handler(_signal: i32) {
-    FORBIDDEN.set(true);
+    FORBIDDEN.store(true, Ordering::Relaxed);
     // SAFETY: the guard of the thread that was interrupted, which waits for this.
     unsafe { &*GUARD.load(Ordering::Relaxed) }.check();
 }
@@ -142,7 +136,7 @@ fn the_line_is_said_in_a_signal_handler_without_allocating() {
 #[test]
 fn an_allocation_in_the_handler_would_show() {
     let Some(child) = in_child("an_allocation_in_the_handler_would_show") else {
-        FORBIDDEN.set(true);
+        FORBIDDEN.store(true, Ordering::Relaxed);
         drop(core::hint::black_box(Box::new(7)));
         return;
     };

@@ -1,19 +1,19 @@
 //! Which file of a crate uses which, and the circles among them (design/core.md `.req.storeys`).
 //!
 //! A file uses another if it names an item that the other defines: names are followed through
-//! re-exports to the definition, so that a re-export by itself is not a use. Test modules are left out.
-//! Methods have no path to follow, so a call of a method is not seen if its `impl` block is in another
-//! file than its type.
+//! re-exports to the definition, so that a re-export by itself is not a use. It uses another as well if it
+//! calls a method that the other defines (`methods`). Test modules are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use syn::visit::{self, Visit};
 use syn::{Attribute, Item, UseTree, Visibility};
 
+use crate::methods::{Methods, Named};
 use crate::repository::Text;
 
 /// The way to a module from the crate's root, or to an item from a module.
-type Path = Vec<String>;
+pub(crate) type Path = Vec<String>;
 
 /// What a name in a module stands for.
 #[derive(Clone, Debug)]
@@ -48,6 +48,7 @@ struct Source {
     mentions: Vec<Mention>,
     /// Files of `macro_rules!`, by name: these macros have textual scope.
     macros: BTreeMap<String, String>,
+    methods: Methods,
 }
 
 /// Which file uses which in a crate, by path.
@@ -58,11 +59,9 @@ pub(crate) struct Uses {
     pub(crate) unresolved: BTreeSet<String>,
 }
 
-/// How the files of a crate use each other. The crate's root is `src/lib.rs` in `folder`.
+/// How the files of a crate use each other. The crate's root is `lib.rs` in `folder`.
 pub(crate) fn uses(folder: &str, sources: &[Text]) -> Uses {
-    let mut source = Source::default();
-    let root = format!("{folder}/lib.rs").trim_start_matches('/').to_owned();
-    source.read_file(&root, Vec::new(), sources);
+    let source = Source::read(folder, sources);
     let mut uses = Uses::default();
     for mention in &source.mentions {
         let files = source.definitions(&mention.module, &mention.path, 0);
@@ -72,13 +71,24 @@ pub(crate) fn uses(folder: &str, sources: &[Text]) -> Uses {
         let others = files.unwrap_or_default().into_iter().filter(|file| *file != mention.file);
         uses.edges.extend(others.map(|file| (mention.file.clone(), file)));
     }
+    uses.edges.extend(source.methods.uses(|of| source.definition_of(of)));
     uses
+}
+
+/// The methods of a crate. The crate's root is `lib.rs` in `folder`.
+pub(crate) fn methods(folder: &str, sources: &[Text]) -> Methods {
+    Source::read(folder, sources).methods
 }
 
 fn child_of(module: &Path, name: &str) -> Path {
     let mut path = module.clone();
     path.push(name.to_owned());
     path
+}
+
+/// The names of a path, without their parameters.
+pub(crate) fn path_of(path: &syn::Path) -> Path {
+    path.segments.iter().map(|segment| segment.ident.to_string()).collect()
 }
 
 fn is_local(path: &Path) -> bool {
@@ -136,6 +146,12 @@ fn components(edges: &BTreeSet<(String, String)>) -> BTreeSet<Vec<String>> {
 }
 
 impl Source {
+    fn read(folder: &str, sources: &[Text]) -> Self {
+        let mut source = Self::default();
+        source.read_file(&format!("{folder}/lib.rs"), Vec::new(), sources);
+        source
+    }
+
     fn read_file(&mut self, file: &str, module: Path, sources: &[Text]) {
         let text = sources.iter().find(|source| source.path == file);
         let text = text.unwrap_or_else(|| panic!("{file} is not there"));
@@ -184,6 +200,7 @@ impl Source {
                             self.define(place, &name.to_string(), Name::Item(file.to_owned()));
                         }
                     }
+                    self.methods.read(file, &module, other);
                     Mentions { source: self, file, module: &module }.visit_item(other);
                 }
             }
@@ -249,6 +266,12 @@ impl Source {
         }
     }
 
+    /// The file that defines a type, and the type's name. `None` for a type of another crate.
+    fn definition_of(&self, of: &Named) -> Option<(String, String)> {
+        let files = self.definitions(&of.module, &of.path, 0)?;
+        Some((files.into_iter().next()?, of.path.last()?.clone()))
+    }
+
     fn below(&self, module: &Path, path: &[String], depth: usize) -> Option<BTreeSet<String>> {
         let Some((first, rest)) = path.split_first() else { return Some(BTreeSet::new()) };
         if first == "super" {
@@ -305,8 +328,7 @@ struct Mentions<'s> {
 
 impl<'a> Visit<'a> for Mentions<'_> {
     fn visit_path(&mut self, path: &'a syn::Path) {
-        let segments = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
-        self.source.mention(self.file, self.module, segments);
+        self.source.mention(self.file, self.module, path_of(path));
         visit::visit_path(self, path);
     }
 
@@ -346,7 +368,7 @@ fn paths_in(tokens: &str) -> Vec<Path> {
 }
 
 /// Whether the attributes reserve an item for tests.
-fn is_test(attributes: &[Attribute]) -> bool {
+pub(crate) fn is_test(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let condition = attribute.meta.require_list().map(|list| list.tokens.to_string().replace(' ', ""));
         attribute.path().is_ident("cfg")

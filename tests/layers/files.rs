@@ -45,6 +45,25 @@ fn circles_are_found() {
         assert_eq!(check(ROOT, a, "use crate::A; pub struct B;"), files, "{a}");
         assert_eq!(check(ROOT, a, "pub struct B; // crate::A"), [""; 0], "{a}");
     }
+    // Whichever way the one calls a method of the other.
+    for a in [
+        "pub struct A; impl A { fn f(&self) { self.g() } }",
+        "pub struct A; impl A { fn f(&self) { let c = || self.g(); } }",
+        "pub struct A; impl A { fn f(&self) { assert!(self.g(), \"text\"); } }",
+        "pub struct A; impl A { fn f() { Self::g(&Self) } }",
+        "pub struct A; fn f() { A::g(&A) }",
+        "pub struct A; fn f(a: &A) { a.g() }",
+        "pub struct A; fn f(a: [A; 1]) { a[0].g() }",
+    ] {
+        for b in ["impl crate::A { pub fn g(&self) {} }", "use super::A; impl A { pub fn g(&self) {} }"] {
+            assert_eq!(check("mod a; mod b; pub use a::A;", a, b), files, "{a} {b}");
+        }
+    }
+    let of_trait = "pub struct A; impl A { fn f(&self) { self.clone() } }";
+    assert_eq!(
+        check("mod a; mod b; pub use a::A;", of_trait, "impl Clone for crate::A { fn clone(&self) {} }"),
+        files
+    );
     let macros =
         check("mod a; mod b;", "macro_rules! m { () => {} } use crate::b::B;", "m!(); pub struct B;");
     assert_eq!(macros, files);
@@ -72,6 +91,33 @@ fn uses_that_make_no_circle_are_passed() {
         // A re-export is not a use.
         ("pub struct A; pub use crate::b::B;", "use crate::a::A; pub struct B;"),
         ("use other::B; pub struct A;", "use crate::a::A; pub struct B;"),
+        // Both have a method of this name.
+        (
+            "pub struct A; impl A { fn g(&self) { self.g() } }",
+            "impl crate::A { fn g(&self) {} } pub struct B;",
+        ),
+        (
+            "pub struct A; impl A { fn g(&self) { B.g() } }",
+            "use crate::A; pub struct B; impl B { fn g(&self) {} }",
+        ),
+        // A trait is used, and not what implements it.
+        (
+            "pub struct A; pub trait T { fn g(&self); } fn f(t: &dyn T) { t.g() }",
+            "use crate::a::{A, T}; pub struct B; impl T for B { fn g(&self) {} }",
+        ),
+        // A test may call what is above, and the method of a test is no method of the crate.
+        (
+            "pub struct A; impl A { #[cfg(test)] fn f(&self) { self.g() } }",
+            "impl crate::A { fn g(&self) {} } pub struct B;",
+        ),
+        (
+            "pub struct A; fn f(a: &A) { a.g() }",
+            "pub struct B(crate::A); impl B { #[cfg(test)] fn g(&self) {} }",
+        ),
+        (
+            "pub struct A; fn f(a: &[A]) { a.is_empty() }",
+            "pub struct B(crate::A); impl B { fn is_empty(&self) {} }",
+        ),
     ] {
         assert_eq!(check(ROOT, a, b), [""; 0], "{a}");
     }

@@ -5,6 +5,7 @@
 mod circles;
 mod crates;
 mod files;
+mod methods;
 #[path = "../repository/mod.rs"]
 mod repository;
 mod storeys;

@@ -8,9 +8,9 @@
 //! nothing ([design/arena-vm.md `.grow`](crate::design::arena_vm)).
 
 use tripoint_core::internal::{Ordering, TakeError};
-use tripoint_core::{Arena, Error, Event, PoolId, Result};
+use tripoint_core::{Error, Event, PoolId, Result};
 
-use super::ArenaVm;
+use super::state::ArenaVm;
 use crate::budget::Promise;
 use crate::platform::Platform;
 
@@ -49,7 +49,7 @@ impl<P: Platform> ArenaVm<P> {
     pub(super) fn promise(&self, size: usize) -> Result<Promise<'_>> {
         if self.is_frozen() {
             self.counts.growth_refused.add(1);
-            self.event(Event::GrowthRefused { size });
+            self.report(Event::GrowthRefused { size });
             return Err(Error::Frozen);
         }
         loop {
@@ -72,7 +72,7 @@ impl<P: Platform> ArenaVm<P> {
     /// Reports growth to the hook, after everything is in its place: if the hook panics,
     /// nothing is lost ([design/arena-vm.md `.grow.tell`](crate::design::arena_vm)).
     pub(super) fn tell_growth(&self, size: usize) {
-        self.event(Event::Grow { size });
+        self.report(Event::Grow { size });
     }
 
     /// Takes void grains, and returns the index of the first. If no run is long enough, spare

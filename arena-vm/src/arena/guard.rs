@@ -3,7 +3,7 @@
 use tripoint_core::internal::TractTable;
 use tripoint_core::{Error, PoolId, Result};
 
-use super::ArenaVm;
+use super::state::ArenaVm;
 use crate::platform::{Platform, PlatformError};
 
 impl<P: Platform> ArenaVm<P> {

@@ -1,19 +1,15 @@
 //! Spare memory: committed and free, and decommitted when there is too much of it.
 
-use tripoint_core::internal::{Ordering, TractTable};
-use tripoint_core::{Arena, Error, Event, Result};
+use tripoint_core::internal::TractTable;
+use tripoint_core::{Error, Event, Result};
 
-use super::ArenaVm;
+use super::state::ArenaVm;
 use crate::platform::Platform;
 
 /// Spare memory that is kept whatever the share, in bytes and in grains: a program that
 /// frees and allocates this much calls no platform ([design/arena-vm.md `.spare`](crate::design::arena_vm)).
 const SPARE_FLOOR: usize = 1 << 20;
 const SPARE_FLOOR_GRAINS: u32 = 4;
-
-/// Mappings that an arena has in addition to those of its holes and of what lies between
-/// them: table, descriptors, the wilderness, and the grains that threads have popped.
-const MAPPINGS_APART: usize = 32;
 
 /// The bytes of spare memory to decommit so that what remains of `spare` is at
 /// most `percent` of what remains of `committed`.
@@ -73,23 +69,12 @@ impl<P: Platform> ArenaVm<P> {
         self.regions.bytes(self.table.lock().spare())
     }
 
-    /// The number of grains that contain `size` bytes.
-    pub(super) fn grains_covering(&self, size: usize) -> u32 {
-        u32::try_from(size.div_ceil(self.regions.grain.get())).unwrap_or(u32::MAX)
-    }
-
-    /// Whether one more hole may split the committed memory: each makes two more mappings
-    /// ([design/arena-vm.md `.mappings`](crate::design::arena_vm)).
-    pub(super) fn may_divide(&self, table: &TractTable) -> bool {
-        self.reservation.may_have_mappings(2 * (table.holes() as usize + 1) + MAPPINGS_APART)
-    }
-
     /// Decommits at most `most` spare grains, unless the arena is frozen, and returns how
     /// many. Each run is out of the table while the platform is called, so that no thread
     /// takes it. No run is longer than a piece, so that the table is not locked for long.
     pub(super) fn decommit_spare(&self, most: u32) -> u32 {
         let mut done = 0;
-        while done < most && !self.frozen.load(Ordering::Acquire) {
+        while done < most && !self.is_frozen() {
             let piece = (most - done).min(TractTable::PIECE);
             let popped = {
                 let mut table = self.table.lock();
@@ -118,7 +103,7 @@ impl<P: Platform> ArenaVm<P> {
         }
         self.give_closed(index, count);
         self.budget.decommit(size);
-        self.event(Event::Shrink { size });
+        self.report(Event::Shrink { size });
         true
     }
 }

@@ -4,9 +4,9 @@ use core::alloc::Layout;
 use core::ptr::NonNull;
 
 use tripoint_core::internal::DescriptorMemory;
-use tripoint_core::{Arena, Block, Error, PoolId, Result, aver};
+use tripoint_core::{Block, Error, PoolId, Result, aver};
 
-use super::ArenaVm;
+use super::state::ArenaVm;
 use crate::platform::Platform;
 
 impl<P: Platform> ArenaVm<P> {

@@ -3,7 +3,7 @@
 use tripoint_core::internal::{Ordering, PageState, Tract, TractTable};
 use tripoint_core::{Error, Result};
 
-use super::ArenaVm;
+use super::state::ArenaVm;
 use crate::options::Prefault;
 use crate::platform::Platform;
 
