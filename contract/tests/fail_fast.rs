@@ -4,7 +4,8 @@
 mod common;
 
 use core::alloc::{GlobalAlloc, Layout};
-use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use core::cell::Cell;
+use core::sync::atomic::{AtomicPtr, Ordering};
 use std::alloc::System;
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
@@ -15,17 +16,22 @@ use tripoint_contract::{
     ClassSet, Guard, HotThread, NoDetectors, Observation, Policies, Policy, Record, ViolationClass,
 };
 
-/// The system's allocator, which ends the process with a status of its own once allocation is
-/// forbidden.
+/// The system's allocator, which ends the process with a status of its own if a thread
+/// allocates that must not.
 struct Forbidding;
 
-static FORBIDDEN: AtomicBool = AtomicBool::new(false);
+thread_local! {
+    /// Whether this thread must not allocate. The thread that runs the tests may: it goes on
+    /// while this one violates the contract.
+    static FORBIDDEN: Cell<bool> = const { Cell::new(false) };
+}
+
 const ALLOCATED: i32 = 77;
 
 // SAFETY: every call is the system's allocator's, or ends the process.
 unsafe impl GlobalAlloc for Forbidding {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if FORBIDDEN.load(Ordering::Relaxed) {
+        if FORBIDDEN.get() {
             // SAFETY: ends the process, which needs nothing more.
             unsafe { libc::_exit(ALLOCATED) };
         }
@@ -106,7 +112,7 @@ type Bare = Guard<Reason, NoDetectors>;
 static GUARD: AtomicPtr<Bare> = AtomicPtr::new(core::ptr::null_mut());
 
 extern "C" fn check_in_handler(_signal: i32) {
-    FORBIDDEN.store(true, Ordering::Relaxed);
+    FORBIDDEN.set(true);
     // SAFETY: the guard of the thread that was interrupted, which waits for this.
     unsafe { &*GUARD.load(Ordering::Relaxed) }.check();
 }
@@ -136,7 +142,7 @@ fn the_line_is_said_in_a_signal_handler_without_allocating() {
 #[test]
 fn an_allocation_in_the_handler_would_show() {
     let Some(child) = in_child("an_allocation_in_the_handler_would_show") else {
-        FORBIDDEN.store(true, Ordering::Relaxed);
+        FORBIDDEN.set(true);
         drop(core::hint::black_box(Box::new(7)));
         return;
     };

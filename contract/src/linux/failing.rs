@@ -97,12 +97,13 @@ pub struct Failing<K> {
     refused: Calls,
     once: Option<&'static Once>,
     files: &'static [(&'static str, &'static str)],
+    before: Option<(Calls, fn())>,
 }
 
 impl<K: Kernel> Failing<K> {
     /// `inner`, refusing these calls.
     pub const fn new(inner: K, refused: Calls) -> Self {
-        Self { inner, refused, once: None, files: &[] }
+        Self { inner, refused, once: None, files: &[], before: None }
     }
 
     /// This kernel, with other contents for some files.
@@ -119,11 +120,23 @@ impl<K: Kernel> Failing<K> {
         self
     }
 
+    /// This kernel, which does `act` before each call of these kinds.
+    #[must_use]
+    pub const fn with_before(mut self, calls: Calls, act: fn()) -> Self {
+        self.before = Some((calls, act));
+        self
+    }
+
     fn file(&self, path: &str) -> Option<&'static [u8]> {
         self.files.iter().find(|(known, _)| *known == path).map(|(_, text)| text.as_bytes())
     }
 
     fn admit(&self, call: Calls) -> Result<(), Errno> {
+        if let Some((calls, act)) = self.before
+            && calls.contains(call)
+        {
+            act();
+        }
         let due = self.once.is_some_and(|once| once.refuses(call));
         if due || self.refused.contains(call) { Err(REFUSED) } else { Ok(()) }
     }
