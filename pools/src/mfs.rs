@@ -10,8 +10,8 @@ use core::fmt;
 use core::ptr::NonNull;
 
 use tripoint_core::{
-    Addr, Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Lock, ManualClass, PoolHeader,
-    PoolSizes, Result, Store, ensure, line,
+    Addr, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Lock, ManualClass, PoolHeader,
+    PoolSizes, Result, Store, aver, ensure, line,
 };
 
 use crate::extend::extend;
@@ -20,6 +20,7 @@ use crate::poison::poison;
 
 mod cache;
 pub(crate) mod free_list;
+mod free_units;
 mod magazine;
 pub(crate) mod return_stack;
 mod returns;
@@ -29,7 +30,8 @@ pub use cache::MfsCache;
 pub use returns::Returns;
 pub use unit::{Unit, UnitLayout, UnitOf};
 
-use free_list::{Chain, FreeList, FreeUnit, FreeUnits};
+use free_list::{Chain, FreeList, FreeUnit};
+use free_units::FreeUnits;
 use magazine::unpack_all;
 use return_stack::{BATCH, ReturnStack};
 
@@ -191,7 +193,9 @@ impl<A: Arena, U: Unit> Mfs<A, U> {
             units.cut(size).ok_or(Error::Limit)?
         };
         // SAFETY: whole units just cut from the run.
-        unsafe { Chain::of_run(run, unit, self.key) }.ok_or(Error::Limit)
+        let chain = unsafe { Chain::of_run(run, unit, self.key) };
+        aver!(chain.is_some(), "the batch {run:?} has no unit of {unit} bytes");
+        chain.ok_or(Error::Limit)
     }
 
     /// Takes units back from a cache.
@@ -218,8 +222,7 @@ impl<A: Arena, U: Unit> Mfs<A, U> {
 
     /// Checks that a free unit may be read.
     fn check_free_unit(&self, structure: &'static str, addr: Addr) -> Result<(), CheckError> {
-        let align = Align::new(self.unit.align()).unwrap_or(Align::WORD);
-        ensure(structure, addr.is_aligned(align), "listed units are aligned")?;
+        ensure(structure, addr.get().is_multiple_of(self.unit.align()), "listed units are aligned")?;
         ensure(structure, self.owns(addr), "listed units lie in the pool")
     }
 
@@ -280,6 +283,12 @@ unsafe impl<A: Arena, U: Unit> ManualClass for Mfs<A, U> {
         }
         let size = units.run().size().min(most);
         let block = if size != 0 { units.cut(size) } else { units.take_neighbours(unit, most)? };
+        aver!(
+            block.is_some(),
+            "a pool with {} listed units and {:?} unused has none",
+            units.listed(),
+            units.run()
+        );
         block.ok_or(Error::Limit)
     }
 
@@ -332,7 +341,11 @@ unsafe impl<A: Arena, U: Unit> Store for Mfs<A, U> {
         }
         match units.pop()? {
             Some(freed) => Ok(freed),
-            None => units.cut(unit).map(Block::base).ok_or(Error::Limit),
+            None => {
+                let unused = units.cut(unit);
+                aver!(unused.is_some(), "the run {:?} has no unit of {unit} bytes", units.run());
+                unused.map(Block::base).ok_or(Error::Limit)
+            }
         }
     }
 

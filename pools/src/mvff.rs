@@ -8,7 +8,7 @@ use core::ptr::NonNull;
 
 use tripoint_core::{
     Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, ManualClass, PoolHeader, PoolSizes,
-    Result, Store, line,
+    Result, Store, aver, line,
 };
 
 use crate::granules::Granules;
@@ -122,7 +122,13 @@ impl<A: Arena> Mvff<A> {
     }
 
     fn take_surplus_of(&self, land: &mut Land, find: impl Fn(&Land) -> Option<Block>) -> Option<Block> {
-        let grain = Align::new(self.granules.header.arena().grain())?;
+        let grain = Align::new(self.granules.header.arena().grain());
+        aver!(
+            grain.is_some(),
+            "the grain of {} bytes is no power of two",
+            self.granules.header.arena().grain()
+        );
+        let grain = grain?;
         let excess = land.size().checked_sub(self.options.spare)?;
         if excess.min(land.largest()) < grain.get() {
             return None;

@@ -175,7 +175,10 @@ impl<A: Arena> Mvt<A> {
                 // SAFETY: whole grains, fresh from the arena, whose blocks all point
                 // with the provenance of its range.
                 let from = unsafe { free.insert(extent) };
-                free.take_range(from, wanted).ok_or(Error::Limit)
+                let taken = free.take_range(from, wanted);
+                let is_sound = taken.is_some() || free.ensure_sound().is_err();
+                aver!(is_sound, "{wanted:?} is not in {from:?}, with the new extent {extent:?}");
+                taken.ok_or(Error::Limit)
             }
             Err(error) => {
                 free.drop_splinter();

@@ -9,7 +9,7 @@ use core::ptr::NonNull;
 
 use tripoint_core::{
     Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, FramePool, PoolClass,
-    PoolHeader, PoolSizes, Result, SymmetricFence, line,
+    PoolHeader, PoolSizes, Result, SymmetricFence, aver, line,
 };
 
 use crate::granules::Granules;
@@ -172,7 +172,12 @@ unsafe impl<A: Arena> PoolClass for Snc<A> {
             unsafe { buffer.push(block) }
         };
         let base = block.range().base();
-        let object = base.align_up(Align::of_layout(layout)).ok_or(Error::Limit)?;
+        let object = base.align_up(Align::of_layout(layout));
+        aver!(
+            object.is_some_and(|object| object.get() - base.get() + size <= block.size()),
+            "{block:?} was taken for {size} bytes of {layout:?}"
+        );
+        let object = object.ok_or(Error::Limit)?;
         Ok(Fill { block, preallocated: object.get() - base.get(), segment: None })
     }
 

@@ -7,7 +7,7 @@
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-use tripoint_core::{Addr, AddrRange, Arena, Error, PoolHeader, Result};
+use tripoint_core::{Addr, AddrRange, Arena, Error, PoolHeader, Result, aver};
 
 const BITS: usize = usize::BITS as usize;
 
@@ -114,7 +114,9 @@ impl<const STRIDE: usize> SparseBits<STRIDE> {
     pub(crate) fn cover<A: Arena>(&mut self, range: AddrRange, header: &PoolHeader<A>) -> Result<()> {
         let mut addr = range.base().get();
         while addr < range.limit().get() {
-            let bit = self.bit_of(addr).ok_or(Error::Limit)?;
+            let bit = self.bit_of(addr);
+            aver!(bit.is_some(), "{addr:#x} of {range} is not in the arena {}", header.arena().range());
+            let bit = bit.ok_or(Error::Limit)?;
             self.make_page(bit, header)?;
             addr += (PAGE_BITS - bit % PAGE_BITS) * STRIDE;
         }

@@ -4,7 +4,7 @@
 
 use core::alloc::Layout;
 
-use tripoint_core::{Error, Result};
+use tripoint_core::{Error, Result, aver};
 
 /// The alignment, in bytes, of every block in a cache, and of its size: two words.
 pub(crate) const BLOCK_ALIGN: usize = 2 * size_of::<usize>();
@@ -99,6 +99,7 @@ impl CacheClasses {
             *class = CacheClass { size: step.checked_mul(index + 1).ok_or(SIZE)?, count };
         }
         let len = largest.div_ceil(step).max(1);
+        aver!(len <= CLASSES_MAX, "{len} classes of {step} bytes each up to {largest}");
         Self::new(classes.get(..len).unwrap_or_default())
     }
 
@@ -112,10 +113,10 @@ impl CacheClasses {
     pub fn geometric(largest: usize, count: usize) -> Result<Self> {
         let mut classes = [CacheClass::default(); CLASSES_MAX];
         let mut size = BLOCK_ALIGN;
-        for (index, class) in classes.iter_mut().enumerate() {
-            *class = CacheClass { size, count };
+        for index in 0..CLASSES_MAX {
+            classes[index] = CacheClass { size, count };
             if size >= largest {
-                return Self::new(classes.get(..=index).unwrap_or_default());
+                return Self::new(&classes[..=index]);
             }
             size += ((1 << size.ilog2()) / STEPS).max(BLOCK_ALIGN);
         }
@@ -125,6 +126,7 @@ impl CacheClasses {
     /// Returns the classes in the order of their sizes, the smallest first.
     #[must_use]
     pub fn as_slice(&self) -> &[CacheClass] {
+        aver!(self.len <= CLASSES_MAX, "{} classes, of {CLASSES_MAX} at most", self.len);
         self.classes.get(..self.len).unwrap_or_default()
     }
 
@@ -157,8 +159,10 @@ impl CacheClass {
     /// The alignment of every block of a cache, in bytes: two words.
     pub const ALIGN: usize = BLOCK_ALIGN;
 
-    /// The layout of a block.
+    /// The layout of a block: there is one if the class is of a [`CacheClasses`], which refuses others.
     pub(crate) fn block(&self) -> Option<Layout> {
-        Layout::from_size_align(self.size, BLOCK_ALIGN).ok()
+        let block = Layout::from_size_align(self.size, BLOCK_ALIGN).ok();
+        aver!(block.is_some(), "{self:?} was not refused");
+        block
     }
 }

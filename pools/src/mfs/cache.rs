@@ -7,7 +7,7 @@ use core::ptr::{self, NonNull};
 
 use tripoint_core::{
     Addr, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, PoolBox, PoolClass, Result, Store,
-    ensure, line,
+    aver, ensure, line,
 };
 
 use super::free_list::{FreeList, FreeUnit, Link};
@@ -204,6 +204,7 @@ impl<'pool, A: Arena, U: Unit> MfsCache<'pool, A, U> {
         let unit = units.pop();
         self.keep(&units);
         self.ensure_sound()?;
+        aver!(unit.is_some(), "a cache got a batch without units");
         unit.ok_or(Error::Limit)
     }
 

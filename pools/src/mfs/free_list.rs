@@ -1,4 +1,4 @@
-//! Free units: lists through their first words, and the run never used.
+//! Free units in lists and chains through their first words.
 //!
 //! In the duties below, a unit "that nothing uses" has room for a word and is aligned for it.
 //! It stays valid for reads and writes as long as the chain, list or stack that it goes into
@@ -8,7 +8,7 @@
 use core::ptr::{self, NonNull};
 use core::{array, mem};
 
-use tripoint_core::{Addr, Block};
+use tripoint_core::Block;
 
 use crate::link::{Damaged, Health, LinkKey, Watch};
 
@@ -142,6 +142,7 @@ impl FreeList {
     }
 
     /// The first unit, which stays in the list.
+    #[inline]
     pub(crate) const fn first(&self) -> Link {
         self.first
     }
@@ -336,189 +337,5 @@ impl Chain {
     /// The last unit, which stays in the chain.
     pub(crate) const fn last(&self) -> NonNull<FreeUnit> {
         self.last
-    }
-}
-
-/// The bytes from an address to the next multiple of a unit.
-pub(super) const fn padding(addr: usize, unit: usize) -> usize {
-    (unit - addr % unit) % unit
-}
-
-/// The free units of a pool: those freed before, and those never used.
-///
-/// ```text
-/// listed == the units in `list`, each once
-/// run.size() % unit == 0
-/// listed * unit + run.size() <= header.total()
-/// ```
-pub(crate) struct FreeUnits {
-    list: FreeList,
-    listed: usize,
-    run: Block,
-}
-
-impl FreeUnits {
-    pub(crate) const fn new(key: LinkKey) -> Self {
-        // SAFETY: any pointer is valid for no bytes.
-        let run = unsafe { Block::new(NonNull::dangling(), 0) };
-        Self { list: FreeList::of(key), listed: 0, run }
-    }
-
-    /// The units freed before.
-    pub(crate) const fn list(&self) -> &FreeList {
-        &self.list
-    }
-
-    /// How many units were freed before.
-    pub(crate) const fn listed(&self) -> usize {
-        self.listed
-    }
-
-    /// The units never used.
-    pub(crate) const fn run(&self) -> Block {
-        self.run
-    }
-
-    /// Whether no unit is free.
-    #[inline]
-    pub(crate) const fn is_empty(&self) -> bool {
-        self.listed == 0 && self.run.size() == 0
-    }
-
-    /// Bytes in free units of this size.
-    pub(crate) fn size(&self, unit: usize) -> usize {
-        self.listed * unit + self.run.size()
-    }
-
-    /// Takes the unit freed last.
-    ///
-    /// # Errors
-    /// [`Damaged`] from when it was met on; what is listed is lost.
-    #[inline]
-    pub(crate) fn pop(&mut self) -> Result<Option<NonNull<u8>>, Damaged> {
-        let is_end = self.listed == 0;
-        self.list.watch().accepts(|_| self.list.first.is_none() == is_end);
-        let unit = self.list.pop();
-        self.list.ensure_sound()?;
-        self.listed -= usize::from(unit.is_some());
-        Ok(unit)
-    }
-
-    /// Lists a unit.
-    ///
-    /// # Safety
-    /// - `unit` is a unit of the pool that nothing uses, and is not listed.
-    #[inline]
-    pub(crate) unsafe fn push(&mut self, unit: NonNull<u8>) {
-        if !self.list.watch().accepts(|_| self.could_be_used(unit)) {
-            return;
-        }
-        // SAFETY: nothing uses the unit, which is not listed.
-        unsafe { self.list.push(unit) };
-        self.listed += 1;
-    }
-
-    /// Whether a unit is neither the one freed last nor part of the run.
-    fn could_be_used(&self, unit: NonNull<u8>) -> bool {
-        self.list.first() != Some(unit.cast()) && !self.run.range().contains(Addr::new(unit.addr().get()))
-    }
-
-    /// Lists the units of a chain.
-    pub(crate) fn push_chain(&mut self, chain: Chain) {
-        self.listed += chain.count;
-        self.list.push_chain(chain);
-    }
-
-    /// Takes up to `most` of the units freed last.
-    ///
-    /// # Errors
-    /// As [`FreeUnits::pop`].
-    pub(crate) fn take(&mut self, most: usize) -> Result<Option<Chain>, Damaged> {
-        let chain = self.list.take(most);
-        let count = chain.as_ref().map_or(0, Chain::count);
-        self.list.watch().accepts(|_| count <= self.listed);
-        self.list.ensure_sound()?;
-        self.listed -= count;
-        Ok(chain)
-    }
-
-    /// Takes the unit freed last, of `unit` bytes, and those listed after it for
-    /// as long as each touches the ones before it, up to `most` bytes
-    /// (design/pool-mfs.md `.mfs.neighbours`).
-    ///
-    /// # Errors
-    /// As [`FreeUnits::pop`].
-    pub(crate) fn take_neighbours(&mut self, unit: usize, most: usize) -> Result<Option<Block>, Damaged> {
-        let Some(mut base) = self.pop()? else { return Ok(None) };
-        let mut size = unit;
-        while let Some(next) = self.list.first.filter(|_| size + unit <= most) {
-            let below = next.addr().get() + unit == base.addr().get();
-            let above = base.addr().get() + size == next.addr().get();
-            if !below && !above {
-                break;
-            }
-            self.pop()?;
-            base = if below { next.cast() } else { base };
-            size += unit;
-        }
-        // SAFETY: touching units that were free, out of the list now; they lie in
-        // one extent or in several that the arena gave from the same range.
-        Ok(Some(unsafe { Block::new(base, size) }))
-    }
-
-    /// Makes an extent the run, which has to be empty. Leaves out what makes no whole unit at
-    /// the end; with the feature `hardening` also what lies before a multiple of the unit.
-    pub(crate) fn extend(&mut self, extent: Block, unit: usize) {
-        let before = if LinkKey::CHECKS { padding(extent.base().addr().get(), unit) } else { 0 };
-        let units = extent.split_at(before).map_or(extent, |(_, units)| units);
-        let whole = units.size() - units.size() % unit;
-        self.run = units.split_at(whole).map_or(self.run, |(run, _)| run);
-    }
-
-    /// Cuts the first bytes off the run, if it has as many.
-    #[inline]
-    pub(crate) fn cut(&mut self, size: usize) -> Option<Block> {
-        let (units, run) = self.run.split_at(size)?;
-        self.run = run;
-        Some(units)
-    }
-
-    /// Puts units back: before the run they were cut from, in place of an empty
-    /// run, or else in the list, so that they come out in address order.
-    ///
-    /// # Safety
-    /// - `units` is whole units of `unit` bytes of the pool that nothing uses.
-    pub(crate) unsafe fn put(&mut self, units: Block, unit: usize) {
-        if self.run.size() == 0 {
-            self.run = units;
-        } else if units.limit() == self.run.base() {
-            // SAFETY: the two touch, and lie in one extent or in two that the arena
-            // gave from the same range.
-            self.run = unsafe { Block::new(units.base(), units.size() + self.run.size()) };
-        // SAFETY: whole units that nothing uses.
-        } else if let Some(chain) = unsafe { Chain::of_run(units, unit, self.list.key) } {
-            self.push_chain(chain);
-        }
-    }
-
-    /// Shows every free unit of `unit` bytes, and the run, in the order of
-    /// addresses. It sorts the list.
-    pub(crate) fn walk(&mut self, unit: usize, visit: &mut dyn FnMut(Block)) {
-        self.list.sort(self.listed);
-        let mut run = (self.run.size() != 0).then_some(self.run);
-        let (mut next, mut left) = (self.list.first, self.listed);
-        while let Some(listed) = next.filter(|_| left != 0) {
-            left -= 1;
-            if let Some(run) = run.take_if(|run| run.base() < listed.cast()) {
-                visit(run);
-            }
-            // SAFETY: units in the list are free, and as large as the unit says.
-            visit(unsafe { Block::new(listed.cast(), unit) });
-            // SAFETY: a unit of the list: free, so it begins with its link.
-            next = unsafe { FreeUnit::next(listed, self.list.watch()) };
-        }
-        if let Some(run) = run {
-            visit(run);
-        }
     }
 }

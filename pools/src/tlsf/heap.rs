@@ -4,7 +4,7 @@
 use core::num::NonZeroUsize;
 use core::ptr::NonNull;
 
-use tripoint_core::{Align, Arena, Block, PoolHeader};
+use tripoint_core::{Align, Arena, Block, PoolHeader, aver};
 
 use super::class::{class_of, least_size, round_up};
 use super::lists::Lists;
@@ -141,7 +141,10 @@ impl Heap {
         let node = if ample.is_some() { ample } else { self.lucky(min, align)? };
         let Some(node) = node else { return Ok(None) };
         let block = self.lists.remove(node)?;
-        let Some(offset) = offset_of(block, min, align) else { return Ok(None) };
+        let Some(offset) = offset_of(block, min, align) else {
+            aver!(false, "{block:?} was found for {min} bytes aligned to {align:?}");
+            return Ok(None);
+        };
         self.cut(block, offset, (block.size() - offset).min(max)).map(Some)
     }
 
