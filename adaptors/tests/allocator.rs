@@ -148,7 +148,7 @@ fn live<P: ManualPool>(pool: &P, steps: Vec<Step>) {
         all.iter().for_each(Held::assert_whole);
     }
     for held in all {
-        // SAFETY: allocated with this layout, and freed once.
+        // SAFETY: allocated from this allocator with this layout; freed once, and not used any more.
         unsafe { allocator.deallocate(held.block, held.layout) };
     }
     pool.check(CheckLevel::Deep).unwrap();
@@ -181,7 +181,7 @@ fn blocks_are_resized_in_place_while_they_take_the_same_room() {
     with_pool!(|arena| Mvff::create(arena, MvffOptions::default()), |pool| {
         let allocator = PoolAllocator::new(pool);
         let block = allocator.allocate(layout(20, 8)).unwrap().cast::<u8>();
-        // SAFETY: allocated with this layout; each resize is told the last one's.
+        // SAFETY: allocated with this layout; each resize is passed the layout of the last one.
         let grown = unsafe { allocator.grow(block, layout(20, 8), layout(32, 8)) }.unwrap();
         assert_eq!((grown.cast(), grown.len()), (block, 32));
         // SAFETY: resized to this layout just before, and not smaller than the new one.
@@ -204,7 +204,7 @@ fn blocks_without_size_are_aligned_and_take_nothing() {
         let block = allocator.allocate(nothing).unwrap();
         assert_eq!((block.len(), block.cast::<u8>().addr().get() % 4096), (0, 0));
         assert_eq!(pool.sizes().total, 0);
-        // SAFETY: allocated with this layout; each resize is told the last one's.
+        // SAFETY: allocated with this layout; each resize is passed the layout of the last one.
         let grown = unsafe { allocator.grow(block.cast(), nothing, layout(10, 1)) }.unwrap();
         assert!(pool.sizes().total > pool.sizes().free);
         // SAFETY: resized to this layout just before, and not smaller than the new one.

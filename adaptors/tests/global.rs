@@ -81,7 +81,7 @@ fn exhaustion_is_null_and_changes_nothing() {
     assert_eq!(SMALL.pool().unwrap().sizes(), before);
     // SAFETY: a refused `realloc` leaves the object, which has 100 bytes, all written.
     assert_eq!(unsafe { bytes(object, 100) }, [7; 100]);
-    // SAFETY: allocated with this layout, and freed once.
+    // SAFETY: allocated from this allocator with this layout; freed once, and not used any more.
     unsafe { SMALL.dealloc(object, layout(100)) };
     let after = SMALL.pool().unwrap().sizes();
     assert_eq!(after.free, after.total);
@@ -106,7 +106,7 @@ fn realloc_stays_where_the_room_is_the_same() {
     let small = unsafe { POOL.realloc(moved, layout(5000), 10) };
     // SAFETY: a smaller object keeps its first bytes, which were all written.
     assert_eq!(unsafe { bytes(small, 10) }, [7; 10]);
-    // SAFETY: allocated with this layout, and freed once.
+    // SAFETY: allocated from this allocator with this layout; freed once, and not used any more.
     unsafe { POOL.dealloc(small, layout(10)) };
     let after = POOL.pool().unwrap().sizes();
     assert_eq!(after.free, after.total);
@@ -150,7 +150,8 @@ fn threads_that_ask_first_together_find_one_pool() {
             scope.spawn(|| {
                 let pool = SHARED.pool().unwrap();
                 let object = pool.alloc(layout(64)).unwrap();
-                // SAFETY: allocated above with this layout.
+                // SAFETY: allocated from this pool above, with this layout; freed once, and not used any
+                // more.
                 unsafe { SHARED.dealloc(object.as_ptr(), layout(64)) };
             });
         }
@@ -163,9 +164,9 @@ fn threads_that_ask_first_together_find_one_pool() {
 /// and the child then exits with success.
 #[cfg(unix)]
 fn panic_inside(which: &str) {
-    static UNMADE: GlobalPool<Mvff<ArenaVm>> = GlobalPool::new(|| panic!("told to"));
-    static TOLD: GlobalPool<DebugPool<Mvff<ArenaVm>>> = GlobalPool::new(|| {
-        let hook = |_: &DebugReport| panic!("told to");
+    static UNMADE: GlobalPool<Mvff<ArenaVm>> = GlobalPool::new(|| panic!("on purpose"));
+    static WATCHED: GlobalPool<DebugPool<Mvff<ArenaVm>>> = GlobalPool::new(|| {
+        let hook = |_: &DebugReport| panic!("on purpose");
         DebugPool::create(
             pool_of_size(4 << 20)?,
             DebugOptions { hook: Some(hook), ..DebugOptions::default() },
@@ -176,15 +177,15 @@ fn panic_inside(which: &str) {
         "alloc" => drop(unsafe { UNMADE.alloc(layout(8)) }),
         "dealloc" => {
             // SAFETY: the layout has a size.
-            let object = unsafe { TOLD.alloc(layout(8)) };
-            // SAFETY: a debug pool may be told twice.
+            let object = unsafe { WATCHED.alloc(layout(8)) };
+            // SAFETY: a debug pool examines what is freed, and only reports the second free.
             unsafe {
-                TOLD.dealloc(object, layout(8));
-                TOLD.dealloc(object, layout(8));
+                WATCHED.dealloc(object, layout(8));
+                WATCHED.dealloc(object, layout(8));
             }
         }
         // Negative control: a panic outside of the allocator.
-        _ => panic!("told to"),
+        _ => panic!("on purpose"),
     });
     assert!(outcome.is_err());
     println!("caught");

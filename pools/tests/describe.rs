@@ -126,7 +126,7 @@ fn a_cache_of_units_tells_its_pool_and_what_it_keeps() {
     let cache = pool.cache();
     assert_eq!(text(&cache, 0), format!("cache: of pool #{}\n  cached: 0 bytes\n", pool.header().id().get()));
     let object = cache.alloc(layout(96, 8)).unwrap();
-    // SAFETY: allocated above, freed once.
+    // SAFETY: allocated from this cache above, with this layout; freed once, and not used any more.
     unsafe { cache.free(object, layout(96, 8)) };
     let cached = format!("    cache: of pool #{}\n      cached: ", pool.header().id().get());
     assert!(text(&cache, 2).starts_with(&cached), "{}", text(&cache, 2));

@@ -54,7 +54,7 @@ fn a_class_that_aligns_to_less_than_a_word_gets_no_fences() {
 }
 
 #[test]
-fn what_is_held_back_is_the_largest_free_block_where_it_is() {
+fn what_is_held_back_can_be_the_largest_free_block() {
     let mut memory = memory(24);
     let arena = arena(&mut memory);
     let pool = classes::debug_mvff(&arena).unwrap();
@@ -62,7 +62,7 @@ fn what_is_held_back_is_the_largest_free_block_where_it_is() {
     let object = pool.alloc(large).unwrap();
     let rest = pool.sizes();
     assert!(rest.largest_free < 3 * GRAIN);
-    // SAFETY: allocated above, freed once.
+    // SAFETY: allocated from this pool above, with this layout; freed once, and not used any more.
     unsafe { pool.free(object, large) };
     let held = pool.sizes();
     assert!(held.largest_free >= 3 * GRAIN && held.free >= rest.free + 3 * GRAIN);
@@ -78,7 +78,7 @@ fn a_pool_that_holds_nothing_back_frees_at_once() {
     for _ in 0..3 {
         let object = pool.alloc(layout(64, 8)).unwrap();
         let free = pool.sizes().free;
-        // SAFETY: allocated above, freed once.
+        // SAFETY: allocated from this pool above, with this layout; freed once, and not used any more.
         unsafe { pool.free(object, layout(64, 8)) };
         assert!(pool.sizes().free > free);
         assert!(describe(&pool).contains("held back: 0 bytes"));
@@ -96,10 +96,10 @@ fn a_fence_that_was_copied_is_found() {
     let objects = [(); 2].map(|()| pool.alloc(layout(size, 8)).unwrap());
     // SAFETY: both objects have `taken` bytes, the ends of which are fences.
     unsafe { objects[0].add(size).copy_to_nonoverlapping(objects[1].add(size), taken - size) };
-    // SAFETY: allocated above with this layout.
+    // SAFETY: allocated from this pool above, with this layout; freed once, and not used any more.
     unsafe { pool.free(objects[1], layout(size, 8)) };
     assert_eq!(pool.reports().count(), 1);
-    // SAFETY: allocated above with this layout, and freed once.
+    // SAFETY: allocated from this pool above, with this layout; freed once, and not used any more.
     unsafe { pool.free(objects[0], layout(size, 8)) };
     assert_eq!(pool.reports().count(), 1, "its own is whole");
 }
@@ -130,7 +130,7 @@ fn a_cache_takes_a_batch_of_what_was_freed() {
     let unit = layout(64, 8);
     let objects: Vec<_> = (0..200).map(|_| pool.alloc(unit).unwrap()).collect();
     for object in objects {
-        // SAFETY: allocated above, freed once.
+        // SAFETY: allocated from this pool above, with this layout; freed once, and not used any more.
         unsafe { pool.free(object, unit) };
     }
     let cache = pool.cache();
@@ -150,7 +150,7 @@ fn a_class_that_aligns_to_a_word_gets_fences() {
     let pool = DebugPool::create(pool, DebugOptions::default()).unwrap();
     let object = layout(size_of::<usize>(), size_of::<usize>());
     let allocated = pool.alloc(object).unwrap();
-    // SAFETY: allocated above with this layout.
+    // SAFETY: allocated from this pool above, with this layout; freed once, and not used any more.
     unsafe { pool.free(allocated, object) };
     assert_eq!(pool.reports().count(), 0);
 }
@@ -161,7 +161,7 @@ struct UnwindsAtShrink;
 impl EventHook for UnwindsAtShrink {
     fn event(&self, event: Event) {
         if let Event::Shrink { .. } = event {
-            resume_unwind(Box::new("told to"));
+            resume_unwind(Box::new("on purpose"));
         }
     }
 }
@@ -175,7 +175,8 @@ fn lives_with_unwinding<P: ManualPool>(pool: &P) {
             objects.push((pool.alloc(layout).unwrap(), layout));
         } else if !objects.is_empty() {
             let (object, layout) = objects.swap_remove(draws.below(objects.len()));
-            // SAFETY: allocated above with this layout, and freed once.
+            // SAFETY: allocated from this pool above, with this layout; freed once, and not used any
+            // more.
             let free = || unsafe { pool.free(object, layout) };
             unwound += usize::from(catch_unwind(AssertUnwindSafe(free)).is_err());
         }
@@ -197,7 +198,7 @@ fn a_hook_that_unwinds_at_what_mvff_gives_back_takes_nothing_away() {
     lives_with_unwinding(&Mvff::create(&arena, options).unwrap());
 }
 
-/// As above (design/pool-mvt.md `.mvt.reserve`).
+/// Nor does one take anything away from a pool that returns more blocks (design/pool-mvt.md `.mvt.reserve`).
 #[test]
 fn a_hook_that_unwinds_at_what_mvt_gives_back_takes_nothing_away() {
     let mut memory = memory(512);

@@ -18,7 +18,7 @@ const DEBUG_OPERATIONS: usize = 2000;
     target_pointer_width = "32",
     ignore = "an underrun may hit a free granule, which has no fence (design/debug.md)"
 )]
-#[cfg_attr(miri, ignore = "hours; tests/debug.rs has each fault by itself")]
+#[cfg_attr(miri, ignore = "hours; tests/debug has each fault by itself")]
 fn debug_pools_find_every_fault() {
     for class in Class::ALL.into_iter().filter(|class| class.is_debug()) {
         for (fault, seed) in Fault::ALL.into_iter().flat_map(|fault| SEEDS.map(move |seed| (fault, seed))) {

@@ -59,7 +59,7 @@ fn mvt<'a>(arena: &'a ClientArena<'a>) -> Mvt<&'a ClientArena<'a>> {
 fn queued<P: ManualPool>(pool: &P) -> Vec<NonNull<u8>> {
     let objects = allocated(pool, GRAIN - SEAL, 10);
     for &object in objects.iter().step_by(2) {
-        // SAFETY: allocated above with this layout.
+        // SAFETY: allocated from this pool above, with this layout; freed once, and not used any more.
         unsafe { pool.free(object, layout(GRAIN - SEAL, 8)) };
     }
     objects
@@ -78,7 +78,8 @@ fn an_entry_of_the_queue_written_over_is_not_followed() {
             let offset = Land::NODE_SIZE + word * size_of::<usize>();
             let other = word_at(objects[(2 * which + 2) % 10], offset);
             let value = values(&outside, other)[value];
-            // SAFETY: free memory of the pool, aligned. A fault, which is looked for.
+            // SAFETY: a word of free memory of the pool, aligned, which only this thread uses. Writing
+            // there is the fault that is looked for.
             unsafe { word_at(objects[2 * which], offset).write(value) };
             let about = format!("block {which}, word {word}, {value:#x}");
             pool.check(CheckLevel::Shallow).unwrap();
@@ -91,7 +92,8 @@ fn an_entry_of_the_queue_written_over_is_not_followed() {
             assert_eq!(pool.alloc(layout(GRANULE, 8)), Err(Error::Damaged));
             assert_eq!(pool.fill(layout(3 * GRAIN, 8)).unwrap_err(), Error::Damaged);
             assert_eq!(pool.sizes().total, total);
-            // SAFETY: what is live may be freed: allocated above with this layout.
+            // SAFETY: allocated from this pool above, with this layout; freed once, and not used any
+            // more.
             unsafe { pool.free(objects[1], layout(GRAIN - SEAL, 8)) };
             drop(pool);
             arena.check(CheckLevel::Deep).unwrap();
@@ -149,7 +151,8 @@ fn a_head_of_a_stack_written_over_is_not_followed() {
                 };
                 let value = values(&outside, head(lowest))[value];
                 let about = format!("block {which}, word {word}, {value:#x}");
-                // SAFETY: memory of the pool, aligned. A fault, which is looked for.
+                // SAFETY: a word of the pool, aligned, which only this thread uses. Writing there is
+                // the fault that is looked for.
                 unsafe { head(objects[which]).write(value) };
                 if drops {
                     drop(stack);
@@ -162,7 +165,7 @@ fn a_head_of_a_stack_written_over_is_not_followed() {
                 let error = use_up(&pool, || alloc_on(&mut stack));
                 assert_eq!(error, Error::Damaged, "{about}");
                 // What lies below is as it was.
-                // SAFETY: allocated above; where dropped, nobody had the memory since.
+                // SAFETY: allocated above, and written. If the stack was dropped this is not read.
                 assert!(drops || unsafe { lowest.read() } == 1);
                 drop(stack);
                 drop(pool);
@@ -172,7 +175,7 @@ fn a_head_of_a_stack_written_over_is_not_followed() {
     }
 }
 
-/// Negative control.
+/// Negative control: an orderly stack is popped whole.
 #[test]
 fn an_orderly_stack_is_not_damaged() {
     let mut memory = memory(24);
@@ -216,13 +219,15 @@ fn a_link_in_a_cache_written_over_is_not_followed() {
             let objects: Vec<_> = (0..9).map(|_| cache.alloc(own).unwrap()).collect();
             cache.flush();
             for &object in &objects[..7] {
-                // SAFETY: got above with this layout.
+                // SAFETY: allocated from this cache above, with this layout; freed once, and not used
+                // any more.
                 unsafe { cache.free(object, own) };
             }
             cache.check(CheckLevel::Deep).unwrap();
             let value = values(&outside, objects[(which + 2) % 7].cast())[value];
             let about = format!("block {which}, {value:#x}");
-            // SAFETY: free memory of the cache, aligned. A fault, which is looked for.
+            // SAFETY: a word of free memory of the cache, aligned, which only this thread uses. Writing
+            // there is the fault that is looked for.
             unsafe { objects[which].cast::<usize>().write(value) };
             assert!(cache.check(CheckLevel::Deep).is_err(), "{about}");
             cache.check(CheckLevel::Shallow).unwrap();
@@ -233,7 +238,8 @@ fn a_link_in_a_cache_written_over_is_not_followed() {
             assert_eq!(cache.check(CheckLevel::Shallow).unwrap_err().rule, UNDAMAGED);
             // It refuses from then on, whatever the class, also when it is tripped.
             assert_eq!(cache.alloc(layout(2 * SIZE, 8)), Err(Error::Damaged));
-            // SAFETY: got above with this layout.
+            // SAFETY: allocated from this cache above, with this layout; freed once, and not used any
+            // more.
             unsafe { cache.free(objects[7], own) };
             descriptor.trip();
             assert_eq!(cache.alloc(own), Err(Error::Damaged));

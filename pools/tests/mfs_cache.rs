@@ -157,7 +157,8 @@ fn a_cache_gives_the_unit_freed_last_and_takes_batches() {
     let two = cache.alloc(LAYOUT).unwrap();
     assert_eq!(two.addr().get(), one.addr().get() + UNIT, "in the order of addresses");
     assert_eq!(cache.cached(), (BATCH - 2) * UNIT);
-    // SAFETY: allocated above, freed once each.
+    // SAFETY: units of the cache's pool, allocated above with this layout; each is freed once, and
+    // not used any more.
     unsafe {
         cache.free(one, LAYOUT);
         cache.free(two, LAYOUT);
@@ -190,7 +191,8 @@ fn frees_come_home_by_the_batch() {
     let before = pool.sizes().free;
     let mut returns = pool.returns();
     for (index, object) in objects.into_iter().enumerate() {
-        // SAFETY: allocated above, freed once.
+        // SAFETY: a unit of the pool, allocated above with this layout; freed once, and not used any
+        // more.
         unsafe { returns.free(object, LAYOUT) };
         let whole_batches = (index + 1) / BATCH * BATCH;
         assert_eq!(pool.sizes().free, before + whole_batches * UNIT);
@@ -235,7 +237,8 @@ fn a_cache_runs_out_and_recovers() {
         assert_eq!(cache.alloc(LAYOUT), Err(Error::Limit));
         assert_eq!(cache.cached(), 0);
         for object in all {
-            // SAFETY: allocated above, freed once.
+            // SAFETY: a unit of the cache's pool, allocated above with this layout; freed once, and not
+            // used any more.
             unsafe { cache.free(object, LAYOUT) };
         }
         assert_eq!(cache.cached(), units * UNIT);
@@ -356,7 +359,7 @@ struct Loud<'a>(&'a AtomicUsize, bool);
 impl Drop for Loud<'_> {
     fn drop(&mut self) {
         self.0.fetch_add(1, Ordering::Relaxed);
-        assert!(!self.1, "told to");
+        assert!(!self.1, "on purpose");
     }
 }
 
@@ -433,7 +436,8 @@ fn the_check_finds_damage() {
     let pool = pool(&arena);
     let cache = pool.cache();
     let (object, last) = (cache.alloc(LAYOUT).unwrap(), cache.alloc(LAYOUT).unwrap());
-    // SAFETY: allocated above, freed once each.
+    // SAFETY: units of the cache's pool, allocated above with this layout; each is freed once, and
+    // not used any more.
     unsafe {
         cache.free(object, LAYOUT);
         // Nothing is written in the one freed last.

@@ -95,7 +95,7 @@ fn where_an_extent_does_not_fit_the_request_alone_may() {
     let pool = Mvff::create(&arena, options).unwrap();
     let object = pool.alloc(layout(100, 8)).unwrap();
     assert_eq!(pool.sizes().total, GRAIN);
-    // SAFETY: allocated above with this layout.
+    // SAFETY: allocated from this pool above, with this layout; freed once, and not used any more.
     unsafe { pool.free(object, layout(100, 8)) };
     assert_eq!(pool.sizes().free, GRAIN);
 }

@@ -250,7 +250,7 @@ fn deaths_in_no_order_leave_no_more_than_the_reserve() {
     while !objects.is_empty() {
         let (object, layout) = objects.swap_remove(sequence.below(objects.len()));
         live -= pool.reserve_size(layout).unwrap();
-        // SAFETY: allocated above with this layout, freed once.
+        // SAFETY: allocated from this pool above, with this layout; freed once, and not used any more.
         unsafe { pool.free(object, layout) };
         if objects.len().is_multiple_of(OBJECTS / 10) || objects.len() == 100 {
             let (left, kib) = (objects.len(), |size: usize| size >> 10);
@@ -287,11 +287,11 @@ fn a_block_without_a_whole_grain_hides_no_other() {
     let large = layout(16 * GRAIN, 8);
     let last = pool.alloc(large).unwrap();
     for &object in objects.iter().step_by(2) {
-        // SAFETY: allocated above with this layout, freed once.
+        // SAFETY: allocated from this pool above, with this layout; freed once, and not used any more.
         unsafe { pool.free(object, across) };
     }
     let before = pool.sizes();
-    // SAFETY: allocated above with this layout, freed once.
+    // SAFETY: allocated from this pool above, with this layout; freed once, and not used any more.
     unsafe { pool.free(last, large) };
     assert!(pool.sizes().total <= before.total - 14 * GRAIN, "{before:?}, {:?}", pool.sizes());
     pool.check(CheckLevel::Deep).unwrap();

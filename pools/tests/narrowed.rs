@@ -7,6 +7,7 @@ mod common;
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
+use common::classes::{in_every_class, in_every_debug_pool};
 use common::{arena, classes, layout, memory};
 use tripoint_ap::AllocationPoint;
 use tripoint_core::{Check, CheckLevel, ManualPool, Store};
@@ -39,7 +40,7 @@ fn comes_back_whole(alloc: impl Fn(Layout) -> NonNull<u8>, mut free: impl FnMut(
 fn pool_frees<P: ManualPool>(pool: &P) {
     comes_back_whole(
         |layout| pool.alloc(layout).unwrap(),
-        // SAFETY: allocated by the pool with this layout, and freed once.
+        // SAFETY: allocated from this pool above, with this layout; freed once, and not used any more.
         |object, layout| unsafe { pool.free(object, layout) },
     );
     pool.check(CheckLevel::Deep).unwrap();
@@ -61,19 +62,13 @@ fn point_and_pool_free<P: ManualPool>(pool: &P) {
     pool.check(CheckLevel::Deep).unwrap();
 }
 
-macro_rules! in_every_class {
-    ($($name:ident)*) => { $(
-        #[test]
-        fn $name() {
-            let mut memory = memory(24);
-            let arena = arena(&mut memory);
-            pool_frees(&classes::$name(&arena).unwrap());
-            point_and_pool_free(&classes::$name(&arena).unwrap());
-        }
-    )* };
+fn pool_and_points_free<P: ManualPool>(pool: &P) {
+    pool_frees(pool);
+    point_and_pool_free(pool);
 }
 
-in_every_class! { mvff mvff_giving_back mfs_of mfs_layout mvt mvt_giving_back tlsf debug_mvff debug_mfs debug_tlsf }
+in_every_class!(pool_and_points_free);
+in_every_debug_pool!(pool_and_points_free);
 
 #[test]
 fn caches_of_units() {
@@ -83,20 +78,22 @@ fn caches_of_units() {
     let cache = pool.cache();
     comes_back_whole(
         |layout| cache.alloc(layout).unwrap(),
-        // SAFETY: of the pool, with this layout, and freed once.
+        // SAFETY: a unit of the cache's pool, allocated above with this layout; freed once, and not used
+        // any more.
         |object, layout| unsafe { cache.free(object, layout) },
     );
     cache.check(CheckLevel::Deep).unwrap();
     let mut returns = pool.returns();
     comes_back_whole(
         |layout| cache.alloc(layout).unwrap(),
-        // SAFETY: of the pool, with this layout, and freed once.
+        // SAFETY: a unit of the pool, allocated above with this layout; freed once, and not used any
+        // more.
         |object, layout| unsafe { returns.free(object, layout) },
     );
     drop(returns);
     comes_back_whole(
         |layout| cache.alloc(layout).unwrap(),
-        // SAFETY: of the pool, with this layout, and freed once.
+        // SAFETY: allocated from this pool above, with this layout; freed once, and not used any more.
         |object, layout| unsafe { pool.free(object, layout) },
     );
     drop(cache);
@@ -112,7 +109,7 @@ fn caches_by_size_class() {
     let cache = Cache::create(&pool, &descriptor).unwrap();
     comes_back_whole(
         |layout| cache.alloc(layout).unwrap(),
-        // SAFETY: of the cache, with this layout, and freed once.
+        // SAFETY: allocated from this cache above, with this layout; freed once, and not used any more.
         |object, layout| unsafe { cache.free(object, layout) },
     );
     cache.check(CheckLevel::Deep).unwrap();

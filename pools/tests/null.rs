@@ -19,8 +19,8 @@ fn it_refuses_everything() {
         assert_eq!(pool.reserve_size(layout), None);
         assert!(matches!(pool.alloc(layout), Err(Error::Parameter(_))));
         assert!(matches!(pool.fill(layout), Err(Error::Parameter(_))));
-        let told = Exhausted::of(&pool, layout, Error::Limit);
-        assert_eq!((told.class, told.largest_free), ("N", 0));
+        let exhausted = Exhausted::of(&pool, layout, Error::Limit);
+        assert_eq!((exhausted.class, exhausted.largest_free), ("N", 0));
     }
     assert!(PoolBox::new_in(7, &pool).is_err());
     assert_eq!(pool.sizes(), PoolSizes::default());

@@ -7,6 +7,7 @@ mod common;
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
+use common::classes::in_every_class;
 use common::{arena, classes, layout, memory};
 use tripoint_ap::AllocationPoint;
 use tripoint_core::{ManualPool, PoolClass, Store};
@@ -50,7 +51,7 @@ fn what_is_freed(alloc: impl Fn() -> NonNull<u8>, mut free: impl FnMut(NonNull<u
 fn pool_frees<P: ManualPool>(pool: &P) {
     what_is_freed(
         || pool.alloc(SECRET).unwrap(),
-        // SAFETY: allocated with this layout, and freed once.
+        // SAFETY: allocated from this pool above, with this layout; freed once, and not used any more.
         |object| unsafe { pool.free(object, SECRET) },
     );
     let mut point = AllocationPoint::create(pool).unwrap();
@@ -62,18 +63,7 @@ fn pool_frees<P: ManualPool>(pool: &P) {
     assert_eq!(is_readable(abandoned), FOUND, "what is emptied");
 }
 
-macro_rules! in_every_class {
-    ($($name:ident)*) => { $(
-        #[test]
-        fn $name() {
-            let mut memory = memory(24);
-            let arena = arena(&mut memory);
-            pool_frees(&classes::$name(&arena).unwrap());
-        }
-    )* };
-}
-
-in_every_class! { mvff mvff_giving_back mfs_of mfs_layout mvt mvt_giving_back tlsf }
+in_every_class!(pool_frees);
 
 #[test]
 fn caches_of_units() {
@@ -81,10 +71,11 @@ fn caches_of_units() {
     let arena = arena(&mut memory);
     let pool = classes::mfs_of(&arena).unwrap();
     let cache = pool.cache();
-    // SAFETY: of the pool, with this layout, and freed once.
+    // SAFETY: a unit of the cache's pool, allocated above with this layout; freed once, and not used any
+    // more.
     what_is_freed(|| cache.alloc(SECRET).unwrap(), |object| unsafe { cache.free(object, SECRET) });
     let mut returns = pool.returns();
-    // SAFETY: of the pool, with this layout, and freed once.
+    // SAFETY: a unit of the pool, allocated above with this layout; freed once, and not used any more.
     what_is_freed(|| cache.alloc(SECRET).unwrap(), |object| unsafe { returns.free(object, SECRET) });
 }
 
@@ -96,13 +87,13 @@ fn caches_by_size_class() {
     // A class keeps two blocks: of five, some go to the pool.
     let descriptor = CacheDescriptor::new(CacheClasses::geometric(128, 2).unwrap());
     let cache = Cache::create(&pool, &descriptor).unwrap();
-    // SAFETY: of the cache, with this layout, and freed once.
+    // SAFETY: allocated from this cache above, with this layout; freed once, and not used any more.
     what_is_freed(|| cache.alloc(SECRET).unwrap(), |object| unsafe { cache.free(object, SECRET) });
     // Larger than every class.
     let large = layout(2000, 8);
     let object = cache.alloc(large).unwrap();
     write_secret(object);
-    // SAFETY: of the cache, with this layout, and freed once.
+    // SAFETY: allocated from this cache above, with this layout; freed once, and not used any more.
     unsafe { cache.free(object, large) };
     assert_eq!(is_readable(object), FOUND);
 }

@@ -10,11 +10,16 @@ use core::fmt;
 use core::ptr::NonNull;
 use std::collections::BTreeMap;
 
-use tripoint_core::{Check, CheckLevel, ClientArena, ClientArenaOptions, Error, ManualPool, Result, Store};
+use tripoint_core::{ClientArena, ClientArenaOptions, Error, ManualPool, Result};
 use tripoint_pools::{
-    Cache, CacheClasses, CacheDescriptor, DebugOptions, DebugPool, Mfs, MfsCache, MfsOptions, Mvff,
-    MvffOptions, Mvt, MvtOptions, Tlsf, TlsfOptions, UnitLayout,
+    Cache, CacheClasses, CacheDescriptor, DebugOptions, DebugPool, Mfs, MfsOptions, Mvff, MvffOptions, Mvt,
+    MvtOptions, Tlsf, TlsfOptions, UnitLayout,
 };
+
+#[path = "subject.rs"]
+mod subject;
+
+use subject::{Subject, class_cache, plain, unit_cache, watched};
 
 /// What is done wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,90 +181,6 @@ impl Random {
     }
 }
 
-/// A pool, or a cache before one.
-trait Subject {
-    fn alloc(&self, layout: Layout) -> Result<NonNull<u8>>;
-
-    /// Frees an object, or what is none.
-    fn free(&self, object: NonNull<u8>, layout: Layout);
-
-    fn check(&self) -> bool;
-
-    /// Whether it has reported a fault in another way than by refusing.
-    fn has_told(&self) -> bool {
-        false
-    }
-}
-
-/// A pool as it is.
-struct Plain<'p, P>(&'p P);
-
-impl<P: ManualPool> Subject for Plain<'_, P> {
-    fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
-        self.0.alloc(layout)
-    }
-
-    fn free(&self, object: NonNull<u8>, layout: Layout) {
-        // SAFETY: not kept if this commits a fault; its outcome is what is examined.
-        unsafe { self.0.free(object, layout) };
-    }
-
-    fn check(&self) -> bool {
-        self.0.check(CheckLevel::Deep).is_ok()
-    }
-}
-
-struct Watched<'p, P: ManualPool>(&'p DebugPool<P>);
-
-impl<P: ManualPool> Subject for Watched<'_, P> {
-    fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
-        self.0.alloc(layout)
-    }
-
-    fn free(&self, object: NonNull<u8>, layout: Layout) {
-        // SAFETY: a debug pool looks at anything before it touches it.
-        unsafe { self.0.free(object, layout) };
-    }
-
-    fn check(&self) -> bool {
-        self.0.check(CheckLevel::Deep).is_ok()
-    }
-
-    fn has_told(&self) -> bool {
-        self.0.reports().count() != 0
-    }
-}
-
-impl Subject for MfsCache<'_, &ClientArena<'_>, UnitLayout> {
-    fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
-        Store::alloc(self, layout)
-    }
-
-    fn free(&self, object: NonNull<u8>, layout: Layout) {
-        // SAFETY: as in `Plain`.
-        unsafe { Store::free(self, object, layout) };
-    }
-
-    fn check(&self) -> bool {
-        Check::check(self, CheckLevel::Deep).is_ok() && self.pool().check(CheckLevel::Deep).is_ok()
-    }
-}
-
-impl<P: ManualPool> Subject for Cache<'_, P> {
-    fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
-        Store::alloc(self, layout)
-    }
-
-    fn free(&self, object: NonNull<u8>, layout: Layout) {
-        // SAFETY: as in `Plain`.
-        unsafe { Store::free(self, object, layout) };
-    }
-
-    fn check(&self) -> bool {
-        Check::check(self, CheckLevel::Deep).is_ok() && self.pool().check(CheckLevel::Deep).is_ok()
-    }
-}
-
 /// The size of objects in a pool of units.
 const UNIT: usize = 48;
 
@@ -288,7 +209,9 @@ struct Life<'s> {
 
 /// Why a life ended.
 enum End {
-    Told,
+    /// The fault was reported.
+    Reported,
+    /// Memory in use was handed out.
     Overlapped,
 }
 
@@ -317,7 +240,7 @@ impl Life<'_> {
                 self.live.insert(object.addr().get(), (object, size));
                 Ok(())
             }
-            Err(Error::Damaged) => Err(End::Told),
+            Err(Error::Damaged) => Err(End::Reported),
             Err(_) => Ok(()),
         }
     }
@@ -341,8 +264,8 @@ impl Life<'_> {
     }
 
     fn step(&mut self) -> Result<(), End> {
-        if self.subject.has_told() {
-            return Err(End::Told);
+        if self.subject.has_reported() {
+            return Err(End::Reported);
         }
         if self.live.len() < 100 || self.live.len() < 300 && self.random.below(2) == 0 {
             self.alloc()?;
@@ -452,13 +375,13 @@ impl Life<'_> {
         }
         self.commit(fault, NonNull::from(&mut foreign[8]).cast());
         let mut outcome =
-            Outcome { found: None, overlap: None, deep: !self.subject.check(), deep_later: false };
+            Outcome { found: None, overlap: None, deep: !self.subject.is_whole(), deep_later: false };
         for operation in 0..operations {
             // The first request reports what is known by then.
             let step = if operation == 0 { self.alloc() } else { Ok(()) };
             match step.and_then(|()| self.step()) {
                 Ok(()) => {}
-                Err(End::Told) => {
+                Err(End::Reported) => {
                     outcome.found = Some(operation);
                     return outcome;
                 }
@@ -468,7 +391,7 @@ impl Life<'_> {
                 }
             }
         }
-        outcome.deep_later = !self.subject.check();
+        outcome.deep_later = !self.subject.is_whole();
         outcome
     }
 }
@@ -494,33 +417,33 @@ pub(crate) fn run(class: Class, fault: Fault, seed: u64, operations: usize) -> O
     let mvt = || Mvt::create(arena, MvtOptions::default()).expect("a pool");
     let tlsf = || Tlsf::create(arena, TlsfOptions::default()).expect("a pool");
     match class {
-        Class::Mfs => life(&Plain(&mfs(UNIT)), &Plain(&mfs(UNIT))),
+        Class::Mfs => life(&plain(&mfs(UNIT)), &plain(&mfs(UNIT))),
         Class::MfsCache => {
             let (pool, other) = (mfs(UNIT), mfs(UNIT));
-            life(&pool.cache(), &other.cache())
+            life(&unit_cache(&pool.cache()), &unit_cache(&other.cache()))
         }
-        Class::Mvff => life(&Plain(&mvff()), &Plain(&mvff())),
-        Class::Mvt => life(&Plain(&mvt()), &Plain(&mvt())),
-        Class::Tlsf => life(&Plain(&tlsf()), &Plain(&tlsf())),
+        Class::Mvff => life(&plain(&mvff()), &plain(&mvff())),
+        Class::Mvt => life(&plain(&mvt()), &plain(&mvt())),
+        Class::Tlsf => life(&plain(&tlsf()), &plain(&tlsf())),
         Class::CacheOfTlsf => {
             let (pool, other) = (tlsf(), tlsf());
             let classes = CacheClasses::geometric(SIZE_LIMIT, 16).expect("few classes");
             let descriptor = CacheDescriptor::new(classes);
             let cache = Cache::create(&pool, &descriptor).expect("a cache");
-            life(&cache, &Plain(&other))
+            life(&class_cache(&cache), &plain(&other))
         }
         Class::DebugMfs => {
             let pools = [(); 2]
                 .map(|()| debug(mfs(UNIT + DebugPool::<Mfs<&ClientArena<'_>, UnitLayout>>::FENCE_SIZE)));
-            life(&Watched(&pools[0]), &Watched(&pools[1]))
+            life(&watched(&pools[0]), &watched(&pools[1]))
         }
         Class::DebugMvff => {
             let pools = [(); 2].map(|()| debug(mvff()));
-            life(&Watched(&pools[0]), &Watched(&pools[1]))
+            life(&watched(&pools[0]), &watched(&pools[1]))
         }
         Class::DebugTlsf => {
             let pools = [(); 2].map(|()| debug(tlsf()));
-            life(&Watched(&pools[0]), &Watched(&pools[1]))
+            life(&watched(&pools[0]), &watched(&pools[1]))
         }
     }
 }

@@ -71,3 +71,31 @@ pub(crate) fn debug_mfs<A: Arena>(arena: A) -> Result<DebugPool<Mfs<A, UnitLayou
 pub(crate) fn debug_tlsf<A: Arena>(arena: A) -> Result<DebugPool<Tlsf<A>>> {
     DebugPool::create(tlsf(arena)?, DebugOptions { held: 0, ..DebugOptions::default() })
 }
+
+/// Makes a test of each class whose memory may be used again right after a free, named as the
+/// function that makes its pool. The test passes the pool to `$run`.
+macro_rules! in_every_class {
+    ($run:path) => {
+        $crate::common::classes::in_classes! { $run: mvff mvff_giving_back mfs_of mfs_layout mvt mvt_giving_back tlsf }
+    };
+}
+
+/// The same for debug pools, which hold memory back.
+macro_rules! in_every_debug_pool {
+    ($run:path) => {
+        $crate::common::classes::in_classes! { $run: debug_mvff debug_mfs debug_tlsf }
+    };
+}
+
+macro_rules! in_classes {
+    ($run:path: $($name:ident)*) => { $(
+        #[test]
+        fn $name() {
+            let mut memory = $crate::common::memory(24);
+            let arena = $crate::common::arena(&mut memory);
+            $run(&$crate::common::classes::$name(&arena).unwrap());
+        }
+    )* };
+}
+
+pub(crate) use {in_classes, in_every_class, in_every_debug_pool};

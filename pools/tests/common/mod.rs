@@ -1,6 +1,6 @@
 //! What the tests of all pool classes share: memory, arenas, pools.
 
-#![allow(dead_code, unused_imports, reason = "each test file uses its part")]
+#![allow(dead_code, unused_imports, unused_macros, reason = "each test file uses its part")]
 
 pub(crate) mod classes;
 pub(crate) mod test_arena;

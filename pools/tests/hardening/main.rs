@@ -10,7 +10,7 @@ mod lands;
 mod poison;
 mod units;
 
-use core::ptr::NonNull;
+use core::ptr::{NonNull, without_provenance_mut};
 
 use common::{GRAIN, Oracle, arena, effort, layout, memory};
 use proptest::prelude::*;
@@ -42,21 +42,76 @@ fn holes(pool: &impl ManualPool, oracle: &mut Oracle, sizes: &[usize]) -> Vec<Bl
     free
 }
 
-/// The words of a free block that the pool keeps something in.
-fn words_of(block: Block) -> Vec<NonNull<usize>> {
-    let word = |index: usize| {
-        // SAFETY: callers stay inside the block.
-        unsafe { block.base().cast::<usize>().add(index) }
-    };
+/// A word of free memory. Pools keep pointers there: a test that copies one, or writes it back,
+/// keeps its provenance, since a word that was not changed may be followed.
+type Word = NonNull<*mut u8>;
+
+/// A word of a block, by number.
+fn word_of(block: Block, index: usize) -> Word {
+    assert!(index < block.size() / size_of::<usize>(), "{block:?} has no word {index}");
+    // SAFETY: the word lies in the block.
+    unsafe { block.base().cast::<*mut u8>().add(index) }
+}
+
+/// The words of a free block that a `Tlsf` keeps something in.
+fn words_of(block: Block) -> Vec<Word> {
     let last = block.size() / size_of::<usize>() - 1;
-    if block.size() == GRANULE { vec![word(0), word(1)] } else { vec![word(0), word(1), word(2), word(last)] }
+    let indices: &[usize] = if block.size() == GRANULE { &[0, 1] } else { &[0, 1, 2, last] };
+    indices.iter().map(|&index| word_of(block, index)).collect()
 }
 
 /// The words of a free block that a land keeps something in.
-fn land_words_of(block: Block) -> Vec<NonNull<usize>> {
+fn land_words_of(block: Block) -> Vec<Word> {
     let count = if block.size() == GRANULE { 2 } else { 4 };
-    // SAFETY: inside the block.
-    (0..count).map(|index| unsafe { block.base().cast::<usize>().add(index) }).collect()
+    (0..count).map(|index| word_of(block, index)).collect()
+}
+
+/// Writes a value over a word: the fault that is looked for.
+///
+/// # Safety
+/// - The word is free memory of a pool that exists, and no other thread uses the pool.
+unsafe fn write_over(word: Word, value: usize) {
+    // SAFETY: memory of the pool, aligned for words, which nothing uses meanwhile.
+    unsafe { word.write(without_provenance_mut(value)) };
+}
+
+/// Writes bytes over a part of a word, from the byte `from` on, unless they are there already.
+/// Returns whether the word changed.
+///
+/// # Safety
+/// - As [`write_over`].
+unsafe fn write_bytes_over(word: Word, from: usize, bytes: &[u8]) -> bool {
+    // SAFETY: memory of the pool, aligned for words, which it has written.
+    let before = unsafe { word.read() }.addr();
+    let mut after = before.to_ne_bytes();
+    after[from..].iter_mut().zip(bytes).for_each(|(here, &byte)| *here = byte);
+    let after = usize::from_ne_bytes(after);
+    if after != before {
+        // SAFETY: free memory of a pool that exists and that no other thread uses.
+        unsafe { write_over(word, after) };
+    }
+    after != before
+}
+
+/// Checks that a pool without a fault can be used until its memory is exhausted: the negative
+/// control of what follows.
+fn assert_usable_to_the_end(pool: &impl ManualPool) {
+    holes(pool, &mut Oracle::default(), &SIZES);
+    pool.check(CheckLevel::Deep).unwrap();
+    assert_eq!(use_up(pool), Error::Limit);
+    pool.check(CheckLevel::Deep).unwrap();
+}
+
+/// Checks that a pool that met damage refuses and says so. What is live in it stays as it is, and
+/// may be freed.
+fn assert_refuses(pool: &impl ManualPool, oracle: &mut Oracle) {
+    assert_eq!(pool.alloc(layout(16, 8)).unwrap_err(), Error::Damaged);
+    assert_eq!(pool.fill(layout(16, 8)).unwrap_err(), Error::Damaged);
+    let broken = pool.check(CheckLevel::Shallow).unwrap_err();
+    assert_eq!(broken.rule, "no free memory was written over, and nothing freed wrongly");
+    for addr in oracle.addresses(true) {
+        oracle.free(pool, addr);
+    }
 }
 
 const SIZES: [usize; 13] = [40, 40, 40, 40, GRANULE, GRANULE, GRANULE, GRANULE, 200, GRANULE, 200, 40, 1500];
@@ -94,7 +149,8 @@ macro_rules! assert_copies_are_seen {
             if let (Some(from), Some(to)) = (from, to)
                 && from != to
             {
-                // SAFETY: free memory of the pool, aligned. A fault, which is looked for.
+                // SAFETY: words of free blocks of the pool, aligned, which it has written. Writing
+                // there is the fault that is looked for.
                 unsafe { to.write(from.read()) };
                 assert!(pool.check(CheckLevel::Deep).is_err(), "{from:?} to {to:?}");
                 assert_eq!(use_up(&pool), Error::Damaged, "{from:?} to {to:?}");

@@ -12,7 +12,7 @@ fn freed_units_are_poisoned() {
     let pool = mfs(&arena);
     let units = live_units(&pool, 3);
     let (cache, mut returns) = (pool.cache(), pool.returns());
-    // SAFETY: allocated above with this layout.
+    // SAFETY: allocated from this pool above, with this layout; freed once, and not used any more.
     unsafe {
         pool.free(units[0], layout(UNIT, 8));
         cache.free(units[1], layout(UNIT, 8));

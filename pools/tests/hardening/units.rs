@@ -52,12 +52,13 @@ fn a_link_of_a_unit_written_over_is_not_followed() {
                 let pool = mfs(&arena);
                 let units = live_units(&pool, 9);
                 for &unit in &units[..6] {
-                    // SAFETY: allocated above with this layout.
+                    // SAFETY: allocated from this pool above, with this layout; freed once, and not used
+                    // any more.
                     unsafe { pool.free(unit, layout(UNIT, 8)) };
                 }
                 let value = values(&mut outside, units[8])[value];
-                // SAFETY: free memory of the pool, aligned. A fault, which is looked for.
-                unsafe { units[which].cast::<usize>().write(value) };
+                // SAFETY: the first word of a free unit of the pool, which only this thread uses.
+                unsafe { write_over(units[which].cast(), value) };
                 pool.check(CheckLevel::Shallow).unwrap();
                 assert!(pool.check(CheckLevel::Deep).is_err(), "unit {which}, {value:#x}");
                 pool.check(CheckLevel::Shallow).unwrap();
@@ -69,7 +70,8 @@ fn a_link_of_a_unit_written_over_is_not_followed() {
                 let broken = pool.check(CheckLevel::Shallow).unwrap_err();
                 assert_eq!(broken.rule, "no free memory was written over, and nothing freed wrongly");
                 // What is live may be freed, and is not given out again.
-                // SAFETY: allocated above with this layout.
+                // SAFETY: allocated from this pool above, with this layout; freed once, and not used any
+                // more.
                 unsafe { pool.free(units[7], layout(UNIT, 8)) };
                 assert_eq!(pool.alloc(layout(UNIT, 8)), Err(Error::Damaged));
                 assert_eq!(pool.fill(layout(UNIT, 8)).unwrap_err(), Error::Damaged);
@@ -88,11 +90,13 @@ fn links_of_other_units_are_not_followed() {
     let pool = mfs(&arena);
     let units = live_units(&pool, 4);
     for &unit in &units {
-        // SAFETY: allocated above with this layout.
+        // SAFETY: allocated from this pool above, with this layout; freed once, and not used any more.
         unsafe { pool.free(unit, layout(UNIT, 8)) };
     }
-    // SAFETY: free memory of the pool, aligned. A fault, which is looked for.
-    unsafe { units[3].cast::<usize>().write(units[1].cast::<usize>().read()) };
+    let [from, to]: [Word; 2] = [units[1], units[3]].map(NonNull::cast);
+    // SAFETY: words of free units of the pool, aligned, which it has written. Writing there is the
+    // fault that is looked for.
+    unsafe { to.write(from.read()) };
     assert_eq!(pool.alloc(layout(UNIT, 8)), Err(Error::Damaged));
 }
 
@@ -110,13 +114,14 @@ fn a_link_in_a_cache_is_not_followed() {
                 let cache = pool.cache();
                 // The unit freed last has no link.
                 for &unit in &units[..7] {
-                    // SAFETY: allocated above with this layout.
+                    // SAFETY: a unit of the cache's pool, allocated above with this layout; freed once,
+                    // and not used any more.
                     unsafe { cache.free(unit, layout(UNIT, 8)) };
                 }
                 cache.check(CheckLevel::Deep).unwrap();
                 let value = values(&mut outside, units[8])[value];
-                // SAFETY: free memory of the pool, aligned. A fault, which is looked for.
-                unsafe { units[which].cast::<usize>().write(value) };
+                // SAFETY: the first word of a free unit of the pool, which only this thread uses.
+                unsafe { write_over(units[which].cast(), value) };
                 assert!(cache.check(CheckLevel::Deep).is_err(), "unit {which}, {value:#x}");
                 cache.check(CheckLevel::Shallow).unwrap();
                 pool.check(CheckLevel::Shallow).unwrap();
@@ -125,7 +130,8 @@ fn a_link_in_a_cache_is_not_followed() {
                 }
                 let error = use_up_units(|| cache.alloc(layout(UNIT, 8)), &pool);
                 assert_eq!(error, Error::Damaged, "unit {which}, {value:#x}");
-                // SAFETY: allocated above with this layout.
+                // SAFETY: a unit of the cache's pool, allocated above with this layout; freed once, and
+                // not used any more.
                 unsafe { cache.free(units[7], layout(UNIT, 8)) };
                 assert_eq!(cache.alloc(layout(UNIT, 8)), Err(Error::Damaged));
                 assert!(cache.check(CheckLevel::Shallow).is_err());
@@ -149,14 +155,15 @@ fn a_word_of_a_magazine_is_not_followed() {
                 let units = live_units(&pool, 11);
                 let mut returns = pool.returns();
                 for &unit in &units[..10] {
-                    // SAFETY: allocated above with this layout.
+                    // SAFETY: a unit of the pool, allocated above with this layout; freed once, and not
+                    // used any more.
                     unsafe { returns.free(unit, layout(UNIT, 8)) };
                 }
                 returns.flush();
                 let value = values(&mut outside, units[10])[value];
                 // The second magazine is the first of the stack, and the first is full.
-                // SAFETY: free memory of the pool, aligned. A fault, which is looked for.
-                unsafe { units[0].cast::<usize>().add(word).write(value) };
+                // SAFETY: a word of a free unit of the pool, which only this thread uses.
+                unsafe { write_over(units[0].cast::<*mut u8>().add(word), value) };
                 let cache = pool.cache();
                 let request = || match cached {
                     false => pool.alloc(layout(UNIT, 8)),
@@ -180,7 +187,8 @@ fn an_orderly_fixed_size_pool_is_not_damaged() {
     let (cache, mut returns) = (pool.cache(), pool.returns());
     for (index, &unit) in units.iter().enumerate() {
         // What is written in a unit while it is live does not matter.
-        // SAFETY: a live unit, and allocated above with this layout.
+        // SAFETY: a live unit of the pool, allocated above with this layout, freed once below, and not
+        // used any more.
         unsafe {
             unit.cast::<usize>().write(0x4141_4141);
             match index % 3 {

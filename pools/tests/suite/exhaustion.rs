@@ -11,7 +11,7 @@ fn exhaust<P: ManualPool>(oracle: &mut Oracle, pool: &P, layout: Layout) -> usiz
     let count = (0..).find(|_| oracle.alloc(pool, layout).is_err()).unwrap();
     let sizes = oracle.agree(pool);
     let error = pool.alloc(layout).unwrap_err();
-    let told = Exhausted::of(pool, layout, error);
+    let exhausted = Exhausted::of(pool, layout, error);
     let expected = Exhausted {
         class: P::CLASS,
         size: layout.size(),
@@ -19,7 +19,7 @@ fn exhaust<P: ManualPool>(oracle: &mut Oracle, pool: &P, layout: Layout) -> usiz
         largest_free: sizes.largest_free,
         cause: Error::Limit,
     };
-    assert_eq!(told, expected);
+    assert_eq!(exhausted, expected);
     count
 }
 

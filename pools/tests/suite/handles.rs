@@ -15,7 +15,7 @@ struct Loud<'c> {
 impl Drop for Loud<'_> {
     fn drop(&mut self) {
         self.drops.set(self.drops.get() + 1);
-        assert!(!self.panics, "told to");
+        assert!(!self.panics, "on purpose");
     }
 }
 

@@ -63,7 +63,7 @@ pub(crate) fn alignments_are_kept<P: ManualPool>(pool: &P, size: usize) {
 }
 
 /// An object that is resized in place has room for its new layout, and is freed by it.
-/// Gives whether there was one.
+/// Returns whether there was one.
 pub(crate) fn resized_objects_are_freed<P: ManualPool>(pool: &P, from: Layout, to: Layout) -> bool {
     let resizes = pool.resizes_in_place(from, to);
     if resizes {

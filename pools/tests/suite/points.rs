@@ -29,7 +29,7 @@ pub(crate) fn fills_and_empties_balance<P: PoolClass>(pool: &P, layout: Layout) 
         let allocated = (oracle.addresses(true).len() - count) * size;
         oracle.clear_rests(pool);
         let after = oracle.agree(pool);
-        assert_eq!(used(during) - used(after), filled - allocated, "an empty gives the rest back");
+        assert_eq!(used(during) - used(after), filled - allocated, "an empty returns the rest");
     }
 }
 

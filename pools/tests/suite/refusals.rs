@@ -44,7 +44,7 @@ pub(crate) fn insist<T>(arena: &TestArena<'_>, mut request: impl FnMut() -> Resu
 }
 
 /// After a refusal the pool has what it had before, and goes on
-/// (design/conformance.md `.req.refused`). Gives what is live in the end.
+/// (design/conformance.md `.req.refused`). Returns what is live afterwards.
 pub(crate) fn live_through<P: ManualPool>(arena: &TestArena<'_>, pool: &P, layout: Layout) -> Oracle {
     let mut run = insist(arena, || Run::create(pool, &[Draws::Never]));
     for operation in operations(layout) {

@@ -1,6 +1,10 @@
 //! Each fault is found, named and survived, and nothing else is reported.
 
+#[path = "../common/mod.rs"]
 mod common;
+mod knowing;
+mod points;
+mod reports;
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
@@ -63,6 +67,8 @@ macro_rules! for_each_class {
     }};
 }
 
+pub(crate) use for_each_class;
+
 /// Negative control for all detectors: an orderly life is no fault.
 #[test]
 fn an_orderly_life_is_not_reported() {
@@ -95,7 +101,8 @@ fn a_byte_behind_an_object_is_found_at_free() {
             // SAFETY: a byte of the object's room, which no other reference covers.
             unsafe { byte.write(!byte.read()) };
             assert!(pool.check(CheckLevel::Deep).is_err());
-            // SAFETY: allocated above with this layout.
+            // SAFETY: allocated from this pool above, with this layout; freed once, and not used any
+            // more.
             unsafe { pool.free(object, layout) };
             assert_eq!(pool.reports().count(), round + 1);
             let report = *pool.reports().iter().last().unwrap();
@@ -189,7 +196,7 @@ fn what_is_not_the_pools_is_found() {
         assert_eq!((report.object, report.fault), (addr_of(foreign), Fault::Foreign));
         assert_eq!(report.pool, mine.header().id());
     }
-    // SAFETY: allocated from this pool with this layout.
+    // SAFETY: allocated from this pool above, with this layout; freed once, and not used any more.
     unsafe { other.free(object, layout) };
     assert_clean(&other);
 }
@@ -205,7 +212,7 @@ fn a_pointer_into_an_object_is_found() {
             let report = *pool.reports().iter().last().unwrap();
             assert_eq!(report.fault, Fault::Interior, "{offset}");
         }
-        // SAFETY: allocated above with this layout.
+        // SAFETY: allocated from this pool above, with this layout; freed once, and not used any more.
         unsafe { pool.free(object, layout) };
         assert_eq!(pool.reports().count(), 4);
     });
@@ -226,7 +233,7 @@ fn another_layout_is_found() {
             assert_eq!((report.size, report.object), (wrong.size(), addr_of(object)));
             assert_eq!(report.fault, Fault::WrongLayout { allocated: 100, align: 16 });
         }
-        // SAFETY: allocated above with this layout.
+        // SAFETY: allocated from this pool above, with this layout; freed once, and not used any more.
         unsafe { pool.free(object, allocated) };
         assert_eq!(pool.reports().count(), 5);
     });
@@ -258,63 +265,12 @@ fn a_write_after_free_is_found() {
         for _ in 0..64 {
             let object = pool.alloc(layout).unwrap();
             assert!(!lost.contains(&addr_of(object)));
-            // SAFETY: allocated above with this layout.
+            // SAFETY: allocated from this pool above, with this layout; freed once, and not used any
+            // more.
             unsafe { pool.free(object, layout) };
         }
         assert_eq!(pool.reports().count(), 3);
         assert_eq!(pool.sizes().total - pool.sizes().free, 3 * pool.reserve_size(layout).unwrap());
-    });
-}
-
-#[test]
-fn a_write_to_freed_memory_of_a_point_is_found() {
-    for_each_class!(|pool| {
-        let mut point = AllocationPoint::create(pool).unwrap();
-        // SAFETY: any bytes make the object. It is freed once rightly; the write is a fault,
-        // to memory that is still the arena's, by a pointer that no reference narrowed.
-        let object = unsafe {
-            let object = point.reserve(Layout::new::<u64>()).unwrap().commit().unwrap();
-            pool.free(object, Layout::new::<u64>());
-            object.write(9);
-            pool.free(object, Layout::new::<u64>());
-            object
-        };
-        assert_eq!(only_report(pool).fault, Fault::DoubleFree);
-        let mut found = Vec::new();
-        pool.inspect(&mut |report| found.push(report.fault));
-        assert_eq!(found, [Fault::UsedAfterFree { at: addr_of(object) }]);
-    });
-}
-
-/// (design/debug.md `.debug.points`): what an abandoned reservation left behind is
-/// not reported as an overrun.
-#[test]
-fn objects_of_points_may_follow_abandoned_ones() {
-    for_each_class!(|pool| {
-        let mut point = AllocationPoint::create(pool).unwrap();
-        let large = layout(200, 8);
-        let abandoned = point.reserve(large).unwrap();
-        // SAFETY: reserved just now.
-        unsafe { abandoned.as_ptr().write_bytes(0xee, 200) };
-        drop(abandoned);
-        let small = point.boxed(3_u32).unwrap();
-        drop(small);
-        drop(point);
-        assert_clean(pool);
-        assert_eq!(pool.sizes().free, pool.sizes().total);
-    });
-}
-
-/// What a point returned is no object.
-#[test]
-fn freeing_what_a_point_gave_back_is_found() {
-    for_each_class!(|pool| {
-        let mut point = AllocationPoint::create(pool).unwrap();
-        let abandoned = point.reserve(layout(40, 8)).unwrap().as_ptr();
-        drop(point);
-        // SAFETY: a debug pool looks before it touches.
-        unsafe { pool.free(abandoned, layout(40, 8)) };
-        assert_eq!(only_report(pool).fault, Fault::DoubleFree);
     });
 }
 
@@ -327,79 +283,12 @@ fn dropped_pools_leave_no_ledger_behind() {
         let pool =
             debug(Mvff::create(&arena, MvffOptions { extend_by: GRAIN, ..MvffOptions::default() }).unwrap());
         let object = pool.alloc(layout(2 * GRAIN, 8)).unwrap();
-        // SAFETY: allocated above with this layout.
+        // SAFETY: allocated from this pool above, with this layout; freed once, and not used any more.
         unsafe { pool.free(object, layout(2 * GRAIN, 8)) };
         drop(pool);
         spare.push(arena.sizes().spare);
     }
     assert_eq!(spare[0], spare[99]);
-}
-
-#[test]
-fn freeing_more_than_a_point_had_is_found() {
-    let mut memory = memory(32);
-    let arena = arena(&mut memory);
-    let options = MvffOptions { fill_size: 64, ..MvffOptions::default() };
-    let pool = debug(Mvff::create(&arena, options).unwrap());
-    let mut point = AllocationPoint::create(&pool).unwrap();
-    let object = NonNull::from(point.alloc([1_u8; 40]).unwrap()).cast::<u8>();
-    drop(point);
-    // SAFETY: an object of the pool; a debug pool looks at the layout.
-    unsafe { pool.free(object, layout(2000, 1)) };
-    assert!(matches!(only_report(&pool).fault, Fault::WrongLayout { align: 1, .. }));
-    // SAFETY: allocated above with this layout.
-    unsafe { pool.free(object, Layout::new::<[u8; 40]>()) };
-    assert_eq!(pool.reports().count(), 1);
-}
-
-static TOLD: AtomicUsize = AtomicUsize::new(0);
-
-/// (design/debug.md `.req.report`)
-#[test]
-fn the_hook_is_told_and_reports_name_pool_and_object() {
-    let mut memory = memory(32);
-    let arena = arena(&mut memory);
-    let hook = |report: &DebugReport| {
-        TOLD.fetch_add(report.size, Ordering::Relaxed);
-    };
-    let options = DebugOptions { hook: Some(hook), ..DebugOptions::default() };
-    let pool = DebugPool::create(Mvff::create(&arena, MvffOptions::default()).unwrap(), options).unwrap();
-    let object = pool.alloc(layout(40, 8)).unwrap();
-    for _ in 0..21 {
-        // SAFETY: a debug pool refuses the second free.
-        unsafe { pool.free(object, layout(40, 8)) };
-    }
-    assert_eq!(TOLD.load(Ordering::Relaxed), 20 * 40);
-    let reports = pool.reports();
-    assert_eq!((reports.count(), reports.iter().count()), (20, 16));
-    let text = reports.iter().next().unwrap().to_string();
-    let number = pool.header().id().get();
-    assert_eq!(
-        text,
-        format!("MVFF #{number}: object {} of 40 bytes was freed, and is not allocated", addr_of(object))
-    );
-    let mut description = String::new();
-    pool.describe(&mut description, 0).unwrap();
-    assert!(description.contains("faults: 20") && description.contains(&text), "{description}");
-}
-
-#[test]
-fn every_fault_has_a_sentence() {
-    let at = Addr::new(0x1010);
-    let faults = [
-        (Fault::DoubleFree, "not allocated"),
-        (Fault::Foreign, "not in this pool"),
-        (Fault::Interior, "not the base"),
-        (Fault::WrongLayout { allocated: 48, align: 16 }, "48 bytes aligned to 16"),
-        (Fault::Overrun { at }, "damaged at 0x1010"),
-        (Fault::UsedAfterFree { at }, "0x1010 after it was freed"),
-    ];
-    for (fault, says) in faults {
-        let pool = tripoint_core::PoolId::new(3).unwrap();
-        let report = DebugReport { class: "MFS", pool, object: Addr::new(0x1000), size: 24, fault };
-        let text = report.to_string();
-        assert!(text.starts_with("MFS #3: object 0x1000 of 24 bytes ") && text.contains(says), "{text}");
-    }
 }
 
 #[test]
@@ -421,156 +310,6 @@ fn what_is_held_back_serves_when_nothing_else_does() {
     }
     oracle.clear(&pool);
     assert_clean(&pool);
-}
-
-/// A class that fills only buffers it knows, and counts what it is asked.
-#[derive(Debug)]
-struct Knowing<'t, P> {
-    pool: P,
-    filled: &'t AtomicUsize,
-    finished: &'t AtomicUsize,
-}
-
-/// The bytes at the front of its fills that are allocated already.
-const PREALLOCATED: usize = 4 * GRANULE;
-const PATTERN: u8 = 0x5a;
-
-// SAFETY: as the pool under it, from whose fills it allocates the front.
-unsafe impl<P: ManualPool<Buffer = BasicBuffer>> PoolClass for Knowing<'_, P> {
-    const CLASS: &'static str = P::CLASS;
-    const FLIPPABLE: bool = false;
-    const KEEPS_UNUSED: bool = true;
-
-    type Arena = P::Arena;
-    type Barrier = P::Barrier;
-    type Buffer = BasicBuffer;
-
-    fn new_buffer(&self) -> BasicBuffer {
-        BasicBuffer
-    }
-
-    fn header(&self) -> &PoolHeader<P::Arena> {
-        self.pool.header()
-    }
-
-    fn barrier(&self) -> P::Barrier {
-        self.pool.barrier()
-    }
-
-    fn min_align(&self) -> usize {
-        self.pool.min_align()
-    }
-
-    fn reserve_size(&self, layout: Layout) -> Option<usize> {
-        self.pool.reserve_size(layout)
-    }
-
-    fn fill(&self, _layout: Layout) -> Result<Fill> {
-        Err(Error::Parameter("no buffer"))
-    }
-
-    unsafe fn fill_buffer(&self, _buffer: &BasicBuffer, layout: Layout) -> Result<Fill> {
-        self.filled.fetch_add(1, Ordering::Relaxed);
-        let needed = Layout::from_size_align(layout.size() + PREALLOCATED, layout.align()).unwrap();
-        let fill = self.pool.fill(needed)?;
-        // SAFETY: fresh memory, at least as large.
-        unsafe { fill.block.base().write_bytes(PATTERN, PREALLOCATED) };
-        Ok(Fill { preallocated: PREALLOCATED, ..fill })
-    }
-
-    unsafe fn finish_buffer(&self, _buffer: &BasicBuffer) -> bool {
-        self.finished.fetch_add(1, Ordering::Relaxed);
-        false
-    }
-
-    unsafe fn empty(&self, unused: Block) {
-        // SAFETY: the caller promises an unused end of a fill, and every fill is the inner pool's.
-        unsafe { self.pool.empty(unused) };
-    }
-
-    fn walk_free(&self, visit: &mut dyn FnMut(Block)) {
-        self.pool.walk_free(visit);
-    }
-
-    fn sizes(&self) -> PoolSizes {
-        self.pool.sizes()
-    }
-}
-
-// SAFETY: both calls are those of the pool below.
-unsafe impl<P: ManualPool<Buffer = BasicBuffer>> Store for Knowing<'_, P> {
-    fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
-        self.pool.alloc(layout)
-    }
-
-    unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {
-        // SAFETY: the caller promises an object from `alloc`, which is the inner pool's, with its layout.
-        unsafe { self.pool.free(object, layout) };
-    }
-}
-
-// SAFETY: all is the pool's under it.
-unsafe impl<P: ManualPool<Buffer = BasicBuffer>> ManualPool for Knowing<'_, P> {}
-
-impl<P: Check> Check for Knowing<'_, P> {
-    fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
-        self.pool.check(level)
-    }
-}
-
-impl<P: Describe> Describe for Knowing<'_, P> {
-    fn describe(&self, out: &mut dyn core::fmt::Write, depth: usize) -> core::fmt::Result {
-        self.pool.describe(out, depth)
-    }
-}
-
-/// The class under a debug pool knows its buffers, and what it allocated in them stays.
-#[test]
-fn a_class_that_knows_its_buffers_goes_on_doing_so() {
-    let mut memory = memory(8);
-    let arena = arena(&mut memory);
-    let mvff = Mvff::create(&arena, MvffOptions { extend_by: GRAIN, ..MvffOptions::default() }).unwrap();
-    let [filled, finished] = [0; 2].map(AtomicUsize::new);
-    let pool = debug(Knowing { pool: mvff, filled: &filled, finished: &finished });
-    const { assert!(<DebugPool<Knowing<'_, Mvff<&ClientArena<'_>>>> as PoolClass>::KEEPS_UNUSED) };
-    let mut point = AllocationPoint::create(&pool).unwrap();
-    let object = PoolBox::into_raw(point.boxed([7_u64; 5]).unwrap()).cast::<u8>();
-    // SAFETY: what the class allocated lies before the first object of a fill.
-    let before = unsafe { core::slice::from_raw_parts(object.as_ptr().sub(PREALLOCATED), PREALLOCATED) };
-    assert!(before.iter().all(|&byte| byte == PATTERN));
-    drop(point);
-    assert_eq!((filled.load(Ordering::Relaxed), finished.load(Ordering::Relaxed)), (1, 1));
-    // SAFETY: committed with this layout, and freed once.
-    unsafe { pool.free(object, Layout::new::<[u64; 5]>()) };
-    assert_clean(&pool);
-}
-
-/// In a fill too, where the ledger does not know the bases.
-#[test]
-fn a_pointer_into_an_object_of_a_point_is_found() {
-    for_each_class!(|pool| {
-        let mut point = AllocationPoint::create(pool).unwrap();
-        let layout = Layout::new::<[u64; 5]>();
-        let object = PoolBox::into_raw(point.boxed([7_u64; 5]).unwrap()).cast::<u8>();
-        for offset in [1, 4, size_of::<usize>() + 1, pool.min_align() - 1] {
-            // SAFETY: inside the object; a debug pool looks before it touches.
-            unsafe { pool.free(object.add(offset), layout) };
-            let report = *pool.reports().iter().last().unwrap();
-            assert_eq!(report.fault, Fault::Interior, "{offset}");
-        }
-        if pool.min_align() > size_of::<usize>() {
-            // SAFETY: inside the object; a debug pool looks before it touches.
-            unsafe { pool.free(object.add(size_of::<usize>()), layout) };
-            assert_eq!(pool.reports().iter().last().unwrap().fault, Fault::Interior);
-        }
-        // The object is unchanged, and is freed as usual.
-        let found = pool.reports().count();
-        // SAFETY: committed, and alive.
-        assert_eq!(unsafe { object.cast::<[u64; 5]>().read() }, [7; 5]);
-        // SAFETY: committed with this layout, and freed once.
-        unsafe { pool.free(object, layout) };
-        assert_eq!(pool.reports().count(), found);
-    });
 }
 
 #[test]
@@ -612,7 +351,8 @@ proptest! {
         // SAFETY: a byte of the object's room, which no other reference covers.
         unsafe { byte.write(byte.read() ^ change) };
         for object in objects {
-            // SAFETY: allocated above with this layout.
+            // SAFETY: allocated from this pool above, with this layout; freed once, and not used any
+            // more.
             unsafe { pool.free(object, layout) };
         }
         let report = only_report(&pool);

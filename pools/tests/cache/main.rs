@@ -1,13 +1,14 @@
 //! Caches over any class: sizes, bounds, trips, exhaustion.
 //! (design/cache.md `.req.local`, `.req.headerless`, `.req.bounded`, `.req.trip`, `.req.identity`.)
 
+mod classes;
+#[path = "../common/mod.rs"]
 mod common;
+mod threads;
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicBool, Ordering};
 use std::collections::BTreeMap;
-use std::sync::mpsc;
 
 use common::test_arena::Refusal;
 use common::{GRAIN, SEAL, TestArena, all_are, arena, effort, layout, memory, pick};
@@ -125,7 +126,7 @@ proptest! {
                         }
                         Err(error) => {
                             assert_eq!(error, Error::Limit);
-                            assert_eq!(descriptors[cache].cached(), 0, "it gave back what it had first");
+                            assert_eq!(descriptors[cache].cached(), 0, "refused while the cache kept blocks");
                         }
                     }
                 }
@@ -133,7 +134,8 @@ proptest! {
                     let objects: Vec<_> = live.blocks.keys().copied().collect();
                     if let Some(object) = pick(&objects, which) {
                         let layout = live.remove(object);
-                        // SAFETY: from a cache of this pool with equal classes; once.
+                        // SAFETY: allocated from a cache of this pool with equal classes, with this
+                        // layout; freed once, and not used any more.
                         unsafe { caches[cache].free(object, layout) };
                     }
                 }
@@ -159,73 +161,6 @@ proptest! {
         assert_eq!(used(&pool), 0, "nothing is lost");
         pool.check(CheckLevel::Deep).unwrap();
     }
-
-    /// The table and the search agree: the smallest class that is large enough.
-    #[test]
-    fn a_size_is_served_by_the_smallest_class_that_fits(
-        sizes in prop::collection::btree_set(1..4000_usize, 1..32),
-        asked in 0..5000_usize,
-    ) {
-        let rounded: std::collections::BTreeSet<usize> =
-            sizes.iter().map(|size| size.next_multiple_of(WORDS_2)).collect();
-        let list: Vec<_> = rounded.iter().map(|&size| (size, 1)).collect();
-        let served = classes(&list).block(layout(asked, 1)).map(|block| block.size());
-        prop_assert_eq!(served, rounded.range(asked..).next().copied());
-    }
-}
-
-#[test]
-fn geometric_classes_waste_at_most_a_quarter() {
-    let classes = CacheClasses::geometric(512, 64).unwrap();
-    assert_eq!(classes.as_slice().len(), if WORDS_2 == 16 { 16 } else { 20 });
-    for size in 0..=512 {
-        let block = classes.block(layout(size, 1)).unwrap().size();
-        assert!(
-            block >= size && (block - size <= WORDS_2 || (block - size) * 4 <= size),
-            "{size} in {block}"
-        );
-    }
-    assert_eq!(classes.block(layout(513, 1)), None);
-    assert_eq!(classes.block(layout(16, 2 * WORDS_2)), None);
-    assert!(CacheClasses::geometric(512 * WORDS_2, 1).is_ok());
-    assert!(matches!(CacheClasses::geometric(512 * WORDS_2 + 1, 1), Err(Error::Parameter(_))));
-}
-
-#[test]
-fn linear_classes_are_evenly_spaced() {
-    for largest in [0, 1, 100, 32 * WORDS_2, 32 * WORDS_2 + 1, 10_000] {
-        let classes = CacheClasses::linear(largest, 5).unwrap();
-        let step = classes.as_slice()[0].size;
-        assert!(step == WORDS_2 || step < largest.div_ceil(32) + WORDS_2, "{step} for {largest}");
-        for size in (1..=largest).step_by(if cfg!(miri) { 37 } else { 1 }) {
-            let block = classes.block(layout(size, 1)).unwrap().size();
-            assert_eq!(block, size.next_multiple_of(step));
-        }
-    }
-    assert_eq!(CacheClasses::linear(32 * WORDS_2, 5).unwrap().as_slice().len(), 32);
-    for largest in [usize::MAX, isize::MAX as usize] {
-        assert!(matches!(CacheClasses::linear(largest, 5), Err(Error::Parameter(_))));
-    }
-    assert!(matches!(CacheClasses::linear(512, 0), Err(Error::Parameter(_))));
-}
-
-#[test]
-fn classes_that_make_no_sense_are_refused() {
-    let class = |size, count| CacheClass { size, count };
-    let many: Vec<_> = (1..=33).map(|step| class(step * 16, 1)).collect();
-    for bad in [
-        &[] as &[CacheClass],
-        &many,
-        &[class(0, 1)],
-        &[class(16, 0)],
-        &[class(32, 1), class(16, 1)],
-        &[class(WORDS_2 + 1, 1), class(2 * WORDS_2, 1)],
-        &[class(usize::MAX, 1)],
-        &[class(isize::MAX as usize, 1)],
-    ] {
-        assert!(matches!(CacheClasses::new(bad), Err(Error::Parameter(_))), "{bad:?}");
-    }
-    assert!(CacheClasses::new(&many[..32]).is_ok());
 }
 
 #[test]
@@ -240,7 +175,7 @@ fn a_class_keeps_no_more_than_it_may() {
     assert!(descriptor.cached() <= 3 * 64, "fills take a third");
     let mut most = 0;
     for object in objects {
-        // SAFETY: got above, put back once.
+        // SAFETY: allocated from this cache above, with this layout; freed once, and not used any more.
         unsafe { cache.free(object, layout(64, 8)) };
         most = most.max(descriptor.cached());
         assert_eq!(used(&pool) % 64, 0);
@@ -274,7 +209,8 @@ fn a_call_takes_and_gives_a_batch_at_most() {
         let puts = objects.len();
         for object in objects {
             let before = descriptor.cached();
-            // SAFETY: got above, put back once.
+            // SAFETY: allocated from this cache above, with this layout; freed once, and not used any
+            // more.
             unsafe { cache.free(object, size) };
             assert!(descriptor.cached() + BATCH * 512 > before);
         }
@@ -283,7 +219,7 @@ fn a_call_takes_and_gives_a_batch_at_most() {
         cache.check(CheckLevel::Deep).unwrap();
         descriptor.trip();
         drop_in(&cache, 512);
-        assert_eq!(descriptor.cached(), BATCH * 512, "a trip gives all back, whatever the count");
+        assert_eq!(descriptor.cached(), BATCH * 512, "after a trip the cache keeps a batch only");
         drop(cache);
         assert_eq!(used(&pool), 0);
     }
@@ -332,7 +268,7 @@ fn a_cache_gives_back_before_it_refuses() {
     let all: Vec<_> = core::iter::from_fn(|| cache.alloc(small).ok()).collect();
     assert_eq!(all.len(), 4 * GRAIN / 128);
     for object in all {
-        // SAFETY: got above, put back once.
+        // SAFETY: allocated from this cache above, with this layout; freed once, and not used any more.
         unsafe { cache.free(object, small) };
     }
     assert_eq!(descriptor.cached(), 4 * GRAIN);
@@ -340,14 +276,14 @@ fn a_cache_gives_back_before_it_refuses() {
     assert_eq!(pool.alloc(large), Err(Error::Limit), "without the cache's help");
     let object = cache.alloc(large).unwrap();
     assert_eq!(cache.alloc(small), Err(Error::Limit));
-    // SAFETY: got above, put back once.
+    // SAFETY: allocated from this cache above, with this layout; freed once, and not used any more.
     unsafe { cache.free(object, large) };
     assert_eq!(used(&pool), 0);
 }
 
 #[test]
 #[cfg_attr(feature = "hardening", ignore = "counts bytes without what hardening takes")]
-fn a_refusal_at_any_step_is_told_and_loses_nothing() {
+fn a_refusal_at_any_step_is_returned_and_loses_nothing() {
     for patience in 1..5 {
         let mut memory = memory(40);
         let client = arena(&mut memory);
@@ -381,7 +317,7 @@ fn a_trip_makes_the_owner_flush() {
     descriptor.trip();
     assert_eq!(descriptor.cached(), full, "only the owner flushes");
     assert!((0..3).all(|class| descriptor.is_tripped(class)));
-    // SAFETY: got above, put back once.
+    // SAFETY: allocated from this cache above, with this layout; freed once, and not used any more.
     unsafe { cache.free(object, layout(16, 8)) };
     assert_eq!(descriptor.cached(), 16);
     drop_in(&cache, 64);
@@ -398,84 +334,8 @@ fn a_trip_makes_the_owner_flush() {
 /// Gets a block and puts it back.
 fn drop_in<P: ManualPool>(cache: &Cache<'_, P>, size: usize) {
     let object = cache.alloc(layout(size, 8)).unwrap();
-    // SAFETY: got just now, put back once.
+    // SAFETY: allocated from this cache above, with this layout; freed once, and not used any more.
     unsafe { cache.free(object, layout(size, 8)) };
-}
-
-/// Other threads trip while the owner works: each trip is observed, and the lists
-/// stay whole.
-#[test]
-fn trips_by_other_threads_are_not_lost() {
-    const TRIPS: usize = if cfg!(debug_assertions) { 5_000 } else { 100_000 };
-    let mut memory = memory(24);
-    let arena = arena(&mut memory);
-    let pool = mvff(&arena);
-    let descriptor = CacheDescriptor::new(classes(&[(16, 6), (64, 6)]));
-    let cache = Cache::create(&pool, &descriptor).unwrap();
-    let done = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            for _ in 0..TRIPS {
-                descriptor.trip();
-            }
-            done.store(true, Ordering::Release);
-        });
-        let mut size = 16;
-        while !done.load(Ordering::Acquire) {
-            drop_in(&cache, size);
-            size = 80 - size;
-        }
-    });
-    assert_eq!(descriptor.requests(), TRIPS);
-    cache.check(CheckLevel::Deep).unwrap();
-    // The last trip may not have been observed yet; then the next call observes
-    // it.
-    drop_in(&cache, 16);
-    drop_in(&cache, 64);
-    assert!(!descriptor.is_tripped(0) && !descriptor.is_tripped(1));
-    drop(cache);
-    assert_eq!(used(&pool), 0);
-}
-
-/// Each thread sends its blocks to the next, which puts them in its own cache.
-#[test]
-fn threads_free_each_others_blocks() {
-    const THREADS: usize = 3;
-    const ROUNDS: usize = effort(if cfg!(debug_assertions) { 3_000 } else { 100_000 }) as usize;
-    struct Sent(NonNull<u8>, Layout);
-    // SAFETY: a live block, which goes to another thread whole.
-    unsafe impl Send for Sent {}
-
-    let mut memory = memory(256);
-    let arena = arena(&mut memory);
-    let pool = mvff(&arena);
-    let classes = CacheClasses::geometric(512, 16).unwrap();
-    let (senders, receivers): (Vec<_>, Vec<_>) = (0..THREADS).map(|_| mpsc::sync_channel(100)).unzip();
-    std::thread::scope(|scope| {
-        for (thread, receiver) in receivers.into_iter().enumerate() {
-            let (pool, sender) = (&pool, senders[(thread + 1) % THREADS].clone());
-            scope.spawn(move || {
-                let descriptor = CacheDescriptor::new(classes);
-                let cache = Cache::create(pool, &descriptor).unwrap();
-                for round in 0..ROUNDS {
-                    let layout = layout(8 + round * 7 % 600, 8);
-                    let object = cache.alloc(layout).unwrap();
-                    // SAFETY: a live block with room for a word.
-                    unsafe { object.cast().write(round) };
-                    sender.send(Sent(object, layout)).unwrap();
-                    let Sent(object, layout) = receiver.recv().unwrap();
-                    // SAFETY: written above, by another thread.
-                    assert_eq!(unsafe { object.cast::<usize>().read() }, round);
-                    // SAFETY: from a cache of this pool with equal classes; once.
-                    unsafe { cache.free(object, layout) };
-                }
-                cache.check(CheckLevel::Deep).unwrap();
-            });
-        }
-        drop(senders);
-    });
-    assert_eq!(used(&pool), 0);
-    pool.check(CheckLevel::Deep).unwrap();
 }
 
 /// Negative control: the check finds a cached block that was written over.
@@ -487,7 +347,7 @@ fn the_check_finds_damage() {
     let descriptor = CacheDescriptor::new(classes(&[(64, 9)]));
     let cache = Cache::create(&pool, &descriptor).unwrap();
     let object = cache.alloc(layout(64, 8)).unwrap();
-    // SAFETY: got above, put back once.
+    // SAFETY: allocated from this cache above, with this layout; freed once, and not used any more.
     unsafe { cache.free(object, layout(64, 8)) };
     let word = object.cast::<*mut u8>();
     // The last ends the list too early, the one before it too late.

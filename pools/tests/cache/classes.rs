@@ -1,0 +1,74 @@
+//! The sizes of classes, and which of them serves a layout.
+
+use super::*;
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: effort(64), failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The table and the search agree: the smallest class that is large enough.
+    #[test]
+    fn a_size_is_served_by_the_smallest_class_that_fits(
+        sizes in prop::collection::btree_set(1..4000_usize, 1..32),
+        asked in 0..5000_usize,
+    ) {
+        let rounded: std::collections::BTreeSet<usize> =
+            sizes.iter().map(|size| size.next_multiple_of(WORDS_2)).collect();
+        let list: Vec<_> = rounded.iter().map(|&size| (size, 1)).collect();
+        let served = classes(&list).block(layout(asked, 1)).map(|block| block.size());
+        prop_assert_eq!(served, rounded.range(asked..).next().copied());
+    }
+}
+
+#[test]
+fn geometric_classes_waste_at_most_a_quarter() {
+    let classes = CacheClasses::geometric(512, 64).unwrap();
+    assert_eq!(classes.as_slice().len(), if WORDS_2 == 16 { 16 } else { 20 });
+    for size in 0..=512 {
+        let block = classes.block(layout(size, 1)).unwrap().size();
+        assert!(
+            block >= size && (block - size <= WORDS_2 || (block - size) * 4 <= size),
+            "{size} in {block}"
+        );
+    }
+    assert_eq!(classes.block(layout(513, 1)), None);
+    assert_eq!(classes.block(layout(16, 2 * WORDS_2)), None);
+    assert!(CacheClasses::geometric(512 * WORDS_2, 1).is_ok());
+    assert!(matches!(CacheClasses::geometric(512 * WORDS_2 + 1, 1), Err(Error::Parameter(_))));
+}
+
+#[test]
+fn linear_classes_are_evenly_spaced() {
+    for largest in [0, 1, 100, 32 * WORDS_2, 32 * WORDS_2 + 1, 10_000] {
+        let classes = CacheClasses::linear(largest, 5).unwrap();
+        let step = classes.as_slice()[0].size;
+        assert!(step == WORDS_2 || step < largest.div_ceil(32) + WORDS_2, "{step} for {largest}");
+        for size in (1..=largest).step_by(if cfg!(miri) { 37 } else { 1 }) {
+            let block = classes.block(layout(size, 1)).unwrap().size();
+            assert_eq!(block, size.next_multiple_of(step));
+        }
+    }
+    assert_eq!(CacheClasses::linear(32 * WORDS_2, 5).unwrap().as_slice().len(), 32);
+    for largest in [usize::MAX, isize::MAX as usize] {
+        assert!(matches!(CacheClasses::linear(largest, 5), Err(Error::Parameter(_))));
+    }
+    assert!(matches!(CacheClasses::linear(512, 0), Err(Error::Parameter(_))));
+}
+
+#[test]
+fn classes_that_make_no_sense_are_refused() {
+    let class = |size, count| CacheClass { size, count };
+    let many: Vec<_> = (1..=33).map(|step| class(step * 16, 1)).collect();
+    for bad in [
+        &[] as &[CacheClass],
+        &many,
+        &[class(0, 1)],
+        &[class(16, 0)],
+        &[class(32, 1), class(16, 1)],
+        &[class(WORDS_2 + 1, 1), class(2 * WORDS_2, 1)],
+        &[class(usize::MAX, 1)],
+        &[class(isize::MAX as usize, 1)],
+    ] {
+        assert!(matches!(CacheClasses::new(bad), Err(Error::Parameter(_))), "{bad:?}");
+    }
+    assert!(CacheClasses::new(&many[..32]).is_ok());
+}

@@ -1,0 +1,125 @@
+//! A class under a debug pool that knows its buffers.
+
+use super::*;
+
+/// A class that fills only buffers it knows, and counts what it is asked.
+#[derive(Debug)]
+struct Knowing<'t, P> {
+    pool: P,
+    filled: &'t AtomicUsize,
+    finished: &'t AtomicUsize,
+}
+
+/// The bytes at the front of its fills that are allocated already.
+const PREALLOCATED: usize = 4 * GRANULE;
+const PATTERN: u8 = 0x5a;
+
+// SAFETY: as the pool under it, from whose fills it allocates the front.
+unsafe impl<P: ManualPool<Buffer = BasicBuffer>> PoolClass for Knowing<'_, P> {
+    const CLASS: &'static str = P::CLASS;
+    const FLIPPABLE: bool = false;
+    const KEEPS_UNUSED: bool = true;
+
+    type Arena = P::Arena;
+    type Barrier = P::Barrier;
+    type Buffer = BasicBuffer;
+
+    fn new_buffer(&self) -> BasicBuffer {
+        BasicBuffer
+    }
+
+    fn header(&self) -> &PoolHeader<P::Arena> {
+        self.pool.header()
+    }
+
+    fn barrier(&self) -> P::Barrier {
+        self.pool.barrier()
+    }
+
+    fn min_align(&self) -> usize {
+        self.pool.min_align()
+    }
+
+    fn reserve_size(&self, layout: Layout) -> Option<usize> {
+        self.pool.reserve_size(layout)
+    }
+
+    fn fill(&self, _layout: Layout) -> Result<Fill> {
+        Err(Error::Parameter("no buffer"))
+    }
+
+    unsafe fn fill_buffer(&self, _buffer: &BasicBuffer, layout: Layout) -> Result<Fill> {
+        self.filled.fetch_add(1, Ordering::Relaxed);
+        let needed = Layout::from_size_align(layout.size() + PREALLOCATED, layout.align()).unwrap();
+        let fill = self.pool.fill(needed)?;
+        // SAFETY: fresh memory, at least as large.
+        unsafe { fill.block.base().write_bytes(PATTERN, PREALLOCATED) };
+        Ok(Fill { preallocated: PREALLOCATED, ..fill })
+    }
+
+    unsafe fn finish_buffer(&self, _buffer: &BasicBuffer) -> bool {
+        self.finished.fetch_add(1, Ordering::Relaxed);
+        false
+    }
+
+    unsafe fn empty(&self, unused: Block) {
+        // SAFETY: the caller promises an unused end of a fill, and every fill is the inner pool's.
+        unsafe { self.pool.empty(unused) };
+    }
+
+    fn walk_free(&self, visit: &mut dyn FnMut(Block)) {
+        self.pool.walk_free(visit);
+    }
+
+    fn sizes(&self) -> PoolSizes {
+        self.pool.sizes()
+    }
+}
+
+// SAFETY: both calls are those of the pool below.
+unsafe impl<P: ManualPool<Buffer = BasicBuffer>> Store for Knowing<'_, P> {
+    fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
+        self.pool.alloc(layout)
+    }
+
+    unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {
+        // SAFETY: the caller promises an object from `alloc`, which is the inner pool's, with its layout.
+        unsafe { self.pool.free(object, layout) };
+    }
+}
+
+// SAFETY: all is the pool's under it.
+unsafe impl<P: ManualPool<Buffer = BasicBuffer>> ManualPool for Knowing<'_, P> {}
+
+impl<P: Check> Check for Knowing<'_, P> {
+    fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
+        self.pool.check(level)
+    }
+}
+
+impl<P: Describe> Describe for Knowing<'_, P> {
+    fn describe(&self, out: &mut dyn core::fmt::Write, depth: usize) -> core::fmt::Result {
+        self.pool.describe(out, depth)
+    }
+}
+
+/// The class under a debug pool knows its buffers, and what it allocated in them stays.
+#[test]
+fn a_class_that_knows_its_buffers_goes_on_doing_so() {
+    let mut memory = memory(8);
+    let arena = arena(&mut memory);
+    let mvff = Mvff::create(&arena, MvffOptions { extend_by: GRAIN, ..MvffOptions::default() }).unwrap();
+    let [filled, finished] = [0; 2].map(AtomicUsize::new);
+    let pool = debug(Knowing { pool: mvff, filled: &filled, finished: &finished });
+    const { assert!(<DebugPool<Knowing<'_, Mvff<&ClientArena<'_>>>> as PoolClass>::KEEPS_UNUSED) };
+    let mut point = AllocationPoint::create(&pool).unwrap();
+    let object = PoolBox::into_raw(point.boxed([7_u64; 5]).unwrap()).cast::<u8>();
+    // SAFETY: what the class allocated lies before the first object of a fill.
+    let before = unsafe { core::slice::from_raw_parts(object.as_ptr().sub(PREALLOCATED), PREALLOCATED) };
+    assert!(before.iter().all(|&byte| byte == PATTERN));
+    drop(point);
+    assert_eq!((filled.load(Ordering::Relaxed), finished.load(Ordering::Relaxed)), (1, 1));
+    // SAFETY: committed with this layout, and freed once.
+    unsafe { pool.free(object, Layout::new::<[u64; 5]>()) };
+    assert_clean(&pool);
+}
