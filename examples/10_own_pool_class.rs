@@ -1,10 +1,9 @@
-//! A pool class of your own, in two screens: memory that starts over when its last object
-//! dies, for batches of work that come and go as a whole.
+//! A pool class of your own: memory that starts over when its last object dies, for batches
+//! of work that come and go as a whole.
 //!
 //! The class keeps one extent. Allocating moves a mark upwards; freeing only counts; when
-//! nothing is live any more the mark goes back to the base. `pools/src/null.rs` is the
-//! template. Allocation points, boxes, walks and `Exhausted` work with the class as with any
-//! other (design/pool-null.md `.req.template`).
+//! nothing is live any more the mark goes back to the base. Allocation points, boxes, walks
+//! and `Exhausted` work with it as with any other class (design/pool-null.md `.req.template`).
 //!
 //!     cargo run --example 10_own_pool_class
 
@@ -22,7 +21,6 @@ use tripoint::{
 const GRANULE: Align = Align::new(16).unwrap();
 /// What a buffer gets at a time, in bytes, unless an object needs more.
 const FILL_SIZE: usize = 1024;
-const FULL: Error = Error::Limit;
 
 /// Memory that starts over when its last object dies.
 #[derive(Debug)]
@@ -51,8 +49,8 @@ impl<A: Arena> Batches<A> {
 
     /// Takes room for `layout`, and as much more as there is, up to `most` bytes.
     fn take(&self, layout: Layout, most: usize) -> Result<Block> {
-        let size = self.reserve_size(layout).ok_or(FULL)?;
-        self.state.lock().take(size, size.max(most), Align::of_layout(layout).max(GRANULE)).ok_or(FULL)
+        let (size, align) = (self.reserve_size(layout).ok_or(Error::Limit)?, Align::of_layout(layout));
+        self.state.lock().take(size, size.max(most), align.max(GRANULE)).ok_or(Error::Limit)
     }
 }
 
@@ -73,9 +71,7 @@ impl State {
 
     fn put_back(&mut self, size: usize) {
         self.live -= size;
-        if self.live == 0 {
-            self.mark = 0;
-        }
+        self.mark = if self.live == 0 { 0 } else { self.mark };
     }
 }
 
@@ -145,12 +141,6 @@ impl<A: Arena> Describe for Batches<A> {
     }
 }
 
-/// A job of a batch, with what it refers to.
-struct Job<'pool> {
-    name: &'pool str,
-    cost: u64,
-}
-
 fn main() -> Result<(), Box<dyn core::error::Error>> {
     let mut memory = vec![core::mem::MaybeUninit::uninit(); 256 << 10];
     let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
@@ -159,11 +149,7 @@ fn main() -> Result<(), Box<dyn core::error::Error>> {
 
     let mut point = AllocationPoint::create(&pool)?;
     for batch in 0..3_u64 {
-        let jobs = (0..100)
-            .map(|job| point.boxed(Job { name: "decode", cost: batch * 100 + job }))
-            .collect::<Result<Vec<_>>>()?;
-        let cost: u64 = jobs.iter().map(|job| job.cost).sum();
-        println!("batch {batch}: {} jobs to {}, cost {cost}", jobs.len(), jobs[0].name);
+        let jobs = (0..100).map(|job| point.boxed([batch, job, 0, 0])).collect::<Result<Vec<_>>>()?;
         assert_eq!(Addr::of(&raw const *jobs[0]), base, "each batch starts over");
         point.empty();
         pool.check(CheckLevel::Deep)?;
@@ -172,11 +158,6 @@ fn main() -> Result<(), Box<dyn core::error::Error>> {
 
     // A batch that is too large: an ordinary result, and the pool stays usable.
     let layout = Layout::new::<[u8; 100 << 10]>();
-    let error = pool.alloc(layout).map_err(|error| Exhausted::of(&pool, layout, error)).unwrap_err();
-    println!("{error}");
-
-    let mut text = String::new();
-    pool.describe(&mut text, 0)?;
-    print!("{text}");
+    println!("{}", Exhausted::of(&pool, layout, pool.alloc(layout).unwrap_err()));
     Ok(())
 }
