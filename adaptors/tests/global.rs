@@ -88,7 +88,7 @@ fn exhaustion_is_null_and_changes_nothing() {
 }
 
 #[test]
-fn realloc_stays_where_the_room_is_the_same() {
+fn realloc_stays_in_place_if_the_room_is_the_same() {
     static POOL: GlobalPool<Mvff<ArenaVm>> = GlobalPool::new(|| pool_of_size(4 << 20));
     // SAFETY: the layout has a size.
     let object = unsafe { POOL.alloc(layout(100)) };
@@ -129,7 +129,7 @@ fn a_pool_that_cannot_be_made_is_tried_again() {
 
 /// (design/adaptors.md `.global.reentry`)
 #[test]
-fn who_allocates_while_making_the_pool_is_refused() {
+fn an_allocation_while_the_pool_is_made_is_refused() {
     static INNER_WAS_NULL: AtomicBool = AtomicBool::new(false);
     static REENTRANT: GlobalPool<Mvff<ArenaVm>> = GlobalPool::new(|| {
         // SAFETY: the layout has a size.

@@ -175,8 +175,8 @@ impl<'c, P: ManualPool> Cache<'c, P> {
     unsafe fn free_slow(&self, index: usize, object: NonNull<u8>, layout: Layout) {
         let is_sound = self.observe_trips(index).is_ok();
         let Some(class) = self.classes().get(index) else {
-            // SAFETY: no class serves the layout, so the object came from the pool
-            // itself; the caller gives it up.
+            // SAFETY: no class serves the layout, so the object came from the pool itself, with this
+            // layout; the caller frees it once, and nothing uses it any more.
             return unsafe { self.pool.free(object, layout) };
         };
         if !is_sound {
@@ -237,7 +237,7 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         }
     }
 
-    /// Takes the block freed last, of which `rest` are left then.
+    /// Takes the block that was freed last. `rest` blocks are left then.
     ///
     /// # Errors
     /// [`Error::Damaged`]
@@ -266,7 +266,7 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         Ok(unsafe { NonNull::new_unchecked(block.cast()) })
     }
 
-    /// Whether a block of the class can be at an address, and is not the one put last. What
+    /// Whether a block of the class can be at an address, and is not the one freed last. What
     /// is larger than every class is left to the pool.
     ///
     /// # Safety
@@ -291,7 +291,7 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         }
     }
 
-    /// Keeps a block, beside the `count` there are.
+    /// Keeps a block, in addition to the `count` that the class keeps.
     ///
     /// # Safety
     /// - `object` is a block of the class that nothing uses; the class keeps `count`

@@ -154,7 +154,7 @@ impl<P: ManualPool> DebugPool<P> {
         DebugReport { class: header.class(), pool: header.id(), object, size, fault }
     }
 
-    fn tell(&self, state: &mut State, report: DebugReport) {
+    fn add_report(&self, state: &mut State, report: DebugReport) {
         state.reports.add(report);
         if let Some(hook) = self.hook {
             hook(&report);
@@ -193,7 +193,7 @@ impl<P: ManualPool> DebugPool<P> {
                 // SAFETY: allocated with this layout, and freed once by the client.
                 unsafe { self.pool.free(held.block.base(), fenced) };
             }
-            (Some(report), _) => self.tell(state, report),
+            (Some(report), _) => self.add_report(state, report),
             (None, None) => {}
         }
         true
@@ -389,7 +389,7 @@ unsafe impl<P: ManualPool> Store for DebugPool<P> {
         let mut state = self.state.lock();
         if let Some((size, fault)) = self.examine(&state, object, layout, size) {
             let report = self.report_of(Addr::of(object.as_ptr()), size, fault);
-            return self.tell(&mut state, report);
+            return self.add_report(&mut state, report);
         }
         // SAFETY: the ledger has an object here, or a part of a fill, of this size.
         let block = unsafe { Block::new(object, size) };
@@ -407,8 +407,8 @@ unsafe impl<P: ManualPool> Store for DebugPool<P> {
     }
 }
 
-// SAFETY: the pool under this one is manual too, and gets back what it gave out,
-// each once, with the layout it was asked for. Nothing is resized in place.
+// SAFETY: the pool under this one is manual too. Each object that it handed out is freed in it
+// once, with the layout that was asked of it. Nothing is resized in place.
 unsafe impl<P: ManualPool> ManualPool for DebugPool<P> {
     const SEAL_SIZE: usize = P::SEAL_SIZE;
 

@@ -1,9 +1,9 @@
 //! What the classes that divide memory into granules share.
 //!
-//! [`Mvff`](crate::Mvff), [`Mvt`](crate::Mvt) and [`Tlsf`](crate::Tlsf) differ in how they keep
-//! their free memory and which part of it they take. Everything else is here, once: the header,
-//! the lock, the seals of hardened objects, and how surplus memory is returned to the arena
-//! (design/land.md `.granules`).
+//! [`Mvff`](crate::Mvff), [`Mvt`](crate::Mvt), [`Snc`](crate::Snc) and [`Tlsf`](crate::Tlsf)
+//! differ in how they keep their free memory and which part of it they take. Everything else is
+//! here, once: the header, the lock, the seals of hardened objects, and how surplus memory is
+//! returned to the arena (design/land.md `.granules`).
 
 use core::ptr::NonNull;
 
@@ -106,7 +106,7 @@ impl<A: Arena, F: FreeMemory> Granules<A, F> {
     pub(crate) unsafe fn take_back(&self, object: NonNull<u8>, size: Option<usize>) -> Option<Block> {
         // SAFETY: the caller frees an object of `size` bytes, which the arena's pointer reaches.
         let object = unsafe { Block::new(self.header.reach(object.addr()), size?) };
-        // SAFETY: the object is the caller's, who gives it up.
+        // SAFETY: the object is the caller's, which gives it up.
         if let Err(Damaged) = unsafe { self.seals.unseal(&self.header, object) } {
             self.note_damage();
             return None;

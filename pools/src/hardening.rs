@@ -16,9 +16,9 @@ static SEED: AtomicUsize = AtomicUsize::new(0);
 
 /// Sets the seed of the secrets of pools created from now on.
 ///
-/// This crate has no source of its own. Without a seed the secrets follow from
-/// where the arena lies: that is enough against accidents, which do not guess, and
-/// against attackers, who do, as good as the platform's address randomisation
+/// This crate has no source of randomness of its own. Without a seed, the secrets follow
+/// from where the arena lies. That is enough against accidents, which do not guess. Against
+/// attackers, who do, it is as good as the platform's address randomisation
 /// (design/hardening.md `.secret`).
 pub fn set_hardening_seed(seed: usize) {
     SEED.store(seed, Ordering::Relaxed);

@@ -1,6 +1,6 @@
 //! A land: a set of free blocks, kept in the free memory itself.
 //!
-//! Blocks are found by address order and size, first fit, and neighbours
+//! Blocks are found first fit, in the order of addresses, and neighbours
 //! coalesce. Every operation takes time in proportion to the logarithm of the
 //! number of blocks, in the worst case, and no memory but the blocks' own
 //! (design/land.md `.land`, `.req.log`, `.req.inside`).

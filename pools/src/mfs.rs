@@ -247,7 +247,7 @@ impl<A: Arena, U: Unit> Mfs<A, U> {
     }
 }
 
-// SAFETY: blocks leave the list or the run before they are given out, so no two overlap and the
+// SAFETY: blocks leave the list or the run before they are handed out, so no two overlap and the
 // pool does not touch them. Extents are aligned to the grain and units no more than that, and
 // units follow each other at multiples of their alignment. Each may be freed alone, by address.
 // Size and alignment are properties of the unit and never change.

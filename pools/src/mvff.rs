@@ -28,7 +28,7 @@ pub struct MvffOptions {
     /// The most that one fill takes, rounded down to granules, unless the request
     /// needs more. Default: 64 KiB.
     pub fill_size: usize,
-    /// How much free memory the pool keeps. If a free leaves more, whole grains go back to
+    /// How much free memory the pool keeps. If a free leaves more, whole grains are returned to
     /// the arena: first of the block that the free made, then of the largest block. Later
     /// frees continue with what this one leaves. Default: `usize::MAX`, everything, so that
     /// what was allocated once can be allocated again without the arena
@@ -137,7 +137,7 @@ impl<A: Arena> Mvff<A> {
     }
 }
 
-// SAFETY: blocks are taken out of the land before they are given out, so no two overlap and the
+// SAFETY: blocks are taken out of the land before they are handed out, so no two overlap and the
 // pool does not touch them. The land aligns them as asked and to granules, in base and size, and
 // takes back any part of them in whole granules, by address. Granules are a constant, and sizes
 // depend on the layout alone.

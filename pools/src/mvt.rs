@@ -42,7 +42,7 @@ pub struct MvtOptions {
     /// Default: 8 KiB.
     pub max_size: usize,
     /// How many objects of the mean size the pool keeps memory available for while they are
-    /// dead. Available memory above that goes back to the arena, mostly the oldest first,
+    /// dead. Available memory above that is returned to the arena, mostly the oldest first,
     /// from at most four blocks per free. Default: 1024.
     pub reserve_depth: usize,
     /// How much of the pool's memory may be free, in percent, before it searches
@@ -213,12 +213,12 @@ impl<A: Arena> Mvt<A> {
         None
     }
 
-    /// Adds memory to the free blocks, and returns surplus to the arena.
-    fn give(&self, give: impl FnOnce(&mut FreeBlocks)) {
+    /// Has memory added to the free blocks, and returns surplus to the arena.
+    fn receive(&self, add: impl FnOnce(&mut FreeBlocks)) {
         let mut looks = 0..SURPLUS_LOOKS;
         let surplus = {
             let mut free = self.granules.free.lock();
-            give(&mut free);
+            add(&mut free);
             if free.available() <= self.reserve {
                 return;
             }
@@ -235,7 +235,7 @@ const RESERVE_MIN: usize = 3;
 /// From how many blocks a free returns grains to the arena, at most.
 const SURPLUS_LOOKS: usize = 4;
 
-// SAFETY: blocks are taken out of the free blocks before they are given out, so no two overlap
+// SAFETY: blocks are taken out of the free blocks before they are handed out, so no two overlap
 // and the pool does not touch them. They are aligned as asked and to granules, in base and size,
 // and any part of them in whole granules may be freed, by address. Granules are a constant, and
 // sizes depend on the layout alone.
@@ -271,7 +271,7 @@ unsafe impl<A: Arena> ManualClass for Mvt<A> {
         // SAFETY: the caller gives up the end of a fill.
         unsafe { poison(unused) };
         // SAFETY: the end of a fill, in whole granules, which nothing uses any more.
-        self.give(|free| unsafe { free.keep(unused, self.options.min_size) });
+        self.receive(|free| unsafe { free.keep(unused, self.options.min_size) });
     }
 
     fn walk_free(&self, visit: &mut dyn FnMut(Block)) {
@@ -317,7 +317,7 @@ unsafe impl<A: Arena> Store for Mvt<A> {
         if let Some(object) = unsafe { self.granules.take_back(object, self.reserve_size(layout)) } {
             // SAFETY: whole granules of the pool, which the caller gave up; blocks of the pool all
             // point with the provenance of the arena's range.
-            self.give(|free| unsafe {
+            self.receive(|free| unsafe {
                 free.insert(object);
             });
         }

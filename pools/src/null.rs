@@ -1,9 +1,8 @@
 //! The null class: it refuses everything.
 //!
 //! It is the smallest implementer of the traits of a manual class, and so the
-//! template for a class of your own: copy this file, and give each method that
-//! refuses something to do. `examples/10_own_pool_class.rs` shows what that looks like
-//! (design/pool-null.md `.null`).
+//! template for a class of your own: copy this file, and let each method that refuses do its
+//! work. `examples/10_own_pool_class.rs` is a class made in this way (design/pool-null.md `.null`).
 
 use core::alloc::Layout;
 use core::fmt;
@@ -35,7 +34,7 @@ impl<A: Arena> Null<A> {
     }
 }
 
-// SAFETY: no block is ever given out, and none is freed; one byte is a power of two; every layout
+// SAFETY: no block is ever handed out, and none is freed; one byte is a power of two; every layout
 // has the same answer.
 unsafe impl<A: Arena> ManualClass for Null<A> {
     const CLASS: &'static str = "N";

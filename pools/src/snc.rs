@@ -71,8 +71,8 @@ impl Default for SncOptions {
 #[doc(alias("stack", "bump", "region"))]
 #[derive(Debug)]
 pub struct Snc<A: Arena> {
-    /// The blocks in no stack.
     options: SncOptions,
+    /// The blocks in no stack.
     granules: Granules<A, Land>,
 }
 
@@ -119,11 +119,10 @@ impl<A: Arena> Snc<A> {
 
 const GRANULE_ALIGN: Align = Align::new(GRANULE).unwrap();
 
-// SAFETY: blocks given out are taken out of the land and go back to it when they
-// are popped, so no two overlap and the pool does not touch them but for their
-// heads, which are not given out; fills begin with what aligns the object, counted
-// as allocated, and everything is in whole granules; granules are a constant; and
-// sizes depend on the layout only.
+// SAFETY: blocks are taken out of the land before they are handed out, and are returned to it
+// when they are popped, so no two overlap. The pool touches only their heads, which are not
+// handed out. Fills begin with what aligns the object, counted as allocated, and everything is in
+// whole granules. Granules are a constant, and sizes depend on the layout alone.
 unsafe impl<A: Arena> PoolClass for Snc<A> {
     const CLASS: &'static str = "SNC";
     const FLIPPABLE: bool = false;
@@ -202,8 +201,8 @@ unsafe impl<A: Arena> PoolClass for Snc<A> {
     }
 }
 
-// SAFETY: never flippable; `fill_buffer` pushes what it gives, and only the two
-// functions that may take blocks off the stack.
+// SAFETY: the class is not flippable. `fill_buffer` pushes the block that it returns, and only
+// `finish_buffer` and `pop_to`, which may, take blocks off the stack.
 unsafe impl<A: Arena> FramePool for Snc<A> {
     const OBSERVES_POPS: bool = cfg!(feature = "poison");
 

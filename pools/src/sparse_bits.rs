@@ -219,7 +219,7 @@ const fn slot_of(bit: usize, level: u32) -> usize {
     ((bit / PAGE_BITS) >> (level * FAN.trailing_zeros())) & (FAN - 1)
 }
 
-/// A node for a level: empty, whichever it is.
+/// A new node for a level: an empty page or directory.
 fn new_node<A: Arena>(level: u32, nodes: &mut usize, header: &PoolHeader<A>) -> Result<NonNull<Node>> {
     let node = header.alloc_descriptor(NODE)?.cast();
     let empty = if level == 0 { Node { bits: [0; FAN] } } else { Node { below: [None; FAN] } };

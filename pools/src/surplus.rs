@@ -3,7 +3,7 @@
 use tripoint_core::{Addr, AddrRange, Align, Block};
 
 /// The highest whole grains of a free block, at most `excess` bytes of them. `None` if
-/// this is no grain.
+/// that is less than a grain.
 pub(crate) fn surplus_of(free: Block, excess: usize, grain: Align) -> Option<AddrRange> {
     let base = free.range().base().align_up(grain)?.get();
     let limit = grain.round_down(free.range().limit().get());

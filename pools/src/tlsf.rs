@@ -157,7 +157,7 @@ impl<A: Arena> Tlsf<A> {
     }
 }
 
-// SAFETY: blocks are taken out of the heap before they are given out, so no two overlap and the
+// SAFETY: blocks are taken out of the heap before they are handed out, so no two overlap and the
 // pool does not touch them. The heap aligns them as asked and to granules, in base and size, and
 // takes back any part of them in whole granules, by address. Granules are a constant, and sizes
 // depend on the layout alone.

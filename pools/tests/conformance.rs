@@ -271,7 +271,7 @@ conformance!(mvff, classes::mvff,
         layout(24, GRAIN), layout(5000, 2 * GRAIN)],
     refuses: [layout(HUGE, 1)]);
 
-conformance!(mvff_giving_back, classes::mvff_giving_back,
+conformance!(mvff_returning, classes::mvff_returning,
     serves: [layout(40, 8), layout(600, 8), layout(16, 1), layout(3 * GRAIN, 16), layout(64, 256)],
     refuses: [layout(HUGE - 1, 1)]);
 
@@ -288,7 +288,7 @@ conformance!(mvt, classes::mvt,
         layout(24, GRAIN), layout(5000, 2 * GRAIN)],
     refuses: [layout(HUGE, 1)]);
 
-conformance!(mvt_giving_back, classes::mvt_giving_back,
+conformance!(mvt_returning, classes::mvt_returning,
     serves: [layout(40, 8), layout(600, 8), layout(16, 1), layout(3 * GRAIN, 16), layout(64, 256)],
     refuses: [layout(HUGE - 1, 1)]);
 
@@ -297,7 +297,7 @@ frame_conformance!(snc, classes::snc,
     refuses: [layout(HUGE, 1)]);
 
 damage_is_found!(damage_in_mvff, classes::mvff, layout(40, 8));
-damage_is_found!(damage_in_mvff_giving_back, classes::mvff_giving_back, layout(40, 8));
+damage_is_found!(damage_in_mvff_returning, classes::mvff_returning, layout(40, 8));
 damage_is_found!(damage_in_mvt, classes::mvt, layout(40, 8));
 damage_is_found!(damage_in_mfs_of, classes::mfs_of, layout(96, 8));
 damage_is_found!(damage_in_mfs_layout, classes::mfs_layout, layout(192, 64));

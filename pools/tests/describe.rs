@@ -40,7 +40,7 @@ macro_rules! described {
     feature = "hardening",
     ignore = "units lie at multiples of their size: where the arena lies decides how many fit"
 )]
-fn mfs_tells_its_units() {
+fn mfs_describes_its_units() {
     let units = 2 * GRAIN / 96 - 1;
     let expected = [
         "unit: 96 bytes".to_owned(),
@@ -52,7 +52,7 @@ fn mfs_tells_its_units() {
 }
 
 #[test]
-fn mvff_tells_its_free_blocks() {
+fn mvff_describes_its_free_blocks() {
     let free = 4 * GRAIN - 100_usize.next_multiple_of(GRANULE);
     let expected = [
         format!("free: {free} bytes in 1 blocks"),
@@ -64,7 +64,7 @@ fn mvff_tells_its_free_blocks() {
 }
 
 #[test]
-fn tlsf_tells_its_free_memory_and_its_map() {
+fn tlsf_describes_its_free_memory_and_its_map() {
     let mut memory = memory(24);
     let arena = arena(&mut memory);
     let pool = classes::tlsf(&arena).unwrap();
@@ -77,7 +77,7 @@ fn tlsf_tells_its_free_memory_and_its_map() {
 }
 
 #[test]
-fn mvt_tells_its_limits() {
+fn mvt_describes_its_limits() {
     let mut memory = memory(24);
     let arena = arena(&mut memory);
     let pool = classes::mvt(&arena).unwrap();
@@ -88,7 +88,7 @@ fn mvt_tells_its_limits() {
 }
 
 #[test]
-fn snc_tells_its_free_blocks() {
+fn snc_describes_its_free_blocks() {
     let mut memory = memory(24);
     let arena = arena(&mut memory);
     let pool = classes::snc(&arena).unwrap();
@@ -98,7 +98,7 @@ fn snc_tells_its_free_blocks() {
 
 /// What is said of the pool inside comes before what is said of what wraps it.
 #[test]
-fn debug_tells_what_is_held_back_and_every_fault() {
+fn debug_describes_what_is_held_back_and_every_fault() {
     let mut memory = memory(24);
     let arena = arena(&mut memory);
     let pool = classes::debug_mvff(&arena).unwrap();
@@ -119,7 +119,7 @@ fn debug_tells_what_is_held_back_and_every_fault() {
 }
 
 #[test]
-fn a_cache_of_units_tells_its_pool_and_what_it_keeps() {
+fn a_cache_of_units_describes_its_pool_and_what_it_keeps() {
     let mut memory = memory(24);
     let arena = arena(&mut memory);
     let pool = classes::mfs_of(&arena).unwrap();
@@ -134,7 +134,7 @@ fn a_cache_of_units_tells_its_pool_and_what_it_keeps() {
 }
 
 #[test]
-fn units_tell_their_size_and_alignment() {
+fn units_show_their_size_and_alignment() {
     let word = size_of::<usize>();
     assert_eq!(
         format!("{:?}", UnitOf::<[usize; 3]>::new()),

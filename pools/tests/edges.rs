@@ -190,7 +190,7 @@ fn lives_with_unwinding<P: ManualPool>(pool: &P) {
 /// A free may return several blocks, and each is reported. If the hook unwinds, those not yet
 /// returned stay in the pool (design/pool-mvff.md `.mvff.spare`).
 #[test]
-fn a_hook_that_unwinds_at_what_mvff_gives_back_takes_nothing_away() {
+fn a_hook_that_unwinds_at_what_mvff_returns_takes_nothing_away() {
     let mut memory = memory(512);
     let client = arena(&mut memory);
     let arena = TestArena::telling(&client, &UnwindsAtShrink);
@@ -200,7 +200,7 @@ fn a_hook_that_unwinds_at_what_mvff_gives_back_takes_nothing_away() {
 
 /// Nor does one take anything away from a pool that returns more blocks (design/pool-mvt.md `.mvt.reserve`).
 #[test]
-fn a_hook_that_unwinds_at_what_mvt_gives_back_takes_nothing_away() {
+fn a_hook_that_unwinds_at_what_mvt_returns_takes_nothing_away() {
     let mut memory = memory(512);
     let client = arena(&mut memory);
     let arena = TestArena::telling(&client, &UnwindsAtShrink);

@@ -93,11 +93,11 @@ macro_rules! any_front_end {
 
 any_front_end!(
     mvff: classes::mvff,
-    mvff_giving_back: classes::mvff_giving_back,
+    mvff_returning: classes::mvff_returning,
     mfs_of: classes::mfs_of,
     mfs_layout: classes::mfs_layout,
     mvt: classes::mvt,
-    mvt_giving_back: classes::mvt_giving_back,
+    mvt_returning: classes::mvt_returning,
     tlsf: classes::tlsf,
     snc: classes::snc,
     debug_mvff: classes::debug_mvff,
@@ -108,7 +108,7 @@ any_front_end!(
 /// If the front of a unit is in use, its rest is no unit. It must not be handed out, where it
 /// would reach into the next fill (design/pool-mfs.md `.mfs.empty`).
 #[test]
-fn the_rest_of_a_unit_is_not_given_out() {
+fn the_rest_of_a_unit_is_not_handed_out() {
     let mut memory = memory(24);
     let arena = arena(&mut memory);
     let pool = classes::mfs_of(&arena).unwrap();

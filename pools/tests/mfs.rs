@@ -79,7 +79,7 @@ fn an_empty_next_to_the_run_goes_back_to_it() {
 }
 
 #[test]
-fn where_an_extent_does_not_fit_one_unit_may() {
+fn if_an_extent_does_not_fit_one_unit_may() {
     let mut memory = memory(6);
     let arena = arena(&mut memory);
     let options = MfsOptions { extend_by: 64 * GRAIN, ..MfsOptions::default() };
@@ -119,7 +119,7 @@ fn a_unit_above_the_grain_is_refused() {
     arena.check(CheckLevel::Deep).unwrap();
 }
 
-/// A warm pool, whose run is used up, gives buffers freed units that touch, in
+/// A warm pool, whose run is used up, fills buffers with freed units that touch, in
 /// whichever order they were freed (design/pool-mfs.md `.mfs.neighbours`).
 #[test]
 #[cfg_attr(feature = "hardening", ignore = "counts bytes without what hardening takes")]

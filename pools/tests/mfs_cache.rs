@@ -148,7 +148,7 @@ proptest! {
 }
 
 #[test]
-fn a_cache_gives_the_unit_freed_last_and_takes_batches() {
+fn a_cache_hands_out_the_unit_freed_last_and_takes_batches() {
     let mut memory = memory(24);
     let arena = arena(&mut memory);
     let pool = pool(&arena);
@@ -183,7 +183,7 @@ fn batches_are_bounded_in_bytes() {
 /// The pool receives units that other threads freed 64 at a time: one
 /// read-modify-write each (design/pool-mfs.md `.returns`).
 #[test]
-fn frees_come_home_by_the_batch() {
+fn frees_are_returned_by_the_batch() {
     let mut memory = memory(24);
     let arena = arena(&mut memory);
     let pool = pool(&arena);
@@ -203,7 +203,7 @@ fn frees_come_home_by_the_batch() {
 /// Returned units are used before the pool extends itself, by caches, fills,
 /// and the pool's own allocations.
 #[test]
-fn what_came_home_comes_before_new_memory() {
+fn returned_units_are_used_before_new_memory() {
     let mut memory = memory(2);
     let arena = arena(&mut memory);
     let pool = pool(&arena);

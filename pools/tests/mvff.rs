@@ -88,7 +88,7 @@ fn a_large_request_extends_by_what_it_needs() {
 }
 
 #[test]
-fn where_an_extent_does_not_fit_the_request_alone_may() {
+fn if_an_extent_does_not_fit_the_request_alone_may() {
     let mut memory = memory(6);
     let arena = arena(&mut memory);
     let options = MvffOptions { extend_by: 64 * GRAIN, ..MvffOptions::default() };

@@ -183,7 +183,7 @@ fn scattered_memory_is_searched_when_too_much_is_free() {
 /// (design/pool-mvt.md `.req.lost`)
 #[test]
 #[cfg_attr(feature = "hardening", ignore = "counts bytes without what hardening takes")]
-fn a_frozen_or_full_arena_is_no_reason_while_something_fits() {
+fn a_frozen_or_full_arena_refuses_nothing_that_still_fits() {
     let mut memory = memory(8);
     let arena = arena(&mut memory);
     let options = MvtOptions { fragmentation_limit: 100, ..OPTIONS };

@@ -48,7 +48,7 @@ fn its_points_stay_reset() {
 }
 
 #[test]
-fn it_comes_and_goes() {
+fn it_is_created_and_dropped() {
     let mut memory = memory(8);
     let arena = arena(&mut memory);
     let before = arena.sizes();

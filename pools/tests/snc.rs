@@ -220,7 +220,7 @@ fn a_pop_within_a_block_moves_init_and_nothing_else() {
 
 /// (design/frames.md `.pop.blocks`)
 #[test]
-fn a_pop_across_blocks_gives_back_the_later_ones() {
+fn a_pop_across_blocks_returns_the_later_ones() {
     let mut memory = memory(64);
     let arena = arena(&mut memory);
     let pool = snc(&arena);
@@ -460,7 +460,7 @@ fn threads_have_stacks_of_their_own() {
 }
 
 #[test]
-fn an_alignment_is_skipped_to_and_costs_no_fill_each() {
+fn alignments_are_skipped_to_without_a_fill_each() {
     let mut memory = memory(64);
     let arena = arena(&mut memory);
     let pool = snc(&arena);

@@ -99,7 +99,7 @@ fn mvff_keeps_nine_tenths_in_objects() {
 /// Negative control: the measure distinguishes a wasteful pool from a dense
 /// one.
 #[test]
-fn a_pool_of_one_size_does_not() {
+fn a_pool_of_one_size_keeps_less_in_objects() {
     let unit = UnitLayout::new(layout(512, 16)).unwrap();
     let mut memory = memory(TOTAL / GRAIN);
     let arena = arena(&mut memory);
@@ -148,7 +148,7 @@ fn cut_up<P: ManualPool>(pool: &P, units: usize) -> usize {
 /// (design/pool-tlsf.md `.tlsf.worst`).
 #[test]
 #[cfg_attr(feature = "hardening", ignore = "counts bytes without what hardening takes")]
-fn whoever_cuts_free_memory_up_makes_a_pool_as_large_as_any() {
+fn cutting_free_memory_up_makes_every_pool_large() {
     const UNITS: usize = 4096;
     let bound = (UNITS.ilog2() as usize * 100) / 2 + 100;
     let mut memory = memory(TOTAL / GRAIN);

@@ -232,7 +232,7 @@ fn exhaustion_finds_a_pool_that_gives_up() {
 }
 
 #[test]
-fn points_find_what_is_not_given_back() {
+fn points_find_what_is_not_returned() {
     assert_finds(Flaw::LostEmpties, 8, |pool| points::fills_and_empties_balance(pool, layout(40, 8)));
     assert_finds(Flaw::LostFrees, 8, |pool| points::objects_of_points_are_freed(pool));
 }

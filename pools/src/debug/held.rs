@@ -85,7 +85,7 @@ impl Held {
         self.size += held.block.size();
     }
 
-    /// Lets the oldest object go.
+    /// Takes out the object that was freed first.
     pub(super) fn pop(&mut self) -> Option<HeldObject> {
         let oldest = (self.next + HELD_MAX - self.count) % HELD_MAX;
         let held = self.ring[oldest].take()?;

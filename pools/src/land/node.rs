@@ -5,7 +5,7 @@
 //!        +--------+---------+------+---------+----
 //!        | left   | right   | size | largest | ... the rest of the block
 //!        +--------+---------+------+---------+----
-//!          \tag     \tag      only where SIZED
+//!          \tag     \tag      only if SIZED
 //! ```
 //!
 //! Blocks lie at multiples of a granule, so the low bits of a link are free: the

@@ -13,8 +13,7 @@ use tripoint_core::{
 use super::free_list::{FreeList, FreeUnit, Link};
 use super::magazine::{for_each_in_magazine, unpack, unpack_all};
 use super::{Mfs, UNSERVED, Unit};
-use crate::link::UNDAMAGED;
-use crate::link::{Damaged, Health, LinkKey, Watch};
+use crate::link::{Damaged, Health, LinkKey, UNDAMAGED, Watch};
 use crate::poison::poison;
 
 /// One thread's free units of an [`Mfs`]. Allocating takes the unit freed last,
@@ -155,11 +154,11 @@ impl<'pool, A: Arena, U: Unit> MfsCache<'pool, A, U> {
     /// Refuses once damage was met, and notifies the pool.
     #[inline(always)]
     fn ensure_sound(&self) -> Result<()> {
-        self.health.ensure().map_err(|damaged| self.tell(damaged))
+        self.health.ensure().map_err(|damaged| self.notify_pool(damaged))
     }
 
     #[cold]
-    fn tell(&self, damaged: Damaged) -> Error {
+    fn notify_pool(&self, damaged: Damaged) -> Error {
         self.pool.note(damaged);
         damaged.into()
     }
@@ -285,8 +284,8 @@ impl<A: Arena, U: Unit> Drop for MfsCache<'_, A, U> {
 }
 
 impl<A: Arena, U: Unit> Check for MfsCache<'_, A, U> {
-    /// As of a pool: a deep check walks the units.
-    /// A check reads with a health of its own, and changes nothing.
+    /// A deep check walks the units, as that of a pool does. It reads with a health of its own,
+    /// and changes nothing.
     fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
         self.pool.header().check(CheckLevel::Cheap)?;
         if level >= CheckLevel::Shallow {

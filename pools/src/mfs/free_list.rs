@@ -115,7 +115,7 @@ impl FreeList {
     ///
     /// # Safety
     /// - The unit and all that follow it by their links are free, and the
-    ///   caller's to give.
+    ///   caller's to give up.
     pub(crate) const unsafe fn from_link(first: Link, key: LinkKey) -> Self {
         Self { first, key, health: Health::new() }
     }

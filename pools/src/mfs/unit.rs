@@ -43,8 +43,7 @@ const fn unit_for(layout: Layout) -> Option<Layout> {
 
 /// The unit that holds a `T`: known at compile time, so that sizes and
 /// alignments in the pool's code are constants (design/pool-mfs.md `.req.fold`).
-/// A type too large for a unit does
-/// not compile.
+/// A type that is too large for a unit does not compile.
 pub struct UnitOf<T>(PhantomData<fn() -> T>);
 
 impl<T> UnitOf<T> {

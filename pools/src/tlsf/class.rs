@@ -11,8 +11,8 @@ use crate::land::GRANULE;
 /// is divided.
 pub(super) const ROW: usize = 32;
 
-/// The most a block of the highest class but one is shifted: it bounds the size of
-/// an allocation at 4 TiB, or what 32 bits address.
+/// By how many bits the sizes of the highest class but one are shifted: it bounds the size
+/// of an allocation at 4 TiB, or at what 32 bits address.
 const SHIFT_MAX: usize = if usize::BITS == 64 { 32 } else { usize::BITS as usize - 10 };
 
 /// The words of the bitmap.
@@ -26,7 +26,7 @@ pub(super) const CLASSES: usize = ROWS * ROW;
 pub(super) const SIZE_MAX: usize = (2 * ROW - 1) << SHIFT_MAX << GRANULE.trailing_zeros();
 const _: () = assert!(SIZE_MAX <= isize::MAX as usize, "sizes are sizes of layouts");
 
-/// By how much a number of granules is shifted to give its place in its row.
+/// By how many bits a number of granules is shifted to get its place in its row.
 #[inline]
 const fn shift_of(granules: usize) -> usize {
     (granules | ROW).ilog2() as usize - ROW.trailing_zeros() as usize

@@ -51,7 +51,7 @@ impl Node {
     ///
     /// # Safety
     /// - `block` is granule-aligned and one or more granules in size.
-    /// - Nobody else touches it until it has left the lists.
+    /// - Nothing else touches it until it has left the lists.
     #[inline]
     pub(super) unsafe fn create(block: Block, key: LinkKey) -> Self {
         let node = Self(block.base().cast());

@@ -189,7 +189,7 @@ fn a_class_keeps_no_more_than_it_may() {
 /// returns at most a batch; "keep everything" is a count too (design/cache.md `.third`).
 #[test]
 #[cfg_attr(feature = "hardening", ignore = "counts bytes without what hardening takes")]
-fn a_call_takes_and_gives_a_batch_at_most() {
+fn a_call_takes_or_returns_a_batch_at_most() {
     const BATCH: usize = 64;
     let counts = [3 * BATCH, usize::MAX, 1000, 1 << 20];
     for count in &counts[..if cfg!(miri) { 2 } else { 4 }] {
@@ -258,7 +258,7 @@ fn a_pool_that_does_not_serve_the_classes_is_refused() {
 /// What other classes keep serves a request that the pool would refuse.
 #[test]
 #[cfg_attr(feature = "hardening", ignore = "counts bytes without what hardening takes")]
-fn a_cache_gives_back_before_it_refuses() {
+fn a_cache_returns_its_blocks_before_it_refuses() {
     let mut memory = memory(4);
     let arena = arena(&mut memory);
     let pool = mvff(&arena);

@@ -15,7 +15,7 @@ pub(crate) fn mvff<A: Arena>(arena: A) -> Result<Mvff<A>> {
     Mvff::create(arena, options)
 }
 
-pub(crate) fn mvff_giving_back<A: Arena>(arena: A) -> Result<Mvff<A>> {
+pub(crate) fn mvff_returning<A: Arena>(arena: A) -> Result<Mvff<A>> {
     let options = MvffOptions { extend_by: GRAIN, fill_size: 600, spare: 0 };
     Mvff::create(arena, options)
 }
@@ -39,7 +39,7 @@ pub(crate) fn mvt<A: Arena>(arena: A) -> Result<Mvt<A>> {
 
 /// Blocks are returned soon, remainders are seldom kept, and free memory is
 /// searched only if there is no other.
-pub(crate) fn mvt_giving_back<A: Arena>(arena: A) -> Result<Mvt<A>> {
+pub(crate) fn mvt_returning<A: Arena>(arena: A) -> Result<Mvt<A>> {
     let options = MvtOptions {
         min_size: 100,
         mean_size: 100,
@@ -76,7 +76,7 @@ pub(crate) fn debug_tlsf<A: Arena>(arena: A) -> Result<DebugPool<Tlsf<A>>> {
 /// function that makes its pool. The test passes the pool to `$run`.
 macro_rules! in_every_class {
     ($run:path) => {
-        $crate::common::classes::in_classes! { $run: mvff mvff_giving_back mfs_of mfs_layout mvt mvt_giving_back tlsf }
+        $crate::common::classes::in_classes! { $run: mvff mvff_returning mfs_of mfs_layout mvt mvt_returning tlsf }
     };
 }
 

@@ -14,7 +14,8 @@ struct Knowing<'t, P> {
 const PREALLOCATED: usize = 4 * GRANULE;
 const PATTERN: u8 = 0x5a;
 
-// SAFETY: as the pool under it, from whose fills it allocates the front.
+// SAFETY: blocks are whole fills of the pool under this one, so they are large enough, aligned, and
+// overlap no others. This class allocates the front of each, in whole granules, and says so.
 unsafe impl<P: ManualPool<Buffer = BasicBuffer>> PoolClass for Knowing<'_, P> {
     const CLASS: &'static str = P::CLASS;
     const FLIPPABLE: bool = false;
@@ -76,7 +77,7 @@ unsafe impl<P: ManualPool<Buffer = BasicBuffer>> PoolClass for Knowing<'_, P> {
     }
 }
 
-// SAFETY: both calls are those of the pool below.
+// SAFETY: memory from `alloc` is that of the pool under this one, and `free` returns it there.
 unsafe impl<P: ManualPool<Buffer = BasicBuffer>> Store for Knowing<'_, P> {
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
         self.pool.alloc(layout)
@@ -88,7 +89,7 @@ unsafe impl<P: ManualPool<Buffer = BasicBuffer>> Store for Knowing<'_, P> {
     }
 }
 
-// SAFETY: all is the pool's under it.
+// SAFETY: not flippable, and every free is one of the pool under this one, for its own objects.
 unsafe impl<P: ManualPool<Buffer = BasicBuffer>> ManualPool for Knowing<'_, P> {}
 
 impl<P: Check> Check for Knowing<'_, P> {
@@ -105,7 +106,7 @@ impl<P: Describe> Describe for Knowing<'_, P> {
 
 /// The class under a debug pool knows its buffers, and what it allocated in them stays.
 #[test]
-fn a_class_that_knows_its_buffers_goes_on_doing_so() {
+fn a_class_under_a_debug_pool_still_knows_its_buffers() {
     let mut memory = memory(8);
     let arena = arena(&mut memory);
     let mvff = Mvff::create(&arena, MvffOptions { extend_by: GRAIN, ..MvffOptions::default() }).unwrap();

@@ -43,7 +43,7 @@ fn objects_of_points_may_follow_abandoned_ones() {
 
 /// What a point returned is no object.
 #[test]
-fn freeing_what_a_point_gave_back_is_found() {
+fn freeing_what_a_point_returned_is_found() {
     for_each_class!(|pool| {
         let mut point = AllocationPoint::create(pool).unwrap();
         let abandoned = point.reserve(layout(40, 8)).unwrap().as_ptr();
@@ -71,7 +71,7 @@ fn freeing_more_than_a_point_had_is_found() {
     assert_eq!(pool.reports().count(), 1);
 }
 
-/// In a fill too, where the ledger does not know the bases.
+/// In a fill too, in which the ledger does not know the bases of objects.
 #[test]
 fn a_pointer_into_an_object_of_a_point_is_found() {
     for_each_class!(|pool| {

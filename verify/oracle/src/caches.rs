@@ -23,7 +23,7 @@ pub trait FrontEnd {
     /// Frees an object.
     ///
     /// # Safety
-    /// - It came from a front_end of the same run with this layout, is freed once, and
+    /// - It came from a front end of the same run with this layout, is freed once, and
     ///   nothing uses it any more.
     unsafe fn put(&mut self, object: NonNull<u8>, layout: Layout);
 
@@ -60,7 +60,7 @@ impl<P: ManualPool> FrontEnd for ClassFrontEnd<'_, P> {
     fn get(&mut self, layout: Layout) -> Result<NonNull<u8>> {
         let object = self.cache.alloc(layout);
         if object == Err(Error::Limit) {
-            assert_eq!(self.kept(), 0, "it gave back what it had first");
+            assert_eq!(self.kept(), 0, "{layout:?} was refused while the cache kept blocks");
         }
         object
     }
@@ -158,8 +158,8 @@ impl<A: Arena, U: Unit> FrontEnd for &Mfs<A, U> {
     }
 }
 
-/// Does operations with front_ends of one pool, in which nothing else is live, and after
-/// each compares what is free, live and kept. In the end nothing is lost.
+/// Does operations with front ends of one pool, in which nothing else is live, and after
+/// each compares what is free, live and kept. At the end it checks that nothing is lost.
 ///
 /// # Panics
 /// If the pool or a front end does something wrong.
@@ -209,7 +209,7 @@ impl<P: ManualPool> FrontEndRun<'_, '_, P> {
             }
             Operation::Flush(cache) => {
                 self.front_ends[cache % count].flush();
-                assert_eq!(self.front_ends[cache % count].kept(), 0);
+                assert_eq!(self.front_ends[cache % count].kept(), 0, "a front end kept bytes in a flush");
             }
             Operation::Trip(cache) => self.front_ends[cache % count].trip(),
             Operation::Check => self.agree(),
@@ -226,13 +226,17 @@ impl<P: ManualPool> FrontEndRun<'_, '_, P> {
                 // bytes.
                 let block = unsafe { Block::new(object, size.unwrap()) };
                 assert_given(self.pool, block, layout.align().min(self.pool.min_align()));
-                assert!(object.addr().get().is_multiple_of(layout.align()) && block.size() >= layout.size());
+                let fits =
+                    object.addr().get().is_multiple_of(layout.align()) && block.size() >= layout.size();
+                assert!(fits, "{block:?} was returned for {layout:?}");
                 // SAFETY: the block is the object that the front end just
                 // handed out, to this run alone.
                 unsafe { self.oracle.live_mut().insert(block, Some(layout), block.size()) };
             }
-            Err(Error::Parameter(_)) => assert_eq!(size, None, "only what is not served is refused so"),
-            Err(error) => assert_eq!(error, Error::Limit),
+            Err(Error::Parameter(_)) => {
+                assert_eq!(size, None, "{layout:?} is served, and was refused as if not")
+            }
+            Err(error) => assert_eq!(error, Error::Limit, "{layout:?} was refused with another error"),
         }
     }
 
@@ -249,7 +253,7 @@ impl<P: ManualPool> FrontEndRun<'_, '_, P> {
         self.front_ends.iter().for_each(|front_end| front_end.check());
     }
 
-    /// Frees everything and flushes every front_end.
+    /// Frees everything and flushes every front end.
     fn finish(mut self) {
         let slack = self.slack();
         for (which, addr) in self.oracle.addresses(true).into_iter().enumerate() {
@@ -257,6 +261,6 @@ impl<P: ManualPool> FrontEndRun<'_, '_, P> {
         }
         self.front_ends.iter_mut().for_each(|front_end| front_end.flush());
         self.agree();
-        assert_eq!((self.slack(), self.kept()), (slack, 0), "nothing is lost");
+        assert_eq!((self.slack(), self.kept()), (slack, 0), "bytes lost, and bytes kept after a flush");
     }
 }

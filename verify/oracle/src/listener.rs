@@ -76,14 +76,11 @@ impl Listener {
     /// The stops it was notified of, in order.
     #[must_use]
     pub fn stops(&self) -> Vec<Stop> {
-        self.iter_stops().collect()
-    }
-
-    pub(crate) fn iter_stops(&self) -> impl Iterator<Item = Stop> {
-        self.notices.iter().filter_map(|notice| match notice {
+        let stops = self.notices.iter().filter_map(|notice| match notice {
             Notice::Stopped(stop) => Some(*stop),
             Notice::Tripped(_) => None,
-        })
+        });
+        stops.collect()
     }
 
     /// The number of trips it was notified of.

@@ -89,9 +89,9 @@ impl Live {
     /// # Panics
     /// If it has not, or if nothing is here.
     pub fn remove(&mut self, addr: usize) -> Object {
-        let object = self.objects.remove(&addr).expect("something is live here");
+        let object = self.objects.remove(&addr).unwrap_or_else(|| panic!("nothing is live at {addr:#x}"));
         self.size -= object.block.size();
-        assert!(object.is_kept(), "{:?} keeps its contents", object.block);
+        assert!(object.is_kept(), "{:?} was written to", object.block);
         object
     }
 
@@ -134,7 +134,7 @@ impl Live {
     /// If something has not.
     pub fn assert_kept(&self) {
         let changed = self.objects.values().find(|object| !object.is_kept());
-        assert!(changed.is_none(), "{changed:?} keeps its contents");
+        assert!(changed.is_none(), "{changed:?} was written to");
     }
 
     /// Checks that nothing live is in this range.
@@ -144,6 +144,6 @@ impl Live {
     pub fn assert_apart(&self, range: AddrRange) {
         let below = self.objects.range(..range.limit().get()).next_back();
         let overlaps = below.is_some_and(|(_, object)| object.block.range().overlaps(range));
-        assert!(!overlaps, "{range} is live");
+        assert!(!overlaps, "{range} overlaps a live object");
     }
 }

@@ -22,8 +22,7 @@ pub enum Operation {
     Alloc(Layout),
     /// Frees an object, however it was allocated.
     Free(usize),
-    /// Gives an object another size, if the class says that it may stay where it
-    /// is.
+    /// Resizes an object, if the class says that it may stay where it is.
     Resize {
         /// Which object.
         object: usize,

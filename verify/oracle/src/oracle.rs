@@ -71,7 +71,8 @@ impl Oracle {
     pub fn alloc<P: ManualPool>(&mut self, pool: &P, layout: Layout) -> Result<NonNull<u8>> {
         let object = pool.alloc(layout)?;
         let size = pool.reserve_size(layout).unwrap();
-        assert!(size >= layout.size().max(1) && size.is_multiple_of(pool.min_align()));
+        let is_whole = size >= layout.size().max(1) && size.is_multiple_of(pool.min_align());
+        assert!(is_whole, "a reserve size of {size} for {layout:?}, in steps of {}", pool.min_align());
         // SAFETY: allocated just now, with this size.
         self.add(pool, unsafe { Block::new(object, size) }, Some(layout));
         Ok(object)
@@ -85,8 +86,8 @@ impl Oracle {
         unsafe { pool.free(object.block.base(), object.layout.unwrap()) };
     }
 
-    /// Gives the object here another size, if the class says that it may stay where
-    /// it is. Returns whether it did.
+    /// Resizes the object here, if the class says that it may stay where it is. Returns whether
+    /// it did.
     pub fn resize<P: ManualPool>(&mut self, pool: &P, addr: usize, size: usize) -> bool {
         let from = self.live.get(addr).unwrap().layout.unwrap();
         let Ok(to) = Layout::from_size_align(size, from.align()) else { return false };
@@ -112,8 +113,10 @@ impl Oracle {
         if preallocated.size() != 0 {
             self.add(pool, preallocated, Some(layout));
         }
-        assert!(rest.size() >= size && rest.limit().addr().get().is_multiple_of(min_align));
-        assert!(rest.base().addr().get().is_multiple_of(layout.align().max(min_align)));
+        let is_whole = rest.size() >= size && rest.limit().addr().get().is_multiple_of(min_align);
+        assert!(is_whole, "a fill of {rest:?} for {layout:?}, which takes {size} bytes");
+        let is_aligned = rest.base().addr().get().is_multiple_of(layout.align().max(min_align));
+        assert!(is_aligned, "a fill of {rest:?} for {layout:?}, in steps of {min_align}");
         // A buffer takes a new fill if the next object would not be aligned.
         let objects = if layout.align() > min_align { objects.min(1) } else { objects };
         for _ in 0..objects {
@@ -134,7 +137,7 @@ impl Oracle {
     /// Returns the rest of a fill here.
     pub fn empty<P: PoolClass>(&mut self, pool: &P, addr: usize) {
         let rest = self.remove(addr);
-        assert!(rest.layout.is_none());
+        assert!(rest.layout.is_none(), "{rest:?} is no rest of a fill");
         assert_inside(pool, rest.block);
         // SAFETY: the end of a fill in which nothing was allocated.
         unsafe { pool.empty(rest.block) };
@@ -160,9 +163,11 @@ impl Oracle {
             Ok(())
         });
         point.empty();
-        assert_eq!(point.buffer().fill_size() - point.buffer().empty_size(), allocated);
-        assert_eq!(balance() - balance_before, allocated);
-        assert_eq!(counts.alloc_mutator.get().wrapping_sub(allocated_before), allocated);
+        let kept = point.buffer().fill_size() - point.buffer().empty_size();
+        assert_eq!(kept, allocated, "filled and not emptied by the buffer, against allocated");
+        assert_eq!(balance() - balance_before, allocated, "the same as the arena counts it");
+        let counted = counts.alloc_mutator.get().wrapping_sub(allocated_before);
+        assert_eq!(counted, allocated, "allocated as the arena counts it");
         self.in_points += allocated;
         outcome
     }
@@ -211,7 +216,7 @@ impl Oracle {
         let (mut shown, mut free, mut from) = (0, 0, Addr::ZERO);
         walk(pool, |block, shown_as| {
             let range = block.range();
-            assert!(from <= range.base() && !range.is_empty(), "in the order of addresses");
+            assert!(from <= range.base() && !range.is_empty(), "{range} was shown after {from}");
             from = range.limit();
             shown += block.size();
             if shown_as == Use::Free {
@@ -219,9 +224,9 @@ impl Oracle {
                 free += block.size();
             }
         });
-        assert_eq!((shown, free), (sizes.total, sizes.free));
-        assert!(self.live_size() + free <= sizes.total && sizes.total <= sizes.high_water);
-        assert!(sizes.largest_free <= free);
+        assert_eq!((shown, free), (sizes.total, sizes.free), "bytes that a walk shows, and shows as free");
+        assert!(self.live_size() + free <= sizes.total, "{} bytes are live: {sizes:?}", self.live_size());
+        assert!(sizes.total <= sizes.high_water && sizes.largest_free <= free, "{sizes:?}");
         sizes
     }
 
@@ -245,7 +250,7 @@ impl Oracle {
 /// the pool.
 pub(crate) fn assert_given<P: PoolClass>(pool: &P, block: Block, align: usize) {
     let align = align.max(pool.min_align());
-    assert!(block.base().addr().get().is_multiple_of(align), "{block:?} is aligned to {align}");
+    assert!(block.base().addr().get().is_multiple_of(align), "{block:?} is not aligned to {align}");
     assert_inside(pool, block);
 }
 
@@ -253,6 +258,6 @@ fn assert_inside<P: PoolClass>(pool: &P, block: Block) {
     let (header, range) = (pool.header(), block.range());
     let last = Addr::new(range.limit().get() - 1);
     for addr in [range.base(), last] {
-        assert_eq!(header.arena().pool_of(addr), Some(header.id()), "{addr} is inside the pool");
+        assert_eq!(header.arena().pool_of(addr), Some(header.id()), "{addr} of {block:?} is not in the pool");
     }
 }

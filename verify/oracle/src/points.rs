@@ -34,14 +34,16 @@ pub fn operate_points<F: Form>(
             Operation::Preallocate(size) => pool.preallocate(size),
             other => match run.operate(other) {
                 Ok(()) | Err(Error::Limit) => {}
-                Err(error) => assert!(refuses && error == Error::Frozen, "{error}"),
+                Err(error) => {
+                    assert!(refuses && error == Error::Frozen, "refused although it need not: {error}")
+                }
             },
         }
         run.check();
         assert_in_fills(&pool);
     }
     let oracle = run.finish();
-    assert!(pool.fills().is_empty(), "every fill was given back");
+    assert!(pool.fills().is_empty(), "fills that were not returned: {:?}", pool.fills());
     oracle.live().assert_kept();
     pool.check(CheckLevel::Deep).unwrap();
     arena.check(CheckLevel::Deep).unwrap();
@@ -54,9 +56,9 @@ fn assert_in_fills<F: Form>(pool: &TestPool<'_, F>) {
         let range = buffer.snapshot().unwrap().range();
         if !range.is_empty() {
             let fill = fills.iter().position(|fill| fill.limit() == range.limit());
-            let fill = fills.swap_remove(fill.expect("a buffer is in a fill"));
-            assert!(range.covers(fill), "a buffer has all of its fill");
+            let fill = fills.swap_remove(fill.unwrap_or_else(|| panic!("{range} of a buffer is in no fill")));
+            assert!(range.covers(fill), "a buffer has {range} of its fill {fill}");
         }
     });
-    assert!(fills.is_empty(), "every fill is in a buffer");
+    assert!(fills.is_empty(), "fills in no buffer: {fills:?}");
 }

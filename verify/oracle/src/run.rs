@@ -37,8 +37,13 @@ impl Slack {
     /// Checks that an operation neither lost memory nor gained any.
     pub(crate) fn compare(self, operation: Operation, before: usize, now: usize, same_extents: bool) {
         match self {
-            Self::None => assert_eq!(now, 0, "memory adds up after {operation:?}"),
-            Self::OfExtents => assert!(!same_extents || now == before, "{operation:?} lost something"),
+            Self::None => assert_eq!(now, 0, "bytes neither free nor live after {operation:?}"),
+            Self::OfExtents => {
+                assert!(
+                    !same_extents || now == before,
+                    "{operation:?}: {now} bytes unaccounted for, {before} before"
+                );
+            }
         }
     }
 }
@@ -50,7 +55,7 @@ impl Slack {
 pub struct Run<'p, P: PoolClass> {
     pool: &'p P,
     oracle: Oracle,
-    /// At most one of each kind, so that the arena's counts can be told apart.
+    /// At most one of each kind, so that the arena counts each by itself.
     points: Vec<Subject<'p, P>>,
     /// What the arena had counted for each point's kind before.
     counted: Vec<u64>,
@@ -115,7 +120,8 @@ impl<'p, P: PoolClass> Run<'p, P> {
         self.check();
         self.oracle.live().assert_kept();
         let sizes = self.oracle.agree(self.pool);
-        assert!(self.oracle.live_size() + self.room() + sizes.free <= sizes.total);
+        let known = self.oracle.live_size() + self.room() + sizes.free;
+        assert!(known <= sizes.total, "{known} bytes are live, in points or free, of {sizes:?}");
         sizes
     }
 
@@ -181,7 +187,7 @@ impl<'p, P: PoolClass> Run<'p, P> {
 
     fn flip(&mut self) {
         flip_buffers(self.pool, |buffer, objects| {
-            assert!(P::FLIPPABLE);
+            assert!(P::FLIPPABLE, "a flip of a pool that is not flippable reached a buffer");
             assert_seen(buffer, objects);
         });
         self.note_flips(1);
@@ -196,7 +202,12 @@ impl<'p, P: PoolClass> Run<'p, P> {
         if !P::KEEPS_UNUSED {
             let mutator = subject.kind() == BufferKind::Mutator;
             let elsewhere = if mutator { self.oracle.in_points() } else { 0 };
-            assert_eq!(subject.counted() - self.counted[at], subject.allocated() + elsewhere);
+            let allocated = subject.allocated() + elsewhere;
+            assert_eq!(
+                subject.counted() - self.counted[at],
+                allocated,
+                "bytes that the arena counted as allocated"
+            );
         }
     }
 
@@ -229,8 +240,8 @@ fn flip_each<P: PoolClass>(pool: &P) {
 fn assert_seen(buffer: &Buffer, objects: Option<AddrRange>) {
     let now = buffer.snapshot().unwrap();
     let seen = AddrRange::new(now.base, now.scan_limit).filter(|_| now.base != Addr::ZERO);
-    assert_eq!(objects, seen, "a flip says what it saw");
-    assert!(now.scan_limit <= now.init, "and saw no more than there was");
+    assert_eq!(objects, seen, "the objects that a flip returned, and those up to the scan limit");
+    assert!(now.scan_limit <= now.init, "a scan limit of {} beyond {}", now.scan_limit, now.init);
 }
 
 fn fate<P: PoolClass>(commit: bool, between: Between) -> Fate {
@@ -285,7 +296,7 @@ impl<P: ManualPool> Run<'_, P> {
 fn served_or<P: PoolClass>(done: Result<()>, layout: Layout, pool: &P, used_up: impl FnOnce()) -> Result<()> {
     match done {
         Err(Error::Parameter(_)) => {
-            assert_eq!(pool.reserve_size(layout), None, "only what is not served is refused so");
+            assert_eq!(pool.reserve_size(layout), None, "{layout:?} is served, and was refused as if not");
             return Ok(());
         }
         // Not if a platform fails: a class may need it beyond the memory.
@@ -300,19 +311,19 @@ fn served_or<P: PoolClass>(done: Result<()>, layout: Layout, pool: &P, used_up: 
 /// no memory for descriptors, which a class may need.
 fn assert_short<P: PoolClass>(pool: &P, layout: Layout, largest_free: usize) {
     let surely_fits = pool.reserve_size(layout).unwrap() + layout.align() - 1;
-    let short = largest_free < surely_fits || !gives_control(pool.header().arena());
+    let short = largest_free < surely_fits || !supplies_tables(pool.header().arena());
     assert!(short, "{layout:?} fits in {largest_free} bytes and is refused");
 }
 
 /// Whether an arena supplies as many tables as the refused object may need.
-fn gives_control<A: Arena>(arena: &A) -> bool {
+fn supplies_tables<A: Arena>(arena: &A) -> bool {
     let table = Layout::new::<[usize; 64]>();
-    let given = [(); 6].map(|()| arena.alloc_descriptor(table));
-    for &control in given.iter().flatten() {
-        // SAFETY: allocated just now with this layout, and not used.
-        unsafe { arena.free_descriptor(control, table) };
+    let tables = [(); 6].map(|()| arena.alloc_descriptor(table));
+    for &descriptor in tables.iter().flatten() {
+        // SAFETY: allocated from this arena just now, with this layout; freed once, and not used.
+        unsafe { arena.free_descriptor(descriptor, table) };
     }
-    given.iter().all(Result::is_ok)
+    tables.iter().all(Result::is_ok)
 }
 
 impl<P: FramePool> Run<'_, P> {
@@ -350,7 +361,7 @@ impl Scrutiny {
 }
 
 /// Does the operations with a new pool, whose arena refuses nothing that it has,
-/// and compares pool and oracle after each. In the end nothing is lost
+/// and compares pool and oracle after each. At the end it checks that nothing is lost
 /// (design/conformance.md `.req.lost`; for MVFF, design/pool-mvff.md `.req.lost`).
 pub fn live_manually<P: ManualPool>(
     pool: &P,
@@ -372,12 +383,12 @@ pub fn live_manually<P: ManualPool>(
     let slack = oracle.slack(pool);
     oracle.clear(pool);
     let sizes = oracle.agree(pool);
-    assert_eq!(sizes.free == 0, sizes.largest_free == 0);
-    assert_eq!(oracle.slack(pool), slack, "nothing is lost");
+    assert_eq!(sizes.free == 0, sizes.largest_free == 0, "{sizes:?}");
+    assert_eq!(oracle.slack(pool), slack, "bytes unaccounted for, after and before all was freed");
 }
 
-/// The same for a pool whose allocation points are stacks: in the end, when these
-/// have been dropped, all memory is free.
+/// The same for a pool whose allocation points are stacks. Once these are dropped, all memory
+/// is free.
 pub fn live_in_frames<P: FramePool>(
     pool: &P,
     draws: &[Draws],
@@ -394,5 +405,5 @@ pub fn live_in_frames<P: FramePool>(
     run.agree();
     let oracle = run.finish();
     oracle.agree(pool);
-    assert_eq!(oracle.slack(pool), 0, "nothing is lost");
+    assert_eq!(oracle.slack(pool), 0, "bytes unaccounted for when all points were dropped");
 }

@@ -106,9 +106,13 @@ impl<'p, P: PoolClass> Subject<'p, P> {
         happen();
         // SAFETY: the object was just filled whole, and is read as bytes only.
         let stands = fate.commit && unsafe { reservation.commit() }.is_ok();
-        assert_eq!(served, Some(reserved));
-        assert_eq!(stands, fate.commit && fate.stands, "a commit fails exactly when a flip came between");
-        self.assert_heard();
+        assert_eq!(served, Some(reserved), "the size reserved for {layout:?} is not its reserve size");
+        assert_eq!(
+            stands,
+            fate.commit && fate.stands,
+            "whether a commit stands, which only a flip prevents: {fate:?}"
+        );
+        self.assert_observed();
         self.note_skip(before, object);
         let committed = if stands { reserved } else { 0 };
         self.note(object, reserved, layout.align(), committed);
@@ -139,7 +143,8 @@ impl<'p, P: PoolClass> Subject<'p, P> {
             return self.refused(refusal, served);
         };
         for index in 0..pushed {
-            assert_eq!(batch.push(element(index)).is_ok(), index < capacity);
+            let fits = batch.push(element(index)).is_ok();
+            assert_eq!(fits, index < capacity, "whether object {index} fits in a batch of {capacity}");
         }
         let pushed = pushed.min(capacity);
         assert_eq!((batch.len(), batch.capacity(), batch.is_empty()), (pushed, capacity, pushed == 0));
@@ -150,9 +155,13 @@ impl<'p, P: PoolClass> Subject<'p, P> {
         // An empty batch needs no commit, so none can fail.
         let stands = fate.commit && (pushed == 0 || fate.stands);
         let objects = result.and_then(Result::ok);
-        assert_eq!(objects.is_some(), stands, "a commit fails exactly when a flip came between");
+        assert_eq!(
+            objects.is_some(),
+            stands,
+            "whether a commit stands, which only a flip prevents: {fate:?}"
+        );
         let (Some(served), true) = (served, capacity != 0) else { return Ok(()) };
-        self.assert_heard();
+        self.assert_observed();
         self.note_skip(before, first);
         let committed = match objects {
             Some(_) if pushed != 0 => pool.reserve_size(layout(pushed)).unwrap(),
@@ -162,7 +171,8 @@ impl<'p, P: PoolClass> Subject<'p, P> {
         if let Some(objects) = objects.filter(|_| committed != 0) {
             // SAFETY: committed just now, and initialised.
             let elements = unsafe { objects.as_ref() };
-            assert!((0..).zip(elements).all(|(index, &found)| found == element(index)), "kept as pushed");
+            let changed = (0..).zip(elements).find(|&(index, &found)| found != element(index));
+            assert_eq!(changed, None, "an object of a batch is not as it was pushed");
             // SAFETY: committed, with this size. Not through `first`, which may only
             // be used for reading.
             let block = unsafe { Block::new(objects.cast(), committed) };
@@ -176,8 +186,12 @@ impl<'p, P: PoolClass> Subject<'p, P> {
     /// Empties, and compares what was counted (design/ap.md `.req.count`).
     pub(crate) fn empty(&mut self) {
         self.point.empty();
-        assert!(self.point.is_reset() && self.point.room() == 0);
-        assert!(self.point.control().iter_stops().eq(self.stops.found.iter().copied()), "every stop is told");
+        assert!(
+            self.point.is_reset() && self.point.room() == 0,
+            "{} bytes are left in it",
+            self.point.room()
+        );
+        assert_eq!(self.point.control().stops(), self.stops.found, "the stops that were reported");
         self.check();
     }
 
@@ -187,17 +201,23 @@ impl<'p, P: PoolClass> Subject<'p, P> {
         self.point.check(CheckLevel::Deep).unwrap();
         let buffer = self.point.buffer();
         let held = self.allocated + self.point.room() as u64;
-        assert_eq!(buffer.fill_size() - buffer.empty_size(), held, "filled and not emptied is allocated");
+        assert_eq!(
+            buffer.fill_size() - buffer.empty_size(),
+            held,
+            "filled and not emptied, against allocated and room"
+        );
         if P::KEEPS_UNUSED {
             return;
         }
         let found = &self.stops.found;
-        let told = self.point.control().iter_stops().count();
-        assert!(found.len() - told <= 1, "stops are told in time");
+        let reported = self.point.control().stops();
         assert!(
-            self.point.control().iter_stops().eq(found[..told].iter().copied()),
-            "at the objects they are in"
+            found.len() - reported.len() <= 1,
+            "{} of {} stops were reported",
+            reported.len(),
+            found.len()
         );
+        assert_eq!(reported, found[..reported.len()], "the stops that were reported");
     }
 
     /// Where the buffer's memory begins, and up to where it is allocated.
@@ -219,7 +239,7 @@ impl<'p, P: PoolClass> Subject<'p, P> {
         let block = unsafe { Block::new(object, reserved) };
         assert_given(self.point.pool(), block, align);
         let buffer = self.point.buffer().snapshot().unwrap();
-        assert!(buffer.range().covers(block.range()), "objects are in their buffer");
+        assert!(buffer.range().covers(block.range()), "{block:?} is not in its buffer, {}", buffer.range());
         self.stops.object(block.range().base(), reserved, committed);
         self.allocated += committed as u64;
     }
@@ -232,18 +252,23 @@ impl<'p, P: PoolClass> Subject<'p, P> {
 
     fn refused(&mut self, error: Error, served: Option<usize>) -> Result<()> {
         if matches!(error, Error::Parameter(_)) {
-            assert_eq!(served, None, "only what is not served is refused so");
+            assert_eq!(served, None, "a layout of this reserve size was refused as if not served");
             return Ok(());
         }
-        assert!(served.is_some(), "what is not served is refused as that");
-        assert!(P::KEEPS_UNUSED || self.point.is_reset() && self.point.room() == 0);
-        self.assert_heard();
+        assert!(served.is_some(), "a layout that is not served was refused with {error:?}");
+        let is_empty = self.point.is_reset() && self.point.room() == 0;
+        assert!(P::KEEPS_UNUSED || is_empty, "{} bytes are left after {error:?}", self.point.room());
+        self.assert_observed();
         Err(error)
     }
 
     /// No trip is lost, and none is reported twice.
-    fn assert_heard(&mut self) {
-        assert_eq!(self.point.control().trips(), self.trips, "reserve hears of every trip before it");
+    fn assert_observed(&mut self) {
+        assert_eq!(
+            self.point.control().trips(),
+            self.trips,
+            "trips that the reserve observed, and trips before it"
+        );
     }
 
     /// The bytes that the arena counted for buffers of this kind.
@@ -255,7 +280,7 @@ impl<'p, P: PoolClass> Subject<'p, P> {
         }
     }
 
-    /// Drops the allocation point; a stack's objects go with it.
+    /// Drops the allocation point, and with it a stack's objects.
     pub(crate) fn finish(self, oracle: &mut Oracle) {
         for addr in self.objects {
             oracle.remove(addr);

@@ -149,7 +149,7 @@ impl<'a, F: Form> TestPool<'a, F> {
     /// - No object of the pool is used any more.
     pub unsafe fn reclaim(&self) {
         let state = &mut *self.state();
-        assert!(state.out.is_empty(), "a buffer is attached");
+        assert!(state.out.is_empty(), "fills are in buffers: {:?}", state.out);
         state.free.clone_from(&state.extents);
     }
 
@@ -223,7 +223,7 @@ unsafe impl<'a, F: Form> PoolClass for TestPool<'a, F> {
     }
 
     fn fill(&self, layout: Layout) -> Result<Fill> {
-        assert_eq!(rounded(layout), Some(layout.size()), "fills are asked for reserve sizes");
+        assert_eq!(rounded(layout), Some(layout.size()), "a fill for {layout:?}, which is no reserve size");
         let mut state = self.state();
         if let Some(failure) = state.failure {
             return Err(failure);
@@ -240,9 +240,9 @@ unsafe impl<'a, F: Form> PoolClass for TestPool<'a, F> {
     unsafe fn empty(&self, unused: Block) {
         let mut state = self.state();
         let tail = |out: &Out| out.block.limit() == unused.limit() && out.fresh.covers(unused.range());
-        let index =
-            state.out.iter().position(tail).expect("what is emptied is the end of a fill that is out");
-        assert!(unused.size().is_multiple_of(MIN_ALIGN));
+        let index = state.out.iter().position(tail);
+        let index = index.unwrap_or_else(|| panic!("{unused:?} is the end of no fill of {:?}", state.out));
+        assert!(unused.size().is_multiple_of(MIN_ALIGN), "{unused:?} is not in whole steps of {MIN_ALIGN}");
         state.out.swap_remove(index);
         if unused.size() > 0 {
             state.free.push(unused);
@@ -283,12 +283,15 @@ unsafe impl Store for BumpPool<'_> {
         // SAFETY: the caller gives up an object, which took this many bytes.
         let block = unsafe { Block::new(self.header.reach(object.addr()), size) };
         let mut state = self.state();
-        assert!(!state.free.iter().any(|free| free.range().overlaps(block.range())), "freed twice");
+        assert!(
+            !state.free.iter().any(|free| free.range().overlaps(block.range())),
+            "{block:?} is freed, and was free"
+        );
         state.free.push(block);
     }
 }
 
-// SAFETY: the manual form is not flippable; blocks freed join the free list.
+// SAFETY: the manual form is not flippable, and frees whatever was allocated in it.
 unsafe impl ManualPool for BumpPool<'_> {}
 
 impl<F: Form> Check for TestPool<'_, F> {
