@@ -161,6 +161,7 @@ fn blocks_that_are_not_whole_wait() {
 /// (design/pool-mvt.md `.mvt.contingency`)
 #[test]
 fn scattered_memory_is_searched_when_too_much_is_free() {
+    let grains = if cfg!(miri) { 8 } else { 20 };
     for (limit, grows) in [(30, false), (100, true)] {
         let mut memory = memory(64);
         let arena = arena(&mut memory);
@@ -168,7 +169,7 @@ fn scattered_memory_is_searched_when_too_much_is_free() {
         let pool = Mvt::create(&arena, options).unwrap();
         let mut oracle = Oracle::default();
         let mut alloc = || oracle.alloc(&pool, layout(64, 8)).unwrap().addr().get();
-        let objects: Vec<usize> = (0..20 * GRAIN / 64).map(|_| alloc()).collect();
+        let objects: Vec<usize> = (0..grains * GRAIN / 64).map(|_| alloc()).collect();
         for &object in objects.iter().step_by(2) {
             oracle.free(&pool, object);
         }
@@ -212,10 +213,11 @@ fn what_is_available_above_the_reserve_goes_back() {
     let pool = Mvt::create(&arena, options).unwrap();
     assert_eq!(pool.reserve(), 8 * GRAIN);
     let mut oracle = Oracle::default();
-    for _ in 0..100 * GRAIN / 256 {
+    let grains = if cfg!(miri) { 20 } else { 100 };
+    for _ in 0..grains * GRAIN / 256 {
         oracle.alloc(&pool, layout(256, 8)).unwrap();
     }
-    assert_eq!(pool.sizes().total, 100 * GRAIN);
+    assert_eq!(pool.sizes().total, grains * GRAIN);
     for (count, addr) in oracle.addresses(true).into_iter().enumerate() {
         oracle.free(&pool, addr);
         if count % 50 == 0 {
@@ -224,7 +226,7 @@ fn what_is_available_above_the_reserve_goes_back() {
         }
     }
     assert!((8 * GRAIN..=10 * GRAIN).contains(&pool.sizes().total));
-    assert_eq!(pool.sizes().high_water, 100 * GRAIN);
+    assert_eq!(pool.sizes().high_water, grains * GRAIN);
     arena.check(CheckLevel::Deep).unwrap();
 }
 

@@ -74,7 +74,7 @@ pub(crate) use for_each_class;
 fn an_orderly_life_is_not_reported() {
     for_each_class!(|pool| {
         let mut oracle = Oracle::default();
-        for round in 0..200 {
+        for round in 0..effort(200) as usize {
             oracle.alloc(pool, layout(round % 100, 1 << (round % 6))).unwrap();
             if round % 3 == 0 {
                 oracle.point(pool, layout(40, 8), 3).unwrap();
