@@ -76,11 +76,14 @@ impl Regions {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use tripoint_oracle::effort;
 
     /// Up to 16 GiB, or 1 GiB where addresses have 32 bits.
     const SIZES: usize = usize::MAX >> if usize::BITS == 32 { 2 } else { 30 };
 
     proptest! {
+        #![proptest_config(ProptestConfig { cases: effort(256), failure_persistence: None, ..ProptestConfig::default() })]
+
         #[test]
         fn regions_do_not_overlap(size in 1..=SIZES, grain in 12u32..22, huge in any::<bool>()) {
             let power = |exponent: u32| Align::new(1 << exponent).unwrap();

@@ -112,8 +112,11 @@ impl<P: Platform> ArenaVm<P> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use tripoint_oracle::effort;
 
     proptest! {
+        #![proptest_config(ProptestConfig { cases: effort(256), failure_persistence: None, ..ProptestConfig::default() })]
+
         #[test]
         fn excess_is_the_least_that_keeps_the_share(
             committed in 0usize..1 << 20, part in 0usize..=100, percent in 0u8..100,

@@ -73,6 +73,7 @@ impl AlarmCell {
 #[cfg(all(test, not(tripoint_loom)))]
 mod tests {
     use proptest::prelude::*;
+    use tripoint_oracle::effort;
 
     use super::*;
     use crate::words::record::RecordKind;
@@ -82,6 +83,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { cases: effort(256), failure_persistence: None, ..ProptestConfig::default() })]
+
         /// Against plain addition: nothing is lost or counted twice, whenever alarms are taken.
         #[test]
         fn alarms_that_are_not_taken_add_up(raises in proptest::collection::vec(any::<bool>(), 0..100)) {

@@ -132,6 +132,7 @@ mod tests {
     use std::collections::VecDeque;
 
     use proptest::prelude::*;
+    use tripoint_oracle::effort;
 
     use super::*;
     use crate::words::record::RecordKind;
@@ -141,6 +142,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { cases: effort(256), failure_persistence: None, ..ProptestConfig::default() })]
+
         #[test]
         fn behaves_as_a_bounded_queue(pushes in proptest::collection::vec(any::<bool>(), 0..100)) {
             let ring = Ring::<4>::new();

@@ -211,8 +211,11 @@ impl Record {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use tripoint_oracle::effort;
 
     proptest! {
+        #![proptest_config(ProptestConfig { cases: effort(256), failure_persistence: None, ..ProptestConfig::default() })]
+
         #[test]
         fn words_keep_a_record(
             (kind, class) in (0..4_usize, 0..ViolationClass::COUNT),

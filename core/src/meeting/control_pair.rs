@@ -148,6 +148,7 @@ mod tests {
     use crate::words::addr::Addr;
     use proptest::prelude::*;
     use std::vec::Vec;
+    use tripoint_oracle::effort;
 
     /// Sets stops at given distances, and records what it is notified of.
     #[derive(Clone, Debug, Default, PartialEq)]
@@ -223,6 +224,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { cases: effort(256), failure_persistence: None, ..ProptestConfig::default() })]
+
         #[test]
         fn each_of_a_pair_stops_where_it_would_alone(
             first in prop::collection::vec(0usize..300, 0..20),

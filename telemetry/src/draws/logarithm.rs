@@ -75,6 +75,7 @@ const fn log_of_ratio(numerator: u64, denominator: u64) -> u64 {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use tripoint_oracle::effort;
 
     /// Four units of the last place.
     const TOLERANCE: u64 = 1 << (FRACTION_BITS - 56);
@@ -123,6 +124,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { cases: effort(256), failure_persistence: None, ..ProptestConfig::default() })]
+
         #[test]
         fn logarithms_agree_with_those_of_doubles(numerator: u64, shift in 0u32..64) {
             let numerator = numerator >> shift;

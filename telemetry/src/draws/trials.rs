@@ -86,6 +86,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::vec::Vec;
+    use tripoint_oracle::effort;
 
     /// One trial after another, from the same draws: as many failures as each says, then a
     /// success.
@@ -109,6 +110,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { cases: effort(256), failure_persistence: None, ..ProptestConfig::default() })]
+
         /// (design/sampling.md `.req.trials`)
         #[test]
         fn the_same_objects_are_sampled_as_byte_by_byte(
