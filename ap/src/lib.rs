@@ -135,7 +135,7 @@ pub use slow::walk::{flip_buffers, for_each_buffer};
 /// promises.
 #[doc(hidden)]
 pub mod internal {
-    pub use crate::protocol::buffer::ApFields;
+    pub use crate::protocol::buffer::buffer_without_pool;
     pub use crate::protocol::calc;
     pub use crate::protocol::owner::Owner;
 }

@@ -13,6 +13,7 @@ use std::sync::Mutex;
 
 use common::{Draws, Fuse, TestControl, Unformatted, with_arena, with_events, with_fuse};
 use tripoint_ap::{AllocationPoint, BufferMode, FrameBox};
+use tripoint_core::internal::registry_of;
 use tripoint_core::{
     Addr, Arena, BasicBuffer, Block, BufferKind, Check, CheckError, CheckLevel, ClientArena, Control,
     Describe, Error, Event, Fill, FramePool, PoolClass, PoolHeader, PoolSizes, Result, Stop, SymmetricFence,
@@ -401,7 +402,7 @@ fn rounds_with_a_fuse(length: usize) -> bool {
         assert_eq!((pool.depth(), counts.fill_mutator.get()), (0, counts.empty_mutator.get()));
         assert_eq!(counts.alloc_mutator.get(), 0);
         drop(AllocationPoint::create(&pool).unwrap());
-        assert_eq!(pool.header().registry().iter().count(), 1, "the descriptor was claimed again");
+        assert_eq!(registry_of(pool.header()).iter().count(), 1, "the descriptor was claimed again");
         burnt
     })
 }

@@ -10,6 +10,7 @@ use std::panic::catch_unwind;
 
 use common::{FILL, FlipPool, Fuse, OBJECT, allocate, allocate_through, flip, with_fuse};
 use tripoint_ap::AllocationPoint;
+use tripoint_core::internal::registry_of;
 use tripoint_core::{Arena, BufferKind, Check, CheckLevel, Control, PoolClass, Stop, SymmetricFence};
 
 /// Counts trips and stops, and unwinds when its fuse has burnt down.
@@ -98,7 +99,7 @@ fn live(length: usize, stop: usize) -> bool {
         assert_eq!(trips.load(Ordering::Relaxed) as u64, answered, "every trip is observed");
         pool.check(CheckLevel::Deep).unwrap();
         drop(AllocationPoint::create_with(&pool, BufferKind::Mutator, control()).unwrap());
-        assert_eq!(pool.header().registry().iter().count(), 1, "the descriptor was claimed again");
+        assert_eq!(registry_of(pool.header()).iter().count(), 1, "the descriptor was claimed again");
         burnt
     })
 }

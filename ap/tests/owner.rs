@@ -3,7 +3,7 @@
 
 use core::ptr;
 
-use tripoint_ap::internal::Owner;
+use tripoint_ap::internal::{Owner, buffer_without_pool};
 use tripoint_ap::{Buffer, BufferMode};
 use tripoint_core::{Addr, AddrRange, BarrierPair, BufferKind, RankSet, SymmetricFence};
 
@@ -16,7 +16,7 @@ fn addr(value: usize) -> *mut u8 {
 
 /// Runs `test` with the owner of a flippable buffer of `[BASE, LIMIT)`, armed.
 fn with_owner(test: impl FnOnce(&mut Owner<'_>)) {
-    let buffer = Buffer::new(BufferKind::Mutator, RankSet::EXACT);
+    let buffer = buffer_without_pool(BufferKind::Mutator, RankSet::EXACT);
     // SAFETY: the buffer has no other owner.
     let mut owner = unsafe { Owner::new(&buffer) };
     owner.attach(addr(BASE), addr(BASE), addr(LIMIT));

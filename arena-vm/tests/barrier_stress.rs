@@ -19,8 +19,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use tripoint_ap::Buffer;
-use tripoint_ap::internal::Owner;
+use tripoint_ap::internal::{Owner, buffer_without_pool};
 use tripoint_arena_vm::Membarrier;
 use tripoint_core::internal::{compiler_fence, fence};
 use tripoint_core::{BarrierPair, BufferKind, RankSet, SymmetricFence};
@@ -100,7 +99,7 @@ impl Cold {
 /// Races commits against as many flips at once; how many objects were lost.
 fn race<B: BarrierPair>(rounds: usize, flippers: usize, barrier: B) -> usize {
     let _one_at_a_time = TWO_CORES.lock().unwrap_or_else(PoisonError::into_inner);
-    let buffer = Buffer::new(BufferKind::Mutator, RankSet::EXACT);
+    let buffer = buffer_without_pool(BufferKind::Mutator, RankSet::EXACT);
     // SAFETY: the only owner of this buffer.
     let mut owner = unsafe { Owner::new(&buffer) };
     let limit = without_provenance_mut(BASE + rounds * OBJECT);

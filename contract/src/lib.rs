@@ -165,6 +165,7 @@ pub mod gate {
 pub mod internal {
     pub use crate::thread::attendance::Attendance;
     pub use crate::thread::ring::Ring;
+    pub use crate::thread::slot::last_call_site;
     pub use crate::thread::versioned::Versioned;
     pub use crate::words::lifecycle::Lifecycle;
 

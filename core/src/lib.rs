@@ -101,6 +101,7 @@ pub use words::segment::Segment;
 pub mod internal {
     pub use crate::arena::descriptor_memory::{DescriptorMemory, refuse_arena_pool};
     pub use crate::arena::tract_table::{PageState, TakeError, Tract, TractTable};
+    pub use crate::meeting::pool_header::registry_of;
     pub use crate::primitive::defer::Defer;
     pub use crate::primitive::{
         AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, compiler_fence, fence,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use common::{GRAIN, SEAL, Sequence, TestArena, arena, classes, layout, memory};
 use tripoint_ap::AllocationPoint;
+use tripoint_core::internal::registry_of;
 use tripoint_core::{
     BufferKind, Check, CheckLevel, Control, Describe, Error, Event, EventHook, ManualPool, PoolClass, Store,
 };
@@ -230,7 +231,7 @@ fn a_hook_that_unwinds_when_a_point_is_dropped_leaves_no_descriptor_claimed() {
         let mut point = AllocationPoint::create_with(&pool, BufferKind::Mutator, control).unwrap();
         drop(point.reserve(layout(16, 8)).unwrap());
         assert!(catch_unwind(AssertUnwindSafe(|| drop(point))).is_err(), "all of its fill goes back");
-        assert_eq!(pool.header().registry().iter().count(), 1, "the descriptor was claimed again");
+        assert_eq!(registry_of(pool.header()).iter().count(), 1, "the descriptor was claimed again");
         assert_eq!(Arc::strong_count(&users), 1, "the control was dropped");
         assert_eq!(pool.sizes().free, pool.sizes().total);
     }

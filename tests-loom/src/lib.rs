@@ -31,7 +31,7 @@ mod random;
 use std::sync::Arc;
 
 use tripoint_ap::Buffer;
-use tripoint_ap::internal::Owner;
+use tripoint_ap::internal::{Owner, buffer_without_pool};
 use tripoint_core::internal::{Ordering, fence};
 use tripoint_core::{BarrierPair, BufferKind, ClientArena, ClientArenaOptions, RankSet};
 
@@ -54,7 +54,7 @@ pub const SIZE: usize = 0x10;
 
 /// A flippable descriptor to share.
 pub fn flippable_buffer() -> Arc<Buffer> {
-    Arc::new(Buffer::new(BufferKind::Mutator, RankSet::EXACT))
+    Arc::new(buffer_without_pool(BufferKind::Mutator, RankSet::EXACT))
 }
 
 /// Attaches `[BASE, LIMIT)` to the buffer of `owner` and arms it.

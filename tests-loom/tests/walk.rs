@@ -13,7 +13,7 @@ use std::sync::Arc;
 use tests_loom::{NoLight, lend, model_bounded, thread, with_arena};
 use tripoint_ap::internal::Owner;
 use tripoint_ap::{AllocationPoint, Buffer, BufferMode, flip_buffers, for_each_buffer};
-use tripoint_core::internal::{AtomicUsize, Ordering};
+use tripoint_core::internal::{AtomicUsize, Ordering, registry_of};
 use tripoint_core::{Addr, BarrierPair, BufferKind, Check, CheckLevel, Control, PoolClass, SymmetricFence};
 use tripoint_oracle::{Draws, FlipPool, Listener, MIN_ALIGN};
 
@@ -59,7 +59,7 @@ fn walk(owner: fn(Point<SymmetricFence, ()>), look: fn(&Buffer) -> bool) {
             });
             owner.join().unwrap();
             for_each_buffer(pool, |_| panic!("a buffer was left"));
-            assert_eq!(pool.header().registry().iter().count(), 1, "the descriptor was not claimed again");
+            assert_eq!(registry_of(pool.header()).iter().count(), 1, "the descriptor was not claimed again");
         });
     });
     assert!(agreed.load(Ordering::Relaxed), "no walk found words that agree");

@@ -22,7 +22,7 @@
 //! ```
 
 use core::alloc::Layout;
-use core::ptr::{self, NonNull};
+use core::ptr;
 
 use memoffset::offset_of;
 use tripoint_core::Lock;
@@ -46,7 +46,7 @@ pub(crate) const UNDECIDED: *mut u8 = ptr::without_provenance_mut(1);
 /// The words that the fast path touches, in the order that C clients know.
 #[derive(Debug)]
 #[repr(C)]
-pub struct ApFields {
+pub(crate) struct ApFields {
     pub(crate) init: AtomicPtr<u8>,
     pub(crate) alloc: AtomicPtr<u8>,
     pub(crate) limit: AtomicPtr<u8>,
@@ -81,10 +81,8 @@ pub struct Buffer {
 const _: () = assert!(offset_of!(Buffer, node) == 0);
 
 impl Buffer {
-    /// Returns a reset buffer that belongs to no pool, for models and tests.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn new(kind: BufferKind, rank_set: RankSet) -> Self {
+    /// Returns a reset buffer that belongs to no pool.
+    pub(crate) fn new(kind: BufferKind, rank_set: RankSet) -> Self {
         Self::with_layout(kind, rank_set, Layout::new::<Self>())
     }
 
@@ -132,27 +130,6 @@ impl Buffer {
         self.rank_set.store(rank_set.bits().into(), Ordering::Release);
     }
 
-    /// Returns the words of the fast path.
-    #[doc(hidden)]
-    #[must_use]
-    pub const fn fields(&self) -> &ApFields {
-        &self.fields
-    }
-
-    /// Returns the descriptor that these words belong to: one subtraction (MPS:
-    /// design.mps.buffer.method.ofap).
-    ///
-    /// # Safety
-    /// - `fields` is [`Buffer::fields`] of a live descriptor, and its provenance
-    ///   covers the whole descriptor.
-    #[doc(hidden)]
-    #[must_use]
-    pub unsafe fn of_fields(fields: NonNull<ApFields>) -> NonNull<Self> {
-        // SAFETY: the words lie at this offset of a descriptor, and the pointer may reach
-        // all of it: both are the caller's duty.
-        unsafe { fields.byte_sub(offset_of!(Self, fields)).cast() }
-    }
-
     /// Whose allocation the buffer serves: a mutator's, or the pool's own.
     #[must_use]
     pub fn kind(&self) -> BufferKind {
@@ -192,6 +169,12 @@ impl Buffer {
     }
 }
 
+/// Returns a reset buffer that belongs to no pool, for models and tests that play its owner.
+#[must_use]
+pub fn buffer_without_pool(kind: BufferKind, rank_set: RankSet) -> Buffer {
+    Buffer::new(kind, rank_set)
+}
+
 /// The accesses of the fast path, which only the owner makes.
 impl Buffer {
     /// Where the next object begins; null while the buffer is reset.
@@ -221,17 +204,6 @@ mod tests {
     fn fast_path_words_share_a_cache_line() {
         let span = memoffset::span_of!(Buffer, fields);
         assert_eq!(span.start / 64, (span.end - 1) / 64);
-    }
-
-    #[test]
-    fn the_descriptor_is_found_from_the_words() {
-        let buffer = Buffer::new(BufferKind::Mutator, RankSet::empty());
-        let whole = NonNull::from(&buffer);
-        // SAFETY: `fields` lies within the descriptor that `whole` points to.
-        let fields = unsafe { whole.byte_add(offset_of!(Buffer, fields)) }.cast::<ApFields>();
-        assert_eq!(fields, NonNull::from(buffer.fields()));
-        // SAFETY: the words of a live descriptor, from a pointer to all of it.
-        assert_eq!(unsafe { Buffer::of_fields(fields) }, whole);
     }
 
     #[test]

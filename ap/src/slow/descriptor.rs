@@ -12,6 +12,7 @@ use core::mem::MaybeUninit;
 use core::ops::Deref;
 use core::ptr::NonNull;
 
+use tripoint_core::internal::registry_of;
 use tripoint_core::{BufferClass, BufferKind, PoolClass, Result};
 
 use crate::protocol::buffer::Buffer;
@@ -59,7 +60,7 @@ impl<K: BufferClass, S> Descriptor<K, S> {
     {
         let header = pool.header();
         let layout = Layout::new::<Self>();
-        if let Some(node) = header.registry().claim(layout) {
+        if let Some(node) = registry_of(header).claim(layout) {
             let descriptor = node.cast::<Self>();
             // SAFETY: allocation points put only descriptors of their pool's buffer class
             // into its registry, node first. They are valid while the pool is. The shared
@@ -79,7 +80,7 @@ impl<K: BufferClass, S> Descriptor<K, S> {
         // SAFETY: the node is the descriptor's first field, is initialised and is in no list.
         // It stays in place, because control memory is freed only when the pool's header is
         // dropped.
-        unsafe { header.registry().push(descriptor.cast()) };
+        unsafe { registry_of(header).push(descriptor.cast()) };
         Ok(descriptor)
     }
 
@@ -104,7 +105,7 @@ impl<K: BufferClass, S> Descriptor<K, S> {
         unsafe { shared.class.finish() };
         // SAFETY: `claim` took it from this list or put it there. The caller is the owner,
         // and does not use it afterwards.
-        unsafe { pool.header().registry().release(descriptor.cast()) };
+        unsafe { registry_of(pool.header()).release(descriptor.cast()) };
         slow
     }
 }

@@ -2,6 +2,7 @@
 
 use core::ptr::NonNull;
 
+use tripoint_core::internal::registry_of;
 use tripoint_core::{AddrRange, Arena, Event, PoolClass};
 
 use crate::slow::descriptor::PoolBuffer;
@@ -39,7 +40,7 @@ pub fn flip_buffers<P: PoolClass>(
 /// Passes every buffer of a pool that has an owner to `visit`. Takes no lock. A buffer
 /// that is created or dropped meanwhile may be visited or not.
 pub fn for_each_buffer<P: PoolClass>(pool: &P, mut visit: impl FnMut(&PoolBuffer<P::Buffer>)) {
-    for node in pool.header().registry().iter() {
+    for node in registry_of(pool.header()).iter() {
         // SAFETY: the nodes of a pool's registry are valid while the pool is borrowed.
         if unsafe { node.as_ref() }.is_claimed() {
             let buffer: NonNull<PoolBuffer<P::Buffer>> = node.cast();

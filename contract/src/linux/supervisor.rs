@@ -189,7 +189,7 @@ impl<K: Kernel> Supervisor<K> {
             // A child of the thread: under the filter, and not under the contract.
             return self.resume(call).map(drop);
         }
-        let (kept, site) = self.filtered.slot.call_site();
+        let (kept, site) = self.filtered.slot.call_site.last();
         let unanswered = Site::new([call.instruction]);
         match self.asked.take() {
             // A call is asked about once. If another handler has the trap, the call would

@@ -489,18 +489,17 @@ impl Slot {
         self.amnesty_reason.store(outer, Ordering::Relaxed);
     }
 
-    /// How many call sites were kept, and the last of them: for tests.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn call_site(&self) -> (usize, Site) {
-        self.call_site.last()
-    }
-
     /// Lists the slot after `before`, for debuggers.
     #[cfg(not(tripoint_loom))]
     pub(crate) fn list_after(&self, before: usize) {
         self.before.store(before, Ordering::Relaxed);
     }
+}
+
+/// How many call sites a thread's slot kept, and the last of them: for tests.
+#[must_use]
+pub fn last_call_site(slot: &Slot) -> (usize, Site) {
+    slot.call_site.last()
 }
 
 /// Charges a thread with what its own arena does, without sites, on targets without thread-locals.

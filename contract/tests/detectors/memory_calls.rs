@@ -6,7 +6,7 @@ use std::thread;
 use crate::common::{Reason, armed, contract, of_kind, records};
 use crate::pages::Pages;
 use crate::{PAGE, hot, is_live, json, on_hot_thread};
-use tripoint_contract::internal::{Calls, Failing, Native, ThreadDetectors};
+use tripoint_contract::internal::{Calls, Failing, Native, ThreadDetectors, last_call_site};
 use tripoint_contract::{
     Contract, DetectorSet, HotThread, Policies, Policy, RECORDS_PER_TURN, Record, RecordKind, ViolationClass,
 };
@@ -126,7 +126,7 @@ fn memory_calls_are_asked_about_only_while_their_sites_are_kept() {
             return;
         }
         let slot = guard.slot();
-        let (asked, calls) = (|| slot.call_site().0, || slot.tally(ViolationClass::MemoryCall).count);
+        let (asked, calls) = (|| last_call_site(slot).0, || slot.tally(ViolationClass::MemoryCall).count);
         let before = (asked(), calls());
         (0..BURST).for_each(|_| culprit_call());
         assert_eq!(asked() - before.0, RECORDS_PER_TURN, "of the burst");

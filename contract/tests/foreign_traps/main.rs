@@ -20,6 +20,7 @@ use std::process::Output;
 use std::thread;
 
 use common::{Reason, armed, of_kind, records};
+use tripoint_contract::internal::last_call_site;
 use tripoint_contract::{
     ClassSet, Contract, DetectorSet, Guard, HotThread, Policies, Policy, RecordKind, ViolationClass,
 };
@@ -100,7 +101,7 @@ extern "C" fn later_handler(_signal: c_int) {
 
 /// Checks that faults and memory calls are caught, and the latter's sites asked for.
 fn assert_catches(contract: &'static Contract<Reason, 4>, guard: &Guard<Reason>) {
-    let (asked, _) = guard.slot().call_site();
+    let (asked, _) = last_call_site(guard.slot());
     let _ = records(contract);
     use_fresh_page();
     guard.check();
@@ -113,7 +114,7 @@ fn assert_catches(contract: &'static Contract<Reason, 4>, guard: &Guard<Reason>)
     if live.contains(DetectorSet::MEMORY_CALLS) {
         assert_eq!(of(ViolationClass::MemoryCall).count(), 2);
         assert!(of(ViolationClass::MemoryCall).all(|call| call.site.frames().len() > 1), "{caught:?}");
-        assert_eq!(guard.slot().call_site().0, asked + 2);
+        assert_eq!(last_call_site(guard.slot()).0, asked + 2);
     }
 }
 

@@ -80,12 +80,6 @@ impl<A: Arena> PoolHeader<A> {
         self.reach.base().with_addr(addr)
     }
 
-    /// The descriptors of the pool's buffers.
-    #[doc(hidden)]
-    pub const fn registry(&self) -> &Registry {
-        &self.registry
-    }
-
     /// The memory that the pool has from its arena, in bytes.
     pub fn total(&self) -> usize {
         self.total.load(Ordering::Relaxed)
@@ -144,6 +138,11 @@ impl<A: Arena> PoolHeader<A> {
             unsafe { self.arena.free_descriptor(node.cast(), layout) };
         }
     }
+}
+
+/// The descriptors of a pool's buffers.
+pub const fn registry_of<A: Arena>(header: &PoolHeader<A>) -> &Registry {
+    &header.registry
 }
 
 impl<A: Arena> Drop for PoolHeader<A> {
@@ -219,7 +218,7 @@ mod tests {
                 // SAFETY: fresh memory of this layout.
                 unsafe { node.write(RegistryNode::new(layout)) };
                 // SAFETY: just made, in no list, and freed with the header.
-                unsafe { header.registry().push(node) };
+                unsafe { header.registry.push(node) };
             }
             drop(header);
             for _ in 0..3 {

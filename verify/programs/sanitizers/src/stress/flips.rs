@@ -7,7 +7,7 @@ use std::thread;
 
 use tripoint::author::{Buffer, RankSet, SymmetricFence};
 use tripoint::{Addr, BufferKind};
-use tripoint_ap::internal::Owner;
+use tripoint_ap::internal::{Owner, buffer_without_pool};
 
 use crate::random::Random;
 
@@ -73,7 +73,7 @@ fn flip(memory: &Memory, buffer: &Buffer, done: &AtomicBool, mut random: Random)
 
 pub(crate) fn race(random: &mut Random) -> u64 {
     let memory = Memory((0..OBJECTS).map(|_| UnsafeCell::new(u64::MAX)).collect());
-    let buffer = Buffer::new(BufferKind::Mutator, RankSet::EXACT);
+    let buffer = buffer_without_pool(BufferKind::Mutator, RankSet::EXACT);
     // SAFETY: the only owner of this buffer.
     let mut owner = unsafe { Owner::new(&buffer) };
     let done = AtomicBool::new(false);
