@@ -6,7 +6,7 @@ use tripoint::{Error, ManualPool};
 
 use crate::decimal::Decimal;
 use crate::levels::{Levels, extend_pool};
-use crate::wire::{Entry, Side};
+use crate::record::{Entry, Side};
 
 /// Why the book refuses a record. None of the record is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,9 +17,9 @@ use tripoint::{Arena, Result};
 use crate::failure::Failure;
 use crate::lock::lock_memory;
 use crate::lookout::Lookout;
+use crate::record::Message;
 use crate::report::ContractReport;
 use crate::stop;
-use crate::wire::Message;
 
 /// The contract: one hot thread, and no amnesties.
 static CONTRACT: Contract<NoReason, 1> = Contract::new();

@@ -339,7 +339,8 @@ impl Random {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::{Message, Side, entries_bound, parse};
+    use crate::record::{Message, Side, entries_bound};
+    use crate::wire::parse;
 
     fn feed(market: Market, profile: Profile, messages: u64) -> (Generator, Vec<u8>) {
         let mut exchange = Generator::new(market, profile, messages, &ProgressBar::hidden());

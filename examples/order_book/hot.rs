@@ -12,10 +12,10 @@ use crate::hot_failure::{HotCause, HotFailure};
 use crate::inject::Injection;
 use crate::keeper::Keeper;
 use crate::levels::{Level, extend_pool};
+use crate::record::{Entry, entries_bound};
 use crate::rehearsal::Rehearsal;
 use crate::steady::{Latency, SteadyCosts, SteadyMeter};
 use crate::tally::Tally;
-use crate::wire::{Entry, entries_bound};
 
 /// Stack that is touched before it is needed, in bytes: recursion here is at most
 /// as deep as a tree is high, and frames are small.

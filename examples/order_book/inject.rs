@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicU8, Ordering};
 use tripoint::{AllocationPoint, ManualPool};
 
 use crate::handoff::BLOCK_SIZE;
-use crate::wire::{Entry, entries_bound};
+use crate::record::{Entry, entries_bound};
 
 /// What the hot thread does once, against the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

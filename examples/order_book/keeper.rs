@@ -4,8 +4,9 @@ use tripoint::{AllocationPoint, ManualPool};
 
 use crate::book::{Book, Refused};
 use crate::hot_failure::{HotCause, HotFailure};
+use crate::record::{Entry, Message, entries_bound};
 use crate::tally::Tally;
-use crate::wire::{Entry, Message, entries_bound, parse};
+use crate::wire::parse;
 
 /// A book, and what was read to keep it.
 pub(crate) struct Keeper<'pool, P: ManualPool> {

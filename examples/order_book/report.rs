@@ -102,7 +102,11 @@ impl ContractReport {
 impl fmt::Display for ContractReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = if self.armed { "armed" } else { "not armed" };
-        writeln!(f, "{:<24}{state} after {} rehearsals", "contract", self.warmup_rounds)?;
+        match self.warmup_rounds {
+            0 => writeln!(f, "{:<24}{state}; there was no rehearsal", "contract")?,
+            1 => writeln!(f, "{:<24}{state} after 1 rehearsal", "contract")?,
+            rounds => writeln!(f, "{:<24}{state} after {rounds} rehearsals", "contract")?,
+        }
         writeln!(f, "{:<24}{}", "  live detectors", self.live_detectors.join(" "))?;
         writeln!(f, "{:<24}{}", "  alarms", self.alarms)?;
         for alarm in &self.violations {

@@ -1,68 +1,12 @@
 //! The wire format: `<receive ns> <json>`, parsed without allocating.
-//!
-//! Level entries stream to the caller as they are read, because the fields that
-//! say what they mean may come after them: key order does not matter
-//! (design/order-book.md `.wire.order`).
 
-use crate::decimal::Decimal;
+use crate::event::{Data, StreamName};
 use crate::json::{Result, Scanner, Text};
-use crate::levels::Level;
 use crate::malformed::{Cause, Malformed};
-
-/// The fewest bytes a level entry takes, its comma included: `["1","0"],`. The
-/// last entry of a list has no comma, but brackets around it.
-const ENTRY_BYTES: usize = 10;
-
-/// Which side of the book.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
-    /// Who buys.
-    Bid,
-    /// Who sells.
-    Ask,
-}
-
-/// A level on one side.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
-    pub(crate) side: Side,
-    pub(crate) level: Level,
-}
-
-/// What a record is, its level entries apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Message {
-    /// Changes of levels, up to the update number.
-    Depth {
-        /// The number of the last update in it.
-        update: u64,
-    },
-    /// The best levels, for information.
-    BookTicker,
-    /// A trade, for information.
-    Trade,
-    /// All levels.
-    Snapshot {
-        /// The number of the last update in it.
-        update: u64,
-    },
-    /// A record of a stream that says nothing of the book, or of no stream. It is skipped,
-    /// and its entries mean nothing.
-    Other,
-}
-
-/// A consumer of level entries, which returns an entry that it has no room for.
-pub(crate) trait Sink: FnMut(Entry) -> core::result::Result<(), Entry> {}
-
-impl<F: FnMut(Entry) -> core::result::Result<(), Entry>> Sink for F {}
-
-/// The most level entries that a line of `size` bytes can hold.
-pub(crate) const fn entries_bound(size: usize) -> usize {
-    size / ENTRY_BYTES
-}
+use crate::record::{Message, Side, Sink, read_levels, set_once};
 
 /// Parses a record, without its line end, and passes each level entry to `sink`; see
-/// [`entries_bound`].
+/// [`entries_bound`](crate::record::entries_bound).
 ///
 /// # Errors
 /// [`Malformed`] if the line is no record or `sink` has no room. The entries in front of
@@ -84,17 +28,6 @@ fn skip_receive_time(scanner: &mut Scanner<'_>) -> Result<()> {
         return scanner.malformed(Cause::Expected("the receive time in nanoseconds and a space"));
     }
     Ok(())
-}
-
-/// A field whose form matters to some records only; others skip it.
-type Lenient<T> = Option<Result<T>>;
-
-/// Fills a field that may come only once.
-fn set_once<T>(field: &mut Option<T>, value: T, scanner: &Scanner<'_>, key: &'static str) -> Result<()> {
-    match field.replace(value) {
-        None => Ok(()),
-        Some(_) => scanner.malformed(Cause::Repeated(key)),
-    }
 }
 
 /// The fields of a record, which may come in any order.
@@ -174,222 +107,15 @@ impl Record {
     }
 }
 
-/// What the name of a stream says: spot book tickers have no other mark.
-#[derive(Clone, Copy)]
-enum StreamName {
-    BookTicker,
-    /// A stream whose records must name their event.
-    Known,
-    /// A stream that says nothing of the book.
-    Other,
-}
-
-impl StreamName {
-    fn of(name: &str) -> Self {
-        match name.split('@').nth(1) {
-            _ if name.ends_with("@bookTicker") => Self::BookTicker,
-            Some("depth" | "trade") => Self::Known,
-            _ => Self::Other,
-        }
-    }
-}
-
-#[derive(Clone, Copy)]
-enum EventName {
-    DepthUpdate,
-    BookTicker,
-    Trade,
-    Other,
-}
-
-impl EventName {
-    fn of(name: &str) -> Self {
-        match name {
-            "depthUpdate" => Self::DepthUpdate,
-            "bookTicker" => Self::BookTicker,
-            "trade" => Self::Trade,
-            _ => Self::Other,
-        }
-    }
-}
-
-#[derive(Clone, Copy)]
-enum DataKey {
-    Event,
-    Update,
-    Bid,
-    BidQuantity,
-    Ask,
-    AskQuantity,
-    Price,
-    Quantity,
-    Other,
-}
-
-impl DataKey {
-    fn of(key: &str) -> Self {
-        match key {
-            "e" => Self::Event,
-            "u" => Self::Update,
-            "b" => Self::Bid,
-            "B" => Self::BidQuantity,
-            "a" => Self::Ask,
-            "A" => Self::AskQuantity,
-            "p" => Self::Price,
-            "q" => Self::Quantity,
-            _ => Self::Other,
-        }
-    }
-}
-
-/// What `b` or `a` holds: that depends on the event.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum SideValue {
-    /// Of a depth update.
-    Levels,
-    /// Of a book ticker.
-    Price,
-    /// Of a spot trade.
-    OrderId,
-}
-
-/// The fields of `data`, in the order they may come: any.
-#[derive(Default)]
-struct Data {
-    event: Lenient<EventName>,
-    update: Lenient<u64>,
-    bid: Lenient<SideValue>,
-    bid_quantity: Lenient<Decimal>,
-    ask: Lenient<SideValue>,
-    ask_quantity: Lenient<Decimal>,
-    price: Lenient<Decimal>,
-    quantity: Lenient<Decimal>,
-}
-
-impl Data {
-    /// Reads an object; any other value has no fields.
-    fn read<S: Sink>(scanner: &mut Scanner<'_>, sink: &mut S) -> Result<Self> {
-        let mut data = Self::default();
-        if scanner.peek() == Some(b'{') {
-            scanner.object("an event", |scanner, key| data.member(scanner, key, sink))?;
-        } else {
-            scanner.skip()?;
-        }
-        Ok(data)
-    }
-
-    fn member<S: Sink>(&mut self, scanner: &mut Scanner<'_>, key: Text<'_>, sink: &mut S) -> Result<()> {
-        match key.read(DataKey::of)? {
-            DataKey::Event => set_leniently(&mut self.event, scanner, "e", |scanner| {
-                scanner.string("the name of an event")?.read(EventName::of)
-            }),
-            DataKey::Update => set_leniently(&mut self.update, scanner, "u", Scanner::whole_number),
-            DataKey::Bid => {
-                set_leniently(&mut self.bid, scanner, "b", |scanner| read_side(scanner, Side::Bid, sink))
-            }
-            DataKey::BidQuantity => set_leniently(&mut self.bid_quantity, scanner, "B", Scanner::decimal),
-            DataKey::Ask => {
-                set_leniently(&mut self.ask, scanner, "a", |scanner| read_side(scanner, Side::Ask, sink))
-            }
-            DataKey::AskQuantity => set_leniently(&mut self.ask_quantity, scanner, "A", Scanner::decimal),
-            DataKey::Price => set_leniently(&mut self.price, scanner, "p", Scanner::decimal),
-            DataKey::Quantity => set_leniently(&mut self.quantity, scanner, "q", Scanner::decimal),
-            DataKey::Other => scanner.skip(),
-        }
-    }
-
-    fn message(&self, stream: StreamName, end: &Scanner<'_>) -> Result<Message> {
-        match (self.event, stream) {
-            (Some(Ok(EventName::DepthUpdate)), _) => self.depth_update(end),
-            (Some(Ok(EventName::Trade)), _) => self.trade(end),
-            (Some(Ok(EventName::BookTicker)), _) | (None, StreamName::BookTicker) => self.book_ticker(end),
-            (_, StreamName::Other) => Ok(Message::Other),
-            (Some(Ok(EventName::Other)), _) => end.malformed(Cause::Wrong("an event of another stream")),
-            (event, _) => need(event, end, "field `e`").map(|_| Message::Other),
-        }
-    }
-
-    fn depth_update(&self, end: &Scanner<'_>) -> Result<Message> {
-        need_value(self.bid, SideValue::Levels, end, "levels in `b` of a depth update")?;
-        need_value(self.ask, SideValue::Levels, end, "levels in `a` of a depth update")?;
-        Ok(Message::Depth { update: need(self.update, end, "field `u`")? })
-    }
-
-    fn book_ticker(&self, end: &Scanner<'_>) -> Result<Message> {
-        need_value(self.bid, SideValue::Price, end, "a price in `b` of a book ticker")?;
-        need_value(self.ask, SideValue::Price, end, "a price in `a` of a book ticker")?;
-        need(self.bid_quantity, end, "a quantity in `B` of a book ticker")?;
-        need(self.ask_quantity, end, "a quantity in `A` of a book ticker")?;
-        Ok(Message::BookTicker)
-    }
-
-    fn trade(&self, end: &Scanner<'_>) -> Result<Message> {
-        need(self.price, end, "a price in `p` of a trade")?;
-        need(self.quantity, end, "a quantity in `q` of a trade")?;
-        Ok(Message::Trade)
-    }
-}
-
-/// Fills a field that may come only once with what `read` reads, or with its error.
-fn set_leniently<'a, T>(
-    field: &mut Lenient<T>,
-    scanner: &mut Scanner<'a>,
-    key: &'static str,
-    read: impl FnOnce(&mut Scanner<'a>) -> Result<T>,
-) -> Result<()> {
-    match scanner.try_read(read)? {
-        // The form is not what is wrong.
-        Err(malformed) if malformed.cause == Cause::NoRoom => Err(malformed),
-        value => set_once(field, value, scanner, key),
-    }
-}
-
-fn need<T>(field: Lenient<T>, end: &Scanner<'_>, what: &'static str) -> Result<T> {
-    field.unwrap_or_else(|| end.malformed(Cause::Missing(what)))
-}
-
-fn need_value(
-    field: Lenient<SideValue>,
-    value: SideValue,
-    end: &Scanner<'_>,
-    what: &'static str,
-) -> Result<()> {
-    if need(field, end, what)? == value { Ok(()) } else { end.malformed(Cause::Missing(what)) }
-}
-
-/// The value of `b` or `a`.
-fn read_side<S: Sink>(scanner: &mut Scanner<'_>, side: Side, sink: &mut S) -> Result<SideValue> {
-    match scanner.peek() {
-        Some(b'[') => read_levels(scanner, side, sink).map(|()| SideValue::Levels),
-        Some(b'"') => scanner.decimal().map(|_| SideValue::Price),
-        _ => scanner.whole_number().map(|_| SideValue::OrderId),
-    }
-}
-
-/// A list of levels, which are passed to the sink one by one.
-fn read_levels<S: Sink>(scanner: &mut Scanner<'_>, side: Side, sink: &mut S) -> Result<()> {
-    scanner.list("a list of levels", |scanner| {
-        let level = read_level(scanner)?;
-        sink(Entry { side, level }).or_else(|_refused| scanner.malformed(Cause::NoRoom))
-    })
-}
-
-fn read_level(scanner: &mut Scanner<'_>) -> Result<Level> {
-    const WHAT: &str = "[price, quantity]";
-    scanner.expect(b'[', WHAT)?;
-    let price = scanner.decimal()?;
-    scanner.expect(b',', WHAT)?;
-    let quantity = scanner.decimal()?;
-    scanner.expect(b']', WHAT)?;
-    Ok(Level { price, quantity })
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
     use crate::allocator_calls::calls_of_this_thread;
+    use crate::decimal::Decimal;
+    use crate::levels::Level;
+    use crate::record::{Entry, entries_bound};
 
     const DEPTH: &str = r#"1723161255030314667 {"stream":"btcusdt@depth@0ms","data":{"e":"depthUpdate","E":1723161256299,"T":1723161256298,"s":"BTCUSDT","U":5123107832006,"u":5123107837557,"pu":5123107831937,"b":[["58710.20","0.014"],["61510.90","0.000"]],"a":[["61800.30","3.330"]]}}"#;
     const SPOT_DEPTH: &str = r#"1 {"stream":"btcusdt@depth@100ms","data":{"e":"depthUpdate","E":1,"s":"BTCUSDT","U":7,"u":9,"b":[],"a":[["0.00000001","12"]]}}"#;

@@ -1,7 +1,8 @@
 //! The order book's parser on any bytes.
 
 use crate::decimal::Decimal;
-use crate::wire::{Entry, Message, entries_bound, parse};
+use crate::record::{Entry, Message, entries_bound};
+use crate::wire::parse;
 
 /// Parses every line: the result is a record, or an error that says where it is; the
 /// entries stay within bounds; and the same holds for a sink that has no room for all

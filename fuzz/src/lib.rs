@@ -42,6 +42,9 @@ pub use vm_arena_ops::vm_arena_ops;
 #[allow(dead_code)]
 mod decimal;
 #[cfg(not(test))]
+#[path = "../../examples/order_book/event.rs"]
+mod event;
+#[cfg(not(test))]
 #[path = "../../examples/order_book/json.rs"]
 mod json;
 #[cfg(not(test))]
@@ -51,6 +54,9 @@ mod levels;
 #[cfg(not(test))]
 #[path = "../../examples/order_book/malformed.rs"]
 mod malformed;
+#[cfg(not(test))]
+#[path = "../../examples/order_book/record.rs"]
+mod record;
 #[cfg(not(test))]
 #[path = "../../examples/order_book/wire.rs"]
 mod wire;

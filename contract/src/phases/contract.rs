@@ -129,7 +129,9 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
         MemorySteps::from_bits_truncate(self.session.memory_missed.load(Ordering::Relaxed))
     }
 
-    /// The number of rehearsals so far. A warm-up repeats a rehearsal that was not clean.
+    /// The number of rehearsals so far. A warm-up repeats a rehearsal that was not clean. It is 0
+    /// until a warm-up has come so far, also if threads are armed by hand
+    /// ([`Guard::arm`](crate::Guard::arm)).
     #[must_use]
     pub fn warmup_rounds(&self) -> usize {
         self.session.rounds.load(Ordering::Relaxed)

@@ -63,8 +63,8 @@ impl<R: AmnestyReason, const THREADS: usize> fmt::Display for Report<'_, R, THRE
         }
         writeln!(f, "\nrecords lost: {}", self.records_lost())?;
         match self.contract.warmup_rounds() {
-            0 => {}
-            rounds => writeln!(f, "warm-up rounds: {rounds}")?,
+            0 => writeln!(f, "rehearsals: none")?,
+            rehearsals => writeln!(f, "rehearsals: {rehearsals}")?,
         }
         self.contract.threads().try_for_each(|slot| write_thread_text(f, slot))?;
         let mut groups = self.groups().filter(|group| !self.is_told_by_violations(&group.sum));

@@ -5,9 +5,14 @@
 //! `TRIPOINT_BLESS=1` writes what is seen into the table: then read the difference.
 #![cfg(all(feature = "linux", feature = "symbols", target_os = "linux", target_arch = "x86_64", not(miri)))]
 
+mod allocations;
 #[path = "../common/mod.rs"]
 mod common;
+mod pages;
 mod places;
+mod ring;
+mod signals;
+mod threads;
 
 use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt;
@@ -15,8 +20,10 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::thread;
 
+use allocations::AT_END;
 use common::{Reason, contract};
-use places::{ANY, AT_END, PAGES, PLACES, Place};
+use pages::PAGES;
+use places::{ANY, PLACES, Place};
 use tripoint_contract::linux::lock_memory;
 use tripoint_contract::{
     ContractAllocator, DetectorSet, Guard, HotThread, Policies, Policy, RecordKind, Resolve, Symbols,

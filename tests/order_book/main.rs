@@ -1,16 +1,17 @@
 //! The order book example, from outside: figures, exit status, messages, zeros.
 #![cfg(all(feature = "vm", feature = "contract"))]
 
+#[path = "../example/mod.rs"]
 mod example;
+mod feeds;
+mod injections;
 
 use std::collections::BTreeSet;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use example::EXAMPLE;
-use flate2::Compression;
-use flate2::write::GzEncoder;
+use feeds::{growing_feed, gzip, malformed_feed, small_feed};
 use serde_json::Value;
 
 /// A file of this test run.
@@ -66,34 +67,6 @@ fn assert_steady_is_zero(report: &Value) {
 
 fn keys(value: &Value) -> BTreeSet<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()
-}
-
-/// Records of every kind, in the spot dialect with a snapshot at line 3.
-fn small_feed(lines: usize) -> Vec<u8> {
-    let mut feed = String::new();
-    for line in 1..=lines {
-        let record = match line % 4 {
-            0 => r#"{"stream":"btcusdt@bookTicker","data":{"u":5,"b":"10.00","B":"1","a":"11.00","A":"1"}}"#
-                .to_owned(),
-            1 => format!(
-                r#"{{"stream":"btcusdt@depth","data":{{"e":"depthUpdate","u":{line},"b":[["9.{line:05}","1.5"]],"a":[["11.00","2"]]}}}}"#
-            ),
-            2 => r#"{"stream":"btcusdt@trade","data":{"e":"trade","p":"10.00","q":"0.5"}}"#.to_owned(),
-            _ if line == 3 => {
-                r#"{"lastUpdateId":4,"bids":[["10.00","1"]],"asks":[["12.00","1"]]}"#.to_owned()
-            }
-            _ => r#"{"stream":"btcusdt@depth","data":{"e":"depthUpdate","u":3,"b":[["99.00","1"]],"a":[]}}"#
-                .to_owned(),
-        };
-        feed.push_str(&format!("{line} {record}\n"));
-    }
-    feed.into_bytes()
-}
-
-fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(bytes).unwrap();
-    encoder.finish().unwrap()
 }
 
 /// design/order-book.md `.req.pools`, `.req.zero`.
@@ -224,28 +197,6 @@ fn a_cut_off_file_fails_and_what_came_before_is_reported() {
     assert_fails(&output, &format!("line {}: the gzip stream is cut off", messages + 1));
     assert!(messages > 100, "{messages}");
     assert_eq!(report["book_matches_reference"], true);
-}
-
-/// A feed whose line 10, in the steady part, is not a record.
-fn malformed_feed() -> Vec<u8> {
-    let mut feed = small_feed(9);
-    feed.extend_from_slice(b"10 {\"stream\":\"s\",\"data\":{\"e\":\"trade\",\"p\":\"1.0.0\",\"q\":\"1\"}}\n");
-    feed.extend_from_slice(&small_feed(4));
-    feed
-}
-
-/// A feed whose line 10 has 40 levels: there is no memory for the last of them.
-fn growing_feed() -> Vec<u8> {
-    let mut feed = small_feed(9);
-    let levels: Vec<_> = (0..40).map(|level| format!(r#"["{level}.01","1"]"#)).collect();
-    let depth = format!(
-        r#"10 {{"stream":"x@depth","data":{{"e":"depthUpdate","u":10,"b":[{}],"a":[]}}}}"#,
-        levels.join(",")
-    );
-    feed.extend_from_slice(depth.as_bytes());
-    feed.push(b'\n');
-    feed.extend_from_slice(&small_feed(4));
-    feed
 }
 
 const POLICIES: [&str; 3] = ["failfast", "quarantine", "alarmonce"];
@@ -386,99 +337,6 @@ fn the_recorded_feed_gives_the_figures_of_an_independent_script() {
     assert_steady_is_zero(&report);
 }
 
-/// The first and last line of a function of the injections.
-fn lines_of(function: &str) -> core::ops::RangeInclusive<usize> {
-    let source = include_str!("../examples/order_book/inject.rs");
-    let head = format!("fn {function}");
-    let first = source.lines().position(|line| line.starts_with(&head)).unwrap() + 1;
-    let size = source.lines().skip(first).position(|line| line == "}").unwrap() + 1;
-    first..=first + size
-}
-
-/// Whether `text` names the file of the injections and a line of `function`.
-fn names_line_of(text: &str, function: &str) -> bool {
-    let Some((_, rest)) = text.split_once("inject.rs:") else { return false };
-    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
-    text.contains(function) && lines_of(function).contains(&digits.parse().unwrap())
-}
-
-/// The injections, and the class that each is caught as. Without interposition,
-/// C's `malloc` shows as the memory call that so large a request makes.
-const INJECTIONS: [(&str, &str, &str); 6] = [
-    ("alloc", "alloc", "allocator"),
-    ("growth", "growth", "pool_events"),
-    ("fault", "minor_fault", "fault_trap"),
-    ("mmap", "memory_call", "memory_calls"),
-    if cfg!(feature = "interpose-malloc") {
-        ("malloc", "foreign_malloc", "foreign_malloc")
-    } else {
-        ("malloc", "memory_call", "memory_calls")
-    },
-    ("fill", "fill", "pool_events"),
-];
-
-fn arguments<'a>(inject: &'a str, policy: &'a str) -> [&'a str; 8] {
-    ["--messages", "5000", "--warmup", "1000", "--inject", inject, "--policy", policy]
-}
-
-/// Whether the kernel permits the detector; prints a note if it does not.
-fn is_live(report: &Value, detector: &str) -> bool {
-    let live = report["contract"]["live_detectors"].as_array().unwrap().iter().any(|name| name == detector);
-    if !live {
-        println!("skipped: {detector} is refused here");
-    }
-    live
-}
-
-/// design/order-book.md `.req.contract`, `.inject`.
-#[test]
-fn every_injection_is_caught_with_its_line_and_the_run_goes_on() {
-    for policy in ["quarantine", "alarmonce"] {
-        for (inject, class, detector) in INJECTIONS {
-            let (output, report) = run(&format!("{inject}-{policy}"), &arguments(inject, policy));
-            assert_succeeds(&output);
-            assert_eq!((&report["messages"], &report["steady_messages"]), (&5_000.into(), &4_000.into()));
-            assert_eq!(report["book_matches_reference"], true);
-            assert_eq!(report["contract"]["armed"], true);
-            if !is_live(&report, detector) {
-                continue;
-            }
-            let alarms = report["contract"]["violations"].as_array().unwrap();
-            let of_class: Vec<_> = alarms.iter().filter(|alarm| alarm["class"] == class).collect();
-            assert_eq!(of_class.len(), 1, "{inject}, {policy}: {report:#}");
-            // One deliberate `malloc` is several events; all of them say where
-            // they happened.
-            let told =
-                |alarm: &Value| names_line_of(alarm["site"].as_str().unwrap(), &format!("inject_{inject}"));
-            assert!(alarms.iter().all(told), "{inject}: {report:#}");
-            // No count includes what raising the alarm itself cost.
-            assert!(inject != "fault" || of_class[0]["count"] == 1, "{report:#}");
-        }
-    }
-}
-
-/// design/order-book.md `.inject`, `.contract.fail-fast`.
-#[test]
-fn every_injection_fails_fast_with_its_line() {
-    for (inject, class, detector) in INJECTIONS {
-        let (_, report) = run(&format!("{inject}-live"), &arguments(inject, "quarantine"));
-        if !is_live(&report, detector) {
-            continue;
-        }
-        let (output, report) = run(&format!("{inject}-failfast"), &arguments(inject, "failfast"));
-        assert_eq!(output.status.code(), Some(3), "{inject}: {output:?}");
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        // One deliberate `malloc` is several events, and a box is made and dropped.
-        assert!(stderr.contains(&format!("order_book: failed fast: {class} x")), "{stderr}");
-        let told = |line: &str| names_line_of(line, &format!("inject_{inject}"));
-        assert!(stderr.lines().all(told), "{stderr}");
-        // The run ends there, and what happened before is reported.
-        assert_eq!((&report["messages"], &report["steady_messages"]), (&1_100.into(), &100.into()));
-        assert_eq!(report["contract"]["alarms"], stderr.lines().count());
-        assert_eq!(report["book_matches_reference"], true);
-    }
-}
-
 /// The integration gate's profiles (design/gates.md `.integration`, `.req.counts`).
 #[test]
 fn no_profile_violates_the_contract() {
@@ -502,12 +360,6 @@ fn the_warm_up_takes_every_route_as_often_as_asked() {
     assert_eq!(routes.iter().map(minimum).collect::<Vec<_>>(), [100, 100, 100, 4]);
     assert!(routes.iter().all(|route| route["passes"].as_u64() >= Some(minimum(route))));
     assert!(report["contract"]["warmup_rounds"].as_u64() >= Some(1));
-}
-
-#[test]
-fn an_injection_that_finds_no_record_fails() {
-    let (output, _) = run("no-record", &["--messages", "50", "--warmup", "10", "--inject", "alloc"]);
-    assert_fails(&output, "too few records");
 }
 
 /// design/order-book.md `.bounds`: in place of a run without end or a word.
