@@ -28,10 +28,28 @@ impl<A: Describe + ?Sized> Describe for &A {
     }
 }
 
-/// Writes one indented line `name: value`.
+/// Writes one indented line `name: value`. It is indented by at most 65,535 spaces, the most
+/// that can be formatted.
 ///
 /// # Errors
 /// Those of `out`, and no others.
 pub fn line(out: &mut dyn fmt::Write, depth: usize, name: &str, value: fmt::Arguments<'_>) -> fmt::Result {
-    writeln!(out, "{:indent$}{name}: {value}", "", indent = depth * 2)
+    let indent = depth.saturating_mul(2).min(usize::from(u16::MAX));
+    writeln!(out, "{:indent$}{name}: {value}", "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::string::String;
+
+    #[test]
+    fn lines_are_indented_by_two_spaces_a_step_as_far_as_can_be_formatted() {
+        for (depth, spaces) in [(0, 0), (3, 6), (32_767, 65_534), (32_768, 65_535), (usize::MAX, 65_535)] {
+            let mut text = String::new();
+            line(&mut text, depth, "free", format_args!("{} bytes", 16)).unwrap();
+            assert_eq!(text.trim_start_matches(' '), "free: 16 bytes\n");
+            assert_eq!(text.find('f'), Some(spaces), "at depth {depth}");
+        }
+    }
 }
