@@ -73,7 +73,7 @@ impl Estimate {
     /// estimates stay right, but there are no exact [`limits`](Self::limits) any more.
     pub fn add(&mut self, sample: &Sample) {
         let (size, weight) = (sample.size() as f64, sample.weight());
-        self.samples += 1;
+        self.samples = self.samples.saturating_add(1);
         self.bytes += size * weight;
         self.objects += weight;
         self.variance += size * size * sample.mean().miss(sample.size()) * weight * weight;
@@ -84,7 +84,7 @@ impl Estimate {
 
     /// Takes all samples of another estimate into account.
     pub fn merge(&mut self, other: &Self) {
-        self.samples += other.samples;
+        self.samples = self.samples.saturating_add(other.samples);
         self.bytes += other.bytes;
         self.objects += other.objects;
         self.variance += other.variance;
@@ -160,7 +160,7 @@ impl Estimate {
         let tail = confidence.tail();
         Ok(Interval {
             low: self.limit(self.samples.saturating_sub(unaligned_begin), tail)?,
-            high: self.limit(self.samples + unaligned_end, 1.0 - tail)?,
+            high: self.limit(self.samples.saturating_add(unaligned_end), 1.0 - tail)?,
         })
     }
 
@@ -267,6 +267,19 @@ mod tests {
             merged.limits(Confidence::PERCENT_99, Window::ANY),
             whole.limits(Confidence::PERCENT_99, Window::ANY)
         );
+    }
+
+    /// As with two tallies that each merge the other again and again by mistake.
+    #[test]
+    fn sums_of_estimates_end_at_the_largest_number() {
+        let mut estimate = worked_example();
+        for _ in 0..70 {
+            let same = estimate;
+            estimate.merge(&same);
+        }
+        estimate.add(&Sample::new(1367, 0, MEAN).unwrap());
+        assert_eq!((estimate.samples(), estimate.bytes_by_trials()), (u64::MAX, u64::MAX));
+        assert_eq!(estimate.limits(Confidence::PERCENT_95, Window::ANY), Err(LimitsError::TooLarge));
     }
 
     #[test]
