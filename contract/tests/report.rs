@@ -7,8 +7,9 @@ mod common;
 
 use common::{Reason, contract};
 use tripoint_contract::{
-    ClassSet, ContractAllocator, DetectorSet, Guard, HotThread, NoDetectors, Observation, Outcome, Policies,
-    Policy, Record, RecordKind, Report, Symbols, ViolationClass, current,
+    AmnestyReason, ClassSet, Contract, ContractAllocator, DetectorSet, Guard, HotThread, NoDetectors,
+    Observation, Outcome, Policies, Policy, REASONS_MAX, Record, RecordKind, Report, Symbols, ViolationClass,
+    current,
 };
 
 #[global_allocator]
@@ -188,6 +189,46 @@ fn amnesties_are_budgeted_by_reason() {
     ] {
         assert!(text.contains(part), "{part} in\n{text}");
     }
+}
+
+/// A budget without a limit, for several reasons at once, is no number that overflows.
+#[test]
+fn budgets_without_a_limit_are_written() {
+    let contract = contract();
+    contract.set_amnesty_budget(usize::MAX);
+    let mut out = String::new();
+    Report::new(contract).write_json(&mut out).unwrap();
+    let read: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(read["amnesties"]["budget"], usize::MAX);
+}
+
+/// A reason whose index has no name raises the alarm of an overrun, and is in no count.
+#[test]
+fn an_amnesty_for_a_reason_without_a_name_is_an_overrun() {
+    #[derive(Clone, Copy, Debug)]
+    struct Numbered(usize);
+
+    impl AmnestyReason for Numbered {
+        const NAMES: &'static [&'static str] = &["only"];
+
+        fn index(self) -> usize {
+            self.0
+        }
+    }
+
+    static CONTRACT: Contract<Numbered, 1> = Contract::new();
+    CONTRACT.begin_init().unwrap();
+    let guard: Guard<Numbered, NoDetectors> = CONTRACT.register_with(hot(), NoDetectors).unwrap();
+    guard.arm();
+    drop(guard.amnesty(Numbered(0)));
+    guard.check();
+    assert_eq!((guard.slot().alarms(), CONTRACT.amnesties().entered()), (0, 1));
+    for (overruns, index) in [1, REASONS_MAX - 1, REASONS_MAX, usize::MAX].into_iter().enumerate() {
+        drop(guard.amnesty(Numbered(index)));
+        guard.check();
+        assert_eq!(guard.slot().alarms(), overruns + 1, "{index}");
+    }
+    assert_eq!(CONTRACT.amnesties().entered(), 1, "of the reason that has a name");
 }
 
 /// A program without pools and without interposition passes with the detectors it asked for,

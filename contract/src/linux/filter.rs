@@ -67,6 +67,18 @@ pub fn memory_call_name(call: usize) -> Option<&'static str> {
     MEMORY_CALLS.iter().find(known).map(|known| known.name)
 }
 
+/// The bytes that a memory call is about: its second argument if that is a size, as the kernel
+/// reads it. Other calls have flags or an address there, or whatever was in the register.
+pub(super) fn size_of_call(call: usize, second: usize) -> usize {
+    match memory_call_name(call) {
+        Some(
+            "mmap" | "munmap" | "mremap" | "mprotect" | "pkey_mprotect" | "madvise" | "mlock" | "mlock2"
+            | "munlock" | "remap_file_pages" | "mbind" | "mseal" | "map_shadow_stack",
+        ) => second,
+        _ => 0,
+    }
+}
+
 /// The native number of a call that the filter stopped, in whichever way it was made.
 pub(super) fn native_number(architecture: u32, number: usize) -> usize {
     let same = |known: &&MemoryCall| known.compatible as usize == number;

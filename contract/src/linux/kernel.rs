@@ -55,7 +55,8 @@ pub struct Notification {
     pub call: usize,
     /// The instruction after the call.
     pub instruction: usize,
-    /// The first two arguments: for most calls an address and a size.
+    /// The first two arguments: for most calls an address and a size. A call that takes fewer
+    /// leaves here what was in the register.
     pub arguments: [usize; 2],
 }
 

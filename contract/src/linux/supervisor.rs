@@ -22,6 +22,7 @@ use std::thread::{self, Thread};
 use tripoint_core::aver;
 use tripoint_core::internal::{AtomicUsize, Ordering};
 
+use crate::linux::filter::size_of_call;
 use crate::linux::kernel::{Errno, Kernel, Notification, Wait};
 use crate::linux::listeners::{Note, Place};
 use crate::thread::current;
@@ -251,7 +252,8 @@ impl<K: Kernel> Supervisor<K> {
     fn pass(&mut self, call: Notification, site: Site) -> Result<(), Errno> {
         // A call that a signal interrupted after it was counted begins anew.
         let again = self.counted.take().is_some_and(|counted| same(&counted, &call));
-        let [address, size] = call.arguments;
+        let [address, second] = call.arguments;
+        let size = size_of_call(call.call, second);
         let seen =
             Observation { address, call: call.call, ..Observation::new(ViolationClass::MemoryCall, size) };
         if !again && self.filtered.is_present() {

@@ -118,7 +118,8 @@ impl<R: AmnestyReason, D: Detectors> Guard<R, D> {
     /// Excuses the thread's events until the scope ends, for a reason.
     ///
     /// While the thread is armed, the amnesty counts against the session's budget for the
-    /// reason. Beyond the budget it raises the alarm of [`ViolationClass::AmnestyOverrun`], but
+    /// reason. Beyond the budget, and for a reason without a place in
+    /// [`AmnestyReason::NAMES`], it raises the alarm of [`ViolationClass::AmnestyOverrun`], but
     /// still excuses.
     pub fn amnesty(&self, reason: R) -> Amnesty<'_, R, D> {
         Amnesty::enter(self, reason)
@@ -322,11 +323,11 @@ impl<'guard, R: AmnestyReason, D: Detectors> Amnesty<'guard, R, D> {
     pub(crate) fn enter(guard: &'guard Guard<R, D>, reason: R) -> Self {
         // What happened before the scope is not excused by it.
         guard.poll();
-        let slot = guard.slot();
-        let outer = slot.enter_amnesty(reason.index());
+        let (slot, reason) = (guard.slot(), reason.index());
+        let outer = slot.enter_amnesty(reason);
         if slot.mode() == Mode::Armed {
             slot.amnesties.fetch_add(1, Ordering::Relaxed);
-            if !guard.ledger().enter(reason.index()) {
+            if reason >= R::NAMES.len() || !guard.ledger().enter(reason) {
                 // Recorded with the reason, and not excused by any.
                 guard.observe(Observation::new(ViolationClass::AmnestyOverrun, 0));
             }

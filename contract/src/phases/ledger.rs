@@ -102,7 +102,7 @@ impl Ledger {
     }
 
     /// Records an amnesty. Returns false if it exceeds its reason's budget, or if its reason
-    /// has no place in [`AmnestyReason::NAMES`].
+    /// has no place here.
     pub(crate) fn enter(&self, reason: usize) -> bool {
         let entered = self.entered.get(reason);
         entered.is_some_and(|count| count.fetch_add(1, Ordering::Relaxed) < self.budget_of(reason))

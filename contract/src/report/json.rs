@@ -111,7 +111,9 @@ impl<R: AmnestyReason, const THREADS: usize> Report<'_, R, THREADS> {
         json.object(|json| {
             let reasons = || R::NAMES.iter().enumerate();
             json.number("entered", ledger.entered())?;
-            json.number("budget", reasons().map(|(index, _)| ledger.budget_of(index)).sum::<usize>())?;
+            // A reason may have a budget of `usize::MAX`: without a limit.
+            let budgets = reasons().map(|(index, _)| ledger.budget_of(index));
+            json.number("budget", budgets.fold(0, usize::saturating_add))?;
             json.number("over_budget", ledger.over_budget())?;
             json.name("reasons")?;
             json.object(|json| {

@@ -113,6 +113,24 @@ fn memory_calls_in_an_amnesty_are_excused() {
     });
 }
 
+/// The kernel reads no second argument of `brk`: what is in that register is no number of bytes.
+#[test]
+fn memory_calls_without_a_size_count_no_bytes() {
+    on_hot_thread(|| {
+        let contract = contract();
+        let guard = armed(contract, hot(DetectorSet::MEMORY_CALLS));
+        if !is_live(guard.slot(), DetectorSet::MEMORY_CALLS) {
+            return;
+        }
+        // SAFETY: asks for a break that cannot be, and so changes nothing.
+        unsafe { libc::syscall(libc::SYS_brk, 0_usize, 3 * PAGE) };
+        guard.check();
+        let mut calls = of_kind(&records(contract), RecordKind::Violation);
+        calls.retain(|call| call.call == libc::SYS_brk as usize && call.address == 0);
+        assert_eq!(calls.iter().map(|call| call.bytes).collect::<Vec<_>>(), [0]);
+    });
+}
+
 /// The thread is asked where it is as long as the answer is used: for the records of a turn,
 /// and not once the class is muted. The call is still counted.
 #[test]
