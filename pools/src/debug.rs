@@ -122,7 +122,8 @@ impl<P: ManualPool> DebugPool<P> {
     }
 
     /// Looks at every fence and everything held back, and shows every fault that
-    /// is there now. Neither the hook nor [`DebugPool::reports`] observes them.
+    /// is there now. Neither the hook nor [`DebugPool::reports`] observes them. The pool is
+    /// locked meanwhile: `visit` may not call it.
     ///
     /// No thread may write to objects of the pool meanwhile, except inside them.
     pub fn inspect(&self, visit: &mut dyn FnMut(&DebugReport)) {
@@ -431,8 +432,9 @@ unsafe impl<P: ManualPool> ManualPool for DebugPool<P> {
 impl<P: ManualPool> Drop for DebugPool<P> {
     fn drop(&mut self) {
         let mut state = self.state.lock();
-        while self.let_go(&mut state) {}
+        // This comes first, because a hook that observes a fault in what is held may panic.
         state.ledger.destroy(self.pool.header());
+        while self.let_go(&mut state) {}
     }
 }
 

@@ -333,7 +333,9 @@ impl<A: Arena> Check for Mvt<A> {
 impl<A: Arena> Describe for Mvt<A> {
     fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
         self.granules.header.describe(out, depth)?;
-        self.granules.free.lock().describe(out, depth + 1)?;
+        // The pool is not locked while `out` writes, which may allocate in this pool.
+        let counts = self.granules.free.lock().counts();
+        counts.describe(out, depth + 1)?;
         line(out, depth + 1, "fill size", format_args!("{} bytes", self.fill_size))?;
         line(out, depth + 1, "reserve", format_args!("{} bytes", self.reserve))?;
         line(

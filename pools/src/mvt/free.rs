@@ -172,16 +172,31 @@ impl FreeBlocks {
         }
     }
 
-    /// Writes the state.
-    pub(super) fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
-        line(out, depth, "free", format_args!("{} bytes in {} blocks", self.land.size(), self.land.count()))?;
-        line(
-            out,
-            depth,
-            "available",
-            format_args!("{} bytes in {} blocks", self.queue.size(), self.queue.count()),
-        )?;
-        line(out, depth, "splinter", format_args!("{} bytes", self.splinter.size()))
+    /// What a description says.
+    pub(super) const fn counts(&self) -> Counts {
+        Counts {
+            free: (self.land.size(), self.land.count()),
+            available: (self.queue.size(), self.queue.count()),
+            splinter: self.splinter.size(),
+        }
+    }
+}
+
+/// What a description says of free blocks: bytes, and the number of blocks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counts {
+    free: (usize, usize),
+    available: (usize, usize),
+    splinter: usize,
+}
+
+impl Counts {
+    /// Writes the counts.
+    pub(super) fn describe(self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
+        let Self { free, available, splinter } = self;
+        line(out, depth, "free", format_args!("{} bytes in {} blocks", free.0, free.1))?;
+        line(out, depth, "available", format_args!("{} bytes in {} blocks", available.0, available.1))?;
+        line(out, depth, "splinter", format_args!("{splinter} bytes"))
     }
 }
 
