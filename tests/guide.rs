@@ -84,6 +84,22 @@ fn every_block_of_code_says_what_it_is() {
     }
 }
 
+/// The blocks of a page that are marked so.
+fn blocks(page: &str, mark: &str) -> Vec<String> {
+    let open = format!("```{mark}\n");
+    let blocks = page.split(&open).skip(1).filter_map(|rest| rest.split_once("```\n"));
+    blocks.map(|(block, _)| block.to_owned()).collect()
+}
+
+/// `verify/bare-metal` runs these files.
+#[test]
+fn the_first_image_is_the_one_that_is_run() {
+    let page = read("guide/src/bare-metal.md");
+    let file = |name| read(Path::new("verify/boards/first-image/src").join(name));
+    assert_eq!(blocks(&page, "rust")[0].replace("fn main()", "pub fn run()"), file("program.rs"));
+    assert_eq!(blocks(&page, "text"), [file("main.rs")]);
+}
+
 #[test]
 fn chapters_that_are_left_out_are_found() {
     let line = "#[doc = include_str!(\"../guide/src/a.md\")]";

@@ -108,6 +108,12 @@
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+// (tripoint_ap's documentation, "Model-checking your own use of it")
+#[cfg(tripoint_loom)]
+compile_error!(
+    "the adaptors do not work with `--cfg tripoint_loom`, because loom's atomics cannot be in statics: depend on `tripoint` with `default-features = false`, and keep the code that you model in a crate of its own"
+);
+
 mod allocator;
 pub mod design;
 mod global;

@@ -22,6 +22,12 @@
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+// (tripoint_ap's documentation, "Model-checking your own use of it")
+#[cfg(tripoint_loom)]
+compile_error!(
+    "the arena in virtual memory (feature `vm`) does not work with `--cfg tripoint_loom`, because loom's atomics cannot be in statics: depend on `tripoint` with `default-features = false`, and keep the code that you model in a crate of its own"
+);
+
 // For the portable platform, whose address space comes from the global allocator.
 extern crate alloc;
 

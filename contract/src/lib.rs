@@ -83,6 +83,12 @@
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+// (tripoint_ap's documentation, "Model-checking your own use of it")
+#[cfg(all(tripoint_loom, feature = "std"))]
+compile_error!(
+    "the contract with `std` does not work with `--cfg tripoint_loom`, because loom's atomics cannot be in statics: depend on `tripoint` with `default-features = false`, and keep the code that you model in a crate of its own"
+);
+
 #[cfg(any(test, feature = "std"))]
 extern crate std;
 

@@ -37,7 +37,7 @@
 /* The shared words. */
 byte init_word = BASE;            /* init: that name is Promela's */
 byte limit = ARMED;
-byte trip_requests = 0;
+byte requests = 0;
 byte init_at_flip = NONE;
 
 /* The owner's plain stores on their way to memory. */
@@ -48,7 +48,7 @@ bool limit_waits = false;               /* a store to limit is among them */
 
 /* What the owner knows. */
 byte position = BASE;                   /* init as the owner last stored it */
-byte handled = 0;
+byte observed = 0;
 byte seen;
 byte end;
 
@@ -96,15 +96,15 @@ inline drain() {
 inline trip() {
 #ifdef COUNT_AFTER_TRIP
     limit = NONE;
-    trip_requests++
+    requests++
 #else
-    trip_requests++;
+    requests++;
     limit = NONE
 #endif
 }
 
 inline observe_trips() {
-    handled = trip_requests;
+    observed = requests;
     unflip()
 }
 
@@ -124,8 +124,8 @@ inline rearm() {
        atomic { begin(); break }
 #else
        if
-       :: atomic { trip_requests == handled -> begin(); break }
-       :: trip_requests != handled -> atomic { drain(); limit = NONE }
+       :: atomic { requests == observed -> begin(); break }
+       :: requests != observed -> atomic { drain(); limit = NONE }
        fi
 #endif
     od
@@ -280,8 +280,8 @@ inline begin() {
 inline reserve() {
     if
     :: atomic { own_limit != NONE -> begin() }
-    :: atomic { own_limit == NONE -> handled = trip_requests }; unflip(); rearm()
-    :: atomic { handled = trip_requests }; unflip(); detach(); attach(); rearm()
+    :: atomic { own_limit == NONE -> observed = requests }; unflip(); rearm()
+    :: atomic { observed = requests }; unflip(); detach(); attach(); rearm()
     fi
 }
 
@@ -384,7 +384,7 @@ active proctype check() {
 #endif
     d_step {
         assert(owner_done);
-        assert(trip_requests == handled || limit == NONE);  /* no trip is lost */
+        assert(requests == observed || limit == NONE);  /* no trip is lost */
         assert(init_at_flip != UNDECIDED);
         assert(init_at_flip == NONE || limit == NONE);      /* flipped is trapped */
         object = BASE + 1;
