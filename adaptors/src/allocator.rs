@@ -49,8 +49,8 @@ impl<'pool, P: ManualPool> PoolAllocator<'pool, P> {
         self.pool
     }
 
-    /// Gives a block the layout `to`, in place if the pool allows that. Otherwise allocates a new
-    /// block, and moves the bytes that both have.
+    /// Changes the layout of a block to `to`, in place if the pool allows that. Otherwise allocates
+    /// a new block, and moves the bytes that both have.
     ///
     /// # Safety
     /// - `block` is allocated by this allocator, with a layout that `from` fits.

@@ -96,7 +96,7 @@ fn snc_describes_its_free_blocks() {
     assert_eq!(lines_of_class(&pool)[..2], expected);
 }
 
-/// What is said of the pool inside comes before what is said of what wraps it.
+/// The description of the pool inside comes before that of the debug pool around it.
 #[test]
 fn debug_describes_what_is_held_back_and_every_fault() {
     let mut memory = memory(24);

@@ -1,4 +1,4 @@
-//! Edges: of options, of what a debug pool holds back, of what it may be put around.
+//! Edge cases: of options, of what a debug pool holds back, and of the classes that it may wrap.
 
 mod common;
 
@@ -121,7 +121,7 @@ fn an_object_whose_footer_is_gone_is_reported_with_its_room() {
     assert_eq!(sizes, [taken - DebugPool::<Mvff<&tripoint_core::ClientArena<'_>>>::FENCE_SIZE]);
 }
 
-/// A cache takes no more than a batch of freed units, either.
+/// A cache takes at most a batch of freed units.
 #[test]
 fn a_cache_takes_a_batch_of_what_was_freed() {
     let mut memory = memory(24);
@@ -199,7 +199,8 @@ fn a_hook_that_unwinds_at_what_mvff_returns_takes_nothing_away() {
     lives_with_unwinding(&Mvff::create(&arena, options).unwrap());
 }
 
-/// Nor does one take anything away from a pool that returns more blocks (design/pool-mvt.md `.mvt.reserve`).
+/// The same for a class that returns more blocks for each free (design/pool-mvt.md
+/// `.mvt.reserve`).
 #[test]
 fn a_hook_that_unwinds_at_what_mvt_returns_takes_nothing_away() {
     let mut memory = memory(512);

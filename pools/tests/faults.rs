@@ -45,8 +45,8 @@ fn hardened_pools_hand_nothing_out_twice() {
             } else {
                 fault.is_wrong_free()
             };
-            // A cache knows the block that was put last; others it finds when it takes them. What
-            // is larger than its classes the pool finds, which is asked when the cache has none.
+            // A cache knows the block that was freed last; it finds others when it takes them. What
+            // is larger than its classes is found by the pool, when the cache has none and asks.
             let is_late =
                 class == Class::CacheOfTlsf && matches!(fault, Fault::DoubleFreeLater | Fault::Larger);
             assert!(!is_decidable || is_late || outcome.found == Some(0), "{about}");

@@ -74,7 +74,7 @@ fn keeps_what_it_uses<P: PoolClass>(pool: &P, steps: &[Step]) {
     unsafe { pool.finish_buffer(&buffer) };
 }
 
-/// Runs it for a class, and whatever the class is filled with next, by `alloc` too.
+/// Makes a test of each class: the front end runs in a pool of it.
 macro_rules! any_front_end {
     ($($name:ident: $create:expr),+ $(,)?) => {
         proptest! {

@@ -95,7 +95,7 @@ impl<'pool, A: Arena> Life<'pool, A> {
         }
     }
 
-    /// `total = free + live + cached`, where what returns keep is cached too.
+    /// `total = free + live + cached`, and what `Returns` keep counts as cached.
     fn agree(&self) {
         let cached: usize = self.caches.iter().map(MfsCache::cached).sum();
         let kept = self.returns.kept() * UNIT;

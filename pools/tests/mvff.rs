@@ -1,5 +1,5 @@
-//! What is special to MVFF: where blocks lie, how fills are bounded, what goes
-//! back to the arena.
+//! What is special to MVFF: where blocks lie, how fills are bounded, what is returned to
+//! the arena.
 
 mod common;
 
@@ -143,7 +143,7 @@ fn what_is_spare_above_the_option_goes_back() {
     arena.check(CheckLevel::Deep).unwrap();
 }
 
-/// What a free leaves above `spare` goes back wherever it lies, also in a block that no
+/// What a free leaves above `spare` is returned wherever it lies, also in a block that no
 /// later free touches (design/pool-mvff.md `.mvff.spare`).
 #[test]
 #[cfg_attr(feature = "hardening", ignore = "counts bytes without what hardening takes")]

@@ -45,7 +45,7 @@ fn in_order_deaths_leave_whole_blocks() {
     }
 }
 
-/// The same through an allocation point, in a frozen arena: blocks go round.
+/// The same through an allocation point, in a frozen arena: the pool uses its blocks again.
 #[test]
 fn a_warm_pool_needs_nothing_more() {
     let mut memory = memory(64);

@@ -1,6 +1,6 @@
-//! Objects that are freed through a pointer to a part of them: the pointer that is left after
-//! a reference to less than the object, as safe collections make one. Miri reports it if a
-//! pool writes beyond that part with it (design/core.md `.pool.reach`).
+//! Objects that are freed through a pointer that reaches only a part of them, because it was
+//! made from a reference to that part, as safe collections do. Miri reports a pool that writes
+//! beyond that part with such a pointer (design/core.md `.pool.reach`).
 
 mod common;
 

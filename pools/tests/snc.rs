@@ -75,7 +75,7 @@ impl<'pool, A: Arena> Stack<'pool, A> {
         Ok(())
     }
 
-    /// Reserves, and keeps account of what that skipped in the block it was in.
+    /// Reserves, and counts the bytes that this skipped in the block.
     fn reserve(&mut self, layout: Layout) -> Result<Reservation<'_, 'pool, Snc<A>>> {
         let buffer = self.point.buffer();
         let before = buffer.snapshot().unwrap();

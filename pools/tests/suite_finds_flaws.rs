@@ -26,7 +26,7 @@ enum Flaw {
     None,
     /// Frees are forgotten.
     LostFrees,
-    /// What buffers give back is forgotten.
+    /// What buffers return is forgotten.
     LostEmpties,
     /// Everything is allocated at the same place.
     Overlaps,
@@ -40,9 +40,9 @@ enum Flaw {
     WalksTwice,
     /// Rounds sizes down.
     SmallSizes,
-    /// Refuses with an error that says something else.
+    /// Refuses with the wrong error.
     WrongError,
-    /// Says that objects may grow where they are, and has no room.
+    /// Says that objects may grow in place, without room for it.
     ResizesBlindly,
     /// Refuses what would fit.
     RefusesWhatFits,
@@ -206,7 +206,7 @@ fn finds(flaw: Flaw, grains: usize, test: impl Fn(&Flawed<&tripoint_core::Client
 
 /// The test passes without a flaw and fails with it.
 fn assert_finds(flaw: Flaw, grains: usize, test: impl Fn(&Flawed<&tripoint_core::ClientArena<'_>>)) {
-    assert!(!finds(Flaw::None, grains, &test), "the test passes where there is no flaw");
+    assert!(!finds(Flaw::None, grains, &test), "the test fails although there is no flaw");
     assert!(finds(flaw, grains, &test), "{flaw:?} goes unseen");
 }
 

@@ -84,7 +84,7 @@ fn blocks_of_one_granule_coalesce_like_others() {
     let objects: Vec<usize> =
         (0..GRAIN / GRANULE).map(|_| oracle.alloc(&pool, layout(GRANULE, 1)).unwrap().addr().get()).collect();
     assert!(objects.is_sorted(), "cut from the base of the extent");
-    // Every order in which three neighbours can go.
+    // Every order in which three neighbours can be freed.
     for (block, order) in
         [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]].into_iter().enumerate()
     {
@@ -242,7 +242,8 @@ fn what_was_got_ahead_serves_a_frozen_arena() {
     oracle.clear(&pool);
 }
 
-/// Without the bits for an extent the extent goes back, and the pool goes on.
+/// If there is no memory for the bits of an extent, the extent is returned and the pool stays
+/// usable.
 #[test]
 fn an_extent_without_a_map_goes_back() {
     let mut refusals = 0;

@@ -1,4 +1,4 @@
-//! A platform that refuses at any one request, or from any one on.
+//! A platform that refuses one request, or all from one request on.
 
 use core::alloc::Layout;
 
