@@ -167,8 +167,8 @@ impl<const SIZED: bool> Node<SIZED> {
     #[inline]
     pub(super) fn block(self, watch: Watch<'_>) -> Block {
         self.confirm(watch);
-        // SAFETY: the invariant of the type, for as long as the block is free;
-        // the taker gets the claim with it.
+        // SAFETY: the invariant of the type, for as long as the block is free; a caller that takes the
+        // block out owns it from then on.
         unsafe { Block::new(self.0.cast(), self.size(watch)) }
     }
 

@@ -156,8 +156,8 @@ impl Node {
     #[inline]
     pub(super) fn block(self, key: LinkKey) -> Result<Block, Damaged> {
         let size = self.size(key)?;
-        // SAFETY: the invariant of the type, for as long as the block is free;
-        // the taker gets the claim with it.
+        // SAFETY: the invariant of the type, for as long as the block is free; a caller that takes the
+        // block out owns it from then on.
         Ok(unsafe { Block::new(self.0.cast(), size) })
     }
 
