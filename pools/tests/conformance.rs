@@ -41,7 +41,7 @@ macro_rules! with_pool {
 /// then with one that refuses the second, and so on until nothing is refused.
 macro_rules! with_refusals {
     ($create:expr, $serves:expr, |$arena:ident, $pool:ident, $layout:ident| $run:expr) => {
-        let (layouts, patience_step) = if cfg!(miri) { (1, 3) } else { (usize::MAX, 1) };
+        let (layouts, patience_step) = if cfg!(miri) { (1, 8) } else { (usize::MAX, 1) };
         let serves = $serves;
         let layouts = serves.iter().take(layouts);
         for ($layout, refusal) in layouts.flat_map(|layout| REFUSALS.map(|refusal| (layout, refusal))) {

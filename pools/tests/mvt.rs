@@ -161,21 +161,21 @@ fn blocks_that_are_not_whole_wait() {
 /// (design/pool-mvt.md `.mvt.contingency`)
 #[test]
 fn scattered_memory_is_searched_when_too_much_is_free() {
-    let grains = if cfg!(miri) { 8 } else { 20 };
+    let (grains, size) = if cfg!(miri) { (8, 256) } else { (20, 64) };
     for (limit, grows) in [(30, false), (100, true)] {
         let mut memory = memory(64);
         let arena = arena(&mut memory);
         let options = MvtOptions { fragmentation_limit: limit, ..OPTIONS };
         let pool = Mvt::create(&arena, options).unwrap();
         let mut oracle = Oracle::default();
-        let mut alloc = || oracle.alloc(&pool, layout(64, 8)).unwrap().addr().get();
-        let objects: Vec<usize> = (0..grains * GRAIN / 64).map(|_| alloc()).collect();
+        let mut alloc = || oracle.alloc(&pool, layout(size, 8)).unwrap().addr().get();
+        let objects: Vec<usize> = (0..grains * GRAIN / size).map(|_| alloc()).collect();
         for &object in objects.iter().step_by(2) {
             oracle.free(&pool, object);
         }
         let total = oracle.agree(&pool).total;
-        for _ in 0..100 {
-            oracle.alloc(&pool, layout(64, 8)).unwrap();
+        for _ in 0..objects.len() / 12 {
+            oracle.alloc(&pool, layout(size, 8)).unwrap();
         }
         assert_eq!(oracle.agree(&pool).total > total, grows);
     }

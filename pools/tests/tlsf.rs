@@ -211,7 +211,8 @@ fn a_block_with_room_for_the_alignment_is_found_at_once() {
 #[test]
 #[cfg_attr(feature = "hardening", ignore = "counts bytes without what hardening takes")]
 fn a_block_that_lies_well_is_found_among_the_first_sixteen() {
-    for (lie_badly, is_found) in [(0, true), (15, true), (16, false), (40, false)] {
+    let cases = [(15, true), (16, false), (0, true), (40, false)];
+    for (lie_badly, is_found) in cases.into_iter().take(if cfg!(miri) { 2 } else { 4 }) {
         with_objects(lie_badly.max(1), ODD, |pool, oracle, objects| {
             // What was freed last is looked at first.
             let (&lies_well, others) = objects.split_last().unwrap();
