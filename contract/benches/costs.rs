@@ -150,7 +150,7 @@ fn touch() {
     #[cfg(all(feature = "linux", target_os = "linux"))]
     {
         use tripoint_contract::internal::Kernel;
-        let _ = black_box(tripoint_contract::internal::Native.touch_fresh_page());
+        let _ = black_box(tripoint_contract::internal::LinuxKernel.touch_fresh_page());
     }
 }
 

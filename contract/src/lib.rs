@@ -2,7 +2,7 @@
 //! faults or calls the kernel for memory, and the program proves it.
 //!
 //! ```text
-//!   control thread                 hot thread                     cold thread
+//!   coordinator                    hot thread                     cold thread
 //!   Contract: phases   --call-->   Guard::check()                 Contract::drain()
 //!   Warmup: criteria               one load, one compare          Sentinel, Report
 //!         |                             ^                              ^
@@ -24,11 +24,11 @@
 //!
 //! 1. `ContractAllocator` as `#[global_allocator]`, `PoolEvents` as the arena's event
 //!    hook, and a `static CONTRACT: Contract = Contract::new();`
-//! 2. control thread: make arena and pools, [`Contract::begin_init`]
+//! 2. coordinator: make arena and pools, [`Contract::begin_init`]
 //! 3. each hot thread: [`Contract::register`], then in its loop [`Route::pass`] and
 //!    [`Guard::check`]
-//! 4. control thread: `Contract::warm_up`, which returns when every hot thread that has
-//!    registered is armed. A control thread that has other work meanwhile calls
+//! 4. coordinator: `Contract::warm_up`, which returns when every hot thread that has
+//!    registered is armed. A coordinator that has other work meanwhile calls
 //!    [`Warmup::step`] instead
 //! 5. at the end, or now and then: print `Report::drained`
 //!
@@ -142,8 +142,8 @@ pub use report::sizing::Sizing;
 pub use thread::account::RECORDS_PER_TURN;
 pub use thread::ring::RING_RECORDS;
 pub use thread::slot::Slot;
-pub use thread::tally::ClassTally;
-pub use words::class::{ClassSet, ViolationClass};
+pub use thread::tally::Tally;
+pub use words::class::{ViolationClass, ViolationSet};
 pub use words::detector_set::DetectorSet;
 pub use words::name::{NAME_SIZE, Name};
 pub use words::record::{FRAMES, Record, RecordKind, Site};
@@ -175,15 +175,21 @@ pub mod internal {
     pub use crate::thread::versioned::Versioned;
     pub use crate::words::lifecycle::Lifecycle;
 
-    #[cfg(all(feature = "linux", target_os = "linux", not(miri), any(test, feature = "mock")))]
-    pub use crate::linux::failing::{Calls, Failing, Once, REFUSED};
     #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
     pub use crate::linux::{
         detectors::ThreadDetectors,
         filter::memory_call_name,
         kernel::{FaultKind, Instruction, Kernel, Notification, Residence, Wait},
         lock::lock_memory_on,
-        native::Native,
         runtime::validate_runtime_on,
+        system_calls::LinuxKernel,
     };
+}
+
+/// A kernel that refuses calls on demand, for tests of error paths. It is no part of the promised
+/// interface, and may change in any release.
+#[cfg(all(feature = "linux", target_os = "linux", not(miri), any(test, feature = "mock")))]
+#[doc(hidden)]
+pub mod mock {
+    pub use crate::linux::failing::{Calls, Failing, REFUSED, Refusal};
 }

@@ -13,12 +13,13 @@ mod interpose;
 pub(crate) mod kernel;
 mod listeners;
 pub(crate) mod lock;
-pub(crate) mod native;
+
 mod objects;
 pub(crate) mod program;
 pub(crate) mod runtime;
 mod signals;
 mod supervisor;
+pub(crate) mod system_calls;
 mod tables;
 mod trap;
 

@@ -14,8 +14,8 @@ use std::thread;
 use common::{Reason, contract, of_kind, records};
 use tripoint_contract::Outcome;
 use tripoint_contract::{
-    ClassSet, Contract, ContractAllocator, DetectorSet, Guard, HotThread, NoDetectors, Observation, Policies,
-    Policy, Record, RecordKind, Report, Resolve, Site, Slot, Symbols, ViolationClass,
+    Contract, ContractAllocator, DetectorSet, Guard, HotThread, NoDetectors, Observation, Policies, Policy,
+    Record, RecordKind, Report, Resolve, Site, Slot, Symbols, ViolationClass, ViolationSet,
 };
 use tripoint_contract::{RECORDS_PER_TURN, RING_RECORDS};
 
@@ -30,7 +30,7 @@ type Bare = Guard<Reason, NoDetectors>;
 /// A thread that is held only to allocations, so that what the tests keep is no event.
 fn armed(contract: &'static Contract<Reason, 4>, policy: Policy) -> Bare {
     let thread = HotThread {
-        classes: ClassSet::ALLOC | ClassSet::FILL,
+        classes: ViolationSet::ALLOC | ViolationSet::FILL,
         detectors: DetectorSet::ALLOCATOR,
         policies: Policies::all(policy),
         ..HotThread::new("hot")
@@ -238,7 +238,7 @@ fn records_lost_in_an_amnesty_show_in_the_outcome() {
 fn a_rehearsal_loses_nothing() {
     on_own_thread(|| {
         let contract = contract();
-        let thread = HotThread { classes: ClassSet::ALLOC, ..HotThread::new("hot") };
+        let thread = HotThread { classes: ViolationSet::ALLOC, ..HotThread::new("hot") };
         let mut drained = Drained::new();
         let guard: Bare = contract.register_with(thread, NoDetectors).unwrap();
         guard.rehearse();

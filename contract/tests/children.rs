@@ -11,15 +11,15 @@ use std::process::{Command, Output};
 use std::thread;
 
 use common::{Reason, armed, contract, in_child};
-use tripoint_contract::internal::{Calls, Failing};
-use tripoint_contract::internal::{Native, ThreadDetectors};
+use tripoint_contract::internal::{LinuxKernel, ThreadDetectors};
+use tripoint_contract::mock::{Calls, Failing};
 use tripoint_contract::{
-    ClassSet, Contract, DetectorSet, Guard, HotThread, Policies, Policy, Report, ViolationClass,
+    Contract, DetectorSet, Guard, HotThread, Policies, Policy, Report, ViolationClass, ViolationSet,
 };
 
 /// A hot thread under the filter, armed. `None` if the kernel refuses the filter.
 fn filtered(contract: &'static Contract<Reason, 4>) -> Option<Guard<Reason>> {
-    let (classes, policies) = (ClassSet::MEMORY_CALL, Policies::all(Policy::Quarantine));
+    let (classes, policies) = (ViolationSet::MEMORY_CALL, Policies::all(Policy::Quarantine));
     let detectors = DetectorSet::MEMORY_CALLS;
     let guard = armed(contract, HotThread { classes, detectors, policies, ..HotThread::new("hot") });
     let live = guard.slot().live().contains(detectors);
@@ -210,7 +210,7 @@ fn a_supervisor_that_is_always_refused_gives_up_and_says_so() {
                 thread::spawn(move || {
                     let contract = contract();
                     let wanted = DetectorSet::MEMORY_CALLS;
-                    let detectors = ThreadDetectors::new(Failing::new(Native, refused), wanted);
+                    let detectors = ThreadDetectors::new(Failing::new(LinuxKernel, refused), wanted);
                     let thread = HotThread { detectors: wanted, ..HotThread::new("hot") };
                     let guard = contract.register_with(thread, detectors).unwrap();
                     // Memory that the test's own code needs is allocated
@@ -235,7 +235,7 @@ fn a_supervisor_that_is_always_refused_gives_up_and_says_so() {
 fn without_a_hand_on_forks_there_is_no_filter() {
     let contract = contract();
     let wanted = DetectorSet::MEMORY_CALLS;
-    let detectors = ThreadDetectors::new(Failing::new(Native, Calls::CLOSE_IN_CHILDREN), wanted);
+    let detectors = ThreadDetectors::new(Failing::new(LinuxKernel, Calls::CLOSE_IN_CHILDREN), wanted);
     let thread = HotThread { detectors: wanted, ..HotThread::new("hot") };
     let guard = contract.register_with(thread, detectors).unwrap();
     guard.arm();

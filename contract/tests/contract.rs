@@ -11,8 +11,8 @@ use std::thread;
 use common::{Planned, Reason, contract, of_kind, records};
 use proptest::prelude::*;
 use tripoint_contract::{
-    AmnestyReason, Budget, ClassSet, Contract, Guard, HotThread, Mode, NoDetectors, Observation, Phase,
-    Policies, Policy, Record, RecordKind, SteadyMemory, ViolationClass,
+    AmnestyReason, Budget, Contract, Guard, HotThread, Mode, NoDetectors, Observation, Phase, Policies,
+    Policy, Record, RecordKind, SteadyMemory, ViolationClass, ViolationSet,
 };
 use tripoint_core::{Error, Result};
 use tripoint_oracle::effort;
@@ -20,7 +20,7 @@ use tripoint_oracle::effort;
 const QUARANTINE: Policies = Policies::all(Policy::Quarantine);
 
 fn hot(policies: Policies) -> HotThread<'static> {
-    HotThread { policies, classes: ClassSet::all(), clock: || 42, ..HotThread::new("hot") }
+    HotThread { policies, classes: ViolationSet::all(), clock: || 42, ..HotThread::new("hot") }
 }
 
 type Bare = Guard<Reason, NoDetectors>;
@@ -194,7 +194,7 @@ fn fail_fast_calls_with_the_alarm_and_policies_are_per_class() {
     static FAILED: Mutex<Vec<Record>> = Mutex::new(Vec::new());
     let contract = contract();
     let policies = Policies::all(Policy::FailFast)
-        .with(ClassSet::DEALLOC | ClassSet::FILL, Policy::AlarmOnce)
+        .with(ViolationSet::DEALLOC | ViolationSet::FILL, Policy::AlarmOnce)
         .with_fail_fast(|alarm| FAILED.lock().unwrap().push(*alarm));
     assert_eq!(policies.of(ViolationClass::Fill), Policy::AlarmOnce);
     assert_eq!(policies.of(ViolationClass::Alloc), Policy::FailFast);
@@ -214,7 +214,7 @@ fn fail_fast_calls_with_the_alarm_and_policies_are_per_class() {
 #[test]
 fn classes_a_thread_is_not_held_to_are_counted_only() {
     let contract = contract();
-    let thread = HotThread { classes: ClassSet::all() - ClassSet::DEALLOC, ..hot(QUARANTINE) };
+    let thread = HotThread { classes: ViolationSet::all() - ViolationSet::DEALLOC, ..hot(QUARANTINE) };
     let guard = contract.register_with::<NoDetectors>(thread, NoDetectors).unwrap();
     guard.arm();
     cause(&guard, ViolationClass::Dealloc, 8);

@@ -11,7 +11,7 @@ use std::process::Command;
 
 use common::contract;
 use tripoint_contract::{
-    ClassSet, HotThread, NoDetectors, Observation, Policies, Policy, RecordKind, ViolationClass,
+    HotThread, NoDetectors, Observation, Policies, Policy, RecordKind, ViolationClass, ViolationSet,
 };
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/gdb/contract.py");
@@ -25,8 +25,8 @@ fn culprit_in_core(guard: &tripoint_contract::Guard<common::Reason, NoDetectors>
 
 /// Two alarms that went on, and one that ends the process.
 fn violate() {
-    let policies = Policies::all(Policy::Quarantine).with(ClassSet::FILL, Policy::FailFast);
-    let thread = HotThread { policies, classes: ClassSet::all(), ..HotThread::new("of the core") };
+    let policies = Policies::all(Policy::Quarantine).with(ViolationSet::FILL, Policy::FailFast);
+    let thread = HotThread { policies, classes: ViolationSet::all(), ..HotThread::new("of the core") };
     let guard = contract().register_with(thread, NoDetectors).unwrap();
     guard.arm();
     for _ in 0..2 {

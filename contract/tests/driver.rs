@@ -10,8 +10,8 @@ use std::thread;
 
 use common::{Reason, contract};
 use tripoint_contract::{
-    ClassSet, Contract, Criterion, Guard, HotThread, NoDetectors, Observation, Phase, Route, ViolationClass,
-    WarmupFailure, WarmupOptions, WarmupSummary,
+    Contract, Criterion, Guard, HotThread, NoDetectors, Observation, Phase, Route, ViolationClass,
+    ViolationSet, WarmupFailure, WarmupOptions, WarmupSummary,
 };
 
 const MILLISECOND: u64 = 1_000_000;
@@ -87,7 +87,7 @@ fn a_thread_that_is_never_quiet_is_named() {
         steady(guard, route);
     })
     .unwrap_err();
-    assert_eq!((failure.criterion, failure.classes), (Criterion::Quiet, ClassSet::GROWTH));
+    assert_eq!((failure.criterion, failure.classes), (Criterion::Quiet, ViolationSet::GROWTH));
     assert_eq!(failure.thread.unwrap().as_str(), "hot");
 }
 

@@ -13,7 +13,7 @@ use std::process::{Command, Output};
 
 use common::{Reason, contract, in_child};
 use tripoint_contract::{
-    ClassSet, Guard, HotThread, NoDetectors, Observation, Policies, Policy, Record, ViolationClass,
+    Guard, HotThread, NoDetectors, Observation, Policies, Policy, Record, ViolationClass, ViolationSet,
 };
 
 /// The system's allocator, which ends the process with a status of its own if a thread
@@ -240,7 +240,7 @@ fn in_quarantine_the_same_violation_ends_nothing() {
 /// Only the classes under FailFast are fatal.
 #[test]
 fn another_class_under_fail_fast_ends_nothing() {
-    let policies = Policies::all(Policy::FailFast).with(ClassSet::GROWTH, Policy::Quarantine);
+    let policies = Policies::all(Policy::FailFast).with(ViolationSet::GROWTH, Policy::Quarantine);
     let Some(child) = in_child("another_class_under_fail_fast_ends_nothing") else {
         return violate(policies);
     };

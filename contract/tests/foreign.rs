@@ -8,8 +8,8 @@ use std::ffi::CString;
 
 use common::{armed, contract, of_kind, records};
 use tripoint_contract::{
-    ClassSet, ContractAllocator, DetectorSet, HotThread, Policies, Policy, RecordKind, Report, Resolve,
-    Symbols, ViolationClass, current,
+    ContractAllocator, DetectorSet, HotThread, Policies, Policy, RecordKind, Report, Resolve, Symbols,
+    ViolationClass, ViolationSet, current,
 };
 
 #[global_allocator]
@@ -106,7 +106,7 @@ fn culprit_foreign() {
 fn foreign_calls_are_violations_with_a_site() {
     let contract = contract();
     let thread = HotThread {
-        classes: ClassSet::FOREIGN_MALLOC,
+        classes: ViolationSet::FOREIGN_MALLOC,
         detectors: DetectorSet::FOREIGN_MALLOC,
         policies: Policies::all(Policy::Quarantine),
         ..HotThread::new("hot")

@@ -6,13 +6,13 @@ use core::hint::black_box;
 use std::thread;
 
 use tripoint_contract::gate::{Steady, measure};
-use tripoint_contract::{ClassSet, ContractAllocator, ViolationClass, assert_steady};
+use tripoint_contract::{ContractAllocator, ViolationClass, ViolationSet, assert_steady};
 
 #[global_allocator]
 static ALLOCATOR: ContractAllocator = ContractAllocator::system();
 
 /// Short enough to run a thousand times.
-const SHORT: Steady = Steady { warm_turns: 50, turns: 50, windows: 3, classes: ClassSet::all() };
+const SHORT: Steady = Steady { warm_turns: 50, turns: 50, windows: 3, classes: ViolationSet::all() };
 
 #[test]
 fn steady_code_passes_and_prints_json() {
@@ -64,7 +64,7 @@ fn what_happens_once_rides_out() {
 #[test]
 fn only_the_classes_asked_for_are_held_against_it() {
     let mut kept: Vec<Box<u64>> = (0..1_000).map(Box::new).collect();
-    let frees = Steady { classes: ClassSet::all() - ClassSet::DEALLOC, ..SHORT };
+    let frees = Steady { classes: ViolationSet::all() - ViolationSet::DEALLOC, ..SHORT };
     assert_eq!(measure(frees, || drop(kept.pop())).verdict(), Ok(()));
     assert!(measure(SHORT, || drop(kept.pop())).verdict().is_err());
 }

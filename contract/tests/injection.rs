@@ -16,11 +16,11 @@ use std::thread;
 use common::{Reason, contract, records};
 use refuse::refuse;
 use tripoint_contract::Sentinel;
-use tripoint_contract::internal::{Calls, Failing, Once};
-use tripoint_contract::internal::{Native, ThreadDetectors, validate_runtime_on};
+use tripoint_contract::internal::{LinuxKernel, ThreadDetectors, validate_runtime_on};
 use tripoint_contract::linux::RuntimeOptions;
+use tripoint_contract::mock::{Calls, Failing, Refusal};
 use tripoint_contract::{
-    ClassSet, Contract, DetectorSet, Guard, HotThread, Policies, Policy, Report, ViolationClass,
+    Contract, DetectorSet, Guard, HotThread, Policies, Policy, Report, ViolationClass, ViolationSet,
 };
 use tripoint_core::Error;
 
@@ -30,7 +30,8 @@ const PAGE: usize = 4096;
 const EVERY: DetectorSet =
     DetectorSet::FAULT_TRAP.union(DetectorSet::FAULT_POLL).union(DetectorSet::MEMORY_CALLS);
 
-const SEEN: ClassSet = ClassSet::MINOR_FAULT.union(ClassSet::MAJOR_FAULT).union(ClassSet::MEMORY_CALL);
+const SEEN: ViolationSet =
+    ViolationSet::MINOR_FAULT.union(ViolationSet::MAJOR_FAULT).union(ViolationSet::MEMORY_CALL);
 
 /// Beyond any number of calls that a session makes.
 const CALLS_BOUND: usize = 1_000;
@@ -40,7 +41,7 @@ fn one_at_a_time() -> MutexGuard<'static, ()> {
     TESTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-type Detected = Guard<Reason, ThreadDetectors<Failing<Native>>>;
+type Detected = Guard<Reason, ThreadDetectors<Failing<LinuxKernel>>>;
 
 /// Three fresh pages: three faults and two memory calls.
 #[inline(never)]
@@ -89,7 +90,7 @@ fn assert_live_is_true(contract: &'static Contract<Reason, 4>, guard: &Detected)
 ///
 /// # Errors
 /// Those of the registration.
-fn session(kernel: Failing<Native>) -> Result<DetectorSet, Error> {
+fn session(kernel: Failing<LinuxKernel>) -> Result<DetectorSet, Error> {
     let contract = contract();
     let policies = Policies::all(Policy::Quarantine);
     let thread =
@@ -110,7 +111,7 @@ fn session(kernel: Failing<Native>) -> Result<DetectorSet, Error> {
 }
 
 /// Runs a session on a thread of its own, after `prepare`; waits for its supervisor.
-fn session_after(prepare: fn(), kernel: Failing<Native>) -> Result<DetectorSet, Error> {
+fn session_after(prepare: fn(), kernel: Failing<LinuxKernel>) -> Result<DetectorSet, Error> {
     let hot = thread::spawn(move || {
         prepare();
         session(kernel)
@@ -124,8 +125,8 @@ fn session_after(prepare: fn(), kernel: Failing<Native>) -> Result<DetectorSet, 
     live
 }
 
-fn sound() -> Failing<Native> {
-    Failing::new(Native, Calls::empty())
+fn sound() -> Failing<LinuxKernel> {
+    Failing::new(LinuxKernel, Calls::empty())
 }
 
 /// What is live if nothing is refused. Prints what this kernel lacks.
@@ -185,9 +186,9 @@ fn is_final(call: Calls) -> bool {
 
 /// A session with one call refused; returns false if it was not made so often.
 fn survives(call: Calls, nth: usize, offered: DetectorSet) -> bool {
-    let once: &'static Once = Box::leak(Box::new(Once::new(call, nth)));
+    let refusal: &'static Refusal = Box::leak(Box::new(Refusal::new(call, nth)));
     let before = descriptors();
-    let live = session_after(|| {}, sound().with_once(once));
+    let live = session_after(|| {}, sound().with_refusal(refusal));
     assert_eq!(descriptors(), before, "{call:?} {nth}: every descriptor is closed");
     match live {
         Err(error) => {
@@ -197,13 +198,13 @@ fn survives(call: Calls, nth: usize, offered: DetectorSet) -> bool {
         Ok(live) => {
             let lost = offered.difference(live);
             assert!(costs(call).contains(lost), "{call:?} {nth} cost {lost:?}");
-            assert!(once.is_over() || lost.is_empty(), "{lost:?} is lost, and nothing was refused");
-            if once.is_over() && is_final(call) {
+            assert!(refusal.is_over() || lost.is_empty(), "{lost:?} is lost, and nothing was refused");
+            if refusal.is_over() && is_final(call) {
                 assert_eq!(lost, costs(call).intersection(offered), "{call:?} {nth}");
             }
         }
     }
-    once.is_over()
+    refusal.is_over()
 }
 
 #[test]
@@ -215,10 +216,10 @@ fn every_call_of_a_session_may_be_refused_every_time() {
     let offered = offered();
     let handler = trap_handler();
     let mut refused = 0;
-    // The control thread's own calls have tests of their own. Nothing is printed in a
+    // The coordinator's own calls have tests of their own. Nothing is printed in a
     // session: that ends a process (tests/fail_fast.rs).
-    let of_control = Calls::LOCK | Calls::BRING_IN | Calls::RAISE_LOCK_LIMIT | Calls::TRIM_HEAP;
-    for call in Calls::all().difference(of_control | Calls::TELL).iter() {
+    let of_coordinator = Calls::LOCK | Calls::BRING_IN | Calls::RAISE_LOCK_LIMIT | Calls::TRIM_HEAP;
+    for call in Calls::all().difference(of_coordinator | Calls::TELL).iter() {
         let times = (1..CALLS_BOUND).find(|&nth| !survives(call, nth, offered)).unwrap() - 1;
         let needs = costs(call) | if call == Calls::SEND_TRAP { DetectorSet::MEMORY_CALLS } else { EVERY };
         assert!(times > 0 || !offered.contains(needs), "{call:?} was driven");
@@ -234,8 +235,8 @@ fn every_call_of_a_session_may_be_refused_every_time() {
 #[test]
 fn every_look_at_the_process_may_be_refused() {
     let _alone = one_at_a_time();
-    let look = |once: Option<&'static Once>| {
-        let kernel = once.map_or(sound(), |once| sound().with_once(once));
+    let look = |refusal: Option<&'static Refusal>| {
+        let kernel = refusal.map_or(sound(), |refusal| sound().with_refusal(refusal));
         let contract = contract();
         let mut sentinel = Sentinel::new_on(kernel, contract, &[]);
         let mut readings = Vec::new();
@@ -255,12 +256,12 @@ fn every_look_at_the_process_may_be_refused() {
     assert_eq!(none_lost, 0);
     for call in [Calls::FAULTS, Calls::READ] {
         let times = (1..CALLS_BOUND).find(|&nth| {
-            let once: &'static Once = Box::leak(Box::new(Once::new(call, nth)));
-            let (lost, now_unknown) = look(Some(once));
+            let refusal: &'static Refusal = Box::leak(Box::new(Refusal::new(call, nth)));
+            let (lost, now_unknown) = look(Some(refusal));
             assert!(lost + now_unknown - unknown <= 1, "one refusal costs one reading at most");
             assert!(nth > 3 || lost == 1, "and says that it is not known");
             assert_eq!(descriptors(), before);
-            !once.is_over() && nth > 3
+            !refusal.is_over() && nth > 3
         });
         assert!(times.unwrap() > 3, "{call:?}");
     }

@@ -11,11 +11,10 @@ use std::os::fd::AsRawFd;
 
 use common::in_child;
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
-use tripoint_contract::internal::Kernel;
-use tripoint_contract::internal::{Calls, Failing, REFUSED};
-use tripoint_contract::internal::{Native, lock_memory_on};
+use tripoint_contract::internal::{Kernel, LinuxKernel, lock_memory_on};
 use tripoint_contract::linux::Faults;
 use tripoint_contract::linux::{LockedMemory, lock_memory};
+use tripoint_contract::mock::{Calls, Failing, REFUSED};
 use tripoint_core::Arena;
 
 const PAGE: usize = 4096;
@@ -42,17 +41,17 @@ fn map_library() -> *const u8 {
 /// Reads each page once. Returns how many faults that takes.
 #[inline(never)]
 fn faults_of_reading(base: *const u8) -> u64 {
-    let before = Native.thread_faults().unwrap();
+    let before = LinuxKernel.thread_faults().unwrap();
     for page in 0..PAGES {
         // SAFETY: the first byte of a page of the mapping.
         core::hint::black_box(unsafe { base.add(page * PAGE).read_volatile() });
     }
-    let Faults { minor, major } = Native.thread_faults().unwrap();
+    let Faults { minor, major } = LinuxKernel.thread_faults().unwrap();
     minor + major - before.minor - before.major
 }
 
 fn lock_with(refused: Calls) -> LockedMemory {
-    lock_memory_on(&Failing::new(Native, refused), &[])
+    lock_memory_on(&Failing::new(LinuxKernel, refused), &[])
 }
 
 /// The faults of code that first runs after `lock` locked what it could.

@@ -12,7 +12,7 @@ use std::thread;
 
 use common::{Reason, armed, contract, of_kind, records};
 use tripoint_contract::{
-    ClassSet, Contract, DetectorSet, Guard, HotThread, Policies, Policy, RecordKind, ViolationClass,
+    Contract, DetectorSet, Guard, HotThread, Policies, Policy, RecordKind, ViolationClass, ViolationSet,
 };
 
 const PAGE: usize = 4096;
@@ -138,7 +138,7 @@ fn costs(
 fn a_walk_that_faults_charges_no_thread() {
     thread::spawn(|| {
         let contract = contract();
-        let classes = ClassSet::MINOR_FAULT | ClassSet::MEMORY_CALL;
+        let classes = ViolationSet::MINOR_FAULT | ViolationSet::MEMORY_CALL;
         let detectors = DetectorSet::FAULT_TRAP | DetectorSet::FAULT_POLL | DetectorSet::MEMORY_CALLS;
         let policies = Policies::all(Policy::Quarantine);
         let guard = armed(contract, HotThread { classes, detectors, policies, ..HotThread::new("hot") });

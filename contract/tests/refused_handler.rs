@@ -10,7 +10,7 @@ use core::hint::black_box;
 use std::thread;
 
 use common::{contract, records};
-use tripoint_contract::{ClassSet, DetectorSet, HotThread, Policies, Policy, Report, ViolationClass};
+use tripoint_contract::{DetectorSet, HotThread, Policies, Policy, Report, ViolationClass, ViolationSet};
 
 /// Then no thread is sent a trap, because a trap would end the process.
 /// (design/contract.md `.req.live`)
@@ -21,7 +21,7 @@ fn without_a_handler_faults_are_polled_and_calls_have_no_site() {
         refuse::refuse(libc::SYS_rt_sigaction);
         let contract = contract();
         let policies = Policies::all(Policy::Quarantine);
-        let (classes, detectors) = (ClassSet::MEMORY_CALL, wanted);
+        let (classes, detectors) = (ViolationSet::MEMORY_CALL, wanted);
         let guard =
             contract.register(HotThread { classes, detectors, policies, ..HotThread::new("hot") }).unwrap();
         guard.arm();

@@ -7,9 +7,9 @@ mod common;
 
 use common::{Reason, contract};
 use tripoint_contract::{
-    AmnestyReason, ClassSet, Contract, ContractAllocator, DetectorSet, Guard, HotThread, NoDetectors,
-    Observation, Outcome, Policies, Policy, REASONS_MAX, Record, RecordKind, Report, Symbols, ViolationClass,
-    current,
+    AmnestyReason, Contract, ContractAllocator, DetectorSet, Guard, HotThread, NoDetectors, Observation,
+    Outcome, Policies, Policy, REASONS_MAX, Record, RecordKind, Report, Symbols, ViolationClass,
+    ViolationSet, current,
 };
 
 #[global_allocator]
@@ -19,8 +19,10 @@ type Bare = Guard<Reason, NoDetectors>;
 
 fn hot() -> HotThread<'static> {
     let policies = Policies::all(Policy::Quarantine);
-    let classes =
-        ClassSet::GROWTH | ClassSet::MEMORY_CALL | ClassSet::MINOR_FAULT | ClassSet::AMNESTY_OVERRUN;
+    let classes = ViolationSet::GROWTH
+        | ViolationSet::MEMORY_CALL
+        | ViolationSet::MINOR_FAULT
+        | ViolationSet::AMNESTY_OVERRUN;
     HotThread { policies, classes, clock: || 1_500_000_007, ..HotThread::new("hot") }
 }
 
@@ -236,7 +238,8 @@ fn an_amnesty_for_a_reason_without_a_name_is_an_overrun() {
 #[test]
 fn what_was_not_asked_for_is_not_missing() {
     let contract = contract();
-    let guard = contract.register(HotThread { classes: ClassSet::GROWTH, ..HotThread::new("hot") }).unwrap();
+    let guard =
+        contract.register(HotThread { classes: ViolationSet::GROWTH, ..HotThread::new("hot") }).unwrap();
     guard.arm();
     guard.check();
     let report = Report::new(contract);
@@ -289,7 +292,7 @@ fn a_fill_is_a_violation_for_those_who_ask() {
             assert_eq!(fill(&guard), (0, 1), "counted");
         });
         scope.spawn(|| {
-            let classes = ClassSet::STEADY | ClassSet::FILL;
+            let classes = ViolationSet::STEADY | ViolationSet::FILL;
             let thread = HotThread { policies, classes, ..HotThread::new("strict") };
             let guard: Bare = contract.register_with(thread, NoDetectors).unwrap();
             guard.arm();

@@ -8,10 +8,10 @@ use core::ptr;
 use std::thread;
 
 use common::{Reason, armed, contract, in_child, of_kind, records};
-use tripoint_contract::internal::{Calls, Failing};
-use tripoint_contract::internal::{Native, ThreadDetectors};
+use tripoint_contract::internal::{LinuxKernel, ThreadDetectors};
+use tripoint_contract::mock::{Calls, Failing};
 use tripoint_contract::{
-    ClassSet, Contract, DetectorSet, Guard, HotThread, Policies, Policy, RecordKind, ViolationClass,
+    Contract, DetectorSet, Guard, HotThread, Policies, Policy, RecordKind, ViolationClass, ViolationSet,
 };
 
 type Watched = &'static Contract<Reason, 4>;
@@ -20,7 +20,7 @@ const DETECTORS: DetectorSet =
     DetectorSet::FAULT_TRAP.union(DetectorSet::MEMORY_CALLS).union(DetectorSet::FAULT_POLL);
 
 fn hot() -> HotThread<'static> {
-    let classes = ClassSet::MINOR_FAULT | ClassSet::MEMORY_CALL;
+    let classes = ViolationSet::MINOR_FAULT | ViolationSet::MEMORY_CALL;
     HotThread {
         classes,
         detectors: DETECTORS,
@@ -73,7 +73,7 @@ fn a_thread_with_little_stack_is_watched_in_full() {
 fn a_stack_that_is_not_known_is_left_alone() {
     let Some(child) = in_child("a_stack_that_is_not_known_is_left_alone") else {
         return on_stack_of(48 << 10, |contract| {
-            let detectors = ThreadDetectors::new(Failing::new(Native, Calls::STACK_ROOM), DETECTORS);
+            let detectors = ThreadDetectors::new(Failing::new(LinuxKernel, Calls::STACK_ROOM), DETECTORS);
             let guard = contract.register_with(hot(), detectors).unwrap();
             guard.arm();
             assert!(guard.slot().live().contains(DetectorSet::FAULT_POLL));

@@ -9,14 +9,13 @@ mod common;
 use common::{Reason, contract};
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
 use tripoint_contract::Warning;
-use tripoint_contract::internal::Kernel;
-use tripoint_contract::internal::{Calls, Failing};
-use tripoint_contract::internal::{Native, validate_runtime_on};
+use tripoint_contract::internal::{Kernel, LinuxKernel, validate_runtime_on};
 use tripoint_contract::linux::validate_runtime;
 use tripoint_contract::linux::{RuntimeItem, RuntimeOptions, Verdict};
+use tripoint_contract::mock::{Calls, Failing};
 use tripoint_contract::{
-    Arenas, Budget, ClassSet, Contract, HotThread, MemorySteps, NoDetectors, Observation, Phase, Policies,
-    Policy, Report, Route, Sentinel, Sizing, SteadyMemory, Symbols, ViolationClass,
+    Arenas, Budget, Contract, HotThread, MemorySteps, NoDetectors, Observation, Phase, Policies, Policy,
+    Report, Route, Sentinel, Sizing, SteadyMemory, Symbols, ViolationClass, ViolationSet,
 };
 use tripoint_core::{Arena, PoolSizes};
 
@@ -52,9 +51,9 @@ const FILED: [RuntimeItem; 6] = [
 #[test]
 fn good_settings_are_good_and_bad_ones_as_bad_as_configured() {
     let options = RuntimeOptions { fatal: &[RuntimeItem::Swap], locked_memory: 1 << 20 };
-    let good = Failing::new(Native, Calls::empty()).with_files(GOOD);
-    let bad = Failing::new(Native, Calls::OPEN_FAULT_EVENT).with_files(BAD);
-    let has_perf = Native.try_fault_event().is_ok();
+    let good = Failing::new(LinuxKernel, Calls::empty()).with_files(GOOD);
+    let bad = Failing::new(LinuxKernel, Calls::OPEN_FAULT_EVENT).with_files(BAD);
+    let has_perf = LinuxKernel.try_fault_event().is_ok();
     let (good, bad) = (validate_runtime_on(&good, options), validate_runtime_on(&bad, options));
     assert_eq!(good.findings.iter().map(|finding| finding.item).collect::<Vec<_>>(), RuntimeItem::ALL);
     for item in FILED {
@@ -148,7 +147,7 @@ fn init_looks_at_the_system_and_the_report_says_so() {
 
 #[test]
 fn what_cannot_be_read_is_unknown_and_not_good() {
-    let blind = Failing::new(Native, Calls::READ);
+    let blind = Failing::new(LinuxKernel, Calls::READ);
     let report = validate_runtime_on(&blind, RuntimeOptions::default());
     let unknown: Vec<_> = report
         .findings
@@ -215,7 +214,7 @@ fn the_sentinel_sees_arenas_grow_and_cold_threads_overspend() {
 #[test]
 fn the_sentinel_works_where_the_kernel_tells_nothing() {
     let contract = contract();
-    let blind = Failing::new(Native, Calls::READ | Calls::FAULTS);
+    let blind = Failing::new(LinuxKernel, Calls::READ | Calls::FAULTS);
     let mut sentinel = Sentinel::new_on(blind, contract, &[]);
     sentinel.poll(1, |warning| panic!("{warning}"));
     assert_eq!((sentinel.last().faults, sentinel.last().resident), (None, None));
@@ -225,7 +224,7 @@ fn the_sentinel_works_where_the_kernel_tells_nothing() {
 fn resident_memory_that_stays_is_read_and_not_warned_of() {
     const BEFORE: &[(&str, &str)] = &[("/proc/self/statm", "1000 500 1 1 0 1 0\n")];
     let contract = contract();
-    let kernel = Failing::new(Native, Calls::empty()).with_files(BEFORE);
+    let kernel = Failing::new(LinuxKernel, Calls::empty()).with_files(BEFORE);
     let mut sentinel = Sentinel::new_on(kernel, contract, &[]);
     let is_resident = |warning: &Warning| matches!(warning, Warning::ResidentGrew { .. });
     (1..4).for_each(|now| sentinel.poll(now, |warning| assert!(!is_resident(&warning), "{warning}")));
@@ -278,7 +277,7 @@ fn a_steady_state_without_hot_threads_proves_nothing() {
 fn the_report_tells_who_was_looking() {
     let contract = contract();
     let policies = Policies::all(Policy::Quarantine);
-    let classes = ClassSet::all();
+    let classes = ViolationSet::all();
     let thread = HotThread { policies, classes, ..HotThread::new("parser \"1\"") };
     let guard = contract.register_with::<NoDetectors>(thread, NoDetectors).unwrap();
     assert_eq!(Report::new(contract).outcome().name(), "not_armed");
@@ -355,7 +354,7 @@ fn arenas_do_every_step_of_the_preparation() {
     memory.freeze().unwrap();
     assert!(arena.is_frozen());
     memory.prefault().unwrap();
-    let faults = || Native.thread_faults().unwrap().minor;
+    let faults = || LinuxKernel.thread_faults().unwrap().minor;
     let before = faults();
     // SAFETY: the tracts just given.
     (0..SIZE).step_by(4096).for_each(|at| unsafe { kept.base().as_ptr().add(at).write_volatile(1) });

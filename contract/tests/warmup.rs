@@ -10,8 +10,8 @@ use std::sync::Mutex;
 
 use common::{Planned, Reason, contract};
 use tripoint_contract::{
-    ClassSet, Contract, Criterion, Guard, HotThread, Mode, NoDetectors, Observation, Phase, Progress, Route,
-    SteadyMemory, ViolationClass, Warmup, WarmupFailure, WarmupOptions,
+    Contract, Criterion, Guard, HotThread, Mode, NoDetectors, Observation, Phase, Progress, Route,
+    SteadyMemory, ViolationClass, ViolationSet, Warmup, WarmupFailure, WarmupOptions,
 };
 use tripoint_core::{Error, Result};
 
@@ -178,7 +178,7 @@ fn a_spoiled_rehearsal_is_repeated_a_bounded_number_of_times() {
         assert_eq!(memory.calls().last(), Some(&"thaw"));
     }
     let failed = failure(spoil_rehearsal(&mut warmup, &guard, &mut time));
-    assert_eq!((failed.criterion, failed.classes), (Criterion::Rehearsal, ClassSet::ALLOC));
+    assert_eq!((failed.criterion, failed.classes), (Criterion::Rehearsal, ViolationSet::ALLOC));
     assert_eq!(failed.to_string(), "the rehearsal was not clean; thread hot; alloc");
     assert_eq!(memory.calls().last(), Some(&"thaw"));
     assert_eq!((contract.phase(), warmup.rounds()), (Phase::Warmup, OPTIONS.retries + 1));

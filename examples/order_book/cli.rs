@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::builder::RangedU64ValueParser;
 use clap::{Parser, ValueEnum};
 
-use crate::control::AlarmPolicy;
+use crate::coordinator::AlarmPolicy;
 use crate::inject::Injection;
 use crate::levels::LEVEL_BYTES;
 

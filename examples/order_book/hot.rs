@@ -5,7 +5,7 @@ use std::time::Instant;
 use tripoint::contract::Guard;
 use tripoint::{AllocationPoint, ArenaVm, ManualPool};
 
-use crate::control::Control;
+use crate::coordinator::Coordinator;
 use crate::decimal::Decimal;
 use crate::handoff::{BLOCK_SIZE, Block, Receiver, Sender};
 use crate::hot_failure::{HotCause, HotFailure};
@@ -67,27 +67,27 @@ struct HotThread<'pool, L: ManualPool, S: ManualPool> {
     rehearsal: Rehearsal<'pool, L>,
     preparation: Preparation,
     pools: Pools<'pool, L, S>,
-    control: &'pool Control,
+    coordinator: &'pool Coordinator,
     guard: Guard,
     meter: SteadyMeter<'pool>,
 }
 
 /// Keeps a book from the blocks of `full`, and sends them on to `next`, as a thread
-/// that `control` has under contract.
+/// that `coordinator` has under contract.
 ///
 /// There is a report even if a failure ended the run: it covers all records
 /// before the failure, and only those are sent on (design/order-book.md
 /// `.handoff.lost`).
 pub(crate) fn keep<'pool, L: ManualPool, S: ManualPool>(
     preparation: Preparation,
-    control: &'pool Control,
+    coordinator: &'pool Coordinator,
     pools: Pools<'pool, L, S>,
     rehearsal: Rehearsal<'pool, L>,
     mut full: Receiver,
     mut next: Sender,
 ) -> (HotReport, Option<HotFailure>) {
     touch_stack();
-    match HotThread::prepare(preparation, control, pools, rehearsal) {
+    match HotThread::prepare(preparation, coordinator, pools, rehearsal) {
         Ok(mut thread) => {
             let failure = thread.run(&mut full, &mut next).err();
             (thread.report(), failure)
@@ -101,24 +101,24 @@ impl<'pool, L: ManualPool, S: ManualPool> HotThread<'pool, L, S> {
     /// all but the buffer to them (design/order-book.md `.warmup.memory`).
     fn prepare(
         preparation: Preparation,
-        control: &'pool Control,
+        coordinator: &'pool Coordinator,
         pools: Pools<'pool, L, S>,
         rehearsal: Rehearsal<'pool, L>,
     ) -> Result<Self, HotCause> {
-        let guard = control.register().map_err(HotCause::NotRegistered)?;
+        let guard = coordinator.register().map_err(HotCause::NotRegistered)?;
         extend_pool(pools.levels, preparation.levels).map_err(HotCause::NoLevels)?;
         let mut scratch = AllocationPoint::create(pools.scratch).map_err(HotCause::NoScratch)?;
         drop(scratch.batch::<Entry>(entries_bound(BLOCK_SIZE)).map_err(HotCause::NoScratch)?);
         let keeper = Keeper::new(pools.levels, preparation.levels);
         let meter = SteadyMeter::new(pools.arena)?;
-        Ok(Self { keeper, scratch, rehearsal, preparation, pools, control, guard, meter })
+        Ok(Self { keeper, scratch, rehearsal, preparation, pools, coordinator, guard, meter })
     }
 
     fn run(&mut self, full: &mut Receiver, next: &mut Sender) -> Result<(), HotFailure> {
         while let Some(mut block) = full.receive() {
             let before = self.keeper.tally.messages;
             let outcome = self.keep_block(&block);
-            let has_failed_fast = self.control.has_failed_fast();
+            let has_failed_fast = self.coordinator.has_failed_fast();
             if outcome.is_err() || has_failed_fast {
                 block.keep_lines(self.keeper.tally.messages - before);
             }
@@ -147,7 +147,7 @@ impl<'pool, L: ManualPool, S: ManualPool> HotThread<'pool, L, S> {
                 self.warm_up()?;
                 start = Instant::now();
             }
-            self.control.pass(self.keeper.keep(line, &mut self.scratch)?);
+            self.coordinator.pass(self.keeper.keep(line, &mut self.scratch)?);
             if self.meter.has_begun() {
                 let end = Instant::now();
                 self.meter.record(end - start);
@@ -155,22 +155,22 @@ impl<'pool, L: ManualPool, S: ManualPool> HotThread<'pool, L, S> {
                 self.inject();
             }
             self.guard.check();
-            if self.control.has_failed_fast() {
+            if self.coordinator.has_failed_fast() {
                 break;
             }
         }
         Ok(())
     }
 
-    /// Plays the rehearsal until the control thread says that the warm-up is over;
+    /// Plays the rehearsal until the coordinator says that the warm-up is over;
     /// from then on this thread is armed.
     fn warm_up(&mut self) -> Result<(), HotFailure> {
-        self.control.finish_records();
-        while !self.control.is_warm_up_over() {
+        self.coordinator.finish_records();
+        while !self.coordinator.is_warm_up_over() {
             let (lines, keeper) = self.rehearsal.play();
             let mut start = Instant::now();
             for line in lines {
-                self.control.pass(keeper.keep(line, &mut self.scratch)?);
+                self.coordinator.pass(keeper.keep(line, &mut self.scratch)?);
                 let end = Instant::now();
                 self.meter.record(end - start);
                 start = end;

@@ -16,7 +16,7 @@
 mod allocator_calls;
 mod book;
 mod cli;
-mod control;
+mod coordinator;
 mod decimal;
 mod event;
 mod failure;
@@ -53,7 +53,7 @@ use tripoint::contract::{Arenas, PoolEvents};
 use tripoint::{Arena, ArenaVm, ArenaVmOptions, Error, Mvff, MvffOptions, Prefault};
 
 use crate::cli::Options;
-use crate::control::Control;
+use crate::coordinator::Coordinator;
 use crate::failure::Failure;
 use crate::generator::Generator;
 use crate::handoff::Round;
@@ -149,7 +149,7 @@ struct Outcome {
 }
 
 /// Runs the three threads on an arena with three pools, under contract. This thread
-/// is the contract's control thread.
+/// is the contract's coordinator.
 ///
 /// # Errors
 /// Where the run could not begin; nothing was read then.
@@ -161,7 +161,7 @@ fn keep_books(options: &Options, input: Input) -> Result<Outcome, Failure> {
     let levels = levels::create_pool(&arena).map_err(Failure::new)?;
     let rehearsed = levels::create_pool(&arena).map_err(Failure::new)?;
     let scratch = Mvff::create(&arena, MvffOptions::default()).map_err(Failure::new)?;
-    let control = Control::begin(options.policy, options.passes).map_err(Failure::new)?;
+    let coordinator = Coordinator::begin(options.policy, options.passes).map_err(Failure::new)?;
     let rehearsal = Rehearsal::new(options.market, &rehearsed)?;
     let preparation =
         Preparation { warmup_messages: options.warmup, levels: options.levels, inject: options.inject };
@@ -172,14 +172,14 @@ fn keep_books(options: &Options, input: Input) -> Result<Outcome, Failure> {
         })?;
         let pools = Pools { arena: &arena, levels: &levels, scratch: &scratch };
         let hot = spawn(scope, "hot", || {
-            hot::keep(preparation, &control, pools, rehearsal, to_hot.1, to_reference.0)
+            hot::keep(preparation, &coordinator, pools, rehearsal, to_hot.1, to_reference.0)
         })?;
         // Without this thread nothing would end the warm-up.
         let cold = spawn(scope, "cold", move || reference::keep(to_reference.1, to_reader.0))
-            .inspect_err(|_| control.give_up())?;
+            .inspect_err(|_| coordinator.give_up())?;
         let arenas: [&dyn Arena; 1] = [&arena];
         let memory = Arenas::new(&arenas);
-        let (contract, contract_failures) = control.run(&memory, &arenas, || hot.is_finished());
+        let (contract, contract_failures) = coordinator.run(&memory, &arenas, || hot.is_finished());
         let (hot, hot_failure) = join(hot);
         let (reference, cold_failure) = join(cold);
         let is_different = cold_failure.is_none() && !report::matches(&hot, &reference);
@@ -190,7 +190,7 @@ fn keep_books(options: &Options, input: Input) -> Result<Outcome, Failure> {
         let name = input_name(options);
         let of_input = of_input.map(|failure| failure.of_input(&name));
         let failures = of_input.chain(difference).chain(contract_failures).collect();
-        Ok(Outcome { hot, reference, contract, has_failed_fast: control.has_failed_fast(), failures })
+        Ok(Outcome { hot, reference, contract, has_failed_fast: coordinator.has_failed_fast(), failures })
     })
 }
 

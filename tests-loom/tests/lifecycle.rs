@@ -91,12 +91,12 @@ fn acknowledging_unseen_is_found() {
     });
 }
 
-/// Whether the control thread finds a thread that has yet to see the phase.
+/// Whether the coordinator finds a thread that has yet to see the phase.
 fn finds(process: &Process) -> bool {
     process.hot.is_present() && !process.hot.has_acknowledged(Phase::SteadyState)
 }
 
-/// A thread that joins while a phase begins is found by the control thread, or is
+/// A thread that joins while a phase begins is found by the coordinator, or is
 /// refused: it is never bound without having seen the phase or having been found.
 fn joining(advance: fn(&Process) -> bool) {
     let process = Process::in_warmup();
@@ -120,7 +120,7 @@ fn nobody_joins_unseen() {
     });
 }
 
-/// The twin: the control thread looks for threads before the phase begins.
+/// The twin: the coordinator looks for threads before the phase begins.
 #[test]
 #[should_panic(expected = "joined unseen")]
 fn looking_before_advancing_is_found() {
@@ -133,7 +133,7 @@ fn looking_before_advancing_is_found() {
     });
 }
 
-/// Of two control threads, one advances the phase.
+/// Of two coordinators, one advances the phase.
 fn begin(advance: fn(&Lifecycle) -> bool) {
     model_unbounded(move || {
         let process = Process::in_warmup();

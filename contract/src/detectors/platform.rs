@@ -16,7 +16,7 @@ pub type NativeDetectors = crate::thread::detectors::NoDetectors;
 /// Makes the detectors of the calling thread.
 #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
 pub(crate) fn detectors(wanted: DetectorSet) -> NativeDetectors {
-    crate::linux::detectors::ThreadDetectors::new(crate::linux::native::Native, wanted)
+    crate::linux::detectors::ThreadDetectors::new(crate::linux::system_calls::LinuxKernel, wanted)
 }
 
 /// Makes the detectors of the calling thread.
@@ -32,7 +32,7 @@ pub(crate) type Runtime = std::sync::OnceLock<crate::linux::runtime::RuntimeRepo
 /// Makes C's allocator return its free memory. Returns false if it cannot.
 pub(crate) fn trim_heap() -> bool {
     #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
-    return crate::linux::kernel::Kernel::trim_heap(&crate::linux::native::Native);
+    return crate::linux::kernel::Kernel::trim_heap(&crate::linux::system_calls::LinuxKernel);
     #[cfg(not(all(feature = "linux", target_os = "linux", not(miri))))]
     return false;
 }
@@ -89,7 +89,7 @@ pub(crate) fn attach(_slot: &'static Slot, _wanted: DetectorSet) -> DetectorSet 
 /// turns it into lines.
 #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
 pub(crate) fn describe(site: &Site, out: &mut dyn core::fmt::Write) -> core::fmt::Result {
-    crate::linux::program::describe(crate::linux::native::Native, site, out)
+    crate::linux::program::describe(crate::linux::system_calls::LinuxKernel, site, out)
 }
 
 /// Writes that `site` is unknown: stacks are not walked on this platform.
@@ -103,7 +103,7 @@ pub(crate) fn describe(_site: &Site, _out: &mut dyn core::fmt::Write) -> core::f
 pub(crate) fn tell(text: &[u8]) {
     use crate::linux::kernel::Kernel;
     // If this fails, there is no way to report it either.
-    let _ = crate::linux::native::Native.tell(text);
+    let _ = crate::linux::system_calls::LinuxKernel.tell(text);
 }
 
 /// Writes to standard error, without allocation.

@@ -8,8 +8,8 @@ use tripoint_core::{Error, Result};
 
 use crate::linux::filter;
 use crate::linux::kernel::{Errno, FaultKind, Faults, Kernel};
-use crate::linux::native::Native;
 use crate::linux::supervisor::Waiting;
+use crate::linux::system_calls::LinuxKernel;
 use crate::linux::tables;
 use crate::thread::current;
 use crate::thread::detectors::Detectors;
@@ -26,7 +26,7 @@ const STACK_TOUCHED: usize = 64 << 10;
 const STACK_LEFT: usize = 16 << 10;
 
 /// The detectors of the thread that made them.
-pub struct ThreadDetectors<K: Kernel = Native> {
+pub struct ThreadDetectors<K: Kernel = LinuxKernel> {
     kernel: K,
     wanted: DetectorSet,
     /// To the supervisor that waits for this thread's filter.
@@ -216,7 +216,7 @@ mod tests {
     fn charged(counted: [u64; 2], own: [usize; 2]) -> [usize; 2] {
         let slot: &'static Slot = Box::leak(Box::new(Slot::new()));
         current::attach(slot, DetectorSet::empty());
-        let mut detectors = ThreadDetectors::new(Native, DetectorSet::FAULT_POLL);
+        let mut detectors = ThreadDetectors::new(LinuxKernel, DetectorSet::FAULT_POLL);
         assert_eq!(detectors.start(slot), DetectorSet::FAULT_POLL);
         for (polled, counted) in detectors.polled.iter_mut().flatten().zip(counted) {
             polled.counted = polled.counted.wrapping_sub(counted);

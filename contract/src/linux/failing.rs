@@ -62,13 +62,13 @@ bitflags! {
 
 /// The refusal of one call among many: the `nth` of some kinds, once.
 #[derive(Debug)]
-pub struct Once {
+pub struct Refusal {
     calls: Calls,
     nth: usize,
     seen: AtomicUsize,
 }
 
-impl Once {
+impl Refusal {
     /// Refuses the `nth` call of these kinds; the first is 1, and 0 is none.
     #[must_use]
     pub fn new(calls: Calls, nth: usize) -> Self {
@@ -95,7 +95,7 @@ impl Once {
 pub struct Failing<K> {
     inner: K,
     refused: Calls,
-    once: Option<&'static Once>,
+    refusal: Option<&'static Refusal>,
     files: &'static [(&'static str, &'static str)],
     before: Option<(Calls, fn())>,
 }
@@ -103,7 +103,7 @@ pub struct Failing<K> {
 impl<K: Kernel> Failing<K> {
     /// `inner`, refusing these calls.
     pub const fn new(inner: K, refused: Calls) -> Self {
-        Self { inner, refused, once: None, files: &[], before: None }
+        Self { inner, refused, refusal: None, files: &[], before: None }
     }
 
     /// This kernel, with other contents for some files.
@@ -115,8 +115,8 @@ impl<K: Kernel> Failing<K> {
 
     /// This kernel, refusing one call more.
     #[must_use]
-    pub const fn with_once(mut self, once: &'static Once) -> Self {
-        self.once = Some(once);
+    pub const fn with_refusal(mut self, refusal: &'static Refusal) -> Self {
+        self.refusal = Some(refusal);
         self
     }
 
@@ -137,7 +137,7 @@ impl<K: Kernel> Failing<K> {
         {
             act();
         }
-        let due = self.once.is_some_and(|once| once.refuses(call));
+        let due = self.refusal.is_some_and(|refusal| refusal.refuses(call));
         if due || self.refused.contains(call) { Err(REFUSED) } else { Ok(()) }
     }
 }

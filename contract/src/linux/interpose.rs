@@ -8,7 +8,7 @@ use core::ffi::{c_int, c_void};
 use core::ptr;
 
 use crate::linux::kernel::Kernel;
-use crate::linux::native::Native;
+use crate::linux::system_calls::LinuxKernel;
 use crate::thread::current;
 use crate::thread::observation::Observation;
 use crate::words::class::ViolationClass;
@@ -103,7 +103,7 @@ pub(super) unsafe extern "C" fn aligned_alloc(align: usize, size: usize) -> *mut
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn valloc(size: usize) -> *mut c_void {
     // SAFETY: the size of a page is a power of two.
-    unsafe { memalign(Native.page_size(), size) }
+    unsafe { memalign(LinuxKernel.page_size(), size) }
 }
 
 /// As C's: whole pages.
@@ -112,7 +112,7 @@ pub(super) unsafe extern "C" fn valloc(size: usize) -> *mut c_void {
 /// - There are none beyond those of C's type: any size is allowed.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn pvalloc(size: usize) -> *mut c_void {
-    let page = Native.page_size();
+    let page = LinuxKernel.page_size();
     let Some(whole) = size.checked_next_multiple_of(page) else { return ptr::null_mut() };
     // SAFETY: the size of a page is a power of two.
     unsafe { memalign(page, whole) }

@@ -10,7 +10,7 @@ use std::vec::Vec;
 use tripoint_core::Arena;
 
 use crate::linux::kernel::{Errno, Kernel, Residence};
-use crate::linux::native::Native;
+use crate::linux::system_calls::LinuxKernel;
 
 /// The outcome of locking the process's memory. All sizes are in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,7 +65,7 @@ const fn advice(number: i32) -> &'static str {
 ///
 /// Programs and libraries are brought in whole, so that code does not fault when it first
 /// runs. All other memory is locked as it is touched, because stacks and heaps are larger
-/// than what they use. The control thread calls this at the end of Init or of the warm-up.
+/// than what they use. The coordinator calls this at the end of Init or of the warm-up.
 /// What is mapped later (threads, libraries) is not locked; locking again does no harm.
 ///
 /// This never fails: the return value says what could not be locked.
@@ -80,7 +80,7 @@ const fn advice(number: i32) -> &'static str {
 /// ```
 #[must_use = "what could not be locked may fault"]
 pub fn lock_memory(arenas: &[&dyn Arena]) -> LockedMemory {
-    lock_memory_on(&Native, arenas)
+    lock_memory_on(&LinuxKernel, arenas)
 }
 
 /// As [`lock_memory`], on another kernel.

@@ -120,13 +120,13 @@ mod tests {
 
     use super::*;
     use crate::linux::failing::{Calls, Failing};
-    use crate::linux::native::Native;
+    use crate::linux::system_calls::LinuxKernel;
 
     const MAPS: &str = "/proc/self/maps";
 
     fn described(files: &'static [(&'static str, &'static str)], frames: &[usize]) -> String {
         let mut text = String::new();
-        let kernel = Failing::new(Native, Calls::empty()).with_files(files);
+        let kernel = Failing::new(LinuxKernel, Calls::empty()).with_files(files);
         describe_in(kernel, OWN, &Site::new(frames.iter().copied()), &mut text).unwrap();
         text
     }
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(described(MOVED, &[]), "at an unknown place");
         let bare = std::format!("frames 0x7f00010 {BARE}");
         assert_eq!(described(MOVED, &[0x7f0_0010]), bare, "of another object");
-        let blind = Failing::new(Native, Calls::READ);
+        let blind = Failing::new(LinuxKernel, Calls::READ);
         let mut text = String::new();
         describe_in(blind, OWN, &Site::new([0x10, 0x20]), &mut text).unwrap();
         assert_eq!(text, std::format!("frames 0x10 0x20 {BARE}"));
@@ -203,7 +203,7 @@ mod tests {
     #[cfg(feature = "symbols")]
     #[test]
     fn the_named_function_has_that_name() {
-        let blind = Failing::new(Native, Calls::READ);
+        let blind = Failing::new(LinuxKernel, Calls::READ);
         let mut text = String::new();
         describe(blind, &Site::new([0x10]), &mut text).unwrap();
         let (_, own) = text.trim_end_matches(')').split_once(" at 0x").unwrap();
@@ -219,7 +219,7 @@ mod tests {
     fn this_program_is_found() {
         let here = this_program_is_found as fn() as usize;
         let mut text = String::new();
-        describe(Native, &Site::new([here + 1]), &mut text).unwrap();
+        describe(LinuxKernel, &Site::new([here + 1]), &mut text).unwrap();
         let program = std::env::current_exe().unwrap();
         let start = std::format!("lines by: addr2line -Cfipe '{}' 0x", program.display());
         assert!(text.starts_with(&start), "{text}");

@@ -7,7 +7,7 @@ use std::string::{String, ToString};
 use std::vec::Vec;
 
 use crate::linux::kernel::{Errno, Kernel};
-use crate::linux::native::Native;
+use crate::linux::system_calls::LinuxKernel;
 use crate::words::json::Json;
 
 /// A setting of the system or the process.
@@ -166,7 +166,7 @@ impl fmt::Display for RuntimeReport {
 /// ```
 #[must_use]
 pub fn validate_runtime(options: RuntimeOptions<'_>) -> RuntimeReport {
-    validate_runtime_on(&Native, options)
+    validate_runtime_on(&LinuxKernel, options)
 }
 
 /// Looks at every setting of another kernel.

@@ -3,8 +3,8 @@
 use core::cell::Cell;
 
 use crate::thread::slot::Slot;
-use crate::thread::tally::ClassTally;
-use crate::words::class::{ClassSet, ViolationClass};
+use crate::thread::tally::Tally;
+use crate::words::class::{ViolationClass, ViolationSet};
 
 /// Events of one class that no amnesty excused, and their bytes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,9 +22,9 @@ impl Baselines {
     }
 
     /// The classes that the thread is held to and of which something happened since.
-    pub(crate) fn happened(&self, slot: &Slot) -> ClassSet {
+    pub(crate) fn happened(&self, slot: &Slot) -> ViolationSet {
         let happened = |class: &ViolationClass| self.since(slot, *class).events != 0;
-        slot.held().classes().filter(happened).map(ClassSet::of).collect()
+        slot.held().classes().filter(happened).map(ViolationSet::of).collect()
     }
 
     /// Forgives all that happened so far.
@@ -62,7 +62,7 @@ fn now(slot: &Slot, class: ViolationClass) -> Amount {
 /// Reads until two readings agree. A signal handler on this thread may count an event between
 /// the loads of one reading, which is then of no moment: excused events without the count that
 /// they are part of, or events without their bytes.
-fn settled(read: impl Fn() -> ClassTally) -> ClassTally {
+fn settled(read: impl Fn() -> Tally) -> Tally {
     let mut last = read();
     loop {
         let next = read();
@@ -83,9 +83,9 @@ mod tests {
     /// events without end.
     #[test]
     fn a_reading_that_an_event_interrupted_is_read_again() {
-        let before = ClassTally { count: 5, bytes: 50, excused: 1, excused_bytes: 10 };
-        let after = ClassTally { count: 6, bytes: 60, excused: 2, excused_bytes: 20 };
-        let interrupted = ClassTally { excused: 2, excused_bytes: 20, ..before };
+        let before = Tally { count: 5, bytes: 50, excused: 1, excused_bytes: 10 };
+        let after = Tally { count: 6, bytes: 60, excused: 2, excused_bytes: 20 };
+        let interrupted = Tally { excused: 2, excused_bytes: 20, ..before };
         assert_eq!(interrupted.unexcused(), before.unexcused() - 1, "events that are taken back");
         let script = [interrupted, after, after];
         let readings = Cell::new(script.as_slice());

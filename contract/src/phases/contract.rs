@@ -20,7 +20,7 @@ use crate::thread::detectors::Detectors;
 use crate::thread::layout;
 use crate::thread::slot::Slot;
 use crate::thread::standing::{Budget, ThreadKind};
-use crate::words::class::ClassSet;
+use crate::words::class::ViolationSet;
 use crate::words::detector_set::DetectorSet;
 use crate::words::lifecycle::Phase;
 use crate::words::record::Record;
@@ -34,12 +34,12 @@ const NO_SLOT: Error = Error::Parameter(
 /// The contract of a process, with room for `THREADS` threads and amnesties for
 /// reasons `R`. Make it a `static`.
 ///
-/// One thread, the control thread, advances the phases; any thread may read.
+/// One thread, the coordinator, advances the phases; any thread may read.
 pub struct Contract<R: AmnestyReason = NoReason, const THREADS: usize = 8> {
     pub(crate) session: Session,
     slots: [Slot; THREADS],
     /// Held by the thread that advances a phase.
-    control: Lock<()>,
+    transitions: Lock<()>,
     /// Held by the thread that takes records.
     drain: Lock<()>,
     reasons: PhantomData<fn(R)>,
@@ -72,11 +72,11 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
     const fn with_slots(
         slots: [Slot; THREADS],
         session: Session,
-        control: Lock<()>,
+        transitions: Lock<()>,
         drain: Lock<()>,
     ) -> Self {
         let () = Self::FEW_REASONS;
-        Self { session, slots, control, drain, reasons: PhantomData }
+        Self { session, slots, transitions, drain, reasons: PhantomData }
     }
 
     /// The phase at this moment.
@@ -174,7 +174,7 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
     }
 
     fn advance(&self, to: Phase, prepare: impl FnOnce() -> Result<()>) -> Result<()> {
-        let _control = self.control.lock();
+        let _transition = self.transitions.lock();
         let lifecycle = &self.session.lifecycle;
         if self.phase() as usize + 1 == to as usize {
             prepare()?;
@@ -224,7 +224,7 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
     pub fn register_cold(&'static self, name: &str, budget: Budget) -> Result<ColdRegistration> {
         let (index, slot) = self.claim()?;
         describe(slot, index, ThreadKind::Cold, name);
-        slot.hold_to(ClassSet::all(), DetectorSet::ALLOCATOR | DetectorSet::POOL_EVENTS);
+        slot.hold_to(ViolationSet::all(), DetectorSet::ALLOCATOR | DetectorSet::POOL_EVENTS);
         slot.set_budget(budget);
         let registration = ColdRegistration::new(slot);
         slot.attendance.join(&self.session.lifecycle)?;

@@ -12,7 +12,7 @@ use crate::phases::route::Route;
 use crate::phases::warmup::{Criterion, Progress, Warmup, WarmupFailure, WarmupOptions};
 use crate::words::lifecycle::Phase;
 
-/// How long the control thread sleeps between two steps.
+/// How long the coordinator sleeps between two steps.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// How a warm-up went that ended in an armed process.
@@ -41,7 +41,7 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
     /// registered. `memory` is what SteadyState freezes: [`Arenas`](crate::Arenas), or `()` for a
     /// program without arenas.
     ///
-    /// A control thread that has other work meanwhile calls [`Warmup::step`] itself.
+    /// A coordinator that has other work meanwhile calls [`Warmup::step`] itself.
     ///
     /// # Errors
     /// The [`WarmupFailure`] names the criterion that was not met, and the thread or route:

@@ -15,7 +15,7 @@ use crate::thread::detectors::Detectors;
 use crate::thread::observation::{Evidence, Observation};
 use crate::thread::slot::Slot;
 use crate::thread::standing::Mode;
-use crate::words::class::{ClassSet, ViolationClass};
+use crate::words::class::{ViolationClass, ViolationSet};
 use crate::words::lifecycle::Phase;
 
 /// The registration of a hot thread, which checks it once per turn of its loop.
@@ -62,7 +62,7 @@ pub struct Guard<R: AmnestyReason = NoReason, D: Detectors = NativeDetectors> {
     /// The mode set by hand, which overrides the lifecycle's.
     by_hand: Cell<Option<Mode>>,
     baselines: Baselines,
-    alarmed: Cell<ClassSet>,
+    alarmed: Cell<ViolationSet>,
     /// The rehearsal turn that has begun.
     turn: Cell<usize>,
     started: Cell<bool>,
@@ -87,7 +87,7 @@ impl<R: AmnestyReason, D: Detectors> Guard<R, D> {
             clock,
             by_hand: Cell::new(None),
             baselines: Baselines::new(),
-            alarmed: Cell::new(ClassSet::empty()),
+            alarmed: Cell::new(ViolationSet::empty()),
             turn: Cell::new(0),
             started: Cell::new(false),
             detectors: RefCell::new(detectors),
@@ -171,7 +171,7 @@ impl<R: AmnestyReason, D: Detectors> Guard<R, D> {
         &self.session.ledger
     }
 
-    /// What a check does if its thread was called: a phase began, the control thread asks for
+    /// What a check does if its thread was called: a phase began, the coordinator asks for
     /// something, or an event happened.
     #[cold]
     #[inline(never)]
@@ -221,7 +221,7 @@ impl<R: AmnestyReason, D: Detectors> Guard<R, D> {
             self.start_detectors();
             self.poll();
             self.slot.unmute();
-            self.alarmed.set(ClassSet::empty());
+            self.alarmed.set(ViolationSet::empty());
         }
         self.baselines.move_to_now(self.slot);
         self.slot.begin_turn();
@@ -275,10 +275,10 @@ impl<R: AmnestyReason, D: Detectors> Guard<R, D> {
     fn alarm(&self, class: ViolationClass, since: Amount) {
         let alarmed = self.alarmed.get();
         let policy = self.policies.of(class);
-        if policy == Policy::AlarmOnce && alarmed.contains(ClassSet::of(class)) {
+        if policy == Policy::AlarmOnce && alarmed.contains(ViolationSet::of(class)) {
             return;
         }
-        self.alarmed.set(alarmed | ClassSet::of(class));
+        self.alarmed.set(alarmed | ViolationSet::of(class));
         if policy == Policy::AlarmOnce {
             self.slot.mute(class);
         }

@@ -2,7 +2,7 @@
 
 use crate::detectors::platform;
 use crate::phases::policy::{Policies, Policy};
-use crate::words::class::ClassSet;
+use crate::words::class::ViolationSet;
 use crate::words::detector_set::DetectorSet;
 
 /// Options for registering a hot thread.
@@ -12,9 +12,9 @@ pub struct HotThread<'name> {
     pub name: &'name str,
     /// The number of the core to bind the thread to; by default the thread is not bound.
     pub core: Option<usize>,
-    /// The classes that the thread is held to; by default [`ClassSet::STEADY`]. Events of
+    /// The classes that the thread is held to; by default [`ViolationSet::STEADY`]. Events of
     /// other classes are only counted.
-    pub classes: ClassSet,
+    pub classes: ViolationSet,
     /// The detectors that are wanted; by default [`DetectorSet::DEFAULT`]. The report names
     /// those that are wanted and not live as missing, and the others as not asked for.
     pub detectors: DetectorSet,
@@ -32,7 +32,7 @@ impl<'name> HotThread<'name> {
         Self {
             name,
             core: None,
-            classes: ClassSet::STEADY,
+            classes: ViolationSet::STEADY,
             detectors: DetectorSet::DEFAULT,
             policies: Policies::all(Policy::AlarmOnce),
             clock: platform::clock,

@@ -41,7 +41,7 @@ impl MemorySteps {
 /// The memory of a program, as the end of a warm-up prepares it.
 ///
 /// The warm-up calls `trim`, `merge`, `freeze`, `prefault` and `no_fork`, in that
-/// order, on the control thread, while hot threads run: trimmed pages fault again,
+/// order, on the coordinator, while hot threads run: trimmed pages fault again,
 /// so trimming must come before prefaulting, and what grows meanwhile would not be
 /// prefaulted, so freezing must too ([design/contract.md `.prepare`](crate::design::contract)).
 ///

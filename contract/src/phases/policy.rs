@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::words::class::{ClassSet, ViolationClass};
+use crate::words::class::{ViolationClass, ViolationSet};
 use crate::words::name::Name;
 use crate::words::record::Record;
 
@@ -24,10 +24,10 @@ pub enum Policy {
 /// A policy for every class.
 ///
 /// ```
-/// use tripoint_contract::{ClassSet, Policies, Policy, ViolationClass};
+/// use tripoint_contract::{ViolationSet, Policies, Policy, ViolationClass};
 ///
 /// let policies = Policies::all(Policy::AlarmOnce)
-///     .with(ClassSet::of(ViolationClass::MajorFault), Policy::FailFast)
+///     .with(ViolationSet::of(ViolationClass::MajorFault), Policy::FailFast)
 ///     .with_fail_fast(|alarm| eprintln!("{alarm:?}"));
 /// assert_eq!(policies.of(ViolationClass::MajorFault), Policy::FailFast);
 /// assert_eq!(policies.of(ViolationClass::Alloc), Policy::AlarmOnce);
@@ -57,7 +57,7 @@ impl Policies {
 
     /// These policies, with another one for some classes.
     #[must_use]
-    pub fn with(mut self, classes: ClassSet, policy: Policy) -> Self {
+    pub fn with(mut self, classes: ViolationSet, policy: Policy) -> Self {
         for class in classes.classes() {
             self.of[class.index()] = policy;
         }
@@ -99,8 +99,10 @@ impl Policies {
     pub fn with_text(self, text: &str) -> Result<Self, PolicyError> {
         text.split(',').map(str::trim).filter(|part| !part.is_empty()).try_fold(self, |policies, part| {
             let (classes, policy) = match part.split_once('=') {
-                Some((class, policy)) => (ViolationClass::from_name(class.trim()).map(ClassSet::of), policy),
-                None => (Some(ClassSet::all()), part),
+                Some((class, policy)) => {
+                    (ViolationClass::from_name(class.trim()).map(ViolationSet::of), policy)
+                }
+                None => (Some(ViolationSet::all()), part),
             };
             match (classes, Policy::from_name(policy.trim())) {
                 (Some(classes), Some(policy)) => Ok(policies.with(classes, policy)),

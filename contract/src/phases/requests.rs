@@ -1,4 +1,4 @@
-//! What the control thread asks of all hot threads.
+//! What the coordinator asks of all hot threads.
 
 use tripoint_core::internal::Ordering;
 

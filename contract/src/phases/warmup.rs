@@ -24,7 +24,7 @@ use crate::phases::memory::SteadyMemory;
 use crate::phases::route::Route;
 use crate::thread::slot::Slot;
 use crate::thread::standing::ThreadKind;
-use crate::words::class::{ClassSet, ViolationClass};
+use crate::words::class::{ViolationClass, ViolationSet};
 use crate::words::name::Name;
 
 /// Options for a warm-up. Times are in ns.
@@ -71,14 +71,14 @@ pub struct WarmupFailure {
     /// The route that was not passed often enough.
     pub route: Option<&'static str>,
     /// The classes of the events that spoiled it.
-    pub classes: ClassSet,
+    pub classes: ViolationSet,
     /// The error of the memory or the phase.
     pub error: Option<Error>,
 }
 
 impl WarmupFailure {
     pub(crate) const fn new(criterion: Criterion) -> Self {
-        Self { criterion, thread: None, route: None, classes: ClassSet::empty(), error: None }
+        Self { criterion, thread: None, route: None, classes: ViolationSet::empty(), error: None }
     }
 }
 
@@ -148,8 +148,8 @@ struct Window {
     poll: Option<usize>,
 }
 
-/// A warm-up that the control thread steps. It never waits or sleeps: the time is passed in.
-/// `Contract::warm_up` does the stepping for programs whose control thread may sleep.
+/// A warm-up that the coordinator steps. It never waits or sleeps: the time is passed in.
+/// `Contract::warm_up` does the stepping for programs whose coordinator may sleep.
 ///
 /// It waits only for threads that have registered: so give each hot thread a route with a
 /// minimum, which it passes after it has registered. Once done, wait for
@@ -277,7 +277,7 @@ impl<'a, R: AmnestyReason, const THREADS: usize> Warmup<'a, R, THREADS> {
         hot.find_map(|slot| {
             let counts = self.counts.get(slot.index())?;
             let moved = |class: &ViolationClass| slot.tally(*class).count != counts[class.index()];
-            let classes: ClassSet = slot.held().classes().filter(moved).map(ClassSet::of).collect();
+            let classes: ViolationSet = slot.held().classes().filter(moved).map(ViolationSet::of).collect();
             let noise =
                 WarmupFailure { thread: Some(slot.name()), classes, ..WarmupFailure::new(Criterion::Quiet) };
             (!classes.is_empty()).then_some(noise)
@@ -348,7 +348,7 @@ impl<'a, R: AmnestyReason, const THREADS: usize> Warmup<'a, R, THREADS> {
     /// The first thread whose rehearsal had events.
     fn unclean(&self) -> Option<WarmupFailure> {
         self.contract.hot_threads().find_map(|slot| {
-            let classes = ClassSet::from_bits_truncate(slot.errands.turn_classes.load(Ordering::Relaxed));
+            let classes = ViolationSet::from_bits_truncate(slot.errands.turn_classes.load(Ordering::Relaxed));
             let failure = WarmupFailure {
                 thread: Some(slot.name()),
                 classes,

@@ -6,7 +6,7 @@ use core::hint::black_box;
 use std::boxed::Box;
 
 use crate::thread::current;
-use crate::words::class::{ClassSet, ViolationClass};
+use crate::words::class::{ViolationClass, ViolationSet};
 use crate::words::detector_set::DetectorSet;
 use crate::words::json::Json;
 use crate::words::record::Site;
@@ -22,13 +22,13 @@ pub struct Steady {
     ///
     /// An event that happens once spoils one window only; an event of each turn spoils all.
     pub windows: usize,
-    /// The classes that the code is held to; by default [`ClassSet::STEADY`].
-    pub classes: ClassSet,
+    /// The classes that the code is held to; by default [`ViolationSet::STEADY`].
+    pub classes: ViolationSet,
 }
 
 impl Default for Steady {
     fn default() -> Self {
-        Self { warm_turns: 1_000, turns: 1_000, windows: 3, classes: ClassSet::STEADY }
+        Self { warm_turns: 1_000, turns: 1_000, windows: 3, classes: ViolationSet::STEADY }
     }
 }
 
@@ -63,9 +63,9 @@ impl Counts {
         Self(counts)
     }
 
-    fn since(self, start: Self, held: ClassSet) -> [usize; ViolationClass::COUNT] {
+    fn since(self, start: Self, held: ViolationSet) -> [usize; ViolationClass::COUNT] {
         ViolationClass::ALL.map(|class| {
-            let held = held.contains(ClassSet::of(class));
+            let held = held.contains(ViolationSet::of(class));
             if held { self.0[class.index()].wrapping_sub(start.0[class.index()]) } else { 0 }
         })
     }
@@ -74,7 +74,7 @@ impl Counts {
 #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
 fn faults() -> Option<(usize, usize)> {
     use crate::linux::kernel::Kernel;
-    let faults = crate::linux::native::Native.thread_faults().ok()?;
+    let faults = crate::linux::system_calls::LinuxKernel.thread_faults().ok()?;
     Some((usize::try_from(faults.minor).ok()?, usize::try_from(faults.major).ok()?))
 }
 
@@ -86,7 +86,7 @@ fn faults() -> Option<(usize, usize)> {
 #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
 fn fault_deliberately() {
     use crate::linux::kernel::Kernel;
-    let _ = crate::linux::native::Native.touch_fresh_page();
+    let _ = crate::linux::system_calls::LinuxKernel.touch_fresh_page();
 }
 
 #[cfg(not(all(feature = "linux", target_os = "linux", not(miri))))]
@@ -97,7 +97,7 @@ fn controls() -> DetectorSet {
     let start = Counts::take();
     drop(black_box(Box::new(0_u64)));
     fault_deliberately();
-    let seen = Counts::take().since(start, ClassSet::all());
+    let seen = Counts::take().since(start, ViolationSet::all());
     let saw = |class: ViolationClass| seen[class.index()] > 0;
     let mut live = DetectorSet::empty();
     live.set(DetectorSet::ALLOCATOR, saw(ViolationClass::Alloc) && saw(ViolationClass::Dealloc));
@@ -203,7 +203,7 @@ impl fmt::Display for Place<'_> {
 
 /// Asserts that a piece of code, once warm, does nothing that the contract
 /// forbids: no call of the global allocator, no growth, no page fault; no fill either, if
-/// [`Steady::classes`](crate::gate::Steady::classes) has [`ClassSet::FILL`](crate::ClassSet::FILL).
+/// [`Steady::classes`](crate::gate::Steady::classes) has [`ViolationSet::FILL`](crate::ViolationSet::FILL).
 /// Prints what it measured as one line of JSON.
 ///
 /// The test binary needs [`ContractAllocator`](crate::ContractAllocator) as its

@@ -9,7 +9,7 @@ use crate::report::group::{Group, call_of, reason_of};
 use crate::report::resolve::{At, FrameAt};
 use crate::thread::slot::Slot;
 use crate::thread::standing::ThreadKind;
-use crate::thread::tally::ClassTally;
+use crate::thread::tally::Tally;
 use crate::words::class::ViolationClass;
 use crate::words::json::Json;
 use crate::words::record::{Record, RecordKind};
@@ -153,7 +153,7 @@ fn write_thread(json: &mut Json<'_>, slot: &Slot) -> fmt::Result {
     })
 }
 
-fn write_tally(json: &mut Json<'_>, tally: ClassTally) -> fmt::Result {
+fn write_tally(json: &mut Json<'_>, tally: Tally) -> fmt::Result {
     json.number("count", tally.count)?;
     json.number("bytes", tally.bytes)?;
     json.number("excused", tally.excused)

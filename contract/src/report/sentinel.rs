@@ -7,7 +7,7 @@ use std::vec::Vec;
 use tripoint_core::{Arena, aver};
 
 use crate::linux::kernel::{Faults, Kernel};
-use crate::linux::native::Native;
+use crate::linux::system_calls::LinuxKernel;
 use crate::phases::contract::Contract;
 use crate::phases::ledger::AmnestyReason;
 use crate::thread::slot::Slot;
@@ -116,7 +116,7 @@ struct Spent {
 
 /// Looks at the process each time it is polled: at arenas, faults, resident memory, C's heap,
 /// and what cold threads spend. It costs hot threads nothing but a poll of their own faults.
-pub struct Sentinel<'a, R: AmnestyReason, const THREADS: usize, K: Kernel = Native> {
+pub struct Sentinel<'a, R: AmnestyReason, const THREADS: usize, K: Kernel = LinuxKernel> {
     kernel: K,
     contract: &'a Contract<R, THREADS>,
     arenas: &'a [&'a dyn Arena],
@@ -162,7 +162,7 @@ impl Bound {
 impl<'a, R: AmnestyReason, const THREADS: usize> Sentinel<'a, R, THREADS> {
     /// A sentinel that has not looked yet.
     pub fn new(contract: &'a Contract<R, THREADS>, arenas: &'a [&'a dyn Arena]) -> Self {
-        Self::new_on(Native, contract, arenas)
+        Self::new_on(LinuxKernel, contract, arenas)
     }
 }
 
@@ -306,8 +306,8 @@ mod tests {
     static CONTRACT: Contract<NoReason, 1> = Contract::new();
 
     /// A kernel that reports this text as the pages of the process.
-    fn with_pages(statm: &'static [(&'static str, &'static str)]) -> Failing<Native> {
-        Failing::new(Native, Calls::empty()).with_files(statm)
+    fn with_pages(statm: &'static [(&'static str, &'static str)]) -> Failing<LinuxKernel> {
+        Failing::new(LinuxKernel, Calls::empty()).with_files(statm)
     }
 
     fn warnings<K: Kernel>(sentinel: &mut Sentinel<'_, NoReason, 1, K>, kernel: K) -> Vec<Warning> {
@@ -342,7 +342,7 @@ mod tests {
         const TOO_MUCH: &[(&str, &str)] = &[("/proc/self/statm", "9000 1021 1 1 0 1 0\n")];
         const TWICE: &[(&str, &str)] = &[("/proc/self/statm", "9000 1042 1 1 0 1 0\n")];
         let mut sentinel = Sentinel::new_on(with_pages(FIRST), &CONTRACT, &[]);
-        let page = Native.page_size();
+        let page = LinuxKernel.page_size();
         let grew = [Warning::ResidentGrew { from: 1_000 * page, to: 1_021 * page }];
         let again = [Warning::ResidentGrew { from: 1_021 * page, to: 1_042 * page }];
         assert_eq!(warnings(&mut sentinel, with_pages(FIRST)), []);

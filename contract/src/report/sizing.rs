@@ -11,7 +11,7 @@ use crate::words::json::Json;
 #[derive(Clone, Copy, Debug)]
 pub struct Sizing<'a> {
     committed: usize,
-    control: usize,
+    own: usize,
     grain: usize,
     pools: &'a [(&'a str, PoolSizes)],
 }
@@ -21,7 +21,7 @@ impl<'a> Sizing<'a> {
     /// the warm-up.
     pub fn of(arena: &dyn Arena, pools: &'a [(&'a str, PoolSizes)]) -> Self {
         let sizes = arena.sizes();
-        Self { committed: sizes.committed_high_water, control: sizes.own, grain: arena.grain(), pools }
+        Self { committed: sizes.committed_high_water, own: sizes.own, grain: arena.grain(), pools }
     }
 
     /// The least commit limit, in bytes, that the arena needs.
@@ -33,7 +33,7 @@ impl<'a> Sizing<'a> {
     /// How many bytes of that are tracts: prefault them at Init.
     #[must_use]
     pub const fn prefault(&self) -> usize {
-        self.committed.saturating_sub(self.control).next_multiple_of(self.grain)
+        self.committed.saturating_sub(self.own).next_multiple_of(self.grain)
     }
 
     /// By how many bytes to extend each pool at Init, by name.

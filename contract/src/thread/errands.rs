@@ -1,11 +1,11 @@
-//! What the control thread asks of a guard, and the answers.
+//! What the coordinator asks of a guard, and the answers.
 
 use tripoint_core::internal::AtomicUsize;
 
 use crate::thread::standing::Mode;
 use crate::words::atomics::const_fn;
 
-/// What the control thread asks of a guard, and the answers.
+/// What the coordinator asks of a guard, and the answers.
 #[derive(Debug)]
 pub(crate) struct Errands {
     /// The [`Mode`] that is wanted in Init and Warmup.

@@ -5,7 +5,7 @@
 //! | attention | any thread that wants the guard's attention |
 //! | mode, amnesty, alarms, own ring, most of the tally | the thread, its signal handlers |
 //! | memory calls of the tally, supervised ring | the thread's supervisor |
-//! | wanted mode, polls and turns | the control thread |
+//! | wanted mode, polls and turns | the coordinator |
 
 use tripoint_core::internal::{AtomicBool, AtomicUsize, Ordering, compiler_fence};
 use tripoint_core::{Event, EventHook, aver};
@@ -17,9 +17,9 @@ use crate::thread::everywhere;
 use crate::thread::observation::{Evidence, Observation};
 use crate::thread::records::{Records, Writer};
 use crate::thread::standing::{Budget, Mode, ThreadKind};
-use crate::thread::tally::{ClassTally, Tally};
+use crate::thread::tally::{Tallies, Tally};
 use crate::words::atomics::{const_fn, zeros};
-use crate::words::class::{ClassSet, ViolationClass};
+use crate::words::class::{ViolationClass, ViolationSet};
 use crate::words::detector_set::DetectorSet;
 use crate::words::name::{Name, NameCell};
 use crate::words::record::{Record, RecordKind, Site};
@@ -35,9 +35,9 @@ pub struct Slot {
     /// Set while an event is written down: a signal handler finds it set.
     busy: AtomicBool,
     overlapped: [AtomicUsize; ViolationClass::COUNT],
-    /// The [`ClassSet`] that the thread is held to.
+    /// The [`ViolationSet`] that the thread is held to.
     held: AtomicUsize,
-    /// The [`ClassSet`] of what is only counted, because it has raised its alarm.
+    /// The [`ViolationSet`] of what is only counted, because it has raised its alarm.
     muted: AtomicUsize,
     alarms: AtomicUsize,
     pub(crate) amnesties: AtomicUsize,
@@ -46,9 +46,9 @@ pub struct Slot {
     /// Set if a thread that had the slot before that one was armed.
     formerly_armed: AtomicBool,
     /// Everything since the thread registered.
-    tally: Tally,
+    tallies: Tallies,
     /// The part of it that happened while the thread was armed.
-    armed_tally: Tally,
+    armed_tallies: Tallies,
     records: Records,
     pub(crate) call_site: CallSite,
     pub(crate) errands: Errands,
@@ -102,8 +102,8 @@ impl Slot {
                 amnesties: AtomicUsize::new(0),
                 was_armed: AtomicBool::new(false),
                 formerly_armed: AtomicBool::new(false),
-                tally: Tally::new(),
-                armed_tally: Tally::new(),
+                tallies: Tallies::new(),
+                armed_tallies: Tallies::new(),
                 records: Records::new(),
                 call_site: CallSite::new(),
                 errands: Errands::new(),
@@ -135,8 +135,8 @@ impl Slot {
             self.formerly_armed.store(true, Ordering::Relaxed);
         }
         self.mode.store(Mode::Counting as usize, Ordering::Relaxed);
-        self.tally.reset();
-        self.armed_tally.reset();
+        self.tallies.reset();
+        self.armed_tallies.reset();
         let errands = &self.errands;
         let answers = [&errands.mode, &errands.poll_wanted, &errands.poll_done, &errands.turn_wanted];
         let words = [&self.amnesty_depth, &self.muted, &self.alarms, &self.amnesties, &self.live];
@@ -151,7 +151,7 @@ impl Slot {
         self.alarms() == 0 && self.records_lost() == 0 && self.records.is_empty()
     }
 
-    pub(crate) fn hold_to(&self, classes: ClassSet, wanted: DetectorSet) {
+    pub(crate) fn hold_to(&self, classes: ViolationSet, wanted: DetectorSet) {
         self.held.store(classes.bits(), Ordering::Relaxed);
         self.wanted.store(wanted.bits(), Ordering::Relaxed);
     }
@@ -196,8 +196,8 @@ impl Slot {
 
     /// The classes the thread is held to.
     #[must_use]
-    pub fn held(&self) -> ClassSet {
-        ClassSet::from_bits_truncate(self.held.load(Ordering::Relaxed))
+    pub fn held(&self) -> ViolationSet {
+        ViolationSet::from_bits_truncate(self.held.load(Ordering::Relaxed))
     }
 
     /// The detectors that are live for the thread.
@@ -261,15 +261,15 @@ impl Slot {
 
     /// The numbers of a class since the thread registered.
     #[must_use]
-    pub fn tally(&self, class: ViolationClass) -> ClassTally {
-        self.tally.get(class)
+    pub fn tally(&self, class: ViolationClass) -> Tally {
+        self.tallies.get(class)
     }
 
     /// The numbers of a class while the thread was armed: those of [`Slot::tally`] without
     /// warm-up and Teardown.
     #[must_use]
-    pub fn armed_tally(&self, class: ViolationClass) -> ClassTally {
-        self.armed_tally.get(class)
+    pub fn armed_tally(&self, class: ViolationClass) -> Tally {
+        self.armed_tallies.get(class)
     }
 
     /// Number of events of the classes the thread is held to, excused or not.
@@ -345,7 +345,7 @@ impl Slot {
     pub(crate) fn count_only(&self, seen: &Observation) -> bool {
         let plain = self.mode() == Mode::Counting && !self.is_excused() && !self.is_busy();
         if plain {
-            self.while_busy(|| self.tally.add(seen.class, seen.count, seen.bytes, false));
+            self.while_busy(|| self.tallies.add(seen.class, seen.count, seen.bytes, false));
         }
         plain
     }
@@ -358,12 +358,12 @@ impl Slot {
 
     fn charge(&self, seen: Observation, writer: Writer, evidence: impl FnOnce() -> Evidence) {
         let excused = self.is_excused() && seen.class != ViolationClass::AmnestyOverrun;
-        self.tally.add(seen.class, seen.count, seen.bytes, excused);
+        self.tallies.add(seen.class, seen.count, seen.bytes, excused);
         let mode = self.mode();
         if mode == Mode::Armed {
-            self.armed_tally.add(seen.class, seen.count, seen.bytes, excused);
+            self.armed_tallies.add(seen.class, seen.count, seen.bytes, excused);
         }
-        if mode == Mode::Counting || !self.held().contains(ClassSet::of(seen.class)) {
+        if mode == Mode::Counting || !self.held().contains(ViolationSet::of(seen.class)) {
             return;
         }
         self.write_down(seen, mode, excused, writer, evidence);
@@ -398,7 +398,7 @@ impl Slot {
         let excused = self.is_excused();
         let kind = if excused { RecordKind::Excused } else { RecordKind::Violation };
         self.mode() != Mode::Counting
-            && self.held().contains(ClassSet::of(class))
+            && self.held().contains(ViolationSet::of(class))
             && (excused || !self.is_muted(class))
             && self.records.would_keep(kind, class, Writer::Supervisor)
     }
@@ -454,11 +454,11 @@ impl Slot {
     }
 
     fn is_muted(&self, class: ViolationClass) -> bool {
-        ClassSet::from_bits_truncate(self.muted.load(Ordering::Relaxed)).contains(ClassSet::of(class))
+        ViolationSet::from_bits_truncate(self.muted.load(Ordering::Relaxed)).contains(ViolationSet::of(class))
     }
 
     pub(crate) fn mute(&self, class: ViolationClass) {
-        self.muted.fetch_or(ClassSet::of(class).bits(), Ordering::Relaxed);
+        self.muted.fetch_or(ViolationSet::of(class).bits(), Ordering::Relaxed);
     }
 
     pub(crate) fn unmute(&self) {

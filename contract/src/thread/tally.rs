@@ -7,7 +7,7 @@ use crate::words::class::ViolationClass;
 
 /// The numbers of one class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ClassTally {
+pub struct Tally {
     /// Number of events.
     pub count: usize,
     /// Bytes concerned.
@@ -18,7 +18,7 @@ pub struct ClassTally {
     pub excused_bytes: usize,
 }
 
-impl ClassTally {
+impl Tally {
     /// Number of events that nothing excuses.
     #[must_use]
     pub const fn unexcused(self) -> usize {
@@ -35,14 +35,14 @@ impl ClassTally {
 /// The numbers of all classes. Each class has one writer at a time, so adding is
 /// a load and a store; any thread may read.
 #[derive(Debug)]
-pub(crate) struct Tally {
+pub(crate) struct Tallies {
     count: [AtomicUsize; ViolationClass::COUNT],
     bytes: [AtomicUsize; ViolationClass::COUNT],
     excused: [AtomicUsize; ViolationClass::COUNT],
     excused_bytes: [AtomicUsize; ViolationClass::COUNT],
 }
 
-impl Tally {
+impl Tallies {
     const_fn! {
         pub(crate) fn new() -> Self {
             Self { count: zeros(), bytes: zeros(), excused: zeros(), excused_bytes: zeros() }
@@ -67,9 +67,9 @@ impl Tally {
         words.into_iter().flatten().for_each(|word| word.store(0, Ordering::Relaxed));
     }
 
-    pub(crate) fn get(&self, class: ViolationClass) -> ClassTally {
+    pub(crate) fn get(&self, class: ViolationClass) -> Tally {
         let index = class.index();
-        ClassTally {
+        Tally {
             count: self.count[index].load(Ordering::Relaxed),
             bytes: self.bytes[index].load(Ordering::Relaxed),
             excused: self.excused[index].load(Ordering::Relaxed),

@@ -94,7 +94,7 @@ impl fmt::Display for ViolationClass {
 bitflags! {
     /// A set of [`ViolationClass`]es: bit `i` is the class with index `i`.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub struct ClassSet: usize {
+    pub struct ViolationSet: usize {
         /// [`ViolationClass::Alloc`]
         const ALLOC = 1 << 0;
         /// [`ViolationClass::Realloc`]
@@ -118,10 +118,10 @@ bitflags! {
     }
 }
 
-impl ClassSet {
+impl ViolationSet {
     /// The classes that hot threads are held to by default: all but [`ViolationClass::Fill`].
     /// A fill from memory that the pool has is a normal use of the pool; if the pool has none,
-    /// there is also [`ViolationClass::Growth`]. Add [`ClassSet::FILL`] for code that must stay
+    /// there is also [`ViolationClass::Growth`]. Add [`ViolationSet::FILL`] for code that must stay
     /// on the fast path ([design/contract.md `.classes.fill`](crate::design::contract)).
     pub const STEADY: Self = Self::all().difference(Self::FILL);
 
@@ -146,10 +146,10 @@ mod tests {
         for (index, class) in ViolationClass::ALL.into_iter().enumerate() {
             assert_eq!(class.index(), index);
             assert_eq!(ViolationClass::from_index(index), Some(class));
-            assert_eq!(ClassSet::of(class).classes().collect::<std::vec::Vec<_>>(), [class]);
+            assert_eq!(ViolationSet::of(class).classes().collect::<std::vec::Vec<_>>(), [class]);
         }
         assert_eq!(ViolationClass::from_index(ViolationClass::COUNT), None);
-        assert_eq!(ClassSet::all().classes().count(), ViolationClass::COUNT);
-        assert!(ClassSet::of(ViolationClass::MajorFault) == ClassSet::MAJOR_FAULT);
+        assert_eq!(ViolationSet::all().classes().count(), ViolationClass::COUNT);
+        assert!(ViolationSet::of(ViolationClass::MajorFault) == ViolationSet::MAJOR_FAULT);
     }
 }

@@ -77,7 +77,7 @@ impl fmt::Display for Phase {
     }
 }
 
-/// The phase of a process. Any thread may read it; the control thread advances it.
+/// The phase of a process. Any thread may read it; the coordinator advances it.
 #[derive(Debug)]
 pub struct Lifecycle {
     phase: AtomicUsize,

@@ -6,7 +6,7 @@ use std::thread;
 
 use crate::common::{Reason, armed, contract};
 use crate::{caught_as, hot, on_hot_thread};
-use tripoint_contract::{ClassSet, DetectorSet, HotThread, ViolationClass};
+use tripoint_contract::{DetectorSet, HotThread, ViolationClass, ViolationSet};
 
 #[inline(never)]
 fn culprit_alloc() -> Box<u64> {
@@ -85,7 +85,8 @@ fn another_threads_allocation_is_not_charged() {
             done.send(()).unwrap();
         });
         // Both ends of the channels have finished their lazy initialisation.
-        let guard = armed(contract, HotThread { classes: ClassSet::all(), ..hot(DetectorSet::ALLOCATOR) });
+        let guard =
+            armed(contract, HotThread { classes: ViolationSet::all(), ..hot(DetectorSet::ALLOCATOR) });
         drop(go);
         let _ = finished.recv();
         // Receiving parks, and may allocate on this thread, which counts for this

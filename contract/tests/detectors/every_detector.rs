@@ -5,7 +5,8 @@ use std::thread;
 
 use crate::common::{Reason, contract, records};
 use crate::{hot, json, on_hot_thread};
-use tripoint_contract::internal::{Calls, Failing, Native, ThreadDetectors};
+use tripoint_contract::internal::{LinuxKernel, ThreadDetectors};
+use tripoint_contract::mock::{Calls, Failing};
 use tripoint_contract::{DetectorSet, Guard, HotThread, Mode, Progress, Report, Warmup, WarmupOptions};
 use tripoint_core::Error;
 
@@ -27,7 +28,7 @@ fn refusals_of_the_kernel_are_reported() {
     ] {
         on_hot_thread(move || {
             let contract = contract();
-            let detectors = ThreadDetectors::new(Failing::new(Native, refused), every);
+            let detectors = ThreadDetectors::new(Failing::new(LinuxKernel, refused), every);
             let guard = contract.register_with(hot(every), detectors).unwrap();
             guard.arm();
             assert!(!guard.slot().live().intersects(lost), "{refused:?}");
@@ -38,7 +39,7 @@ fn refusals_of_the_kernel_are_reported() {
     }
     on_hot_thread(move || {
         let thread = HotThread { core: Some(0), ..hot(every) };
-        let detectors = ThreadDetectors::new(Failing::new(Native, Calls::PIN), every);
+        let detectors = ThreadDetectors::new(Failing::new(LinuxKernel, Calls::PIN), every);
         assert!(is_not_bound(contract().register_with(thread, detectors).err()));
         let thread = HotThread { core: Some(usize::MAX), ..hot(DetectorSet::empty()) };
         assert!(is_not_bound(contract().register(thread).err()));

@@ -5,7 +5,8 @@ use core::mem::MaybeUninit;
 use crate::common::{armed, contract, in_child, of_kind, records};
 use crate::pages::Pages;
 use crate::{PAGE, hot, is_live, json, on_hot_thread};
-use tripoint_contract::internal::{Calls, Failing, Native, ThreadDetectors};
+use tripoint_contract::internal::{LinuxKernel, ThreadDetectors};
+use tripoint_contract::mock::{Calls, Failing};
 use tripoint_contract::{DetectorSet, Record, RecordKind, Report, ViolationClass};
 
 #[test]
@@ -87,7 +88,7 @@ fn faults_are_polled_where_they_cannot_trap() {
     on_hot_thread(|| {
         let contract = contract();
         let wanted = DetectorSet::FAULT_TRAP | DetectorSet::FAULT_POLL;
-        let kernel = Failing::new(Native, Calls::OPEN_FAULT_EVENT);
+        let kernel = Failing::new(LinuxKernel, Calls::OPEN_FAULT_EVENT);
         let guard = contract.register_with(hot(wanted), ThreadDetectors::new(kernel, wanted)).unwrap();
         contract.begin_warmup().unwrap();
         contract.enter_steady_state(&()).unwrap();

@@ -20,8 +20,8 @@ use std::thread;
 
 use common::{Reason, armed, contract, of_kind, records};
 use tripoint_contract::{
-    ClassSet, Contract, ContractAllocator, DetectorSet, HotThread, Policies, Policy, PoolEvents, Record,
-    RecordKind, Report, Slot, Symbols, ViolationClass,
+    Contract, ContractAllocator, DetectorSet, HotThread, Policies, Policy, PoolEvents, Record, RecordKind,
+    Report, Slot, Symbols, ViolationClass, ViolationSet,
 };
 
 #[global_allocator]
@@ -40,20 +40,20 @@ fn on_hot_thread(test: impl FnOnce() + Send + 'static) {
 }
 
 /// What a detector sees.
-const SEEN_BY: [(DetectorSet, ClassSet); 6] = [
-    (DetectorSet::ALLOCATOR, ClassSet::ALLOC.union(ClassSet::REALLOC).union(ClassSet::DEALLOC)),
-    (DetectorSet::POOL_EVENTS, ClassSet::FILL.union(ClassSet::GROWTH)),
-    (DetectorSet::FAULT_TRAP, ClassSet::MINOR_FAULT.union(ClassSet::MAJOR_FAULT)),
-    (DetectorSet::FAULT_POLL, ClassSet::MINOR_FAULT.union(ClassSet::MAJOR_FAULT)),
-    (DetectorSet::MEMORY_CALLS, ClassSet::MEMORY_CALL),
-    (DetectorSet::FOREIGN_MALLOC, ClassSet::FOREIGN_MALLOC),
+const SEEN_BY: [(DetectorSet, ViolationSet); 6] = [
+    (DetectorSet::ALLOCATOR, ViolationSet::ALLOC.union(ViolationSet::REALLOC).union(ViolationSet::DEALLOC)),
+    (DetectorSet::POOL_EVENTS, ViolationSet::FILL.union(ViolationSet::GROWTH)),
+    (DetectorSet::FAULT_TRAP, ViolationSet::MINOR_FAULT.union(ViolationSet::MAJOR_FAULT)),
+    (DetectorSet::FAULT_POLL, ViolationSet::MINOR_FAULT.union(ViolationSet::MAJOR_FAULT)),
+    (DetectorSet::MEMORY_CALLS, ViolationSet::MEMORY_CALL),
+    (DetectorSet::FOREIGN_MALLOC, ViolationSet::FOREIGN_MALLOC),
 ];
 
 /// A hot thread with these detectors, held to what they see (the test's own
 /// bookkeeping is no part of it), which quarantines.
 fn hot(detectors: DetectorSet) -> HotThread<'static> {
     let seen = SEEN_BY.iter().filter(|(detector, _)| detectors.contains(*detector));
-    let classes = seen.fold(ClassSet::empty(), |all, (_, classes)| all | *classes);
+    let classes = seen.fold(ViolationSet::empty(), |all, (_, classes)| all | *classes);
     let policies = Policies::all(Policy::Quarantine);
     HotThread { detectors, classes, policies, ..HotThread::new("hot") }
 }

@@ -6,7 +6,8 @@ use std::thread;
 use crate::common::{Reason, armed, contract, of_kind, records};
 use crate::pages::Pages;
 use crate::{PAGE, hot, is_live, json, on_hot_thread};
-use tripoint_contract::internal::{Calls, Failing, Native, ThreadDetectors, last_call_site};
+use tripoint_contract::internal::{LinuxKernel, ThreadDetectors, last_call_site};
+use tripoint_contract::mock::{Calls, Failing};
 use tripoint_contract::{
     Contract, DetectorSet, HotThread, Policies, Policy, RECORDS_PER_TURN, Record, RecordKind, ViolationClass,
 };
@@ -57,7 +58,7 @@ fn memory_calls_are_caught_without_a_site_too() {
     on_hot_thread(|| {
         let contract = contract();
         let wanted = DetectorSet::MEMORY_CALLS;
-        let kernel = Failing::new(Native, Calls::SEND_TRAP);
+        let kernel = Failing::new(LinuxKernel, Calls::SEND_TRAP);
         let guard = contract.register_with(hot(wanted), ThreadDetectors::new(kernel, wanted)).unwrap();
         guard.arm();
         if !is_live(guard.slot(), wanted) {

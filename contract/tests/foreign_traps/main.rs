@@ -22,7 +22,7 @@ use std::thread;
 use common::{Reason, armed, of_kind, records};
 use tripoint_contract::internal::last_call_site;
 use tripoint_contract::{
-    ClassSet, Contract, DetectorSet, Guard, HotThread, Policies, Policy, RecordKind, ViolationClass,
+    Contract, DetectorSet, Guard, HotThread, Policies, Policy, RecordKind, ViolationClass, ViolationSet,
 };
 use tripoint_core::internal::{AtomicUsize, Ordering};
 
@@ -72,7 +72,7 @@ fn hot_with(contract: &'static Contract<Reason, 4>, detectors: DetectorSet) -> G
 
 /// A thread that is held to faults and memory calls, as far as these detectors see them.
 fn thread_under(detectors: DetectorSet) -> HotThread<'static> {
-    let classes = ClassSet::MINOR_FAULT | ClassSet::MEMORY_CALL;
+    let classes = ViolationSet::MINOR_FAULT | ViolationSet::MEMORY_CALL;
     let policies = Policies::all(Policy::Quarantine);
     HotThread { detectors, classes, policies, ..HotThread::new("hot") }
 }

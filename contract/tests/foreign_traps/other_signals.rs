@@ -10,7 +10,8 @@ use crate::common::{Reason, contract, in_child};
 use crate::{
     HANDLED, TRAPS, end_if_it_hangs, later_handler, on_hot_thread, thread_under, unhandled, use_fresh_page,
 };
-use tripoint_contract::internal::{Calls, Failing, Native, ThreadDetectors};
+use tripoint_contract::internal::{LinuxKernel, ThreadDetectors};
+use tripoint_contract::mock::{Calls, Failing};
 use tripoint_contract::{DetectorSet, Guard, ViolationClass};
 use tripoint_core::internal::{AtomicBool, AtomicUsize, Ordering};
 
@@ -28,8 +29,8 @@ fn handle_signals() {
 }
 
 /// An armed thread whose kernel does `interrupt` before it lets a call go on.
-fn armed_with(interrupt: fn()) -> Guard<Reason, ThreadDetectors<Failing<Native>>> {
-    let kernel = Failing::new(Native, Calls::empty()).with_before(Calls::RESUME, interrupt);
+fn armed_with(interrupt: fn()) -> Guard<Reason, ThreadDetectors<Failing<LinuxKernel>>> {
+    let kernel = Failing::new(LinuxKernel, Calls::empty()).with_before(Calls::RESUME, interrupt);
     let contract = contract();
     let guard = contract.register_with(thread_under(TRAPS), ThreadDetectors::new(kernel, TRAPS)).unwrap();
     guard.arm();
@@ -37,7 +38,10 @@ fn armed_with(interrupt: fn()) -> Guard<Reason, ThreadDetectors<Failing<Native>>
 }
 
 /// The memory calls that `work` makes, as they are counted. `None` if none are seen here.
-fn counted(guard: &Guard<Reason, ThreadDetectors<Failing<Native>>>, work: impl FnOnce()) -> Option<usize> {
+fn counted(
+    guard: &Guard<Reason, ThreadDetectors<Failing<LinuxKernel>>>,
+    work: impl FnOnce(),
+) -> Option<usize> {
     let calls = || guard.slot().tally(ViolationClass::MemoryCall).count;
     let before = calls();
     work();

@@ -6,7 +6,7 @@ use core::time::Duration;
 use std::sync::{Mutex, mpsc};
 use std::thread;
 
-use tripoint_contract::ClassSet;
+use tripoint_contract::ViolationSet;
 
 use crate::allocations::{
     AT_END, culprit_box, culprit_in_handler, culprit_malloc, culprit_panic, culprit_strdup,
@@ -24,40 +24,40 @@ use crate::threads::{Forked, culprit_command, culprit_dlopen, culprit_lock, culp
 /// are left out.
 pub(crate) struct Place {
     pub(crate) fault: &'static str,
-    pub(crate) classes: ClassSet,
+    pub(crate) classes: ViolationSet,
     /// Prepares the place before the thread is armed. Returns what is done then.
     pub(crate) prepare: fn() -> Box<dyn FnOnce()>,
 }
 
-const fn place(fault: &'static str, classes: ClassSet, prepare: fn() -> Box<dyn FnOnce()>) -> Place {
+const fn place(fault: &'static str, classes: ViolationSet, prepare: fn() -> Box<dyn FnOnce()>) -> Place {
     Place { fault, classes, prepare }
 }
 
-const HEAP: ClassSet = ClassSet::ALLOC.union(ClassSet::DEALLOC);
-const FAULTS: ClassSet = ClassSet::MINOR_FAULT.union(ClassSet::MAJOR_FAULT);
-const CALL: ClassSet = ClassSet::MEMORY_CALL;
-const FOREIGN: ClassSet = ClassSet::FOREIGN_MALLOC;
-pub(crate) const ANY: ClassSet = ClassSet::all();
+const HEAP: ViolationSet = ViolationSet::ALLOC.union(ViolationSet::DEALLOC);
+const FAULTS: ViolationSet = ViolationSet::MINOR_FAULT.union(ViolationSet::MAJOR_FAULT);
+const CALL: ViolationSet = ViolationSet::MEMORY_CALL;
+const FOREIGN: ViolationSet = ViolationSet::FOREIGN_MALLOC;
+pub(crate) const ANY: ViolationSet = ViolationSet::all();
 
 pub(crate) const PLACES: &[Place] = &[
     place("a box made and dropped", HEAP, || Box::new(culprit_box)),
     place("a box dropped while unwinding", HEAP, || Box::new(culprit_unwinding)),
-    place("the machinery of a panic", ClassSet::ALLOC, || Box::new(culprit_panic)),
-    place("a box made in a signal handler", ClassSet::ALLOC, || {
+    place("the machinery of a panic", ViolationSet::ALLOC, || Box::new(culprit_panic)),
+    place("a box made in a signal handler", ViolationSet::ALLOC, || {
         handle(libc::SIGUSR1, culprit_in_handler);
         Box::new(|| {
             // SAFETY: the signal is handled.
             unsafe { libc::raise(libc::SIGUSR1) };
         })
     }),
-    place("a destructor of a thread-local, the guard leaked", ClassSet::ALLOC, || {
+    place("a destructor of a thread-local, the guard leaked", ViolationSet::ALLOC, || {
         Box::new(|| AT_END.with(|end| end.armed.set(true)))
     }),
     place("a fresh page", FAULTS, || {
         let pages = Pages::map();
         Box::new(move || pages.culprit_touch())
     }),
-    place("a page of a file that was evicted", ClassSet::MAJOR_FAULT, || {
+    place("a page of a file that was evicted", ViolationSet::MAJOR_FAULT, || {
         let file = evicted_file();
         Box::new(move || culprit_read(file))
     }),

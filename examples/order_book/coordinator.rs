@@ -1,5 +1,5 @@
-//! The contract of this process, and its control thread
-//! (design/order-book.md `.contract.control`).
+//! The contract of this process, and its coordinator
+//! (design/order-book.md `.contract.coordinator`).
 
 use core::fmt;
 use core::time::Duration;
@@ -9,8 +9,8 @@ use std::time::Instant;
 use clap::ValueEnum;
 use core::sync::atomic::{AtomicBool, Ordering};
 use tripoint::contract::{
-    ClassSet, Contract, Guard, HotThread, NoReason, Phase, Policies, Policy, Progress, Record, RecordKind,
-    Report, Resolve, Route, SteadyMemory, Symbols, Warmup, WarmupOptions,
+    Contract, Guard, HotThread, NoReason, Phase, Policies, Policy, Progress, Record, RecordKind, Report,
+    Resolve, Route, SteadyMemory, Symbols, ViolationSet, Warmup, WarmupOptions,
 };
 use tripoint::{Arena, Result};
 
@@ -27,7 +27,7 @@ static CONTRACT: Contract<NoReason, 1> = Contract::new();
 /// A violation has failed fast, and the hot thread should stop.
 static FAILED_FAST: AtomicBool = AtomicBool::new(false);
 
-/// How long the control thread lets the others work between two looks.
+/// How long the coordinator lets the others work between two looks.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// Looks between two at the whole process, when the hot thread polls for what does
@@ -62,8 +62,8 @@ impl AlarmPolicy {
     }
 }
 
-/// What the hot thread and the control thread share.
-pub(crate) struct Control {
+/// What the hot thread and the coordinator share.
+pub(crate) struct Coordinator {
     policy: AlarmPolicy,
     /// One for each kind of record.
     routes: [Route; 4],
@@ -73,7 +73,7 @@ pub(crate) struct Control {
     given_up: AtomicBool,
 }
 
-impl Control {
+impl Coordinator {
     /// A contract in Warmup, which requires this many `passes` of each route, but
     /// fewer of snapshots.
     ///
@@ -98,7 +98,7 @@ impl Control {
     /// The contract's.
     pub(crate) fn register(&self) -> Result<Guard> {
         // Held to fills too: the book needs none in the steady part.
-        let classes = ClassSet::all();
+        let classes = ViolationSet::all();
         CONTRACT.register(HotThread { classes, policies: self.policy.policies(), ..HotThread::new("hot") })
     }
 

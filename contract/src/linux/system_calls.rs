@@ -19,7 +19,7 @@ use crate::linux::{binding, filter, listeners, signals};
 
 /// The kernel that the program runs on.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Native;
+pub struct LinuxKernel;
 
 /// `perf_event_attr` as of Linux 5.13, the first with traps.
 #[derive(Default)]
@@ -149,7 +149,7 @@ fn word(value: u64) -> usize {
     usize::try_from(value).unwrap_or(usize::MAX)
 }
 
-impl Kernel for Native {
+impl Kernel for LinuxKernel {
     fn pin(&self, core: usize) -> Result<(), Errno> {
         if core >= libc::CPU_SETSIZE as usize {
             return Err(Errno(libc::EINVAL));
