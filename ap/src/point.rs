@@ -88,17 +88,17 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
     pub fn create_in(
         pool: &'pool P,
         kind: BufferKind,
-        mut control: C,
+        control: C,
         adjust: impl FnOnce(&P::Buffer),
     ) -> Result<Self> {
         let class = pool.new_buffer();
         adjust(&class);
         // This comes before the claim of a descriptor, because the control may unwind.
-        let stops = Stops::new(&mut control);
+        let stops = Stops::new(control);
         let descriptor = Descriptor::claim(pool, kind, class)?;
         // SAFETY: the descriptor was just claimed in this pool, and only the new allocation
         // point uses it until `drop` releases it.
-        unsafe { SlowPath::begin(descriptor, pool, stops, control) };
+        unsafe { SlowPath::begin(descriptor, pool, stops) };
         Ok(Self { descriptor, owns: PhantomData })
     }
 
@@ -136,7 +136,7 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
     /// The control, which is notified of trips and stops.
     #[must_use]
     pub fn control(&mut self) -> &mut C {
-        &mut self.slow().control
+        &mut self.slow().stops.control
     }
 
     /// Whether the allocation point has no memory at present.

@@ -55,6 +55,59 @@ fn a_stop_of_a_batch_is_told_only_if_its_byte_was_committed() {
     });
 }
 
+/// A control that would stop at each byte, if it were asked.
+#[derive(Debug, Default)]
+struct Eager<const SETS_STOPS: bool> {
+    asked: usize,
+    trips: usize,
+}
+
+impl<const SETS_STOPS: bool> Control for Eager<SETS_STOPS> {
+    const SETS_STOPS: bool = SETS_STOPS;
+
+    fn next_stop(&mut self) -> usize {
+        self.asked += 1;
+        0
+    }
+
+    fn move_stop(&mut self, _left: usize) -> Option<usize> {
+        self.asked += 1;
+        None
+    }
+
+    fn stopped(&mut self, _stop: Stop) {
+        assert!(SETS_STOPS, "a control that sets no stops was stopped");
+    }
+
+    fn tripped(&mut self, requests: usize) {
+        self.trips += requests;
+    }
+}
+
+/// (design/ap.md `.stop.none`)
+#[test]
+fn a_control_that_sets_no_stops_is_not_asked_for_any() {
+    fn run<const SETS_STOPS: bool>() -> (usize, usize) {
+        let mut counted = (0, 0);
+        with_bump(|pool| {
+            let control = Eager::<SETS_STOPS>::default();
+            let mut point = AllocationPoint::create_with(pool, BufferKind::Mutator, control).unwrap();
+            for _ in 0..3 {
+                allocate(&mut point, OBJECT).unwrap();
+                point.tripper().trip();
+            }
+            allocate(&mut point, OBJECT).unwrap();
+            assert_eq!(mode(&point).contains(BufferMode::STOPPED), SETS_STOPS);
+            counted = (point.control().asked, point.control().trips);
+        });
+        counted
+    }
+    assert_eq!(run::<false>(), (0, 3));
+    // The control of this test: one that sets stops is asked when it is created, after each of
+    // three stops, and after each of three trips.
+    assert_eq!(run::<true>(), (7, 3));
+}
+
 #[test]
 fn dropping_tells_the_last_stop() {
     #[derive(Debug)]

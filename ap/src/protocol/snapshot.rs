@@ -52,6 +52,9 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// The memory of the buffer.
+    ///
+    /// A snapshot of a buffer holds words that were read together: torn reads are thrown away.
+    /// If its fields were set otherwise and `base` is above `pool_limit`, the range is empty.
     #[must_use]
     pub fn range(&self) -> AddrRange {
         AddrRange::new(self.base, self.pool_limit).unwrap_or_default()
@@ -94,6 +97,7 @@ impl Buffer {
         mode.set(BufferMode::TRAPPED, base != Addr::ZERO && limit == Addr::ZERO);
         mode.set(BufferMode::FLIPPED, !flip.is_null());
         mode.set(BufferMode::STOPPED, limit != Addr::ZERO && limit < pool_limit);
+        // Only a torn read, which `undisturbed` throws away, has a flip of other memory.
         let scan_limit = if scan_limit < base || scan_limit > pool_limit { base } else { scan_limit };
         Snapshot { base, init, alloc: alloc.max(init), limit, pool_limit, scan_limit, mode }
     }

@@ -32,8 +32,7 @@ pub(crate) struct SlowPath<'pool, P: PoolClass, C> {
     pub(crate) owner: Owner<'pool>,
     pub(crate) buffer: &'pool PoolBuffer<P::Buffer>,
     pub(crate) pool: &'pool P,
-    pub(crate) stops: Stops,
-    pub(crate) control: C,
+    pub(crate) stops: Stops<C>,
     /// Why the last reserve failed: it returned only a pointer.
     pub(crate) failure: Error,
 }
@@ -46,15 +45,14 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
     pub(crate) unsafe fn begin(
         descriptor: NonNull<Descriptor<P::Buffer, Self>>,
         pool: &'pool P,
-        stops: Stops,
-        control: C,
+        stops: Stops<C>,
     ) {
         // SAFETY: a claimed descriptor is valid while the pool is borrowed, and
         // its shared part is only ever borrowed shared.
         let buffer = unsafe { &(*descriptor.as_ptr()).shared };
         // SAFETY: the caller claimed the descriptor, so its buffer has no other owner.
         let owner = unsafe { Owner::new(buffer) };
-        let slow = Self { owner, buffer, pool, stops, control, failure: Error::Memory };
+        let slow = Self { owner, buffer, pool, stops, failure: Error::Memory };
         // SAFETY: a claimed descriptor is valid. Only its owner reaches the slow part, which
         // holds nothing that is initialised yet.
         unsafe { (*(*descriptor.as_ptr()).slow.get()).write(slow) };
@@ -154,18 +152,18 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
 
     /// Observes trips, notifies the control of them, and goes on from a flip.
     pub(crate) fn observe_trips(&mut self) {
-        let Self { owner, pool, control, stops, .. } = self;
+        let Self { owner, pool, stops, .. } = self;
         owner.observe_trips(&mut |requests| {
             stops.observe_trips();
-            report_trips(*pool, control, requests);
+            report_trips(*pool, &mut stops.control, requests);
         });
     }
 
     /// Decides a stop that was pending, and lets the control set another one after trips.
     pub(crate) fn settle_stop(&mut self) {
         let init = Addr::of(self.owner.init());
-        self.stops.settle(init, init, &mut self.control);
-        self.stops.let_move(init, &mut self.control);
+        self.stops.settle(init, init);
+        self.stops.let_move(init);
     }
 
     /// Opens the fast path, up to the buffer's end or to a stop.
@@ -178,7 +176,7 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
     }
 
     fn arm(&mut self) {
-        let Self { owner, pool, control, stops, .. } = self;
+        let Self { owner, pool, stops, .. } = self;
         let pool_limit = owner.pool_limit();
         // Nothing fits below `init`, so the next object takes the slow path (in a stack, the
         // next that nothing was popped before).
@@ -190,7 +188,7 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
         aver!(limit <= pool_limit, "a limit of {limit:p} in a buffer that ends at {pool_limit:p}");
         owner.rearm(limit, &mut |requests| {
             stops.observe_trips();
-            report_trips(*pool, control, requests);
+            report_trips(*pool, &mut stops.control, requests);
         });
     }
 
@@ -198,7 +196,7 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
     /// back.
     pub(crate) fn report_detached(&mut self, detached: Option<Detached>) {
         let Some(Detached { init, unused }) = detached else { return };
-        self.stops.settle(init, Addr::ZERO, &mut self.control);
+        self.stops.settle(init, Addr::ZERO);
         let header = self.pool.header();
         header.arena().event(Event::Empty { pool: header.id(), size: unused });
     }

@@ -1,15 +1,15 @@
 //! The account of stops: how far the next one is (design/ap.md `.stop.budget`).
 
-use core::mem;
-
 use tripoint_core::{Addr, Control, Stop};
 
 use crate::protocol::calc;
 
-/// The owner's account of stops: how far the next one is, and the one that an object not
-/// yet known to be committed has reached.
+/// A control and the account of its stops: how far the next one is, and the one that an
+/// object not yet known to be committed has reached. Nothing is kept for a control that sets
+/// none (design/ap.md `.stop.none`).
 #[derive(Debug)]
-pub(crate) struct Stops {
+pub(crate) struct Stops<C> {
+    pub(crate) control: C,
     /// Bytes from `origin` to the stop; `usize::MAX` for none.
     budget: usize,
     /// The place in the present buffer from which `budget` counts.
@@ -19,15 +19,16 @@ pub(crate) struct Stops {
     may_move: bool,
 }
 
-impl Stops {
-    pub(crate) fn new<C: Control>(control: &mut C) -> Self {
-        Self { budget: control.next_stop(), origin: Addr::ZERO, pending: None, may_move: false }
+impl<C: Control> Stops<C> {
+    pub(crate) fn new(mut control: C) -> Self {
+        let budget = if C::SETS_STOPS { control.next_stop() } else { usize::MAX };
+        Self { control, budget, origin: Addr::ZERO, pending: None, may_move: false }
     }
 
     /// Whether there is no stop to keep account of.
     #[inline]
     pub(crate) const fn is_idle(&self) -> bool {
-        self.budget == usize::MAX
+        !C::SETS_STOPS || self.budget == usize::MAX
     }
 
     /// The limit to publish for a buffer that ends at `pool_limit`.
@@ -35,8 +36,9 @@ impl Stops {
         match self.pending {
             // Nothing fits below the pending object, so its stop is settled before anything
             // else is allocated.
-            Some(stop) => stop.object,
-            None => Addr::new(calc::armed_limit(pool_limit.get(), self.origin.get(), self.budget)),
+            Some(stop) if C::SETS_STOPS => stop.object,
+            _ if self.is_idle() => pool_limit,
+            _ => Addr::new(calc::armed_limit(pool_limit.get(), self.origin.get(), self.budget)),
         }
     }
 
@@ -54,16 +56,19 @@ impl Stops {
     /// If the byte of the stop was committed, the stop is reported. Otherwise it is
     /// withdrawn, and a new one is drawn from `next`. It is never kept: it is known to be a
     /// hit, and keeping it would bias a sampler (design/ap.md `.stop.withdraw`).
-    pub(crate) fn settle<C: Control>(&mut self, init: Addr, next: Addr, control: &mut C) {
+    pub(crate) fn settle(&mut self, init: Addr, next: Addr) {
+        if !C::SETS_STOPS {
+            return;
+        }
         let Some(stop) = self.pending.take() else { return };
         let committed = init.get().saturating_sub(stop.object.get());
         let stop = Stop { size: committed, ..stop };
         if committed > stop.offset {
-            control.stopped(stop);
+            self.control.stopped(stop);
         } else {
-            control.withdrawn(stop);
+            self.control.withdrawn(stop);
         }
-        self.budget = control.next_stop();
+        self.budget = self.control.next_stop();
         self.origin = next;
     }
 
@@ -74,16 +79,17 @@ impl Stops {
 
     /// Whether the control is still to be asked.
     pub(crate) const fn may_move(&self) -> bool {
-        self.may_move
+        C::SETS_STOPS && self.may_move
     }
 
     /// After trips: lets the control set another stop, counted from `init`
     /// (design/ap.md `.stop.move`).
-    pub(crate) fn let_move<C: Control>(&mut self, init: Addr, control: &mut C) {
-        if !mem::take(&mut self.may_move) {
+    pub(crate) fn let_move(&mut self, init: Addr) {
+        if !self.may_move() {
             return;
         }
-        if let Some(budget) = control.move_stop(self.left(init)) {
+        self.may_move = false;
+        if let Some(budget) = self.control.move_stop(self.left(init)) {
             self.budget = budget;
             self.origin = init;
         }
@@ -91,13 +97,15 @@ impl Stops {
 
     /// Moves the account to other memory: allocation left off at `from` and goes on at `to`.
     pub(crate) fn move_to(&mut self, from: Addr, to: Addr) {
-        self.budget = self.left(from);
-        self.origin = to;
+        if !self.is_idle() {
+            self.budget = self.left(from);
+            self.origin = to;
+        }
     }
 
     /// The bytes left before the stop, at `init`.
     fn left(&self, init: Addr) -> usize {
-        if self.budget == usize::MAX {
+        if self.is_idle() {
             return usize::MAX;
         }
         self.budget.saturating_sub(init.get().saturating_sub(self.origin.get()))

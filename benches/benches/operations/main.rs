@@ -6,6 +6,7 @@
 //! (design/frames.md `.req.constant`, design/pool-tlsf.md `.req.constant`.)
 
 mod any_size;
+mod arenas;
 mod stacks;
 
 /// An operation and its name. The function prepares it and runs it as often as
@@ -27,7 +28,7 @@ fn nothing(count: usize) {
 
 fn operations() -> impl Iterator<Item = Operation> {
     let nothing: Operation = ("nothing", nothing);
-    [nothing].into_iter().chain(stacks::OPERATIONS).chain(any_size::OPERATIONS)
+    [nothing].into_iter().chain(stacks::OPERATIONS).chain(any_size::OPERATIONS).chain(arenas::OPERATIONS)
 }
 
 fn main() {

@@ -55,6 +55,11 @@ pub struct Stop {
 /// }
 /// ```
 pub trait Control: fmt::Debug {
+    /// Whether this control may ever set a stop. Allocation points keep no account of stops for
+    /// a control that sets none: neither [`next_stop`](Control::next_stop) nor
+    /// [`move_stop`](Control::move_stop) is called then.
+    const SETS_STOPS: bool = true;
+
     /// Returns how many more bytes may be allocated before the next stop; `usize::MAX`
     /// for no stop. This is called when the allocation point is created, and whenever a stop
     /// was reported or withdrawn.
@@ -93,4 +98,6 @@ pub trait Control: fmt::Debug {
 }
 
 /// Sets no stops, and does nothing on a trip.
-impl Control for () {}
+impl Control for () {
+    const SETS_STOPS: bool = false;
+}

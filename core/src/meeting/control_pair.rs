@@ -51,6 +51,8 @@ impl<A: Control, B: Control> ControlPair<A, B> {
 }
 
 impl<A: Control, B: Control> Control for ControlPair<A, B> {
+    const SETS_STOPS: bool = A::SETS_STOPS || B::SETS_STOPS;
+
     fn next_stop(&mut self) -> usize {
         self.first.draw();
         self.second.draw();
