@@ -82,6 +82,7 @@
 //! # The rest
 //!
 //! - [`contract`]: the steady-state contract.
+//! - `telemetry`, with the feature of this name: what a program allocates, estimated from samples.
 //! - [`author`]: for authors of pool classes, arenas and collectors.
 //! - [`design`]: why everything is as it is.
 //!
@@ -94,6 +95,7 @@
 //! | `contract` | yes | [`contract`], with what Linux can observe |
 //! | `symbols` | | names and lines in the contract's reports |
 //! | `interpose-malloc` | | C's `malloc` in the contract, with glibc, for the final binary |
+//! | `telemetry` | | sampling of allocations, and estimates from samples |
 //! | `hardening` | | free memory that an overflow cannot turn against its pool |
 //! | `poison` | | a pattern in freed memory |
 #![no_std]
@@ -147,6 +149,10 @@ pub use tripoint_core::{
 #[cfg(feature = "contract")]
 #[doc(inline)]
 pub use tripoint_contract as contract;
+
+#[cfg(feature = "telemetry")]
+#[doc(inline)]
+pub use tripoint_telemetry as telemetry;
 
 pub mod author;
 pub mod design;

@@ -293,6 +293,13 @@ fn without_frame(path: Vec<Instruction>) -> Vec<Instruction> {
     path.into_iter().filter(|instruction| !is_frame(instruction)).collect()
 }
 
+/// Leaves out where jumps lead to: labels are numbered through the listing.
+fn without_labels(mut path: Vec<Instruction>) -> Vec<Instruction> {
+    let jumps = path.iter_mut().filter(|instruction| instruction.mnemonic.starts_with('j'));
+    jumps.for_each(|jump| jump.operands.clear());
+    path
+}
+
 /// The assembly of the probes.
 static LISTING: LazyLock<String> = LazyLock::new(|| listing("tripoint-probe"));
 
@@ -357,6 +364,24 @@ fn the_fast_path_is_as_short_as_promised() {
     }
 }
 
+/// A sampler at a point changes not one instruction of its fast path, on or off
+/// (design/sampling.md `.point`).
+#[test]
+fn a_sampler_leaves_the_fast_path_as_it_is() {
+    let code = |name, end| without_labels(Function::find(&LISTING, name).fast_path(end).code);
+    for (plain, sampled, end) in [
+        ("manual_loop", "sampled_manual_loop", End::Loop),
+        ("variable_loop", "sampled_variable_loop", End::Loop),
+        ("variable_single", "sampled_variable_single", End::Return),
+        ("flippable_loop", "sampled_flippable_loop", End::Loop),
+    ] {
+        assert_eq!(code(sampled, end), code(plain, end), "{sampled}");
+    }
+    // The control: a count of bytes beside the limit is seen.
+    let (counted, plain) = (code("counted_loop", End::Loop), code("variable_loop", End::Loop));
+    assert!(counted.len() > plain.len(), "{counted:#?}");
+}
+
 /// Refusals cost nothing if nothing is refused: the two loads of the descriptor's
 /// address, before the object is written and after it, are all that is added to the
 /// manual form. With an `Error` whose variant is not a whole word, there were four
@@ -388,13 +413,14 @@ struct Probe {
     cold: &'static [&'static str],
 }
 
-const PROBES: [Probe; 13] = [
+const PROBES: [Probe; 14] = [
     Probe { name: "batch_push", cold: &[] },
     Probe { name: "batch_commit", cold: &[] },
     // If nothing is attached, the pool knows what is on top.
     Probe { name: "frame_push", cold: &["top_base"] },
     Probe { name: "frame_alloc", cold: &["SlowPath", "reserve"] },
-    Probe { name: "frame_pop", cold: &["pop_blocks", "retreat_with_stop"] },
+    Probe { name: "frame_pop", cold: &["pop_blocks"] },
+    Probe { name: "sampled_frame_pop", cold: &["pop_blocks", "retreat_with_stop"] },
     Probe { name: "unit_alloc", cold: &["MfsCache", "fill"] },
     Probe { name: "unit_free", cold: &[] },
     // Once in each batch: at its first unit, and at its last.

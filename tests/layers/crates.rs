@@ -48,6 +48,7 @@ const LAYERS: &[Layer] = &[
             "tripoint-adaptors",
             "tripoint-arena-vm",
             "tripoint-contract",
+            "tripoint-telemetry",
         ],
     },
 ];

@@ -6,11 +6,12 @@
 
 use core::cell::Cell;
 
+use tripoint_ap::AllocationPoint;
 #[cfg(target_os = "linux")]
 use tripoint_arena_vm::Membarrier;
 use tripoint_core::{BarrierPair, SingleCore};
 
-use crate::Object;
+use crate::{ClientMvff, Object};
 
 /// MPS's allocation point, with fields that are not atomic.
 #[derive(Debug)]
@@ -54,6 +55,19 @@ pub fn plain_single_core(point: &Plain, barrier: SingleCore, count: usize) -> us
 #[cfg(target_os = "linux")]
 pub fn plain_membarrier(point: &Plain, barrier: Membarrier, count: usize) -> usize {
     (0..count).take_while(|_| point.alloc(|| barrier.light())).count()
+}
+
+/// As `variable_loop`, with a sampler that counts the bytes of each object.
+#[unsafe(no_mangle)]
+pub fn counted_loop(
+    point: &mut AllocationPoint<'static, ClientMvff>,
+    left: &Cell<usize>,
+    count: usize,
+    a: u64,
+    b: u64,
+) -> usize {
+    let fits = || left.get().checked_sub(size_of::<Object>()).map(|rest| left.set(rest)).is_some();
+    (0..count).take_while(|_| fits() && point.alloc([a, b, a, b]).is_ok()).count()
 }
 
 /// An object by its index, which may be too high.

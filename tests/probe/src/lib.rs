@@ -3,12 +3,14 @@
 //!
 //! Objects have 32 bytes. `single` forms return the object, or null; `loop` forms
 //! return how many of `count` were allocated. `paths` has the fast paths other than
-//! reserve and commit, and `control` has code that the test must reject.
+//! reserve and commit, `sampled` has points with a sampler, and `control` has code that the
+//! test must reject.
 #![no_std]
 
 pub mod control;
 pub mod flippable;
 pub mod paths;
+pub mod sampled;
 
 use core::ptr;
 

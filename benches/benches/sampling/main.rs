@@ -1,0 +1,105 @@
+//! What sampling costs: the same loop with and without it, side by side.
+//!
+//! One operation is a reserve and a commit of 32 bytes, or, in the second table, an allocation
+//! and a free of 64. The first contender has no sampler.
+//! (design/sampling.md `.req.cost`.)
+
+use core::alloc::Layout;
+use core::hint::black_box;
+use core::time::Duration;
+use std::time::Instant;
+
+use benches::compare::{Contender, compare, print};
+use benches::region::ManualRegion;
+use tripoint::author::SymmetricFence;
+use tripoint::telemetry::{Mean, PointSampler, SampledObject, SampledStore, Sampling};
+use tripoint::{
+    AllocationPoint, ArenaVm, ArenaVmOptions, BufferKind, Control, Mfs, MfsOptions, Store, UnitOf,
+};
+
+/// Operations of a contender in one round.
+const OPERATIONS: usize = 1 << 20;
+/// The bytes of a region: all objects of a round.
+const REGION: usize = OPERATIONS * 32;
+
+type Region<'a> = ManualRegion<&'a ArenaVm>;
+
+fn switched(mean: Option<Mean>) -> Sampling {
+    let sampling = Sampling::off(42);
+    sampling.set_mean(mean);
+    sampling
+}
+
+/// A loop of objects of 32 bytes at a point with this control.
+fn points<C: Control>(region: &Region<'_>, control: impl Fn() -> C) -> impl FnMut() -> Duration {
+    move || {
+        let mut point = AllocationPoint::create_with(region, BufferKind::Mutator, control()).unwrap();
+        // The fill and the first touch of the memory are not measured: the region was used before.
+        let start = Instant::now();
+        fill(&mut point, OPERATIONS);
+        let time = start.elapsed();
+        drop(point);
+        // SAFETY: nothing uses the objects any more, and the only point is dropped.
+        unsafe { region.reset() };
+        time
+    }
+}
+
+#[inline(never)]
+fn fill<C: Control>(point: &mut AllocationPoint<'_, Region<'_>, C>, count: usize) {
+    for round in 0..count as u64 {
+        let reservation = point.reserve(Layout::new::<[u64; 4]>()).unwrap();
+        // SAFETY: reserved just now, with the layout of the value.
+        unsafe { reservation.as_ptr().cast().write([round; 4]) };
+        // SAFETY: written just now.
+        black_box(unsafe { reservation.commit() }.unwrap());
+    }
+}
+
+/// A loop of pairs of 64 bytes in a store.
+fn pairs<S: Store>(store: S) -> impl FnMut() -> Duration {
+    move || {
+        let layout = black_box(Layout::new::<[u64; 8]>());
+        let start = Instant::now();
+        for _ in 0..OPERATIONS {
+            let object = black_box(store.alloc(layout).unwrap());
+            // SAFETY: allocated just now with this layout, and not used any more.
+            unsafe { store.free(object, layout) };
+        }
+        start.elapsed()
+    }
+}
+
+fn report(sampled: SampledObject) {
+    black_box(sampled);
+}
+
+fn measure(rounds: usize) {
+    let arena = ArenaVm::create(ArenaVmOptions::default()).unwrap();
+    let means = [None, Mean::new(512 << 10), Mean::new(100 << 10)];
+    let [off, rare, usual] = means.map(switched);
+    let region = Region::create(&arena, 2 * REGION, SymmetricFence).unwrap();
+    let sampled = |sampling| points(&region, move || PointSampler::new(sampling, report));
+    let mut contenders = [
+        Contender::new("no sampler", points(&region, || ())),
+        Contender::new("sampler, off", sampled(&off)),
+        Contender::new("one in 512 KiB", sampled(&rare)),
+        Contender::new("one in 100 KiB", sampled(&usual)),
+    ];
+    print("32 bytes at an allocation point", &compare(&mut contenders, rounds, OPERATIONS));
+
+    let pool = Mfs::create(&arena, UnitOf::<[u64; 8]>::new(), MfsOptions::default()).unwrap();
+    let [plain, cached] = [(); 2].map(|()| pool.cache());
+    let mut contenders = [
+        Contender::new("MfsCache", pairs(plain)),
+        Contender::new("sampler, off", pairs(SampledStore::new(&cached, &off, report))),
+        Contender::new("one in 100 KiB", pairs(SampledStore::new(&cached, &usual, report))),
+        Contender::new("shared, off", pairs(SampledStore::shared(&cached, &off, report))),
+    ];
+    print("64 bytes in a cache and back", &compare(&mut contenders, rounds, OPERATIONS));
+}
+
+fn main() {
+    let is_quick = std::env::args().any(|argument| argument == "--quick");
+    measure(if is_quick { 1 } else { 51 });
+}
