@@ -9,6 +9,7 @@
 //! | to | use |
 //! |---|---|
 //! | sample at an allocation point | a [`PointSampler`] as its control |
+//! | sample what a pool or a cache allocates without a point, and boxes | a [`SampledStore`] before it |
 //! | switch samplers on and off, and say how rare samples are | [`Sampling`] |
 //! | draw samples from any other stream of allocations | [`Trials`], each with a [`Stream`] of its own |
 //! | estimate bytes and objects from samples | [`Estimate`], from each [`Sample`] |
@@ -18,6 +19,9 @@
 //!
 //! The crate needs no `std`, allocates nothing, and returns the same results on every target
 //! ([design/sampling.md `.req.bare`](crate::design::sampling)).
+//!
+//! A [`SampledStore`] must be told of a switch ([`SampledStore::follow_switch`]), and a point
+//! tripped, to sample at once.
 //!
 //! Design: [`design/sampling.md`](crate::design::sampling).
 #![no_std]
@@ -39,5 +43,8 @@ pub use estimators::groups::Groups;
 pub use estimators::interval::{Confidence, Interval, Window};
 pub use estimators::negative_binomial::NegativeBinomial;
 pub use sample::{Mean, Sample};
-pub use sampler::point_sampler::{PointSampler, SampledObject};
+pub use sampler::countdown::{Countdown, OneThread, Threads};
+pub use sampler::point_sampler::PointSampler;
+pub use sampler::sampled_object::SampledObject;
+pub use sampler::sampled_store::SampledStore;
 pub use sampler::sampling::Sampling;

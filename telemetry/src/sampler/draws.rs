@@ -1,0 +1,65 @@
+//! The draws of one sampler, which a switch may change.
+
+#![forbid(unsafe_code)]
+
+use crate::draws::geometric::Geometric;
+use crate::draws::stream::Stream;
+use crate::sample::Mean;
+use crate::sampler::sampling::Sampling;
+
+/// One draw after another, each with the mean that is in force when it is made.
+#[derive(Debug)]
+pub(super) struct Draws<'s> {
+    sampling: &'s Sampling,
+    stream: Stream,
+    /// The number of seeds that came before that of `stream`.
+    reseeds: usize,
+    /// The distribution of the last draw, which computing the next begins with; none if
+    /// sampling was off.
+    geometric: Option<Geometric>,
+    /// The mean of the last draw, if it is one: sampling was on, and the byte is not beyond the
+    /// address space.
+    drawn: Option<Mean>,
+}
+
+impl<'s> Draws<'s> {
+    /// Draws of a stream that no other sampler of `sampling` has.
+    pub(super) fn new(sampling: &'s Sampling) -> Self {
+        let reseeds = sampling.reseeds();
+        Self { sampling, stream: sampling.new_stream(), reseeds, geometric: None, drawn: None }
+    }
+
+    /// How many bytes are allocated before the next that is drawn; `usize::MAX` for none. None is
+    /// drawn if sampling is off, or if the byte is beyond the address space: trials are
+    /// independent, so that a new draw is as good after so many bytes.
+    pub(super) fn next(&mut self) -> usize {
+        self.follow_seed();
+        let mean = self.sampling.mean();
+        if mean != self.geometric.as_ref().map(Geometric::mean) {
+            self.geometric = mean.map(Geometric::new);
+        }
+        let failures = self.geometric.as_ref().map(|geometric| geometric.failures(self.stream.next()));
+        let distance = failures.and_then(|failures| usize::try_from(failures).ok());
+        self.drawn = distance.and(mean);
+        distance.unwrap_or(usize::MAX)
+    }
+
+    /// The mean of the last draw, if there was one.
+    pub(super) const fn mean(&self) -> Option<Mean> {
+        self.drawn
+    }
+
+    /// Whether sampling was switched on or off, or the seed replaced, since the last draw.
+    pub(super) fn are_outdated(&self) -> bool {
+        self.sampling.mean().is_some() != self.geometric.is_some() || self.sampling.reseeds() != self.reseeds
+    }
+
+    /// Begins a new stream if the seed was replaced.
+    fn follow_seed(&mut self) {
+        let reseeds = self.sampling.reseeds();
+        if reseeds != self.reseeds {
+            self.reseeds = reseeds;
+            self.stream = self.sampling.new_stream();
+        }
+    }
+}

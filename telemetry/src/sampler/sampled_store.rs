@@ -1,0 +1,155 @@
+//! A pool or a cache whose objects are sampled.
+
+use core::alloc::Layout;
+use core::fmt;
+use core::ptr::NonNull;
+
+use tripoint_core::internal::Defer;
+use tripoint_core::{Addr, Lock, Result, Store};
+
+use crate::sample::Sample;
+use crate::sampler::countdown::{Countdown, OneThread, Threads};
+use crate::sampler::draws::Draws;
+use crate::sampler::sampled_object::SampledObject;
+use crate::sampler::sampling::Sampling;
+
+/// A [`Store`] before another one, a pool or a cache, that samples what is allocated through it:
+/// by [`alloc`](Store::alloc), or in a [`PoolBox`](tripoint_core::PoolBox) or
+/// [`PoolRc`](tripoint_core::PoolRc).
+///
+/// The bytes that count are those asked for. An allocation that fails counts nothing, and frees
+/// cost nothing more than in the store itself, which takes the objects back as well. What other
+/// code allocates in the same pool is not sampled here: a thread that uses a point has a
+/// [`PointSampler`](crate::PointSampler) there.
+///
+/// A store of one thread, such as a cache, has one that is [`new`](Self::new): an allocation
+/// costs two or three instructions more. Threads that share a pool, or send its boxes to each
+/// other, share one before it ([`shared`](SampledStore::shared)), and all count down the same
+/// word: that is a compare-exchange for each allocation, where the pool itself has a lock. Either
+/// way an object that is sampled costs some hundred ns
+/// ([design/sampling.md `.store`](crate::design::sampling)).
+///
+/// ```
+/// use core::cell::RefCell;
+/// use tripoint_core::{ClientArena, ClientArenaOptions, PoolBox};
+/// use tripoint_pools::{Mvff, MvffOptions};
+/// use tripoint_telemetry::{Estimate, Mean, SampledStore, Sampling};
+///
+/// static SAMPLING: Sampling = Sampling::off(42);
+///
+/// let mut memory = Box::new_uninit_slice(1 << 20);
+/// let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
+/// let pool = Mvff::create(&arena, MvffOptions::default())?;
+/// let mean = Mean::new(10_000).unwrap();
+/// SAMPLING.set_mean(Some(mean));
+///
+/// let estimate = RefCell::new(Estimate::new(mean));
+/// let store = SampledStore::new(&pool, &SAMPLING, |sampled| estimate.borrow_mut().add(&sampled.sample));
+/// for number in 0..10_000_u64 {
+///     drop(PoolBox::new_in([number; 12], &store)?);
+/// }
+/// // Of 960,000 bytes, some 96 were drawn.
+/// assert!((estimate.borrow().bytes() / 960_000.0 - 1.0).abs() < 0.4);
+/// # Ok::<(), tripoint_core::Error>(())
+/// ```
+pub struct SampledStore<'s, S, F, L = OneThread> {
+    store: &'s S,
+    /// Bytes to be allocated before the next that is drawn. Without a draw it counts as well,
+    /// from the largest number on.
+    left: L,
+    draws: Lock<Draws<'s>>,
+    on_sample: F,
+}
+
+impl<'s, S: Store, F: Fn(SampledObject)> SampledStore<'s, S, F> {
+    /// Samples before `store`, on one thread, as `sampling` switches. `on_sample` is called on the
+    /// thread that allocates, when it has the memory, which is not initialised yet. It may use the
+    /// store. If it unwinds, the memory is freed.
+    pub fn new(store: &'s S, sampling: &'s Sampling, on_sample: F) -> Self {
+        Self::create(store, sampling, on_sample)
+    }
+}
+
+impl<'s, S: Store, F: Fn(SampledObject)> SampledStore<'s, S, F, Threads> {
+    /// As [`new`](SampledStore::new), for any number of threads.
+    pub fn shared(store: &'s S, sampling: &'s Sampling, on_sample: F) -> Self {
+        Self::create(store, sampling, on_sample)
+    }
+}
+
+impl<'s, S: Store, F: Fn(SampledObject), L: Countdown> SampledStore<'s, S, F, L> {
+    fn create(store: &'s S, sampling: &'s Sampling, on_sample: F) -> Self {
+        let mut draws = Draws::new(sampling);
+        let left = L::new(draws.next());
+        Self { store, left, draws: Lock::new(draws), on_sample }
+    }
+
+    /// Has a change of the switch hold at once: that sampling is on or off, or another seed.
+    /// Otherwise it holds from the next sample on.
+    pub fn follow_switch(&self) {
+        let mut draws = self.draws.lock();
+        if draws.are_outdated() {
+            self.left.replace(draws.next());
+        }
+    }
+
+    /// Carries out the trials of an object. Returns a sample if one of its bytes is drawn.
+    #[inline]
+    fn allocate(&self, size: usize) -> Option<Sample> {
+        if self.left.pass(size) { None } else { self.take(size) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn take(&self, size: usize) -> Option<Sample> {
+        let mut draws = self.draws.lock();
+        // Another thread may have drawn since.
+        if self.left.pass(size) {
+            return None;
+        }
+        let mean = draws.mean();
+        // Threads that find room below the byte drawn may still pass: so it is where it is
+        // found now. Only the holder of the lock makes it larger.
+        let offset = self.left.replace(draws.next());
+        Sample::new(size as u64, offset as u64, mean?)
+    }
+
+    /// Reports a sampled object, which is freed if that unwinds.
+    #[cold]
+    #[inline(never)]
+    fn report(&self, object: NonNull<u8>, layout: Layout, sample: Sample) {
+        // SAFETY: the object was allocated in this store with this layout. It is freed only if
+        // the report unwinds, and then nothing else has its address.
+        let free = Defer::new(|| unsafe { self.store.free(object, layout) });
+        (self.on_sample)(SampledObject { object: Addr::of(object.as_ptr()), sample });
+        core::mem::forget(free);
+    }
+}
+
+// SAFETY: memory comes from the store, with the layout that was asked for, and is returned to it
+// in the same way, so its promises are these. They do not depend on the address of this value:
+// it only borrows the store. It is `Sync` only if the store is, because it holds a `&S`, and only
+// with a countdown that threads may share.
+unsafe impl<S: Store, F: Fn(SampledObject), L: Countdown> Store for SampledStore<'_, S, F, L> {
+    #[inline]
+    fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
+        let object = self.store.alloc(layout)?;
+        if let Some(sample) = self.allocate(layout.size()) {
+            self.report(object, layout, sample);
+        }
+        Ok(object)
+    }
+
+    #[inline]
+    unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {
+        // SAFETY: the caller's object came from this store, and so from the one behind it, or from
+        // a source whose objects that one takes. It is freed once, and nothing uses it any more.
+        unsafe { self.store.free(object, layout) };
+    }
+}
+
+impl<S, F, L> fmt::Debug for SampledStore<'_, S, F, L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SampledStore").field("mean", &self.draws.lock().mean()).finish_non_exhaustive()
+    }
+}
