@@ -59,8 +59,8 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
             let object = reservation.as_ptr().cast::<T>();
             // SAFETY: the reserved memory is ours, and has the size and alignment of `T`.
             unsafe { object.write(make()) };
-            // SAFETY: the object was just initialised. That it is of the right kind, and is
-            // not used after its frame, is the caller's duty.
+            // SAFETY: the object was just initialised. The caller promises that it is of a kind that the
+            // pool's format knows, and that it is not used after its frame.
             if unsafe { reservation.commit() }.is_ok() {
                 return Ok(object);
             }

@@ -366,7 +366,7 @@ fn frames_that_are_never_popped_go_with_an_earlier_one() {
         // allocated in them.
         unsafe { point.pop(frame) };
         assert_eq!(point.buffer().snapshot().unwrap().init, Addr::new(init));
-        // SAFETY: allocated before the frame.
+        // SAFETY: allocated before the frame that was popped, so it is still allocated; initialised by the test.
         assert_eq!(unsafe { kept.read() }, 5);
         assert_eq!(live(&point), ALIGN as u64);
     });

@@ -25,7 +25,7 @@ fn with_owner(test: impl FnOnce(&mut Owner<'_>)) {
 }
 
 fn flip(owner: &Owner<'_>) -> Option<AddrRange> {
-    // SAFETY: the tests commit with this pair.
+    // SAFETY: the only commits into the buffer are the test's, and they use this pair.
     unsafe { owner.buffer().flip(SymmetricFence) }
 }
 
@@ -107,7 +107,7 @@ unsafe impl BarrierPair for Scripted<'_> {
     fn light(self) {}
 
     fn heavy(self) {
-        // SAFETY: the only owner while it lives.
+        // SAFETY: the test's own owner does nothing while this one lives, so the buffer has one owner at a time.
         let mut owner = unsafe { Owner::new(self.buffer) };
         (self.meanwhile)(&mut owner);
     }

@@ -327,7 +327,7 @@ mod signals {
     /// Runs `operate` on this thread while another sends it signals, until all are
     /// handled.
     fn bombard(mut operate: impl FnMut()) {
-        // SAFETY: no duties.
+        // SAFETY: the call has no duties: it returns the thread that makes it.
         let owner = unsafe { libc::pthread_self() };
         let done = AtomicBool::new(false);
         thread::scope(|scope| {

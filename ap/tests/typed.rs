@@ -88,7 +88,7 @@ fn a_batch_that_fails_drops_what_was_pushed() {
         let mut batch = point.batch(4).unwrap();
         assert!(batch.push((1_u64, Counted(&dropped))).is_ok());
         flip(pool);
-        // SAFETY: the objects have no format.
+        // SAFETY: the pool has no format, so no code reads the objects.
         assert_eq!(unsafe { batch.commit_raw() }.map(drop), Err(CommitFailed));
         assert_eq!((dropped.get(), point.room()), (1, FILL));
     });

@@ -100,7 +100,7 @@ impl Cold {
 fn race<B: BarrierPair>(rounds: usize, flippers: usize, barrier: B) -> usize {
     let _one_at_a_time = TWO_CORES.lock().unwrap_or_else(PoisonError::into_inner);
     let buffer = buffer_without_pool(BufferKind::Mutator, RankSet::EXACT);
-    // SAFETY: the only owner of this buffer.
+    // SAFETY: the buffer was just made, and gets no other owner.
     let mut owner = unsafe { Owner::new(&buffer) };
     let limit = without_provenance_mut(BASE + rounds * OBJECT);
     owner.attach(without_provenance_mut(BASE), without_provenance_mut(BASE), limit);

@@ -40,7 +40,7 @@ fn core_size(name: &str, before_the_crash: impl FnOnce()) -> Option<u64> {
     let outcome = in_child(|| {
         std::env::set_current_dir(&place).unwrap();
         let most = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
-        // SAFETY: the limits are valid to read.
+        // SAFETY: the pointer is to a whole `rlimit`, which the call only reads.
         unsafe { libc::setrlimit(libc::RLIMIT_CORE, &raw const most) };
         before_the_crash();
         // SAFETY: ends the child and has no duties.

@@ -19,7 +19,7 @@ fn small() -> ArenaVmOptions {
 /// Sets a limit of this process. Only for children.
 fn limit(kind: libc::__rlimit_resource_t, bytes: usize) {
     let limits = libc::rlimit { rlim_cur: bytes as libc::rlim_t, rlim_max: bytes as libc::rlim_t };
-    // SAFETY: the limits are valid to read.
+    // SAFETY: the pointer is to a whole `rlimit`, which the call only reads.
     assert_eq!(unsafe { libc::setrlimit(kind, &raw const limits) }, 0);
 }
 
@@ -105,7 +105,7 @@ fn without_privilege_the_locked_memory_limit_is_named_and_a_small_arena_serves()
         let arena = ArenaVm::create(small()).unwrap();
         let pool = arena.register().unwrap();
         let block = arena.alloc_tracts(4 * GRAIN, pool).unwrap();
-        // SAFETY: the block is this child's.
+        // SAFETY: the block was allocated by the parent; this child has a copy of its own, which only this thread uses.
         unsafe { block.base().write_bytes(1, block.size()) };
         let pool = before.register().unwrap();
         for _ in 0..100 {

@@ -93,8 +93,8 @@ impl<P: FramePool, C: Control> AllocationPoint<'_, P, C> {
                 }
                 self.slow().retreat(init.as_ptr());
             }
-            // SAFETY: that the frame is of this point and no earlier one was popped, and that
-            // nothing uses what was allocated since, is the caller's duty here as there.
+            // SAFETY: the caller promises that the frame is of this point, that no earlier one was popped
+            // since, and that nothing uses what was allocated since.
             _ => unsafe { self.slow().pop_blocks(frame) },
         }
     }

@@ -74,7 +74,7 @@ impl<P: PoolClass, C: Control> Unformatted for AllocationPoint<'_, P, C> {
 
 /// Flips with the pair that the test commits with.
 pub(crate) fn flip_buffer<B: BarrierPair>(buffer: &Buffer, barrier: B) -> Option<AddrRange> {
-    // SAFETY: as every caller sees to.
+    // SAFETY: the only commits into the buffer are the test's, and they use this pair.
     unsafe { buffer.flip(barrier) }
 }
 

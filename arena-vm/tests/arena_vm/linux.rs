@@ -25,7 +25,7 @@ pub(crate) fn faults_of_touching(block: Block) -> c_long {
     minor_faults();
     let before = minor_faults();
     for offset in (0..block.size()).step_by(4096) {
-        // SAFETY: the test holds the block.
+        // SAFETY: the test holds the block, and the offset lies in it.
         unsafe { block.base().add(offset).write_volatile(1) };
     }
     minor_faults() - before
@@ -99,7 +99,7 @@ fn children_inherit_the_arena_or_do_not() {
             unsafe { block.base().write_volatile(2) };
         };
         assert_eq!(in_child(touch), outcome);
-        // SAFETY: the test holds the block.
+        // SAFETY: the test holds the block, whose first byte it wrote.
         assert_eq!(unsafe { block.base().read_volatile() }, 1, "the parent's copy is its own");
     }
 }

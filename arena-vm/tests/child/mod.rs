@@ -15,7 +15,7 @@ pub(crate) fn in_child(child: impl FnOnce()) -> Result<i32, i32> {
         unsafe { libc::_exit(code) };
     }
     let mut status = 0;
-    // SAFETY: waits for our own child.
+    // SAFETY: the status is a word of this function, which the call may write.
     assert_eq!(unsafe { libc::waitpid(process, &raw mut status, 0) }, process);
     if libc::WIFEXITED(status) { Ok(libc::WEXITSTATUS(status)) } else { Err(libc::WTERMSIG(status)) }
 }

@@ -283,11 +283,13 @@ mod tests {
         // SAFETY: allocated above, with this layout, once.
         unsafe { memory.free(descriptor, layout) };
         assert_eq!(found(&memory, CheckLevel::Deep), Ok(()));
-        // SAFETY: the memory is the test's, and holds a link, which here leads to itself.
+        // The link leads to itself.
+        //
+        // SAFETY: the descriptor is memory of the test's own, large enough and aligned for a link.
         unsafe { descriptor.cast::<FreeList>().write(Some(descriptor)) };
         assert_eq!(found(&memory, CheckLevel::Deep), Err("free lists end"));
         let astray = FreeList::Some(base.map_addr(|addr| addr | 8));
-        // SAFETY: the memory is the test's.
+        // SAFETY: the descriptor is memory of the test's own, large enough and aligned for a link.
         unsafe { descriptor.cast::<FreeList>().write(astray) };
         memory.rest = None;
         assert_eq!(found(&memory, CheckLevel::Deep), Err("free memory is aligned"));

@@ -171,7 +171,7 @@ mod tests {
 
     /// Memory, and a segment to say that it lies in.
     fn fill(segment: Option<&Segment>) -> Fill {
-        // SAFETY: a block of no bytes.
+        // SAFETY: a block of no bytes asks nothing of its pointer.
         let block = unsafe { Block::new(NonNull::dangling(), 0) };
         Fill { block, preallocated: 0, segment: segment.map(NonNull::from) }
     }
@@ -180,7 +180,7 @@ mod tests {
     fn keeps_its_segment<K: BufferClass>(buffer: &K) {
         let segment = Segment::new(AddrRange::default(), buffer.rank_set());
         assert_eq!(buffer.segment(), None);
-        // SAFETY: the owner of the buffer is here; the fills are of no memory.
+        // SAFETY: the test owns the buffer, and no other thread has it; the fills are of no memory.
         unsafe {
             buffer.attach(&fill(Some(&segment)));
             assert_eq!(buffer.segment(), Some(NonNull::from(&segment)));
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(buffer.rank_set(), RankSet::EXACT | RankSet::WEAK);
         buffer.set_rank_set(RankSet::AMBIGUOUS);
         assert_eq!(buffer.rank_set(), RankSet::AMBIGUOUS);
-        // SAFETY: the owner of the buffer is here.
+        // SAFETY: the test owns the buffer, and no other thread has it.
         unsafe { buffer.renew(SegmentBuffer::new(RankSet::FINAL)) };
         assert_eq!(buffer.rank_set(), RankSet::FINAL);
     }
@@ -216,7 +216,7 @@ mod tests {
         assert!(RankBuffer::new(RankSet::EXACT | RankSet::WEAK).is_none());
         let buffer = RankBuffer::new(RankSet::EXACT).unwrap();
         assert_eq!(buffer.rank_set(), RankSet::EXACT);
-        // SAFETY: the owner of the buffer is here.
+        // SAFETY: the test owns the buffer, and no other thread has it.
         unsafe { buffer.renew(RankBuffer::new(RankSet::WEAK).unwrap()) };
         assert_eq!(buffer.rank_set(), RankSet::WEAK);
     }
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn the_basic_class_keeps_nothing() {
         let segment = Segment::new(AddrRange::default(), RankSet::EXACT);
-        // SAFETY: the owner of the buffer is here; the fill is of no memory.
+        // SAFETY: the test owns the buffer, and no other thread has it; the fill is of no memory.
         unsafe { BasicBuffer.attach(&fill(Some(&segment))) };
         assert_eq!((BasicBuffer.rank_set(), BasicBuffer.segment()), (RankSet::empty(), None));
         assert_eq!((segment.range(), segment.rank_set()), (AddrRange::default(), RankSet::EXACT));

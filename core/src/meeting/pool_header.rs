@@ -215,7 +215,7 @@ mod tests {
             let descriptors = [(); 3].map(|()| header.alloc_descriptor(layout).unwrap());
             for descriptor in descriptors {
                 let node = descriptor.cast::<RegistryNode>();
-                // SAFETY: fresh memory of this layout.
+                // SAFETY: the arena just returned this memory, with the size and alignment of a node.
                 unsafe { node.write(RegistryNode::new(layout)) };
                 // SAFETY: just made, in no list, and freed with the header.
                 unsafe { header.registry.push(node) };

@@ -163,15 +163,15 @@ mod tests {
         let nodes: Vec<_> =
             (0..3).map(|_| NonNull::from(Box::leak(Box::new(RegistryNode::new(layout))))).collect();
         for &node in &nodes {
-            // SAFETY: leaked above, pushed once.
+            // SAFETY: the node is leaked, so it stays where it is and valid; it is pushed once.
             unsafe { registry.push(node) };
         }
         let seen: Vec<_> = registry.iter().collect();
         assert_eq!(seen, nodes.iter().rev().copied().collect::<Vec<_>>());
-        // SAFETY: leaked above.
+        // SAFETY: the node is leaked, so it stays valid.
         let first = unsafe { nodes[0].as_ref() };
         assert!(first.is_claimed() && registry.claim(layout).is_none());
-        // SAFETY: claimed when made, by this test.
+        // SAFETY: the node is in the list, and this test has claimed it by making it.
         unsafe { registry.release(nodes[0]) };
         assert!(!first.is_claimed());
         assert_eq!((registry.claim(layout), registry.claim(layout)), (Some(nodes[0]), None));
@@ -190,11 +190,11 @@ mod tests {
         let nodes =
             [small, large, small].map(|layout| NonNull::from(Box::leak(Box::new(RegistryNode::new(layout)))));
         for node in nodes {
-            // SAFETY: leaked above, pushed once.
+            // SAFETY: the node is leaked, so it stays where it is and valid; it is pushed once.
             unsafe { registry.push(node) };
         }
         for node in nodes {
-            // SAFETY: claimed when made, by this test.
+            // SAFETY: the node is in the list, and this test has claimed it by making it.
             unsafe { registry.release(node) };
         }
         // Nodes in use are only in this list. With it gone, `claim` cannot look at them.

@@ -150,7 +150,7 @@ impl<'m> Oracle<'m> {
         match self.arena.alloc_descriptor(layout) {
             Ok(descriptor) => {
                 let value = self.descriptors.len().to_le_bytes()[0];
-                // SAFETY: the arena gave `size` bytes.
+                // SAFETY: the arena returned `size` bytes, which stay valid until they are freed.
                 mark(unsafe { Block::new(descriptor, size) }, value);
                 assert!(descriptor.addr().get().is_multiple_of(64));
                 self.descriptors.push((descriptor, layout, value));
@@ -179,7 +179,7 @@ impl<'m> Oracle<'m> {
             return;
         }
         let (descriptor, layout, value) = self.descriptors.swap_remove(index.index(self.descriptors.len()));
-        // SAFETY: the arena gave that many bytes for this layout.
+        // SAFETY: the arena returned that many bytes for this layout, which stay valid until they are freed.
         verify(unsafe { Block::new(descriptor, layout.size()) }, value);
         // SAFETY: from `alloc_descriptor` with this layout, freed once, not used again.
         unsafe { self.arena.free_descriptor(descriptor, layout) };

@@ -12,7 +12,7 @@ fn a_header_counts_what_it_has_and_the_most_it_had() {
         assert_eq!((header.class(), header.total(), header.high_water()), ("Whole", 0, 0));
         let (first, second) = (header.extend(1).unwrap(), header.extend(2 * GRAIN).unwrap());
         assert_eq!((first.size(), header.total(), header.high_water()), (GRAIN, 3 * GRAIN, 3 * GRAIN));
-        // SAFETY: just got, and never used.
+        // SAFETY: from `extend` of this header, returned once, and never used.
         unsafe { header.retract(second) };
         assert_eq!((header.total(), header.high_water()), (GRAIN, 3 * GRAIN));
         assert_eq!(header.arena().pool_of(second.range().base()), None);
