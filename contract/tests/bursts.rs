@@ -121,7 +121,7 @@ fn burst_under(policy: Policy, burst: usize) {
 
 /// Even with a ring that has long been full, the alarm has the site of its first event.
 #[test]
-fn an_alarm_knows_its_site_where_the_ring_is_full() {
+fn an_alarm_knows_its_site_if_the_ring_is_full() {
     on_own_thread(|| {
         let contract = contract();
         let guard = armed(contract, Policy::Quarantine);

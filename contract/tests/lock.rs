@@ -111,7 +111,7 @@ fn what_is_refused_altogether_faults_and_is_said() {
 }
 
 #[test]
-fn where_mappings_cannot_be_read_nothing_is_locked() {
+fn if_mappings_cannot_be_read_nothing_is_locked() {
     let locked = lock_with(Calls::READ);
     assert_eq!(locked, LockedMemory { error: Some(REFUSED), ..LockedMemory::default() });
     assert!(!locked.is_whole());

@@ -96,7 +96,7 @@ fn a_thread_that_never_checked_spoils_the_proof() {
         assert_eq!(outcome(contract), Outcome::NotArmed, "one is there and unbound");
         drop(end);
     });
-    assert_eq!(outcome(contract), Outcome::Passed, "who left before was released");
+    assert_eq!(outcome(contract), Outcome::Passed, "a thread that left before was released");
 }
 
 /// What happened while armed is counted apart from all that happened.

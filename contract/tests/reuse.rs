@@ -54,7 +54,7 @@ fn a_place_is_taken_again_and_again() {
 }
 
 #[test]
-fn who_raised_an_alarm_keeps_its_place() {
+fn a_thread_that_raised_an_alarm_keeps_its_place() {
     let contract = contract();
     for _ in 0..2 {
         thread::spawn(move || {
@@ -99,7 +99,7 @@ fn records_that_wait_keep_their_place() {
 /// A thread that comes too late leaves no trace: neither a thread that never was, nor another
 /// name for one that left.
 #[test]
-fn who_is_refused_is_not_in_the_report() {
+fn a_thread_that_is_refused_is_not_in_the_report() {
     let contract = contract();
     drop(register(contract, "session").unwrap());
     contract.begin_warmup().unwrap();
@@ -190,7 +190,7 @@ fn a_former_threads_memory_calls_are_not_the_next_ones() {
 /// The next thread begins with a budget of its own.
 #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
 #[test]
-fn the_sentinel_knows_who_has_the_place() {
+fn the_sentinel_knows_which_thread_has_the_place() {
     use tripoint_contract::Sentinel;
     use tripoint_contract::Warning;
 

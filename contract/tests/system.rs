@@ -141,7 +141,7 @@ fn init_looks_at_the_system_and_the_report_says_so() {
     assert_eq!(answer.is_err(), fatal);
     assert_eq!(demanding.phase(), if fatal { Phase::Boot } else { Phase::Init });
     if fatal {
-        assert_eq!(demanding.begin_init(), Ok(()), "nothing is fatal to who asks for nothing");
+        assert_eq!(demanding.begin_init(), Ok(()), "no setting is fatal unless it is named");
     }
 }
 
@@ -212,7 +212,7 @@ fn the_sentinel_sees_arenas_grow_and_cold_threads_overspend() {
 }
 
 #[test]
-fn the_sentinel_works_where_the_kernel_tells_nothing() {
+fn the_sentinel_works_if_the_kernel_refuses_to_answer() {
     let contract = contract();
     let blind = Failing::new(LinuxKernel, Calls::READ | Calls::FAULTS);
     let mut sentinel = Sentinel::new_on(blind, contract, &[]);
@@ -274,7 +274,7 @@ fn a_steady_state_without_hot_threads_proves_nothing() {
 }
 
 #[test]
-fn the_report_tells_who_was_looking() {
+fn the_report_names_the_detectors_that_were_live() {
     let contract = contract();
     let policies = Policies::all(Policy::Quarantine);
     let classes = ViolationSet::all();

@@ -78,7 +78,7 @@ impl Coordinator {
     /// fewer of snapshots.
     ///
     /// # Errors
-    /// Where there was one in this process before.
+    /// If there was one in this process before.
     pub(crate) fn begin(policy: AlarmPolicy, passes: usize) -> Result<Self> {
         CONTRACT.begin_init()?;
         CONTRACT.begin_warmup()?;

@@ -24,7 +24,7 @@ impl Decimal {
     /// Reads `digits[.digits]`.
     ///
     /// # Errors
-    /// [`DecimalError`] where the text is anything else, or the number has no
+    /// [`DecimalError`] if the text is anything else, or the number has no
     /// exact value here.
     pub(crate) fn parse(text: &str) -> Result<Self, DecimalError> {
         let (whole, fraction) = match text.split_once('.') {

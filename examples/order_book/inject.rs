@@ -25,7 +25,7 @@ pub(crate) enum Injection {
     Mmap,
     /// Calls C's `malloc`, which for so much maps memory.
     Malloc,
-    /// Gives its buffer back and has it filled again.
+    /// Returns its buffer and has it filled again.
     Fill,
     /// Makes and drops this many boxes in one turn, by the global allocator.
     Burst(u32),
@@ -108,7 +108,7 @@ fn inject_growth<S: ManualPool>(pool: &S) {
 
 #[inline(never)]
 fn inject_fault() {
-    // Nobody reads it, which the optimiser must not know.
+    // Nothing reads it, which the optimiser must not know.
     black_box(&FRESH)[MAPPED / 2].store(1, Ordering::Relaxed);
 }
 

@@ -167,7 +167,7 @@ fn collect<P: ManualPool>(link: &Link<'_, P>, levels: &mut Vec<Level>) {
     }
 }
 
-/// Sets a level below `link`; true where it is new.
+/// Sets a level below `link`; returns true if it is new.
 fn insert<'pool, P: ManualPool>(link: &mut Link<'pool, P>, level: Level, pool: &'pool P) -> Result<bool> {
     let Some(node) = link else {
         *link = Some(PoolBox::new_in(Node::leaf(level), pool)?);
@@ -188,7 +188,7 @@ fn insert<'pool, P: ManualPool>(link: &mut Link<'pool, P>, level: Level, pool: &
     Ok(new)
 }
 
-/// Removes a price below `link`; false where there is none.
+/// Removes a price below `link`; returns false if there is none.
 fn remove<P: ManualPool>(link: &mut Link<'_, P>, price: Decimal) -> bool {
     let Some(node) = link else { return false };
     let side = match price.cmp(&node.level.price) {

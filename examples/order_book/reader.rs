@@ -47,7 +47,7 @@ fn plain_or_gzip(input: impl Read + Send + 'static) -> io::Result<Box<dyn Read +
 /// (design/order-book.md `.input.end`).
 ///
 /// # Errors
-/// Where the input cannot be read on, or a line is longer than a block.
+/// If the input cannot be read on, or a line is longer than a block.
 pub(crate) fn read(input: &mut dyn Read, mut empty: Receiver, mut full: Sender) -> Result<(), Failure> {
     let mut rest = Vec::with_capacity(BLOCK_SIZE);
     let mut lines = 0;

@@ -157,7 +157,7 @@ impl Report {
     /// Writes the JSON form to a file.
     ///
     /// # Errors
-    /// Where the file cannot be written.
+    /// If the file cannot be written.
     pub(crate) fn write_json(&self, path: &Path) -> Result<(), Failure> {
         let write = || {
             let mut file = BufWriter::new(File::create(path)?);

@@ -84,7 +84,7 @@ fn polls_find_what_traps_did_not_and_nothing_twice() {
 
 /// Without perf events faults are polled, and the report shows that.
 #[test]
-fn faults_are_polled_where_they_cannot_trap() {
+fn faults_are_polled_if_they_cannot_trap() {
     on_hot_thread(|| {
         let contract = contract();
         let wanted = DetectorSet::FAULT_TRAP | DetectorSet::FAULT_POLL;

@@ -80,8 +80,8 @@ fn a_handler_that_was_there_before_gets_them() {
 }
 
 #[test]
-fn where_they_were_ignored_they_still_are() {
-    let Some(child) = in_child("earlier_handler::where_they_were_ignored_they_still_are") else {
+fn traps_that_were_ignored_still_are() {
+    let Some(child) = in_child("earlier_handler::traps_that_were_ignored_still_are") else {
         install(libc::SIG_IGN);
         on_hot_thread(be_sent_both);
         return;
