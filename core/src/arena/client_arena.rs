@@ -278,7 +278,7 @@ unsafe fn gap(base: NonNull<u8>, limit: NonNull<u8>) -> Block {
 fn all_spare(entries: &[Tract], grains: u32) -> TractTable {
     let mut tracts = TractTable::new(grains);
     let popped = tracts.pop_void(entries, grains);
-    if aver!(popped == Ok(0), "a new table of {grains} grains gave {popped:?}") {
+    if aver!(popped == Ok(0), "a new table of {grains} grains returned {popped:?}") {
         tracts.give_spare(entries, 0, grains);
     }
     tracts
