@@ -3,6 +3,8 @@
 mod common;
 
 use core::cell::Cell;
+use core::panic::AssertUnwindSafe;
+use std::panic::catch_unwind;
 
 use common::{
     Draws, Form, Notice, OBJECT, READY, TestPool, addr, allocate, allocate_through, flip, listening, mode,
@@ -126,6 +128,41 @@ fn dropping_tells_the_last_stop() {
         point.alloc(0_u64).unwrap();
         drop(point);
         assert_eq!(notices.get(), 1);
+    });
+}
+
+/// A control that unwinds when it is notified of a stop is asked for the next one all the same:
+/// every stop that it is notified of is one that it set. (design/ap.md `.slow.report`)
+#[test]
+fn a_control_that_unwinds_is_notified_of_no_stop_that_it_did_not_set() {
+    #[derive(Debug, Default)]
+    struct Unwinding {
+        set: usize,
+        offsets: Vec<usize>,
+    }
+    impl Control for Unwinding {
+        fn next_stop(&mut self) -> usize {
+            self.set += 1;
+            100
+        }
+        fn stopped(&mut self, stop: Stop) {
+            self.offsets.push(stop.offset);
+            assert!(self.offsets.len() != 1, "on purpose");
+        }
+    }
+    with_bump(|pool| {
+        let mut point =
+            AllocationPoint::create_with(pool, BufferKind::Mutator, Unwinding::default()).unwrap();
+        let mut unwound = 0;
+        for _ in 0..40 {
+            let allocated = catch_unwind(AssertUnwindSafe(|| point.alloc([0_u64; 2]).map(drop)));
+            unwound += usize::from(allocated.is_err());
+        }
+        point.empty();
+        let Unwinding { set, offsets } = point.control();
+        assert_eq!(unwound, 1);
+        assert!(offsets.len() > 3 && offsets.iter().all(|&offset| offset == 4), "{offsets:?}");
+        assert!(offsets.len() <= *set, "{offsets:?} of {set}");
     });
 }
 

@@ -15,6 +15,9 @@ pub(crate) struct Stops<C> {
     /// The place in the present buffer from which `budget` counts.
     origin: Addr,
     pending: Option<Stop>,
+    /// Whether the control is still to be asked for its next stop, because it unwound when the
+    /// last one was reported.
+    is_due: bool,
     /// Whether the control may move the stop, because trips were observed.
     may_move: bool,
 }
@@ -22,7 +25,7 @@ pub(crate) struct Stops<C> {
 impl<C: Control> Stops<C> {
     pub(crate) fn new(mut control: C) -> Self {
         let budget = if C::SETS_STOPS { control.next_stop() } else { usize::MAX };
-        Self { control, budget, origin: Addr::ZERO, pending: None, may_move: false }
+        Self { control, budget, origin: Addr::ZERO, pending: None, is_due: false, may_move: false }
     }
 
     /// Whether there is no stop to keep account of.
@@ -60,16 +63,23 @@ impl<C: Control> Stops<C> {
         if !C::SETS_STOPS {
             return;
         }
-        let Some(stop) = self.pending.take() else { return };
-        let committed = init.get().saturating_sub(stop.object.get());
-        let stop = Stop { size: committed, ..stop };
-        if committed > stop.offset {
-            self.control.stopped(stop);
-        } else {
-            self.control.withdrawn(stop);
+        if let Some(stop) = self.pending.take() {
+            // If the control unwinds, the next slow path asks it. The old stop, which has no bytes
+            // left, would be the next object's.
+            self.is_due = true;
+            let committed = init.get().saturating_sub(stop.object.get());
+            let stop = Stop { size: committed, ..stop };
+            if committed > stop.offset {
+                self.control.stopped(stop);
+            } else {
+                self.control.withdrawn(stop);
+            }
         }
-        self.budget = self.control.next_stop();
-        self.origin = next;
+        if self.is_due {
+            self.budget = self.control.next_stop();
+            self.origin = next;
+            self.is_due = false;
+        }
     }
 
     /// Trips were observed: the control is to be asked whether it moves its stop.
