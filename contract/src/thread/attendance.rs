@@ -82,19 +82,25 @@ impl Attendance {
     ///
     /// # Errors
     /// [`tripoint_core::Error::Parameter`] unless that is Init or Warmup: later it would escape
-    /// the rehearsal. The attendance is used up then.
+    /// the rehearsal. Then the attendance is as it was before it was taken.
     pub fn join(&self, lifecycle: &Lifecycle) -> Result<Phase> {
         self.state.store(PRESENT, Ordering::Release);
         // Against the fence of `Lifecycle::advance`.
         fence(Ordering::SeqCst);
-        let phase = lifecycle.phase_of_registration().inspect_err(|_| self.leave())?;
+        let phase = lifecycle.phase_of_registration().inspect_err(|_| self.withdraw())?;
         self.acknowledge(phase);
         Ok(phase)
     }
 
-    /// Leaves. From here on another thread may take it.
+    /// Puts it back for a thread that was refused. If no thread had it before, none was here.
+    fn withdraw(&self) {
+        let before = if self.tenancy() == 1 { FREE } else { LEFT };
+        self.state.store(before, Ordering::Release);
+    }
+
+    /// Leaves, if the thread is present. From here on another thread may take it.
     pub fn leave(&self) {
-        self.state.store(LEFT, Ordering::Release);
+        let _ = self.state.compare_exchange(PRESENT, LEFT, Ordering::Release, Ordering::Relaxed);
     }
 
     /// Whether the thread is present.
@@ -143,5 +149,43 @@ impl Attendance {
     #[must_use]
     pub fn attend(&self) -> usize {
         self.attention.load(Ordering::Acquire)
+    }
+}
+
+#[cfg(all(test, not(tripoint_loom)))]
+mod tests {
+    use super::*;
+
+    fn in_steady_state() -> Lifecycle {
+        let lifecycle = Lifecycle::new();
+        for phase in [Phase::Init, Phase::Warmup, Phase::SteadyState] {
+            lifecycle.advance(phase).unwrap();
+        }
+        lifecycle
+    }
+
+    /// A thread that asks before SteadyState begins, and joins after it began, leaves no trace.
+    #[test]
+    fn a_thread_that_is_refused_was_never_here() {
+        let attendance = Attendance::new();
+        assert!(attendance.claim());
+        assert!(attendance.join(&in_steady_state()).is_err());
+        assert!(!attendance.is_used());
+        attendance.leave();
+        assert!(!attendance.is_used(), "the end of its guard changes nothing");
+        assert!(attendance.claim());
+    }
+
+    /// The thread before it was there.
+    #[test]
+    fn a_thread_that_left_stays_if_the_next_is_refused() {
+        let (attendance, lifecycle) = (Attendance::new(), Lifecycle::new());
+        lifecycle.advance(Phase::Init).unwrap();
+        assert!(attendance.claim());
+        attendance.join(&lifecycle).unwrap();
+        attendance.leave();
+        assert!(attendance.reclaim());
+        assert!(attendance.join(&in_steady_state()).is_err());
+        assert!(attendance.is_used() && !attendance.is_present());
     }
 }
