@@ -274,6 +274,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "an interpreter has no map of the process")]
     fn this_program_is_told_from_the_library_of_c() {
         let program = Program::here();
         assert!(program.contains(is_own as fn(&'static str, _) -> _ as usize));
