@@ -15,7 +15,7 @@ use tripoint_contract::{
     Policy, Record, RecordKind, SteadyMemory, ViolationClass, ViolationSet,
 };
 use tripoint_core::{Error, Result};
-use tripoint_oracle::effort;
+use tripoint_oracle::{effort, forever};
 
 const QUARANTINE: Policies = Policies::all(Policy::Quarantine);
 
@@ -80,7 +80,7 @@ fn steady_state_freezes_and_teardown_thaws() {
 
 #[test]
 fn threads_register_in_init_and_warmup_only_and_once() {
-    let boot: &'static Contract<Reason, 1> = Box::leak(Box::new(Contract::new()));
+    let boot: &'static Contract<Reason, 1> = forever(Contract::new());
     assert!(matches!(boot.register(hot(QUARANTINE)), Err(Error::Parameter(_))));
     let contract = contract();
     let guard = contract.register_with(hot(QUARANTINE), NoDetectors).unwrap();

@@ -23,6 +23,7 @@ use tripoint_contract::{
     Contract, DetectorSet, Guard, HotThread, Policies, Policy, Report, ViolationClass, ViolationSet,
 };
 use tripoint_core::Error;
+use tripoint_oracle::forever;
 
 const PAGE: usize = 4096;
 
@@ -186,7 +187,7 @@ fn is_final(call: Calls) -> bool {
 
 /// A session with one call refused; returns false if it was not made so often.
 fn survives(call: Calls, nth: usize, offered: DetectorSet) -> bool {
-    let refusal: &'static Refusal = Box::leak(Box::new(Refusal::new(call, nth)));
+    let refusal: &'static Refusal = forever(Refusal::new(call, nth));
     let before = descriptors();
     let live = session_after(|| {}, sound().with_refusal(refusal));
     assert_eq!(descriptors(), before, "{call:?} {nth}: every descriptor is closed");
@@ -256,7 +257,7 @@ fn every_look_at_the_process_may_be_refused() {
     assert_eq!(none_lost, 0);
     for call in [Calls::FAULTS, Calls::READ] {
         let times = (1..CALLS_BOUND).find(|&nth| {
-            let refusal: &'static Refusal = Box::leak(Box::new(Refusal::new(call, nth)));
+            let refusal: &'static Refusal = forever(Refusal::new(call, nth));
             let (lost, now_unknown) = look(Some(refusal));
             assert!(lost + now_unknown - unknown <= 1, "one refusal costs one reading at most");
             assert!(nth > 3 || lost == 1, "and says that it is not known");

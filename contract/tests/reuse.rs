@@ -11,11 +11,12 @@ use tripoint_contract::{
     ViolationClass,
 };
 use tripoint_core::Error;
+use tripoint_oracle::forever;
 
 type Small = Contract<Reason, 2>;
 
 fn contract() -> &'static Small {
-    let contract: &'static Small = Box::leak(Box::new(Contract::new()));
+    let contract: &'static Small = forever(Contract::new());
     contract.begin_init().unwrap();
     contract
 }
@@ -155,7 +156,7 @@ fn a_thread_that_was_not_armed_shows_whatever_its_place_was() {
 fn a_former_threads_memory_calls_are_not_the_next_ones() {
     use std::sync::mpsc;
 
-    let contract: &'static Contract<Reason, 1> = Box::leak(Box::new(Contract::new()));
+    let contract: &'static Contract<Reason, 1> = forever(Contract::new());
     contract.begin_init().unwrap();
     let thread = |name| HotThread { detectors: DetectorSet::MEMORY_CALLS, ..hot(name) };
     let (go, wait) = mpsc::sync_channel::<()>(0);
@@ -194,7 +195,7 @@ fn the_sentinel_knows_which_thread_has_the_place() {
     use tripoint_contract::Sentinel;
     use tripoint_contract::Warning;
 
-    let contract: &'static Contract<Reason, 1> = Box::leak(Box::new(Contract::new()));
+    let contract: &'static Contract<Reason, 1> = forever(Contract::new());
     contract.begin_init().unwrap();
     let mut sentinel = Sentinel::new(contract, &[]);
     let mut over = 0;

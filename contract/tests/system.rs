@@ -18,6 +18,7 @@ use tripoint_contract::{
     Report, Route, Sentinel, Sizing, SteadyMemory, Symbols, ViolationClass, ViolationSet,
 };
 use tripoint_core::{Arena, PoolSizes};
+use tripoint_oracle::forever;
 
 const GOOD: &[(&str, &str)] = &[
     ("/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n"),
@@ -134,7 +135,7 @@ fn init_looks_at_the_system_and_the_report_says_so() {
         );
     }
     // More memory than there is: no process may lock that much, unless there is no limit.
-    let demanding: &'static Contract<Reason, 1> = Box::leak(Box::new(Contract::new()));
+    let demanding: &'static Contract<Reason, 1> = forever(Contract::new());
     let options = RuntimeOptions { fatal: &RuntimeItem::ALL, locked_memory: u64::MAX };
     let answer = demanding.begin_init_with(options);
     let fatal = demanding.runtime().unwrap().verdict() == Verdict::Fatal;

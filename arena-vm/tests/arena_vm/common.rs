@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tripoint_arena_vm::mock::Failing;
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions, Native, Platform, PlatformError, Portable};
 use tripoint_core::{Arena, ArenaSizes, Block, Check, CheckLevel, Event, EventHook};
-use tripoint_oracle::all_are;
+use tripoint_oracle::{all_are, forever};
 
 pub(crate) const GRAIN: usize = 64 << 10;
 
@@ -202,11 +202,7 @@ pub(crate) struct Recorder(Mutex<Vec<Event>>);
 impl Recorder {
     /// A recorder for the options of an arena, which want a hook for good.
     pub(crate) fn leaked() -> &'static Self {
-        // Miri does not report a leak that a static still points to.
-        static LEAKED: Mutex<Vec<&'static Recorder>> = Mutex::new(Vec::new());
-        let recorder = Box::leak(Box::default());
-        LEAKED.lock().unwrap().push(recorder);
-        recorder
+        forever(Self::default())
     }
 
     /// The events since the last call.

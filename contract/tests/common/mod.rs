@@ -7,6 +7,7 @@ use tripoint_contract::{
     AmnestyReason, Contract, DetectorSet, Detectors, HotThread, Observation, Phase, Record, RecordKind, Slot,
     ViolationClass,
 };
+use tripoint_oracle::forever;
 
 /// The reason of the tests' amnesties.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +26,7 @@ impl AmnestyReason for Reason {
 
 /// A contract of one's own, in Init.
 pub(crate) fn contract() -> &'static Contract<Reason, 4> {
-    let contract: &'static Contract<Reason, 4> = Box::leak(Box::new(Contract::new()));
+    let contract: &'static Contract<Reason, 4> = forever(Contract::new());
     contract.begin_init().unwrap();
     contract
 }
@@ -67,7 +68,7 @@ pub(crate) struct PlannedEvents(pub std::sync::Mutex<usize>);
 
 impl Default for &'static PlannedEvents {
     fn default() -> Self {
-        Box::leak(Box::default())
+        forever(PlannedEvents::default())
     }
 }
 
