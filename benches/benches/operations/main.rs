@@ -7,6 +7,7 @@
 
 mod any_size;
 mod arenas;
+mod sampled;
 mod stacks;
 
 /// An operation and its name. The function prepares it and runs it as often as
@@ -28,7 +29,12 @@ fn nothing(count: usize) {
 
 fn operations() -> impl Iterator<Item = Operation> {
     let nothing: Operation = ("nothing", nothing);
-    [nothing].into_iter().chain(stacks::OPERATIONS).chain(any_size::OPERATIONS).chain(arenas::OPERATIONS)
+    [nothing]
+        .into_iter()
+        .chain(stacks::OPERATIONS)
+        .chain(any_size::OPERATIONS)
+        .chain(arenas::OPERATIONS)
+        .chain(sampled::OPERATIONS)
 }
 
 fn main() {
