@@ -10,8 +10,8 @@ use std::thread;
 
 use common::{Reason, contract};
 use tripoint_contract::{
-    Contract, Criterion, Guard, HotThread, NoDetectors, Observation, Phase, Route, ViolationClass,
-    ViolationSet, WarmupFailure, WarmupOptions, WarmupSummary,
+    Contract, Criterion, Guard, HotThread, NoDetectors, Observation, Outcome, Phase, Report, Route,
+    ViolationClass, ViolationSet, WarmupFailure, WarmupOptions, WarmupSummary,
 };
 
 const MILLISECOND: u64 = 1_000_000;
@@ -106,4 +106,43 @@ fn a_thread_that_is_never_armed_is_named() {
         assert_eq!((failure.criterion, contract.phase()), (Criterion::Answer, Phase::SteadyState));
         assert_eq!(failure.thread.unwrap().as_str(), "hot");
     }
+}
+
+/// Without this the driver waited for a SteadyState that was over, and never returned.
+#[test]
+fn the_driver_returns_if_another_thread_ends_steady_state_at_once() {
+    let contract = contract();
+    let (routes, stop) = ([Route::with_minimum("tick", 3)], AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let guard = contract.register_with(HotThread::new("hot"), NoDetectors).unwrap();
+            while !stop.load(Ordering::Acquire) {
+                // It is not armed before its check, and the driver does not return before that.
+                if guard.phase() == Phase::SteadyState {
+                    contract.begin_teardown(&()).unwrap();
+                }
+                steady(&guard, &routes[0]);
+                thread::yield_now();
+            }
+        });
+        let outcome = contract.warm_up(&routes, &(), OPTIONS);
+        assert!(outcome.is_ok(), "{outcome:?}");
+        stop.store(true, Ordering::Release);
+    });
+    assert_eq!(contract.phase(), Phase::Teardown);
+}
+
+/// A thread that has left is not waited for, but nothing is said to have been armed.
+#[test]
+fn a_process_whose_last_hot_thread_has_left_is_not_reported_as_armed() {
+    let contract = contract();
+    let routes = [Route::with_minimum("tick", 1)];
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let guard = contract.register_with(HotThread::new("hot"), NoDetectors).unwrap();
+            steady(&guard, &routes[0]);
+        });
+        assert!(contract.warm_up(&routes, &(), OPTIONS).is_ok());
+    });
+    assert_eq!(Report::new(contract).outcome(), Outcome::NotArmed);
 }

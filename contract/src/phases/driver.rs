@@ -10,6 +10,7 @@ use crate::phases::ledger::AmnestyReason;
 use crate::phases::memory::SteadyMemory;
 use crate::phases::route::Route;
 use crate::phases::warmup::{Criterion, Progress, Warmup, WarmupFailure, WarmupOptions};
+use crate::thread::slot::Slot;
 use crate::words::lifecycle::Phase;
 
 /// How long the coordinator sleeps between two steps.
@@ -38,7 +39,9 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
     ///
     /// The warm-up waits for all `routes`, and for the hot threads that have registered. So give
     /// each hot thread a route with a minimum, and let it pass the route only after it has
-    /// registered. `memory` is what SteadyState freezes: [`Arenas`](crate::Arenas), or `()` for a
+    /// registered. It does not wait for a thread that has left, for instance because it panicked: if
+    /// none is left, it returns `Ok`, and [`Report::was_armed`](crate::Report::was_armed) is false.
+    /// `memory` is what SteadyState freezes: [`Arenas`](crate::Arenas), or `()` for a
     /// program without arenas.
     ///
     /// A coordinator that has other work meanwhile calls [`Warmup::step`] itself.
@@ -71,19 +74,22 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
         Ok(WarmupSummary { rounds: warmup.rounds(), time: start.elapsed() })
     }
 
-    /// Waits for at most `patience` ns.
+    /// Waits until every hot thread has been armed, for at most `patience` ns. A thread that was
+    /// armed counts, also if SteadyState is over meanwhile.
     fn wait_until_armed(&self, patience: u64) -> Result<(), WarmupFailure> {
         let start = Instant::now();
-        while !self.is_armed() {
-            let mut hot = self.hot_threads();
-            let silent = hot.find(|slot| !slot.attendance.has_acknowledged(Phase::SteadyState));
-            if let Some(slot) = silent.filter(|_| nanoseconds(start) >= patience) {
+        while let Some(slot) = self.first_not_armed() {
+            if nanoseconds(start) >= patience {
                 let thread = Some(slot.name());
                 return Err(WarmupFailure { thread, ..WarmupFailure::new(Criterion::Answer) });
             }
             thread::sleep(PAUSE);
         }
         Ok(())
+    }
+
+    fn first_not_armed(&self) -> Option<&Slot> {
+        self.hot_threads().find(|slot| !slot.attendance.has_acknowledged(Phase::SteadyState))
     }
 }
 
