@@ -1,9 +1,15 @@
 # Shared by the gates: how to find or build the book, and how many messages take how long.
-# Sourced, in the repository's root.
+# Sourced, in the repository's root, by a gate that was started in $started_in.
+
+# Prints a path as it is from the root, or nothing if there is none. Arguments: the path as it
+# is from where the gate was started.
+from_start() {
+    [ -z "$1" ] || (cd "$started_in" && realpath --canonicalize-missing -- "$1")
+}
 
 # The program: BOOK, or the example built anew. What comes after `--` is for it.
 build_book() {
-    book=${BOOK-}
+    book=$(from_start "${BOOK-}")
     if [ -z "$book" ]; then
         "${CARGO:-cargo}" build --quiet --release --example order_book
         book=${CARGO_TARGET_DIR:-target}/release/examples/order_book
