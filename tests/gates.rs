@@ -156,3 +156,80 @@ fn judge_fails_at_every_fault() {
         json!([{ "thread": "hot", "class": "alloc", "site": "f at f.rs:1", "count": 1, "bytes": 8 }]);
     assert_eq!(text(&judge(&violated)), "violations: 1\n  thread hot: alloc x1, 8 bytes, in f at f.rs:1\n");
 }
+
+/// `.judge`: what is not there, or cannot be read, does not hold.
+#[test]
+fn judge_fails_at_what_it_cannot_read() {
+    if !has_jq() {
+        return;
+    }
+    let directory = scratch("judge-unread");
+    let (report, baseline) = (directory.join("report.json"), directory.join("baseline.json"));
+    let sound = sound_report().to_string();
+    let judge = |judged: &str, base: &str| {
+        std::fs::write(&report, judged).unwrap();
+        std::fs::write(&baseline, base).unwrap();
+        gate("judge", "judged-unread", &[report.to_str().unwrap(), baseline.to_str().unwrap()])
+    };
+    let without = |part: &str, key: &str| {
+        let mut value = sound_report();
+        value[part].as_object_mut().unwrap().remove(key).unwrap();
+        value.to_string()
+    };
+    let two = format!("{sound} {sound}");
+    let (no_violations, no_latency) = (without("contract", "violations"), without("latency_ns", "p999"));
+    for (judged, base) in [
+        ("", &*sound),
+        ("{", &sound),
+        ("{}", &sound),
+        (&two, &sound),
+        (&no_violations, &sound),
+        (&no_latency, &sound),
+        (&sound, ""),
+        (&sound, "{"),
+        (&sound, "{}"),
+        (&sound, &no_latency),
+    ] {
+        let output = judge(judged, base);
+        assert_eq!(output.status.code(), Some(1), "{judged} by {base}: {output:?}");
+        assert!(!output.stdout.is_empty(), "a gate that asks prints why: {judged} by {base}");
+    }
+}
+
+/// Paths are those of the directory that a gate is started in.
+#[test]
+fn a_gate_may_be_started_in_any_directory() {
+    if !has_jq() {
+        return;
+    }
+    let directory = scratch("elsewhere");
+    std::os::unix::fs::symlink(&*EXAMPLE, directory.join("book")).unwrap();
+    let gate = Path::new(env!("CARGO_MANIFEST_DIR")).join("verify/gates/replay");
+    let mut command = Command::new(gate);
+    command.args(["--messages", "3000", "--profile", "quiet", "--", "--warmup", "500"]);
+    let output = command.current_dir(&directory).env("BOOK", "./book").env("REPORTS", "reports").output();
+    assert!(output.as_ref().unwrap().status.success(), "{output:?}");
+    assert!(directory.join("reports/quiet.json").exists());
+}
+
+/// Each script of `verify/` says what it does, also if it is started in its own folder, and runs
+/// nothing then.
+#[test]
+fn scripts_say_what_they_do_wherever_they_are_started() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("verify");
+    let mut scripts = 0;
+    for script in std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
+        if !script.is_file() {
+            continue;
+        }
+        let source = std::fs::read_to_string(&script).unwrap();
+        let first = source.lines().nth(1).unwrap().trim_start_matches("# ");
+        let program = Path::new(".").join(script.file_name().unwrap());
+        let output = Command::new(program).arg("--help").current_dir(&folder).output().unwrap();
+        assert!(output.status.success(), "{}: {output:?}", script.display());
+        let told = String::from_utf8_lossy(&[&*output.stdout, &*output.stderr].concat()).into_owned();
+        assert!(told.starts_with(first), "{}: {told}", script.display());
+        scripts += 1;
+    }
+    assert!(scripts > 10);
+}
