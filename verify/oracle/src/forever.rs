@@ -1,6 +1,6 @@
 //! Values for as long as the process runs.
 
-use std::any::Any;
+use core::any::Any;
 use std::sync::{Mutex, PoisonError};
 
 /// Keeps a value until the process ends. A static refers to it, so Miri does not report it
