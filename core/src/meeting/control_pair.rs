@@ -1,10 +1,12 @@
 //! Two controls at one allocation point.
 
 use crate::meeting::control::{Control, Stop};
+use crate::primitive::defer::Defer;
 
 /// Two controls that serve one allocation point as if each were alone.
 ///
-/// Each sets its own stops and is notified of those alone; both are notified of every trip.
+/// Each sets its own stops and is notified of those alone; both are notified of every trip. The
+/// second is notified also if the first unwinds; if both do, the process aborts.
 /// For more than two, a pair can be one of a pair.
 ///
 /// ```
@@ -61,19 +63,22 @@ impl<A: Control, B: Control> Control for ControlPair<A, B> {
 
     fn stopped(&mut self, stop: Stop) {
         let before = self.allocated(stop.offset);
-        self.first.stopped(before, stop);
-        self.second.stopped(before, stop);
+        let Self { first, second, .. } = self;
+        let _second = Defer::new(|| second.stopped(before, stop));
+        first.stopped(before, stop);
     }
 
     fn withdrawn(&mut self, stop: Stop) {
         let before = self.allocated(stop.offset);
-        self.first.withdrawn(before, stop);
-        self.second.withdrawn(before, stop);
+        let Self { first, second, .. } = self;
+        let _second = Defer::new(|| second.withdrawn(before, stop));
+        first.withdrawn(before, stop);
     }
 
     fn tripped(&mut self, requests: usize) {
-        self.first.control.tripped(requests);
-        self.second.control.tripped(requests);
+        let Self { first, second, .. } = self;
+        let _second = Defer::new(|| second.control.tripped(requests));
+        first.control.tripped(requests);
     }
 
     fn move_stop(&mut self, left: usize) -> Option<usize> {
@@ -287,5 +292,44 @@ mod tests {
         assert_eq!((point.control.first().trips, point.control.second().trips), (1, 1));
         assert_eq!(point.control.first().stopped, []);
         assert_eq!(point.control.second().stopped, [Stop { object: Addr::new(5096), size: 8, offset: 5 }]);
+    }
+
+    /// Unwinds at each stop, withdrawal and trip.
+    #[derive(Debug)]
+    struct Unwinding(usize);
+
+    impl Control for Unwinding {
+        fn next_stop(&mut self) -> usize {
+            self.0
+        }
+
+        fn stopped(&mut self, _stop: Stop) {
+            std::panic::resume_unwind(std::boxed::Box::new(()));
+        }
+
+        fn withdrawn(&mut self, _stop: Stop) {
+            std::panic::resume_unwind(std::boxed::Box::new(()));
+        }
+
+        fn tripped(&mut self, _requests: usize) {
+            std::panic::resume_unwind(std::boxed::Box::new(()));
+        }
+    }
+
+    #[test]
+    fn the_second_is_notified_if_the_first_unwinds() {
+        let mut pair = ControlPair::new(Unwinding(10), at(&[40]));
+        assert_eq!(pair.next_stop(), 10);
+        let mut unwinds = |step: &mut dyn FnMut(&mut ControlPair<Unwinding, Recorder>)| {
+            std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| step(&mut pair))).is_err()
+        };
+        assert!(unwinds(&mut |pair| pair.tripped(1)));
+        // 32 bytes are committed, the second's stop is 8 bytes on.
+        let stop = Stop { object: Addr::new(4096), size: 32, offset: 10 };
+        assert!(unwinds(&mut |pair| pair.stopped(stop)));
+        assert!(!unwinds(&mut |pair| assert_eq!(pair.next_stop(), 8)));
+        let stop = Stop { object: Addr::new(4128), size: 0, offset: 8 };
+        assert!(!unwinds(&mut |pair| pair.withdrawn(stop)));
+        assert_eq!((pair.second().trips, pair.second().withdrawn.len()), (1, 1));
     }
 }
