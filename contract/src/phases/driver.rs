@@ -52,7 +52,7 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
     /// - [`Criterion::Answer`] if a hot thread does not check its guard; the process may be in
     ///   SteadyState then
     /// - any other criterion of the warm-up; the process is still in Warmup, and its memory may
-    ///   grow again
+    ///   grow again. To try again, step a new [`Warmup`]: this method begins in Init only
     pub fn warm_up(
         &self,
         routes: &[Route],
