@@ -447,7 +447,7 @@ impl Probe {
 }
 
 #[test]
-fn fast_paths_call_nobody_but_the_cold() {
+fn fast_paths_call_only_cold_code() {
     println!("| path | instructions, at most |\n|---|---|");
     for probe in PROBES {
         let function = Function::find(&LISTING, probe.name);

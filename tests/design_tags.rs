@@ -314,7 +314,7 @@ fn misplaced_pages_are_found() {
 }
 
 #[test]
-fn requirements_that_nobody_cites_are_found() {
+fn requirements_that_are_not_cited_are_found() {
     let documents = [text("design/a.md", "**`.req.met`** One.\n**`.req.unmet`** Two.\n**`.other`** Three.")];
     let code = [text("x.rs", "// (design/a.md `.req.met`)")];
     assert_eq!(unmet(&code, &documents), ["design/a.md `.req.unmet`"]);

@@ -73,7 +73,7 @@ fn every_chapter_with_code_is_compiled() {
 }
 
 /// Code without a mark would be Rust to `rustdoc` and plain text to mdBook, and code that is
-/// ignored would be compiled by nobody.
+/// ignored would not be compiled.
 #[test]
 fn every_block_of_code_says_what_it_is() {
     let kinds = ["rust", "rust,standalone_crate", "rust,no_run", "rust,compile_fail", "sh", "text", "toml"];

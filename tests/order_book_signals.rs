@@ -111,7 +111,7 @@ fn a_signal_that_was_ignored_ends_nothing() {
 #[test]
 #[cfg(target_os = "linux")]
 fn the_second_signal_ends_the_process() {
-    let pipe = Path::new(env!("CARGO_TARGET_TMPDIR")).join("nobody-reads");
+    let pipe = Path::new(env!("CARGO_TARGET_TMPDIR")).join("no-reader");
     let _ = std::fs::remove_file(&pipe);
     let name = CString::new(pipe.as_os_str().as_encoded_bytes()).unwrap();
     // SAFETY: the name is valid to read, and ends.

@@ -111,7 +111,7 @@ fn joining(advance: fn(&Process) -> bool) {
 }
 
 #[test]
-fn nobody_joins_unseen() {
+fn no_thread_joins_unseen() {
     model_unbounded(|| {
         joining(|process| {
             process.lifecycle.advance(Phase::SteadyState).unwrap();
@@ -242,7 +242,7 @@ fn finds_that_it_left(process: &Process) -> bool {
 }
 
 #[test]
-fn whoever_reads_a_phase_sees_what_was_done_before() {
+fn reading_a_phase_shows_what_was_done_before() {
     announcing(in_order(advance), reads_a_phase);
 }
 
@@ -253,7 +253,7 @@ fn read_too_early_a_phase_says_nothing() {
 }
 
 #[test]
-fn whoever_ends_a_phase_sees_what_was_done_before_it() {
+fn ending_a_phase_shows_what_was_done_before_it() {
     announcing(in_order(advance), ends_a_phase);
 }
 
@@ -264,7 +264,7 @@ fn ended_too_early_a_phase_says_nothing() {
 }
 
 #[test]
-fn whoever_attends_to_a_call_sees_what_was_done_before() {
+fn attending_to_a_call_shows_what_was_done_before() {
     announcing(in_order(call), attends);
 }
 
@@ -275,7 +275,7 @@ fn called_too_early_a_thread_sees_nothing() {
 }
 
 #[test]
-fn whoever_finds_a_thread_sees_what_it_is() {
+fn finding_a_thread_shows_what_it_is() {
     announcing(in_order(join), finds_a_thread);
 }
 
@@ -286,7 +286,7 @@ fn found_too_early_a_thread_is_unknown() {
 }
 
 #[test]
-fn whoever_finds_a_use_sees_what_it_is() {
+fn finding_a_use_shows_what_it_is() {
     announcing(in_order(join), finds_a_use);
 }
 
@@ -297,7 +297,7 @@ fn used_too_early_a_thread_is_unknown() {
 }
 
 #[test]
-fn whoever_finds_that_a_thread_left_sees_what_it_did() {
+fn finding_that_a_thread_left_shows_what_it_did() {
     announcing(in_order(join_and_leave), finds_that_it_left);
 }
 

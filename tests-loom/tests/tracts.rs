@@ -111,7 +111,7 @@ fn passed_on(pass_on: fn(&Grains, &AtomicUsize)) {
 }
 
 #[test]
-fn whoever_has_an_address_finds_its_owner() {
+fn from_an_address_the_owner_is_found() {
     passed_on(|grains, word| {
         let index = grains.take(POOL).unwrap();
         word.store(index as usize, Ordering::Release);

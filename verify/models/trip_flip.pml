@@ -377,7 +377,7 @@ active proctype check() {
     byte call;
     /* Nothing moves any more. */
     timeout;
-    assert(trips_done == TRIPS && flips_done == FLIPS);     /* nobody waits for the owner */
+    assert(trips_done == TRIPS && flips_done == FLIPS);     /* no process waits for the owner */
 #ifdef HALT
     halted = false;
     timeout;

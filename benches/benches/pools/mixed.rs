@@ -121,7 +121,7 @@ pub(crate) fn measure(live: usize, rounds: usize) {
     let mut place = [0_usize; 64];
     let mut contenders = [
         Contender::new("Mvff, cache", replacing(&cache, live)),
-        Contender::new("nobody", replacing(SamePlace(NonNull::from(&mut place).cast()), live)),
+        Contender::new("no allocator", replacing(SamePlace(NonNull::from(&mut place).cast()), live)),
         Contender::new("Mvff, lock", replacing(Locked(&locked), live)),
         Contender::new("mimalloc", replacing(Allocator(MiMalloc), live)),
         Contender::new("mi_malloc", replacing(Allocator(MiMallocDirect), live)),

@@ -60,7 +60,7 @@ pub(crate) fn measure(rounds: usize) {
     let mut place = [0; 8];
     let mut contenders = [
         Contender::new("Mfs, cache", timed(&cache)),
-        Contender::new("nobody", timed(SamePlace(NonNull::from(&mut place)))),
+        Contender::new("no allocator", timed(SamePlace(NonNull::from(&mut place)))),
         Contender::new("Mfs, lock", timed(&pool)),
         Contender::new("mimalloc (goal 2.50)", timed(General(MiMalloc))),
         Contender::new("mi_malloc (goal 2.50)", timed(General(MiMallocDirect))),

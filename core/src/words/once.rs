@@ -152,7 +152,7 @@ mod tests {
     use std::thread;
 
     #[test]
-    fn it_is_made_once_whoever_asks() {
+    fn it_is_made_once_for_all_threads() {
         let once = Once::new();
         let makes = AtomicUsize::new(0);
         let make = || Ok(makes.fetch_add(1, Ordering::Relaxed));

@@ -27,7 +27,7 @@ fn found(damage: impl FnOnce(&mut TractTable, &[Tract])) -> &'static str {
 }
 
 #[test]
-fn guards_are_nobodys_and_come_back() {
+fn guards_have_no_owner_and_come_back() {
     let (mut table, entries) = table();
     let index = table.pop_void(&entries, 1).unwrap();
     assert!(!table.is_guard(&entries, index));
