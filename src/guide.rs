@@ -19,6 +19,10 @@ struct Errors;
 #[doc = include_str!("../guide/src/contract.md")]
 struct Contract;
 
+#[cfg(feature = "telemetry")]
+#[doc = include_str!("../guide/src/sampling.md")]
+struct Sampling;
+
 #[doc = include_str!("../guide/src/bare-metal.md")]
 struct BareMetal;
 

@@ -7,6 +7,7 @@ use std::thread;
 
 use tripoint_contract::gate::{Steady, measure};
 use tripoint_contract::{ContractAllocator, ViolationClass, ViolationSet, assert_steady};
+use tripoint_oracle::effort;
 
 #[global_allocator]
 static ALLOCATOR: ContractAllocator = ContractAllocator::system();
@@ -74,7 +75,7 @@ fn only_the_classes_asked_for_are_held_against_it() {
 #[test]
 fn a_thousand_parallel_runs_have_no_false_alarm_and_miss_no_control() {
     const THREADS: usize = 8;
-    const RUNS: usize = 1_000 / THREADS;
+    const RUNS: usize = effort(1_000) as usize / THREADS;
     let runs = |thread: usize| {
         let mut alarms = (0, 0);
         for run in 0..RUNS {
