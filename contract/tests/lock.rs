@@ -9,12 +9,13 @@ use core::ptr;
 use std::io::Write;
 use std::os::fd::AsRawFd;
 
-use common::in_child;
+use common::{armed, contract, in_child};
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
 use tripoint_contract::internal::{Kernel, LinuxKernel, lock_memory_on};
 use tripoint_contract::linux::Faults;
 use tripoint_contract::linux::{LockedMemory, lock_memory};
 use tripoint_contract::mock::{Calls, Failing, REFUSED};
+use tripoint_contract::{DetectorSet, HotThread};
 use tripoint_core::Arena;
 
 const PAGE: usize = 4096;
@@ -151,6 +152,29 @@ fn arenas_are_left_to_their_own_option() {
         // SAFETY: all of the tracts just allocated; nothing uses them.
         unsafe { arena.free_tracts(block, pool) };
         assert!(arena.trim() >= 1 << 20);
+        return;
+    };
+    assert!(child.status.success(), "{child:?}");
+}
+
+/// A process that locks all that it maps faults on no fresh page, and its traps work all the same.
+#[test]
+fn traps_are_live_in_a_process_that_locks_all_it_maps() {
+    let Some(child) = in_child("traps_are_live_in_a_process_that_locks_all_it_maps") else {
+        let live = || {
+            let arm = || {
+                let hot = HotThread { detectors: DetectorSet::FAULT_TRAP, ..HotThread::new("hot") };
+                armed(contract(), hot).slot().live()
+            };
+            std::thread::spawn(arm).join().unwrap()
+        };
+        let before = live();
+        // SAFETY: takes a number.
+        if unsafe { libc::mlockall(libc::MCL_FUTURE) } != 0 {
+            eprintln!("SKIPPED: nothing may be locked here");
+            return;
+        }
+        assert_eq!(live(), before);
         return;
     };
     assert!(child.status.success(), "{child:?}");

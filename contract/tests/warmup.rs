@@ -257,6 +257,7 @@ fn memory_that_cannot_be_prepared_fails_the_warm_up() {
         let failed = loop {
             match warmup.step(time) {
                 Progress::Failed(failed) => break failed,
+                Progress::Done => panic!("{fails} did not fail"),
                 _ => guard.check(),
             }
             time += 5;

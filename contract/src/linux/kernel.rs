@@ -169,7 +169,8 @@ pub trait Kernel: Copy + Send + Sync + fmt::Debug + 'static {
     /// See [`Kernel::pin`]. A call that was interrupted meanwhile is gone.
     fn resume(&self, listener: &OwnedFd, id: u64) -> Result<(), Errno>;
 
-    /// Maps a page, writes to it, and unmaps it: a fault and two memory calls.
+    /// Maps a page, writes to it, and unmaps it: a fault and two memory calls, or four if the
+    /// process locks all that it maps.
     ///
     /// # Errors
     /// See [`Kernel::pin`].

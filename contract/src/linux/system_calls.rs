@@ -276,6 +276,17 @@ impl Kernel for LinuxKernel {
         if page == libc::MAP_FAILED {
             return Err(errno());
         }
+        let mut residence = 0_u8;
+        // SAFETY: one page that is ours, and a byte to write for it.
+        let is_known = unsafe { libc::mincore(page, size, &raw mut residence) } == 0;
+        // A process that locks all that it will map (MCL_FUTURE) has the page already.
+        if is_known && residence & 1 == 1 {
+            // SAFETY: the whole mapping, which is ours and holds nothing yet.
+            unsafe {
+                libc::munlock(page, size);
+                libc::madvise(page, size, libc::MADV_DONTNEED);
+            }
+        }
         // SAFETY: the first byte of a page that is ours and writable.
         unsafe { page.cast::<u8>().write_volatile(1) };
         // SAFETY: the whole mapping, to which nothing else refers.
