@@ -20,8 +20,8 @@
 //! The crate needs no `std`, allocates nothing, and returns the same results on every target
 //! ([design/sampling.md `.req.bare`](crate::design::sampling)).
 //!
-//! A [`SampledStore`] must be told of a switch ([`SampledStore::follow_switch`]), and a point
-//! tripped, to sample at once.
+//! A switch holds from the next sample on. To have it hold at once, call
+//! [`SampledStore::follow_switch`] on a store, and trip a point.
 //!
 //! Design: [`design/sampling.md`](crate::design::sampling).
 #![no_std]
