@@ -11,7 +11,7 @@ use core::ptr::NonNull;
 use std::collections::BTreeMap;
 
 use common::test_arena::Refusal;
-use common::{GRAIN, SEAL, TestArena, all_are, arena, effort, layout, memory, pick};
+use common::{GRAIN, SEAL, TestArena, all_are, arena, assert_writes_are_seen, effort, layout, memory, pick};
 use proptest::prelude::*;
 use tripoint_core::{
     Arena, Check, CheckLevel, Describe, Error, ManualPool, PoolBox, PoolClass, PoolRc, Store,
@@ -349,17 +349,10 @@ fn the_check_finds_damage() {
     let object = cache.alloc(layout(64, 8)).unwrap();
     // SAFETY: allocated from this cache above, with this layout; freed once, and not used any more.
     unsafe { cache.free(object, layout(64, 8)) };
-    let word = object.cast::<*mut u8>();
     // The last ends the list too early, the one before it too late.
-    for value in [usize::MAX, 0x5151_5140, 9, object.addr().get(), 0] {
-        // SAFETY: a cached block, put right before the cache uses it.
-        let saved = unsafe { word.replace(core::ptr::without_provenance_mut(value)) };
-        cache.check(CheckLevel::Shallow).unwrap();
-        assert!(cache.check(CheckLevel::Deep).is_err(), "{value:#x} goes unseen");
-        // SAFETY: a cached block, which the cache has not used since.
-        unsafe { word.write(saved) };
-        cache.check(CheckLevel::Deep).unwrap();
-    }
+    let values = [usize::MAX, 0x5151_5140, 9, object.addr().get(), 0];
+    // SAFETY: the link of a cached block, which only this thread uses.
+    unsafe { assert_writes_are_seen(&cache, object.cast(), &values) };
 }
 
 #[test]

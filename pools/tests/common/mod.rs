@@ -7,8 +7,9 @@ pub(crate) mod test_arena;
 
 use core::alloc::Layout;
 use core::mem::MaybeUninit;
+use core::ptr::{NonNull, without_provenance_mut};
 
-use tripoint_core::{ClientArena, ClientArenaOptions};
+use tripoint_core::{Check, CheckLevel, ClientArena, ClientArenaOptions};
 
 pub(crate) use test_arena::TestArena;
 pub(crate) use tripoint_oracle::{Oracle, all_are, effort};
@@ -47,6 +48,22 @@ pub(crate) const fn layout(size: usize, align: usize) -> Layout {
     match Layout::from_size_align(size, align) {
         Ok(layout) => layout,
         Err(_) => panic!("no layout"),
+    }
+}
+
+/// Checks that a cache whose free block is written over fails a deep check, and only that.
+///
+/// # Safety
+/// - `word` is the first word of a free block of `cache`, which nothing uses meanwhile.
+pub(crate) unsafe fn assert_writes_are_seen(cache: &impl Check, word: NonNull<*mut u8>, values: &[usize]) {
+    for &value in values {
+        // SAFETY: a free block, as the caller says; it is put right before the cache uses it.
+        let saved = unsafe { word.replace(without_provenance_mut(value)) };
+        cache.check(CheckLevel::Shallow).unwrap();
+        assert!(cache.check(CheckLevel::Deep).is_err(), "{value:#x} goes unseen");
+        // SAFETY: the same block, which the cache has not used since.
+        unsafe { word.write(saved) };
+        cache.check(CheckLevel::Deep).unwrap();
     }
 }
 

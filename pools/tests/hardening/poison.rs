@@ -25,36 +25,30 @@ fn freed_units_are_poisoned() {
     }
 }
 
+/// Checks that freed memory is filled, but for the words that the pool keeps in it: so many at
+/// its beginning, and so many at its end.
+fn assert_poisoned(pool: &impl ManualPool, [first, last]: [usize; 2]) {
+    let free = holes(pool, &mut Oracle::default(), &[200; 5]);
+    for block in &free[..2] {
+        let words = block.size() / size_of::<usize>();
+        let base = block.base().cast::<usize>().as_ptr();
+        // SAFETY: free memory of the pool, between the words that it keeps itself.
+        let rest = unsafe { core::slice::from_raw_parts(base.add(first), words - first - last) };
+        assert!(rest.iter().all(|&word| word == usize::MAX / 0xff * 0xdd), "{rest:x?}");
+    }
+    assert_eq!(use_up(pool), Error::Limit);
+}
+
 #[test]
 fn freed_memory_is_poisoned() {
     let mut memory = memory(24);
     let arena = arena(&mut memory);
-    let pool = tlsf(&arena);
-    let mut oracle = Oracle::default();
-    let free = holes(&pool, &mut oracle, &[200; 5]);
-    for block in &free[..2] {
-        let words = block.size() / size_of::<usize>();
-        // SAFETY: free memory of the pool, between the words that it keeps itself.
-        let rest =
-            unsafe { core::slice::from_raw_parts(block.base().cast::<usize>().as_ptr().add(3), words - 4) };
-        assert!(rest.iter().all(|&word| word == usize::MAX / 0xff * 0xdd), "{rest:x?}");
-    }
-    assert_eq!(use_up(&pool), Error::Limit);
+    assert_poisoned(&tlsf(&arena), [3, 1]);
 }
 
 #[test]
 fn what_a_land_gets_is_poisoned() {
     let mut memory = memory(24);
     let arena = arena(&mut memory);
-    let pool = mvff(&arena);
-    let mut oracle = Oracle::default();
-    let free = holes(&pool, &mut oracle, &[200; 5]);
-    for block in &free[..2] {
-        let words = block.size() / size_of::<usize>();
-        // SAFETY: free memory of the pool, behind the words of the land.
-        let rest =
-            unsafe { core::slice::from_raw_parts(block.base().cast::<usize>().as_ptr().add(4), words - 4) };
-        assert!(rest.iter().all(|&word| word == usize::MAX / 0xff * 0xdd), "{rest:x?}");
-    }
-    assert_eq!(use_up(&pool), Error::Limit);
+    assert_poisoned(&mvff(&arena), [4, 0]);
 }
