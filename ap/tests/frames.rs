@@ -302,15 +302,17 @@ fn pops_of_blocks_are_told() {
         let pool = OneStack::create(arena, 128);
         let mut point = AllocationPoint::create(&pool).unwrap();
         let id = pool.header().id();
+        let (buffer, mut objects) = (point.buffer().id(), Vec::new());
         point.scope(|frame| {
             for _ in 0..3 {
-                frame.alloc([0_u8; 96]).unwrap();
+                objects.push(Addr::of(frame.alloc([0_u8; 96]).unwrap()));
             }
             events.take();
         });
-        let empty = |size| Event::Empty { pool: id, size };
-        let fill = Event::Fill { pool: id, size: 128 };
-        assert_eq!(events.take(), [empty(32), empty(3 * 96), fill]);
+        let empty = |base, size| Event::Empty { pool: id, buffer, base, size };
+        let unused = empty(objects[2].checked_add(96).unwrap(), 32);
+        let fill = Event::Fill { pool: id, buffer, base: objects[0], size: 128 };
+        assert_eq!(events.take(), [unused, empty(Addr::ZERO, 3 * 96), fill]);
         point.empty();
         let counts = arena.counts();
         assert_eq!(counts.fill_mutator.get(), counts.empty_mutator.get());

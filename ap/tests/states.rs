@@ -39,7 +39,8 @@ fn reserving_while_reset_fills() {
         assert_eq!(pool.fills()[0].base(), addr(reservation.as_ptr()));
         drop(reservation);
         assert_eq!((mode(&point), point.room(), point.is_reset()), (READY, FILL, false));
-        assert_eq!(events.take(), [Event::Fill { pool: pool.header().id(), size: FILL }]);
+        let (id, buffer, base) = (pool.header().id(), point.buffer().id(), pool.fills()[0].base());
+        assert_eq!(events.take(), [Event::Fill { pool: id, buffer, base, size: FILL }]);
         assert_eq!(arena.counts().fills.get(), 1);
     });
 }
@@ -88,7 +89,8 @@ fn a_trip_while_ready_is_observed_at_the_next_reserve() {
         assert_eq!(addr(second).get(), addr(first).get() + OBJECT.size());
         assert_eq!((mode(&point), point.control().notices.clone()), (READY, vec![Notice::Tripped(3)]));
         assert_eq!(arena.counts().trips.get(), 3);
-        assert_eq!(events.take(), [Event::Trip { pool: pool.header().id() }]);
+        let buffer = point.buffer().id();
+        assert_eq!(events.take(), [Event::Trip { pool: pool.header().id(), buffer, requests: 3 }]);
     });
 }
 
@@ -145,10 +147,9 @@ fn a_flip_while_ready_sees_every_object() {
             (now.mode, now.scan_limit, now.init),
             (FLIPPED, now.init, now.base.checked_add(32).unwrap())
         );
-        assert_eq!(
-            (events.take(), arena.counts().flips.get()),
-            (vec![Event::Flip { pool: pool.header().id() }], 1)
-        );
+        let objects = AddrRange::new(now.base, now.init).unwrap();
+        let flip = Event::Flip { pool: pool.header().id(), buffer: point.buffer().id(), objects };
+        assert_eq!((events.take(), arena.counts().flips.get()), (vec![flip], 1));
         allocate(&mut point, OBJECT).unwrap();
         assert_eq!(mode(&point), READY);
         assert!(!events.take().iter().any(|event| matches!(event, Event::CommitFailed { .. })));
@@ -167,8 +168,10 @@ fn a_commit_that_the_flip_did_not_see_fails() {
         assert_eq!(allocate_through(&mut point, OBJECT, || flip(&pool)), Err(CommitFailed));
         let now = point.buffer().snapshot().unwrap();
         assert_eq!((now.mode, now.init, now.scan_limit), (FLIPPED, end, end));
-        let id = pool.header().id();
-        assert_eq!(events.take(), [Event::Flip { pool: id }, Event::CommitFailed { pool: id }]);
+        let (id, buffer) = (pool.header().id(), point.buffer().id());
+        let flip = Event::Flip { pool: id, buffer, objects: AddrRange::new(addr(first), end).unwrap() };
+        let failed = Event::CommitFailed { pool: id, buffer, object: end, size: OBJECT.size() };
+        assert_eq!(events.take(), [flip, failed]);
         // The same memory, and this time it stands.
         assert_eq!(allocate(&mut point, OBJECT).map(addr), Ok(end));
     });
@@ -299,12 +302,14 @@ fn emptying_gives_back_the_rest() {
     with_events(|arena, events| {
         let pool = BumpPool::create(arena, FILL);
         let mut point = AllocationPoint::create(&pool).unwrap();
-        allocate(&mut point, OBJECT).unwrap();
+        let object = addr(allocate(&mut point, OBJECT).unwrap());
         events.take();
         point.empty();
         assert_eq!((mode(&point), point.room(), pool.fills().len()), (RESET, 0, 0));
         let unused = FILL - OBJECT.size();
-        assert_eq!(events.take(), [Event::Empty { pool: pool.header().id(), size: unused }]);
+        let (id, buffer) = (pool.header().id(), point.buffer().id());
+        let base = object.checked_add(OBJECT.size()).unwrap();
+        assert_eq!(events.take(), [Event::Empty { pool: id, buffer, base, size: unused }]);
         assert_eq!(point.buffer().empty_size(), unused as u64);
         point.empty();
         assert_eq!(events.take(), []);

@@ -30,7 +30,7 @@ use tripoint_core::internal::RegistryNode;
 use tripoint_core::internal::Signature;
 use tripoint_core::internal::Trips;
 use tripoint_core::internal::{AtomicPtr, AtomicUsize, Ordering};
-use tripoint_core::{BufferKind, Counter, RankSet};
+use tripoint_core::{Addr, BufferKind, Counter, RankSet};
 
 /// Whether transitions look at shared words to check them: in debug builds. Models do not,
 /// because each look would multiply their executions.
@@ -128,6 +128,12 @@ impl Buffer {
     /// The owner: stores the ranks that the buffer's class states.
     pub(crate) fn set_rank_set(&self, rank_set: RankSet) {
         self.rank_set.store(rank_set.bits().into(), Ordering::Release);
+    }
+
+    /// What events call the buffer: its address.
+    #[must_use]
+    pub fn id(&self) -> Addr {
+        Addr::of(self)
     }
 
     /// Whose allocation the buffer serves: a mutator's, or the pool's own.

@@ -41,7 +41,9 @@ impl<P: PoolClass, C: Control> SlowPath<'_, P, C> {
         let stands = self.owner.commit_tripped(object.as_ptr(), end);
         if !stands {
             let header = self.pool.header();
-            header.arena().event(Event::CommitFailed { pool: header.id() });
+            let (pool, buffer) = (header.id(), self.buffer.id());
+            let (object, size) = (Addr::of(object.as_ptr()), end.addr() - object.addr().get());
+            header.arena().event(Event::CommitFailed { pool, buffer, object, size });
         }
         stands
     }

@@ -10,7 +10,7 @@ use tripoint_core::{
     Addr, Arena, Block, BufferClass, Check, CheckLevel, Control, Error, Event, Fill, PoolClass, Result, aver,
 };
 
-use crate::protocol::buffer::CHECKS;
+use crate::protocol::buffer::{Buffer, CHECKS};
 use crate::protocol::owner::Owner;
 use crate::slow::descriptor::{Descriptor, PoolBuffer};
 use crate::slow::stops::Stops;
@@ -102,7 +102,8 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
         self.owner.attach(base, init, fill.block.limit().as_ptr());
         let header = self.pool.header();
         header.arena().counts().attach(self.buffer.kind(), fill.preallocated, fresh);
-        header.arena().event(Event::Fill { pool: header.id(), size: fresh });
+        let (buffer, base) = (self.buffer.id(), Addr::of(init));
+        header.arena().event(Event::Fill { pool: header.id(), buffer, base, size: fresh });
         Ok(())
     }
 
@@ -152,10 +153,10 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
 
     /// Observes trips, notifies the control of them, and goes on from a flip.
     pub(crate) fn observe_trips(&mut self) {
-        let Self { owner, pool, stops, .. } = self;
+        let Self { owner, buffer, pool, stops, .. } = self;
         owner.observe_trips(&mut |requests| {
             stops.observe_trips();
-            report_trips(*pool, &mut stops.control, requests);
+            report_trips(*pool, buffer, &mut stops.control, requests);
         });
     }
 
@@ -176,7 +177,7 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
     }
 
     fn arm(&mut self) {
-        let Self { owner, pool, stops, .. } = self;
+        let Self { owner, buffer, pool, stops, .. } = self;
         let pool_limit = owner.pool_limit();
         // Nothing fits below `init`, so the next object takes the slow path (in a stack, the
         // next that nothing was popped before).
@@ -188,7 +189,7 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
         aver!(limit <= pool_limit, "a limit of {limit:p} in a buffer that ends at {pool_limit:p}");
         owner.rearm(limit, &mut |requests| {
             stops.observe_trips();
-            report_trips(*pool, &mut stops.control, requests);
+            report_trips(*pool, buffer, &mut stops.control, requests);
         });
     }
 
@@ -198,7 +199,8 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
         let Some(Detached { init, unused }) = detached else { return };
         self.stops.settle(init, Addr::ZERO);
         let header = self.pool.header();
-        header.arena().event(Event::Empty { pool: header.id(), size: unused });
+        let (pool, buffer) = (header.id(), self.buffer.id());
+        header.arena().event(Event::Empty { pool, buffer, base: init, size: unused });
     }
 
     /// Reports what was popped, if anything was.
@@ -206,14 +208,15 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
         if popped != 0 {
             let header = self.pool.header();
             // The objects were in memory at one time, so their sizes fit a `usize`.
-            header.arena().event(Event::Empty { pool: header.id(), size: popped as usize });
+            let (pool, buffer, size) = (header.id(), self.buffer.id(), popped as usize);
+            header.arena().event(Event::Empty { pool, buffer, base: Addr::ZERO, size });
         }
     }
 }
 
-fn report_trips<P: PoolClass, C: Control>(pool: &P, control: &mut C, requests: usize) {
+fn report_trips<P: PoolClass, C: Control>(pool: &P, buffer: &Buffer, control: &mut C, requests: usize) {
     let header = pool.header();
     header.arena().counts().trips.add(requests as u64);
     control.tripped(requests);
-    header.arena().event(Event::Trip { pool: header.id() });
+    header.arena().event(Event::Trip { pool: header.id(), buffer: buffer.id(), requests });
 }

@@ -29,10 +29,10 @@ pub fn flip_buffers<P: PoolClass>(
         // SAFETY: this is the pool's own pair, with which its allocation points commit.
         let objects = unsafe { buffer.flip(pool.barrier()) };
         visit(buffer, objects);
-        if objects.is_some() {
+        if let Some(objects) = objects {
             let header = pool.header();
             header.arena().counts().flips.add(1);
-            header.arena().event(Event::Flip { pool: header.id() });
+            header.arena().event(Event::Flip { pool: header.id(), buffer: buffer.id(), objects });
         }
     });
 }

@@ -1,11 +1,33 @@
 //! Events of the slow paths, for the program that owns the arena.
 
+use crate::primitive::defer::Defer;
+use crate::words::addr::{Addr, AddrRange};
+use crate::words::counters::BufferKind;
 use crate::words::pool_id::PoolId;
 
-/// Something a slow path did. Sizes are bytes.
+/// Something a slow path did: one list for all layers. Sizes are bytes.
+///
+/// | events | come from |
+/// |---|---|
+/// | of arenas, pools and points; trips, flips, commits that failed | the hook of the arena that they happen in |
+/// | of frames and of single objects | a control or a store that was switched on to report them |
+/// | of the contract | the contract |
+///
+/// `buffer` is the address of a point's buffer, which tells the points of an arena apart. Once a
+/// point is destroyed, another may have its buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
+    /// An arena was created.
+    CreateArena {
+        /// The addresses that it reserved.
+        range: AddrRange,
+    },
+    /// An arena is about to release its memory.
+    DestroyArena {
+        /// The addresses that it reserved.
+        range: AddrRange,
+    },
     /// The arena committed memory it did not have before.
     Grow {
         /// The bytes that were committed.
@@ -21,17 +43,74 @@ pub enum Event {
         /// The bytes that were asked for.
         size: usize,
     },
+    /// A pool was created.
+    CreatePool {
+        /// The pool.
+        pool: PoolId,
+        /// The name of its class.
+        class: &'static str,
+    },
+    /// A pool was destroyed. The tracts that it still had are the arena's again.
+    DestroyPool {
+        /// The pool.
+        pool: PoolId,
+        /// The name of its class.
+        class: &'static str,
+    },
+    /// A pool got tracts from its arena.
+    Extend {
+        /// The pool.
+        pool: PoolId,
+        /// The first address.
+        base: Addr,
+        /// The bytes, which are whole grains.
+        size: usize,
+    },
+    /// A pool returned tracts to its arena.
+    Retract {
+        /// The pool.
+        pool: PoolId,
+        /// The first address.
+        base: Addr,
+        /// The bytes, which are whole grains.
+        size: usize,
+    },
+    /// An allocation point was created.
+    CreatePoint {
+        /// The pool that it allocates in.
+        pool: PoolId,
+        /// Its buffer.
+        buffer: Addr,
+        /// Whose allocation the buffer serves.
+        kind: BufferKind,
+    },
+    /// An allocation point is being dropped. It has no memory any more.
+    DestroyPoint {
+        /// The pool that it allocated in.
+        pool: PoolId,
+        /// Its buffer.
+        buffer: Addr,
+    },
     /// A buffer was filled.
     Fill {
         /// The pool that the memory is from.
         pool: PoolId,
-        /// The bytes of the fill.
+        /// The buffer.
+        buffer: Addr,
+        /// Where the next object begins.
+        base: Addr,
+        /// The bytes from there to the buffer's end.
         size: usize,
     },
-    /// A buffer returned what it did not use.
+    /// A buffer returned what it did not use, or objects that were popped.
     Empty {
         /// The pool that the memory was returned to.
         pool: PoolId,
+        /// The buffer.
+        buffer: Addr,
+        /// The first address; zero for objects that were popped, because those may have been in
+        /// several blocks.
+        base: Addr,
         /// The bytes that were returned.
         size: usize,
     },
@@ -39,16 +118,160 @@ pub enum Event {
     Trip {
         /// The pool of the buffer.
         pool: PoolId,
+        /// The buffer.
+        buffer: Addr,
+        /// How many trips were requested since the last that were handled.
+        requests: usize,
     },
     /// A buffer was flipped.
     Flip {
         /// The pool of the buffer.
         pool: PoolId,
+        /// The buffer.
+        buffer: Addr,
+        /// The memory of the objects that the flip saw.
+        objects: AddrRange,
     },
     /// A commit failed because a flip had not seen the object.
     CommitFailed {
         /// The pool of the buffer.
         pool: PoolId,
+        /// The buffer.
+        buffer: Addr,
+        /// The address of the object.
+        object: Addr,
+        /// Its size, as the pool rounded it.
+        size: usize,
+    },
+    /// A frame was pushed.
+    PushFrame {
+        /// The pool of the buffer.
+        pool: PoolId,
+        /// The buffer.
+        buffer: Addr,
+        /// Where the next object begins; zero if the buffer has no memory.
+        init: Addr,
+    },
+    /// A frame was popped.
+    PopFrame {
+        /// The pool of the buffer.
+        pool: PoolId,
+        /// The buffer.
+        buffer: Addr,
+        /// The address that [`Event::PushFrame`] had.
+        init: Addr,
+        /// The bytes of the objects that were taken back.
+        size: usize,
+    },
+    /// Memory for an object was reserved.
+    Reserve {
+        /// The pool of the buffer.
+        pool: PoolId,
+        /// The buffer.
+        buffer: Addr,
+        /// The address of the object; in a batch, of the first.
+        object: Addr,
+        /// The size, as the pool rounded it; in a batch, of all objects together.
+        size: usize,
+        /// The size of one object: less than `size` for a batch.
+        unit: usize,
+        /// The name of the object's type, if the call that allocates it has a type.
+        type_name: Option<&'static str>,
+    },
+    /// What was reserved was committed.
+    Commit {
+        /// The pool of the buffer.
+        pool: PoolId,
+        /// The buffer.
+        buffer: Addr,
+        /// The address of the object; in a batch, of the first.
+        object: Addr,
+        /// The bytes that were committed: of a batch perhaps less than was reserved.
+        size: usize,
+    },
+    /// What was reserved was abandoned, or its commit failed.
+    Abandon {
+        /// The pool of the buffer.
+        pool: PoolId,
+        /// The buffer.
+        buffer: Addr,
+        /// The address of the object; in a batch, of the first.
+        object: Addr,
+    },
+    /// A pool or a cache allocated an object, without a point.
+    Alloc {
+        /// The pool.
+        pool: PoolId,
+        /// The address of the object.
+        object: Addr,
+        /// The size that was asked for.
+        size: usize,
+        /// The alignment that was asked for.
+        align: usize,
+    },
+    /// An object was freed to a pool or a cache.
+    Free {
+        /// The pool.
+        pool: PoolId,
+        /// The address that the object had.
+        object: Addr,
+        /// The size that it was allocated with.
+        size: usize,
+        /// The alignment that it was allocated with.
+        align: usize,
+    },
+    /// An object was sampled.
+    Sample {
+        /// The pool; none for an object of the program's global allocator.
+        pool: Option<PoolId>,
+        /// The address of the object.
+        object: Addr,
+        /// Its size.
+        size: usize,
+        /// The byte that was drawn, counted from the object's first, which is zero.
+        offset: usize,
+        /// The mean in bytes that was in force when the byte was drawn.
+        mean: u32,
+        /// The name of the object's type, if the call that allocates it has a type.
+        type_name: Option<&'static str>,
+    },
+    /// The program entered a phase.
+    Phase {
+        /// The name of the phase that it left.
+        from: &'static str,
+        /// The name of the phase that it entered.
+        to: &'static str,
+    },
+    /// A thread did what the contract counts, or an alarm was raised.
+    Violation {
+        /// The name of the record's kind.
+        kind: &'static str,
+        /// The name of the violation's class.
+        class: &'static str,
+        /// The index of the thread in the contract.
+        thread: usize,
+        /// How many there were.
+        count: usize,
+        /// The bytes concerned; zero for faults.
+        bytes: usize,
+        /// The address that faulted, or the first argument of a memory call; otherwise zero.
+        address: usize,
+        /// The number of the memory call; otherwise zero.
+        call: usize,
+    },
+    /// A thread began an amnesty.
+    BeginAmnesty {
+        /// The index of the thread in the contract.
+        thread: usize,
+        /// The name of the reason.
+        reason: &'static str,
+    },
+    /// A thread ended an amnesty.
+    EndAmnesty {
+        /// The index of the thread in the contract.
+        thread: usize,
+        /// The name of the reason.
+        reason: &'static str,
     },
 }
 
@@ -58,8 +281,12 @@ pub enum Event {
 /// it must not call any pool of the arena that it observes, not even to read sizes, and should
 /// return soon.
 ///
-/// A hook should not unwind. If one does, the step of the buffer that it observes (a fill,
-/// an empty, a trip, a flip, or a failed commit) was already done and counted.
+/// A hook should not unwind. If one does, the step that it observes was already done and
+/// counted, so nothing is lost; tracts that a pool was about to get ([`Event::Extend`]) go back to
+/// the arena.
+///
+/// A pair of hooks is a hook, and so is a reference to one. The second of a pair observes an event
+/// also if the first unwinds.
 ///
 /// ```
 /// use tripoint_core::{Counter, Event, EventHook};
@@ -81,4 +308,108 @@ pub enum Event {
 pub trait EventHook: Sync {
     /// Observes one event.
     fn event(&self, event: Event);
+
+    /// Observes one event of which the call site is known: return addresses, the innermost
+    /// first. By default this is [`event`](EventHook::event), without the site.
+    fn event_at(&self, event: Event, site: &[usize]) {
+        let _ = site;
+        self.event(event);
+    }
+}
+
+impl<H: EventHook + ?Sized> EventHook for &H {
+    fn event(&self, event: Event) {
+        (**self).event(event);
+    }
+
+    fn event_at(&self, event: Event, site: &[usize]) {
+        (**self).event_at(event, site);
+    }
+}
+
+/// Both observe all events, the first one first.
+impl<A: EventHook, B: EventHook> EventHook for (A, B) {
+    fn event(&self, event: Event) {
+        let _second = Defer::new(|| self.1.event(event));
+        self.0.event(event);
+    }
+
+    fn event_at(&self, event: Event, site: &[usize]) {
+        let _second = Defer::new(|| self.1.event_at(event, site));
+        self.0.event_at(event, site);
+    }
+}
+
+#[cfg(all(test, not(tripoint_loom)))]
+mod tests {
+    use super::*;
+    use crate::primitive::{AtomicUsize, Ordering};
+    use std::sync::Mutex;
+    use std::vec::Vec;
+
+    /// Records what it observes, and unwinds at shrinks.
+    #[derive(Default)]
+    struct Recorder(Mutex<Vec<(Event, Vec<usize>)>>);
+
+    impl Recorder {
+        fn take(&self) -> Vec<(Event, Vec<usize>)> {
+            core::mem::take(&mut self.0.lock().unwrap())
+        }
+    }
+
+    impl EventHook for Recorder {
+        fn event(&self, event: Event) {
+            self.event_at(event, &[]);
+        }
+
+        fn event_at(&self, event: Event, site: &[usize]) {
+            self.0.lock().unwrap().push((event, site.to_vec()));
+            if let Event::Shrink { .. } = event {
+                std::panic::resume_unwind(std::boxed::Box::new("on purpose"));
+            }
+        }
+    }
+
+    /// Has no use for sites.
+    struct Siteless<'r>(&'r Recorder);
+
+    impl EventHook for Siteless<'_> {
+        fn event(&self, event: Event) {
+            self.0.event(event);
+        }
+    }
+
+    #[test]
+    fn both_of_a_pair_observe_events_and_their_sites() {
+        let (first, second, third) = (Recorder::default(), Recorder::default(), Recorder::default());
+        let hooks = (&first, (&second, Siteless(&third)));
+        let (grow, refused) = (Event::Grow { size: 1 }, Event::GrowthRefused { size: 2 });
+        hooks.event(grow);
+        hooks.event_at(refused, &[7, 8]);
+        for hook in [&first, &second] {
+            assert_eq!(hook.take(), [(grow, Vec::new()), (refused, Vec::from([7, 8]))]);
+        }
+        assert_eq!(third.take(), [(grow, Vec::new()), (refused, Vec::new())]);
+    }
+
+    /// Counts events.
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl EventHook for Count {
+        fn event(&self, _: Event) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn the_second_of_a_pair_observes_what_the_first_unwinds_at() {
+        let (first, second) = (Recorder::default(), Count::default());
+        let hooks = (&first, &second);
+        let unwound =
+            |event: &dyn Fn()| std::panic::catch_unwind(core::panic::AssertUnwindSafe(event)).is_err();
+        assert!(unwound(&|| hooks.event(Event::Shrink { size: 1 })));
+        assert!(unwound(&|| hooks.event_at(Event::Shrink { size: 1 }, &[3])));
+        assert_eq!(second.0.load(Ordering::Relaxed), 2);
+    }
 }

@@ -95,6 +95,6 @@ fn events_reach_the_hook() {
     let mut memory = memory(8 << 10);
     let options = ClientArenaOptions { event_hook: Some(&notified), ..ClientArenaOptions::default() };
     let arena = ClientArena::create(&mut memory, options).unwrap();
-    arena.event(Event::Trip { pool: arena.register().unwrap() });
+    arena.event(Event::Shrink { size: 1 });
     assert_eq!(notified.0.load(Ordering::Relaxed), 1);
 }

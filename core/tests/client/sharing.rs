@@ -123,7 +123,7 @@ fn lend<A: Arena>(lent: A, arena: &ClientArena<'_>) {
     lent.thaw();
     assert!(!lent.is_frozen() && !arena.is_frozen());
     assert_eq!(lent.event_hook().is_some(), arena.event_hook().is_some());
-    lent.event(Event::Trip { pool: first });
+    lent.event(Event::Shrink { size: 1 });
     let (mut text, mut expected) = (String::new(), String::new());
     lent.describe(&mut text, 1).unwrap();
     arena.describe(&mut expected, 1).unwrap();
