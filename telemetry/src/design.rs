@@ -2,3 +2,6 @@
 
 #[doc = include_str!("../design/sampling.md")]
 pub mod sampling {}
+
+#[doc = include_str!("../design/telemetry.md")]
+pub mod telemetry {}

@@ -33,6 +33,7 @@ extern crate std;
 pub mod design;
 mod draws;
 mod estimators;
+pub mod format;
 mod sample;
 mod sampler;
 

@@ -38,7 +38,7 @@ const LAYERS: &[Layer] = &[
         package: "tripoint-contract",
         may_use: &["tripoint-core", "bitflags", "backtrace", "libc for cfg(target_os = \"linux\")"],
     },
-    Layer { package: "tripoint-telemetry", may_use: &["tripoint-core", "libm", "rand_xoshiro"] },
+    Layer { package: "tripoint-telemetry", may_use: &["tripoint-core", "bitflags", "libm", "rand_xoshiro"] },
     Layer {
         package: "tripoint",
         may_use: &[

@@ -1,0 +1,29 @@
+//! The binary format of telemetry: everything that a writer and a reader have to agree on, as
+//! constants, and the few functions that pack and unpack words. The page
+//! [design/telemetry.md](crate::design::telemetry) has it in prose, with a figure, for those who
+//! write readers in other languages.
+//!
+//! All of a file is words of 64 bits, in the byte order of the machine that wrote it. An `enum`
+//! whose name ends in `Word` numbers the words of one structure; nothing is read or written
+//! otherwise than as one whole word.
+
+pub(crate) mod counters;
+pub(crate) mod header;
+pub(crate) mod kinds;
+pub(crate) mod record;
+pub(crate) mod ring;
+pub(crate) mod switches;
+pub(crate) mod text;
+
+pub use counters::{
+    ArenaWord, EntryState, PhaseWord, PointWord, PoolWord, TABLE_ENTRY_WORDS, TABLE_TEXT_WORDS, TallyWord,
+};
+pub use header::{
+    BYTE_ORDER, ClockKind, FileState, HEADER_WORDS, HeaderFlags, HeaderWord, MAGIC, MAX_SECTIONS, PAGE_WORDS,
+    SECTION_WORDS, SectionKind, SectionWord, VERSION, WORD_BYTES,
+};
+pub use kinds::{EventKind, Field, FieldForm};
+pub use record::{HEAD_WORDS, Head, MAX_FRAMES, MAX_RECORD_WORDS, MAX_TEXT_BYTES, RecordKind};
+pub use ring::{BLOCK_WORDS, CLOCK_RECORD_WORDS, RING_HEAD_WORDS, RingState, RingWord, words_left_in_block};
+pub use switches::{SWITCHES_MAGIC, SWITCHES_WORDS, SwitchWord};
+pub use text::{text_from_words, text_words, words_of_text};

@@ -1,0 +1,148 @@
+//! Tables of counters, which are read without any event
+//! ([design/telemetry.md `.counters`](crate::design::telemetry)).
+
+#![forbid(unsafe_code)]
+
+/// The words of an entry of any table.
+pub const TABLE_ENTRY_WORDS: usize = 16;
+
+/// The words of a text in an entry: the word before it, and at most 24 bytes.
+pub const TABLE_TEXT_WORDS: usize = 4;
+
+/// The state of an entry, the lowest byte of its first word. The bytes above it count how often it
+/// was taken: a reader that reads the first word before and after the others, and finds it
+/// unchanged, has read what belongs together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum EntryState {
+    /// Never taken.
+    Free = 0,
+    /// Being taken.
+    Making = 1,
+    /// In use.
+    Live = 2,
+    /// What it counted exists no more. Something new may take the entry.
+    Gone = 3,
+}
+
+/// The words of an arena's entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum ArenaWord {
+    /// See [`EntryState`].
+    State = 0,
+    /// The number of the arena in this file.
+    Arena,
+    /// The first address; zero if addresses are left out.
+    Base,
+    /// The bytes of its range.
+    Bytes,
+    /// The bytes that it committed.
+    Grown,
+    /// The bytes that it decommitted.
+    Shrunk,
+    /// How often it refused to grow.
+    Refused,
+    /// How many pools were created.
+    PoolsCreated,
+    /// How many pools were destroyed.
+    PoolsDestroyed,
+}
+
+/// The words of a pool's entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum PoolWord {
+    /// See [`EntryState`].
+    State = 0,
+    /// The number of its arena in this file.
+    Arena,
+    /// The number of the pool in its arena.
+    Pool,
+    /// The bytes that it took from its arena.
+    Extended,
+    /// The bytes that it returned to its arena.
+    Retracted,
+    /// How many buffers it filled.
+    Fills,
+    /// The bytes of these fills.
+    Filled,
+    /// How many buffers it emptied.
+    Empties,
+    /// The bytes that these returned unused.
+    Emptied,
+    /// The name of its class, a text of [`TABLE_TEXT_WORDS`].
+    Class = 12,
+}
+
+/// The words of the entry of an allocation point or another buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum PointWord {
+    /// See [`EntryState`].
+    State = 0,
+    /// The number of its arena in this file.
+    Arena,
+    /// The number of its pool.
+    Pool,
+    /// The number of the buffer, as events name it.
+    Buffer,
+    /// How often it was filled.
+    Fills,
+    /// The bytes of these fills.
+    Filled,
+    /// How often it was emptied.
+    Empties,
+    /// The bytes that these returned unused.
+    Emptied,
+    /// The bytes of the last fill: the room that it had then.
+    Room,
+    /// Trips that its owner observed.
+    Trips,
+    /// How often it was flipped.
+    Flips,
+    /// Commits that failed.
+    CommitsFailed,
+    /// Frames pushed.
+    FramesPushed,
+    /// Frames popped.
+    FramesPopped,
+}
+
+/// The words of the entry of the steady-state contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum PhaseWord {
+    /// See [`EntryState`]. It is [`EntryState::Making`] while the phase changes.
+    State = 0,
+    /// How often the phase changed.
+    Changes,
+    /// When it changed last, in ticks of the file's clock.
+    Time,
+    /// The name of the phase, a text of [`TABLE_TEXT_WORDS`].
+    Phase,
+    /// Amnesties that began.
+    AmnestiesBegun = 8,
+    /// Amnesties that ended.
+    AmnestiesEnded,
+}
+
+/// The words of the entry of one thread's violations of one kind and class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum TallyWord {
+    /// See [`EntryState`].
+    State = 0,
+    /// The index of the thread in the contract.
+    Thread,
+    /// How many.
+    Count,
+    /// Their bytes.
+    Bytes,
+    /// When the last one was, in ticks of the file's clock.
+    Time,
+    /// The kind of record, a text of [`TABLE_TEXT_WORDS`].
+    Kind = 8,
+    /// The class of violation, a text of [`TABLE_TEXT_WORDS`].
+    Class = 12,
+}

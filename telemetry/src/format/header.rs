@@ -1,0 +1,168 @@
+//! The first page of a telemetry file, and its table of sections
+//! ([design/telemetry.md `.header`, `.sections`](crate::design::telemetry)).
+
+#![forbid(unsafe_code)]
+
+use bitflags::bitflags;
+
+/// The bytes of a word.
+pub const WORD_BYTES: usize = size_of::<u64>();
+
+/// The words of a page. Sections begin at multiples of it, on every target.
+pub const PAGE_WORDS: usize = 512;
+
+/// The words of the header: one page.
+pub const HEADER_WORDS: usize = PAGE_WORDS;
+
+/// The first eight bytes of a file, in the order in which they lie there.
+pub const MAGIC: [u8; WORD_BYTES] = *b"tripoint";
+
+/// The version of the format. A reader refuses files of a greater one. What is added
+/// without harm to old readers (kinds of sections, of events, of flags) leaves it as it is.
+pub const VERSION: u64 = 1;
+
+/// The word that shows the byte order of a file: a reader of another order sees
+/// `0x0807_0605_0403_0201`.
+pub const BYTE_ORDER: u64 = 0x0102_0304_0506_0708;
+
+/// The words of the header. The first five, up to the process, keep their places in all versions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum HeaderWord {
+    /// [`MAGIC`].
+    Magic = 0,
+    /// [`VERSION`].
+    Version,
+    /// [`BYTE_ORDER`].
+    ByteOrder,
+    /// A [`FileState`]. It is the last word that is written when a file is made.
+    State,
+    /// The number of the process that writes; zero if there is none (bare metal).
+    Process,
+    /// The bytes of the file.
+    FileBytes,
+    /// The bytes of a pointer of the process: 4 or 8.
+    PointerBytes,
+    /// [`HeaderFlags`]: how the file is kept.
+    Flags,
+    /// A [`ClockKind`]: what the times in records are.
+    Clock,
+    /// The clock's time when the file was made, in its ticks.
+    AnchorTicks,
+    /// The system's monotonic clock at the same moment, in ns.
+    AnchorNanoseconds,
+    /// The time of day at the same moment, in ns since 1970; zero if unknown.
+    AnchorUnix,
+    /// Ticks of the clock that took [`HeaderWord::SpanNanoseconds`].
+    SpanTicks,
+    /// What [`HeaderWord::SpanTicks`] took, in ns. Neither is zero.
+    SpanNanoseconds,
+    /// The number of sections.
+    Sections,
+    /// The first entry of the table of sections, of [`SECTION_WORDS`] each.
+    SectionTable = 32,
+}
+
+/// The words of an entry in the table of sections.
+pub const SECTION_WORDS: usize = 8;
+
+/// The most sections that a header has room for.
+pub const MAX_SECTIONS: usize = (HEADER_WORDS - HeaderWord::SectionTable as usize) / SECTION_WORDS;
+
+/// The words of an entry in the table of sections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum SectionWord {
+    /// A [`SectionKind`]. Readers skip kinds that they do not know.
+    Kind = 0,
+    /// Where the section begins in the file: bytes, a multiple of a page.
+    Offset,
+    /// The number of its entries.
+    Entries,
+    /// The bytes of each entry, a multiple of a word.
+    EntryBytes,
+    /// How often there was no entry left for something new.
+    LeftOut,
+}
+
+/// What a section contains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum SectionKind {
+    /// Entries of [`ArenaWord`](super::ArenaWord)s.
+    Arenas = 1,
+    /// Entries of [`PoolWord`](super::PoolWord)s.
+    Pools = 2,
+    /// Entries of [`PointWord`](super::PointWord)s.
+    Points = 3,
+    /// One entry of [`PhaseWord`](super::PhaseWord)s.
+    Phase = 4,
+    /// Entries of [`TallyWord`](super::TallyWord)s.
+    Tallies = 5,
+    /// Rings: [`RingWord`](super::RingWord)s, then blocks.
+    Rings = 6,
+}
+
+impl SectionKind {
+    /// The kind with this number, if there is one.
+    #[must_use]
+    pub const fn from_number(number: u64) -> Option<Self> {
+        match number {
+            1 => Some(Self::Arenas),
+            2 => Some(Self::Pools),
+            3 => Some(Self::Points),
+            4 => Some(Self::Phase),
+            5 => Some(Self::Tallies),
+            6 => Some(Self::Rings),
+            _ => None,
+        }
+    }
+}
+
+/// Whether a file is being written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum FileState {
+    /// The header is not complete yet.
+    Making = 0,
+    /// The process may write.
+    Open = 1,
+    /// The process has ended telemetry: nothing changes any more.
+    Closed = 2,
+}
+
+/// What the times in records are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum ClockKind {
+    /// There is no clock: all times are zero.
+    None = 0,
+    /// ns of the system's monotonic clock, or of the clock that a program without a system gave.
+    Nanoseconds = 1,
+    /// The processor's time-stamp counter, which is the same on all cores and does not stop.
+    Ticks = 2,
+}
+
+bitflags! {
+    /// How a file is kept.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct HeaderFlags: u64 {
+        /// Memory that only this process names: found by the process's number, gone with the last
+        /// process that has it open.
+        const ANONYMOUS = 1;
+        /// A file with a path.
+        const PATH = 1 << 1;
+        /// Its file system keeps it in memory, so pages that were written once never fault again.
+        const IN_MEMORY = 1 << 2;
+        /// Sealed: neither longer nor shorter, nor written to by others.
+        const SEALED = 1 << 3;
+        /// Every page was written before the first event.
+        const PREFAULTED = 1 << 4;
+        /// Locked in memory.
+        const LOCKED = 1 << 5;
+        /// Forked children do not write.
+        const PARENT_ONLY = 1 << 6;
+        /// Other processes can change the switches.
+        const SWITCHES = 1 << 7;
+    }
+}

@@ -1,0 +1,230 @@
+//! The kinds of events, with the fields of each
+//! ([design/telemetry.md `.kinds`](crate::design::telemetry)).
+
+#![forbid(unsafe_code)]
+
+/// A field of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Its name, for people and for JSON.
+    pub name: &'static str,
+    /// What it consists of.
+    pub form: FieldForm,
+}
+
+/// What a field consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldForm {
+    /// One word: a number that names something.
+    Number,
+    /// One word: how many.
+    Count,
+    /// One word: bytes.
+    Bytes,
+    /// One word: an address; zero if addresses are left out.
+    Address,
+    /// A text: the word before it, then its bytes
+    /// ([design/telemetry.md `.text`](crate::design::telemetry)).
+    Text,
+    /// Code addresses, the innermost first, one word each, up to the end of the record.
+    Site,
+}
+
+/// The kinds of events. The number of each is in its records, and is the bit of the
+/// switch for it; all are below 64.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+#[repr(u16)]
+pub enum EventKind {
+    /// A thread took its ring.
+    ThreadAttach = 2,
+    /// A thread returned its ring.
+    ThreadDetach = 3,
+    /// The program marked a place in the stream of events.
+    Marker = 4,
+    /// An arena was created.
+    CreateArena = 8,
+    /// An arena was destroyed.
+    DestroyArena = 9,
+    /// A pool was created.
+    CreatePool = 10,
+    /// A pool was destroyed.
+    DestroyPool = 11,
+    /// A pool took memory from its arena.
+    Extend = 12,
+    /// A pool returned memory to its arena.
+    Retract = 13,
+    /// An arena committed memory.
+    Grow = 14,
+    /// An arena decommitted memory.
+    Shrink = 15,
+    /// A frozen arena refused to grow.
+    GrowthRefused = 16,
+    /// An allocation point or another buffer was created.
+    CreatePoint = 20,
+    /// A buffer was destroyed.
+    DestroyPoint = 21,
+    /// A buffer was filled.
+    Fill = 22,
+    /// A buffer returned what it did not use.
+    Empty = 23,
+    /// The owner of a buffer observed trips.
+    Trip = 24,
+    /// A buffer was flipped.
+    Flip = 25,
+    /// A commit failed.
+    CommitFailed = 26,
+    /// A frame was pushed.
+    PushFrame = 27,
+    /// A frame was popped.
+    PopFrame = 28,
+    /// A point whose log is on reserved an object.
+    Reserve = 32,
+    /// A point whose log is on committed an object.
+    Commit = 33,
+    /// A point whose log is on reserved an object that was not committed.
+    Withdraw = 34,
+    /// A store that is recorded allocated an object.
+    Alloc = 35,
+    /// A store that is recorded freed an object.
+    Free = 36,
+    /// An object was sampled. Its kind is "small", "large" (it went past a buffer) or "global".
+    Sample = 37,
+    /// The steady-state contract entered a phase.
+    Phase = 48,
+    /// The contract recorded a violation, or what it excuses, or an alarm.
+    Violation = 49,
+    /// An amnesty began.
+    BeginAmnesty = 50,
+    /// An amnesty ended.
+    EndAmnesty = 51,
+}
+
+macro_rules! kinds {
+    ($($kind:ident, $name:literal { $($field:ident: $form:ident),* $(,)? })*) => {
+        impl EventKind {
+            /// All kinds, in the order of their numbers.
+            pub const ALL: &'static [Self] = &[$(Self::$kind),*];
+
+            /// The name, for people and for JSON.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$kind => $name,)* }
+            }
+
+            /// The fields, in the order in which they follow the head of a record.
+            #[must_use]
+            pub const fn fields(self) -> &'static [Field] {
+                match self {
+                    $(Self::$kind => &[
+                        $(Field { name: stringify!($field), form: FieldForm::$form }),*
+                    ],)*
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    ThreadAttach, "thread attach" { name: Text }
+    ThreadDetach, "thread detach" {}
+    Marker, "marker" { name: Text, value: Number, site: Site }
+    CreateArena, "create arena" { arena: Number, base: Address, size: Bytes, site: Site }
+    DestroyArena, "destroy arena" { arena: Number, base: Address, size: Bytes, site: Site }
+    CreatePool, "create pool" { arena: Number, pool: Number, class: Text, site: Site }
+    DestroyPool, "destroy pool" { arena: Number, pool: Number, class: Text, site: Site }
+    Extend, "extend" { arena: Number, pool: Number, base: Address, size: Bytes, site: Site }
+    Retract, "retract" { arena: Number, pool: Number, base: Address, size: Bytes, site: Site }
+    Grow, "grow" { arena: Number, size: Bytes, site: Site }
+    Shrink, "shrink" { arena: Number, size: Bytes, site: Site }
+    GrowthRefused, "growth refused" { arena: Number, size: Bytes, site: Site }
+    CreatePoint, "create point" { arena: Number, pool: Number, buffer: Number, kind: Text, site: Site }
+    DestroyPoint, "destroy point" { arena: Number, pool: Number, buffer: Number, kind: Text, site: Site }
+    Fill, "fill" { arena: Number, pool: Number, buffer: Number, base: Address, size: Bytes, site: Site }
+    Empty, "empty" { arena: Number, pool: Number, buffer: Number, base: Address, size: Bytes, site: Site }
+    Trip, "trip" { arena: Number, pool: Number, buffer: Number, requests: Count, site: Site }
+    Flip, "flip" { arena: Number, pool: Number, buffer: Number, site: Site }
+    CommitFailed, "commit failed" {
+        arena: Number, pool: Number, buffer: Number, object: Address, size: Bytes, site: Site,
+    }
+    PushFrame, "push frame" { arena: Number, pool: Number, buffer: Number, site: Site }
+    PopFrame, "pop frame" { arena: Number, pool: Number, buffer: Number, size: Bytes, site: Site }
+    Reserve, "reserve" {
+        arena: Number, pool: Number, buffer: Number, object: Address, size: Bytes, type_name: Text, site: Site,
+    }
+    Commit, "commit" {
+        arena: Number, pool: Number, buffer: Number, object: Address, size: Bytes, type_name: Text, site: Site,
+    }
+    Withdraw, "withdraw" {
+        arena: Number, pool: Number, buffer: Number, object: Address, size: Bytes, type_name: Text, site: Site,
+    }
+    Alloc, "alloc" { arena: Number, pool: Number, object: Address, size: Bytes, type_name: Text, site: Site }
+    Free, "free" { arena: Number, pool: Number, object: Address, size: Bytes, type_name: Text, site: Site }
+    Sample, "sample" {
+        kind: Text, arena: Number, pool: Number, object: Address, size: Bytes, offset: Bytes, mean: Bytes,
+        class: Text, type_name: Text, site: Site,
+    }
+    Phase, "phase" { phase: Text }
+    Violation, "violation" {
+        kind: Text, class: Text, thread: Number, count: Count, bytes: Bytes, address: Address, call: Number,
+        site: Site,
+    }
+    BeginAmnesty, "begin amnesty" { thread: Number, reason: Text, site: Site }
+    EndAmnesty, "end amnesty" { thread: Number, reason: Text, site: Site }
+}
+
+/// How many numbers there are: as many as a word has bits.
+const NUMBERS: usize = u64::BITS as usize;
+
+/// The kind of each number.
+const BY_NUMBER: [Option<EventKind>; NUMBERS] = {
+    let mut kinds = [None; NUMBERS];
+    let mut rest = EventKind::ALL;
+    while let [kind, others @ ..] = rest {
+        kinds[*kind as usize] = Some(*kind);
+        rest = others;
+    }
+    kinds
+};
+
+impl EventKind {
+    /// The bit of this kind in the switch [`Events`](super::SwitchWord::Events).
+    #[must_use]
+    pub const fn bit(self) -> u64 {
+        1 << self as u64
+    }
+
+    /// The kind with this number, if there is one.
+    #[must_use]
+    pub const fn from_number(number: u16) -> Option<Self> {
+        if (number as usize) < NUMBERS { BY_NUMBER[number as usize] } else { None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::record::{HEAD_WORDS, MAX_FRAMES, MAX_RECORD_WORDS, MAX_TEXT_BYTES};
+    use crate::format::text::text_words;
+
+    fn most_words(form: FieldForm) -> usize {
+        match form {
+            FieldForm::Text => 1 + text_words(MAX_TEXT_BYTES),
+            FieldForm::Site => MAX_FRAMES,
+            _ => 1,
+        }
+    }
+
+    #[test]
+    fn every_kind_has_a_bit_a_name_and_room_in_a_record() {
+        for (index, &kind) in EventKind::ALL.iter().enumerate() {
+            assert!((kind as u16) < 64 && kind as u16 > 1);
+            assert!(EventKind::ALL[..index].iter().all(|other| *other < kind && other.name() != kind.name()));
+            assert_eq!(EventKind::from_number(kind as u16), Some(kind));
+            let words: usize = kind.fields().iter().map(|field| most_words(field.form)).sum();
+            assert!(HEAD_WORDS + words <= MAX_RECORD_WORDS, "{kind:?} may take {words} words");
+            let site = kind.fields().iter().position(|field| field.form == FieldForm::Site);
+            assert!(site.is_none_or(|site| site + 1 == kind.fields().len()), "a site is the last field");
+        }
+    }
+}

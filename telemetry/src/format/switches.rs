@@ -1,0 +1,38 @@
+//! The page of switches, the only thing that other processes may change
+//! ([design/telemetry.md `.switches`](crate::design::telemetry)).
+
+#![forbid(unsafe_code)]
+
+use super::header::{PAGE_WORDS, WORD_BYTES};
+
+/// The first eight bytes of the page.
+pub const SWITCHES_MAGIC: [u8; WORD_BYTES] = *b"trpntsw1";
+
+/// The words of the page.
+pub const SWITCHES_WORDS: usize = PAGE_WORDS;
+
+/// The words of the page. The first three are for those who look at it; the process never reads
+/// them. It checks the others each time it uses them: a value that is not allowed counts as the
+/// default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum SwitchWord {
+    /// [`SWITCHES_MAGIC`].
+    Magic = 0,
+    /// [`BYTE_ORDER`](super::BYTE_ORDER).
+    ByteOrder,
+    /// The process whose switches these are.
+    Process,
+    /// Events that are written: bit `n` for the kind with number `n`. Default: as the program
+    /// said. Any value is allowed.
+    Events = 8,
+    /// Whether addresses are left out: 0 or 1. Any other value counts as 1.
+    WithoutAddresses,
+    /// Whether to sample: 0 for no, 1 for yes. Any other value leaves it to the program.
+    Sampling,
+    /// The mean of sampling in bytes, from 1 to 2^32 - 1. Any other value leaves it to the program.
+    Mean,
+    /// Whether every reserve and commit of points that can do so is written: 0 or 1. Any other
+    /// value counts as 0.
+    PointLog,
+}

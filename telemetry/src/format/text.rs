@@ -1,0 +1,84 @@
+//! Text in words ([design/telemetry.md `.text`](crate::design::telemetry)).
+
+#![forbid(unsafe_code)]
+
+use super::header::WORD_BYTES;
+
+/// The words that a text of `bytes` bytes takes, without the word before it.
+#[must_use]
+pub const fn text_words(bytes: usize) -> usize {
+    bytes.div_ceil(WORD_BYTES)
+}
+
+/// The bytes of a text, cut off at `most` bytes or before, at the end of a character.
+fn cut(text: &str, most: usize) -> &[u8] {
+    let mut end = text.len().min(most);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text.as_bytes()[..end]
+}
+
+/// A text in words, cut off at `most` bytes: first the word before it, whose lower half is the
+/// number of bytes that follow, and its upper half the number that the text had before it was cut
+/// off; then the bytes, in the order in which they lie in memory, filled up with zeros.
+pub fn words_of_text(text: &str, most: usize) -> impl Iterator<Item = u64> {
+    let kept = cut(text, most);
+    let whole = u64::from(u32::try_from(text.len()).unwrap_or(u32::MAX));
+    let word = |bytes: &[u8]| {
+        let mut word = [0; WORD_BYTES];
+        word[..bytes.len()].copy_from_slice(bytes);
+        u64::from_ne_bytes(word)
+    };
+    core::iter::once(whole << 32 | kept.len() as u64).chain(kept.chunks(WORD_BYTES).map(word))
+}
+
+/// The text that `words` begin with, written to `bytes`: those kept, and the number that there
+/// were before it was cut off. `None` if there are not as many words as the first one says, or
+/// not as much room. The bytes need not be UTF-8: nothing is to be trusted.
+#[must_use]
+pub fn text_from_words<'b>(words: &[u64], bytes: &'b mut [u8]) -> Option<(&'b [u8], usize)> {
+    let (&length, words) = words.split_first()?;
+    let (kept, whole) = (length as u32 as usize, (length >> 32) as usize);
+    let text = bytes.get_mut(..kept)?;
+    for (to, word) in text.chunks_mut(WORD_BYTES).zip(words.get(..text_words(kept))?) {
+        to.copy_from_slice(&word.to_ne_bytes()[..to.len()]);
+    }
+    Some((text, whole))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::string::String;
+    use std::vec::Vec;
+
+    use proptest::prelude::*;
+    use tripoint_oracle::effort;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: effort(256), failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn words_keep_a_text(text in any::<String>(), most in 0..64_usize) {
+            let words: Vec<_> = words_of_text(&text, most).collect();
+            let mut bytes = [0; 64];
+            let (kept, whole) = text_from_words(&words, &mut bytes).unwrap();
+            let kept = core::str::from_utf8(kept).unwrap();
+            prop_assert_eq!(whole, text.len());
+            prop_assert!(text.starts_with(kept) && kept.len() <= most);
+            prop_assert!(kept.len() == text.len() || kept.len() + 4 > most);
+            prop_assert_eq!(words.len(), 1 + text_words(kept.len()));
+        }
+    }
+
+    #[test]
+    fn a_length_that_is_not_true_is_refused() {
+        let mut bytes = [0; 64];
+        assert_eq!(text_from_words(&[], &mut bytes), None);
+        assert_eq!(text_from_words(&[9, 0], &mut bytes), None, "two words would have to follow");
+        assert_eq!(text_from_words(&[u64::MAX, 0], &mut bytes), None);
+        assert_eq!(text_from_words(&[1, u64::from_ne_bytes(*b"ab\0\0\0\0\0\0")], &mut []), None);
+    }
+}
