@@ -143,10 +143,12 @@ pub use thread::account::RECORDS_PER_TURN;
 pub use thread::ring::RING_RECORDS;
 pub use thread::slot::Slot;
 pub use thread::tally::Tally;
+#[doc(inline)]
+pub use tripoint_stack::{FRAMES, Site};
 pub use words::class::{ViolationClass, ViolationSet};
 pub use words::detector_set::DetectorSet;
 pub use words::name::{NAME_SIZE, Name};
-pub use words::record::{FRAMES, Record, RecordKind, Site};
+pub use words::record::{Record, RecordKind};
 
 // For authors of detectors, and of memory that is no arena.
 pub use detectors::platform::NativeDetectors;

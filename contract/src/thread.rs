@@ -17,6 +17,4 @@ pub(crate) mod ring;
 pub(crate) mod slot;
 pub(crate) mod standing;
 pub(crate) mod tally;
-#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
-pub(crate) mod unwind;
 pub(crate) mod versioned;

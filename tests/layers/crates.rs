@@ -27,6 +27,7 @@ const LAYERS: &[Layer] = &[
             "shuttle for cfg(tripoint_shuttle)",
         ],
     },
+    Layer { package: "tripoint-stack", may_use: &[] },
     Layer { package: "tripoint-ap", may_use: &["tripoint-core", "bitflags", "memoffset"] },
     Layer { package: "tripoint-pools", may_use: &["tripoint-core"] },
     Layer { package: "tripoint-adaptors", may_use: &["tripoint-core", "allocator-api2"] },
@@ -36,7 +37,13 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         package: "tripoint-contract",
-        may_use: &["tripoint-core", "bitflags", "backtrace", "libc for cfg(target_os = \"linux\")"],
+        may_use: &[
+            "tripoint-core",
+            "tripoint-stack",
+            "bitflags",
+            "backtrace",
+            "libc for cfg(target_os = \"linux\")",
+        ],
     },
     Layer { package: "tripoint-telemetry", may_use: &["tripoint-core", "bitflags", "libm", "rand_xoshiro"] },
     Layer {

@@ -20,6 +20,7 @@ const LIBRARIES: &[&str] = &[
     "pools/src",
     "adaptors/src",
     "arena-vm/src",
+    "stack/src",
     "contract/src",
     "telemetry/src",
     "src",

@@ -1,10 +1,11 @@
 //! What the platform-independent part asks of thread-locals and of the system, if there are any.
 
 #[cfg(feature = "std")]
+use tripoint_stack::Site;
+
 use crate::thread::current;
 use crate::thread::slot::Slot;
 use crate::words::detector_set::DetectorSet;
-use crate::words::record::Site;
 
 /// The detectors of this target: those of Linux with feature `linux`, else none.
 #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
@@ -46,18 +47,6 @@ pub(crate) fn lock_memory(arenas: &[&dyn tripoint_core::Arena]) -> bool {
         let _ = arenas;
         false
     }
-}
-
-/// Where the calling thread is.
-#[cfg(feature = "std")]
-pub(crate) fn site() -> Site {
-    current::site()
-}
-
-/// Where the calling thread is.
-#[cfg(not(feature = "std"))]
-pub(crate) fn site() -> Site {
-    Site::UNKNOWN
 }
 
 /// Nanoseconds since the Unix epoch.

@@ -3,8 +3,9 @@
 
 use core::fmt;
 
+use tripoint_stack::Site;
+
 use crate::linux::kernel::Kernel;
-use crate::words::record::Site;
 
 /// The bytes that are read: enough for the program's own mappings, which are among the first.
 const MAPS_READ: usize = 4096;

@@ -21,6 +21,7 @@ use std::thread::{self, Thread};
 
 use tripoint_core::aver;
 use tripoint_core::internal::{AtomicUsize, Ordering};
+use tripoint_stack::Site;
 
 use crate::linux::filter::size_of_call;
 use crate::linux::kernel::{Errno, Kernel, Notification, Wait};
@@ -30,7 +31,6 @@ use crate::thread::observation::{Evidence, Observation};
 use crate::thread::slot::Slot;
 use crate::words::class::ViolationClass;
 use crate::words::detector_set::DetectorSet;
-use crate::words::record::Site;
 
 /// For how long, in ms, the supervisor waits for the thread's call site. An answer takes µs;
 /// this is for a signal that never arrives.

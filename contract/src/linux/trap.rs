@@ -13,6 +13,8 @@ use core::mem::MaybeUninit;
 use core::ptr;
 use std::sync::OnceLock;
 
+use tripoint_stack::Site;
+
 use crate::linux::errno::errno;
 use crate::linux::foreign_trap::{self, TRAP_PERF};
 use crate::linux::kernel::{Errno, FaultKind};
@@ -216,7 +218,7 @@ fn on_question(context: *mut c_void, within_itself: bool) {
     let Some(slot) = current::slot() else { return };
     slot.call_site.take_question();
     if !within_itself {
-        slot.call_site.keep(&current::interrupted_site(interrupted_at(context)));
+        slot.call_site.keep(&Site::interrupted(interrupted_at(context)));
     }
 }
 

@@ -4,8 +4,6 @@ use core::cell::{Cell, RefCell};
 use core::fmt;
 use core::marker::PhantomData;
 
-use tripoint_core::internal::Ordering;
-
 use crate::detectors::platform::{self, NativeDetectors};
 use crate::phases::baseline::{Amount, Baselines};
 use crate::phases::ledger::{AmnestyReason, Ledger, NoReason};
@@ -17,6 +15,8 @@ use crate::thread::slot::Slot;
 use crate::thread::standing::Mode;
 use crate::words::class::{ViolationClass, ViolationSet};
 use crate::words::lifecycle::Phase;
+use tripoint_core::internal::Ordering;
+use tripoint_stack::Site;
 
 /// The registration of a hot thread, which checks it once per turn of its loop.
 ///
@@ -158,7 +158,7 @@ impl<R: AmnestyReason, D: Detectors> Guard<R, D> {
     pub fn observe(&self, observation: Observation) {
         // The clock is the program's: it must not run, or panic, while the slot is busy.
         let time = (self.clock)();
-        self.slot.observe(observation, || Evidence { site: platform::site(), time });
+        self.slot.observe(observation, || Evidence { site: Site::here(), time });
     }
 
     /// The thread's slot: what is known of the thread.

@@ -5,11 +5,12 @@ use core::fmt;
 use core::hint::black_box;
 use std::boxed::Box;
 
+use tripoint_stack::Site;
+
 use crate::thread::current;
 use crate::words::class::{ViolationClass, ViolationSet};
 use crate::words::detector_set::DetectorSet;
 use crate::words::json::Json;
-use crate::words::record::Site;
 
 /// Options for measuring a piece of code.
 #[derive(Clone, Copy, Debug)]

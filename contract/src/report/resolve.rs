@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::words::record::Site;
+use tripoint_stack::Site;
 
 /// Turns sites into something people can read.
 pub trait Resolve {

@@ -3,22 +3,26 @@
 use core::fmt::{self, Write};
 use std::string::{String, ToString};
 
+use tripoint_stack::Site;
+
 use crate::detectors::platform;
 use crate::phases::last_words;
 use crate::report::resolve::Resolve;
 use crate::thread::current;
 use crate::thread::standing::Mode;
-use crate::words::record::{Record, Site};
+use crate::words::record::Record;
 
 /// The crates of this workspace that lie between a site and the detector. Also the calls
 /// that the compiler puts between a program and its global allocator: their line is that
 /// of the allocator's definition.
-const ON_THE_WAY: [&str; 6] = [
+const ON_THE_WAY: [&str; 8] = [
     "tripoint_contract::",
     "tripoint_core::",
     "tripoint_ap::",
     "tripoint_pools::",
     "tripoint_arena_vm::",
+    "tripoint_stack::",
+    "tripoint_telemetry::",
     "__rust",
 ];
 
@@ -33,7 +37,7 @@ const STANDARD_NAMES: [&str; 3] = ["core::", "alloc::", "std::"];
 /// Where this crate was built, and what the folders of its siblings are called instead:
 /// with tables of lines and no more, inlined functions have names without their crate.
 const FOLDER: &str = env!("CARGO_MANIFEST_DIR");
-const SIBLINGS: [&str; 5] = ["contract", "core", "ap", "pools", "arena-vm"];
+const SIBLINGS: [&str; 7] = ["contract", "core", "ap", "pools", "arena-vm", "stack", "telemetry"];
 
 fn is_of_siblings(place: &str) -> bool {
     let Some((before, after)) = FOLDER.rsplit_once("contract") else { return false };

@@ -1,9 +1,9 @@
 //! Where a thread is, as it answers its supervisor (design/contract.md `.call`).
 
 use tripoint_core::internal::{AtomicBool, AtomicUsize, Ordering};
+use tripoint_stack::{FRAMES, Site};
 
 use crate::words::atomics::{const_fn, zeros};
-use crate::words::record::{FRAMES, Site};
 
 /// The site of a thread's last answer, and whether a question is on its way.
 #[derive(Debug)]

@@ -12,12 +12,12 @@ use std::time::SystemTime;
 
 #[cfg(any(feature = "interpose-malloc", all(feature = "linux", target_os = "linux", not(miri))))]
 use tripoint_core::internal::{Ordering, compiler_fence};
+use tripoint_stack::Site;
 
 use crate::thread::observation::{Evidence, Observation};
 use crate::thread::slot::Slot;
 use crate::words::class::ViolationClass;
 use crate::words::detector_set::DetectorSet;
-use crate::words::record::Site;
 
 /// The thread's own state.
 struct Current {
@@ -84,7 +84,7 @@ pub(crate) fn observe_interrupted(observation: Observation, instruction: usize) 
         let index = observation.class.index();
         current.counts[index].set(current.counts[index].get().wrapping_add(observation.count));
         if let Some(slot) = current.slot.get() {
-            slot.observe(observation, || Evidence { site: interrupted_site(instruction), time: time() });
+            slot.observe(observation, || Evidence { site: Site::interrupted(instruction), time: time() });
         }
     });
 }
@@ -115,7 +115,7 @@ fn charge(observation: Observation) {
     let above = core::ptr::from_ref(black_box(&anchor)).addr();
     CURRENT.with(|current| {
         if let Some(slot) = current.slot.get() {
-            slot.observe(observation, || Evidence { site: site_above(above), time: time() });
+            slot.observe(observation, || Evidence { site: Site::above(above), time: time() });
         }
         if current.watching.get() {
             keep_watched(current, observation.class, above);
@@ -128,7 +128,7 @@ fn charge(observation: Observation) {
 fn keep_watched(current: &Current, class: ViolationClass, above: usize) {
     // Stops first, so that the walk does not watch itself.
     current.watching.set(false);
-    current.watched.set(Some((class, site_above(above))));
+    current.watched.set(Some((class, Site::above(above))));
 }
 
 /// The number of events of a class, and their bytes, that the calling thread has
@@ -190,7 +190,7 @@ pub(crate) fn is_inside_allocator() -> bool {
 
 pub(crate) fn attach(slot: &'static Slot, wanted: DetectorSet) -> DetectorSet {
     // Walks once, so that the walker has what it loads lazily.
-    let _ = site();
+    let _ = Site::here();
     CURRENT.with(|current| {
         current.slot.set(Some(slot));
         current.active.set(true);
@@ -217,28 +217,6 @@ pub(crate) fn allocator_is_live() -> bool {
     drop(black_box(Box::new(0_u64)));
     let after = (count(ViolationClass::Alloc).0, count(ViolationClass::Dealloc).0);
     before.0 != after.0 && before.1 != after.1
-}
-
-/// The stack of the caller.
-#[inline(never)]
-pub(crate) fn site() -> Site {
-    let anchor = 0_u8;
-    site_above(core::ptr::from_ref(black_box(&anchor)).addr())
-}
-
-#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
-fn site_above(above: usize) -> Site {
-    crate::thread::unwind::site_above(above)
-}
-
-#[cfg(not(all(feature = "linux", target_os = "linux", not(miri))))]
-fn site_above(_above: usize) -> Site {
-    Site::UNKNOWN
-}
-
-#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
-pub(crate) fn interrupted_site(instruction: usize) -> Site {
-    crate::thread::unwind::interrupted_site(instruction)
 }
 
 /// Nanoseconds since the Unix epoch; zero before it, and under Miri, which refuses the time of

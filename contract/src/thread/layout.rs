@@ -5,13 +5,14 @@
 use core::mem::size_of;
 
 use tripoint_core::internal::{AtomicUsize, Ordering};
+use tripoint_stack::FRAMES;
 
 use crate::thread::account::Account;
 use crate::thread::records::Records;
 use crate::thread::ring::{RING_RECORDS, Ring};
 use crate::thread::slot::Slot;
 use crate::words::class::ViolationClass;
-use crate::words::record::{FRAMES, WORDS};
+use crate::words::record::WORDS;
 
 /// Change this with any of the words below, and with the words of a record.
 const VERSION: usize = 1;

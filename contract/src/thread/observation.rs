@@ -1,9 +1,9 @@
 //! An event as a detector sees it.
 
 use tripoint_core::Event;
+use tripoint_stack::Site;
 
 use crate::words::class::ViolationClass;
-use crate::words::record::Site;
 
 /// An event to be charged to a thread.
 #[derive(Clone, Copy, Debug)]

@@ -9,6 +9,7 @@
 
 use tripoint_core::internal::{AtomicBool, AtomicUsize, Ordering, compiler_fence};
 use tripoint_core::{Event, EventHook, aver};
+use tripoint_stack::Site;
 
 use crate::thread::attendance::Attendance;
 use crate::thread::call_site::CallSite;
@@ -22,7 +23,7 @@ use crate::words::atomics::{const_fn, zeros};
 use crate::words::class::{ViolationClass, ViolationSet};
 use crate::words::detector_set::DetectorSet;
 use crate::words::name::{Name, NameCell};
-use crate::words::record::{Record, RecordKind, Site};
+use crate::words::record::{Record, RecordKind};
 
 /// One registered thread.
 #[derive(Debug)]

@@ -1,47 +1,10 @@
 //! The record of an event: of a fixed size, in plain words.
 
-use tripoint_core::aver;
-use tripoint_core::internal::{AtomicUsize, Ordering};
-
 use crate::words::atomics::{const_fn, zeros};
 use crate::words::class::ViolationClass;
-
-/// How many code addresses a site keeps. The innermost are kept.
-pub const FRAMES: usize = if cfg!(tripoint_loom) { 1 } else { 20 };
-
-/// Where something happened: return addresses, the innermost first. (What was
-/// interrupted has no return address; its frame is one more than its address.)
-///
-/// A report turns them into names and lines, on a cold thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Site {
-    frames: [usize; FRAMES],
-}
-
-impl Site {
-    /// An unknown site.
-    pub const UNKNOWN: Self = Self { frames: [0; FRAMES] };
-
-    /// The site of these frames, as many as fit. A zero ends them.
-    pub fn new(frames: impl IntoIterator<Item = usize>) -> Self {
-        let mut site = Self::UNKNOWN;
-        for (to, frame) in site.frames.iter_mut().zip(frames) {
-            *to = frame;
-        }
-        site
-    }
-
-    /// The code addresses, the innermost first.
-    #[must_use]
-    pub fn frames(&self) -> &[usize] {
-        let known = self.frames.iter().position(|&frame| frame == 0).unwrap_or(FRAMES);
-        &self.frames[..known]
-    }
-
-    pub(crate) const fn words(&self) -> &[usize; FRAMES] {
-        &self.frames
-    }
-}
+use tripoint_core::aver;
+use tripoint_core::internal::{AtomicUsize, Ordering};
+use tripoint_stack::{FRAMES, Site};
 
 /// Of what kind a record is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,11 +2,11 @@
 //!
 //! The walker is the one that panics use. With glibc from 2.35 on it finds unwind
 //! tables without a lock; before, it takes the loader's for a moment
-//! (design/contract.md `.site`).
+//! (design/stack.md `.walker`, `.lock`).
 
 use core::ffi::{c_int, c_void};
 
-use crate::words::record::{FRAMES, Site};
+use crate::site::{FRAMES, Site};
 
 /// The walker's idea of a frame.
 #[repr(C)]
@@ -29,7 +29,7 @@ unsafe extern "C" {
 /// From which frame on a walk keeps frames.
 #[derive(Clone, Copy)]
 enum From {
-    /// The frame that has this stack address.
+    /// The first above this stack address.
     Stack(usize),
     /// The frame that a signal interrupted at this instruction.
     Instruction(usize),
@@ -42,15 +42,16 @@ struct Walk {
 }
 
 extern "C" fn visit(context: *mut Context, walk: *mut c_void) -> c_int {
-    // SAFETY: the walk that `walk_from` passed, which waits for the walker.
+    // SAFETY: the pointer is the one that `walk_from` passed, to a `Walk` that nothing else
+    // uses until the walker returns.
     let walk = unsafe { &mut *walk.cast::<Walk>() };
     // SAFETY: the walker passes a frame that is valid during this call.
     let (address, top) = unsafe { (_Unwind_GetIP(context), _Unwind_GetCFA(context)) };
     let address = match walk.from {
-        Some(From::Stack(above)) if top <= above => return CONTINUE,
+        Some(From::Stack(local)) if top <= local => return CONTINUE,
         Some(From::Instruction(at)) if address != at => return CONTINUE,
         // Interrupted, so there is no return address.
-        Some(From::Instruction(_)) => address + 1,
+        Some(From::Instruction(_)) => address.saturating_add(1),
         _ => address,
     };
     walk.from = None;
@@ -62,19 +63,16 @@ extern "C" fn visit(context: *mut Context, walk: *mut c_void) -> c_int {
 #[inline(never)]
 fn walk_from(from: From) -> Site {
     let mut walk = Walk { from: Some(from), frames: [0; FRAMES], kept: 0 };
-    // SAFETY: `visit` takes what is passed for the walk it is, and does not unwind.
+    // SAFETY: `visit` takes what is passed for the `Walk` that it is, and does not unwind.
     unsafe { _Unwind_Backtrace(visit, (&raw mut walk).cast()) };
     Site::new(walk.frames)
 }
 
-/// The stack of the calling thread from the frame on that has the address `above`.
-pub(crate) fn site_above(above: usize) -> Site {
-    walk_from(From::Stack(above))
+pub(crate) fn above(local: usize) -> Site {
+    walk_from(From::Stack(local))
 }
 
-/// The stack of the calling thread from `instruction` on, at which the signal
-/// came whose handler this is called in.
-pub(crate) fn interrupted_site(instruction: usize) -> Site {
+pub(crate) fn interrupted(instruction: usize) -> Site {
     let site = walk_from(From::Instruction(instruction));
-    if site.frames().is_empty() { Site::new([instruction + 1]) } else { site }
+    if site.frames().is_empty() { Site::new([instruction.saturating_add(1)]) } else { site }
 }

@@ -1,0 +1,30 @@
+//! Where a thread is: a bounded call stack, walked without allocating.
+//!
+//! ```
+//! use tripoint_stack::{FRAMES, Site};
+//!
+//! let site = Site::here();
+//! assert!(site.frames().len() <= FRAMES);
+//! // Without the feature `walker`, and on systems other than Linux, no site is known.
+//! assert_eq!(site == Site::UNKNOWN, cfg!(not(all(feature = "walker", target_os = "linux", not(miri)))));
+//! ```
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | (none) | [`Site`], a value. Walks find nothing. `no_std` ([design/stack.md `.req.bare`](crate::design::stack)) |
+//! | `walker` | walks, on Linux, by the unwinder that `std` links |
+//!
+//! Design: [`design/stack.md`](crate::design::stack).
+#![no_std]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+#[cfg(test)]
+extern crate std;
+
+pub mod design;
+mod site;
+#[cfg(all(feature = "walker", target_os = "linux", not(miri)))]
+mod unwinder;
+mod walk;
+
+pub use site::{FRAMES, Site};
