@@ -3,6 +3,7 @@
 #[cfg(feature = "std")]
 use tripoint_stack::Site;
 
+#[cfg(feature = "std")]
 use crate::thread::current;
 use crate::thread::slot::Slot;
 use crate::words::detector_set::DetectorSet;
