@@ -102,6 +102,8 @@ pub mod internal {
     pub use crate::arena::descriptor_memory::{DescriptorMemory, refuse_arena_pool};
     pub use crate::arena::tract_table::{PageState, TakeError, Tract, TractTable};
     pub use crate::meeting::pool_header::registry_of;
+    #[cfg(target_has_atomic = "64")]
+    pub use crate::primitive::AtomicU64;
     pub use crate::primitive::defer::Defer;
     pub use crate::primitive::{
         AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, compiler_fence, fence,

@@ -24,7 +24,7 @@ use loom::sync::atomic;
 use shuttle::sync::atomic;
 
 #[cfg(target_has_atomic = "64")]
-pub(crate) use atomic::AtomicU64;
+pub use atomic::AtomicU64;
 pub use atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
 
 // No scheduler models compiler fences; the real one costs nothing there.

@@ -31,21 +31,39 @@
 extern crate std;
 
 pub mod design;
-mod draws;
-mod estimators;
 pub mod format;
+#[cfg(target_has_atomic = "64")]
+mod ring;
+
+// Under loom, whose atomics are not made at compile time, there are only rings.
+#[cfg(not(tripoint_loom))]
+mod draws;
+#[cfg(not(tripoint_loom))]
+mod estimators;
+#[cfg(not(tripoint_loom))]
 mod sample;
+#[cfg(not(tripoint_loom))]
 mod sampler;
 
-pub use draws::stream::Stream;
-pub use draws::trials::Trials;
-pub use estimators::estimate::{Estimate, LimitsError};
-pub use estimators::groups::Groups;
-pub use estimators::interval::{Confidence, Interval, Window};
-pub use estimators::negative_binomial::NegativeBinomial;
-pub use sample::{Mean, Sample};
-pub use sampler::countdown::{Countdown, OneThread, Threads};
-pub use sampler::point_sampler::PointSampler;
-pub use sampler::sampled_object::SampledObject;
-pub use sampler::sampled_store::SampledStore;
-pub use sampler::sampling::Sampling;
+#[cfg(not(tripoint_loom))]
+pub use crate::{
+    draws::stream::Stream,
+    draws::trials::Trials,
+    estimators::estimate::{Estimate, LimitsError},
+    estimators::groups::Groups,
+    estimators::interval::{Confidence, Interval, Window},
+    estimators::negative_binomial::NegativeBinomial,
+    sample::{Mean, Sample},
+    sampler::countdown::{Countdown, OneThread, Threads},
+    sampler::point_sampler::PointSampler,
+    sampler::sampled_object::SampledObject,
+    sampler::sampled_store::SampledStore,
+    sampler::sampling::Sampling,
+};
+
+/// What only models and tests need. It is out of the promise.
+#[doc(hidden)]
+pub mod internal {
+    #[cfg(target_has_atomic = "64")]
+    pub use crate::ring::word_ring::{Copied, WordRing};
+}

@@ -78,19 +78,20 @@ pub enum EventKind {
     PushFrame = 27,
     /// A frame was popped.
     PopFrame = 28,
-    /// A point whose log is on reserved an object.
+    /// A point whose log is on reserved an object, or a batch.
     Reserve = 32,
-    /// A point whose log is on committed an object.
+    /// A point whose log is on committed what it had reserved.
     Commit = 33,
-    /// A point whose log is on reserved an object that was not committed.
-    Withdraw = 34,
+    /// A point whose log is on abandoned what it had reserved, or its commit failed.
+    Abandon = 34,
     /// A store that is recorded allocated an object.
     Alloc = 35,
     /// A store that is recorded freed an object.
     Free = 36,
-    /// An object was sampled. Its kind is "small", "large" (it went past a buffer) or "global".
+    /// An object was sampled. Pool 0 is the program's global allocator. The type name is empty if
+    /// it is not known.
     Sample = 37,
-    /// The steady-state contract entered a phase.
+    /// The program entered a phase of the contract.
     Phase = 48,
     /// The contract recorded a violation, or what it excuses, or an alarm.
     Violation = 49,
@@ -128,7 +129,7 @@ macro_rules! kinds {
 kinds! {
     ThreadAttach, "thread attach" { name: Text }
     ThreadDetach, "thread detach" {}
-    Marker, "marker" { name: Text, value: Number, site: Site }
+    Marker, "marker" { value: Number, name: Text, site: Site }
     CreateArena, "create arena" { arena: Number, base: Address, size: Bytes, site: Site }
     DestroyArena, "destroy arena" { arena: Number, base: Address, size: Bytes, site: Site }
     CreatePool, "create pool" { arena: Number, pool: Number, class: Text, site: Site }
@@ -139,35 +140,34 @@ kinds! {
     Shrink, "shrink" { arena: Number, size: Bytes, site: Site }
     GrowthRefused, "growth refused" { arena: Number, size: Bytes, site: Site }
     CreatePoint, "create point" { arena: Number, pool: Number, buffer: Number, kind: Text, site: Site }
-    DestroyPoint, "destroy point" { arena: Number, pool: Number, buffer: Number, kind: Text, site: Site }
+    DestroyPoint, "destroy point" { arena: Number, pool: Number, buffer: Number, site: Site }
     Fill, "fill" { arena: Number, pool: Number, buffer: Number, base: Address, size: Bytes, site: Site }
     Empty, "empty" { arena: Number, pool: Number, buffer: Number, base: Address, size: Bytes, site: Site }
     Trip, "trip" { arena: Number, pool: Number, buffer: Number, requests: Count, site: Site }
-    Flip, "flip" { arena: Number, pool: Number, buffer: Number, site: Site }
+    Flip, "flip" { arena: Number, pool: Number, buffer: Number, base: Address, size: Bytes, site: Site }
     CommitFailed, "commit failed" {
         arena: Number, pool: Number, buffer: Number, object: Address, size: Bytes, site: Site,
     }
-    PushFrame, "push frame" { arena: Number, pool: Number, buffer: Number, site: Site }
-    PopFrame, "pop frame" { arena: Number, pool: Number, buffer: Number, size: Bytes, site: Site }
+    PushFrame, "push frame" { arena: Number, pool: Number, buffer: Number, init: Address, site: Site }
+    PopFrame, "pop frame" {
+        arena: Number, pool: Number, buffer: Number, init: Address, size: Bytes, site: Site,
+    }
     Reserve, "reserve" {
-        arena: Number, pool: Number, buffer: Number, object: Address, size: Bytes, type_name: Text, site: Site,
+        arena: Number, pool: Number, buffer: Number, object: Address, size: Bytes, unit: Bytes,
+        type_name: Text, site: Site,
     }
-    Commit, "commit" {
-        arena: Number, pool: Number, buffer: Number, object: Address, size: Bytes, type_name: Text, site: Site,
-    }
-    Withdraw, "withdraw" {
-        arena: Number, pool: Number, buffer: Number, object: Address, size: Bytes, type_name: Text, site: Site,
-    }
-    Alloc, "alloc" { arena: Number, pool: Number, object: Address, size: Bytes, type_name: Text, site: Site }
-    Free, "free" { arena: Number, pool: Number, object: Address, size: Bytes, type_name: Text, site: Site }
+    Commit, "commit" { arena: Number, pool: Number, buffer: Number, object: Address, size: Bytes, site: Site }
+    Abandon, "abandon" { arena: Number, pool: Number, buffer: Number, object: Address, site: Site }
+    Alloc, "alloc" { arena: Number, pool: Number, object: Address, size: Bytes, align: Bytes, site: Site }
+    Free, "free" { arena: Number, pool: Number, object: Address, size: Bytes, align: Bytes, site: Site }
     Sample, "sample" {
-        kind: Text, arena: Number, pool: Number, object: Address, size: Bytes, offset: Bytes, mean: Bytes,
-        class: Text, type_name: Text, site: Site,
+        arena: Number, pool: Number, object: Address, size: Bytes, offset: Bytes, mean: Bytes,
+        type_name: Text, site: Site,
     }
-    Phase, "phase" { phase: Text }
+    Phase, "phase" { from: Text, to: Text, site: Site }
     Violation, "violation" {
-        kind: Text, class: Text, thread: Number, count: Count, bytes: Bytes, address: Address, call: Number,
-        site: Site,
+        thread: Number, count: Count, bytes: Bytes, address: Address, call: Number,
+        kind: Text, class: Text, site: Site,
     }
     BeginAmnesty, "begin amnesty" { thread: Number, reason: Text, site: Site }
     EndAmnesty, "end amnesty" { thread: Number, reason: Text, site: Site }
@@ -217,14 +217,18 @@ mod tests {
 
     #[test]
     fn every_kind_has_a_bit_a_name_and_room_in_a_record() {
+        let order = |form| match form {
+            FieldForm::Text => 1,
+            FieldForm::Site => 2,
+            _ => 0,
+        };
         for (index, &kind) in EventKind::ALL.iter().enumerate() {
             assert!((kind as u16) < 64 && kind as u16 > 1);
             assert!(EventKind::ALL[..index].iter().all(|other| *other < kind && other.name() != kind.name()));
             assert_eq!(EventKind::from_number(kind as u16), Some(kind));
             let words: usize = kind.fields().iter().map(|field| most_words(field.form)).sum();
             assert!(HEAD_WORDS + words <= MAX_RECORD_WORDS, "{kind:?} may take {words} words");
-            let site = kind.fields().iter().position(|field| field.form == FieldForm::Site);
-            assert!(site.is_none_or(|site| site + 1 == kind.fields().len()), "a site is the last field");
+            assert!(kind.fields().is_sorted_by_key(|field| order(field.form)), "words, texts, a site");
         }
     }
 }

@@ -10,7 +10,7 @@ pub const RING_HEAD_WORDS: usize = 16;
 
 /// The words of a block: 4 KiB. No record crosses the end of one, so that a reader that was lapped
 /// finds a record's beginning again. A ring has a power of two of blocks, at least two.
-pub const BLOCK_WORDS: usize = if cfg!(tripoint_loom) { 8 } else { 512 };
+pub const BLOCK_WORDS: usize = 512;
 
 /// The words of the record of the clock, with which every block begins.
 pub const CLOCK_RECORD_WORDS: usize = HEAD_WORDS + 1;

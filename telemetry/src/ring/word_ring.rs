@@ -1,0 +1,139 @@
+//! A ring of words: one thread writes, any number of readers copy, and neither side waits
+//! ([design/telemetry.md `.ring.protocol`](crate::design::telemetry)).
+
+#![forbid(unsafe_code)]
+
+use tripoint_core::internal::{AtomicU64, Ordering, compiler_fence, fence};
+
+use crate::format::{RING_HEAD_WORDS, RingWord};
+
+/// The words of one ring, its head included, in memory that may be shared with readers that are
+/// not trusted, and with writers that are.
+#[derive(Clone, Copy, Debug)]
+pub struct WordRing<'w> {
+    head: &'w [AtomicU64; RING_HEAD_WORDS],
+    words: &'w [AtomicU64],
+}
+
+/// What a reader copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copied {
+    /// The number of words that were copied.
+    pub words: usize,
+    /// The position from which on the words are as they were written. It is behind the position
+    /// asked for if the writer has lapped the reader: then older words are of no use.
+    pub good_from: u64,
+    /// The position up to which the writer had written.
+    pub tail: u64,
+}
+
+impl<'w> WordRing<'w> {
+    /// A ring over these words: a head, and a power of two of words. `None` for any other number.
+    #[must_use]
+    pub fn new(ring: &'w [AtomicU64]) -> Option<Self> {
+        let (head, words) = ring.split_first_chunk()?;
+        words.len().is_power_of_two().then_some(Self { head, words })
+    }
+
+    /// A word of the head.
+    #[inline]
+    pub fn word(&self, word: RingWord) -> &'w AtomicU64 {
+        &self.head[word as usize]
+    }
+
+    /// The words of the thread's name.
+    pub fn name(&self) -> &'w [AtomicU64] {
+        &self.head[RingWord::Name as usize..]
+    }
+
+    /// How many words are kept.
+    #[inline]
+    #[must_use]
+    pub fn capacity(&self) -> u64 {
+        self.words.len() as u64
+    }
+
+    /// Takes the ring for one record, if no record is being written: by what a signal interrupted,
+    /// or, if threads share the ring, by another one. Only the thread that has the ring calls this.
+    #[inline]
+    #[must_use]
+    pub fn enter(&self) -> bool {
+        let busy = self.word(RingWord::Busy);
+        if busy.load(Ordering::Relaxed) != 0 {
+            return false;
+        }
+        busy.store(1, Ordering::Relaxed);
+        // A handler that interrupts this thread from here on finds the ring in use.
+        compiler_fence(Ordering::SeqCst);
+        true
+    }
+
+    /// As [`enter`](Self::enter), for a ring that threads share.
+    #[must_use]
+    pub fn enter_shared(&self) -> bool {
+        self.word(RingWord::Busy).swap(1, Ordering::Acquire) == 0
+    }
+
+    /// Returns the ring after [`enter`](Self::enter) or [`enter_shared`](Self::enter_shared).
+    #[inline]
+    pub fn leave(&self) {
+        self.word(RingWord::Busy).store(0, Ordering::Release);
+    }
+
+    /// The position after the last word written. Only the writer calls this.
+    #[inline]
+    #[must_use]
+    pub fn tail(&self) -> u64 {
+        self.word(RingWord::Tail).load(Ordering::Relaxed)
+    }
+
+    /// First step of a write: from here on readers know that words up to `end` may change, and with
+    /// them those that are one lap older. Only the writer calls this, as with the other steps.
+    #[inline]
+    pub fn announce(&self, end: u64) {
+        self.word(RingWord::Intent).store(end, Ordering::Relaxed);
+        // A reader that sees one of the new words also sees that it was announced.
+        fence(Ordering::Release);
+    }
+
+    /// The places of `words` words from a position on; none if they are not in one piece.
+    #[inline]
+    pub fn places(&self, position: u64, words: usize) -> &'w [AtomicU64] {
+        let first = position as usize & (self.words.len() - 1);
+        self.words.get(first..first + words).unwrap_or_default()
+    }
+
+    /// Second step: writes words that were announced.
+    #[inline]
+    pub fn put(&self, position: u64, words: &[u64]) {
+        for (place, &word) in self.places(position, words.len()).iter().zip(words) {
+            place.store(word, Ordering::Relaxed);
+        }
+    }
+
+    /// Third step: shows the words up to `end` to readers.
+    #[inline]
+    pub fn publish(&self, end: u64) {
+        self.word(RingWord::Tail).store(end, Ordering::Release);
+    }
+
+    /// Copies words from a position on, as many as were written and fit. Any thread may call this,
+    /// in any process, and whatever the words of the ring are.
+    ///
+    /// Words from [`Copied::good_from`] on are as they were written, if the writer keeps to the
+    /// protocol. They lie at the end of those copied: the word at position `p` is
+    /// `to[(p - from) as usize]`.
+    #[must_use]
+    pub fn copy(&self, from: u64, to: &mut [u64]) -> Copied {
+        let tail = self.word(RingWord::Tail).load(Ordering::Acquire);
+        let written = usize::try_from(tail.saturating_sub(from)).unwrap_or(usize::MAX);
+        let words = written.min(to.len()).min(self.words.len());
+        for (position, to) in (from..).zip(&mut to[..words]) {
+            *to = self.words[position as usize & (self.words.len() - 1)].load(Ordering::Relaxed);
+        }
+        // If one of the words copied is newer, its announcement is seen now.
+        fence(Ordering::Acquire);
+        let intent = self.word(RingWord::Intent).load(Ordering::Relaxed);
+        Copied { words, good_from: intent.saturating_sub(self.capacity()).max(from), tail }
+    }
+}
