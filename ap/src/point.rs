@@ -4,7 +4,7 @@
 use core::cell::UnsafeCell;
 use core::fmt;
 use core::marker::PhantomData;
-use core::mem::{ManuallyDrop, MaybeUninit};
+use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 
 use tripoint_core::{BufferKind, Check, CheckError, CheckLevel, Control, Describe, PoolClass, Result};
@@ -99,7 +99,9 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
         // SAFETY: the descriptor was just claimed in this pool, and only the new allocation
         // point uses it until `drop` releases it.
         unsafe { SlowPath::begin(descriptor, pool, stops) };
-        Ok(Self { descriptor, owns: PhantomData })
+        let mut point = Self { descriptor, owns: PhantomData };
+        point.slow().report_created();
+        Ok(point)
     }
 
     /// Returns what is not allocated to the pool; the allocation point becomes reset.
@@ -170,40 +172,41 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
 
 impl<P: PoolClass, C: Control> Drop for AllocationPoint<'_, P, C> {
     fn drop(&mut self) {
-        let finishing = Finishing(self);
-        let detached = finishing.0.slow().detach();
-        // SAFETY: this is the only call, because `ManuallyDrop` keeps the one in `drop` from
-        // being made; and the allocation point is being dropped.
-        let (mut slow, popped) = unsafe { ManuallyDrop::new(finishing).release() };
+        let mut ending = Ending { point: self, is_finished: false };
+        let detached = ending.point.slow().detach();
+        let popped = ending.finish();
+        let slow = ending.point.slow();
         slow.report_detached(detached);
         slow.report_popped(popped);
+        slow.report_destroyed();
     }
 }
 
-/// An allocation point that is being dropped. If a hook unwinds while the pool returns memory
-/// to the arena, this releases the descriptor all the same.
-struct Finishing<'a, 'pool, P: PoolClass, C: Control>(&'a mut AllocationPoint<'pool, P, C>);
+/// An allocation point that is being dropped (design/core.md `.event.order`). Its descriptor is released last, because from then
+/// on another point may have it; and it is released also if a hook or a control unwinds.
+struct Ending<'a, 'pool, P: PoolClass, C: Control> {
+    point: &'a mut AllocationPoint<'pool, P, C>,
+    is_finished: bool,
+}
 
-impl<'pool, P: PoolClass, C: Control> Finishing<'_, 'pool, P, C> {
-    /// Releases the descriptor of a detached buffer. Returns what may still have something to
-    /// report, and the bytes of objects that the pool took back.
-    ///
-    /// # Safety
-    /// - It is called once, and the allocation point is not used afterwards.
-    unsafe fn release(&mut self) -> (SlowPath<'pool, P, C>, u64) {
-        let pool = self.0.pool();
-        let popped = self.0.slow().finish();
-        // SAFETY: the allocation point is the owner and of this pool, and the caller does
-        // not use it afterwards.
-        (unsafe { Descriptor::release(self.0.descriptor, pool) }, popped)
+impl<P: PoolClass, C: Control> Ending<'_, '_, P, C> {
+    /// Returns to the pool what its class keeps for the buffer. Returns the bytes of objects that
+    /// the pool took back.
+    fn finish(&mut self) -> u64 {
+        self.is_finished = true;
+        self.point.slow().finish()
     }
 }
 
-impl<P: PoolClass, C: Control> Drop for Finishing<'_, '_, P, C> {
+impl<P: PoolClass, C: Control> Drop for Ending<'_, '_, P, C> {
     fn drop(&mut self) {
-        // SAFETY: this is dropped once, and is not dropped after another `release`. The
-        // allocation point is being dropped.
-        drop(unsafe { self.release() });
+        if !self.is_finished {
+            self.finish();
+        }
+        let (descriptor, pool) = (self.point.descriptor, self.point.pool());
+        // SAFETY: the allocation point is the owner and of this pool. It is being dropped, by a
+        // function that does not use it after this value, and this value is dropped once.
+        drop(unsafe { Descriptor::release(descriptor, pool) });
     }
 }
 

@@ -12,8 +12,10 @@ use common::{
     refusal, with_arena, with_bump, with_events, with_flip,
 };
 use tripoint_ap::{AllocationPoint, Buffer, CommitFailed, flip_buffers};
+use tripoint_core::internal::registry_of;
 use tripoint_core::{
-    Addr, AddrRange, Arena, BarrierPair, Check, CheckLevel, Error, Event, PoolClass, SymmetricFence,
+    Addr, AddrRange, Arena, BarrierPair, BufferKind, Check, CheckLevel, Error, Event, PoolClass,
+    SymmetricFence,
 };
 
 #[test]
@@ -25,6 +27,28 @@ fn created_reset() {
         assert_eq!((now.range().size(), now.init, now.limit), (0, Addr::ZERO, Addr::ZERO));
         assert!(pool.fills().is_empty());
         point.check(CheckLevel::Deep).unwrap();
+    });
+}
+
+#[test]
+fn a_point_reports_its_life() {
+    with_events(|arena, events| {
+        let pool = BumpPool::create(arena, FILL);
+        let id = pool.header().id();
+        events.take();
+        // The second point has the descriptor of the first.
+        for kind in [BufferKind::Mutator, BufferKind::Internal] {
+            let mut point = AllocationPoint::create_with(&pool, kind, ()).unwrap();
+            let buffer = point.buffer().id();
+            assert_eq!(events.take(), [Event::CreatePoint { pool: id, buffer, kind }]);
+            drop(point.reserve(OBJECT).unwrap());
+            let base = pool.fills()[0].base();
+            events.take();
+            drop(point);
+            let empty = Event::Empty { pool: id, buffer, base, size: FILL };
+            assert_eq!(events.take(), [empty, Event::DestroyPoint { pool: id, buffer }]);
+        }
+        assert_eq!(registry_of(pool.header()).iter().count(), 1);
     });
 }
 
@@ -40,7 +64,8 @@ fn reserving_while_reset_fills() {
         drop(reservation);
         assert_eq!((mode(&point), point.room(), point.is_reset()), (READY, FILL, false));
         let (id, buffer, base) = (pool.header().id(), point.buffer().id(), pool.fills()[0].base());
-        assert_eq!(events.take(), [Event::Fill { pool: id, buffer, base, size: FILL }]);
+        let fill = Event::Fill { pool: id, buffer, base, size: FILL };
+        assert_eq!(events.take()[1..], [fill], "after the pool was extended");
         assert_eq!(arena.counts().fills.get(), 1);
     });
 }

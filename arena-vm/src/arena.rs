@@ -21,7 +21,7 @@ use tripoint_core::internal::{
 };
 use tripoint_core::{
     ADDRESS_CEILING, Addr, AddrRange, Align, Arena, ArenaCounts, ArenaSizes, Block, Check, CheckError,
-    CheckLevel, Describe, Error, EventHook, Lock, PoolId, Result, aver, line,
+    CheckLevel, Describe, Error, Event, EventHook, Lock, PoolId, Result, aver, line,
 };
 
 use crate::budget::Budget;
@@ -81,6 +81,7 @@ impl<P: Platform> ArenaVm<P> {
             last_serial: AtomicU32::new(PoolId::ARENA.get()),
             counts: ArenaCounts::default(),
         };
+        arena.report(Event::CreateArena { range: arena.range });
         arena.advise()?;
         arena.prefault_at_creation()?;
         Ok(arena)
@@ -309,5 +310,7 @@ impl<P: Platform> Describe for ArenaVm<P> {
 impl<P: Platform> Drop for ArenaVm<P> {
     fn drop(&mut self) {
         self.signature.clear();
+        // The reservation is released after this, so its addresses are not another arena's yet.
+        self.report(Event::DestroyArena { range: self.range });
     }
 }

@@ -3,6 +3,7 @@
 mod common;
 
 use core::panic::AssertUnwindSafe;
+use core::sync::atomic::{AtomicUsize, Ordering};
 use std::panic::{catch_unwind, resume_unwind};
 use std::sync::Arc;
 
@@ -210,6 +211,57 @@ fn a_hook_that_unwinds_at_what_mvt_returns_takes_nothing_away() {
     let options =
         MvtOptions { min_size: 16, mean_size: 64, max_size: 128, reserve_depth: 4, ..MvtOptions::default() };
     lives_with_unwinding(&Mvt::create(&arena, options).unwrap());
+}
+
+/// A hook that unwinds at every second block of tracts that a pool gets or returns.
+#[derive(Default)]
+struct UnwindsAtTracts(AtomicUsize);
+
+impl EventHook for UnwindsAtTracts {
+    fn event(&self, event: Event) {
+        if let Event::Extend { .. } | Event::Retract { .. } = event
+            && self.0.fetch_add(1, Ordering::Relaxed).is_multiple_of(2)
+        {
+            resume_unwind(Box::new("on purpose"));
+        }
+    }
+}
+
+/// Tracts whose report unwinds are not the pool's (design/core.md `.event.unwind`).
+#[test]
+fn a_hook_that_unwinds_while_a_pool_extends_takes_nothing_away() {
+    fn lives<P: ManualPool>(pool: &P, size: usize) {
+        let (mut objects, mut unwound) = (Vec::new(), 0);
+        let (rounds, layout) = (if cfg!(miri) { 60 } else { 300 }, layout(size, 8));
+        for _ in 0..rounds {
+            match catch_unwind(AssertUnwindSafe(|| pool.alloc(layout).unwrap())) {
+                Ok(object) => objects.push(object),
+                Err(_) => unwound += 1,
+            }
+        }
+        assert!(unwound > 0 && !objects.is_empty());
+        for object in objects {
+            // SAFETY: allocated from this pool above, with this layout; freed once, and not used any
+            // more.
+            let _ = catch_unwind(AssertUnwindSafe(|| unsafe { pool.free(object, layout) }));
+        }
+        let sizes = pool.sizes();
+        assert_eq!(sizes.free, sizes.total, "what is free is in the pool or in the arena");
+        assert_eq!(sizes.total, pool.header().total());
+        pool.check(CheckLevel::Deep).unwrap();
+    }
+    let mut memory = memory(2048);
+    let (client, hook) = (arena(&mut memory), UnwindsAtTracts::default());
+    let arena = TestArena::telling(&client, &hook);
+    let (size, extend_by) = (GRAIN / 4, GRAIN);
+    lives(
+        &Mvff::create(&arena, MvffOptions { extend_by, spare: 0, ..MvffOptions::default() }).unwrap(),
+        size,
+    );
+    lives(&Tlsf::create(&arena, TlsfOptions { extend_by, ..TlsfOptions::default() }).unwrap(), size);
+    lives(&Mvt::create(&arena, MvtOptions::default()).unwrap(), size);
+    let options = MfsOptions { extend_by, ..MfsOptions::default() };
+    lives(&Mfs::create(&arena, UnitOf::<[u64; 8]>::new(), options).unwrap(), 64);
 }
 
 /// A control that is known to be dropped once no other reference to it is left.

@@ -84,8 +84,8 @@ impl<K: BufferClass, S> Descriptor<K, S> {
         Ok(descriptor)
     }
 
-    /// Releases the descriptor, so that it may be claimed. Returns the slow part, which may
-    /// still have something to report.
+    /// Releases the descriptor, so that it may be claimed. Returns the slow part, for the caller
+    /// to drop: its control may unwind.
     ///
     /// # Safety
     /// - The caller is the owner of `descriptor`, which is of `pool`, and does not use it

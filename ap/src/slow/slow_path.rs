@@ -193,6 +193,19 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
         });
     }
 
+    /// Reports that the allocation point was created.
+    pub(crate) fn report_created(&self) {
+        let (header, buffer) = (self.pool.header(), self.buffer);
+        let (pool, kind) = (header.id(), buffer.kind());
+        header.arena().event(Event::CreatePoint { pool, buffer: buffer.id(), kind });
+    }
+
+    /// Reports that the allocation point is dropped.
+    pub(crate) fn report_destroyed(&self) {
+        let header = self.pool.header();
+        header.arena().event(Event::DestroyPoint { pool: header.id(), buffer: self.buffer.id() });
+    }
+
     /// Reports a stop that was still pending, and the bytes that the pool took
     /// back.
     pub(crate) fn report_detached(&mut self, detached: Option<Detached>) {

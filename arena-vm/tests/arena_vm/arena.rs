@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use std::panic::catch_unwind;
 use std::string::String;
 
-use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
+use tripoint_arena_vm::{ArenaVm, ArenaVmOptions, Prefault};
 use tripoint_core::{Addr, Arena, Check, CheckLevel, Describe, Error, Event, EventHook, PoolId};
 
 use crate::common::{GRAIN, Recorder, assert_books, holds, on_each, on_each_failing, small, write};
@@ -194,6 +194,33 @@ fn a_frozen_arena_serves_from_what_is_committed_and_decommits_nothing() {
         assert_eq!(recorder.take(), [Event::Shrink { size: GRAIN }]);
         assert!(arena.alloc_descriptor(layout).is_ok());
         assert_books(&arena, 0);
+    });
+}
+
+/// An arena reports its life before its addresses can be another's, and also if its creation
+/// fails after it had some.
+#[test]
+fn an_arena_reports_its_life() {
+    on_each(|platform| {
+        let recorder = Recorder::leaked();
+        let arena =
+            ArenaVm::create_on(platform, ArenaVmOptions { event_hook: Some(recorder), ..small() }).unwrap();
+        let range = arena.range();
+        assert_eq!(recorder.take(), [Event::CreateArena { range }]);
+        drop(arena);
+        assert_eq!(recorder.take(), [Event::DestroyArena { range }]);
+        let options = ArenaVmOptions {
+            prefault: Prefault::Size(4 * GRAIN),
+            commit_limit: GRAIN,
+            event_hook: Some(recorder),
+            ..small()
+        };
+        assert_eq!(ArenaVm::create_on(platform, options).map(drop), Err(Error::CommitLimit));
+        let events = recorder.take();
+        let (Some(&Event::CreateArena { range }), Some(&last)) = (events.first(), events.last()) else {
+            panic!("{events:?}");
+        };
+        assert_eq!(last, Event::DestroyArena { range });
     });
 }
 

@@ -30,7 +30,7 @@ use crate::words::align::Align;
 use crate::words::check::aver_whole;
 use crate::words::counters::ArenaCounts;
 use crate::words::error::{Error, Result};
-use crate::words::event::EventHook;
+use crate::words::event::{Event, EventHook};
 use crate::words::pool_id::PoolId;
 use crate::words::signature::Signature;
 
@@ -136,7 +136,9 @@ impl<'m> ClientArena<'m> {
             .ok_or(Error::Parameter("the memory has no room for a tract table and one grain"))?;
         // SAFETY: the plan reaches no further than `size` bytes (`Plan::new`). They are valid,
         // and only the arena uses them, because they are borrowed exclusively for `'m`.
-        Ok(unsafe { Self::format(start, plan, options.event_hook) })
+        let arena = unsafe { Self::format(start, plan, options.event_hook) };
+        arena.event(Event::CreateArena { range: arena.range() });
+        Ok(arena)
     }
 
     /// Makes the table and the arena.
@@ -407,6 +409,7 @@ unsafe impl Arena for ClientArena<'_> {
 impl Drop for ClientArena<'_> {
     fn drop(&mut self) {
         self.signature.clear();
+        self.event(Event::DestroyArena { range: self.range() });
     }
 }
 

@@ -8,10 +8,13 @@ use core::ptr::NonNull;
 use crate::aver;
 use crate::meeting::arena::Arena;
 use crate::meeting::block::Block;
+use crate::primitive::defer::Defer;
 use crate::primitive::{AtomicUsize, Ordering};
+use crate::words::addr::Addr;
 use crate::words::check::{Check, CheckError, CheckLevel, aver_whole, ensure};
 use crate::words::describe::{Describe, line};
 use crate::words::error::Result;
+use crate::words::event::Event;
 use crate::words::pool_id::PoolId;
 use crate::words::registry::Registry;
 use crate::words::signature::Signature;
@@ -42,7 +45,7 @@ impl<A: Arena> PoolHeader<A> {
     pub fn create(arena: A, class: &'static str) -> Result<Self> {
         // SAFETY: a block of no bytes asks nothing of its pointer.
         let reach = unsafe { Block::new(arena.provenance(), 0) };
-        Ok(Self {
+        let header = Self {
             signature: Signature::new(SIGNATURE),
             id: arena.register()?,
             class,
@@ -51,7 +54,9 @@ impl<A: Arena> PoolHeader<A> {
             high_water: AtomicUsize::new(0),
             reach,
             arena,
-        })
+        };
+        header.arena.event(Event::CreatePool { pool: header.id, class });
+        Ok(header)
     }
 
     /// The arena that the pool lives in.
@@ -100,6 +105,7 @@ impl<A: Arena> PoolHeader<A> {
         aver!(block.size() >= size, "the arena returned {block:?} for {size} bytes");
         let total = self.total.fetch_add(block.size(), Ordering::Relaxed) + block.size();
         self.high_water.fetch_max(total, Ordering::Relaxed);
+        self.report_extension(block);
         Ok(block)
     }
 
@@ -110,11 +116,34 @@ impl<A: Arena> PoolHeader<A> {
     ///   pool, was not returned since, and nothing uses it any more.
     pub unsafe fn retract(&self, block: Block) {
         aver_whole(self);
+        let (base, size) = (Addr::of(block.base().as_ptr()), block.size());
+        // SAFETY: the caller promises whole grains that `extend` allocated from this arena for
+        // this pool, that they were not returned since, and that nothing uses them any more.
+        unsafe { self.give_back(block) };
+        self.arena.event(Event::Retract { pool: self.id, base, size });
+    }
+
+    /// Returns tracts to the arena, and reports nothing.
+    ///
+    /// # Safety
+    /// - As [`PoolHeader::retract`].
+    unsafe fn give_back(&self, block: Block) {
         let total = self.total.fetch_sub(block.size(), Ordering::Relaxed);
         aver!(block.size() <= total, "of {total} bytes a pool returns {block:?}");
         // SAFETY: the caller promises whole grains that `extend` allocated from this arena for
         // this pool, that they were not returned since, and that nothing uses them any more.
         unsafe { self.arena.free_tracts(block, self.id) };
+    }
+
+    /// Reports tracts that are about to be the pool's. They return to the arena if the hook
+    /// unwinds, because the pool does not know of them yet.
+    fn report_extension(&self, block: Block) {
+        // SAFETY: `extend` just allocated this block, and returns it only if the hook does not
+        // unwind. So nothing has used it, and it is returned to the arena once.
+        let give_back = Defer::new(|| unsafe { self.give_back(block) });
+        let (base, size) = (Addr::of(block.base().as_ptr()), block.size());
+        self.arena.event(Event::Extend { pool: self.id, base, size });
+        core::mem::forget(give_back);
     }
 
     /// Allocates memory for a descriptor of one of the pool's buffers.
@@ -155,6 +184,7 @@ impl<A: Arena> Drop for PoolHeader<A> {
         // pool is used until it is dropped and no longer: its users borrow the pool, or promised so
         // in an unsafe call.
         unsafe { self.arena.unregister(self.id) };
+        self.arena.event(Event::DestroyPool { pool: self.id, class: self.class });
     }
 }
 

@@ -3,6 +3,7 @@
 //! (design/core.md `.pool`, `.pool.drop`.)
 #![cfg(not(tripoint_loom))]
 
+mod events;
 mod header;
 mod pointers;
 mod traits;

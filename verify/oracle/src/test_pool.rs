@@ -4,7 +4,7 @@
 use core::alloc::Layout;
 use core::fmt;
 use core::ptr::NonNull;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tripoint_core::{
     AddrRange, Align, BarrierPair, BasicBuffer, Block, BufferClass, Check, CheckError, CheckLevel,
@@ -154,7 +154,8 @@ impl<'a, F: Form> TestPool<'a, F> {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap()
+        // A hook may unwind while the pool extends; nothing was changed by then.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes a block aligned for `layout`, of its size or the size of a fill,
