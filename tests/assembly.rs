@@ -474,7 +474,8 @@ fn no_slow_path_of_an_allocation_point_can_panic() {
     assert_eq!(panicking(&listing("tripoint-ap")), [""; 0]);
 }
 
-/// The functions that refer to the panic machinery, or stop the program.
+/// The functions that refer to the panic machinery, or stop the program. Those that stop it only
+/// if something unwinds while something else, such as a hook, is unwinding already do not count.
 fn panicking(listing: &str) -> Vec<&str> {
     let (mut current, mut found) = ("", Vec::new());
     for line in listing.lines() {
@@ -483,6 +484,7 @@ fn panicking(listing: &str) -> Vec<&str> {
         }
         let words = ["panicking", "unwrap_failed", "expect_failed", "ud2"];
         let refers = !line.trim_start().starts_with('.') && words.iter().any(|word| line.contains(word));
+        let refers = refers && !line.contains("panic_in_cleanup");
         if refers && found.last() != Some(&current) {
             found.push(current);
         }
