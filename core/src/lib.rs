@@ -66,6 +66,7 @@ mod arena;
 mod objects;
 
 pub use arena::client_arena::{ClientArena, ClientArenaOptions};
+pub use meeting::allocation_sampler::AllocationSampler;
 pub use meeting::arena::{Arena, ArenaSizes};
 pub use meeting::barrier::{BarrierPair, SingleCore, SymmetricFence};
 pub use meeting::block::Block;
@@ -101,6 +102,7 @@ pub use words::segment::Segment;
 pub mod internal {
     pub use crate::arena::descriptor_memory::{DescriptorMemory, refuse_arena_pool};
     pub use crate::arena::tract_table::{PageState, TakeError, Tract, TractTable};
+    pub use crate::meeting::allocation_sampler::AllocationCountdown;
     pub use crate::meeting::pool_header::registry_of;
     #[cfg(target_has_atomic = "64")]
     pub use crate::primitive::AtomicU64;

@@ -3,6 +3,7 @@
 //! A pool asks an [`Arena`](crate::Arena) for tracts, a buffer asks a
 //! [`PoolClass`](crate::PoolClass) for a [`Fill`](crate::Fill).
 
+pub(crate) mod allocation_sampler;
 pub(crate) mod arena;
 pub(crate) mod arena_ref;
 pub(crate) mod barrier;

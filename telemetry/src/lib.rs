@@ -10,6 +10,7 @@
 //! |---|---|
 //! | sample at an allocation point | a [`PointSampler`] as its control |
 //! | sample what a pool or a cache allocates without a point, and boxes | a [`SampledStore`] before it |
+//! | sample what the whole program allocates | a `SampledAllocator` as its `#[global_allocator]` |
 //! | switch samplers on and off, and say how rare samples are | [`Sampling`] |
 //! | draw samples from any other stream of allocations | [`Trials`], each with a [`Stream`] of its own |
 //! | estimate bytes and objects from samples | [`Estimate`], from each [`Sample`] |
@@ -17,17 +18,18 @@
 //! | say how far from the truth that may be | [`Estimate::limits`], with a [`Confidence`] and the [`Window`] of time |
 //! | compute limits of your own | [`NegativeBinomial`] |
 //!
-//! The crate needs no `std`, allocates nothing, and returns the same results on every target
+//! The crate needs no `std` but for global allocators (the feature `std`), allocates nothing, and returns the same results on every target
 //! ([design/sampling.md `.req.bare`](crate::design::sampling)).
 //!
 //! A switch holds from the next sample on. To have it hold at once, call
-//! [`SampledStore::follow_switch`] on a store, and trip a point.
+//! [`SampledStore::follow_switch`] on a store, `SampledAllocator::follow_switch` on a thread, and trip
+//! a point.
 //!
 //! Design: [`design/sampling.md`](crate::design::sampling).
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-#[cfg(test)]
+#[cfg(any(test, feature = "std"))]
 extern crate std;
 
 pub mod design;
@@ -60,6 +62,8 @@ pub use crate::{
     sampler::sampled_store::SampledStore,
     sampler::sampling::Sampling,
 };
+#[cfg(all(feature = "std", not(tripoint_loom)))]
+pub use crate::{sampler::global_sampler::GlobalSampler, sampler::sampled_allocator::SampledAllocator};
 
 /// What only models and tests need. It is out of the promise.
 #[doc(hidden)]

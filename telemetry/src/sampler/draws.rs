@@ -29,18 +29,22 @@ impl<'s> Draws<'s> {
         Self { sampling, stream: sampling.new_stream(), reseeds, geometric: None, drawn: None }
     }
 
-    /// How many bytes are allocated before the next that is drawn; `usize::MAX` for none. None is
-    /// drawn if sampling is off, or if the byte is beyond the address space: trials are
-    /// independent, so that a new draw is as good after so many bytes.
-    pub(super) fn next(&mut self) -> usize {
+    /// How many bytes are allocated before the next that is drawn; `None` if sampling is off.
+    pub(super) fn next(&mut self) -> Option<u64> {
         self.follow_seed();
         let mean = self.sampling.mean();
         if mean != self.geometric.as_ref().map(Geometric::mean) {
             self.geometric = mean.map(Geometric::new);
         }
-        let failures = self.geometric.as_ref().map(|geometric| geometric.failures(self.stream.next()));
-        let distance = failures.and_then(|failures| usize::try_from(failures).ok());
-        self.drawn = distance.and(mean);
+        self.drawn = mean;
+        self.geometric.as_ref().map(|geometric| geometric.failures(self.stream.next()))
+    }
+
+    /// The same as a distance; `usize::MAX` for none. None is drawn if the byte is beyond the
+    /// address space: trials are independent, so that a new draw is as good after so many bytes.
+    pub(super) fn next_distance(&mut self) -> usize {
+        let distance = self.next().and_then(|failures| usize::try_from(failures).ok());
+        self.drawn = distance.and(self.drawn);
         distance.unwrap_or(usize::MAX)
     }
 
@@ -49,9 +53,17 @@ impl<'s> Draws<'s> {
         self.drawn
     }
 
-    /// Whether sampling was switched on or off, or the seed replaced, since the last draw.
+    /// Whether sampling was switched on or off, or the mean or the seed replaced, since the last
+    /// draw.
     pub(super) fn are_outdated(&self) -> bool {
-        self.sampling.mean().is_some() != self.geometric.is_some() || self.sampling.reseeds() != self.reseeds
+        self.sampling.mean() != self.geometric.as_ref().map(Geometric::mean)
+            || self.sampling.reseeds() != self.reseeds
+    }
+
+    /// Whether `sampling` switches these draws.
+    #[cfg(feature = "std")]
+    pub(super) fn are_of(&self, sampling: &Sampling) -> bool {
+        core::ptr::eq(self.sampling, sampling)
     }
 
     /// Begins a new stream if the seed was replaced.

@@ -59,7 +59,7 @@ impl<'s, F: FnMut(SampledObject)> PointSampler<'s, F> {
 
 impl<F: FnMut(SampledObject)> Control for PointSampler<'_, F> {
     fn next_stop(&mut self) -> usize {
-        self.draws.next()
+        self.draws.next_distance()
     }
 
     fn stopped(&mut self, stop: Stop) {
@@ -70,9 +70,9 @@ impl<F: FnMut(SampledObject)> Control for PointSampler<'_, F> {
         }
     }
 
-    /// A draw that was made stays, unless sampling was switched off or on, or forked.
+    /// A draw that was made stays, unless the switch, the mean or the seed was changed.
     fn move_stop(&mut self, _left: usize) -> Option<usize> {
-        self.draws.are_outdated().then(|| self.draws.next())
+        self.draws.are_outdated().then(|| self.draws.next_distance())
     }
 }
 

@@ -80,16 +80,16 @@ impl<'s, S: Store, F: Fn(SampledObject)> SampledStore<'s, S, F, Threads> {
 impl<'s, S: Store, F: Fn(SampledObject), L: Countdown> SampledStore<'s, S, F, L> {
     fn create(store: &'s S, sampling: &'s Sampling, on_sample: F) -> Self {
         let mut draws = Draws::new(sampling);
-        let left = L::new(draws.next());
+        let left = L::new(draws.next_distance());
         Self { store, left, draws: Lock::new(draws), on_sample }
     }
 
-    /// Has a change of the switch hold at once: that sampling is on or off, or another seed.
-    /// Otherwise it holds from the next sample on.
+    /// Has a change of the switch hold at once: that sampling is on or off, another mean, or another
+    /// seed. Otherwise it holds from the next sample on.
     pub fn follow_switch(&self) {
         let mut draws = self.draws.lock();
         if draws.are_outdated() {
-            self.left.replace(draws.next());
+            self.left.replace(draws.next_distance());
         }
     }
 
@@ -110,7 +110,7 @@ impl<'s, S: Store, F: Fn(SampledObject), L: Countdown> SampledStore<'s, S, F, L>
         let mean = draws.mean();
         // Threads that find room below the byte drawn may still pass: so it is where it is
         // found now. Only the holder of the lock makes it larger.
-        let offset = self.left.replace(draws.next());
+        let offset = self.left.replace(draws.next_distance());
         Sample::new(size as u64, offset as u64, mean?)
     }
 

@@ -8,7 +8,7 @@ use crate::sample::Mean;
 /// What all samplers of a process have in common: a switch, a mean, and a seed.
 ///
 /// Any thread may switch it at any time. A sampler looks at it when it draws, so a change holds
-/// from the next sample on. To have it hold at once, or to switch sampling on for a point that
+/// from the next sample on (that of a global allocator also after each MiB). To have it hold at once, or to switch sampling on for a point that
 /// does not sample at present, trip the point: its sampler then looks at its next slow path
 /// ([design/sampling.md `.switch`](crate::design::sampling)).
 ///

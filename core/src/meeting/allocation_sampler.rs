@@ -1,0 +1,124 @@
+//! What samples allocations of a global allocator, and the word by which the wrapper of one knows
+//! when to ask it.
+
+#![forbid(unsafe_code)]
+
+use core::cell::Cell;
+use core::fmt;
+
+use crate::words::addr::Addr;
+
+/// Samples what threads allocate through the wrapper of a global allocator.
+///
+/// Each thread counts the bytes that it allocates down to its next **stop**. Only then does the
+/// wrapper call the sampler, on the same thread, and what the sampler allocates meanwhile is not
+/// sampled. So this is for a global allocator what [`Control`](crate::Control) is for an
+/// allocation point; the thread's state is the sampler's own. The crate `tripoint-telemetry` has one.
+pub trait AllocationSampler: fmt::Debug {
+    /// Is notified that the calling thread has asked for an object of `size` bytes, and that its
+    /// stop is at the byte `offset` of them, counted from zero. `object` is `None` if the allocation
+    /// failed. The first allocation of each thread is such a stop, which the sampler did not set.
+    ///
+    /// Returns how many more bytes may be allocated after the object before the next stop;
+    /// `usize::MAX` for no stop. It must not unwind, because an allocator must not.
+    fn stopped(&self, size: usize, offset: usize, object: Option<Addr>) -> usize;
+
+    /// Returns a distance from here to the next stop, which is `left` bytes away at present. It
+    /// is called where a program wants its sampler to change its mind at once.
+    fn move_stop(&self, left: usize) -> usize;
+}
+
+/// Sets no stops.
+impl AllocationSampler for () {
+    fn stopped(&self, _size: usize, _offset: usize, _object: Option<Addr>) -> usize {
+        usize::MAX
+    }
+
+    fn move_stop(&self, _left: usize) -> usize {
+        usize::MAX
+    }
+}
+
+/// How many bytes a thread may allocate before something needs to be done: one word, which the
+/// fast path counts down.
+///
+/// The word has one more than the distance to the stop, so that zero stops even an object of no
+/// bytes. A countdown that is never resumed stays there.
+#[derive(Debug)]
+pub struct AllocationCountdown {
+    left: Cell<usize>,
+}
+
+impl Default for AllocationCountdown {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl AllocationCountdown {
+    /// A countdown that has ended: each allocation stops.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { left: Cell::new(0) }
+    }
+
+    /// Passes over `size` bytes, unless the stop is among them. Then nothing is changed, so that
+    /// a signal handler that comes next finds the countdown as it was.
+    #[inline(always)]
+    pub fn pass(&self, size: usize) -> bool {
+        let left = self.left.get();
+        if left <= size {
+            return false;
+        }
+        self.left.set(left - size);
+        true
+    }
+
+    /// Lets everything pass from here on, and returns the distance to the stop.
+    pub fn pause(&self) -> usize {
+        self.left.replace(usize::MAX).saturating_sub(1)
+    }
+
+    /// Counts down to a stop at this distance; `usize::MAX` for none within the address space.
+    pub fn resume(&self, distance: usize) {
+        self.left.set(distance.saturating_add(1));
+    }
+
+    /// Exchanges two countdowns.
+    pub fn exchange(&self, other: &Self) {
+        self.left.swap(&other.left);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_countdown_passes_the_bytes_before_its_stop_and_no_more() {
+        let countdown = AllocationCountdown::new();
+        assert!(!countdown.pass(0) && !countdown.pass(1) && !countdown.pass(usize::MAX));
+        countdown.resume(10);
+        assert!(countdown.pass(0) && countdown.pass(4) && countdown.pass(6));
+        assert!(!countdown.pass(1), "the next byte is the stop");
+        assert!(countdown.pass(0));
+        assert_eq!(countdown.pause(), 0);
+        assert!(countdown.pass(usize::MAX - 1), "nothing stops while it is paused");
+    }
+
+    #[test]
+    fn a_stop_that_was_not_passed_stays_where_it_was() {
+        let countdown = AllocationCountdown::new();
+        countdown.resume(10);
+        assert!(!countdown.pass(11) && !countdown.pass(100));
+        assert_eq!(countdown.pause(), 10);
+        countdown.resume(usize::MAX);
+        assert_eq!(countdown.pause(), usize::MAX - 1);
+    }
+
+    #[test]
+    fn no_sampler_sets_no_stops() {
+        assert_eq!(().stopped(8, 0, None), usize::MAX);
+        assert_eq!(().move_stop(7), usize::MAX);
+    }
+}

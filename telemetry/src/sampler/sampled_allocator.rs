@@ -1,0 +1,125 @@
+//! A global allocator whose objects are sampled.
+
+use core::alloc::{GlobalAlloc, Layout};
+use std::alloc::System;
+
+use tripoint_core::{Addr, AllocationSampler};
+
+use crate::sampler::global_sampler::{GlobalSampler, THREAD};
+
+/// Any allocator, whose allocations are sampled: those of a whole program, whether or not it has
+/// pools.
+///
+/// An allocation that is not sampled costs three instructions and no shared memory, a free
+/// none. The bytes that count are those asked for; reallocation counts as a free of the
+/// old object and an allocation of the new size, all of it. An allocation that fails is no sample
+/// ([design/sampling.md `.global`](crate::design::sampling)).
+///
+/// ```
+/// use std::sync::Mutex;
+/// use tripoint_telemetry::{Estimate, GlobalSampler, Mean, SampledAllocator, SampledObject, Sampling};
+///
+/// static SAMPLING: Sampling = Sampling::off(42); // the seed; take a random one in production
+/// static ESTIMATE: Mutex<Estimate> = Mutex::new(Estimate::new(MEAN));
+/// const MEAN: Mean = Mean::new(10_000).unwrap();
+///
+/// #[global_allocator]
+/// static ALLOCATOR: SampledAllocator = SampledAllocator::system(GlobalSampler::new(&SAMPLING, add));
+///
+/// fn add(sampled: SampledObject) {
+///     ESTIMATE.lock().unwrap().add(&sampled.sample);
+/// }
+///
+/// SAMPLING.set_mean(Some(MEAN));
+/// ALLOCATOR.follow_switch(); // at once; other threads follow after 1 MiB at the latest
+/// for number in 0..10_000_u64 {
+///     drop(std::hint::black_box(Box::new([number; 12])));
+/// }
+/// // Copied out, so that nothing is allocated while the lock is held.
+/// let estimate = *ESTIMATE.lock().unwrap();
+/// // Of 960,000 bytes, some 96 were drawn.
+/// assert!((estimate.bytes() / 960_000.0 - 1.0).abs() < 0.4);
+/// ```
+///
+/// Together with the contract of tripoint, use the contract's own wrapper,
+/// `ContractAllocator::with_sampler`, instead of this one: it samples the same objects.
+#[derive(Clone, Copy, Debug)]
+pub struct SampledAllocator<Inner = System> {
+    inner: Inner,
+    sampler: GlobalSampler,
+}
+
+impl SampledAllocator<System> {
+    /// The system's allocator, sampled.
+    #[must_use]
+    pub const fn system(sampler: GlobalSampler) -> Self {
+        Self::new(System, sampler)
+    }
+}
+
+impl<Inner> SampledAllocator<Inner> {
+    /// `inner`, sampled.
+    pub const fn new(inner: Inner, sampler: GlobalSampler) -> Self {
+        Self { inner, sampler }
+    }
+
+    /// Has a change of the switch hold at once on the calling thread: that sampling is on or off,
+    /// another mean, or another seed. Otherwise the thread notices at its next sample, or
+    /// after 1 MiB that it has allocated.
+    pub fn follow_switch(&self) {
+        THREAD.with(|thread| thread.countdown.resume(self.sampler.move_stop(thread.countdown.pause())));
+    }
+
+    /// Allocates an object with the byte at which the thread stops.
+    #[cold]
+    #[inline(never)]
+    fn stop(&self, size: usize, allocate: impl FnOnce() -> *mut u8) -> *mut u8 {
+        THREAD.with(|thread| {
+            let offset = thread.countdown.pause();
+            let object = allocate();
+            let address = (!object.is_null()).then(|| Addr::of(object));
+            thread.countdown.resume(self.sampler.stopped(size, offset, address));
+            object
+        })
+    }
+}
+
+/// Counts `size` bytes down, if the thread has no stop in them.
+#[inline(always)]
+fn pass(size: usize) -> bool {
+    THREAD.with(|thread| thread.countdown.pass(size))
+}
+
+// SAFETY: every call is passed on to the inner allocator as it came, and its answer is returned
+// as it came, so the inner allocator's promises are this one's. Sampling does not unwind: the
+// process aborts if the function that is called for a sample does.
+unsafe impl<Inner: GlobalAlloc> GlobalAlloc for SampledAllocator<Inner> {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller vouches that the layout has a size; it is passed on as it came.
+        let allocate = || unsafe { self.inner.alloc(layout) };
+        if pass(layout.size()) { allocate() } else { self.stop(layout.size(), allocate) }
+    }
+
+    #[inline]
+    unsafe fn dealloc(&self, object: *mut u8, layout: Layout) {
+        // SAFETY: the caller vouches that this allocator allocated the object with this layout, so the inner
+        // one did, and that it is not used any more.
+        unsafe { self.inner.dealloc(object, layout) }
+    }
+
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller vouches that the layout has a size; it is passed on as it came.
+        let allocate = || unsafe { self.inner.alloc_zeroed(layout) };
+        if pass(layout.size()) { allocate() } else { self.stop(layout.size(), allocate) }
+    }
+
+    #[inline]
+    unsafe fn realloc(&self, object: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: the caller vouches that this allocator allocated the object with this layout, so the inner
+        // one did, and that the new size is not zero and does not overflow when it is rounded up.
+        let allocate = || unsafe { self.inner.realloc(object, layout, size) };
+        if pass(size) { allocate() } else { self.stop(size, allocate) }
+    }
+}
