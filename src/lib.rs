@@ -95,7 +95,7 @@
 //! | `contract` | yes | [`contract`], with what Linux can observe |
 //! | `symbols` | | names and lines in the contract's reports |
 //! | `interpose-malloc` | | C's `malloc` in the contract, with glibc, for the final binary |
-//! | `telemetry` | | sampling of allocations, and estimates from samples |
+//! | `telemetry` | | sampling of allocations, and estimates from samples; needs `std` |
 //! | `hardening` | | free memory that an overflow cannot turn against its pool |
 //! | `poison` | | a pattern in freed memory |
 #![no_std]

@@ -46,6 +46,8 @@ mod estimators;
 mod sample;
 #[cfg(not(tripoint_loom))]
 mod sampler;
+#[cfg(not(tripoint_loom))]
+mod thread_number;
 
 #[cfg(not(tripoint_loom))]
 pub use crate::{
@@ -58,12 +60,16 @@ pub use crate::{
     sample::{Mean, Sample},
     sampler::countdown::{Countdown, OneThread, Threads},
     sampler::point_sampler::PointSampler,
-    sampler::sampled_object::SampledObject,
+    sampler::sampled_object::{ObjectKind, SampledObject},
     sampler::sampled_store::SampledStore,
     sampler::sampling::Sampling,
+    thread_number::thread_number,
 };
 #[cfg(all(feature = "std", not(tripoint_loom)))]
 pub use crate::{sampler::global_sampler::GlobalSampler, sampler::sampled_allocator::SampledAllocator};
+#[cfg(not(tripoint_loom))]
+#[doc(inline)]
+pub use tripoint_stack::{FRAMES, Site};
 
 /// What only models and tests need. It is out of the promise.
 #[doc(hidden)]

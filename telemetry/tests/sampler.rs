@@ -14,7 +14,7 @@ use tripoint_oracle::{BumpPool, Draws, FlipPool, Listener, effort};
 use tripoint_pools::{
     Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, Snc, SncOptions, Tlsf, TlsfOptions, UnitOf,
 };
-use tripoint_telemetry::{Mean, PointSampler, Sample, SampledObject, Sampling, Stream, Trials};
+use tripoint_telemetry::{Mean, ObjectKind, PointSampler, Sample, SampledObject, Sampling, Stream, Trials};
 
 const SEED: u64 = 0x7e1e;
 
@@ -78,7 +78,7 @@ impl ByteByByte {
             if failures_left == 0 {
                 if is_committed {
                     let sample = Sample::new(size as u64, offset, self.mean).unwrap();
-                    self.sampled.push(SampledObject { object, sample });
+                    self.sampled.push(SampledObject::new(ObjectKind::Small, object, sample));
                 }
                 self.failures_left = (self.draws)();
                 return;

@@ -8,13 +8,18 @@ use std::sync::Mutex;
 use std::thread;
 
 use proptest::prelude::*;
-use tripoint_core::{Addr, ClientArena, ClientArenaOptions, ManualPool, PoolBox, PoolClass, PoolRc, Store};
+use tripoint_core::{
+    Addr, ClientArena, ClientArenaOptions, Event, ManualPool, PoolBox, PoolClass, PoolRc, Store,
+};
 use tripoint_oracle::effort;
 use tripoint_pools::{
     Cache, CacheClasses, CacheDescriptor, Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, Tlsf,
     TlsfOptions, UnitOf,
 };
-use tripoint_telemetry::{Mean, Sample, SampledObject, SampledStore, Sampling, Stream, Trials};
+use tripoint_telemetry::{
+    Groups, Mean, ObjectKind, Sample, SampledObject, SampledStore, Sampling, Site, Stream, Trials,
+    thread_number,
+};
 
 const SEED: u64 = 0x5707e;
 
@@ -59,7 +64,7 @@ fn assert_same<S: Store>(store: &S, sampled: &RefCell<Vec<SampledObject>>, mean:
         let object = store.alloc(layout(size)).unwrap();
         let address = Addr::of(object.as_ptr());
         let sample = trials.allocate(size as u64);
-        expected.extend(sample.map(|sample| SampledObject { object: address, sample }));
+        expected.extend(sample.map(|sample| SampledObject::new(ObjectKind::Direct, address, sample)));
         // SAFETY: allocated just now with this layout, and not used any more.
         unsafe { store.free(object, layout(size)) };
     }
@@ -212,5 +217,64 @@ fn an_object_whose_report_unwinds_is_freed() {
         let unwound = catch_unwind(AssertUnwindSafe(|| store.alloc(layout(64)).map(drop)));
         assert!(unwound.is_err());
         assert_eq!(pool.sizes().free, pool.sizes().total);
+    });
+}
+
+/// What is reported of one sampled object, of a pool that is known, with its type and its site.
+#[test]
+fn a_report_says_what_is_known_of_the_object() {
+    with_arena(|arena| {
+        let pool = Mvff::create(arena, MvffOptions::default()).unwrap();
+        let sampling = switched_on(1);
+        let reports = RefCell::new(Vec::new());
+        let store =
+            SampledStore::new(&pool, &sampling, |report| reports.borrow_mut().push(report)).of_pool(&pool);
+        let object = store.alloc(layout(24)).unwrap();
+        // SAFETY: the object was allocated with this layout, and nothing uses it.
+        unsafe { store.free(object, layout(24)) };
+        sampling.set_sites(true);
+        drop(PoolBox::new_in([7_u32; 5], &store).unwrap());
+        let [plain, typed] = reports.take()[..] else { panic!("two objects, each sampled") };
+
+        for report in [plain, typed] {
+            assert_eq!((report.kind, report.thread), (ObjectKind::Direct, thread_number()));
+            assert_eq!((report.pool, report.class), (Some(pool.header().id()), Some("MVFF")));
+        }
+        assert_eq!((plain.sample.size(), plain.size_class(), plain.type_name), (24, 32, None));
+        assert_eq!((typed.sample.size(), typed.type_name), (20, Some("[u32; 5]")));
+        assert_eq!(plain.site, Site::UNKNOWN, "sites are not walked unless that was switched on");
+        let is_walked = cfg!(all(target_os = "linux", not(miri)));
+        assert_eq!(typed.site != Site::UNKNOWN, is_walked);
+        let event = Event::Sample {
+            pool: typed.pool,
+            object: typed.object,
+            size: 20,
+            offset: 0,
+            mean: 1,
+            type_name: Some("[u32; 5]"),
+        };
+        assert_eq!(typed.event(), event);
+    });
+}
+
+/// Objects of two calls, told apart by their sites.
+#[test]
+#[cfg_attr(any(miri, not(target_os = "linux")), ignore = "stacks are not walked")]
+fn each_call_has_a_site_of_its_own() {
+    with_arena(|arena| {
+        let pool = Mvff::create(arena, MvffOptions::default()).unwrap();
+        let sampling = switched_on(1);
+        sampling.set_sites(true);
+        let by_site = RefCell::new(Groups::<Site, 4>::new(Mean::EVERY_BYTE));
+        let store = SampledStore::new(&pool, &sampling, |report: SampledObject| {
+            by_site.borrow_mut().add(report.site, &report.sample);
+        });
+        for _ in 0..3 {
+            drop(PoolBox::new_in(1_u64, &store).unwrap());
+            drop(PoolBox::new_in([2_u64; 5], &store).unwrap());
+        }
+        let groups = by_site.borrow();
+        let bytes: Vec<_> = groups.iter().map(|(_, estimate)| estimate.bytes()).collect();
+        assert_eq!((bytes, groups.others().samples()), (vec![24.0, 120.0], 0));
     });
 }

@@ -45,7 +45,10 @@ const LAYERS: &[Layer] = &[
             "libc for cfg(target_os = \"linux\")",
         ],
     },
-    Layer { package: "tripoint-telemetry", may_use: &["tripoint-core", "bitflags", "libm", "rand_xoshiro"] },
+    Layer {
+        package: "tripoint-telemetry",
+        may_use: &["tripoint-core", "tripoint-stack", "bitflags", "libm", "rand_xoshiro"],
+    },
     Layer {
         package: "tripoint",
         may_use: &[

@@ -4,6 +4,9 @@ use core::cell::{Cell, RefCell};
 use core::fmt;
 use core::marker::PhantomData;
 
+use tripoint_core::internal::Ordering;
+use tripoint_stack::Site;
+
 use crate::detectors::platform::{self, NativeDetectors};
 use crate::phases::baseline::{Amount, Baselines};
 use crate::phases::ledger::{AmnestyReason, Ledger, NoReason};
@@ -15,8 +18,6 @@ use crate::thread::slot::Slot;
 use crate::thread::standing::Mode;
 use crate::words::class::{ViolationClass, ViolationSet};
 use crate::words::lifecycle::Phase;
-use tripoint_core::internal::Ordering;
-use tripoint_stack::Site;
 
 /// The registration of a hot thread, which checks it once per turn of its loop.
 ///

@@ -29,6 +29,17 @@ pub unsafe trait Store {
     ///   and cannot
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>>;
 
+    /// As [`alloc`](Store::alloc), for an object of a type of this name. A store that reports what it
+    /// allocates may say it; by default the name is not used.
+    ///
+    /// # Errors
+    /// Those of [`alloc`](Store::alloc).
+    #[inline(always)]
+    fn alloc_named(&self, layout: Layout, type_name: &'static str) -> Result<NonNull<u8>> {
+        let _ = type_name;
+        self.alloc(layout)
+    }
+
     /// Frees the memory of an object.
     ///
     /// # Safety

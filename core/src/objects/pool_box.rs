@@ -1,6 +1,7 @@
 //! An owning pointer to one object in a store.
 
 use core::alloc::Layout;
+use core::any::type_name;
 use core::fmt;
 use core::marker::PhantomData;
 use core::mem::ManuallyDrop;
@@ -144,7 +145,10 @@ impl<'s, T: ?Sized, S: Store> PoolBox<'s, T, S> {
 /// Allocates memory of `layout` for a `T`, or for several in a row; none if they have no size.
 #[inline(always)]
 pub(crate) fn alloc_memory<T, S: Store>(store: &S, layout: Layout) -> Result<NonNull<T>> {
-    if layout.size() == 0 { Ok(NonNull::dangling()) } else { store.alloc(layout).map(NonNull::cast) }
+    if layout.size() == 0 {
+        return Ok(NonNull::dangling());
+    }
+    store.alloc_named(layout, type_name::<T>()).map(NonNull::cast)
 }
 
 /// Frees the memory of an object of `layout`, unless it has none.

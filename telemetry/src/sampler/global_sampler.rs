@@ -8,7 +8,7 @@ use std::process::abort;
 use tripoint_core::internal::{AllocationCountdown, Defer};
 use tripoint_core::{Addr, AllocationSampler};
 
-use crate::sampler::sampled_object::SampledObject;
+use crate::sampler::sampled_object::{ObjectKind, SampledObject};
 use crate::sampler::sampling::Sampling;
 use crate::sampler::thread_draws::ThreadDraws;
 
@@ -114,7 +114,8 @@ impl AllocationSampler for GlobalSampler {
             let (sample, distance) = draws.allocate(size, distance);
             if let (Some(object), Some(sample)) = (object, sample) {
                 let unwinds = Defer::new(|| abort());
-                (self.on_sample)(SampledObject { object, sample });
+                let known = SampledObject::new(ObjectKind::Global, object, sample);
+                (self.on_sample)(SampledObject { site: self.sampling.site(), ..known });
                 core::mem::forget(unwinds);
             }
             distance

@@ -6,7 +6,7 @@ use tripoint_core::{Control, Stop};
 
 use crate::sample::Sample;
 use crate::sampler::draws::Draws;
-use crate::sampler::sampled_object::SampledObject;
+use crate::sampler::sampled_object::{ObjectKind, SampledObject};
 use crate::sampler::sampling::Sampling;
 
 /// Samples what is allocated at an allocation point: its [`Control`].
@@ -66,7 +66,7 @@ impl<F: FnMut(SampledObject)> Control for PointSampler<'_, F> {
         let Some(mean) = self.draws.mean() else { return };
         let sample = Sample::new(stop.size as u64, stop.offset as u64, mean);
         if let Some(sample) = sample {
-            (self.on_sample)(SampledObject { object: stop.object, sample });
+            (self.on_sample)(SampledObject::new(ObjectKind::Small, stop.object, sample));
         }
     }
 

@@ -2,17 +2,86 @@
 
 #![forbid(unsafe_code)]
 
-use tripoint_core::Addr;
+use tripoint_core::{Addr, Event, PoolId};
+use tripoint_stack::Site;
 
 use crate::sample::Sample;
+use crate::thread_number::thread_number;
 
-/// A sampled object, and where it is.
+/// By which way an object was allocated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ObjectKind {
+    /// In the buffer of an allocation point, with others.
+    Small,
+    /// By an allocation point, but in memory that the point was filled with for this object alone.
+    Large,
+    /// By a pool or a cache, without an allocation point; boxes are among them.
+    Direct,
+    /// By the program's global allocator.
+    Global,
+}
+
+/// A sampled object: where it is, what it is as far as that is known, and who allocated it.
+///
+/// Estimates [by group](crate::Groups) may use anything in here as a key: the site, the type, the
+/// thread, the pool, the size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampledObject {
     /// The address of the object. It may have been freed meanwhile.
     pub object: Addr,
-    /// What estimates are made of. At an allocation point the size is the one that the pool
-    /// rounded to; in a store it is the one that was asked for
+    /// Size, byte drawn, and mean: what estimates are made of. At an allocation point the size is the
+    /// one that the pool rounded to; in a store it is the one that was asked for
     /// ([design/sampling.md `.bytes`](crate::design::sampling)).
     pub sample: Sample,
+    /// By which way it was allocated.
+    pub kind: ObjectKind,
+    /// The [number](crate::thread_number) of the thread that allocated it; zero if that is not known.
+    pub thread: u32,
+    /// The pool, if that is known. Pools are numbered by their arenas.
+    pub pool: Option<PoolId>,
+    /// The name of the pool's class, if that is known.
+    pub class: Option<&'static str>,
+    /// The name of the object's type, if the call that allocated it has a type.
+    pub type_name: Option<&'static str>,
+    /// The call that allocated it, if [sites are walked](crate::Sampling::set_sites).
+    pub site: Site,
+}
+
+impl SampledObject {
+    /// An object that the calling thread has allocated, of which nothing else is known.
+    #[must_use]
+    pub fn new(kind: ObjectKind, object: Addr, sample: Sample) -> Self {
+        Self {
+            object,
+            sample,
+            kind,
+            thread: thread_number(),
+            pool: None,
+            class: None,
+            type_name: None,
+            site: Site::UNKNOWN,
+        }
+    }
+
+    /// The smallest power of two that is not less than the size: a key for groups of similar sizes.
+    #[must_use]
+    pub fn size_class(&self) -> u64 {
+        self.sample.size().checked_next_power_of_two().unwrap_or(u64::MAX)
+    }
+
+    /// The event that reports this object to a hook, by
+    /// [`event_at`](tripoint_core::EventHook::event_at) with the frames of the site.
+    #[must_use]
+    pub fn event(&self) -> Event {
+        let sample = &self.sample;
+        let bytes = |bytes| usize::try_from(bytes).unwrap_or(usize::MAX);
+        Event::Sample {
+            pool: self.pool,
+            object: self.object,
+            size: bytes(sample.size()),
+            offset: bytes(sample.offset()),
+            mean: sample.mean().bytes(),
+            type_name: self.type_name,
+        }
+    }
 }

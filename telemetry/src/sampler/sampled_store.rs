@@ -5,12 +5,12 @@ use core::fmt;
 use core::ptr::NonNull;
 
 use tripoint_core::internal::Defer;
-use tripoint_core::{Addr, Lock, Result, Store};
+use tripoint_core::{Addr, Lock, PoolClass, PoolId, Result, Store};
 
 use crate::sample::Sample;
 use crate::sampler::countdown::{Countdown, OneThread, Threads};
 use crate::sampler::draws::Draws;
-use crate::sampler::sampled_object::SampledObject;
+use crate::sampler::sampled_object::{ObjectKind, SampledObject};
 use crate::sampler::sampling::Sampling;
 
 /// A [`Store`] before another one, a pool or a cache, that samples what is allocated through it:
@@ -59,6 +59,9 @@ pub struct SampledStore<'s, S, F, L = OneThread> {
     left: L,
     draws: Lock<Draws<'s>>,
     on_sample: F,
+    sampling: &'s Sampling,
+    /// The pool and the name of its class, for reports.
+    pool: Option<(PoolId, &'static str)>,
 }
 
 impl<'s, S: Store, F: Fn(SampledObject)> SampledStore<'s, S, F> {
@@ -81,7 +84,14 @@ impl<'s, S: Store, F: Fn(SampledObject), L: Countdown> SampledStore<'s, S, F, L>
     fn create(store: &'s S, sampling: &'s Sampling, on_sample: F) -> Self {
         let mut draws = Draws::new(sampling);
         let left = L::new(draws.next_distance());
-        Self { store, left, draws: Lock::new(draws), on_sample }
+        Self { store, left, draws: Lock::new(draws), on_sample, sampling, pool: None }
+    }
+
+    /// Says which pool the store allocates in: itself, or the pool behind a cache. It is in the
+    /// reports, and changes nothing else.
+    #[must_use]
+    pub fn of_pool<P: PoolClass>(self, pool: &P) -> Self {
+        Self { pool: Some((pool.header().id(), pool.header().class())), ..self }
     }
 
     /// Has a change of the switch hold at once: that sampling is on or off, another mean, or another
@@ -117,12 +127,23 @@ impl<'s, S: Store, F: Fn(SampledObject), L: Countdown> SampledStore<'s, S, F, L>
     /// Reports a sampled object, which is freed if that unwinds.
     #[cold]
     #[inline(never)]
-    fn report(&self, object: NonNull<u8>, layout: Layout, sample: Sample) {
+    fn report(&self, object: NonNull<u8>, layout: Layout, sample: Sample, type_name: Option<&'static str>) {
         // SAFETY: the object was allocated in this store with this layout. It is freed only if
         // the report unwinds, and then nothing else has its address.
         let free = Defer::new(|| unsafe { self.store.free(object, layout) });
-        (self.on_sample)(SampledObject { object: Addr::of(object.as_ptr()), sample });
+        let (pool, class) = self.pool.unzip();
+        let known = SampledObject::new(ObjectKind::Direct, Addr::of(object.as_ptr()), sample);
+        (self.on_sample)(SampledObject { pool, class, type_name, site: self.sampling.site(), ..known });
         core::mem::forget(free);
+    }
+
+    #[inline(always)]
+    fn alloc_with(&self, layout: Layout, type_name: Option<&'static str>) -> Result<NonNull<u8>> {
+        let object = self.store.alloc(layout)?;
+        if let Some(sample) = self.allocate(layout.size()) {
+            self.report(object, layout, sample, type_name);
+        }
+        Ok(object)
     }
 }
 
@@ -133,11 +154,12 @@ impl<'s, S: Store, F: Fn(SampledObject), L: Countdown> SampledStore<'s, S, F, L>
 unsafe impl<S: Store, F: Fn(SampledObject), L: Countdown> Store for SampledStore<'_, S, F, L> {
     #[inline]
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
-        let object = self.store.alloc(layout)?;
-        if let Some(sample) = self.allocate(layout.size()) {
-            self.report(object, layout, sample);
-        }
-        Ok(object)
+        self.alloc_with(layout, None)
+    }
+
+    #[inline]
+    fn alloc_named(&self, layout: Layout, type_name: &'static str) -> Result<NonNull<u8>> {
+        self.alloc_with(layout, Some(type_name))
     }
 
     #[inline]

@@ -17,7 +17,7 @@ use proptest::prelude::*;
 use tripoint_core::Addr;
 use tripoint_oracle::effort;
 use tripoint_telemetry::{
-    GlobalSampler, Mean, Sample, SampledAllocator, SampledObject, Sampling, Stream, Trials,
+    GlobalSampler, Mean, ObjectKind, Sample, SampledAllocator, SampledObject, Sampling, Stream, Trials,
 };
 
 const SEED: u64 = 0x610b;
@@ -240,7 +240,7 @@ fn what_is_allocated_for_a_sample_is_not_sampled() {
         for size in [8, 5000] {
             let object = Call::Alloc(size).make(&ALLOCATOR)[0];
             let sample = Sample::new(size as u64, 0, Mean::EVERY_BYTE).unwrap();
-            assert_eq!(sampled(), [SampledObject { object, sample }]);
+            assert_eq!(sampled(), [SampledObject::new(ObjectKind::Global, object, sample)]);
         }
     });
 }

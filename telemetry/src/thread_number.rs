@@ -1,0 +1,54 @@
+//! A small number for each thread.
+
+#[cfg(feature = "std")]
+use core::cell::Cell;
+
+#[cfg(feature = "std")]
+use tripoint_core::internal::{AtomicU32, Ordering};
+
+/// How many threads have a number.
+#[cfg(feature = "std")]
+static NUMBERED: AtomicU32 = AtomicU32::new(0);
+
+#[cfg(feature = "std")]
+std::thread_local! {
+    /// Zero if the thread has no number yet. Without a destructor, so that it is there as long as the
+    /// thread is.
+    static NUMBER: Cell<u32> = const { Cell::new(0) };
+}
+
+/// The number of the calling thread: threads are numbered from 1 on, in the order in which they
+/// first ask. Without the feature `std` threads cannot be told apart, and the number is zero.
+///
+/// It allocates nothing, and may be called in a signal handler.
+#[cfg(feature = "std")]
+#[must_use]
+pub fn thread_number() -> u32 {
+    NUMBER.with(|number| {
+        if number.get() == 0 {
+            number.set(NUMBERED.fetch_add(1, Ordering::Relaxed).wrapping_add(1));
+        }
+        number.get()
+    })
+}
+
+/// The number of the calling thread: zero, because threads cannot be told apart without the
+/// feature `std`.
+#[cfg(not(feature = "std"))]
+#[must_use]
+pub const fn thread_number() -> u32 {
+    0
+}
+
+#[cfg(all(test, feature = "std"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_thread_has_one_number() {
+        let mine = thread_number();
+        let theirs = std::thread::spawn(thread_number).join().unwrap();
+        assert!(mine != 0 && theirs != 0 && mine != theirs, "{mine} {theirs}");
+        assert_eq!(thread_number(), mine);
+    }
+}
