@@ -1,10 +1,11 @@
 //! The record of an event: of a fixed size, in plain words.
 
-use crate::words::atomics::{const_fn, zeros};
-use crate::words::class::ViolationClass;
 use tripoint_core::aver;
 use tripoint_core::internal::{AtomicUsize, Ordering};
 use tripoint_stack::{FRAMES, Site};
+
+use crate::words::atomics::{const_fn, zeros};
+use crate::words::class::ViolationClass;
 
 /// Of what kind a record is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
