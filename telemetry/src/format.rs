@@ -19,11 +19,14 @@ pub use counters::{
     ArenaWord, EntryState, PhaseWord, PointWord, PoolWord, TABLE_ENTRY_WORDS, TABLE_TEXT_WORDS, TallyWord,
 };
 pub use header::{
-    BYTE_ORDER, ClockKind, FileState, HEADER_WORDS, HeaderFlags, HeaderWord, MAGIC, MAX_SECTIONS, PAGE_WORDS,
-    SECTION_WORDS, SectionKind, SectionWord, VERSION, WORD_BYTES,
+    BYTE_ORDER, ClockKind, FileState, HEADER_WORDS, HeaderFlags, HeaderWord, MAGIC, MAX_ENTRIES, MAX_RINGS,
+    MAX_SECTIONS, PAGE_WORDS, SECTION_WORDS, SectionKind, SectionWord, VERSION, WORD_BYTES,
 };
 pub use kinds::{EventKind, Field, FieldForm};
 pub use record::{HEAD_WORDS, Head, MAX_FRAMES, MAX_RECORD_WORDS, MAX_TEXT_BYTES, RecordKind};
-pub use ring::{BLOCK_WORDS, CLOCK_RECORD_WORDS, RING_HEAD_WORDS, RingState, RingWord, words_left_in_block};
+pub use ring::{
+    BLOCK_WORDS, CLOCK_RECORD_WORDS, MAX_THREAD_NAME_BYTES, RING_HEAD_WORDS, RingState, RingWord,
+    words_left_in_block,
+};
 pub use switches::{SWITCHES_MAGIC, SWITCHES_WORDS, SwitchWord};
 pub use text::{text_from_words, text_words, words_of_text};

@@ -49,6 +49,18 @@ mod sampler;
 #[cfg(not(tripoint_loom))]
 mod thread_number;
 
+// Words of 64 bits are shared with other processes.
+#[cfg(all(target_has_atomic = "64", not(tripoint_loom)))]
+mod clock;
+#[cfg(all(target_has_atomic = "64", not(tripoint_loom)))]
+mod file;
+#[cfg(all(target_has_atomic = "64", feature = "linux", target_os = "linux", not(tripoint_loom)))]
+mod linux;
+#[cfg(all(target_has_atomic = "64", feature = "linux", target_os = "linux", not(tripoint_loom)))]
+mod native;
+#[cfg(all(target_has_atomic = "64", not(tripoint_loom)))]
+mod recorder;
+
 #[cfg(not(tripoint_loom))]
 pub use crate::{
     draws::stream::Stream,
@@ -71,9 +83,27 @@ pub use crate::{sampler::global_sampler::GlobalSampler, sampler::sampled_allocat
 #[doc(inline)]
 pub use tripoint_stack::{FRAMES, Site};
 
+#[cfg(all(target_has_atomic = "64", feature = "linux", target_os = "linux", not(tripoint_loom)))]
+pub use crate::linux::create::FileOptions;
+#[cfg(all(target_has_atomic = "64", feature = "std", not(tripoint_loom)))]
+pub use crate::recorder::attached::Attached;
+#[cfg(all(target_has_atomic = "64", not(tripoint_loom)))]
+pub use crate::{
+    clock::Clock,
+    file::plan::Room,
+    file::switches::Switches,
+    recorder::arena_hook::ArenaHook,
+    recorder::report::{Refusal, Report, SystemCall, TelemetryError},
+    recorder::telemetry::Telemetry,
+};
+
 /// What only models and tests need. It is out of the promise.
 #[doc(hidden)]
 pub mod internal {
+    #[cfg(all(target_has_atomic = "64", feature = "mock", target_os = "linux", not(tripoint_loom)))]
+    pub use crate::linux::refusing::Refusing;
+    #[cfg(all(target_has_atomic = "64", feature = "linux", target_os = "linux", not(tripoint_loom)))]
+    pub use crate::linux::{create::create_on, system::System};
     #[cfg(target_has_atomic = "64")]
     pub use crate::ring::word_ring::{Copied, WordRing};
 }

@@ -47,7 +47,14 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         package: "tripoint-telemetry",
-        may_use: &["tripoint-core", "tripoint-stack", "bitflags", "libm", "rand_xoshiro"],
+        may_use: &[
+            "tripoint-core",
+            "tripoint-stack",
+            "bitflags",
+            "libm",
+            "rand_xoshiro",
+            "libc for cfg(target_os = \"linux\")",
+        ],
     },
     Layer {
         package: "tripoint",

@@ -15,7 +15,10 @@ const WORDS: &[Word] = &[
     Word { word: "loom::", only_in: &["core/src/primitive"] },
     Word { word: "shuttle::", only_in: &["core/src/primitive"] },
     Word { word: "spin::", only_in: &["core/src/primitive"] },
-    Word { word: "libc", only_in: &["arena-vm/src/", "contract/src/linux/"] },
+    Word {
+        word: "libc",
+        only_in: &["arena-vm/src/", "contract/src/linux/", "telemetry/src/linux/", "telemetry/src/native/"],
+    },
     // The portable platform takes its address space from the global allocator.
     Word { word: "extern crate alloc", only_in: &["arena-vm/src/"] },
 ];

@@ -63,6 +63,11 @@ pub enum HeaderWord {
     SectionTable = 32,
 }
 
+/// The most entries of a table, and the most rings: what a reader has to have room for.
+pub const MAX_ENTRIES: usize = 65_536;
+/// See [`MAX_ENTRIES`].
+pub const MAX_RINGS: usize = 4_096;
+
 /// The words of an entry in the table of sections.
 pub const SECTION_WORDS: usize = 8;
 

@@ -36,13 +36,17 @@ pub enum RingWord {
     Busy,
     /// A [`RingState`].
     State,
-    /// The thread that has the ring, or had it last.
+    /// The thread that has the ring, also after it has ended without returning it; zero for none.
     Thread,
     /// How often a thread claimed the ring.
     Claims,
-    /// The thread's name: at most 32 bytes, filled up with zeros.
+    /// The name of the thread that has the ring, or had it last: at most [`MAX_THREAD_NAME_BYTES`],
+    /// filled up with zeros.
     Name,
 }
+
+/// The most bytes of a thread's name; longer ones are cut off.
+pub const MAX_THREAD_NAME_BYTES: usize = 32;
 
 /// Who writes to a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,133 @@
+//! What time it is, in few instructions
+//! ([design/telemetry.md `.clock`](crate::design::telemetry)).
+
+use core::fmt;
+
+use crate::format::ClockKind;
+
+/// The clock that the times of events are from.
+#[derive(Clone, Copy)]
+pub struct Clock {
+    kind: ClockKind,
+    nanoseconds: fn() -> u64,
+    unix: fn() -> u64,
+}
+
+/// A moment, and how fast ticks go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Anchor {
+    pub(crate) ticks: u64,
+    pub(crate) nanoseconds: u64,
+    pub(crate) unix: u64,
+    pub(crate) span_ticks: u64,
+    pub(crate) span_nanoseconds: u64,
+}
+
+/// For how long ticks are compared with ns: as exact as 1 in 10,000, if both clocks are read within
+/// 200 ns of each other.
+const SPAN_NANOSECONDS: u64 = 2_000_000;
+
+impl Clock {
+    /// No clock: all times are zero.
+    pub const NONE: Self = Self { kind: ClockKind::None, nanoseconds: || 0, unix: || 0 };
+
+    /// A clock of the program's, in ns since some moment. It is read once for each event, on the thread
+    /// that reports it, also in signal and interrupt handlers.
+    #[must_use]
+    pub const fn new(nanoseconds: fn() -> u64) -> Self {
+        Self { kind: ClockKind::Nanoseconds, nanoseconds, unix: || 0 }
+    }
+
+    /// The system's clock: the processor's time-stamp counter if the system takes its own time from
+    /// it, its monotonic clock otherwise.
+    #[cfg(all(feature = "linux", target_os = "linux"))]
+    fn system() -> Self {
+        use crate::native::clock::{has_steady_counter, nanoseconds, unix};
+        let kind = if has_steady_counter() { ClockKind::Ticks } else { ClockKind::Nanoseconds };
+        Self { kind, nanoseconds, unix }
+    }
+
+    pub(crate) fn kind(&self) -> ClockKind {
+        self.kind
+    }
+
+    /// The present time.
+    #[inline]
+    pub(crate) fn ticks(&self) -> u64 {
+        match self.kind {
+            ClockKind::Ticks => time_stamp_counter(),
+            ClockKind::Nanoseconds => (self.nanoseconds)(),
+            ClockKind::None => 0,
+        }
+    }
+
+    /// The present time in ticks and in ns.
+    pub(crate) fn both(&self) -> (u64, u64) {
+        match self.kind {
+            ClockKind::Ticks => (time_stamp_counter(), (self.nanoseconds)()),
+            ClockKind::Nanoseconds | ClockKind::None => {
+                let now = self.ticks();
+                (now, now)
+            }
+        }
+    }
+
+    /// The present moment, and how fast ticks go. Takes 2 ms if ticks are not ns.
+    pub(crate) fn anchor(&self) -> Anchor {
+        let (ticks, nanoseconds) = self.both();
+        let unix = (self.unix)();
+        let (mut span_ticks, mut span_nanoseconds) = (1, 1);
+        if self.kind == ClockKind::Ticks {
+            while span_nanoseconds < SPAN_NANOSECONDS {
+                let (later_ticks, later) = self.both();
+                span_ticks = later_ticks.saturating_sub(ticks).max(1);
+                span_nanoseconds = later.saturating_sub(nanoseconds).max(1);
+            }
+        }
+        Anchor { ticks, nanoseconds, unix, span_ticks, span_nanoseconds }
+    }
+}
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[inline]
+fn time_stamp_counter() -> u64 {
+    // SAFETY: every processor of this architecture has the instruction, and it changes no memory. A
+    // system that forbids it stops the process: Linux does so only if the process asks for that.
+    unsafe { core::arch::x86_64::_rdtsc() }
+}
+
+/// No clock is made of it.
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+fn time_stamp_counter() -> u64 {
+    0
+}
+
+impl Default for Clock {
+    /// The system's clock, if the crate knows one: the feature `linux`. No clock otherwise.
+    fn default() -> Self {
+        #[cfg(all(feature = "linux", target_os = "linux"))]
+        return Self::system();
+        #[cfg(not(all(feature = "linux", target_os = "linux")))]
+        Self::NONE
+    }
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Clock").field(&self.kind).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_of_the_program_is_in_nanoseconds() {
+        let clock = Clock::new(|| 7);
+        assert_eq!((clock.ticks(), clock.both(), clock.kind()), (7, (7, 7), ClockKind::Nanoseconds));
+        let anchor = clock.anchor();
+        assert_eq!((anchor.span_ticks, anchor.span_nanoseconds, anchor.unix), (1, 1, 0));
+        assert_eq!(Clock::NONE.both(), (0, 0));
+    }
+}

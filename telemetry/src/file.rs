@@ -1,0 +1,7 @@
+//! A file of telemetry as the writer sees it: words, divided into header, tables and rings
+//! ([design/telemetry.md `.layout`](crate::design::telemetry)).
+
+pub(crate) mod image;
+pub(crate) mod plan;
+pub(crate) mod switches;
+pub(crate) mod table;

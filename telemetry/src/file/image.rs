@@ -1,0 +1,161 @@
+//! The words of a file, divided as planned.
+
+#![forbid(unsafe_code)]
+
+use tripoint_core::internal::{AtomicU64, Ordering, fence};
+
+use crate::clock::Clock;
+use crate::file::plan::Plan;
+use crate::file::table::Table;
+use crate::format::{
+    BYTE_ORDER, FileState, HEADER_WORDS, HeaderFlags, HeaderWord, MAGIC, RingState, RingWord, SECTION_WORDS,
+    SectionKind, SectionWord, VERSION, WORD_BYTES,
+};
+use crate::ring::record_ring::RecordRing;
+
+/// The parts of a file.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(not(feature = "std"), allow(dead_code, reason = "all threads share one ring then"))]
+pub(crate) struct Image<'w> {
+    header: &'w [AtomicU64; HEADER_WORDS],
+    pub(crate) arenas: Table<'w>,
+    pub(crate) pools: Table<'w>,
+    pub(crate) points: Table<'w>,
+    pub(crate) phase: Table<'w>,
+    pub(crate) tallies: Table<'w>,
+    rings: &'w [AtomicU64],
+    ring_words: usize,
+    /// The ring of the threads that have none of their own: the last one.
+    pub(crate) shared_ring: RecordRing<'w>,
+    threads_left_out: &'w AtomicU64,
+}
+
+impl<'w> Image<'w> {
+    /// Makes a file of these words, which were never seen by a reader: writes them all. It is not
+    /// complete before [`open`](Self::open). `None` if there are fewer words than planned.
+    pub(crate) fn make(words: &'w [AtomicU64], plan: &Plan) -> Option<Self> {
+        let words = words.get(..plan.words)?;
+        words.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+        let header: &[AtomicU64; HEADER_WORDS] = words.first_chunk()?;
+        for (index, section) in plan.sections.iter().enumerate() {
+            let set =
+                |word, value: usize| section_word(header, index, word).store(value as u64, Ordering::Relaxed);
+            set(SectionWord::Kind, section.kind as usize);
+            set(SectionWord::Offset, section.start * WORD_BYTES);
+            set(SectionWord::Entries, section.entries);
+            set(SectionWord::EntryBytes, section.entry_words * WORD_BYTES);
+        }
+        let place = |kind: SectionKind| {
+            let index = plan.sections.iter().position(|section| section.kind == kind)?;
+            let section = plan.sections[index];
+            let words = words.get(section.start..section.start + section.words())?;
+            Some((words, section.entry_words, section_word(header, index, SectionWord::LeftOut)))
+        };
+        let table = |kind| place(kind).map(|(words, _, left_out)| Table::new(words, left_out));
+        let (rings, ring_words, threads_left_out) = place(SectionKind::Rings)?;
+        let (rings, shared) = rings.split_at_checked(rings.len().checked_sub(ring_words)?)?;
+        let image = Self {
+            header,
+            arenas: table(SectionKind::Arenas)?,
+            pools: table(SectionKind::Pools)?,
+            points: table(SectionKind::Points)?,
+            phase: table(SectionKind::Phase)?,
+            tallies: table(SectionKind::Tallies)?,
+            rings,
+            ring_words,
+            shared_ring: RecordRing::new(shared)?,
+            threads_left_out,
+        };
+        image.set(HeaderWord::FileBytes, (plan.words * WORD_BYTES) as u64);
+        image.set(HeaderWord::Sections, plan.sections.len() as u64);
+        image.shared_ring.words().word(RingWord::State).store(RingState::Shared as u64, Ordering::Relaxed);
+        Some(image)
+    }
+
+    /// Completes the header. Readers may read from here on.
+    pub(crate) fn open(&self, process: u64, clock: &Clock, flags: HeaderFlags) {
+        let anchor = clock.anchor();
+        self.set(HeaderWord::Magic, u64::from_ne_bytes(MAGIC));
+        self.set(HeaderWord::Version, VERSION);
+        self.set(HeaderWord::ByteOrder, BYTE_ORDER);
+        self.set(HeaderWord::Process, process);
+        self.set(HeaderWord::PointerBytes, size_of::<usize>() as u64);
+        self.set(HeaderWord::Flags, flags.bits());
+        self.set(HeaderWord::Clock, clock.kind() as u64);
+        self.set(HeaderWord::AnchorTicks, anchor.ticks);
+        self.set(HeaderWord::AnchorNanoseconds, anchor.nanoseconds);
+        self.set(HeaderWord::AnchorUnix, anchor.unix);
+        self.set(HeaderWord::SpanTicks, anchor.span_ticks);
+        self.set(HeaderWord::SpanNanoseconds, anchor.span_nanoseconds);
+        self.state().store(FileState::Open as u64, Ordering::Release);
+    }
+
+    /// Says that nothing changes any more.
+    pub(crate) fn close(&self) {
+        fence(Ordering::Release);
+        self.state().store(FileState::Closed as u64, Ordering::Relaxed);
+    }
+
+    /// The word that says whether the file is open.
+    #[inline]
+    pub(crate) fn state(&self) -> &'w AtomicU64 {
+        &self.header[HeaderWord::State as usize]
+    }
+
+    fn set(&self, word: HeaderWord, value: u64) {
+        self.header[word as usize].store(value, Ordering::Relaxed);
+    }
+
+    /// The rings that threads may claim.
+    #[cfg(any(feature = "std", test))]
+    pub(crate) fn rings(&self) -> impl Iterator<Item = RecordRing<'w>> {
+        self.rings.chunks_exact(self.ring_words).filter_map(RecordRing::new)
+    }
+
+    /// Counts a thread that found no ring of its own.
+    #[cfg(feature = "std")]
+    pub(crate) fn leave_out_thread(&self) {
+        self.threads_left_out.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A word of an entry in the table of sections.
+fn section_word(header: &[AtomicU64; HEADER_WORDS], section: usize, word: SectionWord) -> &AtomicU64 {
+    &header[HeaderWord::SectionTable as usize + section * SECTION_WORDS + word as usize]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use super::*;
+    use crate::file::plan::Room;
+
+    #[test]
+    fn the_header_says_where_everything_is() {
+        let room = Room { threads: 2, ..Room::LEAST };
+        let plan = Plan::new(&room).unwrap();
+        let words: Vec<_> = (0..plan.words).map(|_| AtomicU64::new(!0)).collect();
+        assert!(Image::make(&words[1..], &plan).is_none(), "a word is missing");
+        let image = Image::make(&words, &plan).unwrap();
+        let at = |word: usize| words[word].load(Ordering::Relaxed);
+        assert_eq!(at(HeaderWord::State as usize), FileState::Making as u64);
+        image.open(7, &Clock::new(|| 5), HeaderFlags::PREFAULTED);
+        assert_eq!(at(0).to_ne_bytes(), MAGIC);
+        assert_eq!(at(HeaderWord::State as usize), FileState::Open as u64);
+        assert_eq!(at(HeaderWord::Process as usize), 7);
+        assert_eq!(at(HeaderWord::AnchorTicks as usize), 5);
+        let mut end = HEADER_WORDS as u64 * 8;
+        for section in 0..at(HeaderWord::Sections as usize) as usize {
+            let entry = HeaderWord::SectionTable as usize + section * SECTION_WORDS;
+            let [kind, offset, entries, bytes] = [0, 1, 2, 3].map(|word| at(entry + word));
+            assert!(SectionKind::from_number(kind).is_some() && offset >= end && offset % 4096 == 0);
+            end = offset + entries * bytes;
+        }
+        assert!(end <= at(HeaderWord::FileBytes as usize));
+        assert_eq!(image.rings().count(), 2);
+        assert_eq!(image.shared_ring.words().word(RingWord::State).load(Ordering::Relaxed), 2);
+        image.close();
+        assert_eq!(at(HeaderWord::State as usize), FileState::Closed as u64);
+    }
+}

@@ -1,0 +1,139 @@
+//! How large the parts of a file are, and where they lie.
+
+#![forbid(unsafe_code)]
+
+use crate::format::{
+    BLOCK_WORDS, HEADER_WORDS, MAX_ENTRIES, MAX_RINGS, PAGE_WORDS, RING_HEAD_WORDS, SWITCHES_WORDS,
+    SectionKind, TABLE_ENTRY_WORDS, WORD_BYTES,
+};
+
+/// How much telemetry has room for. Everything is made at the beginning, and nothing grows later: what
+/// finds no room is left out and counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Threads with a ring of their own, at most 4,095. All others share one more ring. 64 by default: more
+    /// threads than most programs have cores for.
+    pub threads: usize,
+    /// The bytes of records in each ring, rounded up to a power of two of 4 KiB, at least two. 64 KiB by
+    /// default: the last thousand events of each thread.
+    pub ring_bytes: usize,
+    /// Arenas whose counters are kept, as all of the following rounded up to a power of two, at most 65,536. 16
+    /// by default.
+    pub arenas: usize,
+    /// Pools whose counters are kept. 256 by default.
+    pub pools: usize,
+    /// Allocation points and other buffers whose counters are kept. 1,024 by default: 128 KiB.
+    pub points: usize,
+    /// Tallies of violations: one for each thread, kind and class that had any. 512 by default.
+    pub tallies: usize,
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Self { threads: 64, ring_bytes: 64 << 10, arenas: 16, pools: 256, points: 1024, tallies: 512 }
+    }
+}
+
+impl Room {
+    /// The least: one ring that all threads share, and one entry in each table. For targets with little
+    /// memory.
+    pub const LEAST: Self = Self { threads: 0, ring_bytes: 0, arenas: 1, pools: 1, points: 1, tallies: 1 };
+
+    /// The bytes of memory that this takes, the page of switches included; `None` if that is more than
+    /// the format allows, or than there are addresses.
+    #[must_use]
+    pub fn bytes(&self) -> Option<usize> {
+        Plan::new(self)?.words.checked_add(SWITCHES_WORDS)?.checked_mul(WORD_BYTES)
+    }
+}
+
+/// Where a section lies, in words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Section {
+    pub(crate) kind: SectionKind,
+    pub(crate) start: usize,
+    pub(crate) entries: usize,
+    pub(crate) entry_words: usize,
+}
+
+impl Section {
+    /// The words of all entries.
+    pub(crate) const fn words(&self) -> usize {
+        self.entries * self.entry_words
+    }
+}
+
+/// How many sections the writer makes.
+pub(crate) const SECTIONS: usize = 6;
+
+/// Where everything lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Plan {
+    pub(crate) sections: [Section; SECTIONS],
+    /// The words of the file: whole pages.
+    pub(crate) words: usize,
+}
+
+impl Plan {
+    /// The plan for so much room; `None` if it takes more than the format or the addresses allow.
+    pub(crate) fn new(room: &Room) -> Option<Self> {
+        let table =
+            |entries: usize| entries.checked_next_power_of_two().filter(|&entries| entries <= MAX_ENTRIES);
+        if room.threads >= MAX_RINGS {
+            return None;
+        }
+        let blocks = room.ring_bytes.div_ceil(BLOCK_WORDS * WORD_BYTES).max(2).checked_next_power_of_two()?;
+        let ring_words = blocks.checked_mul(BLOCK_WORDS)?.checked_add(RING_HEAD_WORDS)?;
+        let sizes = [
+            (SectionKind::Arenas, table(room.arenas)?, TABLE_ENTRY_WORDS),
+            (SectionKind::Pools, table(room.pools)?, TABLE_ENTRY_WORDS),
+            (SectionKind::Points, table(room.points)?, TABLE_ENTRY_WORDS),
+            (SectionKind::Phase, 1, TABLE_ENTRY_WORDS),
+            (SectionKind::Tallies, table(room.tallies)?, TABLE_ENTRY_WORDS),
+            (SectionKind::Rings, room.threads.checked_add(1)?, ring_words),
+        ];
+        let mut words = HEADER_WORDS;
+        let empty = Section { kind: SectionKind::Arenas, start: 0, entries: 0, entry_words: 0 };
+        let mut sections = [empty; SECTIONS];
+        for (section, (kind, entries, entry_words)) in sections.iter_mut().zip(sizes) {
+            *section = Section { kind, start: words, entries, entry_words };
+            let end = words.checked_add(entries.checked_mul(entry_words)?)?;
+            words = end.checked_next_multiple_of(PAGE_WORDS)?;
+        }
+        Some(Self { sections, words })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sections_lie_one_after_another_on_pages() {
+        for room in [Room::LEAST, Room::default(), Room { threads: 3, pools: 5, ..Room::LEAST }] {
+            let plan = Plan::new(&room).unwrap();
+            let mut end = HEADER_WORDS;
+            for section in plan.sections {
+                assert!(section.start >= end && section.start % PAGE_WORDS == 0);
+                end = section.start + section.words();
+            }
+            assert_eq!(plan.words, end.next_multiple_of(PAGE_WORDS));
+            assert_eq!(room.bytes(), Some((plan.words + SWITCHES_WORDS) * 8));
+        }
+        assert_eq!(Room::LEAST.bytes(), Some(40 << 10));
+        assert_eq!(Plan::new(&Room { pools: 5, ..Room::LEAST }).unwrap().sections[1].entries, 8);
+    }
+
+    #[test]
+    fn more_than_there_are_addresses_is_refused() {
+        for room in [
+            Room { threads: usize::MAX, ..Room::LEAST },
+            Room { threads: MAX_RINGS, ..Room::LEAST },
+            Room { points: MAX_ENTRIES + 1, ..Room::LEAST },
+            Room { ring_bytes: usize::MAX, ..Room::default() },
+            Room { points: usize::MAX / 8, ..Room::LEAST },
+        ] {
+            assert_eq!(room.bytes(), None);
+        }
+    }
+}

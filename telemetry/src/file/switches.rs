@@ -1,0 +1,176 @@
+//! The page of switches: what another process may change, and how it is checked
+//! ([design/telemetry.md `.switches`](crate::design::telemetry)).
+
+#![forbid(unsafe_code)]
+
+use tripoint_core::internal::{AtomicU64, Ordering};
+
+use crate::format::{BYTE_ORDER, EventKind, SWITCHES_MAGIC, SWITCHES_WORDS, SwitchWord};
+use crate::sample::Mean;
+use crate::sampler::sampling::Sampling;
+
+/// What sampling leaves to the program.
+const LEFT_TO_THE_PROGRAM: u64 = 2;
+
+/// The switches of telemetry. Any thread may change them at any time, and other processes if the
+/// telemetry has a file.
+///
+/// Every value is checked where it is used: what is not allowed counts as the default.
+#[derive(Clone, Copy, Debug)]
+pub struct Switches<'w> {
+    words: &'w [AtomicU64; SWITCHES_WORDS],
+}
+
+impl<'w> Switches<'w> {
+    /// The switches on this page.
+    pub(crate) const fn new(words: &'w [AtomicU64; SWITCHES_WORDS]) -> Self {
+        Self { words }
+    }
+
+    /// Sets all switches to their defaults.
+    pub(crate) fn format(&self, process: u64) {
+        self.set(SwitchWord::Magic, u64::from_ne_bytes(SWITCHES_MAGIC));
+        self.set(SwitchWord::ByteOrder, BYTE_ORDER);
+        self.set(SwitchWord::Process, process);
+        self.set(SwitchWord::Events, u64::MAX);
+        self.set(SwitchWord::WithoutAddresses, 0);
+        self.set(SwitchWord::Sampling, LEFT_TO_THE_PROGRAM);
+        self.set(SwitchWord::Mean, 0);
+        self.set(SwitchWord::PointLog, 0);
+    }
+
+    #[inline]
+    fn get(&self, word: SwitchWord) -> u64 {
+        self.words[word as usize].load(Ordering::Relaxed)
+    }
+
+    fn set(&self, word: SwitchWord, value: u64) {
+        self.words[word as usize].store(value, Ordering::Relaxed);
+    }
+
+    /// Whether events of a kind are written.
+    #[inline]
+    #[must_use]
+    pub fn is_on(&self, kind: EventKind) -> bool {
+        self.get(SwitchWord::Events) & kind.bit() != 0
+    }
+
+    /// Switches events of a kind on or off.
+    pub fn switch(&self, kind: EventKind, on: bool) {
+        let word = &self.words[SwitchWord::Events as usize];
+        if on {
+            word.fetch_or(kind.bit(), Ordering::Relaxed);
+        } else {
+            word.fetch_and(!kind.bit(), Ordering::Relaxed);
+        }
+    }
+
+    /// Whether addresses, and with them sites, are left out of events.
+    #[inline]
+    #[must_use]
+    pub fn without_addresses(&self) -> bool {
+        self.get(SwitchWord::WithoutAddresses) != 0
+    }
+
+    /// Leaves addresses out of events from here on, or no more.
+    pub fn set_without_addresses(&self, on: bool) {
+        self.set(SwitchWord::WithoutAddresses, u64::from(on));
+    }
+
+    /// Whether points that can do so report every reserve and commit. They look at it when they take
+    /// their slow path: a trip makes them.
+    #[must_use]
+    pub fn point_log(&self) -> bool {
+        self.get(SwitchWord::PointLog) == 1
+    }
+
+    /// Has points report every reserve and commit, or no more.
+    pub fn set_point_log(&self, on: bool) {
+        self.set(SwitchWord::PointLog, u64::from(on));
+    }
+
+    /// The mean that sampling was switched to here: `None` if that is left to the program,
+    /// `Some(None)` if it was switched off.
+    #[must_use]
+    pub fn sampling(&self) -> Option<Option<Mean>> {
+        match self.get(SwitchWord::Sampling) {
+            0 => Some(None),
+            1 => u32::try_from(self.get(SwitchWord::Mean)).ok().and_then(Mean::new).map(Some),
+            _ => None,
+        }
+    }
+
+    /// Switches sampling on with a mean, or off (`Some(None)`), or leaves it to the program (`None`).
+    pub fn set_sampling(&self, sampling: Option<Option<Mean>>) {
+        let (value, mean) = match sampling {
+            Some(None) => (0, 0),
+            Some(Some(mean)) => (1, mean.bytes()),
+            None => (LEFT_TO_THE_PROGRAM, 0),
+        };
+        self.set(SwitchWord::Mean, u64::from(mean));
+        self.set(SwitchWord::Sampling, value);
+    }
+
+    /// Switches `sampling` as another process asked for. Call it now and then on a cold thread, and trip
+    /// points to have it hold at once.
+    pub fn apply_to(&self, sampling: &Sampling) {
+        if let Some(mean) = self.sampling()
+            && mean != sampling.mean()
+        {
+            sampling.set_mean(mean);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use tripoint_oracle::effort;
+
+    use super::*;
+
+    fn page() -> [AtomicU64; SWITCHES_WORDS] {
+        [const { AtomicU64::new(0) }; SWITCHES_WORDS]
+    }
+
+    #[test]
+    fn switches_keep_what_they_are_set_to() {
+        let page = page();
+        let switches = Switches::new(&page);
+        switches.format(7);
+        assert!(EventKind::ALL.iter().all(|&kind| switches.is_on(kind)));
+        assert!(!switches.without_addresses() && !switches.point_log());
+        assert_eq!(switches.sampling(), None);
+        switches.switch(EventKind::Fill, false);
+        assert!(!switches.is_on(EventKind::Fill) && switches.is_on(EventKind::Empty));
+        switches.switch(EventKind::Fill, true);
+        assert!(switches.is_on(EventKind::Fill));
+        let sampling = Sampling::off(1);
+        for mean in [Some(None), Some(Mean::new(77)), None] {
+            switches.set_sampling(mean);
+            assert_eq!(switches.sampling(), mean);
+            sampling.set_mean(Mean::new(5));
+            switches.apply_to(&sampling);
+            assert_eq!(sampling.mean(), mean.unwrap_or(Mean::new(5)));
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: effort(256), failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn any_words_are_switches(words in proptest::collection::vec(any::<u64>(), 16), small in 0..4_u64) {
+            let page = page();
+            for (to, word) in page.iter().zip(&words) {
+                to.store(*word, Ordering::Relaxed);
+            }
+            let switches = Switches::new(&page);
+            switches.set(SwitchWord::Sampling, small);
+            let mean = words[SwitchWord::Mean as usize];
+            let allowed = mean > 0 && mean <= u64::from(u32::MAX);
+            prop_assert_eq!(switches.sampling().is_some(), small == 0 || small == 1 && allowed);
+            prop_assert_eq!(switches.point_log(), words[SwitchWord::PointLog as usize] == 1);
+            prop_assert!(switches.without_addresses() || words[SwitchWord::WithoutAddresses as usize] == 0);
+        }
+    }
+}

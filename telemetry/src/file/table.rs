@@ -1,0 +1,246 @@
+//! Tables of counters: hashed, of a fixed size, written by any thread without waiting
+//! ([design/telemetry.md `.counters`](crate::design::telemetry)).
+
+#![forbid(unsafe_code)]
+
+use tripoint_core::internal::{AtomicU64, Ordering, fence};
+
+use crate::format::{EntryState, TABLE_ENTRY_WORDS, TABLE_TEXT_WORDS, WORD_BYTES, words_of_text};
+
+/// How many entries after its own place something may lie: finding it takes bounded time.
+const PROBES: usize = 16;
+
+/// The number of times that an entry was taken is counted in units of this.
+const GENERATION: u64 = 1 << 8;
+
+/// The words of an entry.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry<'w>(&'w [AtomicU64; TABLE_ENTRY_WORDS]);
+
+impl<'w> Entry<'w> {
+    /// A word; by its number in one of the enumerations of the format.
+    #[inline]
+    fn word(self, word: usize) -> &'w AtomicU64 {
+        &self.0[word]
+    }
+
+    /// Adds to a counter.
+    #[inline]
+    pub(crate) fn add(self, word: usize, amount: u64) {
+        self.word(word).fetch_add(amount, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn set(self, word: usize, value: u64) {
+        self.word(word).store(value, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_text(self, word: usize, text: &str) {
+        for (index, value) in table_text(text).into_iter().enumerate() {
+            self.set(word + index, value);
+        }
+    }
+
+    /// Says that what the entry counted exists no more. What it counted stays until the entry is
+    /// taken again.
+    pub(crate) fn retire(self) {
+        let state = self.word(0).load(Ordering::Relaxed);
+        let gone = state & !(GENERATION - 1) | EntryState::Gone as u64;
+        // If another thread takes the entry meanwhile, it is gone already.
+        let _ = self.word(0).compare_exchange(state, gone, Ordering::Release, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn has<const KEYS: usize>(self, keys: &[(usize, u64); KEYS]) -> bool {
+        keys.iter().all(|&(word, key)| self.word(word).load(Ordering::Relaxed) == key)
+    }
+
+    /// Takes the entry for something new, if it is in none of the other states meanwhile.
+    pub(crate) fn renew(self, fill: impl FnOnce(Self)) -> bool {
+        let state = self.word(0).load(Ordering::Relaxed);
+        let generation = state & !(GENERATION - 1);
+        let making = generation.wrapping_add(GENERATION) | EntryState::Making as u64;
+        if state_of(state) == EntryState::Making as u64
+            || self.word(0).compare_exchange(state, making, Ordering::Acquire, Ordering::Relaxed).is_err()
+        {
+            return false;
+        }
+        // A reader that sees one of the new words also sees that they are being written.
+        fence(Ordering::Release);
+        fill(self);
+        let live = generation.wrapping_add(GENERATION) | EntryState::Live as u64;
+        self.word(0).store(live, Ordering::Release);
+        true
+    }
+}
+
+/// A text in the words of an entry.
+fn table_text(text: &str) -> [u64; TABLE_TEXT_WORDS] {
+    let mut words = [0; TABLE_TEXT_WORDS];
+    for (to, word) in words.iter_mut().zip(words_of_text(text, (TABLE_TEXT_WORDS - 1) * WORD_BYTES)) {
+        *to = word;
+    }
+    words
+}
+
+/// The keys that a text is, at a word of an entry.
+pub(crate) fn text_keys(word: usize, text: &str) -> [(usize, u64); TABLE_TEXT_WORDS] {
+    let words = table_text(text);
+    core::array::from_fn(|index| (word + index, words[index]))
+}
+
+#[inline]
+fn state_of(first_word: u64) -> u64 {
+    first_word % GENERATION
+}
+
+/// The entries of a section.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Table<'w> {
+    entries: &'w [[AtomicU64; TABLE_ENTRY_WORDS]],
+    left_out: &'w AtomicU64,
+}
+
+impl<'w> Table<'w> {
+    /// The entries in these words.
+    pub(crate) fn new(words: &'w [AtomicU64], left_out: &'w AtomicU64) -> Self {
+        Self { entries: words.as_chunks().0, left_out }
+    }
+
+    /// The only entry of a table of one.
+    pub(crate) fn only_entry(&self) -> Option<Entry<'w>> {
+        self.entries.first().map(Entry)
+    }
+
+    /// The entries in which something with these keys may be.
+    #[inline]
+    fn places<const KEYS: usize>(&self, keys: &[(usize, u64); KEYS]) -> impl Iterator<Item = Entry<'w>> {
+        // The odd number next to 2^64 over the golden ratio, which spreads numbers that follow each other.
+        const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+        let hash =
+            keys.iter().fold(0_u64, |hash, &(_, key)| (hash.rotate_left(23) ^ key).wrapping_mul(SPREAD));
+        let entries = self.entries;
+        let first = (hash >> 32) as usize;
+        let mask = entries.len().wrapping_sub(1);
+        (0..PROBES.min(entries.len())).filter_map(move |probe| entries.get((first + probe) & mask).map(Entry))
+    }
+
+    /// The entry with these keys, each a word and its value.
+    #[inline]
+    pub(crate) fn entry_of<const KEYS: usize>(&self, keys: &[(usize, u64); KEYS]) -> Option<Entry<'w>> {
+        for entry in self.places(keys) {
+            let state = state_of(entry.word(0).load(Ordering::Acquire));
+            if state == EntryState::Live as u64 && entry.has(keys) {
+                return Some(entry);
+            }
+            if state == EntryState::Free as u64 {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Takes an entry for these keys, with all other words zero but those that `fill` sets. If there
+    /// is none left, this is counted.
+    #[cold]
+    pub(crate) fn take_entry<const KEYS: usize>(
+        &self,
+        keys: &[(usize, u64); KEYS],
+        fill: impl Fn(Entry<'w>),
+    ) -> Option<Entry<'w>> {
+        let is_unused = |entry: &Entry<'w>| {
+            let state = state_of(entry.word(0).load(Ordering::Relaxed));
+            state == EntryState::Free as u64 || state == EntryState::Gone as u64
+        };
+        let taken = self.places(keys).filter(is_unused).find(|entry| {
+            entry.renew(|entry| {
+                (1..TABLE_ENTRY_WORDS).for_each(|word| entry.set(word, 0));
+                keys.iter().for_each(|&(word, key)| entry.set(word, key));
+                fill(entry);
+            })
+        });
+        if taken.is_none() {
+            self.left_out.fetch_add(1, Ordering::Relaxed);
+        }
+        taken
+    }
+
+    /// The entry with these keys, which is taken if there is none.
+    pub(crate) fn entry_for<const KEYS: usize>(&self, keys: &[(usize, u64); KEYS]) -> Option<Entry<'w>> {
+        self.entry_of(keys).or_else(|| self.take_entry(keys, |_| ()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::vec::Vec;
+
+    use proptest::prelude::*;
+    use tripoint_oracle::effort;
+
+    use super::*;
+
+    fn words(entries: usize) -> Vec<AtomicU64> {
+        (0..entries * TABLE_ENTRY_WORDS).map(|_| AtomicU64::new(0)).collect()
+    }
+
+    #[derive(Clone, Copy, Debug)]
+    enum Step {
+        Add(u64),
+        Retire(u64),
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: effort(256), failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn behaves_as_a_map_with_little_room(
+            steps in proptest::collection::vec(
+                prop_oneof![3 => (0..40_u64).prop_map(Step::Add), 1 => (0..40_u64).prop_map(Step::Retire)],
+                0..200,
+            ),
+        ) {
+            let (words, left_out) = (words(16), AtomicU64::new(0));
+            let table = Table::new(&words, &left_out);
+            let mut oracle = BTreeMap::new();
+            let mut refused = 0;
+            for step in steps {
+                match step {
+                    Step::Add(key) => {
+                        let room = oracle.contains_key(&key) || oracle.len() < 16;
+                        let entry = table.entry_for(&[(1, key), (2, 7)]);
+                        prop_assert_eq!(entry.is_some(), room);
+                        if let Some(entry) = entry {
+                            entry.add(3, 1);
+                            *oracle.entry(key).or_insert(0) += 1;
+                        } else {
+                            refused += 1;
+                        }
+                    }
+                    Step::Retire(key) => {
+                        let entry = table.entry_of(&[(1, key), (2, 7)]);
+                        prop_assert_eq!(entry.is_some(), oracle.remove(&key).is_some());
+                        entry.into_iter().for_each(Entry::retire);
+                    }
+                }
+                for (&key, &count) in &oracle {
+                    let entry = table.entry_of(&[(1, key), (2, 7)]).unwrap();
+                    prop_assert_eq!(entry.word(3).load(Ordering::Relaxed), count);
+                }
+                prop_assert_eq!(left_out.load(Ordering::Relaxed), refused);
+            }
+        }
+    }
+
+    #[test]
+    fn a_text_is_a_key() {
+        let (words, left_out) = (words(4), AtomicU64::new(0));
+        let table = Table::new(&words, &left_out);
+        let long = "a name of more than twenty-four bytes";
+        table.take_entry(&text_keys(8, long), |entry| entry.set_text(12, "b")).unwrap();
+        assert!(table.entry_of(&text_keys(8, long)).is_some());
+        assert!(table.entry_of(&text_keys(8, "another")).is_none());
+        assert_eq!(words.iter().filter(|word| word.load(Ordering::Relaxed) != 0).count(), 1 + 4 + 2);
+    }
+}

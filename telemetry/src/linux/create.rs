@@ -1,0 +1,192 @@
+//! Telemetry in a file that other processes map ([design/telemetry.md `.file`](crate::design::telemetry)).
+
+#![forbid(unsafe_code)]
+
+use core::ffi::CStr;
+use std::ffi::{CString, OsString};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
+use std::vec::Vec;
+
+use crate::clock::Clock;
+use crate::file::plan::{Plan, Room};
+use crate::format::{HeaderFlags, SWITCHES_WORDS, WORD_BYTES};
+use crate::linux::mapping::Mapping;
+use crate::linux::native_system::Linux;
+use crate::linux::system::System;
+use crate::recorder::report::{Refusal, Report, SystemCall, TelemetryError};
+use crate::recorder::telemetry::{Parts, Telemetry};
+
+/// Options for telemetry in a file.
+#[derive(Clone, Debug)]
+pub struct FileOptions<'p> {
+    /// The path of the file; that of the switches is the same with `.switches` added. `None`, the default, for a
+    /// file in memory without a path, which readers find by the number of the process. A file that is there
+    /// already is replaced, and whoever reads it keeps the old one.
+    pub path: Option<&'p Path>,
+    /// How much there is room for.
+    pub room: Room,
+    /// The clock that the times of events are from.
+    pub clock: Clock,
+    /// Whether to lock the file in memory; it is by default. If the system refuses, the report says so.
+    pub lock: bool,
+}
+
+impl Default for FileOptions<'_> {
+    fn default() -> Self {
+        Self { path: None, room: Room::default(), clock: Clock::default(), lock: true }
+    }
+}
+
+/// The names of the two files, as other processes see them.
+const DATA_NAME: &CStr = c"tripoint-telemetry";
+const SWITCHES_NAME: &CStr = c"tripoint-telemetry-switches";
+
+impl Telemetry {
+    /// Telemetry in a file that other processes of the same user may read. Its memory is never
+    /// unmapped. Takes about 1 ms for each 4 MiB, and 2 ms for the clock.
+    ///
+    /// # Errors
+    /// [`TelemetryError::System`] if there is no file or no memory; [`TelemetryError::Path`] and
+    /// [`TelemetryError::TooLarge`]. What else the system refuses is in the [report](Self::report).
+    pub fn create(options: &FileOptions<'_>) -> Result<Self, TelemetryError> {
+        create_on(&Linux, options)
+    }
+}
+
+/// The two paths that a file has: one while it is made, and one from then on.
+struct Paths {
+    new: CString,
+    last: CString,
+}
+
+impl Paths {
+    fn of(path: &Path, extension: &str) -> Option<Self> {
+        path.file_name()?;
+        let with = |more: &str| {
+            let mut name = OsString::from(path);
+            name.push(extension);
+            name.push(more);
+            CString::new(name.into_vec()).ok()
+        };
+        Some(Self { new: with(&std::format!(".{}.new", std::process::id()))?, last: with("")? })
+    }
+}
+
+/// A new file is removed, unless it has got its last path.
+struct NewFile<'s> {
+    system: &'s dyn System,
+    paths: Option<Paths>,
+}
+
+impl NewFile<'_> {
+    fn keep(mut self) -> Result<(), Refusal> {
+        let Some(Paths { new, last }) = &self.paths else { return Ok(()) };
+        let renamed = self.system.rename_file(new, last);
+        renamed.map_err(|code| Refusal { call: SystemCall::Rename, code, bytes: 0 })?;
+        self.paths = None;
+        Ok(())
+    }
+}
+
+impl Drop for NewFile<'_> {
+    fn drop(&mut self) {
+        if let Some(paths) = &self.paths {
+            self.system.remove_file(&paths.new);
+        }
+    }
+}
+
+/// Creates a file with the path, or without one.
+fn create_file<'s>(
+    system: &'s dyn System,
+    name: &CStr,
+    paths: Option<Paths>,
+) -> Result<(OwnedFd, NewFile<'s>), Refusal> {
+    let (call, created) = match &paths {
+        None => (SystemCall::CreateAnonymous, system.create_anonymous(name)),
+        Some(paths) => {
+            // One that a process with this number left behind.
+            system.remove_file(&paths.new);
+            (SystemCall::CreateFile, system.create_file(&paths.new))
+        }
+    };
+    let file = created.map_err(|code| Refusal { call, code, bytes: 0 })?;
+    Ok((file, NewFile { system, paths }))
+}
+
+fn paths_of(path: Option<&Path>, extension: &str) -> Result<Option<Paths>, TelemetryError> {
+    path.map(|path| Paths::of(path, extension).ok_or(TelemetryError::Path)).transpose()
+}
+
+/// Creates telemetry on a system.
+///
+/// # Errors
+/// As [`Telemetry::create`].
+pub fn create_on(system: &dyn System, options: &FileOptions<'_>) -> Result<Telemetry, TelemetryError> {
+    let (plan, bytes) = Plan::new(&options.room).zip(options.room.bytes()).ok_or(TelemetryError::TooLarge)?;
+    let map = |name, extension, bytes| {
+        let (file, new) =
+            create_file(system, name, paths_of(options.path, extension)?).map_err(TelemetryError::System)?;
+        Ok((Mapping::new(system, file, bytes).map_err(TelemetryError::System)?, new))
+    };
+    let (data, new_data) = map(DATA_NAME, "", plan.words * WORD_BYTES)?;
+    let (switches, new_switches) = map(SWITCHES_NAME, ".switches", SWITCHES_WORDS * WORD_BYTES)?;
+
+    let place = if options.path.is_some() { HeaderFlags::PATH } else { HeaderFlags::ANONYMOUS };
+    let mut report = Report::new(place | HeaderFlags::PREFAULTED | HeaderFlags::SWITCHES, bytes);
+    report.note(HeaderFlags::IN_MEMORY, is_in_memory(system, options, &data));
+    if options.lock {
+        report.note(
+            HeaderFlags::LOCKED,
+            data.lock_in_memory().and_then(|()| switches.lock_in_memory()).map(|()| true),
+        );
+    }
+    let sealed = if options.path.is_some() { Ok(false) } else { seal(system, &data, &switches) };
+    report.note(HeaderFlags::SEALED, sealed);
+    let refused = |call| move |code| Refusal { call, code, bytes: 0 };
+    let parent = system.word_of_the_parent().map_err(refused(SystemCall::WipeOnFork));
+    report.note(HeaderFlags::PARENT_ONLY, parent.map(|_| true));
+    let secret = system.random_number().map_err(refused(SystemCall::Random));
+    report.note(HeaderFlags::empty(), secret.map(|_| true));
+
+    let (words, data_file) = data.into_words();
+    let (switch_words, switches_file) = switches.into_words();
+    let small = TelemetryError::TooSmall { needed: bytes, bytes: size_of_val(words) };
+    let telemetry = Telemetry::new(Parts {
+        words,
+        switches: switch_words.first_chunk().ok_or(small)?,
+        plan,
+        clock: options.clock,
+        parent: parent.ok(),
+        secret: secret.unwrap_or(0),
+        process: u64::from(std::process::id()),
+        report,
+        files: if options.path.is_some() { Vec::new() } else { Vec::from([data_file, switches_file]) },
+    })?;
+    new_switches.keep().and_then(|()| new_data.keep()).map_err(TelemetryError::System)?;
+    Ok(telemetry)
+}
+
+fn is_in_memory(system: &dyn System, options: &FileOptions<'_>, data: &Mapping<'_>) -> Result<bool, Refusal> {
+    if options.path.is_none() {
+        return Ok(true);
+    }
+    system.is_in_memory(data.file.as_fd()).map_err(|code| Refusal {
+        call: SystemCall::FileSystem,
+        code,
+        bytes: 0,
+    })
+}
+
+/// Seals both files: the data against all writers, the switches only against changes of their size. If the
+/// system does not know how to seal against writers, at least the size of the data is sealed.
+fn seal(system: &dyn System, data: &Mapping<'_>, switches: &Mapping<'_>) -> Result<bool, Refusal> {
+    let sealed = system.seal_file(switches.file.as_fd(), false).and_then(|()| {
+        system.seal_file(data.file.as_fd(), true).inspect_err(|_| {
+            let _ = system.seal_file(data.file.as_fd(), false);
+        })
+    });
+    sealed.map(|()| true).map_err(|code| Refusal { call: SystemCall::Seal, code, bytes: 0 })
+}

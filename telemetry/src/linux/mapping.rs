@@ -1,0 +1,64 @@
+//! A mapped file, which is unmapped unless telemetry is made of it.
+
+use core::mem::ManuallyDrop;
+use core::ptr::NonNull;
+use std::os::fd::OwnedFd;
+
+use tripoint_core::internal::AtomicU64;
+
+use crate::linux::system::System;
+use crate::recorder::report::{Refusal, SystemCall};
+
+/// A file and its memory.
+#[derive(Debug)]
+pub(super) struct Mapping<'s> {
+    system: &'s dyn System,
+    pub(super) file: OwnedFd,
+    base: NonNull<u8>,
+    bytes: usize,
+}
+
+impl<'s> Mapping<'s> {
+    /// Makes a new file so long, maps it, and puts memory behind each page.
+    pub(super) fn new(system: &'s dyn System, file: OwnedFd, bytes: usize) -> Result<Self, Refusal> {
+        use std::os::fd::AsFd;
+        let refused = |call| move |code| Refusal { call, code, bytes };
+        system.allocate_file(file.as_fd(), bytes).map_err(refused(SystemCall::Allocate))?;
+        let base = system.map_file(file.as_fd(), bytes).map_err(refused(SystemCall::Map))?;
+        let mapping = Self { system, file, base, bytes };
+        // SAFETY: base and bytes are those of the mapping.
+        match unsafe { system.populate_memory(base, bytes) } {
+            // Linux before 5.14 does not know how. All pages are written to before the first event anyway.
+            Ok(()) | Err(libc::EINVAL) => Ok(mapping),
+            Err(code) => Err(refused(SystemCall::Populate)(code)),
+        }
+    }
+
+    /// Locks the memory.
+    pub(super) fn lock_in_memory(&self) -> Result<(), Refusal> {
+        // SAFETY: base and bytes are those of the mapping.
+        let locked = unsafe { self.system.lock_memory(self.base, self.bytes) };
+        locked.map_err(|code| Refusal { call: SystemCall::Lock, code, bytes: self.bytes })
+    }
+
+    /// The words of the file, which stays mapped for good, and the file.
+    pub(super) fn into_words(self) -> (&'static [AtomicU64], OwnedFd) {
+        let this = ManuallyDrop::new(self);
+        // SAFETY: `this` is not used any more and not dropped, so the file has one owner.
+        let file = unsafe { core::ptr::read(&raw const this.file) };
+        // SAFETY: the mapping has so many bytes, starts at a page, was zero, and is not unmapped any more.
+        // Its words are atomics, which other processes may change. No other reference to it exists in
+        // this process, because `this` is gone.
+        let words = unsafe {
+            core::slice::from_raw_parts(this.base.cast().as_ptr(), this.bytes / size_of::<AtomicU64>())
+        };
+        (words, file)
+    }
+}
+
+impl Drop for Mapping<'_> {
+    fn drop(&mut self) {
+        // SAFETY: base and bytes are those of the mapping, and no reference to its memory was made.
+        unsafe { self.system.unmap_file(self.base, self.bytes) };
+    }
+}

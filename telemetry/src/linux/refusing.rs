@@ -1,0 +1,129 @@
+//! A system that refuses one call, so that tests can drive every error path.
+
+use core::ffi::CStr;
+use core::ptr::NonNull;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use tripoint_core::internal::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use crate::linux::native_system::Linux;
+use crate::linux::system::System;
+use crate::recorder::report::SystemCall;
+
+/// Linux, but one of its calls is refused.
+#[derive(Debug)]
+pub struct Refusing {
+    call: SystemCall,
+    code: i32,
+    /// How many calls of this kind succeed before.
+    allowed: AtomicUsize,
+    /// How many mappings there are that were not unmapped.
+    mapped: AtomicUsize,
+    asked: AtomicBool,
+}
+
+impl Refusing {
+    /// Refuses a call with this code, from the one after `allowed` on.
+    #[must_use]
+    pub const fn new(call: SystemCall, code: i32, allowed: usize) -> Self {
+        Self {
+            call,
+            code,
+            allowed: AtomicUsize::new(allowed),
+            mapped: AtomicUsize::new(0),
+            asked: AtomicBool::new(false),
+        }
+    }
+
+    /// How many files are mapped.
+    pub fn mapped(&self) -> usize {
+        self.mapped.load(Ordering::Relaxed)
+    }
+
+    /// Whether no call of the kind was made.
+    pub fn was_not_asked(&self) -> bool {
+        !self.asked.load(Ordering::Relaxed)
+    }
+
+    fn ask(&self, call: SystemCall) -> Result<(), i32> {
+        let allow = |allowed: usize| allowed.checked_sub(1);
+        if call == self.call
+            && self.allowed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, allow).is_err()
+        {
+            return Err(self.code);
+        }
+        Ok(())
+    }
+}
+
+// SAFETY: what is not refused is Linux's answer.
+unsafe impl System for Refusing {
+    fn create_anonymous(&self, name: &CStr) -> Result<OwnedFd, i32> {
+        self.ask(SystemCall::CreateAnonymous)?;
+        Linux.create_anonymous(name)
+    }
+
+    fn create_file(&self, path: &CStr) -> Result<OwnedFd, i32> {
+        self.ask(SystemCall::CreateFile)?;
+        Linux.create_file(path)
+    }
+
+    fn remove_file(&self, path: &CStr) {
+        Linux.remove_file(path);
+    }
+
+    fn rename_file(&self, from: &CStr, to: &CStr) -> Result<(), i32> {
+        self.ask(SystemCall::Rename)?;
+        Linux.rename_file(from, to)
+    }
+
+    fn allocate_file(&self, file: BorrowedFd<'_>, bytes: usize) -> Result<(), i32> {
+        self.ask(SystemCall::Allocate)?;
+        Linux.allocate_file(file, bytes)
+    }
+
+    fn map_file(&self, file: BorrowedFd<'_>, bytes: usize) -> Result<NonNull<u8>, i32> {
+        self.ask(SystemCall::Map)?;
+        let base = Linux.map_file(file, bytes)?;
+        self.mapped.fetch_add(1, Ordering::Relaxed);
+        Ok(base)
+    }
+
+    unsafe fn unmap_file(&self, base: NonNull<u8>, bytes: usize) {
+        self.mapped.fetch_sub(1, Ordering::Relaxed);
+        // SAFETY: the caller's mapping is one of Linux, and nothing uses it any more.
+        unsafe { Linux.unmap_file(base, bytes) };
+    }
+
+    unsafe fn populate_memory(&self, base: NonNull<u8>, bytes: usize) -> Result<(), i32> {
+        self.ask(SystemCall::Populate)?;
+        // SAFETY: the caller's mapping is one of Linux.
+        unsafe { Linux.populate_memory(base, bytes) }
+    }
+
+    unsafe fn lock_memory(&self, base: NonNull<u8>, bytes: usize) -> Result<(), i32> {
+        self.ask(SystemCall::Lock)?;
+        // SAFETY: the caller's mapping is one of Linux.
+        unsafe { Linux.lock_memory(base, bytes) }
+    }
+
+    fn seal_file(&self, file: BorrowedFd<'_>, writes: bool) -> Result<(), i32> {
+        self.ask(SystemCall::Seal)?;
+        Linux.seal_file(file, writes)
+    }
+
+    fn is_in_memory(&self, file: BorrowedFd<'_>) -> Result<bool, i32> {
+        self.ask(SystemCall::FileSystem)?;
+        Linux.is_in_memory(file)
+    }
+
+    fn word_of_the_parent(&self) -> Result<&'static AtomicU64, i32> {
+        self.ask(SystemCall::WipeOnFork)?;
+        Linux.word_of_the_parent()
+    }
+
+    fn random_number(&self) -> Result<u64, i32> {
+        self.ask(SystemCall::Random)?;
+        Linux.random_number()
+    }
+}

@@ -1,0 +1,98 @@
+//! What telemetry asks of Linux: one trait, so that tests can refuse each call.
+
+use core::ffi::CStr;
+use core::fmt;
+use core::ptr::NonNull;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use tripoint_core::internal::AtomicU64;
+
+/// The calls of the system that may be refused. An error is the system's number (`errno`).
+///
+/// # Safety
+/// [`System::map_file`] returns memory of at least so many bytes, which is the file's and zero at first. It stays
+/// until it is unmapped, page by page aligned, and nothing else in the process has a reference to it.
+/// [`System::word_of_the_parent`] returns a word of its own.
+pub unsafe trait System: fmt::Debug {
+    /// Creates a file in memory without a path, for its owner alone.
+    ///
+    /// # Errors
+    /// The system's error number. The same holds for the other calls.
+    fn create_anonymous(&self, name: &CStr) -> Result<OwnedFd, i32>;
+
+    /// Creates a file for its owner alone. There is none at the path yet.
+    ///
+    /// # Errors
+    /// See [`System::create_anonymous`].
+    fn create_file(&self, path: &CStr) -> Result<OwnedFd, i32>;
+
+    /// Removes a file that was created, as far as the system allows.
+    fn remove_file(&self, path: &CStr);
+
+    /// Gives a file that was created another path, and removes what was there.
+    ///
+    /// # Errors
+    /// See [`System::create_anonymous`].
+    fn rename_file(&self, from: &CStr, to: &CStr) -> Result<(), i32>;
+
+    /// Makes a file so long, with memory or blocks for all of it.
+    ///
+    /// # Errors
+    /// See [`System::create_anonymous`].
+    fn allocate_file(&self, file: BorrowedFd<'_>, bytes: usize) -> Result<(), i32>;
+
+    /// Maps a file for reading and writing, shared with other processes.
+    ///
+    /// # Errors
+    /// See [`System::create_anonymous`].
+    fn map_file(&self, file: BorrowedFd<'_>, bytes: usize) -> Result<NonNull<u8>, i32>;
+
+    /// Unmaps what was mapped.
+    ///
+    /// # Safety
+    /// Base and bytes are those of one [`System::map_file`], and nothing uses the memory any more.
+    unsafe fn unmap_file(&self, base: NonNull<u8>, bytes: usize);
+
+    /// Puts memory behind every page. A system that does not know how says so with `EINVAL`.
+    ///
+    /// # Errors
+    /// See [`System::create_anonymous`].
+    ///
+    /// # Safety
+    /// Base and bytes are those of one [`System::map_file`].
+    unsafe fn populate_memory(&self, base: NonNull<u8>, bytes: usize) -> Result<(), i32>;
+
+    /// Locks the memory.
+    ///
+    /// # Errors
+    /// See [`System::create_anonymous`].
+    ///
+    /// # Safety
+    /// Base and bytes are those of one [`System::map_file`].
+    unsafe fn lock_memory(&self, base: NonNull<u8>, bytes: usize) -> Result<(), i32>;
+
+    /// Seals a file without a path: its size stays, and if `writes` is set, it can neither be written to nor
+    /// mapped for that any more, except where it is mapped already.
+    ///
+    /// # Errors
+    /// See [`System::create_anonymous`].
+    fn seal_file(&self, file: BorrowedFd<'_>, writes: bool) -> Result<(), i32>;
+
+    /// Whether a file is kept in memory, not on a device.
+    ///
+    /// # Errors
+    /// See [`System::create_anonymous`].
+    fn is_in_memory(&self, file: BorrowedFd<'_>) -> Result<bool, i32>;
+
+    /// A word that is one, and zero in every child that is forked from now on.
+    ///
+    /// # Errors
+    /// See [`System::create_anonymous`].
+    fn word_of_the_parent(&self) -> Result<&'static AtomicU64, i32>;
+
+    /// A random number.
+    ///
+    /// # Errors
+    /// See [`System::create_anonymous`].
+    fn random_number(&self) -> Result<u64, i32>;
+}

@@ -1,0 +1,10 @@
+//! What writes events and counters to a file of telemetry.
+
+pub(crate) mod arena_hook;
+#[cfg(feature = "std")]
+pub(crate) mod attached;
+mod counters;
+pub(crate) mod report;
+pub(crate) mod telemetry;
+#[cfg(feature = "std")]
+mod thread;

@@ -1,0 +1,46 @@
+//! The hook of one arena.
+
+#![forbid(unsafe_code)]
+
+use tripoint_core::{Event, EventHook};
+
+use crate::recorder::telemetry::Telemetry;
+
+/// Reports what happens in one arena: its [`EventHook`]. See [`Telemetry::arena_hook`].
+#[derive(Clone, Copy, Debug)]
+pub struct ArenaHook<'t> {
+    telemetry: &'t Telemetry,
+    arena: u32,
+}
+
+impl<'t> ArenaHook<'t> {
+    /// The number of the arena in this telemetry, from one.
+    #[must_use]
+    pub const fn arena(&self) -> u32 {
+        self.arena
+    }
+
+    /// What this reports to.
+    #[must_use]
+    pub const fn telemetry(&self) -> &'t Telemetry {
+        self.telemetry
+    }
+}
+
+impl Telemetry {
+    /// A hook for one arena, which gives it the next number.
+    #[must_use]
+    pub fn arena_hook(&self) -> ArenaHook<'_> {
+        ArenaHook { telemetry: self, arena: self.number_arena() }
+    }
+}
+
+impl EventHook for ArenaHook<'_> {
+    fn event(&self, event: Event) {
+        self.telemetry.observe(self.arena, &event, &[]);
+    }
+
+    fn event_at(&self, event: Event, site: &[usize]) {
+        self.telemetry.observe(self.arena, &event, site);
+    }
+}

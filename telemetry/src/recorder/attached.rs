@@ -1,0 +1,52 @@
+//! Threads that say when they begin and end
+//! ([design/telemetry.md `.thread`](crate::design::telemetry)).
+
+#![forbid(unsafe_code)]
+
+use core::marker::PhantomData;
+
+use crate::format::EventKind;
+use crate::recorder::telemetry::Telemetry;
+use crate::recorder::thread;
+
+/// A thread that has attached: it returns its ring when this is dropped.
+#[derive(Debug)]
+pub struct Attached<'t> {
+    telemetry: &'t Telemetry,
+    /// It belongs to one thread.
+    thread: PhantomData<*const ()>,
+}
+
+impl Telemetry {
+    /// Has the calling thread claim a ring, with a name of at most 32 bytes. A thread that does not attach
+    /// claims a ring with its first event, and keeps it until it ends.
+    ///
+    /// If all rings are taken, or the thread has one in other telemetry, it writes to the ring that such
+    /// threads share.
+    #[must_use = "the thread returns its ring when this is dropped"]
+    pub fn attach(&self, name: &str) -> Attached<'_> {
+        if self.may_write() {
+            thread::attach(self.image(), name);
+            self.write(EventKind::ThreadAttach, [], [name], &[]);
+        }
+        Attached { telemetry: self, thread: PhantomData }
+    }
+}
+
+impl Attached<'_> {
+    /// Whether the thread has a ring of its own.
+    #[must_use]
+    pub fn has_own_ring(&self) -> bool {
+        thread::has_own_ring(self.telemetry.image())
+    }
+}
+
+/// A forked child has not attached, though it has a copy of this.
+impl Drop for Attached<'_> {
+    fn drop(&mut self) {
+        if self.telemetry.may_write() {
+            self.telemetry.write(EventKind::ThreadDetach, [], [], &[]);
+            thread::detach(self.telemetry.image());
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Which counters an event changes ([design/telemetry.md `.counters`](crate::design::telemetry)).
+
+#![forbid(unsafe_code)]
+
+use tripoint_core::Event;
+
+use crate::file::image::Image;
+use crate::file::table::{Entry, text_keys};
+use crate::format::{ArenaWord, PhaseWord, PointWord, PoolWord, TallyWord};
+
+/// An event, with what counters need beside it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Observed<'e> {
+    pub(super) event: &'e Event,
+    /// The arena's number; zero for none.
+    pub(super) arena: u64,
+    /// The number of the event's buffer, if it has one.
+    pub(super) buffer: u64,
+    pub(super) without_addresses: bool,
+}
+
+/// The kinds of buffers, as text.
+pub(super) const fn kind_name(kind: tripoint_core::BufferKind) -> &'static str {
+    match kind {
+        tripoint_core::BufferKind::Mutator => "mutator",
+        tripoint_core::BufferKind::Internal => "internal",
+    }
+}
+
+impl Observed<'_> {
+    fn arena<'w>(&self, image: &Image<'w>) -> Option<Entry<'w>> {
+        image.arenas.entry_of(&self.arena_keys())
+    }
+
+    const fn arena_keys(&self) -> [(usize, u64); 1] {
+        [(ArenaWord::Arena as usize, self.arena)]
+    }
+
+    fn pool<'w>(&self, image: &Image<'w>, pool: u64) -> Option<Entry<'w>> {
+        image.pools.entry_of(&self.pool_keys(pool))
+    }
+
+    const fn pool_keys(&self, pool: u64) -> [(usize, u64); 2] {
+        [(PoolWord::Arena as usize, self.arena), (PoolWord::Pool as usize, pool)]
+    }
+
+    fn point<'w>(&self, image: &Image<'w>) -> Option<Entry<'w>> {
+        image.points.entry_of(&self.point_keys())
+    }
+
+    const fn point_keys(&self) -> [(usize, u64); 2] {
+        [(PointWord::Arena as usize, self.arena), (PointWord::Buffer as usize, self.buffer)]
+    }
+
+    /// Changes the counters. `time` is asked for only if one of them is a time.
+    pub(super) fn count(&self, image: &Image<'_>, time: impl FnOnce() -> u64) {
+        match *self.event {
+            Event::Fill { pool, size, .. } => {
+                if let Some(entry) = self.point(image) {
+                    entry.add(PointWord::Fills as usize, 1);
+                    entry.add(PointWord::Filled as usize, size as u64);
+                    entry.set(PointWord::Room as usize, size as u64);
+                }
+                add(
+                    self.pool(image, u64::from(pool.get())),
+                    PoolWord::Fills as usize,
+                    PoolWord::Filled as usize,
+                    size,
+                );
+            }
+            Event::Empty { pool, size, .. } => {
+                add(self.point(image), PointWord::Empties as usize, PointWord::Emptied as usize, size);
+                let pool = self.pool(image, u64::from(pool.get()));
+                add(pool, PoolWord::Empties as usize, PoolWord::Emptied as usize, size);
+            }
+            Event::Trip { requests, .. } => self.count_at_point(image, PointWord::Trips, requests),
+            Event::Flip { .. } => self.count_at_point(image, PointWord::Flips, 1),
+            Event::CommitFailed { .. } => self.count_at_point(image, PointWord::CommitsFailed, 1),
+            Event::PushFrame { .. } => self.count_at_point(image, PointWord::FramesPushed, 1),
+            Event::PopFrame { .. } => self.count_at_point(image, PointWord::FramesPopped, 1),
+            Event::Grow { size } => self.count_at_arena(image, ArenaWord::Grown, size),
+            Event::Shrink { size } => self.count_at_arena(image, ArenaWord::Shrunk, size),
+            Event::GrowthRefused { .. } => self.count_at_arena(image, ArenaWord::Refused, 1),
+            Event::Extend { pool, size, .. } => {
+                self.count_at_pool(image, pool.get(), PoolWord::Extended, size)
+            }
+            Event::Retract { pool, size, .. } => {
+                self.count_at_pool(image, pool.get(), PoolWord::Retracted, size)
+            }
+            Event::Violation { .. } => self.count_violation(image, time()),
+            Event::Phase { .. } | Event::BeginAmnesty { .. } | Event::EndAmnesty { .. } => {
+                self.count_phase(image, time);
+            }
+            _ => self.count_life(image),
+        }
+    }
+
+    fn count_at_point(&self, image: &Image<'_>, word: PointWord, amount: usize) {
+        if let Some(entry) = self.point(image) {
+            entry.add(word as usize, amount as u64);
+        }
+    }
+
+    fn count_at_pool(&self, image: &Image<'_>, pool: u32, word: PoolWord, amount: usize) {
+        if let Some(entry) = self.pool(image, u64::from(pool)) {
+            entry.add(word as usize, amount as u64);
+        }
+    }
+
+    fn count_at_arena(&self, image: &Image<'_>, word: ArenaWord, amount: usize) {
+        if let Some(entry) = image.arenas.entry_for(&self.arena_keys()) {
+            entry.add(word as usize, amount as u64);
+        }
+    }
+
+    /// Counts what is created or destroyed: takes an entry for it, or retires its entry.
+    #[cold]
+    fn count_life(&self, image: &Image<'_>) {
+        match *self.event {
+            Event::CreateArena { range } => {
+                if let Some(entry) = image.arenas.entry_for(&self.arena_keys()) {
+                    let base = if self.without_addresses { 0 } else { range.base().get() as u64 };
+                    entry.set(ArenaWord::Base as usize, base);
+                    entry.set(ArenaWord::Bytes as usize, range.size() as u64);
+                }
+            }
+            Event::DestroyArena { .. } => retire(self.arena(image)),
+            Event::CreatePool { pool, class } => {
+                self.count_at_arena(image, ArenaWord::PoolsCreated, 1);
+                let keys = self.pool_keys(u64::from(pool.get()));
+                image.pools.take_entry(&keys, |entry| entry.set_text(PoolWord::Class as usize, class));
+            }
+            Event::DestroyPool { pool, .. } => {
+                self.count_at_arena(image, ArenaWord::PoolsDestroyed, 1);
+                retire(self.pool(image, u64::from(pool.get())));
+            }
+            Event::CreatePoint { pool, .. } => {
+                retire(self.point(image));
+                let pool = u64::from(pool.get());
+                image
+                    .points
+                    .take_entry(&self.point_keys(), |entry| entry.set(PointWord::Pool as usize, pool));
+            }
+            Event::DestroyPoint { .. } => retire(self.point(image)),
+            _ => {}
+        }
+    }
+
+    #[cold]
+    fn count_violation(&self, image: &Image<'_>, time: u64) {
+        let Event::Violation { kind, class, thread, count, bytes, .. } = *self.event else { return };
+        let [k0, k1, k2, k3] = text_keys(TallyWord::Kind as usize, kind);
+        let [c0, c1, c2, c3] = text_keys(TallyWord::Class as usize, class);
+        let keys = [(TallyWord::Thread as usize, thread as u64), k0, k1, k2, k3, c0, c1, c2, c3];
+        if let Some(entry) = image.tallies.entry_for(&keys) {
+            entry.add(TallyWord::Count as usize, count as u64);
+            entry.add(TallyWord::Bytes as usize, bytes as u64);
+            entry.set(TallyWord::Time as usize, time);
+        }
+    }
+
+    #[cold]
+    fn count_phase(&self, image: &Image<'_>, time: impl FnOnce() -> u64) {
+        let Some(entry) = image.phase.only_entry() else { return };
+        match *self.event {
+            Event::Phase { to, .. } => {
+                let time = time();
+                entry.renew(|entry| {
+                    entry.add(PhaseWord::Changes as usize, 1);
+                    entry.set(PhaseWord::Time as usize, time);
+                    entry.set_text(PhaseWord::Phase as usize, to);
+                });
+            }
+            Event::BeginAmnesty { .. } => entry.add(PhaseWord::AmnestiesBegun as usize, 1),
+            Event::EndAmnesty { .. } => entry.add(PhaseWord::AmnestiesEnded as usize, 1),
+            _ => {}
+        }
+    }
+}
+
+fn retire(entry: Option<Entry<'_>>) {
+    entry.into_iter().for_each(Entry::retire);
+}
+
+fn add(entry: Option<Entry<'_>>, count: usize, bytes: usize, size: usize) {
+    if let Some(entry) = entry {
+        entry.add(count, 1);
+        entry.add(bytes, size as u64);
+    }
+}

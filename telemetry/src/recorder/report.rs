@@ -1,0 +1,220 @@
+//! How telemetry is kept, and what the system refused.
+
+#![forbid(unsafe_code)]
+
+use core::fmt;
+
+use crate::format::HeaderFlags;
+
+/// Why telemetry could not be created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TelemetryError {
+    /// The memory is too small.
+    TooSmall {
+        /// The bytes that are needed.
+        needed: usize,
+        /// The bytes that there are.
+        bytes: usize,
+    },
+    /// The room that was asked for is more than the format allows: 4,095 threads, 65,536 entries of a table, or
+    /// than there are addresses.
+    TooLarge,
+    /// The path cannot be used: it has a zero byte or no file name, or telemetry has no such thing as a
+    /// path on this system.
+    Path,
+    /// The system refused.
+    System(Refusal),
+}
+
+impl fmt::Display for TelemetryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooSmall { needed, bytes } => {
+                write!(
+                    f,
+                    "telemetry needs {needed} bytes of memory and has {bytes}: give it more, or ask for less room"
+                )
+            }
+            Self::TooLarge => {
+                f.write_str("the room for telemetry is more than 4,095 threads, 65,536 entries or all addresses: ask for less")
+            }
+            Self::Path => {
+                f.write_str("the path for telemetry has a zero byte or no file name: use another one")
+            }
+            Self::System(refusal) => refusal.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for TelemetryError {}
+
+/// A call that the system refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// What was asked for.
+    pub call: SystemCall,
+    /// The system's error code (`errno`).
+    pub code: i32,
+    /// The bytes that the call was about; zero if it was about none.
+    pub bytes: usize,
+}
+
+/// What telemetry asks of a system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SystemCall {
+    /// A file in memory without a path.
+    CreateAnonymous,
+    /// A file with a path.
+    CreateFile,
+    /// Memory for all of the file.
+    Allocate,
+    /// Addresses for it.
+    Map,
+    /// The file's name, once it is complete.
+    Rename,
+    /// That no page faults at its first event.
+    Populate,
+    /// That no page is moved out of memory.
+    Lock,
+    /// That no process changes the file's size, and none writes to it but this one.
+    Seal,
+    /// Which file system the file is on.
+    FileSystem,
+    /// A page that is zero in forked children.
+    WipeOnFork,
+    /// A random number.
+    Random,
+}
+
+impl SystemCall {
+    /// All calls, in the order in which they are made.
+    pub const ALL: [Self; 11] = [
+        Self::CreateAnonymous,
+        Self::CreateFile,
+        Self::Allocate,
+        Self::Map,
+        Self::Populate,
+        Self::Lock,
+        Self::Seal,
+        Self::FileSystem,
+        Self::WipeOnFork,
+        Self::Random,
+        Self::Rename,
+    ];
+
+    /// What the call is for, and what to do if the system refuses it.
+    const fn explain(self) -> (&'static str, &'static str) {
+        match self {
+            Self::CreateAnonymous => ("create a file in memory", "use a path, or a Linux with memfd_create"),
+            Self::CreateFile => ("create the file", "use a directory that this process may write to"),
+            Self::Allocate => ("get memory for the file", "free memory, or ask for less room"),
+            Self::Map => ("map the file", "raise the address space limit (ulimit -v), or ask for less room"),
+            Self::Rename => ("give the file its name", "use a directory that this process may write to"),
+            Self::Populate => ("put memory behind every page", "free memory, or ask for less room"),
+            Self::Lock => (
+                "keep the file in memory",
+                "raise the locked memory limit (ulimit -l), or accept faults if memory runs short",
+            ),
+            Self::Seal => ("seal the file", "trust the processes of this user, which may change it"),
+            Self::FileSystem => {
+                ("ask for the file system", "use /dev/shm, or accept faults after write-back")
+            }
+            Self::WipeOnFork => {
+                ("tell children from their parent", "use Linux 4.14 or newer, or do not fork")
+            }
+            Self::Random => ("get a random number", "trust readers with the addresses of buffers"),
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (purpose, advice) = self.call.explain();
+        write!(f, "the system refused to {purpose}")?;
+        if self.bytes > 0 {
+            write!(f, " of {} bytes", self.bytes)?;
+        }
+        write!(f, " (code {}): {advice}", self.code)
+    }
+}
+
+impl core::error::Error for Refusal {}
+
+/// How telemetry is kept, and what the system refused without which it works less well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Report {
+    flags: HeaderFlags,
+    bytes: usize,
+    refusals: [Option<Refusal>; MOST_REFUSALS],
+}
+
+/// The calls that may be refused without telemetry failing: lock, seal, file system, wipe on fork, random.
+const MOST_REFUSALS: usize = 5;
+
+impl Report {
+    pub(crate) const fn new(flags: HeaderFlags, bytes: usize) -> Self {
+        Self { flags, bytes, refusals: [None; MOST_REFUSALS] }
+    }
+
+    /// Notes whether something holds, or that the system refused it.
+    #[cfg(all(feature = "linux", target_os = "linux"))]
+    pub(crate) fn note(&mut self, flag: HeaderFlags, outcome: Result<bool, Refusal>) {
+        match outcome {
+            Ok(holds) => self.flags.set(flag, holds),
+            Err(refusal) => {
+                self.flags.remove(flag);
+                if let Some(free) = self.refusals.iter_mut().find(|refusal| refusal.is_none()) {
+                    *free = Some(refusal);
+                }
+            }
+        }
+    }
+
+    /// How the file is kept.
+    #[must_use]
+    pub const fn flags(&self) -> HeaderFlags {
+        self.flags
+    }
+
+    /// The bytes of memory that telemetry takes.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// What the system refused.
+    pub fn refusals(&self) -> impl Iterator<Item = &Refusal> {
+        self.refusals.iter().flatten()
+    }
+}
+
+/// One line, and one more for each refusal.
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = if self.flags.contains(HeaderFlags::ANONYMOUS) {
+            "a file in memory"
+        } else if self.flags.contains(HeaderFlags::PATH) {
+            "a file with a path"
+        } else {
+            "memory of the program"
+        };
+        write!(f, "telemetry: {} bytes in {place}", self.bytes)?;
+        for (flag, yes) in [
+            (HeaderFlags::SEALED, ", sealed"),
+            (HeaderFlags::PREFAULTED, ", prefaulted"),
+            (HeaderFlags::LOCKED, ", locked"),
+            (HeaderFlags::PARENT_ONLY, ", without forked children"),
+            (HeaderFlags::SWITCHES, ", with switches for other processes"),
+        ] {
+            if self.flags.contains(flag) {
+                f.write_str(yes)?;
+            }
+        }
+        if self.flags.contains(HeaderFlags::PATH) && !self.flags.contains(HeaderFlags::IN_MEMORY) {
+            f.write_str("; its file system writes pages back, after which they fault again: use /dev/shm")?;
+        }
+        self.refusals().try_for_each(|refusal| write!(f, "\n  {refusal}"))
+    }
+}

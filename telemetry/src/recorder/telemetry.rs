@@ -1,0 +1,379 @@
+//! The object to which everything is reported.
+
+use core::fmt;
+#[cfg(all(feature = "linux", target_os = "linux"))]
+use std::os::fd::OwnedFd;
+#[cfg(all(feature = "linux", target_os = "linux"))]
+use std::vec::Vec;
+
+use tripoint_core::internal::{AtomicU32, AtomicU64, Ordering};
+use tripoint_core::{Addr, Event, EventHook};
+
+use crate::clock::Clock;
+use crate::file::image::Image;
+use crate::file::plan::{Plan, Room};
+use crate::file::switches::Switches;
+use crate::format::{EventKind, FileState, HeaderFlags, SWITCHES_WORDS, WORD_BYTES};
+use crate::recorder::counters::{Observed, kind_name};
+use crate::recorder::report::{Report, TelemetryError};
+use crate::ring::record_ring::Record;
+
+/// A record of what memory management does, which other processes read while it is written.
+///
+/// Give each arena a hook of its own ([`arena_hook`](Self::arena_hook)). Events of no arena, as those
+/// of the contract, are reported to this object itself, which is a hook too.
+///
+/// Reporting never waits, allocates or causes a page fault once this is created. A record that finds
+/// its ring in use is dropped and counted, and the oldest records are overwritten by the newest. It may
+/// be done in a signal handler.
+///
+/// ```
+/// use tripoint_core::internal::AtomicU64; // core::sync::atomic::AtomicU64
+/// use tripoint_core::{ClientArena, ClientArenaOptions, PoolClass};
+/// use tripoint_pools::{Mvff, MvffOptions};
+/// use tripoint_telemetry::{Clock, Room, Telemetry};
+///
+/// static WORDS: [AtomicU64; 5 << 10] = [const { AtomicU64::new(0) }; 5 << 10];
+///
+/// let telemetry = Telemetry::in_memory(&WORDS, &Room::LEAST, Clock::NONE)?;
+/// let hook = telemetry.arena_hook();
+/// let mut memory = Box::new_uninit_slice(1 << 20);
+/// let options = ClientArenaOptions { event_hook: Some(&hook), ..ClientArenaOptions::default() };
+/// let arena = ClientArena::create(&mut memory, options)?;
+/// let pool = Mvff::create(&arena, MvffOptions::default())?; // an event
+/// # Ok::<(), Box<dyn core::error::Error>>(())
+/// ```
+pub struct Telemetry {
+    image: Image<'static>,
+    switches: Switches<'static>,
+    clock: Clock,
+    /// Zero in a forked child, if there is such a word.
+    parent: Option<&'static AtomicU64>,
+    /// Numbers of buffers are made with it.
+    secret: u64,
+    arenas: AtomicU32,
+    report: Report,
+    /// Files without a path are there as long as they are open.
+    #[cfg(all(feature = "linux", target_os = "linux"))]
+    _files: Vec<OwnedFd>,
+}
+
+/// What telemetry is made of.
+pub(crate) struct Parts {
+    pub(crate) words: &'static [AtomicU64],
+    pub(crate) switches: &'static [AtomicU64; SWITCHES_WORDS],
+    pub(crate) plan: Plan,
+    pub(crate) clock: Clock,
+    pub(crate) parent: Option<&'static AtomicU64>,
+    pub(crate) secret: u64,
+    pub(crate) process: u64,
+    pub(crate) report: Report,
+    #[cfg(all(feature = "linux", target_os = "linux"))]
+    pub(crate) files: Vec<OwnedFd>,
+}
+
+impl Telemetry {
+    /// Telemetry in memory of the program's, for targets without an operating system, and for a debugger.
+    ///
+    /// The memory has [`Room::bytes`] bytes, and nothing else writes to it. Without the feature `std` all
+    /// threads share one ring.
+    ///
+    /// # Errors
+    /// [`TelemetryError::TooSmall`] and [`TelemetryError::TooLarge`].
+    pub fn in_memory(
+        memory: &'static [AtomicU64],
+        room: &Room,
+        clock: Clock,
+    ) -> Result<Self, TelemetryError> {
+        let (needed, plan) = room.bytes().zip(Plan::new(room)).ok_or(TelemetryError::TooLarge)?;
+        let bytes = size_of_val(memory);
+        let (switches, words) = memory
+            .split_first_chunk()
+            .filter(|(_, words)| words.len() >= plan.words)
+            .ok_or(TelemetryError::TooSmall { needed, bytes })?;
+        let report = Report::new(HeaderFlags::PREFAULTED, needed);
+        Self::new(Parts {
+            words,
+            switches,
+            plan,
+            clock,
+            parent: None,
+            secret: 0,
+            process: 0,
+            report,
+            #[cfg(all(feature = "linux", target_os = "linux"))]
+            files: Vec::new(),
+        })
+    }
+
+    /// # Errors
+    /// [`TelemetryError::TooSmall`].
+    pub(crate) fn new(parts: Parts) -> Result<Self, TelemetryError> {
+        let Parts { words, switches, plan, clock, parent, secret, process, report, .. } = parts;
+        let small = TelemetryError::TooSmall { needed: plan.words * WORD_BYTES, bytes: size_of_val(words) };
+        let image = Image::make(words, &plan).ok_or(small)?;
+        let switches = Switches::new(switches);
+        switches.format(process);
+        image.open(process, &clock, report.flags());
+        Ok(Self {
+            image,
+            switches,
+            clock,
+            parent,
+            secret,
+            arenas: AtomicU32::new(0),
+            report,
+            #[cfg(all(feature = "linux", target_os = "linux"))]
+            _files: parts.files,
+        })
+    }
+
+    /// The switches, which other processes may change as well.
+    #[must_use]
+    pub const fn switches(&self) -> &Switches<'static> {
+        &self.switches
+    }
+
+    /// How this telemetry is kept, and what the system refused.
+    #[must_use]
+    pub const fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// Marks a place in the stream of events, with a name of at most 64 bytes.
+    pub fn mark(&self, name: &str, value: u64) {
+        if self.may_write() {
+            self.write(EventKind::Marker, [value], [name], &[]);
+        }
+    }
+
+    /// Whether this process may write: a forked child may not.
+    #[inline]
+    pub(crate) fn may_write(&self) -> bool {
+        self.parent.is_none_or(|parent| parent.load(Ordering::Relaxed) != 0)
+    }
+
+    /// The number of the next arena, from one.
+    pub(super) fn number_arena(&self) -> u32 {
+        self.arenas.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
+    }
+
+    #[cfg(feature = "std")]
+    pub(super) const fn image(&self) -> &Image<'static> {
+        &self.image
+    }
+
+    /// A number for a buffer, one to one for addresses: the finalizer of MurmurHash3 over address and
+    /// secret.
+    #[inline]
+    fn number(&self, buffer: Addr) -> u64 {
+        let mixed = (buffer.get() as u64 ^ self.secret).wrapping_mul(0xff51_afd7_ed55_8ccd);
+        (mixed ^ mixed >> 32).wrapping_mul(0xc4ce_b9fe_1a85_ec53)
+    }
+
+    /// Observes an event of an arena; zero for none.
+    #[inline]
+    pub(crate) fn observe(&self, arena: u32, event: &Event, site: &[usize]) {
+        if self.may_write() {
+            self.record(u64::from(arena), event, site);
+        }
+    }
+
+    fn record(&self, arena: u64, event: &Event, site: &[usize]) {
+        let without_addresses = self.switches.without_addresses();
+        let address = |address: usize| if without_addresses { 0 } else { address as u64 };
+        let count = |buffer: u64| {
+            Observed { event, arena, buffer, without_addresses }.count(&self.image, || self.clock.ticks());
+        };
+        match *event {
+            Event::Fill { pool, buffer, base, size } => {
+                let buffer = self.number(buffer);
+                count(buffer);
+                let fields = [arena, u64::from(pool.get()), buffer, address(base.get()), size as u64];
+                self.write(EventKind::Fill, fields, [], site);
+            }
+            Event::Empty { pool, buffer, base, size } => {
+                let buffer = self.number(buffer);
+                count(buffer);
+                let fields = [arena, u64::from(pool.get()), buffer, address(base.get()), size as u64];
+                self.write(EventKind::Empty, fields, [], site);
+            }
+            Event::Trip { pool, buffer, requests } => {
+                let buffer = self.number(buffer);
+                count(buffer);
+                self.write(
+                    EventKind::Trip,
+                    [arena, u64::from(pool.get()), buffer, requests as u64],
+                    [],
+                    site,
+                );
+            }
+            Event::Flip { pool, buffer, objects } => {
+                let buffer = self.number(buffer);
+                count(buffer);
+                let (base, size) = (address(objects.base().get()), objects.size() as u64);
+                self.write(EventKind::Flip, [arena, u64::from(pool.get()), buffer, base, size], [], site);
+            }
+            Event::CommitFailed { pool, buffer, object, size } => {
+                let buffer = self.number(buffer);
+                count(buffer);
+                let fields = [arena, u64::from(pool.get()), buffer, address(object.get()), size as u64];
+                self.write(EventKind::CommitFailed, fields, [], site);
+            }
+            Event::PushFrame { pool, buffer, init } => {
+                let buffer = self.number(buffer);
+                count(buffer);
+                let fields = [arena, u64::from(pool.get()), buffer, address(init.get())];
+                self.write(EventKind::PushFrame, fields, [], site);
+            }
+            Event::PopFrame { pool, buffer, init, size } => {
+                let buffer = self.number(buffer);
+                count(buffer);
+                let fields = [arena, u64::from(pool.get()), buffer, address(init.get()), size as u64];
+                self.write(EventKind::PopFrame, fields, [], site);
+            }
+            Event::Reserve { pool, buffer, object, size, unit, type_name } => {
+                let object = address(object.get());
+                let fields =
+                    [arena, u64::from(pool.get()), self.number(buffer), object, size as u64, unit as u64];
+                self.write(EventKind::Reserve, fields, [type_name.unwrap_or("")], site);
+            }
+            Event::Commit { pool, buffer, object, size } => {
+                let object = address(object.get());
+                let fields = [arena, u64::from(pool.get()), self.number(buffer), object, size as u64];
+                self.write(EventKind::Commit, fields, [], site);
+            }
+            Event::Abandon { pool, buffer, object } => {
+                let fields = [arena, u64::from(pool.get()), self.number(buffer), address(object.get())];
+                self.write(EventKind::Abandon, fields, [], site);
+            }
+            Event::Alloc { pool, object, size, align } => {
+                let object = address(object.get());
+                let fields = [arena, u64::from(pool.get()), object, size as u64, align as u64];
+                self.write(EventKind::Alloc, fields, [], site);
+            }
+            Event::Free { pool, object, size, align } => {
+                let object = address(object.get());
+                let fields = [arena, u64::from(pool.get()), object, size as u64, align as u64];
+                self.write(EventKind::Free, fields, [], site);
+            }
+            Event::Sample { pool, object, size, offset, mean, type_name } => {
+                let pool = pool.map_or(0, |pool| u64::from(pool.get()));
+                let object = address(object.get());
+                let fields = [arena, pool, object, size as u64, offset as u64, u64::from(mean)];
+                self.write(EventKind::Sample, fields, [type_name.unwrap_or("")], site);
+            }
+            Event::CreatePoint { pool, buffer, kind } => {
+                let buffer = self.number(buffer);
+                count(buffer);
+                let fields = [arena, u64::from(pool.get()), buffer];
+                self.write(EventKind::CreatePoint, fields, [kind_name(kind)], site);
+            }
+            Event::DestroyPoint { pool, buffer } => {
+                let buffer = self.number(buffer);
+                count(buffer);
+                self.write(EventKind::DestroyPoint, [arena, u64::from(pool.get()), buffer], [], site);
+            }
+            _ => {
+                count(0);
+                self.record_rare(arena, event, site);
+            }
+        }
+    }
+
+    /// Events of arenas and pools, and of the contract.
+    #[cold]
+    fn record_rare(&self, arena: u64, event: &Event, site: &[usize]) {
+        let without_addresses = self.switches.without_addresses();
+        let address = |address: usize| if without_addresses { 0 } else { address as u64 };
+        match *event {
+            Event::CreateArena { range } => {
+                let fields = [arena, address(range.base().get()), range.size() as u64];
+                self.write(EventKind::CreateArena, fields, [], site);
+            }
+            Event::DestroyArena { range } => {
+                let fields = [arena, address(range.base().get()), range.size() as u64];
+                self.write(EventKind::DestroyArena, fields, [], site);
+            }
+            Event::CreatePool { pool, class } => {
+                self.write(EventKind::CreatePool, [arena, u64::from(pool.get())], [class], site);
+            }
+            Event::DestroyPool { pool, class } => {
+                self.write(EventKind::DestroyPool, [arena, u64::from(pool.get())], [class], site);
+            }
+            Event::Extend { pool, base, size } => {
+                let fields = [arena, u64::from(pool.get()), address(base.get()), size as u64];
+                self.write(EventKind::Extend, fields, [], site);
+            }
+            Event::Retract { pool, base, size } => {
+                let fields = [arena, u64::from(pool.get()), address(base.get()), size as u64];
+                self.write(EventKind::Retract, fields, [], site);
+            }
+            Event::Grow { size } => self.write(EventKind::Grow, [arena, size as u64], [], site),
+            Event::Shrink { size } => self.write(EventKind::Shrink, [arena, size as u64], [], site),
+            Event::GrowthRefused { size } => {
+                self.write(EventKind::GrowthRefused, [arena, size as u64], [], site);
+            }
+            Event::Phase { from, to } => self.write(EventKind::Phase, [], [from, to], site),
+            Event::Violation { kind, class, thread, count, bytes, address: at, call } => {
+                let fields = [thread as u64, count as u64, bytes as u64, address(at), call as u64];
+                self.write(EventKind::Violation, fields, [kind, class], site);
+            }
+            Event::BeginAmnesty { thread, reason } => {
+                self.write(EventKind::BeginAmnesty, [thread as u64], [reason], site);
+            }
+            Event::EndAmnesty { thread, reason } => {
+                self.write(EventKind::EndAmnesty, [thread as u64], [reason], site);
+            }
+            _ => {}
+        }
+    }
+
+    /// Writes an event to the thread's ring, if its kind is on.
+    #[inline]
+    pub(crate) fn write<const FIELDS: usize, const TEXTS: usize>(
+        &self,
+        kind: EventKind,
+        fields: [u64; FIELDS],
+        texts: [&str; TEXTS],
+        site: &[usize],
+    ) {
+        if !self.switches.is_on(kind) {
+            return;
+        }
+        let without_addresses = self.switches.without_addresses();
+        let site = if without_addresses { &[] } else { site };
+        let record = Record { kind, without_addresses, thread: 0, fields, texts, site };
+        #[cfg(feature = "std")]
+        crate::recorder::thread::write(&self.image, &self.clock, record);
+        #[cfg(not(feature = "std"))]
+        self.image.shared_ring.write_shared(&self.clock, &record);
+    }
+}
+
+/// Events of no arena: those of the contract, and of the program's global allocator.
+impl EventHook for Telemetry {
+    fn event(&self, event: Event) {
+        self.observe(0, &event, &[]);
+    }
+
+    fn event_at(&self, event: Event, site: &[usize]) {
+        self.observe(0, &event, site);
+    }
+}
+
+/// Readers see that nothing changes any more. They may go on to read.
+impl Drop for Telemetry {
+    fn drop(&mut self) {
+        if self.may_write() {
+            self.image.close();
+        }
+    }
+}
+
+impl fmt::Debug for Telemetry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let open = self.image.state().load(Ordering::Relaxed) == FileState::Open as u64;
+        f.debug_struct("Telemetry").field("open", &open).field("clock", &self.clock).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,177 @@
+//! Which ring a thread writes to. A thread claims one with its first event, or with a name before that
+//! ([design/telemetry.md `.thread`](crate::design::telemetry)).
+
+use core::cell::Cell;
+
+use tripoint_core::internal::{AtomicU64, Ordering};
+
+use crate::clock::Clock;
+use crate::file::image::Image;
+use crate::format::{FileState, MAX_THREAD_NAME_BYTES, RingState, RingWord, words_of_text};
+use crate::ring::record_ring::{Record, RecordRing};
+
+/// The calling thread's ring. It is initialised at compile time and has no destructor, so using it
+/// neither allocates nor fails, also in a signal handler and while the thread ends.
+struct Current {
+    /// The word of the state of the file that the ring is in, which tells files apart.
+    file: Cell<Option<&'static AtomicU64>>,
+    /// None if the file had no ring left.
+    ring: Cell<Option<RecordRing<'static>>>,
+    /// The number of the thread; zero before its first event.
+    thread: Cell<u32>,
+}
+
+std::thread_local! {
+    static CURRENT: Current = const {
+        Current { file: Cell::new(None), ring: Cell::new(None), thread: Cell::new(0) }
+    };
+}
+
+fn is_same(file: Option<&AtomicU64>, other: &AtomicU64) -> bool {
+    file.is_some_and(|file| core::ptr::eq(file, other))
+}
+
+/// Writes an event to the calling thread's ring.
+#[inline]
+pub(super) fn write<const FIELDS: usize, const TEXTS: usize>(
+    image: &Image<'static>,
+    clock: &Clock,
+    mut record: Record<'_, FIELDS, TEXTS>,
+) {
+    CURRENT.with(|current| {
+        if !is_same(current.file.get(), image.state()) {
+            current.claim(image);
+        }
+        record.thread = current.thread.get();
+        match current.ring_in(image) {
+            Some(ring) => ring.write(clock, &record),
+            None => image.shared_ring.write_shared(clock, &record),
+        }
+    });
+}
+
+impl Current {
+    /// Claims a ring of this file, unless the thread has one in another that is still open.
+    #[cold]
+    fn claim(&self, image: &Image<'static>) {
+        if self.thread.get() == 0 {
+            self.thread.set(thread_number());
+        }
+        let other_is_open =
+            self.file.get().is_some_and(|state| state.load(Ordering::Acquire) != FileState::Closed as u64);
+        if other_is_open {
+            return;
+        }
+        // From here on a handler that interrupts this thread uses the shared ring.
+        self.ring.set(None);
+        self.file.set(Some(image.state()));
+        let ring = image.rings().find(|ring| self.try_claim(ring));
+        if ring.is_none() {
+            image.leave_out_thread();
+        }
+        self.ring.set(ring);
+    }
+
+    /// Claims a ring that is free, or whose thread has ended without returning it.
+    fn try_claim(&self, ring: &RecordRing<'_>) -> bool {
+        let (state, owner) = (ring.words().word(RingWord::State), ring.words().word(RingWord::Thread));
+        let number = u64::from(self.thread.get());
+        let [free, claimed] = [RingState::Free, RingState::Claimed].map(|state| state as u64);
+        let is_free = state.compare_exchange(free, claimed, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        if is_free {
+            owner.store(number, Ordering::Relaxed);
+        } else {
+            // Zero between a claim and the thread's number.
+            let other = owner.load(Ordering::Relaxed);
+            if other == 0
+                || !has_ended(other)
+                || owner.compare_exchange(other, number, Ordering::Acquire, Ordering::Relaxed).is_err()
+            {
+                return false;
+            }
+            // Its thread may have ended in the middle of a record.
+            ring.words().leave();
+        }
+        ring.words().word(RingWord::Claims).fetch_add(1, Ordering::Relaxed);
+        set_own_name(ring);
+        true
+    }
+
+    /// The thread's ring in this file.
+    #[inline]
+    fn ring_in(&self, image: &Image<'static>) -> Option<RecordRing<'static>> {
+        if is_same(self.file.get(), image.state()) { self.ring.get() } else { None }
+    }
+
+    fn return_ring(&self, ring: &RecordRing<'_>) {
+        self.file.set(None);
+        self.ring.set(None);
+        ring.words().word(RingWord::Thread).store(0, Ordering::Relaxed);
+        ring.words().word(RingWord::State).store(RingState::Free as u64, Ordering::Release);
+    }
+}
+
+fn set_name(ring: &RecordRing<'_>, name: &str) {
+    // Without the word before the text.
+    let words = words_of_text(name, MAX_THREAD_NAME_BYTES).skip(1).chain(core::iter::repeat(0));
+    for (place, word) in ring.words().name().iter().zip(words) {
+        place.store(word, Ordering::Relaxed);
+    }
+}
+
+/// Has the calling thread claim a ring of this file, and gives it a name.
+pub(super) fn attach(image: &Image<'static>, name: &str) {
+    CURRENT.with(|current| {
+        if !is_same(current.file.get(), image.state()) {
+            current.claim(image);
+        }
+        if let Some(ring) = current.ring_in(image) {
+            set_name(&ring, name);
+        }
+    });
+}
+
+/// Returns the calling thread's ring in this file.
+pub(super) fn detach(image: &Image<'static>) {
+    CURRENT.with(|current| {
+        if let Some(ring) = current.ring_in(image) {
+            current.return_ring(&ring);
+        }
+    });
+}
+
+/// Whether the calling thread has a ring of its own in this file.
+pub(super) fn has_own_ring(image: &Image<'static>) -> bool {
+    CURRENT.with(|current| current.ring_in(image).is_some())
+}
+
+/// Names a ring as the system names the calling thread, if the crate can ask.
+fn set_own_name(ring: &RecordRing<'_>) {
+    #[cfg(all(feature = "linux", target_os = "linux"))]
+    set_name(ring, crate::native::thread::name(&mut [0; crate::native::thread::NAME_SIZE]));
+    #[cfg(not(all(feature = "linux", target_os = "linux")))]
+    set_name(ring, "");
+}
+
+/// The number of the calling thread, not zero: the system's, if the crate knows it.
+fn thread_number() -> u32 {
+    #[cfg(all(feature = "linux", target_os = "linux"))]
+    return crate::native::thread::number();
+    #[cfg(not(all(feature = "linux", target_os = "linux")))]
+    {
+        use tripoint_core::internal::AtomicU32;
+        static THREADS: AtomicU32 = AtomicU32::new(0);
+        THREADS.fetch_add(1, Ordering::Relaxed).wrapping_add(1).max(1)
+    }
+}
+
+/// Whether the thread with this number has surely ended.
+fn has_ended(number: u64) -> bool {
+    #[cfg(all(feature = "linux", target_os = "linux"))]
+    return u32::try_from(number).is_ok_and(crate::native::thread::has_ended);
+    #[cfg(not(all(feature = "linux", target_os = "linux")))]
+    {
+        let _ = number;
+        false
+    }
+}

@@ -1,0 +1,309 @@
+//! A ring of records: how they are laid out in blocks
+//! ([design/telemetry.md `.record`, `.block`](crate::design::telemetry)).
+
+#![forbid(unsafe_code)]
+
+use tripoint_core::internal::{AtomicU64, Ordering};
+
+use crate::clock::Clock;
+use crate::format::{
+    BLOCK_WORDS, CLOCK_RECORD_WORDS, EventKind, HEAD_WORDS, Head, MAX_FRAMES, MAX_TEXT_BYTES, RecordKind,
+    RingWord, text_words, words_left_in_block, words_of_text,
+};
+use crate::ring::word_ring::WordRing;
+
+/// An event, ready to be written: words, then texts, then a site.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Record<'r, const FIELDS: usize, const TEXTS: usize> {
+    pub(crate) kind: EventKind,
+    pub(crate) without_addresses: bool,
+    pub(crate) thread: u32,
+    pub(crate) fields: [u64; FIELDS],
+    pub(crate) texts: [&'r str; TEXTS],
+    pub(crate) site: &'r [usize],
+}
+
+impl<const FIELDS: usize, const TEXTS: usize> Record<'_, FIELDS, TEXTS> {
+    /// The words of the record, its head included.
+    #[inline]
+    fn words(&self) -> usize {
+        let text = |text: &str| 1 + text_words(text.len().min(MAX_TEXT_BYTES));
+        let texts: usize = self.texts.iter().map(|it| text(it)).sum();
+        HEAD_WORDS + FIELDS + texts + self.site.len().min(MAX_FRAMES)
+    }
+
+    /// The words after the head.
+    #[inline]
+    fn body(&self) -> impl Iterator<Item = u64> {
+        let texts = self.texts.iter().flat_map(|text| words_of_text(text, MAX_TEXT_BYTES));
+        let site = self.site.iter().take(MAX_FRAMES).map(|&frame| frame as u64);
+        texts.chain(site)
+    }
+}
+
+/// A ring whose words are blocks of records.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RecordRing<'w>(WordRing<'w>);
+
+impl<'w> RecordRing<'w> {
+    /// A ring over these words; `None` if they are not a head and a power of two of blocks, at least
+    /// two.
+    pub(crate) fn new(ring: &'w [AtomicU64]) -> Option<Self> {
+        let words = WordRing::new(ring)?;
+        (words.capacity() >= 2 * BLOCK_WORDS as u64).then_some(Self(words))
+    }
+
+    /// The words of the ring.
+    pub(crate) fn words(&self) -> &WordRing<'w> {
+        &self.0
+    }
+
+    /// Writes a record, or drops it and counts it if one is being written: only the thread that has
+    /// the ring calls this, and its signal handlers. It neither waits nor allocates.
+    #[cfg(any(feature = "std", test))]
+    #[inline]
+    pub(crate) fn write<const FIELDS: usize, const TEXTS: usize>(
+        &self,
+        clock: &Clock,
+        record: &Record<'_, FIELDS, TEXTS>,
+    ) {
+        if self.0.enter() {
+            self.write_entered(clock, record);
+        } else {
+            self.drop_record();
+        }
+    }
+
+    /// As [`write`](Self::write), for a ring that threads share.
+    #[cold]
+    pub(crate) fn write_shared<const FIELDS: usize, const TEXTS: usize>(
+        &self,
+        clock: &Clock,
+        record: &Record<'_, FIELDS, TEXTS>,
+    ) {
+        if self.0.enter_shared() {
+            self.write_entered(clock, record);
+        } else {
+            self.drop_record();
+        }
+    }
+
+    #[cold]
+    fn drop_record(&self) {
+        self.0.word(RingWord::Dropped).fetch_add(1, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn write_entered<const FIELDS: usize, const TEXTS: usize>(
+        &self,
+        clock: &Clock,
+        record: &Record<'_, FIELDS, TEXTS>,
+    ) {
+        let words = record.words();
+        let serial = self.0.word(RingWord::Serial).load(Ordering::Relaxed);
+        let mut tail = self.0.tail();
+        let left = words_left_in_block(tail);
+        if left == BLOCK_WORDS || left < words {
+            tail = self.begin_block(clock, record.thread, serial);
+        }
+        let end = tail + words as u64;
+        let head = Head {
+            kind: RecordKind::Event(record.kind),
+            without_addresses: record.without_addresses,
+            words: words as u16,
+            thread: record.thread,
+            serial,
+            time: clock.ticks(),
+        };
+        self.0.announce(end);
+        self.put(tail, words, &head.to_words(), record);
+        self.0.word(RingWord::Serial).store(serial + 1, Ordering::Relaxed);
+        self.0.publish(end);
+        self.0.leave();
+    }
+
+    #[inline]
+    fn put<const FIELDS: usize, const TEXTS: usize>(
+        &self,
+        tail: u64,
+        words: usize,
+        head: &[u64; HEAD_WORDS],
+        record: &Record<'_, FIELDS, TEXTS>,
+    ) {
+        let places = self.0.places(tail, words);
+        let Some((to_head, places)) = places.split_first_chunk::<HEAD_WORDS>() else { return };
+        store_all(to_head, head);
+        let Some((to_fields, places)) = places.split_first_chunk::<FIELDS>() else { return };
+        store_all(to_fields, &record.fields);
+        if TEXTS > 0 || !record.site.is_empty() {
+            for (place, word) in places.iter().zip(record.body()) {
+                place.store(word, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Fills the present block up to its end, if one has begun, and begins the next with a record of
+    /// the clock. Returns the position after it.
+    #[cold]
+    fn begin_block(&self, clock: &Clock, thread: u32, serial: u64) -> u64 {
+        let tail = self.0.tail();
+        let left = words_left_in_block(tail) % BLOCK_WORDS;
+        let start = tail + left as u64;
+        let end = start + CLOCK_RECORD_WORDS as u64;
+        let (time, nanoseconds) = clock.both();
+        let head = |kind, words: usize| {
+            Head { kind, without_addresses: false, words: words as u16, thread, serial, time }.to_words()
+        };
+        self.0.announce(end);
+        if left > 0 {
+            let padding = head(RecordKind::Padding, left);
+            self.0.put(tail, &padding[..left.min(HEAD_WORDS)]);
+        }
+        self.0.put(start, &head(RecordKind::Clock, CLOCK_RECORD_WORDS));
+        self.0.put(start + HEAD_WORDS as u64, &[nanoseconds]);
+        self.0.publish(end);
+        end
+    }
+}
+
+#[inline]
+fn store_all<const WORDS: usize>(places: &[AtomicU64; WORDS], words: &[u64; WORDS]) {
+    for (place, &word) in places.iter().zip(words) {
+        place.store(word, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::string::String;
+    use std::vec::Vec;
+
+    use proptest::prelude::*;
+    use tripoint_oracle::effort;
+
+    use super::*;
+    use crate::format::{RING_HEAD_WORDS, text_from_words};
+
+    const BLOCKS: usize = 4;
+
+    fn words() -> Vec<AtomicU64> {
+        (0..RING_HEAD_WORDS + BLOCKS * BLOCK_WORDS).map(|_| AtomicU64::new(0)).collect()
+    }
+
+    /// A violation: it has fields, two texts, and a site.
+    #[derive(Clone, Debug, PartialEq)]
+    struct Event {
+        fields: [u64; 5],
+        texts: [String; 2],
+        site: Vec<usize>,
+    }
+
+    fn event() -> impl Strategy<Value = Event> {
+        let site = proptest::collection::vec(any::<usize>(), 0..MAX_FRAMES);
+        (any::<[u64; 5]>(), ["[a-z]{0,64}", "[a-z]{0,9}"], site).prop_map(|(fields, texts, site)| Event {
+            fields,
+            texts,
+            site,
+        })
+    }
+
+    fn write(ring: &RecordRing<'_>, event: &Event) {
+        let record = Record {
+            kind: EventKind::Violation,
+            without_addresses: false,
+            thread: 7,
+            fields: event.fields,
+            texts: event.texts.each_ref().map(String::as_str),
+            site: &event.site,
+        };
+        ring.write(&Clock::new(|| 5), &record);
+    }
+
+    /// The event with this head, of the words that follow it.
+    fn decode(mut words: &[u64]) -> Event {
+        let fields = *words.split_off(..5).unwrap().first_chunk().unwrap();
+        let texts = core::array::from_fn(|_| {
+            let mut bytes = [0; MAX_TEXT_BYTES];
+            let (text, whole) = text_from_words(words, &mut bytes).unwrap();
+            words.split_off(..1 + text_words(text.len())).unwrap();
+            assert_eq!(text.len(), whole);
+            String::from_utf8(text.to_vec()).unwrap()
+        });
+        Event { fields, texts, site: words.iter().map(|&frame| frame as usize).collect() }
+    }
+
+    /// All events in the ring, the oldest first, with their numbers: what a reader finds that comes late.
+    fn read(ring: &RecordRing<'_>) -> Vec<(u64, Event)> {
+        let mut copy = std::vec![0; BLOCKS * BLOCK_WORDS];
+        let from = ring.words().tail().saturating_sub(ring.words().capacity());
+        let copied = ring.words().copy(from, &mut copy);
+        // Records are found from the beginning of a block on.
+        let mut position = copied.good_from.next_multiple_of(BLOCK_WORDS as u64);
+        let mut found = Vec::new();
+        while position < copied.tail {
+            let words = &copy[(position - from) as usize..];
+            if position % BLOCK_WORDS as u64 == 0 {
+                assert_eq!(Head::from_words(words[..HEAD_WORDS].try_into().unwrap()).kind, RecordKind::Clock);
+                assert_eq!(words[HEAD_WORDS], 5, "ns");
+            }
+            // Of padding there may be less than a head.
+            let first = Head::from_words([words[0], 0, 0]);
+            let size = usize::from(first.words);
+            assert!(size >= 1 && size <= words_left_in_block(position), "crosses a block");
+            if first.kind == RecordKind::Event(EventKind::Violation) {
+                let head = Head::from_words(words[..HEAD_WORDS].try_into().unwrap());
+                assert_eq!((head.thread, head.time), (7, 5));
+                found.push((head.serial, decode(&words[HEAD_WORDS..size])));
+            } else {
+                assert!(matches!(first.kind, RecordKind::Padding | RecordKind::Clock));
+            }
+            position += size as u64;
+        }
+        found
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: effort(16), failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn keeps_the_last_records_in_order(events in proptest::collection::vec(event(), 1..150)) {
+            let words = words();
+            let ring = RecordRing::new(&words).unwrap();
+            let mut oracle = VecDeque::new();
+            for (serial, event) in events.into_iter().enumerate() {
+                write(&ring, &event);
+                oracle.push_back((serial as u64, event));
+                let found = read(&ring);
+                // What is overwritten by now.
+                oracle.drain(..oracle.len() - found.len());
+                prop_assert!(found.iter().eq(oracle.iter()), "{found:?} instead of {oracle:?}");
+                // Of four blocks one is being overwritten, and of another the beginning may be lost.
+                let kept: usize = found.iter().map(|(_, event)| event.site.len() + 10).sum();
+                prop_assert!(found.len() > serial || kept > BLOCK_WORDS, "only {} are kept", found.len());
+            }
+        }
+    }
+
+    #[test]
+    fn a_record_in_the_middle_of_another_is_dropped_and_counted() {
+        let words = words();
+        let ring = RecordRing::new(&words).unwrap();
+        let event = Event { fields: [1; 5], texts: Default::default(), site: Vec::new() };
+        assert!(ring.words().enter());
+        write(&ring, &event);
+        ring.words().leave();
+        write(&ring, &event);
+        assert_eq!(read(&ring), [(0, event)]);
+        assert_eq!(ring.words().word(RingWord::Dropped).load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn words_that_are_no_ring_are_refused() {
+        let words = words();
+        for count in [0, 1, RING_HEAD_WORDS, RING_HEAD_WORDS + BLOCK_WORDS, words.len() - 1] {
+            assert!(RecordRing::new(&words[..count]).is_none(), "{count} words");
+        }
+        assert!(RecordRing::new(&words[..RING_HEAD_WORDS + 2 * BLOCK_WORDS]).is_some());
+    }
+}

@@ -1,0 +1,324 @@
+//! Every event is written with all that it says (design/telemetry.md `.kinds`, `.counters`).
+
+use tripoint_core::{Addr, AddrRange, BufferKind, Event, EventHook, PoolId};
+use tripoint_telemetry::Room;
+use tripoint_telemetry::format::{
+    ArenaWord, EventKind, PhaseWord, PointWord, PoolWord, SectionKind, TallyWord, text_from_words,
+};
+
+use crate::decoder::{File, Found, InMemory};
+
+const ROOM: Room = Room { threads: 2, ring_bytes: 16 << 10, arenas: 4, pools: 4, points: 4, tallies: 4 };
+
+fn addr(value: usize) -> Addr {
+    Addr::new(value)
+}
+
+fn range() -> AddrRange {
+    AddrRange::with_size(addr(0x1000), 0x500).unwrap()
+}
+
+/// An event, its kind, its numbers, and its texts.
+type Expected = (Event, EventKind, Vec<(&'static str, u64)>, Vec<(&'static str, &'static str)>);
+
+/// Each event once, with the kind that it is written as, its numbers in order without arena, pool and
+/// buffer, and its texts.
+fn all_events() -> Vec<Expected> {
+    let pool = PoolId::new(9).unwrap();
+    let (buffer, base, object, init) = (addr(0xb000), addr(0xba5e), addr(0x0b1ec7), addr(0x1717));
+    let (size, align) = (96, 8);
+    let type_name = Some("Order");
+    let places = vec![("base", 0xba5e), ("size", 96)];
+    let ranges = vec![("base", 0x1000), ("size", 0x500)];
+    let objects = vec![("object", 0x0b1ec7), ("size", 96)];
+    let aligned = vec![("object", 0x0b1ec7), ("size", 96), ("align", 8)];
+    let frames = vec![("init", 0x1717)];
+    let class = vec![("class", "Mvff")];
+    vec![
+        (Event::CreateArena { range: range() }, EventKind::CreateArena, ranges.clone(), vec![]),
+        (Event::DestroyArena { range: range() }, EventKind::DestroyArena, ranges.clone(), vec![]),
+        (Event::Grow { size }, EventKind::Grow, vec![("size", 96)], vec![]),
+        (Event::Shrink { size }, EventKind::Shrink, vec![("size", 96)], vec![]),
+        (Event::GrowthRefused { size }, EventKind::GrowthRefused, vec![("size", 96)], vec![]),
+        (Event::CreatePool { pool, class: "Mvff" }, EventKind::CreatePool, vec![], class.clone()),
+        (Event::DestroyPool { pool, class: "Mvff" }, EventKind::DestroyPool, vec![], class),
+        (Event::Extend { pool, base, size }, EventKind::Extend, places.clone(), vec![]),
+        (Event::Retract { pool, base, size }, EventKind::Retract, places.clone(), vec![]),
+        (
+            Event::CreatePoint { pool, buffer, kind: BufferKind::Mutator },
+            EventKind::CreatePoint,
+            vec![],
+            vec![("kind", "mutator")],
+        ),
+        (Event::DestroyPoint { pool, buffer }, EventKind::DestroyPoint, vec![], vec![]),
+        (Event::Fill { pool, buffer, base, size }, EventKind::Fill, places.clone(), vec![]),
+        (Event::Empty { pool, buffer, base, size }, EventKind::Empty, places, vec![]),
+        (Event::Trip { pool, buffer, requests: 3 }, EventKind::Trip, vec![("requests", 3)], vec![]),
+        (Event::Flip { pool, buffer, objects: range() }, EventKind::Flip, ranges, vec![]),
+        (
+            Event::CommitFailed { pool, buffer, object, size },
+            EventKind::CommitFailed,
+            objects.clone(),
+            vec![],
+        ),
+        (Event::PushFrame { pool, buffer, init }, EventKind::PushFrame, frames.clone(), vec![]),
+        (
+            Event::PopFrame { pool, buffer, init, size },
+            EventKind::PopFrame,
+            [frames, vec![("size", 96)]].concat(),
+            vec![],
+        ),
+        (
+            Event::Reserve { pool, buffer, object, size, unit: 32, type_name },
+            EventKind::Reserve,
+            [objects.clone(), vec![("unit", 32)]].concat(),
+            vec![("type_name", "Order")],
+        ),
+        (Event::Commit { pool, buffer, object, size }, EventKind::Commit, objects.clone(), vec![]),
+        (Event::Abandon { pool, buffer, object }, EventKind::Abandon, vec![("object", 0x0b1ec7)], vec![]),
+        (Event::Alloc { pool, object, size, align }, EventKind::Alloc, aligned.clone(), vec![]),
+        (Event::Free { pool, object, size, align }, EventKind::Free, aligned, vec![]),
+        (
+            Event::Sample { pool: Some(pool), object, size, offset: 5, mean: 100, type_name: None },
+            EventKind::Sample,
+            [objects, vec![("offset", 5), ("mean", 100)]].concat(),
+            vec![("type_name", "")],
+        ),
+        (
+            Event::Phase { from: "Warmup", to: "SteadyState" },
+            EventKind::Phase,
+            vec![],
+            vec![("from", "Warmup"), ("to", "SteadyState")],
+        ),
+        (
+            Event::Violation {
+                kind: "violation",
+                class: "minor fault",
+                thread: 2,
+                count: 4,
+                bytes: 6,
+                address: 0xadd,
+                call: 8,
+            },
+            EventKind::Violation,
+            vec![("thread", 2), ("count", 4), ("bytes", 6), ("address", 0xadd), ("call", 8)],
+            vec![("kind", "violation"), ("class", "minor fault")],
+        ),
+        (
+            Event::BeginAmnesty { thread: 2, reason: "logging" },
+            EventKind::BeginAmnesty,
+            vec![("thread", 2)],
+            vec![("reason", "logging")],
+        ),
+        (
+            Event::EndAmnesty { thread: 2, reason: "logging" },
+            EventKind::EndAmnesty,
+            vec![("thread", 2)],
+            vec![("reason", "logging")],
+        ),
+    ]
+}
+
+fn has_words(found: &Found, words: &[(&'static str, u64)]) -> bool {
+    let more = [("arena", 1), ("pool", 9)];
+    words.iter().all(|(name, word)| found.words.get(name) == Some(word))
+        && more.iter().all(|(name, word)| found.words.get(name).is_none_or(|found| found == word))
+        && found.words.keys().all(|name| {
+            ["arena", "pool", "buffer"].contains(name) || words.iter().any(|(word, _)| word == name)
+        })
+}
+
+#[test]
+fn every_event_is_written_with_all_its_parameters() {
+    let memory = InMemory::new(&ROOM);
+    let hook = memory.telemetry.arena_hook();
+    let events = all_events();
+    for (index, (event, ..)) in events.iter().enumerate() {
+        if index % 2 == 0 { hook.event(*event) } else { hook.event_at(*event, &[0xc0de, index]) }
+    }
+    let found = memory.file().events();
+    assert_eq!(found.len(), events.len());
+    for (index, (found, (event, kind, words, texts))) in found.iter().zip(&events).enumerate() {
+        assert_eq!((found.kind, found.head.serial, found.head.time), (*kind, index as u64, 42), "{event:?}");
+        assert!(found.head.thread != 0 && !found.head.without_addresses);
+        assert!(has_words(found, words), "{found:?} is not {event:?}");
+        assert_eq!(found.texts, texts.iter().map(|&(name, text)| (name, text.to_owned())).collect());
+        assert_eq!(found.site, if index % 2 == 0 { vec![] } else { vec![0xc0de, index as u64] });
+    }
+    // All kinds that are not telemetry's own.
+    let own = [EventKind::ThreadAttach, EventKind::ThreadDetach, EventKind::Marker];
+    let missing = EventKind::ALL.iter().filter(|kind| !own.contains(kind));
+    assert_eq!(missing.filter(|kind| found.iter().all(|found| found.kind != **kind)).count(), 0);
+}
+
+#[test]
+fn addresses_are_left_out_if_that_is_switched_on() {
+    let memory = InMemory::new(&ROOM);
+    let (hook, switches) = (memory.telemetry.arena_hook(), memory.telemetry.switches());
+    let events = all_events();
+    let numbers: Vec<_> = [false, true]
+        .into_iter()
+        .map(|without| {
+            switches.set_without_addresses(without);
+            events.iter().for_each(|(event, ..)| hook.event_at(*event, &[0xc0de]));
+            let found = memory.file().events().split_off(if without { events.len() } else { 0 });
+            for found in &found {
+                assert_eq!(found.head.without_addresses, without);
+                assert_eq!(found.site.is_empty(), without);
+                for name in ["base", "object", "init", "address"] {
+                    assert!(found.words.get(name).is_none_or(|&word| (word == 0) == without), "{found:?}");
+                }
+            }
+            found.iter().filter_map(|found| found.words.get("buffer").copied()).collect::<Vec<_>>()
+        })
+        .collect();
+    assert_eq!(numbers[0], numbers[1], "a buffer has one number all the time");
+    assert!(numbers[0].iter().all(|&number| number != 0xb000 && number == numbers[0][0]));
+}
+
+#[test]
+fn kinds_that_are_off_are_not_written() {
+    let memory = InMemory::new(&ROOM);
+    let hook = memory.telemetry.arena_hook();
+    let events = all_events();
+    for &kind in EventKind::ALL {
+        let before = memory.file().events().last().map_or(0, |last| last.head.serial + 1);
+        memory.telemetry.switches().switch(kind, false);
+        events.iter().for_each(|(event, ..)| hook.event(*event));
+        memory.telemetry.switches().switch(kind, true);
+        let found = memory.file().events();
+        let new = found.iter().filter(|found| found.head.serial >= before);
+        assert!(new.clone().all(|found| found.kind != kind));
+        let is_ours = events.iter().any(|(_, ours, ..)| *ours == kind);
+        assert_eq!(new.count(), events.len() - usize::from(is_ours), "{kind:?}");
+    }
+}
+
+fn text(words: &[u64]) -> String {
+    let mut bytes = [0; 24];
+    String::from_utf8(text_from_words(words, &mut bytes).unwrap().0.to_vec()).unwrap()
+}
+
+fn words<const COUNT: usize>(entry: &[u64], words: [usize; COUNT]) -> [u64; COUNT] {
+    words.map(|word| entry[word])
+}
+
+/// Creates two pools with a point each, and uses them twice.
+fn use_pools(hook: &dyn EventHook) {
+    hook.event(Event::CreateArena { range: range() });
+    hook.event(Event::Grow { size: 4096 });
+    for number in [1, 2] {
+        let (pool, buffer, base) = (PoolId::new(number).unwrap(), addr(0xb000 * number as usize), addr(1));
+        let class = "a class whose name has more than 24 bytes";
+        hook.event(Event::CreatePool { pool, class });
+        hook.event(Event::CreatePoint { pool, buffer, kind: BufferKind::Internal });
+        for size in [100, 50] {
+            hook.event(Event::Extend { pool, base, size: 1000 });
+            hook.event(Event::Fill { pool, buffer, base, size });
+            hook.event(Event::Empty { pool, buffer, base, size: 10 });
+            hook.event(Event::Trip { pool, buffer, requests: 2 });
+            hook.event(Event::Flip { pool, buffer, objects: range() });
+            hook.event(Event::CommitFailed { pool, buffer, object: base, size });
+            hook.event(Event::PushFrame { pool, buffer, init: base });
+            hook.event(Event::PopFrame { pool, buffer, init: base, size });
+            hook.event(Event::Retract { pool, base, size: 300 });
+            hook.event(Event::GrowthRefused { size });
+        }
+    }
+    hook.event(Event::Shrink { size: 96 });
+}
+
+fn check_counters(file: &File) {
+    let arenas = file.live(SectionKind::Arenas);
+    use ArenaWord::{Arena, Base, Bytes, Grown, PoolsCreated, PoolsDestroyed, Refused, Shrunk};
+    let of_arena = [Arena, Base, Bytes, Grown, Shrunk, Refused, PoolsCreated, PoolsDestroyed];
+    assert_eq!(words(arenas[0], of_arena.map(|word| word as usize)), [1, 0x1000, 0x500, 4096, 96, 4, 2, 0]);
+    let pools = file.live(SectionKind::Pools);
+    assert_eq!(pools.len(), 2);
+    for pool in pools {
+        use PoolWord::{Arena, Emptied, Empties, Extended, Filled, Fills, Retracted};
+        let words =
+            words(pool, [Arena, Extended, Retracted, Fills, Filled, Empties, Emptied].map(|w| w as usize));
+        assert_eq!(words, [1, 2000, 600, 2, 150, 2, 20]);
+        assert_eq!(text(&pool[PoolWord::Class as usize..]), "a class whose name has m");
+    }
+    let points = file.live(SectionKind::Points);
+    assert_eq!(points.len(), 2);
+    for point in points {
+        use PointWord::{
+            CommitsFailed, Emptied, Empties, Filled, Fills, Flips, FramesPopped, FramesPushed, Room, Trips,
+        };
+        let of_point =
+            [Fills, Filled, Empties, Emptied, Room, Trips, Flips, CommitsFailed, FramesPushed, FramesPopped];
+        assert_eq!(words(point, of_point.map(|word| word as usize)), [2, 150, 2, 20, 50, 4, 2, 2, 2, 2]);
+    }
+}
+
+#[test]
+fn counters_count_whatever_is_switched_on() {
+    let memory = InMemory::new(&ROOM);
+    EventKind::ALL.iter().for_each(|&kind| memory.telemetry.switches().switch(kind, false));
+    let hook = memory.telemetry.arena_hook();
+    use_pools(&hook);
+    check_counters(&memory.file());
+    assert_eq!(memory.file().events().len(), 0);
+    // What is destroyed is live no more, and its entries are taken by others.
+    let pool = PoolId::new(1).unwrap();
+    hook.event(Event::DestroyPoint { pool, buffer: addr(0xb000) });
+    hook.event(Event::DestroyPool { pool, class: "" });
+    assert_eq!(memory.file().live(SectionKind::Points).len(), 1);
+    assert_eq!(memory.file().live(SectionKind::Pools).len(), 1);
+    for number in 0..9 {
+        hook.event(Event::CreatePool { pool: PoolId::new(10 + number).unwrap(), class: "" });
+    }
+    assert_eq!(memory.file().live(SectionKind::Pools).len(), 4);
+    assert_eq!(memory.file().left_out(SectionKind::Pools), 6);
+    hook.event(Event::DestroyArena { range: range() });
+    assert_eq!(memory.file().live(SectionKind::Arenas).len(), 0);
+}
+
+#[test]
+fn the_contract_has_counters() {
+    let memory = InMemory::new(&ROOM);
+    let telemetry = &memory.telemetry;
+    for (thread, class) in [(1, "alloc"), (1, "alloc"), (2, "alloc"), (1, "dealloc")] {
+        let (kind, count, bytes) = ("violation", 2, 30);
+        telemetry.event(Event::Violation { kind, class, thread, count, bytes, address: 0, call: 0 });
+    }
+    telemetry.event(Event::Phase { from: "Boot", to: "Init" });
+    telemetry.event(Event::Phase { from: "Init", to: "Warmup" });
+    telemetry.event(Event::BeginAmnesty { thread: 1, reason: "" });
+    let file = memory.file();
+    let mut tallies: Vec<_> = file
+        .live(SectionKind::Tallies)
+        .iter()
+        .map(|tally| {
+            assert_eq!(text(&tally[TallyWord::Kind as usize..]), "violation");
+            let [thread, count, bytes, time] =
+                [TallyWord::Thread, TallyWord::Count, TallyWord::Bytes, TallyWord::Time]
+                    .map(|w| tally[w as usize]);
+            assert_eq!(time, 42);
+            (thread, text(&tally[TallyWord::Class as usize..]), count, bytes)
+        })
+        .collect();
+    tallies.sort();
+    let expected = [(1, "alloc", 4, 60), (1, "dealloc", 2, 30), (2, "alloc", 2, 30)]
+        .map(|(t, c, n, b)| (t, c.to_owned(), n, b));
+    assert_eq!(tallies, expected);
+    let phase = file.live(SectionKind::Phase)[0];
+    assert_eq!(text(&phase[PhaseWord::Phase as usize..]), "Warmup");
+    use PhaseWord::{AmnestiesBegun, AmnestiesEnded, Changes, Time};
+    assert_eq!(
+        words(phase, [Changes, Time, AmnestiesBegun, AmnestiesEnded].map(|w| w as usize)),
+        [2, 42, 1, 0]
+    );
+}
+
+#[test]
+fn markers_are_written() {
+    let memory = InMemory::new(&ROOM);
+    memory.telemetry.mark("opening auction", 7);
+    let found = memory.file().events().pop().unwrap();
+    assert_eq!((found.kind, found.words["value"]), (EventKind::Marker, 7));
+    assert_eq!(found.texts["name"], "opening auction");
+}

@@ -1,0 +1,127 @@
+//! What happens if the system refuses (design/telemetry.md `.refused`).
+
+use std::fs;
+use std::path::PathBuf;
+
+use tripoint_telemetry::format::HeaderFlags;
+use tripoint_telemetry::internal::{Refusing, create_on};
+use tripoint_telemetry::{FileOptions, Room, SystemCall, TelemetryError};
+
+/// A directory of its own, which is removed at the end.
+pub(crate) struct Directory(PathBuf);
+
+impl Directory {
+    pub(crate) fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("tripoint-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    pub(crate) fn names(&self) -> Vec<String> {
+        let names = fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut names: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Without these there is no telemetry.
+const NEEDED: [SystemCall; 6] = [
+    SystemCall::CreateAnonymous,
+    SystemCall::CreateFile,
+    SystemCall::Allocate,
+    SystemCall::Map,
+    SystemCall::Populate,
+    SystemCall::Rename,
+];
+
+/// Without these it works less well: what the header does not say then.
+const WISHED: [(SystemCall, HeaderFlags); 5] = [
+    (SystemCall::Lock, HeaderFlags::LOCKED),
+    (SystemCall::Seal, HeaderFlags::SEALED),
+    (SystemCall::FileSystem, HeaderFlags::IN_MEMORY),
+    (SystemCall::WipeOnFork, HeaderFlags::PARENT_ONLY),
+    (SystemCall::Random, HeaderFlags::empty()),
+];
+
+#[test]
+fn each_call_may_be_refused_without_a_trace_or_with_a_report() {
+    let directory = Directory::new("refusals");
+    let path = directory.path("telemetry");
+    for path in [None, Some(&*path)] {
+        let options = FileOptions { path, room: Room::LEAST, ..FileOptions::default() };
+        for call in SystemCall::ALL {
+            for allowed in [0, 1, 2] {
+                let system = Refusing::new(call, libc::EPERM, allowed);
+                match create_on(&system, &options) {
+                    Ok(telemetry) => {
+                        let refusals: Vec<_> = telemetry.report().refusals().collect();
+                        let wished = WISHED.iter().find(|(wished, _)| *wished == call);
+                        let text = telemetry.report().to_string();
+                        if let [refusal] = refusals[..] {
+                            assert_eq!((refusal.call, refusal.code), (call, libc::EPERM));
+                            let flag = wished.expect("not needed").1;
+                            assert!(flag.is_empty() || !telemetry.report().flags().contains(flag));
+                            assert!(
+                                text.contains(&refusal.to_string()) && text.contains("(code 1): "),
+                                "{text}"
+                            );
+                        } else {
+                            assert!(refusals.is_empty() && !text.contains("refused"), "{text}");
+                            assert!(allowed > 0 || system.was_not_asked(), "{call:?} was refused");
+                        }
+                        drop(telemetry);
+                    }
+                    Err(TelemetryError::System(refusal)) => {
+                        assert_eq!((refusal.call, refusal.code), (call, libc::EPERM));
+                        assert!(NEEDED.contains(&call), "{call:?} is not needed");
+                        let rooms = [Room::LEAST.bytes().unwrap() - 4096, 4096, 0];
+                        assert!(rooms.contains(&refusal.bytes), "{refusal}");
+                        // Telemetry that was complete but for its name stays mapped: it is never unmapped.
+                        assert_eq!(system.mapped(), if call == SystemCall::Rename { 2 } else { 0 });
+                    }
+                    Err(other) => panic!("{call:?}: {other}"),
+                }
+                let left: Vec<_> =
+                    directory.names().into_iter().filter(|name| name.ends_with(".new")).collect();
+                assert_eq!(left, [""; 0], "{call:?} left files behind");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_system_that_cannot_populate_has_its_pages_written_to() {
+    let options = FileOptions { room: Room::LEAST, ..FileOptions::default() };
+    let telemetry = create_on(&Refusing::new(SystemCall::Populate, libc::EINVAL, 0), &options).unwrap();
+    assert!(telemetry.report().flags().contains(HeaderFlags::PREFAULTED));
+    assert_eq!(telemetry.report().refusals().count(), 0);
+}
+
+#[test]
+fn errors_say_what_to_do() {
+    let room = Room { threads: usize::MAX, ..Room::default() };
+    let too_large = tripoint_telemetry::Telemetry::create(&FileOptions { room, ..FileOptions::default() });
+    assert_eq!(too_large.unwrap_err(), TelemetryError::TooLarge);
+    for path in ["/", "", "a\0b"] {
+        let options = FileOptions { path: Some(path.as_ref()), ..FileOptions::default() };
+        assert_eq!(tripoint_telemetry::Telemetry::create(&options).unwrap_err(), TelemetryError::Path);
+    }
+    let options = FileOptions { path: Some("/nonexistent/file".as_ref()), ..FileOptions::default() };
+    let error = tripoint_telemetry::Telemetry::create(&options).unwrap_err().to_string();
+    let expected =
+        "the system refused to create the file (code 2): use a directory that this process may write to";
+    assert_eq!(error, expected);
+    let small = TelemetryError::TooSmall { needed: 10, bytes: 5 }.to_string();
+    assert!(small.contains("needs 10 bytes") && small.contains("has 5"), "{small}");
+}

@@ -1,0 +1,100 @@
+//! Which thread writes to which ring (design/telemetry.md `.thread`).
+
+use std::sync::Barrier;
+use std::thread;
+
+use tripoint_core::{Event, EventHook};
+use tripoint_telemetry::Room;
+use tripoint_telemetry::format::{EventKind, RingState, RingWord, SectionKind};
+
+use crate::decoder::{File, InMemory};
+
+const ROOM: Room = Room { threads: 2, ring_bytes: 64 << 10, ..Room::LEAST };
+
+fn state(file: &File, ring: usize) -> u64 {
+    file.rings()[ring].word(RingWord::State)
+}
+
+#[test]
+fn a_thread_that_attaches_returns_its_ring() {
+    let memory = InMemory::new(&ROOM);
+    for round in 1..4 {
+        let attached = memory.telemetry.attach("feed handler, with a name that is too long");
+        assert!(attached.has_own_ring());
+        memory.telemetry.event(Event::Grow { size: round });
+        let ring = &memory.file().rings()[0];
+        assert_eq!(ring.name, "feed handler, with a name that i");
+        assert_eq!((ring.word(RingWord::Claims), ring.word(RingWord::State)), (round as u64, 1));
+        assert_eq!(ring.word(RingWord::Thread), u64::from(ring.events[0].head.thread));
+        drop(attached);
+        assert_eq!((state(&memory.file(), 0), memory.file().rings()[0].word(RingWord::Thread)), (0, 0));
+    }
+    let kinds: Vec<_> = memory.file().events().iter().map(|found| found.kind).collect();
+    assert_eq!(kinds, [EventKind::ThreadAttach, EventKind::Grow, EventKind::ThreadDetach].repeat(3));
+}
+
+/// Runs `threads` at once, each of which writes so many events.
+fn write_together(memory: &InMemory, threads: usize, events: usize, attach: bool) {
+    let together = Barrier::new(threads);
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                let attached = attach.then(|| memory.telemetry.attach("one of some"));
+                together.wait();
+                (0..events).for_each(|size| memory.telemetry.event(Event::Grow { size }));
+                together.wait();
+                drop(attached);
+            });
+        }
+    });
+}
+
+#[test]
+fn threads_without_a_ring_share_one_and_lose_nothing_without_counting_it() {
+    let memory = InMemory::new(&ROOM);
+    let (threads, events) = (5, if cfg!(miri) { 20 } else { 200 });
+    write_together(&memory, threads, events, false);
+    let file = memory.file();
+    assert_eq!(file.left_out(SectionKind::Rings), 3);
+    let rings = file.rings();
+    assert_eq!(rings[2].word(RingWord::State), RingState::Shared as u64);
+    for own in &rings[..2] {
+        assert_eq!((own.events.len(), own.word(RingWord::Dropped)), (events, 0));
+        assert!(own.events.iter().all(|found| found.head.thread == own.events[0].head.thread));
+    }
+    let shared = rings[2].word(RingWord::Serial) + rings[2].word(RingWord::Dropped);
+    assert_eq!(shared, 3 * events as u64);
+}
+
+#[test]
+#[cfg(all(target_os = "linux", not(miri)))]
+fn rings_of_threads_that_have_ended_are_taken_again() {
+    let memory = InMemory::new(&ROOM);
+    // None of them attaches, so none returns its ring.
+    for _ in 0..20 {
+        write_together(&memory, 2, 3, false);
+        // A thread that was joined may be there for a moment more.
+        let ended = |ring: &crate::decoder::Ring| {
+            let thread = ring.word(RingWord::Thread);
+            !std::path::Path::new(&format!("/proc/self/task/{thread}")).exists()
+        };
+        while !memory.file().rings()[..2].iter().all(ended) {
+            thread::yield_now();
+        }
+    }
+    assert_eq!(memory.file().left_out(SectionKind::Rings), 0);
+    assert_eq!(memory.file().rings().iter().map(|ring| ring.word(RingWord::Claims)).sum::<u64>(), 40);
+}
+
+#[test]
+fn a_thread_has_a_ring_in_one_file_at_a_time() {
+    let [first, second] = [&ROOM; 2].map(InMemory::new);
+    first.telemetry.event(Event::Grow { size: 1 });
+    second.telemetry.event(Event::Grow { size: 2 });
+    assert_eq!((first.file().rings()[0].events.len(), second.file().rings()[0].events.len()), (1, 0));
+    assert_eq!(second.file().rings()[2].events.len(), 1, "it shares");
+    assert!(!second.telemetry.attach("main").has_own_ring());
+    drop(first.telemetry);
+    second.telemetry.event(Event::Grow { size: 3 });
+    assert_eq!(second.file().rings()[0].events.len(), 1, "the other telemetry is closed");
+}
