@@ -15,6 +15,7 @@
 //! | draw samples from any other stream of allocations | [`Trials`], each with a [`Stream`] of its own |
 //! | estimate bytes and objects from samples | [`Estimate`], from each [`Sample`] |
 //! | the same for each type, place or thread | [`Groups`] |
+//! | the same of what is in use | [`LiveSamples`], which samplers [remember](SampledStore::remembering) objects in |
 //! | say how far from the truth that may be | [`Estimate::limits`], with a [`Confidence`] and the [`Window`] of time |
 //! | compute limits of your own | [`NegativeBinomial`] |
 //!
@@ -43,11 +44,15 @@ mod draws;
 #[cfg(not(tripoint_loom))]
 mod estimators;
 #[cfg(not(tripoint_loom))]
+mod live;
+#[cfg(not(tripoint_loom))]
+mod numbering;
+#[cfg(not(tripoint_loom))]
 mod sample;
 #[cfg(not(tripoint_loom))]
-mod sampler;
+mod sampled_object;
 #[cfg(not(tripoint_loom))]
-mod thread_number;
+mod sampler;
 
 // Words of 64 bits are shared with other processes.
 #[cfg(all(target_has_atomic = "64", not(tripoint_loom)))]
@@ -69,13 +74,15 @@ pub use crate::{
     estimators::groups::Groups,
     estimators::interval::{Confidence, Interval, Window},
     estimators::negative_binomial::NegativeBinomial,
+    live::live_samples::LiveSamples,
+    live::remember::Remember,
+    numbering::thread_number,
     sample::{Mean, Sample},
+    sampled_object::{ObjectKind, SampledObject},
     sampler::countdown::{Countdown, OneThread, Threads},
     sampler::point_sampler::PointSampler,
-    sampler::sampled_object::{ObjectKind, SampledObject},
     sampler::sampled_store::SampledStore,
     sampler::sampling::Sampling,
-    thread_number::thread_number,
 };
 #[cfg(all(feature = "std", not(tripoint_loom)))]
 pub use crate::{sampler::global_sampler::GlobalSampler, sampler::sampled_allocator::SampledAllocator};

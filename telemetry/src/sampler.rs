@@ -6,7 +6,6 @@ pub(crate) mod global_sampler;
 pub(crate) mod point_sampler;
 #[cfg(feature = "std")]
 pub(crate) mod sampled_allocator;
-pub(crate) mod sampled_object;
 pub(crate) mod sampled_store;
 pub(crate) mod sampling;
 

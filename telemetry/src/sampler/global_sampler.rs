@@ -8,7 +8,7 @@ use std::process::abort;
 use tripoint_core::internal::{AllocationCountdown, Defer};
 use tripoint_core::{Addr, AllocationSampler};
 
-use crate::sampler::sampled_object::{ObjectKind, SampledObject};
+use crate::sampled_object::{ObjectKind, SampledObject};
 use crate::sampler::sampling::Sampling;
 use crate::sampler::thread_draws::ThreadDraws;
 

@@ -5,8 +5,8 @@ use core::fmt;
 use tripoint_core::{Control, Stop};
 
 use crate::sample::Sample;
+use crate::sampled_object::{ObjectKind, SampledObject};
 use crate::sampler::draws::Draws;
-use crate::sampler::sampled_object::{ObjectKind, SampledObject};
 use crate::sampler::sampling::Sampling;
 
 /// Samples what is allocated at an allocation point: its [`Control`].

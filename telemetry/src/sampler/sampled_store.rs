@@ -7,10 +7,12 @@ use core::ptr::NonNull;
 use tripoint_core::internal::Defer;
 use tripoint_core::{Addr, Lock, PoolClass, PoolId, Result, Store};
 
+use crate::live::live_samples::LiveSamples;
+use crate::live::remember::Remember;
 use crate::sample::Sample;
+use crate::sampled_object::{ObjectKind, SampledObject};
 use crate::sampler::countdown::{Countdown, OneThread, Threads};
 use crate::sampler::draws::Draws;
-use crate::sampler::sampled_object::{ObjectKind, SampledObject};
 use crate::sampler::sampling::Sampling;
 
 /// A [`Store`] before another one, a pool or a cache, that samples what is allocated through it:
@@ -52,7 +54,7 @@ use crate::sampler::sampling::Sampling;
 /// assert!((estimate.borrow().bytes() / 960_000.0 - 1.0).abs() < 0.4);
 /// # Ok::<(), tripoint_core::Error>(())
 /// ```
-pub struct SampledStore<'s, S, F, L = OneThread> {
+pub struct SampledStore<'s, S, F, L = OneThread, M = ()> {
     store: &'s S,
     /// Bytes to be allocated before the next that is drawn. Without a draw it counts as well,
     /// from the largest number on.
@@ -62,6 +64,7 @@ pub struct SampledStore<'s, S, F, L = OneThread> {
     sampling: &'s Sampling,
     /// The pool and the name of its class, for reports.
     pool: Option<(PoolId, &'static str)>,
+    memory: M,
 }
 
 impl<'s, S: Store, F: Fn(SampledObject)> SampledStore<'s, S, F> {
@@ -84,7 +87,25 @@ impl<'s, S: Store, F: Fn(SampledObject), L: Countdown> SampledStore<'s, S, F, L>
     fn create(store: &'s S, sampling: &'s Sampling, on_sample: F) -> Self {
         let mut draws = Draws::new(sampling);
         let left = L::new(draws.next_distance());
-        Self { store, left, draws: Lock::new(draws), on_sample, sampling, pool: None }
+        Self { store, left, draws: Lock::new(draws), on_sample, sampling, pool: None, memory: () }
+    }
+}
+
+impl<'s, S: Store, F: Fn(SampledObject), L: Countdown, M: Remember> SampledStore<'s, S, F, L, M> {
+    /// Has `live` remember each object that is sampled until it is freed through this store, or through
+    /// another one that remembers with the same table. A free then costs one load more, which says whether
+    /// the object may be in the table.
+    ///
+    /// An object that is freed in another way stays in the table until an object at its address is sampled, or its memory
+    /// returns to the arena, if the table is the arena's hook. The same goes for objects of
+    /// a pool that is destroyed.
+    #[must_use]
+    pub fn remembering<const N: usize>(
+        self,
+        live: &'s LiveSamples<N>,
+    ) -> SampledStore<'s, S, F, L, &'s LiveSamples<N>> {
+        let Self { store, left, draws, on_sample, sampling, pool, memory: _ } = self;
+        SampledStore { store, left, draws, on_sample, sampling, pool, memory: live }
     }
 
     /// Says which pool the store allocates in: itself, or the pool behind a cache. It is in the
@@ -133,8 +154,10 @@ impl<'s, S: Store, F: Fn(SampledObject), L: Countdown> SampledStore<'s, S, F, L>
         let free = Defer::new(|| unsafe { self.store.free(object, layout) });
         let (pool, class) = self.pool.unzip();
         let known = SampledObject::new(ObjectKind::Direct, Addr::of(object.as_ptr()), sample);
-        (self.on_sample)(SampledObject { pool, class, type_name, site: self.sampling.site(), ..known });
+        let sampled = SampledObject { pool, class, type_name, site: self.sampling.site(), ..known };
+        (self.on_sample)(sampled);
         core::mem::forget(free);
+        self.memory.remember(&sampled);
     }
 
     #[inline(always)]
@@ -151,7 +174,9 @@ impl<'s, S: Store, F: Fn(SampledObject), L: Countdown> SampledStore<'s, S, F, L>
 // in the same way, so its promises are these. They do not depend on the address of this value:
 // it only borrows the store. It is `Sync` only if the store is, because it holds a `&S`, and only
 // with a countdown that threads may share.
-unsafe impl<S: Store, F: Fn(SampledObject), L: Countdown> Store for SampledStore<'_, S, F, L> {
+unsafe impl<S: Store, F: Fn(SampledObject), L: Countdown, M: Remember> Store
+    for SampledStore<'_, S, F, L, M>
+{
     #[inline]
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
         self.alloc_with(layout, None)
@@ -164,13 +189,15 @@ unsafe impl<S: Store, F: Fn(SampledObject), L: Countdown> Store for SampledStore
 
     #[inline]
     unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {
+        // Before the memory is returned, because then another object may be there at once.
+        self.memory.forget(Addr::of(object.as_ptr()));
         // SAFETY: the caller's object came from this store, and so from the one behind it, or from
         // a source whose objects that one takes. It is freed once, and nothing uses it any more.
         unsafe { self.store.free(object, layout) };
     }
 }
 
-impl<S, F, L> fmt::Debug for SampledStore<'_, S, F, L> {
+impl<S, F, L, M> fmt::Debug for SampledStore<'_, S, F, L, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SampledStore").field("mean", &self.draws.lock().mean()).finish_non_exhaustive()
     }

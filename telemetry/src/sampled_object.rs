@@ -5,8 +5,8 @@
 use tripoint_core::{Addr, Event, PoolId};
 use tripoint_stack::Site;
 
+use crate::numbering::thread_number;
 use crate::sample::Sample;
-use crate::thread_number::thread_number;
 
 /// By which way an object was allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -19,6 +19,16 @@ pub enum ObjectKind {
     Direct,
     /// By the program's global allocator.
     Global,
+}
+
+impl ObjectKind {
+    /// All of them, in the order of their numbers.
+    const ALL: [Self; 4] = [Self::Small, Self::Large, Self::Direct, Self::Global];
+
+    /// The kind with this number.
+    pub(crate) fn from_word(word: u32) -> Option<Self> {
+        Self::ALL.get(usize::try_from(word).ok()?).copied()
+    }
 }
 
 /// A sampled object: where it is, what it is as far as that is known, and who allocated it.

@@ -1,0 +1,50 @@
+//! Whether a sampler remembers what it sampled.
+
+#![forbid(unsafe_code)]
+
+use core::fmt;
+
+use tripoint_core::Addr;
+
+use crate::live::live_samples::LiveSamples;
+use crate::sampled_object::SampledObject;
+
+/// What remembers sampled objects until they are freed: nothing (`()`), or a table (`&LiveSamples`).
+pub trait Remember: sealed::Remember {}
+
+pub(crate) mod sealed {
+    use super::{Addr, SampledObject, fmt};
+
+    pub trait Remember: Copy + fmt::Debug {
+        /// Remembers an object, which counts at once.
+        fn remember(self, sampled: &SampledObject);
+
+        /// Forgets an object whose memory is about to be returned.
+        fn forget(self, object: Addr);
+    }
+}
+
+impl Remember for () {}
+
+impl sealed::Remember for () {
+    #[inline(always)]
+    fn remember(self, _sampled: &SampledObject) {}
+
+    #[inline(always)]
+    fn forget(self, _object: Addr) {}
+}
+
+impl<const N: usize> Remember for &LiveSamples<N> {}
+
+impl<const N: usize> sealed::Remember for &LiveSamples<N> {
+    fn remember(self, sampled: &SampledObject) {
+        self.confirm(LiveSamples::remember(self, sampled));
+    }
+
+    #[inline(always)]
+    fn forget(self, object: Addr) {
+        if self.may_hold(object) {
+            LiveSamples::forget(self, object);
+        }
+    }
+}
