@@ -1,9 +1,9 @@
 //! A program whose global allocator is sampled, from its first allocation to the end of its threads.
 //! (design/sampling.md `.global`.)
 
+use core::cell::RefCell;
 use core::hint::black_box;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::cell::RefCell;
 use std::sync::{Mutex, MutexGuard};
 use std::thread;
 

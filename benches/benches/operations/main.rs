@@ -7,6 +7,7 @@
 
 mod any_size;
 mod arenas;
+mod global;
 mod sampled;
 mod stacks;
 
@@ -35,6 +36,7 @@ fn operations() -> impl Iterator<Item = Operation> {
         .chain(any_size::OPERATIONS)
         .chain(arenas::OPERATIONS)
         .chain(sampled::OPERATIONS)
+        .chain(global::OPERATIONS)
 }
 
 fn main() {

@@ -1,18 +1,23 @@
 //! What sampling costs: the same loop with and without it, side by side.
 //!
 //! One operation is a reserve and a commit of 32 bytes, or, in the second table, an allocation
-//! and a free of 64. The first contender has no sampler.
+//! and a free of 64, or, in the third, one of 48 in the system's allocator. The first contender has no
+//! sampler.
 //! (design/sampling.md `.req.cost`.)
 
-use core::alloc::Layout;
+use core::alloc::{GlobalAlloc, Layout};
 use core::hint::black_box;
 use core::time::Duration;
+use std::alloc::System;
 use std::time::Instant;
 
 use benches::compare::{Contender, compare, print};
 use benches::region::ManualRegion;
 use tripoint::author::SymmetricFence;
-use tripoint::telemetry::{Mean, PointSampler, SampledObject, SampledStore, Sampling};
+use tripoint::contract::ContractAllocator;
+use tripoint::telemetry::{
+    GlobalSampler, Mean, PointSampler, SampledAllocator, SampledObject, SampledStore, Sampling,
+};
 use tripoint::{
     AllocationPoint, ArenaVm, ArenaVmOptions, BufferKind, Control, Mfs, MfsOptions, Store, UnitOf,
 };
@@ -70,6 +75,45 @@ fn pairs<S: Store>(store: S) -> impl FnMut() -> Duration {
     }
 }
 
+/// The switch of the thread, which follows it before each round.
+static GLOBAL: Sampling = Sampling::off(42);
+static SAMPLER: GlobalSampler = GlobalSampler::new(&GLOBAL, report);
+
+/// A loop of pairs of 48 bytes in a global allocator, with this mean.
+fn global<A: GlobalAlloc>(allocator: A, mean: Option<Mean>, follow: fn(&A)) -> impl FnMut() -> Duration {
+    move || {
+        GLOBAL.set_mean(mean);
+        follow(&allocator);
+        let layout = black_box(Layout::new::<[u64; 6]>());
+        let start = Instant::now();
+        for _ in 0..OPERATIONS {
+            // SAFETY: allocated and freed once, with one layout that is not empty.
+            unsafe {
+                let object = black_box(allocator.alloc(layout));
+                allocator.dealloc(object, layout);
+            }
+        }
+        start.elapsed()
+    }
+}
+
+fn measure_global(rounds: usize) {
+    let usual = Mean::new(100 << 10);
+    let sampled = |mean| global(SampledAllocator::system(SAMPLER), mean, SampledAllocator::follow_switch);
+    let both = |mean| {
+        global(ContractAllocator::with_sampler(System, SAMPLER), mean, ContractAllocator::follow_switch)
+    };
+    let mut contenders = [
+        Contender::new("System", global(System, None, |_| ())),
+        Contender::new("sampled, off", sampled(None)),
+        Contender::new("one in 100 KiB", sampled(usual)),
+        Contender::new("contract", global(ContractAllocator::system(), None, |_| ())),
+        Contender::new("contract, off", both(None)),
+        Contender::new("contract, 100 KiB", both(usual)),
+    ];
+    print("48 bytes in a global allocator and back", &compare(&mut contenders, rounds, OPERATIONS));
+}
+
 fn report(sampled: SampledObject) {
     black_box(sampled);
 }
@@ -101,5 +145,7 @@ fn measure(rounds: usize) {
 
 fn main() {
     let is_quick = std::env::args().any(|argument| argument == "--quick");
-    measure(if is_quick { 1 } else { 51 });
+    let rounds = if is_quick { 1 } else { 51 };
+    measure(rounds);
+    measure_global(rounds);
 }

@@ -10,6 +10,7 @@ use core::hint::black_box;
 use std::boxed::Box;
 use std::time::SystemTime;
 
+use tripoint_core::internal::AllocationCountdown;
 #[cfg(any(feature = "interpose-malloc", all(feature = "linux", target_os = "linux", not(miri))))]
 use tripoint_core::internal::{Ordering, compiler_fence};
 use tripoint_stack::Site;
@@ -23,6 +24,11 @@ use crate::words::detector_set::DetectorSet;
 struct Current {
     counts: [Cell<usize>; ViolationClass::COUNT],
     bytes: [Cell<usize>; ViolationClass::COUNT],
+    /// How many bytes may be allocated before that needs more than to be counted: those before the
+    /// sampler's next stop, and none while the thread is active. So one compare serves both.
+    countdown: AllocationCountdown,
+    /// The sampler's countdown while the thread is active; otherwise one that has ended.
+    set_aside: AllocationCountdown,
     /// Whether events need more than to be counted.
     active: Cell<bool>,
     slot: Cell<Option<&'static Slot>>,
@@ -42,6 +48,8 @@ std::thread_local! {
         Current {
             counts: [const { Cell::new(0) }; ViolationClass::COUNT],
             bytes: [const { Cell::new(0) }; ViolationClass::COUNT],
+            countdown: AllocationCountdown::new(),
+            set_aside: AllocationCountdown::new(),
             active: Cell::new(false),
             slot: Cell::new(None),
             watching: Cell::new(false),
@@ -61,20 +69,64 @@ std::thread_local! {
 #[inline]
 pub fn observe(observation: Observation) {
     CURRENT.with(|current| {
-        let index = observation.class.index();
-        current.counts[index].set(current.counts[index].get().wrapping_add(observation.count));
-        current.bytes[index].set(current.bytes[index].get().wrapping_add(observation.bytes));
-        if current.active.get() && !is_only_counted(current, &observation) {
-            charge(observation);
+        current.count(&observation);
+        if current.active.get() && !current.is_only_counted(&observation) {
+            let Observation { class, count, bytes, address, call } = observation;
+            charge(class, count, bytes, address, call);
         }
     });
 }
 
-/// Counts an event whose site is not wanted. Returns false if it is. Most events of a warm-up
-/// cost no more than this.
+/// As [`observe`], for an allocation of `size` bytes. Returns whether the thread's sampler has a stop in
+/// them.
 #[inline(always)]
-fn is_only_counted(current: &Current, observation: &Observation) -> bool {
-    !current.watching.get() && current.slot.get().is_some_and(|slot| slot.count_only(observation))
+pub(crate) fn observe_allocation(class: ViolationClass, size: usize) -> bool {
+    CURRENT.with(|current| {
+        current.count(&Observation::new(class, size));
+        !current.countdown.pass(size) && current.allocate_slowly(class, size)
+    })
+}
+
+impl Current {
+    #[inline(always)]
+    fn count(&self, observation: &Observation) {
+        let index = observation.class.index();
+        self.counts[index].set(self.counts[index].get().wrapping_add(observation.count));
+        self.bytes[index].set(self.bytes[index].get().wrapping_add(observation.bytes));
+    }
+
+    /// Counts an event whose site is not wanted. Returns false if it is. Most events of a warm-up
+    /// cost no more than this.
+    #[inline(always)]
+    fn is_only_counted(&self, observation: &Observation) -> bool {
+        !self.watching.get() && self.slot.get().is_some_and(|slot| slot.count_only(observation))
+    }
+
+    /// Charges an allocation if the thread is active. Returns whether the sampler has a stop in it.
+    #[cold]
+    #[inline(never)]
+    fn allocate_slowly(&self, class: ViolationClass, size: usize) -> bool {
+        if !self.active.get() {
+            return true;
+        }
+        let observation = Observation::new(class, size);
+        if !self.is_only_counted(&observation) {
+            let anchor = 0_u8;
+            charge_above(observation, core::ptr::from_ref(black_box(&anchor)).addr());
+        }
+        !self.set_aside.pass(size)
+    }
+
+    fn set_active(&self, on: bool) {
+        if self.active.replace(on) != on {
+            self.countdown.exchange(&self.set_aside);
+        }
+    }
+}
+
+/// Calls `work` with the countdown of the calling thread to its sampler's next stop.
+pub(crate) fn with_countdown<R>(work: impl FnOnce(&AllocationCountdown) -> R) -> R {
+    CURRENT.with(|current| work(if current.active.get() { &current.set_aside } else { &current.countdown }))
 }
 
 /// As [`observe`], for an event that interrupted the thread at `instruction`.
@@ -108,11 +160,18 @@ pub(crate) fn end_handling(within_itself: bool) {
     CURRENT.with(|current| current.handling.set(within_itself));
 }
 
+/// Charges the observation made of these, which are passed in registers: the fast path would write
+/// down an observation.
 #[cold]
 #[inline(never)]
-fn charge(observation: Observation) {
+fn charge(class: ViolationClass, count: usize, bytes: usize, address: usize, call: usize) {
     let anchor = 0_u8;
-    let above = core::ptr::from_ref(black_box(&anchor)).addr();
+    let observation = Observation { class, count, bytes, address, call };
+    charge_above(observation, core::ptr::from_ref(black_box(&anchor)).addr());
+}
+
+/// Charges an event that happened above this address of the stack.
+fn charge_above(observation: Observation, above: usize) {
     CURRENT.with(|current| {
         if let Some(slot) = current.slot.get() {
             slot.observe(observation, || Evidence { site: Site::above(above), time: time() });
@@ -149,7 +208,7 @@ pub fn watch(on: bool) {
     CURRENT.with(|current| {
         current.watching.set(on);
         current.watched.set(None);
-        current.active.set(on || current.slot.get().is_some());
+        current.set_active(on || current.slot.get().is_some());
     });
 }
 
@@ -193,7 +252,7 @@ pub(crate) fn attach(slot: &'static Slot, wanted: DetectorSet) -> DetectorSet {
     let _ = Site::here();
     CURRENT.with(|current| {
         current.slot.set(Some(slot));
-        current.active.set(true);
+        current.set_active(true);
     });
     if wanted.contains(DetectorSet::ALLOCATOR) && allocator_is_live() {
         DetectorSet::ALLOCATOR
@@ -206,7 +265,7 @@ pub(crate) fn detach(from: &'static Slot) {
     CURRENT.with(|current| {
         if current.slot.get().is_some_and(|slot| core::ptr::eq(slot, from)) {
             current.slot.set(None);
-            current.active.set(current.watching.get());
+            current.set_active(current.watching.get());
         }
     });
 }

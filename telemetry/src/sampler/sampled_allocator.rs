@@ -70,13 +70,14 @@ impl<Inner> SampledAllocator<Inner> {
         THREAD.with(|thread| thread.countdown.resume(self.sampler.move_stop(thread.countdown.pause())));
     }
 
-    /// Allocates an object with the byte at which the thread stops.
+    /// Allocates an object with the byte at which the thread stops, as `allocate` does with these
+    /// arguments. They are passed on, not captured, so that the fast path need not write them down.
     #[cold]
     #[inline(never)]
-    fn stop(&self, size: usize, allocate: impl FnOnce() -> *mut u8) -> *mut u8 {
+    fn stop<A>(&self, size: usize, arguments: A, allocate: impl FnOnce(&Inner, A) -> *mut u8) -> *mut u8 {
         THREAD.with(|thread| {
             let offset = thread.countdown.pause();
-            let object = allocate();
+            let object = allocate(&self.inner, arguments);
             let address = (!object.is_null()).then(|| Addr::of(object));
             thread.countdown.resume(self.sampler.stopped(size, offset, address));
             object
@@ -97,8 +98,12 @@ unsafe impl<Inner: GlobalAlloc> GlobalAlloc for SampledAllocator<Inner> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller vouches that the layout has a size; it is passed on as it came.
-        let allocate = || unsafe { self.inner.alloc(layout) };
-        if pass(layout.size()) { allocate() } else { self.stop(layout.size(), allocate) }
+        let allocate = |inner: &Inner, layout: Layout| unsafe { inner.alloc(layout) };
+        if !pass(layout.size()) {
+            self.stop(layout.size(), layout, allocate)
+        } else {
+            allocate(&self.inner, layout)
+        }
     }
 
     #[inline]
@@ -111,15 +116,25 @@ unsafe impl<Inner: GlobalAlloc> GlobalAlloc for SampledAllocator<Inner> {
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller vouches that the layout has a size; it is passed on as it came.
-        let allocate = || unsafe { self.inner.alloc_zeroed(layout) };
-        if pass(layout.size()) { allocate() } else { self.stop(layout.size(), allocate) }
+        let allocate = |inner: &Inner, layout: Layout| unsafe { inner.alloc_zeroed(layout) };
+        if !pass(layout.size()) {
+            self.stop(layout.size(), layout, allocate)
+        } else {
+            allocate(&self.inner, layout)
+        }
     }
 
     #[inline]
     unsafe fn realloc(&self, object: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: the caller vouches that this allocator allocated the object with this layout, so the inner
         // one did, and that the new size is not zero and does not overflow when it is rounded up.
-        let allocate = || unsafe { self.inner.realloc(object, layout, size) };
-        if pass(size) { allocate() } else { self.stop(size, allocate) }
+        let allocate = |inner: &Inner, (object, layout, size): (*mut u8, Layout, usize)| unsafe {
+            inner.realloc(object, layout, size)
+        };
+        if !pass(size) {
+            self.stop(size, (object, layout, size), allocate)
+        } else {
+            allocate(&self.inner, (object, layout, size))
+        }
     }
 }
