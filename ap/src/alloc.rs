@@ -6,6 +6,7 @@ use core::ptr::NonNull;
 use tripoint_core::{Control, ManualPool, PoolBox, PoolClass, Result, aver};
 
 use crate::point::AllocationPoint;
+use crate::slow::objects::One;
 
 impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
     /// Allocates `value`, for as long as the pool lives. It is never dropped.
@@ -55,7 +56,7 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
     #[inline(always)]
     pub unsafe fn alloc_with<T>(&mut self, mut make: impl FnMut() -> T) -> Result<NonNull<T>> {
         loop {
-            let reservation = self.reserve(Layout::new::<T>())?;
+            let reservation = self.reserve_for::<One<T>>(Layout::new::<T>())?;
             let object = reservation.as_ptr().cast::<T>();
             // SAFETY: the reserved memory is ours, and has the size and alignment of `T`.
             unsafe { object.write(make()) };
@@ -82,7 +83,7 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
             unsafe { object.write(value) };
             return Ok(object);
         }
-        let reservation = self.reserve(Layout::new::<T>())?;
+        let reservation = self.reserve_for::<One<T>>(Layout::new::<T>())?;
         let object = reservation.as_ptr().cast::<T>();
         // SAFETY: the reserved memory is ours, and has the size and alignment of `T`.
         unsafe { object.write(value) };

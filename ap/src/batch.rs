@@ -11,6 +11,7 @@ use tripoint_core::{Control, Error, ManualPool, PoolBox, PoolClass, Result, aver
 
 use crate::point::AllocationPoint;
 use crate::reservation::CommitFailed;
+use crate::slow::objects::Many;
 
 impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
     /// Reserves room for `count` objects in a row, to be filled one by one and
@@ -69,7 +70,7 @@ impl<'ap, 'pool, T, P: PoolClass, C: Control> Batch<'ap, 'pool, T, P, C> {
                     "objects in a flippable pool fill whole units of its alignment",
                 ));
             }
-            point.reserve(layout)?.as_ptr().cast()
+            point.reserve_for::<Many<T>>(layout)?.as_ptr().cast()
         };
         Ok(Self { point, first, count: 0, capacity })
     }

@@ -73,7 +73,7 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
     /// # Errors
     /// Those of [`AllocationPoint::create`], and
     /// [`Error::Parameter`](tripoint_core::Error::Parameter) for a control too large for a
-    /// descriptor (`C` may have about 190 bytes).
+    /// descriptor (`C` may have about 700 bytes).
     pub fn create_with(pool: &'pool P, kind: BufferKind, control: C) -> Result<Self> {
         Self::create_in(pool, kind, control, |_| ())
     }

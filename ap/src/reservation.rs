@@ -18,6 +18,7 @@ use tripoint_core::{Control, PoolClass, Result, aver};
 use crate::point::AllocationPoint;
 use crate::protocol::buffer::CHECKS;
 use crate::protocol::calc;
+use crate::slow::objects::{Form, Untyped};
 
 impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
     /// Reserves memory for `layout`. Nothing is allocated until the token is
@@ -34,6 +35,12 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
     ///   class keeps what buffers did not use
     #[inline(always)]
     pub fn reserve(&mut self, layout: Layout) -> Result<Reservation<'_, 'pool, P, C>> {
+        self.reserve_for::<Untyped>(layout)
+    }
+
+    /// Reserves memory of which it is known what objects it is for.
+    #[inline(always)]
+    pub(crate) fn reserve_for<F: Form>(&mut self, layout: Layout) -> Result<Reservation<'_, 'pool, P, C>> {
         let (buffer, pool) = (self.buffer(), self.pool());
         let size = pool.reserve_size(layout).unwrap_or(usize::MAX);
         let init = buffer.init();
@@ -42,7 +49,7 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
         let (object, end) = if fits {
             (init, init.wrapping_add(size))
         } else {
-            match self.slow().reserve(layout) {
+            match self.slow().reserve::<F>(layout) {
                 Some(end) => (end.as_ptr().wrapping_sub(size), end.as_ptr()),
                 None => return Err(self.slow().failure),
             }

@@ -2,6 +2,7 @@
 //!
 //! | file, from the ground up | |
 //! |---|---|
+//! | `objects` | what a form of reserve knows of its objects |
 //! | `stops` | how far the next stop is |
 //! | `descriptor` | the descriptor, which the shared part begins and the slow part ends |
 //! | `walk` | visiting and flipping every buffer of a pool |
@@ -10,6 +11,7 @@
 
 pub(crate) mod descriptor;
 pub(crate) mod fill;
+pub(crate) mod objects;
 pub(crate) mod slow_path;
 pub(crate) mod stops;
 pub(crate) mod walk;

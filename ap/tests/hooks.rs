@@ -27,7 +27,15 @@ impl Control for Burning<'_> {
         self.stop
     }
 
+    fn reserved(&mut self, _stop: Stop) {
+        self.fuse.burn();
+    }
+
     fn stopped(&mut self, _stop: Stop) {
+        self.fuse.burn();
+    }
+
+    fn withdrawn(&mut self, _stop: Stop) {
         self.fuse.burn();
     }
 

@@ -34,8 +34,9 @@ fn bias() -> bool {
         all_good &= print_bias(workload.name, &simulation::bias(workload, bytes, RUNS));
     }
     println!("The same at allocation points, over {RUNS} runs of 1 MB:\n");
-    for (workload, buffer) in &AT_POINTS {
-        let bias = simulation::bias_at_points(workload, *buffer, 1_000_000, RUNS);
+    for at_point in &AT_POINTS {
+        let workload = &at_point.workload;
+        let bias = simulation::bias_at_points(at_point, 1_000_000, RUNS);
         all_good &= print_bias(workload.name, &bias);
     }
     all_good

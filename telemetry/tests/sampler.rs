@@ -14,7 +14,9 @@ use tripoint_oracle::{BumpPool, Draws, FlipPool, Listener, effort};
 use tripoint_pools::{
     Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, Snc, SncOptions, Tlsf, TlsfOptions, UnitOf,
 };
-use tripoint_telemetry::{Mean, ObjectKind, PointSampler, Sample, SampledObject, Sampling, Stream, Trials};
+use tripoint_telemetry::{
+    Mean, ObjectKind, PointSampler, Sample, SampledObject, Sampling, Site, Stream, Trials,
+};
 
 const SEED: u64 = 0x7e1e;
 
@@ -54,7 +56,7 @@ fn with_arena(size: usize, test: impl FnOnce(&ClientArena<'_>)) {
     test(&ClientArena::create(&mut memory, options).unwrap());
 }
 
-/// One trial after another, for each byte reserved.
+/// One trial after another, for each byte allocated.
 struct ByteByByte {
     /// Trials to come, of which the last succeeds.
     failures_left: u64,
@@ -72,23 +74,36 @@ impl ByteByByte {
         Self { failures_left: draws(), draws, mean, sampled: Vec::new() }
     }
 
-    fn object(&mut self, object: Addr, size: usize, is_committed: bool) {
-        let mut failures_left = self.failures_left;
+    /// An object was allocated.
+    fn object(&mut self, sampled: SampledObject, size: usize) {
         for offset in 0..size as u64 {
-            if failures_left == 0 {
-                if is_committed {
-                    let sample = Sample::new(size as u64, offset, self.mean).unwrap();
-                    self.sampled.push(SampledObject::new(ObjectKind::Small, object, sample));
-                }
+            if self.failures_left == 0 {
+                let sample = Sample::new(size as u64, offset, self.mean).unwrap();
+                self.sampled.push(SampledObject { sample, ..sampled });
                 self.failures_left = (self.draws)();
                 return;
             }
-            failures_left -= 1;
-        }
-        if is_committed {
-            self.failures_left = failures_left;
+            self.failures_left -= 1;
         }
     }
+}
+
+/// An object as a sampler of its pool reports it, but for the sample.
+fn unsampled<P: PoolClass>(
+    pool: &P,
+    kind: ObjectKind,
+    object: Addr,
+    type_name: Option<&'static str>,
+) -> SampledObject {
+    let sample = Sample::new(1, 0, Mean::EVERY_BYTE).unwrap();
+    let (pool, class) = (Some(pool.header().id()), Some(pool.header().class()));
+    SampledObject { pool, class, type_name, ..SampledObject::new(kind, object, sample) }
+}
+
+/// The kind of an object of this size, just committed: large if it has the buffer for itself.
+fn kind<P: PoolClass, C: Control>(point: &AllocationPoint<'_, P, C>, size: usize) -> ObjectKind {
+    let fill = point.buffer().snapshot().unwrap().range();
+    if fill.size() == size { ObjectKind::Large } else { ObjectKind::Small }
 }
 
 /// Does the same with a point and byte by byte. The arena has room for all.
@@ -113,7 +128,9 @@ fn same_objects<P: PoolClass>(pool: &P, mean: u32, steps: &[(usize, Step)]) {
         }
         // SAFETY: no thread reads the objects of these pools.
         let is_committed = !matches!(step, Step::Abandon) && unsafe { reservation.commit() }.is_ok();
-        expected.object(object, size, is_committed);
+        if is_committed {
+            expected.object(unsampled(pool, kind(&point, size), object, None), size);
+        }
     }
     drop(point);
     assert_eq!(sampled.into_inner(), expected.sampled);
@@ -162,28 +179,113 @@ fn every_object_is_sampled_with_a_mean_of_one() {
     with_arena(1 << 20, |arena| same_objects(&BumpPool::create(arena, 1024), 1, &steps));
 }
 
-/// The committed part of a batch counts as one object.
+/// Allocates batches at a point, each for a number of objects of which some are committed, if any, and the
+/// same objects one by one and byte by byte.
+fn same_objects_in_batches<P: PoolClass, T: Copy>(
+    pool: &P,
+    mean: u32,
+    steps: &[(usize, usize, Step)],
+    value: T,
+) {
+    let mean = Mean::new(mean).unwrap();
+    let sampling = Sampling::off(SEED);
+    sampling.set_mean(Some(mean));
+    let mut expected = ByteByByte::new(Stream::new(SEED, 0), mean);
+    let sampled = RefCell::new(Vec::new());
+    let sampler = PointSampler::new(&sampling, |object| sampled.borrow_mut().push(object));
+    let mut point = AllocationPoint::create_with(pool, BufferKind::Mutator, sampler).unwrap();
+    for &(capacity, pushed, step) in steps {
+        match step {
+            Step::Trip => point.tripper().trip(),
+            Step::Empty => point.empty(),
+            Step::Commit | Step::Abandon | Step::Flip => (),
+        }
+        let mut batch = point.batch::<T>(capacity).unwrap();
+        let pushed = (0..pushed).take_while(|_| batch.push(value).is_ok()).count();
+        if matches!(step, Step::Flip) {
+            flip_buffers(pool, |_, _| ());
+        }
+        if matches!(step, Step::Abandon) {
+            continue;
+        }
+        // SAFETY: no thread reads the objects of these pools.
+        let Ok(objects) = (unsafe { batch.commit_raw() }) else { continue };
+        if pushed == 0 {
+            continue;
+        }
+        // What the pool adds behind the last object belongs to it, or is more objects if there is room for
+        // them and they were reserved.
+        let (unit, size) = (size_of::<T>(), pool.reserve_size(Layout::array::<T>(pushed).unwrap()).unwrap());
+        let count = capacity.min(size / unit);
+        for index in 0..count {
+            let object = Addr::of(objects.cast::<T>().as_ptr().wrapping_add(index));
+            let size = if index + 1 == count { size - index * unit } else { unit };
+            let kind = kind(&point, size);
+            let sampled = unsampled(pool, kind, object, Some(core::any::type_name::<T>()));
+            expected.object(sampled, size);
+        }
+    }
+    drop(point);
+    assert_eq!(sampled.into_inner(), expected.sampled);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: effort(64), failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// (design/sampling.md `.batch`)
+    #[test]
+    fn objects_of_batches_are_sampled_as_if_each_were_allocated_by_itself(
+        mean in prop_oneof![1u32..100, 100u32..5000],
+        steps in prop::collection::vec((0usize..60, 0usize..80, any_step()), 0..if cfg!(miri) { 10 } else { 100 }),
+        buffer in (16usize..512).prop_map(|units| units * 16),
+    ) {
+        const ROOM: usize = 16 << 20;
+        // 12 bytes: rounded up behind the last.
+        let value = [7_u32; 3];
+        with_arena(ROOM, |arena| same_objects_in_batches(&BumpPool::create(arena, buffer), mean, &steps, value));
+        with_arena(ROOM, |arena| {
+            let pool = FlipPool::create(arena, buffer, SymmetricFence);
+            same_objects_in_batches(&pool, mean, &steps, [7_u64; 4]);
+        });
+        let extend_by = buffer;
+        with_arena(ROOM, |arena| {
+            let options = MvffOptions { extend_by, ..MvffOptions::default() };
+            same_objects_in_batches(&Mvff::create(arena, options).unwrap(), mean, &steps, value);
+        });
+        with_arena(ROOM, |arena| {
+            let options = SncOptions { extend_by, ..SncOptions::default() };
+            same_objects_in_batches(&Snc::create(arena, options).unwrap(), mean, &steps, value);
+        });
+    }
+}
+
+/// (design/sampling.md `.site`)
 #[test]
-fn a_batch_is_sampled_as_one_object() {
-    let mean = Mean::new(1000).unwrap();
-    with_arena(4 << 20, |arena| {
+fn a_report_has_the_site_of_the_call_that_allocates() {
+    with_arena(1 << 20, |arena| {
         let pool = BumpPool::create(arena, 4096);
         let sampling = Sampling::off(SEED);
-        sampling.set_mean(Some(mean));
-        let mut expected = Trials::new(Stream::new(SEED, 0), mean);
-        let sampled = RefCell::new(Vec::new());
-        let sampler = PointSampler::new(&sampling, |object| sampled.borrow_mut().push(object.sample));
+        sampling.set_mean(Some(Mean::EVERY_BYTE));
+        sampling.set_sites(true);
+        let sites = RefCell::new(Vec::new());
+        let sampler =
+            PointSampler::new(&sampling, |object: SampledObject| sites.borrow_mut().push(object.site));
         let mut point = AllocationPoint::create_with(&pool, BufferKind::Mutator, sampler).unwrap();
-        let mut samples = Vec::new();
-        for number in 0..500 {
-            let mut batch = point.batch::<[u64; 2]>(number % 20).unwrap();
-            while batch.push([0; 2]).is_ok() {}
-            samples.extend(expected.allocate(16 * batch.len() as u64));
+        for _ in 0..2 {
+            point.alloc(1_u64).unwrap();
+            // The samples of this batch are reported on the stack of the next call.
+            let mut batch = point.batch::<u64>(2).unwrap();
+            (0..2).for_each(|number| batch.push(number).unwrap());
             let _ = batch.commit();
         }
         drop(point);
-        assert_eq!(sampled.into_inner(), samples);
-        assert!(samples.len() > 20);
+        let [one, first, second, one_again, first_again, second_again] = sites.into_inner()[..] else {
+            panic!()
+        };
+        assert_eq!((one, first, second), (one_again, first_again, second_again));
+        assert_eq!(first, second, "of one batch");
+        let is_walked = cfg!(all(target_os = "linux", not(miri)));
+        assert_eq!((one != first, one != Site::UNKNOWN), (is_walked, is_walked));
     });
 }
 
@@ -347,4 +449,43 @@ fn trips_at_any_moment_are_all_observed_and_change_no_sample() {
         let expected: Vec<_> = (0..=OBJECTS).filter_map(|_| trials.allocate(64)).collect();
         assert_eq!(sampled.into_inner(), expected);
     });
+}
+
+/// What is abandoned, or whose commit fails, is not tried at all: its draw stays for the next object
+/// (design/sampling.md `.abandon`).
+#[test]
+fn objects_that_are_made_at_the_second_attempt_are_sampled_as_often_as_others() {
+    const OBJECTS: u32 = if cfg!(miri) { 300 } else { 20_000 };
+    let mean = Mean::new(100).unwrap();
+    for between in [Step::Commit, Step::Abandon, Step::Flip] {
+        with_arena(4 << 20, |arena| {
+            let pool = FlipPool::create(arena, 4096, SymmetricFence);
+            let sampling = Sampling::off(SEED);
+            sampling.set_mean(Some(mean));
+            let sampled = Cell::new(0);
+            let sampler = PointSampler::new(&sampling, |_| sampled.set(sampled.get() + 1));
+            let mut point = AllocationPoint::create_with(&pool, BufferKind::Mutator, sampler).unwrap();
+            for _ in 0..OBJECTS {
+                let layout = Layout::new::<[u64; 4]>();
+                match between {
+                    Step::Abandon => drop(point.reserve(layout).unwrap()),
+                    Step::Flip => {
+                        let reservation = point.reserve(layout).unwrap();
+                        flip_buffers(&pool, |_, _| ());
+                        // SAFETY: no thread reads the objects of this pool.
+                        unsafe { reservation.commit() }.unwrap_err();
+                    }
+                    _ => (),
+                }
+                // SAFETY: as above.
+                unsafe { point.reserve(layout).unwrap().commit() }.unwrap();
+            }
+            drop(point);
+            // With 1 - 0.99^32 = 0.275 of all, within five standard deviations.
+            let (objects, share) = (f64::from(OBJECTS), 1.0 - 0.99_f64.powi(32));
+            let (expected, deviation) = (objects * share, (objects * share * (1.0 - share)).sqrt());
+            let found = f64::from(sampled.get());
+            assert!((found - expected).abs() < 5.0 * deviation, "{between:?}: {found} of {expected}");
+        });
+    }
 }

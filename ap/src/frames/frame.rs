@@ -119,7 +119,7 @@ impl<P: PoolClass, C: Control> SlowPath<'_, P, C> {
         let (from, to) = (Addr::of(self.owner.init()), Addr::of(init));
         self.stops.move_to(from, to);
         self.owner.retreat(init);
-        self.stops.settle(from, to);
+        self.stops.settle(self.place(), from, to);
         self.rearm();
     }
 }

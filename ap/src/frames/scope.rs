@@ -14,6 +14,7 @@ use crate::frames::frame::Frame;
 use crate::frames::frame_box::FrameBox;
 use crate::point::AllocationPoint;
 use crate::reservation::{CommitFailed, Reservation};
+use crate::slow::objects::One;
 
 /// The inside of a frame: objects are allocated here for as long as it lasts.
 ///
@@ -187,7 +188,7 @@ impl<'frame, 'pool, P: FramePool, C: Control> Scope<'frame, '_, 'pool, P, C> {
             unsafe { object.write(value) };
             return Ok(object);
         }
-        let reservation = self.point.reserve(Layout::new::<T>())?;
+        let reservation = self.point.reserve_for::<One<T>>(Layout::new::<T>())?;
         let object = reservation.as_ptr().cast::<T>();
         // SAFETY: the reserved memory is ours, and has the size and alignment of `T`.
         unsafe { object.write(value) };

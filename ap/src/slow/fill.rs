@@ -9,13 +9,14 @@ use core::ptr::NonNull;
 use tripoint_core::{Addr, Align, Arena, Block, Control, Error, Event, Fill, PoolClass, Result, aver};
 
 use crate::protocol::calc;
+use crate::slow::objects::{Form, Objects, Untyped};
 use crate::slow::slow_path::SlowPath;
+use crate::slow::stops::Reserved;
 
 const UNSERVED: Error = Error::Parameter("the pool class does not serve this size or alignment");
 
 impl<P: PoolClass, C: Control> SlowPath<'_, P, C> {
-    /// The cold half of `reserve`, for an object that does not fit: returns where the object
-    /// ends.
+    /// The cold half of `reserve`, for memory that does not fit: returns where it ends.
     ///
     /// It returns only a pointer, so that nothing of the caller's has to go
     /// through memory; the reason of a failure is left in `failure`. It returns
@@ -23,9 +24,21 @@ impl<P: PoolClass, C: Control> SlowPath<'_, P, C> {
     /// the two paths have met: one more instruction on the fast one.
     #[cold]
     #[inline(never)]
-    pub(crate) fn reserve(&mut self, layout: Layout) -> Option<NonNull<u8>> {
-        match self.try_reserve(layout) {
-            Ok(end) => Some(end),
+    pub(crate) fn reserve<F: Form>(&mut self, layout: Layout) -> Option<NonNull<u8>> {
+        // Only controls that set stops want to know of objects.
+        let objects = if C::SETS_STOPS { const { &F::OBJECTS } } else { const { &Untyped::OBJECTS } };
+        self.reserve_objects(layout, objects)
+    }
+
+    /// What all forms of `reserve` have in common.
+    #[inline(never)]
+    fn reserve_objects(&mut self, layout: Layout, objects: &'static Objects) -> Option<NonNull<u8>> {
+        match self.try_reserve(layout, objects) {
+            Ok(end) => {
+                // This comes last, because the control may unwind; then the stop is withdrawn.
+                self.stops.report_reserved(self.place());
+                Some(end)
+            }
             Err(error) => {
                 self.failure = error;
                 None
@@ -48,7 +61,8 @@ impl<P: PoolClass, C: Control> SlowPath<'_, P, C> {
         stands
     }
 
-    fn try_reserve(&mut self, layout: Layout) -> Result<NonNull<u8>> {
+    fn try_reserve(&mut self, layout: Layout, objects: &'static Objects) -> Result<NonNull<u8>> {
+        let requested = layout.size();
         let size = self.pool.reserve_size(layout).ok_or(UNSERVED)?;
         let layout = Layout::from_size_align(size, layout.align()).map_err(|_| UNSERVED)?;
         self.observe_trips();
@@ -61,7 +75,8 @@ impl<P: PoolClass, C: Control> SlowPath<'_, P, C> {
             aver!(false, "a buffer with room for {size} bytes has no memory: {object:p}");
             return Err(Error::Memory);
         };
-        self.stops.charge(Addr::of(object), size);
+        let fill_size = self.owner.pool_limit().addr() - self.owner.base().addr();
+        self.stops.charge(Reserved { object: Addr::of(object), size, requested, fill_size, objects });
         self.rearm();
         Ok(end)
     }

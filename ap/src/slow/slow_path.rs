@@ -13,7 +13,7 @@ use tripoint_core::{
 use crate::protocol::buffer::{Buffer, CHECKS};
 use crate::protocol::owner::Owner;
 use crate::slow::descriptor::{Descriptor, PoolBuffer};
-use crate::slow::stops::Stops;
+use crate::slow::stops::{Place, Stops};
 
 const OTHER_RANKS: Error =
     Error::Parameter("the pool filled from a segment of other ranks than the buffer's");
@@ -160,10 +160,16 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
         });
     }
 
+    /// The pool and the buffer, as controls and events name them.
+    pub(crate) fn place(&self) -> Place {
+        let header = self.pool.header();
+        Place { pool: header.id(), class: header.class(), buffer: self.buffer.id() }
+    }
+
     /// Decides a stop that was pending, and lets the control set another one after trips.
     pub(crate) fn settle_stop(&mut self) {
         let init = Addr::of(self.owner.init());
-        self.stops.settle(init, init);
+        self.stops.settle(self.place(), init, init);
         self.stops.let_move(init);
     }
 
@@ -210,7 +216,7 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
     /// back.
     pub(crate) fn report_detached(&mut self, detached: Option<Detached>) {
         let Some(Detached { init, unused }) = detached else { return };
-        self.stops.settle(init, Addr::ZERO);
+        self.stops.settle(self.place(), init, Addr::ZERO);
         let header = self.pool.header();
         let (pool, buffer) = (header.id(), self.buffer.id());
         header.arena().event(Event::Empty { pool, buffer, base: init, size: unused });

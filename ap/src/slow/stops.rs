@@ -1,12 +1,13 @@
 //! The account of stops: how far the next one is (design/ap.md `.stop.budget`).
 
-use tripoint_core::{Addr, Control, Stop};
+use tripoint_core::{Addr, Control, PoolId, Stop};
 
 use crate::protocol::calc;
+use crate::slow::objects::Objects;
 
-/// A control and the account of its stops: how far the next one is, and the one that an
-/// object not yet known to be committed has reached. Nothing is kept for a control that sets
-/// none (design/ap.md `.stop.none`).
+/// A control and the account of its stops: how far the next one is, and the object not yet known to
+/// be committed that has reached it. Nothing is kept for a control that sets none
+/// (design/ap.md `.stop.none`).
 #[derive(Debug)]
 pub(crate) struct Stops<C> {
     pub(crate) control: C,
@@ -14,12 +15,45 @@ pub(crate) struct Stops<C> {
     budget: usize,
     /// The place in the present buffer from which `budget` counts.
     origin: Addr,
-    pending: Option<Stop>,
+    /// With the byte that the stop is at.
+    pending: Option<(Reserved, usize)>,
     /// Whether the control is still to be asked for its next stop, because it unwound when the
     /// last one was reported.
     is_due: bool,
     /// Whether the control may move the stop, because trips were observed.
     may_move: bool,
+}
+
+/// Memory that was reserved.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reserved {
+    pub(crate) object: Addr,
+    /// The bytes reserved.
+    pub(crate) size: usize,
+    /// The bytes of the layout, before the pool rounded them.
+    pub(crate) requested: usize,
+    /// The bytes that the buffer was filled with.
+    pub(crate) fill_size: usize,
+    pub(crate) objects: &'static Objects,
+}
+
+/// Where a point allocates.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) pool: PoolId,
+    pub(crate) class: &'static str,
+    pub(crate) buffer: Addr,
+}
+
+impl Reserved {
+    /// What a control is notified of, if so many bytes are allocated.
+    fn stop(&self, offset: usize, place: Place, committed: usize) -> Stop {
+        let (count, unit) = self.objects.count(self.size, self.requested, committed);
+        let Self { object, fill_size, .. } = *self;
+        let Place { pool, class, buffer } = place;
+        let type_name = self.objects.type_name();
+        Stop { pool, class, buffer, object, size: committed, count, unit, fill_size, offset, type_name }
+    }
 }
 
 impl<C: Control> Stops<C> {
@@ -39,37 +73,44 @@ impl<C: Control> Stops<C> {
         match self.pending {
             // Nothing fits below the pending object, so its stop is settled before anything
             // else is allocated.
-            Some(stop) if C::SETS_STOPS => stop.object,
+            Some((reserved, _)) if C::SETS_STOPS => reserved.object,
             _ if self.is_idle() => pool_limit,
             _ => Addr::new(calc::armed_limit(pool_limit.get(), self.origin.get(), self.budget)),
         }
     }
 
-    /// Charges an object that is about to be reserved. If it reaches the stop, the stop
-    /// becomes pending.
-    pub(crate) fn charge(&mut self, object: Addr, size: usize) {
-        let offset = self.left(object);
-        if size > offset {
-            self.pending = Some(Stop { object, size, offset });
+    /// Charges memory that is about to be reserved. If it reaches the stop, that becomes pending.
+    pub(crate) fn charge(&mut self, reserved: Reserved) {
+        let offset = self.left(reserved.object);
+        if reserved.size > offset {
+            self.pending = Some((reserved, offset));
+        }
+    }
+
+    /// Notifies the control of a stop that has just become pending.
+    pub(crate) fn report_reserved(&mut self, place: Place) {
+        if C::SETS_STOPS
+            && let Some((reserved, offset)) = self.pending
+        {
+            self.control.reserved(reserved.stop(offset, place, reserved.size));
         }
     }
 
     /// Decides a pending stop. Allocation has reached `init`, and goes on at `next`.
     ///
-    /// If the byte of the stop was committed, the stop is reported. Otherwise it is
-    /// withdrawn, and a new one is drawn from `next`. It is never kept: it is known to be a
-    /// hit, and keeping it would bias a sampler (design/ap.md `.stop.withdraw`).
-    pub(crate) fn settle(&mut self, init: Addr, next: Addr) {
+    /// If the byte of the stop was committed, the stop is reported, and the next one is drawn from
+    /// `next`. Otherwise it stays, for the next object (design/ap.md `.stop.withdraw`).
+    pub(crate) fn settle(&mut self, place: Place, init: Addr, next: Addr) {
         if !C::SETS_STOPS {
             return;
         }
-        if let Some(stop) = self.pending.take() {
-            // If the control unwinds, the next slow path asks it. The old stop, which has no bytes
-            // left, would be the next object's.
-            self.is_due = true;
-            let committed = init.get().saturating_sub(stop.object.get());
-            let stop = Stop { size: committed, ..stop };
-            if committed > stop.offset {
+        if let Some((reserved, offset)) = self.pending.take() {
+            let committed = init.get().saturating_sub(reserved.object.get());
+            let stop = reserved.stop(offset, place, committed);
+            if stop.size > stop.offset {
+                // If the control unwinds, the next slow path asks it. The old stop, which has no
+                // bytes left, would be the next object's.
+                self.is_due = true;
                 self.control.stopped(stop);
             } else {
                 self.control.withdrawn(stop);

@@ -18,7 +18,7 @@ use tripoint_core::{
 };
 pub(crate) use tripoint_oracle::{
     ALIGN_MAX, BumpPool, Draws, FlipPool, Flippable, Form, Listener as TestControl, MIN_ALIGN, Manual,
-    Notice, SIZE_MAX, TestPool,
+    Notice, SIZE_MAX, Stopped, TestPool,
 };
 
 /// Runs `test` with an arena in `size` bytes of memory.

@@ -4,16 +4,50 @@
 use core::fmt;
 
 use crate::words::addr::Addr;
+use crate::words::pool_id::PoolId;
 
-/// An object that was allocated at a stop.
+/// An object, or a batch of objects, that holds the byte of a stop. Sizes are bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stop {
-    /// The address of the object.
+    /// The pool.
+    pub pool: PoolId,
+    /// The name of the pool's class.
+    pub class: &'static str,
+    /// The buffer, which tells the points of an arena apart: its address.
+    pub buffer: Addr,
+    /// The address of the object; in a batch, of the first.
     pub object: Addr,
-    /// Its size in bytes, as the pool rounded it. All objects of a batch together count as one.
+    /// The size, as the pool rounded it; of a batch, that of all objects together.
     pub size: usize,
-    /// The byte of the object, counted from zero, that the stop was set at.
+    /// The number of objects: one, or as many as there are in the batch.
+    pub count: usize,
+    /// The size of each object of a batch, without what the pool adds behind the last. For a single
+    /// object it is that of all of it.
+    pub unit: usize,
+    /// The size of the memory that the buffer was filled with: that of a large object, if the buffer
+    /// was filled for it alone.
+    pub fill_size: usize,
+    /// The byte that the stop was set at, counted from zero.
     pub offset: usize,
+    /// The name of the objects' type, if the call that allocates them has a type.
+    pub type_name: Option<&'static str>,
+}
+
+impl Stop {
+    /// The one object that holds the byte at `offset`, as if it were allocated by itself at a stop
+    /// there. What the pool adds behind a batch belongs to the last object
+    /// (`design/ap.md` `.stop.batch`).
+    #[must_use]
+    pub const fn object_at(&self, offset: usize) -> Self {
+        let index = match offset.checked_div(self.unit) {
+            Some(index) if index < self.count => index,
+            _ => self.count.saturating_sub(1),
+        };
+        let start = index * self.unit;
+        let size = if index + 1 < self.count { self.unit } else { self.size.saturating_sub(start) };
+        let object = Addr::new(self.object.get() + start);
+        Self { object, size, count: 1, unit: size, offset: offset.saturating_sub(start), ..*self }
+    }
 }
 
 /// The owner's side of control, called on the owner's thread in slow paths only.
@@ -24,6 +58,12 @@ pub struct Stop {
 /// are counted in bytes allocated through this allocation point, across buffers:
 /// after [`next_stop`](Control::next_stop) returns `n`, the stop is at the object that
 /// holds byte `n`, counted from zero. Allocation sampling is built on this.
+///
+/// | an object at a stop is | call |
+/// |---|---|
+/// | reserved | [`reserved`](Control::reserved) |
+/// | committed | [`stopped`](Control::stopped), and [`next_stop`](Control::next_stop) for the next stop |
+/// | abandoned, or its commit fails | [`withdrawn`](Control::withdrawn); the stop stays, for the next object |
 ///
 /// A method cannot use the allocation point that it belongs to, because that is mutably
 /// borrowed. It may unwind: nothing is lost (`design/ap.md` `.slow.report`).
@@ -62,9 +102,16 @@ pub trait Control: fmt::Debug {
 
     /// Returns how many more bytes may be allocated before the next stop; `usize::MAX`
     /// for no stop. This is called when the allocation point is created, and whenever a stop
-    /// was reported or withdrawn.
+    /// was reported. After a batch, bytes are counted from its end.
     fn next_stop(&mut self) -> usize {
         usize::MAX
+    }
+
+    /// Is notified that memory for an object at a stop was reserved, before the caller of reserve
+    /// gets it. The call site of that reserve is on the stack now, and not any more when the other
+    /// methods are called. If this unwinds, nothing was reserved.
+    fn reserved(&mut self, stop: Stop) {
+        let _ = stop;
     }
 
     /// Is notified that an object at a stop was committed. This is called in the next slow
@@ -75,9 +122,10 @@ pub trait Control: fmt::Debug {
         let _ = stop;
     }
 
-    /// Is notified that a stop was withdrawn: its object was abandoned, or its commit failed,
-    /// or of a batch no more than the bytes before the stop were committed. `stop.size` is how many
-    /// bytes were committed all the same.
+    /// Is notified that an object at a stop was not allocated: it was abandoned, or its commit
+    /// failed, or of a batch no more than the bytes before the stop were committed. `stop.size` is
+    /// how many bytes were committed all the same. The stop stays where it is: bytes that were not
+    /// allocated do not count (`design/ap.md` `.stop.withdraw`).
     fn withdrawn(&mut self, stop: Stop) {
         let _ = stop;
     }
@@ -100,4 +148,46 @@ pub trait Control: fmt::Debug {
 /// Sets no stops, and does nothing on a trip.
 impl Control for () {
     const SETS_STOPS: bool = false;
+}
+
+#[cfg(all(test, not(tripoint_loom)))]
+mod tests {
+    use super::*;
+
+    fn batch(size: usize, count: usize, unit: usize) -> Stop {
+        let (pool, buffer) = (PoolId::ARENA, Addr::new(64));
+        let fill_size = 1024;
+        Stop {
+            pool,
+            class: "Test",
+            buffer,
+            object: Addr::new(4096),
+            size,
+            count,
+            unit,
+            fill_size,
+            offset: 0,
+            type_name: Some("T"),
+        }
+    }
+
+    #[test]
+    fn a_batch_is_made_of_objects_the_last_of_which_has_the_rest() {
+        let part = |stop: Stop, offset| {
+            let part = stop.object_at(offset);
+            assert_eq!((part.count, part.unit, part.type_name), (1, part.size, Some("T")));
+            (part.object.get(), part.size, part.offset)
+        };
+        let three = batch(40, 3, 12);
+        assert_eq!(
+            [0, 11, 12].map(|offset| part(three, offset)),
+            [(4096, 12, 0), (4096, 12, 11), (4108, 12, 0)]
+        );
+        assert_eq!(
+            [24, 35, 39].map(|offset| part(three, offset)),
+            [(4120, 16, 0), (4120, 16, 11), (4120, 16, 15)]
+        );
+        let one = batch(32, 1, 32);
+        assert_eq!(one.object_at(7), Stop { offset: 7, ..one });
+    }
 }

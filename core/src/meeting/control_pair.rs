@@ -61,6 +61,13 @@ impl<A: Control, B: Control> Control for ControlPair<A, B> {
         self.nearer()
     }
 
+    fn reserved(&mut self, stop: Stop) {
+        let before = self.allocated(stop.offset);
+        let Self { first, second, .. } = self;
+        let _second = Defer::new(|| second.reserved(before, stop));
+        first.reserved(before, stop);
+    }
+
     fn stopped(&mut self, stop: Stop) {
         let before = self.allocated(stop.offset);
         let Self { first, second, .. } = self;
@@ -83,9 +90,12 @@ impl<A: Control, B: Control> Control for ControlPair<A, B> {
 
     fn move_stop(&mut self, left: usize) -> Option<usize> {
         let before = self.allocated(left);
-        let first_moved = self.first.move_stop(before);
-        let second_moved = self.second.move_stop(before);
-        // What was subtracted from both makes a new distance, whether one moved or not.
+        self.first.pass(before);
+        self.second.pass(before);
+        // From here on distances count from a new place, whether a stop moves or not.
+        self.nearer();
+        let first_moved = self.first.move_stop();
+        let second_moved = self.second.move_stop();
         let distance = self.nearer();
         (first_moved || second_moved).then_some(distance)
     }
@@ -97,13 +107,16 @@ struct Party<C> {
     control: C,
     /// Bytes to its stop, from where the nearer stop was set; `usize::MAX` for none.
     left: usize,
-    /// Whether its stop was reported or withdrawn, or it never had one.
+    /// Whether its stop was reported, or it never had one.
     needs_stop: bool,
+    /// Whether it was notified that an object at its stop was reserved, and not yet of what became
+    /// of that object.
+    is_reserved: bool,
 }
 
 impl<C: Control> Party<C> {
     const fn new(control: C) -> Self {
-        Self { control, left: usize::MAX, needs_stop: true }
+        Self { control, left: usize::MAX, needs_stop: true, is_reserved: false }
     }
 
     fn draw(&mut self) {
@@ -112,37 +125,50 @@ impl<C: Control> Party<C> {
         }
     }
 
-    fn pass(&mut self, bytes: usize) {
-        if self.left != usize::MAX {
-            self.left = self.left.saturating_sub(bytes);
+    /// Bytes to its stop after `bytes` were allocated.
+    const fn left_after(&self, bytes: usize) -> usize {
+        if self.left == usize::MAX { usize::MAX } else { self.left.saturating_sub(bytes) }
+    }
+
+    const fn pass(&mut self, bytes: usize) {
+        self.left = self.left_after(bytes);
+    }
+
+    /// An object that `before` bytes were allocated before was reserved.
+    fn reserved(&mut self, before: usize, stop: Stop) {
+        let offset = self.left_after(before);
+        self.is_reserved = offset < stop.size;
+        if self.is_reserved {
+            self.control.reserved(Stop { offset, ..stop });
         }
     }
 
     /// An object that `before` bytes were allocated before was committed.
     fn stopped(&mut self, before: usize, stop: Stop) {
         self.pass(before);
-        if self.left < stop.size {
+        let stop = Stop { offset: self.left, ..stop };
+        let was_reserved = core::mem::take(&mut self.is_reserved);
+        if stop.offset < stop.size {
             self.needs_stop = true;
-            self.control.stopped(Stop { offset: self.left, ..stop });
-        } else {
-            self.pass(stop.size);
+            self.control.stopped(stop);
+            return;
         }
-    }
-
-    /// An object that `before` bytes were allocated before was not committed up to its stop.
-    fn withdrawn(&mut self, before: usize, stop: Stop) {
-        self.pass(before);
-        if self.left == stop.offset {
-            self.needs_stop = true;
+        self.pass(stop.size);
+        if was_reserved {
+            // Of a batch less was committed than was reserved.
             self.control.withdrawn(stop);
-        } else {
-            self.pass(stop.size);
         }
     }
 
-    /// Lets the control move its stop after `before` bytes. Returns whether it did.
-    fn move_stop(&mut self, before: usize) -> bool {
-        self.pass(before);
+    /// An object that `before` bytes were allocated before was not committed up to the nearer stop.
+    fn withdrawn(&mut self, before: usize, stop: Stop) {
+        if core::mem::take(&mut self.is_reserved) {
+            self.control.withdrawn(Stop { offset: self.left_after(before), ..stop });
+        }
+    }
+
+    /// Lets the control move its stop. Returns whether it did.
+    fn move_stop(&mut self) -> bool {
         let moved = self.control.move_stop(self.left);
         self.left = moved.unwrap_or(self.left);
         moved.is_some()
@@ -153,6 +179,7 @@ impl<C: Control> Party<C> {
 mod tests {
     use super::*;
     use crate::words::addr::Addr;
+    use crate::words::pool_id::PoolId;
     use proptest::prelude::*;
     use std::vec::Vec;
     use tripoint_oracle::effort;
@@ -163,6 +190,7 @@ mod tests {
         distances: Vec<usize>,
         /// The distance to move to after the next trip.
         move_to: Option<usize>,
+        reserved: Vec<Stop>,
         stopped: Vec<Stop>,
         withdrawn: Vec<Stop>,
         trips: usize,
@@ -171,6 +199,10 @@ mod tests {
     impl Control for Recorder {
         fn next_stop(&mut self) -> usize {
             self.distances.pop().unwrap_or(usize::MAX)
+        }
+
+        fn reserved(&mut self, stop: Stop) {
+            self.reserved.push(stop);
         }
 
         fn stopped(&mut self, stop: Stop) {
@@ -208,25 +240,45 @@ mod tests {
             Self { control, left, at: 4096 }
         }
 
-        fn object(&mut self, size: usize, is_committed: bool) {
-            let committed = if is_committed { size } else { 0 };
-            let stop = Stop { object: Addr::new(self.at), size: committed, offset: self.left };
+        /// Reserves an object or a batch, and commits that many bytes of it.
+        fn object(&mut self, size: usize, committed: usize) {
+            let stop = stop(self.at, size, self.left);
             self.at += committed;
-            if self.left >= size {
-                self.left -= if self.left == usize::MAX { 0 } else { committed };
+            let reaches = self.left < size;
+            if reaches {
+                self.control.reserved(stop);
+            }
+            let stop = Stop { size: committed, ..stop };
+            if reaches && committed > stop.offset {
+                self.control.stopped(stop);
+                self.left = self.control.next_stop();
                 return;
             }
-            if committed > stop.offset {
-                self.control.stopped(stop);
-            } else {
+            if reaches {
                 self.control.withdrawn(stop);
             }
-            self.left = self.control.next_stop();
+            self.left -= if self.left == usize::MAX { 0 } else { committed };
         }
 
         fn trip(&mut self) {
             self.control.tripped(1);
             self.left = self.control.move_stop(self.left).unwrap_or(self.left);
+        }
+    }
+
+    fn stop(object: usize, size: usize, offset: usize) -> Stop {
+        let (pool, buffer, object) = (PoolId::ARENA, Addr::new(64), Addr::new(object));
+        Stop {
+            pool,
+            class: "Test",
+            buffer,
+            object,
+            size,
+            count: 1,
+            unit: size,
+            fill_size: 1024,
+            offset,
+            type_name: None,
         }
     }
 
@@ -237,22 +289,24 @@ mod tests {
         fn each_of_a_pair_stops_where_it_would_alone(
             first in prop::collection::vec(0usize..300, 0..20),
             second in prop::collection::vec(0usize..3000, 0..20),
-            sizes in prop::collection::vec(0usize..200, 0..200),
+            objects in prop::collection::vec((0usize..200, 0usize..400), 0..200),
             move_to in prop::option::of(0usize..500),
             trip_at in 0usize..200,
         ) {
             let (first, second) = (at(&first), Recorder { move_to, ..at(&second) });
             let mut pair = Point::new(ControlPair::new(first.clone(), second.clone()));
             let mut alone = (Point::new(first), Point::new(second));
-            for (number, &size) in sizes.iter().enumerate() {
+            for (number, &(size, committed)) in objects.iter().enumerate() {
+                // Of half of them all, of the others any part.
+                let committed = committed.min(size);
                 if number == trip_at {
                     pair.trip();
                     alone.0.trip();
                     alone.1.trip();
                 }
-                pair.object(size, true);
-                alone.0.object(size, true);
-                alone.1.object(size, true);
+                pair.object(size, committed);
+                alone.0.object(size, committed);
+                alone.1.object(size, committed);
             }
             prop_assert_eq!(pair.control.first(), &alone.0.control);
             prop_assert_eq!(pair.control.second(), &alone.1.control);
@@ -260,47 +314,68 @@ mod tests {
     }
 
     #[test]
-    fn only_the_stop_that_was_reached_is_withdrawn() {
+    fn only_stops_that_were_reached_are_withdrawn_and_all_stay() {
         let mut point = Point::new(ControlPair::new(at(&[10, 70]), at(&[40])));
-        point.object(32, false);
-        assert_eq!(point.control.first().withdrawn, [Stop { object: Addr::new(4096), size: 0, offset: 10 }]);
-        point.object(32, true);
+        point.object(32, 0);
+        assert_eq!(point.control.first().withdrawn, [Stop { size: 0, ..stop(4096, 32, 10) }]);
+        assert_eq!(point.control.second().reserved, []);
+        // The next object has the first stop, and the one after it the second.
+        point.object(32, 32);
+        point.object(32, 32);
+        assert_eq!(point.control.first().stopped, [stop(4096, 32, 10)]);
+        assert_eq!(point.control.second().stopped, [stop(4128, 32, 8)]);
         assert_eq!(point.control.second().withdrawn, []);
-        // 32 bytes were allocated: the second stop is in the next object, the first in the one after.
-        point.object(32, true);
-        point.object(32, true);
-        let object = |number: usize, offset| Stop { object: Addr::new(4096 + 32 * number), size: 32, offset };
-        assert_eq!(point.control.second().stopped, [object(1, 8)]);
-        assert_eq!(point.control.first().stopped, [object(2, 6)]);
+        // The first stop's next is 70 bytes after its first object, which is 38 bytes after these.
+        point.object(100, 20);
+        point.object(100, 100);
+        assert_eq!(point.control.first().withdrawn[1..], [Stop { size: 20, ..stop(4160, 100, 38) }]);
+        assert_eq!(point.control.first().stopped[1..], [stop(4180, 100, 18)]);
     }
 
     #[test]
     fn both_stops_may_be_in_one_object() {
         let mut point = Point::new(ControlPair::new(at(&[10]), at(&[20])));
-        point.object(32, true);
-        let stop = |offset| Stop { object: Addr::new(4096), size: 32, offset };
-        assert_eq!(point.control.first().stopped, [stop(10)]);
-        assert_eq!(point.control.second().stopped, [stop(20)]);
+        point.object(32, 32);
+        assert_eq!(point.control.first().reserved, [stop(4096, 32, 10)]);
+        assert_eq!(point.control.second().reserved, [stop(4096, 32, 20)]);
+        assert_eq!(point.control.first().stopped, [stop(4096, 32, 10)]);
+        assert_eq!(point.control.second().stopped, [stop(4096, 32, 20)]);
+    }
+
+    /// The rest of a batch that one stop was in may be abandoned with the other.
+    #[test]
+    fn one_stop_may_be_withdrawn_while_the_other_is_reported() {
+        let mut point = Point::new(ControlPair::new(at(&[10]), at(&[20])));
+        point.object(32, 15);
+        point.object(32, 32);
+        let committed = Stop { size: 15, ..stop(4096, 32, 10) };
+        assert_eq!(point.control.first().stopped, [committed]);
+        assert_eq!(point.control.second().withdrawn, [Stop { offset: 20, ..committed }]);
+        assert_eq!(point.control.second().stopped, [stop(4111, 32, 5)]);
     }
 
     #[test]
     fn a_trip_is_for_both() {
         let mut point = Point::new(ControlPair::new(at(&[]), Recorder { move_to: Some(5), ..at(&[]) }));
-        point.object(1000, true);
+        point.object(1000, 1000);
         point.trip();
-        point.object(8, true);
+        point.object(8, 8);
         assert_eq!((point.control.first().trips, point.control.second().trips), (1, 1));
         assert_eq!(point.control.first().stopped, []);
-        assert_eq!(point.control.second().stopped, [Stop { object: Addr::new(5096), size: 8, offset: 5 }]);
+        assert_eq!(point.control.second().stopped, [stop(5096, 8, 5)]);
     }
 
-    /// Unwinds at each stop, withdrawal and trip.
+    /// Unwinds at each reserve, stop, withdrawal and trip.
     #[derive(Debug)]
     struct Unwinding(usize);
 
     impl Control for Unwinding {
         fn next_stop(&mut self) -> usize {
             self.0
+        }
+
+        fn reserved(&mut self, _stop: Stop) {
+            std::panic::resume_unwind(std::boxed::Box::new(()));
         }
 
         fn stopped(&mut self, _stop: Stop) {
@@ -324,12 +399,15 @@ mod tests {
             std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| step(&mut pair))).is_err()
         };
         assert!(unwinds(&mut |pair| pair.tripped(1)));
-        // 32 bytes are committed, the second's stop is 8 bytes on.
-        let stop = Stop { object: Addr::new(4096), size: 32, offset: 10 };
-        assert!(unwinds(&mut |pair| pair.stopped(stop)));
+        // The first's stop is at byte 10, the second's at byte 40.
+        let large = stop(4096, 64, 10);
+        assert!(unwinds(&mut |pair| pair.reserved(large)));
+        assert!(unwinds(&mut |pair| pair.withdrawn(Stop { size: 0, ..large })));
+        let small = stop(4096, 32, 10);
+        assert!(unwinds(&mut |pair| pair.reserved(small)));
+        assert!(unwinds(&mut |pair| pair.stopped(small)));
         assert!(!unwinds(&mut |pair| assert_eq!(pair.next_stop(), 8)));
-        let stop = Stop { object: Addr::new(4128), size: 0, offset: 8 };
-        assert!(!unwinds(&mut |pair| pair.withdrawn(stop)));
-        assert_eq!((pair.second().trips, pair.second().withdrawn.len()), (1, 1));
+        let Recorder { trips, reserved, withdrawn, stopped, .. } = pair.second();
+        assert_eq!((*trips, reserved.len(), withdrawn.len(), stopped.len()), (1, 1, 1, 0));
     }
 }

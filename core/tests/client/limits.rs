@@ -60,7 +60,7 @@ fn tracts_of_impossible_sizes_are_refused() {
         "only the arena uses it"
     );
     let over_aligned = Layout::from_size_align(64, 128).unwrap();
-    for layout in [Layout::new::<()>(), Layout::new::<[u8; 513]>(), over_aligned] {
+    for layout in [Layout::new::<()>(), Layout::new::<[u8; 1025]>(), over_aligned] {
         assert!(matches!(arena.alloc_descriptor(layout), Err(Error::Parameter(_))));
     }
     assert_eq!(arena.sizes().spare, arena.alloc_tracts(arena.sizes().spare, pool).unwrap().size());

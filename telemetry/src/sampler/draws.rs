@@ -48,6 +48,11 @@ impl<'s> Draws<'s> {
         distance.unwrap_or(usize::MAX)
     }
 
+    /// What switches these draws.
+    pub(super) const fn sampling(&self) -> &'s Sampling {
+        self.sampling
+    }
+
     /// The mean of the last draw, if there was one.
     pub(super) const fn mean(&self) -> Option<Mean> {
         self.drawn

@@ -3,6 +3,7 @@
 use core::fmt;
 
 use tripoint_core::{Control, Stop};
+use tripoint_stack::Site;
 
 use crate::sample::Sample;
 use crate::sampled_object::{ObjectKind, SampledObject};
@@ -46,6 +47,11 @@ use crate::sampler::sampling::Sampling;
 /// [`ControlPair`](tripoint_core::ControlPair).
 pub struct PointSampler<'s, F> {
     draws: Draws<'s>,
+    /// The byte that was drawn last, counted from the end of what was sampled last; none if that draw
+    /// is still to be made.
+    drawn: Option<usize>,
+    /// Where the object was reserved that may be sampled next.
+    site: Site,
     on_sample: F,
 }
 
@@ -53,21 +59,43 @@ impl<'s, F: FnMut(SampledObject)> PointSampler<'s, F> {
     /// A sampler that `sampling` switches. `on_sample` is called on the thread that owns the
     /// point, in a slow path. It may not use the point.
     pub fn new(sampling: &'s Sampling, on_sample: F) -> Self {
-        Self { draws: Draws::new(sampling), on_sample }
+        Self { draws: Draws::new(sampling), drawn: None, site: Site::UNKNOWN, on_sample }
     }
 }
 
 impl<F: FnMut(SampledObject)> Control for PointSampler<'_, F> {
     fn next_stop(&mut self) -> usize {
-        self.draws.next_distance()
+        self.drawn.take().unwrap_or_else(|| self.draws.next_distance())
     }
 
+    /// The call that allocates is on the stack now, and no more when the sample is reported.
+    fn reserved(&mut self, _stop: Stop) {
+        self.site = self.draws.sampling().site();
+    }
+
+    /// Samples the object of each byte that is drawn. In a batch there may be several; the last draw
+    /// is for a byte behind it (design/sampling.md `.batch`).
     fn stopped(&mut self, stop: Stop) {
-        let Some(mean) = self.draws.mean() else { return };
-        let sample = Sample::new(stop.size as u64, stop.offset as u64, mean);
-        if let Some(sample) = sample {
-            (self.on_sample)(SampledObject::new(ObjectKind::Small, stop.object, sample));
+        let mut drawn = stop.offset;
+        while drawn < stop.size {
+            let Some(mean) = self.draws.mean() else { return };
+            let object = stop.object_at(drawn);
+            let end = drawn - object.offset + object.size;
+            drawn = end.saturating_add(self.draws.next_distance());
+            if let Some(sample) = Sample::new(object.size as u64, object.offset as u64, mean) {
+                let is_alone = object.size == stop.fill_size;
+                let kind = if is_alone { ObjectKind::Large } else { ObjectKind::Small };
+                let known = SampledObject::new(kind, object.object, sample);
+                (self.on_sample)(SampledObject {
+                    pool: Some(stop.pool),
+                    class: Some(stop.class),
+                    type_name: stop.type_name,
+                    site: self.site,
+                    ..known
+                });
+            }
         }
+        self.drawn = Some(if drawn == usize::MAX { drawn } else { drawn - stop.size });
     }
 
     /// A draw that was made stays, unless the switch, the mean or the seed was changed.

@@ -31,11 +31,47 @@ pub(crate) const WORKLOADS: [Workload; 4] = [
     Workload { name: "all 1 MiB", size: |_| 1 << 20 },
 ];
 
-/// What is allocated at points, and in buffers of how many bytes: objects that fit a buffer once, and
-/// buffers that are smaller than nearly all draws.
-pub(crate) const AT_POINTS: [(Workload, usize); 2] = [
-    (Workload { name: "1,400 B in buffers of 1,536", size: |_| 1408 }, 1536),
-    (Workload { name: "48 B in buffers of 1,536", size: |_| 48 }, 1536),
+/// A workload at an allocation point, which gets its memory in buffers of so many bytes.
+pub(crate) struct AtPoint {
+    pub(crate) workload: Workload,
+    pub(crate) buffer: usize,
+    form: Form,
+}
+
+/// How objects come about at an allocation point.
+#[derive(Clone, Copy)]
+enum Form {
+    /// One reserve and commit for each.
+    OneByOne,
+    /// The same, after a reserve that is abandoned.
+    AtTheSecondAttempt,
+    /// In batches for 20 objects of 48 bytes, of which 15 are committed.
+    InBatches,
+}
+
+/// Objects that fit a buffer once, buffers that are smaller than nearly all draws, and objects that
+/// are not simply reserved and committed.
+pub(crate) const AT_POINTS: [AtPoint; 4] = [
+    AtPoint {
+        workload: Workload { name: "1,400 B in buffers of 1,536", size: |_| 1408 },
+        buffer: 1536,
+        form: Form::OneByOne,
+    },
+    AtPoint {
+        workload: Workload { name: "48 B in buffers of 1,536", size: |_| 48 },
+        buffer: 1536,
+        form: Form::OneByOne,
+    },
+    AtPoint {
+        workload: Workload { name: "48 B, each abandoned once before", size: |_| 48 },
+        buffer: 1536,
+        form: Form::AtTheSecondAttempt,
+    },
+    AtPoint {
+        workload: Workload { name: "48 B, 15 committed of batches of 20", size: |_| 48 },
+        buffer: 1536,
+        form: Form::InBatches,
+    },
 ];
 
 impl Workload {
@@ -100,15 +136,20 @@ pub(crate) fn bias(workload: &Workload, bytes: u64, runs: u64) -> Bias {
     compare(&sizes, estimates)
 }
 
-/// The same for one allocation point a run, which gets its memory in buffers of `buffer` bytes.
-pub(crate) fn bias_at_points(workload: &Workload, buffer: usize, bytes: u64, runs: u64) -> Bias {
-    let sizes = workload.sizes(bytes);
+/// The same for one allocation point a run.
+pub(crate) fn bias_at_points(at_point: &AtPoint, bytes: u64, runs: u64) -> Bias {
+    let sizes = at_point.workload.sizes(bytes);
     let mut memory = Box::new_uninit_slice(2 * bytes as usize + (64 << 10));
-    let estimates = (0..runs).map(|run| point_estimate(&mut memory, buffer, run, &sizes)).collect();
+    let estimates = (0..runs).map(|run| point_estimate(&mut memory, at_point, run, &sizes)).collect();
     compare(&sizes, estimates)
 }
 
-fn point_estimate(memory: &mut [MaybeUninit<u8>], buffer: usize, run: u64, sizes: &[u64]) -> Estimate {
+fn point_estimate(
+    memory: &mut [MaybeUninit<u8>],
+    &AtPoint { buffer, form, .. }: &AtPoint,
+    run: u64,
+    sizes: &[u64],
+) -> Estimate {
     let options = ClientArenaOptions { grain: Some(4096), event_hook: None };
     let arena = ClientArena::create(memory, options).unwrap();
     let pool = BumpPool::create(&arena, buffer);
@@ -117,10 +158,24 @@ fn point_estimate(memory: &mut [MaybeUninit<u8>], buffer: usize, run: u64, sizes
     let mut estimate = Estimate::new(MEAN);
     let sampler = PointSampler::new(&sampling, |sampled| estimate.add(&sampled.sample));
     let mut point = AllocationPoint::create_with(&pool, BufferKind::Mutator, sampler).unwrap();
-    for &size in sizes {
-        let layout = Layout::from_size_align(size as usize, 16).unwrap();
-        // SAFETY: no thread reads the objects of this pool.
-        unsafe { point.reserve(layout).unwrap().commit() }.unwrap();
+    match form {
+        Form::OneByOne | Form::AtTheSecondAttempt => {
+            for &size in sizes {
+                let layout = Layout::from_size_align(size as usize, 16).unwrap();
+                if let Form::AtTheSecondAttempt = form {
+                    drop(point.reserve(layout).unwrap());
+                }
+                // SAFETY: no thread reads the objects of this pool.
+                unsafe { point.reserve(layout).unwrap().commit() }.unwrap();
+            }
+        }
+        Form::InBatches => {
+            for objects in sizes.chunks(15) {
+                let mut batch = point.batch::<[u64; 6]>(20).unwrap();
+                objects.iter().for_each(|&size| batch.push([size; 6]).unwrap());
+                let _ = batch.commit();
+            }
+        }
     }
     drop(point);
     estimate

@@ -32,7 +32,7 @@ pub use caches::{ClassFrontEnd, FrontEnd, ReturnFrontEnd, live_with_front_ends};
 pub use choices::Choices;
 pub use effort::effort;
 pub use forever::forever;
-pub use listener::{Draws, Listener, Notice};
+pub use listener::{Draws, Listener, Notice, Stopped};
 pub use live::{Live, Object};
 pub use menu::{CACHES, Draw, Layouts, MANUAL, Menu, POINTS, STACKS};
 pub use operation::{Between, Operation};

@@ -49,11 +49,29 @@ impl Draws {
     }
 }
 
+/// A stop that was reported: the object or the batch, its size, and the byte of the stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stopped {
+    /// The address of the object.
+    pub object: Addr,
+    /// The bytes that were committed.
+    pub size: usize,
+    /// The byte that the stop was at.
+    pub offset: usize,
+}
+
+impl From<Stop> for Stopped {
+    fn from(stop: Stop) -> Self {
+        let Stop { object, size, offset, .. } = stop;
+        Self { object, size, offset }
+    }
+}
+
 /// What a control was notified of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// A stop was reached.
-    Stopped(Stop),
+    Stopped(Stopped),
     /// So many trips were observed.
     Tripped(usize),
 }
@@ -75,7 +93,7 @@ impl Listener {
 
     /// The stops it was notified of, in order.
     #[must_use]
-    pub fn stops(&self) -> Vec<Stop> {
+    pub fn stops(&self) -> Vec<Stopped> {
         let stops = self.notices.iter().filter_map(|notice| match notice {
             Notice::Stopped(stop) => Some(*stop),
             Notice::Tripped(_) => None,
@@ -99,7 +117,7 @@ impl Control for Listener {
     }
 
     fn stopped(&mut self, stop: Stop) {
-        self.notices.push(Notice::Stopped(stop));
+        self.notices.push(Notice::Stopped(stop.into()));
     }
 
     fn tripped(&mut self, requests: usize) {
@@ -113,7 +131,7 @@ pub(crate) struct Stops {
     draws: Draws,
     /// Bytes to allocate before the next stop.
     left: usize,
-    pub(crate) found: Vec<Stop>,
+    pub(crate) found: Vec<Stopped>,
 }
 
 impl Stops {
@@ -122,16 +140,15 @@ impl Stops {
         Self { draws, left, found: Vec::new() }
     }
 
-    /// An object was reserved, and this much of it committed. A stop in it is drawn anew, and
-    /// is found if it is in the committed part.
-    pub(crate) fn object(&mut self, object: Addr, reserved: usize, committed: usize) {
-        if self.left >= reserved {
-            self.left -= committed;
-            return;
+    /// An object was allocated: this much of it was committed. A stop in it is found, and the
+    /// next one counts from its end.
+    pub(crate) fn object(&mut self, object: Addr, committed: usize) {
+        match self.left.checked_sub(committed) {
+            Some(left) => self.left = left,
+            None => {
+                self.found.push(Stopped { object, size: committed, offset: self.left });
+                self.left = self.draws.draw();
+            }
         }
-        if self.left < committed {
-            self.found.push(Stop { object, size: committed, offset: self.left });
-        }
-        self.left = self.draws.draw();
     }
 }

@@ -240,7 +240,7 @@ impl<'p, P: PoolClass> Subject<'p, P> {
         assert_given(self.point.pool(), block, align);
         let buffer = self.point.buffer().snapshot().unwrap();
         assert!(buffer.range().covers(block.range()), "{block:?} is not in its buffer, {}", buffer.range());
-        self.stops.object(block.range().base(), reserved, committed);
+        self.stops.object(block.range().base(), committed);
         self.allocated += committed as u64;
     }
 
