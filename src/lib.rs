@@ -96,6 +96,7 @@
 //! | `symbols` | | names and lines in the contract's reports |
 //! | `interpose-malloc` | | C's `malloc` in the contract, with glibc, for the final binary |
 //! | `telemetry` | | sampling of allocations, and estimates from samples; needs `std` |
+//! | `telemetry-reader` | | `telemetry::reader`: reads the telemetry of another process, and switches it |
 //! | `hardening` | | free memory that an overflow cannot turn against its pool |
 //! | `poison` | | a pattern in freed memory |
 #![no_std]

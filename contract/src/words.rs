@@ -3,7 +3,6 @@
 pub(crate) mod atomics;
 pub(crate) mod class;
 pub(crate) mod detector_set;
-pub(crate) mod json;
 pub(crate) mod lifecycle;
 pub(crate) mod name;
 pub(crate) mod record;

@@ -111,6 +111,7 @@ pub mod internal {
         AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, compiler_fence, fence,
     };
     pub use crate::words::check::aver_whole;
+    pub use crate::words::json::Json;
     pub use crate::words::once::Once;
     pub use crate::words::registry::{Registry, RegistryNode};
     pub use crate::words::signature::Signature;

@@ -9,6 +9,7 @@ pub(crate) mod counters;
 pub(crate) mod describe;
 pub(crate) mod error;
 pub(crate) mod event;
+pub(crate) mod json;
 pub(crate) mod once;
 pub(crate) mod pool_id;
 pub(crate) mod rank;

@@ -19,9 +19,12 @@ pub use counters::{
     ArenaWord, EntryState, PhaseWord, PointWord, PoolWord, TABLE_ENTRY_WORDS, TABLE_TEXT_WORDS, TallyWord,
 };
 pub use header::{
-    BYTE_ORDER, ClockKind, FileState, HEADER_WORDS, HeaderFlags, HeaderWord, MAGIC, MAX_ENTRIES, MAX_RINGS,
-    MAX_SECTIONS, PAGE_WORDS, SECTION_WORDS, SectionKind, SectionWord, VERSION, WORD_BYTES,
+    BYTE_ORDER, ClockKind, DATA_NAME, FileState, HEADER_WORDS, HeaderFlags, HeaderWord, MAGIC, MAX_ENTRIES,
+    MAX_RINGS, MAX_SECTIONS, PAGE_WORDS, SECTION_WORDS, SWITCHES_NAME, SectionKind, SectionWord, VERSION,
+    WORD_BYTES,
 };
+#[cfg(all(feature = "reader", unix, not(tripoint_loom)))]
+pub(crate) use kinds::with_kinds;
 pub use kinds::{EventKind, Field, FieldForm};
 pub use record::{HEAD_WORDS, Head, MAX_FRAMES, MAX_RECORD_WORDS, MAX_TEXT_BYTES, RecordKind};
 pub use ring::{

@@ -35,7 +35,9 @@ extern crate std;
 
 pub mod design;
 pub mod format;
-#[cfg(target_has_atomic = "64")]
+#[cfg(all(feature = "reader", unix, not(tripoint_loom)))]
+#[cfg_attr(docsrs, doc(cfg(all(feature = "reader", unix))))]
+pub mod reader;
 mod ring;
 
 // Under loom, whose atomics are not made at compile time, there are only rings.
@@ -111,6 +113,9 @@ pub mod internal {
     pub use crate::linux::refusing::Refusing;
     #[cfg(all(target_has_atomic = "64", feature = "linux", target_os = "linux", not(tripoint_loom)))]
     pub use crate::linux::{create::create_on, system::System};
+    #[cfg(all(feature = "reader", unix, not(tripoint_loom)))]
+    pub use crate::reader::words::Words;
+    pub use crate::ring::copy::{Copied, RingWords, copy};
     #[cfg(target_has_atomic = "64")]
-    pub use crate::ring::word_ring::{Copied, WordRing};
+    pub use crate::ring::word_ring::WordRing;
 }

@@ -1,6 +1,8 @@
 //! Rings of records in memory that other processes read
 //! ([design/telemetry.md `.ring`](crate::design::telemetry)).
 
+pub(crate) mod copy;
 #[cfg(not(tripoint_loom))]
 pub(crate) mod record_ring;
+#[cfg(target_has_atomic = "64")]
 pub(crate) mod word_ring;

@@ -52,6 +52,7 @@ const LAYERS: &[Layer] = &[
             "tripoint-stack",
             "bitflags",
             "libm",
+            "object",
             "rand_xoshiro",
             "libc for cfg(target_os = \"linux\")",
         ],

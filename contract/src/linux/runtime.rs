@@ -8,7 +8,7 @@ use std::vec::Vec;
 
 use crate::linux::kernel::{Errno, Kernel};
 use crate::linux::system_calls::LinuxKernel;
-use crate::words::json::Json;
+use tripoint_core::internal::Json;
 
 /// A setting of the system or the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use tripoint_stack::Site;
 use crate::thread::current;
 use crate::words::class::{ViolationClass, ViolationSet};
 use crate::words::detector_set::DetectorSet;
-use crate::words::json::Json;
+use tripoint_core::internal::Json;
 
 /// Options for measuring a piece of code.
 #[derive(Clone, Copy, Debug)]

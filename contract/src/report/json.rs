@@ -11,8 +11,8 @@ use crate::thread::slot::Slot;
 use crate::thread::standing::ThreadKind;
 use crate::thread::tally::Tally;
 use crate::words::class::ViolationClass;
-use crate::words::json::Json;
 use crate::words::record::{Record, RecordKind};
+use tripoint_core::internal::Json;
 
 impl<R: AmnestyReason, const THREADS: usize> Report<'_, R, THREADS> {
     /// Writes the report as a JSON object.

@@ -4,7 +4,7 @@ use core::fmt;
 
 use tripoint_core::{Arena, PoolSizes};
 
-use crate::words::json::Json;
+use tripoint_core::internal::Json;
 
 /// The most bytes that an arena and its pools ever had, and how large to make them at Init so that
 /// the warm-up does not grow them.

@@ -3,6 +3,8 @@
 
 #![forbid(unsafe_code)]
 
+use core::ffi::CStr;
+
 use bitflags::bitflags;
 
 /// The bytes of a word.
@@ -20,6 +22,12 @@ pub const MAGIC: [u8; WORD_BYTES] = *b"tripoint";
 /// The version of the format. A reader refuses files of a greater one. What is added
 /// without harm to old readers (kinds of sections, of events, of flags) leaves it as it is.
 pub const VERSION: u64 = 1;
+
+/// The name of a telemetry file in memory, among the descriptors of its process.
+pub const DATA_NAME: &CStr = c"tripoint-telemetry";
+
+/// The name of its page of switches.
+pub const SWITCHES_NAME: &CStr = c"tripoint-telemetry-switches";
 
 /// The word that shows the byte order of a file: a reader of another order sees
 /// `0x0807_0605_0403_0201`.

@@ -17,6 +17,9 @@ pub struct Field {
 pub enum FieldForm {
     /// One word: a number that names something.
     Number,
+    /// One word that stands for something, for instance made of its address and a secret: equal for
+    /// the same thing, and any number of 64 bits.
+    Handle,
     /// One word: how many.
     Count,
     /// One word: bytes.
@@ -126,52 +129,63 @@ macro_rules! kinds {
     };
 }
 
-kinds! {
-    ThreadAttach, "thread attach" { name: Text }
-    ThreadDetach, "thread detach" {}
-    Marker, "marker" { value: Number, name: Text, site: Site }
-    CreateArena, "create arena" { arena: Number, base: Address, size: Bytes, site: Site }
-    DestroyArena, "destroy arena" { arena: Number, base: Address, size: Bytes, site: Site }
-    CreatePool, "create pool" { arena: Number, pool: Number, class: Text, site: Site }
-    DestroyPool, "destroy pool" { arena: Number, pool: Number, class: Text, site: Site }
-    Extend, "extend" { arena: Number, pool: Number, base: Address, size: Bytes, site: Site }
-    Retract, "retract" { arena: Number, pool: Number, base: Address, size: Bytes, site: Site }
-    Grow, "grow" { arena: Number, size: Bytes, site: Site }
-    Shrink, "shrink" { arena: Number, size: Bytes, site: Site }
-    GrowthRefused, "growth refused" { arena: Number, size: Bytes, site: Site }
-    CreatePoint, "create point" { arena: Number, pool: Number, buffer: Number, kind: Text, site: Site }
-    DestroyPoint, "destroy point" { arena: Number, pool: Number, buffer: Number, site: Site }
-    Fill, "fill" { arena: Number, pool: Number, buffer: Number, base: Address, size: Bytes, site: Site }
-    Empty, "empty" { arena: Number, pool: Number, buffer: Number, base: Address, size: Bytes, site: Site }
-    Trip, "trip" { arena: Number, pool: Number, buffer: Number, requests: Count, site: Site }
-    Flip, "flip" { arena: Number, pool: Number, buffer: Number, base: Address, size: Bytes, site: Site }
-    CommitFailed, "commit failed" {
-        arena: Number, pool: Number, buffer: Number, object: Address, size: Bytes, site: Site,
-    }
-    PushFrame, "push frame" { arena: Number, pool: Number, buffer: Number, init: Address, site: Site }
-    PopFrame, "pop frame" {
-        arena: Number, pool: Number, buffer: Number, init: Address, size: Bytes, site: Site,
-    }
-    Reserve, "reserve" {
-        arena: Number, pool: Number, buffer: Number, object: Address, size: Bytes, unit: Bytes,
-        type_name: Text, site: Site,
-    }
-    Commit, "commit" { arena: Number, pool: Number, buffer: Number, object: Address, size: Bytes, site: Site }
-    Abandon, "abandon" { arena: Number, pool: Number, buffer: Number, object: Address, site: Site }
-    Alloc, "alloc" { arena: Number, pool: Number, object: Address, size: Bytes, align: Bytes, site: Site }
-    Free, "free" { arena: Number, pool: Number, object: Address, size: Bytes, align: Bytes, site: Site }
-    Sample, "sample" {
-        arena: Number, pool: Number, object: Address, size: Bytes, offset: Bytes, mean: Bytes,
-        type_name: Text, site: Site,
-    }
-    Phase, "phase" { from: Text, to: Text, site: Site }
-    Violation, "violation" {
-        thread: Number, count: Count, bytes: Bytes, address: Address, call: Number,
-        kind: Text, class: Text, site: Site,
-    }
-    BeginAmnesty, "begin amnesty" { thread: Number, reason: Text, site: Site }
-    EndAmnesty, "end amnesty" { thread: Number, reason: Text, site: Site }
+/// Passes the list of all kinds to another macro: the table of fields and the reader's typed events
+/// are made of the same list.
+macro_rules! with_kinds {
+    ($make:ident) => {
+        $make! {
+            ThreadAttach, "thread attach" { name: Text }
+            ThreadDetach, "thread detach" {}
+            Marker, "marker" { value: Number, name: Text, site: Site }
+            CreateArena, "create arena" { arena: Number, base: Address, size: Bytes, site: Site }
+            DestroyArena, "destroy arena" { arena: Number, base: Address, size: Bytes, site: Site }
+            CreatePool, "create pool" { arena: Number, pool: Number, class: Text, site: Site }
+            DestroyPool, "destroy pool" { arena: Number, pool: Number, class: Text, site: Site }
+            Extend, "extend" { arena: Number, pool: Number, base: Address, size: Bytes, site: Site }
+            Retract, "retract" { arena: Number, pool: Number, base: Address, size: Bytes, site: Site }
+            Grow, "grow" { arena: Number, size: Bytes, site: Site }
+            Shrink, "shrink" { arena: Number, size: Bytes, site: Site }
+            GrowthRefused, "growth refused" { arena: Number, size: Bytes, site: Site }
+            CreatePoint, "create point" { arena: Number, pool: Number, buffer: Handle, kind: Text, site: Site }
+            DestroyPoint, "destroy point" { arena: Number, pool: Number, buffer: Handle, site: Site }
+            Fill, "fill" { arena: Number, pool: Number, buffer: Handle, base: Address, size: Bytes, site: Site }
+            Empty, "empty" { arena: Number, pool: Number, buffer: Handle, base: Address, size: Bytes, site: Site }
+            Trip, "trip" { arena: Number, pool: Number, buffer: Handle, requests: Count, site: Site }
+            Flip, "flip" { arena: Number, pool: Number, buffer: Handle, base: Address, size: Bytes, site: Site }
+            CommitFailed, "commit failed" {
+                arena: Number, pool: Number, buffer: Handle, object: Address, size: Bytes, site: Site,
+            }
+            PushFrame, "push frame" { arena: Number, pool: Number, buffer: Handle, init: Address, site: Site }
+            PopFrame, "pop frame" {
+                arena: Number, pool: Number, buffer: Handle, init: Address, size: Bytes, site: Site,
+            }
+            Reserve, "reserve" {
+                arena: Number, pool: Number, buffer: Handle, object: Address, size: Bytes, unit: Bytes,
+                type_name: Text, site: Site,
+            }
+            Commit, "commit" { arena: Number, pool: Number, buffer: Handle, object: Address, size: Bytes, site: Site }
+            Abandon, "abandon" { arena: Number, pool: Number, buffer: Handle, object: Address, site: Site }
+            Alloc, "alloc" { arena: Number, pool: Number, object: Address, size: Bytes, align: Bytes, site: Site }
+            Free, "free" { arena: Number, pool: Number, object: Address, size: Bytes, align: Bytes, site: Site }
+            Sample, "sample" {
+                arena: Number, pool: Number, object: Address, size: Bytes, offset: Bytes, mean: Bytes,
+                type_name: Text, site: Site,
+            }
+            Phase, "phase" { from: Text, to: Text, site: Site }
+            Violation, "violation" {
+                thread: Number, count: Count, bytes: Bytes, address: Address, call: Number,
+                kind: Text, class: Text, site: Site,
+            }
+            BeginAmnesty, "begin amnesty" { thread: Number, reason: Text, site: Site }
+            EndAmnesty, "end amnesty" { thread: Number, reason: Text, site: Site }
+        }
+    };
 }
+
+#[cfg(all(feature = "reader", unix, not(tripoint_loom)))]
+pub(crate) use with_kinds;
+
+with_kinds!(kinds);
 
 /// How many numbers there are: as many as a word has bits.
 const NUMBERS: usize = u64::BITS as usize;

@@ -11,7 +11,7 @@ use std::vec::Vec;
 
 use crate::clock::Clock;
 use crate::file::plan::{Plan, Room};
-use crate::format::{HeaderFlags, SWITCHES_WORDS, WORD_BYTES};
+use crate::format::{DATA_NAME, HeaderFlags, SWITCHES_NAME, SWITCHES_WORDS, WORD_BYTES};
 use crate::linux::mapping::Mapping;
 use crate::linux::native_system::Linux;
 use crate::linux::system::System;
@@ -38,10 +38,6 @@ impl Default for FileOptions<'_> {
         Self { path: None, room: Room::default(), clock: Clock::default(), lock: true }
     }
 }
-
-/// The names of the two files, as other processes see them.
-const DATA_NAME: &CStr = c"tripoint-telemetry";
-const SWITCHES_NAME: &CStr = c"tripoint-telemetry-switches";
 
 impl Telemetry {
     /// Telemetry in a file that other processes of the same user may read. Its memory is never

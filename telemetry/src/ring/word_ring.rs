@@ -3,9 +3,12 @@
 
 #![forbid(unsafe_code)]
 
+use core::convert::Infallible;
+
 use tripoint_core::internal::{AtomicU64, Ordering, compiler_fence, fence};
 
 use crate::format::{RING_HEAD_WORDS, RingWord};
+use crate::ring::copy::{Copied, RingWords, copy};
 
 /// The words of one ring, its head included, in memory that may be shared with readers that are
 /// not trusted, and with writers that are.
@@ -13,18 +16,6 @@ use crate::format::{RING_HEAD_WORDS, RingWord};
 pub struct WordRing<'w> {
     head: &'w [AtomicU64; RING_HEAD_WORDS],
     words: &'w [AtomicU64],
-}
-
-/// What a reader copied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Copied {
-    /// The number of words that were copied.
-    pub words: usize,
-    /// The position from which on the words are as they were written. It is behind the position
-    /// asked for if the writer has lapped the reader: then older words are of no use.
-    pub good_from: u64,
-    /// The position up to which the writer had written.
-    pub tail: u64,
 }
 
 impl<'w> WordRing<'w> {
@@ -117,23 +108,29 @@ impl<'w> WordRing<'w> {
         self.word(RingWord::Tail).store(end, Ordering::Release);
     }
 
-    /// Copies words from a position on, as many as were written and fit. Any thread may call this,
-    /// in any process, and whatever the words of the ring are.
-    ///
-    /// Words from [`Copied::good_from`] on are as they were written, if the writer keeps to the
-    /// protocol. They lie at the end of those copied: the word at position `p` is
-    /// `to[(p - from) as usize]`.
+    /// Copies words from a position on: [`copy()`].
     #[must_use]
     pub fn copy(&self, from: u64, to: &mut [u64]) -> Copied {
-        let tail = self.word(RingWord::Tail).load(Ordering::Acquire);
-        let written = usize::try_from(tail.saturating_sub(from)).unwrap_or(usize::MAX);
-        let words = written.min(to.len()).min(self.words.len());
-        for (position, to) in (from..).zip(&mut to[..words]) {
-            *to = self.words[position as usize & (self.words.len() - 1)].load(Ordering::Relaxed);
+        let Ok(copied) = copy(self, from, to);
+        copied
+    }
+}
+
+impl RingWords for WordRing<'_> {
+    type Error = Infallible;
+
+    fn capacity(&self) -> u64 {
+        self.words.len() as u64
+    }
+
+    fn head(&self, word: RingWord) -> Result<u64, Infallible> {
+        Ok(self.word(word).load(Ordering::Relaxed))
+    }
+
+    fn read(&self, first: u64, to: &mut [u64]) -> Result<(), Infallible> {
+        for (to, word) in to.iter_mut().zip(&self.words[first as usize..]) {
+            *to = word.load(Ordering::Relaxed);
         }
-        // If one of the words copied is newer, its announcement is seen now.
-        fence(Ordering::Acquire);
-        let intent = self.word(RingWord::Intent).load(Ordering::Relaxed);
-        Copied { words, good_from: intent.saturating_sub(self.capacity()).max(from), tail }
+        Ok(())
     }
 }

@@ -25,6 +25,9 @@ mod oracle;
 mod points;
 mod run;
 mod subject;
+#[cfg(not(tripoint_loom))]
+mod telemetry_bytes;
+mod telemetry_file;
 mod test_pool;
 
 pub use bytes::all_are;
@@ -39,4 +42,7 @@ pub use operation::{Between, Operation};
 pub use oracle::Oracle;
 pub use points::operate_points;
 pub use run::{Run, Scrutiny, Slack, live_in_frames, live_manually};
+#[cfg(not(tripoint_loom))]
+pub use telemetry_bytes::telemetry_bytes;
+pub use telemetry_file::{NaiveEvent, NaiveFile, NaiveRing};
 pub use test_pool::{ALIGN_MAX, BumpPool, FlipPool, Flippable, Form, MIN_ALIGN, Manual, SIZE_MAX, TestPool};

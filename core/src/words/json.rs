@@ -1,12 +1,19 @@
-//! JSON without an allocator: written as it goes.
+//! JSON without an allocator: written as it goes. Every method returns the error of the writer
+//! that it writes to.
 
 use core::fmt::{self, Write};
 
 /// A writer of one JSON value.
-pub(crate) struct Json<'out> {
+pub struct Json<'out> {
     out: &'out mut dyn Write,
     /// Whether the next member or element needs a comma before it.
     comma: bool,
+}
+
+impl fmt::Debug for Json<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Json").field("comma", &self.comma).finish_non_exhaustive()
+    }
 }
 
 /// Escapes what is written through it.
@@ -26,7 +33,8 @@ impl Write for Escaping<'_> {
 }
 
 impl<'out> Json<'out> {
-    pub(crate) fn new(out: &'out mut dyn Write) -> Self {
+    /// A writer to `out`.
+    pub fn new(out: &'out mut dyn Write) -> Self {
         Self { out, comma: false }
     }
 
@@ -52,12 +60,12 @@ impl<'out> Json<'out> {
     }
 
     /// An object, as a value.
-    pub(crate) fn object(&mut self, inside: impl FnOnce(&mut Self) -> fmt::Result) -> fmt::Result {
+    pub fn object(&mut self, inside: impl FnOnce(&mut Self) -> fmt::Result) -> fmt::Result {
         self.bracket('{', '}', inside)
     }
 
     /// An array, as a value; `each` writes one value.
-    pub(crate) fn array<T>(
+    pub fn array<T>(
         &mut self,
         values: &mut dyn Iterator<Item = T>,
         mut each: impl FnMut(&mut Self, T) -> fmt::Result,
@@ -72,32 +80,32 @@ impl<'out> Json<'out> {
     }
 
     /// A member's name; its value comes next.
-    pub(crate) fn name(&mut self, name: &str) -> fmt::Result {
+    pub fn name(&mut self, name: &str) -> fmt::Result {
         self.separate()?;
         self.value_text(name)?;
         self.out.write_char(':')
     }
 
     /// Text, as a value.
-    pub(crate) fn value_text(&mut self, text: impl fmt::Display) -> fmt::Result {
+    pub fn value_text(&mut self, text: impl fmt::Display) -> fmt::Result {
         self.out.write_char('"')?;
         write!(Escaping(self.out), "{text}")?;
         self.out.write_char('"')
     }
 
     /// A number or a truth value, as a value.
-    pub(crate) fn value(&mut self, value: impl fmt::Display) -> fmt::Result {
+    pub fn value(&mut self, value: impl fmt::Display) -> fmt::Result {
         write!(self.out, "{value}")
     }
 
     /// A member with text.
-    pub(crate) fn text(&mut self, name: &str, text: impl fmt::Display) -> fmt::Result {
+    pub fn text(&mut self, name: &str, text: impl fmt::Display) -> fmt::Result {
         self.name(name)?;
         self.value_text(text)
     }
 
     /// A member with a number or a truth value.
-    pub(crate) fn number(&mut self, name: &str, value: impl fmt::Display) -> fmt::Result {
+    pub fn number(&mut self, name: &str, value: impl fmt::Display) -> fmt::Result {
         self.name(name)?;
         self.value(value)
     }

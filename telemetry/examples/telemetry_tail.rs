@@ -1,0 +1,137 @@
+//! Shows what another process records: its events as they happen, how many were missed, and its
+//! counters.
+//!
+//! ```text
+//! telemetry_tail                          lists the processes that have telemetry
+//! telemetry_tail PID | PATH [OPTION]...   events of a process, of a file with a path, or of a core file
+//!     --json        one line of JSON for each event, gap and counter
+//!     --once        what is there, without waiting for more
+//!     --counters    the counters instead of events
+//! ```
+
+#[cfg(unix)]
+mod tail {
+    use std::fmt::Write as _;
+    use std::io::{self, BufWriter, ErrorKind, Write};
+    use std::path::Path;
+    use std::thread;
+    use std::time::{Duration, SystemTime};
+
+    use tripoint_telemetry::format::FileState;
+    use tripoint_telemetry::reader::{Counters, OpenError, Reader, Start, discover};
+
+    /// How long to wait if there is nothing new.
+    const PAUSE: Duration = Duration::from_millis(20);
+
+    /// What the arguments ask for.
+    #[derive(Default)]
+    pub(super) struct Options {
+        pub(super) target: Option<String>,
+        pub(super) json: bool,
+        pub(super) once: bool,
+        pub(super) counters: bool,
+    }
+
+    pub(super) fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
+        let Some(target) = &options.target else { return Ok(list()?) };
+        let process = target.parse().ok();
+        let opened = process.map_or_else(|| Reader::open(target), Reader::attach);
+        let reader = match opened {
+            Ok(reader) => reader,
+            Err(error @ OpenError::Truncated { .. }) => {
+                eprintln!("{error}");
+                error.into_readable().ok_or("its header is cut off")?
+            }
+            Err(error) => return Err(error.into()),
+        };
+        reader.damage().iter().for_each(|damage| eprintln!("{damage}"));
+        let shown = if options.counters {
+            show_counters(&reader.counters()?, options.json)
+        } else {
+            follow(&reader, process, options)
+        };
+        match shown {
+            // Who reads the output has seen enough.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+            other => Ok(other?),
+        }
+    }
+
+    fn list() -> io::Result<()> {
+        let found = discover()?;
+        if found.is_empty() {
+            eprintln!("no process that you may look at has telemetry in memory");
+        }
+        for found in found {
+            let age = found.made.and_then(|made| SystemTime::now().duration_since(made).ok());
+            let age = age.map_or_else(|| "?".to_owned(), |age| age.as_secs().to_string());
+            println!("{} {:?} for {age} s, {}", found.process, found.program, found.path.display());
+        }
+        Ok(())
+    }
+
+    fn follow(reader: &Reader, process: Option<u32>, options: &Options) -> io::Result<()> {
+        let mut out = BufWriter::new(io::stdout().lock());
+        let mut events = reader.events(Start::Oldest);
+        let mut line = String::new();
+        loop {
+            // What was written before the process ended is read after this.
+            let ended = reader.state()? == FileState::Closed || process.is_some_and(has_ended);
+            while let Some(item) = events.poll() {
+                line.clear();
+                let written = if options.json { item.write_json(&mut line) } else { write!(line, "{item}") };
+                written.map_err(io::Error::other)?;
+                writeln!(out, "{line}")?;
+            }
+            out.flush()?;
+            if ended || options.once {
+                break;
+            }
+            thread::sleep(PAUSE);
+        }
+        if events.damaged_blocks() > 0 {
+            eprintln!("{} blocks could not be read as a whole", events.damaged_blocks());
+        }
+        Ok(())
+    }
+
+    fn has_ended(process: u32) -> bool {
+        !Path::new("/proc").join(process.to_string()).exists()
+    }
+
+    fn show_counters(counters: &Counters, json: bool) -> io::Result<()> {
+        let mut text = String::new();
+        let written = if json { counters.write_json(&mut text) } else { write!(text, "{counters}") };
+        written.map_err(io::Error::other)?;
+        writeln!(io::stdout(), "{}", text.trim_end())
+    }
+}
+
+#[cfg(unix)]
+fn main() -> std::process::ExitCode {
+    use std::process::ExitCode;
+
+    let mut options = tail::Options::default();
+    for argument in std::env::args().skip(1) {
+        match argument.as_str() {
+            "--json" => options.json = true,
+            "--once" => options.once = true,
+            "--counters" => options.counters = true,
+            _ if !argument.starts_with('-') && options.target.is_none() => options.target = Some(argument),
+            _ => {
+                eprintln!("usage: telemetry_tail [PID | PATH] [--json] [--once] [--counters]");
+                return ExitCode::from(2);
+            }
+        }
+    }
+    match tail::run(&options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(not(unix))]
+fn main() {}

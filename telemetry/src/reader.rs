@@ -1,0 +1,64 @@
+//! Reads what another process writes, while it writes or afterwards, and changes its switches.
+//!
+//! | to | use |
+//! |---|---|
+//! | find processes with telemetry | [`discover`] |
+//! | read the file of a process | [`Reader::attach`] |
+//! | read a file with a path, or a core file | [`Reader::open`] |
+//! | read all events, by time | [`Reader::events`] |
+//! | read the events of one ring | [`Reader::ring_events`] |
+//! | read the counters | [`Reader::counters`] |
+//! | switch events and sampling on and off | [`SwitchesFile`] |
+//!
+//! The reader trusts nothing that it reads: what makes no sense is left out and counted, and what it
+//! allocates is bounded by [`MAX_RINGS`](crate::format::MAX_RINGS) and [`MAX_ENTRIES`](crate::format::MAX_ENTRIES), not by numbers of the file. Texts are shown
+//! with what cannot be printed escaped.
+//!
+//! ```
+//! use tripoint_telemetry::reader::{OpenError, Reader, Start};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let process = std::process::id();
+//! match Reader::attach(process) {
+//!     Ok(reader) => {
+//!         let mut events = reader.events(Start::Oldest);
+//!         while let Some(item) = events.poll() {
+//!             println!("{item}"); // an event, or how many were missed
+//!         }
+//!     }
+//!     Err(OpenError::NoneFound { .. }) => println!("process {process} has no telemetry"),
+//!     Err(error) => return Err(error.into()),
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Design: [design/telemetry.md `.reader`](crate::design::telemetry).
+
+#![forbid(unsafe_code)]
+
+mod clock;
+mod core_file;
+pub(crate) mod counters;
+pub(crate) mod discover;
+pub(crate) mod error;
+pub(crate) mod event;
+pub(crate) mod file;
+pub(crate) mod merge;
+pub(crate) mod ring;
+pub(crate) mod switches;
+pub(crate) mod values;
+pub(crate) mod words;
+
+pub use self::counters::{
+    ArenaCounters, Counters, PhaseCounters, PhaseNumbers, PointCounters, PoolCounters, PoolNumbers, Table,
+    TallyCounters, TallyNumbers,
+};
+pub use self::discover::{Found, discover};
+pub use self::error::OpenError;
+pub use self::event::{Fields, Gap, Item, RecordedEvent};
+pub use self::file::{Damage, FileInfo, MAX_RING_BYTES, Reader};
+pub use self::merge::Events;
+pub use self::ring::{RingCursor, RingInfo, Start};
+pub use self::switches::SwitchesFile;
+pub use self::values::{CodeAddresses, Text};

@@ -1,0 +1,391 @@
+//! The tables of counters, read without any event ([design/telemetry.md `.counters`](crate::design::telemetry)).
+
+use core::fmt;
+use std::io;
+use std::vec::Vec;
+
+use tripoint_core::internal::{Json, Ordering, fence};
+
+use crate::format::{
+    ArenaWord, EntryState, PhaseWord, PointWord, PoolWord, SectionKind, TABLE_ENTRY_WORDS, TABLE_TEXT_WORDS,
+    TallyWord,
+};
+use crate::reader::file::Reader;
+use crate::reader::values::Text;
+use crate::reader::words::word;
+
+/// The words of one entry.
+type Entry = [u64; TABLE_ENTRY_WORDS];
+
+/// How often an entry that changes hands is read before it is left out.
+const TRIES: usize = 8;
+
+/// What a table has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table<T> {
+    /// Its entries.
+    pub entries: Vec<T>,
+    /// How often there was no entry left for something new.
+    pub left_out: u64,
+    /// Entries that changed hands whenever they were read.
+    pub unsteady: usize,
+}
+
+macro_rules! counters {
+    ($(#[$about:meta])* $name:ident, $word:ident { $($(#[$doc:meta])* $field:ident: $at:ident),* $(,)? }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct $name {
+            /// Whether it still exists. If not, these are its last counts.
+            pub is_live: bool,
+            $($(#[$doc])* pub $field: u64,)*
+        }
+
+        impl $name {
+            /// Its numbers with their names, in order.
+            fn numbers(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($field), self.$field)),*].into_iter()
+            }
+
+            fn from_entry(entry: &Entry) -> Self {
+                Self { is_live: is_live(entry), $($field: entry[$word::$at as usize],)* }
+            }
+        }
+    };
+}
+
+counters! {
+    /// The counters of an arena.
+    ArenaCounters, ArenaWord {
+        /// Its number in the file.
+        arena: Arena,
+        /// Its first address; zero if addresses are left out.
+        base: Base,
+        /// The bytes of its range.
+        bytes: Bytes,
+        /// The bytes that it committed.
+        grown: Grown,
+        /// The bytes that it decommitted.
+        shrunk: Shrunk,
+        /// How often it refused to grow.
+        refused: Refused,
+        /// How many pools were created.
+        pools_created: PoolsCreated,
+        /// How many pools were destroyed.
+        pools_destroyed: PoolsDestroyed,
+    }
+}
+
+counters! {
+    /// The numbers of a pool.
+    PoolNumbers, PoolWord {
+        /// The number of its arena in the file.
+        arena: Arena,
+        /// Its number in the arena.
+        pool: Pool,
+        /// The bytes that it took from its arena.
+        extended: Extended,
+        /// The bytes that it returned to its arena.
+        retracted: Retracted,
+        /// How many buffers it filled.
+        fills: Fills,
+        /// The bytes of these fills.
+        filled: Filled,
+        /// How many buffers it emptied.
+        empties: Empties,
+        /// The bytes that these returned unused.
+        emptied: Emptied,
+    }
+}
+
+counters! {
+    /// The counters of an allocation point or another buffer.
+    PointCounters, PointWord {
+        /// The number of its arena in the file.
+        arena: Arena,
+        /// The number of its pool.
+        pool: Pool,
+        /// What stands for the buffer in events.
+        buffer: Buffer,
+        /// How often it was filled.
+        fills: Fills,
+        /// The bytes of these fills.
+        filled: Filled,
+        /// How often it was emptied.
+        empties: Empties,
+        /// The bytes that these returned unused.
+        emptied: Emptied,
+        /// The bytes of the last fill: the room that it had then.
+        room: Room,
+        /// Trips that its owner observed.
+        trips: Trips,
+        /// How often it was flipped.
+        flips: Flips,
+        /// Commits that failed.
+        commits_failed: CommitsFailed,
+        /// Frames pushed.
+        frames_pushed: FramesPushed,
+        /// Frames popped.
+        frames_popped: FramesPopped,
+    }
+}
+
+counters! {
+    /// The numbers of the steady-state contract.
+    PhaseNumbers, PhaseWord {
+        /// How often the phase changed.
+        changes: Changes,
+        /// When it changed last, in ticks of the file's clock.
+        ticks: Time,
+        /// Amnesties that began.
+        amnesties_begun: AmnestiesBegun,
+        /// Amnesties that ended.
+        amnesties_ended: AmnestiesEnded,
+    }
+}
+
+counters! {
+    /// The numbers of a thread's violations of one kind and class.
+    TallyNumbers, TallyWord {
+        /// The index of the thread in the contract.
+        thread: Thread,
+        /// How many.
+        count: Count,
+        /// Their bytes.
+        bytes: Bytes,
+        /// When the last one was, in ticks of the file's clock.
+        ticks: Time,
+    }
+}
+
+/// The counters of a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolCounters {
+    /// The name of its class.
+    pub class: Text,
+    /// Its numbers.
+    pub numbers: PoolNumbers,
+}
+
+/// The counters of the steady-state contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PhaseCounters {
+    /// The name of the phase.
+    pub phase: Text,
+    /// Its numbers.
+    pub numbers: PhaseNumbers,
+}
+
+/// The violations of one thread, of one kind and class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TallyCounters {
+    /// The kind of record.
+    pub kind: Text,
+    /// The class of violation.
+    pub class: Text,
+    /// Its numbers.
+    pub numbers: TallyNumbers,
+}
+
+/// All counters of a file.
+///
+/// Each number is as it was at some moment of the reading; all numbers of an entry are about the
+/// same thing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counters {
+    /// Of each arena.
+    pub arenas: Table<ArenaCounters>,
+    /// Of each pool.
+    pub pools: Table<PoolCounters>,
+    /// Of each allocation point and other buffer.
+    pub points: Table<PointCounters>,
+    /// Of the contract: one entry, or none without a contract.
+    pub phase: Table<PhaseCounters>,
+    /// Of each thread's violations.
+    pub tallies: Table<TallyCounters>,
+}
+
+impl Counters {
+    pub(super) fn read(reader: &Reader) -> io::Result<Self> {
+        Ok(Self {
+            arenas: table(reader, SectionKind::Arenas, ArenaCounters::from_entry)?,
+            pools: table(reader, SectionKind::Pools, |entry| PoolCounters {
+                class: text(entry, PoolWord::Class as usize),
+                numbers: PoolNumbers::from_entry(entry),
+            })?,
+            points: table(reader, SectionKind::Points, PointCounters::from_entry)?,
+            phase: table(reader, SectionKind::Phase, |entry| PhaseCounters {
+                phase: text(entry, PhaseWord::Phase as usize),
+                numbers: PhaseNumbers::from_entry(entry),
+            })?,
+            tallies: table(reader, SectionKind::Tallies, |entry| TallyCounters {
+                kind: text(entry, TallyWord::Kind as usize),
+                class: text(entry, TallyWord::Class as usize),
+                numbers: TallyNumbers::from_entry(entry),
+            })?,
+        })
+    }
+}
+
+/// An entry for people and for JSON: its texts, whether it still exists, and its numbers.
+trait Listed {
+    fn texts(&self) -> impl Iterator<Item = (&'static str, Text)>;
+    fn is_live(&self) -> bool;
+    fn numbers(&self) -> impl Iterator<Item = (&'static str, u64)>;
+}
+
+/// Entries whose words are all numbers, and entries with texts beside these.
+macro_rules! listed {
+    ($($name:ident),*; $($with_texts:ident { $($text:ident),* })*) => {
+        $(impl Listed for $name {
+            fn texts(&self) -> impl Iterator<Item = (&'static str, Text)> {
+                core::iter::empty()
+            }
+
+            fn is_live(&self) -> bool {
+                self.is_live
+            }
+
+            fn numbers(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                self.numbers()
+            }
+        })*
+        $(impl Listed for $with_texts {
+            fn texts(&self) -> impl Iterator<Item = (&'static str, Text)> {
+                [$((stringify!($text), self.$text)),*].into_iter()
+            }
+
+            fn is_live(&self) -> bool {
+                self.numbers.is_live
+            }
+
+            fn numbers(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                self.numbers.numbers()
+            }
+        })*
+    };
+}
+
+listed! {
+    ArenaCounters, PointCounters;
+    PoolCounters { class }
+    PhaseCounters { phase }
+    TallyCounters { kind, class }
+}
+
+fn show_table<T: Listed>(table: &Table<T>, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    for entry in &table.entries {
+        f.write_str(name)?;
+        entry.texts().try_for_each(|(name, text)| write!(f, " {name}=\"{text}\""))?;
+        entry.numbers().try_for_each(|(name, number)| match name {
+            "base" | "buffer" => write!(f, " {name}={number:#x}"),
+            _ => write!(f, " {name}={number}"),
+        })?;
+        f.write_str(if entry.is_live() { "\n" } else { ", gone\n" })?;
+    }
+    if table.left_out > 0 {
+        writeln!(f, "{name}: {} found no entry", table.left_out)?;
+    }
+    Ok(())
+}
+
+fn table_json<T: Listed>(table: &Table<T>, name: &str, out: &mut Json<'_>) -> fmt::Result {
+    out.name(name)?;
+    out.object(|json| {
+        json.name("entries")?;
+        json.array(&mut table.entries.iter(), |json, entry| {
+            json.object(|json| {
+                json.number("is_live", entry.is_live())?;
+                entry.texts().try_for_each(|(name, text)| json.text(name, text.lossy()))?;
+                entry.numbers().try_for_each(|(name, number)| match name {
+                    "base" | "buffer" => json.text(name, format_args!("{number:#x}")),
+                    _ => json.number(name, number),
+                })
+            })
+        })?;
+        json.number("left_out", table.left_out)?;
+        json.number("unsteady", table.unsteady)
+    })
+}
+
+impl Counters {
+    /// Writes the counters as one line of JSON, without the end of the line.
+    ///
+    /// # Errors
+    /// What the writer returns.
+    pub fn write_json(&self, out: &mut dyn fmt::Write) -> fmt::Result {
+        Json::new(out).object(|json| {
+            table_json(&self.arenas, "arenas", json)?;
+            table_json(&self.pools, "pools", json)?;
+            table_json(&self.points, "points", json)?;
+            table_json(&self.phase, "phase", json)?;
+            table_json(&self.tallies, "tallies", json)
+        })
+    }
+}
+
+/// One line for each entry.
+impl fmt::Display for Counters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        show_table(&self.arenas, "arena", f)?;
+        show_table(&self.pools, "pool", f)?;
+        show_table(&self.points, "point", f)?;
+        show_table(&self.phase, "contract", f)?;
+        show_table(&self.tallies, "violations", f)
+    }
+}
+
+/// An entry as it was read.
+enum Found {
+    Nothing,
+    Unsteady,
+    Entry(Entry),
+}
+
+fn table<T>(reader: &Reader, kind: SectionKind, make: impl Fn(&Entry) -> T) -> io::Result<Table<T>> {
+    let section = reader.section(kind);
+    let left_out = section.left_out_at.map_or(Ok(0), |at| word(reader.words(), at))?;
+    let mut table = Table { entries: Vec::new(), left_out, unsteady: 0 };
+    for index in 0..section.entries {
+        match entry(reader, section.entry(index))? {
+            Found::Nothing => {}
+            Found::Unsteady => table.unsteady += 1,
+            Found::Entry(entry) => table.entries.push(make(&entry)),
+        }
+    }
+    Ok(table)
+}
+
+/// Reads an entry. Its first word is the same before and after, so it is one entry.
+fn entry(reader: &Reader, at: u64) -> io::Result<Found> {
+    let mut entry = [0; TABLE_ENTRY_WORDS];
+    for _ in 0..TRIES {
+        let before = word(reader.words(), at)?;
+        if state(before) == EntryState::Free as u64 {
+            return Ok(Found::Nothing);
+        }
+        fence(Ordering::Acquire);
+        reader.words().read(at, &mut entry)?;
+        fence(Ordering::Acquire);
+        let after = word(reader.words(), at)?;
+        let whole = [EntryState::Live as u64, EntryState::Gone as u64];
+        if before == after && before == entry[0] && whole.contains(&state(before)) {
+            return Ok(Found::Entry(entry));
+        }
+    }
+    Ok(Found::Unsteady)
+}
+
+fn state(word: u64) -> u64 {
+    word & 0xff
+}
+
+fn is_live(entry: &Entry) -> bool {
+    state(entry[0]) == EntryState::Live as u64
+}
+
+/// The text at a word of an entry; none if it does not fit there.
+fn text(entry: &Entry, at: usize) -> Text {
+    let words = entry.get(at..at + TABLE_TEXT_WORDS).unwrap_or_default();
+    Text::from_words(words).map_or(Text::EMPTY, |(text, _)| text)
+}

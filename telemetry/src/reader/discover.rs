@@ -1,0 +1,149 @@
+//! Which processes have telemetry: what `/proc` shows of their descriptors
+//! ([design/telemetry.md `.reader.discover`](crate::design::telemetry)).
+
+use core::ffi::CStr;
+use std::fs::{self, DirEntry};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::string::{String, ToString};
+use std::time::SystemTime;
+use std::vec::Vec;
+
+use crate::format::{DATA_NAME, SWITCHES_NAME};
+use crate::reader::error::OpenError;
+use crate::reader::file::Reader;
+use crate::reader::switches::SwitchesFile;
+
+/// A telemetry file in the memory of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The process that writes, as this process numbers it.
+    pub process: u32,
+    /// The name of its program, as the system shortens it.
+    pub program: String,
+    /// When it made the file, if the file says so.
+    pub made: Option<SystemTime>,
+    /// A path by which [`Reader::open`] opens the file, while the process has it open.
+    pub path: PathBuf,
+}
+
+/// All telemetry files in the memory of processes that this user may look at. Files with a path
+/// are not among them.
+///
+/// # Errors
+/// If there is no `/proc`.
+pub fn discover() -> io::Result<Vec<Found>> {
+    let mut found = Vec::new();
+    for process in fs::read_dir("/proc")?.flatten() {
+        let number = process.file_name().to_str().and_then(|name| name.parse().ok());
+        // Processes end meanwhile, and those of others are out of reach.
+        found.extend(number.and_then(|number| files_of(number).ok()).unwrap_or_default());
+    }
+    Ok(found)
+}
+
+impl Reader {
+    /// Opens the telemetry file in the memory of a process, by the number of the process.
+    ///
+    /// # Errors
+    /// [`OpenError::NoneFound`] if it has none, [`OpenError::Several`] if it has more than one, and
+    /// others as for [`open`](Self::open).
+    pub fn attach(process: u32) -> Result<Self, OpenError> {
+        let mut files = files_of(process).map_err(OpenError::system("look at the process's descriptors"))?;
+        match (files.pop(), files.is_empty()) {
+            (None, _) => Err(OpenError::NoneFound { process }),
+            (Some(file), true) => Self::open(file.path),
+            (Some(last), false) => {
+                files.push(last);
+                Err(OpenError::Several { process, files: files.into_iter().map(|file| file.path).collect() })
+            }
+        }
+    }
+}
+
+impl SwitchesFile {
+    /// The switches of a process whose telemetry file is in memory, by the number of the process.
+    ///
+    /// # Errors
+    /// [`OpenError::NoneFound`] if it has none, [`OpenError::Several`] if it has more than one, and
+    /// others as for [`open`](Self::open).
+    pub fn attach(process: u32) -> Result<Self, OpenError> {
+        let looked = OpenError::system("look at the process's descriptors");
+        let own = own_number(process);
+        let mut found: Option<Self> = None;
+        let mut paths = named(process, SWITCHES_NAME).map_err(looked)?;
+        paths.retain(|path| match Self::open_itself(path) {
+            Ok(switches) if own.is_none_or(|own| own == switches.process()) => {
+                found = Some(switches);
+                true
+            }
+            _ => false,
+        });
+        if paths.len() > 1 {
+            return Err(OpenError::Several { process, files: paths });
+        }
+        found.ok_or(OpenError::NoneFound { process })
+    }
+}
+
+/// The files that a process writes. A forked child has its parent's among its descriptors, which
+/// are not its own.
+fn files_of(process: u32) -> io::Result<Vec<Found>> {
+    let own = own_number(process);
+    let mut found = Vec::new();
+    for path in named(process, DATA_NAME)? {
+        let info = Reader::open(&path).ok().map(|reader| *reader.info());
+        if info.is_some_and(|info| own.is_some_and(|own| own != info.process)) {
+            continue;
+        }
+        let made = info.and_then(|info| info.made());
+        found.push(Found { process, program: program(process), made, path });
+    }
+    Ok(found)
+}
+
+/// The descriptors of a process that are files in memory of this name, one for each file.
+fn named(process: u32, name: &CStr) -> io::Result<Vec<PathBuf>> {
+    let mut paths = Vec::new();
+    let mut files = Vec::new();
+    for descriptor in fs::read_dir(folder(process).join("fd"))?.flatten() {
+        if is_named(&descriptor, name)
+            && let Ok(file) = fs::metadata(descriptor.path())
+        {
+            let identity = (file.dev(), file.ino());
+            if !files.contains(&identity) {
+                files.push(identity);
+                paths.push(descriptor.path());
+            }
+        }
+    }
+    Ok(paths)
+}
+
+/// Whether a descriptor is a file in memory of this name. The system says that it is deleted,
+/// because no folder has it.
+fn is_named(descriptor: &DirEntry, name: &CStr) -> bool {
+    let target = fs::read_link(descriptor.path());
+    target.is_ok_and(|target| {
+        let link = target.to_str().and_then(|target| target.strip_prefix("/memfd:"));
+        link.is_some_and(|link| link.strip_suffix(" (deleted)").unwrap_or(link).as_bytes() == name.to_bytes())
+    })
+}
+
+fn folder(process: u32) -> PathBuf {
+    Path::new("/proc").join(process.to_string())
+}
+
+/// The number that the process has in its own eyes: in a container it is another one.
+fn own_number(process: u32) -> Option<u64> {
+    let status = fs::read_to_string(folder(process).join("status")).ok()?;
+    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    numbers.split_whitespace().last()?.parse().ok()
+}
+
+/// The name of the process's program; empty if the system does not say.
+fn program(process: u32) -> String {
+    let name = fs::read(folder(process).join("comm")).unwrap_or_default();
+    String::from_utf8_lossy(name.trim_ascii_end()).into_owned()
+}

@@ -1,0 +1,141 @@
+//! Why a file cannot be read.
+
+use core::error::Error;
+use core::fmt;
+use std::boxed::Box;
+use std::io;
+use std::path::PathBuf;
+use std::vec::Vec;
+
+use crate::format::VERSION;
+use crate::reader::file::Reader;
+
+/// Why a telemetry file cannot be read, or not all of it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The system refused a call.
+    System {
+        /// What was to be done.
+        doing: &'static str,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// It is no telemetry file: it does not begin as one. Nor is it a core file of a process that
+    /// had one.
+    NotTelemetry {
+        /// Its bytes.
+        bytes: u64,
+    },
+    /// The process has not finished the header yet. Try again.
+    Unfinished {
+        /// The process that makes it; zero if it has not said yet.
+        process: u64,
+    },
+    /// A machine with the other byte order wrote it. Read it on such a machine.
+    ForeignByteOrder {
+        /// The process that wrote it.
+        process: u64,
+        /// The version of its format.
+        version: u64,
+    },
+    /// Its format is newer than this reader. Take a newer reader.
+    Newer {
+        /// The process that wrote it.
+        process: u64,
+        /// The version of its format.
+        version: u64,
+    },
+    /// It is shorter than its header says. What is still there can be read.
+    Truncated {
+        /// The bytes that there are.
+        bytes: u64,
+        /// The bytes that the header says there are, or those of a header if that is cut off.
+        expected: u64,
+        /// A reader of what is there; none if the header itself is cut off.
+        readable: Option<Box<Reader>>,
+    },
+    /// It begins as a telemetry file, but its header makes no sense.
+    Damaged {
+        /// What makes no sense.
+        what: &'static str,
+    },
+    /// The process has no telemetry that this user may see.
+    NoneFound {
+        /// The process.
+        process: u32,
+    },
+    /// The process has several telemetry files. Open one of them by its path.
+    Several {
+        /// The process.
+        process: u32,
+        /// The files.
+        files: Vec<PathBuf>,
+    },
+}
+
+impl OpenError {
+    /// What is readable in spite of the error.
+    #[must_use]
+    pub fn into_readable(self) -> Option<Reader> {
+        match self {
+            Self::Truncated { readable, .. } => readable.map(|reader| *reader),
+            _ => None,
+        }
+    }
+
+    /// A function that makes an error of what the system says.
+    pub(super) fn system(doing: &'static str) -> impl Fn(io::Error) -> Self {
+        move |error| Self::System { doing, error }
+    }
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::System { doing, error } => write!(f, "cannot {doing}: {error}"),
+            Self::NotTelemetry { bytes } => {
+                write!(
+                    f,
+                    "no telemetry in this file of {bytes} bytes; pass a telemetry file, or a core file of a process that had one"
+                )
+            }
+            Self::Unfinished { process } => {
+                write!(f, "process {process} has not finished the header of this file; try again")
+            }
+            Self::ForeignByteOrder { process, version } => write!(
+                f,
+                "a machine with the other byte order wrote this file (process {process}, format {version}); \
+                 read it on such a machine"
+            ),
+            Self::Newer { process, version } => write!(
+                f,
+                "process {process} wrote format {version}, and this reader knows formats up to {VERSION}; \
+                 take a newer reader"
+            ),
+            Self::Truncated { bytes, expected, readable } => {
+                let rest =
+                    if readable.is_some() { "what is there can be read" } else { "nothing can be read" };
+                write!(f, "the file ends after {bytes} of {expected} bytes; {rest}")
+            }
+            Self::Damaged { what } => write!(f, "the header is damaged ({what}); nothing can be read"),
+            Self::NoneFound { process } => write!(
+                f,
+                "process {process} has no telemetry that this user may see; list those that have, or pass a path"
+            ),
+            Self::Several { process, files } => {
+                write!(f, "process {process} has {} telemetry files; open one of them:", files.len())?;
+                files.iter().try_for_each(|file| write!(f, " {}", file.display()))
+            }
+        }
+    }
+}
+
+impl Error for OpenError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::System { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}

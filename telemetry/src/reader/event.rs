@@ -1,0 +1,248 @@
+//! Events as typed values, made of the same list of kinds as the table of the format.
+
+use core::fmt;
+
+use tripoint_core::internal::Json;
+
+use crate::format::{EventKind, Field, FieldForm, HEAD_WORDS, Head, RecordKind};
+use crate::reader::values::{CodeAddresses, Text, Value};
+
+/// The type of a field of each form.
+macro_rules! type_of {
+    (Text) => {
+        Text
+    };
+    (Site) => {
+        CodeAddresses
+    };
+    ($number:ident) => {
+        u64
+    };
+}
+
+/// What a form is, for the documentation.
+macro_rules! words_about {
+    (Number) => {
+        "A number that names something."
+    };
+    (Handle) => {
+        "A number that stands for something that may have no number."
+    };
+    (Count) => {
+        "How many."
+    };
+    (Bytes) => {
+        "Bytes."
+    };
+    (Address) => {
+        "An address; zero if addresses are left out."
+    };
+    (Text) => {
+        "A text."
+    };
+    (Site) => {
+        "Where in the code it happened; empty if addresses are left out."
+    };
+}
+
+macro_rules! typed_events {
+    ($($kind:ident, $name:literal { $($field:ident: $form:ident),* $(,)? })*) => {
+        /// What happened, with the fields of its kind.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub enum Fields {
+            $(
+                #[doc = concat!("See [`EventKind::", stringify!($kind), "`].")]
+                $kind { $(
+                    #[doc = words_about!($form)]
+                    $field: type_of!($form),
+                )* },
+            )*
+            /// A kind that this reader does not know, or fields that do not fit in the record.
+            Unknown {
+                /// The number of the kind.
+                kind: u16,
+                /// The words of the record.
+                words: u16,
+            },
+        }
+
+        impl Fields {
+            /// The fields that follow a record's head.
+            fn decode(kind: EventKind, words: &[u64]) -> Option<Self> {
+                let mut words = words;
+                match kind {
+                    $(EventKind::$kind => Some(Self::$kind { $($field: Value::take(&mut words)?),* }),)*
+                }
+            }
+
+            /// The kind; `None` if this reader does not know it.
+            #[must_use]
+            pub const fn kind(&self) -> Option<EventKind> {
+                match self {
+                    $(Self::$kind { .. } => Some(EventKind::$kind),)*
+                    Self::Unknown { .. } => None,
+                }
+            }
+
+            fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self {
+                    $(Self::$kind { $($field),* } => {
+                        f.write_str($name)?;
+                        $($field.show(&Field { name: stringify!($field), form: FieldForm::$form }, f)?;)*
+                        Ok(())
+                    })*
+                    Self::Unknown { kind, words } => write!(f, "event of kind {kind}, {words} words"),
+                }
+            }
+
+            fn json(&self, json: &mut Json<'_>) -> fmt::Result {
+                match self {
+                    $(Self::$kind { $($field),* } => {
+                        json.text("event", $name)?;
+                        $($field.json(&Field { name: stringify!($field), form: FieldForm::$form }, json)?;)*
+                        Ok(())
+                    })*
+                    Self::Unknown { kind, words } => {
+                        json.number("unknown_event", kind)?;
+                        json.number("words", words)
+                    }
+                }
+            }
+        }
+    };
+}
+
+crate::format::with_kinds!(typed_events);
+
+/// An event that another process wrote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordedEvent {
+    /// The ring that it was read from.
+    pub ring: usize,
+    /// Its number in the ring, from zero.
+    pub serial: u64,
+    /// The thread that wrote it, as the system numbers threads.
+    pub thread: u32,
+    /// When, in ticks of the file's clock.
+    pub ticks: u64,
+    /// When, in ns of the system's monotonic clock; `None` if the file has no clock.
+    pub nanoseconds: Option<u64>,
+    /// Whether addresses were left out.
+    pub without_addresses: bool,
+    /// What happened.
+    pub fields: Fields,
+}
+
+impl RecordedEvent {
+    /// The event in the words of a record. The time in ns is not set.
+    pub(super) fn from_record(ring: usize, head: Head, words: &[u64]) -> Self {
+        let fields = match head.kind {
+            RecordKind::Event(kind) => Fields::decode(kind, words.get(HEAD_WORDS..).unwrap_or_default()),
+            _ => None,
+        };
+        let unknown = Fields::Unknown { kind: head.kind.number(), words: head.words };
+        Self {
+            ring,
+            serial: head.serial,
+            thread: head.thread,
+            ticks: head.time,
+            nanoseconds: None,
+            without_addresses: head.without_addresses,
+            fields: fields.unwrap_or(unknown),
+        }
+    }
+
+    /// Writes the event as one line of JSON, without the end of the line. Addresses and handles are
+    /// text in hexadecimal, because numbers in JSON are exact only up to 2^53.
+    ///
+    /// # Errors
+    /// What the writer returns.
+    pub fn write_json(&self, out: &mut dyn fmt::Write) -> fmt::Result {
+        Json::new(out).object(|json| {
+            json.number("ring", self.ring)?;
+            json.number("serial", self.serial)?;
+            json.number("tid", self.thread)?;
+            match self.nanoseconds {
+                Some(nanoseconds) => json.number("ns", nanoseconds)?,
+                None => json.number("ticks", self.ticks)?,
+            }
+            self.fields.json(json)
+        })
+    }
+}
+
+impl fmt::Display for RecordedEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.nanoseconds {
+            Some(ns) => write!(f, "{}.{:09} s", ns / 1_000_000_000, ns % 1_000_000_000)?,
+            None => write!(f, "tick {}", self.ticks)?,
+        }
+        write!(f, " thread {} ring {} #{} ", self.thread, self.ring, self.serial)?;
+        self.fields.show(f)
+    }
+}
+
+/// Events that a reader missed: the writer overwrote them before they were read, or they were
+/// damaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// The ring.
+    pub ring: usize,
+    /// The number of the first event that was missed.
+    pub first: u64,
+    /// How many were missed.
+    pub count: u64,
+}
+
+impl Gap {
+    /// Writes the gap as one line of JSON, without the end of the line.
+    ///
+    /// # Errors
+    /// What the writer returns.
+    pub fn write_json(&self, out: &mut dyn fmt::Write) -> fmt::Result {
+        Json::new(out).object(|json| {
+            json.number("ring", self.ring)?;
+            json.number("first", self.first)?;
+            json.number("missed", self.count)
+        })
+    }
+}
+
+impl fmt::Display for Gap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ring {}: {} events missed, from #{}", self.ring, self.count, self.first)
+    }
+}
+
+/// What is read from rings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::large_enum_variant)] // Nearly all are events, and nothing is allocated for one.
+pub enum Item {
+    /// An event.
+    Event(RecordedEvent),
+    /// Events that were missed.
+    Gap(Gap),
+}
+
+impl Item {
+    /// Writes one line of JSON, without the end of the line.
+    ///
+    /// # Errors
+    /// What the writer returns.
+    pub fn write_json(&self, out: &mut dyn fmt::Write) -> fmt::Result {
+        match self {
+            Self::Event(event) => event.write_json(out),
+            Self::Gap(gap) => gap.write_json(out),
+        }
+    }
+}
+
+impl fmt::Display for Item {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Event(event) => event.fmt(f),
+            Self::Gap(gap) => gap.fmt(f),
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! The events of all rings, by time ([design/telemetry.md `.reader.merge`](crate::design::telemetry)).
+
+use core::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::vec::Vec;
+
+use crate::reader::event::Item;
+use crate::reader::ring::RingCursor;
+
+/// Reads all rings of a file.
+///
+/// Events of one ring come in their order. Those of several come by time, as far as they were
+/// written when the reader looked: a thread notes the time first and shows the event then, so one
+/// that is a little older may come after the next look.
+#[derive(Debug)]
+pub struct Events<'r> {
+    rings: Vec<RingCursor<'r>>,
+    /// The next item of each ring that has one, by time.
+    next: Vec<Option<Item>>,
+    order: BinaryHeap<Reverse<(u64, usize)>>,
+}
+
+impl<'r> Events<'r> {
+    pub(super) fn new(rings: Vec<RingCursor<'r>>) -> Self {
+        let next = rings.iter().map(|_| None).collect();
+        Self { rings, next, order: BinaryHeap::new() }
+    }
+
+    /// The next event or gap; `None` if there is nothing new now. It does not wait.
+    pub fn poll(&mut self) -> Option<Item> {
+        if self.order.is_empty() {
+            self.rings.iter_mut().for_each(RingCursor::look);
+            (0..self.rings.len()).for_each(|ring| self.advance(ring));
+        }
+        let Reverse((_, ring)) = self.order.pop()?;
+        let item = self.next[ring].take();
+        self.advance(ring);
+        item
+    }
+
+    /// Blocks that made no sense or could not be read, in all rings.
+    #[must_use]
+    pub fn damaged_blocks(&self) -> u64 {
+        self.rings.iter().map(RingCursor::damaged_blocks).sum()
+    }
+
+    /// Takes the next item of a ring. A gap has no time: it comes at once.
+    fn advance(&mut self, ring: usize) {
+        let item = self.rings[ring].next_in_look();
+        if let Some(item) = &item {
+            let ticks = if let Item::Event(event) = item { event.ticks } else { 0 };
+            self.order.push(Reverse((ticks, ring)));
+        }
+        self.next[ring] = item;
+    }
+}

@@ -1,0 +1,297 @@
+//! The events of one ring, in their order, and how many were missed
+//! ([design/telemetry.md `.reader.gaps`](crate::design::telemetry)).
+
+use core::fmt;
+use std::boxed::Box;
+use std::io;
+
+use crate::format::{
+    BLOCK_WORDS, CLOCK_RECORD_WORDS, HEAD_WORDS, Head, RING_HEAD_WORDS, RecordKind, RingState, RingWord,
+    WORD_BYTES, words_left_in_block,
+};
+use crate::reader::clock::{Clock, LocalClock, Moment};
+use crate::reader::event::{Gap, Item, RecordedEvent};
+use crate::reader::values::Text;
+use crate::reader::words::{Words, word};
+use crate::ring::copy::{RingWords, copy};
+
+/// With which events a reader begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Start {
+    /// The oldest that are still there. Those that were overwritten before are a gap.
+    #[default]
+    Oldest,
+    /// Those that are written from now on.
+    Now,
+}
+
+/// Where a ring is.
+#[derive(Clone, Copy)]
+pub(super) struct RingPlace<'r> {
+    pub(super) words: &'r dyn Words,
+    /// The byte of its first word.
+    pub(super) offset: u64,
+    pub(super) capacity: u64,
+}
+
+impl RingPlace<'_> {
+    fn byte(&self, word: u64) -> u64 {
+        self.offset + word * WORD_BYTES as u64
+    }
+}
+
+impl RingWords for RingPlace<'_> {
+    type Error = io::Error;
+
+    fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    fn head(&self, head: RingWord) -> io::Result<u64> {
+        word(self.words, self.byte(head as u64))
+    }
+
+    fn read(&self, first: u64, to: &mut [u64]) -> io::Result<()> {
+        self.words.read(self.byte(RING_HEAD_WORDS as u64 + first), to)
+    }
+}
+
+/// What the head of a ring says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RingInfo {
+    /// Who writes to it.
+    pub state: RingState,
+    /// The thread that has it or had it last, as the system numbers threads.
+    pub thread: u64,
+    /// The name of this thread.
+    pub name: Text,
+    /// How many events were ever written to it.
+    pub events: u64,
+    /// How many events the writer dropped, because the ring was in use.
+    pub dropped: u64,
+    /// How often a thread claimed it.
+    pub claims: u64,
+}
+
+impl RingInfo {
+    pub(super) fn read(place: &RingPlace<'_>) -> io::Result<Self> {
+        let mut head = [0; RING_HEAD_WORDS];
+        place.words.read(place.offset, &mut head)?;
+        let word = |word: RingWord| head[word as usize];
+        let states = [RingState::Claimed, RingState::Shared];
+        let state = states.into_iter().find(|&state| state as u64 == word(RingWord::State));
+        Ok(Self {
+            state: state.unwrap_or(RingState::Free),
+            thread: word(RingWord::Thread),
+            name: Text::until_zero(&head[RingWord::Name as usize..][..4]),
+            events: word(RingWord::Serial),
+            dropped: word(RingWord::Dropped),
+            claims: word(RingWord::Claims),
+        })
+    }
+}
+
+/// The words of at most one block, and where they are from.
+struct Block {
+    words: [u64; BLOCK_WORDS],
+    from: u64,
+    count: usize,
+}
+
+/// Reads one ring.
+pub struct RingCursor<'r> {
+    ring: usize,
+    place: RingPlace<'r>,
+    clock: &'r Clock,
+    local_clock: LocalClock,
+    /// Where the next record begins.
+    position: u64,
+    /// Up to where this look goes.
+    limit: u64,
+    /// The number of the next event, if it is known.
+    next_serial: Option<u64>,
+    /// Made when there is something to read.
+    block: Option<Box<Block>>,
+    /// The event after a gap.
+    after_gap: Option<RecordedEvent>,
+    damaged_blocks: u64,
+    /// How often this look may still copy: it ends also if the words of the ring are made up as it
+    /// goes.
+    copies_left: u64,
+}
+
+impl<'r> RingCursor<'r> {
+    pub(super) fn new(ring: usize, place: RingPlace<'r>, clock: &'r Clock, start: Start) -> Self {
+        let tail = || place.head(RingWord::Tail).unwrap_or(0);
+        let (position, next_serial) = match start {
+            Start::Oldest => (0, Some(0)),
+            Start::Now => (tail(), None),
+        };
+        let local_clock = clock.since_anchor();
+        Self {
+            ring,
+            place,
+            clock,
+            local_clock,
+            position,
+            limit: position,
+            next_serial,
+            block: None,
+            after_gap: None,
+            damaged_blocks: 0,
+            copies_left: 0,
+        }
+    }
+
+    /// The index of the ring.
+    #[must_use]
+    pub const fn ring(&self) -> usize {
+        self.ring
+    }
+
+    /// Blocks of which at least a part made no sense or could not be read. The events in them are
+    /// counted in gaps.
+    #[must_use]
+    pub const fn damaged_blocks(&self) -> u64 {
+        self.damaged_blocks
+    }
+
+    /// The next event or gap; `None` if there is nothing new now. A call reads the ring once at the
+    /// most: a writer that never stops cannot keep it.
+    pub fn poll(&mut self) -> Option<Item> {
+        self.next_in_look().or_else(|| {
+            self.look();
+            self.next_in_look()
+        })
+    }
+
+    /// Notes up to where the writer has written.
+    pub(super) fn look(&mut self) {
+        self.limit = self.place.head(RingWord::Tail).unwrap_or(self.position);
+        self.copies_left = 2 * (self.place.capacity / BLOCK_WORDS as u64) + 4;
+    }
+
+    /// The next event or gap up to where the last look went.
+    pub(super) fn next_in_look(&mut self) -> Option<Item> {
+        if let Some(event) = self.after_gap.take() {
+            return Some(Item::Event(event));
+        }
+        while self.position < self.limit {
+            if !self.holds(self.position) && !self.fetch() {
+                continue;
+            }
+            if let Some(item) = self.record() {
+                return Some(item);
+            }
+        }
+        None
+    }
+
+    /// Whether the block has the word at this position.
+    fn holds(&self, position: u64) -> bool {
+        self.block.as_ref().is_some_and(|block| position.wrapping_sub(block.from) < block.count as u64)
+    }
+
+    /// Copies what there is of the block at the position, up to the limit. Otherwise the position moves
+    /// on: behind what was overwritten, and what cannot be read.
+    fn fetch(&mut self) -> bool {
+        if self.copies_left == 0 {
+            self.limit = self.position;
+            return false;
+        }
+        self.copies_left -= 1;
+        let wanted = (self.limit - self.position).min(words_left_in_block(self.position) as u64) as usize;
+        let block =
+            self.block.get_or_insert_with(|| Box::new(Block { words: [0; BLOCK_WORDS], from: 0, count: 0 }));
+        let copied = copy(&self.place, self.position, &mut block.words[..wanted]);
+        (block.from, block.count) = (self.position, 0);
+        match copied {
+            Ok(copied) if copied.good_from > self.position => {
+                // What is before the limit and not overwritten begins with a block. A record
+                // ends at the limit, so one begins there.
+                let next = copied.good_from.checked_next_multiple_of(BLOCK_WORDS as u64);
+                self.position = next.unwrap_or(self.limit).min(self.limit);
+                false
+            }
+            Ok(copied) if copied.words == wanted => {
+                block.count = wanted;
+                true
+            }
+            Ok(_) => {
+                // The tail went back, or is not what it should be: nothing to read.
+                self.limit = self.position;
+                false
+            }
+            Err(_) => {
+                // The file ends here. What follows up to the ring's end is not there either.
+                self.damaged_blocks += 1;
+                let next_lap = (self.position | (self.place.capacity - 1)).saturating_add(1);
+                self.position = next_lap.min(self.limit);
+                false
+            }
+        }
+    }
+
+    /// Takes the record at the position, which the block has; what it is for those who read.
+    fn record(&mut self) -> Option<Item> {
+        let block = self.block.as_ref()?;
+        let words = &block.words[(self.position - block.from) as usize..block.count];
+        let left_in_block = words_left_in_block(self.position);
+        let mut head = [0; HEAD_WORDS];
+        let in_head = words.len().min(HEAD_WORDS);
+        head[..in_head].copy_from_slice(&words[..in_head]);
+        let head = Head::from_words(head);
+        let count = usize::from(head.words);
+        let words = if head.kind == RecordKind::Padding {
+            self.position = self.position.saturating_add(left_in_block as u64);
+            return None;
+        } else if count >= HEAD_WORDS && count <= words.len() {
+            &words[..count]
+        } else {
+            // It would end behind the block or behind what is written, or before its head does.
+            self.damaged_blocks += 1;
+            self.position = self.position.saturating_add(left_in_block as u64).min(self.limit);
+            return None;
+        };
+        let event = match head.kind {
+            RecordKind::Clock => {
+                if let Some(&nanoseconds) = words.get(CLOCK_RECORD_WORDS - 1) {
+                    self.local_clock = self.clock.near(Moment { ticks: head.time, nanoseconds });
+                }
+                None
+            }
+            _ => Some(RecordedEvent::from_record(self.ring, head, words)),
+        };
+        self.position += count as u64;
+        let gap = self.gap_before(head.serial, event.is_some());
+        let event = event.map(|event| {
+            let nanoseconds = self.clock.nanoseconds(self.local_clock, event.ticks);
+            RecordedEvent { nanoseconds, ..event }
+        });
+        match gap {
+            Some(gap) => {
+                self.after_gap = event;
+                Some(Item::Gap(gap))
+            }
+            None => event.map(Item::Event),
+        }
+    }
+
+    /// The gap before a record with this number, if there is one.
+    fn gap_before(&mut self, serial: u64, is_event: bool) -> Option<Gap> {
+        let first = self.next_serial.unwrap_or(serial);
+        self.next_serial = Some(serial.saturating_add(u64::from(is_event)));
+        (serial > first).then(|| Gap { ring: self.ring, first, count: serial - first })
+    }
+}
+
+impl fmt::Debug for RingCursor<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RingCursor")
+            .field("ring", &self.ring)
+            .field("position", &self.position)
+            .field("next_serial", &self.next_serial)
+            .field("damaged_blocks", &self.damaged_blocks)
+            .finish_non_exhaustive()
+    }
+}

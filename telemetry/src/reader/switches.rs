@@ -1,0 +1,176 @@
+//! The switches of another process ([design/telemetry.md `.switches`](crate::design::telemetry)).
+
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use crate::format::{BYTE_ORDER, EventKind, SWITCHES_MAGIC, SWITCHES_WORDS, SwitchWord, WORD_BYTES};
+use crate::reader::error::OpenError;
+use crate::reader::words::{FileWords, Words, word};
+use crate::sample::Mean;
+
+/// The switches of another process, to read and to change.
+///
+/// A value that the process would refuse cannot be passed. It notices a change at its next event, or
+/// at the next sample; nothing waits. If two programs change the same switch, the last one counts.
+#[derive(Debug)]
+pub struct SwitchesFile {
+    words: FileWords,
+    process: u64,
+}
+
+impl SwitchesFile {
+    /// The switches that belong to the telemetry file at a path: `PATH.switches`.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open(telemetry: impl AsRef<Path>) -> Result<Self, OpenError> {
+        let mut path = OsString::from(telemetry.as_ref());
+        path.push(".switches");
+        Self::open_itself(&PathBuf::from(path))
+    }
+
+    pub(super) fn open_itself(path: &Path) -> Result<Self, OpenError> {
+        let file = OpenOptions::new().read(true).write(true).open(path);
+        Self::from_file(file.map_err(OpenError::system("open the file of switches to write"))?)
+    }
+
+    /// The switches in a file that is open to read and write.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn from_file(file: File) -> Result<Self, OpenError> {
+        let words = FileWords { file, base: 0, bytes: None };
+        let refused = OpenError::system("read the file of switches");
+        let bytes = words.bytes().map_err(&refused)?;
+        let expected = (SWITCHES_WORDS * WORD_BYTES) as u64;
+        let read = |at: SwitchWord| word(&words, at as u64 * WORD_BYTES as u64).map_err(&refused);
+        if bytes < WORD_BYTES as u64 || read(SwitchWord::Magic)? != u64::from_ne_bytes(SWITCHES_MAGIC) {
+            return Err(OpenError::NotTelemetry { bytes });
+        }
+        if bytes < expected {
+            return Err(OpenError::Truncated { bytes, expected, readable: None });
+        }
+        let process = read(SwitchWord::Process)?;
+        match read(SwitchWord::ByteOrder)? {
+            BYTE_ORDER => Ok(Self { words, process }),
+            order if order == BYTE_ORDER.swap_bytes() => {
+                Err(OpenError::ForeignByteOrder { process: process.swap_bytes(), version: 1 })
+            }
+            _ => Err(OpenError::Damaged { what: "its byte order is none" }),
+        }
+    }
+
+    /// The process whose switches these are, as it sees its own number.
+    #[must_use]
+    pub const fn process(&self) -> u64 {
+        self.process
+    }
+
+    /// Whether events of a kind are written.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn is_on(&self, kind: EventKind) -> io::Result<bool> {
+        Ok(self.get(SwitchWord::Events)? & kind.bit() != 0)
+    }
+
+    /// Has events of these kinds be written, and no others.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn set_events(&self, kinds: impl IntoIterator<Item = EventKind>) -> io::Result<()> {
+        self.set(SwitchWord::Events, kinds.into_iter().fold(0, |bits, kind| bits | kind.bit()))
+    }
+
+    /// Has events of one kind be written, or not; those of others stay as they are.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn set_event(&self, kind: EventKind, on: bool) -> io::Result<()> {
+        let others = self.get(SwitchWord::Events)? & !kind.bit();
+        self.set(SwitchWord::Events, if on { others | kind.bit() } else { others })
+    }
+
+    /// Whether addresses are left out.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn are_addresses_left_out(&self) -> io::Result<bool> {
+        Ok(self.get(SwitchWord::WithoutAddresses)? != 0)
+    }
+
+    /// Has addresses be left out, or not.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn leave_addresses_out(&self, leave_out: bool) -> io::Result<()> {
+        self.set(SwitchWord::WithoutAddresses, u64::from(leave_out))
+    }
+
+    /// Whether the process is to sample; `None` if it is left to the program.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn sampling(&self) -> io::Result<Option<bool>> {
+        Ok(match self.get(SwitchWord::Sampling)? {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        })
+    }
+
+    /// Has the process sample, or not, or leaves it to the program.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn set_sampling(&self, on: Option<bool>) -> io::Result<()> {
+        self.set(SwitchWord::Sampling, on.map_or(u64::MAX, u64::from))
+    }
+
+    /// The mean of sampling; `None` if it is left to the program.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn mean(&self) -> io::Result<Option<Mean>> {
+        Ok(u32::try_from(self.get(SwitchWord::Mean)?).ok().and_then(Mean::new))
+    }
+
+    /// Sets the mean of sampling, or leaves it to the program.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn set_mean(&self, mean: Option<Mean>) -> io::Result<()> {
+        self.set(SwitchWord::Mean, mean.map_or(0, |mean| u64::from(mean.bytes())))
+    }
+
+    /// Whether every reserve and commit is written, of points that can do so.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn is_point_log_on(&self) -> io::Result<bool> {
+        Ok(self.get(SwitchWord::PointLog)? == 1)
+    }
+
+    /// Has every reserve and commit be written, of points that can do so, or not.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn set_point_log(&self, on: bool) -> io::Result<()> {
+        self.set(SwitchWord::PointLog, u64::from(on))
+    }
+
+    fn get(&self, switch: SwitchWord) -> io::Result<u64> {
+        word(&self.words, Self::byte(switch))
+    }
+
+    fn set(&self, switch: SwitchWord, value: u64) -> io::Result<()> {
+        self.words.file.write_all_at(&value.to_ne_bytes(), Self::byte(switch))
+    }
+
+    fn byte(switch: SwitchWord) -> u64 {
+        switch as u64 * WORD_BYTES as u64
+    }
+}

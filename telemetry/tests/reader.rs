@@ -1,0 +1,502 @@
+//! The reader of telemetry files, on files of a naive writer that knows what was written.
+#![cfg(all(feature = "reader", unix))]
+
+use std::fs;
+use std::path::PathBuf;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use tripoint_oracle::{NaiveEvent, NaiveFile, effort, telemetry_bytes};
+use tripoint_telemetry::Mean;
+use tripoint_telemetry::format::{
+    ArenaWord, BYTE_ORDER, EntryState, EventKind, FieldForm, FileState, HeaderWord, PoolWord, SWITCHES_MAGIC,
+    SWITCHES_WORDS, SectionWord, SwitchWord, VERSION, words_of_text,
+};
+use tripoint_telemetry::reader::{
+    Events, Fields, Gap, Item, OpenError, Reader, RecordedEvent, Start, SwitchesFile,
+};
+
+/// A file in a folder for temporary files, removed when it is dropped.
+struct TemporaryFile(PathBuf);
+
+impl TemporaryFile {
+    fn new(name: &str, bytes: &[u8]) -> Self {
+        let path = std::env::temp_dir().join(format!("tripoint-reader-{}-{name}", std::process::id()));
+        fs::write(&path, bytes).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for TemporaryFile {
+    fn drop(&mut self) {
+        fs::remove_file(&self.0).ok();
+    }
+}
+
+fn poll_all(events: &mut Events<'_>) -> Vec<Item> {
+    std::iter::from_fn(|| events.poll()).collect()
+}
+
+fn items(reader: &Reader) -> Vec<Item> {
+    poll_all(&mut reader.events(Start::Oldest))
+}
+
+fn as_json(item: &Item) -> Value {
+    let mut line = String::new();
+    item.write_json(&mut line).unwrap();
+    serde_json::from_str(&line).unwrap()
+}
+
+/// Fields of a kind: words, and what JSON they should become.
+fn fields_of(kind: EventKind, seed: u64) -> (Vec<u64>, serde_json::Map<String, Value>) {
+    let mut words = Vec::new();
+    let mut members = serde_json::Map::new();
+    for (number, field) in (seed..).zip(kind.fields()) {
+        let value = match field.form {
+            FieldForm::Text => {
+                let text = format!("{} \u{1b}[31m \"{number}\"", field.name);
+                words.extend(words_of_text(&text, 64));
+                json!(text)
+            }
+            FieldForm::Site => {
+                let frames: Vec<_> = (0..seed % 21).map(|frame| 0x1000 + frame).collect();
+                words.extend(&frames);
+                json!(frames.iter().map(|frame| format!("{frame:#x}")).collect::<Vec<_>>())
+            }
+            FieldForm::Address | FieldForm::Handle => {
+                words.push(number);
+                json!(format!("{number:#x}"))
+            }
+            _ => {
+                words.push(number);
+                json!(number)
+            }
+        };
+        members.insert(field.name.to_owned(), value);
+    }
+    (words, members)
+}
+
+#[test]
+fn every_kind_is_read_with_the_fields_of_the_table() {
+    let mut file = NaiveFile::new(1, 16);
+    let mut expected = Vec::new();
+    for (serial, &kind) in (0_u64..).zip(EventKind::ALL) {
+        let (words, mut members) = fields_of(kind, serial);
+        file.rings[0].write(kind as u16, 2 * serial, &words);
+        for (name, value) in
+            [("ring", json!(0)), ("serial", json!(serial)), ("tid", json!(100)), ("ns", json!(serial))]
+        {
+            members.insert(name.to_owned(), value);
+        }
+        members.insert("event".to_owned(), json!(kind.name()));
+        expected.push(Value::Object(members));
+    }
+    let reader = Reader::from_bytes(file.bytes()).unwrap();
+    let items = items(&reader);
+    assert_eq!(items.iter().map(as_json).collect::<Vec<_>>(), expected);
+    for (item, kind) in items.iter().zip(EventKind::ALL) {
+        let shown = item.to_string();
+        assert!(shown.contains(kind.name()) && !shown.contains('\u{1b}'), "{shown}");
+        assert!(matches!(item, Item::Event(event) if event.fields.kind() == Some(*kind)));
+    }
+}
+
+#[test]
+fn fields_are_typed() {
+    let mut file = NaiveFile::new(1, 2);
+    file.rings[0].write(
+        EventKind::Extend as u16,
+        3_000_000_000 * 2,
+        &[1, 2, 0x7f00_0000_1000, 65_536, 0x5555],
+    );
+    let reader = Reader::from_bytes(file.bytes()).unwrap();
+    let items = items(&reader);
+    let [Item::Event(event)] = items[..] else { panic!("{items:?}") };
+    let Fields::Extend { arena: 1, pool: 2, base: 0x7f00_0000_1000, size: 65_536, site } = event.fields
+    else {
+        panic!("{event:?}")
+    };
+    assert_eq!(site.as_slice(), [0x5555]);
+    assert_eq!(
+        event.to_string(),
+        "3.000000000 s thread 100 ring 0 #0 extend arena=1 pool=2 base=0x7f0000001000 size=65536 at 0x5555"
+    );
+}
+
+#[test]
+fn what_is_unknown_is_shown_as_numbers() {
+    let mut file = NaiveFile::new(1, 2);
+    file.rings[0].write(999, 0, &[1, 2]);
+    file.rings[0].write(EventKind::Extend as u16, 0, &[1, 2]); // two fields are missing
+    file.rings[0].write(EventKind::Marker as u16, 0, &[1, 65]); // longer than any text, and than the record
+    let reader = Reader::from_bytes(file.bytes()).unwrap();
+    let kinds: Vec<_> = items(&reader)
+        .iter()
+        .map(|item| match item {
+            Item::Event(RecordedEvent { fields: Fields::Unknown { kind, words }, .. }) => (*kind, *words),
+            other => panic!("{other}"),
+        })
+        .collect();
+    assert_eq!(kinds, [(999, 5), (EventKind::Extend as u16, 5), (EventKind::Marker as u16, 5)]);
+}
+
+/// Whether an event is the one that was written.
+fn is(event: &RecordedEvent, written: &NaiveEvent) -> bool {
+    let kind = match event.fields {
+        Fields::Marker { value, .. } if written.fields[0] == value => EventKind::Marker as u16,
+        Fields::Unknown { kind, words } if usize::from(words) == 3 + written.fields.len() => kind,
+        _ => return false,
+    };
+    (event.serial, event.ticks, kind) == (written.serial, written.time, written.kind)
+}
+
+/// Writes `count` events of differing lengths to a ring.
+fn write_events(file: &mut NaiveFile, ring: usize, count: u64) {
+    for number in 0..count {
+        let name = "x".repeat((number % 60) as usize);
+        let fields: Vec<_> = std::iter::once(number).chain(words_of_text(&name, 64)).collect();
+        let time = number * (2 + ring as u64);
+        if number % 7 == 6 {
+            file.rings[ring].write(63, time, &fields);
+        } else {
+            file.rings[ring].write(EventKind::Marker as u16, time, &fields);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: effort(64), failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// A reader that comes late, or reads now and then, gets the events that are still there, in
+    /// order, and the number of all others.
+    #[test]
+    fn all_events_are_read_or_counted(counts in prop::collection::vec(0_u64..700, 3), blocks in 1_u32..4) {
+        let mut file = NaiveFile::new(3, 1 << blocks);
+        for (ring, &count) in counts.iter().enumerate() {
+            write_events(&mut file, ring, count);
+        }
+        let reader = Reader::from_bytes(file.bytes()).unwrap();
+        let items = items(&reader);
+        for (ring, &count) in counts.iter().enumerate() {
+            let of_ring: Vec<_> = items.iter().filter(|item| match item {
+                Item::Event(event) => event.ring == ring,
+                Item::Gap(gap) => gap.ring == ring,
+            }).collect();
+            let readable = file.rings[ring].readable();
+            let missed = count - readable.len() as u64;
+            let mut of_ring = of_ring.into_iter();
+            if missed > 0 {
+                prop_assert_eq!(of_ring.next(), Some(&Item::Gap(Gap { ring, first: 0, count: missed })));
+            }
+            for written in readable {
+                let Some(Item::Event(event)) = of_ring.next() else { panic!("an event is missing") };
+                prop_assert!(is(event, written), "{event} is not {written:?}");
+            }
+            prop_assert_eq!(of_ring.next(), None);
+        }
+        let times: Vec<_> = items.iter().filter_map(|item| match item {
+            Item::Event(event) => Some(event.ticks),
+            Item::Gap(_) => None,
+        }).collect();
+        prop_assert!(times.is_sorted(), "events of several rings come by time");
+    }
+
+    /// The body of the fuzz target.
+    #[test]
+    fn any_bytes_and_any_changes_are_survived(data in prop::collection::vec(any::<u8>(), 0..512)) {
+        telemetry_bytes(&data);
+    }
+
+    /// One bit of a sound file is flipped: what is read is still a part of the truth, but for
+    /// the one record or number that has the bit.
+    #[test]
+    fn flipped_bits_are_survived(flips in prop::collection::vec((any::<prop::sample::Index>(), 0_u8..8), 1..4)) {
+        let mut file = NaiveFile::new(2, 2);
+        write_events(&mut file, 0, 300);
+        write_events(&mut file, 1, 20);
+        let mut bytes = file.bytes();
+        for (index, bit) in flips {
+            let index = index.index(bytes.len());
+            bytes[index] ^= 1 << bit;
+        }
+        let reader = Reader::from_bytes(bytes).or_else(|error| error.into_readable().ok_or(()));
+        if let Ok(reader) = reader {
+            prop_assert!(items(&reader).len() <= 1_000);
+            reader.counters().ok();
+        }
+    }
+}
+
+#[test]
+fn a_file_cut_off_at_any_byte_is_read_up_to_there() {
+    let mut file = NaiveFile::new(1, 2);
+    write_events(&mut file, 0, 30);
+    file.tables[0].push([EntryState::Live as u64; 16]);
+    let bytes = file.bytes();
+    let written = &file.rings[0].events;
+    let mut most = 0;
+    for length in 0..bytes.len() {
+        let error = Reader::from_bytes(bytes[..length].to_vec()).unwrap_err();
+        let expected_bytes = match error {
+            OpenError::NotTelemetry { .. } if length < 8 => continue,
+            OpenError::Truncated { bytes, expected, .. } if bytes == length as u64 => expected,
+            other => panic!("{length}: {other}"),
+        };
+        let Some(reader) = error.into_readable() else {
+            assert!(length < 4_096, "{length}");
+            continue;
+        };
+        assert_eq!(expected_bytes, bytes.len() as u64);
+        reader.counters().unwrap();
+        let (mut events, mut missed) = (0, 0);
+        for item in items(&reader) {
+            match item {
+                Item::Event(event) => {
+                    assert!(is(&event, &written[event.serial as usize]), "{length}: {event}");
+                    events += 1;
+                }
+                Item::Gap(gap) => missed += gap.count,
+            }
+        }
+        assert!(events + missed <= written.len() as u64);
+        assert!(events >= most, "a longer file has more to read");
+        most = events;
+    }
+    assert!(most > 5, "the first block was read without the second");
+    assert_eq!(items(&Reader::from_bytes(bytes).unwrap()).len(), written.len());
+}
+
+fn with_word(word: HeaderWord, value: u64) -> Vec<u8> {
+    let mut words = NaiveFile::new(1, 2).words();
+    words[word as usize] = value;
+    words.into_iter().flat_map(u64::to_ne_bytes).collect()
+}
+
+#[test]
+fn files_that_cannot_be_read_say_why() {
+    let refused = |bytes: Vec<u8>| Reader::from_bytes(bytes).unwrap_err();
+    assert!(matches!(refused(Vec::new()), OpenError::NotTelemetry { bytes: 0 }));
+    assert!(matches!(refused(vec![0; 8_192]), OpenError::NotTelemetry { bytes: 8_192 }));
+    let newer = refused(with_word(HeaderWord::Version, VERSION + 1));
+    assert!(matches!(newer, OpenError::Newer { process: 4_711, version } if version == VERSION + 1));
+    assert!(newer.to_string().contains("take a newer reader"), "{newer}");
+    let making = refused(with_word(HeaderWord::State, FileState::Making as u64));
+    assert!(matches!(making, OpenError::Unfinished { process: 4_711 }));
+    assert!(matches!(refused(with_word(HeaderWord::ByteOrder, 7)), OpenError::Damaged { .. }));
+    assert!(matches!(refused(with_word(HeaderWord::PointerBytes, 3)), OpenError::Damaged { .. }));
+    let swapped = NaiveFile::new(1, 2).words().into_iter().map(u64::swap_bytes);
+    let mut swapped: Vec<u8> = swapped.flat_map(u64::to_ne_bytes).collect();
+    swapped[..8].reverse(); // the magic is bytes
+    let foreign = refused(swapped);
+    assert!(matches!(foreign, OpenError::ForeignByteOrder { process: 4_711, version: VERSION }), "{foreign}");
+    assert_eq!(BYTE_ORDER.swap_bytes(), 0x0807_0605_0403_0201);
+    assert!(matches!(Reader::open("/nowhere").unwrap_err(), OpenError::System { .. }));
+    assert!(matches!(Reader::open("/dev/null").unwrap_err(), OpenError::System { .. }));
+    assert!(matches!(Reader::open("/").unwrap_err(), OpenError::System { .. }));
+    let here = std::process::id();
+    assert!(matches!(Reader::attach(here).unwrap_err(), OpenError::NoneFound { process } if process == here));
+}
+
+#[test]
+fn a_section_that_makes_no_sense_is_left_out_and_said() {
+    let sound = NaiveFile::new(1, 2).words();
+    let entry = HeaderWord::SectionTable as usize + 5 * 8;
+    for (word, value, damaged) in [
+        (SectionWord::Offset, 3, true),
+        (SectionWord::Offset, u64::MAX - 7, true),
+        (SectionWord::Entries, u64::MAX, true),
+        (SectionWord::EntryBytes, 0, true),
+        (SectionWord::EntryBytes, 8 * (16 + 513), true),
+        (SectionWord::Kind, 99, false),
+        (SectionWord::Kind, 1, true),
+    ] {
+        let mut words = sound.clone();
+        words[entry + word as usize] = value;
+        let bytes = words.into_iter().flat_map(u64::to_ne_bytes).collect();
+        let reader = Reader::from_bytes(bytes).unwrap();
+        assert_eq!(reader.rings(), 0, "{word:?} = {value}");
+        assert_eq!(reader.damage().len(), usize::from(damaged), "{word:?} = {value}: {:?}", reader.damage());
+        assert_eq!(items(&reader), []);
+    }
+}
+
+#[test]
+fn counters_are_read_without_events() {
+    let mut file = NaiveFile::new(1, 2);
+    let mut arena = [0; 16];
+    arena[ArenaWord::State as usize] = EntryState::Live as u64 | 3 << 8;
+    arena[ArenaWord::Arena as usize] = 1;
+    arena[ArenaWord::Grown as usize] = 1 << 20;
+    let mut pool = [0; 16];
+    pool[PoolWord::State as usize] = EntryState::Gone as u64;
+    pool[PoolWord::Extended as usize] = 65_536;
+    for (to, word) in pool[PoolWord::Class as usize..].iter_mut().zip(words_of_text("mvff", 24)) {
+        *to = word;
+    }
+    let (free, making) = ([EntryState::Free as u64; 16], [EntryState::Making as u64; 16]);
+    file.tables[0] = vec![arena, free, making];
+    file.tables[1] = vec![pool];
+    let reader = Reader::from_bytes(file.bytes()).unwrap();
+    let counters = reader.counters().unwrap();
+    assert_eq!((counters.arenas.entries.len(), counters.arenas.unsteady), (1, 1));
+    let of_arena = counters.arenas.entries[0];
+    assert_eq!((of_arena.arena, of_arena.grown, of_arena.is_live), (1, 1 << 20, true));
+    let of_pool = counters.pools.entries[0];
+    assert_eq!(of_pool.class.as_str(), Some("mvff"));
+    assert_eq!((of_pool.numbers.extended, of_pool.numbers.is_live), (65_536, false));
+    let shown = counters.to_string();
+    assert!(shown.contains("pool class=\"mvff\" arena=0 pool=0 extended=65536"), "{shown}");
+    let mut line = String::new();
+    counters.write_json(&mut line).unwrap();
+    let read: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(read["arenas"]["entries"][0]["grown"], json!(1 << 20));
+    assert_eq!(read["pools"]["entries"][0]["class"], json!("mvff"));
+    assert_eq!(counters.pools.left_out, 1, "as the naive file says of its second section");
+    assert!(counters.points.entries.is_empty() && counters.tallies.entries.is_empty());
+    let ring = reader.ring(0).unwrap().unwrap();
+    assert_eq!((ring.thread, ring.name.as_str(), ring.events), (100, Some("thread 100"), 0));
+    assert!(reader.ring(1).unwrap().is_none());
+}
+
+#[test]
+fn a_file_is_read_while_it_grows_is_lapped_and_is_cut_off() {
+    let mut file = NaiveFile::new(1, 2);
+    write_events(&mut file, 0, 10);
+    let path = TemporaryFile::new("live", &file.bytes());
+    let reader = Reader::open(&path.0).unwrap();
+    let mut events = reader.events(Start::Oldest);
+    let mut late = reader.events(Start::Now);
+    let count = |items: Vec<Item>| {
+        items.iter().fold((0, 0), |(events, missed), item| match item {
+            Item::Event(_) => (events + 1, missed),
+            Item::Gap(gap) => (events, missed + gap.count),
+        })
+    };
+    assert_eq!(count(poll_all(&mut late)), (0, 0));
+    assert_eq!(count(poll_all(&mut events)), (10, 0));
+    write_events(&mut file, 0, 5);
+    fs::write(&path.0, file.bytes()).unwrap();
+    assert_eq!(count(poll_all(&mut events)), (5, 0));
+    assert_eq!(count(poll_all(&mut late)), (5, 0), "only what came after");
+    write_events(&mut file, 0, 1_000);
+    fs::write(&path.0, file.bytes()).unwrap();
+    let (read, missed) = count(poll_all(&mut events));
+    assert_eq!(read + missed, 1_000);
+    assert_eq!(read, file.rings[0].readable().len() as u64);
+    assert_eq!(count(poll_all(&mut late)), (read, missed));
+    // A file that becomes shorter is an error or a gap, and no signal.
+    write_events(&mut file, 0, 50);
+    fs::write(&path.0, &file.bytes()[..4_096]).unwrap();
+    assert_eq!(count(poll_all(&mut events)), (0, 0));
+    assert!(reader.ring(0).is_err());
+    assert!(reader.state().is_ok());
+    fs::write(&path.0, file.bytes()).unwrap();
+    let (read, missed) = count(poll_all(&mut events));
+    assert_eq!(read + missed, 50, "it goes on when the file is whole again");
+}
+
+#[test]
+fn switches_are_set_and_read_back() {
+    let mut words = [0_u64; SWITCHES_WORDS];
+    words[SwitchWord::Magic as usize] = u64::from_ne_bytes(SWITCHES_MAGIC);
+    words[SwitchWord::ByteOrder as usize] = BYTE_ORDER;
+    words[SwitchWord::Process as usize] = 99;
+    words[SwitchWord::Sampling as usize] = 17;
+    let bytes: Vec<u8> = words.into_iter().flat_map(u64::to_ne_bytes).collect();
+    let path = TemporaryFile::new("data.switches", &bytes);
+    let data = path.0.to_str().unwrap().strip_suffix(".switches").unwrap();
+    let switches = SwitchesFile::open(data).unwrap();
+    assert_eq!(switches.process(), 99);
+    assert_eq!(switches.sampling().unwrap(), None, "a value that is not allowed");
+    switches.set_events([EventKind::Fill, EventKind::Empty]).unwrap();
+    switches.set_event(EventKind::Trip, true).unwrap();
+    switches.set_event(EventKind::Empty, false).unwrap();
+    for kind in EventKind::ALL {
+        assert_eq!(switches.is_on(*kind).unwrap(), [EventKind::Fill, EventKind::Trip].contains(kind));
+    }
+    let mean = Mean::new(1_000).unwrap();
+    switches.set_mean(Some(mean)).unwrap();
+    switches.set_sampling(Some(true)).unwrap();
+    switches.leave_addresses_out(true).unwrap();
+    switches.set_point_log(true).unwrap();
+    assert_eq!((switches.mean().unwrap(), switches.sampling().unwrap()), (Some(mean), Some(true)));
+    assert!(switches.are_addresses_left_out().unwrap() && switches.is_point_log_on().unwrap());
+    switches.set_mean(None).unwrap();
+    switches.set_sampling(None).unwrap();
+    assert_eq!((switches.mean().unwrap(), switches.sampling().unwrap()), (None, None));
+    // Nothing else of the page changes, nor its length.
+    assert_eq!(fs::read(&path.0).unwrap().len(), bytes.len());
+    fs::write(&path.0, &bytes[..100]).unwrap();
+    assert!(matches!(SwitchesFile::open(data).unwrap_err(), OpenError::Truncated { bytes: 100, .. }));
+    fs::write(&path.0, [0; 4_096]).unwrap();
+    assert!(matches!(SwitchesFile::open(data).unwrap_err(), OpenError::NotTelemetry { .. }));
+}
+
+/// A program header of a core file of 64 bits.
+fn program_header(kind: u32, offset: usize, address: u64, bytes: usize) -> Vec<u8> {
+    let mut header = Vec::new();
+    header.extend(kind.to_ne_bytes());
+    header.extend(6_u32.to_ne_bytes());
+    for word in [offset as u64, address, 0, bytes as u64, bytes as u64, 4_096] {
+        header.extend(word.to_ne_bytes());
+    }
+    header
+}
+
+/// A core file of 64 bits with these segments.
+fn core_file(segments: &[(u64, &[u8])]) -> Vec<u8> {
+    let mut core = b"\x7fELF\x02".to_vec();
+    core.push(if cfg!(target_endian = "little") { 1 } else { 2 });
+    core.extend([1, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    core.extend(4_u16.to_ne_bytes()); // a core
+    core.extend(62_u16.to_ne_bytes());
+    core.extend(1_u32.to_ne_bytes());
+    for word in [0_u64, 64, 0] {
+        core.extend(word.to_ne_bytes()); // entry, program headers, section headers
+    }
+    core.extend(0_u32.to_ne_bytes());
+    for half in [64_u16, 56, 1 + segments.len() as u16, 64, 0, 0] {
+        core.extend(half.to_ne_bytes());
+    }
+    let mut offset = (64 + 56 * (1 + segments.len())).next_multiple_of(4_096);
+    core.extend(program_header(4, 0, 0, 0)); // notes
+    for (address, bytes) in segments {
+        core.extend(program_header(1, offset, *address, bytes.len()));
+        offset += bytes.len();
+    }
+    core.resize((64 + 56 * (1 + segments.len())).next_multiple_of(4_096), 0);
+    segments.iter().for_each(|(_, bytes)| core.extend(*bytes));
+    core
+}
+
+#[test]
+fn a_core_file_is_searched_for_the_file() {
+    let mut file = NaiveFile::new(1, 2);
+    write_events(&mut file, 0, 20);
+    let bytes = file.bytes();
+    let unfinished = with_word(HeaderWord::State, 0);
+    let (front, back) = bytes.split_at(4_096);
+    let stack = [7_u8; 8_192];
+    let core = core_file(&[
+        (0x1000, &stack),
+        (0x10_0000, &unfinished),
+        (0x20_0000, front), // in two pieces, for instance because one is locked
+        (0x20_0000 + 4_096, back),
+        (0x90_0000, &stack),
+    ]);
+    let path = TemporaryFile::new("core", &core);
+    let reader = Reader::open(&path.0).unwrap();
+    assert_eq!(items(&reader).len(), 20);
+    // Cut off: what is there is read.
+    fs::write(&path.0, &core[..core.len() - 8_192 - 4_096]).unwrap();
+    let readable = Reader::open(&path.0).unwrap_err().into_readable().unwrap();
+    let read = items(&readable).iter().filter(|item| matches!(item, Item::Event(_))).count();
+    assert!(read > 5, "{read}");
+    for length in [0, 5, 63, 64, 100, 4_096, 20_000] {
+        fs::write(&path.0, &core[..length]).unwrap();
+        Reader::open(&path.0).unwrap_err();
+    }
+    fs::write(&path.0, core_file(&[(0x1000, &stack)])).unwrap();
+    assert!(matches!(Reader::open(&path.0).unwrap_err(), OpenError::NotTelemetry { .. }));
+}
