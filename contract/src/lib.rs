@@ -142,7 +142,7 @@ pub use report::sizing::Sizing;
 pub use thread::account::RECORDS_PER_TURN;
 pub use thread::ring::RING_RECORDS;
 pub use thread::slot::Slot;
-pub use thread::tally::Tally;
+pub use thread::tally::{TALLY_WORDS, Tally};
 #[doc(inline)]
 pub use tripoint_stack::{FRAMES, Site};
 pub use words::class::{ViolationClass, ViolationSet};

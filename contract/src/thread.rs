@@ -12,6 +12,7 @@ pub(crate) mod everywhere;
 #[cfg(not(tripoint_loom))]
 pub(crate) mod layout;
 pub(crate) mod observation;
+pub(crate) mod observer;
 pub(crate) mod records;
 pub(crate) mod ring;
 pub(crate) mod slot;

@@ -3,8 +3,8 @@
 use core::fmt;
 use core::marker::PhantomData;
 
-use tripoint_core::internal::Ordering;
-use tripoint_core::{Error, Lock, Result};
+use tripoint_core::internal::{AtomicUsize, Ordering};
+use tripoint_core::{Error, Event, EventHook, Lock, Result};
 
 use crate::detectors::platform::{self, NativeDetectors};
 #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
@@ -83,6 +83,46 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
     #[must_use]
     pub fn phase(&self) -> Phase {
         self.session.lifecycle.phase()
+    }
+
+    /// Has `hook` observe what the contract does: [`Event::Phase`]; [`Event::Violation`] for each record
+    /// and each alarm, with its site; [`Event::BeginAmnesty`] and [`Event::EndAmnesty`]. Call it in Boot.
+    ///
+    /// The hook observes a record as it is made: not those of a burst that make no record, which are
+    /// only counted ([`RECORDS_PER_TURN`](crate::RECORDS_PER_TURN)). It is called on the thread itself, in its
+    /// signal handlers as well, and by the supervisor of its memory calls. So it may not allocate,
+    /// fault, wait or unwind, and what it does is charged to no thread: the thread's slot is busy meanwhile
+    /// ([design/contract.md `.events`](crate::design::contract)).
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] if the phase is not Boot, or if there is a hook already.
+    pub fn observe_with(&self, hook: &'static dyn EventHook) -> Result<()> {
+        let _transition = self.transitions.lock();
+        self.must_be_in_boot()?;
+        self.session.observer.set(hook)
+    }
+
+    /// Keeps the tallies of all threads in `words`, so that they can be read there, by another process
+    /// too if that maps them. Call it in Boot, with [`TALLY_WORDS`](crate::TALLY_WORDS) for each of the
+    /// `THREADS` threads; nothing else may write them.
+    ///
+    /// The words of a thread are, first of all its events and then of those while it was armed: the
+    /// counts of all classes in the order of [`ViolationClass::ALL`](crate::ViolationClass::ALL), their bytes, the
+    /// excused counts, and the excused bytes. They are those of [`Slot::tally`] and
+    /// [`Slot::armed_tally`], and are zeroed when a thread registers.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] if the phase is not Boot, if there are too few words, or if tallies were
+    /// placed before.
+    pub fn place_tallies(&self, words: &'static [AtomicUsize]) -> Result<()> {
+        let _transition = self.transitions.lock();
+        self.must_be_in_boot()?;
+        self.session.tally_place.set(words, THREADS)
+    }
+
+    fn must_be_in_boot(&self) -> Result<()> {
+        let why = "too late: hooks and places are set before Init";
+        if self.phase() == Phase::Boot { Ok(()) } else { Err(Error::Parameter(why)) }
     }
 
     /// Boot to Init: threads may register. On Linux this looks at the system's settings; its
@@ -176,10 +216,12 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
     fn advance(&self, to: Phase, prepare: impl FnOnce() -> Result<()>) -> Result<()> {
         let _transition = self.transitions.lock();
         let lifecycle = &self.session.lifecycle;
-        if self.phase() as usize + 1 == to as usize {
+        let from = self.phase();
+        if from as usize + 1 == to as usize {
             prepare()?;
         }
         lifecycle.advance(to)?;
+        self.session.observer.report(Event::Phase { from: from.name(), to: to.name() });
         self.call_all();
         Ok(())
     }
@@ -207,7 +249,7 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
             detectors.pin(core)?;
         }
         let (index, slot) = self.claim()?;
-        describe(slot, index, ThreadKind::Hot, thread.name);
+        self.describe(slot, index, ThreadKind::Hot, thread.name);
         slot.hold_to(thread.classes, thread.detectors);
         let guard = Guard::new(slot, &self.session, thread.policies, thread.clock, detectors);
         // From here on the guard's end is the registration's.
@@ -223,7 +265,7 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
     /// As [`Contract::register`].
     pub fn register_cold(&'static self, name: &str, budget: Budget) -> Result<ColdRegistration> {
         let (index, slot) = self.claim()?;
-        describe(slot, index, ThreadKind::Cold, name);
+        self.describe(slot, index, ThreadKind::Cold, name);
         slot.hold_to(ViolationSet::all(), DetectorSet::ALLOCATOR | DetectorSet::POOL_EVENTS);
         slot.set_budget(budget);
         let registration = ColdRegistration::new(slot);
@@ -319,19 +361,20 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
         }
     }
 
+    /// Describes the thread that takes a slot, and lists the slot for debuggers.
+    fn describe(&self, slot: &'static Slot, index: usize, kind: ThreadKind, name: &str) {
+        slot.connect(index, &self.session.observer, &self.session.tally_place);
+        slot.describe_thread(index, kind, name);
+        // A slot that is used again is already in the list.
+        #[cfg(not(tripoint_loom))]
+        if slot.attendance.tenancy() <= 1 {
+            layout::list(slot);
+        }
+    }
+
     /// Calls every hot thread to its next check.
     fn call_all(&self) {
         self.hot_threads().for_each(|slot| slot.attendance.call());
-    }
-}
-
-/// Describes the thread that takes a slot, and lists the slot for debuggers.
-fn describe(slot: &'static Slot, index: usize, kind: ThreadKind, name: &str) {
-    slot.describe_thread(index, kind, name);
-    // A slot that is used again is already in the list.
-    #[cfg(not(tripoint_loom))]
-    if slot.attendance.tenancy() <= 1 {
-        layout::list(slot);
     }
 }
 

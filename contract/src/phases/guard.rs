@@ -4,6 +4,7 @@ use core::cell::{Cell, RefCell};
 use core::fmt;
 use core::marker::PhantomData;
 
+use tripoint_core::Event;
 use tripoint_core::internal::Ordering;
 use tripoint_stack::Site;
 
@@ -318,6 +319,12 @@ pub struct Amnesty<'guard, R: AmnestyReason, D: Detectors> {
     guard: &'guard Guard<R, D>,
     /// The reason of the amnesty around this one.
     outer: usize,
+    reason: usize,
+}
+
+/// The name of a reason.
+fn name_of<R: AmnestyReason>(reason: usize) -> &'static str {
+    R::NAMES.get(reason).copied().unwrap_or("?")
 }
 
 impl<'guard, R: AmnestyReason, D: Detectors> Amnesty<'guard, R, D> {
@@ -326,6 +333,7 @@ impl<'guard, R: AmnestyReason, D: Detectors> Amnesty<'guard, R, D> {
         guard.poll();
         let (slot, reason) = (guard.slot(), reason.index());
         let outer = slot.enter_amnesty(reason);
+        slot.observer.report(Event::BeginAmnesty { thread: slot.index(), reason: name_of::<R>(reason) });
         if slot.mode() == Mode::Armed {
             slot.amnesties.fetch_add(1, Ordering::Relaxed);
             if reason >= R::NAMES.len() || !guard.ledger().enter(reason) {
@@ -333,7 +341,7 @@ impl<'guard, R: AmnestyReason, D: Detectors> Amnesty<'guard, R, D> {
                 guard.observe(Observation::new(ViolationClass::AmnestyOverrun, 0));
             }
         }
-        Self { guard, outer }
+        Self { guard, outer, reason }
     }
 }
 
@@ -341,7 +349,9 @@ impl<R: AmnestyReason, D: Detectors> Drop for Amnesty<'_, R, D> {
     fn drop(&mut self) {
         // What happened in the scope is found while it still excuses.
         self.guard.poll();
-        self.guard.slot().leave_amnesty(self.outer);
+        let (slot, reason) = (self.guard.slot(), name_of::<R>(self.reason));
+        slot.observer.report(Event::EndAmnesty { thread: slot.index(), reason });
+        slot.leave_amnesty(self.outer);
     }
 }
 

@@ -5,6 +5,8 @@ use tripoint_core::internal::AtomicUsize;
 #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
 use crate::detectors::platform;
 use crate::phases::ledger::Ledger;
+use crate::thread::observer::Observer;
+use crate::thread::tally::TallyPlace;
 use crate::words::atomics::const_fn;
 use crate::words::lifecycle::Lifecycle;
 
@@ -13,6 +15,9 @@ use crate::words::lifecycle::Lifecycle;
 pub(crate) struct Session {
     pub(crate) lifecycle: Lifecycle,
     pub(crate) ledger: Ledger,
+    pub(crate) observer: Observer,
+    /// Where the tallies of all threads are, if not in their slots.
+    pub(crate) tally_place: TallyPlace,
     /// The number of the last poll that was asked for.
     pub(crate) polls: AtomicUsize,
     /// The [`MemorySteps`] that failed.
@@ -30,6 +35,8 @@ impl Session {
             Self {
                 lifecycle: Lifecycle::new(),
                 ledger: Ledger::new(),
+                observer: Observer::new(),
+                tally_place: TallyPlace::new(),
                 polls: AtomicUsize::new(0),
                 memory_missed: AtomicUsize::new(0),
                 rounds: AtomicUsize::new(0),

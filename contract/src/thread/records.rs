@@ -97,26 +97,26 @@ impl Records {
         account.is_first(kind) || Self::room(account, self.ring(writer)).is_some()
     }
 
-    /// Makes a record, if it is the turn's first violation or there is room for it. Only then
-    /// is `make` called, which walks the stack.
+    /// Makes a record, if it is the turn's first violation or there is room for it, and returns
+    /// it. Only then is `make` called, which walks the stack.
     pub(crate) fn keep(
         &self,
         kind: RecordKind,
         class: ViolationClass,
         writer: Writer,
         make: impl FnOnce() -> Record,
-    ) {
+    ) -> Option<Record> {
         let (account, ring) = (self.account(class), self.ring(writer));
         let is_first = account.is_first(kind);
         let room = Self::room(account, ring);
-        if is_first || room.is_some() {
-            let record = make();
+        let record = (is_first || room.is_some()).then(make);
+        if let Some(record) = &record {
             if is_first {
-                account.begin(&record);
+                account.begin(record);
             }
             if let Some(place) = room {
                 account.count();
-                ring.write(place, &record);
+                ring.write(place, record);
                 ring.publish(place);
             }
         }
@@ -124,6 +124,7 @@ impl Records {
         if room.is_none() && kind != RecordKind::Rehearsed {
             ring.lose();
         }
+        record
     }
 
     fn room(account: &Account, ring: &Ring<RING_RECORDS>) -> Option<usize> {

@@ -16,9 +16,10 @@ use crate::thread::call_site::CallSite;
 use crate::thread::errands::Errands;
 use crate::thread::everywhere;
 use crate::thread::observation::{Evidence, Observation};
+use crate::thread::observer::Observer;
 use crate::thread::records::{Records, Writer};
 use crate::thread::standing::{Budget, Mode, ThreadKind};
-use crate::thread::tally::{Tallies, Tally};
+use crate::thread::tally::{Tallies, Tally, TallyPlace};
 use crate::words::atomics::{const_fn, zeros};
 use crate::words::class::{ViolationClass, ViolationSet};
 use crate::words::detector_set::DetectorSet;
@@ -59,6 +60,8 @@ pub struct Slot {
     cold: AtomicBool,
     budget: [AtomicUsize; 3],
     name: NameCell,
+    /// What the contract of the slot reports to.
+    pub(crate) observer: Observer,
     /// The slot listed before this one, for debuggers.
     before: AtomicUsize,
 }
@@ -114,8 +117,19 @@ impl Slot {
                 cold: AtomicBool::new(false),
                 budget: zeros(),
                 name: NameCell::new(),
+                observer: Observer::new(),
                 before: AtomicUsize::new(0),
             }
+        }
+    }
+
+    /// Reports to the same hook as `observer`, and keeps the tallies of the thread with this index where
+    /// `place` says. Called before the thread joins.
+    pub(crate) fn connect(&self, index: usize, observer: &Observer, place: &TallyPlace) {
+        self.observer.follow(observer);
+        if let Some([all, armed]) = place.of_thread(index) {
+            self.tallies.place(all);
+            self.armed_tallies.place(armed);
         }
     }
 
@@ -387,7 +401,10 @@ impl Slot {
                 (false, Mode::Armed) => RecordKind::Violation,
                 (false, _) => RecordKind::Rehearsed,
             };
-            self.records.keep(kind, seen.class, writer, || self.record(kind, seen, evidence()));
+            let made = self.records.keep(kind, seen.class, writer, || self.record(kind, seen, evidence()));
+            if let Some(record) = made {
+                self.observer.report_record(&record);
+            }
         }
         self.attendance.call();
     }
@@ -433,7 +450,10 @@ impl Slot {
         let seen = Observation { count, address, call, ..Observation::new(class, bytes) };
         let record = Record { reason, ..self.record(RecordKind::Alarm, seen, Evidence { site, time }) };
         self.alarms.fetch_add(1, Ordering::Relaxed);
-        self.while_busy(|| self.records.raise(&record));
+        self.while_busy(|| {
+            self.records.raise(&record);
+            self.observer.report_record(&record);
+        });
         record
     }
 

@@ -1,6 +1,9 @@
 //! How many events of each class one thread had.
 
-use tripoint_core::internal::{AtomicUsize, Ordering};
+use core::fmt;
+
+use tripoint_core::internal::{AtomicPtr, AtomicUsize, Once, Ordering};
+use tripoint_core::{Error, Result};
 
 use crate::words::atomics::{const_fn, zeros};
 use crate::words::class::ViolationClass;
@@ -32,49 +35,106 @@ impl Tally {
     }
 }
 
+/// Words of the numbers of all classes: counts, bytes, excused and excused bytes, each class by class.
+const WORDS: usize = 4 * ViolationClass::COUNT;
+
+/// How many words the tallies of one thread take ([`Contract::place_tallies`](crate::Contract::place_tallies)).
+pub const TALLY_WORDS: usize = 2 * WORDS;
+
+/// Words that a program gives for the tallies of all threads, or none yet.
+pub(crate) struct TallyPlace {
+    words: Once<&'static [AtomicUsize]>,
+}
+
+impl TallyPlace {
+    const_fn! {
+        pub(crate) fn new() -> Self {
+            Self { words: Once::new() }
+        }
+    }
+
+    /// Sets the words.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] if there are some already, or too few for so many threads.
+    pub(crate) fn set(&self, words: &'static [AtomicUsize], threads: usize) -> Result<()> {
+        if words.len() / TALLY_WORDS < threads {
+            return Err(Error::Parameter(
+                "too few words for the tallies of all threads: give THREADS times TALLY_WORDS",
+            ));
+        }
+        let mut is_set = false;
+        self.words.get_or_try_init(|| {
+            is_set = true;
+            Ok(words)
+        })?;
+        let why = "the contract's tallies have a place already: give it one, before Init";
+        if is_set { Ok(()) } else { Err(Error::Parameter(why)) }
+    }
+
+    /// The words of the thread with this index: of all its events, and of those while it was armed.
+    pub(crate) fn of_thread(&self, index: usize) -> Option<[&'static [AtomicUsize; WORDS]; 2]> {
+        let words = self.words.get()?.chunks_exact(TALLY_WORDS).nth(index)?;
+        Some([words.first_chunk()?, words.last_chunk()?])
+    }
+}
+
+impl fmt::Debug for TallyPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TallyPlace").field("words", &self.words.get().map(|words| words.len())).finish()
+    }
+}
+
 /// The numbers of all classes. Each class has one writer at a time, so adding is
 /// a load and a store; any thread may read.
 #[derive(Debug)]
 pub(crate) struct Tallies {
-    count: [AtomicUsize; ViolationClass::COUNT],
-    bytes: [AtomicUsize; ViolationClass::COUNT],
-    excused: [AtomicUsize; ViolationClass::COUNT],
-    excused_bytes: [AtomicUsize; ViolationClass::COUNT],
+    own: [AtomicUsize; WORDS],
+    /// The words that are used instead; null for none.
+    placed: AtomicPtr<[AtomicUsize; WORDS]>,
 }
 
 impl Tallies {
     const_fn! {
         pub(crate) fn new() -> Self {
-            Self { count: zeros(), bytes: zeros(), excused: zeros(), excused_bytes: zeros() }
+            Self { own: zeros(), placed: AtomicPtr::new(core::ptr::null_mut()) }
         }
+    }
+
+    /// Keeps the numbers in these words from now on. Called before anything uses it.
+    pub(crate) fn place(&self, words: &'static [AtomicUsize; WORDS]) {
+        self.placed.store(core::ptr::from_ref(words).cast_mut(), Ordering::Release);
+    }
+
+    #[inline(always)]
+    fn words(&self) -> &[AtomicUsize; WORDS] {
+        // SAFETY: the pointer is null, or `place` made it of a reference that is valid forever. The words
+        // are atomic, so others may write them.
+        unsafe { self.placed.load(Ordering::Acquire).as_ref() }.unwrap_or(&self.own)
     }
 
     /// Adds events of a class. Only the class's writer calls this.
     #[inline(always)]
     pub(crate) fn add(&self, class: ViolationClass, count: usize, bytes: usize, excused: bool) {
-        let index = class.index();
+        let (words, index) = (self.words(), class.index());
         if excused {
-            increase(&self.excused[index], count);
-            increase(&self.excused_bytes[index], bytes);
+            increase(&words[2 * ViolationClass::COUNT + index], count);
+            increase(&words[3 * ViolationClass::COUNT + index], bytes);
         }
-        increase(&self.count[index], count);
-        increase(&self.bytes[index], bytes);
+        increase(&words[index], count);
+        increase(&words[ViolationClass::COUNT + index], bytes);
     }
 
     /// Forgets everything. Called before anything uses it.
     pub(crate) fn reset(&self) {
-        let words = [&self.count, &self.bytes, &self.excused, &self.excused_bytes];
-        words.into_iter().flatten().for_each(|word| word.store(0, Ordering::Relaxed));
+        self.words().iter().for_each(|word| word.store(0, Ordering::Relaxed));
     }
 
     pub(crate) fn get(&self, class: ViolationClass) -> Tally {
-        let index = class.index();
-        Tally {
-            count: self.count[index].load(Ordering::Relaxed),
-            bytes: self.bytes[index].load(Ordering::Relaxed),
-            excused: self.excused[index].load(Ordering::Relaxed),
-            excused_bytes: self.excused_bytes[index].load(Ordering::Relaxed),
-        }
+        let words = self.words();
+        let [count, bytes, excused, excused_bytes] = [0, 1, 2, 3]
+            .map(|kind: usize| words[kind * ViolationClass::COUNT + class.index()].load(Ordering::Relaxed));
+        Tally { count, bytes, excused, excused_bytes }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The record of an event: of a fixed size, in plain words.
 
-use tripoint_core::aver;
 use tripoint_core::internal::{AtomicUsize, Ordering};
+use tripoint_core::{Event, aver};
 use tripoint_stack::{FRAMES, Site};
 
 use crate::words::atomics::{const_fn, zeros};
@@ -105,6 +105,19 @@ impl RecordCell {
 }
 
 impl Record {
+    /// The event that reports the record to a hook, without the site.
+    pub(crate) const fn event(&self) -> Event {
+        Event::Violation {
+            kind: self.kind.name(),
+            class: self.class.name(),
+            thread: self.thread,
+            count: self.count,
+            bytes: self.bytes,
+            address: self.address,
+            call: self.call,
+        }
+    }
+
     // The two halves of the time: truncation is the intent.
     #[allow(clippy::cast_possible_truncation)]
     pub(crate) fn to_words(self) -> [usize; WORDS] {

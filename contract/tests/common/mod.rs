@@ -2,11 +2,13 @@
 #![allow(dead_code, reason = "no test uses all of it")]
 
 use core::cell::Cell;
+use std::sync::Mutex;
 
 use tripoint_contract::{
-    AmnestyReason, Contract, DetectorSet, Detectors, HotThread, Observation, Phase, Record, RecordKind, Slot,
-    ViolationClass,
+    AmnestyReason, Contract, DetectorSet, Detectors, HotThread, Observation, Phase, Record, RecordKind, Site,
+    Slot, ViolationClass,
 };
+use tripoint_core::{Event, EventHook};
 use tripoint_oracle::forever;
 
 /// The reason of the tests' amnesties.
@@ -101,4 +103,49 @@ pub(crate) fn in_child(test: &str) -> Option<std::process::Output> {
     let mut child = std::process::Command::new(std::env::current_exe().unwrap());
     child.args(["--exact", test, "--nocapture", "--test-threads=1"]).env(CHILD, "1");
     Some(child.output().unwrap())
+}
+
+/// Keeps what it observes, in memory that it has from the beginning.
+pub(crate) struct Recorder(Mutex<Vec<(Event, Site)>>);
+
+impl Recorder {
+    pub(crate) fn new() -> &'static Self {
+        forever(Self(Mutex::new(Vec::with_capacity(1_000))))
+    }
+
+    /// What it observed since the last time. This allocates.
+    pub(crate) fn take(&self) -> Vec<(Event, Site)> {
+        let mut taken = Vec::with_capacity(1_000);
+        // Nothing is allocated while the lock is held, because the hook takes it too.
+        let mut observed = self.0.lock().unwrap();
+        taken.extend_from_slice(&observed);
+        observed.clear();
+        taken
+    }
+
+    /// Forgets what it observed.
+    pub(crate) fn clear(&self) {
+        self.0.lock().unwrap().clear();
+    }
+
+    /// Checks, without allocating, that it observed these events since the last time, and no others.
+    /// Returns the site of the last one.
+    #[track_caller]
+    pub(crate) fn expect(&self, events: &[Event]) -> Site {
+        let mut observed = self.0.lock().unwrap();
+        assert!(observed.iter().map(|(event, _)| event).eq(events), "{observed:#?} are not {events:#?}");
+        let last = observed.last().map_or(Site::UNKNOWN, |(_, site)| *site);
+        observed.clear();
+        last
+    }
+}
+
+impl EventHook for Recorder {
+    fn event(&self, event: Event) {
+        self.event_at(event, &[]);
+    }
+
+    fn event_at(&self, event: Event, site: &[usize]) {
+        self.0.lock().unwrap().push((event, Site::new(site.iter().copied())));
+    }
 }

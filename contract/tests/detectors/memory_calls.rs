@@ -3,14 +3,17 @@
 use core::hint::black_box;
 use std::thread;
 
-use crate::common::{Reason, armed, contract, of_kind, records};
+use crate::common::{Reason, Recorder, armed, contract, of_kind, records};
 use crate::pages::Pages;
 use crate::{PAGE, hot, is_live, json, on_hot_thread};
 use tripoint_contract::internal::{LinuxKernel, ThreadDetectors, last_call_site};
 use tripoint_contract::mock::{Calls, Failing};
 use tripoint_contract::{
-    Contract, DetectorSet, HotThread, Policies, Policy, RECORDS_PER_TURN, Record, RecordKind, ViolationClass,
+    Contract, DetectorSet, HotThread, Policies, Policy, RECORDS_PER_TURN, Record, RecordKind, Site,
+    ViolationClass,
 };
+use tripoint_core::Event;
+use tripoint_oracle::forever;
 
 #[inline(never)]
 fn culprit_call() {
@@ -161,5 +164,38 @@ fn memory_calls_are_asked_about_only_while_their_sites_are_kept() {
         culprit_call();
         drop(amnesty);
         assert_eq!(asked() - before.0, 2);
+    });
+}
+
+/// The supervisor reports what it charges (design/contract.md `.events`).
+#[test]
+fn memory_calls_are_observed_by_the_hook() {
+    on_hot_thread(|| {
+        let (contract, recorder) = (forever(Contract::<Reason, 4>::new()), Recorder::new());
+        contract.observe_with(recorder).unwrap();
+        contract.begin_init().unwrap();
+        let guard = armed(contract, hot(DetectorSet::MEMORY_CALLS));
+        if !is_live(guard.slot(), DetectorSet::MEMORY_CALLS) {
+            return;
+        }
+        recorder.take();
+        culprit_call();
+        let observed = recorder.take();
+        let calls = calls_of_culprit(contract, RecordKind::Violation);
+        for call in [libc::SYS_mmap, libc::SYS_munmap] {
+            let call = call as usize;
+            let kept = calls.iter().find(|kept| kept.call == call).unwrap();
+            let expected = Event::Violation {
+                kind: "violation",
+                class: "memory_call",
+                thread: 0,
+                count: 1,
+                bytes: 3 * PAGE,
+                address: kept.address,
+                call,
+            };
+            assert!(observed.contains(&(expected, kept.site)), "{observed:#?}");
+            assert_ne!(kept.site, Site::UNKNOWN);
+        }
     });
 }
