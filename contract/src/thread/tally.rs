@@ -107,7 +107,7 @@ impl Tallies {
     }
 
     #[inline(always)]
-    fn words(&self) -> &[AtomicUsize; WORDS] {
+    fn numbers(&self) -> &[AtomicUsize; WORDS] {
         // SAFETY: the pointer is null, or `place` made it of a reference that is valid forever. The words
         // are atomic, so others may write them.
         unsafe { self.placed.load(Ordering::Acquire).as_ref() }.unwrap_or(&self.own)
@@ -116,7 +116,7 @@ impl Tallies {
     /// Adds events of a class. Only the class's writer calls this.
     #[inline(always)]
     pub(crate) fn add(&self, class: ViolationClass, count: usize, bytes: usize, excused: bool) {
-        let (words, index) = (self.words(), class.index());
+        let (words, index) = (self.numbers(), class.index());
         if excused {
             increase(&words[2 * ViolationClass::COUNT + index], count);
             increase(&words[3 * ViolationClass::COUNT + index], bytes);
@@ -127,11 +127,11 @@ impl Tallies {
 
     /// Forgets everything. Called before anything uses it.
     pub(crate) fn reset(&self) {
-        self.words().iter().for_each(|word| word.store(0, Ordering::Relaxed));
+        self.numbers().iter().for_each(|word| word.store(0, Ordering::Relaxed));
     }
 
     pub(crate) fn get(&self, class: ViolationClass) -> Tally {
-        let words = self.words();
+        let words = self.numbers();
         let [count, bytes, excused, excused_bytes] = [0, 1, 2, 3]
             .map(|kind: usize| words[kind * ViolationClass::COUNT + class.index()].load(Ordering::Relaxed));
         Tally { count, bytes, excused, excused_bytes }
