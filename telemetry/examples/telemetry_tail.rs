@@ -11,11 +11,12 @@
 
 #[cfg(unix)]
 mod tail {
-    use std::fmt::Write as _;
+    use core::fmt::Write as _;
+    use core::time::Duration;
     use std::io::{self, BufWriter, ErrorKind, Write};
     use std::path::Path;
     use std::thread;
-    use std::time::{Duration, SystemTime};
+    use std::time::SystemTime;
 
     use tripoint_telemetry::format::FileState;
     use tripoint_telemetry::reader::{Counters, OpenError, Reader, Start, discover};
@@ -32,7 +33,7 @@ mod tail {
         pub(super) counters: bool,
     }
 
-    pub(super) fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
+    pub(super) fn run(options: &Options) -> Result<(), Box<dyn core::error::Error>> {
         let Some(target) = &options.target else { return Ok(list()?) };
         let process = target.parse().ok();
         let opened = process.map_or_else(|| Reader::open(target), Reader::attach);

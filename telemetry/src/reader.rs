@@ -45,6 +45,7 @@ pub(crate) mod error;
 pub(crate) mod event;
 pub(crate) mod file;
 pub(crate) mod merge;
+pub(crate) mod open;
 pub(crate) mod ring;
 pub(crate) mod switches;
 pub(crate) mod values;
@@ -57,8 +58,9 @@ pub use self::counters::{
 pub use self::discover::{Found, discover};
 pub use self::error::OpenError;
 pub use self::event::{Fields, Gap, Item, RecordedEvent};
-pub use self::file::{Damage, FileInfo, MAX_RING_BYTES, Reader};
+pub use self::file::{Damage, FileInfo, Reader};
 pub use self::merge::Events;
+pub use self::open::MAX_RING_BYTES;
 pub use self::ring::{RingCursor, RingInfo, Start};
 pub use self::switches::SwitchesFile;
 pub use self::values::{CodeAddresses, Text};

@@ -34,7 +34,7 @@ impl Drop for TemporaryFile {
 }
 
 fn poll_all(events: &mut Events<'_>) -> Vec<Item> {
-    std::iter::from_fn(|| events.poll()).collect()
+    core::iter::from_fn(|| events.poll()).collect()
 }
 
 fn items(reader: &Reader) -> Vec<Item> {
@@ -155,7 +155,7 @@ fn is(event: &RecordedEvent, written: &NaiveEvent) -> bool {
 fn write_events(file: &mut NaiveFile, ring: usize, count: u64) {
     for number in 0..count {
         let name = "x".repeat((number % 60) as usize);
-        let fields: Vec<_> = std::iter::once(number).chain(words_of_text(&name, 64)).collect();
+        let fields: Vec<_> = core::iter::once(number).chain(words_of_text(&name, 64)).collect();
         let time = number * (2 + ring as u64);
         if number % 7 == 6 {
             file.rings[ring].write(63, time, &fields);

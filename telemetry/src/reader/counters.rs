@@ -205,20 +205,24 @@ pub struct Counters {
     pub tallies: Table<TallyCounters>,
 }
 
-impl Counters {
-    pub(super) fn read(reader: &Reader) -> io::Result<Self> {
-        Ok(Self {
-            arenas: table(reader, SectionKind::Arenas, ArenaCounters::from_entry)?,
-            pools: table(reader, SectionKind::Pools, |entry| PoolCounters {
+impl Reader {
+    /// The counters as they are now.
+    ///
+    /// # Errors
+    /// If the file cannot be read any more.
+    pub fn counters(&self) -> io::Result<Counters> {
+        Ok(Counters {
+            arenas: table(self, SectionKind::Arenas, ArenaCounters::from_entry)?,
+            pools: table(self, SectionKind::Pools, |entry| PoolCounters {
                 class: text(entry, PoolWord::Class as usize),
                 numbers: PoolNumbers::from_entry(entry),
             })?,
-            points: table(reader, SectionKind::Points, PointCounters::from_entry)?,
-            phase: table(reader, SectionKind::Phase, |entry| PhaseCounters {
+            points: table(self, SectionKind::Points, PointCounters::from_entry)?,
+            phase: table(self, SectionKind::Phase, |entry| PhaseCounters {
                 phase: text(entry, PhaseWord::Phase as usize),
                 numbers: PhaseNumbers::from_entry(entry),
             })?,
-            tallies: table(reader, SectionKind::Tallies, |entry| TallyCounters {
+            tallies: table(self, SectionKind::Tallies, |entry| TallyCounters {
                 kind: text(entry, TallyWord::Kind as usize),
                 class: text(entry, TallyWord::Class as usize),
                 numbers: TallyNumbers::from_entry(entry),

@@ -41,14 +41,14 @@ impl Text {
 
     /// The bytes that were kept. They need not be UTF-8.
     #[must_use]
-    pub fn as_bytes(&self) -> &[u8] {
+    pub fn kept_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.kept)]
     }
 
     /// The text, if it is UTF-8.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
-        core::str::from_utf8(self.as_bytes()).ok()
+        core::str::from_utf8(self.kept_bytes()).ok()
     }
 
     /// The bytes that it had before it was cut off.
@@ -66,7 +66,7 @@ impl Text {
     /// The text as it is, with U+FFFD in place of what is no UTF-8.
     pub(super) fn lossy(&self) -> impl fmt::Display {
         fmt_from_fn(|f| {
-            for chunk in self.as_bytes().utf8_chunks() {
+            for chunk in self.kept_bytes().utf8_chunks() {
                 f.write_str(chunk.valid())?;
                 if !chunk.invalid().is_empty() {
                     f.write_char(char::REPLACEMENT_CHARACTER)?;
@@ -92,7 +92,7 @@ fn fmt_from_fn(write: impl Fn(&mut fmt::Formatter<'_>) -> fmt::Result) -> impl f
 /// terminal.
 impl fmt::Display for Text {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for chunk in self.as_bytes().utf8_chunks() {
+        for chunk in self.kept_bytes().utf8_chunks() {
             for character in chunk.valid().chars() {
                 match character {
                     '"' | '\'' | '\\' => f.write_char(character)?,

@@ -1,7 +1,7 @@
 //! The reader of telemetry files on bytes of which nothing is true, and which change while they are
 //! read: what the fuzz target and the property test do.
 
-use std::fmt::Write;
+use core::fmt::Write;
 use std::io;
 use std::sync::{Mutex, OnceLock};
 

@@ -70,7 +70,7 @@ impl NaiveRing {
             };
             let rest = left - 1;
             self.log.push(head.to_words()[0]);
-            self.log.extend(std::iter::repeat_n(u64::MAX, rest));
+            self.log.extend(core::iter::repeat_n(u64::MAX, rest));
         }
         if self.position().is_multiple_of(BLOCK_WORDS as u64) {
             self.push(RecordKind::Clock, time, &[time / 2]);
