@@ -364,16 +364,18 @@ fn the_fast_path_is_as_short_as_promised() {
     }
 }
 
-/// A sampler at a point changes not one instruction of its fast path, on or off
-/// (design/sampling.md `.point`).
+/// A sampler or a logger at a point changes not one instruction of its fast path, on or off
+/// (design/sampling.md `.point`, design/telemetry.md `.log`).
 #[test]
-fn a_sampler_leaves_the_fast_path_as_it_is() {
+fn samplers_and_loggers_leave_the_fast_path_as_it_is() {
     let code = |name, end| without_labels(Function::find(&LISTING, name).fast_path(end).code);
     for (plain, sampled, end) in [
         ("manual_loop", "sampled_manual_loop", End::Loop),
         ("variable_loop", "sampled_variable_loop", End::Loop),
         ("variable_single", "sampled_variable_single", End::Return),
         ("flippable_loop", "sampled_flippable_loop", End::Loop),
+        ("variable_loop", "logged_variable_loop", End::Loop),
+        ("flippable_loop", "logged_flippable_loop", End::Loop),
     ] {
         assert_eq!(code(sampled, end), code(plain, end), "{sampled}");
     }

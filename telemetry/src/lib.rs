@@ -11,6 +11,7 @@
 //! | sample at an allocation point | a [`PointSampler`] as its control |
 //! | sample what a pool or a cache allocates without a point, and boxes | a [`SampledStore`] before it |
 //! | sample what the whole program allocates | a `SampledAllocator` as its `#[global_allocator]` |
+//! | report every object of a point, or of a store | a [`PointLogger`], a [`LoggedStore`] |
 //! | switch samplers on and off, and say how rare samples are | [`Sampling`] |
 //! | draw samples from any other stream of allocations | [`Trials`], each with a [`Stream`] of its own |
 //! | estimate bytes and objects from samples | [`Estimate`], from each [`Sample`] |
@@ -48,6 +49,8 @@ mod estimators;
 #[cfg(not(tripoint_loom))]
 mod live;
 #[cfg(not(tripoint_loom))]
+mod logger;
+#[cfg(not(tripoint_loom))]
 mod numbering;
 #[cfg(not(tripoint_loom))]
 mod sample;
@@ -78,6 +81,8 @@ pub use crate::{
     estimators::negative_binomial::NegativeBinomial,
     live::live_samples::LiveSamples,
     live::remember::Remember,
+    logger::logged_store::LoggedStore,
+    logger::point_logger::PointLogger,
     numbering::thread_number,
     sample::{Mean, Sample},
     sampled_object::{ObjectKind, SampledObject},

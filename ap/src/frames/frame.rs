@@ -14,10 +14,11 @@
 use core::ptr::NonNull;
 
 use tripoint_core::internal::Ordering;
-use tripoint_core::{Addr, Block, Control, Fill, FramePool, PoolClass, aver};
+use tripoint_core::{Addr, Block, Control, Event, Fill, FramePool, PoolClass, aver};
 
 use crate::point::AllocationPoint;
 use crate::slow::slow_path::SlowPath;
+use crate::slow::stops::Place;
 
 /// A place in the stack of an allocation point. [`AllocationPoint::push`] makes it, and
 /// [`AllocationPoint::pop`] uses it up.
@@ -64,7 +65,11 @@ impl<P: FramePool, C: Control> AllocationPoint<'_, P, C> {
             // SAFETY: the buffer is of this pool, and its owner is here.
             unsafe { self.pool().top(buffer.class()) }
         };
-        Frame { base, init, allocated: self.slow().allocated() }
+        let allocated = self.slow().allocated();
+        if self.slow().observes_frames() {
+            self.slow().report_push(init);
+        }
+        Frame { base, init, allocated }
     }
 
     /// Ends a frame: what was allocated since its push is no longer allocated. It is
@@ -82,6 +87,24 @@ impl<P: FramePool, C: Control> AllocationPoint<'_, P, C> {
     /// - Nothing uses what was allocated since, nor a frame pushed since.
     #[inline]
     pub unsafe fn pop(&mut self, frame: Frame) {
+        if self.slow().observes_frames() {
+            let (init, allocated) = (frame.init, frame.allocated);
+            let popped = self.slow().allocated().saturating_sub(allocated);
+            // SAFETY: the caller's duties are the same.
+            unsafe { self.pop_unreported(frame) };
+            self.slow().report_pop(init, popped);
+        } else {
+            // SAFETY: the caller's duties are the same.
+            unsafe { self.pop_unreported(frame) };
+        }
+    }
+
+    /// Ends a frame, and does not notify the control.
+    ///
+    /// # Safety
+    /// - As [`AllocationPoint::pop`].
+    #[inline(always)]
+    unsafe fn pop_unreported(&mut self, frame: Frame) {
         let attached = NonNull::new(self.buffer().base.load(Ordering::Relaxed));
         match frame.init {
             Some(init) if frame.base == attached => {
@@ -101,6 +124,25 @@ impl<P: FramePool, C: Control> AllocationPoint<'_, P, C> {
 }
 
 impl<P: PoolClass, C: Control> SlowPath<'_, P, C> {
+    /// Whether the control is notified of frames (design/ap.md `.stop.frames`).
+    #[inline]
+    const fn observes_frames(&self) -> bool {
+        C::OBSERVES_FRAMES && !self.stops.is_idle()
+    }
+
+    #[cold]
+    fn report_push(&mut self, init: Option<NonNull<u8>>) {
+        let (Place { pool, buffer, .. }, init) = (self.place(), addr_of(init));
+        self.stops.control.framed(Event::PushFrame { pool, buffer, init });
+    }
+
+    #[cold]
+    fn report_pop(&mut self, init: Option<NonNull<u8>>, popped: u64) {
+        let (Place { pool, buffer, .. }, init) = (self.place(), addr_of(init));
+        // The objects were in memory at one time, so their sizes fit a `usize`.
+        self.stops.control.framed(Event::PopFrame { pool, buffer, init, size: popped as usize });
+    }
+
     /// Moves `init` back in the block attached now.
     #[inline]
     fn retreat(&mut self, init: *mut u8) {
@@ -122,6 +164,10 @@ impl<P: PoolClass, C: Control> SlowPath<'_, P, C> {
         self.stops.settle(self.place(), from, to);
         self.rearm();
     }
+}
+
+fn addr_of(init: Option<NonNull<u8>>) -> Addr {
+    init.map_or(Addr::ZERO, |init| Addr::of(init.as_ptr()))
 }
 
 impl<P: FramePool, C: Control> SlowPath<'_, P, C> {

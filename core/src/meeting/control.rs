@@ -4,6 +4,7 @@
 use core::fmt;
 
 use crate::words::addr::Addr;
+use crate::words::event::Event;
 use crate::words::pool_id::PoolId;
 
 /// An object, or a batch of objects, that holds the byte of a stop. Sizes are bytes.
@@ -100,6 +101,9 @@ pub trait Control: fmt::Debug {
     /// [`move_stop`](Control::move_stop) is called then.
     const SETS_STOPS: bool = true;
 
+    /// Whether this control is notified of frames ([`framed`](Control::framed)).
+    const OBSERVES_FRAMES: bool = false;
+
     /// Returns how many more bytes may be allocated before the next stop; `usize::MAX`
     /// for no stop. This is called when the allocation point is created, and whenever a stop
     /// was reported. After a batch, bytes are counted from its end.
@@ -128,6 +132,14 @@ pub trait Control: fmt::Debug {
     /// allocated do not count (`design/ap.md` `.stop.withdraw`).
     fn withdrawn(&mut self, stop: Stop) {
         let _ = stop;
+    }
+
+    /// Is notified of a frame that was pushed or popped ([`Event::PushFrame`],
+    /// [`Event::PopFrame`]), while it has set a stop. Only controls that
+    /// [observe frames](Control::OBSERVES_FRAMES) are notified: at points of others, pushes and pops have
+    /// not one instruction for it.
+    fn framed(&mut self, event: Event) {
+        let _ = event;
     }
 
     /// Is notified that `requests` trips were requested since the last call. Requesting a trip

@@ -2,6 +2,7 @@
 
 use crate::meeting::control::{Control, Stop};
 use crate::primitive::defer::Defer;
+use crate::words::event::Event;
 
 /// Two controls that serve one allocation point as if each were alone.
 ///
@@ -54,6 +55,7 @@ impl<A: Control, B: Control> ControlPair<A, B> {
 
 impl<A: Control, B: Control> Control for ControlPair<A, B> {
     const SETS_STOPS: bool = A::SETS_STOPS || B::SETS_STOPS;
+    const OBSERVES_FRAMES: bool = A::OBSERVES_FRAMES || B::OBSERVES_FRAMES;
 
     fn next_stop(&mut self) -> usize {
         self.first.draw();
@@ -80,6 +82,12 @@ impl<A: Control, B: Control> Control for ControlPair<A, B> {
         let Self { first, second, .. } = self;
         let _second = Defer::new(|| second.withdrawn(before, stop));
         first.withdrawn(before, stop);
+    }
+
+    fn framed(&mut self, event: Event) {
+        let Self { first, second, .. } = self;
+        let _second = Defer::new(|| second.framed(event));
+        first.framed(event);
     }
 
     fn tripped(&mut self, requests: usize) {
@@ -164,6 +172,13 @@ impl<C: Control> Party<C> {
     fn withdrawn(&mut self, before: usize, stop: Stop) {
         if core::mem::take(&mut self.is_reserved) {
             self.control.withdrawn(Stop { offset: self.left_after(before), ..stop });
+        }
+    }
+
+    /// A frame was pushed or popped while one of the two has a stop.
+    fn framed(&mut self, event: Event) {
+        if C::OBSERVES_FRAMES && self.left != usize::MAX {
+            self.control.framed(event);
         }
     }
 

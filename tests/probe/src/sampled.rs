@@ -1,15 +1,16 @@
-//! Points with a sampler, whose fast path is that of points without.
+//! Points with a sampler or a logger, whose fast path is that of points without.
 
 use core::ptr;
 
 use tripoint_ap::{AllocationPoint, Frame};
-use tripoint_core::{ClientArena, SingleCore};
+use tripoint_core::{ClientArena, EventHook, SingleCore};
 use tripoint_pools::Snc;
-use tripoint_telemetry::{PointSampler, SampledObject};
+use tripoint_telemetry::{PointLogger, PointSampler, SampledObject};
 
 use crate::flippable::Flippable;
 use crate::{ClientMfs, ClientMvff, Object};
 
+type Logged<P> = AllocationPoint<'static, P, PointLogger<fn() -> bool, &'static dyn EventHook>>;
 type Sampled<P> = AllocationPoint<'static, P, PointSampler<'static, fn(SampledObject)>>;
 
 /// As `manual_loop`.
@@ -34,6 +35,24 @@ pub fn sampled_variable_single(point: &mut Sampled<ClientMvff>, a: u64, b: u64) 
 #[unsafe(no_mangle)]
 pub fn sampled_flippable_loop(
     point: &mut Sampled<Flippable<SingleCore>>,
+    count: usize,
+    a: u64,
+    b: u64,
+) -> usize {
+    // SAFETY: no thread reads the objects of the probe's pool.
+    (0..count).take_while(|_| unsafe { point.alloc_with(|| [a, b, a, b]) }.is_ok()).count()
+}
+
+/// As `variable_loop`, at a point that can report every object.
+#[unsafe(no_mangle)]
+pub fn logged_variable_loop(point: &mut Logged<ClientMvff>, count: usize, a: u64, b: u64) -> usize {
+    (0..count).take_while(|_| point.alloc([a, b, a, b]).is_ok()).count()
+}
+
+/// As `flippable_loop`, at a point that can report every object.
+#[unsafe(no_mangle)]
+pub fn logged_flippable_loop(
+    point: &mut Logged<Flippable<SingleCore>>,
     count: usize,
     a: u64,
     b: u64,

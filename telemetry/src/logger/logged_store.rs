@@ -1,0 +1,129 @@
+//! A pool or a cache whose objects are reported.
+
+use core::alloc::Layout;
+use core::fmt;
+use core::ptr::NonNull;
+
+use tripoint_core::internal::Defer;
+use tripoint_core::{Addr, Event, EventHook, PoolClass, PoolId, Result, Store};
+use tripoint_stack::Site;
+
+/// A [`Store`] before another one, a pool or a cache, that reports what is allocated and freed
+/// through it: by [`alloc`](Store::alloc) and [`free`](Store::free), or in a
+/// [`PoolBox`](tripoint_core::PoolBox) or [`PoolRc`](tripoint_core::PoolRc). The hook is called with
+/// [`Event::Alloc`] and [`Event::Free`].
+///
+/// The switch is a function, which is called for each object: while it returns false, a call costs
+/// what it costs. An allocation is reported when the memory is there, and a free just before it is
+/// gone, so that in the order of the reports no object has memory of another.
+///
+/// ```
+/// use std::sync::Mutex;
+/// use tripoint_core::{ClientArena, ClientArenaOptions, Event, EventHook, PoolBox};
+/// use tripoint_pools::{Mvff, MvffOptions};
+/// use tripoint_telemetry::LoggedStore;
+///
+/// struct Events(Mutex<Vec<Event>>);
+///
+/// impl EventHook for Events {
+///     fn event(&self, event: Event) {
+///         self.0.lock().unwrap().push(event);
+///     }
+/// }
+///
+/// let mut memory = Box::new_uninit_slice(1 << 20);
+/// let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
+/// let pool = Mvff::create(&arena, MvffOptions::default())?;
+/// let events = Events(Mutex::default());
+/// let store = LoggedStore::new(&pool, &pool, || true, &events);
+/// drop(PoolBox::new_in([0_u64; 12], &store)?);
+/// assert!(matches!(events.0.lock().unwrap()[..], [Event::Alloc { .. }, Event::Free { .. }]));
+/// # Ok::<(), tripoint_core::Error>(())
+/// ```
+///
+/// What other code allocates in the same pool is not reported here: a thread that uses a point has a
+/// [`PointLogger`](crate::PointLogger) there. To sample as well, put one store before the other.
+pub struct LoggedStore<'s, S, W, H> {
+    store: &'s S,
+    pool: PoolId,
+    is_on: W,
+    hook: H,
+    has_sites: bool,
+}
+
+impl<'s, S: Store, W: Fn() -> bool, H: EventHook> LoggedStore<'s, S, W, H> {
+    /// Reports to `hook` what `store` allocates and frees, while `is_on` returns true. `pool` is the
+    /// pool that the store allocates in: itself, or the pool behind a cache. The hook may use the
+    /// store. If it unwinds, an object that was just allocated is freed, and one that is about to be freed
+    /// is freed as well.
+    pub fn new<P: PoolClass>(store: &'s S, pool: &P, is_on: W, hook: H) -> Self {
+        Self { store, pool: pool.header().id(), is_on, hook, has_sites: false }
+    }
+
+    /// Has the stack walked at each call, for [`EventHook::event_at`]. That takes 1 to 3 µs. Without
+    /// the feature `std`, and on systems other than Linux, sites stay unknown.
+    #[must_use]
+    pub fn with_sites(self) -> Self {
+        Self { has_sites: true, ..self }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn report(&self, event: Event) {
+        if self.has_sites {
+            self.hook.event_at(event, Site::here().frames());
+        } else {
+            self.hook.event(event);
+        }
+    }
+
+    /// Reports an object that was just allocated, and frees it if that unwinds.
+    #[inline]
+    fn report_alloc(&self, object: NonNull<u8>, layout: Layout) {
+        if !(self.is_on)() {
+            return;
+        }
+        // SAFETY: the object was allocated in this store with this layout. It is freed only if
+        // the report unwinds, and then nothing else has its address.
+        let free = Defer::new(|| unsafe { self.store.free(object, layout) });
+        let (object, size, align) = (Addr::of(object.as_ptr()), layout.size(), layout.align());
+        self.report(Event::Alloc { pool: self.pool, object, size, align });
+        core::mem::forget(free);
+    }
+}
+
+// SAFETY: memory comes from the store, with the layout that was asked for, and is returned to it
+// in the same way, so its promises are these. They do not depend on the address of this value:
+// it only borrows the store. It is `Sync` only if the store is, because it holds a `&S`.
+unsafe impl<S: Store, W: Fn() -> bool, H: EventHook> Store for LoggedStore<'_, S, W, H> {
+    #[inline]
+    fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
+        let object = self.store.alloc(layout)?;
+        self.report_alloc(object, layout);
+        Ok(object)
+    }
+
+    #[inline]
+    fn alloc_named(&self, layout: Layout, type_name: &'static str) -> Result<NonNull<u8>> {
+        let object = self.store.alloc_named(layout, type_name)?;
+        self.report_alloc(object, layout);
+        Ok(object)
+    }
+
+    #[inline]
+    unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {
+        // SAFETY: the caller's object came from this store, and so from the one behind it, or from
+        // a source whose objects that one takes. It is freed once, and nothing uses it any more.
+        let _free = Defer::new(|| unsafe { self.store.free(object, layout) });
+        if (self.is_on)() {
+            let (object, size, align) = (Addr::of(object.as_ptr()), layout.size(), layout.align());
+            self.report(Event::Free { pool: self.pool, object, size, align });
+        }
+    }
+}
+
+impl<S, W, H> fmt::Debug for LoggedStore<'_, S, W, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoggedStore").field("pool", &self.pool).finish_non_exhaustive()
+    }
+}
