@@ -42,6 +42,7 @@ fn is_shown(source: &str, name: &str) -> bool {
 
 /// The listings in `design/api` have what features add as well.
 #[test]
+#[cfg_attr(miri, ignore = "the repository is tested")]
 fn every_item_of_the_parts_is_shown() {
     let sources = repository::texts("src", &["rs"]);
     let is_facade = |path: &str| ["src/lib.rs", "src/author.rs"].contains(&path);

@@ -41,14 +41,15 @@ use tripoint_core::{ManualPool, PoolClass, Result, aver};
 /// use tripoint_core::PoolClass;
 /// use tripoint_pools::{Mvff, MvffOptions};
 ///
-/// # // On other systems the arena takes its addresses from the global allocator, so cannot be it.
-/// # #[cfg(target_os = "linux")]
+/// # // On other systems, and under Miri, the arena takes its addresses from the global allocator,
+/// # // so cannot be it.
+/// # #[cfg(all(target_os = "linux", not(miri)))]
 /// #[global_allocator]
 /// static GLOBAL: GlobalPool<Mvff<ArenaVm>> = GlobalPool::new(|| {
 ///     let arena = ArenaVm::create(ArenaVmOptions { commit_limit: 1 << 30, ..Default::default() })?;
 ///     Mvff::create(arena, MvffOptions::default())
 /// });
-/// # #[cfg(target_os = "linux")] {
+/// # #[cfg(all(target_os = "linux", not(miri)))] {
 /// let text = "everything".to_string();
 /// let sizes = GLOBAL.pool()?.sizes();
 /// assert!(sizes.total - sizes.free >= text.len());

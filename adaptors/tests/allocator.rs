@@ -8,7 +8,7 @@ use allocator_api2::alloc::{AllocError, Allocator};
 use proptest::prelude::*;
 use tripoint_adaptors::PoolAllocator;
 use tripoint_core::{CheckLevel, ClientArena, ClientArenaOptions, ManualPool, PoolClass, Result};
-use tripoint_oracle::{all_are, effort};
+use tripoint_oracle::{all_are, cases, effort};
 use tripoint_pools::{
     DebugOptions, DebugPool, Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, Tlsf, TlsfOptions,
     UnitLayout,
@@ -155,7 +155,7 @@ fn live<P: ManualPool>(pool: &P, steps: Vec<Step>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: effort(48), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(48), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn lives_in_mvff(steps in steps()) {

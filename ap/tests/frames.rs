@@ -411,8 +411,9 @@ fn rounds_with_a_fuse(length: usize) -> bool {
 
 #[test]
 fn after_a_hook_has_unwound_in_a_pop_counters_agree_with_memory() {
-    let burnt = (1..).take_while(|&length| rounds_with_a_fuse(length)).count();
-    assert!(burnt > 8, "{burnt} places where the hook unwound");
+    let step = if cfg!(miri) { 5 } else { 1 };
+    let burnt = (1..).step_by(step).take_while(|&length| rounds_with_a_fuse(length)).count();
+    assert!(burnt > 8 / step, "{burnt} places where the hook unwound");
     assert!(!rounds_with_a_fuse(0), "without a fuse");
 }
 

@@ -7,7 +7,7 @@ use core::alloc::Layout;
 use common::{ALIGN_MAX, Draws, Flippable, Form, Manual, SIZE_MAX, with_arena};
 use proptest::prelude::*;
 use tripoint_core::{INLINE_SIZE_MAX, SymmetricFence};
-use tripoint_oracle::{Between, Layouts, Menu, Operation, POINTS, effort, operate_points};
+use tripoint_oracle::{Between, Layouts, Menu, Operation, POINTS, cases, effort, operate_points};
 
 /// Alignments up to one that is not served; sizes also about the edges of what is.
 const MENU: Menu = Menu {
@@ -33,7 +33,7 @@ fn fill_size() -> impl Strategy<Value = usize> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: effort(96), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(96), ..ProptestConfig::default() })]
 
     #[test]
     fn manual_pools_agree_with_the_oracle(

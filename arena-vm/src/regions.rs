@@ -76,13 +76,13 @@ impl Regions {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use tripoint_oracle::effort;
+    use tripoint_oracle::cases;
 
     /// Up to 16 GiB, or 1 GiB where addresses have 32 bits.
     const SIZES: usize = usize::MAX >> if usize::BITS == 32 { 2 } else { 30 };
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: effort(256), failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig { cases: cases(256), failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
         fn regions_do_not_overlap(size in 1..=SIZES, grain in 12u32..22, huge in any::<bool>()) {

@@ -9,7 +9,7 @@ use core::ptr::NonNull;
 use proptest::prelude::*;
 use tripoint_core::internal::DescriptorMemory;
 use tripoint_core::{Addr, Block, CheckLevel, Error};
-use tripoint_oracle::effort;
+use tripoint_oracle::{cases, effort};
 
 fn layout(size: usize) -> Layout {
     Layout::from_size_align(size, 8).unwrap()
@@ -70,7 +70,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(effort(128)))]
+    #![proptest_config(ProptestConfig::with_cases(cases(128)))]
 
     #[test]
     fn agrees_with_a_list(steps in prop::collection::vec(step(), 1..effort(150) as usize)) {

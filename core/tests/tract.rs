@@ -5,7 +5,7 @@
 use proptest::prelude::*;
 use tripoint_core::internal::{AtomicU32, Ordering, PageState, TakeError, Tract, TractTable};
 use tripoint_core::{CheckLevel, PoolId};
-use tripoint_oracle::effort;
+use tripoint_oracle::{cases, effort};
 
 // Miri walks all entries whenever they are lent.
 const CAPACITY: u32 = if cfg!(miri) { 24 } else { 96 };
@@ -262,7 +262,7 @@ impl Oracle {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(effort(192)))]
+    #![proptest_config(ProptestConfig::with_cases(cases(192)))]
 
     #[test]
     fn agrees_with_an_array(steps in prop::collection::vec(step(), 1..effort(120) as usize)) {

@@ -21,7 +21,7 @@ mod suite;
 use core::alloc::Layout;
 
 use common::test_arena::Refusal;
-use common::{GRAIN, Oracle, TestArena, arena, classes, effort, layout, memory};
+use common::{GRAIN, Oracle, TestArena, arena, cases, classes, layout, memory};
 use proptest::prelude::*;
 use suite::{damage, exhaustion, frames, handles, layouts, lives, points, refusals, threads};
 use tripoint_core::{Arena, Check, CheckLevel, PoolClass};
@@ -41,12 +41,16 @@ macro_rules! with_pool {
 /// then with one that refuses the second, and so on until nothing is refused.
 macro_rules! with_refusals {
     ($create:expr, $serves:expr, |$arena:ident, $pool:ident, $layout:ident| $run:expr) => {
-        let (layouts, patience_step) = if cfg!(miri) { (1, 8) } else { (usize::MAX, 1) };
         let serves = $serves;
+        // Under Miri one layout, and refusals that stay, at a few requests.
+        let (layouts, refusals, patience_step, grains) =
+            if cfg!(miri) { (1, 1, 17, 32) } else { (usize::MAX, 2, 1, 128) };
         let layouts = serves.iter().take(layouts);
-        for ($layout, refusal) in layouts.flat_map(|layout| REFUSALS.map(|refusal| (layout, refusal))) {
+        let each = layouts
+            .flat_map(|layout| REFUSALS.into_iter().take(refusals).map(move |refusal| (layout, refusal)));
+        for ($layout, refusal) in each {
             for patience in (0..).step_by(patience_step) {
-                let mut memory = memory(128);
+                let mut memory = memory(grains);
                 let whole = arena(&mut memory);
                 let before = whole.sizes();
                 let $arena = &TestArena::refusing(&whole, patience, refusal);
@@ -64,7 +68,21 @@ macro_rules! with_refusals {
     };
 }
 
-const REFUSALS: [Refusal; 2] = [Refusal::Passes, Refusal::Stays];
+const REFUSALS: [Refusal; 2] = [Refusal::Stays, Refusal::Passes];
+
+/// The grains of an arena that has room for all that is allocated in it. Miri walks the whole
+/// table of tracts whenever it is borrowed.
+const MANY: usize = if cfg!(miri) { 32 } else { 128 };
+
+/// How many of the layouts that a class serves are tried one by one.
+const LAYOUTS: usize = if cfg!(miri) { 2 } else { usize::MAX };
+
+/// The layouts to use up an arena with. Under Miri that takes hours unless objects are large:
+/// the largest one of which many fit.
+fn exhausting(serves: &[Layout]) -> Vec<Layout> {
+    let largest = serves.iter().copied().filter(|layout| layout.size() <= GRAIN / 4).max_by_key(Layout::size);
+    if cfg!(miri) { largest.into_iter().collect() } else { serves.to_vec() }
+}
 
 fn describes_itself<P: PoolClass>(pool: &P, layout: Layout) {
     let mut oracle = Oracle::default();
@@ -77,7 +95,7 @@ fn describes_itself<P: PoolClass>(pool: &P, layout: Layout) {
 }
 
 fn config() -> ProptestConfig {
-    ProptestConfig { cases: effort(48), failure_persistence: None, ..ProptestConfig::default() }
+    ProptestConfig { cases: cases(48), failure_persistence: None, ..ProptestConfig::default() }
 }
 
 /// Runs every test for a manual class.
@@ -105,14 +123,14 @@ macro_rules! conformance {
 
             #[test]
             fn fills_and_empties_balance() {
-                for layout in $serves {
-                    with_pool!($create, 64, |pool| points::fills_and_empties_balance(pool, layout));
+                for layout in $serves.into_iter().take(LAYOUTS) {
+                    with_pool!($create, MANY, |pool| points::fills_and_empties_balance(pool, layout));
                 }
             }
 
             #[test]
             fn two_points_balance() {
-                with_pool!($create, 128, |pool| points::two_points_balance(pool, &$serves));
+                with_pool!($create, MANY, |pool| points::two_points_balance(pool, &$serves));
             }
 
             #[test]
@@ -136,9 +154,8 @@ macro_rules! conformance {
 
             #[test]
             fn runs_out_and_recovers() {
-                // All of an arena takes hours under Miri.
-                let (grains, layouts) = if cfg!(miri) { (8, 1) } else { (64, usize::MAX) };
-                for layout in $serves.into_iter().take(layouts) {
+                let grains = if cfg!(miri) { 5 } else { 64 };
+                for layout in exhausting(&$serves) {
                     with_pool!($create, grains, |pool| exhaustion::runs_out_and_recovers(pool, layout));
                 }
             }
@@ -165,13 +182,13 @@ macro_rules! conformance {
 
             #[test]
             fn alignments_are_kept() {
-                with_pool!($create, 128, |pool| layouts::alignments_are_kept(pool, 48));
+                with_pool!($create, MANY, |pool| layouts::alignments_are_kept(pool, 48));
             }
 
             #[test]
             fn resized_objects_are_freed() {
                 with_pool!($create, 24, |pool| {
-                    for from in $serves {
+                    for from in $serves.into_iter().take(LAYOUTS) {
                         assert!(layouts::resized_objects_are_freed(pool, from, from));
                         for to in [0, 1, 16, 30, 47, 64, 100].map(|size| layout(size, from.align())) {
                             layouts::resized_objects_are_freed(pool, from, to);
@@ -219,7 +236,7 @@ macro_rules! frame_conformance {
 
                 #[test]
                 fn frames(operations in frames::operations(const { &$serves })) {
-                    with_pool!($create, 64, |pool| frames::live(pool, &operations));
+                    with_pool!($create, MANY, |pool| frames::live(pool, &operations));
                 }
 
                 #[test]
@@ -230,8 +247,9 @@ macro_rules! frame_conformance {
 
             #[test]
             fn run_out_and_recover() {
-                for layout in $serves {
-                    with_pool!($create, 64, |pool| frames::run_out_and_recover(pool, layout));
+                let grains = if cfg!(miri) { 4 } else { 64 };
+                for layout in exhausting(&$serves) {
+                    with_pool!($create, grains, |pool| frames::run_out_and_recover(pool, layout));
                 }
             }
 

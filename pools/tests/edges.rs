@@ -171,9 +171,9 @@ impl EventHook for UnwindsAtShrink {
 /// Allocates and frees in random order, and then frees everything.
 fn lives_with_unwinding<P: ManualPool>(pool: &P) {
     let (mut draws, mut objects, mut unwound) = (Sequence(7), Vec::new(), 0);
-    let rounds = if cfg!(miri) { 150 } else { 600 };
+    let (rounds, frees) = if cfg!(miri) { (80, 40) } else { (600, 100) };
     for round in 0..rounds {
-        if round < rounds - 100 && (objects.len() < 20 || draws.below(2) == 0) {
+        if round < rounds - frees && (objects.len() < 20 || draws.below(2) == 0) {
             let layout = layout(1 + draws.below(3 * GRAIN), 8);
             objects.push((pool.alloc(layout).unwrap(), layout));
         } else if !objects.is_empty() {
@@ -194,7 +194,7 @@ fn lives_with_unwinding<P: ManualPool>(pool: &P) {
 /// returned stay in the pool (design/pool-mvff.md `.mvff.spare`).
 #[test]
 fn a_hook_that_unwinds_at_what_mvff_returns_takes_nothing_away() {
-    let mut memory = memory(512);
+    let mut memory = memory(if cfg!(miri) { 100 } else { 512 });
     let client = arena(&mut memory);
     let arena = TestArena::telling(&client, &UnwindsAtShrink);
     let options = MvffOptions { extend_by: GRAIN, spare: 4 * GRAIN, ..MvffOptions::default() };
@@ -205,7 +205,7 @@ fn a_hook_that_unwinds_at_what_mvff_returns_takes_nothing_away() {
 /// `.mvt.reserve`).
 #[test]
 fn a_hook_that_unwinds_at_what_mvt_returns_takes_nothing_away() {
-    let mut memory = memory(512);
+    let mut memory = memory(if cfg!(miri) { 100 } else { 512 });
     let client = arena(&mut memory);
     let arena = TestArena::telling(&client, &UnwindsAtShrink);
     let options =

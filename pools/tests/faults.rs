@@ -35,8 +35,12 @@ fn debug_pools_find_every_fault() {
 #[cfg(feature = "hardening")]
 #[test]
 fn hardened_pools_hand_nothing_out_twice() {
-    for class in Class::ALL.into_iter().filter(|class| !class.is_debug()) {
-        for (fault, seed) in Fault::ALL.into_iter().flat_map(|fault| SEEDS.map(move |seed| (fault, seed))) {
+    let classes = Class::ALL.into_iter().filter(|class| !class.is_debug());
+    for (number, class) in classes.enumerate() {
+        // Under Miri each fault in one of the classes, in turn.
+        let (first, step) = if cfg!(miri) { (number, 6) } else { (0, 1) };
+        let faults = Fault::ALL.into_iter().skip(first).step_by(step);
+        for (fault, seed) in faults.flat_map(|fault| SEEDS.map(move |seed| (fault, seed))) {
             let outcome = run(class, fault, seed, OPERATIONS);
             let about = format!("{}, {}, seed {seed}: {outcome:?}", class.name(), fault.name());
             assert_eq!(outcome.overlap, None, "{about}");

@@ -8,7 +8,7 @@ use core::ptr::NonNull;
 use common::{GRAIN, all_are, arena, classes, layout, memory};
 use proptest::prelude::*;
 use tripoint_core::{Block, CheckLevel, PoolClass, Store};
-use tripoint_oracle::effort;
+use tripoint_oracle::{cases, effort};
 
 /// A piece of a fill that a front end uses, and the byte that fills it.
 #[derive(Clone, Copy)]
@@ -78,7 +78,7 @@ fn keeps_what_it_uses<P: PoolClass>(pool: &P, steps: &[Step]) {
 macro_rules! any_front_end {
     ($($name:ident: $create:expr),+ $(,)?) => {
         proptest! {
-            #![proptest_config(ProptestConfig { cases: effort(48), failure_persistence: None, ..ProptestConfig::default() })]
+            #![proptest_config(ProptestConfig { cases: cases(48), failure_persistence: None, ..ProptestConfig::default() })]
             $(
                 #[test]
                 fn $name(steps in steps()) {

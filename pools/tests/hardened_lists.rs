@@ -16,6 +16,9 @@ use tripoint_pools::{
 };
 use tripoint_pools::{GRANULE, Land};
 
+/// Under Miri not every block is damaged, nor with every value.
+const STEP: usize = if cfg!(miri) { 5 } else { 1 };
+
 const UNDAMAGED: &str = "no free memory was written over, and nothing freed wrongly";
 
 /// What is written over a word: an accident, a place outside, or the same word of
@@ -69,8 +72,8 @@ fn queued<P: ManualPool>(pool: &P) -> Vec<NonNull<u8>> {
 #[test]
 fn an_entry_of_the_queue_written_over_is_not_followed() {
     let outside = [0_usize; 8];
-    for which in 0..5 {
-        for (word, value) in (0..3).flat_map(|word| (0..6).map(move |value| (word, value))) {
+    for which in (0..5).step_by(STEP) {
+        for (word, value) in (0..3).flat_map(|word| (0..6).step_by(STEP).map(move |value| (word, value))) {
             let mut memory = memory(24);
             let arena = arena(&mut memory);
             let pool = mvt(&arena);
@@ -134,8 +137,8 @@ fn alloc_on(stack: &mut Stack<'_, '_>) -> Result<NonNull<u8>> {
 #[test]
 fn a_head_of_a_stack_written_over_is_not_followed() {
     let outside = [0_usize; 8];
-    for which in 1..6 {
-        for (word, value) in (0..2).flat_map(|word| (0..6).map(move |value| (word, value))) {
+    for which in (1..6).step_by(STEP) {
+        for (word, value) in (0..2).flat_map(|word| (0..6).step_by(STEP).map(move |value| (word, value))) {
             for drops in [false, true] {
                 let mut memory = memory(24);
                 let arena = arena(&mut memory);
@@ -208,7 +211,8 @@ fn classes() -> CacheClasses {
 #[test]
 fn a_link_in_a_cache_written_over_is_not_followed() {
     let outside = [0_usize; 8];
-    for (which, value) in (0..6).flat_map(|which| (0..6).map(move |value| (which, value))) {
+    let each = || (0..6).step_by(STEP);
+    for (which, value) in each().flat_map(|which| each().map(move |value| (which, value))) {
         for flushes in [false, true] {
             let mut memory = memory(24);
             let arena = arena(&mut memory);

@@ -12,7 +12,7 @@ use std::panic::catch_unwind;
 use std::sync::mpsc;
 
 use common::test_arena::Refusal;
-use common::{GRAIN, TestArena, arena, assert_writes_are_seen, effort, memory, pick};
+use common::{GRAIN, TestArena, arena, assert_writes_are_seen, cases, effort, memory, pick};
 use proptest::prelude::*;
 use tripoint_core::{Arena, Check, CheckLevel, Describe, Error, Event, EventHook, PoolBox, PoolClass, Store};
 use tripoint_pools::{Mfs, MfsCache, MfsOptions, Returns, UnitLayout, UnitOf};
@@ -109,7 +109,7 @@ impl<'pool, A: Arena> Life<'pool, A> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: effort(64), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(64), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_unit_is_free_live_or_cached(steps in steps()) {
@@ -226,11 +226,12 @@ fn returned_units_are_used_before_new_memory() {
 
 #[test]
 fn a_cache_runs_out_and_recovers() {
-    let mut memory = memory(16);
+    let grains = if cfg!(miri) { 4 } else { 16 };
+    let mut memory = memory(grains);
     let arena = arena(&mut memory);
     let pool = pool(&arena);
     let cache = pool.cache();
-    let units = 16 * GRAIN / UNIT;
+    let units = grains * GRAIN / UNIT;
     for _ in 0..2 {
         let all: Vec<_> = core::iter::from_fn(|| cache.alloc(LAYOUT).ok()).collect();
         assert_eq!(all.len(), units);
@@ -324,8 +325,14 @@ fn what_a_hook_frees_while_the_pool_grows_is_kept() {
 #[test]
 fn threads_free_each_others_objects() {
     const THREADS: usize = 4;
-    const ROUNDS: u64 = effort(if cfg!(debug_assertions) { 3_000 } else { 100_000 }) as u64;
-    let mut memory = memory(128);
+    const ROUNDS: u64 = if cfg!(miri) {
+        20
+    } else if cfg!(debug_assertions) {
+        3_000
+    } else {
+        100_000
+    };
+    let mut memory = memory(if cfg!(miri) { 24 } else { 128 });
     let arena = arena(&mut memory);
     let pool = pool(&arena);
     let (senders, receivers): (Vec<_>, Vec<_>) = (0..THREADS).map(|_| mpsc::sync_channel(500)).unzip();

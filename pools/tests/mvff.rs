@@ -128,8 +128,9 @@ fn what_is_spare_above_the_option_goes_back() {
     let options = MvffOptions { extend_by: GRAIN, fill_size: GRAIN, spare: 2 * GRAIN };
     let pool = Mvff::create(&arena, options).unwrap();
     let mut oracle = Oracle::default();
-    for _ in 0..10 * GRAIN / 512 {
-        oracle.alloc(&pool, layout(512, 8)).unwrap();
+    let size = if cfg!(miri) { 1024 } else { 512 };
+    for _ in 0..10 * GRAIN / size {
+        oracle.alloc(&pool, layout(size, 8)).unwrap();
     }
     assert_eq!(pool.sizes().total, 10 * GRAIN);
     for addr in oracle.addresses(true) {
@@ -156,8 +157,9 @@ fn what_is_spare_goes_back_from_the_largest_block_too() {
     let pool = Mvff::create(&arena, options).unwrap();
     let mut oracle = Oracle::default();
     let large = oracle.alloc(&pool, layout(spare, 8)).unwrap().addr().get();
-    let small: Vec<usize> = (0..GRAINS * GRAIN / 512)
-        .map(|_| oracle.alloc(&pool, layout(512, 8)).unwrap().addr().get())
+    let size = if cfg!(miri) { 1024 } else { 512 };
+    let small: Vec<usize> = (0..GRAINS * GRAIN / size)
+        .map(|_| oracle.alloc(&pool, layout(size, 8)).unwrap().addr().get())
         .collect();
     oracle.free(&pool, large);
     assert_eq!(pool.sizes().free, spare, "it may stay");
@@ -172,7 +174,7 @@ fn what_is_spare_goes_back_from_the_largest_block_too() {
         PoolSizes {
             total: GRAINS * GRAIN,
             free: GRAINS / 2 * GRAIN,
-            largest_free: 512,
+            largest_free: size,
             high_water: (GRAINS + GRAINS / 4) * GRAIN,
         }
     );
@@ -201,7 +203,8 @@ fn grains_may_be_small() {
     let arena = arena_of_grain(&mut memory, 64);
     let pool = Mvff::create(&arena, MvffOptions { spare: 0, ..MvffOptions::default() }).unwrap();
     let mut oracle = Oracle::default();
-    while oracle.alloc(&pool, layout(1, 1)).is_ok() {}
+    let size = if cfg!(miri) { 2 * GRANULE } else { 1 };
+    while oracle.alloc(&pool, layout(size, 1)).is_ok() {}
     oracle.agree(&pool);
     for (index, addr) in oracle.addresses(true).into_iter().enumerate() {
         oracle.free(&pool, addr);

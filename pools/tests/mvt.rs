@@ -23,8 +23,8 @@ const OPTIONS: MvtOptions = MvtOptions {
 /// and the one being freed (design/pool-mvt.md `.req.order`).
 #[test]
 fn in_order_deaths_leave_whole_blocks() {
-    for live in [10, effort(300) as usize, effort(2000) as usize] {
-        let mut memory = memory(256);
+    for live in [10, 300, 2000].into_iter().take(if cfg!(miri) { 1 } else { 3 }) {
+        let mut memory = memory(if cfg!(miri) { 16 } else { 256 });
         let arena = arena(&mut memory);
         let pool = Mvt::create(&arena, OPTIONS).unwrap();
         let mut oracle = Oracle::default();
@@ -52,7 +52,7 @@ fn a_warm_pool_needs_nothing_more() {
     let arena = arena(&mut memory);
     let pool = Mvt::create(&arena, OPTIONS).unwrap();
     let mut point = AllocationPoint::create(&pool).unwrap();
-    let rounds = u64::from(effort(20_000));
+    let rounds = if cfg!(miri) { 60 } else { 20_000 };
     let kept = rounds / 20;
     let mut window = VecDeque::new();
     let mut total = 0;
@@ -92,7 +92,7 @@ fn available_blocks_are_used_oldest_first() {
 #[test]
 #[cfg_attr(feature = "hardening", ignore = "counts bytes without what hardening takes")]
 fn a_block_that_is_cut_stays_the_oldest() {
-    for freed in [[1, 2, 3], [3, 2, 1], [1, 3, 2]] {
+    for freed in [[1, 3, 2], [1, 2, 3], [3, 2, 1]].into_iter().take(if cfg!(miri) { 1 } else { 3 }) {
         let mut memory = memory(64);
         let arena = arena(&mut memory);
         let pool = Mvt::create(&arena, OPTIONS).unwrap();
@@ -161,7 +161,7 @@ fn blocks_that_are_not_whole_wait() {
 /// (design/pool-mvt.md `.mvt.contingency`)
 #[test]
 fn scattered_memory_is_searched_when_too_much_is_free() {
-    let (grains, size) = if cfg!(miri) { (8, 256) } else { (20, 64) };
+    let (grains, size) = if cfg!(miri) { (4, 512) } else { (20, 64) };
     for (limit, grows) in [(30, false), (100, true)] {
         let mut memory = memory(64);
         let arena = arena(&mut memory);
@@ -185,19 +185,20 @@ fn scattered_memory_is_searched_when_too_much_is_free() {
 #[test]
 #[cfg_attr(feature = "hardening", ignore = "counts bytes without what hardening takes")]
 fn a_frozen_or_full_arena_refuses_nothing_that_still_fits() {
-    let mut memory = memory(8);
+    let (grains, size) = if cfg!(miri) { (3, 256) } else { (8, 64) };
+    let mut memory = memory(grains);
     let arena = arena(&mut memory);
     let options = MvtOptions { fragmentation_limit: 100, ..OPTIONS };
     let pool = Mvt::create(&arena, options).unwrap();
     let mut oracle = Oracle::default();
-    while oracle.alloc(&pool, layout(64, 8)).is_ok() {}
+    while oracle.alloc(&pool, layout(size, 8)).is_ok() {}
     let objects = oracle.addresses(true);
-    assert_eq!(objects.len(), 8 * GRAIN / 64);
+    assert_eq!(objects.len(), grains * GRAIN / size);
     for &object in objects.iter().step_by(3) {
         oracle.free(&pool, object);
     }
     for _ in objects.iter().step_by(3) {
-        oracle.alloc(&pool, layout(64, 8)).unwrap();
+        oracle.alloc(&pool, layout(size, 8)).unwrap();
     }
     assert_eq!(oracle.alloc(&pool, layout(1, 1)).unwrap_err(), Error::Limit);
     assert_eq!(oracle.agree(&pool).free, 0);
@@ -207,15 +208,15 @@ fn a_frozen_or_full_arena_refuses_nothing_that_still_fits() {
 #[test]
 #[cfg_attr(feature = "hardening", ignore = "counts bytes without what hardening takes")]
 fn what_is_available_above_the_reserve_goes_back() {
-    let mut memory = memory(128);
+    let mut memory = memory(if cfg!(miri) { 24 } else { 128 });
     let arena = arena(&mut memory);
     let options = MvtOptions { reserve_depth: 8 * GRAIN / 64, ..OPTIONS };
     let pool = Mvt::create(&arena, options).unwrap();
     assert_eq!(pool.reserve(), 8 * GRAIN);
     let mut oracle = Oracle::default();
-    let grains = if cfg!(miri) { 20 } else { 100 };
-    for _ in 0..grains * GRAIN / 256 {
-        oracle.alloc(&pool, layout(256, 8)).unwrap();
+    let (grains, size) = if cfg!(miri) { (14, 1024) } else { (100, 256) };
+    for _ in 0..grains * GRAIN / size {
+        oracle.alloc(&pool, layout(size, 8)).unwrap();
     }
     assert_eq!(pool.sizes().total, grains * GRAIN);
     for (count, addr) in oracle.addresses(true).into_iter().enumerate() {
@@ -236,8 +237,8 @@ fn what_is_available_above_the_reserve_goes_back() {
 #[test]
 fn deaths_in_no_order_leave_no_more_than_the_reserve() {
     const GRAIN: usize = 64 << 10;
-    const OBJECTS: usize = if cfg!(miri) { 300 } else { 60_000 };
-    let mut memory = memory(24 << 20 >> 12);
+    const OBJECTS: usize = if cfg!(miri) { 120 } else { 60_000 };
+    let mut memory = memory(if cfg!(miri) { 1 << 20 } else { 24 << 20 } >> 12);
     let arena = arena_of_grain(&mut memory, GRAIN);
     let pool = Mvt::create(&arena, MvtOptions::default()).unwrap();
     assert_eq!(pool.reserve(), 3 * GRAIN);
@@ -278,14 +279,15 @@ fn deaths_in_no_order_leave_no_more_than_the_reserve() {
 #[test]
 fn a_block_without_a_whole_grain_hides_no_other() {
     const GRAIN: usize = 64 << 10;
-    let mut memory = memory(16 << 20 >> 12);
+    let (count, size) = if cfg!(miri) { (8, 3 << 20) } else { (40, 16 << 20) };
+    let mut memory = memory(size >> 12);
     let arena = arena_of_grain(&mut memory, GRAIN);
     let options = MvtOptions { max_size: GRAIN, mean_size: GRAIN, reserve_depth: 0, ..OPTIONS };
     let pool = Mvt::create(&arena, options).unwrap();
     // Objects of a fill and a granule lie across grains. Dead ones between live ones are
     // available, and contain no whole grain.
     let across = layout(GRAIN + 16, 8);
-    let objects: Vec<_> = (0..40).map(|_| pool.alloc(across).unwrap()).collect();
+    let objects: Vec<_> = (0..count).map(|_| pool.alloc(across).unwrap()).collect();
     let large = layout(16 * GRAIN, 8);
     let last = pool.alloc(large).unwrap();
     for &object in objects.iter().step_by(2) {

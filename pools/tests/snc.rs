@@ -6,7 +6,7 @@ use core::alloc::Layout;
 use core::ptr::NonNull;
 
 use common::test_arena::Refusal;
-use common::{GRAIN, TestArena, all_are, arena, effort, layout, memory, pick};
+use common::{GRAIN, TestArena, all_are, arena, cases, effort, layout, memory, pick};
 use proptest::prelude::*;
 use tripoint_ap::{AllocationPoint, Frame, Reservation};
 use tripoint_core::{
@@ -160,7 +160,7 @@ fn agree<A: Arena>(pool: &Snc<A>, stacks: &[Stack<'_, A>; 2]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: effort(96), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(96), failure_persistence: None, ..ProptestConfig::default() })]
 
     /// (design/frames.md `.req.exact`, `.count`; design/pool-snc.md `.req.frames`,
     /// `.req.any`, `.req.lost`)
@@ -297,7 +297,7 @@ fn popping_the_first_frame_keeps_one_block() {
     let pool = snc(&arena);
     let mut stack = Stack::new(&pool).unwrap();
     let mut total = 0;
-    for round in 0..10 {
+    for round in 0..effort(10) {
         stack.step(Step::Push).unwrap();
         fill_up(&mut stack, object(200), 50);
         stack.pop(1);
@@ -321,7 +321,7 @@ fn refused_fills_lose_nothing() {
     let script = [Step::Alloc(3), Step::Push, Step::Alloc(5), Step::Alloc(7), Step::Push, Step::Alloc(6)];
     for refusal in [Refusal::Passes, Refusal::Stays] {
         for patience in 1.. {
-            let mut memory = memory(256);
+            let mut memory = memory(if cfg!(miri) { 32 } else { 256 });
             let whole = arena(&mut memory);
             let before = whole.sizes();
             let arena = &TestArena::refusing(&whole, patience, refusal);
@@ -358,7 +358,7 @@ fn insist<T>(arena: &TestArena<'_>, mut request: impl FnMut() -> Result<T>) -> T
 
 #[test]
 fn a_stack_that_ran_out_goes_on_after_a_pop() {
-    let mut memory = memory(8);
+    let mut memory = memory(if cfg!(miri) { 4 } else { 8 });
     let arena = arena(&mut memory);
     let pool = snc(&arena);
     let mut stack = Stack::new(&pool).unwrap();
@@ -433,7 +433,7 @@ fn it_describes_itself() {
 /// Threads with a stack each in one pool: none sees another's objects.
 #[test]
 fn threads_have_stacks_of_their_own() {
-    let mut memory = memory(256);
+    let mut memory = memory(if cfg!(miri) { 32 } else { 256 });
     let arena = arena(&mut memory);
     let pool = &snc(&arena);
     std::thread::scope(|scope| {
@@ -441,7 +441,7 @@ fn threads_have_stacks_of_their_own() {
             scope.spawn(move || {
                 let mut stack = Stack::new(pool).unwrap();
                 stack.seed = thread * 64;
-                for round in 0..effort(200) as usize {
+                for round in 0..if cfg!(miri) { 8 } else { 200 } {
                     stack.step(Step::Push).unwrap();
                     fill_up(&mut stack, object(100 + round), round % 30);
                     stack.agree();

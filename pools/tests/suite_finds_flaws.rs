@@ -188,7 +188,7 @@ fn operations() -> Vec<Operation> {
         Operation::Fill { layout: LAYOUTS[1], objects: 2 },
         Operation::Point { layout: LAYOUTS[0], objects: 4 },
     ];
-    operations.extend((0..12).map(alloc));
+    operations.extend((0..if cfg!(miri) { 3 } else { 12 }).map(alloc));
     operations.extend([Operation::Free(3), Operation::EmptyFill(0), Operation::Free(7), alloc(2)]);
     operations
 }
@@ -212,7 +212,8 @@ fn assert_finds(flaw: Flaw, grains: usize, test: impl Fn(&Flawed<&tripoint_core:
 
 #[test]
 fn lives_find_what_is_lost_overlaps_is_misaligned_or_refused() {
-    for flaw in [Flaw::LostFrees, Flaw::LostEmpties, Flaw::Overlaps, Flaw::Misaligned, Flaw::WalksTwice] {
+    let flaws = [Flaw::Overlaps, Flaw::LostEmpties, Flaw::LostFrees, Flaw::Misaligned, Flaw::WalksTwice];
+    for flaw in flaws.into_iter().take(if cfg!(miri) { 2 } else { 5 }) {
         assert_finds(flaw, 24, |pool| lives::live(pool, &[], &operations()));
     }
     assert_finds(Flaw::RefusesWhatFits, 24, |pool| lives::live(pool, &[], &operations()));
@@ -228,7 +229,8 @@ fn lives_find_what_is_lost_overlaps_is_misaligned_or_refused() {
 #[test]
 #[cfg_attr(feature = "hardening", ignore = "counts bytes without what hardening takes")]
 fn exhaustion_finds_a_pool_that_gives_up() {
-    assert_finds(Flaw::GivesUp, 8, |pool| exhaustion::runs_out_and_recovers(pool, layout(40, 8)));
+    let size = if cfg!(miri) { 1000 } else { 40 };
+    assert_finds(Flaw::GivesUp, 8, |pool| exhaustion::runs_out_and_recovers(pool, layout(size, 8)));
 }
 
 #[test]
@@ -249,7 +251,7 @@ fn layouts_find_sizes_and_alignments_that_are_wrong() {
 #[test]
 fn refusals_find_what_is_lost_by_them() {
     let finds = |flaw, patience| {
-        let mut memory = memory(64);
+        let mut memory = memory(if cfg!(miri) { 24 } else { 64 });
         let whole = arena(&mut memory);
         let refusing = TestArena::refusing(&whole, patience, Refusal::Stays);
         let pool = refusals::insist(&refusing, || Flawed::create(&refusing, flaw));
@@ -258,6 +260,6 @@ fn refusals_find_what_is_lost_by_them() {
         };
         catch_unwind(AssertUnwindSafe(live)).is_err()
     };
-    assert!(!(0..8).any(|patience| finds(Flaw::None, patience)));
+    assert!(!(0..8).step_by(if cfg!(miri) { 5 } else { 1 }).any(|patience| finds(Flaw::None, patience)));
     assert!((0..8).any(|patience| finds(Flaw::LostOnRefusal, patience)));
 }

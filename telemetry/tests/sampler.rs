@@ -10,7 +10,7 @@ use tripoint_ap::{AllocationPoint, flip_buffers};
 use tripoint_core::{
     Addr, BufferKind, ClientArena, ClientArenaOptions, Control, ControlPair, PoolClass, SymmetricFence,
 };
-use tripoint_oracle::{BumpPool, Draws, FlipPool, Listener, effort};
+use tripoint_oracle::{BumpPool, Draws, FlipPool, Listener, cases};
 use tripoint_pools::{
     Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, Snc, SncOptions, Tlsf, TlsfOptions, UnitOf,
 };
@@ -45,7 +45,7 @@ fn any_step() -> impl Strategy<Value = Step> {
 
 /// Small objects, some that fill a buffer, and some that are larger.
 fn any_size() -> impl Strategy<Value = usize> {
-    prop_oneof![8 => 1usize..200, 3 => 200usize..3000, 1 => 3000usize..20_000]
+    prop_oneof![8 => 1usize..200, 3 => 200usize..3000, 1 => 3000usize..if cfg!(miri) { 5000 } else { 20_000 }]
 }
 
 fn with_arena(size: usize, test: impl FnOnce(&ClientArena<'_>)) {
@@ -137,13 +137,13 @@ fn same_objects<P: PoolClass>(pool: &P, mean: u32, steps: &[(usize, Step)]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: effort(64), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(64), failure_persistence: None, ..ProptestConfig::default() })]
 
     /// (design/sampling.md `.req.trials`)
     #[test]
     fn points_of_every_class_sample_the_same_objects_as_byte_by_byte(
         mean in prop_oneof![1u32..100, 100u32..5000],
-        steps in prop::collection::vec((any_size(), any_step()), 0..if cfg!(miri) { 20 } else { 200 }),
+        steps in prop::collection::vec((any_size(), any_step()), 0..if cfg!(miri) { 8 } else { 200 }),
         buffer in (16usize..512).prop_map(|units| units * 16),
     ) {
         const ROOM: usize = 16 << 20;
@@ -315,47 +315,52 @@ fn sampled_numbers(
 /// (design/sampling.md `.switch`)
 #[test]
 fn sampling_is_switched_on_and_off_while_a_point_lives() {
-    let mean = Mean::new(500).unwrap();
+    // Objects are allocated in six turns of so many, and of each turn's about 60 are sampled.
+    const TURN: usize = if cfg!(miri) { 250 } else { 1000 };
+    let mean = Mean::new(TURN as u32 / 2).unwrap();
     with_arena(8 << 20, |arena| {
         let sampling = Sampling::off(SEED);
-        let sampled = sampled_numbers(arena, &sampling, 6000, |object, trip| match object {
-            1000 => sampling.set_mean(Some(mean)),
-            2000 => trip(),
-            3000 => sampling.set_mean(None),
-            4000 => {
-                sampling.set_mean(Some(mean));
-                trip();
+        let sampled = sampled_numbers(arena, &sampling, 6 * TURN, |object, trip| {
+            match (object / TURN, object % TURN) {
+                (1, 0) => sampling.set_mean(Some(mean)),
+                (2, 0) => trip(),
+                (3, 0) => sampling.set_mean(None),
+                (4, 0) => {
+                    sampling.set_mean(Some(mean));
+                    trip();
+                }
+                (5, 0) => {
+                    sampling.set_mean(None);
+                    trip();
+                }
+                _ => (),
             }
-            5000 => {
-                sampling.set_mean(None);
-                trip();
-            }
-            _ => (),
         });
         let count =
             |range: core::ops::Range<usize>| sampled.iter().filter(|object| range.contains(object)).count();
         // A point that does not sample learns of a change when it is tripped,
-        assert_eq!(count(0..2000), 0);
-        // and 32,000 bytes hold about 64 drawn ones.
-        assert!((40..90).contains(&count(2000..3000)), "{}", count(2000..3000));
+        assert_eq!(count(0..2 * TURN), 0);
+        // and 32 bytes a piece hold about 64 drawn ones.
+        assert!((40..90).contains(&count(2 * TURN..3 * TURN)), "{}", count(2 * TURN..3 * TURN));
         // One that samples learns of it with its next sample, or when it is tripped.
-        assert_eq!(count(3000..4000), 1);
-        assert!((40..90).contains(&count(4000..5000)), "{}", count(4000..5000));
-        assert_eq!(count(5000..6000), 0);
+        assert_eq!(count(3 * TURN..4 * TURN), 1);
+        assert!((40..90).contains(&count(4 * TURN..5 * TURN)), "{}", count(4 * TURN..5 * TURN));
+        assert_eq!(count(5 * TURN..6 * TURN), 0);
     });
 }
 
 /// (design/sampling.md `.fork`)
 #[test]
 fn a_new_seed_holds_from_the_next_trip() {
+    const OBJECTS: usize = if cfg!(miri) { 400 } else { 2000 };
     let mean = Mean::new(500).unwrap();
     let run = |seed: Option<u64>| {
         let mut sampled = Vec::new();
         with_arena(4 << 20, |arena| {
             let sampling = Sampling::off(SEED);
             sampling.set_mean(Some(mean));
-            sampled = sampled_numbers(arena, &sampling, 2000, |object, trip| {
-                if object == 1000 {
+            sampled = sampled_numbers(arena, &sampling, OBJECTS, |object, trip| {
+                if object == OBJECTS / 2 {
                     seed.into_iter().for_each(|seed| sampling.reseed(seed));
                     trip();
                 }
@@ -364,7 +369,7 @@ fn a_new_seed_holds_from_the_next_trip() {
         sampled
     };
     let (parent, child) = (run(None), run(Some(SEED + 1)));
-    let before = |sampled: &[usize]| sampled.iter().filter(|&&object| object < 1000).count();
+    let before = |sampled: &[usize]| sampled.iter().filter(|&&object| object < OBJECTS / 2).count();
     assert_eq!(parent[..before(&parent)], child[..before(&child)]);
     assert_ne!(parent[before(&parent)..], child[before(&child)..]);
 }
@@ -372,6 +377,7 @@ fn a_new_seed_holds_from_the_next_trip() {
 /// A second control has its own stops, and the sampler the samples that it has alone.
 #[test]
 fn a_sampler_shares_a_point_with_another_control() {
+    const OBJECTS: u64 = if cfg!(miri) { 320 } else { 2000 };
     let mean = Mean::new(700).unwrap();
     let run = |with_other: bool| {
         let sampled = RefCell::new(Vec::new());
@@ -386,7 +392,7 @@ fn a_sampler_shares_a_point_with_another_control() {
             let draws = if with_other { Draws::Every(1000) } else { Draws::Never };
             let control = ControlPair::new(sampler, Listener::new(draws));
             let mut point = AllocationPoint::create_with(&pool, BufferKind::Mutator, control).unwrap();
-            for object in 0..2000_u64 {
+            for object in 0..OBJECTS {
                 point.alloc([object; 8]).unwrap();
             }
             point.empty();
@@ -396,8 +402,8 @@ fn a_sampler_shares_a_point_with_another_control() {
     };
     let ((alone, none), (shared, stops)) = (run(false), run(true));
     assert_eq!(alone, shared);
-    // The object at byte 1000 ends at 1024: 128,000 bytes hold 125 stops.
-    assert_eq!((none, stops), (0, 125));
+    // The object at byte 1000 ends at 1024, which is 16 objects.
+    assert_eq!((none, stops), (0, OBJECTS as usize / 16));
 }
 
 /// Counts trips.

@@ -7,7 +7,7 @@ use tripoint_core::ManualPool;
 
 use super::{Numbers, PoolVec};
 
-const NODES: usize = if cfg!(miri) { 40 } else { 400 };
+const NODES: usize = if cfg!(miri) { 10 } else { 400 };
 const EDGES: usize = NODES * 7 / 4;
 
 fn edges() -> impl Iterator<Item = (usize, usize)> {

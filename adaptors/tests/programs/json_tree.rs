@@ -126,13 +126,14 @@ pub(crate) fn run<P: ManualPool>(pool: &P) {
     let memory = PoolAllocator::new(pool);
     let mut numbers = Numbers::new(11);
     let mut longest = 0;
-    for _ in 0..12 {
-        let (value, expected) = make(memory, &mut numbers, 4);
+    let (trees, depth) = if cfg!(miri) { (3, 2) } else { (12, 4) };
+    for _ in 0..trees {
+        let (value, expected) = make(memory, &mut numbers, depth);
         let (mut found, mut same) = (String::new(), String::new());
         write_value(&mut found, &value);
         write_expected(&mut same, &expected);
         assert_eq!(found, same);
         longest = longest.max(found.len());
     }
-    assert!(longest > 1000);
+    assert!(longest > if cfg!(miri) { 100 } else { 1000 });
 }

@@ -7,8 +7,8 @@ use tripoint_core::ManualPool;
 
 use super::{Numbers, PoolMap, PoolVec};
 
-const SIZE: usize = 60;
-const ENTRIES: usize = 250;
+const SIZE: usize = if cfg!(miri) { 8 } else { 60 };
+const ENTRIES: usize = if cfg!(miri) { 14 } else { 250 };
 
 fn entries(seed: u64) -> impl Iterator<Item = (usize, usize, i64)> {
     let mut numbers = Numbers::new(seed);

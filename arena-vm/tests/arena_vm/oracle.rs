@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions, Prefault};
 use tripoint_core::{Arena, Block, Error, PoolId};
-use tripoint_oracle::effort;
+use tripoint_oracle::cases;
 
 use crate::common::{GRAIN, assert_books, holds, on_each, small, write};
 
@@ -116,11 +116,11 @@ impl<A: Arena> Model<'_, A> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: effort(64), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(64), ..ProptestConfig::default() })]
 
     #[test]
     fn an_arena_does_what_a_list_of_blocks_does(
-        steps in prop::collection::vec(step(), 1..effort(80) as usize),
+        steps in prop::collection::vec(step(), 1..if cfg!(miri) { 5 } else { 80 }),
         spare_share in 0u8..=100,
         prefault in prop_oneof![
             Just(Prefault::None), Just(Prefault::AtFill), Just(Prefault::Size(5 * GRAIN)),

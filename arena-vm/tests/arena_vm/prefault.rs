@@ -5,7 +5,7 @@ use tripoint_arena_vm::mock::Call;
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions, Prefault};
 use tripoint_core::{Arena, Error};
 
-use crate::common::{GRAIN, assert_books, holds, on_each, on_each_failing, small, write};
+use crate::common::{GRAIN, assert_books, holds, on_each, on_each_failing, small, smaller, write};
 
 #[test]
 fn everything_is_committed_once_and_kept() {
@@ -38,9 +38,10 @@ fn everything_is_committed_once_and_kept() {
 #[test]
 fn everything_stops_at_the_end_of_the_range() {
     on_each(|platform| {
-        let options = ArenaVmOptions { commit_limit: 1 << 30, prefault: Prefault::Everything, ..small() };
+        let options = ArenaVmOptions { commit_limit: 1 << 30, prefault: Prefault::Everything, ..smaller() };
         let arena = ArenaVm::create_on(platform, options).unwrap();
-        assert!(arena.sizes().spare < 4 << 20 && arena.sizes().spare > 3 << 20);
+        let spare = arena.sizes().spare;
+        assert!(spare < options.reserve && spare > options.reserve / 4 * 3);
         assert_books(&arena, 0);
     });
 }

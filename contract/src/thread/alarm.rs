@@ -73,7 +73,7 @@ impl AlarmCell {
 #[cfg(all(test, not(tripoint_loom)))]
 mod tests {
     use proptest::prelude::*;
-    use tripoint_oracle::effort;
+    use tripoint_oracle::cases;
 
     use super::*;
     use crate::words::record::RecordKind;
@@ -83,7 +83,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: effort(256), failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig { cases: cases(256), failure_persistence: None, ..ProptestConfig::default() })]
 
         /// Against plain addition: nothing is lost or counted twice, whenever alarms are taken.
         #[test]

@@ -197,7 +197,7 @@ mod tests {
     use crate::words::pool_id::PoolId;
     use proptest::prelude::*;
     use std::vec::Vec;
-    use tripoint_oracle::effort;
+    use tripoint_oracle::cases;
 
     /// Sets stops at given distances, and records what it is notified of.
     #[derive(Clone, Debug, Default, PartialEq)]
@@ -298,7 +298,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: effort(256), failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig { cases: cases(256), failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
         fn each_of_a_pair_stops_where_it_would_alone(

@@ -7,7 +7,7 @@ use core::ptr::NonNull;
 use proptest::prelude::*;
 use tripoint_core::internal::Tract;
 use tripoint_core::{Addr, Arena, Block, Check, CheckLevel, ClientArena, ClientArenaOptions, Error, PoolId};
-use tripoint_oracle::effort;
+use tripoint_oracle::{cases, effort};
 
 use crate::{mark, mark_of, memory, verify};
 
@@ -229,7 +229,7 @@ impl<'m> Oracle<'m> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(effort(96)))]
+    #![proptest_config(ProptestConfig::with_cases(cases(96)))]
 
     #[test]
     fn agrees_with_an_array(

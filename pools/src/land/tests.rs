@@ -14,7 +14,7 @@ use core::ptr::NonNull;
 use proptest::prelude::*;
 
 use tripoint_core::PoolId;
-use tripoint_oracle::effort;
+use tripoint_oracle::{cases, effort};
 
 use super::*;
 
@@ -210,7 +210,7 @@ fn check_taken(oracle: &Oracle, block: Option<Block>, min: usize, max: usize, al
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: effort(200), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(200), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn agrees_with_the_oracle(steps in steps()) {
@@ -233,7 +233,7 @@ fn checkerboard(ground: &Ground, land: &mut Land, oracle: &mut Oracle, granules:
 #[test]
 fn a_checkerboard_stays_low_and_coalesces_into_one() {
     for part in [1, 2, 3] {
-        let granules = effort(12_000) as usize;
+        let granules = if cfg!(miri) { 48 } else { 12_000 };
         let ground = Ground::new(granules);
         let (mut land, mut oracle) = (ground.land(), Oracle::default());
         checkerboard(&ground, &mut land, &mut oracle, granules, part);
@@ -264,7 +264,7 @@ fn a_checkerboard_stays_low_and_coalesces_into_one() {
 
 #[test]
 fn ascending_and_descending_insertions_stay_low() {
-    let granules = effort(16_384) as usize;
+    let granules = if cfg!(miri) { 64 } else { 16_384 };
     for descending in [false, true] {
         let ground = Ground::new(granules);
         let (mut land, mut oracle) = (ground.land(), Oracle::default());
@@ -303,7 +303,7 @@ fn shuffled(count: usize, seed: usize) -> impl Iterator<Item = usize> {
 #[test]
 fn inner_nodes_are_removed_as_well_as_leaves() {
     const BLOCKS: usize = effort(300) as usize;
-    for seed in 0..4 {
+    for seed in 0..effort(4) as usize {
         let ground = Ground::new(8 * BLOCKS);
         let (mut land, mut oracle) = (ground.land(), Oracle::default());
         let part = |index: usize| ground.part(8 * index, 2 + index * 31 % 6);

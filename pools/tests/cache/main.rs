@@ -11,7 +11,9 @@ use core::ptr::NonNull;
 use std::collections::BTreeMap;
 
 use common::test_arena::Refusal;
-use common::{GRAIN, SEAL, TestArena, all_are, arena, assert_writes_are_seen, effort, layout, memory, pick};
+use common::{
+    GRAIN, SEAL, TestArena, all_are, arena, assert_writes_are_seen, cases, effort, layout, memory, pick,
+};
 use proptest::prelude::*;
 use tripoint_core::{
     Arena, Check, CheckLevel, Describe, Error, ManualPool, PoolBox, PoolClass, PoolRc, Store,
@@ -104,7 +106,7 @@ impl Live {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: effort(64), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(64), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_block_is_free_live_or_cached(steps in steps()) {
@@ -171,7 +173,8 @@ fn a_class_keeps_no_more_than_it_may() {
     let pool = mvff(&arena);
     let descriptor = CacheDescriptor::new(classes(&[(64, 9)]));
     let cache = Cache::create(&pool, &descriptor).unwrap();
-    let objects: Vec<_> = (0..100).map(|_| cache.alloc(layout(64, 8)).unwrap()).collect();
+    let objects: Vec<_> =
+        (0..if cfg!(miri) { 30 } else { 100 }).map(|_| cache.alloc(layout(64, 8)).unwrap()).collect();
     assert!(descriptor.cached() <= 3 * 64, "fills take a third");
     let mut most = 0;
     for object in objects {
@@ -194,7 +197,8 @@ fn a_call_takes_or_returns_a_batch_at_most() {
     let counts = [3 * BATCH, usize::MAX, 1000, 1 << 20];
     for count in &counts[..if cfg!(miri) { 2 } else { 4 }] {
         let count = *count;
-        let mut memory = memory(64);
+        let grains = if cfg!(miri) { 28 } else { 64 };
+        let mut memory = memory(grains);
         let arena = arena(&mut memory);
         let pool = mvff(&arena);
         let descriptor = CacheDescriptor::new(classes(&[(512, count)]));
@@ -205,7 +209,7 @@ fn a_call_takes_or_returns_a_batch_at_most() {
         while let Ok(object) = cache.alloc(size) {
             objects.push(object);
         }
-        assert_eq!(objects.len(), 64 * GRAIN / 512, "{count}");
+        assert_eq!(objects.len(), grains * GRAIN / 512, "{count}");
         let puts = objects.len();
         for object in objects {
             let before = descriptor.cached();

@@ -9,7 +9,7 @@ use super::*;
 /// stay whole.
 #[test]
 fn trips_by_other_threads_are_not_lost() {
-    const TRIPS: usize = if cfg!(debug_assertions) { 5_000 } else { 100_000 };
+    const TRIPS: usize = effort(if cfg!(debug_assertions) { 5_000 } else { 100_000 }) as usize;
     let mut memory = memory(24);
     let arena = arena(&mut memory);
     let pool = mvff(&arena);
@@ -44,12 +44,18 @@ fn trips_by_other_threads_are_not_lost() {
 #[test]
 fn threads_free_each_others_blocks() {
     const THREADS: usize = 3;
-    const ROUNDS: usize = effort(if cfg!(debug_assertions) { 3_000 } else { 100_000 }) as usize;
+    const ROUNDS: usize = if cfg!(miri) {
+        20
+    } else if cfg!(debug_assertions) {
+        3_000
+    } else {
+        100_000
+    };
     struct Sent(NonNull<u8>, Layout);
     // SAFETY: a live block, which goes to another thread whole.
     unsafe impl Send for Sent {}
 
-    let mut memory = memory(256);
+    let mut memory = memory(if cfg!(miri) { 24 } else { 256 });
     let arena = arena(&mut memory);
     let pool = mvff(&arena);
     let classes = CacheClasses::geometric(512, 16).unwrap();

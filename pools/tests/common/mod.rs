@@ -12,7 +12,7 @@ use core::ptr::{NonNull, without_provenance_mut};
 use tripoint_core::{Check, CheckLevel, ClientArena, ClientArenaOptions};
 
 pub(crate) use test_arena::TestArena;
-pub(crate) use tripoint_oracle::{Oracle, all_are, effort};
+pub(crate) use tripoint_oracle::{Oracle, all_are, cases, effort};
 
 /// The grain of the arenas here, in bytes.
 pub(crate) const GRAIN: usize = 4096;

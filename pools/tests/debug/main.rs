@@ -10,7 +10,7 @@ use core::alloc::Layout;
 use core::ptr::NonNull;
 use tripoint_core::internal::{AtomicUsize, Ordering};
 
-use common::{GRAIN, Oracle, SEAL, arena, effort, layout, memory};
+use common::{GRAIN, Oracle, SEAL, arena, cases, effort, layout, memory};
 use proptest::prelude::*;
 use tripoint_ap::AllocationPoint;
 use tripoint_core::{
@@ -25,8 +25,11 @@ use tripoint_pools::{
 
 const FENCE: usize = DebugPool::<Mvff<&tripoint_core::ClientArena<'_>>>::FENCE_SIZE;
 
+/// As by default; under Miri fewer objects are held back.
+const OPTIONS: DebugOptions = DebugOptions { hook: None, held: if cfg!(miri) { 8 } else { 64 } };
+
 fn debug<P: ManualPool>(pool: P) -> DebugPool<P> {
-    DebugPool::create(pool, DebugOptions::default()).unwrap()
+    DebugPool::create(pool, OPTIONS).unwrap()
 }
 
 fn addr_of(object: NonNull<u8>) -> Addr {
@@ -46,22 +49,28 @@ fn assert_clean<P: ManualPool>(pool: &DebugPool<P>) {
     pool.check(CheckLevel::Deep).unwrap();
 }
 
+// Fills are small, because a debug pool marks each of their words.
+const MVFF: MvffOptions = MvffOptions { extend_by: 64 << 10, fill_size: 512, spare: usize::MAX };
+const MFS: MfsOptions = MfsOptions { extend_by: 64 << 10, fill_size: 512 };
+const TLSF: TlsfOptions = TlsfOptions { extend_by: 64 << 10, fill_size: 512 };
+
 /// Runs a test for every class under a debug pool.
 macro_rules! for_each_class {
     (|$pool:ident| $run:expr) => {{
         let mut memory = memory(32);
         let arena = &arena(&mut memory);
         {
-            let $pool = &debug(Mvff::create(arena, MvffOptions::default()).unwrap());
+            let $pool = &debug(Mvff::create(arena, MVFF).unwrap());
             $run
         }
         {
             let unit = UnitLayout::new(layout(256, 64)).unwrap();
-            let $pool = &debug(Mfs::create(arena, unit, MfsOptions::default()).unwrap());
+            let $pool = &debug(Mfs::create(arena, unit, MFS).unwrap());
             $run
         }
-        {
-            let $pool = &debug(Tlsf::create(arena, TlsfOptions::default()).unwrap());
+        // Two classes are enough for Miri.
+        if !cfg!(miri) {
+            let $pool = &debug(Tlsf::create(arena, TLSF).unwrap());
             $run
         }
     }};
@@ -74,7 +83,7 @@ pub(crate) use for_each_class;
 fn an_orderly_life_is_not_reported() {
     for_each_class!(|pool| {
         let mut oracle = Oracle::default();
-        for round in 0..effort(200) as usize {
+        for round in 0..if cfg!(miri) { 5 } else { 200 } {
             oracle.alloc(pool, layout(round % 100, 1 << (round % 6))).unwrap();
             if round % 3 == 0 {
                 oracle.point(pool, layout(40, 8), 3).unwrap();
@@ -262,7 +271,7 @@ fn a_write_after_free_is_found() {
         assert_eq!(pool.reports().count(), 0);
         let mut lost = Vec::new();
         pool.inspect(&mut |report| lost.push(report.object));
-        for _ in 0..64 {
+        for _ in 0..OPTIONS.held {
             let object = pool.alloc(layout).unwrap();
             assert!(!lost.contains(&addr_of(object)));
             // SAFETY: allocated from this pool above, with this layout; freed once, and not used any
@@ -279,13 +288,14 @@ fn dropped_pools_leave_no_ledger_behind() {
     let mut memory = memory(24);
     let arena = arena(&mut memory);
     let mut spare = Vec::new();
-    let rounds = effort(100) as usize;
+    let rounds = if cfg!(miri) { 3 } else { 100 };
     for _ in 0..rounds {
         let pool =
             debug(Mvff::create(&arena, MvffOptions { extend_by: GRAIN, ..MvffOptions::default() }).unwrap());
-        let object = pool.alloc(layout(2 * GRAIN, 8)).unwrap();
+        let layout = layout(if cfg!(miri) { 512 } else { 2 * GRAIN }, 8);
+        let object = pool.alloc(layout).unwrap();
         // SAFETY: allocated from this pool above, with this layout; freed once, and not used any more.
-        unsafe { pool.free(object, layout(2 * GRAIN, 8)) };
+        unsafe { pool.free(object, layout) };
         drop(pool);
         spare.push(arena.sizes().spare);
     }
@@ -294,19 +304,20 @@ fn dropped_pools_leave_no_ledger_behind() {
 
 #[test]
 fn what_is_held_back_serves_when_nothing_else_does() {
-    let mut memory = memory(8);
+    let mut memory = memory(if cfg!(miri) { 3 } else { 8 });
     let arena = arena(&mut memory);
     let pool =
         debug(Mvff::create(&arena, MvffOptions { extend_by: GRAIN, ..MvffOptions::default() }).unwrap());
     let mut oracle = Oracle::default();
-    while oracle.alloc(&pool, layout(500, 8)).is_ok() {}
+    let size = if cfg!(miri) { 1200 } else { 500 };
+    while oracle.alloc(&pool, layout(size, 8)).is_ok() {}
     let count = oracle.addresses(true).len();
     arena.freeze();
-    for _ in 0..3 {
+    for _ in 0..effort(3) {
         oracle.clear(&pool);
-        assert!(pool.sizes().free > count * 500);
+        assert!(pool.sizes().free > count * size);
         for _ in 0..count {
-            oracle.alloc(&pool, layout(500, 8)).unwrap();
+            oracle.alloc(&pool, layout(size, 8)).unwrap();
         }
     }
     oracle.clear(&pool);
@@ -333,7 +344,7 @@ fn boxes_live_in_debug_pools() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: effort(64), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(64), failure_persistence: None, ..ProptestConfig::default() })]
 
     /// A change to any byte of a fence, to any value, is found, and nothing else
     /// is reported.

@@ -8,8 +8,8 @@ fn a_land_does_not_follow_a_word_written_over() {
     let mut outside = [0_usize; 8];
     let outside = NonNull::from(&mut outside).addr().get() & !(GRANULE - 1);
     let mut damaged = 0;
-    for which in 0..100 {
-        for value in [0, 1, 0x4141_4141, usize::MAX, outside] {
+    for which in (0..100).step_by(STEP) {
+        for value in [0, 1, 0x4141_4141, usize::MAX, outside].into_iter().step_by(VALUE_STEP) {
             for check in [CheckLevel::Cheap, CheckLevel::Deep] {
                 let mut memory = memory(24);
                 let arena = arena(&mut memory);
@@ -27,12 +27,12 @@ fn a_land_does_not_follow_a_word_written_over() {
             }
         }
     }
-    assert!(damaged > 100, "only {damaged} words were damaged");
+    assert!(damaged > if cfg!(miri) { 4 } else { 100 }, "only {damaged} words were damaged");
 }
 
 #[test]
 fn an_orderly_land_is_not_damaged() {
-    let mut memory = memory(24);
+    let mut memory = memory(FEW);
     let arena = arena(&mut memory);
     assert_usable_to_the_end(&mvff(&arena));
 }
@@ -114,7 +114,7 @@ fn ways_through_old_words_end() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: effort(300), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(300), failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Any bytes over any part of the words a land relies on.
     #[test]

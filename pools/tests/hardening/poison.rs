@@ -41,14 +41,14 @@ fn assert_poisoned(pool: &impl ManualPool, [first, last]: [usize; 2]) {
 
 #[test]
 fn freed_memory_is_poisoned() {
-    let mut memory = memory(24);
+    let mut memory = memory(FEW);
     let arena = arena(&mut memory);
     assert_poisoned(&tlsf(&arena), [3, 1]);
 }
 
 #[test]
 fn what_a_land_gets_is_poisoned() {
-    let mut memory = memory(24);
+    let mut memory = memory(FEW);
     let arena = arena(&mut memory);
     assert_poisoned(&mvff(&arena), [4, 0]);
 }

@@ -44,8 +44,8 @@ fn values(outside: &mut [usize; 8], unit: NonNull<u8>) -> [usize; 6] {
 #[test]
 fn a_link_of_a_unit_written_over_is_not_followed() {
     let mut outside = [0_usize; 8];
-    for which in 0..6 {
-        for value in 0..6 {
+    for which in (0..6).step_by(STEP.min(5)) {
+        for value in (0..6).step_by(VALUE_STEP) {
             for fills in [false, true] {
                 let mut memory = memory(24);
                 let arena = arena(&mut memory);
@@ -104,8 +104,8 @@ fn links_of_other_units_are_not_followed() {
 #[test]
 fn a_link_in_a_cache_is_not_followed() {
     let mut outside = [0_usize; 8];
-    for which in 0..6 {
-        for value in 0..6 {
+    for which in (0..6).step_by(STEP.min(5)) {
+        for value in (0..6).step_by(VALUE_STEP) {
             for flush in [false, true] {
                 let mut memory = memory(24);
                 let arena = arena(&mut memory);
@@ -147,7 +147,7 @@ fn a_link_in_a_cache_is_not_followed() {
 fn a_word_of_a_magazine_is_not_followed() {
     let mut outside = [0_usize; 8];
     for word in 0..UNIT / size_of::<usize>() {
-        for value in 0..6 {
+        for value in (0..6).step_by(VALUE_STEP) {
             for cached in [false, true] {
                 let mut memory = memory(24);
                 let arena = arena(&mut memory);
@@ -180,7 +180,7 @@ fn a_word_of_a_magazine_is_not_followed() {
 /// its memory is exhausted.
 #[test]
 fn an_orderly_fixed_size_pool_is_not_damaged() {
-    let mut memory = memory(24);
+    let mut memory = memory(FEW);
     let arena = arena(&mut memory);
     let pool = mfs(&arena);
     let units = live_units(&pool, 60);

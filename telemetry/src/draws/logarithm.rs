@@ -75,7 +75,7 @@ const fn log_of_ratio(numerator: u64, denominator: u64) -> u64 {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use tripoint_oracle::effort;
+    use tripoint_oracle::cases;
 
     /// Four units of the last place.
     const TOLERANCE: u64 = 1 << (FRACTION_BITS - 56);
@@ -124,7 +124,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: effort(256), failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig { cases: cases(256), failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
         fn logarithms_agree_with_those_of_doubles(numerator: u64, shift in 0u32..64) {

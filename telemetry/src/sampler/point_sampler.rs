@@ -28,18 +28,18 @@ use crate::sampler::sampling::Sampling;
 /// let mut memory = Box::new_uninit_slice(1 << 20);
 /// let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
 /// let pool = Mvff::create(&arena, MvffOptions::default())?;
-/// let mean = Mean::new(10_000).unwrap();
+/// let mean = Mean::new(500).unwrap();
 /// SAMPLING.set_mean(Some(mean));
 ///
 /// let mut estimate = Estimate::new(mean);
 /// let sampler = PointSampler::new(&SAMPLING, |sampled| estimate.add(&sampled.sample));
 /// let mut point = AllocationPoint::create_with(&pool, BufferKind::Mutator, sampler)?;
-/// for number in 0..10_000_u64 {
+/// for number in 0..500_u64 {
 ///     drop(point.boxed([number; 12])?);
 /// }
 /// drop(point);
-/// // Of 960,000 bytes, some 96 were drawn.
-/// assert!((estimate.bytes() / 960_000.0 - 1.0).abs() < 0.4);
+/// // Of 48,000 bytes, some 96 were drawn.
+/// assert!((estimate.bytes() / 48_000.0 - 1.0).abs() < 0.4);
 /// # Ok::<(), tripoint_core::Error>(())
 /// ```
 ///

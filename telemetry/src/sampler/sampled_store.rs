@@ -42,16 +42,16 @@ use crate::sampler::sampling::Sampling;
 /// let mut memory = Box::new_uninit_slice(1 << 20);
 /// let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
 /// let pool = Mvff::create(&arena, MvffOptions::default())?;
-/// let mean = Mean::new(10_000).unwrap();
+/// let mean = Mean::new(200).unwrap();
 /// SAMPLING.set_mean(Some(mean));
 ///
 /// let estimate = RefCell::new(Estimate::new(mean));
 /// let store = SampledStore::new(&pool, &SAMPLING, |sampled| estimate.borrow_mut().add(&sampled.sample));
-/// for number in 0..10_000_u64 {
+/// for number in 0..200_u64 {
 ///     drop(PoolBox::new_in([number; 12], &store)?);
 /// }
-/// // Of 960,000 bytes, some 96 were drawn.
-/// assert!((estimate.borrow().bytes() / 960_000.0 - 1.0).abs() < 0.4);
+/// // Of 19,200 bytes, some 96 were drawn.
+/// assert!((estimate.borrow().bytes() / 19_200.0 - 1.0).abs() < 0.4);
 /// # Ok::<(), tripoint_core::Error>(())
 /// ```
 pub struct SampledStore<'s, S, F, L = OneThread, M = ()> {

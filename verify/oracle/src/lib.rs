@@ -33,7 +33,7 @@ mod test_pool;
 pub use bytes::all_are;
 pub use caches::{ClassFrontEnd, FrontEnd, ReturnFrontEnd, live_with_front_ends};
 pub use choices::Choices;
-pub use effort::effort;
+pub use effort::{cases, effort};
 pub use forever::forever;
 pub use listener::{Draws, Listener, Notice, Stopped};
 pub use live::{Live, Object};
