@@ -125,7 +125,7 @@ impl<'w> Switches<'w> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use tripoint_oracle::effort;
+    use tripoint_oracle::cases;
 
     use super::*;
 
@@ -156,7 +156,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: effort(256), failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig { cases: cases(256), failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
         fn any_words_are_switches(words in proptest::collection::vec(any::<u64>(), 16), small in 0..4_u64) {

@@ -177,7 +177,7 @@ mod tests {
     use std::vec::Vec;
 
     use proptest::prelude::*;
-    use tripoint_oracle::effort;
+    use tripoint_oracle::cases;
 
     use super::*;
 
@@ -192,7 +192,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: effort(256), failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig { cases: cases(256), failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
         fn behaves_as_a_map_with_little_room(

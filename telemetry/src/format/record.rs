@@ -116,12 +116,12 @@ impl Head {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use tripoint_oracle::effort;
+    use tripoint_oracle::cases;
 
     use super::*;
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: effort(256), failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig { cases: cases(256), failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
         fn any_words_are_a_head_and_the_same_words_again(words in any::<[u64; HEAD_WORDS]>()) {

@@ -53,12 +53,12 @@ mod tests {
     use std::vec::Vec;
 
     use proptest::prelude::*;
-    use tripoint_oracle::effort;
+    use tripoint_oracle::cases;
 
     use super::*;
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: effort(256), failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig { cases: cases(256), failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
         fn words_keep_a_text(text in any::<String>(), most in 0..64_usize) {

@@ -180,7 +180,7 @@ mod tests {
     use std::vec::Vec;
 
     use proptest::prelude::*;
-    use tripoint_oracle::effort;
+    use tripoint_oracle::cases;
 
     use super::*;
     use crate::format::{RING_HEAD_WORDS, text_from_words};
@@ -264,7 +264,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: effort(16), failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig { cases: cases(16), failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
         fn keeps_the_last_records_in_order(events in proptest::collection::vec(event(), 1..150)) {

@@ -15,7 +15,7 @@ use std::thread;
 
 use proptest::prelude::*;
 use tripoint_core::Addr;
-use tripoint_oracle::effort;
+use tripoint_oracle::cases;
 use tripoint_telemetry::{
     GlobalSampler, Mean, ObjectKind, Sample, SampledAllocator, SampledObject, Sampling, Stream, Trials,
 };
@@ -194,7 +194,7 @@ fn byte_by_byte(mean: Mean) -> impl FnMut(usize) -> Option<Sample> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: effort(128), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(128), failure_persistence: None, ..ProptestConfig::default() })]
 
     /// (design/sampling.md `.req.trials`)
     #[test]
