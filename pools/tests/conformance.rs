@@ -75,7 +75,7 @@ const REFUSALS: [Refusal; 2] = [Refusal::Stays, Refusal::Passes];
 const MANY: usize = if cfg!(miri) { 32 } else { 128 };
 
 /// How many of the layouts that a class serves are tried one by one.
-const LAYOUTS: usize = if cfg!(miri) { 2 } else { usize::MAX };
+const LAYOUTS: usize = if cfg!(miri) { 1 } else { usize::MAX };
 
 /// The layouts to use up an arena with. Under Miri that takes hours unless objects are large:
 /// the largest one of which many fit.

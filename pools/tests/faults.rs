@@ -9,7 +9,7 @@ use faults::{Class, Fault, run};
 
 const SEEDS: core::ops::Range<u64> = if cfg!(miri) { 1..2 } else { 1..7 };
 #[cfg(feature = "hardening")]
-const OPERATIONS: usize = if cfg!(miri) { 24 } else { 600 };
+const OPERATIONS: usize = if cfg!(miri) { 12 } else { 600 };
 /// Enough to free any object, and then all that are held back behind it.
 const DEBUG_OPERATIONS: usize = 2000;
 

@@ -19,7 +19,7 @@ use tripoint_pools::GRANULE;
 use tripoint_pools::{Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, Tlsf, TlsfOptions, UnitLayout};
 
 /// Under Miri a few words are written over, and not every one, with two values.
-const STEP: usize = if cfg!(miri) { 9 } else { 1 };
+const STEP: usize = if cfg!(miri) { 12 } else { 1 };
 const VALUE_STEP: usize = if cfg!(miri) { 4 } else { 1 };
 
 /// The grains of an arena that is used up to its end.
