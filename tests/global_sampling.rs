@@ -8,7 +8,7 @@ use std::thread;
 
 use proptest::prelude::*;
 use tripoint_contract::{Contract, ContractAllocator, HotThread, Policies, Policy, ViolationClass, current};
-use tripoint_oracle::effort;
+use tripoint_oracle::cases;
 use tripoint_telemetry::{
     GlobalSampler, Mean, Sample, SampledAllocator, SampledObject, Sampling, Stream, Trials,
 };
@@ -97,7 +97,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: effort(128), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(128), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn both_wrappers_sample_the_objects_that_trials_pick(

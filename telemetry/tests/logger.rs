@@ -15,7 +15,7 @@ use tripoint_core::{
     Addr, BufferKind, ClientArena, ClientArenaOptions, Control, ControlPair, Event, EventHook, PoolBox,
     PoolClass, Store, SymmetricFence,
 };
-use tripoint_oracle::{BumpPool, Draws, FlipPool, Listener, Stopped, effort};
+use tripoint_oracle::{BumpPool, Draws, FlipPool, Listener, Stopped, cases};
 use tripoint_pools::{Mvff, MvffOptions, Snc, SncOptions};
 use tripoint_telemetry::{LoggedStore, Mean, PointLogger, PointSampler, SampledObject, Sampling, Site};
 
@@ -206,7 +206,7 @@ impl Control for Shared<'_> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: effort(64), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(64), failure_persistence: None, ..ProptestConfig::default() })]
 
     /// (design/telemetry.md `.log`)
     #[test]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tripoint_oracle::{NaiveEvent, NaiveFile, effort, telemetry_bytes};
+use tripoint_oracle::{NaiveEvent, NaiveFile, cases, telemetry_bytes};
 use tripoint_telemetry::Mean;
 use tripoint_telemetry::format::{
     ArenaWord, BYTE_ORDER, EntryState, EventKind, FieldForm, FileState, HeaderWord, PoolWord, SWITCHES_MAGIC,
@@ -166,7 +166,7 @@ fn write_events(file: &mut NaiveFile, ring: usize, count: u64) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: effort(64), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(64), failure_persistence: None, ..ProptestConfig::default() })]
 
     /// A reader that comes late, or reads now and then, gets the events that are still there, in
     /// order, and the number of all others.

@@ -230,7 +230,7 @@ fn same_objects_in_batches<P: PoolClass, T: Copy>(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: effort(64), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(64), failure_persistence: None, ..ProptestConfig::default() })]
 
     /// (design/sampling.md `.batch`)
     #[test]
