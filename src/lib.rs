@@ -82,7 +82,7 @@
 //! # The rest
 //!
 //! - [`contract`]: the steady-state contract.
-//! - `telemetry`, with the feature of this name: what a program allocates, estimated from samples.
+//! - [`telemetry`]: what a program allocates, estimated from samples, and a record of it for other processes.
 //! - [`author`]: for authors of pool classes, arenas and collectors.
 //! - [`design`]: why everything is as it is.
 //!
@@ -93,9 +93,9 @@
 //! | `vm` | yes | [`ArenaVm`]. Without it the crate is `no_std` on every target |
 //! | `adaptors` | yes | [`PoolAllocator`], [`GlobalPool`] |
 //! | `contract` | yes | [`contract`], with what Linux can observe |
+//! | `telemetry` | yes | [`telemetry`]: sampling, and a record that other processes read; needs `std` |
 //! | `symbols` | | names and lines in the contract's reports |
 //! | `interpose-malloc` | | C's `malloc` in the contract, with glibc, for the final binary |
-//! | `telemetry` | | sampling of allocations, and estimates from samples; needs `std` |
 //! | `telemetry-reader` | | `telemetry::reader`: reads the telemetry of another process, and switches it |
 //! | `hardening` | | free memory that an overflow cannot turn against its pool |
 //! | `poison` | | a pattern in freed memory |

@@ -1,7 +1,7 @@
 //! The order book under limits of address space, from far too little to enough: it
 //! ends with one sentence and status 1, or works; it never panics, aborts, hangs or
 //! dies of a signal (design/order-book.md `.req.lost`, design/arena-vm.md `.req.exact`).
-#![cfg(all(feature = "vm", feature = "contract", target_os = "linux"))]
+#![cfg(all(feature = "vm", feature = "contract", feature = "telemetry", target_os = "linux"))]
 
 mod example;
 

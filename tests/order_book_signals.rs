@@ -1,6 +1,6 @@
 //! The order book and signals: those that ask it to end, and the one that is sent when a
 //! limit on file sizes is reached (design/order-book.md `.stop`).
-#![cfg(all(feature = "vm", feature = "contract", unix))]
+#![cfg(all(feature = "vm", feature = "contract", feature = "telemetry", unix))]
 
 mod example;
 

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use tripoint::{Error, ManualPool};
+use tripoint::{Error, Store};
 
 use crate::decimal::Decimal;
 use crate::levels::{Levels, extend_pool};
@@ -44,7 +44,7 @@ impl fmt::Display for Refused {
 
 /// A full-depth book whose levels live in a pool (design/order-book.md
 /// `.book.rules`).
-pub(crate) struct Book<'pool, P: ManualPool> {
+pub(crate) struct Book<'pool, P: Store> {
     bids: Levels<'pool, P>,
     asks: Levels<'pool, P>,
     last_update: Option<u64>,
@@ -55,7 +55,7 @@ pub(crate) struct Book<'pool, P: ManualPool> {
     may_grow: bool,
 }
 
-impl<'pool, P: ManualPool> Book<'pool, P> {
+impl<'pool, P: Store> Book<'pool, P> {
     /// An empty book whose levels come from `pool`, which has memory for `room` levels that
     /// nothing else takes. The book makes the pool grow, until the book must not grow.
     pub(crate) fn new(pool: &'pool P, room: usize) -> Self {

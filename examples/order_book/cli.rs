@@ -89,6 +89,17 @@ pub(crate) struct Options {
     /// mmap, malloc, fill, or burst=N for N boxes that are made and dropped.
     #[arg(long, value_name = "WHAT")]
     pub(crate) inject: Option<Injection>,
+
+    /// Where to write telemetry: all that the arena, its pools and the contract do, for other
+    /// processes to read meanwhile. Without a file name it is kept in memory, and readers
+    /// find it by the number of the process.
+    #[arg(long, value_name = "FILE", num_args = 0..=1)]
+    pub(crate) telemetry: Option<Option<PathBuf>>,
+
+    /// Samples levels as they are allocated, one byte in so many on average, and estimates how
+    /// many bytes they took in all.
+    #[arg(long, value_name = "MEAN", value_parser = RangedU64ValueParser::<u32>::new().range(1..))]
+    pub(crate) sample: Option<u32>,
 }
 
 /// Parses a number of levels that memory can be reserved for.

@@ -20,6 +20,7 @@ use crate::lookout::Lookout;
 use crate::record::Message;
 use crate::report::ContractReport;
 use crate::stop;
+use crate::telemetry;
 
 /// The contract: one hot thread, and no amnesties.
 static CONTRACT: Contract<NoReason, 1> = Contract::new();
@@ -80,6 +81,9 @@ impl Coordinator {
     /// # Errors
     /// If there was one in this process before.
     pub(crate) fn begin(policy: AlarmPolicy, passes: usize) -> Result<Self> {
+        if let Some(hook) = telemetry::contract_hook() {
+            CONTRACT.observe_with(hook)?;
+        }
         CONTRACT.begin_init()?;
         CONTRACT.begin_warmup()?;
         let routes = [
@@ -167,13 +171,14 @@ impl Coordinator {
                 self.give_up();
             }
             looks = looks.wrapping_add(1);
+            telemetry::follow_switches();
             if looks.is_multiple_of(LOOKS_PER_POLL) && CONTRACT.is_armed() {
                 lookout.get_or_insert_with(|| Lookout::new(&CONTRACT, arenas)).look(now);
             }
             thread::sleep(PAUSE);
         }
         let warnings = lookout.map_or_else(Vec::new, Lookout::warnings);
-        let warnings = unlocked.flatten().into_iter().chain(warnings).collect();
+        let warnings = unlocked.flatten().into_iter().chain(telemetry::warnings()).chain(warnings).collect();
         self.end(&alarms, warnings, progress, memory)
     }
 

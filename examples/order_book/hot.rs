@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use tripoint::contract::Guard;
-use tripoint::{AllocationPoint, ArenaVm, ManualPool};
+use tripoint::{AllocationPoint, ArenaVm, ManualPool, Store};
 
 use crate::coordinator::Coordinator;
 use crate::decimal::Decimal;
@@ -16,6 +16,7 @@ use crate::record::{Entry, entries_bound};
 use crate::rehearsal::Rehearsal;
 use crate::steady::{Latency, SteadyCosts, SteadyMeter};
 use crate::tally::Tally;
+use crate::telemetry;
 
 /// Stack that is touched before it is needed, in bytes: recursion here is at most
 /// as deep as a tree is high, and frames are small.
@@ -61,7 +62,7 @@ pub(crate) struct Pools<'pool, L, S> {
 }
 
 /// The state of the hot thread.
-struct HotThread<'pool, L: ManualPool, S: ManualPool> {
+struct HotThread<'pool, L: Store, S: ManualPool> {
     keeper: Keeper<'pool, L>,
     scratch: AllocationPoint<'pool, S>,
     rehearsal: Rehearsal<'pool, L>,
@@ -78,7 +79,7 @@ struct HotThread<'pool, L: ManualPool, S: ManualPool> {
 /// There is a report even if a failure ended the run: it covers all records
 /// before the failure, and only those are sent on (design/order-book.md
 /// `.handoff.lost`).
-pub(crate) fn keep<'pool, L: ManualPool, S: ManualPool>(
+pub(crate) fn keep<'pool, L: Store, S: ManualPool>(
     preparation: Preparation,
     coordinator: &'pool Coordinator,
     pools: Pools<'pool, L, S>,
@@ -87,6 +88,7 @@ pub(crate) fn keep<'pool, L: ManualPool, S: ManualPool>(
     mut next: Sender,
 ) -> (HotReport, Option<HotFailure>) {
     touch_stack();
+    let _attached = telemetry::attach("hot");
     match HotThread::prepare(preparation, coordinator, pools, rehearsal) {
         Ok(mut thread) => {
             let failure = thread.run(&mut full, &mut next).err();
@@ -96,7 +98,7 @@ pub(crate) fn keep<'pool, L: ManualPool, S: ManualPool>(
     }
 }
 
-impl<'pool, L: ManualPool, S: ManualPool> HotThread<'pool, L, S> {
+impl<'pool, L: Store, S: ManualPool> HotThread<'pool, L, S> {
     /// Takes the memory that the steady part will need from the pools; it returns
     /// all but the buffer to them (design/order-book.md `.warmup.memory`).
     fn prepare(

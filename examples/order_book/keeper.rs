@@ -1,6 +1,6 @@
 //! One record at a time: a line to a message to the book, all memory from pools.
 
-use tripoint::{AllocationPoint, ManualPool};
+use tripoint::{AllocationPoint, ManualPool, Store};
 
 use crate::book::{Book, Refused};
 use crate::hot_failure::{HotCause, HotFailure};
@@ -9,12 +9,12 @@ use crate::tally::Tally;
 use crate::wire::parse;
 
 /// A book, and what was read to keep it.
-pub(crate) struct Keeper<'pool, P: ManualPool> {
+pub(crate) struct Keeper<'pool, P: Store> {
     pub(crate) book: Book<'pool, P>,
     pub(crate) tally: Tally,
 }
 
-impl<'pool, P: ManualPool> Keeper<'pool, P> {
+impl<'pool, P: Store> Keeper<'pool, P> {
     /// An empty book whose levels come from `pool`, which has memory for `room` of them.
     pub(crate) fn new(pool: &'pool P, room: usize) -> Self {
         Self { book: Book::new(pool, room), tally: Tally::default() }

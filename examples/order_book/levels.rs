@@ -7,7 +7,7 @@
 use core::alloc::Layout;
 use core::cmp::Ordering;
 
-use tripoint::{ArenaVm, ManualPool, Mfs, MfsOptions, PoolBox, Result, UnitLayout};
+use tripoint::{ArenaVm, Mfs, MfsOptions, PoolBox, Result, Store, UnitLayout};
 
 use crate::decimal::Decimal;
 
@@ -40,7 +40,7 @@ pub(crate) fn create_pool(arena: &ArenaVm) -> Result<LevelPool<'_>> {
 ///
 /// # Errors
 /// The pool's; what it got by then stays with it.
-pub(crate) fn extend_pool<P: ManualPool>(pool: &P, count: usize) -> Result<()> {
+pub(crate) fn extend_pool<P: Store>(pool: &P, count: usize) -> Result<()> {
     let vacant = Level { price: Decimal::ZERO, quantity: Decimal::ZERO };
     let nodes: Result<Vec<_>> = (0..count).map(|_| PoolBox::new_in(Node::<P>::leaf(vacant), pool)).collect();
     nodes.map(drop)
@@ -52,13 +52,13 @@ pub(crate) const LEVEL_BYTES: usize = size_of::<Node<'_, LevelPool<'_>>>();
 type Link<'pool, P> = Option<PoolBox<'pool, Node<'pool, P>, P>>;
 
 /// What the pool holds.
-struct Node<'pool, P: ManualPool> {
+struct Node<'pool, P: Store> {
     level: Level,
     height: u8,
     children: [Link<'pool, P>; 2],
 }
 
-impl<P: ManualPool> Node<'_, P> {
+impl<P: Store> Node<'_, P> {
     const fn leaf(level: Level) -> Self {
         Self { level, height: 1, children: [None, None] }
     }
@@ -83,13 +83,13 @@ impl<P: ManualPool> Node<'_, P> {
 }
 
 /// The levels of one side.
-pub(crate) struct Levels<'pool, P: ManualPool> {
+pub(crate) struct Levels<'pool, P: Store> {
     root: Link<'pool, P>,
     count: usize,
     pool: &'pool P,
 }
 
-impl<'pool, P: ManualPool> Levels<'pool, P> {
+impl<'pool, P: Store> Levels<'pool, P> {
     /// No levels; nodes will come from `pool`.
     pub(crate) const fn new(pool: &'pool P) -> Self {
         Self { root: None, count: 0, pool }
@@ -159,7 +159,7 @@ impl<'pool, P: ManualPool> Levels<'pool, P> {
     }
 }
 
-fn collect<P: ManualPool>(link: &Link<'_, P>, levels: &mut Vec<Level>) {
+fn collect<P: Store>(link: &Link<'_, P>, levels: &mut Vec<Level>) {
     if let Some(node) = link {
         collect(&node.children[LOWER], levels);
         levels.push(node.level);
@@ -168,7 +168,7 @@ fn collect<P: ManualPool>(link: &Link<'_, P>, levels: &mut Vec<Level>) {
 }
 
 /// Sets a level below `link`; returns true if it is new.
-fn insert<'pool, P: ManualPool>(link: &mut Link<'pool, P>, level: Level, pool: &'pool P) -> Result<bool> {
+fn insert<'pool, P: Store>(link: &mut Link<'pool, P>, level: Level, pool: &'pool P) -> Result<bool> {
     let Some(node) = link else {
         *link = Some(PoolBox::new_in(Node::leaf(level), pool)?);
         return Ok(true);
@@ -189,7 +189,7 @@ fn insert<'pool, P: ManualPool>(link: &mut Link<'pool, P>, level: Level, pool: &
 }
 
 /// Removes a price below `link`; returns false if there is none.
-fn remove<P: ManualPool>(link: &mut Link<'_, P>, price: Decimal) -> bool {
+fn remove<P: Store>(link: &mut Link<'_, P>, price: Decimal) -> bool {
     let Some(node) = link else { return false };
     let side = match price.cmp(&node.level.price) {
         Ordering::Equal => {
@@ -207,7 +207,7 @@ fn remove<P: ManualPool>(link: &mut Link<'_, P>, price: Decimal) -> bool {
 }
 
 /// Takes the level at `link` out of the tree.
-fn unlink<P: ManualPool>(link: &mut Link<'_, P>) {
+fn unlink<P: Store>(link: &mut Link<'_, P>) {
     let Some(node) = link else { return };
     let [lower, higher] = &mut node.children;
     if lower.is_some()
@@ -222,7 +222,7 @@ fn unlink<P: ManualPool>(link: &mut Link<'_, P>) {
 }
 
 /// Takes the lowest level below `link` out of the tree.
-fn take_lowest<P: ManualPool>(link: &mut Link<'_, P>) -> Option<Level> {
+fn take_lowest<P: Store>(link: &mut Link<'_, P>) -> Option<Level> {
     let node = link.as_mut()?;
     if let Some(lowest) = take_lowest(&mut node.children[LOWER]) {
         rebalance(link);
@@ -234,7 +234,7 @@ fn take_lowest<P: ManualPool>(link: &mut Link<'_, P>) -> Option<Level> {
 }
 
 /// Restores the balance at `link`, whose children are balanced.
-fn rebalance<P: ManualPool>(link: &mut Link<'_, P>) {
+fn rebalance<P: Store>(link: &mut Link<'_, P>) {
     let Some(node) = link else { return };
     node.measure();
     let Some(taller) = node.taller_side(2) else { return };
@@ -247,7 +247,7 @@ fn rebalance<P: ManualPool>(link: &mut Link<'_, P>) {
 }
 
 /// Moves the node at `link` down to `side`; its other child takes its place.
-fn rotate<P: ManualPool>(link: &mut Link<'_, P>, side: usize) {
+fn rotate<P: Store>(link: &mut Link<'_, P>, side: usize) {
     let Some(mut node) = link.take() else { return };
     let Some(mut riser) = node.children[1 - side].take() else {
         *link = Some(node);
@@ -274,7 +274,7 @@ mod tests {
     }
 
     /// The height below `link`, having checked order, heights and balance.
-    fn checked_height<P: ManualPool>(link: &Link<'_, P>) -> u8 {
+    fn checked_height<P: Store>(link: &Link<'_, P>) -> u8 {
         let Some(node) = link else { return 0 };
         let [lower, higher] = &node.children;
         assert!(lower.as_ref().is_none_or(|child| child.level.price < node.level.price));
@@ -285,7 +285,7 @@ mod tests {
         node.height
     }
 
-    fn assert_same<P: ManualPool>(levels: &Levels<'_, P>, oracle: &BTreeMap<u64, u64>) {
+    fn assert_same<P: Store>(levels: &Levels<'_, P>, oracle: &BTreeMap<u64, u64>) {
         let expected: Vec<_> = oracle.iter().map(|(&price, &quantity)| level(price, quantity)).collect();
         assert_eq!(levels.to_vec(), expected);
         assert_eq!(levels.count(), expected.len());

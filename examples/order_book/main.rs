@@ -41,6 +41,7 @@ mod steady;
 #[cfg_attr(not(unix), path = "no_stop.rs")]
 mod stop;
 mod tally;
+mod telemetry;
 mod wire;
 
 use std::io::{ErrorKind, Read, Write};
@@ -49,8 +50,8 @@ use std::thread::{self, Scope, ScopedJoinHandle};
 
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
-use tripoint::contract::{Arenas, PoolEvents};
-use tripoint::{Arena, ArenaVm, ArenaVmOptions, Error, Mvff, MvffOptions, Prefault};
+use tripoint::contract::Arenas;
+use tripoint::{Arena, ArenaVm, ArenaVmOptions, Error, ManualPool, Mvff, MvffOptions, Prefault, Store};
 
 use crate::cli::Options;
 use crate::coordinator::Coordinator;
@@ -61,9 +62,6 @@ use crate::hot::{HotReport, Pools, Preparation};
 use crate::reference::Reference;
 use crate::rehearsal::Rehearsal;
 use crate::report::{ContractReport, Report};
-
-/// Tells the contract of fills and growth.
-static POOL_EVENTS: PoolEvents = PoolEvents;
 
 /// The exit status if a violation failed fast.
 const FAILED_FAST: u8 = 3;
@@ -92,11 +90,12 @@ fn main() -> ExitCode {
 /// Runs and reports. Returns whether a violation failed fast, and all that failed.
 fn run(options: &Options) -> Result<(bool, Vec<Failure>), Failure> {
     stop::install().map_err(Failure::new)?;
+    telemetry::begin(options)?;
     let progress = progress_bar();
     let Outcome { hot, reference, contract, has_failed_fast, mut failures } =
         keep_books(options, open_input(options, &progress))?;
     progress.finish_and_clear();
-    let report = Report::new(&hot, &reference, contract);
+    let report = Report::new(&hot, &reference, contract, telemetry::samples());
     failures.extend(write_summary(options, &report).err());
     failures.extend(options.json.as_deref().and_then(|path| report.write_json(path).err()));
     Ok((has_failed_fast, failures))
@@ -161,8 +160,28 @@ fn keep_books(options: &Options, input: Input) -> Result<Outcome, Failure> {
     let levels = levels::create_pool(&arena).map_err(Failure::new)?;
     let rehearsed = levels::create_pool(&arena).map_err(Failure::new)?;
     let scratch = Mvff::create(&arena, MvffOptions::default()).map_err(Failure::new)?;
+    if !telemetry::may_sample(options) {
+        return run_threads(
+            options,
+            input,
+            Pools { arena: &arena, levels: &levels, scratch: &scratch },
+            &rehearsed,
+        );
+    }
+    let (levels, rehearsed) = (telemetry::sampled(&levels), telemetry::sampled(&rehearsed));
+    run_threads(options, input, Pools { arena: &arena, levels: &levels, scratch: &scratch }, &rehearsed)
+}
+
+/// Runs the three threads. `rehearsed` is where the rehearsal has its levels.
+fn run_threads<L: Store + Sync, S: ManualPool + Sync>(
+    options: &Options,
+    input: Input,
+    pools: Pools<'_, L, S>,
+    rehearsed: &L,
+) -> Result<Outcome, Failure> {
+    let arenas: [&dyn Arena; 1] = [pools.arena];
     let coordinator = Coordinator::begin(options.policy, options.passes).map_err(Failure::new)?;
-    let rehearsal = Rehearsal::new(options.market, &rehearsed)?;
+    let rehearsal = Rehearsal::new(options.market, rehearsed)?;
     let preparation =
         Preparation { warmup_messages: options.warmup, levels: options.levels, inject: options.inject };
     let Round { to_hot, to_reference, to_reader } = Round::new();
@@ -170,14 +189,12 @@ fn keep_books(options: &Options, input: Input) -> Result<Outcome, Failure> {
         let reader = spawn(scope, "reader", move || {
             input.and_then(|mut input| reader::read(&mut *input, to_reader.1, to_hot.0))
         })?;
-        let pools = Pools { arena: &arena, levels: &levels, scratch: &scratch };
         let hot = spawn(scope, "hot", || {
             hot::keep(preparation, &coordinator, pools, rehearsal, to_hot.1, to_reference.0)
         })?;
         // Without this thread nothing would end the warm-up.
         let cold = spawn(scope, "cold", move || reference::keep(to_reference.1, to_reader.0))
             .inspect_err(|_| coordinator.give_up())?;
-        let arenas: [&dyn Arena; 1] = [&arena];
         let memory = Arenas::new(&arenas);
         let (contract, contract_failures) = coordinator.run(&memory, &arenas, || hot.is_finished());
         let (hot, hot_failure) = join(hot);
@@ -227,7 +244,7 @@ fn create_arena() -> Result<ArenaVm, Error> {
     ArenaVm::create(ArenaVmOptions {
         prefault: Prefault::AtFill,
         inherit_on_fork: false,
-        event_hook: Some(&POOL_EVENTS),
+        event_hook: Some(telemetry::arena_hook()),
         ..Default::default()
     })
 }

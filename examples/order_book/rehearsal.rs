@@ -4,7 +4,7 @@
 use std::io::Read;
 
 use indicatif::ProgressBar;
-use tripoint::{AllocationPoint, ManualPool};
+use tripoint::{AllocationPoint, ManualPool, Store};
 
 use crate::cli::{Market, Profile};
 use crate::failure::Failure;
@@ -16,7 +16,7 @@ use crate::keeper::Keeper;
 const MESSAGES: u64 = 500;
 
 /// What the hot thread plays until the warm-up is over.
-pub(crate) struct Rehearsal<'pool, P: ManualPool> {
+pub(crate) struct Rehearsal<'pool, P: Store> {
     feed: Vec<u8>,
     keeper: Keeper<'pool, P>,
     refusing: Keeper<'pool, P>,
@@ -29,7 +29,7 @@ const REFUSED: [&[u8]; 2] = [
     br#"1 {"stream":"s","data":{"e":"trade","p":"1.0.0","q":"1"}}"#,
 ];
 
-impl<'pool, P: ManualPool> Rehearsal<'pool, P> {
+impl<'pool, P: Store> Rehearsal<'pool, P> {
     /// A rehearsal in the dialect of `market`, whose levels come from `pool`.
     ///
     /// # Errors

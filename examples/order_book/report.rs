@@ -15,6 +15,7 @@ use crate::failure::Failure;
 use crate::hot::HotReport;
 use crate::reference::Reference;
 use crate::steady::{Latency, SteadyCosts};
+use crate::telemetry::Samples;
 
 /// The report. Its fields are the keys of the JSON form, in this order.
 #[derive(Debug, Serialize)]
@@ -42,6 +43,8 @@ pub(crate) struct Report {
     latency_ns: Latency,
     messages_per_second: f64,
     contract: ContractReport,
+    /// What was estimated from samples, if there are any.
+    samples: Option<Samples>,
 }
 
 /// How the contract was kept: parts of the contract's own report, as it has them.
@@ -128,7 +131,12 @@ impl fmt::Display for ContractReport {
 
 impl Report {
     /// The report on the hot thread's work, compared with the reference.
-    pub(crate) fn new(hot: &HotReport, reference: &Reference, contract: ContractReport) -> Self {
+    pub(crate) fn new(
+        hot: &HotReport,
+        reference: &Reference,
+        contract: ContractReport,
+        samples: Option<Samples>,
+    ) -> Self {
         let text = |price: Option<Decimal>| price.map(|price| price.to_string());
         Self {
             messages: hot.tally.messages,
@@ -151,6 +159,7 @@ impl Report {
             latency_ns: hot.latency,
             messages_per_second: hot.messages_per_second,
             contract,
+            samples,
         }
     }
 
@@ -197,7 +206,8 @@ impl fmt::Display for Report {
         } else {
             self.write_steady(f)?;
         }
-        write!(f, "\n{}", self.contract)
+        write!(f, "\n{}", self.contract)?;
+        self.samples.iter().try_for_each(|samples| line(f, "levels allocated", format_args!("{samples}")))
     }
 }
 

@@ -1,10 +1,12 @@
 //! The order book example, from outside: figures, exit status, messages, zeros.
-#![cfg(all(feature = "vm", feature = "contract"))]
+#![cfg(all(feature = "vm", feature = "contract", feature = "telemetry"))]
 
 #[path = "../example/mod.rs"]
 mod example;
 mod feeds;
 mod injections;
+#[cfg(target_os = "linux")]
+mod telemetry;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

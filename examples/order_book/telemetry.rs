@@ -1,0 +1,142 @@
+//! What the run shows to other processes meanwhile, and samples of the levels that it allocates
+//! (design/order-book.md `.telemetry`).
+
+use core::fmt;
+use std::path::Path;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use serde::Serialize;
+use tripoint::contract::PoolEvents;
+use tripoint::telemetry::{
+    ArenaHook, Attached, Confidence, Estimate, Interval, Mean, SampledObject, SampledStore, Sampling,
+    Telemetry, Threads, Window,
+};
+use tripoint::{EventHook, PoolClass, Store};
+
+use crate::cli::Options;
+use crate::failure::Failure;
+
+/// Tells the contract of fills and growth.
+static POOL_EVENTS: PoolEvents = PoolEvents;
+
+/// The telemetry, if it is wanted.
+static TELEMETRY: OnceLock<Telemetry> = OnceLock::new();
+
+/// Tells the contract and the telemetry.
+static BOTH: OnceLock<(PoolEvents, ArenaHook<'static>)> = OnceLock::new();
+
+/// The switch of all samplers. Runs with the same input draw the same bytes.
+static SAMPLING: Sampling = Sampling::off(0x5eed);
+
+/// What the samples add up to.
+static ESTIMATE: Mutex<Option<Estimate>> = Mutex::new(None);
+
+/// Begins what the options ask for.
+///
+/// # Errors
+/// The telemetry's.
+pub(crate) fn begin(options: &Options) -> Result<(), Failure> {
+    if let Some(path) = &options.telemetry {
+        let telemetry = create(path.as_deref())?;
+        let telemetry = TELEMETRY.get_or_init(|| telemetry);
+        BOTH.get_or_init(|| (PoolEvents, telemetry.arena_hook()));
+    }
+    SAMPLING.set_sites(options.telemetry.is_some());
+    SAMPLING.set_mean(options.sample.and_then(Mean::new));
+    Ok(())
+}
+
+#[cfg(target_os = "linux")]
+fn create(path: Option<&Path>) -> Result<Telemetry, Failure> {
+    use tripoint::telemetry::FileOptions;
+    Telemetry::create(&FileOptions { path, ..FileOptions::default() }).map_err(Failure::new)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn create(_path: Option<&Path>) -> Result<Telemetry, Failure> {
+    Err(Failure::new("telemetry for other processes needs Linux"))
+}
+
+/// The hook of the arena.
+pub(crate) fn arena_hook() -> &'static dyn EventHook {
+    match BOTH.get() {
+        Some(both) => both,
+        None => &POOL_EVENTS,
+    }
+}
+
+/// The hook of the contract, if it has to tell anything.
+pub(crate) fn contract_hook() -> Option<&'static dyn EventHook> {
+    TELEMETRY.get().map(|telemetry| telemetry as &dyn EventHook)
+}
+
+/// Names the calling thread until the value is dropped.
+pub(crate) fn attach(name: &str) -> Option<Attached<'static>> {
+    TELEMETRY.get().map(|telemetry| telemetry.attach(name))
+}
+
+/// Switches sampling as another process asked for.
+pub(crate) fn follow_switches() {
+    if let Some(telemetry) = TELEMETRY.get() {
+        telemetry.switches().apply_to(&SAMPLING);
+    }
+}
+
+/// What the system refused.
+pub(crate) fn warnings() -> Vec<String> {
+    let refusals = TELEMETRY.get().map(|telemetry| telemetry.report().refusals());
+    refusals.into_iter().flatten().map(|refusal| format!("telemetry: {refusal}")).collect()
+}
+
+/// Whether levels may be sampled: also if another process may ask for that later.
+pub(crate) const fn may_sample(options: &Options) -> bool {
+    options.telemetry.is_some() || options.sample.is_some()
+}
+
+/// A pool whose objects are sampled.
+pub(crate) type Sampled<'pool, P> = SampledStore<'pool, P, fn(SampledObject), Threads>;
+
+/// Samples what is allocated in `pool`, as the switch says.
+pub(crate) fn sampled<P: PoolClass + Store>(pool: &P) -> Sampled<'_, P> {
+    let on_sample: fn(SampledObject) = count;
+    SampledStore::shared(pool, &SAMPLING, on_sample).of_pool(pool)
+}
+
+/// Counts a sample, and reports it. It is called on the hot thread, so it does not allocate.
+fn count(sampled: SampledObject) {
+    let mut estimate = ESTIMATE.lock().unwrap_or_else(PoisonError::into_inner);
+    estimate.get_or_insert(Estimate::new(sampled.sample.mean())).add(&sampled.sample);
+    drop(estimate);
+    if let Some((_, hook)) = BOTH.get() {
+        hook.event_at(sampled.event(), sampled.site.frames());
+    }
+}
+
+/// What samples say of the levels that were allocated.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Samples {
+    samples: u64,
+    /// The estimate, in bytes.
+    bytes: f64,
+    /// Limits that hold in 95 of 100 runs.
+    at_least: u64,
+    at_most: u64,
+}
+
+/// What the samples say up to now; nothing if there are none.
+pub(crate) fn samples() -> Option<Samples> {
+    let estimate = ESTIMATE.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
+    let window = Window { begins_at_sample: true, ends_at_sample: false };
+    let confidence = Confidence::PERCENT_95;
+    // There are exact limits unless another process has changed the mean meanwhile.
+    let limits = estimate.limits(confidence, window);
+    let Interval { low, high } = limits.unwrap_or_else(|_| estimate.normal_interval(confidence));
+    Some(Samples { samples: estimate.samples(), bytes: estimate.bytes(), at_least: low, at_most: high })
+}
+
+impl fmt::Display for Samples {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { samples, bytes, at_least, at_most } = self;
+        write!(f, "{bytes:.0} bytes, between {at_least} and {at_most}, estimated from {samples} samples")
+    }
+}
