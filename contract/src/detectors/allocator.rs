@@ -132,6 +132,8 @@ unsafe impl<Inner: GlobalAlloc, Sampler: AllocationSampler> GlobalAlloc
     #[inline]
     unsafe fn dealloc(&self, object: *mut u8, layout: Layout) {
         current::observe(Observation::new(ViolationClass::Dealloc, layout.size()));
+        // Before the memory is returned, because then another object may be there at once.
+        self.sampler.freeing(Addr::of(object));
         // SAFETY: the caller vouches that this allocator allocated the object with this layout, so the inner
         // one did, and that it is not used any more.
         current::inside_allocator(|| unsafe { self.inner.dealloc(object, layout) });
@@ -152,8 +154,11 @@ unsafe impl<Inner: GlobalAlloc, Sampler: AllocationSampler> GlobalAlloc
     unsafe fn realloc(&self, object: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: the caller vouches that this allocator allocated the object with this layout, so the inner
         // one did, and that the new size is not zero and does not overflow when it is rounded up.
-        let allocate = |inner: &Inner, (object, layout, size): (*mut u8, Layout, usize)| unsafe {
+        let reallocate = |inner: &Inner, (object, layout, size): (*mut u8, Layout, usize)| unsafe {
             inner.realloc(object, layout, size)
+        };
+        let allocate = |inner: &Inner, arguments: (*mut u8, Layout, usize)| {
+            self.sampler.reallocating(Addr::of(arguments.0), || reallocate(inner, arguments))
         };
         if current::observe_allocation(ViolationClass::Realloc, size) {
             self.stop(size, (object, layout, size), allocate)

@@ -26,6 +26,22 @@ pub trait AllocationSampler: fmt::Debug {
     /// Returns a distance from here to the next stop, which is `left` bytes away at present. It
     /// is called where a program wants its sampler to change its mind at once.
     fn move_stop(&self, left: usize) -> usize;
+
+    /// Is notified that the object at this address, sampled or not, is about to be freed. Its memory is not
+    /// returned yet, so no other object has the address. By default this does nothing.
+    #[inline(always)]
+    fn freeing(&self, object: Addr) {
+        let _ = object;
+    }
+
+    /// Calls `reallocate`, which moves or resizes the object at this address; it returns null, and the object
+    /// is as it was, if that fails. A sampler that remembers objects forgets this one before the call, and puts it back
+    /// if the call fails. By default this only calls.
+    #[inline(always)]
+    fn reallocating(&self, object: Addr, reallocate: impl FnOnce() -> *mut u8) -> *mut u8 {
+        let _ = object;
+        reallocate()
+    }
 }
 
 /// Sets no stops.

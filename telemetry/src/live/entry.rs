@@ -53,8 +53,8 @@ impl RawText {
 /// One thread writes at a time: the one that has taken the entry in the table. Any thread reads.
 #[derive(Debug)]
 pub(super) struct Entry {
-    /// Twice the number of objects that were written here, and one more once the last of them
-    /// counts. So it is another word for each object.
+    /// Twice the number of objects that were written here, less one while the last of them is being
+    /// written. So it is another word for each object.
     state: AtomicUsize,
     size: AtomicUsize,
     offset: AtomicUsize,
@@ -90,12 +90,11 @@ impl Entry {
         self.site[FRAMES - 1].fetch_add(0, Ordering::Relaxed);
     }
 
-    /// Writes what is known of an object, which does not count yet. Returns the state by which it is
-    /// told from those before and after it. Only one thread at a time may call this.
-    pub(super) fn write(&self, sampled: &SampledObject) -> usize {
-        let state = (self.state.load(Ordering::Relaxed) | 1).wrapping_add(1);
+    /// Writes what is known of an object. Only one thread at a time may call this.
+    pub(super) fn write(&self, sampled: &SampledObject) {
+        let state = self.state.load(Ordering::Relaxed).wrapping_add(1);
         self.state.store(state, Ordering::Relaxed);
-        // Pairs with the fence of `read`: who reads a word below finds the new state.
+        // Pairs with the fence of `read`: who reads a word that is written below finds a new state.
         fence(Ordering::Release);
         let bytes = |bytes| usize::try_from(bytes).unwrap_or(usize::MAX);
         self.size.store(bytes(sampled.sample.size()), Ordering::Relaxed);
@@ -109,21 +108,14 @@ impl Entry {
         for (to, &frame) in self.site.iter().zip(sampled.site.words()) {
             to.store(frame, Ordering::Relaxed);
         }
-        state
+        self.state.store(state.wrapping_add(1), Ordering::Release);
     }
 
-    /// Has the object count that [`write`](Entry::write) returned this state for, unless another
-    /// was written since.
-    pub(super) fn confirm(&self, state: usize) {
-        // Failure means that the object was freed, and the entry used again.
-        let _ = self.state.compare_exchange(state, state | 1, Ordering::Release, Ordering::Relaxed);
-    }
-
-    /// The object that is at `object`, if it counts. `is_still_there` says whether the entry belongs
-    /// to this address.
+    /// The object that is at `object`, if it was not replaced meanwhile. `is_still_there` says whether the
+    /// entry belongs to this address.
     pub(super) fn read(&self, object: Addr, is_still_there: impl FnOnce() -> bool) -> Option<SampledObject> {
         let state = self.state.load(Ordering::Acquire);
-        if state.is_multiple_of(2) {
+        if !state.is_multiple_of(2) {
             return None;
         }
         let size = self.size.load(Ordering::Relaxed);

@@ -34,7 +34,11 @@ const SPREAD: usize = 0x9e37_79b9_7f4a_7c15_u64 as usize;
 /// | the objects of | are remembered by | and forgotten by |
 /// |---|---|---|
 /// | a [`SampledStore`](crate::SampledStore) | [`remembering`](crate::SampledStore::remembering) | a free through it, before the memory is returned |
+/// | the program's global allocator | `GlobalSampler::remembering` | a free or a reallocation through its wrapper |
 /// | the arena of which this is the [`EventHook`] | | the end of their pool or of the arena, and tracts returned |
+///
+/// Objects of allocation points are not remembered: their pool takes them back itself, and no sampler sees that.
+/// What is in use in a pool its [`PoolSizes`](tripoint_core::PoolSizes) say exactly.
 ///
 /// A free costs one load for an object that was not sampled, or a look at eight words more
 /// if a sampled one has the same hash. It is a load of 4 bytes in a table of `4 * N` bytes.
@@ -81,13 +85,6 @@ pub struct LiveSamples<const N: usize> {
     keys: [AtomicUsize; N],
     entries: [Entry; N],
     missed: AtomicUsize,
-}
-
-/// A remembered object that does not count yet.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ticket {
-    place: usize,
-    state: usize,
 }
 
 impl<const N: usize> Default for LiveSamples<N> {
@@ -167,14 +164,17 @@ impl<const N: usize> LiveSamples<N> {
         self.marks[Self::hash(object)].load(Ordering::Relaxed) != 0
     }
 
-    /// Remembers an object, which does not count yet. `None` if there is no place.
+    /// Remembers an object, or counts it as missed if there is no place.
     #[cold]
-    pub(super) fn remember(&self, sampled: &SampledObject) -> Option<Ticket> {
-        let (object, hash) = (sampled.object, Self::hash(sampled.object));
-        let place = self.take_again(object).or_else(|| self.take_free(hash))?;
-        let state = self.entries[place].write(sampled);
-        self.keys[place].store(object.get(), Ordering::Release);
-        Some(Ticket { place, state })
+    pub(super) fn remember(&self, sampled: &SampledObject) {
+        let object = sampled.object;
+        match self.take_again(object).or_else(|| self.take_free(Self::hash(object))) {
+            Some(place) => {
+                self.entries[place].write(sampled);
+                self.keys[place].store(object.get(), Ordering::Release);
+            }
+            None => _ = self.missed.fetch_add(1, Ordering::Relaxed),
+        }
     }
 
     /// Takes the place of an object that was at this address before, and whose free was not seen.
@@ -192,22 +192,38 @@ impl<const N: usize> LiveSamples<N> {
         self.keys[place].compare_exchange(from, to, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// Has a remembered object count, if it was not freed meanwhile; without one, counts a missed object.
-    pub(super) fn confirm(&self, ticket: Option<Ticket>) {
-        match ticket {
-            Some(ticket) => self.entries[ticket.place].confirm(ticket.state),
-            None => _ = self.missed.fetch_add(1, Ordering::Relaxed),
-        }
-    }
-
     /// Forgets an object, if it is in the table. Called by its owner before the memory is returned.
     #[cold]
     pub(super) fn forget(&self, object: Addr) {
         if let Some(place) = self.take(object) {
-            self.keys[place].store(FREE, Ordering::Release);
-            let marked = self.marks[Self::hash(object)].fetch_sub(1, Ordering::Relaxed);
-            aver!(marked > 0, "{object:?} was remembered without a mark");
+            self.release(place, object);
         }
+    }
+
+    /// Forgets an object, if it is in the table, while `reallocate` moves it, and from then on unless that
+    /// returns null.
+    #[cfg(feature = "std")]
+    #[cold]
+    pub(super) fn forget_unless_refused(
+        &self,
+        object: Addr,
+        reallocate: impl FnOnce() -> *mut u8,
+    ) -> *mut u8 {
+        let place = self.take(object);
+        let moved = reallocate();
+        match place {
+            Some(place) if moved.is_null() => self.keys[place].store(object.get(), Ordering::Release),
+            Some(place) => self.release(place, object),
+            None => {}
+        }
+        moved
+    }
+
+    /// Gives the place back of an object that was taken out.
+    fn release(&self, place: usize, object: Addr) {
+        self.keys[place].store(FREE, Ordering::Release);
+        let marked = self.marks[Self::hash(object)].fetch_sub(1, Ordering::Relaxed);
+        aver!(marked > 0, "{object:?} was remembered without a mark");
     }
 
     /// Takes the place of an object, which nothing finds any more.

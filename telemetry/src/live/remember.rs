@@ -16,11 +16,15 @@ pub(crate) mod sealed {
     use super::{Addr, SampledObject, fmt};
 
     pub trait Remember: Copy + fmt::Debug {
-        /// Remembers an object, which counts at once.
+        /// Remembers an object.
         fn remember(self, sampled: &SampledObject);
 
         /// Forgets an object whose memory is about to be returned.
         fn forget(self, object: Addr);
+
+        /// As `forget`, while `reallocate` moves the object, and from then on unless that returns null.
+        #[cfg(feature = "std")]
+        fn forget_unless_refused(self, object: Addr, reallocate: impl FnOnce() -> *mut u8) -> *mut u8;
     }
 }
 
@@ -32,19 +36,35 @@ impl sealed::Remember for () {
 
     #[inline(always)]
     fn forget(self, _object: Addr) {}
+
+    #[cfg(feature = "std")]
+    #[inline(always)]
+    fn forget_unless_refused(self, _object: Addr, reallocate: impl FnOnce() -> *mut u8) -> *mut u8 {
+        reallocate()
+    }
 }
 
 impl<const N: usize> Remember for &LiveSamples<N> {}
 
 impl<const N: usize> sealed::Remember for &LiveSamples<N> {
     fn remember(self, sampled: &SampledObject) {
-        self.confirm(LiveSamples::remember(self, sampled));
+        LiveSamples::remember(self, sampled);
     }
 
     #[inline(always)]
     fn forget(self, object: Addr) {
         if self.may_hold(object) {
             LiveSamples::forget(self, object);
+        }
+    }
+
+    #[cfg(feature = "std")]
+    #[inline(always)]
+    fn forget_unless_refused(self, object: Addr, reallocate: impl FnOnce() -> *mut u8) -> *mut u8 {
+        if self.may_hold(object) {
+            LiveSamples::forget_unless_refused(self, object, reallocate)
+        } else {
+            reallocate()
         }
     }
 }

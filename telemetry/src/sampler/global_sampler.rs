@@ -8,6 +8,8 @@ use std::process::abort;
 use tripoint_core::internal::{AllocationCountdown, Defer};
 use tripoint_core::{Addr, AllocationSampler};
 
+use crate::live::live_samples::LiveSamples;
+use crate::live::remember::Remember;
 use crate::sampled_object::{ObjectKind, SampledObject};
 use crate::sampler::sampling::Sampling;
 use crate::sampler::thread_draws::ThreadDraws;
@@ -47,9 +49,10 @@ use crate::sampler::thread_draws::ThreadDraws;
 /// After a fork, the child calls [`Sampling::reseed`], then `follow_switch`
 /// ([design/sampling.md `.global`](crate::design::sampling)).
 #[derive(Clone, Copy)]
-pub struct GlobalSampler {
+pub struct GlobalSampler<M = ()> {
     sampling: &'static Sampling,
     on_sample: fn(SampledObject),
+    memory: M,
 }
 
 /// What the calling thread knows of its draws.
@@ -80,7 +83,19 @@ impl GlobalSampler {
     /// A sampler that `sampling` switches, and that calls `on_sample` for each object sampled.
     #[must_use]
     pub const fn new(sampling: &'static Sampling, on_sample: fn(SampledObject)) -> Self {
-        Self { sampling, on_sample }
+        Self { sampling, on_sample, memory: () }
+    }
+}
+
+impl<M: Remember> GlobalSampler<M> {
+    /// Has `live` remember each object that is sampled until it is freed or reallocated: an estimate of what is
+    /// in use, by call site if [sites are walked](Sampling::set_sites). A free then costs one load more.
+    #[must_use]
+    pub const fn remembering<const N: usize>(
+        self,
+        live: &'static LiveSamples<N>,
+    ) -> GlobalSampler<&'static LiveSamples<N>> {
+        GlobalSampler { sampling: self.sampling, on_sample: self.on_sample, memory: live }
     }
 
     /// Takes the thread's draws, has `step` use them up to a distance from here, and returns how
@@ -108,15 +123,17 @@ impl GlobalSampler {
     }
 }
 
-impl AllocationSampler for GlobalSampler {
+impl<M: Remember> AllocationSampler for GlobalSampler<M> {
     fn stopped(&self, size: usize, offset: usize, object: Option<Addr>) -> usize {
         let next = self.draw(offset, |draws, distance| {
             let (sample, distance) = draws.allocate(size, distance);
             if let (Some(object), Some(sample)) = (object, sample) {
                 let unwinds = Defer::new(|| abort());
                 let known = SampledObject::new(ObjectKind::Global, object, sample);
-                (self.on_sample)(SampledObject { site: self.sampling.site(), ..known });
+                let sampled = SampledObject { site: self.sampling.site(), ..known };
+                (self.on_sample)(sampled);
                 core::mem::forget(unwinds);
+                self.memory.remember(&sampled);
             }
             distance
         });
@@ -127,9 +144,19 @@ impl AllocationSampler for GlobalSampler {
     fn move_stop(&self, left: usize) -> usize {
         self.draw(left, ThreadDraws::follow_switch).unwrap_or(left)
     }
+
+    #[inline(always)]
+    fn freeing(&self, object: Addr) {
+        self.memory.forget(object);
+    }
+
+    #[inline(always)]
+    fn reallocating(&self, object: Addr, reallocate: impl FnOnce() -> *mut u8) -> *mut u8 {
+        self.memory.forget_unless_refused(object, reallocate)
+    }
 }
 
-impl fmt::Debug for GlobalSampler {
+impl<M> fmt::Debug for GlobalSampler<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GlobalSampler").field("mean", &self.sampling.mean()).finish_non_exhaustive()
     }

@@ -5,6 +5,7 @@ use std::alloc::System;
 
 use tripoint_core::{Addr, AllocationSampler};
 
+use crate::live::remember::Remember;
 use crate::sampler::global_sampler::{GlobalSampler, THREAD};
 
 /// Any allocator, whose allocations are sampled: those of a whole program, whether or not it has
@@ -44,25 +45,27 @@ use crate::sampler::global_sampler::{GlobalSampler, THREAD};
 /// Together with the contract of tripoint, use the contract's own wrapper,
 /// `ContractAllocator::with_sampler`, instead of this one: it samples the same objects.
 #[derive(Clone, Copy, Debug)]
-pub struct SampledAllocator<Inner = System> {
+pub struct SampledAllocator<Inner = System, M = ()> {
     inner: Inner,
-    sampler: GlobalSampler,
+    sampler: GlobalSampler<M>,
 }
 
-impl SampledAllocator<System> {
+impl<M> SampledAllocator<System, M> {
     /// The system's allocator, sampled.
     #[must_use]
-    pub const fn system(sampler: GlobalSampler) -> Self {
+    pub const fn system(sampler: GlobalSampler<M>) -> Self {
         Self::new(System, sampler)
     }
 }
 
-impl<Inner> SampledAllocator<Inner> {
+impl<Inner, M> SampledAllocator<Inner, M> {
     /// `inner`, sampled.
-    pub const fn new(inner: Inner, sampler: GlobalSampler) -> Self {
+    pub const fn new(inner: Inner, sampler: GlobalSampler<M>) -> Self {
         Self { inner, sampler }
     }
+}
 
+impl<Inner, M: Remember> SampledAllocator<Inner, M> {
     /// Has a change of the switch hold at once on the calling thread: that sampling is on or off,
     /// another mean, or another seed. Otherwise the thread notices at its next sample, or
     /// after 1 MiB that it has allocated.
@@ -94,7 +97,7 @@ fn pass(size: usize) -> bool {
 // SAFETY: every call is passed on to the inner allocator as it came, and its answer is returned
 // as it came, so the inner allocator's promises are this one's. Sampling does not unwind: the
 // process aborts if the function that is called for a sample does.
-unsafe impl<Inner: GlobalAlloc> GlobalAlloc for SampledAllocator<Inner> {
+unsafe impl<Inner: GlobalAlloc, M: Remember> GlobalAlloc for SampledAllocator<Inner, M> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller vouches that the layout has a size; it is passed on as it came.
@@ -108,6 +111,8 @@ unsafe impl<Inner: GlobalAlloc> GlobalAlloc for SampledAllocator<Inner> {
 
     #[inline]
     unsafe fn dealloc(&self, object: *mut u8, layout: Layout) {
+        // Before the memory is returned, because then another object may be there at once.
+        self.sampler.freeing(Addr::of(object));
         // SAFETY: the caller vouches that this allocator allocated the object with this layout, so the inner
         // one did, and that it is not used any more.
         unsafe { self.inner.dealloc(object, layout) }
@@ -128,8 +133,11 @@ unsafe impl<Inner: GlobalAlloc> GlobalAlloc for SampledAllocator<Inner> {
     unsafe fn realloc(&self, object: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: the caller vouches that this allocator allocated the object with this layout, so the inner
         // one did, and that the new size is not zero and does not overflow when it is rounded up.
-        let allocate = |inner: &Inner, (object, layout, size): (*mut u8, Layout, usize)| unsafe {
+        let reallocate = |inner: &Inner, (object, layout, size): (*mut u8, Layout, usize)| unsafe {
             inner.realloc(object, layout, size)
+        };
+        let allocate = |inner: &Inner, arguments: (*mut u8, Layout, usize)| {
+            self.sampler.reallocating(Addr::of(arguments.0), || reallocate(inner, arguments))
         };
         if !pass(size) {
             self.stop(size, (object, layout, size), allocate)
