@@ -11,7 +11,7 @@ use crate::sampler::global_sampler::{GlobalSampler, THREAD};
 /// Any allocator, whose allocations are sampled: those of a whole program, whether or not it has
 /// pools.
 ///
-/// An allocation that is not sampled costs three instructions and no shared memory, a free
+/// An allocation that is not sampled costs four or five instructions and no shared memory, a free
 /// none. The bytes that count are those asked for; reallocation counts as a free of the
 /// old object and an allocation of the new size, all of it. An allocation that fails is no sample
 /// ([design/sampling.md `.global`](crate::design::sampling)).
