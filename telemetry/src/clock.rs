@@ -61,6 +61,20 @@ impl Clock {
         }
     }
 
+    /// Whether [`quick_ticks`](Self::quick_ticks) is the present time.
+    #[cfg(feature = "std")]
+    #[inline(always)]
+    pub(crate) fn is_quick(&self) -> bool {
+        self.kind == ClockKind::Ticks
+    }
+
+    /// The present time, in two instructions, if [`is_quick`](Self::is_quick).
+    #[cfg(feature = "std")]
+    #[inline(always)]
+    pub(crate) fn quick_ticks(&self) -> u64 {
+        time_stamp_counter()
+    }
+
     /// The present time in ticks and in ns.
     pub(crate) fn both(&self) -> (u64, u64) {
         match self.kind {

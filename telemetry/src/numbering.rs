@@ -1,14 +1,20 @@
-//! A small number for each thread.
+//! A number for each thread.
 
 #[cfg(feature = "std")]
 use core::cell::Cell;
 
-#[cfg(feature = "std")]
+#[cfg(all(feature = "std", not(all(feature = "linux", target_os = "linux"))))]
 use tripoint_core::internal::{AtomicU32, Ordering};
 
-/// How many threads have a number.
-#[cfg(feature = "std")]
-static NUMBERED: AtomicU32 = AtomicU32::new(0);
+#[cfg(all(feature = "linux", target_os = "linux"))]
+use crate::native::thread::number as new_number;
+
+/// One more than the last thread's.
+#[cfg(all(feature = "std", not(all(feature = "linux", target_os = "linux"))))]
+fn new_number() -> u32 {
+    static NUMBERED: AtomicU32 = AtomicU32::new(0);
+    NUMBERED.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
+}
 
 #[cfg(feature = "std")]
 std::thread_local! {
@@ -17,8 +23,9 @@ std::thread_local! {
     static NUMBER: Cell<u32> = const { Cell::new(0) };
 }
 
-/// The number of the calling thread: threads are numbered from 1 on, in the order in which they
-/// first ask. Without the feature `std` threads cannot be told apart, and the number is zero.
+/// The number of the calling thread: with the feature `linux` the system's, by which other processes
+/// know it; otherwise threads are numbered from 1 on, in the order in which they first ask. Without the
+/// feature `std` threads cannot be told apart, and the number is zero.
 ///
 /// It allocates nothing, and may be called in a signal handler.
 #[cfg(feature = "std")]
@@ -26,7 +33,7 @@ std::thread_local! {
 pub fn thread_number() -> u32 {
     NUMBER.with(|number| {
         if number.get() == 0 {
-            number.set(NUMBERED.fetch_add(1, Ordering::Relaxed).wrapping_add(1));
+            number.set(new_number());
         }
         number.get()
     })

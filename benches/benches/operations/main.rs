@@ -10,6 +10,7 @@ mod arenas;
 mod global;
 mod sampled;
 mod stacks;
+mod telemetry;
 
 /// An operation and its name. The function prepares it and runs it as often as
 /// asked.
@@ -37,6 +38,7 @@ fn operations() -> impl Iterator<Item = Operation> {
         .chain(arenas::OPERATIONS)
         .chain(sampled::OPERATIONS)
         .chain(global::OPERATIONS)
+        .chain(telemetry::OPERATIONS)
 }
 
 fn main() {

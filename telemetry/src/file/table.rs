@@ -51,6 +51,16 @@ impl<'w> Entry<'w> {
     }
 
     #[inline]
+    fn is_in(self, state: EntryState) -> bool {
+        state_of(self.word(0).load(Ordering::Acquire)) == state as u64
+    }
+
+    #[inline]
+    fn is_live(self) -> bool {
+        self.is_in(EntryState::Live)
+    }
+
+    #[inline]
     fn has<const KEYS: usize>(self, keys: &[(usize, u64); KEYS]) -> bool {
         keys.iter().all(|&(word, key)| self.word(word).load(Ordering::Relaxed) == key)
     }
@@ -112,32 +122,41 @@ impl<'w> Table<'w> {
         self.entries.first().map(Entry)
     }
 
-    /// The entries in which something with these keys may be.
+    /// Where something with these keys lies, if no other is there.
     #[inline]
-    fn places<const KEYS: usize>(&self, keys: &[(usize, u64); KEYS]) -> impl Iterator<Item = Entry<'w>> {
+    fn first_place<const KEYS: usize>(&self, keys: &[(usize, u64); KEYS]) -> usize {
         // The odd number next to 2^64 over the golden ratio, which spreads numbers that follow each other.
         const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
         let hash =
             keys.iter().fold(0_u64, |hash, &(_, key)| (hash.rotate_left(23) ^ key).wrapping_mul(SPREAD));
+        (hash >> 32) as usize
+    }
+
+    #[inline]
+    fn place(&self, place: usize) -> Option<Entry<'w>> {
         let entries = self.entries;
-        let first = (hash >> 32) as usize;
-        let mask = entries.len().wrapping_sub(1);
-        (0..PROBES.min(entries.len())).filter_map(move |probe| entries.get((first + probe) & mask).map(Entry))
+        entries.get(place & entries.len().wrapping_sub(1)).map(Entry)
+    }
+
+    /// The entries in which something with these keys may be.
+    fn places<const KEYS: usize>(&self, keys: &[(usize, u64); KEYS]) -> impl Iterator<Item = Entry<'w>> {
+        let (table, first) = (*self, self.first_place(keys));
+        (0..PROBES.min(self.entries.len())).filter_map(move |probe| table.place(first + probe))
     }
 
     /// The entry with these keys, each a word and its value.
     #[inline]
     pub(crate) fn entry_of<const KEYS: usize>(&self, keys: &[(usize, u64); KEYS]) -> Option<Entry<'w>> {
-        for entry in self.places(keys) {
-            let state = state_of(entry.word(0).load(Ordering::Acquire));
-            if state == EntryState::Live as u64 && entry.has(keys) {
-                return Some(entry);
-            }
-            if state == EntryState::Free as u64 {
-                return None;
-            }
+        match self.place(self.first_place(keys)) {
+            Some(entry) if entry.is_live() && entry.has(keys) => Some(entry),
+            _ => self.entry_elsewhere(keys),
         }
-        None
+    }
+
+    #[cold]
+    fn entry_elsewhere<const KEYS: usize>(&self, keys: &[(usize, u64); KEYS]) -> Option<Entry<'w>> {
+        let is_taken = |entry: &Entry<'w>| !entry.is_in(EntryState::Free);
+        self.places(keys).take_while(is_taken).find(|entry| entry.is_live() && entry.has(keys))
     }
 
     /// Takes an entry for these keys, with all other words zero but those that `fill` sets. If there
@@ -148,10 +167,7 @@ impl<'w> Table<'w> {
         keys: &[(usize, u64); KEYS],
         fill: impl Fn(Entry<'w>),
     ) -> Option<Entry<'w>> {
-        let is_unused = |entry: &Entry<'w>| {
-            let state = state_of(entry.word(0).load(Ordering::Relaxed));
-            state == EntryState::Free as u64 || state == EntryState::Gone as u64
-        };
+        let is_unused = |entry: &Entry<'w>| entry.is_in(EntryState::Free) || entry.is_in(EntryState::Gone);
         let taken = self.places(keys).filter(is_unused).find(|entry| {
             entry.renew(|entry| {
                 (1..TABLE_ENTRY_WORDS).for_each(|word| entry.set(word, 0));

@@ -52,27 +52,9 @@ impl Observed<'_> {
         [(PointWord::Arena as usize, self.arena), (PointWord::Buffer as usize, self.buffer)]
     }
 
-    /// Changes the counters. `time` is asked for only if one of them is a time.
+    /// Changes the counters of events that are rare. `time` is asked for only if one of them is a time.
     pub(super) fn count(&self, image: &Image<'_>, time: impl FnOnce() -> u64) {
         match *self.event {
-            Event::Fill { pool, size, .. } => {
-                if let Some(entry) = self.point(image) {
-                    entry.add(PointWord::Fills as usize, 1);
-                    entry.add(PointWord::Filled as usize, size as u64);
-                    entry.set(PointWord::Room as usize, size as u64);
-                }
-                add(
-                    self.pool(image, u64::from(pool.get())),
-                    PoolWord::Fills as usize,
-                    PoolWord::Filled as usize,
-                    size,
-                );
-            }
-            Event::Empty { pool, size, .. } => {
-                add(self.point(image), PointWord::Empties as usize, PointWord::Emptied as usize, size);
-                let pool = self.pool(image, u64::from(pool.get()));
-                add(pool, PoolWord::Empties as usize, PoolWord::Emptied as usize, size);
-            }
             Event::Trip { requests, .. } => self.count_at_point(image, PointWord::Trips, requests),
             Event::Flip { .. } => self.count_at_point(image, PointWord::Flips, 1),
             Event::CommitFailed { .. } => self.count_at_point(image, PointWord::CommitsFailed, 1),
@@ -182,9 +164,40 @@ fn retire(entry: Option<Entry<'_>>) {
     entry.into_iter().for_each(Entry::retire);
 }
 
-fn add(entry: Option<Entry<'_>>, count: usize, bytes: usize, size: usize) {
-    if let Some(entry) = entry {
-        entry.add(count, 1);
-        entry.add(bytes, size as u64);
+/// The entries of a buffer and of its pool.
+#[inline(always)]
+fn of_buffer<'w>(image: &Image<'w>, arena: u64, pool: u64, buffer: u64) -> [Option<Entry<'w>>; 2] {
+    [
+        image.points.entry_of(&[(PointWord::Arena as usize, arena), (PointWord::Buffer as usize, buffer)]),
+        image.pools.entry_of(&[(PoolWord::Arena as usize, arena), (PoolWord::Pool as usize, pool)]),
+    ]
+}
+
+/// Counts a fill, at the buffer and in the pool.
+#[inline(always)]
+pub(super) fn count_fill(image: &Image<'_>, arena: u64, pool: u64, buffer: u64, size: u64) {
+    let [point, pool] = of_buffer(image, arena, pool, buffer);
+    if let Some(point) = point {
+        point.add(PointWord::Fills as usize, 1);
+        point.add(PointWord::Filled as usize, size);
+        point.set(PointWord::Room as usize, size);
+    }
+    if let Some(pool) = pool {
+        pool.add(PoolWord::Fills as usize, 1);
+        pool.add(PoolWord::Filled as usize, size);
+    }
+}
+
+/// Counts an empty, at the buffer and in the pool.
+#[inline(always)]
+pub(super) fn count_empty(image: &Image<'_>, arena: u64, pool: u64, buffer: u64, size: u64) {
+    let [point, pool] = of_buffer(image, arena, pool, buffer);
+    if let Some(point) = point {
+        point.add(PointWord::Empties as usize, 1);
+        point.add(PointWord::Emptied as usize, size);
+    }
+    if let Some(pool) = pool {
+        pool.add(PoolWord::Empties as usize, 1);
+        pool.add(PoolWord::Emptied as usize, size);
     }
 }

@@ -14,8 +14,12 @@ use crate::file::image::Image;
 use crate::file::plan::{Plan, Room};
 use crate::file::switches::Switches;
 use crate::format::{EventKind, FileState, HeaderFlags, SWITCHES_WORDS, WORD_BYTES};
-use crate::recorder::counters::{Observed, kind_name};
+use crate::recorder::counters::{Observed, count_empty, count_fill, kind_name};
 use crate::recorder::report::{Report, TelemetryError};
+#[cfg(feature = "std")]
+use crate::recorder::thread;
+#[cfg(feature = "std")]
+use crate::ring::record_ring::Place;
 use crate::ring::record_ring::Record;
 
 /// A record of what memory management does, which other processes read while it is written.
@@ -172,35 +176,189 @@ impl Telemetry {
     }
 
     /// Observes an event of an arena; zero for none.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn observe(&self, arena: u32, event: &Event, site: &[usize]) {
         if self.may_write() {
             self.record(u64::from(arena), event, site);
         }
     }
 
+    /// Counts and writes an event. Those that are frequent have a quick way, if they come without a site.
+    #[inline(always)]
     fn record(&self, arena: u64, event: &Event, site: &[usize]) {
+        match event {
+            Event::Fill { .. } => self.record_fill(arena, event, site),
+            Event::Empty { .. } => self.record_empty(arena, event, site),
+            #[cfg(feature = "std")]
+            Event::Commit { .. } if site.is_empty() => self.commit_quickly(arena, event),
+            #[cfg(feature = "std")]
+            Event::Alloc { .. } if site.is_empty() => self.alloc_quickly(arena, event),
+            #[cfg(feature = "std")]
+            Event::Free { .. } if site.is_empty() => self.free_quickly(arena, event),
+            _ => self.record_any(arena, event, site),
+        }
+    }
+
+    /// The first half of writing an event without texts and site, if that takes no call of any function.
+    #[cfg(feature = "std")]
+    #[inline(always)]
+    fn try_begin<const FIELDS: usize>(&self) -> Option<(Place<'static>, u32)> {
+        thread::try_begin::<FIELDS>(&self.image, &self.clock)
+    }
+
+    #[cfg(feature = "std")]
+    #[inline(never)]
+    fn commit_quickly(&self, arena: u64, event: &Event) {
+        // By reference: its fields are read when they are written.
+        let Event::Commit { pool, buffer, object, size } = event else { return };
+        if !self.switches.is_on(EventKind::Commit) {
+            return;
+        }
+        let Some((place, thread)) = self.try_begin::<5>() else { return self.record_any(arena, event, &[]) };
+        let (without, object) = self.object(*object);
+        let fields = [arena, u64::from(pool.get()), self.number(*buffer), object, *size as u64];
+        place.write(&self.clock, EventKind::Commit, without, thread, fields);
+    }
+
+    #[cfg(feature = "std")]
+    #[inline(never)]
+    fn alloc_quickly(&self, arena: u64, event: &Event) {
+        // By reference: its fields are read when they are written.
+        let Event::Alloc { pool, object, size, align } = event else { return };
+        if !self.switches.is_on(EventKind::Alloc) {
+            return;
+        }
+        let Some((place, thread)) = self.try_begin::<5>() else { return self.record_any(arena, event, &[]) };
+        let (without, object) = self.object(*object);
+        let fields = [arena, u64::from(pool.get()), object, *size as u64, *align as u64];
+        place.write(&self.clock, EventKind::Alloc, without, thread, fields);
+    }
+
+    #[cfg(feature = "std")]
+    #[inline(never)]
+    fn free_quickly(&self, arena: u64, event: &Event) {
+        // By reference: its fields are read when they are written.
+        let Event::Free { pool, object, size, align } = event else { return };
+        if !self.switches.is_on(EventKind::Free) {
+            return;
+        }
+        let Some((place, thread)) = self.try_begin::<5>() else { return self.record_any(arena, event, &[]) };
+        let (without, object) = self.object(*object);
+        let fields = [arena, u64::from(pool.get()), object, *size as u64, *align as u64];
+        place.write(&self.clock, EventKind::Free, without, thread, fields);
+    }
+
+    /// Whether addresses are left out, and an object's address or zero.
+    #[cfg(feature = "std")]
+    #[inline(always)]
+    fn object(&self, object: Addr) -> (bool, u64) {
+        let without = self.switches.without_addresses();
+        (without, if without { 0 } else { object.get() as u64 })
+    }
+
+    /// The address, or zero if addresses are left out.
+    #[inline]
+    fn address(&self, address: usize) -> u64 {
+        if self.switches.without_addresses() { 0 } else { address as u64 }
+    }
+
+    fn count(&self, arena: u64, event: &Event, buffer: u64) {
         let without_addresses = self.switches.without_addresses();
-        let address = |address: usize| if without_addresses { 0 } else { address as u64 };
-        let count = |buffer: u64| {
-            Observed { event, arena, buffer, without_addresses }.count(&self.image, || self.clock.ticks());
-        };
+        Observed { event, arena, buffer, without_addresses }.count(&self.image, || self.clock.ticks());
+    }
+
+    #[inline(never)]
+    fn record_fill(&self, arena: u64, event: &Event, site: &[usize]) {
+        let Event::Fill { pool, buffer, base, size } = *event else { return };
+        let (pool, buffer) = (u64::from(pool.get()), self.number(buffer));
+        count_fill(&self.image, arena, pool, buffer, size as u64);
+        self.write_place(EventKind::Fill, [arena, pool, buffer, base.get() as u64, size as u64], site);
+    }
+
+    #[inline(never)]
+    fn record_empty(&self, arena: u64, event: &Event, site: &[usize]) {
+        let Event::Empty { pool, buffer, base, size } = *event else { return };
+        let (pool, buffer) = (u64::from(pool.get()), self.number(buffer));
+        count_empty(&self.image, arena, pool, buffer, size as u64);
+        self.write_place(EventKind::Empty, [arena, pool, buffer, base.get() as u64, size as u64], site);
+    }
+
+    /// Writes a fill or an empty, quickly if it has no site.
+    #[inline(always)]
+    fn write_place(&self, kind: EventKind, fields: [u64; 5], site: &[usize]) {
+        let [arena, pool, buffer, base, size] = fields;
+        if !self.switches.is_on(kind) {
+            return;
+        }
+        let without_addresses = self.switches.without_addresses();
+        let fields = [arena, pool, buffer, if without_addresses { 0 } else { base }, size];
+        #[cfg(feature = "std")]
+        if site.is_empty()
+            && let Some((place, thread)) = self.try_begin::<5>()
+        {
+            return place.write(&self.clock, kind, without_addresses, thread, fields);
+        }
+        self.write(kind, fields, [], site);
+    }
+
+    /// Any event, but fills and empties.
+    #[inline(never)]
+    fn record_any(&self, arena: u64, event: &Event, site: &[usize]) {
         match *event {
-            Event::Fill { pool, buffer, base, size } => {
-                let buffer = self.number(buffer);
-                count(buffer);
-                let fields = [arena, u64::from(pool.get()), buffer, address(base.get()), size as u64];
-                self.write(EventKind::Fill, fields, [], site);
+            Event::Reserve { pool, buffer, object, size, unit, type_name } => {
+                let (pool, buffer) = (u64::from(pool.get()), self.number(buffer));
+                let fields = [arena, pool, buffer, self.address(object.get()), size as u64, unit as u64];
+                self.write(EventKind::Reserve, fields, [type_name.unwrap_or("")], site);
             }
-            Event::Empty { pool, buffer, base, size } => {
+            Event::Commit { pool, buffer, object, size } => {
+                let (pool, buffer) = (u64::from(pool.get()), self.number(buffer));
+                let fields = [arena, pool, buffer, self.address(object.get()), size as u64];
+                self.write(EventKind::Commit, fields, [], site);
+            }
+            Event::Alloc { pool, object, size, align } => {
+                let (pool, object) = (u64::from(pool.get()), self.address(object.get()));
+                self.write(EventKind::Alloc, [arena, pool, object, size as u64, align as u64], [], site);
+            }
+            Event::Free { pool, object, size, align } => {
+                let (pool, object) = (u64::from(pool.get()), self.address(object.get()));
+                self.write(EventKind::Free, [arena, pool, object, size as u64, align as u64], [], site);
+            }
+            Event::Sample { pool, object, size, offset, mean, type_name } => {
+                let pool = pool.map_or(0, |pool| u64::from(pool.get()));
+                let object = self.address(object.get());
+                let fields = [arena, pool, object, size as u64, offset as u64, u64::from(mean)];
+                self.write(EventKind::Sample, fields, [type_name.unwrap_or("")], site);
+            }
+            Event::CreatePoint { .. }
+            | Event::DestroyPoint { .. }
+            | Event::Trip { .. }
+            | Event::Flip { .. }
+            | Event::CommitFailed { .. }
+            | Event::PushFrame { .. }
+            | Event::PopFrame { .. }
+            | Event::Abandon { .. } => self.record_at_point(arena, event, site),
+            _ => self.record_rare(arena, event, site),
+        }
+    }
+
+    /// Events of points that are rare.
+    #[cold]
+    fn record_at_point(&self, arena: u64, event: &Event, site: &[usize]) {
+        match *event {
+            Event::CreatePoint { pool, buffer, kind } => {
                 let buffer = self.number(buffer);
-                count(buffer);
-                let fields = [arena, u64::from(pool.get()), buffer, address(base.get()), size as u64];
-                self.write(EventKind::Empty, fields, [], site);
+                self.count(arena, event, buffer);
+                let fields = [arena, u64::from(pool.get()), buffer];
+                self.write(EventKind::CreatePoint, fields, [kind_name(kind)], site);
+            }
+            Event::DestroyPoint { pool, buffer } => {
+                let buffer = self.number(buffer);
+                self.count(arena, event, buffer);
+                self.write(EventKind::DestroyPoint, [arena, u64::from(pool.get()), buffer], [], site);
             }
             Event::Trip { pool, buffer, requests } => {
                 let buffer = self.number(buffer);
-                count(buffer);
+                self.count(arena, event, buffer);
                 self.write(
                     EventKind::Trip,
                     [arena, u64::from(pool.get()), buffer, requests as u64],
@@ -210,82 +368,41 @@ impl Telemetry {
             }
             Event::Flip { pool, buffer, objects } => {
                 let buffer = self.number(buffer);
-                count(buffer);
-                let (base, size) = (address(objects.base().get()), objects.size() as u64);
+                self.count(arena, event, buffer);
+                let (base, size) = (self.address(objects.base().get()), objects.size() as u64);
                 self.write(EventKind::Flip, [arena, u64::from(pool.get()), buffer, base, size], [], site);
             }
             Event::CommitFailed { pool, buffer, object, size } => {
                 let buffer = self.number(buffer);
-                count(buffer);
-                let fields = [arena, u64::from(pool.get()), buffer, address(object.get()), size as u64];
+                self.count(arena, event, buffer);
+                let fields = [arena, u64::from(pool.get()), buffer, self.address(object.get()), size as u64];
                 self.write(EventKind::CommitFailed, fields, [], site);
             }
             Event::PushFrame { pool, buffer, init } => {
                 let buffer = self.number(buffer);
-                count(buffer);
-                let fields = [arena, u64::from(pool.get()), buffer, address(init.get())];
+                self.count(arena, event, buffer);
+                let fields = [arena, u64::from(pool.get()), buffer, self.address(init.get())];
                 self.write(EventKind::PushFrame, fields, [], site);
             }
             Event::PopFrame { pool, buffer, init, size } => {
                 let buffer = self.number(buffer);
-                count(buffer);
-                let fields = [arena, u64::from(pool.get()), buffer, address(init.get()), size as u64];
+                self.count(arena, event, buffer);
+                let fields = [arena, u64::from(pool.get()), buffer, self.address(init.get()), size as u64];
                 self.write(EventKind::PopFrame, fields, [], site);
             }
-            Event::Reserve { pool, buffer, object, size, unit, type_name } => {
-                let object = address(object.get());
-                let fields =
-                    [arena, u64::from(pool.get()), self.number(buffer), object, size as u64, unit as u64];
-                self.write(EventKind::Reserve, fields, [type_name.unwrap_or("")], site);
-            }
-            Event::Commit { pool, buffer, object, size } => {
-                let object = address(object.get());
-                let fields = [arena, u64::from(pool.get()), self.number(buffer), object, size as u64];
-                self.write(EventKind::Commit, fields, [], site);
-            }
             Event::Abandon { pool, buffer, object } => {
-                let fields = [arena, u64::from(pool.get()), self.number(buffer), address(object.get())];
+                let fields = [arena, u64::from(pool.get()), self.number(buffer), self.address(object.get())];
                 self.write(EventKind::Abandon, fields, [], site);
             }
-            Event::Alloc { pool, object, size, align } => {
-                let object = address(object.get());
-                let fields = [arena, u64::from(pool.get()), object, size as u64, align as u64];
-                self.write(EventKind::Alloc, fields, [], site);
-            }
-            Event::Free { pool, object, size, align } => {
-                let object = address(object.get());
-                let fields = [arena, u64::from(pool.get()), object, size as u64, align as u64];
-                self.write(EventKind::Free, fields, [], site);
-            }
-            Event::Sample { pool, object, size, offset, mean, type_name } => {
-                let pool = pool.map_or(0, |pool| u64::from(pool.get()));
-                let object = address(object.get());
-                let fields = [arena, pool, object, size as u64, offset as u64, u64::from(mean)];
-                self.write(EventKind::Sample, fields, [type_name.unwrap_or("")], site);
-            }
-            Event::CreatePoint { pool, buffer, kind } => {
-                let buffer = self.number(buffer);
-                count(buffer);
-                let fields = [arena, u64::from(pool.get()), buffer];
-                self.write(EventKind::CreatePoint, fields, [kind_name(kind)], site);
-            }
-            Event::DestroyPoint { pool, buffer } => {
-                let buffer = self.number(buffer);
-                count(buffer);
-                self.write(EventKind::DestroyPoint, [arena, u64::from(pool.get()), buffer], [], site);
-            }
-            _ => {
-                count(0);
-                self.record_rare(arena, event, site);
-            }
+            _ => {}
         }
     }
 
     /// Events of arenas and pools, and of the contract.
     #[cold]
     fn record_rare(&self, arena: u64, event: &Event, site: &[usize]) {
-        let without_addresses = self.switches.without_addresses();
-        let address = |address: usize| if without_addresses { 0 } else { address as u64 };
+        self.count(arena, event, 0);
+        let address = |address| self.address(address);
         match *event {
             Event::CreateArena { range } => {
                 let fields = [arena, address(range.base().get()), range.size() as u64];
@@ -330,7 +447,6 @@ impl Telemetry {
     }
 
     /// Writes an event to the thread's ring, if its kind is on.
-    #[inline]
     pub(crate) fn write<const FIELDS: usize, const TEXTS: usize>(
         &self,
         kind: EventKind,
@@ -345,7 +461,7 @@ impl Telemetry {
         let site = if without_addresses { &[] } else { site };
         let record = Record { kind, without_addresses, thread: 0, fields, texts, site };
         #[cfg(feature = "std")]
-        crate::recorder::thread::write(&self.image, &self.clock, record);
+        thread::write(&self.image, &self.clock, record);
         #[cfg(not(feature = "std"))]
         self.image.shared_ring.write_shared(&self.clock, &record);
     }

@@ -8,7 +8,8 @@ use tripoint_core::internal::{AtomicU64, Ordering};
 use crate::clock::Clock;
 use crate::file::image::Image;
 use crate::format::{FileState, MAX_THREAD_NAME_BYTES, RingState, RingWord, words_of_text};
-use crate::ring::record_ring::{Record, RecordRing};
+use crate::numbering::thread_number;
+use crate::ring::record_ring::{Place, Record, RecordRing};
 
 /// The calling thread's ring. It is initialised at compile time and has no destructor, so using it
 /// neither allocates nor fails, also in a signal handler and while the thread ends.
@@ -27,30 +28,54 @@ std::thread_local! {
     };
 }
 
+#[inline(always)]
 fn is_same(file: Option<&AtomicU64>, other: &AtomicU64) -> bool {
-    file.is_some_and(|file| core::ptr::eq(file, other))
+    file.map_or(core::ptr::null(), core::ptr::from_ref) == core::ptr::from_ref(other)
 }
 
-/// Writes an event to the calling thread's ring.
-#[inline]
+/// A place for an event without texts and site in the calling thread's ring, with the thread's number, if
+/// that takes no call of any function.
+#[inline(always)]
+pub(super) fn try_begin<const FIELDS: usize>(
+    image: &Image<'static>,
+    clock: &Clock,
+) -> Option<(Place<'static>, u32)> {
+    // As little as this, so that it is inlined.
+    let (file, ring, thread) = CURRENT.with(Current::read);
+    match ring {
+        Some(ring) if is_same(file, image.state()) => Some((ring.try_begin::<FIELDS>(clock)?, thread)),
+        _ => None,
+    }
+}
+
+/// Writes any event to the calling thread's ring.
 pub(super) fn write<const FIELDS: usize, const TEXTS: usize>(
     image: &Image<'static>,
     clock: &Clock,
     mut record: Record<'_, FIELDS, TEXTS>,
 ) {
-    CURRENT.with(|current| {
+    let ring = CURRENT.with(|current| {
         if !is_same(current.file.get(), image.state()) {
             current.claim(image);
         }
         record.thread = current.thread.get();
-        match current.ring_in(image) {
-            Some(ring) => ring.write(clock, &record),
-            None => image.shared_ring.write_shared(clock, &record),
-        }
+        current.ring_in(image)
     });
+    match ring {
+        Some(ring) => ring.write(clock, &record),
+        None => image.shared_ring.write_shared(clock, &record),
+    }
 }
 
+/// The state of the file that a thread's ring is in, the ring, and the thread's number.
+type Read = (Option<&'static AtomicU64>, Option<RecordRing<'static>>, u32);
+
 impl Current {
+    #[inline(always)]
+    fn read(&self) -> Read {
+        (self.file.get(), self.ring.get(), self.thread.get())
+    }
+
     /// Claims a ring of this file, unless the thread has one in another that is still open.
     #[cold]
     fn claim(&self, image: &Image<'static>) {
@@ -151,18 +176,6 @@ fn set_own_name(ring: &RecordRing<'_>) {
     set_name(ring, crate::native::thread::name(&mut [0; crate::native::thread::NAME_SIZE]));
     #[cfg(not(all(feature = "linux", target_os = "linux")))]
     set_name(ring, "");
-}
-
-/// The number of the calling thread, not zero: the system's, if the crate knows it.
-fn thread_number() -> u32 {
-    #[cfg(all(feature = "linux", target_os = "linux"))]
-    return crate::native::thread::number();
-    #[cfg(not(all(feature = "linux", target_os = "linux")))]
-    {
-        use tripoint_core::internal::AtomicU32;
-        static THREADS: AtomicU32 = AtomicU32::new(0);
-        THREADS.fetch_add(1, Ordering::Relaxed).wrapping_add(1).max(1)
-    }
 }
 
 /// Whether the thread with this number has surely ended.

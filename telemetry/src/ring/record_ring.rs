@@ -6,6 +6,8 @@
 use tripoint_core::internal::{AtomicU64, Ordering};
 
 use crate::clock::Clock;
+#[cfg(feature = "std")]
+use crate::format::RING_HEAD_WORDS;
 use crate::format::{
     BLOCK_WORDS, CLOCK_RECORD_WORDS, EventKind, HEAD_WORDS, Head, MAX_FRAMES, MAX_TEXT_BYTES, RecordKind,
     RingWord, text_words, words_left_in_block, words_of_text,
@@ -25,7 +27,6 @@ pub(crate) struct Record<'r, const FIELDS: usize, const TEXTS: usize> {
 
 impl<const FIELDS: usize, const TEXTS: usize> Record<'_, FIELDS, TEXTS> {
     /// The words of the record, its head included.
-    #[inline]
     fn words(&self) -> usize {
         let text = |text: &str| 1 + text_words(text.len().min(MAX_TEXT_BYTES));
         let texts: usize = self.texts.iter().map(|it| text(it)).sum();
@@ -33,7 +34,6 @@ impl<const FIELDS: usize, const TEXTS: usize> Record<'_, FIELDS, TEXTS> {
     }
 
     /// The words after the head.
-    #[inline]
     fn body(&self) -> impl Iterator<Item = u64> {
         let texts = self.texts.iter().flat_map(|text| words_of_text(text, MAX_TEXT_BYTES));
         let site = self.site.iter().take(MAX_FRAMES).map(|&frame| frame as u64);
@@ -43,31 +43,67 @@ impl<const FIELDS: usize, const TEXTS: usize> Record<'_, FIELDS, TEXTS> {
 
 /// A ring whose words are blocks of records.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RecordRing<'w>(WordRing<'w>);
+pub(crate) struct RecordRing<'w> {
+    words: WordRing<'w>,
+    /// The same words without the head.
+    #[cfg(feature = "std")]
+    blocks: &'w [[AtomicU64; BLOCK_WORDS]],
+}
 
 impl<'w> RecordRing<'w> {
     /// A ring over these words; `None` if they are not a head and a power of two of blocks, at least
     /// two.
     pub(crate) fn new(ring: &'w [AtomicU64]) -> Option<Self> {
         let words = WordRing::new(ring)?;
-        (words.capacity() >= 2 * BLOCK_WORDS as u64).then_some(Self(words))
+        #[cfg(feature = "std")]
+        let blocks = ring.get(RING_HEAD_WORDS..)?.as_chunks().0;
+        let ring = Self {
+            words,
+            #[cfg(feature = "std")]
+            blocks,
+        };
+        (words.capacity() >= 2 * BLOCK_WORDS as u64).then_some(ring)
     }
 
     /// The words of the ring.
     pub(crate) fn words(&self) -> &WordRing<'w> {
-        &self.0
+        &self.words
+    }
+
+    /// Takes the ring for a record that consists of a head and `FIELDS` fields, if the ring is free, the
+    /// record fits in the present block, and the clock is quick to read. `None` if not, and nothing is done
+    /// then.
+    ///
+    /// With [`Place::write`] this writes a record without a call of any function, so that few registers
+    /// have to be saved.
+    #[cfg(feature = "std")]
+    #[inline(always)]
+    pub(crate) fn try_begin<const FIELDS: usize>(&self, clock: &Clock) -> Option<Place<'w>> {
+        if !clock.is_quick() || !self.words.enter() {
+            return None;
+        }
+        let tail = self.words.tail();
+        let within = (tail % BLOCK_WORDS as u64) as usize;
+        let index = (tail / BLOCK_WORDS as u64) as usize & self.blocks.len().wrapping_sub(1);
+        let places = self.blocks.get(index).and_then(|block| block.get(within..within + HEAD_WORDS + FIELDS));
+        match places {
+            Some(places) if within > 0 => Some(Place { words: self.words, tail, places }),
+            _ => {
+                self.words.leave();
+                None
+            }
+        }
     }
 
     /// Writes a record, or drops it and counts it if one is being written: only the thread that has
     /// the ring calls this, and its signal handlers. It neither waits nor allocates.
     #[cfg(any(feature = "std", test))]
-    #[inline]
     pub(crate) fn write<const FIELDS: usize, const TEXTS: usize>(
         &self,
         clock: &Clock,
         record: &Record<'_, FIELDS, TEXTS>,
     ) {
-        if self.0.enter() {
+        if self.words.enter() {
             self.write_entered(clock, record);
         } else {
             self.drop_record();
@@ -81,7 +117,7 @@ impl<'w> RecordRing<'w> {
         clock: &Clock,
         record: &Record<'_, FIELDS, TEXTS>,
     ) {
-        if self.0.enter_shared() {
+        if self.words.enter_shared() {
             self.write_entered(clock, record);
         } else {
             self.drop_record();
@@ -90,18 +126,17 @@ impl<'w> RecordRing<'w> {
 
     #[cold]
     fn drop_record(&self) {
-        self.0.word(RingWord::Dropped).fetch_add(1, Ordering::Relaxed);
+        self.words.word(RingWord::Dropped).fetch_add(1, Ordering::Relaxed);
     }
 
-    #[inline]
     fn write_entered<const FIELDS: usize, const TEXTS: usize>(
         &self,
         clock: &Clock,
         record: &Record<'_, FIELDS, TEXTS>,
     ) {
         let words = record.words();
-        let serial = self.0.word(RingWord::Serial).load(Ordering::Relaxed);
-        let mut tail = self.0.tail();
+        let serial = self.words.word(RingWord::Serial).load(Ordering::Relaxed);
+        let mut tail = self.words.tail();
         let left = words_left_in_block(tail);
         if left == BLOCK_WORDS || left < words {
             tail = self.begin_block(clock, record.thread, serial);
@@ -115,14 +150,13 @@ impl<'w> RecordRing<'w> {
             serial,
             time: clock.ticks(),
         };
-        self.0.announce(end);
+        self.words.announce(end);
         self.put(tail, words, &head.to_words(), record);
-        self.0.word(RingWord::Serial).store(serial + 1, Ordering::Relaxed);
-        self.0.publish(end);
-        self.0.leave();
+        self.words.word(RingWord::Serial).store(serial + 1, Ordering::Relaxed);
+        self.words.publish(end);
+        self.words.leave();
     }
 
-    #[inline]
     fn put<const FIELDS: usize, const TEXTS: usize>(
         &self,
         tail: u64,
@@ -130,15 +164,13 @@ impl<'w> RecordRing<'w> {
         head: &[u64; HEAD_WORDS],
         record: &Record<'_, FIELDS, TEXTS>,
     ) {
-        let places = self.0.places(tail, words);
-        let Some((to_head, places)) = places.split_first_chunk::<HEAD_WORDS>() else { return };
-        store_all(to_head, head);
-        let Some((to_fields, places)) = places.split_first_chunk::<FIELDS>() else { return };
-        store_all(to_fields, &record.fields);
-        if TEXTS > 0 || !record.site.is_empty() {
-            for (place, word) in places.iter().zip(record.body()) {
-                place.store(word, Ordering::Relaxed);
-            }
+        let places = self.words.places(tail, words);
+        let Some((to_head, places)) = places.split_at_checked(HEAD_WORDS) else { return };
+        let Some((to_fields, places)) = places.split_at_checked(FIELDS) else { return };
+        store_all(to_head, *head);
+        store_all(to_fields, record.fields);
+        for (place, word) in places.iter().zip(record.body()) {
+            place.store(word, Ordering::Relaxed);
         }
     }
 
@@ -146,7 +178,7 @@ impl<'w> RecordRing<'w> {
     /// the clock. Returns the position after it.
     #[cold]
     fn begin_block(&self, clock: &Clock, thread: u32, serial: u64) -> u64 {
-        let tail = self.0.tail();
+        let tail = self.words.tail();
         let left = words_left_in_block(tail) % BLOCK_WORDS;
         let start = tail + left as u64;
         let end = start + CLOCK_RECORD_WORDS as u64;
@@ -154,21 +186,63 @@ impl<'w> RecordRing<'w> {
         let head = |kind, words: usize| {
             Head { kind, without_addresses: false, words: words as u16, thread, serial, time }.to_words()
         };
-        self.0.announce(end);
+        self.words.announce(end);
         if left > 0 {
             let padding = head(RecordKind::Padding, left);
-            self.0.put(tail, &padding[..left.min(HEAD_WORDS)]);
+            self.words.put(tail, &padding[..left.min(HEAD_WORDS)]);
         }
-        self.0.put(start, &head(RecordKind::Clock, CLOCK_RECORD_WORDS));
-        self.0.put(start + HEAD_WORDS as u64, &[nanoseconds]);
-        self.0.publish(end);
+        self.words.put(start, &head(RecordKind::Clock, CLOCK_RECORD_WORDS));
+        self.words.put(start + HEAD_WORDS as u64, &[nanoseconds]);
+        self.words.publish(end);
         end
     }
 }
 
-#[inline]
-fn store_all<const WORDS: usize>(places: &[AtomicU64; WORDS], words: &[u64; WORDS]) {
-    for (place, &word) in places.iter().zip(words) {
+/// A place for a record in a ring that was taken for it.
+#[cfg(feature = "std")]
+pub(crate) struct Place<'w> {
+    words: WordRing<'w>,
+    tail: u64,
+    places: &'w [AtomicU64],
+}
+
+#[cfg(feature = "std")]
+impl Place<'_> {
+    /// Writes the record, and returns the ring.
+    #[inline(always)]
+    pub(crate) fn write<const FIELDS: usize>(
+        self,
+        clock: &Clock,
+        kind: EventKind,
+        without_addresses: bool,
+        thread: u32,
+        fields: [u64; FIELDS],
+    ) {
+        let words = HEAD_WORDS + FIELDS;
+        let end = self.tail + words as u64;
+        let serial = self.words.word(RingWord::Serial).load(Ordering::Relaxed);
+        let head = Head {
+            kind: RecordKind::Event(kind),
+            without_addresses,
+            words: words as u16,
+            thread,
+            serial,
+            time: clock.quick_ticks(),
+        };
+        self.words.announce(end);
+        if let Some((to_head, to_fields)) = self.places.split_at_checked(HEAD_WORDS) {
+            store_all(to_head, head.to_words());
+            store_all(to_fields, fields);
+        }
+        self.words.word(RingWord::Serial).store(serial + 1, Ordering::Relaxed);
+        self.words.publish(end);
+        self.words.leave();
+    }
+}
+
+#[inline(always)]
+fn store_all<const WORDS: usize>(places: &[AtomicU64], words: [u64; WORDS]) {
+    for (place, word) in places.iter().zip(words) {
         place.store(word, Ordering::Relaxed);
     }
 }
@@ -243,7 +317,7 @@ mod tests {
         let mut found = Vec::new();
         while position < copied.tail {
             let words = &copy[(position - from) as usize..];
-            if position % BLOCK_WORDS as u64 == 0 {
+            if position.is_multiple_of(BLOCK_WORDS as u64) {
                 assert_eq!(Head::from_words(words[..HEAD_WORDS].try_into().unwrap()).kind, RecordKind::Clock);
                 assert_eq!(words[HEAD_WORDS], 5, "ns");
             }

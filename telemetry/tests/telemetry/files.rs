@@ -1,4 +1,4 @@
-//! Files of telemetry on Linux (design/telemetry.md `.file`, `.private`, `.fork`).
+//! Files of telemetry on Linux (design/telemetry.md `.file`, `.private`, `.fork`, `.req.private`).
 
 use std::fs::{self, OpenOptions};
 use std::io::{Error, Write};

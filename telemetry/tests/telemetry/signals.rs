@@ -1,4 +1,4 @@
-//! A signal handler that interrupts its own thread's writing (design/telemetry.md `.thread`).
+//! A signal handler that interrupts its own thread's writing (design/telemetry.md `.thread`, `.req.counted`).
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::OnceLock;

@@ -1,0 +1,54 @@
+//! What events of telemetry cost in time.
+//!
+//! One operation is the report of an allocation, or of a fill, to the hook of an arena. A fill is
+//! counted at its pool and its point as well. (design/telemetry.md `.req.cost`.)
+
+use core::hint::black_box;
+use core::time::Duration;
+use std::time::Instant;
+
+use benches::compare::{Contender, compare, print};
+use tripoint::author::PoolId;
+use tripoint::telemetry::format::EventKind;
+use tripoint::telemetry::{FileOptions, Telemetry};
+use tripoint::{Addr, BufferKind, Event, EventHook};
+
+/// Operations of a contender in one round.
+const OPERATIONS: usize = 1 << 20;
+
+const POOL: PoolId = PoolId::new(2).unwrap();
+const BUFFER: Addr = Addr::new(0x1000);
+const PLACE: Addr = Addr::new(0x2000);
+const ALLOC: Event = Event::Alloc { pool: POOL, object: PLACE, size: 64, align: 8 };
+const FREE: Event = Event::Free { pool: POOL, object: PLACE, size: 64, align: 8 };
+const FILL: Event = Event::Fill { pool: POOL, buffer: BUFFER, base: PLACE, size: 4096 };
+
+fn report(hook: &dyn EventHook, event: Event) -> impl FnMut() -> Duration {
+    move || {
+        let start = Instant::now();
+        for _ in 0..OPERATIONS {
+            hook.event(black_box(event));
+        }
+        start.elapsed()
+    }
+}
+
+fn measure(rounds: usize) {
+    let telemetry = Telemetry::create(&FileOptions::default()).unwrap();
+    println!("{}", telemetry.report());
+    telemetry.switches().switch(EventKind::Free, false);
+    let hook = telemetry.arena_hook();
+    hook.event(Event::CreatePool { pool: POOL, class: "Mvff" });
+    hook.event(Event::CreatePoint { pool: POOL, buffer: BUFFER, kind: BufferKind::Mutator });
+    let mut contenders = [
+        Contender::new("an allocation", report(&hook, ALLOC)),
+        Contender::new("switched off", report(&hook, FREE)),
+        Contender::new("a fill", report(&hook, FILL)),
+    ];
+    print("an event, reported to telemetry", &compare(&mut contenders, rounds, OPERATIONS));
+}
+
+fn main() {
+    let is_quick = std::env::args().any(|argument| argument == "--quick");
+    measure(if is_quick { 1 } else { 51 });
+}
