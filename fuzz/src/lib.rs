@@ -17,6 +17,7 @@ mod mfs_ops;
 mod mvff_ops;
 mod mvt_ops;
 mod snc_ops;
+mod telemetry_bytes;
 mod tlsf_ops;
 mod vm_arena_ops;
 
@@ -31,6 +32,7 @@ pub use mfs_ops::mfs_ops;
 pub use mvff_ops::mvff_ops;
 pub use mvt_ops::mvt_ops;
 pub use snc_ops::snc_ops;
+pub use telemetry_bytes::telemetry_bytes;
 pub use tlsf_ops::tlsf_ops;
 pub use vm_arena_ops::vm_arena_ops;
 

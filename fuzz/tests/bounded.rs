@@ -67,6 +67,7 @@ targets!(
     mvff_ops,
     mvt_ops,
     snc_ops,
+    telemetry_bytes,
     tlsf_ops,
     vm_arena_ops,
 );
