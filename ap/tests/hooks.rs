@@ -114,9 +114,10 @@ fn live(length: usize, stop: usize) -> bool {
 
 /// Runs all steps with fuses of every length, until one does not burn down.
 fn live_with_every_fuse(stop: usize) {
-    let burnt = (1..).take_while(|&length| live(length, stop)).count();
+    let step = if cfg!(miri) { 7 } else { 1 };
+    let burnt = (1..).step_by(step).take_while(|&length| live(length, stop)).count();
     println!("{burnt} places where a hook or a control unwound");
-    assert!(burnt > LIFE.len());
+    assert!(burnt > LIFE.len() / step);
     assert!(!live(0, stop), "without a fuse");
 }
 

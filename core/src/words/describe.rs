@@ -45,7 +45,8 @@ mod tests {
 
     #[test]
     fn lines_are_indented_by_two_spaces_a_step_as_far_as_can_be_formatted() {
-        for (depth, spaces) in [(0, 0), (3, 6), (32_767, 65_534), (32_768, 65_535), (usize::MAX, 65_535)] {
+        let depths = [(0, 0), (3, 6), (32_767, 65_534), (32_768, 65_535), (usize::MAX, 65_535)];
+        for (depth, spaces) in depths.into_iter().take(if cfg!(miri) { 2 } else { 5 }) {
             let mut text = String::new();
             line(&mut text, depth, "free", format_args!("{} bytes", 16)).unwrap();
             assert_eq!(text.trim_start_matches(' '), "free: 16 bytes\n");

@@ -367,10 +367,11 @@ impl Life<'_> {
     fn live(mut self, fault: Fault, operations: usize) -> Outcome {
         // A foreign pointer leads to memory that exists, and looks like an object's.
         let mut foreign = vec![0_u128; 64];
-        for _ in 0..250 {
+        let (allocations, frees) = if cfg!(miri) { (60, 12) } else { (250, 80) };
+        for _ in 0..allocations {
             let _ = self.alloc();
         }
-        for _ in 0..80 {
+        for _ in 0..frees {
             self.free();
         }
         self.commit(fault, NonNull::from(&mut foreign[8]).cast());
