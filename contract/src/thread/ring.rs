@@ -11,7 +11,7 @@ pub const RING_RECORDS: usize = if cfg!(tripoint_loom) {
     2
 } else if cfg!(miri) {
     // Miri looks at every word of a ring whenever the ring is borrowed.
-    8
+    16
 } else {
     64
 };
