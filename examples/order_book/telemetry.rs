@@ -105,7 +105,7 @@ pub(crate) fn sampled<P: PoolClass + Store>(pool: &P) -> Sampled<'_, P> {
 /// Counts a sample, and reports it. It is called on the hot thread, so it does not allocate.
 fn count(sampled: SampledObject) {
     let mut estimate = ESTIMATE.lock().unwrap_or_else(PoisonError::into_inner);
-    estimate.get_or_insert(Estimate::new(sampled.sample.mean())).add(&sampled.sample);
+    estimate.get_or_insert_with(|| Estimate::new(sampled.sample.mean())).add(&sampled.sample);
     drop(estimate);
     if let Some((_, hook)) = BOTH.get() {
         hook.event_at(sampled.event(), sampled.site.frames());
@@ -125,7 +125,7 @@ pub(crate) struct Samples {
 
 /// What the samples say up to now; nothing if there are none.
 pub(crate) fn samples() -> Option<Samples> {
-    let estimate = ESTIMATE.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
+    let estimate = (*ESTIMATE.lock().unwrap_or_else(PoisonError::into_inner))?;
     let window = Window { begins_at_sample: true, ends_at_sample: false };
     let confidence = Confidence::PERCENT_95;
     // There are exact limits unless another process has changed the mean meanwhile.
