@@ -23,6 +23,10 @@ struct Contract;
 #[doc = include_str!("../guide/src/sampling.md")]
 struct Sampling;
 
+#[cfg(feature = "telemetry")]
+#[doc = include_str!("../guide/src/telemetry.md")]
+struct Telemetry;
+
 #[doc = include_str!("../guide/src/bare-metal.md")]
 struct BareMetal;
 
