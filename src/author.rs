@@ -1,4 +1,4 @@
-//! For authors of pool classes, arenas, platforms and collectors.
+//! For authors of pool classes, arenas, platforms, samplers and collectors.
 //!
 //! | you write | implement | with |
 //! |---|---|---|
@@ -7,6 +7,7 @@
 //! | a pool class with frames | [`FramePool`] as well | [`SegmentBuffer`], as [`Snc`](crate::Snc) does |
 //! | an arena | [`Arena`](crate::Arena) | [`Block`], [`PoolId`] |
 //! | an arena's operating system | `Platform`, for an [`ArenaVm`](crate::ArenaVm) | |
+//! | a sampler of the global allocator | [`AllocationSampler`], for `ContractAllocator::with_sampler` | `GlobalSampler` of `telemetry` is one |
 //! | a collector | flippable classes, [`BarrierPair`], [`flip_buffers`] | [`for_each_buffer`], [`RankSet`] |
 //!
 //! The example `10_own_pool_class` is a complete class.
@@ -21,9 +22,9 @@ pub use tripoint_arena_vm::Membarrier;
 pub use tripoint_arena_vm::{Native, Platform, PlatformError, Portable};
 #[doc(inline)]
 pub use tripoint_core::{
-    ADDRESS_CEILING, AddrRange, Align, BarrierPair, BasicBuffer, Block, BufferClass, Fill, FramePool,
-    INLINE_SIZE_MAX, Lock, ManualClass, PoolHeader, PoolId, RankBuffer, RankSet, Segment, SegmentBuffer,
-    SingleCore, SymmetricFence, ensure, line,
+    ADDRESS_CEILING, AddrRange, Align, AllocationSampler, BarrierPair, BasicBuffer, Block, BufferClass, Fill,
+    FramePool, INLINE_SIZE_MAX, Lock, ManualClass, PoolHeader, PoolId, RankBuffer, RankSet, Segment,
+    SegmentBuffer, SingleCore, SymmetricFence, ensure, line,
 };
 #[doc(inline)]
 pub use tripoint_pools::{GRANULE, Land, Null, StackBuffer};
