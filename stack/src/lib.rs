@@ -1,18 +1,18 @@
-//! Where a thread is: a bounded call stack, walked without allocating.
+//! Finds out where a thread is: a bounded call stack, walked without allocating.
 //!
 //! ```
 //! use tripoint_stack::{FRAMES, Site};
 //!
 //! let site = Site::here();
 //! assert!(site.frames().len() <= FRAMES);
-//! // Without the feature `walker`, and on systems other than Linux, no site is known.
+//! // Without the feature `walker`, and on systems other than Linux, the site is unknown.
 //! assert_eq!(site == Site::UNKNOWN, cfg!(not(all(feature = "walker", target_os = "linux", not(miri)))));
 //! ```
 //!
 //! | feature | what it adds |
 //! |---|---|
-//! | (none) | [`Site`], a value. Walks find nothing. `no_std` ([design/stack.md `.req.bare`](crate::design::stack)) |
-//! | `walker` | walks, on Linux, by the unwinder that `std` links |
+//! | (none) | [`Site`], a plain value. Walks find nothing. `no_std` ([design/stack.md `.req.bare`](crate::design::stack)) |
+//! | `walker` | walks on Linux, with the unwinder that `std` links |
 //!
 //! Design: [`design/stack.md`](crate::design::stack).
 #![no_std]

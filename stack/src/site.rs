@@ -2,14 +2,14 @@
 
 #![forbid(unsafe_code)]
 
-/// How many code addresses a site keeps. The innermost are kept.
+/// The most code addresses of a site. The innermost are kept.
 pub const FRAMES: usize = if cfg!(tripoint_loom) { 1 } else { 20 };
 
-/// Where something happened: return addresses, the innermost first. (What was
-/// interrupted has no return address; its frame is one more than its address.)
+/// Where something happened: return addresses, the innermost first. (An interrupted instruction
+/// has no return address; its frame is its own address plus one.)
 ///
-/// Turn them into names and lines later, on another thread or in another process: that takes
-/// time and memory.
+/// Turn the addresses into names and lines later, on another thread or in another process, because that
+/// takes time and memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Site {
     frames: [usize; FRAMES],
@@ -19,7 +19,7 @@ impl Site {
     /// An unknown site.
     pub const UNKNOWN: Self = Self { frames: [0; FRAMES] };
 
-    /// The site of these frames, as many as fit. A zero ends them.
+    /// The site that consists of the first [`FRAMES`] of these frames. A zero ends them.
     pub fn new(frames: impl IntoIterator<Item = usize>) -> Self {
         let mut site = Self::UNKNOWN;
         for (to, frame) in site.frames.iter_mut().zip(frames).take_while(|(_, frame)| *frame != 0) {

@@ -1,14 +1,14 @@
-//! Walking the calling thread's stack, without allocating and without a lock.
+//! Walks the calling thread's stack, without allocating.
 //!
-//! The walker is the one that panics use. With glibc from 2.35 on it finds unwind
-//! tables without a lock; before, it takes the loader's for a moment
+//! The walker is the unwinder that panics use. With glibc from 2.35 on it finds unwind
+//! tables without a lock; with other libraries it takes the loader's lock for a moment
 //! (design/stack.md `.walker`, `.lock`).
 
 use core::ffi::{c_int, c_void};
 
 use crate::site::{FRAMES, Site};
 
-/// The walker's idea of a frame.
+/// A frame, as the unwinder passes it.
 #[repr(C)]
 struct Context {
     private: [u8; 0],
@@ -63,7 +63,7 @@ extern "C" fn visit(context: *mut Context, walk: *mut c_void) -> c_int {
 #[inline(never)]
 fn walk_from(from: From) -> Site {
     let mut walk = Walk { from: Some(from), frames: [0; FRAMES], kept: 0 };
-    // SAFETY: `visit` takes what is passed for the `Walk` that it is, and does not unwind.
+    // SAFETY: `visit` takes the pointer for one to a `Walk`, which it is, and does not unwind.
     unsafe { _Unwind_Backtrace(visit, (&raw mut walk).cast()) };
     Site::new(walk.frames)
 }

@@ -1,4 +1,4 @@
-//! The walks that there are. Without a walker they find nothing.
+//! The walks. Without the walker they find nothing.
 
 use core::hint::black_box;
 
@@ -15,10 +15,10 @@ impl Site {
         Self::above(core::ptr::from_ref(black_box(&anchor)).addr())
     }
 
-    /// Where the function was called that has a local variable at the address `local`: the stack
-    /// of the calling thread, without that function's own frame and all that it called.
+    /// Where a function was called: the stack of the calling thread, without the frame of the function
+    /// that has a local variable at the address `local`, and without those of the functions that it called.
     ///
-    /// `local` is only compared with.
+    /// The address is only compared with others; nothing is read there.
     #[must_use]
     pub fn above(local: usize) -> Self {
         #[cfg(all(feature = "walker", target_os = "linux", not(miri)))]
@@ -30,9 +30,9 @@ impl Site {
         }
     }
 
-    /// Where a signal came, for its handler: the stack of the calling thread from `instruction` on, which
-    /// is the address at which it was interrupted. If the walk does not come past it, the site is this
-    /// address alone.
+    /// Where a signal interrupted the calling thread, for the signal's handler: the stack from
+    /// `instruction` on, the address of the interrupted instruction. If the walk does not pass it, the site
+    /// is this address alone, as the frame of an interrupted instruction.
     #[must_use]
     pub fn interrupted(instruction: usize) -> Self {
         #[cfg(all(feature = "walker", target_os = "linux", not(miri)))]

@@ -1,5 +1,5 @@
-//! What samples allocations of a global allocator, and the word by which the wrapper of one knows
-//! when to ask it.
+//! The trait that samples allocations of a global allocator, and the word by which the allocator's
+//! wrapper knows when to call it.
 
 #![forbid(unsafe_code)]
 
@@ -13,7 +13,8 @@ use crate::words::addr::Addr;
 /// Each thread counts the bytes that it allocates down to its next **stop**. Only then does the
 /// wrapper call the sampler, on the same thread, and what the sampler allocates meanwhile is not
 /// sampled. So this is for a global allocator what [`Control`](crate::Control) is for an
-/// allocation point; the thread's state is the sampler's own. The crate `tripoint-telemetry` has one.
+/// allocation point, except that the sampler keeps the state of each thread itself. The crate
+/// `tripoint-telemetry` has such a sampler.
 pub trait AllocationSampler: fmt::Debug {
     /// Is notified that the calling thread has asked for an object of `size` bytes, and that its
     /// stop is at the byte `offset` of them, counted from zero. `object` is `None` if the allocation
@@ -23,8 +24,8 @@ pub trait AllocationSampler: fmt::Debug {
     /// `usize::MAX` for no stop. It must not unwind, because an allocator must not.
     fn stopped(&self, size: usize, offset: usize, object: Option<Addr>) -> usize;
 
-    /// Returns a distance from here to the next stop, which is `left` bytes away at present. It
-    /// is called where a program wants its sampler to change its mind at once.
+    /// Returns a new distance from here to the next stop, which is `left` bytes away at present. This
+    /// is called when a program wants its sampler to follow a change at once.
     fn move_stop(&self, left: usize) -> usize;
 
     /// Is notified that the object at this address, sampled or not, is about to be freed. Its memory is not
@@ -34,9 +35,9 @@ pub trait AllocationSampler: fmt::Debug {
         let _ = object;
     }
 
-    /// Calls `reallocate`, which moves or resizes the object at this address; it returns null, and the object
-    /// is as it was, if that fails. A sampler that remembers objects forgets this one before the call, and puts it back
-    /// if the call fails. By default this only calls.
+    /// Calls `reallocate`, which moves or resizes the object at this address, and returns what that returns. If
+    /// `reallocate` fails, it returns null, and the object stays as it was. A sampler that remembers objects forgets
+    /// this one before the call, and puts it back if the call fails. By default this only calls `reallocate`.
     #[inline(always)]
     fn reallocating(&self, object: Addr, reallocate: impl FnOnce() -> *mut u8) -> *mut u8 {
         let _ = object;
@@ -55,11 +56,11 @@ impl AllocationSampler for () {
     }
 }
 
-/// How many bytes a thread may allocate before something needs to be done: one word, which the
+/// How many bytes a thread may allocate before the wrapper's slow path has to run: one word, which the
 /// fast path counts down.
 ///
-/// The word has one more than the distance to the stop, so that zero stops even an object of no
-/// bytes. A countdown that is never resumed stays there.
+/// The word is one more than the distance to the stop, so that a word of zero stops even an object of no
+/// bytes. A countdown that is never resumed stays at zero.
 #[derive(Debug)]
 pub struct AllocationCountdown {
     left: Cell<usize>,
@@ -78,8 +79,8 @@ impl AllocationCountdown {
         Self { left: Cell::new(0) }
     }
 
-    /// Passes over `size` bytes, unless the stop is among them. Then nothing is changed, so that
-    /// a signal handler that comes next finds the countdown as it was.
+    /// Passes over `size` bytes, and returns true, unless the stop is among them. If it is, nothing
+    /// changes, so that a signal handler that comes next finds the countdown as it was.
     #[inline(always)]
     pub fn pass(&self, size: usize) -> bool {
         let left = self.left.get();

@@ -1,4 +1,4 @@
-//! What a client does when control is taken from its fast path: by trips from outside, and
+//! What a client does when its fast path gives way: on trips that other threads requested, and
 //! at stops that it set itself.
 
 use core::fmt;
@@ -7,7 +7,7 @@ use crate::words::addr::Addr;
 use crate::words::event::Event;
 use crate::words::pool_id::PoolId;
 
-/// An object, or a batch of objects, that holds the byte of a stop. Sizes are bytes.
+/// An object, or a batch of objects, that contains the byte of a stop. Sizes are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stop {
     /// The pool.
@@ -22,21 +22,21 @@ pub struct Stop {
     pub size: usize,
     /// The number of objects: one, or as many as there are in the batch.
     pub count: usize,
-    /// The size of each object of a batch, without what the pool adds behind the last. For a single
-    /// object it is that of all of it.
+    /// The size of each object of a batch, without what the pool adds after the last. For a single
+    /// object it is the same as `size`.
     pub unit: usize,
-    /// The size of the memory that the buffer was filled with: that of a large object, if the buffer
-    /// was filled for it alone.
+    /// The size of the memory that the buffer was filled with, or of the large object if the buffer
+    /// was filled for that alone.
     pub fill_size: usize,
-    /// The byte that the stop was set at, counted from zero.
+    /// The byte of the object or batch that the stop was set at, counted from zero.
     pub offset: usize,
-    /// The name of the objects' type, if the call that allocates them has a type.
+    /// The name of the objects' type, if the call that allocates them names one.
     pub type_name: Option<&'static str>,
 }
 
 impl Stop {
-    /// The one object that holds the byte at `offset`, as if it were allocated by itself at a stop
-    /// there. What the pool adds behind a batch belongs to the last object
+    /// The one object that contains the byte at `offset`, as if it were allocated by itself at a stop
+    /// there. What the pool adds after a batch belongs to the last object
     /// (`design/ap.md` `.stop.batch`).
     #[must_use]
     pub const fn object_at(&self, offset: usize) -> Self {
@@ -58,15 +58,15 @@ impl Stop {
 /// costs the fast path nothing (`design/ap.md` `.stop.limit`). Distances
 /// are counted in bytes allocated through this allocation point, across buffers:
 /// after [`next_stop`](Control::next_stop) returns `n`, the stop is at the object that
-/// holds byte `n`, counted from zero. Allocation sampling is built on this.
+/// contains byte `n`, counted from zero. Allocation sampling is built on this.
 ///
-/// | an object at a stop is | call |
+/// | an object at a stop is | what is called |
 /// |---|---|
 /// | reserved | [`reserved`](Control::reserved) |
 /// | committed | [`stopped`](Control::stopped), and [`next_stop`](Control::next_stop) for the next stop |
 /// | abandoned, or its commit fails | [`withdrawn`](Control::withdrawn); the stop stays, for the next object |
 ///
-/// A method cannot use the allocation point that it belongs to, because that is mutably
+/// A method cannot use the allocation point that its control belongs to, because that is mutably
 /// borrowed. It may unwind: nothing is lost (`design/ap.md` `.slow.report`).
 ///
 /// Two controls serve one allocation point as a [`ControlPair`](crate::ControlPair).
@@ -111,8 +111,8 @@ pub trait Control: fmt::Debug {
         usize::MAX
     }
 
-    /// Is notified that memory for an object at a stop was reserved, before the caller of reserve
-    /// gets it. The call site of that reserve is on the stack now, and not any more when the other
+    /// Is notified that memory for an object at a stop was reserved, before reserve returns it to its
+    /// caller. The call of reserve is on the stack now, and no longer when the other
     /// methods are called. If this unwinds, nothing was reserved.
     fn reserved(&mut self, stop: Stop) {
         let _ = stop;
@@ -120,37 +120,37 @@ pub trait Control: fmt::Debug {
 
     /// Is notified that an object at a stop was committed. This is called in the next slow
     /// path after the commit, at the latest when the allocation point is dropped; a stack
-    /// pool has taken the object back by then. It is not called for an object that was
+    /// pool may have taken the object back by then. It is not called for an object that was
     /// abandoned or whose commit failed.
     fn stopped(&mut self, stop: Stop) {
         let _ = stop;
     }
 
     /// Is notified that an object at a stop was not allocated: it was abandoned, or its commit
-    /// failed, or of a batch no more than the bytes before the stop were committed. `stop.size` is
-    /// how many bytes were committed all the same. The stop stays where it is: bytes that were not
+    /// failed, or only the objects of a batch before the stop were committed. `stop.size` is the
+    /// number of bytes that were committed nevertheless. The stop stays where it is: bytes that were not
     /// allocated do not count (`design/ap.md` `.stop.withdraw`).
     fn withdrawn(&mut self, stop: Stop) {
         let _ = stop;
     }
 
-    /// Is notified of a frame that was pushed or popped ([`Event::PushFrame`],
-    /// [`Event::PopFrame`]), while it has set a stop. Only controls that
-    /// [observe frames](Control::OBSERVES_FRAMES) are notified: at points of others, pushes and pops have
-    /// not one instruction for it.
+    /// Is notified that a frame was pushed or popped ([`Event::PushFrame`],
+    /// [`Event::PopFrame`]), while this control has set a stop. Only controls that
+    /// [observe frames](Control::OBSERVES_FRAMES) are notified: at points with other controls, pushes and
+    /// pops have not one instruction for it.
     fn framed(&mut self, event: Event) {
         let _ = event;
     }
 
-    /// Is notified that `requests` trips were requested since the last call. Requesting a trip
-    /// of the same point here would have this called again without end.
+    /// Is notified that `requests` trips were requested since the last call. If this requested a trip
+    /// of the same point, it would be called again, without end.
     fn tripped(&mut self, requests: usize) {
         let _ = requests;
     }
 
-    /// Returns a new distance from here to the next stop, `usize::MAX` for no stop; or `None` to
+    /// Returns a new distance from here to the next stop (`usize::MAX` for no stop), or `None` to
     /// keep the present stop, which is `left` bytes away (`usize::MAX` if there is none). This
-    /// is called after trips, so a trip is how another thread has a control change its mind.
+    /// is called after trips, so another thread requests a trip to have a control move its stop.
     fn move_stop(&mut self, left: usize) -> Option<usize> {
         let _ = left;
         None

@@ -1,34 +1,34 @@
-//! Events of the slow paths, for the program that owns the arena.
+//! Events of slow paths, which the program that owns the arena can observe.
 
 use crate::primitive::defer::Defer;
 use crate::words::addr::{Addr, AddrRange};
 use crate::words::counters::BufferKind;
 use crate::words::pool_id::PoolId;
 
-/// Something a slow path did: one list for all layers. Sizes are bytes.
+/// Something that a slow path did. There is one list for all layers. Sizes are in bytes.
 ///
-/// | events | come from |
+/// | events | are reported by |
 /// |---|---|
-/// | of arenas, pools and points; trips, flips, commits that failed | the hook of the arena that they happen in |
+/// | of arenas, pools and points; trips, flips, commits that failed | the arena in which they happen, to its hook |
 /// | of frames and of single objects | a control or a store that was switched on to report them |
 /// | of the contract | the contract |
 ///
-/// `buffer` is the address of a point's buffer, which tells the points of an arena apart. Once a
-/// point is destroyed, another may have its buffer.
+/// `buffer` is the address of a point's buffer, which tells the points of an arena apart. After a
+/// point is destroyed, another point may have its buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
     /// An arena was created.
     CreateArena {
-        /// The addresses that it reserved.
+        /// The range of addresses that it reserved.
         range: AddrRange,
     },
     /// An arena is about to release its memory.
     DestroyArena {
-        /// The addresses that it reserved.
+        /// The range of addresses that it reserved.
         range: AddrRange,
     },
-    /// The arena committed memory it did not have before.
+    /// The arena committed memory that it did not have before.
     Grow {
         /// The bytes that were committed.
         size: usize,
@@ -50,7 +50,7 @@ pub enum Event {
         /// The name of its class.
         class: &'static str,
     },
-    /// A pool was destroyed. The tracts that it still had are the arena's again.
+    /// A pool was destroyed. The tracts that it still had were returned to the arena.
     DestroyPool {
         /// The pool.
         pool: PoolId,
@@ -81,10 +81,10 @@ pub enum Event {
         pool: PoolId,
         /// Its buffer.
         buffer: Addr,
-        /// Whose allocation the buffer serves.
+        /// Whether the buffer serves the program or the system itself.
         kind: BufferKind,
     },
-    /// An allocation point is being dropped. It has no memory any more.
+    /// An allocation point is being dropped. Its buffer is already empty.
     DestroyPoint {
         /// The pool that it allocated in.
         pool: PoolId,
@@ -120,7 +120,7 @@ pub enum Event {
         pool: PoolId,
         /// The buffer.
         buffer: Addr,
-        /// How many trips were requested since the last that were handled.
+        /// How many trips were requested since trips were last handled.
         requests: usize,
     },
     /// A buffer was flipped.
@@ -175,7 +175,7 @@ pub enum Event {
         size: usize,
         /// The size of one object: less than `size` for a batch.
         unit: usize,
-        /// The name of the object's type, if the call that allocates it has a type.
+        /// The name of the object's type, if the call that allocates it names one.
         type_name: Option<&'static str>,
     },
     /// What was reserved was committed.
@@ -232,7 +232,7 @@ pub enum Event {
         offset: usize,
         /// The mean in bytes that was in force when the byte was drawn.
         mean: u32,
-        /// The name of the object's type, if the call that allocates it has a type.
+        /// The name of the object's type, if the call that allocates it names one.
         type_name: Option<&'static str>,
     },
     /// The program entered a phase.
@@ -242,7 +242,7 @@ pub enum Event {
         /// The name of the phase that it entered.
         to: &'static str,
     },
-    /// A thread did what the contract counts, or an alarm was raised.
+    /// A thread did something that the contract counts, or an alarm was raised.
     Violation {
         /// The name of the record's kind.
         kind: &'static str,
@@ -282,11 +282,11 @@ pub enum Event {
 /// return soon.
 ///
 /// A hook should not unwind. If one does, the step that it observes was already done and
-/// counted, so nothing is lost; tracts that a pool was about to get ([`Event::Extend`]) go back to
-/// the arena.
+/// counted, so nothing is lost; tracts that a pool was about to get ([`Event::Extend`]) are returned
+/// to the arena.
 ///
-/// A pair of hooks is a hook, and so is a reference to one. The second of a pair observes an event
-/// also if the first unwinds.
+/// A pair of hooks is a hook, and so is a reference to a hook. The second of a pair observes an event
+/// even if the first unwinds.
 ///
 /// ```
 /// use tripoint_core::{Counter, Event, EventHook};
@@ -309,8 +309,8 @@ pub trait EventHook: Sync {
     /// Observes one event.
     fn event(&self, event: Event);
 
-    /// Observes one event of which the call site is known: return addresses, the innermost
-    /// first. By default this is [`event`](EventHook::event), without the site.
+    /// Observes one event whose call site is known: return addresses, the innermost
+    /// first. By default this calls [`event`](EventHook::event), without the site.
     fn event_at(&self, event: Event, site: &[usize]) {
         let _ = site;
         self.event(event);
@@ -327,7 +327,7 @@ impl<H: EventHook + ?Sized> EventHook for &H {
     }
 }
 
-/// Both observe all events, the first one first.
+/// Both hooks observe all events, the first hook first.
 impl<A: EventHook, B: EventHook> EventHook for (A, B) {
     fn event(&self, event: Event) {
         let _second = Defer::new(|| self.1.event(event));
@@ -370,7 +370,7 @@ mod tests {
         }
     }
 
-    /// Has no use for sites.
+    /// A hook that takes no sites.
     struct Siteless<'r>(&'r Recorder);
 
     impl EventHook for Siteless<'_> {
