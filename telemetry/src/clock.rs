@@ -1,4 +1,4 @@
-//! What time it is, in few instructions
+//! The present time, in few instructions
 //! ([design/telemetry.md `.clock`](crate::design::telemetry)).
 
 use core::fmt;
@@ -23,23 +23,23 @@ pub(crate) struct Anchor {
     pub(crate) span_nanoseconds: u64,
 }
 
-/// For how long ticks are compared with ns: as exact as 1 in 10,000, if both clocks are read within
-/// 200 ns of each other.
+/// For how many ns ticks are compared with ns. The rate is exact to 1 in 10,000 if both clocks are read
+/// within 200 ns of each other.
 const SPAN_NANOSECONDS: u64 = 2_000_000;
 
 impl Clock {
     /// No clock: all times are zero.
     pub const NONE: Self = Self { kind: ClockKind::None, nanoseconds: || 0, unix: || 0 };
 
-    /// A clock of the program's, in ns since some moment. It is read once for each event, on the thread
-    /// that reports it, also in signal and interrupt handlers.
+    /// A clock that the program provides, in ns since any moment. It is read for each event, on the thread
+    /// that reports the event, also in signal and interrupt handlers.
     #[must_use]
     pub const fn new(nanoseconds: fn() -> u64) -> Self {
         Self { kind: ClockKind::Nanoseconds, nanoseconds, unix: || 0 }
     }
 
     /// The system's clock: the processor's time-stamp counter if the system takes its own time from
-    /// it, its monotonic clock otherwise.
+    /// that, and the monotonic clock otherwise.
     #[cfg(all(feature = "linux", target_os = "linux"))]
     fn system() -> Self {
         use crate::native::clock::{has_steady_counter, nanoseconds, unix};
@@ -86,7 +86,7 @@ impl Clock {
         }
     }
 
-    /// The present moment, and how fast ticks go. Takes 2 ms if ticks are not ns.
+    /// The present moment, and how fast ticks go. This takes 2 ms if ticks are not ns.
     pub(crate) fn anchor(&self) -> Anchor {
         let (ticks, nanoseconds) = self.both();
         let unix = (self.unix)();
@@ -110,14 +110,14 @@ fn time_stamp_counter() -> u64 {
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
-/// No clock is made of it.
+/// No clock uses this.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 fn time_stamp_counter() -> u64 {
     0
 }
 
 impl Default for Clock {
-    /// The system's clock, if the crate knows one: the feature `linux`. No clock otherwise.
+    /// The system's clock with the feature `linux`, and no clock otherwise.
     fn default() -> Self {
         #[cfg(all(feature = "linux", target_os = "linux"))]
         return Self::system();

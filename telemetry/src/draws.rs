@@ -1,4 +1,4 @@
-//! Which bytes are drawn.
+//! The choice of the bytes that are drawn.
 
 pub(crate) mod geometric;
 pub(crate) mod stream;

@@ -1,4 +1,4 @@
-//! What samples say of all that was allocated, and how far that may be from the truth.
+//! Estimates of all that was allocated, made from samples, and how far they may be from the truth.
 
 pub(crate) mod estimate;
 pub(crate) mod groups;

@@ -1,11 +1,11 @@
 //! The binary format of telemetry: everything that a writer and a reader have to agree on, as
 //! constants, and the few functions that pack and unpack words. The page
-//! [design/telemetry.md](crate::design::telemetry) has it in prose, with a figure, for those who
-//! write readers in other languages.
+//! [design/telemetry.md](crate::design::telemetry) describes the format in prose, with a figure, for
+//! readers in other languages.
 //!
-//! All of a file is words of 64 bits, in the byte order of the machine that wrote it. An `enum`
-//! whose name ends in `Word` numbers the words of one structure; nothing is read or written
-//! otherwise than as one whole word.
+//! A file consists of words of 64 bits, in the byte order of the machine that wrote it. An `enum`
+//! whose name ends in `Word` numbers the words of one structure. Every read and every write is one
+//! of whole words.
 
 pub(crate) mod counters;
 pub(crate) mod header;

@@ -1,33 +1,41 @@
-//! Sampling of allocations: how many bytes a program allocates, and where, without looking at
-//! every allocation.
+//! Estimates from samples how many bytes a program allocates, and where, and records what its memory
+//! management does, for other processes to read.
 //!
 //! Every byte allocated is drawn with the same small probability, independently of all others,
 //! and an object is sampled if one of its bytes is drawn. So samples cannot fall into step with
 //! a program that allocates in a rhythm, as those of a sampler that takes every n-th byte can,
-//! and an estimate made of them comes with limits that hold as often as they say.
+//! and estimates come with limits that hold as often as they say.
 //!
 //! | to | use |
 //! |---|---|
 //! | sample at an allocation point | a [`PointSampler`] as its control |
-//! | sample what a pool or a cache allocates without a point, and boxes | a [`SampledStore`] before it |
+//! | sample what a pool or a cache allocates without a point, and boxes | a [`SampledStore`] in front of it |
 //! | sample what the whole program allocates | a `SampledAllocator` as its `#[global_allocator]` |
 //! | report every object of a point, or of a store | a [`PointLogger`], a [`LoggedStore`] |
-//! | switch samplers on and off, and say how rare samples are | [`Sampling`] |
-//! | draw samples from any other stream of allocations | [`Trials`], each with a [`Stream`] of its own |
+//! | switch samplers on and off, and set how rare samples are | [`Sampling`] |
+//! | sample any other sequence of allocations | [`Trials`], each with a [`Stream`] of its own |
 //! | estimate bytes and objects from samples | [`Estimate`], from each [`Sample`] |
-//! | the same for each type, place or thread | [`Groups`] |
-//! | the same of what is in use | [`LiveSamples`], which samplers [remember](SampledStore::remembering) objects in |
-//! | say how far from the truth that may be | [`Estimate::limits`], with a [`Confidence`] and the [`Window`] of time |
+//! | estimate them for each type, place or thread | [`Groups`] |
+//! | estimate what is in use | [`LiveSamples`], in which samplers [remember](SampledStore::remembering) objects |
+//! | find out how far an estimate may be from the truth | [`Estimate::limits`], with a [`Confidence`] and the [`Window`] of time |
 //! | compute limits of your own | [`NegativeBinomial`] |
+//! | record events and counters for other processes | `Telemetry`, and its format in [`format`](crate::format) |
+//! | read what another process recorded | the module `reader` |
 //!
-//! The crate needs no `std` but for global allocators (the feature `std`), allocates nothing, and returns the same results on every target
-//! ([design/sampling.md `.req.bare`](crate::design::sampling)).
+//! | feature | what it adds |
+//! |---|---|
+//! | (none) | sampling, estimates, and telemetry in memory that the program provides. `no_std`, and nothing is allocated |
+//! | `std` | numbers of threads, a ring of events for each thread, `SampledAllocator`, and call sites on Linux |
+//! | `linux` | telemetry in files, the system's clock, and the system's numbers of threads |
+//! | `reader` | the module `reader`, on Unix |
 //!
-//! A switch holds from the next sample on. To have it hold at once, call
-//! [`SampledStore::follow_switch`] on a store, `SampledAllocator::follow_switch` on a thread, and trip
+//! Sampling returns the same results on every target ([design/sampling.md `.req.bare`](crate::design::sampling)).
+//!
+//! A sampler follows a switch from the next sample on. To have it follow at once, call
+//! [`SampledStore::follow_switch`] on a store and `SampledAllocator::follow_switch` on a thread, and trip
 //! a point.
 //!
-//! Design: [`design/sampling.md`](crate::design::sampling).
+//! Design: [`design/sampling.md`](crate::design::sampling), [`design/telemetry.md`](crate::design::telemetry).
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -111,7 +119,7 @@ pub use crate::{
     recorder::telemetry::Telemetry,
 };
 
-/// What only models and tests need. It is out of the promise.
+/// What only models and tests need. It is not part of the stable interface.
 #[doc(hidden)]
 pub mod internal {
     #[cfg(all(target_has_atomic = "64", feature = "mock", target_os = "linux", not(tripoint_loom)))]

@@ -1,5 +1,5 @@
-//! What Linux tells about time and threads. None of these calls can be refused: what is not known has a
-//! substitute.
+//! What Linux says about time and threads. No refusal of these calls is an error: there is a substitute
+//! for what is not known.
 
 pub(crate) mod clock;
 pub(crate) mod thread;

@@ -18,16 +18,16 @@ fn new_number() -> u32 {
 
 #[cfg(feature = "std")]
 std::thread_local! {
-    /// Zero if the thread has no number yet. Without a destructor, so that it is there as long as the
-    /// thread is.
+    /// Zero if the thread has no number yet. It has no destructor, so it exists as long as the
+    /// thread does.
     static NUMBER: Cell<u32> = const { Cell::new(0) };
 }
 
-/// The number of the calling thread: with the feature `linux` the system's, by which other processes
-/// know it; otherwise threads are numbered from 1 on, in the order in which they first ask. Without the
-/// feature `std` threads cannot be told apart, and the number is zero.
+/// The number of the calling thread. On Linux with the feature `linux` it is the system's, by which
+/// other processes know the thread; otherwise threads are numbered from 1 on, in the order in which they
+/// first ask. Without the feature `std` threads cannot be told apart, and the number is zero.
 ///
-/// It allocates nothing, and may be called in a signal handler.
+/// This allocates nothing, and may be called in a signal handler.
 #[cfg(feature = "std")]
 #[must_use]
 pub fn thread_number() -> u32 {

@@ -1,4 +1,4 @@
-//! Reads what another process writes, while it writes or afterwards, and changes its switches.
+//! Reads the telemetry of another process, while that writes or afterwards, and changes its switches.
 //!
 //! | to | use |
 //! |---|---|
@@ -10,9 +10,10 @@
 //! | read the counters | [`Reader::counters`] |
 //! | switch events and sampling on and off | [`SwitchesFile`] |
 //!
-//! The reader trusts nothing that it reads: what makes no sense is left out and counted, and what it
-//! allocates is bounded by [`MAX_RINGS`](crate::format::MAX_RINGS) and [`MAX_ENTRIES`](crate::format::MAX_ENTRIES), not by numbers of the file. Texts are shown
-//! with what cannot be printed escaped.
+//! The reader trusts nothing that it reads. What makes no sense is left out, and counted or listed. What
+//! the reader allocates is bounded by [`MAX_RINGS`](crate::format::MAX_RINGS) and
+//! [`MAX_ENTRIES`](crate::format::MAX_ENTRIES), not by numbers of the file. When a text is shown, characters
+//! that cannot be printed are escaped.
 //!
 //! ```
 //! use tripoint_telemetry::reader::{OpenError, Reader, Start};

@@ -1,4 +1,4 @@
-//! What writes events and counters to a file of telemetry.
+//! The writer of events and counters.
 
 pub(crate) mod arena_hook;
 #[cfg(feature = "std")]

@@ -89,8 +89,8 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// An object of `size` bytes, of which the byte at `offset` (counted from zero) was drawn
-    /// before any other. `None` if the object has no such byte.
+    /// An object of `size` bytes, whose first drawn byte is the one at `offset`, counted from zero.
+    /// `None` if the object has no such byte.
     #[must_use]
     pub const fn new(size: u64, offset: u64, mean: Mean) -> Option<Self> {
         if offset < size { Some(Self { size, offset, mean }) } else { None }

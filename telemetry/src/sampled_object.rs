@@ -1,4 +1,4 @@
-//! What samplers report.
+//! The objects that samplers report.
 
 #![forbid(unsafe_code)]
 
@@ -8,7 +8,7 @@ use tripoint_stack::Site;
 use crate::numbering::thread_number;
 use crate::sample::Sample;
 
-/// By which way an object was allocated.
+/// How an object was allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ObjectKind {
     /// In the buffer of an allocation point, with others.
@@ -22,7 +22,7 @@ pub enum ObjectKind {
 }
 
 impl ObjectKind {
-    /// All of them, in the order of their numbers.
+    /// All kinds, in the order of their numbers.
     const ALL: [Self; 4] = [Self::Small, Self::Large, Self::Direct, Self::Global];
 
     /// The kind with this number.
@@ -31,9 +31,9 @@ impl ObjectKind {
     }
 }
 
-/// A sampled object: where it is, what it is as far as that is known, and who allocated it.
+/// A sampled object: its address, what is known about it, and the thread and call that allocated it.
 ///
-/// Estimates [by group](crate::Groups) may use anything in here as a key: the site, the type, the
+/// Estimates [by group](crate::Groups) may use any of these as a key: the site, the type, the
 /// thread, the pool, the size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampledObject {
@@ -43,15 +43,15 @@ pub struct SampledObject {
     /// one that the pool rounded to; in a store it is the one that was asked for
     /// ([design/sampling.md `.bytes`](crate::design::sampling)).
     pub sample: Sample,
-    /// By which way it was allocated.
+    /// How it was allocated.
     pub kind: ObjectKind,
     /// The [number](crate::thread_number) of the thread that allocated it; zero if that is not known.
     pub thread: u32,
-    /// The pool, if that is known. Pools are numbered by their arenas.
+    /// The pool, if that is known. Each arena numbers its pools.
     pub pool: Option<PoolId>,
     /// The name of the pool's class, if that is known.
     pub class: Option<&'static str>,
-    /// The name of the object's type, if the call that allocated it has a type.
+    /// The name of the object's type, if the call that allocated it names one.
     pub type_name: Option<&'static str>,
     /// The call that allocated it, if [sites are walked](crate::Sampling::set_sites).
     pub site: Site,

@@ -1,4 +1,4 @@
-//! The geometric distribution: how many bytes are not drawn before the next that is.
+//! The geometric distribution: how many bytes are not drawn before the next byte drawn.
 
 #![forbid(unsafe_code)]
 

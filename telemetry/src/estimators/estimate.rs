@@ -10,7 +10,7 @@ use crate::estimators::negative_binomial::NegativeBinomial;
 use crate::estimators::normal;
 use crate::sample::{Mean, Sample};
 
-/// What a number of samples says of all that was allocated.
+/// Sums over samples, and what they say about all that was allocated.
 ///
 /// ```
 /// use tripoint_telemetry::{Confidence, Estimate, Mean, Sample, Window};

@@ -7,7 +7,7 @@ use crate::sample::{Mean, Sample};
 
 /// One estimate for each of up to `N` groups, in a table of fixed size.
 ///
-/// What a group is, `K` decides: a size class, a thread, a pool, the address of a call. Samples
+/// `K` is the key of a group: a size class, a thread, a pool, the address of a call. Samples
 /// of groups beyond the first `N` are estimated together, so none is lost.
 ///
 /// ```

@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-/// With which probability an interval is to hold what was really allocated.
+/// The probability with which an interval has to contain what was really allocated.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Confidence(f64);
 
@@ -47,7 +47,7 @@ impl Interval {
     }
 }
 
-/// How the time for which samples were collected lies to the samples.
+/// Whether the time for which samples were collected begins and ends at samples.
 ///
 /// A window that begins or ends between two samples has seen only a part of the bytes from
 /// one to the next, and an interval that ignored this would be too narrow: of windows in

@@ -1,5 +1,5 @@
 //! The negative binomial distribution: how many bytes are not drawn before the last of a
-//! given number that are.
+//! given number of bytes that are drawn.
 
 #![forbid(unsafe_code)]
 

@@ -25,14 +25,14 @@ pub(crate) struct Image<'w> {
     pub(crate) tallies: Table<'w>,
     rings: &'w [AtomicU64],
     ring_words: usize,
-    /// The ring of the threads that have none of their own: the last one.
+    /// The last ring, of the threads that have none of their own.
     pub(crate) shared_ring: RecordRing<'w>,
     threads_left_out: &'w AtomicU64,
 }
 
 impl<'w> Image<'w> {
-    /// Makes a file of these words, which were never seen by a reader: writes them all. It is not
-    /// complete before [`open`](Self::open). `None` if there are fewer words than planned.
+    /// Makes a file of these words, which no reader has seen, and writes to all of them. The file is
+    /// complete after [`open`](Self::open). `None` if there are fewer words than planned.
     pub(crate) fn make(words: &'w [AtomicU64], plan: &Plan) -> Option<Self> {
         let words = words.get(..plan.words)?;
         words.iter().for_each(|word| word.store(0, Ordering::Relaxed));
@@ -90,7 +90,7 @@ impl<'w> Image<'w> {
         self.state().store(FileState::Open as u64, Ordering::Release);
     }
 
-    /// Says that nothing changes any more.
+    /// Marks the file as closed: nothing changes any more.
     pub(crate) fn close(&self) {
         fence(Ordering::Release);
         self.state().store(FileState::Closed as u64, Ordering::Relaxed);

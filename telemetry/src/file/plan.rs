@@ -1,4 +1,4 @@
-//! How large the parts of a file are, and where they lie.
+//! The sizes of the parts of a file, and their places.
 
 #![forbid(unsafe_code)]
 
@@ -7,18 +7,18 @@ use crate::format::{
     SectionKind, TABLE_ENTRY_WORDS, WORD_BYTES,
 };
 
-/// How much telemetry has room for. Everything is made at the beginning, and nothing grows later: what
-/// finds no room is left out and counted.
+/// How much telemetry has room for. All memory is set aside at the beginning, and nothing grows later:
+/// what finds no room is left out and counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
-    /// Threads with a ring of their own, at most 4,095. All others share one more ring. 64 by default: more
-    /// threads than most programs have cores for.
+    /// Threads with a ring of their own, at most 4,095. All other threads share one more ring. 64 by
+    /// default, more than most programs have cores for.
     pub threads: usize,
-    /// The bytes of records in each ring, rounded up to a power of two of 4 KiB, at least two. 64 KiB by
-    /// default: the last thousand events of each thread.
+    /// The bytes of records in each ring, rounded up to a number of blocks of 4 KiB that is a power of two,
+    /// and at least two. 64 KiB by default, for the last thousand events of each thread.
     pub ring_bytes: usize,
-    /// Arenas whose counters are kept, as all of the following rounded up to a power of two, at most 65,536. 16
-    /// by default.
+    /// Arenas whose counters are kept, at most 65,536. 16 by default. This number and the following ones are
+    /// rounded up to a power of two.
     pub arenas: usize,
     /// Pools whose counters are kept. 256 by default.
     pub pools: usize,
@@ -35,12 +35,12 @@ impl Default for Room {
 }
 
 impl Room {
-    /// The least: one ring that all threads share, and one entry in each table. For targets with little
-    /// memory.
+    /// The least room, for targets with little memory: one ring that all threads share, and one entry in
+    /// each table.
     pub const LEAST: Self = Self { threads: 0, ring_bytes: 0, arenas: 1, pools: 1, points: 1, tallies: 1 };
 
-    /// The bytes of memory that this takes, the page of switches included; `None` if that is more than
-    /// the format allows, or than there are addresses.
+    /// The bytes of memory that this room takes, including the page of switches; `None` if it is more than
+    /// the format allows, or takes more bytes than there are addresses.
     #[must_use]
     pub fn bytes(&self) -> Option<usize> {
         Plan::new(self)?.words.checked_add(SWITCHES_WORDS)?.checked_mul(WORD_BYTES)
@@ -75,7 +75,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// The plan for so much room; `None` if it takes more than the format or the addresses allow.
+    /// The plan for this room; `None` if it takes more than the format or the addresses allow.
     pub(crate) fn new(room: &Room) -> Option<Self> {
         let table =
             |entries: usize| entries.checked_next_power_of_two().filter(|&entries| entries <= MAX_ENTRIES);

@@ -9,13 +9,13 @@ use crate::format::{BYTE_ORDER, EventKind, SWITCHES_MAGIC, SWITCHES_WORDS, Switc
 use crate::sample::Mean;
 use crate::sampler::sampling::Sampling;
 
-/// What sampling leaves to the program.
+/// The value that leaves sampling to the program.
 const LEFT_TO_THE_PROGRAM: u64 = 2;
 
-/// The switches of telemetry. Any thread may change them at any time, and other processes if the
+/// The switches of telemetry. Any thread may change them at any time, and so may other processes if the
 /// telemetry has a file.
 ///
-/// Every value is checked where it is used: what is not allowed counts as the default.
+/// Every value is checked when it is used: [`SwitchWord`] says what a value that is not allowed counts as.
 #[derive(Clone, Copy, Debug)]
 pub struct Switches<'w> {
     words: &'w [AtomicU64; SWITCHES_WORDS],
@@ -72,19 +72,19 @@ impl<'w> Switches<'w> {
         self.get(SwitchWord::WithoutAddresses) != 0
     }
 
-    /// Leaves addresses out of events from here on, or no more.
+    /// Leaves addresses out of events from here on, or no longer.
     pub fn set_without_addresses(&self, on: bool) {
         self.set(SwitchWord::WithoutAddresses, u64::from(on));
     }
 
-    /// Whether points that can do so report every reserve and commit. They look at it when they take
-    /// their slow path: a trip makes them.
+    /// Whether points report every reserve and commit: the switch for a
+    /// [`PointLogger`](crate::PointLogger). A point looks at it in its slow path, which it takes after a trip.
     #[must_use]
     pub fn point_log(&self) -> bool {
         self.get(SwitchWord::PointLog) == 1
     }
 
-    /// Has points report every reserve and commit, or no more.
+    /// Has points whose logger asks [`point_log`](Self::point_log) report every reserve and commit, or no longer.
     pub fn set_point_log(&self, on: bool) {
         self.set(SwitchWord::PointLog, u64::from(on));
     }
@@ -101,6 +101,7 @@ impl<'w> Switches<'w> {
     }
 
     /// Switches sampling on with a mean, or off (`Some(None)`), or leaves it to the program (`None`).
+    /// Samplers follow after [`apply_to`](Self::apply_to).
     pub fn set_sampling(&self, sampling: Option<Option<Mean>>) {
         let (value, mean) = match sampling {
             Some(None) => (0, 0),
@@ -111,8 +112,8 @@ impl<'w> Switches<'w> {
         self.set(SwitchWord::Sampling, value);
     }
 
-    /// Switches `sampling` as another process asked for. Call it now and then on a cold thread, and trip
-    /// points to have it hold at once.
+    /// Switches `sampling` as these switches say. Samplers do not follow the switches without this, so call
+    /// it regularly on a cold thread, and trip points to have them follow at once.
     pub fn apply_to(&self, sampling: &Sampling) {
         if let Some(mean) = self.sampling()
             && mean != sampling.mean()

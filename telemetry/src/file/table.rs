@@ -7,10 +7,11 @@ use tripoint_core::internal::{AtomicU64, Ordering, fence};
 
 use crate::format::{EntryState, TABLE_ENTRY_WORDS, TABLE_TEXT_WORDS, WORD_BYTES, words_of_text};
 
-/// How many entries after its own place something may lie: finding it takes bounded time.
+/// The number of entries in which something may lie, from its first place on: so a search takes
+/// bounded time.
 const PROBES: usize = 16;
 
-/// The number of times that an entry was taken is counted in units of this.
+/// The unit in which the first word counts how often an entry was taken.
 const GENERATION: u64 = 1 << 8;
 
 /// The words of an entry.
@@ -18,7 +19,7 @@ const GENERATION: u64 = 1 << 8;
 pub(crate) struct Entry<'w>(&'w [AtomicU64; TABLE_ENTRY_WORDS]);
 
 impl<'w> Entry<'w> {
-    /// A word; by its number in one of the enumerations of the format.
+    /// A word, by its number in one of the enumerations of the format.
     #[inline]
     fn word(self, word: usize) -> &'w AtomicU64 {
         &self.0[word]
@@ -41,7 +42,7 @@ impl<'w> Entry<'w> {
         }
     }
 
-    /// Says that what the entry counted exists no more. What it counted stays until the entry is
+    /// Marks that what the entry counted no longer exists. The counts stay until the entry is
     /// taken again.
     pub(crate) fn retire(self) {
         let state = self.word(0).load(Ordering::Relaxed);
@@ -65,7 +66,8 @@ impl<'w> Entry<'w> {
         keys.iter().all(|&(word, key)| self.word(word).load(Ordering::Relaxed) == key)
     }
 
-    /// Takes the entry for something new, if it is in none of the other states meanwhile.
+    /// Takes the entry, has `fill` write it, and makes it live. Returns false if another thread is
+    /// taking it.
     pub(crate) fn renew(self, fill: impl FnOnce(Self)) -> bool {
         let state = self.word(0).load(Ordering::Relaxed);
         let generation = state & !(GENERATION - 1);
@@ -93,7 +95,7 @@ fn table_text(text: &str) -> [u64; TABLE_TEXT_WORDS] {
     words
 }
 
-/// The keys that a text is, at a word of an entry.
+/// The keys for a text that begins at a word of an entry.
 pub(crate) fn text_keys(word: usize, text: &str) -> [(usize, u64); TABLE_TEXT_WORDS] {
     let words = table_text(text);
     core::array::from_fn(|index| (word + index, words[index]))
@@ -122,7 +124,7 @@ impl<'w> Table<'w> {
         self.entries.first().map(Entry)
     }
 
-    /// Where something with these keys lies, if no other is there.
+    /// The place of something with these keys, if nothing else is there.
     #[inline]
     fn first_place<const KEYS: usize>(&self, keys: &[(usize, u64); KEYS]) -> usize {
         // The odd number next to 2^64 over the golden ratio, which spreads numbers that follow each other.
@@ -159,8 +161,8 @@ impl<'w> Table<'w> {
         self.places(keys).take_while(is_taken).find(|entry| entry.is_live() && entry.has(keys))
     }
 
-    /// Takes an entry for these keys, with all other words zero but those that `fill` sets. If there
-    /// is none left, this is counted.
+    /// Takes an entry for these keys. Its other words are zero, except those that `fill` sets. If none
+    /// is left, this is counted.
     #[cold]
     pub(crate) fn take_entry<const KEYS: usize>(
         &self,

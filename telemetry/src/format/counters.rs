@@ -1,4 +1,4 @@
-//! Tables of counters, which are read without any event
+//! Tables of counters, which can be read without any event
 //! ([design/telemetry.md `.counters`](crate::design::telemetry)).
 
 #![forbid(unsafe_code)]
@@ -6,12 +6,12 @@
 /// The words of an entry of any table.
 pub const TABLE_ENTRY_WORDS: usize = 16;
 
-/// The words of a text in an entry: the word before it, and at most 24 bytes.
+/// The words of a text in an entry: the word with its length, and at most 24 bytes.
 pub const TABLE_TEXT_WORDS: usize = 4;
 
 /// The state of an entry, the lowest byte of its first word. The bytes above it count how often it
-/// was taken: a reader that reads the first word before and after the others, and finds it
-/// unchanged, has read what belongs together.
+/// was taken. A reader that reads the first word before and after the others, and finds it
+/// unchanged, has read a single entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum EntryState {
@@ -21,7 +21,7 @@ pub enum EntryState {
     Making = 1,
     /// In use.
     Live = 2,
-    /// What it counted exists no more. Something new may take the entry.
+    /// What it counted no longer exists. Something new may take the entry.
     Gone = 3,
 }
 
@@ -63,13 +63,13 @@ pub enum PoolWord {
     Extended,
     /// The bytes that it returned to its arena.
     Retracted,
-    /// How many buffers it filled.
+    /// How often it filled a buffer.
     Fills,
     /// The bytes of these fills.
     Filled,
-    /// How many buffers it emptied.
+    /// How often it emptied a buffer.
     Empties,
-    /// The bytes that these returned unused.
+    /// The bytes that were returned then.
     Emptied,
     /// The name of its class, a text of [`TABLE_TEXT_WORDS`].
     Class = 12,
@@ -85,7 +85,7 @@ pub enum PointWord {
     Arena,
     /// The number of its pool.
     Pool,
-    /// The number of the buffer, as events name it.
+    /// The number by which events name the buffer.
     Buffer,
     /// How often it was filled.
     Fills,
@@ -93,7 +93,7 @@ pub enum PointWord {
     Filled,
     /// How often it was emptied.
     Empties,
-    /// The bytes that these returned unused.
+    /// The bytes that were returned then.
     Emptied,
     /// The bytes of the last fill: the room that it had then.
     Room,
@@ -135,11 +135,11 @@ pub enum TallyWord {
     State = 0,
     /// The index of the thread in the contract.
     Thread,
-    /// How many.
+    /// The number of violations.
     Count,
     /// Their bytes.
     Bytes,
-    /// When the last one was, in ticks of the file's clock.
+    /// The time of the last one, in ticks of the file's clock.
     Time,
     /// The kind of record, a text of [`TABLE_TEXT_WORDS`].
     Kind = 8,

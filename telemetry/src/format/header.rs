@@ -19,11 +19,11 @@ pub const HEADER_WORDS: usize = PAGE_WORDS;
 /// The first eight bytes of a file, in the order in which they lie there.
 pub const MAGIC: [u8; WORD_BYTES] = *b"tripoint";
 
-/// The version of the format. A reader refuses files of a greater one. What is added
-/// without harm to old readers (kinds of sections, of events, of flags) leaves it as it is.
+/// The version of the format. A reader refuses files of a greater version. Additions that old
+/// readers can skip (kinds of sections, kinds of events, flags) do not change it.
 pub const VERSION: u64 = 1;
 
-/// The name of a telemetry file in memory, among the descriptors of its process.
+/// The name of a telemetry file in memory, as the descriptors of its process show it.
 pub const DATA_NAME: &CStr = c"tripoint-telemetry";
 
 /// The name of its page of switches.
@@ -45,7 +45,7 @@ pub enum HeaderWord {
     ByteOrder,
     /// A [`FileState`]. It is the last word that is written when a file is made.
     State,
-    /// The number of the process that writes; zero if there is none (bare metal).
+    /// The number of the process that writes; zero in memory that the program provided.
     Process,
     /// The bytes of the file.
     FileBytes,
@@ -67,13 +67,13 @@ pub enum HeaderWord {
     SpanNanoseconds,
     /// The number of sections.
     Sections,
-    /// The first entry of the table of sections, of [`SECTION_WORDS`] each.
+    /// Where the table of sections begins, whose entries have [`SECTION_WORDS`] each.
     SectionTable = 32,
 }
 
-/// The most entries of a table, and the most rings: what a reader has to have room for.
+/// The most entries of a table. A reader needs room for no more.
 pub const MAX_ENTRIES: usize = 65_536;
-/// See [`MAX_ENTRIES`].
+/// The most rings of a file. A reader needs room for no more.
 pub const MAX_RINGS: usize = 4_096;
 
 /// The words of an entry in the table of sections.
@@ -94,7 +94,7 @@ pub enum SectionWord {
     Entries,
     /// The bytes of each entry, a multiple of a word.
     EntryBytes,
-    /// How often there was no entry left for something new.
+    /// How often no entry was left for something new.
     LeftOut,
 }
 
@@ -140,7 +140,7 @@ pub enum FileState {
     Making = 0,
     /// The process may write.
     Open = 1,
-    /// The process has ended telemetry: nothing changes any more.
+    /// The process has ended its telemetry: nothing changes any more.
     Closed = 2,
 }
 
@@ -150,7 +150,7 @@ pub enum FileState {
 pub enum ClockKind {
     /// There is no clock: all times are zero.
     None = 0,
-    /// ns of the system's monotonic clock, or of the clock that a program without a system gave.
+    /// ns of the system's monotonic clock, or of a clock that the program provided.
     Nanoseconds = 1,
     /// The processor's time-stamp counter, which is the same on all cores and does not stop.
     Ticks = 2,
@@ -160,18 +160,19 @@ bitflags! {
     /// How a file is kept.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct HeaderFlags: u64 {
-        /// Memory that only this process names: found by the process's number, gone with the last
-        /// process that has it open.
+        /// A file in memory without a path: readers find it by the number of its process, and it exists as
+        /// long as any process has it open.
         const ANONYMOUS = 1;
         /// A file with a path.
         const PATH = 1 << 1;
-        /// Its file system keeps it in memory, so pages that were written once never fault again.
+        /// Its file system keeps it in memory and does not write it back, so pages that were written once
+        /// do not fault again unless they are swapped out.
         const IN_MEMORY = 1 << 2;
-        /// Sealed: neither longer nor shorter, nor written to by others.
+        /// The file is sealed: its size cannot change, and no other process can write to it.
         const SEALED = 1 << 3;
-        /// Every page was written before the first event.
+        /// Every page was written to before the first event.
         const PREFAULTED = 1 << 4;
-        /// Locked in memory.
+        /// The file is locked in memory.
         const LOCKED = 1 << 5;
         /// Forked children do not write.
         const PARENT_ONLY = 1 << 6;

@@ -8,17 +8,17 @@
 pub struct Field {
     /// Its name, for people and for JSON.
     pub name: &'static str,
-    /// What it consists of.
+    /// The form of its value.
     pub form: FieldForm,
 }
 
-/// What a field consists of.
+/// The form of a field's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldForm {
     /// One word: a number that names something.
     Number,
-    /// One word that stands for something, for instance made of its address and a secret: equal for
-    /// the same thing, and any number of 64 bits.
+    /// One word that stands for something, for instance computed from its address and a secret. It may be
+    /// any number of 64 bits, and is equal for the same thing.
     Handle,
     /// One word: how many.
     Count,
@@ -26,28 +26,28 @@ pub enum FieldForm {
     Bytes,
     /// One word: an address; zero if addresses are left out.
     Address,
-    /// A text: the word before it, then its bytes
+    /// A text: the word with its length, then its bytes
     /// ([design/telemetry.md `.text`](crate::design::telemetry)).
     Text,
     /// Code addresses, the innermost first, one word each, up to the end of the record.
     Site,
 }
 
-/// The kinds of events. The number of each is in its records, and is the bit of the
-/// switch for it; all are below 64.
+/// The kinds of events. The number of a kind is in its records, and is the number of its bit
+/// in the switch for events; all are below 64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 #[repr(u16)]
 pub enum EventKind {
-    /// A thread took its ring.
+    /// A thread attached, with a name.
     ThreadAttach = 2,
-    /// A thread returned its ring.
+    /// A thread that had attached is about to return its ring.
     ThreadDetach = 3,
     /// The program marked a place in the stream of events.
     Marker = 4,
     /// An arena was created.
     CreateArena = 8,
-    /// An arena was destroyed.
+    /// An arena is about to release its memory.
     DestroyArena = 9,
     /// A pool was created.
     CreatePool = 10,
@@ -65,11 +65,11 @@ pub enum EventKind {
     GrowthRefused = 16,
     /// An allocation point or another buffer was created.
     CreatePoint = 20,
-    /// A buffer was destroyed.
+    /// A buffer is being destroyed.
     DestroyPoint = 21,
     /// A buffer was filled.
     Fill = 22,
-    /// A buffer returned what it did not use.
+    /// A buffer returned what it did not use, or objects that were popped.
     Empty = 23,
     /// The owner of a buffer observed trips.
     Trip = 24,
@@ -87,16 +87,16 @@ pub enum EventKind {
     Commit = 33,
     /// A point whose log is on abandoned what it had reserved, or its commit failed.
     Abandon = 34,
-    /// A store that is recorded allocated an object.
+    /// A store whose log is on allocated an object.
     Alloc = 35,
-    /// A store that is recorded freed an object.
+    /// A store whose log is on is about to free an object.
     Free = 36,
     /// An object was sampled. Pool 0 is the program's global allocator. The type name is empty if
     /// it is not known.
     Sample = 37,
     /// The program entered a phase of the contract.
     Phase = 48,
-    /// The contract recorded a violation, or what it excuses, or an alarm.
+    /// The contract recorded a violation, something that it excuses, or an alarm.
     Violation = 49,
     /// An amnesty began.
     BeginAmnesty = 50,
@@ -187,7 +187,7 @@ pub(crate) use with_kinds;
 
 with_kinds!(kinds);
 
-/// How many numbers there are: as many as a word has bits.
+/// How many numbers kinds can have: as many as a word has bits.
 const NUMBERS: usize = u64::BITS as usize;
 
 /// The kind of each number.
@@ -202,7 +202,7 @@ const BY_NUMBER: [Option<EventKind>; NUMBERS] = {
 };
 
 impl EventKind {
-    /// The bit of this kind in the switch [`Events`](super::SwitchWord::Events).
+    /// The mask of this kind in the switch [`Events`](super::SwitchWord::Events).
     #[must_use]
     pub const fn bit(self) -> u64 {
         1 << self as u64

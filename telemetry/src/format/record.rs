@@ -17,7 +17,7 @@ pub const MAX_TEXT_BYTES: usize = 64;
 /// The most code addresses of a site; the innermost are kept.
 pub const MAX_FRAMES: usize = 20;
 
-/// Of what kind a record is.
+/// The kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RecordKind {
     /// Fills a block up to its end: number 0. It consists of at least one word, the first of its
@@ -70,26 +70,26 @@ impl RecordKind {
 /// | 2 | | the time |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// Of what kind the record is.
+    /// The kind of the record.
     pub kind: RecordKind,
     /// Whether addresses were left out: fields that are addresses are zero, and there is no site.
     pub without_addresses: bool,
     /// The words of the record, its head included.
     pub words: u16,
-    /// The thread that wrote it, as the system numbers threads.
+    /// The number of the thread that wrote it: the system's, if the writer has the feature `linux`.
     pub thread: u32,
-    /// How many events were written to the ring before this one. A reader that finds a gap has
-    /// missed as many. A clock's record has the number of the event that follows it.
+    /// How many events were written to the ring before this one. The difference to the number that a
+    /// reader expects is how many it missed. A clock record has the number of the event that follows it.
     pub serial: u64,
-    /// When, in ticks of the file's clock.
+    /// The time of the record, in ticks of the file's clock.
     pub time: u64,
 }
 
-/// The bit of a record's first word that says that addresses were left out.
+/// The bit in a record's first word which says that addresses were left out.
 const WITHOUT_ADDRESSES: u64 = 1 << 15;
 
 impl Head {
-    /// The head in words.
+    /// The head as words.
     #[inline]
     #[must_use]
     pub const fn to_words(self) -> [u64; HEAD_WORDS] {
@@ -98,7 +98,7 @@ impl Head {
         [kind | (self.words as u64) << 16 | (self.thread as u64) << 32, self.serial, self.time]
     }
 
-    /// The head that these words are. Any words are one.
+    /// The head that these words stand for. Any words stand for one.
     #[must_use]
     pub const fn from_words(words: [u64; HEAD_WORDS]) -> Self {
         let [first, serial, time] = words;

@@ -8,14 +8,14 @@ use super::record::HEAD_WORDS;
 /// The words of a ring before its first block.
 pub const RING_HEAD_WORDS: usize = 16;
 
-/// The words of a block: 4 KiB. No record crosses the end of one, so that a reader that was lapped
-/// finds a record's beginning again. A ring has a power of two of blocks, at least two.
+/// The words of a block, which has 4 KiB. No record crosses the end of a block, so that a reader that was
+/// lapped finds the beginning of a record again. A ring has a power of two of blocks, at least two.
 pub const BLOCK_WORDS: usize = 512;
 
 /// The words of the record of the clock, with which every block begins.
 pub const CLOCK_RECORD_WORDS: usize = HEAD_WORDS + 1;
 
-/// The words before the first block.
+/// The words of a ring before its first block.
 ///
 /// A position counts words since the ring was made; the word at a position is the one with the
 /// number `position % words of all blocks`.
@@ -29,14 +29,14 @@ pub enum RingWord {
     Tail,
     /// The number of events ever written.
     Serial,
-    /// The number of events dropped: the ring was in use, by what a signal interrupted, or by
-    /// another thread of those that share it.
+    /// The number of events dropped because the ring was in use, by the code that a signal
+    /// interrupted, or by another of the threads that share it.
     Dropped,
     /// Not zero while a record is being written.
     Busy,
     /// A [`RingState`].
     State,
-    /// The thread that has the ring, also after it has ended without returning it; zero for none.
+    /// The number of the thread that has the ring, even if it ended without returning it; zero for none.
     Thread,
     /// How often a thread claimed the ring.
     Claims,
@@ -45,10 +45,10 @@ pub enum RingWord {
     Name,
 }
 
-/// The most bytes of a thread's name; longer ones are cut off.
+/// The most bytes of a thread's name; longer names are cut off.
 pub const MAX_THREAD_NAME_BYTES: usize = 32;
 
-/// Who writes to a ring.
+/// Which threads write to a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum RingState {

@@ -11,9 +11,8 @@ pub const SWITCHES_MAGIC: [u8; WORD_BYTES] = *b"trpntsw1";
 /// The words of the page.
 pub const SWITCHES_WORDS: usize = PAGE_WORDS;
 
-/// The words of the page. The first three are for those who look at it; the process never reads
-/// them. It checks the others each time it uses them: a value that is not allowed counts as the
-/// default.
+/// The words of the page. The first three are for readers; the process never reads them. It checks
+/// the others each time it uses them. Each says what a value that is not allowed counts as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum SwitchWord {
@@ -23,16 +22,17 @@ pub enum SwitchWord {
     ByteOrder,
     /// The process whose switches these are.
     Process,
-    /// Events that are written: bit `n` for the kind with number `n`. Default: as the program
-    /// said. Any value is allowed.
+    /// Events that are written: bit `n` for the kind with number `n`. At first all bits are set. Any
+    /// value is allowed.
     Events = 8,
     /// Whether addresses are left out: 0 or 1. Any other value counts as 1.
     WithoutAddresses,
-    /// Whether to sample: 0 for no, 1 for yes. Any other value leaves it to the program.
+    /// Whether to sample: 0 for no, 1 for yes. Any other value leaves sampling to the program, which
+    /// follows this word and the next when it calls `Switches::apply_to`.
     Sampling,
     /// The mean of sampling in bytes, from 1 to 2^32 - 1. Any other value leaves it to the program.
     Mean,
-    /// Whether every reserve and commit of points that can do so is written: 0 or 1. Any other
-    /// value counts as 0.
+    /// Whether every reserve and commit is written, at points whose `PointLogger` asks
+    /// `Switches::point_log`: 0 or 1. Any other value counts as 0.
     PointLog,
 }

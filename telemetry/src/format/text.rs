@@ -4,13 +4,13 @@
 
 use super::header::WORD_BYTES;
 
-/// The words that a text of `bytes` bytes takes, without the word before it.
+/// The words that a text of `bytes` bytes takes, without the word with its length.
 #[must_use]
 pub const fn text_words(bytes: usize) -> usize {
     bytes.div_ceil(WORD_BYTES)
 }
 
-/// The bytes of a text, cut off at `most` bytes or before, at the end of a character.
+/// The bytes of a text, cut off after at most `most` bytes, at the end of a character.
 fn cut(text: &str, most: usize) -> &[u8] {
     let mut end = text.len().min(most);
     while !text.is_char_boundary(end) {
@@ -19,9 +19,9 @@ fn cut(text: &str, most: usize) -> &[u8] {
     &text.as_bytes()[..end]
 }
 
-/// A text in words, cut off at `most` bytes: first the word before it, whose lower half is the
-/// number of bytes that follow, and its upper half the number that the text had before it was cut
-/// off; then the bytes, in the order in which they lie in memory, filled up with zeros.
+/// A text as words, cut off after at most `most` bytes. The lower half of the first word is the
+/// number of bytes that follow, and the upper half is the number of bytes that the text had before it
+/// was cut off. Then the bytes follow, in the order in which they lie in memory, filled up with zeros.
 pub fn words_of_text(text: &str, most: usize) -> impl Iterator<Item = u64> {
     let kept = cut(text, most);
     let whole = u64::from(u32::try_from(text.len()).unwrap_or(u32::MAX));
@@ -33,9 +33,9 @@ pub fn words_of_text(text: &str, most: usize) -> impl Iterator<Item = u64> {
     core::iter::once(whole << 32 | kept.len() as u64).chain(kept.chunks(WORD_BYTES).map(word))
 }
 
-/// The text that `words` begin with, written to `bytes`: those kept, and the number that there
-/// were before it was cut off. `None` if there are not as many words as the first one says, or
-/// not as much room. The bytes need not be UTF-8: nothing is to be trusted.
+/// Writes the text that `words` begin with to `bytes`. Returns the bytes that were kept, and the number
+/// of bytes before the text was cut off. `None` if there are fewer words than the first one says, or
+/// not enough room. The bytes need not be UTF-8, because nothing that is read can be trusted.
 #[must_use]
 pub fn text_from_words<'b>(words: &[u64], bytes: &'b mut [u8]) -> Option<(&'b [u8], usize)> {
     let (&length, words) = words.split_first()?;

@@ -21,15 +21,15 @@ use crate::recorder::telemetry::{Parts, Telemetry};
 /// Options for telemetry in a file.
 #[derive(Clone, Debug)]
 pub struct FileOptions<'p> {
-    /// The path of the file; that of the switches is the same with `.switches` added. `None`, the default, for a
-    /// file in memory without a path, which readers find by the number of the process. A file that is there
-    /// already is replaced, and whoever reads it keeps the old one.
+    /// The path of the file; the file of the switches has the same path with `.switches` added. `None`, the
+    /// default, is for a file in memory without a path, which readers find by the number of the process. If the
+    /// path has a file already, that is replaced, and its readers keep the old one.
     pub path: Option<&'p Path>,
-    /// How much there is room for.
+    /// How much the file has room for.
     pub room: Room,
     /// The clock that the times of events are from.
     pub clock: Clock,
-    /// Whether to lock the file in memory; it is by default. If the system refuses, the report says so.
+    /// Whether to lock the file in memory, true by default. If the system refuses, the report says so.
     pub lock: bool,
 }
 
@@ -40,18 +40,21 @@ impl Default for FileOptions<'_> {
 }
 
 impl Telemetry {
-    /// Telemetry in a file that other processes of the same user may read. Its memory is never
-    /// unmapped. Takes about 1 ms for each 4 MiB, and 2 ms for the clock.
+    /// Creates telemetry in a file that other processes of the same user may read. Its memory is never
+    /// unmapped. This takes about 1 ms for each 4 MiB, and 2 ms more if the clock is the time-stamp counter.
     ///
     /// # Errors
-    /// [`TelemetryError::System`] if there is no file or no memory; [`TelemetryError::Path`] and
-    /// [`TelemetryError::TooLarge`]. What else the system refuses is in the [report](Self::report).
+    /// - [`TelemetryError::System`] if the system refuses the file, its name or its memory.
+    /// - [`TelemetryError::Path`] if the path cannot be used.
+    /// - [`TelemetryError::TooLarge`] if the room is more than the format allows.
+    ///
+    /// Other refusals of the system are in the [report](Self::report).
     pub fn create(options: &FileOptions<'_>) -> Result<Self, TelemetryError> {
         create_on(&Linux, options)
     }
 }
 
-/// The two paths that a file has: one while it is made, and one from then on.
+/// The two paths of a file: one while it is made, and one from then on.
 struct Paths {
     new: CString,
     last: CString,
@@ -70,7 +73,7 @@ impl Paths {
     }
 }
 
-/// A new file is removed, unless it has got its last path.
+/// A new file, which is removed unless it has received its last path.
 struct NewFile<'s> {
     system: &'s dyn System,
     paths: Option<Paths>,
@@ -103,7 +106,7 @@ fn create_file<'s>(
     let (call, created) = match &paths {
         None => (SystemCall::CreateAnonymous, system.create_anonymous(name)),
         Some(paths) => {
-            // One that a process with this number left behind.
+            // A process that had this number may have left one behind.
             system.remove_file(&paths.new);
             (SystemCall::CreateFile, system.create_file(&paths.new))
         }
@@ -176,8 +179,8 @@ fn is_in_memory(system: &dyn System, options: &FileOptions<'_>, data: &Mapping<'
     })
 }
 
-/// Seals both files: the data against all writers, the switches only against changes of their size. If the
-/// system does not know how to seal against writers, at least the size of the data is sealed.
+/// Seals both files: the data against all new writers, the switches only against changes of their size. If the
+/// system cannot seal against writers, at least the size of the data is sealed.
 fn seal(system: &dyn System, data: &Mapping<'_>, switches: &Mapping<'_>) -> Result<bool, Refusal> {
     let sealed = system.seal_file(switches.file.as_fd(), false).and_then(|()| {
         system.seal_file(data.file.as_fd(), true).inspect_err(|_| {

@@ -1,4 +1,4 @@
-//! A mapped file, which is unmapped unless telemetry is made of it.
+//! A mapped file, which is unmapped unless telemetry takes it over.
 
 use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
@@ -19,7 +19,7 @@ pub(super) struct Mapping<'s> {
 }
 
 impl<'s> Mapping<'s> {
-    /// Makes a new file so long, maps it, and puts memory behind each page.
+    /// Extends a new file to `bytes` bytes, maps it, and puts memory behind each page.
     pub(super) fn new(system: &'s dyn System, file: OwnedFd, bytes: usize) -> Result<Self, Refusal> {
         use std::os::fd::AsFd;
         let refused = |call| move |code| Refusal { call, code, bytes };
@@ -28,7 +28,7 @@ impl<'s> Mapping<'s> {
         let mapping = Self { system, file, base, bytes };
         // SAFETY: base and bytes are those of the mapping.
         match unsafe { system.populate_memory(base, bytes) } {
-            // Linux before 5.14 does not know how. All pages are written to before the first event anyway.
+            // Linux before 5.14 does not have the call. All pages are written to before the first event anyway.
             Ok(()) | Err(libc::EINVAL) => Ok(mapping),
             Err(code) => Err(refused(SystemCall::Populate)(code)),
         }
@@ -41,7 +41,7 @@ impl<'s> Mapping<'s> {
         locked.map_err(|code| Refusal { call: SystemCall::Lock, code, bytes: self.bytes })
     }
 
-    /// The words of the file, which stays mapped for good, and the file.
+    /// The words of the file, which stays mapped until the process ends, and the file.
     pub(super) fn into_words(self) -> (&'static [AtomicU64], OwnedFd) {
         let this = ManuallyDrop::new(self);
         // SAFETY: `this` is not used any more and not dropped, so the file has one owner.

@@ -1,4 +1,4 @@
-//! Linux, by its own calls.
+//! The calls of Linux itself.
 
 use core::ffi::{CStr, c_int};
 use core::ptr::{self, NonNull};
@@ -12,13 +12,13 @@ use crate::linux::system::System;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Linux;
 
-/// For the file's owner alone.
+/// Only the owner may read or write.
 const MODE: libc::mode_t = 0o600;
 
 /// The value since Linux 6.3; not every libc defines it.
 const MFD_NOEXEC_SEAL: libc::c_uint = 8;
 
-/// The number of this thread's last error.
+/// The error number of this thread's last refused call.
 fn errno() -> i32 {
     std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
 }
@@ -41,7 +41,7 @@ unsafe impl System for Linux {
         let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
         // SAFETY: the name ends with a zero byte.
         let create = |flags| own(unsafe { libc::memfd_create(name.as_ptr(), flags) });
-        // Older systems do not know that a file may be sealed against execution.
+        // Older systems cannot seal a file against execution, and refuse the flag.
         let file = create(flags | MFD_NOEXEC_SEAL).or_else(|_| create(flags))?;
         // SAFETY: the file is open.
         answer(unsafe { libc::fchmod(file.as_raw_fd(), MODE) })?;
@@ -50,7 +50,7 @@ unsafe impl System for Linux {
 
     fn create_file(&self, path: &CStr) -> Result<OwnedFd, i32> {
         let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC;
-        // SAFETY: the path ends with a zero byte, and the mode is there that O_CREAT asks for.
+        // SAFETY: the path ends with a zero byte, and the call has the mode that O_CREAT asks for.
         own(unsafe { libc::open(path.as_ptr(), flags, MODE) })
     }
 

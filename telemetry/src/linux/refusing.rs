@@ -15,9 +15,9 @@ use crate::recorder::report::SystemCall;
 pub struct Refusing {
     call: SystemCall,
     code: i32,
-    /// How many calls of this kind succeed before.
+    /// How many calls of this kind still succeed.
     allowed: AtomicUsize,
-    /// How many mappings there are that were not unmapped.
+    /// How many mappings were not unmapped yet.
     mapped: AtomicUsize,
     asked: AtomicBool,
 }

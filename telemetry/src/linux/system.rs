@@ -1,4 +1,4 @@
-//! What telemetry asks of Linux: one trait, so that tests can refuse each call.
+//! The calls of Linux that telemetry makes: one trait, so that tests can refuse each call.
 
 use core::ffi::CStr;
 use core::fmt;
@@ -10,32 +10,32 @@ use tripoint_core::internal::AtomicU64;
 /// The calls of the system that may be refused. An error is the system's number (`errno`).
 ///
 /// # Safety
-/// [`System::map_file`] returns memory of at least so many bytes, which is the file's and zero at first. It stays
-/// until it is unmapped, page by page aligned, and nothing else in the process has a reference to it.
-/// [`System::word_of_the_parent`] returns a word of its own.
+/// [`System::map_file`] returns memory of the file, of at least as many bytes as were asked for, which begins at a page
+/// and is zero at first. It stays mapped until it is unmapped, and nothing else in the process has a reference to it.
+/// [`System::word_of_the_parent`] returns a word that nothing else uses.
 pub unsafe trait System: fmt::Debug {
-    /// Creates a file in memory without a path, for its owner alone.
+    /// Creates a file in memory without a path, which only its owner may read or write.
     ///
     /// # Errors
     /// The system's error number. The same holds for the other calls.
     fn create_anonymous(&self, name: &CStr) -> Result<OwnedFd, i32>;
 
-    /// Creates a file for its owner alone. There is none at the path yet.
+    /// Creates a file that only its owner may read or write. The path must not have a file yet.
     ///
     /// # Errors
     /// See [`System::create_anonymous`].
     fn create_file(&self, path: &CStr) -> Result<OwnedFd, i32>;
 
-    /// Removes a file that was created, as far as the system allows.
+    /// Removes a file that was created, if the system allows.
     fn remove_file(&self, path: &CStr);
 
-    /// Gives a file that was created another path, and removes what was there.
+    /// Gives a file that was created another path, and removes the file that was there.
     ///
     /// # Errors
     /// See [`System::create_anonymous`].
     fn rename_file(&self, from: &CStr, to: &CStr) -> Result<(), i32>;
 
-    /// Makes a file so long, with memory or blocks for all of it.
+    /// Extends a file to `bytes` bytes, with memory or blocks for all of it.
     ///
     /// # Errors
     /// See [`System::create_anonymous`].
@@ -53,7 +53,7 @@ pub unsafe trait System: fmt::Debug {
     /// Base and bytes are those of one [`System::map_file`], and nothing uses the memory any more.
     unsafe fn unmap_file(&self, base: NonNull<u8>, bytes: usize);
 
-    /// Puts memory behind every page. A system that does not know how says so with `EINVAL`.
+    /// Puts memory behind every page. A system that does not have the call returns `EINVAL`.
     ///
     /// # Errors
     /// See [`System::create_anonymous`].
@@ -71,8 +71,8 @@ pub unsafe trait System: fmt::Debug {
     /// Base and bytes are those of one [`System::map_file`].
     unsafe fn lock_memory(&self, base: NonNull<u8>, bytes: usize) -> Result<(), i32>;
 
-    /// Seals a file without a path: its size stays, and if `writes` is set, it can neither be written to nor
-    /// mapped for that any more, except where it is mapped already.
+    /// Seals a file without a path: its size stays. If `writes` is true, the file can no longer be written to or
+    /// mapped for writing, except through mappings that exist already.
     ///
     /// # Errors
     /// See [`System::create_anonymous`].

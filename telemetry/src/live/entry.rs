@@ -1,4 +1,4 @@
-//! What is kept of one sampled object, in words that a late reader may read without harm.
+//! An entry of the table of sampled objects, in words that a late reader may read without harm.
 
 use tripoint_core::internal::{AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
 use tripoint_core::{Addr, PoolId};
@@ -14,7 +14,7 @@ struct Text {
     size: AtomicUsize,
 }
 
-/// The words of a [`Text`] as they were read: perhaps not of one text.
+/// The words of a [`Text`] as they were read, perhaps of two texts.
 #[derive(Clone, Copy)]
 struct RawText(*const u8, usize);
 
@@ -48,13 +48,13 @@ impl RawText {
     }
 }
 
-/// What is kept of one sampled object, except its address.
+/// Everything that is kept of one sampled object, except its address.
 ///
 /// One thread writes at a time: the one that has taken the entry in the table. Any thread reads.
 #[derive(Debug)]
 pub(super) struct Entry {
     /// Twice the number of objects that were written here, less one while the last of them is being
-    /// written. So it is another word for each object.
+    /// written. So it is different for each object.
     state: AtomicUsize,
     size: AtomicUsize,
     offset: AtomicUsize,
@@ -90,11 +90,11 @@ impl Entry {
         self.site[FRAMES - 1].fetch_add(0, Ordering::Relaxed);
     }
 
-    /// Writes what is known of an object. Only one thread at a time may call this.
+    /// Writes everything that is known of an object. Only one thread at a time may call this.
     pub(super) fn write(&self, sampled: &SampledObject) {
         let state = self.state.load(Ordering::Relaxed).wrapping_add(1);
         self.state.store(state, Ordering::Relaxed);
-        // Pairs with the fence of `read`: who reads a word that is written below finds a new state.
+        // Pairs with the fence of `read`: a thread that reads a word written below finds a new state.
         fence(Ordering::Release);
         let bytes = |bytes| usize::try_from(bytes).unwrap_or(usize::MAX);
         self.size.store(bytes(sampled.sample.size()), Ordering::Relaxed);
@@ -111,8 +111,8 @@ impl Entry {
         self.state.store(state.wrapping_add(1), Ordering::Release);
     }
 
-    /// The object that is at `object`, if it was not replaced meanwhile. `is_still_there` says whether the
-    /// entry belongs to this address.
+    /// The object at the address `object`, if it was not replaced meanwhile. `is_still_there` says whether the
+    /// entry still belongs to this address.
     pub(super) fn read(&self, object: Addr, is_still_there: impl FnOnce() -> bool) -> Option<SampledObject> {
         let state = self.state.load(Ordering::Acquire);
         if !state.is_multiple_of(2) {
@@ -134,10 +134,11 @@ impl Entry {
             kind: ObjectKind::from_word(kind)?,
             thread,
             pool: PoolId::new(pool),
-            // SAFETY: both words of each text are of one call of `write`: if one were of a later one,
-            // the state would have been found to be another.
+            // SAFETY: both words of the text are of one call of `write`: if one were of a later call,
+            // the state would have been different.
             class: unsafe { class.text() },
-            // SAFETY: as said of the class, both words are of one call of `write`.
+            // SAFETY: both words of the text are of one call of `write`: if one were of a later call,
+            // the state would have been different.
             type_name: unsafe { type_name.text() },
             site,
         })

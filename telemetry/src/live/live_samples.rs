@@ -12,10 +12,10 @@ use crate::live::entry::Entry;
 use crate::sample::Mean;
 use crate::sampled_object::SampledObject;
 
-/// The places that an address may be at: a line of the processor's cache.
+/// The number of places that an address may be at. Their keys take 64 bytes on 64-bit targets.
 const BUCKET: usize = 8;
 
-/// The key of a place that nothing has.
+/// The key of a place that no object has.
 const FREE: usize = 0;
 
 /// The key of a place that is being written or freed. No object has this address.
@@ -27,9 +27,9 @@ const SPREAD: usize = 0x9e37_79b9_7f4a_7c15_u64 as usize;
 /// The sampled objects that are not freed yet: up to `N`, in a table of fixed size that never
 /// allocates and never waits. `N` is a power of two, and at least 8.
 ///
-/// What it holds is a sample of what is in use, as what samplers report is one of what is allocated. So
-/// the same [`Estimate`] says how many bytes are in use, in all or by group, and how far from
-/// the truth that may be.
+/// The objects in the table are a sample of what is in use, as the objects that samplers report are a
+/// sample of what is allocated. So the same [`Estimate`] says how many bytes are in use, in all or by group,
+/// and how far from the truth that may be.
 ///
 /// | the objects of | are remembered by | and forgotten by |
 /// |---|---|---|
@@ -38,13 +38,13 @@ const SPREAD: usize = 0x9e37_79b9_7f4a_7c15_u64 as usize;
 /// | the arena of which this is the [`EventHook`] | | the end of their pool or of the arena, and tracts returned |
 ///
 /// Objects of allocation points are not remembered: their pool takes them back itself, and no sampler sees that.
-/// What is in use in a pool its [`PoolSizes`](tripoint_core::PoolSizes) say exactly.
+/// A pool's [`PoolSizes`](tripoint_core::PoolSizes) say exactly how much of it is in use.
 ///
-/// A free costs one load for an object that was not sampled, or a look at eight words more
-/// if a sampled one has the same hash. It is a load of 4 bytes in a table of `4 * N` bytes.
+/// The free of an object that was not sampled costs one load, of 4 bytes in a table of `4 * N` bytes. If a
+/// sampled object has the same hash, it also compares eight words.
 ///
-/// An object for which there is no place is [missed](LiveSamples::missed): what is estimated from then
-/// on is too little. A table four times as large as the number of samples that are expected
+/// An object for which there is no place is [missed](LiveSamples::missed), and estimates are lower bounds
+/// from then on. A table four times as large as the number of samples that are expected
 /// at once misses next to none ([design/sampling.md `.live.size`](crate::design::sampling)).
 ///
 /// ```
@@ -116,7 +116,7 @@ impl<const N: usize> LiveSamples<N> {
         self.entries.iter().for_each(Entry::prefault);
     }
 
-    /// Calls `visit` for each object, in no order. Objects that are allocated or freed meanwhile
+    /// Calls `visit` for each object, in no particular order. Objects that are allocated or freed meanwhile
     /// may be among them or not.
     pub fn for_each(&self, mut visit: impl FnMut(&SampledObject)) {
         for (key, entry) in self.keys.iter().zip(&self.entries) {
@@ -140,8 +140,8 @@ impl<const N: usize> LiveSamples<N> {
     }
 
     /// How many sampled objects found no place. If this is not zero, estimates are lower bounds:
-    /// these objects may be in use, and are in none. The number never falls, because their frees are
-    /// not recognised.
+    /// these objects may be in use, and no estimate includes them. The number never falls, because their frees
+    /// are not recognised.
     #[must_use]
     pub fn missed(&self) -> usize {
         self.missed.load(Ordering::Relaxed)
@@ -160,7 +160,7 @@ impl<const N: usize> LiveSamples<N> {
     /// Whether an object at this address may have been remembered: one load.
     #[inline(always)]
     pub(super) fn may_hold(&self, object: Addr) -> bool {
-        // Who frees an object has it from the thread that allocated it, and so sees its mark.
+        // The thread that frees an object got it from the thread that allocated it, and so sees its mark.
         self.marks[Self::hash(object)].load(Ordering::Relaxed) != 0
     }
 
@@ -177,7 +177,7 @@ impl<const N: usize> LiveSamples<N> {
         }
     }
 
-    /// Takes the place of an object that was at this address before, and whose free was not seen.
+    /// Takes the place of an object that was at this address before, and whose free no sampler saw.
     fn take_again(&self, object: Addr) -> Option<usize> {
         if self.may_hold(object) { self.take(object) } else { None }
     }
@@ -192,7 +192,7 @@ impl<const N: usize> LiveSamples<N> {
         self.keys[place].compare_exchange(from, to, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// Forgets an object, if it is in the table. Called by its owner before the memory is returned.
+    /// Forgets an object, if it is in the table. Its owner calls this before the memory is returned.
     #[cold]
     pub(super) fn forget(&self, object: Addr) {
         if let Some(place) = self.take(object) {
@@ -200,7 +200,7 @@ impl<const N: usize> LiveSamples<N> {
         }
     }
 
-    /// Forgets an object, if it is in the table, while `reallocate` moves it, and from then on unless that
+    /// Forgets an object, if it is in the table, while `reallocate` moves it, and for good unless that
     /// returns null.
     #[cfg(feature = "std")]
     #[cold]
@@ -219,19 +219,19 @@ impl<const N: usize> LiveSamples<N> {
         moved
     }
 
-    /// Gives the place back of an object that was taken out.
+    /// Returns the place of an object that was taken out.
     fn release(&self, place: usize, object: Addr) {
         self.keys[place].store(FREE, Ordering::Release);
         let marked = self.marks[Self::hash(object)].fetch_sub(1, Ordering::Relaxed);
         aver!(marked > 0, "{object:?} was remembered without a mark");
     }
 
-    /// Takes the place of an object, which nothing finds any more.
+    /// Takes an object's place, so that no thread finds the object any more.
     fn take(&self, object: Addr) -> Option<usize> {
         Self::bucket(Self::hash(object)).find(|&place| self.swap_key(place, object.get(), TAKEN))
     }
 
-    /// Forgets all objects of which `is_gone` says so, by entry and address.
+    /// Forgets all objects for whose entry and address `is_gone` returns true.
     fn forget_if(&self, is_gone: impl Fn(&Entry, Addr) -> bool) {
         for (key, entry) in self.keys.iter().zip(&self.entries) {
             let object = Addr::new(key.load(Ordering::Acquire));
@@ -246,8 +246,8 @@ impl<const N: usize> LiveSamples<N> {
     }
 }
 
-/// Forgets objects whose memory went back to the arena without being freed one by one. Give each
-/// arena a table of its own: pools of two arenas may have the same number.
+/// Forgets objects whose memory was returned to the arena without being freed one by one. Give each
+/// arena a table of its own, because pools of two arenas may have the same number.
 impl<const N: usize> EventHook for LiveSamples<N> {
     fn event(&self, event: Event) {
         match event {

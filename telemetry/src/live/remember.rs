@@ -9,7 +9,7 @@ use tripoint_core::Addr;
 use crate::live::live_samples::LiveSamples;
 use crate::sampled_object::SampledObject;
 
-/// What remembers sampled objects until they are freed: nothing (`()`), or a table (`&LiveSamples`).
+/// Where sampled objects are remembered until they are freed: in a table (`&LiveSamples`), or not at all (`()`).
 pub trait Remember: sealed::Remember {}
 
 pub(crate) mod sealed {
@@ -22,7 +22,7 @@ pub(crate) mod sealed {
         /// Forgets an object whose memory is about to be returned.
         fn forget(self, object: Addr);
 
-        /// As `forget`, while `reallocate` moves the object, and from then on unless that returns null.
+        /// Forgets an object while `reallocate` moves it, and for good unless that returns null.
         #[cfg(feature = "std")]
         fn forget_unless_refused(self, object: Addr, reallocate: impl FnOnce() -> *mut u8) -> *mut u8;
     }

@@ -8,14 +8,15 @@ use tripoint_core::internal::Defer;
 use tripoint_core::{Addr, Event, EventHook, PoolClass, PoolId, Result, Store};
 use tripoint_stack::Site;
 
-/// A [`Store`] before another one, a pool or a cache, that reports what is allocated and freed
+/// A [`Store`] in front of another one, a pool or a cache, which reports what is allocated and freed
 /// through it: by [`alloc`](Store::alloc) and [`free`](Store::free), or in a
 /// [`PoolBox`](tripoint_core::PoolBox) or [`PoolRc`](tripoint_core::PoolRc). The hook is called with
 /// [`Event::Alloc`] and [`Event::Free`].
 ///
-/// The switch is a function, which is called for each object: while it returns false, a call costs
-/// what it costs. An allocation is reported when the memory is there, and a free just before it is
-/// gone, so that in the order of the reports no object has memory of another.
+/// The switch is a function, which is called for each object. While it returns false, calls of the store
+/// cost no more than this function does. An allocation is reported after the store has returned the memory,
+/// and a free just before the memory is returned. So in the order of the reports, no two objects have the
+/// same memory at once.
 ///
 /// ```
 /// use std::sync::Mutex;
@@ -42,7 +43,7 @@ use tripoint_stack::Site;
 /// ```
 ///
 /// What other code allocates in the same pool is not reported here: a thread that uses a point has a
-/// [`PointLogger`](crate::PointLogger) there. To sample as well, put one store before the other.
+/// [`PointLogger`](crate::PointLogger) there. To sample as well, put one store in front of the other.
 pub struct LoggedStore<'s, S, W, H> {
     store: &'s S,
     pool: PoolId,
@@ -53,9 +54,8 @@ pub struct LoggedStore<'s, S, W, H> {
 
 impl<'s, S: Store, W: Fn() -> bool, H: EventHook> LoggedStore<'s, S, W, H> {
     /// Reports to `hook` what `store` allocates and frees, while `is_on` returns true. `pool` is the
-    /// pool that the store allocates in: itself, or the pool behind a cache. The hook may use the
-    /// store. If it unwinds, an object that was just allocated is freed, and one that is about to be freed
-    /// is freed as well.
+    /// pool that the store allocates in: the store itself, or the pool behind a cache. The hook may use the
+    /// store. If the hook unwinds, the object that was just allocated, or was about to be freed, is freed.
     pub fn new<P: PoolClass>(store: &'s S, pool: &P, is_on: W, hook: H) -> Self {
         Self { store, pool: pool.header().id(), is_on, hook, has_sites: false }
     }

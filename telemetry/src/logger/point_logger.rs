@@ -11,8 +11,8 @@ use tripoint_stack::Site;
 /// frame that is pushed or popped: its [`Control`]. The hook is called with [`Event::Reserve`],
 /// [`Event::Commit`], [`Event::Abandon`], [`Event::PushFrame`] and [`Event::PopFrame`].
 ///
-/// The switch is a function. While it returns true, every reserve takes the slow path: some tens of
-/// ns, and what the hook takes. Otherwise the fast path has not one instruction more. The point looks
+/// The switch is a function. While it returns true, every reserve takes the slow path, which takes some tens
+/// of ns, and the time of the hook. While it returns false, the fast path has not one instruction more. The point looks
 /// at the switch after each object that it reports, and after trips. So trip the point when
 /// you switch its log on ([design/telemetry.md `.log`](crate::design::telemetry)).
 ///
@@ -58,7 +58,7 @@ pub struct PointLogger<W, H> {
     is_on: W,
     hook: H,
     has_sites: bool,
-    /// Whether the switch was on when the point looked at it last.
+    /// Whether the switch was on when the point last looked at it.
     is_logging: bool,
 }
 

@@ -25,8 +25,8 @@ fn read(clock: libc::clockid_t) -> u64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// Whether the system takes its time from the processor's time-stamp counter: then it has found the counter
-/// to be the same on all cores, and not to stop.
+/// Whether the system takes its time from the processor's time-stamp counter. If so, it has found that the counter
+/// is the same on all cores and does not stop.
 pub(crate) fn has_steady_counter() -> bool {
     cfg!(all(target_arch = "x86_64", not(miri)))
         && std::fs::read("/sys/devices/system/clocksource/clocksource0/current_clocksource")

@@ -3,7 +3,7 @@
 /// The bytes of a name, its zero included.
 pub(crate) const NAME_SIZE: usize = 16;
 
-/// The number of the calling thread, which no other thread of the system has while it lives.
+/// The number of the calling thread. No other thread of the system has it while this one lives.
 pub(crate) fn number() -> u32 {
     // SAFETY: the call has no arguments, reads no memory of the process, and always succeeds.
     unsafe { libc::gettid() }.unsigned_abs()
@@ -12,7 +12,8 @@ pub(crate) fn number() -> u32 {
 /// Whether no thread of this process has this number.
 pub(crate) fn has_ended(number: u32) -> bool {
     let Ok(number) = libc::pid_t::try_from(number) else { return false };
-    // Errors are only looked at here: what a handler interrupted does not see another error number.
+    // The error number is restored: this may run in a handler, and the code that it interrupted may be about
+    // to read its own.
     //
     // SAFETY: `errno` is a word of this thread.
     let errno = unsafe { libc::__errno_location() };

@@ -20,7 +20,7 @@ impl<'t> ArenaHook<'t> {
         self.arena
     }
 
-    /// What this reports to.
+    /// The telemetry that this reports to.
     #[must_use]
     pub const fn telemetry(&self) -> &'t Telemetry {
         self.telemetry
@@ -28,7 +28,7 @@ impl<'t> ArenaHook<'t> {
 }
 
 impl Telemetry {
-    /// A hook for one arena, which gives it the next number.
+    /// A hook for one arena, with the next number for the arena.
     #[must_use]
     pub fn arena_hook(&self) -> ArenaHook<'_> {
         ArenaHook { telemetry: self, arena: self.number_arena() }

@@ -1,4 +1,4 @@
-//! Threads that say when they begin and end
+//! Threads that attach to telemetry and detach
 //! ([design/telemetry.md `.thread`](crate::design::telemetry)).
 
 #![forbid(unsafe_code)]
@@ -19,10 +19,11 @@ pub struct Attached<'t> {
 
 impl Telemetry {
     /// Has the calling thread claim a ring, with a name of at most 32 bytes. A thread that does not attach
-    /// claims a ring with its first event, and keeps it until it ends.
+    /// claims a ring with its first event, and keeps it until another thread claims it after this one has
+    /// ended, which needs the feature `linux`.
     ///
-    /// If all rings are taken, or the thread has one in other telemetry, it writes to the ring that such
-    /// threads share.
+    /// If all rings are taken, or the thread has a ring in other telemetry that is still open, it writes to
+    /// the ring that such threads share.
     #[must_use = "the thread returns its ring when this is dropped"]
     pub fn attach(&self, name: &str) -> Attached<'_> {
         if self.may_write() {
@@ -41,7 +42,7 @@ impl Attached<'_> {
     }
 }
 
-/// A forked child has not attached, though it has a copy of this.
+/// A forked child has a copy of this, but has not attached.
 impl Drop for Attached<'_> {
     fn drop(&mut self) {
         if self.telemetry.may_write() {

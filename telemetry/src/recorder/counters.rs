@@ -8,7 +8,7 @@ use crate::file::image::Image;
 use crate::file::table::{Entry, text_keys};
 use crate::format::{ArenaWord, PhaseWord, PointWord, PoolWord, TallyWord};
 
-/// An event, with what counters need beside it.
+/// An event, with what counters need besides.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Observed<'e> {
     pub(super) event: &'e Event,
@@ -52,7 +52,7 @@ impl Observed<'_> {
         [(PointWord::Arena as usize, self.arena), (PointWord::Buffer as usize, self.buffer)]
     }
 
-    /// Changes the counters of events that are rare. `time` is asked for only if one of them is a time.
+    /// Changes the counters of events that are rare. `time` is called only if one of them is a time.
     pub(super) fn count(&self, image: &Image<'_>, time: impl FnOnce() -> u64) {
         match *self.event {
             Event::Trip { requests, .. } => self.count_at_point(image, PointWord::Trips, requests),
@@ -95,7 +95,7 @@ impl Observed<'_> {
         }
     }
 
-    /// Counts what is created or destroyed: takes an entry for it, or retires its entry.
+    /// Takes an entry for something that is created, or retires the entry of something that is destroyed.
     #[cold]
     fn count_life(&self, image: &Image<'_>) {
         match *self.event {
@@ -188,7 +188,7 @@ pub(super) fn count_fill(image: &Image<'_>, arena: u64, pool: u64, buffer: u64, 
     }
 }
 
-/// Counts an empty, at the buffer and in the pool.
+/// Counts an emptying, at the buffer and in the pool.
 #[inline(always)]
 pub(super) fn count_empty(image: &Image<'_>, arena: u64, pool: u64, buffer: u64, size: u64) {
     let [point, pool] = of_buffer(image, arena, pool, buffer);

@@ -10,18 +10,17 @@ use crate::format::HeaderFlags;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TelemetryError {
-    /// The memory is too small.
+    /// The memory for telemetry is too small.
     TooSmall {
         /// The bytes that are needed.
         needed: usize,
         /// The bytes that there are.
         bytes: usize,
     },
-    /// The room that was asked for is more than the format allows: 4,095 threads, 65,536 entries of a table, or
-    /// than there are addresses.
+    /// The room that was asked for is more than the format allows (4,095 threads, 65,536 entries of a table),
+    /// or takes more bytes than there are addresses.
     TooLarge,
-    /// The path cannot be used: it has a zero byte or no file name, or telemetry has no such thing as a
-    /// path on this system.
+    /// The path cannot be used: it has a zero byte or no file name.
     Path,
     /// The system refused.
     System(Refusal),
@@ -60,7 +59,7 @@ pub struct Refusal {
     pub bytes: usize,
 }
 
-/// What telemetry asks of a system.
+/// What telemetry asks the system for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SystemCall {
@@ -74,13 +73,13 @@ pub enum SystemCall {
     Map,
     /// The file's name, once it is complete.
     Rename,
-    /// That no page faults at its first event.
+    /// Memory behind every page, so that none faults at its first event.
     Populate,
-    /// That no page is moved out of memory.
+    /// A lock, so that no page is swapped out.
     Lock,
-    /// That no process changes the file's size, and none writes to it but this one.
+    /// A seal, so that no process changes the file's size, and only this one writes to it.
     Seal,
-    /// Which file system the file is on.
+    /// The kind of file system that the file is on.
     FileSystem,
     /// A page that is zero in forked children.
     WipeOnFork,
@@ -89,7 +88,7 @@ pub enum SystemCall {
 }
 
 impl SystemCall {
-    /// All calls, in the order in which they are made.
+    /// All calls.
     pub const ALL: [Self; 11] = [
         Self::CreateAnonymous,
         Self::CreateFile,
@@ -142,7 +141,7 @@ impl fmt::Display for Refusal {
 
 impl core::error::Error for Refusal {}
 
-/// How telemetry is kept, and what the system refused without which it works less well.
+/// How telemetry is kept, and what the system refused that it can do without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Report {
     flags: HeaderFlags,
@@ -158,7 +157,7 @@ impl Report {
         Self { flags, bytes, refusals: [None; MOST_REFUSALS] }
     }
 
-    /// Notes whether something holds, or that the system refused it.
+    /// Notes whether a flag holds, or that the system refused what it says.
     #[cfg(all(feature = "linux", target_os = "linux"))]
     pub(crate) fn note(&mut self, flag: HeaderFlags, outcome: Result<bool, Refusal>) {
         match outcome {

@@ -1,4 +1,4 @@
-//! The object to which everything is reported.
+//! [`Telemetry`], to which everything is reported.
 
 use core::fmt;
 #[cfg(all(feature = "linux", target_os = "linux"))]
@@ -24,12 +24,12 @@ use crate::ring::record_ring::Record;
 
 /// A record of what memory management does, which other processes read while it is written.
 ///
-/// Give each arena a hook of its own ([`arena_hook`](Self::arena_hook)). Events of no arena, as those
-/// of the contract, are reported to this object itself, which is a hook too.
+/// Give each arena a hook of its own ([`arena_hook`](Self::arena_hook)). Events of no arena, such as those
+/// of the contract, are reported to this object itself, which is also a hook.
 ///
-/// Reporting never waits, allocates or causes a page fault once this is created. A record that finds
-/// its ring in use is dropped and counted, and the oldest records are overwritten by the newest. It may
-/// be done in a signal handler.
+/// Once this is created, reporting never waits or allocates, and causes no page fault as long as the memory
+/// is locked (see [`report`](Self::report)). Events may be reported in signal handlers. An event that finds its ring in use is
+/// dropped and counted, and the newest records overwrite the oldest.
 ///
 /// ```
 /// use tripoint_core::internal::AtomicU64; // core::sync::atomic::AtomicU64
@@ -51,18 +51,18 @@ pub struct Telemetry {
     image: Image<'static>,
     switches: Switches<'static>,
     clock: Clock,
-    /// Zero in a forked child, if there is such a word.
+    /// A word that is zero in a forked child; none if the system cannot clear it there.
     parent: Option<&'static AtomicU64>,
-    /// Numbers of buffers are made with it.
+    /// What the numbers of buffers are computed with.
     secret: u64,
     arenas: AtomicU32,
     report: Report,
-    /// Files without a path are there as long as they are open.
+    /// Files without a path, which exist as long as they are open.
     #[cfg(all(feature = "linux", target_os = "linux"))]
     _files: Vec<OwnedFd>,
 }
 
-/// What telemetry is made of.
+/// The parts of telemetry.
 pub(crate) struct Parts {
     pub(crate) words: &'static [AtomicU64],
     pub(crate) switches: &'static [AtomicU64; SWITCHES_WORDS],
@@ -77,13 +77,14 @@ pub(crate) struct Parts {
 }
 
 impl Telemetry {
-    /// Telemetry in memory of the program's, for targets without an operating system, and for a debugger.
+    /// Telemetry in memory that the program provides, for targets without an operating system, and for a debugger.
     ///
-    /// The memory has [`Room::bytes`] bytes, and nothing else writes to it. Without the feature `std` all
+    /// The memory has at least [`Room::bytes`] bytes, and nothing else writes to it. Without the feature `std` all
     /// threads share one ring.
     ///
     /// # Errors
-    /// [`TelemetryError::TooSmall`] and [`TelemetryError::TooLarge`].
+    /// [`TelemetryError::TooSmall`] if the memory has fewer bytes than that, and [`TelemetryError::TooLarge`]
+    /// if the room is more than the format allows.
     pub fn in_memory(
         memory: &'static [AtomicU64],
         room: &Room,
@@ -132,7 +133,7 @@ impl Telemetry {
         })
     }
 
-    /// The switches, which other processes may change as well.
+    /// The switches, which other processes may also change if the telemetry has a file.
     #[must_use]
     pub const fn switches(&self) -> &Switches<'static> {
         &self.switches
@@ -167,8 +168,8 @@ impl Telemetry {
         &self.image
     }
 
-    /// A number for a buffer, one to one for addresses: the finalizer of MurmurHash3 over address and
-    /// secret.
+    /// A number for a buffer, one to one for addresses: the address and the secret, mixed with the constants
+    /// of MurmurHash3's finalizer.
     #[inline]
     fn number(&self, buffer: Addr) -> u64 {
         let mixed = (buffer.get() as u64 ^ self.secret).wrapping_mul(0xff51_afd7_ed55_8ccd);
@@ -183,7 +184,7 @@ impl Telemetry {
         }
     }
 
-    /// Counts and writes an event. Those that are frequent have a quick way, if they come without a site.
+    /// Counts and writes an event. Frequent events are written quickly if they have no site.
     #[inline(always)]
     fn record(&self, arena: u64, event: &Event, site: &[usize]) {
         match event {
@@ -199,7 +200,7 @@ impl Telemetry {
         }
     }
 
-    /// The first half of writing an event without texts and site, if that takes no call of any function.
+    /// Begins to write an event without texts and site, if that takes no call of any function.
     #[cfg(feature = "std")]
     #[inline(always)]
     fn try_begin<const FIELDS: usize>(&self) -> Option<(Place<'static>, u32)> {
@@ -283,7 +284,7 @@ impl Telemetry {
         self.write_place(EventKind::Empty, [arena, pool, buffer, base.get() as u64, size as u64], site);
     }
 
-    /// Writes a fill or an empty, quickly if it has no site.
+    /// Writes a fill or an emptying, quickly if it has no site.
     #[inline(always)]
     fn write_place(&self, kind: EventKind, fields: [u64; 5], site: &[usize]) {
         let [arena, pool, buffer, base, size] = fields;
@@ -301,7 +302,7 @@ impl Telemetry {
         self.write(kind, fields, [], site);
     }
 
-    /// Any event, but fills and empties.
+    /// Counts and writes any event, except fills and emptyings.
     #[inline(never)]
     fn record_any(&self, arena: u64, event: &Event, site: &[usize]) {
         match *event {
@@ -467,7 +468,7 @@ impl Telemetry {
     }
 }
 
-/// Events of no arena: those of the contract, and of the program's global allocator.
+/// Observes events of no arena: those of the contract, and of the program's global allocator.
 impl EventHook for Telemetry {
     fn event(&self, event: Event) {
         self.observe(0, &event, &[]);
@@ -478,7 +479,7 @@ impl EventHook for Telemetry {
     }
 }
 
-/// Readers see that nothing changes any more. They may go on to read.
+/// Readers can see that nothing changes any more, and may continue to read.
 impl Drop for Telemetry {
     fn drop(&mut self) {
         if self.may_write() {

@@ -12,11 +12,11 @@ use crate::numbering::thread_number;
 use crate::ring::record_ring::{Place, Record, RecordRing};
 
 /// The calling thread's ring. It is initialised at compile time and has no destructor, so using it
-/// neither allocates nor fails, also in a signal handler and while the thread ends.
+/// neither allocates nor fails, even in a signal handler or while the thread ends.
 struct Current {
     /// The word of the state of the file that the ring is in, which tells files apart.
     file: Cell<Option<&'static AtomicU64>>,
-    /// None if the file had no ring left.
+    /// The ring; none if the file had none left.
     ring: Cell<Option<RecordRing<'static>>>,
     /// The number of the thread; zero before its first event.
     thread: Cell<u32>,
@@ -40,7 +40,7 @@ pub(super) fn try_begin<const FIELDS: usize>(
     image: &Image<'static>,
     clock: &Clock,
 ) -> Option<(Place<'static>, u32)> {
-    // As little as this, so that it is inlined.
+    // The closure does no more than this, so that it is inlined.
     let (file, ring, thread) = CURRENT.with(Current::read);
     match ring {
         Some(ring) if is_same(file, image.state()) => Some((ring.try_begin::<FIELDS>(clock)?, thread)),
@@ -106,7 +106,7 @@ impl Current {
         if is_free {
             owner.store(number, Ordering::Relaxed);
         } else {
-            // Zero between a claim and the thread's number.
+            // It is zero from a claim until the thread's number is stored.
             let other = owner.load(Ordering::Relaxed);
             if other == 0
                 || !has_ended(other)
@@ -137,7 +137,7 @@ impl Current {
 }
 
 fn set_name(ring: &RecordRing<'_>, name: &str) {
-    // Without the word before the text.
+    // A name has no word with its length.
     let words = words_of_text(name, MAX_THREAD_NAME_BYTES).skip(1).chain(core::iter::repeat(0));
     for (place, word) in ring.words().name().iter().zip(words) {
         place.store(word, Ordering::Relaxed);
@@ -170,7 +170,7 @@ pub(super) fn has_own_ring(image: &Image<'static>) -> bool {
     CURRENT.with(|current| current.ring_in(image).is_some())
 }
 
-/// Names a ring as the system names the calling thread, if the crate can ask.
+/// Gives a ring the name that the system has for the calling thread; no name without the feature `linux`.
 fn set_own_name(ring: &RecordRing<'_>) {
     #[cfg(all(feature = "linux", target_os = "linux"))]
     set_name(ring, crate::native::thread::name(&mut [0; crate::native::thread::NAME_SIZE]));
@@ -178,7 +178,7 @@ fn set_own_name(ring: &RecordRing<'_>) {
     set_name(ring, "");
 }
 
-/// Whether the thread with this number has surely ended.
+/// Whether the thread with this number has certainly ended.
 fn has_ended(number: u64) -> bool {
     #[cfg(all(feature = "linux", target_os = "linux"))]
     return u32::try_from(number).is_ok_and(crate::native::thread::has_ended);

@@ -1,4 +1,4 @@
-//! A ring of records: how they are laid out in blocks
+//! A ring of records, which are laid out in blocks
 //! ([design/telemetry.md `.record`, `.block`](crate::design::telemetry)).
 
 #![forbid(unsafe_code)]
@@ -71,8 +71,8 @@ impl<'w> RecordRing<'w> {
     }
 
     /// Takes the ring for a record that consists of a head and `FIELDS` fields, if the ring is free, the
-    /// record fits in the present block, and the clock is quick to read. `None` if not, and nothing is done
-    /// then.
+    /// record fits in the present block, and the clock is quick to read. Otherwise this returns `None`, and
+    /// nothing has changed.
     ///
     /// With [`Place::write`] this writes a record without a call of any function, so that few registers
     /// have to be saved.
@@ -95,7 +95,7 @@ impl<'w> RecordRing<'w> {
         }
     }
 
-    /// Writes a record, or drops it and counts it if one is being written: only the thread that has
+    /// Writes a record, or drops and counts it if another one is being written. Only the thread that has
     /// the ring calls this, and its signal handlers. It neither waits nor allocates.
     #[cfg(any(feature = "std", test))]
     pub(crate) fn write<const FIELDS: usize, const TEXTS: usize>(

@@ -19,7 +19,7 @@ pub struct WordRing<'w> {
 }
 
 impl<'w> WordRing<'w> {
-    /// A ring over these words: a head, and a power of two of words. `None` for any other number.
+    /// A ring over these words: a head, and a number of words that is a power of two. `None` for any other number.
     #[must_use]
     pub fn new(ring: &'w [AtomicU64]) -> Option<Self> {
         let (head, words) = ring.split_first_chunk()?;
@@ -37,15 +37,15 @@ impl<'w> WordRing<'w> {
         &self.head[RingWord::Name as usize..]
     }
 
-    /// How many words are kept.
+    /// The number of words that the ring keeps.
     #[inline]
     #[must_use]
     pub fn capacity(&self) -> u64 {
         self.words.len() as u64
     }
 
-    /// Takes the ring for one record, if no record is being written: by what a signal interrupted,
-    /// or, if threads share the ring, by another one. Only the thread that has the ring calls this.
+    /// Takes the ring for one record, if the code that a signal interrupted is not writing one. Only the
+    /// thread that has the ring calls this.
     #[inline]
     #[must_use]
     pub fn enter(&self) -> bool {
@@ -78,8 +78,8 @@ impl<'w> WordRing<'w> {
         self.word(RingWord::Tail).load(Ordering::Relaxed)
     }
 
-    /// First step of a write: from here on readers know that words up to `end` may change, and with
-    /// them those that are one lap older. Only the writer calls this, as with the other steps.
+    /// First step of a write: from here on readers know that words up to `end` may change, which overwrites
+    /// the words that are one lap older. Only the writer calls this and the other steps.
     #[inline]
     pub fn announce(&self, end: u64) {
         self.word(RingWord::Intent).store(end, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! How many bytes are left before the next that is drawn, for one thread or for many.
+//! How many bytes are left before the next byte drawn, for one thread or for many.
 
 #![forbid(unsafe_code)]
 
@@ -12,10 +12,10 @@ pub trait Countdown: sealed::Countdown {}
 
 mod sealed {
     pub trait Countdown: super::fmt::Debug {
-        /// So many bytes are left.
+        /// A countdown with `left` bytes.
         fn new(left: usize) -> Self;
 
-        /// Passes over `size` bytes, if so many are left.
+        /// Passes over `size` bytes, and returns true, if as many are left.
         fn pass(&self, size: usize) -> bool;
 
         /// Sets how many bytes are left, and returns how many were.
@@ -23,11 +23,11 @@ mod sealed {
     }
 }
 
-/// A countdown of one thread: two or three instructions an allocation.
+/// A countdown of one thread, which takes two or three instructions per allocation.
 #[derive(Debug)]
 pub struct OneThread(Cell<usize>);
 
-/// A countdown that threads share: a compare-exchange an allocation.
+/// A countdown that threads share, which takes a compare-exchange per allocation.
 #[derive(Debug)]
 pub struct Threads(AtomicUsize);
 

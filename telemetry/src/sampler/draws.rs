@@ -12,9 +12,9 @@ use crate::sampler::sampling::Sampling;
 pub(super) struct Draws<'s> {
     sampling: &'s Sampling,
     stream: Stream,
-    /// The number of seeds that came before that of `stream`.
+    /// How often the seed had been replaced when `stream` began.
     reseeds: usize,
-    /// The distribution of the last draw, which computing the next begins with; none if
+    /// The distribution of the last draw, from which the next is computed; none if
     /// sampling was off.
     geometric: Option<Geometric>,
     /// The mean of the last draw, if it is one: sampling was on, and the byte is not beyond the
@@ -40,15 +40,15 @@ impl<'s> Draws<'s> {
         self.geometric.as_ref().map(|geometric| geometric.failures(self.stream.next()))
     }
 
-    /// The same as a distance; `usize::MAX` for none. None is drawn if the byte is beyond the
-    /// address space: trials are independent, so that a new draw is as good after so many bytes.
+    /// The next draw as a distance; `usize::MAX` for none. A byte beyond the address space counts as
+    /// none: trials are independent, so a new draw is as good after that many bytes.
     pub(super) fn next_distance(&mut self) -> usize {
         let distance = self.next().and_then(|failures| usize::try_from(failures).ok());
         self.drawn = distance.and(self.drawn);
         distance.unwrap_or(usize::MAX)
     }
 
-    /// What switches these draws.
+    /// The switch of these draws.
     pub(super) const fn sampling(&self) -> &'s Sampling {
         self.sampling
     }

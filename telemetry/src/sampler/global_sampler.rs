@@ -1,4 +1,4 @@
-//! What samples allocations of a global allocator, thread by thread.
+//! A sampler of the allocations of a global allocator, thread by thread.
 
 use core::cell::Cell;
 use core::fmt;
@@ -18,10 +18,10 @@ use crate::sampler::thread_draws::ThreadDraws;
 /// [`SampledAllocator`](crate::SampledAllocator), or the steady-state contract's, which then
 /// counts down to samples with the word that it tests anyway.
 ///
-/// Each thread has a stream of draws of its own, which begins with its first allocation. It
-/// looks at the switch at each sample, and after at most 1 MiB that it has allocated: so late does a
-/// thread notice that sampling was switched on or off, or that mean or seed were replaced, unless
-/// it calls `follow_switch` of its allocator. Until then it goes by the switch as it was.
+/// Each thread has a stream of draws of its own, which begins with its first allocation. It looks at the
+/// switch at each sample, and after it has allocated at most 1 MiB. Only then does it notice that sampling
+/// was switched on or off, or that the mean or the seed was replaced, unless it calls `follow_switch` of its
+/// allocator.
 ///
 /// A process has one such sampler, because its threads have one countdown each. Several
 /// allocators may have copies of it.
@@ -29,21 +29,21 @@ use crate::sampler::thread_draws::ThreadDraws;
 /// # The function that is called
 ///
 /// `on_sample` is called within the allocation, on the thread that allocates, once the object
-/// exists; its memory is not initialised yet, unless it was to be zeroed. So the caller's stack can
+/// exists; its memory is not initialised yet, except by `alloc_zeroed`. So the caller's stack can
 /// be walked there. The function
 ///
-/// - may allocate: what it allocates is not sampled, and so it is not called again meanwhile.
-/// - may not wait for a lock that any code holds while it allocates (standard output and standard
-///   error are such). To read what it gathers under a lock of its own, copy that out, and allocate
-///   when the lock is released.
-/// - may not unwind: allocators must not, so the process aborts.
+/// - may allocate: what it allocates is not sampled, so the function is not called again meanwhile.
+/// - must not wait for a lock that any code holds while it allocates (standard output and standard
+///   error have such locks). To read what the function gathers under a lock of its own, copy that out, and
+///   allocate when the lock is released.
+/// - must not unwind: allocators must not, so the process aborts.
 ///
 /// It is not called for an allocation that failed.
 ///
 /// # Signal handlers, forks, and the end of a thread
 ///
 /// The thread's state is a thread-local that is initialised at compile time and has no destructor. So
-/// a sampled allocation may be made wherever one of the allocator itself may: in
+/// a sampled allocation may be made wherever the allocator itself may be called: in
 /// a signal handler, after a fork, and in the destructors of thread-locals. A handler that allocates
 /// while its own thread counts down may have one draw end a few bytes early or late.
 /// After a fork, the child calls [`Sampling::reseed`], then `follow_switch`
@@ -55,19 +55,19 @@ pub struct GlobalSampler<M = ()> {
     memory: M,
 }
 
-/// What the calling thread knows of its draws.
+/// The state of the calling thread's draws.
 #[derive(Debug)]
 enum State {
-    /// It has drawn nothing yet.
+    /// The thread has drawn nothing yet.
     New,
     Drawn(ThreadDraws),
-    /// They are in use, further down the stack.
+    /// The draws are in use, further down the stack.
     InUse,
 }
 
-/// The thread's own.
+/// The state of one thread.
 pub(super) struct Thread {
-    /// For [`SampledAllocator`](crate::SampledAllocator); other wrappers have one of their own.
+    /// The countdown for [`SampledAllocator`](crate::SampledAllocator); other wrappers have one of their own.
     pub(super) countdown: AllocationCountdown,
     state: Cell<State>,
 }
@@ -80,7 +80,7 @@ std::thread_local! {
 }
 
 impl GlobalSampler {
-    /// A sampler that `sampling` switches, and that calls `on_sample` for each object sampled.
+    /// A sampler that follows `sampling`, and calls `on_sample` for each object sampled.
     #[must_use]
     pub const fn new(sampling: &'static Sampling, on_sample: fn(SampledObject)) -> Self {
         Self { sampling, on_sample, memory: () }
@@ -89,7 +89,8 @@ impl GlobalSampler {
 
 impl<M: Remember> GlobalSampler<M> {
     /// Has `live` remember each object that is sampled until it is freed or reallocated: an estimate of what is
-    /// in use, by call site if [sites are walked](Sampling::set_sites). A free then costs one load more.
+    /// in use, by call site if [sites are walked](Sampling::set_sites). A free then costs one load more, or a search
+    /// in eight places if the load finds an object with the same hash.
     #[must_use]
     pub const fn remembering<const N: usize>(
         self,
@@ -137,7 +138,7 @@ impl<M: Remember> AllocationSampler for GlobalSampler<M> {
             }
             distance
         });
-        // Who uses the draws resumes the countdown.
+        // The code that uses the draws resumes the countdown.
         next.unwrap_or(usize::MAX)
     }
 

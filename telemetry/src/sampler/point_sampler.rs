@@ -12,8 +12,8 @@ use crate::sampler::sampling::Sampling;
 
 /// Samples what is allocated at an allocation point: its [`Control`].
 ///
-/// The point gives way at the bytes that are drawn, and calls `on_sample` once their object is
-/// committed. Objects that were abandoned, or whose commit failed, are never sampled. While
+/// The point gives way at the bytes that are drawn. It calls `on_sample` in the next slow path after their
+/// object is committed. Objects that were abandoned, or whose commit failed, are never sampled. While
 /// nothing is drawn, and while sampling is off, the fast path has not one instruction more
 /// ([design/sampling.md `.point`](crate::design::sampling)).
 ///
@@ -50,14 +50,14 @@ pub struct PointSampler<'s, F> {
     /// The byte that was drawn last, counted from the end of what was sampled last; none if that draw
     /// is still to be made.
     drawn: Option<usize>,
-    /// Where the object was reserved that may be sampled next.
+    /// The call that reserved the object that may be sampled next.
     site: Site,
     on_sample: F,
 }
 
 impl<'s, F: FnMut(SampledObject)> PointSampler<'s, F> {
-    /// A sampler that `sampling` switches. `on_sample` is called on the thread that owns the
-    /// point, in a slow path. It may not use the point.
+    /// A sampler that follows `sampling`. `on_sample` is called on the thread that owns the
+    /// point, in a slow path. It must not use the point.
     pub fn new(sampling: &'s Sampling, on_sample: F) -> Self {
         Self { draws: Draws::new(sampling), drawn: None, site: Site::UNKNOWN, on_sample }
     }
@@ -68,13 +68,13 @@ impl<F: FnMut(SampledObject)> Control for PointSampler<'_, F> {
         self.drawn.take().unwrap_or_else(|| self.draws.next_distance())
     }
 
-    /// The call that allocates is on the stack now, and no more when the sample is reported.
+    /// The call that allocates is on the stack now, and no longer when the sample is reported.
     fn reserved(&mut self, _stop: Stop) {
         self.site = self.draws.sampling().site();
     }
 
     /// Samples the object of each byte that is drawn. In a batch there may be several; the last draw
-    /// is for a byte behind it (design/sampling.md `.batch`).
+    /// is for a byte beyond the batch (design/sampling.md `.batch`).
     fn stopped(&mut self, stop: Stop) {
         let mut drawn = stop.offset;
         while drawn < stop.size {

@@ -11,9 +11,10 @@ use crate::sampler::global_sampler::{GlobalSampler, THREAD};
 /// Any allocator, whose allocations are sampled: those of a whole program, whether or not it has
 /// pools.
 ///
-/// An allocation that is not sampled costs four or five instructions and no shared memory, a free
-/// none. The bytes that count are those asked for; reallocation counts as a free of the
-/// old object and an allocation of the new size, all of it. An allocation that fails is no sample
+/// An allocation that is not sampled costs four or five instructions and touches no shared memory; a free
+/// costs nothing unless samples are [remembered](GlobalSampler::remembering). The bytes that count are those
+/// asked for; a reallocation counts as a free of the old object and an allocation of the whole new size. An
+/// allocation that fails is not sampled
 /// ([design/sampling.md `.global`](crate::design::sampling)).
 ///
 /// ```
@@ -36,7 +37,7 @@ use crate::sampler::global_sampler::{GlobalSampler, THREAD};
 /// for number in 0..10_000_u64 {
 ///     drop(std::hint::black_box(Box::new([number; 12])));
 /// }
-/// // Copied out, so that nothing is allocated while the lock is held.
+/// // The estimate is copied out, so that nothing is allocated while the lock is held.
 /// let estimate = *ESTIMATE.lock().unwrap();
 /// // Of 960,000 bytes, some 96 were drawn.
 /// assert!((estimate.bytes() / 960_000.0 - 1.0).abs() < 0.4);
@@ -66,9 +67,8 @@ impl<Inner, M> SampledAllocator<Inner, M> {
 }
 
 impl<Inner, M: Remember> SampledAllocator<Inner, M> {
-    /// Has a change of the switch hold at once on the calling thread: that sampling is on or off,
-    /// another mean, or another seed. Otherwise the thread notices at its next sample, or
-    /// after 1 MiB that it has allocated.
+    /// Has the calling thread follow the switch at once: sampling on or off, another mean, or another
+    /// seed. Otherwise the thread notices a change at its next sample, or after it has allocated 1 MiB.
     pub fn follow_switch(&self) {
         THREAD.with(|thread| thread.countdown.resume(self.sampler.move_stop(thread.countdown.pause())));
     }

@@ -15,20 +15,20 @@ use crate::sampler::countdown::{Countdown, OneThread, Threads};
 use crate::sampler::draws::Draws;
 use crate::sampler::sampling::Sampling;
 
-/// A [`Store`] before another one, a pool or a cache, that samples what is allocated through it:
+/// A [`Store`] in front of another one, a pool or a cache, which samples what is allocated through it:
 /// by [`alloc`](Store::alloc), or in a [`PoolBox`](tripoint_core::PoolBox) or
 /// [`PoolRc`](tripoint_core::PoolRc).
 ///
-/// The bytes that count are those asked for. An allocation that fails counts nothing, and frees
-/// cost nothing more than in the store itself, which takes the objects back as well. What other
-/// code allocates in the same pool is not sampled here: a thread that uses a point has a
-/// [`PointSampler`](crate::PointSampler) there.
+/// The bytes that count are those asked for. An allocation that fails does not count. A free costs no more
+/// than in the store itself, unless samples are [remembered](SampledStore::remembering); without that, objects may
+/// also be freed to the store itself. What other code allocates in the same pool is not sampled here: a thread
+/// that uses a point has a [`PointSampler`](crate::PointSampler) there.
 ///
-/// A store of one thread, such as a cache, has one that is [`new`](Self::new): an allocation
+/// For a store of one thread, such as a cache, make one with [`new`](Self::new): an allocation
 /// costs two or three instructions more. Threads that share a pool, or send its boxes to each
-/// other, share one before it ([`shared`](SampledStore::shared)), and all count down the same
-/// word: that is a compare-exchange for each allocation, where the pool itself has a lock. Either
-/// way an object that is sampled costs some hundred ns
+/// other, share one in front of it ([`shared`](SampledStore::shared)), and all count down the same
+/// word. That takes a compare-exchange for each allocation; the pool itself takes a lock. In both
+/// cases an object that is sampled costs some hundred ns
 /// ([design/sampling.md `.store`](crate::design::sampling)).
 ///
 /// ```
@@ -56,8 +56,8 @@ use crate::sampler::sampling::Sampling;
 /// ```
 pub struct SampledStore<'s, S, F, L = OneThread, M = ()> {
     store: &'s S,
-    /// Bytes to be allocated before the next that is drawn. Without a draw it counts as well,
-    /// from the largest number on.
+    /// Bytes to be allocated before the next byte drawn. Without a draw it counts down too,
+    /// from the largest number.
     left: L,
     draws: Lock<Draws<'s>>,
     on_sample: F,
@@ -68,7 +68,7 @@ pub struct SampledStore<'s, S, F, L = OneThread, M = ()> {
 }
 
 impl<'s, S: Store, F: Fn(SampledObject)> SampledStore<'s, S, F> {
-    /// Samples before `store`, on one thread, as `sampling` switches. `on_sample` is called on the
+    /// A store in front of `store`, for one thread, which follows `sampling`. `on_sample` is called on the
     /// thread that allocates, when it has the memory, which is not initialised yet. It may use the
     /// store. If it unwinds, the memory is freed.
     pub fn new(store: &'s S, sampling: &'s Sampling, on_sample: F) -> Self {
@@ -77,7 +77,7 @@ impl<'s, S: Store, F: Fn(SampledObject)> SampledStore<'s, S, F> {
 }
 
 impl<'s, S: Store, F: Fn(SampledObject)> SampledStore<'s, S, F, Threads> {
-    /// As [`new`](SampledStore::new), for any number of threads.
+    /// The same as [`new`](SampledStore::new), for any number of threads.
     pub fn shared(store: &'s S, sampling: &'s Sampling, on_sample: F) -> Self {
         Self::create(store, sampling, on_sample)
     }
@@ -96,9 +96,9 @@ impl<'s, S: Store, F: Fn(SampledObject), L: Countdown, M: Remember> SampledStore
     /// another one that remembers with the same table. A free then costs one load more, which says whether
     /// the object may be in the table.
     ///
-    /// An object that is freed in another way stays in the table until an object at its address is sampled, or its memory
-    /// returns to the arena, if the table is the arena's hook. The same goes for objects of
-    /// a pool that is destroyed.
+    /// An object that is freed in another way stays in the table until an object at its address is sampled. If
+    /// the table is the arena's hook, it also leaves when its memory is returned to the arena or its pool is
+    /// destroyed.
     #[must_use]
     pub fn remembering<const N: usize>(
         self,
@@ -108,15 +108,15 @@ impl<'s, S: Store, F: Fn(SampledObject), L: Countdown, M: Remember> SampledStore
         SampledStore { store, left, draws, on_sample, sampling, pool, memory: live }
     }
 
-    /// Says which pool the store allocates in: itself, or the pool behind a cache. It is in the
-    /// reports, and changes nothing else.
+    /// Says which pool the store allocates in: the store itself, or the pool behind a cache. This changes
+    /// only what reports say.
     #[must_use]
     pub fn of_pool<P: PoolClass>(self, pool: &P) -> Self {
         Self { pool: Some((pool.header().id(), pool.header().class())), ..self }
     }
 
-    /// Has a change of the switch hold at once: that sampling is on or off, another mean, or another
-    /// seed. Otherwise it holds from the next sample on.
+    /// Follows the switch at once: sampling on or off, another mean, or another seed. Otherwise the store
+    /// follows from its next sample on.
     pub fn follow_switch(&self) {
         let mut draws = self.draws.lock();
         if draws.are_outdated() {
@@ -139,8 +139,8 @@ impl<'s, S: Store, F: Fn(SampledObject), L: Countdown, M: Remember> SampledStore
             return None;
         }
         let mean = draws.mean();
-        // Threads that find room below the byte drawn may still pass: so it is where it is
-        // found now. Only the holder of the lock makes it larger.
+        // Threads that find room below the byte drawn may still pass, so its offset is what is
+        // found now. Only the holder of the lock makes the word larger.
         let offset = self.left.replace(draws.next_distance());
         Sample::new(size as u64, offset as u64, mean?)
     }

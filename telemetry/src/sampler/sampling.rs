@@ -1,4 +1,4 @@
-//! Whether a process samples, how rarely, and from which random numbers.
+//! The switch of sampling, with its mean and its seed.
 
 use tripoint_core::internal::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use tripoint_stack::Site;
@@ -8,9 +8,10 @@ use crate::sample::Mean;
 
 /// What all samplers of a process have in common: a switch, a mean, and a seed.
 ///
-/// Any thread may switch it at any time. A sampler looks at it when it draws, so a change holds
-/// from the next sample on (that of a global allocator also after each MiB). To have it hold at once, or to switch sampling on for a point that
-/// does not sample at present, trip the point: its sampler then looks at its next slow path
+/// Any thread may change these at any time. A sampler looks at them when it draws, so it follows a change
+/// from its next sample on (the sampler of a global allocator also looks after each MiB). To have it follow at once,
+/// or to switch sampling on for a point that does not sample at present, trip the point: its sampler then looks in the
+/// point's next slow path
 /// ([design/sampling.md `.switch`](crate::design::sampling)).
 ///
 /// ```
@@ -26,7 +27,7 @@ use crate::sample::Mean;
 pub struct Sampling {
     /// The mean in bytes; zero for off.
     mean: AtomicU32,
-    /// The lower and the upper half.
+    /// The lower and the upper half of the seed.
     seed: [AtomicU32; 2],
     /// How often the seed was replaced.
     reseeds: AtomicUsize,
@@ -38,7 +39,7 @@ pub struct Sampling {
 
 impl Sampling {
     /// Sampling that is switched off. Two processes with the same `seed` that do the same take the
-    /// same samples, so a seed from the system's random numbers is the usual one outside of tests.
+    /// same samples, so outside of tests, take the seed from the system's random numbers.
     #[must_use]
     pub const fn off(seed: u64) -> Self {
         Self {
@@ -63,8 +64,8 @@ impl Sampling {
 
     /// Has samplers walk the stack of each object that they sample, or no longer; at first they do not.
     ///
-    /// A walk takes 1 to 3 µs, where a sample otherwise takes some hundred ns. That shows if the mean is
-    /// small beside what the program does meanwhile: to allocate 100 KiB in objects of 32 bytes takes
+    /// A walk takes 1 to 3 µs; a sample otherwise takes some hundred ns. That is noticeable if little time
+    /// passes from one sample to the next: to allocate 100 KiB in objects of 32 bytes takes
     /// some 5 µs ([design/sampling.md `.site`](crate::design::sampling)). Without the feature `std`, and on
     /// systems other than Linux, sites stay unknown.
     pub fn set_sites(&self, walked: bool) {
@@ -82,7 +83,7 @@ impl Sampling {
         if self.has_sites() { Site::here() } else { Site::UNKNOWN }
     }
 
-    /// Replaces the seed; samplers begin new streams with their next draw. For a forked
+    /// Replaces the seed; samplers begin new streams with their next draw. Call this in a forked
     /// child, which otherwise repeats the draws of its parent.
     pub fn reseed(&self, seed: u64) {
         self.seed[0].store(seed as u32, Ordering::Relaxed);

@@ -6,11 +6,11 @@ use crate::sample::Sample;
 use crate::sampler::draws::Draws;
 use crate::sampler::sampling::Sampling;
 
-/// After so many bytes at most a thread looks at the switch, whatever it has drawn.
+/// The most bytes after which a thread looks at the switch, whatever it has drawn.
 pub(super) const LOOK: usize = 1 << 20;
 
-/// Draws whose distance is handed out in steps of [`LOOK`] bytes. What is left of a draw after a
-/// step is carried on, so steps change nothing about what is drawn.
+/// Draws whose distance is handed out in steps of at most [`LOOK`] bytes. What is left of a draw after a
+/// step is carried on, so steps do not change what is drawn.
 #[derive(Debug)]
 pub(super) struct ThreadDraws {
     draws: Draws<'static>,
