@@ -1,4 +1,4 @@
-//! Ticks of a file's clock in ns ([design/telemetry.md `.clock`](crate::design::telemetry)).
+//! Converts ticks of a file's clock to ns ([design/telemetry.md `.clock`](crate::design::telemetry)).
 
 use crate::format::{ClockKind, HeaderWord};
 
@@ -17,11 +17,11 @@ pub(super) struct Clock {
     /// The anchor in ns since 1970; zero if unknown.
     anchor_unix: u64,
     span_ticks: u64,
-    /// ns of a tick, by the span.
+    /// The length of a tick in ns, by the span.
     rate: f64,
 }
 
-/// Ticks at one place of a ring.
+/// The clock at one place of a ring.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LocalClock {
     moment: Moment,
@@ -29,7 +29,7 @@ pub(super) struct LocalClock {
 }
 
 impl Clock {
-    /// The clock of a header. A kind that is not known is none.
+    /// The clock of a header. A kind that is not known counts as none.
     pub(super) fn new(header: impl Fn(HeaderWord) -> u64) -> Self {
         let kinds = [ClockKind::Nanoseconds, ClockKind::Ticks];
         let span = (header(HeaderWord::SpanTicks), header(HeaderWord::SpanNanoseconds));
@@ -51,8 +51,8 @@ impl Clock {
         LocalClock { moment: self.anchor, rate: self.rate }
     }
 
-    /// The clock near a record of the clock. The further it is from the anchor, the more exactly
-    /// the two of them say how long a tick is.
+    /// The clock near a clock record. The further this is from the anchor, the more exactly
+    /// the two of them show how long a tick is.
     pub(super) fn near(&self, moment: Moment) -> LocalClock {
         let ticks = moment.ticks.saturating_sub(self.anchor.ticks);
         let nanoseconds = moment.nanoseconds.saturating_sub(self.anchor.nanoseconds);

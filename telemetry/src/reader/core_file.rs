@@ -23,8 +23,8 @@ struct Segment {
     bytes: Range<u64>,
 }
 
-/// Where in a core file a telemetry file lies: the first that is complete, or else the first.
-/// `None` if it is no core file, or there is none in it.
+/// Where in a core file a telemetry file lies: the first that is complete, or the first if none is.
+/// `None` if the file is not a core file, or contains no telemetry file.
 pub(super) fn find(file: &File) -> io::Result<Option<Range<u64>>> {
     let Some(header) = read::<HEADER_BYTES>(file, 0)? else { return Ok(None) };
     if let Ok(header) = FileHeader64::<Endianness>::parse(&header[..]) {
@@ -52,7 +52,7 @@ fn read<const BYTES: usize>(file: &File, at: u64) -> io::Result<Option<[u8; BYTE
 
 /// A structure of the format at a place; `None` if the file ends before.
 fn structure<T: Pod + Copy>(file: &File, at: u64) -> io::Result<Option<T>> {
-    // The buffer is larger than any structure; what is behind one is not looked at.
+    // The buffer is larger than any structure; the bytes after a structure are not used.
     let mut bytes = [0_u64; HEADER_BYTES / 8];
     let bytes = pod::bytes_of_slice_mut(&mut bytes);
     let bytes = &mut bytes[..size_of::<T>()];
@@ -76,12 +76,12 @@ where
     let table: u64 = header.e_phoff(endian).into();
     let mut count = u64::from(header.e_phnum(endian));
     if count == u64::from(elf::PN_XNUM) {
-        // There are more than fit in the header: the first section has the number.
+        // There are more segments than the header can count: the first section has the number.
         let section = structure::<S>(file, header.e_shoff(endian).into())?;
         count = section.map_or(0, |section| u64::from(section.sh_info(endian)));
     }
-    // A segment, with those that follow it in memory and in the file: parts of a mapping that
-    // differ in their protection, for instance.
+    // A segment, joined with those that follow it both in memory and in the file: for instance parts of a
+    // mapping that differ in their protection.
     let mut found: Option<Segment> = None;
     for index in 0..count {
         let at = index.checked_mul(size_of::<P>() as u64).and_then(|bytes| bytes.checked_add(table));
@@ -114,7 +114,7 @@ fn begins_telemetry(file: &File, at: u64) -> io::Result<bool> {
     Ok(read::<WORD_BYTES>(file, at)? == Some(MAGIC))
 }
 
-/// Whether the header at this place was completed, as far as one can see.
+/// Whether the header at this place seems to be complete.
 fn is_complete(file: &File, at: u64) -> io::Result<bool> {
     let Some(words) = read::<{ WORD_BYTES * 5 }>(file, at)? else { return Ok(false) };
     let word = |word: HeaderWord| {

@@ -1,4 +1,4 @@
-//! The tables of counters, read without any event ([design/telemetry.md `.counters`](crate::design::telemetry)).
+//! Reads the tables of counters, without any event ([design/telemetry.md `.counters`](crate::design::telemetry)).
 
 use core::fmt;
 use std::io;
@@ -17,17 +17,17 @@ use crate::reader::words::word;
 /// The words of one entry.
 type Entry = [u64; TABLE_ENTRY_WORDS];
 
-/// How often an entry that changes hands is read before it is left out.
+/// How often an entry that is being taken is read before it is left out.
 const TRIES: usize = 8;
 
-/// What a table has.
+/// The entries of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table<T> {
-    /// Its entries.
+    /// The entries in use, and those whose subject no longer exists.
     pub entries: Vec<T>,
-    /// How often there was no entry left for something new.
+    /// How often no entry was left for something new.
     pub left_out: u64,
-    /// Entries that changed hands whenever they were read.
+    /// How many entries were left out because they changed whenever they were read.
     pub unsteady: usize,
 }
 
@@ -36,7 +36,7 @@ macro_rules! counters {
         $(#[$about])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub struct $name {
-            /// Whether it still exists. If not, these are its last counts.
+            /// Whether the subject of the entry still exists. If not, these are its last counts.
             pub is_live: bool,
             $($(#[$doc])* pub $field: u64,)*
         }
@@ -87,13 +87,13 @@ counters! {
         extended: Extended,
         /// The bytes that it returned to its arena.
         retracted: Retracted,
-        /// How many buffers it filled.
+        /// How often it filled a buffer.
         fills: Fills,
         /// The bytes of these fills.
         filled: Filled,
-        /// How many buffers it emptied.
+        /// How often it emptied a buffer.
         empties: Empties,
-        /// The bytes that these returned unused.
+        /// The bytes that were returned then.
         emptied: Emptied,
     }
 }
@@ -105,7 +105,7 @@ counters! {
         arena: Arena,
         /// The number of its pool.
         pool: Pool,
-        /// What stands for the buffer in events.
+        /// The number by which events name the buffer.
         buffer: Buffer,
         /// How often it was filled.
         fills: Fills,
@@ -113,7 +113,7 @@ counters! {
         filled: Filled,
         /// How often it was emptied.
         empties: Empties,
-        /// The bytes that these returned unused.
+        /// The bytes that were returned then.
         emptied: Emptied,
         /// The bytes of the last fill: the room that it had then.
         room: Room,
@@ -149,11 +149,11 @@ counters! {
     TallyNumbers, TallyWord {
         /// The index of the thread in the contract.
         thread: Thread,
-        /// How many.
+        /// The number of violations.
         count: Count,
         /// Their bytes.
         bytes: Bytes,
-        /// When the last one was, in ticks of the file's clock.
+        /// The time of the last one, in ticks of the file's clock.
         ticks: Time,
     }
 }
@@ -189,19 +189,19 @@ pub struct TallyCounters {
 
 /// All counters of a file.
 ///
-/// Each number is as it was at some moment of the reading; all numbers of an entry are about the
-/// same thing.
+/// Each number is the one that was there at some moment while the entry was read. All numbers of an entry
+/// belong to the same subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counters {
-    /// Of each arena.
+    /// The counters of each arena.
     pub arenas: Table<ArenaCounters>,
-    /// Of each pool.
+    /// The counters of each pool.
     pub pools: Table<PoolCounters>,
-    /// Of each allocation point and other buffer.
+    /// The counters of each allocation point and other buffer.
     pub points: Table<PointCounters>,
-    /// Of the contract: one entry, or none without a contract.
+    /// The counters of the contract: one entry, or none if the contract has reported nothing.
     pub phase: Table<PhaseCounters>,
-    /// Of each thread's violations.
+    /// The counters of each thread's violations.
     pub tallies: Table<TallyCounters>,
 }
 
@@ -231,14 +231,14 @@ impl Reader {
     }
 }
 
-/// An entry for people and for JSON: its texts, whether it still exists, and its numbers.
+/// An entry, for people and for JSON: its texts, its numbers, and whether its subject still exists.
 trait Listed {
     fn texts(&self) -> impl Iterator<Item = (&'static str, Text)>;
     fn is_live(&self) -> bool;
     fn numbers(&self) -> impl Iterator<Item = (&'static str, u64)>;
 }
 
-/// Entries whose words are all numbers, and entries with texts beside these.
+/// Implements [`Listed`] for entries whose words are all numbers, and for entries that also have texts.
 macro_rules! listed {
     ($($name:ident),*; $($with_texts:ident { $($text:ident),* })*) => {
         $(impl Listed for $name {
@@ -316,7 +316,7 @@ impl Counters {
     /// Writes the counters as one line of JSON, without the end of the line.
     ///
     /// # Errors
-    /// What the writer returns.
+    /// Returns the error of the writer.
     pub fn write_json(&self, out: &mut dyn fmt::Write) -> fmt::Result {
         Json::new(out).object(|json| {
             table_json(&self.arenas, "arenas", json)?;
@@ -360,7 +360,7 @@ fn table<T>(reader: &Reader, kind: SectionKind, make: impl Fn(&Entry) -> T) -> i
     Ok(table)
 }
 
-/// Reads an entry. Its first word is the same before and after, so it is one entry.
+/// Reads an entry until its first word is the same before and after, so that all words are of one entry.
 fn entry(reader: &Reader, at: u64) -> io::Result<Found> {
     let mut entry = [0; TABLE_ENTRY_WORDS];
     for _ in 0..TRIES {

@@ -1,4 +1,4 @@
-//! Which processes have telemetry: what `/proc` shows of their descriptors
+//! Finds the processes that have telemetry, by what `/proc` shows of their descriptors
 //! ([design/telemetry.md `.reader.discover`](crate::design::telemetry)).
 
 use core::ffi::CStr;
@@ -18,17 +18,17 @@ use crate::reader::switches::SwitchesFile;
 /// A telemetry file in the memory of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// The process that writes, as this process numbers it.
+    /// The number of the process that writes, as this process sees it.
     pub process: u32,
     /// The name of its program, as the system shortens it.
     pub program: String,
-    /// When it made the file, if the file says so.
+    /// The time at which it made the file, if the file says so.
     pub made: Option<SystemTime>,
-    /// A path by which [`Reader::open`] opens the file, while the process has it open.
+    /// A path with which [`Reader::open`] can open the file as long as the process has it open.
     pub path: PathBuf,
 }
 
-/// All telemetry files in the memory of processes that this user may look at. Files with a path
+/// Lists the telemetry files in memory of all processes that this user may look at. Files with a path
 /// are not among them.
 ///
 /// # Errors
@@ -37,7 +37,7 @@ pub fn discover() -> io::Result<Vec<Found>> {
     let mut found = Vec::new();
     for process in fs::read_dir("/proc")?.flatten() {
         let number = process.file_name().to_str().and_then(|name| name.parse().ok());
-        // Processes end meanwhile, and those of others are out of reach.
+        // Processes may end meanwhile, and this user may not look at all of them.
         found.extend(number.and_then(|number| files_of(number).ok()).unwrap_or_default());
     }
     Ok(found)
@@ -48,7 +48,7 @@ impl Reader {
     ///
     /// # Errors
     /// [`OpenError::NoneFound`] if it has none, [`OpenError::Several`] if it has more than one, and
-    /// others as for [`open`](Self::open).
+    /// the errors of [`open`](Self::open).
     pub fn attach(process: u32) -> Result<Self, OpenError> {
         let mut files = files_of(process).map_err(OpenError::system("look at the process's descriptors"))?;
         match (files.pop(), files.is_empty()) {
@@ -63,7 +63,7 @@ impl Reader {
 }
 
 impl SwitchesFile {
-    /// The switches of a process whose telemetry file is in memory, by the number of the process.
+    /// Opens the switches of a process whose telemetry file is in memory, by the number of the process.
     ///
     /// # Errors
     /// [`OpenError::NoneFound`] if it has none, [`OpenError::Several`] if it has more than one, and
@@ -87,8 +87,8 @@ impl SwitchesFile {
     }
 }
 
-/// The files that a process writes. A forked child has its parent's among its descriptors, which
-/// are not its own.
+/// The files that a process writes. A forked child also has the descriptors of its parent's files, which
+/// are left out.
 fn files_of(process: u32) -> io::Result<Vec<Found>> {
     let own = own_number(process);
     let mut found = Vec::new();
@@ -135,7 +135,7 @@ fn folder(process: u32) -> PathBuf {
     Path::new("/proc").join(process.to_string())
 }
 
-/// The number that the process has in its own eyes: in a container it is another one.
+/// The number that the process itself sees, which is different in a container.
 fn own_number(process: u32) -> Option<u64> {
     let status = fs::read_to_string(folder(process).join("status")).ok()?;
     let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;

@@ -1,4 +1,4 @@
-//! Why a file cannot be read.
+//! The errors of opening a file.
 
 use core::error::Error;
 use core::fmt;
@@ -16,46 +16,47 @@ use crate::reader::file::Reader;
 pub enum OpenError {
     /// The system refused a call.
     System {
-        /// What was to be done.
+        /// What the call was for.
         doing: &'static str,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
-    /// It is no telemetry file: it does not begin as one. Nor is it a core file of a process that
+    /// The file does not begin like a telemetry file. Nor is it a core file of a process that
     /// had one.
     NotTelemetry {
-        /// Its bytes.
+        /// The bytes of the file.
         bytes: u64,
     },
     /// The process has not finished the header yet. Try again.
     Unfinished {
-        /// The process that makes it; zero if it has not said yet.
+        /// The process that makes it; zero if the header does not say yet.
         process: u64,
     },
-    /// A machine with the other byte order wrote it. Read it on such a machine.
+    /// A machine with the other byte order wrote the file. Read it on such a machine.
     ForeignByteOrder {
         /// The process that wrote it.
         process: u64,
         /// The version of its format.
         version: u64,
     },
-    /// Its format is newer than this reader. Take a newer reader.
+    /// The format of the file is newer than this reader. Take a newer reader.
     Newer {
         /// The process that wrote it.
         process: u64,
         /// The version of its format.
         version: u64,
     },
-    /// It is shorter than its header says. What is still there can be read.
+    /// The file is shorter than its header says. What is still there can be read.
     Truncated {
         /// The bytes that there are.
         bytes: u64,
-        /// The bytes that the header says there are, or those of a header if that is cut off.
+        /// The bytes that the file should have according to its header, or the bytes of a header if that is
+        /// cut off.
         expected: u64,
-        /// A reader of what is there; none if the header itself is cut off.
+        /// A reader of the part that is there; none if the header itself is cut off.
         readable: Option<Box<Reader>>,
     },
-    /// It begins as a telemetry file, but its header makes no sense.
+    /// The file begins like a telemetry file, but its header makes no sense.
     Damaged {
         /// What makes no sense.
         what: &'static str,
@@ -75,7 +76,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// What is readable in spite of the error.
+    /// A reader of what is readable in spite of the error.
     #[must_use]
     pub fn into_readable(self) -> Option<Reader> {
         match self {
@@ -84,7 +85,7 @@ impl OpenError {
         }
     }
 
-    /// A function that makes an error of what the system says.
+    /// A function that makes an [`OpenError`] of the system's error.
     pub(super) fn system(doing: &'static str) -> impl Fn(io::Error) -> Self {
         move |error| Self::System { doing, error }
     }
@@ -97,7 +98,7 @@ impl fmt::Display for OpenError {
             Self::NotTelemetry { bytes } => {
                 write!(
                     f,
-                    "no telemetry in this file of {bytes} bytes; pass a telemetry file, or a core file of a process that had one"
+                    "this file of {bytes} bytes has no telemetry; pass a telemetry file, or a core file of a process that had one"
                 )
             }
             Self::Unfinished { process } => {
@@ -121,7 +122,7 @@ impl fmt::Display for OpenError {
             Self::Damaged { what } => write!(f, "the header is damaged ({what}); nothing can be read"),
             Self::NoneFound { process } => write!(
                 f,
-                "process {process} has no telemetry that this user may see; list those that have, or pass a path"
+                "process {process} has no telemetry that this user may see; choose a process that has, or pass a path"
             ),
             Self::Several { process, files } => {
                 write!(f, "process {process} has {} telemetry files; open one of them:", files.len())?;

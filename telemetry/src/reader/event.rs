@@ -20,7 +20,7 @@ macro_rules! type_of {
     };
 }
 
-/// What a form is, for the documentation.
+/// The words about a form, for the documentation.
 macro_rules! words_about {
     (Number) => {
         "A number that names something."
@@ -122,11 +122,11 @@ pub struct RecordedEvent {
     pub ring: usize,
     /// Its number in the ring, from zero.
     pub serial: u64,
-    /// The thread that wrote it, as the system numbers threads.
+    /// The number of the thread that wrote it: the system's, if the writer has the feature `linux`.
     pub thread: u32,
-    /// When, in ticks of the file's clock.
+    /// The time of the event, in ticks of the file's clock.
     pub ticks: u64,
-    /// When, in ns of the system's monotonic clock; `None` if the file has no clock.
+    /// The time of the event, in ns of the system's monotonic clock; `None` if the file has no clock.
     pub nanoseconds: Option<u64>,
     /// Whether addresses were left out.
     pub without_addresses: bool,
@@ -157,7 +157,7 @@ impl RecordedEvent {
     /// text in hexadecimal, because numbers in JSON are exact only up to 2^53.
     ///
     /// # Errors
-    /// What the writer returns.
+    /// Returns the error of the writer.
     pub fn write_json(&self, out: &mut dyn fmt::Write) -> fmt::Result {
         Json::new(out).object(|json| {
             json.number("ring", self.ring)?;
@@ -199,7 +199,7 @@ impl Gap {
     /// Writes the gap as one line of JSON, without the end of the line.
     ///
     /// # Errors
-    /// What the writer returns.
+    /// Returns the error of the writer.
     pub fn write_json(&self, out: &mut dyn fmt::Write) -> fmt::Result {
         Json::new(out).object(|json| {
             json.number("ring", self.ring)?;
@@ -215,7 +215,7 @@ impl fmt::Display for Gap {
     }
 }
 
-/// What is read from rings.
+/// What a reader returns from rings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::large_enum_variant)] // Nearly all are events, and nothing is allocated for one.
 pub enum Item {
@@ -229,7 +229,7 @@ impl Item {
     /// Writes one line of JSON, without the end of the line.
     ///
     /// # Errors
-    /// What the writer returns.
+    /// Returns the error of the writer.
     pub fn write_json(&self, out: &mut dyn fmt::Write) -> fmt::Result {
         match self {
             Self::Event(event) => event.write_json(out),

@@ -1,4 +1,4 @@
-//! A telemetry file that was opened ([design/telemetry.md `.reader`](crate::design::telemetry)).
+//! An open telemetry file ([design/telemetry.md `.reader`](crate::design::telemetry)).
 
 use core::fmt;
 use core::time::Duration;
@@ -16,7 +16,7 @@ use crate::reader::words::{Words, word};
 /// The bytes of a word.
 pub(super) const WORD: u64 = WORD_BYTES as u64;
 
-/// Something in a file that cannot be read, while the rest can.
+/// A part of a file that cannot be read, although the rest can.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Damage {
     /// The index of the section in the table.
@@ -55,7 +55,7 @@ impl FileInfo {
         self.clock.unix(nanoseconds).and_then(time_of_day)
     }
 
-    /// When the file was made, if it says so.
+    /// The time at which the file was made, if it says so.
     #[must_use]
     pub fn made(&self) -> Option<SystemTime> {
         self.clock.unix_of_anchor().and_then(time_of_day)
@@ -70,10 +70,10 @@ fn time_of_day(since_1970: u64) -> Option<SystemTime> {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Section {
     pub(super) offset: u64,
-    /// How many there are to read.
+    /// How many entries can be read.
     pub(super) entries: usize,
     pub(super) entry_bytes: u64,
-    /// Where the file counts what found no entry.
+    /// The word in the file that counts what found no entry.
     pub(super) left_out_at: Option<u64>,
 }
 
@@ -83,20 +83,20 @@ impl Section {
     }
 }
 
-/// Reads a telemetry file of another process, while that writes to it or afterwards.
+/// Reads a telemetry file of another process, while that process writes or afterwards.
 ///
-/// It trusts nothing that it reads, and holds nothing that the writer could wait for. All of it is
-/// read with system calls, nothing is mapped: a file that becomes shorter meanwhile is an error and no
-/// signal.
+/// A reader trusts nothing that it reads, and holds nothing that the writer could wait for. It reads files
+/// with system calls and maps nothing, so a file that becomes shorter meanwhile causes an error and not
+/// a signal.
 pub struct Reader {
     pub(super) words: Box<dyn Words + Send + Sync>,
     pub(super) info: FileInfo,
-    /// By the kind of section, whose numbers begin with one.
+    /// The sections by kind, whose numbers begin with one.
     pub(super) sections: [Section; SECTIONS],
     pub(super) damage: Vec<Damage>,
 }
 
-/// The kinds of sections that there are.
+/// The number of kinds of sections.
 pub(super) const SECTIONS: usize = SectionKind::Rings as usize;
 
 impl Reader {
@@ -106,14 +106,14 @@ impl Reader {
         &self.info
     }
 
-    /// What of the file cannot be read.
+    /// The parts of the file that cannot be read.
     #[must_use]
     pub fn damage(&self) -> &[Damage] {
         &self.damage
     }
 
-    /// Whether the process may still write. It says nothing about a process that was killed: its file
-    /// stays open.
+    /// Whether the process may still write. The file of a process that was killed stays open, so this
+    /// does not show that the process has ended.
     ///
     /// # Errors
     /// If the file cannot be read any more.

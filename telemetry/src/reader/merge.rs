@@ -9,9 +9,9 @@ use crate::reader::ring::RingCursor;
 
 /// Reads all rings of a file.
 ///
-/// Events of one ring come in their order. Those of several come by time, as far as they were
-/// written when the reader looked: a thread notes the time first and shows the event then, so one
-/// that is a little older may come after the next look.
+/// Events of one ring are returned in their order. Those of several rings are returned by time, as far as
+/// they were written when the reader looked. A thread reads the clock before it publishes an event, so an
+/// event that is a little older may follow after the next look.
 #[derive(Debug)]
 pub struct Events<'r> {
     rings: Vec<RingCursor<'r>>,
@@ -26,7 +26,7 @@ impl<'r> Events<'r> {
         Self { rings, next, order: BinaryHeap::new() }
     }
 
-    /// The next event or gap; `None` if there is nothing new now. It does not wait.
+    /// The next event or gap; `None` if there is nothing new now. This does not wait.
     pub fn poll(&mut self) -> Option<Item> {
         if self.order.is_empty() {
             self.rings.iter_mut().for_each(RingCursor::look);
@@ -38,13 +38,13 @@ impl<'r> Events<'r> {
         item
     }
 
-    /// Blocks that made no sense or could not be read, in all rings.
+    /// The number of blocks, in all rings, of which a part made no sense or could not be read.
     #[must_use]
     pub fn damaged_blocks(&self) -> u64 {
         self.rings.iter().map(RingCursor::damaged_blocks).sum()
     }
 
-    /// Takes the next item of a ring. A gap has no time: it comes at once.
+    /// Takes the next item of a ring. A gap has no time, so it is returned before all events.
     fn advance(&mut self, ring: usize) {
         let item = self.rings[ring].next_in_look();
         if let Some(item) = &item {

@@ -1,4 +1,4 @@
-//! Opens a file: what it is, and where its parts are, of which nothing is taken on trust
+//! Opens a file, and finds out what it is and where its parts are; nothing in it is trusted
 //! ([design/telemetry.md `.reader.errors`](crate::design::telemetry)).
 
 use std::boxed::Box;
@@ -21,7 +21,7 @@ use crate::reader::words::{FileWords, Words};
 /// The most bytes of a ring that a reader reads, whatever a file says: 1 GiB.
 pub const MAX_RING_BYTES: u64 = 1 << 30;
 
-/// Opening a FIFO waits for a writer without this. It says nothing about files.
+/// Without this flag, opening a FIFO waits for a writer. It has no effect on files.
 const O_NONBLOCK: i32 = if cfg!(target_os = "linux") { 0o4000 } else { 4 };
 
 impl Reader {
@@ -40,7 +40,7 @@ impl Reader {
     pub fn from_file(file: File) -> Result<Self, OpenError> {
         let refused = OpenError::system("look at the file");
         if !file.metadata().map_err(&refused)?.is_file() {
-            return Err(refused(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")));
+            return Err(refused(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")));
         }
         match core_file::find(&file).map_err(OpenError::system("read the core file"))? {
             Some(part) => {
@@ -89,7 +89,7 @@ impl Reader {
                 let (process, version) = (process.swap_bytes(), version.swap_bytes());
                 return Err(OpenError::ForeignByteOrder { process, version });
             }
-            _ => return Err(OpenError::Damaged { what: "its byte order is none" }),
+            _ => return Err(OpenError::Damaged { what: "no machine has its byte order" }),
         }
         if version > VERSION {
             return Err(OpenError::Newer { process, version });
@@ -98,7 +98,7 @@ impl Reader {
             return Err(truncated(header_bytes, None));
         }
         if version == 0 || ![4, 8].contains(&header_word(HeaderWord::PointerBytes)) {
-            return Err(OpenError::Damaged { what: "its version or the size of a pointer is none" });
+            return Err(OpenError::Damaged { what: "its version is 0, or its pointers have neither 4 nor 8 bytes" });
         }
         let expected = header_word(HeaderWord::FileBytes);
         let info = FileInfo {
@@ -115,19 +115,19 @@ impl Reader {
         if bytes < expected { Err(truncated(expected, Some(Box::new(reader)))) } else { Ok(reader) }
     }
 
-    /// Finds the sections in the table. Of two of a kind the first counts.
+    /// Finds the sections in the table. Of two sections of one kind the first counts.
     fn find_sections(&mut self, header: &[u64; HEADER_WORDS], bytes: u64) {
         let table = &header[HeaderWord::SectionTable as usize..];
         let count = usize::try_from(header[HeaderWord::Sections as usize]).unwrap_or(usize::MAX);
         if count > MAX_SECTIONS {
             self.damage
-                .push(Damage { section: MAX_SECTIONS, what: "a header has no room for as many sections" });
+                .push(Damage { section: MAX_SECTIONS, what: "a header does not have room for this many sections" });
         }
         for (index, entry) in table.chunks_exact(SECTION_WORDS).enumerate().take(count) {
             let Some(kind) = SectionKind::from_number(entry[SectionWord::Kind as usize]) else { continue };
             let found = &mut self.sections[kind as usize - 1];
             if found.entry_bytes != 0 {
-                self.damage.push(Damage { section: index, what: "its kind is there twice" });
+                self.damage.push(Damage { section: index, what: "an earlier section has the same kind" });
                 continue;
             }
             let left_out =
@@ -140,29 +140,29 @@ impl Reader {
     }
 }
 
-/// Opens a file to read it, without waiting if it is none.
+/// Opens a file to read it, without waiting if it is not a regular file.
 pub(super) fn open_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(path)
 }
 
-/// The section that an entry of the table says, as far as there are bytes; or what is wrong.
+/// The section that an entry of the table describes, as far as the file has bytes for it; or what is wrong.
 fn section(kind: SectionKind, entry: &[u64], bytes: u64, expected: u64) -> Result<Section, &'static str> {
     let word = |word: SectionWord| entry[word as usize];
     let (offset, entries, entry_bytes) =
         (word(SectionWord::Offset), word(SectionWord::Entries), word(SectionWord::EntryBytes));
     if !offset.is_multiple_of(WORD) || !entry_bytes.is_multiple_of(WORD) {
-        return Err("it does not begin at a word, or its entries do not");
+        return Err("it or one of its entries does not begin at a word");
     }
     let end = entries.checked_mul(entry_bytes).and_then(|bytes| bytes.checked_add(offset));
     if end.is_none_or(|end| end > expected) {
-        return Err("it ends behind the file");
+        return Err("it ends beyond the end of the file");
     }
-    // A ring without its end can be read up to there, an entry of a table cannot.
+    // A ring that is cut off can be read up to its end; an entry of a table cannot.
     let (least, most) = match kind {
         SectionKind::Rings => {
             let words = (entry_bytes / WORD).saturating_sub(RING_HEAD_WORDS as u64);
             if !words.is_power_of_two() || words < 2 * BLOCK_WORDS as u64 || entry_bytes > MAX_RING_BYTES {
-                return Err("rings have an impossible size");
+                return Err("its rings have a size that no ring can have");
             }
             (RING_HEAD_WORDS as u64 * WORD, MAX_RINGS)
         }

@@ -15,13 +15,13 @@ use crate::reader::values::Text;
 use crate::reader::words::{Words, word};
 use crate::ring::copy::{RingWords, copy};
 
-/// With which events a reader begins.
+/// The event with which a reader begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Start {
-    /// The oldest that are still there. Those that were overwritten before are a gap.
+    /// The oldest that is still there. Those that were overwritten before are a gap.
     #[default]
     Oldest,
-    /// Those that are written from now on.
+    /// The next one that is written from now on.
     Now,
 }
 
@@ -59,11 +59,11 @@ impl RingWords for RingPlace<'_> {
 /// What the head of a ring says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingInfo {
-    /// Who writes to it.
+    /// Which threads write to it.
     pub state: RingState,
-    /// The thread that has it or had it last, as the system numbers threads.
+    /// The number of the thread that has it, even if it ended without returning it; zero for none.
     pub thread: u64,
-    /// The name of this thread.
+    /// The name of the thread that has it or had it last.
     pub name: Text,
     /// How many events were ever written to it.
     pub events: u64,
@@ -91,7 +91,7 @@ impl RingInfo {
     }
 }
 
-/// The words of at most one block, and where they are from.
+/// The words of at most one block, and their position.
 struct Block {
     words: [u64; BLOCK_WORDS],
     from: u64,
@@ -106,17 +106,17 @@ pub struct RingCursor<'r> {
     local_clock: LocalClock,
     /// Where the next record begins.
     position: u64,
-    /// Up to where this look goes.
+    /// The position at which this look ends.
     limit: u64,
     /// The number of the next event, if it is known.
     next_serial: Option<u64>,
-    /// Made when there is something to read.
+    /// The block, allocated when there is something to read.
     block: Option<Box<Block>>,
     /// The event after a gap.
     after_gap: Option<RecordedEvent>,
     damaged_blocks: u64,
-    /// How often this look may still copy: it ends also if the words of the ring are made up as it
-    /// goes.
+    /// How often this look may still copy, so that it ends even if the words of the ring change in any
+    /// way meanwhile.
     copies_left: u64,
 }
 
@@ -149,15 +149,15 @@ impl<'r> RingCursor<'r> {
         self.ring
     }
 
-    /// Blocks of which at least a part made no sense or could not be read. The events in them are
-    /// counted in gaps.
+    /// The number of blocks of which at least a part made no sense or could not be read. The events in that
+    /// part are counted in gaps.
     #[must_use]
     pub const fn damaged_blocks(&self) -> u64 {
         self.damaged_blocks
     }
 
-    /// The next event or gap; `None` if there is nothing new now. A call reads the ring once at the
-    /// most: a writer that never stops cannot keep it.
+    /// The next event or gap; `None` if there is nothing new now. A call reads at most one lap of the ring,
+    /// so it returns even if the writer never stops.
     pub fn poll(&mut self) -> Option<Item> {
         self.next_in_look().or_else(|| {
             self.look();
@@ -165,13 +165,13 @@ impl<'r> RingCursor<'r> {
         })
     }
 
-    /// Notes up to where the writer has written.
+    /// Notes the position that the writer has reached.
     pub(super) fn look(&mut self) {
         self.limit = self.place.head(RingWord::Tail).unwrap_or(self.position);
         self.copies_left = 2 * (self.place.capacity / BLOCK_WORDS as u64) + 4;
     }
 
-    /// The next event or gap up to where the last look went.
+    /// The next event or gap before the end of the last look.
     pub(super) fn next_in_look(&mut self) -> Option<Item> {
         if let Some(event) = self.after_gap.take() {
             return Some(Item::Event(event));
@@ -192,8 +192,8 @@ impl<'r> RingCursor<'r> {
         self.block.as_ref().is_some_and(|block| position.wrapping_sub(block.from) < block.count as u64)
     }
 
-    /// Copies what there is of the block at the position, up to the limit. Otherwise the position moves
-    /// on: behind what was overwritten, and what cannot be read.
+    /// Copies the block at the position, up to the limit. If that fails, this returns false, and the position
+    /// or the limit has moved: past what was overwritten, or what cannot be read.
     fn fetch(&mut self) -> bool {
         if self.copies_left == 0 {
             self.limit = self.position;
@@ -207,8 +207,8 @@ impl<'r> RingCursor<'r> {
         (block.from, block.count) = (self.position, 0);
         match copied {
             Ok(copied) if copied.good_from > self.position => {
-                // What is before the limit and not overwritten begins with a block. A record
-                // ends at the limit, so one begins there.
+                // The next record that was not overwritten begins with a block, or at the limit, because a
+                // record ends there.
                 let next = copied.good_from.checked_next_multiple_of(BLOCK_WORDS as u64);
                 self.position = next.unwrap_or(self.limit).min(self.limit);
                 false
@@ -218,12 +218,12 @@ impl<'r> RingCursor<'r> {
                 true
             }
             Ok(_) => {
-                // The tail went back, or is not what it should be: nothing to read.
+                // The tail went back, or is not what it should be, so there is nothing to read.
                 self.limit = self.position;
                 false
             }
             Err(_) => {
-                // The file ends here. What follows up to the ring's end is not there either.
+                // The file ends here, so the rest of the ring is missing too.
                 self.damaged_blocks += 1;
                 let next_lap = (self.position | (self.place.capacity - 1)).saturating_add(1);
                 self.position = next_lap.min(self.limit);
@@ -232,7 +232,8 @@ impl<'r> RingCursor<'r> {
         }
     }
 
-    /// Takes the record at the position, which the block has; what it is for those who read.
+    /// Takes the record at the position, which the block has. Returns an item if it is an event, or shows
+    /// a gap.
     fn record(&mut self) -> Option<Item> {
         let block = self.block.as_ref()?;
         let words = &block.words[(self.position - block.from) as usize..block.count];
@@ -248,7 +249,7 @@ impl<'r> RingCursor<'r> {
         } else if count >= HEAD_WORDS && count <= words.len() {
             &words[..count]
         } else {
-            // It would end behind the block or behind what is written, or before its head does.
+            // The record would end after the block, after what was written, or before its own head.
             self.damaged_blocks += 1;
             self.position = self.position.saturating_add(left_in_block as u64).min(self.limit);
             return None;

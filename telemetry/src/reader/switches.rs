@@ -13,8 +13,11 @@ use crate::sample::Mean;
 
 /// The switches of another process, to read and to change.
 ///
-/// A value that the process would refuse cannot be passed. It notices a change at its next event, or
-/// at the next sample; nothing waits. If two programs change the same switch, the last one counts.
+/// Only values that the process allows can be passed. The process follows switches of events and addresses at its
+/// next event. It follows switches of sampling when it calls
+/// [`Switches::apply_to`](crate::Switches::apply_to), and the log of a point follows in the point's next slow
+/// path, if its [`PointLogger`](crate::PointLogger) asks [`Switches::point_log`](crate::Switches::point_log).
+/// Nothing here waits for that. If two programs change the same switch, the last change counts.
 #[derive(Debug)]
 pub struct SwitchesFile {
     words: FileWords,
@@ -22,7 +25,7 @@ pub struct SwitchesFile {
 }
 
 impl SwitchesFile {
-    /// The switches that belong to the telemetry file at a path: `PATH.switches`.
+    /// Opens the switches that belong to the telemetry file at a path: `PATH.switches`.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -37,7 +40,7 @@ impl SwitchesFile {
         Self::from_file(file.map_err(OpenError::system("open the file of switches to write"))?)
     }
 
-    /// The switches in a file that is open to read and write.
+    /// The switches in a file that is open for reading and writing.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -59,11 +62,11 @@ impl SwitchesFile {
             order if order == BYTE_ORDER.swap_bytes() => {
                 Err(OpenError::ForeignByteOrder { process: process.swap_bytes(), version: 1 })
             }
-            _ => Err(OpenError::Damaged { what: "its byte order is none" }),
+            _ => Err(OpenError::Damaged { what: "no machine has its byte order" }),
         }
     }
 
-    /// The process whose switches these are, as it sees its own number.
+    /// The number of the process whose switches these are, as that process sees it.
     #[must_use]
     pub const fn process(&self) -> u64 {
         self.process
@@ -77,7 +80,7 @@ impl SwitchesFile {
         Ok(self.get(SwitchWord::Events)? & kind.bit() != 0)
     }
 
-    /// Has events of these kinds be written, and no others.
+    /// Has the process write events of these kinds, and of no others.
     ///
     /// # Errors
     /// If the system refuses.
@@ -85,7 +88,7 @@ impl SwitchesFile {
         self.set(SwitchWord::Events, kinds.into_iter().fold(0, |bits, kind| bits | kind.bit()))
     }
 
-    /// Has events of one kind be written, or not; those of others stay as they are.
+    /// Has the process write events of one kind, or no longer; other kinds stay as they are.
     ///
     /// # Errors
     /// If the system refuses.
@@ -102,7 +105,7 @@ impl SwitchesFile {
         Ok(self.get(SwitchWord::WithoutAddresses)? != 0)
     }
 
-    /// Has addresses be left out, or not.
+    /// Has the process leave addresses out, or no longer.
     ///
     /// # Errors
     /// If the system refuses.
@@ -110,7 +113,7 @@ impl SwitchesFile {
         self.set(SwitchWord::WithoutAddresses, u64::from(leave_out))
     }
 
-    /// Whether the process is to sample; `None` if it is left to the program.
+    /// Whether the process should sample; `None` if that is left to the program.
     ///
     /// # Errors
     /// If the system refuses.
@@ -122,7 +125,7 @@ impl SwitchesFile {
         })
     }
 
-    /// Has the process sample, or not, or leaves it to the program.
+    /// Switches sampling on or off, or leaves it to the program (`None`).
     ///
     /// # Errors
     /// If the system refuses.
@@ -130,7 +133,7 @@ impl SwitchesFile {
         self.set(SwitchWord::Sampling, on.map_or(u64::MAX, u64::from))
     }
 
-    /// The mean of sampling; `None` if it is left to the program.
+    /// The mean of sampling; `None` if that is left to the program.
     ///
     /// # Errors
     /// If the system refuses.
@@ -138,7 +141,7 @@ impl SwitchesFile {
         Ok(u32::try_from(self.get(SwitchWord::Mean)?).ok().and_then(Mean::new))
     }
 
-    /// Sets the mean of sampling, or leaves it to the program.
+    /// Sets the mean of sampling, or leaves it to the program (`None`).
     ///
     /// # Errors
     /// If the system refuses.
@@ -146,7 +149,7 @@ impl SwitchesFile {
         self.set(SwitchWord::Mean, mean.map_or(0, |mean| u64::from(mean.bytes())))
     }
 
-    /// Whether every reserve and commit is written, of points that can do so.
+    /// Whether points that follow this switch report every reserve and commit.
     ///
     /// # Errors
     /// If the system refuses.
@@ -154,7 +157,7 @@ impl SwitchesFile {
         Ok(self.get(SwitchWord::PointLog)? == 1)
     }
 
-    /// Has every reserve and commit be written, of points that can do so, or not.
+    /// Has points that follow this switch report every reserve and commit, or no longer.
     ///
     /// # Errors
     /// If the system refuses.

@@ -1,4 +1,4 @@
-//! What a field of an event is: a number, a text, or a site.
+//! The values of an event's fields: numbers, texts and sites.
 
 use core::fmt::{self, Write};
 
@@ -18,7 +18,7 @@ impl Text {
     /// No text.
     pub(super) const EMPTY: Self = Self { bytes: [0; MAX_TEXT_BYTES], kept: 0, whole: 0 };
 
-    /// The text that these words begin with, and how many they are.
+    /// The text that these words begin with, and the number of its words.
     pub(super) fn from_words(words: &[u64]) -> Option<(Self, usize)> {
         let mut text = Self::EMPTY;
         let (kept, whole) = text_from_words(words, &mut text.bytes)?;
@@ -63,7 +63,7 @@ impl Text {
         self.whole > self.kept as u32
     }
 
-    /// The text as it is, with U+FFFD in place of what is no UTF-8.
+    /// The text as it is, with U+FFFD in place of what is not UTF-8.
     pub(super) fn lossy(&self) -> impl fmt::Display {
         fmt_from_fn(|f| {
             for chunk in self.kept_bytes().utf8_chunks() {
@@ -77,7 +77,7 @@ impl Text {
     }
 }
 
-/// What a function writes.
+/// A value that displays what a function writes.
 fn fmt_from_fn(write: impl Fn(&mut fmt::Formatter<'_>) -> fmt::Result) -> impl fmt::Display {
     struct FromFn<F>(F);
     impl<F: Fn(&mut fmt::Formatter<'_>) -> fmt::Result> fmt::Display for FromFn<F> {
@@ -88,7 +88,7 @@ fn fmt_from_fn(write: impl Fn(&mut fmt::Formatter<'_>) -> fmt::Result) -> impl f
     FromFn(write)
 }
 
-/// Characters that cannot be printed are escaped: a text of another process does not control the
+/// Characters that cannot be printed are escaped, so that a text of another process does not control the
 /// terminal.
 impl fmt::Display for Text {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -157,9 +157,9 @@ fn fmt_hex(number: u64) -> impl fmt::Display + fmt::Debug {
     Hex(number)
 }
 
-/// What a field can be, taken from the front of words.
+/// A value of a field, which is taken from the front of words.
 pub(super) trait Value: Sized {
-    /// `None` if there are not as many words as it takes.
+    /// Takes the value. `None` if there are too few words.
     fn take(words: &mut &[u64]) -> Option<Self>;
 
     /// Writes ` name=value`.
@@ -183,7 +183,7 @@ impl Value for u64 {
 
     fn json(&self, field: &Field, json: &mut Json<'_>) -> fmt::Result {
         match field.form {
-            // Numbers of JSON are exact up to 2^53 only.
+            // Many programs read numbers of JSON exactly only up to 2^53.
             FieldForm::Address | FieldForm::Handle => json.text(field.name, fmt_hex(*self)),
             _ => json.number(field.name, self),
         }

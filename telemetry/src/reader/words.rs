@@ -1,4 +1,4 @@
-//! Where the words of a file come from: a file that is read, never mapped, or bytes in memory
+//! Sources of the words of a file: a file that is read, never mapped, or bytes in memory
 //! ([design/telemetry.md `.reader.source`](crate::design::telemetry)).
 
 use std::fs::File;
@@ -8,18 +8,18 @@ use std::vec::Vec;
 
 use crate::format::{PAGE_WORDS, WORD_BYTES};
 
-/// Words that somebody else may change while they are read.
+/// Words that another process may change while they are read.
 pub trait Words {
-    /// How many bytes there are now.
+    /// The number of bytes that there are now.
     ///
     /// # Errors
-    /// If the system does not say.
+    /// If the system refuses to say.
     fn bytes(&self) -> io::Result<u64>;
 
     /// Reads words from the byte `offset` on, all that fit in `to`.
     ///
     /// # Errors
-    /// [`ErrorKind::UnexpectedEof`] if there are not as many; what the system says otherwise.
+    /// [`ErrorKind::UnexpectedEof`] if there are too few words; otherwise the error of the system.
     fn read(&self, offset: u64, to: &mut [u64]) -> io::Result<()>;
 }
 
@@ -36,7 +36,7 @@ pub(super) struct FileWords {
     pub(super) file: File,
     /// The byte at which the words begin.
     pub(super) base: u64,
-    /// How many bytes there are from there, unless it is all of the file.
+    /// The number of bytes from there; none for all that the file has.
     pub(super) bytes: Option<u64>,
 }
 

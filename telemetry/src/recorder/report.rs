@@ -32,11 +32,11 @@ impl fmt::Display for TelemetryError {
             Self::TooSmall { needed, bytes } => {
                 write!(
                     f,
-                    "telemetry needs {needed} bytes of memory and has {bytes}: give it more, or ask for less room"
+                    "telemetry needs {needed} bytes of memory and has {bytes}: provide more, or ask for less room"
                 )
             }
             Self::TooLarge => {
-                f.write_str("the room for telemetry is more than 4,095 threads, 65,536 entries or all addresses: ask for less")
+                f.write_str("telemetry has room for at most 4,095 threads and 65,536 entries of a table, in memory that can be addressed: ask for less")
             }
             Self::Path => {
                 f.write_str("the path for telemetry has a zero byte or no file name: use another one")
@@ -106,24 +106,24 @@ impl SystemCall {
     /// What the call is for, and what to do if the system refuses it.
     const fn explain(self) -> (&'static str, &'static str) {
         match self {
-            Self::CreateAnonymous => ("create a file in memory", "use a path, or a Linux with memfd_create"),
+            Self::CreateAnonymous => ("create a file in memory", "use a path, or Linux 3.17 or newer"),
             Self::CreateFile => ("create the file", "use a directory that this process may write to"),
-            Self::Allocate => ("get memory for the file", "free memory, or ask for less room"),
+            Self::Allocate => ("provide memory for the file", "free memory, or ask for less room"),
             Self::Map => ("map the file", "raise the address space limit (ulimit -v), or ask for less room"),
             Self::Rename => ("give the file its name", "use a directory that this process may write to"),
             Self::Populate => ("put memory behind every page", "free memory, or ask for less room"),
             Self::Lock => (
-                "keep the file in memory",
+                "lock the file",
                 "raise the locked memory limit (ulimit -l), or accept faults if memory runs short",
             ),
-            Self::Seal => ("seal the file", "trust the processes of this user, which may change it"),
+            Self::Seal => ("seal the file", "trust the other processes of this user, which can change it"),
             Self::FileSystem => {
-                ("ask for the file system", "use /dev/shm, or accept faults after write-back")
+                ("name the kind of file system", "use /dev/shm, or accept faults after write-back")
             }
             Self::WipeOnFork => {
-                ("tell children from their parent", "use Linux 4.14 or newer, or do not fork")
+                ("clear a word in forked children", "use Linux 4.14 or newer, or do not fork")
             }
-            Self::Random => ("get a random number", "trust readers with the addresses of buffers"),
+            Self::Random => ("return a random number", "trust readers with the addresses of buffers"),
         }
     }
 }
