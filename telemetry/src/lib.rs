@@ -19,7 +19,7 @@
 //! | estimate what is in use | [`LiveSamples`], in which samplers [remember](SampledStore::remembering) objects |
 //! | find out how far an estimate may be from the truth | [`Estimate::limits`], with a [`Confidence`] and the [`Window`] of time |
 //! | compute limits of your own | [`NegativeBinomial`] |
-//! | record events and counters for other processes | `Telemetry`, and its format in [`format`](crate::format) |
+//! | record events and counters for other processes | `Telemetry`, and its format in [`format`] |
 //! | read what another process recorded | the module `reader` |
 //!
 //! | feature | what it adds |

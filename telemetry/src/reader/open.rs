@@ -98,7 +98,9 @@ impl Reader {
             return Err(truncated(header_bytes, None));
         }
         if version == 0 || ![4, 8].contains(&header_word(HeaderWord::PointerBytes)) {
-            return Err(OpenError::Damaged { what: "its version is 0, or its pointers have neither 4 nor 8 bytes" });
+            return Err(OpenError::Damaged {
+                what: "its version is 0, or its pointers have neither 4 nor 8 bytes",
+            });
         }
         let expected = header_word(HeaderWord::FileBytes);
         let info = FileInfo {
@@ -120,8 +122,10 @@ impl Reader {
         let table = &header[HeaderWord::SectionTable as usize..];
         let count = usize::try_from(header[HeaderWord::Sections as usize]).unwrap_or(usize::MAX);
         if count > MAX_SECTIONS {
-            self.damage
-                .push(Damage { section: MAX_SECTIONS, what: "a header does not have room for this many sections" });
+            self.damage.push(Damage {
+                section: MAX_SECTIONS,
+                what: "a header does not have room for this many sections",
+            });
         }
         for (index, entry) in table.chunks_exact(SECTION_WORDS).enumerate().take(count) {
             let Some(kind) = SectionKind::from_number(entry[SectionWord::Kind as usize]) else { continue };
