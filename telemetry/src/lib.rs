@@ -24,7 +24,7 @@
 //!
 //! | feature | what it adds |
 //! |---|---|
-//! | (none) | sampling, estimates, and telemetry in memory that the program provides. `no_std`, and nothing is allocated |
+//! | (none) | sampling, estimates, and telemetry in memory that the program provides (on targets with 64-bit atomics). `no_std`, and nothing is allocated |
 //! | `std` | numbers of threads, a ring of events for each thread, `SampledAllocator`, and call sites on Linux |
 //! | `linux` | telemetry in files, the system's clock, and the system's numbers of threads |
 //! | `reader` | the module `reader`, on Unix |

@@ -81,7 +81,7 @@ pub enum Event {
         pool: PoolId,
         /// Its buffer.
         buffer: Addr,
-        /// Whether the buffer serves the program or the system itself.
+        /// Whether the buffer serves the program or the pool system itself.
         kind: BufferKind,
     },
     /// An allocation point is being dropped. Its buffer is already empty.

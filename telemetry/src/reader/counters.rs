@@ -199,7 +199,7 @@ pub struct Counters {
     pub pools: Table<PoolCounters>,
     /// The counters of each allocation point and other buffer.
     pub points: Table<PointCounters>,
-    /// The counters of the contract: one entry, or none if the contract has reported nothing.
+    /// The counters of the contract: one entry, or none before the contract reports its first phase.
     pub phase: Table<PhaseCounters>,
     /// The counters of each thread's violations.
     pub tallies: Table<TallyCounters>,
