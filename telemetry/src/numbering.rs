@@ -47,6 +47,15 @@ pub const fn thread_number() -> u32 {
     0
 }
 
+/// The number of the calling thread, asked for anew: the first thread of a forked child has another than its
+/// parent's.
+#[cfg(all(feature = "std", target_has_atomic = "64"))]
+pub(crate) fn renewed_thread_number() -> u32 {
+    #[cfg(all(feature = "linux", target_os = "linux"))]
+    NUMBER.with(|number| number.set(new_number()));
+    thread_number()
+}
+
 #[cfg(all(test, feature = "std"))]
 mod tests {
     use super::*;

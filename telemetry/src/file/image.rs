@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use tripoint_core::internal::{AtomicU64, Ordering, fence};
+use tripoint_core::internal::{AtomicU64, AtomicUsize, Ordering, fence};
 
 use crate::clock::Clock;
 use crate::file::plan::Plan;
@@ -13,10 +13,17 @@ use crate::format::{
 };
 use crate::ring::record_ring::RecordRing;
 
+/// How many files this process has made.
+static FILES: AtomicUsize = AtomicUsize::new(0);
+
 /// The parts of a file.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(not(feature = "std"), allow(dead_code, reason = "all threads share one ring then"))]
 pub(crate) struct Image<'w> {
+    /// Another one for each file that this process makes, and not zero: memory may be used again.
+    number: usize,
+    /// Zero in a forked child, if there is such a word.
+    parent: Option<&'w AtomicU64>,
     header: &'w [AtomicU64; HEADER_WORDS],
     pub(crate) arenas: Table<'w>,
     pub(crate) pools: Table<'w>,
@@ -31,9 +38,10 @@ pub(crate) struct Image<'w> {
 }
 
 impl<'w> Image<'w> {
-    /// Makes a file of these words, which no reader has seen, and writes to all of them. The file is
-    /// complete after [`open`](Self::open). `None` if there are fewer words than planned.
-    pub(crate) fn make(words: &'w [AtomicU64], plan: &Plan) -> Option<Self> {
+    /// Makes a file of these words, which were never seen by a reader: writes them all. It is not
+    /// complete before [`open`](Self::open). `None` if there are fewer words than planned. `parent` is zero in
+    /// children that are forked later.
+    pub(crate) fn make(words: &'w [AtomicU64], parent: Option<&'w AtomicU64>, plan: &Plan) -> Option<Self> {
         let words = words.get(..plan.words)?;
         words.iter().for_each(|word| word.store(0, Ordering::Relaxed));
         let header: &[AtomicU64; HEADER_WORDS] = words.first_chunk()?;
@@ -55,6 +63,8 @@ impl<'w> Image<'w> {
         let (rings, ring_words, threads_left_out) = place(SectionKind::Rings)?;
         let (rings, shared) = rings.split_at_checked(rings.len().checked_sub(ring_words)?)?;
         let image = Self {
+            number: FILES.fetch_add(1, Ordering::Relaxed).wrapping_add(1),
+            parent,
             header,
             arenas: table(SectionKind::Arenas)?,
             pools: table(SectionKind::Pools)?,
@@ -94,6 +104,19 @@ impl<'w> Image<'w> {
     pub(crate) fn close(&self) {
         fence(Ordering::Release);
         self.state().store(FileState::Closed as u64, Ordering::Relaxed);
+    }
+
+    /// The number of the file in this process.
+    #[cfg(feature = "std")]
+    #[inline]
+    pub(crate) fn number(&self) -> usize {
+        self.number
+    }
+
+    /// The word that is zero in a forked child, if there is one.
+    #[inline]
+    pub(crate) fn parent(&self) -> Option<&'w AtomicU64> {
+        self.parent
     }
 
     /// The word that says whether the file is open.
@@ -136,8 +159,8 @@ mod tests {
         let room = Room { threads: 2, ..Room::LEAST };
         let plan = Plan::new(&room).unwrap();
         let words: Vec<_> = (0..plan.words).map(|_| AtomicU64::new(!0)).collect();
-        assert!(Image::make(&words[1..], &plan).is_none(), "a word is missing");
-        let image = Image::make(&words, &plan).unwrap();
+        assert!(Image::make(&words[1..], None, &plan).is_none(), "a word is missing");
+        let image = Image::make(&words, None, &plan).unwrap();
         let at = |word: usize| words[word].load(Ordering::Relaxed);
         assert_eq!(at(HeaderWord::State as usize), FileState::Making as u64);
         image.open(7, &Clock::new(|| 5), HeaderFlags::PREFAULTED);

@@ -51,9 +51,7 @@ pub struct Telemetry {
     image: Image<'static>,
     switches: Switches<'static>,
     clock: Clock,
-    /// A word that is zero in a forked child; none if the system cannot clear it there.
-    parent: Option<&'static AtomicU64>,
-    /// What the numbers of buffers are computed with.
+    /// Numbers of buffers are made with it.
     secret: u64,
     arenas: AtomicU32,
     report: Report,
@@ -116,7 +114,7 @@ impl Telemetry {
     pub(crate) fn new(parts: Parts) -> Result<Self, TelemetryError> {
         let Parts { words, switches, plan, clock, parent, secret, process, report, .. } = parts;
         let small = TelemetryError::TooSmall { needed: plan.words * WORD_BYTES, bytes: size_of_val(words) };
-        let image = Image::make(words, &plan).ok_or(small)?;
+        let image = Image::make(words, parent, &plan).ok_or(small)?;
         let switches = Switches::new(switches);
         switches.format(process);
         image.open(process, &clock, report.flags());
@@ -124,7 +122,6 @@ impl Telemetry {
             image,
             switches,
             clock,
-            parent,
             secret,
             arenas: AtomicU32::new(0),
             report,
@@ -155,7 +152,7 @@ impl Telemetry {
     /// Whether this process may write: a forked child may not.
     #[inline]
     pub(crate) fn may_write(&self) -> bool {
-        self.parent.is_none_or(|parent| parent.load(Ordering::Relaxed) != 0)
+        self.image.parent().is_none_or(|parent| parent.load(Ordering::Relaxed) != 0)
     }
 
     /// The number of the next arena, from one.

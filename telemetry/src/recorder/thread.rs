@@ -3,34 +3,45 @@
 
 use core::cell::Cell;
 
-use tripoint_core::internal::{AtomicU64, Ordering};
+use tripoint_core::internal::{AtomicU64, Ordering, compiler_fence};
 
 use crate::clock::Clock;
 use crate::file::image::Image;
 use crate::format::{FileState, MAX_THREAD_NAME_BYTES, RingState, RingWord, words_of_text};
-use crate::numbering::thread_number;
+use crate::numbering::{renewed_thread_number, thread_number};
 use crate::ring::record_ring::{Place, Record, RecordRing};
 
 /// The calling thread's ring. It is initialised at compile time and has no destructor, so using it
 /// neither allocates nor fails, even in a signal handler or while the thread ends.
+///
+/// A handler may come between any two instructions, so all else is written while `file` is zero, and `file`
+/// last.
 struct Current {
-    /// The word of the state of the file that the ring is in, which tells files apart.
-    file: Cell<Option<&'static AtomicU64>>,
+    /// The number of the file that the ring is in; zero for none.
+    file: Cell<usize>,
+    /// The word of the state of that file.
+    state: Cell<Option<&'static AtomicU64>>,
+    /// The word that is zero in a child that was forked since, if the file has one.
+    parent: Cell<Option<&'static AtomicU64>>,
     /// The ring; none if the file had none left.
     ring: Cell<Option<RecordRing<'static>>>,
     /// The number of the thread; zero before its first event.
     thread: Cell<u32>,
+    /// Whether a ring is being claimed, by what a handler has interrupted.
+    is_claiming: Cell<bool>,
 }
 
 std::thread_local! {
     static CURRENT: Current = const {
-        Current { file: Cell::new(None), ring: Cell::new(None), thread: Cell::new(0) }
+        Current {
+            file: Cell::new(0),
+            state: Cell::new(None),
+            parent: Cell::new(None),
+            ring: Cell::new(None),
+            thread: Cell::new(0),
+            is_claiming: Cell::new(false),
+        }
     };
-}
-
-#[inline(always)]
-fn is_same(file: Option<&AtomicU64>, other: &AtomicU64) -> bool {
-    file.map_or(core::ptr::null(), core::ptr::from_ref) == core::ptr::from_ref(other)
 }
 
 /// A place for an event without texts and site in the calling thread's ring, with the thread's number, if
@@ -41,11 +52,8 @@ pub(super) fn try_begin<const FIELDS: usize>(
     clock: &Clock,
 ) -> Option<(Place<'static>, u32)> {
     // The closure does no more than this, so that it is inlined.
-    let (file, ring, thread) = CURRENT.with(Current::read);
-    match ring {
-        Some(ring) if is_same(file, image.state()) => Some((ring.try_begin::<FIELDS>(clock)?, thread)),
-        _ => None,
-    }
+    let (ring, thread) = CURRENT.with(|current| (current.ring_in(image), current.thread.get()));
+    Some((ring?.try_begin::<FIELDS>(clock)?, thread))
 }
 
 /// Writes any event to the calling thread's ring.
@@ -55,7 +63,7 @@ pub(super) fn write<const FIELDS: usize, const TEXTS: usize>(
     mut record: Record<'_, FIELDS, TEXTS>,
 ) {
     let ring = CURRENT.with(|current| {
-        if !is_same(current.file.get(), image.state()) {
+        if current.file.get() != image.number() {
             current.claim(image);
         }
         record.thread = current.thread.get();
@@ -67,34 +75,44 @@ pub(super) fn write<const FIELDS: usize, const TEXTS: usize>(
     }
 }
 
-/// The state of the file that a thread's ring is in, the ring, and the thread's number.
-type Read = (Option<&'static AtomicU64>, Option<RecordRing<'static>>, u32);
-
 impl Current {
-    #[inline(always)]
-    fn read(&self) -> Read {
-        (self.file.get(), self.ring.get(), self.thread.get())
-    }
-
     /// Claims a ring of this file, unless the thread has one in another that is still open.
     #[cold]
     fn claim(&self, image: &Image<'static>) {
         if self.thread.get() == 0 {
             self.thread.set(thread_number());
         }
-        let other_is_open =
-            self.file.get().is_some_and(|state| state.load(Ordering::Acquire) != FileState::Closed as u64);
-        if other_is_open {
+        // A handler that interrupts this thread from here on uses the shared ring.
+        if self.is_claiming.replace(true) {
             return;
         }
-        // From here on a handler that interrupts this thread uses the shared ring.
-        self.ring.set(None);
-        self.file.set(Some(image.state()));
-        let ring = image.rings().find(|ring| self.try_claim(ring));
-        if ring.is_none() {
-            image.leave_out_thread();
+        compiler_fence(Ordering::SeqCst);
+        if !self.has_ring_elsewhere(image) {
+            self.file.set(0);
+            compiler_fence(Ordering::SeqCst);
+            self.thread.set(renewed_thread_number());
+            let ring = image.rings().find(|ring| self.try_claim(ring));
+            if ring.is_none() {
+                image.leave_out_thread();
+            }
+            self.ring.set(ring);
+            self.state.set(Some(image.state()));
+            self.parent.set(image.parent());
+            compiler_fence(Ordering::SeqCst);
+            self.file.set(image.number());
         }
-        self.ring.set(ring);
+        compiler_fence(Ordering::SeqCst);
+        self.is_claiming.set(false);
+    }
+
+    /// Whether the thread has a ring in another file, which is still open, and which is not of a parent that has
+    /// forked this process. A file in the same memory as `image` is gone.
+    fn has_ring_elsewhere(&self, image: &Image<'static>) -> bool {
+        let is_other = |state: &AtomicU64| !core::ptr::eq(state, image.state());
+        let is_open = |state: &AtomicU64| state.load(Ordering::Acquire) != FileState::Closed as u64;
+        let is_ours = self.parent.get().is_none_or(|parent| parent.load(Ordering::Relaxed) != 0);
+        let has_ring = self.file.get() != 0 && is_ours;
+        has_ring && self.state.get().is_some_and(|state| is_other(state) && is_open(state))
     }
 
     /// Claims a ring that is free, or whose thread has ended without returning it.
@@ -123,14 +141,19 @@ impl Current {
     }
 
     /// The thread's ring in this file.
-    #[inline]
+    #[inline(always)]
     fn ring_in(&self, image: &Image<'static>) -> Option<RecordRing<'static>> {
-        if is_same(self.file.get(), image.state()) { self.ring.get() } else { None }
+        if self.file.get() != image.number() {
+            return None;
+        }
+        compiler_fence(Ordering::SeqCst);
+        self.ring.get()
     }
 
     fn return_ring(&self, ring: &RecordRing<'_>) {
-        self.file.set(None);
-        self.ring.set(None);
+        self.file.set(0);
+        // A handler that comes from here on may claim another ring.
+        compiler_fence(Ordering::SeqCst);
         ring.words().word(RingWord::Thread).store(0, Ordering::Relaxed);
         ring.words().word(RingWord::State).store(RingState::Free as u64, Ordering::Release);
     }
@@ -147,7 +170,7 @@ fn set_name(ring: &RecordRing<'_>, name: &str) {
 /// Has the calling thread claim a ring of this file, and gives it a name.
 pub(super) fn attach(image: &Image<'static>, name: &str) {
     CURRENT.with(|current| {
-        if !is_same(current.file.get(), image.state()) {
+        if current.file.get() != image.number() {
             current.claim(image);
         }
         if let Some(ring) = current.ring_in(image) {

@@ -72,6 +72,13 @@ impl File {
         self.section(SectionKind::Rings).0.into_iter().map(ring).collect()
     }
 
+    /// The first word of the first ring, and the words of each.
+    #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
+    fn rings_at(&self) -> (usize, usize) {
+        let rings = self.section(SectionKind::Rings).0;
+        (rings[0].as_ptr().addr().wrapping_sub(self.0.as_ptr().addr()) / 8, rings[0].len())
+    }
+
     /// The events of all rings, each in its order.
     pub(crate) fn events(&self) -> Vec<Found> {
         self.rings().into_iter().flat_map(|ring| ring.events).collect()
@@ -131,8 +138,25 @@ pub(crate) struct InMemory {
 impl InMemory {
     pub(crate) fn new(room: &Room) -> Self {
         let words = (0..room.bytes().unwrap() / 8).map(|_| AtomicU64::new(!0)).collect::<Box<[_]>>();
-        let words: &'static [AtomicU64] = Box::leak(words);
+        Self::on(Box::leak(words), room)
+    }
+
+    fn on(words: &'static [AtomicU64], room: &Room) -> Self {
         Self { telemetry: Telemetry::in_memory(words, room, Clock::new(|| 42)).unwrap(), words }
+    }
+
+    /// Other telemetry in the same memory.
+    pub(crate) fn again(self, room: &Room) -> Self {
+        drop(self.telemetry);
+        Self::on(self.words, room)
+    }
+
+    /// A word of the head of a ring.
+    #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
+    pub(crate) fn word_of_ring(&self, ring: usize, word: RingWord) -> &'static AtomicU64 {
+        let file = self.file();
+        let (start, words) = file.rings_at();
+        &self.words[SWITCHES_WORDS + start + ring * words + word as usize]
     }
 
     /// The words as they are now.

@@ -5,7 +5,11 @@ mod events;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod files;
 #[cfg(all(target_os = "linux", not(miri)))]
+mod forks;
+#[cfg(all(target_os = "linux", not(miri)))]
 mod refusals;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod signals;
+#[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
+mod steps;
 mod threads;

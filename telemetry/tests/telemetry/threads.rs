@@ -98,3 +98,15 @@ fn a_thread_has_a_ring_in_one_file_at_a_time() {
     second.telemetry.event(Event::Grow { size: 3 });
     assert_eq!(second.file().rings()[0].events.len(), 1, "the other telemetry is closed");
 }
+
+#[test]
+fn no_thread_has_a_ring_of_telemetry_that_was_in_the_same_memory_before() {
+    let memory = InMemory::new(&ROOM);
+    memory.telemetry.event(Event::Grow { size: 1 });
+    let memory = memory.again(&ROOM);
+    memory.telemetry.event(Event::Grow { size: 2 });
+    thread::scope(|scope| scope.spawn(|| memory.telemetry.event(Event::Grow { size: 3 })).join().unwrap());
+    for ring in &memory.file().rings()[..2] {
+        assert_eq!((ring.events.len(), ring.word(RingWord::Claims), ring.word(RingWord::State)), (1, 1, 1));
+    }
+}
