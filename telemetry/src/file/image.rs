@@ -20,7 +20,7 @@ static FILES: AtomicUsize = AtomicUsize::new(0);
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(not(feature = "std"), allow(dead_code, reason = "all threads share one ring then"))]
 pub(crate) struct Image<'w> {
-    /// Another one for each file that this process makes, and not zero: memory may be used again.
+    /// The number of the file in this process, not zero. It tells files in the same memory apart.
     number: usize,
     /// Zero in a forked child, if there is such a word.
     parent: Option<&'w AtomicU64>,
@@ -38,8 +38,8 @@ pub(crate) struct Image<'w> {
 }
 
 impl<'w> Image<'w> {
-    /// Makes a file of these words, which were never seen by a reader: writes them all. It is not
-    /// complete before [`open`](Self::open). `None` if there are fewer words than planned. `parent` is zero in
+    /// Makes a file of these words, which no reader has seen, and writes to all of them. The file is
+    /// complete after [`open`](Self::open). `None` if there are fewer words than planned. `parent` is zero in
     /// children that are forked later.
     pub(crate) fn make(words: &'w [AtomicU64], parent: Option<&'w AtomicU64>, plan: &Plan) -> Option<Self> {
         let words = words.get(..plan.words)?;

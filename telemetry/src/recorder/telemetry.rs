@@ -51,7 +51,7 @@ pub struct Telemetry {
     image: Image<'static>,
     switches: Switches<'static>,
     clock: Clock,
-    /// Numbers of buffers are made with it.
+    /// What the numbers of buffers are computed with.
     secret: u64,
     arenas: AtomicU32,
     report: Report,
