@@ -44,7 +44,8 @@ use crate::words::class::ViolationClass;
 /// #[derive(Debug)]
 /// struct EveryHundred;
 ///
-/// impl AllocationSampler for EveryHundred {
+/// // SAFETY: no method unwinds, and the method that reallocates is the trait's own.
+/// unsafe impl AllocationSampler for EveryHundred {
 ///     fn stopped(&self, size: usize, offset: usize, object: Option<Addr>) -> usize {
 ///         let _ = (size, offset, object); // … kept somewhere, without allocating on hot threads
 ///         100

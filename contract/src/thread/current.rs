@@ -119,7 +119,12 @@ impl Current {
 
     fn set_active(&self, on: bool) {
         if self.active.replace(on) != on {
-            self.countdown.exchange(&self.set_aside);
+            // An active thread's countdown has ended, also if a handler has allocated in between.
+            if on {
+                self.set_aside.take_over(&self.countdown);
+            } else {
+                self.countdown.take_over(&self.set_aside);
+            }
         }
     }
 }

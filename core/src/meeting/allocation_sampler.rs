@@ -1,8 +1,6 @@
 //! The trait that samples allocations of a global allocator, and the word by which the allocator's
 //! wrapper knows when to call it.
 
-#![forbid(unsafe_code)]
-
 use core::cell::Cell;
 use core::fmt;
 
@@ -15,13 +13,19 @@ use crate::words::addr::Addr;
 /// sampled. So this is for a global allocator what [`Control`](crate::Control) is for an
 /// allocation point, except that the sampler keeps the state of each thread itself. The crate
 /// `tripoint-telemetry` has such a sampler.
-pub trait AllocationSampler: fmt::Debug {
+///
+/// # Safety
+/// The wrapper of a global allocator relies on these:
+///
+/// - No method unwinds, unless [`reallocating`](Self::reallocating) does so because `reallocate` does.
+/// - [`reallocating`](Self::reallocating) calls `reallocate` once, and returns what it returned.
+pub unsafe trait AllocationSampler: fmt::Debug {
     /// Is notified that the calling thread has asked for an object of `size` bytes, and that its
     /// stop is at the byte `offset` of them, counted from zero. `object` is `None` if the allocation
     /// failed. The first allocation of each thread is such a stop, which the sampler did not set.
     ///
     /// Returns how many more bytes may be allocated after the object before the next stop;
-    /// `usize::MAX` for no stop. It must not unwind, because an allocator must not.
+    /// `usize::MAX` for no stop.
     fn stopped(&self, size: usize, offset: usize, object: Option<Addr>) -> usize;
 
     /// Returns a new distance from here to the next stop, which is `left` bytes away at present. This
@@ -46,7 +50,9 @@ pub trait AllocationSampler: fmt::Debug {
 }
 
 /// Sets no stops.
-impl AllocationSampler for () {
+//
+// SAFETY: no method unwinds, and the method that reallocates is the trait's own.
+unsafe impl AllocationSampler for () {
     fn stopped(&self, _size: usize, _offset: usize, _object: Option<Addr>) -> usize {
         usize::MAX
     }
@@ -101,9 +107,10 @@ impl AllocationCountdown {
         self.left.set(distance.saturating_add(1));
     }
 
-    /// Exchanges two countdowns.
-    pub fn exchange(&self, other: &Self) {
-        self.left.swap(&other.left);
+    /// Goes on where another countdown is, and ends that one, whatever it was itself. So a
+    /// handler that counts in between changes no more than where the stop is.
+    pub fn take_over(&self, other: &Self) {
+        self.left.set(other.left.replace(0));
     }
 }
 
@@ -131,6 +138,18 @@ mod tests {
         assert_eq!(countdown.pause(), 10);
         countdown.resume(usize::MAX);
         assert_eq!(countdown.pause(), usize::MAX - 1);
+    }
+
+    #[test]
+    fn a_countdown_that_is_taken_over_has_ended() {
+        let [ours, other] = [5, 9].map(|distance| {
+            let countdown = AllocationCountdown::new();
+            countdown.resume(distance);
+            countdown
+        });
+        ours.take_over(&other);
+        assert!(!other.pass(0));
+        assert_eq!(ours.pause(), 9);
     }
 
     #[test]

@@ -22,7 +22,7 @@ const FREE: usize = 0;
 const TAKEN: usize = 1;
 
 /// An odd number near `2^BITS` divided by the golden ratio: its products spread addresses evenly.
-const SPREAD: usize = 0x9e37_79b9_7f4a_7c15_u64 as usize;
+const SPREAD: usize = (0x9e37_79b9_7f4a_7c15_u64 >> (u64::BITS - usize::BITS)) as usize | 1;
 
 /// The sampled objects that are not freed yet: up to `N`, in a table of fixed size that never
 /// allocates and never waits. `N` is a power of two, and at least 8.

@@ -124,7 +124,9 @@ impl<M: Remember> GlobalSampler<M> {
     }
 }
 
-impl<M: Remember> AllocationSampler for GlobalSampler<M> {
+// SAFETY: the process aborts if the function that is called for a sample unwinds; nothing else here does.
+// What remembers objects calls `reallocate` once, and returns what it returned: the trait is sealed.
+unsafe impl<M: Remember> AllocationSampler for GlobalSampler<M> {
     fn stopped(&self, size: usize, offset: usize, object: Option<Addr>) -> usize {
         let next = self.draw(offset, |draws, distance| {
             let (sample, distance) = draws.allocate(size, distance);
