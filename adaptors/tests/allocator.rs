@@ -178,20 +178,22 @@ proptest! {
 /// (design/adaptors.md `.req.in-place`)
 #[test]
 fn blocks_are_resized_in_place_while_they_take_the_same_room() {
+    /// What sizes are rounded up to by the class: two words.
+    const UNIT: usize = 2 * size_of::<usize>();
     with_pool!(|arena| Mvff::create(arena, MvffOptions::default()), |pool| {
         let allocator = PoolAllocator::new(pool);
-        let block = allocator.allocate(layout(20, 8)).unwrap().cast::<u8>();
+        let block = allocator.allocate(layout(UNIT + 4, 8)).unwrap().cast::<u8>();
         // SAFETY: allocated with this layout; each resize is passed the layout of the last one.
-        let grown = unsafe { allocator.grow(block, layout(20, 8), layout(32, 8)) }.unwrap();
-        assert_eq!((grown.cast(), grown.len()), (block, 32));
+        let grown = unsafe { allocator.grow(block, layout(UNIT + 4, 8), layout(2 * UNIT, 8)) }.unwrap();
+        assert_eq!((grown.cast(), grown.len()), (block, 2 * UNIT));
         // SAFETY: resized to this layout just before, and not smaller than the new one.
-        let shrunk = unsafe { allocator.shrink(block, layout(32, 8), layout(17, 8)) }.unwrap();
-        assert_eq!((shrunk.cast(), shrunk.len()), (block, 17));
+        let shrunk = unsafe { allocator.shrink(block, layout(2 * UNIT, 8), layout(UNIT + 1, 8)) }.unwrap();
+        assert_eq!((shrunk.cast(), shrunk.len()), (block, UNIT + 1));
         // SAFETY: resized to this layout just before, and not larger than the new one.
-        let moved = unsafe { allocator.grow(block, layout(17, 8), layout(33, 8)) }.unwrap();
+        let moved = unsafe { allocator.grow(block, layout(UNIT + 1, 8), layout(2 * UNIT + 1, 8)) }.unwrap();
         assert_ne!(moved.cast(), block);
         // SAFETY: moved with this layout, and freed once.
-        unsafe { allocator.deallocate(moved.cast(), layout(33, 8)) };
+        unsafe { allocator.deallocate(moved.cast(), layout(2 * UNIT + 1, 8)) };
         assert_eq!(pool.sizes().free, pool.sizes().total);
     });
 }

@@ -45,6 +45,9 @@ fn held<const N: usize>(live: &LiveSamples<N>) -> Vec<SampledObject> {
     held
 }
 
+/// The objects of a run.
+const OBJECTS: usize = if cfg!(miri) { 120 } else { 1_200 };
+
 /// A program that keeps the objects of every third size, and frees the others, some at once and some
 /// later. Returns estimate / truth, of all that is in use and of objects of 256 bytes.
 fn one_run(seed: u64) -> [f64; 2] {
@@ -56,7 +59,7 @@ fn one_run(seed: u64) -> [f64; 2] {
         let store = SampledStore::new(&pool, &sampling, |_| ()).remembering(&live);
         let (mut kept, mut later) = (Vec::new(), Vec::new());
         let mut truth = [0.0; 2];
-        for number in 0..1_200 {
+        for number in 0..OBJECTS {
             let size = [32, 256, 8, 4_000, 96, 512][number % 6];
             let object = store.alloc(layout(size)).unwrap();
             match number % 3 {

@@ -30,8 +30,9 @@ pub(crate) fn has_ended(number: u32) -> bool {
 
 /// The name of the calling thread, written to `bytes`; empty if it is no text.
 pub(crate) fn name(bytes: &mut [u8; NAME_SIZE]) -> &str {
-    // SAFETY: the call writes at most 16 bytes, as many as there are, and ends them with a zero.
-    let answer = unsafe { libc::prctl(libc::PR_GET_NAME, bytes.as_mut_ptr()) };
+    // SAFETY: the calling thread lives; the call writes at most as many bytes as there are, and ends them with a zero.
+    let answer =
+        unsafe { libc::pthread_getname_np(libc::pthread_self(), bytes.as_mut_ptr().cast(), NAME_SIZE) };
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
     if answer == 0 { core::str::from_utf8(&bytes[..end]).unwrap_or_default() } else { "" }
 }

@@ -1,5 +1,5 @@
-//! A signal handler that interrupts its own thread between any two instructions of its first event, while the
-//! thread claims a ring (design/telemetry.md `.thread`): the processor stops after each.
+//! A signal handler that interrupts its own thread between any two instructions of an event, and of its first,
+//! while it claims a ring (design/telemetry.md `.thread`): the processor stops after each.
 
 use core::arch::asm;
 use core::ffi::c_void;
@@ -10,7 +10,7 @@ use tripoint_core::{Event, EventHook};
 use tripoint_telemetry::format::RingWord;
 use tripoint_telemetry::{Room, Telemetry};
 
-use crate::decoder::InMemory;
+use crate::decoder::{File, InMemory};
 
 /// What the handler writes to.
 static TELEMETRY: AtomicPtr<Telemetry> = AtomicPtr::new(ptr::null_mut());
@@ -40,13 +40,34 @@ fn step(work: impl FnOnce()) {
     unsafe { asm!("pushfq", "and qword ptr [rsp], -0x101", "popfq") };
 }
 
+/// Has the handler write to this from now on.
+fn prepare(memory: &InMemory) {
+    TELEMETRY.store(ptr::from_ref(&memory.telemetry).cast_mut(), Ordering::Relaxed);
+    CLAIMS.store(ptr::from_ref(memory.word_of_ring(0, RingWord::Claims)).cast_mut(), Ordering::Relaxed);
+    [&STEPS, &WRITTEN].iter().for_each(|count| count.store(0, Ordering::Relaxed));
+}
+
+/// How many events the handler wrote or had dropped.
+fn written() -> u64 {
+    let [steps, written] = [&STEPS, &WRITTEN].map(|count| count.load(Ordering::Relaxed));
+    assert!(written > 30 && steps >= written, "{written} of {steps}: the processor did not stop");
+    written as u64
+}
+
+/// Checks that each record is of the thread or of the handler, and whole.
+fn check(file: &File) {
+    for found in file.events() {
+        let (size, frames) = if found.site.is_empty() { (5, 0) } else { (7, 3) };
+        assert_eq!((found.words["size"], found.site.len()), (size, frames));
+        assert_ne!(found.head.thread, 0);
+    }
+}
+
 /// A thread's first event. The thread has had a ring in other telemetry before, or not.
 fn claim_in_steps(had_another: bool) {
     let room = Room { threads: 1, ring_bytes: 8 << 10, ..Room::LEAST };
     let memory = InMemory::new(&room);
-    TELEMETRY.store(ptr::from_ref(&memory.telemetry).cast_mut(), Ordering::Relaxed);
-    CLAIMS.store(ptr::from_ref(memory.word_of_ring(0, RingWord::Claims)).cast_mut(), Ordering::Relaxed);
-    [&STEPS, &WRITTEN].iter().for_each(|count| count.store(0, Ordering::Relaxed));
+    prepare(&memory);
     let write = || {
         if had_another {
             // Closed by the time of the first event.
@@ -57,23 +78,36 @@ fn claim_in_steps(had_another: bool) {
         memory.telemetry.event(Event::Grow { size: 5 });
     };
     std::thread::scope(|scope| scope.spawn(write).join().unwrap());
-    let [steps, written] = [&STEPS, &WRITTEN].map(|count| count.load(Ordering::Relaxed));
-    assert!(written > 30 && steps > written, "{written} of {steps}: the processor did not stop");
+    let written = written();
     let file = memory.file();
     let [own, shared] = &file.rings()[..] else { panic!("there are two rings") };
     assert_eq!(own.word(RingWord::Claims), 1);
     let all = |word| own.word(word) + shared.word(word);
-    assert_eq!(all(RingWord::Serial) + all(RingWord::Dropped), written as u64 + 2);
+    assert_eq!(all(RingWord::Serial) + all(RingWord::Dropped), written + 2);
     assert!(shared.word(RingWord::Serial) > 0, "no handler came between the claim and its end");
-    for found in file.events() {
-        let (size, frames) = if found.site.is_empty() { (5, 0) } else { (7, 3) };
-        assert_eq!((found.words["size"], found.site.len()), (size, frames));
-        assert_ne!(found.head.thread, 0);
-    }
+    check(&file);
+}
+
+/// An event of a thread that has its ring.
+fn write_in_steps() {
+    let memory = InMemory::new(&Room { threads: 1, ring_bytes: 8 << 10, ..Room::LEAST });
+    prepare(&memory);
+    let write = || {
+        memory.telemetry.event(Event::Grow { size: 5 });
+        step(|| memory.telemetry.event(Event::Grow { size: 5 }));
+    };
+    std::thread::scope(|scope| scope.spawn(write).join().unwrap());
+    let written = written();
+    let file = memory.file();
+    let [own, shared] = &file.rings()[..] else { panic!("there are two rings") };
+    let [kept, dropped] = [RingWord::Serial, RingWord::Dropped].map(|word| own.word(word));
+    assert_eq!((kept + dropped, shared.word(RingWord::Serial)), (written + 2, 0));
+    assert!(dropped > 0, "no handler came between the beginning of a record and its end");
+    check(&file);
 }
 
 #[test]
-fn a_handler_may_come_between_any_two_instructions_of_a_claim() {
+fn a_handler_may_come_between_any_two_instructions() {
     let action = libc::sigaction {
         sa_sigaction: on_step as extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut c_void) as usize,
         // SAFETY: a mask of zeros is a mask without signals.
@@ -84,4 +118,5 @@ fn a_handler_may_come_between_any_two_instructions_of_a_claim() {
     // SAFETY: the handler uses atomics and constant thread-locals only; nothing else here uses this signal.
     assert_eq!(unsafe { libc::sigaction(libc::SIGTRAP, &raw const action, ptr::null_mut()) }, 0);
     [false, true].into_iter().for_each(claim_in_steps);
+    write_in_steps();
 }
