@@ -195,7 +195,7 @@ mod tests {
     use std::vec::Vec;
 
     use proptest::prelude::*;
-    use tripoint_oracle::cases;
+    use tripoint_oracle::{cases, effort};
 
     use super::*;
 
@@ -216,7 +216,7 @@ mod tests {
         fn behaves_as_a_map_with_little_room(
             steps in proptest::collection::vec(
                 prop_oneof![3 => (0..40_u64).prop_map(Step::Add), 1 => (0..40_u64).prop_map(Step::Retire)],
-                0..200,
+                0..effort(200) as usize,
             ),
         ) {
             let (words, left_out) = (words(16), AtomicU64::new(0));

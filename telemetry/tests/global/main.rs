@@ -11,6 +11,7 @@ use core::alloc::{GlobalAlloc, Layout};
 use core::cell::{Cell, RefCell};
 use core::ptr::null_mut;
 use std::alloc::System;
+use std::sync::Mutex;
 use std::thread;
 
 use proptest::prelude::*;
@@ -67,7 +68,9 @@ unsafe impl GlobalAlloc for Failing {
 }
 
 fn switch(mean: Option<Mean>) -> &'static Sampling {
-    let sampling = Box::leak(Box::new(Sampling::off(SEED)));
+    static KEPT: Mutex<Vec<&Sampling>> = Mutex::new(Vec::new());
+    let sampling: &_ = Box::leak(Box::new(Sampling::off(SEED)));
+    KEPT.lock().unwrap().push(sampling);
     sampling.set_mean(mean);
     sampling
 }

@@ -2,6 +2,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 
 use tripoint_telemetry::format::{
     BLOCK_WORDS, EventKind, FieldForm, HEAD_WORDS, Head, HeaderWord, MAX_TEXT_BYTES, RING_HEAD_WORDS,
@@ -138,7 +139,11 @@ pub(crate) struct InMemory {
 impl InMemory {
     pub(crate) fn new(room: &Room) -> Self {
         let words = (0..room.bytes().unwrap() / 8).map(|_| AtomicU64::new(!0)).collect::<Box<[_]>>();
-        Self::on(Box::leak(words), room)
+        // What is kept has not leaked.
+        static KEPT: Mutex<Vec<&[AtomicU64]>> = Mutex::new(Vec::new());
+        let words: &_ = Box::leak(words);
+        KEPT.lock().unwrap().push(words);
+        Self::on(words, room)
     }
 
     fn on(words: &'static [AtomicU64], room: &Room) -> Self {

@@ -181,7 +181,7 @@ fn kinds_that_are_off_are_not_written() {
     let memory = InMemory::new(&ROOM);
     let hook = memory.telemetry.arena_hook();
     let events = all_events();
-    for &kind in EventKind::ALL {
+    for &kind in EventKind::ALL.iter().step_by(if cfg!(miri) { 9 } else { 1 }) {
         let before = memory.file().events().last().map_or(0, |last| last.head.serial + 1);
         memory.telemetry.switches().switch(kind, false);
         events.iter().for_each(|(event, ..)| hook.event(*event));
