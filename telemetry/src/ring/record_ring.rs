@@ -348,6 +348,9 @@ mod tests {
             for (serial, event) in events.into_iter().enumerate() {
                 write(&ring, &event);
                 oracle.push_back((serial as u64, event));
+                if cfg!(miri) && serial % 16 != 0 {
+                    continue;
+                }
                 let found = read(&ring);
                 // What is overwritten by now.
                 oracle.drain(..oracle.len() - found.len());
