@@ -97,6 +97,7 @@
 //! | `symbols` | | names and lines in the contract's reports |
 //! | `interpose-malloc` | | C's `malloc` in the contract, with glibc, for the final binary |
 //! | `telemetry-reader` | | `telemetry::reader`: reads the telemetry of another process, and switches it |
+//! | `usdt` | | `telemetry::Probes`: static probes for bpftrace and other tracers, on Linux, x86-64 and AArch64 |
 //! | `hardening` | | free memory that an overflow cannot turn against its pool |
 //! | `poison` | | a pattern in freed memory |
 #![no_std]

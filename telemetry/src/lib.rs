@@ -21,6 +21,7 @@
 //! | compute limits of your own | [`NegativeBinomial`] |
 //! | record events and counters for other processes | `Telemetry`, and its format in [`format`] |
 //! | read what another process recorded | the module `reader` |
+//! | show events to bpftrace, gdb and other tracers | `Probes` |
 //!
 //! | feature | what it adds |
 //! |---|---|
@@ -28,6 +29,7 @@
 //! | `std` | numbers of threads, a ring of events for each thread, `SampledAllocator`, and call sites on Linux |
 //! | `linux` | telemetry in files, the system's clock, and the system's numbers of threads |
 //! | `reader` | the module `reader`, on Unix |
+//! | `usdt` | `Probes`, on Linux, x86-64 and AArch64 |
 //!
 //! Sampling returns the same results on every target ([design/sampling.md `.req.bare`](crate::design::sampling)).
 //!
@@ -109,6 +111,14 @@ pub use tripoint_stack::{FRAMES, Site};
 pub use crate::linux::create::FileOptions;
 #[cfg(all(target_has_atomic = "64", feature = "std", not(tripoint_loom)))]
 pub use crate::recorder::attached::Attached;
+#[cfg(all(
+    feature = "usdt",
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(tripoint_loom)
+))]
+#[cfg_attr(docsrs, doc(cfg(feature = "usdt")))]
+pub use crate::recorder::probes::Probes;
 #[cfg(all(target_has_atomic = "64", not(tripoint_loom)))]
 pub use crate::{
     clock::Clock,

@@ -4,6 +4,8 @@ pub(crate) mod arena_hook;
 #[cfg(feature = "std")]
 pub(crate) mod attached;
 mod counters;
+#[cfg(all(feature = "usdt", target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+pub(crate) mod probes;
 pub(crate) mod report;
 pub(crate) mod telemetry;
 #[cfg(feature = "std")]

@@ -55,6 +55,7 @@ const LAYERS: &[Layer] = &[
             "object",
             "rand_xoshiro",
             "libc for cfg(target_os = \"linux\")",
+            "probe for cfg(target_os = \"linux\")",
         ],
     },
     Layer {

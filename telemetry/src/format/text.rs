@@ -11,7 +11,7 @@ pub const fn text_words(bytes: usize) -> usize {
 }
 
 /// The bytes of a text, cut off after at most `most` bytes, at the end of a character.
-fn cut(text: &str, most: usize) -> &[u8] {
+pub(crate) fn cut(text: &str, most: usize) -> &[u8] {
     let mut end = text.len().min(most);
     while !text.is_char_boundary(end) {
         end -= 1;

@@ -19,11 +19,11 @@ fn range() -> AddrRange {
 }
 
 /// An event, its kind, its numbers, and its texts.
-type Expected = (Event, EventKind, Vec<(&'static str, u64)>, Vec<(&'static str, &'static str)>);
+pub(crate) type Expected = (Event, EventKind, Vec<(&'static str, u64)>, Vec<(&'static str, &'static str)>);
 
 /// Each event once, with the kind that it is written as, its numbers in order without arena, pool and
 /// buffer, and its texts.
-fn all_events() -> Vec<Expected> {
+pub(crate) fn all_events() -> Vec<Expected> {
     let pool = PoolId::new(9).unwrap();
     let (buffer, base, object, init) = (addr(0xb000), addr(0xba5e), addr(0x0b1ec7), addr(0x1717));
     let (size, align) = (96, 8);

@@ -6,6 +6,8 @@ mod events;
 mod files;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod forks;
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
+mod probes;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod refusals;
 #[cfg(all(target_os = "linux", not(miri)))]
