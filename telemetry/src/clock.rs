@@ -160,7 +160,8 @@ mod tests {
     /// (design/telemetry.md `.clock`)
     #[test]
     fn a_moment_is_the_reading_that_was_interrupted_least() {
-        use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+        use tripoint_core::internal::{AtomicU64, Ordering::Relaxed};
+
         // Each reading of the clock takes 100 ns, and the first of the fifth pair 1 ns.
         static READ: AtomicU64 = AtomicU64::new(0);
         static NOW: AtomicU64 = AtomicU64::new(0);
