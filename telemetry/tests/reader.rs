@@ -481,6 +481,7 @@ fn a_core_file_is_searched_for_the_file() {
     let core = core_file(&[
         (0x1000, &stack),
         (0x10_0000, &unfinished),
+        (0x18_0000, &[]),   // not dumped, and so at the same place in the file as the next
         (0x20_0000, front), // in two pieces, for instance because one is locked
         (0x20_0000 + 4_096, back),
         (0x90_0000, &stack),

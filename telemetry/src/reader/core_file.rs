@@ -87,10 +87,11 @@ where
         let at = index.checked_mul(size_of::<P>() as u64).and_then(|bytes| bytes.checked_add(table));
         // A core that was cut off ends here at the latest.
         let Some(program) = at.map_or(Ok(None), |at| structure::<P>(file, at))? else { break };
-        if program.p_type(endian) != elf::PT_LOAD {
+        let (offset, bytes): (u64, u64) = (program.p_offset(endian).into(), program.p_filesz(endian).into());
+        // What was not dumped is at the same place in the file as the segment that follows it.
+        if program.p_type(endian) != elf::PT_LOAD || bytes == 0 {
             continue;
         }
-        let (offset, bytes): (u64, u64) = (program.p_offset(endian).into(), program.p_filesz(endian).into());
         let address: u64 = program.p_vaddr(endian).into();
         let Some(end) = offset.checked_add(bytes) else { continue };
         if let Some(found) = &mut found {
