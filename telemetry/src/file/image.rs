@@ -84,11 +84,12 @@ impl<'w> Image<'w> {
 
     /// Completes the header. Readers may read from here on.
     pub(crate) fn open(&self, process: u64, clock: &Clock, flags: HeaderFlags) {
-        let anchor = clock.anchor();
-        self.set(HeaderWord::Magic, u64::from_ne_bytes(MAGIC));
+        // First what tells a reader whose file is being made: to measure the clock takes a while.
+        self.set(HeaderWord::Process, process);
         self.set(HeaderWord::Version, VERSION);
         self.set(HeaderWord::ByteOrder, BYTE_ORDER);
-        self.set(HeaderWord::Process, process);
+        self.set(HeaderWord::Magic, u64::from_ne_bytes(MAGIC));
+        let anchor = clock.anchor();
         self.set(HeaderWord::PointerBytes, size_of::<usize>() as u64);
         self.set(HeaderWord::Flags, flags.bits());
         self.set(HeaderWord::Clock, clock.kind() as u64);

@@ -47,13 +47,17 @@ impl Reader {
     /// Opens the telemetry file in the memory of a process, by the number of the process.
     ///
     /// # Errors
-    /// [`OpenError::NoneFound`] if it has none, [`OpenError::Several`] if it has more than one, and
-    /// the errors of [`open`](Self::open).
+    /// [`OpenError::NoneFound`] if it has none, [`OpenError::Unfinished`] if it is creating it,
+    /// [`OpenError::Several`] if it has more than one, and the errors of [`open`](Self::open).
     pub fn attach(process: u32) -> Result<Self, OpenError> {
         let mut files = files_of(process).map_err(OpenError::system("look at the process's descriptors"))?;
         match (files.pop(), files.is_empty()) {
             (None, _) => Err(OpenError::NoneFound { process }),
-            (Some(file), true) => Self::open(file.path),
+            (Some(file), true) => Self::open(file.path).map_err(|error| match error {
+                // It has its name, and nothing else yet.
+                OpenError::NotTelemetry { .. } => OpenError::Unfinished { process: process.into() },
+                error => error,
+            }),
             (Some(last), false) => {
                 files.push(last);
                 Err(OpenError::Several { process, files: files.into_iter().map(|file| file.path).collect() })
