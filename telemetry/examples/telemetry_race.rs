@@ -4,23 +4,36 @@
 //! ```text
 //! telemetry_race [--events N] [--kills N] [--ring BYTES] [--seed N]
 //!     --events    how many events two threads of the writer write each (default 1000000)
-//!     --kills     how many writers are killed at random moments (default 20)
-//!     --ring      the bytes of each ring (default 65536)
+//!     --kills     how many writers are killed at random moments, and how many more while they create a file in
+//!                 memory or with a path (default 20)
+//!     --ring      the bytes of each ring (default 65536); half of the writers that are killed have 65536
 //! ```
 
 #[cfg(target_os = "linux")]
 pub(crate) mod race {
     use core::time::Duration;
-    use std::io::{BufRead, BufReader, Read};
+    use std::fs::{self, File};
+    use std::io::{BufRead, BufReader, ErrorKind, Read};
+    use std::path::{Path, PathBuf};
     use std::process::{Child, ChildStdin, Command, Stdio};
     use std::thread;
+    use std::time::Instant;
 
     use tripoint_core::{Event, EventHook};
-    use tripoint_telemetry::reader::{Events, Fields, Item, Reader, Start};
+    use tripoint_telemetry::format::{BLOCK_WORDS, CLOCK_RECORD_WORDS, HEAD_WORDS, WORD_BYTES};
+    use tripoint_telemetry::reader::{Events, Fields, Item, OpenError, Reader, Start};
     use tripoint_telemetry::{FileOptions, Room, Telemetry};
 
-    /// What a writer is told: the events of each thread, and the bytes of a ring.
+    /// What a writer is told: the events of each thread, the bytes of a ring, and the path of its file, if
+    /// it has one.
     const ORDERS: &str = "TRIPOINT_RACE_WRITER";
+
+    /// The words of the record of each event: that a thread attached (its name takes two words),
+    /// and that an arena grew (two fields).
+    const RECORD_WORDS: usize = HEAD_WORDS + 2;
+
+    /// The events in a block.
+    const BLOCK_EVENTS: u64 = ((BLOCK_WORDS - CLOCK_RECORD_WORDS) / RECORD_WORDS) as u64;
 
     /// The threads of a writer.
     const THREADS: usize = 2;
@@ -28,10 +41,13 @@ pub(crate) mod race {
     /// Writes, if this process is a writer; then the result is true.
     pub(crate) fn write_if_told() -> bool {
         let Ok(orders) = std::env::var(ORDERS) else { return false };
-        let mut orders = orders.split(' ').map(|number| number.parse().unwrap());
-        let (events, ring_bytes) = (orders.next().unwrap(), orders.next().unwrap());
+        let mut orders = orders.splitn(3, ' ');
+        let mut number = || orders.next().unwrap().parse().unwrap();
+        let (events, ring_bytes) = (number(), number());
+        let path = orders.next().filter(|path| !path.is_empty()).map(Path::new);
         let room = Room { threads: THREADS + 1, ring_bytes, ..Room::default() };
-        let telemetry = Telemetry::create(&FileOptions { room, ..FileOptions::default() }).unwrap();
+        println!("\nbegun");
+        let telemetry = Telemetry::create(&FileOptions { path, room, ..FileOptions::default() }).unwrap();
         println!("\nready");
         thread::scope(|scope| {
             for _ in 0..THREADS {
@@ -55,20 +71,32 @@ pub(crate) mod race {
     }
 
     impl Writer {
-        /// Starts a writer that writes so many events on each thread. `arguments` lead this program
-        /// to [`write_if_told`].
+        /// Starts a writer that writes so many events on each thread, and waits until it is ready.
+        /// `arguments` lead this program to [`write_if_told`].
         fn start(arguments: &[&str], events: u64, ring_bytes: usize) -> Self {
+            Self::start_until("ready", arguments, events, ring_bytes, None)
+        }
+
+        /// Starts a writer, of a file with a path or one without, and waits until it prints a line.
+        fn start_until(
+            last: &str,
+            arguments: &[&str],
+            events: u64,
+            ring_bytes: usize,
+            path: Option<&Path>,
+        ) -> Self {
+            let path = path.map_or("", |path| path.to_str().unwrap());
             let program = std::env::current_exe().unwrap();
             let mut child = Command::new(program)
                 .args(arguments)
-                .env(ORDERS, format!("{events} {ring_bytes}"))
+                .env(ORDERS, format!("{events} {ring_bytes} {path}"))
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped())
                 .spawn()
                 .unwrap();
             let (input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
             let mut lines = BufReader::new(output).lines();
-            assert!(lines.any(|line| line.unwrap() == "ready"), "the writer ended");
+            assert!(lines.any(|line| line.unwrap() == last), "the writer ended");
             // It ends when the writer is done, or was killed.
             let output = thread::spawn(move || {
                 lines.any(|line| line.is_ok_and(|line| line == "done"));
@@ -146,15 +174,33 @@ pub(crate) mod race {
         sum
     }
 
-    /// Kills a writer at a moment that `seed` draws, and reads what it completed.
+    /// Whether a reader that came after the writer's death has read all that it can: of `counts.read +
+    /// counts.missed` events only those may be missed whose block was overwritten, or the writer had announced
+    /// that it would be.
+    pub(crate) fn is_all_recovered(counts: Counts, ring_bytes: usize) -> bool {
+        let blocks = (ring_bytes / (BLOCK_WORDS * WORD_BYTES)) as u64;
+        let begun = (counts.read + counts.missed) / BLOCK_EVENTS + 1;
+        counts.missed <= begun.saturating_sub(blocks) * BLOCK_EVENTS
+    }
+
+    /// Kills a writer at a moment that `seed` draws, and reads what it completed. One in four is killed some
+    /// time after it began, which may be before its first event; the others when they have written
+    /// some events.
     pub(crate) fn against_a_killed_writer(arguments: &[&str], ring_bytes: usize, seed: u64) -> Counts {
         let mut writer = Writer::start(arguments, u64::MAX >> 1, ring_bytes);
         let reader = Reader::attach(writer.child.id()).unwrap();
         let mut all = reader.events(Start::Oldest);
         let mut counts = vec![Counts::default(); reader.rings()];
         let mut state = seed;
-        drain(&mut all, &mut counts, draw(&mut state) % 10_000);
-        thread::sleep(Duration::from_nanos(draw(&mut state) % 1_000_000));
+        if draw(&mut state).is_multiple_of(4) {
+            thread::sleep(Duration::from_nanos(draw(&mut state) % 1_000_000));
+        } else {
+            let wanted = 1 + draw(&mut state) % 10_000;
+            while counts.iter().map(|of_ring| of_ring.read + of_ring.missed).sum::<u64>() < wanted {
+                assert!(!writer.is_done(), "seed {seed}: the writer ended");
+                drain(&mut all, &mut counts, wanted);
+            }
+        }
         writer.child.kill().unwrap();
         writer.child.wait().unwrap();
         drain(&mut all, &mut counts, u64::MAX);
@@ -167,12 +213,99 @@ pub(crate) mod race {
             let written = reader.ring(ring).unwrap().unwrap().events;
             let found = counts.read + counts.missed;
             assert_eq!(found, again.read + again.missed, "seed {seed}, ring {ring}");
+            assert!(is_all_recovered(*again, ring_bytes), "seed {seed}, ring {ring}: {again:?}");
             // Between showing a record and counting it, it may have been killed.
             assert!(found.abs_diff(written) <= 1, "seed {seed}, ring {ring}: {found} of {written}");
             sum.read += counts.read;
             sum.missed += counts.missed;
         }
         sum
+    }
+
+    /// What a writer left that was killed before it was ready.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum Left {
+        /// No file.
+        Nothing,
+        /// A file that is not complete, which the reader says.
+        Incomplete,
+        /// A whole file.
+        Whole,
+    }
+
+    /// Looks at a file that may not be complete; all that a whole one has is read.
+    fn look_at(opened: Result<Reader, OpenError>, ring_bytes: usize) -> Left {
+        match opened {
+            Ok(reader) => {
+                let mut counts = vec![Counts::default(); reader.rings()];
+                let mut events = reader.events(Start::Oldest);
+                drain(&mut events, &mut counts, u64::MAX);
+                assert_eq!((events.damaged_blocks(), reader.damage()), (0, &[][..]));
+                assert!(counts.iter().all(|counts| is_all_recovered(*counts, ring_bytes)), "{counts:?}");
+                Left::Whole
+            }
+            Err(OpenError::System { error, .. }) if error.kind() == ErrorKind::NotFound => Left::Nothing,
+            // Up to the first word of the header nothing in the file says what it is going to be.
+            Err(OpenError::Unfinished { .. } | OpenError::NotTelemetry { .. }) => Left::Incomplete,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// A process's file of data in memory.
+    fn open_descriptor(process: u32) -> Option<File> {
+        let descriptors = fs::read_dir(format!("/proc/{process}/fd")).ok()?.flatten();
+        let is_data = |path: &PathBuf| {
+            fs::read_link(path).is_ok_and(|to| to.to_string_lossy().starts_with("/memfd:tripoint-telemetry "))
+        };
+        descriptors.map(|entry| entry.path()).find(is_data).and_then(|path| File::open(path).ok())
+    }
+
+    /// Kills a writer while it makes its file, in memory: at a moment that `seed` draws, or as soon as there is a
+    /// file. Who attaches meanwhile is told what there is.
+    pub(crate) fn against_a_beginner_in_memory(arguments: &[&str], ring_bytes: usize, seed: u64) -> Left {
+        let mut state = seed;
+        let at_once = draw(&mut state).is_multiple_of(2);
+        let delay = Duration::from_nanos(draw(&mut state) % 6_000_000);
+        let mut writer = Writer::start_until("begun", arguments, u64::MAX >> 1, ring_bytes, None);
+        let begun = Instant::now();
+        let mut file = None;
+        while begun.elapsed() < delay {
+            match Reader::attach(writer.child.id()) {
+                Ok(_) | Err(OpenError::NoneFound { .. } | OpenError::Unfinished { .. }) => {}
+                Err(error) => panic!("seed {seed}: {error}"),
+            }
+            file = file.or_else(|| open_descriptor(writer.child.id()));
+            if at_once && file.is_some() {
+                break;
+            }
+        }
+        writer.child.kill().unwrap();
+        writer.child.wait().unwrap();
+        file.map_or(Left::Nothing, |file| look_at(Reader::from_file(file), ring_bytes))
+    }
+
+    /// Kills a writer while it makes a file with a path, at a moment that `seed` draws: at the path there is
+    /// none, or a whole one.
+    pub(crate) fn against_a_beginner(arguments: &[&str], ring_bytes: usize, seed: u64) -> Left {
+        let mut state = seed;
+        let delay = Duration::from_nanos(draw(&mut state) % 6_000_000);
+        let path = std::env::temp_dir().join(format!("tripoint-race-{}-{seed}", std::process::id()));
+        let mut writer = Writer::start_until("begun", arguments, u64::MAX >> 1, ring_bytes, Some(&path));
+        thread::sleep(delay);
+        writer.child.kill().unwrap();
+        writer.child.wait().unwrap();
+        let left = look_at(Reader::open(&path), ring_bytes);
+        assert_ne!(left, Left::Incomplete, "seed {seed}");
+        // The name that the file has while it is made.
+        let with = |more: &str| PathBuf::from(format!("{}{more}", path.display()));
+        let new = with(&format!(".{}.new", writer.child.id()));
+        let unnamed = look_at(Reader::open(&new), ring_bytes);
+        assert!(left == Left::Nothing || unnamed == Left::Nothing, "seed {seed}");
+        let switches = ["", ".switches", &format!(".switches.{}.new", writer.child.id())].map(with);
+        for file in switches.iter().chain([&new]) {
+            fs::remove_file(file).ok();
+        }
+        if left == Left::Nothing { unnamed } else { left }
     }
 
     /// The generator SplitMix64 (Steele, Lea and Flood 2014).
@@ -209,12 +342,24 @@ fn main() {
     println!("{events} events on each of two threads: {counts:?}, in {:?}", begun.elapsed());
     let mut sum = race::Counts::default();
     let mut state = seed;
-    for _ in 0..kills {
+    // A small ring laps before its writer is killed.
+    for ring in [ring, 64 << 10].into_iter().cycle().zip(0..kills).map(|(ring, _)| ring) {
         let counts = race::against_a_killed_writer(&[], ring, race::draw(&mut state));
         sum.read += counts.read;
         sum.missed += counts.missed;
     }
     println!("{kills} writers killed, seed {seed}: {sum:?}");
+    for (place, kill) in [
+        ("in memory", race::against_a_beginner_in_memory as fn(&[&str], usize, u64) -> race::Left),
+        ("with a path", race::against_a_beginner),
+    ] {
+        let left: Vec<_> = (0..kills).map(|_| kill(&[], ring, race::draw(&mut state))).collect();
+        let count = |what| left.iter().filter(|left| **left == what).count();
+        let counts = [race::Left::Nothing, race::Left::Incomplete, race::Left::Whole].map(count);
+        println!(
+            "{kills} killed as they began, {place}: no file, an incomplete one, a whole one: {counts:?}"
+        );
+    }
 }
 
 #[cfg(not(target_os = "linux"))]
