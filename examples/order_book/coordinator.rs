@@ -140,11 +140,13 @@ impl Coordinator {
     }
 
     /// Drives the warm-up and takes records until the hot thread `has_ended`; then
-    /// ends the contract and reports on it, with what failed.
+    /// ends the contract and reports on it, with what failed. `follow_switches` is called
+    /// at each look.
     pub(crate) fn run(
         &self,
         memory: &dyn SteadyMemory,
         arenas: &[&dyn Arena],
+        follow_switches: impl Fn(),
         has_ended: impl Fn() -> bool,
     ) -> (ContractReport, Vec<Failure>) {
         let options = WarmupOptions { quiet_window: QUIET_WINDOW, ..WarmupOptions::default() };
@@ -171,7 +173,7 @@ impl Coordinator {
                 self.give_up();
             }
             looks = looks.wrapping_add(1);
-            telemetry::follow_switches();
+            follow_switches();
             if looks.is_multiple_of(LOOKS_PER_POLL) && CONTRACT.is_armed() {
                 lookout.get_or_insert_with(|| Lookout::new(&CONTRACT, arenas)).look(now);
             }

@@ -166,18 +166,27 @@ fn keep_books(options: &Options, input: Input) -> Result<Outcome, Failure> {
             input,
             Pools { arena: &arena, levels: &levels, scratch: &scratch },
             &rehearsed,
+            || (),
         );
     }
     let (levels, rehearsed) = (telemetry::sampled(&levels), telemetry::sampled(&rehearsed));
-    run_threads(options, input, Pools { arena: &arena, levels: &levels, scratch: &scratch }, &rehearsed)
+    run_threads(
+        options,
+        input,
+        Pools { arena: &arena, levels: &levels, scratch: &scratch },
+        &rehearsed,
+        || telemetry::follow_switches([&levels, &rehearsed]),
+    )
 }
 
-/// Runs the three threads. `rehearsed` is where the rehearsal has its levels.
+/// Runs the three threads. `rehearsed` is where the rehearsal has its levels; `follow_switches` is
+/// called now and then.
 fn run_threads<L: Store + Sync, S: ManualPool + Sync>(
     options: &Options,
     input: Input,
     pools: Pools<'_, L, S>,
     rehearsed: &L,
+    follow_switches: impl Fn(),
 ) -> Result<Outcome, Failure> {
     let arenas: [&dyn Arena; 1] = [pools.arena];
     let coordinator = Coordinator::begin(options.policy, options.passes).map_err(Failure::new)?;
@@ -196,7 +205,8 @@ fn run_threads<L: Store + Sync, S: ManualPool + Sync>(
         let cold = spawn(scope, "cold", move || reference::keep(to_reference.1, to_reader.0))
             .inspect_err(|_| coordinator.give_up())?;
         let memory = Arenas::new(&arenas);
-        let (contract, contract_failures) = coordinator.run(&memory, &arenas, || hot.is_finished());
+        let (contract, contract_failures) =
+            coordinator.run(&memory, &arenas, follow_switches, || hot.is_finished());
         let (hot, hot_failure) = join(hot);
         let (reference, cold_failure) = join(cold);
         let is_different = cold_failure.is_none() && !report::matches(&hot, &reference);

@@ -75,10 +75,14 @@ pub(crate) fn attach(name: &str) -> Option<Attached<'static>> {
     TELEMETRY.get().map(|telemetry| telemetry.attach(name))
 }
 
-/// Switches sampling as another process asked for.
-pub(crate) fn follow_switches() {
-    if let Some(telemetry) = TELEMETRY.get() {
-        telemetry.switches().apply_to(&SAMPLING);
+/// Switches sampling as another process asked for, in these stores at once: one that does not sample
+/// would never look.
+pub(crate) fn follow_switches<P: PoolClass + Store>(stores: [&Sampled<'_, P>; 2]) {
+    let Some(telemetry) = TELEMETRY.get() else { return };
+    let before = SAMPLING.mean();
+    telemetry.switches().apply_to(&SAMPLING);
+    if SAMPLING.mean() != before {
+        stores.into_iter().for_each(SampledStore::follow_switch);
     }
 }
 

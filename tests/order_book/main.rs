@@ -6,6 +6,8 @@ mod example;
 mod feeds;
 mod injections;
 #[cfg(target_os = "linux")]
+mod live;
+#[cfg(target_os = "linux")]
 mod telemetry;
 
 use std::collections::BTreeSet;
