@@ -7,6 +7,7 @@
 //!     --json        one line of JSON for each event, gap and counter
 //!     --once        what is there, without waiting for more
 //!     --counters    the counters instead of events
+//!     --latency     before each event how long after it this program read it (not in JSON)
 //! ```
 
 #[cfg(unix)]
@@ -19,7 +20,7 @@ mod tail {
     use std::time::SystemTime;
 
     use tripoint_telemetry::format::FileState;
-    use tripoint_telemetry::reader::{Counters, OpenError, Reader, Start, discover};
+    use tripoint_telemetry::reader::{Counters, Item, OpenError, Reader, Start, discover};
 
     /// How long to wait if there is nothing new.
     const PAUSE: Duration = Duration::from_millis(20);
@@ -31,6 +32,7 @@ mod tail {
         pub(super) json: bool,
         pub(super) once: bool,
         pub(super) counters: bool,
+        pub(super) latency: bool,
     }
 
     pub(super) fn run(options: &Options) -> Result<(), Box<dyn core::error::Error>> {
@@ -80,7 +82,14 @@ mod tail {
             let ended = reader.state()? == FileState::Closed || process.is_some_and(has_ended);
             while let Some(item) = events.poll() {
                 line.clear();
-                let written = if options.json { item.write_json(&mut line) } else { write!(line, "{item}") };
+                let written = if options.json {
+                    item.write_json(&mut line)
+                } else {
+                    let latency = options.latency.then(|| latency(reader, &item)).flatten();
+                    latency
+                        .map_or(Ok(()), |latency| write!(line, "after {latency:.1?}: "))
+                        .and_then(|()| write!(line, "{item}"))
+                };
                 written.map_err(io::Error::other)?;
                 writeln!(out, "{line}")?;
             }
@@ -94,6 +103,13 @@ mod tail {
             eprintln!("{} blocks could not be read as a whole", events.damaged_blocks());
         }
         Ok(())
+    }
+
+    /// How long ago an event was, by its time of day.
+    fn latency(reader: &Reader, item: &Item) -> Option<Duration> {
+        let Item::Event(event) = item else { return None };
+        let time = reader.info().time_of_day(event.nanoseconds?)?;
+        SystemTime::now().duration_since(time).ok()
     }
 
     fn has_ended(process: u32) -> bool {
@@ -118,9 +134,10 @@ fn main() -> std::process::ExitCode {
             "--json" => options.json = true,
             "--once" => options.once = true,
             "--counters" => options.counters = true,
+            "--latency" => options.latency = true,
             _ if !argument.starts_with('-') && options.target.is_none() => options.target = Some(argument),
             _ => {
-                eprintln!("usage: telemetry_tail [PID | PATH] [--json] [--once] [--counters]");
+                eprintln!("usage: telemetry_tail [PID | PATH] [--json] [--once] [--counters] [--latency]");
                 return ExitCode::from(2);
             }
         }
