@@ -11,6 +11,7 @@
 //! | [`Arena`] | a pool that needs tracts | the client arena, the VM arena |
 //! | [`BarrierPair`] | commit (light) and flip (heavy) | the platform |
 //! | [`EventHook`] | every slow path | the embedding program |
+//! | [`Parking`] | a collector and the threads that it stops | the platform |
 //!
 //! # For users of pools
 //!
@@ -27,6 +28,7 @@
 //! - parts: [`PoolHeader`], [`Fill`], [`Block`], [`Lock`], [`ensure`], [`line()`]
 //! - buffers: [`BasicBuffer`], [`SegmentBuffer`], [`RankBuffer`], [`Segment`], [`RankSet`]
 //! - barriers: [`BarrierPair`], [`SymmetricFence`], [`SingleCore`]
+//! - waiting: [`Parking`], [`Spinning`]
 //!
 //! # For authors of arenas
 //!
@@ -78,6 +80,7 @@ pub use meeting::fill::Fill;
 pub use meeting::frame_pool::FramePool;
 pub use meeting::manual_class::ManualClass;
 pub use meeting::manual_pool::ManualPool;
+pub use meeting::parking::{Parking, Spinning};
 pub use meeting::pool::{PoolClass, PoolSizes};
 pub use meeting::pool_header::PoolHeader;
 pub use meeting::store::Store;
@@ -113,7 +116,7 @@ pub mod internal {
     pub use crate::words::check::aver_whole;
     pub use crate::words::json::Json;
     pub use crate::words::once::Once;
-    pub use crate::words::registry::{Registry, RegistryNode};
+    pub use crate::words::registry::{BufferOperations, Registry, RegistryNode};
     pub use crate::words::signature::Signature;
     pub use crate::words::trips::{Limit, Trips};
 }

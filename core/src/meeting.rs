@@ -16,6 +16,7 @@ pub(crate) mod fill;
 pub(crate) mod frame_pool;
 pub(crate) mod manual_class;
 pub(crate) mod manual_pool;
+pub(crate) mod parking;
 pub(crate) mod pool;
 pub(crate) mod pool_header;
 pub(crate) mod store;

@@ -8,7 +8,7 @@ pub use loom::cell::UnsafeCell;
 /// Threads of a model.
 pub mod thread {
     use loom::sync::atomic::{AtomicUsize, Ordering};
-    pub use loom::thread::JoinHandle;
+    pub use loom::thread::{JoinHandle, yield_now};
 
     loom::lazy_static! {
         static ref TURN: AtomicUsize = AtomicUsize::new(0);

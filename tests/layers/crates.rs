@@ -58,6 +58,7 @@ const LAYERS: &[Layer] = &[
             "probe for cfg(target_os = \"linux\")",
         ],
     },
+    Layer { package: "tripoint-gc", may_use: &["tripoint-core"] },
     Layer {
         package: "tripoint",
         may_use: &[
@@ -101,7 +102,7 @@ fn figure() -> String {
     }
     names.push(TOP.to_vec());
     let row = |((floor, remark), names): (&(&str, &str), &Vec<&str>)| {
-        format!("{floor:<10}{:<52}{remark}\n", names.join("  "))
+        format!("{floor:<10}{:<56}{remark}\n", names.join("  "))
     };
     let rows: Vec<_> = FLOORS.iter().zip(&names).rev().map(row).collect();
     rows.join(&format!("{:13}|\n", ""))

@@ -23,6 +23,7 @@ const LIBRARIES: &[&str] = &[
     "stack/src",
     "contract/src",
     "telemetry/src",
+    "gc/src",
     "src",
 ];
 

@@ -3,7 +3,7 @@
 
 use core::ptr;
 
-use tripoint_core::internal::Ordering;
+use tripoint_core::internal::{Limit, Ordering};
 
 use crate::protocol::buffer::Buffer;
 use crate::protocol::owner::Owner;
@@ -26,6 +26,16 @@ impl Owner<'_> {
         buffer
             .trips
             .rearm(observed, &buffer.fields.limit, limit, |requests| buffer.answer(requests, on_trip));
+    }
+
+    /// After [`Owner::rearm`]: closes the fast path again if a stop is wanted. A stop that began
+    /// while the buffer was re-armed has had its trip observed there, and the object that is
+    /// reserved by now is made first; so it is the next reserve that gives way
+    /// (design/gc.md `.stop.rearm`).
+    pub fn heed(&mut self, wants_stop: impl FnOnce() -> bool) {
+        if wants_stop() {
+            self.buffer.fields.limit.close();
+        }
     }
 
     /// Publishes `limit` without a second look at the requests, which loses trips: the fault

@@ -16,6 +16,7 @@ use tripoint_core::internal::registry_of;
 use tripoint_core::{BufferClass, BufferKind, PoolClass, Result};
 
 use crate::protocol::buffer::Buffer;
+use crate::protocol::trip::OPERATIONS;
 
 /// A buffer together with what its class keeps.
 #[derive(Debug)]
@@ -77,6 +78,8 @@ impl<K: BufferClass, S> Descriptor<K, S> {
             Self { shared: PoolBuffer { buffer, class }, slow: UnsafeCell::new(MaybeUninit::uninit()) };
         // SAFETY: this is fresh memory with the layout of a descriptor.
         unsafe { descriptor.write(fresh) };
+        // SAFETY: only descriptors are in the registry of a pool.
+        unsafe { registry_of(header).set_operations(&OPERATIONS) };
         // SAFETY: the node is the descriptor's first field, is initialised and is in no list.
         // It stays in place, because control memory is freed only when the pool's header is
         // dropped.

@@ -1,7 +1,7 @@
 //! The cold halves of reserve and commit.
 //!
-//! Reserve decides in this order: trips, then stops, then a full buffer (design/ap.md
-//! `.slow.order`).
+//! Reserve decides in this order: trips, then a collector that waits, then stops, then a full buffer
+//! (design/ap.md `.slow.order`).
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
@@ -66,6 +66,7 @@ impl<P: PoolClass, C: Control> SlowPath<'_, P, C> {
         let size = self.pool.reserve_size(layout).ok_or(UNSERVED)?;
         let layout = Layout::from_size_align(size, layout.align()).map_err(|_| UNSERVED)?;
         self.observe_trips();
+        self.give_way();
         self.settle_stop();
         if !self.has_room(layout) && !self.skip_padding(layout) {
             self.refill(layout)?;

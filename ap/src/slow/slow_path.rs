@@ -180,6 +180,19 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
         if self.stops.may_move() {
             self.arm();
         }
+        if P::GIVES_WAY {
+            self.owner.heed(|| self.pool.wants_stop());
+        }
+    }
+
+    /// Gives way to a collector, if one waits for this thread: returns what is not allocated to
+    /// the pool, and waits.
+    pub(crate) fn give_way(&mut self) {
+        if P::GIVES_WAY && self.pool.wants_stop() {
+            self.empty();
+            // SAFETY: the buffer is of this pool and its owner is here.
+            unsafe { self.pool.give_way(self.buffer.class()) };
+        }
     }
 
     fn arm(&mut self) {

@@ -81,6 +81,12 @@ pub unsafe trait PoolClass: Check + Describe + Sync {
     /// allocated.
     const KEEPS_UNUSED: bool = false;
 
+    /// Whether allocation points of this class give way to a collector. If so, each asks
+    /// [`PoolClass::wants_stop`] in the slow path of reserve, and answers by
+    /// [`PoolClass::give_way`]. Other classes have not one instruction for it.
+    // (design/gc.md `.stop.reserve`)
+    const GIVES_WAY: bool = false;
+
     /// The arena that pools of this class live in.
     type Arena: Arena;
 
@@ -146,6 +152,21 @@ pub unsafe trait PoolClass: Check + Describe + Sync {
     unsafe fn finish_buffer(&self, buffer: &Self::Buffer) -> bool {
         let _ = buffer;
         false
+    }
+
+    /// Whether a collector waits for the threads that allocate in this pool. Once a thread has
+    /// observed a trip that was requested after a stop began, this is true until that stop ends.
+    fn wants_stop(&self) -> bool {
+        false
+    }
+
+    /// Waits until no stop is wanted any more. The buffer is reset, and its owner is in the slow
+    /// path of reserve: it has no object in this buffer that is reserved and not committed.
+    ///
+    /// # Safety
+    /// - `buffer` is of this pool, and the caller is its owner.
+    unsafe fn give_way(&self, buffer: &Self::Buffer) {
+        let _ = buffer;
     }
 
     /// Takes back what a buffer did not allocate. Does nothing for a size of zero.

@@ -155,6 +155,13 @@ impl<A: Arena> PoolHeader<A> {
         self.arena.alloc_descriptor(layout)
     }
 
+    /// Trips every allocation point of the pool: each takes its slow path at its next reserve. Any
+    /// thread or handler may call this. It takes no lock, and may miss a point that is being
+    /// created.
+    pub fn trip_points(&self) {
+        self.registry.trip_all();
+    }
+
     fn free_descriptors(&self) {
         // The walk reads a node's link before it yields the node, so each may be
         // freed as it comes.

@@ -53,10 +53,23 @@ impl RegistryNode {
     }
 }
 
+/// What any thread may do to a buffer that it knows only by its node: the buffer protocol is in a
+/// crate of its own, which collectors do not use.
+#[derive(Debug)]
+pub struct BufferOperations {
+    /// Trips the buffer.
+    ///
+    /// # Safety
+    /// - The node is of a registry with these operations.
+    pub trip: unsafe fn(NonNull<RegistryNode>),
+}
+
 /// A list of descriptors that any thread may walk or push to at any time.
 #[derive(Debug)]
 pub struct Registry {
     head: AtomicPtr<RegistryNode>,
+    /// Null as long as there is no buffer in the list.
+    operations: AtomicPtr<BufferOperations>,
     /// The descriptor that was released last. Changed only under `free_lock`.
     free: AtomicPtr<RegistryNode>,
     free_lock: Lock<()>,
@@ -73,7 +86,32 @@ impl Registry {
     #[must_use]
     pub fn new() -> Self {
         let null = || AtomicPtr::new(ptr::null_mut());
-        Self { head: null(), free: null(), free_lock: Lock::new(()) }
+        let operations = AtomicPtr::new(ptr::null_mut());
+        Self { head: null(), operations, free: null(), free_lock: Lock::new(()) }
+    }
+
+    /// States what can be done to the descriptors of the list, before the first is pushed.
+    ///
+    /// # Safety
+    /// - The operations are for what the nodes of this list begin, now and later.
+    pub unsafe fn set_operations(&self, operations: &'static BufferOperations) {
+        self.operations.store(ptr::from_ref(operations).cast_mut(), Ordering::Release);
+    }
+
+    /// Trips every buffer of the list that has an owner. It takes no lock, and may miss a buffer
+    /// that gets its owner meanwhile.
+    pub fn trip_all(&self) {
+        let operations = self.operations.load(Ordering::Acquire);
+        // SAFETY: if it is not null, it came from a `&'static` (`set_operations`).
+        let Some(operations) = (unsafe { operations.as_ref() }) else { return };
+        for node in self.iter() {
+            // SAFETY: nodes in the list stay valid while it exists (`push`).
+            if unsafe { node.as_ref() }.is_claimed() {
+                // SAFETY: the node is of this list, and the operations are for its nodes
+                // (`set_operations`).
+                unsafe { (operations.trip)(node) };
+            }
+        }
     }
 
     /// Adds a descriptor, permanently.
@@ -81,9 +119,10 @@ impl Registry {
     /// # Safety
     /// - `node` is initialised, is in no list, and stays valid for shared use
     ///   while the list exists.
-    /// - It begins memory from [`PoolHeader::alloc_descriptor`] of the list's own
-    ///   pool with the node's layout, which the pool's header frees when it is dropped; and
-    ///   it begins a buffer descriptor of that pool's buffer class.
+    /// - In the list of a pool's buffers, it begins memory from
+    ///   [`PoolHeader::alloc_descriptor`] of that pool with the node's layout, which the pool's
+    ///   header frees when it is dropped; and it begins a buffer descriptor of that pool's buffer
+    ///   class.
     ///
     /// [`PoolHeader::alloc_descriptor`]: crate::PoolHeader::alloc_descriptor
     pub unsafe fn push(&self, node: NonNull<RegistryNode>) {
@@ -180,6 +219,41 @@ mod tests {
             // SAFETY: leaked from a box above; the list is not walked again.
             drop(unsafe { Box::from_raw(node.as_ptr()) });
         }
+    }
+
+    /// (design/core.md `.registry.operations`)
+    #[test]
+    fn those_that_have_an_owner_are_tripped() {
+        use crate::primitive::AtomicUsize;
+
+        #[repr(C)]
+        struct Counted(RegistryNode, AtomicUsize);
+
+        /// # Safety
+        /// - `node` begins a `Counted`.
+        unsafe fn count(node: NonNull<RegistryNode>) {
+            // SAFETY: the caller promises a `Counted`, which is leaked below.
+            unsafe { node.cast::<Counted>().as_ref() }.1.fetch_add(1, Ordering::Relaxed);
+        }
+
+        static COUNT: BufferOperations = BufferOperations { trip: count };
+        let (registry, layout) = (Registry::new(), Layout::new::<Counted>());
+        let counted =
+            || NonNull::from(Box::leak(Box::new(Counted(RegistryNode::new(layout), AtomicUsize::new(0)))));
+        let nodes = [counted(), counted()];
+        for node in nodes {
+            // SAFETY: the node is leaked, so it stays where it is and valid; it is pushed once.
+            unsafe { registry.push(node.cast()) };
+        }
+        registry.trip_all();
+        // SAFETY: both nodes begin a `Counted`.
+        unsafe { registry.set_operations(&COUNT) };
+        // SAFETY: the node is in the list, and this test has claimed it by making it.
+        unsafe { registry.release(nodes[0].cast()) };
+        registry.trip_all();
+        // SAFETY: leaked from boxes above; the list is not used again.
+        let trips = nodes.map(|node| unsafe { Box::from_raw(node.as_ptr()) }.1.into_inner());
+        assert_eq!(trips, [0, 1], "of the second alone, and not before it was said how");
     }
 
     /// (design/core.md `.registry.free`)

@@ -1,0 +1,126 @@
+//! A mutator's word: whether it uses the heap, and how it gives way and comes back.
+//!
+//! Giving way and stopping are Dekker's algorithm, twice (design/gc.md `.stop.order`):
+//!
+//! ```text
+//!   mutator comes back            mutator gives way             thread that stops the heap
+//!   place := running              place := away or stopped      turn := odd
+//!   light barrier                 light barrier                 heavy barrier
+//!   turn odd? give way again      turn odd? arrivals += 1       is any place running?
+//!                                                               wait for arrivals, look again
+//! ```
+//!
+//! Of a mutator that comes back and a thread that stops the heap, at least one sees the other's
+//! store. So either it is waited for, or it does not come back.
+
+use core::panic::Location;
+use core::ptr;
+use core::time::Duration;
+
+use tripoint_core::internal::{AtomicPtr, AtomicU32, Ordering};
+use tripoint_core::{BarrierPair, Parking};
+
+use crate::stops::stop_word::StopWord;
+
+/// Where a mutator is, as far as stops are concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Place {
+    /// It does not use the heap, and does not wait for it: it is away, or has no owner.
+    Away = 0,
+    /// It may use the heap.
+    Running = 1,
+    /// It waits for the end of a stop, or stops the heap itself.
+    Stopped = 2,
+}
+
+/// How mutators and the thread that stops the heap wait for each other: one for each heap.
+#[derive(Clone, Copy, Debug)]
+pub struct Waiting<'h, B> {
+    /// The heap's words.
+    pub word: &'h StopWord,
+    /// The barriers of both sides.
+    pub barrier: B,
+    /// How they wait.
+    pub parking: &'h dyn Parking,
+}
+
+/// The word of one mutator, and where it was seen last.
+#[derive(Debug)]
+pub struct Attendance {
+    place: AtomicU32,
+    seen_at: AtomicPtr<Location<'static>>,
+}
+
+impl Default for Attendance {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Attendance {
+    /// Away.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { place: AtomicU32::new(Place::Away as u32), seen_at: AtomicPtr::new(ptr::null_mut()) }
+    }
+
+    /// Whether the mutator may use the heap. If not, this thread sees all that it did to the heap.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.place.load(Ordering::Acquire) == Place::Running as u32
+    }
+
+    /// The place in the program where the mutator last gave way or came back by a call that knows
+    /// where it is.
+    #[must_use]
+    pub fn seen_at(&self) -> Option<&'static Location<'static>> {
+        // SAFETY: if it is not null, it came from a `&'static` (`see_at`).
+        unsafe { self.seen_at.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// The mutator: states where it is in the program.
+    pub fn see_at(&self, location: &'static Location<'static>) {
+        self.seen_at.store(ptr::from_ref(location).cast_mut(), Ordering::Release);
+    }
+
+    /// The mutator, or who ends it: goes to a place. Everything that it did to the heap comes before.
+    #[inline]
+    pub fn go(&self, place: Place) {
+        self.place.store(place as u32, Ordering::Release);
+    }
+
+    /// The mutator: uses the heap no more, and notifies the thread that stops it, if there is one.
+    #[inline]
+    pub fn leave<B: BarrierPair>(&self, place: Place, heap: Waiting<'_, B>) {
+        self.go(place);
+        heap.barrier.light();
+        if heap.word.is_wanted() {
+            heap.word.arrive(heap.parking);
+        }
+    }
+
+    /// The mutator: uses the heap from now on, as soon as no stop is wanted.
+    #[inline]
+    pub fn come_back<B: BarrierPair>(&self, heap: Waiting<'_, B>) {
+        loop {
+            self.go(Place::Running);
+            heap.barrier.light();
+            let Some(turn) = heap.word.turn() else { return };
+            self.leave(Place::Stopped, heap);
+            let ended = heap.word.wait_for_end(turn, heap.parking, Duration::MAX);
+            debug_assert!(ended.is_some(), "a patience without end has ended");
+        }
+    }
+
+    /// The mutator: gives way to a stop that is wanted.
+    #[cold]
+    pub fn stop<B: BarrierPair>(&self, heap: Waiting<'_, B>) {
+        self.leave(Place::Stopped, heap);
+        if let Some(turn) = heap.word.turn() {
+            let ended = heap.word.wait_for_end(turn, heap.parking, Duration::MAX);
+            debug_assert!(ended.is_some(), "a patience without end has ended");
+        }
+        self.come_back(heap);
+    }
+}

@@ -1,0 +1,179 @@
+//! A heap: the mutators that give way to each other.
+
+use core::alloc::Layout;
+use core::fmt;
+use core::ptr::{self, NonNull};
+use core::time::Duration;
+
+use tripoint_core::internal::{AtomicU32, Ordering, Registry, RegistryNode};
+use tripoint_core::{Arena, BarrierPair, Counter, Parking, Result, Spinning, SymmetricFence};
+
+use crate::stops::attendance::{Attendance, Waiting};
+use crate::stops::postponed::{Late, Postponed};
+use crate::stops::record::Record;
+use crate::stops::stop_word::StopWord;
+
+/// Options for a heap.
+#[derive(Clone, Copy, Debug)]
+pub struct HeapOptions<'h, B: BarrierPair = SymmetricFence> {
+    /// The barriers of mutators, which are light, and of stops, which are heavy. By default a fence on
+    /// both sides, which works everywhere.
+    pub barrier: B,
+    /// How threads wait for each other. By default they spin.
+    pub parking: &'h dyn Parking,
+}
+
+impl Default for HeapOptions<'_> {
+    fn default() -> Self {
+        Self { barrier: SymmetricFence, parking: &Spinning }
+    }
+}
+
+/// What happened to a heap so far.
+#[derive(Debug, Default)]
+pub struct HeapCounts {
+    /// How many times it was stopped.
+    pub stops: Counter,
+    /// How many stops were postponed.
+    pub postponed: Counter,
+}
+
+/// The mutators that give way to each other. Its memory, one record for the most mutators that there
+/// were at one time, is in the arena.
+pub struct Heap<'h, A: Arena, B: BarrierPair = SymmetricFence> {
+    word: StopWord,
+    records: Registry,
+    last_number: AtomicU32,
+    counts: HeapCounts,
+    options: HeapOptions<'h, B>,
+    arena: A,
+}
+
+impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
+    /// Creates a heap without mutators.
+    ///
+    /// # Errors
+    /// None at present.
+    pub fn create(arena: A, options: HeapOptions<'h, B>) -> Result<Self> {
+        let (word, records, last_number) = (StopWord::new(), Registry::new(), AtomicU32::new(0));
+        Ok(Self { word, records, last_number, counts: HeapCounts::default(), options, arena })
+    }
+
+    /// Whether a stop is wanted or lasts: one load. This is what a class whose points give way
+    /// answers to [`PoolClass::wants_stop`](tripoint_core::PoolClass::wants_stop).
+    #[inline(always)]
+    #[must_use]
+    pub fn wants_stop(&self) -> bool {
+        self.word.is_wanted()
+    }
+
+    /// What happened to it so far.
+    #[must_use]
+    pub const fn counts(&self) -> &HeapCounts {
+        &self.counts
+    }
+
+    /// The arena of its memory.
+    #[must_use]
+    pub const fn arena(&self) -> &A {
+        &self.arena
+    }
+
+    pub(crate) fn waiting(&self) -> Waiting<'_, B> {
+        let HeapOptions { barrier, parking } = self.options;
+        Waiting { word: &self.word, barrier, parking }
+    }
+
+    /// What distinguishes it from other heaps while it is borrowed.
+    pub(crate) fn address(&self) -> *mut () {
+        ptr::from_ref(self).cast_mut().cast()
+    }
+
+    /// Stops the heap. If the caller has a mutator, it has left already.
+    pub(crate) fn try_stop(&self, patience: Duration, mut trip: impl FnMut()) -> Result<(), Postponed> {
+        let mut patience = patience;
+        while !self.word.want() {
+            let Some(turn) = self.word.turn() else { continue };
+            match self.word.wait_for_end(turn, self.options.parking, patience) {
+                Some(left) => patience = left,
+                None => return Err(self.postpone(Postponed::Busy)),
+            }
+        }
+        trip();
+        self.options.barrier.heavy();
+        match self.word.wait_for_all(self.options.parking, patience, || self.first_running()) {
+            Ok(()) => {
+                self.counts.stops.add(1);
+                Ok(())
+            }
+            Err(late) => {
+                self.end_stop();
+                Err(self.postpone(Postponed::Late(late)))
+            }
+        }
+    }
+
+    pub(crate) fn end_stop(&self) {
+        self.word.end(self.options.parking);
+    }
+
+    fn postpone(&self, postponed: Postponed) -> Postponed {
+        self.counts.postponed.add(1);
+        postponed
+    }
+
+    /// A mutator that is running.
+    fn first_running(&self) -> Option<Late> {
+        self.records.iter().find_map(|node| {
+            // SAFETY: all nodes of the list begin records, which are valid as long as the heap, and only
+            // ever borrowed shared.
+            let record = unsafe { node.cast::<Record>().as_ref() };
+            let Record { attendance, number, .. } = record;
+            attendance.is_running().then(|| Late { number: *number, seen_at: attendance.seen_at() })
+        })
+    }
+
+    /// Claims a record that an earlier mutator left, or makes one.
+    pub(crate) fn claim(&self) -> Result<NonNull<Record>> {
+        let layout = Layout::new::<Record>();
+        if let Some(node) = self.records.claim(layout) {
+            return Ok(node.cast());
+        }
+        let record = self.arena.alloc_descriptor(layout)?.cast::<Record>();
+        let number = self.last_number.fetch_add(1, Ordering::Relaxed) + 1;
+        let fresh = Record { node: RegistryNode::new(layout), attendance: Attendance::new(), number };
+        // SAFETY: this is fresh memory with the layout of a record.
+        unsafe { record.write(fresh) };
+        // SAFETY: the node is the record's first field, is initialised and is in no list. It stays in
+        // place until the heap is dropped.
+        unsafe { self.records.push(record.cast()) };
+        Ok(record)
+    }
+
+    /// Releases a record.
+    ///
+    /// # Safety
+    /// - The caller claimed it in this heap, and does not use it afterwards. It is away.
+    pub(crate) unsafe fn release(&self, record: NonNull<Record>) {
+        // SAFETY: `claim` took it from this list or put it there; the caller had it, and does not
+        // use it afterwards.
+        unsafe { self.records.release(record.cast()) };
+    }
+}
+
+impl<A: Arena, B: BarrierPair> Drop for Heap<'_, A, B> {
+    fn drop(&mut self) {
+        // The walk reads a node's link before it yields the node, so each may be freed as it comes.
+        for node in self.records.iter() {
+            // SAFETY: records come from `alloc_descriptor` of this arena with this layout (`claim`), and each
+            // is in the list once. Mutators borrow the heap, which is being dropped.
+            unsafe { self.arena.free_descriptor(node.cast(), Layout::new::<Record>()) };
+        }
+    }
+}
+
+impl<A: Arena, B: BarrierPair> fmt::Debug for Heap<'_, A, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Heap").field("counts", &self.counts).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,158 @@
+//! A thread's registration with a heap.
+
+use core::fmt;
+use core::panic::Location;
+use core::ptr::NonNull;
+use core::time::Duration;
+
+use tripoint_core::internal::Defer;
+use tripoint_core::{Arena, BarrierPair, Result};
+
+use crate::stops::attendance::{Attendance, Place};
+use crate::stops::heap::Heap;
+use crate::stops::postponed::Postponed;
+use crate::stops::record::Record;
+use crate::stops::stopped::Stopped;
+
+/// A thread's registration with a heap: the heap stops only when all of them have given way.
+///
+/// From [`Heap::register`] on it is running, until it is dropped, except where its methods say
+/// otherwise. It may move to another thread.
+///
+/// A mutator that is leaked runs forever, and every stop is postponed.
+pub struct Mutator<'h, A: Arena, B: BarrierPair> {
+    heap: &'h Heap<'h, A, B>,
+    record: NonNull<Record>,
+}
+
+// SAFETY: the record is in the memory of the heap's arena and stays in place while the heap is borrowed.
+// All of it that changes is atomic. The heap is `Sync`, so a reference to it may be sent.
+unsafe impl<A: Arena, B: BarrierPair> Send for Mutator<'_, A, B> {}
+// SAFETY: a shared mutator reads its record, all of which is atomic or never changes.
+unsafe impl<A: Arena, B: BarrierPair> Sync for Mutator<'_, A, B> {}
+
+impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
+    /// Registers a mutator, which is running from then on. Waits while the heap is stopped.
+    ///
+    /// # Errors
+    /// Those of [`Arena::alloc_descriptor`].
+    #[track_caller]
+    pub fn register(&'h self) -> Result<Mutator<'h, A, B>> {
+        let record = self.claim()?;
+        // SAFETY: it was just claimed in this heap.
+        Ok(unsafe { Mutator::begin(self, record, Location::caller()) })
+    }
+}
+
+impl<'h, A: Arena, B: BarrierPair> Mutator<'h, A, B> {
+    /// Has `record` run.
+    ///
+    /// # Safety
+    /// - The caller has just claimed `record` in `heap`.
+    unsafe fn begin(
+        heap: &'h Heap<'h, A, B>,
+        record: NonNull<Record>,
+        location: &'static Location<'static>,
+    ) -> Self {
+        let mutator = Self { heap, record };
+        mutator.attendance().see_at(location);
+        mutator.attendance().come_back(heap.waiting());
+        mutator
+    }
+
+    /// The heap that it is registered with.
+    #[must_use]
+    pub const fn heap(&self) -> &'h Heap<'h, A, B> {
+        self.heap
+    }
+
+    /// Its number, counted from one. A mutator that is dropped leaves its number to another.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.record().number
+    }
+
+    /// Gives way if a stop is wanted. Costs a load and a branch if none is.
+    ///
+    /// Objects may be gone or elsewhere afterwards, except those that the program keeps by its own
+    /// agreement with whatever stops the heap.
+    #[inline]
+    #[track_caller]
+    pub fn poll(&mut self) {
+        if self.heap.wants_stop() {
+            self.poll_stopped(Location::caller());
+        }
+    }
+
+    #[cold]
+    fn poll_stopped(&mut self, location: &'static Location<'static>) {
+        self.attendance().see_at(location);
+        self.attendance().stop(self.heap.waiting());
+    }
+
+    /// Calls `outside` while the mutator is away: stops do not wait for it. Then comes back, as
+    /// soon as no stop is wanted, also if `outside` unwinds.
+    ///
+    /// As after a [poll](Mutator::poll), objects may be gone or elsewhere afterwards. The allocation
+    /// points of the mutator must not be used by `outside`
+    /// ([`MutatorBuffer::attend`](crate::MutatorBuffer::attend)).
+    #[track_caller]
+    pub fn away<R>(&mut self, outside: impl FnOnce() -> R) -> R {
+        let location = Location::caller();
+        self.attendance().leave(Place::Away, self.heap.waiting());
+        let _come_back = Defer::new(|| {
+            self.attendance().see_at(location);
+            self.attendance().come_back(self.heap.waiting());
+        });
+        outside()
+    }
+
+    /// Stops the heap for this thread. Its own mutator counts as stopped.
+    ///
+    /// `trip` trips the allocation points of all pools that give way
+    /// ([`PoolHeader::trip_points`](tripoint_core::PoolHeader::trip_points)). It waits for at most about
+    /// `patience`; [`Duration::MAX`] is without end. Gives way itself while another thread stops the heap.
+    ///
+    /// # Errors
+    /// [`Postponed`]: another mutator did not give way in time, or another thread that stops the heap
+    /// did not finish in time.
+    #[track_caller]
+    pub fn stop(
+        &mut self,
+        patience: Duration,
+        trip: impl FnMut(),
+    ) -> Result<Stopped<'_, 'h, A, B>, Postponed> {
+        self.attendance().see_at(Location::caller());
+        self.attendance().leave(Place::Stopped, self.heap.waiting());
+        match self.heap.try_stop(patience, trip) {
+            Ok(()) => Ok(Stopped::new(self.heap, Some(self.record))),
+            Err(postponed) => {
+                self.attendance().come_back(self.heap.waiting());
+                Err(postponed)
+            }
+        }
+    }
+
+    fn record(&self) -> &'h Record {
+        // SAFETY: records are valid, and only ever borrowed shared, as long as their heap is borrowed.
+        unsafe { self.record.as_ref() }
+    }
+
+    pub(crate) fn attendance(&self) -> &'h Attendance {
+        &self.record().attendance
+    }
+}
+
+impl<A: Arena, B: BarrierPair> Drop for Mutator<'_, A, B> {
+    fn drop(&mut self) {
+        self.attendance().leave(Place::Away, self.heap.waiting());
+        // SAFETY: the record was claimed in this heap for this mutator, which is being dropped.
+        unsafe { self.heap.release(self.record) };
+    }
+}
+
+impl<A: Arena, B: BarrierPair> fmt::Debug for Mutator<'_, A, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Mutator").field(&self.number()).finish()
+    }
+}

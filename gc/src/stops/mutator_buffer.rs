@@ -1,0 +1,106 @@
+//! The buffer class by which a pool finds the mutator of an allocation point.
+
+use core::ptr::{self, NonNull};
+
+use tripoint_core::internal::{AtomicPtr, Ordering};
+use tripoint_core::{Arena, BarrierPair, BufferClass, Fill, RankSet, Segment, SegmentBuffer};
+
+use crate::stops::attendance::Attendance;
+use crate::stops::heap::Heap;
+use crate::stops::mutator::Mutator;
+
+/// A [`SegmentBuffer`] of an allocation point that gives way for a mutator.
+///
+/// It belongs to no mutator at first. The thread that creates the point says to which
+/// ([`MutatorBuffer::attend`]). A class whose points give way refuses to fill the buffer of a point that belongs to none.
+#[derive(Debug)]
+pub struct MutatorBuffer {
+    segment: SegmentBuffer,
+    /// Null if it belongs to none.
+    attendance: AtomicPtr<Attendance>,
+    /// The heap of the mutator: its address.
+    heap: AtomicPtr<()>,
+}
+
+impl MutatorBuffer {
+    /// Creates the fields of a buffer whose objects hold references of these ranks, and which belongs
+    /// to no mutator.
+    #[must_use]
+    pub fn new(rank_set: RankSet) -> Self {
+        let segment = SegmentBuffer::new(rank_set);
+        Self { segment, attendance: AtomicPtr::new(ptr::null_mut()), heap: AtomicPtr::new(ptr::null_mut()) }
+    }
+
+    /// Makes it a buffer of this mutator. Call it in the closure of `AllocationPoint::create_in`.
+    ///
+    /// # Safety
+    /// - As long as the allocation point lives, only the thread that has the mutator uses the point, and only
+    ///   while the mutator is running.
+    pub unsafe fn attend<A: Arena, B: BarrierPair>(&self, mutator: &Mutator<'_, A, B>) {
+        self.heap.store(mutator.heap().address(), Ordering::Release);
+        self.attendance.store(ptr::from_ref(mutator.attendance()).cast_mut(), Ordering::Release);
+    }
+
+    /// The mutator's word, if the mutator is of the heap with this address.
+    pub(crate) fn attendance_in(&self, heap: *mut ()) -> Option<NonNull<Attendance>> {
+        let is_of_heap = self.heap.load(Ordering::Acquire) == heap;
+        NonNull::new(self.attendance.load(Ordering::Acquire)).filter(|_| is_of_heap)
+    }
+}
+
+impl<A: Arena, B: BarrierPair> Heap<'_, A, B> {
+    /// Gives way for the mutator that `buffer` belongs to. This is what a class whose points give
+    /// way does in [`PoolClass::give_way`](tripoint_core::PoolClass::give_way). Does nothing for a buffer that
+    /// belongs to no mutator of this heap.
+    ///
+    /// # Safety
+    /// - `buffer` is of a pool that has borrowed this heap since it was created.
+    /// - The caller is the owner of `buffer`, and it is reset.
+    pub unsafe fn give_way(&self, buffer: &MutatorBuffer) {
+        if let Some(attendance) = buffer.attendance_in(self.address()) {
+            // SAFETY: the buffer's mutator was registered with the heap at this address. That was this heap,
+            // which the pool has borrowed since (the caller's promise), so the record is valid.
+            let attendance: &Attendance = unsafe { attendance.as_ref() };
+            attendance.stop(self.waiting());
+        }
+    }
+
+    /// Whether `buffer` belongs to a mutator of this heap: if not, its pool must not fill it.
+    #[must_use]
+    pub fn attends(&self, buffer: &MutatorBuffer) -> bool {
+        buffer.attendance_in(self.address()).is_some()
+    }
+}
+
+impl BufferClass for MutatorBuffer {
+    unsafe fn renew(&self, fresh: Self) {
+        // SAFETY: the caller promises to be the buffer's owner.
+        unsafe { self.segment.renew(fresh.segment) };
+        self.heap.store(fresh.heap.load(Ordering::Acquire), Ordering::Release);
+        self.attendance.store(fresh.attendance.load(Ordering::Acquire), Ordering::Release);
+    }
+
+    unsafe fn attach(&self, fill: &Fill) {
+        // SAFETY: the caller promises to be the buffer's owner, and that the fill is of the pool.
+        unsafe { self.segment.attach(fill) };
+    }
+
+    unsafe fn detach(&self) {
+        // SAFETY: the caller promises to be the buffer's owner.
+        unsafe { self.segment.detach() };
+    }
+
+    unsafe fn finish(&self) {
+        // SAFETY: the caller promises to be the buffer's owner, and to call no other hook after.
+        unsafe { self.segment.finish() };
+        self.attendance.store(ptr::null_mut(), Ordering::Release);
+    }
+
+    fn rank_set(&self) -> RankSet {
+        self.segment.rank_set()
+    }
+
+    fn segment(&self) -> Option<NonNull<Segment>> {
+        self.segment.segment()
+    }
+}

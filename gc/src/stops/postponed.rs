@@ -1,0 +1,42 @@
+//! Why a heap was not stopped.
+
+use core::fmt;
+use core::panic::Location;
+
+/// A heap was not stopped in the time that was allowed. Nothing was done, and all mutators go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Postponed {
+    /// A mutator did not give way.
+    Late(Late),
+    /// Another thread stops the heap, and has not finished.
+    Busy,
+}
+
+/// A mutator that did not give way. There may be more of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Late {
+    /// Its number ([`Mutator::number`](crate::Mutator::number)).
+    pub number: u32,
+    /// Where it was registered, or last polled while a stop was wanted, or last came back from being
+    /// away, whichever was last. It has run from there. (Allocation points that give way do
+    /// not know where they were called.)
+    pub seen_at: Option<&'static Location<'static>>,
+}
+
+impl fmt::Display for Postponed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Busy => f.write_str("another thread stops the heap: wait until it has finished"),
+            Self::Late(late) => {
+                write!(f, "mutator {} did not give way", late.number)?;
+                if let Some(location) = late.seen_at {
+                    write!(f, ", which was last seen at {location}")?;
+                }
+                f.write_str(": have it poll, or be away while it does not use the heap")
+            }
+        }
+    }
+}
+
+impl core::error::Error for Postponed {}

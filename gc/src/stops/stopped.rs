@@ -1,0 +1,88 @@
+//! The time in which a heap is stopped, as a value.
+
+use core::fmt;
+use core::marker::PhantomData;
+use core::ptr::NonNull;
+use core::time::Duration;
+
+use tripoint_core::{Arena, BarrierPair};
+
+use crate::stops::heap::Heap;
+use crate::stops::postponed::Postponed;
+use crate::stops::record::Record;
+
+/// The heap is stopped while this value lives: no mutator runs, and what each did to the heap is
+/// visible here. When it is dropped, all mutators go on, and see what was done meanwhile.
+///
+/// If it is leaked, no mutator ever goes on.
+#[must_use = "when it is dropped, all mutators go on"]
+pub struct Stopped<'a, 'h, A: Arena, B: BarrierPair> {
+    heap: &'h Heap<'h, A, B>,
+    /// The mutator of the thread that stops the heap, if it has one.
+    own: Option<NonNull<Record>>,
+    /// That mutator is borrowed, and does not run before this value is dropped.
+    borrows: PhantomData<&'a mut ()>,
+}
+
+// SAFETY: the record is in the memory of the heap's arena and stays in place while the heap is borrowed;
+// all of it that changes is atomic. The heap is `Sync`, so a reference to it may be sent. The stop may be
+// ended on any thread: nothing of it belongs to the one that began it.
+unsafe impl<A: Arena, B: BarrierPair> Send for Stopped<'_, '_, A, B> {}
+// SAFETY: a shared guard only returns the heap, which is `Sync`.
+unsafe impl<A: Arena, B: BarrierPair> Sync for Stopped<'_, '_, A, B> {}
+
+impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
+    /// Stops the heap for a thread that has no mutator of it, or whose mutator is away.
+    ///
+    /// No allocation point is tripped: a mutator that neither polls nor is away gives way when a
+    /// point's buffer is full. [`Mutator::stop`](crate::Mutator::stop) trips. Otherwise this is the same.
+    ///
+    /// # Errors
+    /// [`Postponed`]: a mutator did not give way in time, or another thread that stops the heap did not
+    /// finish in time.
+    pub fn stop(&'h self, patience: Duration) -> Result<Stopped<'h, 'h, A, B>, Postponed> {
+        self.stop_with(patience, || ())
+    }
+
+    /// Stops the heap as [`Heap::stop`] does, and trips by `trip` the allocation points of all
+    /// pools that give way ([`PoolHeader::trip_points`](tripoint_core::PoolHeader::trip_points)).
+    ///
+    /// # Errors
+    /// As [`Heap::stop`].
+    pub fn stop_with(
+        &'h self,
+        patience: Duration,
+        trip: impl FnMut(),
+    ) -> Result<Stopped<'h, 'h, A, B>, Postponed> {
+        self.try_stop(patience, trip).map(|()| Stopped::new(self, None))
+    }
+}
+
+impl<'h, A: Arena, B: BarrierPair> Stopped<'_, 'h, A, B> {
+    pub(crate) const fn new(heap: &'h Heap<'h, A, B>, own: Option<NonNull<Record>>) -> Self {
+        Self { heap, own, borrows: PhantomData }
+    }
+
+    /// The heap that is stopped.
+    #[must_use]
+    pub const fn heap(&self) -> &'h Heap<'h, A, B> {
+        self.heap
+    }
+}
+
+impl<A: Arena, B: BarrierPair> Drop for Stopped<'_, '_, A, B> {
+    fn drop(&mut self) {
+        self.heap.end_stop();
+        if let Some(own) = self.own {
+            // SAFETY: records are valid, and only ever borrowed shared, as long as their heap is borrowed.
+            let own = unsafe { own.as_ref() };
+            own.attendance.come_back(self.heap.waiting());
+        }
+    }
+}
+
+impl<A: Arena, B: BarrierPair> fmt::Debug for Stopped<'_, '_, A, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Stopped")
+    }
+}
