@@ -2,9 +2,10 @@
 
 use core::alloc::Layout;
 use core::fmt;
+use core::panic::AssertUnwindSafe;
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use core::time::Duration;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::panic::{catch_unwind, resume_unwind};
 use std::thread;
 
 use tripoint_ap::AllocationPoint;
