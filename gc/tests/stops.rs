@@ -167,12 +167,12 @@ impl Drop for Claim<'_> {
 /// How many stops a thread makes.
 const STOPS: usize = if cfg!(miri) { 3 } else { 200 };
 
-/// (design/gc.md `.req.stop`)
+/// (design/gc.md `.req.stop`, `.req.half`)
 #[test]
 fn threads_that_allocate_give_way_at_their_next_reserve() {
     with_pool(|heap, pool| {
         let (is_stopped, is_done) = (AtomicBool::new(false), AtomicBool::new(false));
-        let running = AtomicUsize::new(0);
+        let (running, half_made) = (AtomicUsize::new(0), AtomicUsize::new(0));
         thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| {
@@ -181,11 +181,14 @@ fn threads_that_allocate_give_way_at_their_next_reserve() {
                     running.fetch_add(1, Ordering::SeqCst);
                     while !is_done.load(Ordering::Relaxed) {
                         // What is abandoned fills no buffer: only trips make this thread give way.
-                        drop(point.reserve(Layout::new::<[u64; 4]>()).unwrap());
+                        let reservation = point.reserve(Layout::new::<[u64; 4]>()).unwrap();
+                        half_made.fetch_add(1, Ordering::SeqCst);
                         assert!(
                             !is_stopped.load(Ordering::SeqCst),
                             "a mutator runs while the heap is stopped"
                         );
+                        half_made.fetch_sub(1, Ordering::SeqCst);
+                        drop(reservation);
                     }
                 });
             }
@@ -194,7 +197,9 @@ fn threads_that_allocate_give_way_at_their_next_reserve() {
             }
             for _ in 0..STOPS {
                 let stopped = heap.stop_with(Duration::MAX, || pool.header().trip_points()).unwrap();
-                drop(Claim::new(&is_stopped));
+                let claim = Claim::new(&is_stopped);
+                assert_eq!(half_made.load(Ordering::SeqCst), 0, "an object is half made at a stop");
+                drop(claim);
                 drop(stopped);
             }
             is_done.store(true, Ordering::Relaxed);
