@@ -152,6 +152,88 @@ fn a_hook_that_allocates_raises_no_alarm_by_that() {
     assert!(guard.slot().overlapped() >= 2, "once for the violation, once for the alarm");
 }
 
+/// In `Amnesty` as well as in a record; and what comes after the amnesty is charged as before.
+#[test]
+fn a_hook_that_allocates_at_an_amnesty_is_neither_charged_nor_excused() {
+    struct Wasteful;
+    impl EventHook for Wasteful {
+        fn event(&self, event: Event) {
+            if matches!(event, Event::BeginAmnesty { .. } | Event::EndAmnesty { .. }) {
+                drop(culprit());
+            }
+        }
+    }
+    let contract: &'static Contract<Reason, 4> = forever(Contract::new());
+    contract.observe_with(&Wasteful).unwrap();
+    let guard = armed(contract, Policy::Quarantine);
+    let before = guard.slot().tally(ViolationClass::Alloc);
+    drop(guard.amnesty(Reason::Disconnect));
+    assert_eq!(guard.slot().tally(ViolationClass::Alloc), before);
+    guard.observe(Observation::new(ViolationClass::Alloc, 1));
+    assert_eq!(guard.slot().tally(ViolationClass::Alloc).unexcused(), before.unexcused() + 1);
+}
+
+/// Runs `scenario` with a hook that unwinds at events for which `at` returns true, in a process of its
+/// own, which has to abort.
+#[cfg(unix)]
+fn aborts_if_the_hook_unwinds(
+    test: &str,
+    at: fn(&Event) -> bool,
+    scenario: impl FnOnce(&Guard<Reason, NoDetectors>),
+) {
+    use std::os::unix::process::ExitStatusExt;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    struct Unwinding(fn(&Event) -> bool);
+    impl EventHook for Unwinding {
+        fn event(&self, event: Event) {
+            assert!(!(self.0)(&event), "the hook's own panic");
+        }
+    }
+    const WENT_ON: &str = "the thread went on";
+    let Some(output) = common::in_child(test) else {
+        let contract: &'static Contract<Reason, 4> = forever(Contract::new());
+        contract.observe_with(forever(Unwinding(at))).unwrap();
+        let guard = armed(contract, Policy::Quarantine);
+        let ended = catch_unwind(AssertUnwindSafe(|| scenario(&guard)));
+        println!("{WENT_ON}: excused {}, busy {}", guard.slot().is_excused(), guard.slot().is_busy());
+        return ended.unwrap();
+    };
+    let (out, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(!out.contains(WENT_ON) && error.contains("the hook's own panic"), "{out}{error}");
+    assert_eq!(output.status.signal(), Some(6), "SIGABRT: {error}");
+}
+
+#[cfg(unix)]
+#[cfg_attr(miri, ignore = "Miri starts no processes")]
+#[test]
+fn a_hook_that_unwinds_from_a_record_ends_the_process() {
+    let at = |event: &Event| matches!(event, Event::Violation { kind: "violation", .. });
+    aborts_if_the_hook_unwinds("a_hook_that_unwinds_from_a_record_ends_the_process", at, |guard| {
+        guard.observe(Observation::new(ViolationClass::Alloc, 1));
+    });
+}
+
+#[cfg(unix)]
+#[cfg_attr(miri, ignore = "Miri starts no processes")]
+#[test]
+fn a_hook_that_unwinds_as_an_amnesty_begins_ends_the_process() {
+    let at = |event: &Event| matches!(event, Event::BeginAmnesty { .. });
+    aborts_if_the_hook_unwinds("a_hook_that_unwinds_as_an_amnesty_begins_ends_the_process", at, |guard| {
+        drop(guard.amnesty(Reason::Disconnect));
+    });
+}
+
+#[cfg(unix)]
+#[cfg_attr(miri, ignore = "Miri starts no processes")]
+#[test]
+fn a_hook_that_unwinds_as_an_amnesty_ends_ends_the_process() {
+    let at = |event: &Event| matches!(event, Event::EndAmnesty { .. });
+    aborts_if_the_hook_unwinds("a_hook_that_unwinds_as_an_amnesty_ends_ends_the_process", at, |guard| {
+        drop(guard.amnesty(Reason::Disconnect));
+    });
+}
+
 #[test]
 fn a_hook_is_set_once_and_before_init() {
     let (contract, recorder) = reporting();

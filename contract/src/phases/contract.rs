@@ -91,7 +91,8 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
     /// The hook observes a record as it is made: not those of a burst that make no record, which are
     /// only counted ([`RECORDS_PER_TURN`](crate::RECORDS_PER_TURN)). It is called on the thread itself, in its
     /// signal handlers as well, and by the supervisor of its memory calls. So it may not allocate,
-    /// fault, wait or unwind, and what it does is charged to no thread: the thread's slot is busy meanwhile
+    /// fault or wait, and if it unwinds, the process aborts. What it does is charged to no thread, because the
+    /// thread's slot is busy meanwhile, except for phases: these it observes on the coordinator's thread
     /// ([design/contract.md `.events`](crate::design::contract)).
     ///
     /// # Errors

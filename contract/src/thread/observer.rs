@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use tripoint_core::internal::Once;
+use tripoint_core::internal::{Defer, Once};
 use tripoint_core::{Error, Event, EventHook, Result};
 
 use crate::words::atomics::const_fn;
@@ -46,16 +46,23 @@ impl Observer {
     }
 
     pub(crate) fn report(&self, event: Event) {
-        if let Some(hook) = self.hook.get() {
-            hook.event(event);
-        }
+        self.call(|hook| hook.event(event));
     }
 
     /// Reports a record, with its site.
     pub(crate) fn report_record(&self, record: &Record) {
-        if let Some(hook) = self.hook.get() {
-            hook.event_at(record.event(), record.site.frames());
-        }
+        self.call(|hook| hook.event_at(record.event(), record.site.frames()));
+    }
+
+    /// Calls the hook, if there is one. The process aborts if the hook unwinds: it is called inside allocators
+    /// and signal handlers, out of which nothing may unwind, and in the middle of what the contract keeps of a
+    /// thread.
+    fn call(&self, call: impl FnOnce(&dyn EventHook)) {
+        let Some(hook) = self.hook.get() else { return };
+        // A panic while another one unwinds aborts, also without `std`.
+        let unwinds = Defer::new(|| panic!("the contract's event hook unwinds, which it must not do"));
+        call(*hook);
+        core::mem::forget(unwinds);
     }
 }
 

@@ -457,6 +457,16 @@ impl Slot {
         record
     }
 
+    /// Reports an event that the thread brings about itself. What the hook does is charged to no thread.
+    pub(crate) fn report(&self, event: Event) {
+        // In a signal handler that interrupted a record, the slot stays busy.
+        if self.is_busy() {
+            self.observer.report(event);
+        } else {
+            self.while_busy(|| self.observer.report(event));
+        }
+    }
+
     /// Whether an event is being written down.
     #[inline]
     #[must_use]
