@@ -2,6 +2,7 @@
 //! calls. Only these files name `libc`.
 
 mod binding;
+mod children;
 pub(crate) mod detectors;
 mod errno;
 #[cfg(any(test, feature = "mock"))]

@@ -235,7 +235,7 @@ fn a_supervisor_that_is_always_refused_gives_up_and_says_so() {
 fn without_a_hand_on_forks_there_is_no_filter() {
     let contract = contract();
     let wanted = DetectorSet::MEMORY_CALLS;
-    let detectors = ThreadDetectors::new(Failing::new(LinuxKernel, Calls::CLOSE_IN_CHILDREN), wanted);
+    let detectors = ThreadDetectors::new(Failing::new(LinuxKernel, Calls::PREPARE_CHILDREN), wanted);
     let thread = HotThread { detectors: wanted, ..HotThread::new("hot") };
     let guard = contract.register_with(thread, detectors).unwrap();
     guard.arm();

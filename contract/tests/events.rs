@@ -181,8 +181,9 @@ fn aborts_if_the_hook_unwinds(
     at: fn(&Event) -> bool,
     scenario: impl FnOnce(&Guard<Reason, NoDetectors>),
 ) {
+    use core::panic::AssertUnwindSafe;
     use std::os::unix::process::ExitStatusExt;
-    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::panic::catch_unwind;
 
     struct Unwinding(fn(&Event) -> bool);
     impl EventHook for Unwinding {

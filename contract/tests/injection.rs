@@ -168,7 +168,7 @@ fn costs(call: Calls) -> DetectorSet {
     match call {
         Calls::FAULTS => DetectorSet::FAULT_POLL,
         Calls::HANDLE_TRAPS | Calls::OPEN_FAULT_EVENT | Calls::HAS_TRAPS => DetectorSet::FAULT_TRAP,
-        Calls::INSTALL_FILTER | Calls::START_THREAD | Calls::CLOSE_IN_CHILDREN => DetectorSet::MEMORY_CALLS,
+        Calls::INSTALL_FILTER | Calls::START_THREAD | Calls::PREPARE_CHILDREN => DetectorSet::MEMORY_CALLS,
         Calls::TOUCH => DetectorSet::FAULT_TRAP | DetectorSet::MEMORY_CALLS,
         _ => DetectorSet::empty(),
     }
@@ -181,7 +181,7 @@ fn is_final(call: Calls) -> bool {
         | Calls::OPEN_FAULT_EVENT
         | Calls::INSTALL_FILTER
         | Calls::START_THREAD
-        | Calls::CLOSE_IN_CHILDREN;
+        | Calls::PREPARE_CHILDREN;
     once.contains(call)
 }
 

@@ -84,6 +84,9 @@ impl Coordinator {
         if let Some(hook) = telemetry::contract_hook() {
             CONTRACT.observe_with(hook)?;
         }
+        if let Some(words) = telemetry::tally_words() {
+            CONTRACT.place_tallies(words)?;
+        }
         CONTRACT.begin_init()?;
         CONTRACT.begin_warmup()?;
         let routes = [

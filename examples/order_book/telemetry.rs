@@ -2,11 +2,12 @@
 //! (design/order-book.md `.telemetry`).
 
 use core::fmt;
+use core::sync::atomic::AtomicUsize;
 use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use serde::Serialize;
-use tripoint::contract::PoolEvents;
+use tripoint::contract::{PoolEvents, ViolationClass};
 use tripoint::telemetry::{
     ArenaHook, Attached, Confidence, Estimate, Interval, Mean, SampledObject, SampledStore, Sampling,
     Telemetry, Threads, Window,
@@ -68,6 +69,11 @@ pub(crate) fn arena_hook() -> &'static dyn EventHook {
 /// The hook of the contract, if it has to tell anything.
 pub(crate) fn contract_hook() -> Option<&'static dyn EventHook> {
     TELEMETRY.get().map(|telemetry| telemetry as &dyn EventHook)
+}
+
+/// Where the contract counts, if other processes are to see it.
+pub(crate) fn tally_words() -> Option<&'static [AtomicUsize]> {
+    TELEMETRY.get()?.tally_words(&ViolationClass::NAMES)
 }
 
 /// Names the calling thread until the value is dropped.

@@ -49,12 +49,12 @@ pub(crate) mod merge;
 pub(crate) mod open;
 pub(crate) mod ring;
 pub(crate) mod switches;
+pub(crate) mod tallies;
 pub(crate) mod values;
 pub(crate) mod words;
 
 pub use self::counters::{
     ArenaCounters, Counters, PhaseCounters, PhaseNumbers, PointCounters, PoolCounters, PoolNumbers, Table,
-    TallyCounters, TallyNumbers,
 };
 pub use self::discover::{Found, discover};
 pub use self::error::OpenError;
@@ -64,4 +64,5 @@ pub use self::merge::Events;
 pub use self::open::MAX_RING_BYTES;
 pub use self::ring::{RingCursor, RingInfo, Start};
 pub use self::switches::SwitchesFile;
+pub use self::tallies::{TallyCounters, TallyNumbers};
 pub use self::values::{CodeAddresses, Text};

@@ -7,6 +7,7 @@ mod counters;
 #[cfg(all(feature = "usdt", target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(crate) mod probes;
 pub(crate) mod report;
+mod tallies;
 pub(crate) mod telemetry;
 #[cfg(feature = "std")]
 mod thread;

@@ -10,10 +10,11 @@ use tripoint_oracle::{NaiveEvent, NaiveFile, cases, telemetry_bytes};
 use tripoint_telemetry::Mean;
 use tripoint_telemetry::format::{
     ArenaWord, BYTE_ORDER, EntryState, EventKind, FieldForm, FileState, HeaderWord, PoolWord, SWITCHES_MAGIC,
-    SWITCHES_WORDS, SectionWord, SwitchWord, VERSION, words_of_text,
+    SWITCHES_WORDS, SectionWord, SwitchWord, TABLE_TEXT_WORDS, TALLY_NUMBERS, TallyWord, VERSION,
+    words_of_text,
 };
 use tripoint_telemetry::reader::{
-    Events, Fields, Gap, Item, OpenError, Reader, RecordedEvent, Start, SwitchesFile,
+    Events, Fields, Gap, Item, OpenError, Reader, RecordedEvent, Start, SwitchesFile, TallyNumbers,
 };
 
 /// A file in a folder for temporary files, removed when it is dropped.
@@ -337,6 +338,19 @@ fn counters_are_read_without_events() {
     let (free, making) = ([EntryState::Free as u64; 16], [EntryState::Making as u64; 16]);
     file.tables[0] = vec![arena, free, making];
     file.tables[1] = vec![pool];
+    // Tallies of two classes, and of two threads, of which only the second had events.
+    let mut tallies = vec![0; TallyWord::Numbers as usize + 2 * 2 * TALLY_NUMBERS];
+    tallies[TallyWord::State as usize] = EntryState::Live as u64;
+    tallies[TallyWord::Classes as usize] = 2;
+    for (class, name) in ["alloc", "fill"].into_iter().enumerate() {
+        let at = TallyWord::Names as usize + class * TABLE_TEXT_WORDS;
+        tallies[at..].iter_mut().zip(words_of_text(name, 24)).for_each(|(to, word)| *to = word);
+    }
+    let second = TallyWord::Numbers as usize + 2 * TALLY_NUMBERS;
+    for number in 0..TALLY_NUMBERS {
+        tallies[second + 2 * number + 1] = 10 + number as u64;
+    }
+    file.tallies = tallies;
     let reader = Reader::from_bytes(file.bytes()).unwrap();
     let counters = reader.counters().unwrap();
     assert_eq!((counters.arenas.entries.len(), counters.arenas.unsteady), (1, 1));
@@ -353,7 +367,13 @@ fn counters_are_read_without_events() {
     assert_eq!(read["arenas"]["entries"][0]["grown"], json!(1 << 20));
     assert_eq!(read["pools"]["entries"][0]["class"], json!("mvff"));
     assert_eq!(counters.pools.left_out, 1, "as the naive file says of its second section");
-    assert!(counters.points.entries.is_empty() && counters.tallies.entries.is_empty());
+    assert!(counters.points.entries.is_empty());
+    let [tally] = counters.tallies.entries[..] else { panic!("{counters:?}") };
+    assert_eq!((tally.thread, tally.class.as_str()), (1, Some("fill")));
+    let of = |count| TallyNumbers { count, bytes: count + 1, excused: count + 2, excused_bytes: count + 3 };
+    assert_eq!((tally.all, tally.armed), (of(10), of(14)));
+    assert!(shown.contains("tally class=\"fill\" thread=1 count=10 bytes=11"), "{shown}");
+    assert_eq!(read["tallies"]["entries"][0]["armed_count"], json!(14));
     let ring = reader.ring(0).unwrap().unwrap();
     assert_eq!((ring.thread, ring.name.as_str(), ring.events), (100, Some("thread 100"), 0));
     assert!(reader.ring(1).unwrap().is_none());

@@ -50,6 +50,27 @@ pub(crate) fn lock_memory(arenas: &[&dyn tripoint_core::Arena]) -> bool {
     }
 }
 
+/// The number of this process: another one in a forked child. Zero if the system is not known, which then
+/// does not fork.
+pub(crate) fn process() -> u32 {
+    #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
+    return std::process::id();
+    #[cfg(not(all(feature = "linux", target_os = "linux", not(miri))))]
+    return 0;
+}
+
+/// Has children that are forked from now on count in memory of their own.
+///
+/// # Errors
+/// `Error::Resource` if the system refuses.
+pub(crate) fn prepare_children() -> tripoint_core::Result<()> {
+    #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
+    return crate::linux::kernel::Kernel::prepare_children(&crate::linux::system_calls::LinuxKernel)
+        .map_err(|_| tripoint_core::Error::Resource);
+    #[cfg(not(all(feature = "linux", target_os = "linux", not(miri))))]
+    return Ok(());
+}
+
 /// Nanoseconds since the Unix epoch.
 #[cfg(feature = "std")]
 pub(crate) fn clock() -> u64 {

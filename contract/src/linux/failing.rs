@@ -43,8 +43,8 @@ bitflags! {
         const RESUME = 1 << 10;
         /// [`Kernel::has_traps`], which returns false
         const HAS_TRAPS = 1 << 11;
-        /// [`Kernel::close_listeners_in_children`]
-        const CLOSE_IN_CHILDREN = 1 << 12;
+        /// [`Kernel::prepare_children`]
+        const PREPARE_CHILDREN = 1 << 12;
         /// [`Kernel::keep_resident`], locked
         const LOCK = 1 << 13;
         /// [`Kernel::keep_resident`], brought in
@@ -176,9 +176,9 @@ impl<K: Kernel> Kernel for Failing<K> {
         self.admit(Calls::HAS_TRAPS).is_ok() && self.inner.has_traps()
     }
 
-    fn close_listeners_in_children(&self) -> Result<(), Errno> {
-        self.admit(Calls::CLOSE_IN_CHILDREN)?;
-        self.inner.close_listeners_in_children()
+    fn prepare_children(&self) -> Result<(), Errno> {
+        self.admit(Calls::PREPARE_CHILDREN)?;
+        self.inner.prepare_children()
     }
 
     fn open_fault_event(&self, kind: FaultKind) -> Result<OwnedFd, Errno> {

@@ -119,11 +119,12 @@ pub trait Kernel: Copy + Send + Sync + fmt::Debug + 'static {
     /// Whether traps still reach our handler: another may have been installed since.
     fn has_traps(&self) -> bool;
 
-    /// Makes every child that is forked from now on close its copies of the listeners.
+    /// Makes every child that is forked from now on close its copies of the listeners, and count in memory of
+    /// its own.
     ///
     /// # Errors
     /// See [`Kernel::pin`].
-    fn close_listeners_in_children(&self) -> Result<(), Errno>;
+    fn prepare_children(&self) -> Result<(), Errno>;
 
     /// Lets every page fault of the calling thread send it a trap, until the descriptor is
     /// closed.

@@ -89,7 +89,7 @@ fn add() -> &'static Entry {
 ///
 /// # Safety
 /// - Only for a forked child, which has no supervisor, before it does anything else.
-pub(super) unsafe extern "C" fn close_all() {
+pub(super) unsafe fn close_all() {
     for entry in entries() {
         if let Ok(listener) = RawFd::try_from(entry.listener.swap(NOTHING, Ordering::Acquire)) {
             // SAFETY: the child's copy of a descriptor of its parent's supervisor; nothing

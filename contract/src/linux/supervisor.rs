@@ -73,7 +73,7 @@ impl Waiting {
     pub(super) fn start<K: Kernel>(kernel: K, may_ask: bool) -> Result<Self, Errno> {
         let mailbox = Arc::new(Mailbox { listener: AtomicUsize::new(NOTHING), thread: OnceLock::new() });
         let shared = Arc::clone(&mailbox);
-        kernel.close_listeners_in_children()?;
+        kernel.prepare_children()?;
         let place = Place::claim();
         let note = place.note();
         let work = move || {

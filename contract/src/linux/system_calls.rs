@@ -15,7 +15,7 @@ use std::vec::Vec;
 use crate::linux::errno::errno;
 use crate::linux::kernel::{Errno, FaultKind, Faults, Instruction, Kernel, Notification, Residence, Wait};
 use crate::linux::trap;
-use crate::linux::{binding, filter, listeners, signals};
+use crate::linux::{binding, children, filter, signals};
 
 /// The kernel that the program runs on.
 #[derive(Clone, Copy, Debug, Default)]
@@ -203,13 +203,13 @@ impl Kernel for LinuxKernel {
         trap::is_handler_ours()
     }
 
-    fn close_listeners_in_children(&self) -> Result<(), Errno> {
-        // Registering again would close nothing more.
+    fn prepare_children(&self) -> Result<(), Errno> {
+        // Registering again would do nothing more.
         static SAID: OnceLock<Result<(), Errno>> = OnceLock::new();
         *SAID.get_or_init(|| {
             // SAFETY: the function lives as long as the process, and does only what a
             // child of many threads may do.
-            match unsafe { pthread_atfork(None, None, Some(listeners::close_all)) } {
+            match unsafe { pthread_atfork(None, None, Some(children::begin)) } {
                 0 => Ok(()),
                 code => Err(Errno(code)),
             }

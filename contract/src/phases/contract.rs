@@ -105,20 +105,44 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
 
     /// Keeps the tallies of all threads in `words`, so that they can be read there, by another process
     /// too if that maps them. Call it in Boot, with [`TALLY_WORDS`](crate::TALLY_WORDS) for each of the
-    /// `THREADS` threads; nothing else may write them.
+    /// `THREADS` threads; nothing else may write them. `Telemetry::tally_words` of `tripoint-telemetry` returns
+    /// words of its file: then readers find there the numbers by which the contract judges, exactly.
+    ///
+    /// ```
+    /// # #[cfg(not(all(target_os = "linux", not(miri))))]
+    /// # fn main() {}
+    /// # #[cfg(all(target_os = "linux", not(miri)))]
+    /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+    /// use tripoint_contract::{Contract, ViolationClass};
+    /// use tripoint_telemetry::{FileOptions, Telemetry};
+    ///
+    /// static CONTRACT: Contract = Contract::new();
+    ///
+    /// let telemetry: &'static Telemetry = Box::leak(Box::new(Telemetry::create(&FileOptions::default())?));
+    /// CONTRACT.observe_with(telemetry)?;
+    /// if let Some(words) = telemetry.tally_words(&ViolationClass::NAMES) {
+    ///     CONTRACT.place_tallies(words)?;
+    /// }
+    /// CONTRACT.begin_init()?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// The words of a thread are, first of all its events and then of those while it was armed: the
     /// counts of all classes in the order of [`ViolationClass::ALL`](crate::ViolationClass::ALL), their bytes, the
     /// excused counts, and the excused bytes. They are those of [`Slot::tally`] and
-    /// [`Slot::armed_tally`], and are zeroed when a thread registers.
+    /// [`Slot::armed_tally`], and are zeroed when a thread registers. A forked child counts in memory of
+    /// its own ([design/contract.md `.tallies.child`](crate::design::contract)).
     ///
     /// # Errors
-    /// [`Error::Parameter`] if the phase is not Boot, if there are too few words, or if tallies were
-    /// placed before.
+    /// - [`Error::Parameter`] if the phase is not Boot, if there are too few words, or if tallies were
+    ///   placed before
+    /// - [`Error::Resource`] if the system cannot keep forked children from counting there
     pub fn place_tallies(&self, words: &'static [AtomicUsize]) -> Result<()> {
         let _transition = self.transitions.lock();
         self.must_be_in_boot()?;
-        self.session.tally_place.set(words, THREADS)
+        platform::prepare_children()?;
+        self.session.tally_place.set(words, THREADS, platform::process())
     }
 
     fn must_be_in_boot(&self) -> Result<()> {
@@ -364,7 +388,8 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
 
     /// Describes the thread that takes a slot, and lists the slot for debuggers.
     fn describe(&self, slot: &'static Slot, index: usize, kind: ThreadKind, name: &str) {
-        slot.connect(index, &self.session.observer, &self.session.tally_place);
+        let placed = self.session.tally_place.of_thread(index, platform::process());
+        slot.connect(&self.session.observer, placed);
         slot.describe_thread(index, kind, name);
         // A slot that is used again is already in the list.
         #[cfg(not(tripoint_loom))]

@@ -19,7 +19,7 @@ use crate::thread::observation::{Evidence, Observation};
 use crate::thread::observer::Observer;
 use crate::thread::records::{Records, Writer};
 use crate::thread::standing::{Budget, Mode, ThreadKind};
-use crate::thread::tally::{Tallies, Tally, TallyPlace};
+use crate::thread::tally::{PlacedTallies, Tallies, Tally};
 use crate::words::atomics::{const_fn, zeros};
 use crate::words::class::{ViolationClass, ViolationSet};
 use crate::words::detector_set::DetectorSet;
@@ -123,14 +123,23 @@ impl Slot {
         }
     }
 
-    /// Reports to the same hook as `observer`, and keeps the tallies of the thread with this index where
-    /// `place` says. Called before the thread joins.
-    pub(crate) fn connect(&self, index: usize, observer: &Observer, place: &TallyPlace) {
+    /// Reports to the same hook as `observer`, and keeps the tallies in these words, if there are any. Called
+    /// before the thread joins.
+    pub(crate) fn connect(&self, observer: &Observer, placed: Option<PlacedTallies>) {
         self.observer.follow(observer);
-        if let Some([all, armed]) = place.of_thread(index) {
-            self.tallies.place(all);
-            self.armed_tallies.place(armed);
+        match placed {
+            Some([all, armed]) => {
+                self.tallies.place(all);
+                self.armed_tallies.place(armed);
+            }
+            None => self.take_tallies_back(),
         }
+    }
+
+    /// Keeps the tallies here again, as they are now.
+    pub(crate) fn take_tallies_back(&self) {
+        self.tallies.take_back();
+        self.armed_tallies.take_back();
     }
 
     /// Describes the thread before it joins.

@@ -41,9 +41,12 @@ const WORDS: usize = 4 * ViolationClass::COUNT;
 /// How many words the tallies of one thread take ([`Contract::place_tallies`](crate::Contract::place_tallies)).
 pub const TALLY_WORDS: usize = 2 * WORDS;
 
-/// Words that a program gives for the tallies of all threads, or none yet.
+/// The words of one thread: of all its events, and of those while it was armed.
+pub(crate) type PlacedTallies = [&'static [AtomicUsize; WORDS]; 2];
+
+/// Words that a program gives for the tallies of all threads, and the number of its process; or none yet.
 pub(crate) struct TallyPlace {
-    words: Once<&'static [AtomicUsize]>,
+    words: Once<(&'static [AtomicUsize], u32)>,
 }
 
 impl TallyPlace {
@@ -57,7 +60,7 @@ impl TallyPlace {
     ///
     /// # Errors
     /// [`Error::Parameter`] if there are some already, or too few for so many threads.
-    pub(crate) fn set(&self, words: &'static [AtomicUsize], threads: usize) -> Result<()> {
+    pub(crate) fn set(&self, words: &'static [AtomicUsize], threads: usize, process: u32) -> Result<()> {
         if words.len() / TALLY_WORDS < threads {
             return Err(Error::Parameter(
                 "too few words for the tallies of all threads: give THREADS times TALLY_WORDS",
@@ -66,22 +69,24 @@ impl TallyPlace {
         let mut is_set = false;
         self.words.get_or_try_init(|| {
             is_set = true;
-            Ok(words)
+            Ok((words, process))
         })?;
         let why = "the contract's tallies have a place already: give it one, before Init";
         if is_set { Ok(()) } else { Err(Error::Parameter(why)) }
     }
 
-    /// The words of the thread with this index: of all its events, and of those while it was armed.
-    pub(crate) fn of_thread(&self, index: usize) -> Option<[&'static [AtomicUsize; WORDS]; 2]> {
-        let words = self.words.get()?.chunks_exact(TALLY_WORDS).nth(index)?;
+    /// The words of the thread with this index. None in a forked child, which may share the words with its
+    /// parent.
+    pub(crate) fn of_thread(&self, index: usize, process: u32) -> Option<PlacedTallies> {
+        let &(words, owner) = self.words.get()?;
+        let words = words.chunks_exact(TALLY_WORDS).nth(index).filter(|_| owner == process)?;
         Some([words.first_chunk()?, words.last_chunk()?])
     }
 }
 
 impl fmt::Debug for TallyPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TallyPlace").field("words", &self.words.get().map(|words| words.len())).finish()
+        f.debug_struct("TallyPlace").field("words", &self.words.get().map(|(words, _)| words.len())).finish()
     }
 }
 
@@ -104,6 +109,18 @@ impl Tallies {
     /// Keeps the numbers in these words from now on. Called before anything uses it.
     pub(crate) fn place(&self, words: &'static [AtomicUsize; WORDS]) {
         self.placed.store(core::ptr::from_ref(words).cast_mut(), Ordering::Release);
+    }
+
+    /// Keeps the numbers here again, as they are now: in a forked child, which may share the words with its
+    /// parent (design/contract.md `.tallies.child`).
+    pub(crate) fn take_back(&self) {
+        let placed = self.placed.swap(core::ptr::null_mut(), Ordering::AcqRel);
+        // SAFETY: the pointer is null, or `place` made it of a reference that is valid forever.
+        let Some(placed) = (unsafe { placed.as_ref() }) else { return };
+        // A signal handler may have counted here already.
+        for (own, word) in self.own.iter().zip(placed) {
+            own.fetch_add(word.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
     }
 
     #[inline(always)]

@@ -49,6 +49,17 @@ impl ViolationClass {
     /// How many there are.
     pub const COUNT: usize = Self::ALL.len();
 
+    /// The names of all of them, in the order of their indices.
+    pub const NAMES: [&'static str; Self::COUNT] = {
+        let mut names = [""; Self::COUNT];
+        let mut index = 0;
+        while index < names.len() {
+            names[index] = Self::ALL[index].name();
+            index += 1;
+        }
+        names
+    };
+
     /// The place in [`ViolationClass::ALL`].
     #[must_use]
     pub const fn index(self) -> usize {
@@ -146,6 +157,7 @@ mod tests {
         for (index, class) in ViolationClass::ALL.into_iter().enumerate() {
             assert_eq!(class.index(), index);
             assert_eq!(ViolationClass::from_index(index), Some(class));
+            assert_eq!(ViolationClass::NAMES[index], class.name());
             assert_eq!(ViolationSet::of(class).classes().collect::<std::vec::Vec<_>>(), [class]);
         }
         assert_eq!(ViolationClass::from_index(ViolationClass::COUNT), None);

@@ -29,7 +29,8 @@ pub(crate) struct Image<'w> {
     pub(crate) pools: Table<'w>,
     pub(crate) points: Table<'w>,
     pub(crate) phase: Table<'w>,
-    pub(crate) tallies: Table<'w>,
+    /// What the contract counts, behind the names of what it counts.
+    pub(crate) tallies: &'w [AtomicU64],
     rings: &'w [AtomicU64],
     ring_words: usize,
     /// The last ring, of the threads that have none of their own.
@@ -70,7 +71,7 @@ impl<'w> Image<'w> {
             pools: table(SectionKind::Pools)?,
             points: table(SectionKind::Points)?,
             phase: table(SectionKind::Phase)?,
-            tallies: table(SectionKind::Tallies)?,
+            tallies: place(SectionKind::Tallies)?.0,
             rings,
             ring_words,
             shared_ring: RecordRing::new(shared)?,

@@ -3,8 +3,8 @@
 #![forbid(unsafe_code)]
 
 use crate::format::{
-    BLOCK_WORDS, HEADER_WORDS, MAX_ENTRIES, MAX_RINGS, PAGE_WORDS, RING_HEAD_WORDS, SWITCHES_WORDS,
-    SectionKind, TABLE_ENTRY_WORDS, WORD_BYTES,
+    BLOCK_WORDS, HEADER_WORDS, MAX_ENTRIES, MAX_RINGS, MAX_TALLY_CLASSES, MAX_TALLY_THREADS, PAGE_WORDS,
+    RING_HEAD_WORDS, SWITCHES_WORDS, SectionKind, TABLE_ENTRY_WORDS, TALLY_NUMBERS, TallyWord, WORD_BYTES,
 };
 
 /// How much telemetry has room for. All memory is set aside at the beginning, and nothing grows later:
@@ -24,20 +24,21 @@ pub struct Room {
     pub pools: usize,
     /// Allocation points and other buffers whose counters are kept. 1,024 by default: 128 KiB.
     pub points: usize,
-    /// Tallies of violations: one for each thread, kind and class that had any. 512 by default.
+    /// Threads of the steady-state contract whose tallies are kept, at most 4,096: the number of places of the
+    /// `Contract`. 8 by default, as there.
     pub tallies: usize,
 }
 
 impl Default for Room {
     fn default() -> Self {
-        Self { threads: 64, ring_bytes: 64 << 10, arenas: 16, pools: 256, points: 1024, tallies: 512 }
+        Self { threads: 64, ring_bytes: 64 << 10, arenas: 16, pools: 256, points: 1024, tallies: 8 }
     }
 }
 
 impl Room {
-    /// The least room, for targets with little memory: one ring that all threads share, and one entry in
-    /// each table.
-    pub const LEAST: Self = Self { threads: 0, ring_bytes: 0, arenas: 1, pools: 1, points: 1, tallies: 1 };
+    /// The least room, for targets with little memory: one ring that all threads share, one entry in
+    /// each table, and no tallies.
+    pub const LEAST: Self = Self { threads: 0, ring_bytes: 0, arenas: 1, pools: 1, points: 1, tallies: 0 };
 
     /// The bytes of memory that this room takes, including the page of switches; `None` if it is more than
     /// the format allows, or takes more bytes than there are addresses.
@@ -89,7 +90,7 @@ impl Plan {
             (SectionKind::Pools, table(room.pools)?, TABLE_ENTRY_WORDS),
             (SectionKind::Points, table(room.points)?, TABLE_ENTRY_WORDS),
             (SectionKind::Phase, 1, TABLE_ENTRY_WORDS),
-            (SectionKind::Tallies, table(room.tallies)?, TABLE_ENTRY_WORDS),
+            (SectionKind::Tallies, 1, tally_words(room.tallies)?),
             (SectionKind::Rings, room.threads.checked_add(1)?, ring_words),
         ];
         let mut words = HEADER_WORDS;
@@ -102,6 +103,12 @@ impl Plan {
         }
         Some(Self { sections, words })
     }
+}
+
+/// The words of the tallies of so many threads.
+fn tally_words(threads: usize) -> Option<usize> {
+    let threads = Some(threads).filter(|&threads| threads <= MAX_TALLY_THREADS)?;
+    Some(TallyWord::Numbers as usize + threads * (MAX_TALLY_CLASSES * TALLY_NUMBERS))
 }
 
 #[cfg(test)]
@@ -132,6 +139,7 @@ mod tests {
             Room { points: MAX_ENTRIES + 1, ..Room::LEAST },
             Room { ring_bytes: usize::MAX, ..Room::default() },
             Room { points: usize::MAX / 8, ..Room::LEAST },
+            Room { tallies: MAX_TALLY_THREADS + 1, ..Room::LEAST },
         ] {
             assert_eq!(room.bytes(), None);
         }

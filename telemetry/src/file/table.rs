@@ -87,18 +87,12 @@ impl<'w> Entry<'w> {
 }
 
 /// A text in the words of an entry.
-fn table_text(text: &str) -> [u64; TABLE_TEXT_WORDS] {
+pub(crate) fn table_text(text: &str) -> [u64; TABLE_TEXT_WORDS] {
     let mut words = [0; TABLE_TEXT_WORDS];
     for (to, word) in words.iter_mut().zip(words_of_text(text, (TABLE_TEXT_WORDS - 1) * WORD_BYTES)) {
         *to = word;
     }
     words
-}
-
-/// The keys for a text that begins at a word of an entry.
-pub(crate) fn text_keys(word: usize, text: &str) -> [(usize, u64); TABLE_TEXT_WORDS] {
-    let words = table_text(text);
-    core::array::from_fn(|index| (word + index, words[index]))
 }
 
 #[inline]
@@ -249,16 +243,5 @@ mod tests {
                 prop_assert_eq!(left_out.load(Ordering::Relaxed), refused);
             }
         }
-    }
-
-    #[test]
-    fn a_text_is_a_key() {
-        let (words, left_out) = (words(4), AtomicU64::new(0));
-        let table = Table::new(&words, &left_out);
-        let long = "a name of more than twenty-four bytes";
-        table.take_entry(&text_keys(8, long), |entry| entry.set_text(12, "b")).unwrap();
-        assert!(table.entry_of(&text_keys(8, long)).is_some());
-        assert!(table.entry_of(&text_keys(8, "another")).is_none());
-        assert_eq!(words.iter().filter(|word| word.load(Ordering::Relaxed) != 0).count(), 1 + 4 + 2);
     }
 }

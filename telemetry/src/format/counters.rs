@@ -127,22 +127,49 @@ pub enum PhaseWord {
     AmnestiesEnded,
 }
 
-/// The words of the entry of one thread's violations of one kind and class.
+/// The most classes of events that tallies distinguish.
+pub const MAX_TALLY_CLASSES: usize = 16;
+
+/// The most threads whose tallies a reader reads.
+pub const MAX_TALLY_THREADS: usize = 4_096;
+
+/// The words of the one entry of tallies of the steady-state contract: first the names of the classes of events,
+/// then the numbers of each thread. A thread has as many [`TallyNumber`]s as there are classes, times
+/// [`TALLY_NUMBERS`]: first one kind of number of all classes, then the next kind of all classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum TallyWord {
-    /// See [`EntryState`].
+    /// See [`EntryState`]. It is [`EntryState::Live`] from the moment at which a contract has the words.
     State = 0,
-    /// The index of the thread in the contract.
-    Thread,
-    /// The number of violations.
-    Count,
+    /// The number of classes, at most [`MAX_TALLY_CLASSES`].
+    Classes,
+    /// The names of the classes, each a text of [`TABLE_TEXT_WORDS`].
+    Names = 8,
+    /// The numbers of the first thread.
+    Numbers = 8 + MAX_TALLY_CLASSES * TABLE_TEXT_WORDS,
+}
+
+/// What is counted of one class of events of one thread, since it registered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum TallyNumber {
+    /// The number of events.
+    Count = 0,
     /// Their bytes.
     Bytes,
-    /// The time of the last one, in ticks of the file's clock.
-    Time,
-    /// The kind of record, a text of [`TABLE_TEXT_WORDS`].
-    Kind = 8,
-    /// The class of violation, a text of [`TABLE_TEXT_WORDS`].
-    Class = 12,
+    /// The number of events that an amnesty excused; part of the count.
+    Excused,
+    /// Their bytes.
+    ExcusedBytes,
+    /// The number of events while the thread was armed; part of the count.
+    ArmedCount,
+    /// Their bytes.
+    ArmedBytes,
+    /// The number of these that an amnesty excused.
+    ArmedExcused,
+    /// Their bytes.
+    ArmedExcusedBytes,
 }
+
+/// How many [`TallyNumber`]s there are.
+pub const TALLY_NUMBERS: usize = TallyNumber::ArmedExcusedBytes as usize + 1;

@@ -110,7 +110,7 @@ pub enum SectionKind {
     Points = 3,
     /// One entry of [`PhaseWord`](super::PhaseWord)s.
     Phase = 4,
-    /// Entries of [`TallyWord`](super::TallyWord)s.
+    /// One entry of [`TallyWord`](super::TallyWord)s, with the numbers of all threads.
     Tallies = 5,
     /// Rings: [`RingWord`](super::RingWord)s, then blocks.
     Rings = 6,

@@ -8,9 +8,9 @@ use tripoint_core::internal::{Json, Ordering, fence};
 
 use crate::format::{
     ArenaWord, EntryState, PhaseWord, PointWord, PoolWord, SectionKind, TABLE_ENTRY_WORDS, TABLE_TEXT_WORDS,
-    TallyWord,
 };
 use crate::reader::file::Reader;
+use crate::reader::tallies::{TallyCounters, tallies};
 use crate::reader::values::Text;
 use crate::reader::words::word;
 
@@ -144,20 +144,6 @@ counters! {
     }
 }
 
-counters! {
-    /// The numbers of a thread's violations of one kind and class.
-    TallyNumbers, TallyWord {
-        /// The index of the thread in the contract.
-        thread: Thread,
-        /// The number of violations.
-        count: Count,
-        /// Their bytes.
-        bytes: Bytes,
-        /// The time of the last one, in ticks of the file's clock.
-        ticks: Time,
-    }
-}
-
 /// The counters of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolCounters {
@@ -176,17 +162,6 @@ pub struct PhaseCounters {
     pub numbers: PhaseNumbers,
 }
 
-/// The violations of one thread, of one kind and class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TallyCounters {
-    /// The kind of record.
-    pub kind: Text,
-    /// The class of violation.
-    pub class: Text,
-    /// Its numbers.
-    pub numbers: TallyNumbers,
-}
-
 /// All counters of a file.
 ///
 /// Each number is the one that was there at some moment while the entry was read. All numbers of an entry
@@ -201,7 +176,7 @@ pub struct Counters {
     pub points: Table<PointCounters>,
     /// The counters of the contract: one entry, or none before the contract reports its first phase.
     pub phase: Table<PhaseCounters>,
-    /// The counters of each thread's violations.
+    /// What the contract counted of each thread and class of events, if it counted anything.
     pub tallies: Table<TallyCounters>,
 }
 
@@ -222,11 +197,11 @@ impl Reader {
                 phase: text(entry, PhaseWord::Phase as usize),
                 numbers: PhaseNumbers::from_entry(entry),
             })?,
-            tallies: table(self, SectionKind::Tallies, |entry| TallyCounters {
-                kind: text(entry, TallyWord::Kind as usize),
-                class: text(entry, TallyWord::Class as usize),
-                numbers: TallyNumbers::from_entry(entry),
-            })?,
+            tallies: {
+                let found = tallies(self)?;
+                let unsteady = usize::from(found.is_none());
+                Table { entries: found.unwrap_or_default(), left_out: 0, unsteady }
+            },
         })
     }
 }
@@ -274,7 +249,20 @@ listed! {
     ArenaCounters, PointCounters;
     PoolCounters { class }
     PhaseCounters { phase }
-    TallyCounters { kind, class }
+}
+
+impl Listed for TallyCounters {
+    fn texts(&self) -> impl Iterator<Item = (&'static str, Text)> {
+        [("class", self.class)].into_iter()
+    }
+
+    fn is_live(&self) -> bool {
+        true
+    }
+
+    fn numbers(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.numbers()
+    }
 }
 
 fn show_table<T: Listed>(table: &Table<T>, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -335,7 +323,7 @@ impl fmt::Display for Counters {
         show_table(&self.pools, "pool", f)?;
         show_table(&self.points, "point", f)?;
         show_table(&self.phase, "contract", f)?;
-        show_table(&self.tallies, "violations", f)
+        show_table(&self.tallies, "tally", f)
     }
 }
 

@@ -10,7 +10,8 @@ use std::vec::Vec;
 
 use crate::format::{
     BLOCK_WORDS, BYTE_ORDER, FileState, HEADER_WORDS, HeaderFlags, HeaderWord, MAGIC, MAX_ENTRIES, MAX_RINGS,
-    MAX_SECTIONS, RING_HEAD_WORDS, SECTION_WORDS, SectionKind, SectionWord, TABLE_ENTRY_WORDS, VERSION,
+    MAX_SECTIONS, RING_HEAD_WORDS, SECTION_WORDS, SectionKind, SectionWord, TABLE_ENTRY_WORDS, TallyWord,
+    VERSION,
 };
 use crate::reader::clock::Clock;
 use crate::reader::core_file;
@@ -171,7 +172,9 @@ fn section(kind: SectionKind, entry: &[u64], bytes: u64, expected: u64) -> Resul
             (RING_HEAD_WORDS as u64 * WORD, MAX_RINGS)
         }
         _ => {
-            if entry_bytes < TABLE_ENTRY_WORDS as u64 * WORD {
+            let least =
+                if kind == SectionKind::Tallies { TallyWord::Numbers as usize } else { TABLE_ENTRY_WORDS };
+            if entry_bytes < least as u64 * WORD {
                 return Err("its entries are too short");
             }
             (entry_bytes, MAX_ENTRIES)

@@ -5,8 +5,8 @@
 use tripoint_core::Event;
 
 use crate::file::image::Image;
-use crate::file::table::{Entry, text_keys};
-use crate::format::{ArenaWord, PhaseWord, PointWord, PoolWord, TallyWord};
+use crate::file::table::Entry;
+use crate::format::{ArenaWord, PhaseWord, PointWord, PoolWord};
 
 /// An event, with what counters need besides.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +69,6 @@ impl Observed<'_> {
             Event::Retract { pool, size, .. } => {
                 self.count_at_pool(image, pool.get(), PoolWord::Retracted, size)
             }
-            Event::Violation { .. } => self.count_violation(image, time()),
             Event::Phase { .. } | Event::BeginAmnesty { .. } | Event::EndAmnesty { .. } => {
                 self.count_phase(image, time);
             }
@@ -125,19 +124,6 @@ impl Observed<'_> {
             }
             Event::DestroyPoint { .. } => retire(self.point(image)),
             _ => {}
-        }
-    }
-
-    #[cold]
-    fn count_violation(&self, image: &Image<'_>, time: u64) {
-        let Event::Violation { kind, class, thread, count, bytes, .. } = *self.event else { return };
-        let [k0, k1, k2, k3] = text_keys(TallyWord::Kind as usize, kind);
-        let [c0, c1, c2, c3] = text_keys(TallyWord::Class as usize, class);
-        let keys = [(TallyWord::Thread as usize, thread as u64), k0, k1, k2, k3, c0, c1, c2, c3];
-        if let Some(entry) = image.tallies.entry_for(&keys) {
-            entry.add(TallyWord::Count as usize, count as u64);
-            entry.add(TallyWord::Bytes as usize, bytes as u64);
-            entry.set(TallyWord::Time as usize, time);
         }
     }
 

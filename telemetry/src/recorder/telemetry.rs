@@ -160,7 +160,6 @@ impl Telemetry {
         self.arenas.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
     }
 
-    #[cfg(feature = "std")]
     pub(super) const fn image(&self) -> &Image<'static> {
         &self.image
     }

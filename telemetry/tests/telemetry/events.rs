@@ -1,9 +1,12 @@
 //! Every event is written with all that it says (design/telemetry.md `.kinds`, `.counters`).
 
+use core::sync::atomic::Ordering::Relaxed;
+
 use tripoint_core::{Addr, AddrRange, BufferKind, Event, EventHook, PoolId};
 use tripoint_telemetry::Room;
 use tripoint_telemetry::format::{
-    ArenaWord, EventKind, PhaseWord, PointWord, PoolWord, SectionKind, TallyWord, text_from_words,
+    ArenaWord, EventKind, MAX_TALLY_CLASSES, PhaseWord, PointWord, PoolWord, SectionKind, TALLY_NUMBERS,
+    TallyWord, text_from_words,
 };
 
 use crate::decoder::{File, Found, InMemory};
@@ -281,30 +284,10 @@ fn counters_count_whatever_is_switched_on() {
 fn the_contract_has_counters() {
     let memory = InMemory::new(&ROOM);
     let telemetry = &memory.telemetry;
-    for (thread, class) in [(1, "alloc"), (1, "alloc"), (2, "alloc"), (1, "dealloc")] {
-        let (kind, count, bytes) = ("violation", 2, 30);
-        telemetry.event(Event::Violation { kind, class, thread, count, bytes, address: 0, call: 0 });
-    }
     telemetry.event(Event::Phase { from: "Boot", to: "Init" });
     telemetry.event(Event::Phase { from: "Init", to: "Warmup" });
     telemetry.event(Event::BeginAmnesty { thread: 1, reason: "" });
     let file = memory.file();
-    let mut tallies: Vec<_> = file
-        .live(SectionKind::Tallies)
-        .iter()
-        .map(|tally| {
-            assert_eq!(text(&tally[TallyWord::Kind as usize..]), "violation");
-            let [thread, count, bytes, time] =
-                [TallyWord::Thread, TallyWord::Count, TallyWord::Bytes, TallyWord::Time]
-                    .map(|w| tally[w as usize]);
-            assert_eq!(time, 42);
-            (thread, text(&tally[TallyWord::Class as usize..]), count, bytes)
-        })
-        .collect();
-    tallies.sort();
-    let expected = [(1, "alloc", 4, 60), (1, "dealloc", 2, 30), (2, "alloc", 2, 30)]
-        .map(|(t, c, n, b)| (t, c.to_owned(), n, b));
-    assert_eq!(tallies, expected);
     let phase = file.live(SectionKind::Phase)[0];
     assert_eq!(text(&phase[PhaseWord::Phase as usize..]), "Warmup");
     use PhaseWord::{AmnestiesBegun, AmnestiesEnded, Changes, Time};
@@ -312,6 +295,31 @@ fn the_contract_has_counters() {
         words(phase, [Changes, Time, AmnestiesBegun, AmnestiesEnded].map(|w| w as usize)),
         [2, 42, 1, 0]
     );
+}
+
+#[test]
+fn the_contract_has_words_for_its_tallies() {
+    let memory = InMemory::new(&ROOM);
+    let telemetry = &memory.telemetry;
+    assert_eq!(memory.file().live(SectionKind::Tallies), [] as [&[u64]; 0]);
+    for names in [&[][..], &["class"; MAX_TALLY_CLASSES + 1]] {
+        assert!(telemetry.tally_words(names).is_none(), "{} classes", names.len());
+    }
+    assert!(InMemory::new(&Room { tallies: 0, ..ROOM }).telemetry.tally_words(&["alloc"]).is_none());
+    let given = telemetry.tally_words(&["alloc", "a class whose name has more than 24 bytes"]);
+    let Some(given) = given else {
+        assert_ne!(usize::BITS, 64);
+        return;
+    };
+    assert!(telemetry.tally_words(&["alloc"]).is_none(), "another contract");
+    assert!(given.len() >= ROOM.tallies * 2 * TALLY_NUMBERS);
+    (1..).zip(given).for_each(|(number, word)| word.store(number, Relaxed));
+    let file = memory.file();
+    let tallies = file.live(SectionKind::Tallies)[0];
+    assert_eq!(tallies[TallyWord::Classes as usize], 2);
+    let names = [0, 1].map(|class| text(&tallies[TallyWord::Names as usize + 4 * class..]));
+    assert_eq!(names, ["alloc", "a class whose name has m"]);
+    assert!(tallies[TallyWord::Numbers as usize..].iter().copied().eq(1..=given.len() as u64));
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use tripoint_telemetry::format::{
     BLOCK_WORDS, BYTE_ORDER, CLOCK_RECORD_WORDS, ClockKind, FileState, HEAD_WORDS, HEADER_WORDS, Head,
     HeaderWord, MAGIC, PAGE_WORDS, RING_HEAD_WORDS, RecordKind, RingState, RingWord, SECTION_WORDS,
-    SectionKind, SectionWord, TABLE_ENTRY_WORDS, VERSION, WORD_BYTES, words_left_in_block,
+    SectionKind, SectionWord, TABLE_ENTRY_WORDS, TallyWord, VERSION, WORD_BYTES, words_left_in_block,
 };
 
 /// An event as it was written.
@@ -127,7 +127,9 @@ pub struct NaiveFile {
     /// Its rings, all of the same size.
     pub rings: Vec<NaiveRing>,
     /// The tables of counters, in the order of their kinds.
-    pub tables: [Vec<[u64; TABLE_ENTRY_WORDS]>; 5],
+    pub tables: [Vec<[u64; TABLE_ENTRY_WORDS]>; 4],
+    /// The words of the tallies; none for a file without.
+    pub tallies: Vec<u64>,
     /// The process that writes.
     pub process: u64,
 }
@@ -137,29 +139,27 @@ impl NaiveFile {
     #[must_use]
     pub fn new(rings: u32, blocks: usize) -> Self {
         let rings = (0..rings).map(|ring| NaiveRing::new(100 + ring, blocks)).collect();
-        Self { rings, tables: Default::default(), process: 4_711 }
+        Self { rings, tables: Default::default(), tallies: Vec::new(), process: 4_711 }
     }
 
     /// The words of the file.
     #[must_use]
     pub fn words(&self) -> Vec<u64> {
         let mut words = vec![0; HEADER_WORDS];
-        let kinds = [
-            SectionKind::Arenas,
-            SectionKind::Pools,
-            SectionKind::Points,
-            SectionKind::Phase,
-            SectionKind::Tallies,
-        ];
+        let kinds = [SectionKind::Arenas, SectionKind::Pools, SectionKind::Points, SectionKind::Phase];
         let mut sections: Vec<_> = kinds
             .into_iter()
             .zip(&self.tables)
             .map(|(kind, table)| (kind, table.iter().map(|entry| entry.to_vec()).collect::<Vec<_>>()))
             .collect();
+        let tallies = Some(self.tallies.clone()).filter(|words| !words.is_empty());
+        sections.push((SectionKind::Tallies, tallies.into_iter().collect()));
         sections.push((SectionKind::Rings, self.rings.iter().map(NaiveRing::words).collect()));
         for (index, (kind, entries)) in sections.iter().enumerate() {
             words.resize(words.len().next_multiple_of(PAGE_WORDS), 0);
-            let entry_words = entries.first().map_or(TABLE_ENTRY_WORDS, Vec::len);
+            let least =
+                if *kind == SectionKind::Tallies { TallyWord::Numbers as usize } else { TABLE_ENTRY_WORDS };
+            let entry_words = entries.first().map_or(least, Vec::len);
             let at = HeaderWord::SectionTable as usize + index * SECTION_WORDS;
             words[at + SectionWord::Kind as usize] = *kind as u64;
             words[at + SectionWord::Offset as usize] = (words.len() * WORD_BYTES) as u64;
