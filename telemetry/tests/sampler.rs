@@ -305,7 +305,7 @@ fn sampled_numbers(
         number.set(object);
         let tripper = point.tripper();
         before(object, &|| tripper.trip());
-        point.alloc([object; 4]).unwrap();
+        point.alloc([object as u64; 4]).unwrap();
     }
     number.set(objects);
     drop(point);
