@@ -95,7 +95,7 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
         adjust(&class);
         // This comes before the claim of a descriptor, because the control may unwind.
         let stops = Stops::new(control);
-        let descriptor = Descriptor::claim(pool, kind, class)?;
+        let descriptor = Descriptor::claim(pool, kind, class, PoolBuffer::<P::Buffer>::OPERATIONS)?;
         // SAFETY: the descriptor was just claimed in this pool, and only the new allocation
         // point uses it until `drop` releases it.
         unsafe { SlowPath::begin(descriptor, pool, stops) };

@@ -12,6 +12,7 @@
 pub(crate) mod descriptor;
 pub(crate) mod fill;
 pub(crate) mod objects;
+pub(crate) mod operations;
 pub(crate) mod slow_path;
 pub(crate) mod stops;
 pub(crate) mod walk;

@@ -206,6 +206,25 @@ unsafe impl<P: Platform> Arena for ArenaVm<P> {
         Some(unsafe { self.block(index, count) })
     }
 
+    unsafe fn join_tracts(&self, block: Block, pool: PoolId) {
+        let base = block.range().base();
+        let owner = self.pool_of(base);
+        if !aver!(owner == Some(pool), "the tracts at {base} belong to {owner:?}, and {pool:?} joins them") {
+            return;
+        }
+        let (Some(index), Ok(count)) = (self.grain_of(base), self.grains_for(block.size())) else {
+            aver!(false, "{block:?} is joined, which is no run of grains in the arena {}", self.range);
+            return;
+        };
+        TractTable::join(self.entries(), index, count);
+    }
+
+    fn segment_base(&self, addr: Addr) -> Option<(PoolId, Addr)> {
+        let (pool, first) = TractTable::first_joined(self.entries(), self.grain_of(addr)?)?;
+        let grains = self.range.base().get() + self.regions.grains_offset;
+        Some((pool, Addr::new(grains + self.regions.bytes(first))))
+    }
+
     fn alloc_descriptor(&self, layout: Layout) -> Result<NonNull<u8>> {
         self.alloc_descriptor(layout)
     }

@@ -116,7 +116,7 @@ pub mod internal {
     pub use crate::words::check::aver_whole;
     pub use crate::words::json::Json;
     pub use crate::words::once::Once;
-    pub use crate::words::registry::{BufferOperations, Registry, RegistryNode};
+    pub use crate::words::registry::{BufferMemory, BufferOperations, Registry, RegistryNode};
     pub use crate::words::signature::Signature;
     pub use crate::words::trips::{Limit, Trips};
 }

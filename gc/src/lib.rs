@@ -1,12 +1,80 @@
-//! Heaps whose threads can be stopped at their allocation points, without signals: the ground
-//! that collectors stand on.
+//! Automatic pools for tripoint: objects that no root leads to are freed. The threads that allocate are
+//! stopped at their allocation points, without signals.
 //!
 //! # What there is, and what there is not
 //!
-//! There is the stop, whole: a [`Heap`] with [`Mutator`]s that give way, and pools that join in by
-//! two methods of their class. **There is no collector yet**, and no automatic pool class, format
-//! or root. What is done to a stopped heap is up to the program.
-//! [`design::gc`] says what is planned and in which order.
+//! There are **stops** ([`Heap`], [`Mutator`]), **formats** and **roots** ([`Format`], [`Root`],
+//! [`Scan`]), and two classes of pool whose objects do not move:
+//!
+//! | objects | class |
+//! |---|---|
+//! | with exact references | [`Ams`] |
+//! | without references: text, numbers, buffers | [`Lo`] |
+//!
+//! Every collection is of the whole heap, while it is stopped, and begins only when it is asked for. There is **no** class
+//! that moves objects, no generation, weak reference, finalization, ambiguous stack, write tracking or
+//! frozen segment, and no form that is safe to use without `unsafe`. [`design::gc`] says in which order they are to come. Nothing
+//! was compared with other collectors.
+//!
+//! # A collection
+//!
+//! ```
+//! use core::alloc::Layout;
+//! use core::ptr::{self, NonNull};
+//! use core::time::Duration;
+//! use tripoint_ap::AllocationPoint;
+//! use tripoint_core::{Block, BufferKind, ClientArena, ClientArenaOptions, PoolClass};
+//! use tripoint_gc::{Ams, Format, Heap, HeapOptions, Scan, SweptOptions, Tag};
+//!
+//! /// A pair of references, as in Lisp.
+//! struct Pairs;
+//!
+//! // SAFETY: every object is a pair of references, and both are passed on.
+//! unsafe impl Format for Pairs {
+//!     unsafe fn skip(&self, _pair: NonNull<u8>) -> usize {
+//!         size_of::<[*mut u8; 2]>()
+//!     }
+//!
+//!     unsafe fn scan(&self, pairs: Block, scan: &mut Scan<'_>) {
+//!         let references = pairs.base().cast::<*mut u8>();
+//!         for index in 0..pairs.size() / size_of::<*mut u8>() {
+//!             // SAFETY: so many references are in the pairs, and no thread uses them meanwhile.
+//!             scan.fix(unsafe { references.add(index).as_mut() });
+//!         }
+//!     }
+//! }
+//!
+//! let mut memory = Box::new_uninit_slice(256 << 10);
+//! let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
+//! let heap = Heap::create(&arena, HeapOptions::default())?;
+//! let pool: Ams<'_, _, _, Pairs> = Ams::create(&heap, Pairs, SweptOptions::default())?;
+//! let mut mutator = heap.register()?;
+//! // SAFETY: this thread has the mutator, and uses the point while the mutator is running.
+//! let mut point = AllocationPoint::create_in(&pool, BufferKind::Mutator, (), |buffer| unsafe {
+//!     buffer.attend(&mutator)
+//! })?;
+//!
+//! let mut list: *mut u8 = ptr::null_mut();
+//! let slot = NonNull::from(&mut list);
+//! // SAFETY: the variable outlives the root, and only this thread uses it.
+//! let root = unsafe { heap.root_table(slot, 1, Tag::default()) }?;
+//! for _ in 0..1000 {
+//!     let pair = point.reserve(Layout::new::<[*mut u8; 2]>())?;
+//!     // SAFETY: the pair has room for two references, and the slot is the variable above.
+//!     unsafe { pair.as_ptr().cast().write([ptr::null_mut(), slot.read()]) };
+//!     // SAFETY: the pair was just made.
+//!     if let Ok(pair) = unsafe { pair.commit() } {
+//!         // SAFETY: the slot is the variable above.
+//!         unsafe { slot.write(pair.as_ptr()) };
+//!     }
+//! }
+//! point.empty();
+//! assert_eq!(mutator.collect(Duration::MAX).map(|found| found.freed), Ok(0));
+//! drop(root);
+//! let found = mutator.collect(Duration::MAX).unwrap();
+//! assert_eq!((found.kept, found.freed), (0, 1000 * size_of::<[*mut u8; 2]>()));
+//! # Ok::<(), tripoint_core::Error>(())
+//! ```
 //!
 //! # Stops
 //!
@@ -48,10 +116,19 @@
 //!
 //! # For authors of pool classes
 //!
-//! A class whose points give way says [`PoolClass::GIVES_WAY`](tripoint_core::PoolClass::GIVES_WAY),
+//! A class of your own may take part in stops, though not in collections. A class whose points give way says [`PoolClass::GIVES_WAY`](tripoint_core::PoolClass::GIVES_WAY),
 //! has a [`MutatorBuffer`] as its buffer class, asks [`Heap::wants_stop`], and answers by
 //! [`Heap::give_way`]. The thread that stops the heap trips the points of each pool
 //! ([`PoolHeader::trip_points`](tripoint_core::PoolHeader::trip_points)).
+//!
+//! # How it is built
+//!
+//! ```text
+//!   collect      one collection; registering roots
+//!   swept        Ams, Lo: segments, free runs, the sweep
+//!   stops        Heap, Mutator: how threads are stopped
+//!   references   segments and their bits, formats, roots, the scan state
+//! ```
 //!
 //! Design: [`design::gc`].
 #![no_std]
@@ -60,14 +137,23 @@
 #[cfg(test)]
 extern crate std;
 
+mod collect;
 pub mod design;
+mod references;
 mod stops;
+mod swept;
 
+pub use collect::collection::Collection;
+pub use collect::roots::Root;
+pub use references::format::Format;
+pub use references::root::{RootFunction, Tag};
+pub use references::scan::Scan;
 pub use stops::heap::{Heap, HeapCounts, HeapOptions};
 pub use stops::mutator::Mutator;
 pub use stops::mutator_buffer::MutatorBuffer;
 pub use stops::postponed::{Late, Postponed};
 pub use stops::stopped::Stopped;
+pub use swept::class::{Ams, Kind, Leaf, Lo, Swept, SweptOptions, Traced};
 
 /// For models and tests of this workspace: not part of what the crate promises.
 #[doc(hidden)]

@@ -3,10 +3,6 @@
 //! The owner answers in `rearm`. Both sides follow [`Trips`](tripoint_core::internal::Trips),
 //! with the buffer's `limit` as the word that a trip zeroes.
 
-use core::ptr::NonNull;
-
-use tripoint_core::internal::{BufferOperations, RegistryNode};
-
 use crate::protocol::buffer::Buffer;
 
 /// Trips one allocation point, from any thread, signal handler or interrupt
@@ -64,15 +60,4 @@ impl Buffer {
     pub fn trip(&self) {
         self.trips.request([&self.fields.limit]);
     }
-}
-
-/// What collectors do to the buffers of a registry (design/core.md `.registry.operations`).
-pub(crate) static OPERATIONS: BufferOperations = BufferOperations { trip: trip_node };
-
-/// # Safety
-/// - `node` begins a descriptor, and is in the registry of a pool that is not yet dropped.
-unsafe fn trip_node(node: NonNull<RegistryNode>) {
-    // SAFETY: a descriptor begins with its buffer, stays valid and in place as long as its pool, and
-    // this part of it is only ever borrowed shared.
-    unsafe { node.cast::<Buffer>().as_ref() }.trip();
 }

@@ -12,11 +12,10 @@ use core::mem::MaybeUninit;
 use core::ops::Deref;
 use core::ptr::NonNull;
 
-use tripoint_core::internal::registry_of;
+use tripoint_core::internal::{BufferOperations, registry_of};
 use tripoint_core::{BufferClass, BufferKind, PoolClass, Result};
 
 use crate::protocol::buffer::Buffer;
-use crate::protocol::trip::OPERATIONS;
 
 /// A buffer together with what its class keeps.
 #[derive(Debug)]
@@ -55,7 +54,14 @@ pub(crate) struct Descriptor<K: BufferClass, S> {
 impl<K: BufferClass, S> Descriptor<K, S> {
     /// Claims a descriptor that an earlier allocation point left, or makes one.
     /// Its slow part is not initialised.
-    pub(crate) fn claim<P>(pool: &P, kind: BufferKind, class: K) -> Result<NonNull<Self>>
+    ///
+    /// `operations` are those of this buffer class.
+    pub(crate) fn claim<P>(
+        pool: &P,
+        kind: BufferKind,
+        class: K,
+        operations: &'static BufferOperations,
+    ) -> Result<NonNull<Self>>
     where
         P: PoolClass<Buffer = K>,
     {
@@ -78,8 +84,8 @@ impl<K: BufferClass, S> Descriptor<K, S> {
             Self { shared: PoolBuffer { buffer, class }, slow: UnsafeCell::new(MaybeUninit::uninit()) };
         // SAFETY: this is fresh memory with the layout of a descriptor.
         unsafe { descriptor.write(fresh) };
-        // SAFETY: only descriptors are in the registry of a pool.
-        unsafe { registry_of(header).set_operations(&OPERATIONS) };
+        // SAFETY: only descriptors of buffers of this class are in the registry of a pool.
+        unsafe { registry_of(header).set_operations(operations) };
         // SAFETY: the node is the descriptor's first field, is initialised and is in no list.
         // It stays in place, because control memory is freed only when the pool's header is
         // dropped.

@@ -122,7 +122,11 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
         header.arena().counts().detach(self.buffer.kind(), allocated, unused);
         // SAFETY: from `init` to the buffer's end is memory of one fill. It is valid, and no
         // thread uses it now that the buffer is detached.
-        self.give_back(unsafe { Block::new(init, unused) }, 0);
+        let unused_end = unsafe { Block::new(init, unused) };
+        // SAFETY: this is the end of the fill that was attached, no part of which was returned before. Its
+        // size is a multiple of `min_align`, as sizes reserved are. No thread uses it. The caller
+        // is the buffer's owner.
+        unsafe { self.pool.empty_buffer(self.buffer.class(), unused_end) };
         Some(Detached { init: Addr::of(init.as_ptr()), unused })
     }
 

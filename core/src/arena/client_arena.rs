@@ -355,6 +355,25 @@ unsafe impl Arena for ClientArena<'_> {
         Some(self.block_of(index, count))
     }
 
+    unsafe fn join_tracts(&self, block: Block, pool: PoolId) {
+        let base = block.range().base();
+        debug_assert_eq!(
+            self.pool_of(base),
+            Some(pool),
+            "{block:?} is joined by a pool that does not own it"
+        );
+        let (Some(index), Some(count)) = (self.grain_of(base), self.grain_count(block.size())) else {
+            aver!(false, "{block:?} is joined, which is not in the arena {}", self.range());
+            return;
+        };
+        TractTable::join(self.entries(), index, count);
+    }
+
+    fn segment_base(&self, addr: Addr) -> Option<(PoolId, Addr)> {
+        let (pool, first) = TractTable::first_joined(self.entries(), self.grain_of(addr)?)?;
+        Some((pool, Addr::new(self.base.addr().get() + self.bytes(first))))
+    }
+
     fn alloc_descriptor(&self, layout: Layout) -> Result<NonNull<u8>> {
         aver_whole(self);
         let size = DescriptorMemory::size(layout)?;
@@ -416,6 +435,26 @@ impl Drop for ClientArena<'_> {
 #[cfg(all(test, not(tripoint_loom)))]
 mod tests {
     use super::*;
+
+    /// (design/arena.md `.tract.join`)
+    #[test]
+    fn joined_tracts_know_their_base() {
+        let mut memory = std::boxed::Box::new_uninit_slice(8192);
+        let arena = ClientArena::create(&mut memory, ClientArenaOptions::default()).unwrap();
+        let pool = arena.register().unwrap();
+        let block = arena.alloc_tracts(3 * arena.grain(), pool).unwrap();
+        let (base, limit) = (block.range().base(), block.range().limit());
+        let last = Addr::new(limit.get() - 1);
+        assert_eq!([base, last].map(|addr| arena.segment_base(addr)), [None, None]);
+        // SAFETY: just allocated for this pool, and in no segment.
+        unsafe { arena.join_tracts(block, pool) };
+        assert_eq!([base, last].map(|addr| arena.segment_base(addr)), [Some((pool, base)); 2]);
+        let outside = [limit, Addr::ZERO, arena.range().base(), arena.range().limit()];
+        assert_eq!(outside.map(|addr| arena.segment_base(addr)), [None; 4]);
+        // SAFETY: allocated above for this pool, and not used.
+        unsafe { arena.free_tracts(block, pool) };
+        assert_eq!(arena.segment_base(base), None);
+    }
 
     #[test]
     fn serial_numbers_end() {

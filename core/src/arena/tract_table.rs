@@ -15,7 +15,7 @@ mod free_runs;
 use core::fmt;
 
 pub use entry::{PageState, Tract};
-use entry::{entry, next_where, range, set_free, set_owner};
+use entry::{entry, join, next_where, range, set_free, set_owner};
 use free_runs::FreeRuns;
 
 use crate::words::describe::line;
@@ -281,6 +281,23 @@ impl TractTable {
     #[must_use]
     pub fn owner_of(entries: &[Tract], index: u32) -> Option<PoolId> {
         entries.get(index as usize)?.owner()
+    }
+
+    /// Joins grains that one pool owns to a segment, of which [`TractTable::first_joined`] finds the first
+    /// until they are freed. Needs no lock: the owner's thread calls this, and whatever passes an address
+    /// in the segment on orders this before the look.
+    pub fn join(entries: &[Tract], index: u32, count: u32) {
+        debug_assert!(range(entries, index, count).iter().all(|tract| tract.owner().is_some()));
+        join(entries, index, count);
+    }
+
+    /// The owner of grain `index`, and the first grain of the segment that it was joined to; `None` for a
+    /// grain that was not joined to any, and beyond the entries. Needs no lock.
+    #[must_use]
+    pub fn first_joined(entries: &[Tract], index: u32) -> Option<(PoolId, u32)> {
+        let tract = entries.get(index as usize)?;
+        let above = tract.run().checked_sub(1)?;
+        Some((tract.owner()?, index.checked_sub(above)?))
     }
 
     /// The first grains in a row at or after `from` that `owner` has: index and

@@ -46,6 +46,8 @@ pub struct ArenaSizes {
 /// - Memory from [`Arena::alloc_descriptor`] is valid for reads and writes of its layout and
 ///   aligned for it, and nothing else uses it until it is freed. Moving the arena value does not
 ///   move it.
+/// - [`Arena::segment_base`] returns the base of a block that was passed to [`Arena::join_tracts`] by
+///   that pool, no part of which was freed since, and in which the address lies.
 /// - [`Arena::next_tracts`] returns only tracts that are allocated to the pool, and
 ///   [`Arena::pool_of`] returns the pool that a tract is allocated to.
 pub unsafe trait Arena: Check + Describe + Sync {
@@ -95,6 +97,18 @@ pub unsafe trait Arena: Check + Describe + Sync {
     /// The first run of the pool's tracts that ends above `from`. Call again with the limit of
     /// the run for the next one. Runs that touch are returned as one.
     fn next_tracts(&self, pool: PoolId, from: Addr) -> Option<Block>;
+
+    /// Joins tracts to a segment: until they are freed, [`Arena::segment_base`] finds the base of `block`
+    /// from every address in it.
+    ///
+    /// # Safety
+    /// - `block` is made of whole grains that [`Arena::alloc_tracts`] allocated for `pool`, that were not
+    ///   freed since, and that are in no other segment.
+    unsafe fn join_tracts(&self, block: Block, pool: PoolId);
+
+    /// The pool and the base of the segment that `addr` lies in; `None` if it lies in none. Takes constant
+    /// time and no lock.
+    fn segment_base(&self, addr: Addr) -> Option<(PoolId, Addr)>;
 
     /// Allocates memory for a descriptor, from the arena's own. It is not initialised.
     ///

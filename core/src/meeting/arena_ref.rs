@@ -50,6 +50,16 @@ unsafe impl<A: Arena + ?Sized> Arena for &A {
         (**self).next_tracts(pool, from)
     }
 
+    unsafe fn join_tracts(&self, block: Block, pool: PoolId) {
+        // SAFETY: the caller promises whole grains that this arena allocated for `pool`, which were
+        // not freed since, and which are in no other segment.
+        unsafe { (**self).join_tracts(block, pool) }
+    }
+
+    fn segment_base(&self, addr: Addr) -> Option<(PoolId, Addr)> {
+        (**self).segment_base(addr)
+    }
+
     fn alloc_descriptor(&self, layout: Layout) -> Result<NonNull<u8>> {
         (**self).alloc_descriptor(layout)
     }

@@ -182,6 +182,20 @@ pub unsafe trait PoolClass: Check + Describe + Sync {
     /// - Nothing uses `unused` any more.
     unsafe fn empty(&self, unused: Block);
 
+    /// Takes back what the buffer that keeps `buffer` did not allocate. It is [`PoolClass::empty`] for
+    /// classes that have to know which of their buffers they empty; the default calls that. For a
+    /// buffer that is full, `unused` has a size of zero.
+    ///
+    /// # Safety
+    /// - Those of [`PoolClass::empty`].
+    /// - `buffer` is of this pool, the caller is its owner, and `unused` is the end of the fill that it was
+    ///   attached to last.
+    unsafe fn empty_buffer(&self, buffer: &Self::Buffer, unused: Block) {
+        let _ = buffer;
+        // SAFETY: the caller promises what `empty` asks for.
+        unsafe { self.empty(unused) };
+    }
+
     /// Calls `visit` with every free block, in the order of addresses. The pool is locked
     /// meanwhile: `visit` may neither call the pool nor touch the memory. This is for
     /// inspection, not for hot paths: it may sort.

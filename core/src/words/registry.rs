@@ -16,6 +16,7 @@ use core::ptr::{self, NonNull};
 
 use crate::primitive::lock::Lock;
 use crate::primitive::{AtomicBool, AtomicPtr, Ordering};
+use crate::words::addr::Addr;
 
 /// Models find by themselves what the assertions here would find, without more loads to explore.
 const IN_MODEL: bool = cfg!(any(tripoint_loom, tripoint_shuttle));
@@ -62,6 +63,28 @@ pub struct BufferOperations {
     /// # Safety
     /// - The node is of a registry with these operations.
     pub trip: unsafe fn(NonNull<RegistryNode>),
+    /// Flips the buffer, if it has a rank, and returns its memory; `None` if it has none. Until
+    /// the owner goes on, objects that are reserved and not committed stay so, or their commits fail.
+    ///
+    /// # Safety
+    /// - The node is of a registry with these operations.
+    /// - The owner does nothing with the buffer during this call. What it did before comes before the
+    ///   call, and what it does next comes after it.
+    pub flip_at_stop: unsafe fn(NonNull<RegistryNode>) -> Option<BufferMemory>,
+    /// What the buffer's class keeps: a pointer to a value of that class.
+    ///
+    /// # Safety
+    /// - The node is of a registry with these operations.
+    pub class: unsafe fn(NonNull<RegistryNode>) -> NonNull<()>,
+}
+
+/// The memory of a buffer at a stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BufferMemory {
+    /// Up to where there are whole objects.
+    pub scan_limit: Addr,
+    /// Where the buffer's memory ends.
+    pub limit: Addr,
 }
 
 /// A list of descriptors that any thread may walk or push to at any time.
@@ -98,20 +121,24 @@ impl Registry {
         self.operations.store(ptr::from_ref(operations).cast_mut(), Ordering::Release);
     }
 
-    /// Trips every buffer of the list that has an owner. It takes no lock, and may miss a buffer
-    /// that gets its owner meanwhile.
-    pub fn trip_all(&self) {
+    /// Passes every buffer of the list that has an owner to `visit`, with what can be done to it. Takes
+    /// no lock, and may miss a buffer that gets its owner meanwhile.
+    pub fn for_each_buffer(&self, mut visit: impl FnMut(NonNull<RegistryNode>, &'static BufferOperations)) {
         let operations = self.operations.load(Ordering::Acquire);
         // SAFETY: if it is not null, it came from a `&'static` (`set_operations`).
         let Some(operations) = (unsafe { operations.as_ref() }) else { return };
         for node in self.iter() {
             // SAFETY: nodes in the list stay valid while it exists (`push`).
             if unsafe { node.as_ref() }.is_claimed() {
-                // SAFETY: the node is of this list, and the operations are for its nodes
-                // (`set_operations`).
-                unsafe { (operations.trip)(node) };
+                visit(node, operations);
             }
         }
+    }
+
+    /// Trips every buffer of the list that has an owner.
+    pub fn trip_all(&self) {
+        // SAFETY: the node is of this list, and the operations are for its nodes (`set_operations`).
+        self.for_each_buffer(|node, operations| unsafe { (operations.trip)(node) });
     }
 
     /// Adds a descriptor, permanently.
@@ -236,7 +263,19 @@ mod tests {
             unsafe { node.cast::<Counted>().as_ref() }.1.fetch_add(1, Ordering::Relaxed);
         }
 
-        static COUNT: BufferOperations = BufferOperations { trip: count };
+        /// # Safety
+        /// - None.
+        unsafe fn flip_at_stop(_node: NonNull<RegistryNode>) -> Option<BufferMemory> {
+            None
+        }
+
+        /// # Safety
+        /// - None.
+        unsafe fn class(node: NonNull<RegistryNode>) -> NonNull<()> {
+            node.cast()
+        }
+
+        static COUNT: BufferOperations = BufferOperations { trip: count, flip_at_stop, class };
         let (registry, layout) = (Registry::new(), Layout::new::<Counted>());
         let counted =
             || NonNull::from(Box::leak(Box::new(Counted(RegistryNode::new(layout), AtomicUsize::new(0)))));

@@ -6,8 +6,11 @@ use core::ptr::{self, NonNull};
 use core::time::Duration;
 
 use tripoint_core::internal::{AtomicU32, Ordering, Registry, RegistryNode};
-use tripoint_core::{Arena, BarrierPair, Counter, Parking, Result, Spinning, SymmetricFence};
+use tripoint_core::{Arena, BarrierPair, Counter, Lock, Parking, Result, Spinning, SymmetricFence};
 
+use crate::references::list::List;
+use crate::references::member::MemberLink;
+use crate::references::root::RootRecord;
 use crate::stops::attendance::{Attendance, Waiting};
 use crate::stops::postponed::{Late, Postponed};
 use crate::stops::record::Record;
@@ -36,6 +39,8 @@ pub struct HeapCounts {
     pub stops: Counter,
     /// How many stops were postponed.
     pub postponed: Counter,
+    /// How many times its unreachable objects were freed.
+    pub collections: Counter,
 }
 
 /// The mutators that give way to each other. Its memory, one record for the most mutators that there
@@ -45,6 +50,9 @@ pub struct Heap<'h, A: Arena, B: BarrierPair = SymmetricFence> {
     records: Registry,
     last_number: AtomicU32,
     counts: HeapCounts,
+    /// Its automatic pools.
+    members: Lock<List<MemberLink>>,
+    roots: Lock<List<RootRecord>>,
     options: HeapOptions<'h, B>,
     arena: A,
 }
@@ -56,7 +64,9 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     /// None at present.
     pub fn create(arena: A, options: HeapOptions<'h, B>) -> Result<Self> {
         let (word, records, last_number) = (StopWord::new(), Registry::new(), AtomicU32::new(0));
-        Ok(Self { word, records, last_number, counts: HeapCounts::default(), options, arena })
+        let (members, roots) = (Lock::new(List::new()), Lock::new(List::new()));
+        let counts = HeapCounts::default();
+        Ok(Self { word, records, last_number, counts, members, roots, options, arena })
     }
 
     /// Whether a stop is wanted or lasts: one load. This is what a class whose points give way
@@ -79,6 +89,21 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         &self.arena
     }
 
+    /// The automatic pools. Their lock is taken before that of a pool.
+    pub(crate) const fn members(&self) -> &Lock<List<MemberLink>> {
+        &self.members
+    }
+
+    /// The roots. Their lock is taken after that of the members.
+    pub(crate) const fn roots(&self) -> &Lock<List<RootRecord>> {
+        &self.roots
+    }
+
+    /// The barriers of its mutators and its stops.
+    pub(crate) const fn barrier(&self) -> B {
+        self.options.barrier
+    }
+
     pub(crate) fn waiting(&self) -> Waiting<'_, B> {
         let HeapOptions { barrier, parking } = self.options;
         Waiting { word: &self.word, barrier, parking }
@@ -99,6 +124,7 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
                 None => return Err(self.postpone(Postponed::Busy)),
             }
         }
+        self.members.lock().for_each(|link| link.member().trip());
         trip();
         self.options.barrier.heavy();
         match self.word.wait_for_all(self.options.parking, patience, || self.first_running()) {

@@ -2,8 +2,10 @@
 
 use core::ptr::{self, NonNull};
 
-use tripoint_core::internal::{AtomicPtr, Ordering};
-use tripoint_core::{Arena, BarrierPair, BufferClass, Fill, RankSet, Segment, SegmentBuffer};
+use tripoint_core::internal::{AtomicPtr, AtomicUsize, Ordering};
+use tripoint_core::{
+    Addr, AddrRange, Arena, BarrierPair, BufferClass, Fill, RankSet, Segment, SegmentBuffer,
+};
 
 use crate::stops::attendance::Attendance;
 use crate::stops::heap::Heap;
@@ -20,6 +22,10 @@ pub struct MutatorBuffer {
     attendance: AtomicPtr<Attendance>,
     /// The heap of the mutator: its address.
     heap: AtomicPtr<()>,
+    /// The memory that the buffer holds, from where its pool last recorded objects; zero if it holds none.
+    /// Written under the lock of the pool.
+    held_base: AtomicUsize,
+    held_limit: AtomicUsize,
 }
 
 impl MutatorBuffer {
@@ -28,7 +34,9 @@ impl MutatorBuffer {
     #[must_use]
     pub fn new(rank_set: RankSet) -> Self {
         let segment = SegmentBuffer::new(rank_set);
-        Self { segment, attendance: AtomicPtr::new(ptr::null_mut()), heap: AtomicPtr::new(ptr::null_mut()) }
+        let (attendance, heap) = (AtomicPtr::new(ptr::null_mut()), AtomicPtr::new(ptr::null_mut()));
+        let (held_base, held_limit) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Self { segment, attendance, heap, held_base, held_limit }
     }
 
     /// Makes it a buffer of this mutator. Call it in the closure of `AllocationPoint::create_in`.
@@ -39,6 +47,29 @@ impl MutatorBuffer {
     pub unsafe fn attend<A: Arena, B: BarrierPair>(&self, mutator: &Mutator<'_, A, B>) {
         self.heap.store(mutator.heap().address(), Ordering::Release);
         self.attendance.store(ptr::from_ref(mutator.attendance()).cast_mut(), Ordering::Release);
+    }
+
+    /// Under the lock of its pool: the buffer holds this memory from here on.
+    pub(crate) fn hold(&self, memory: AddrRange) {
+        self.held_base.store(memory.base().get(), Ordering::Relaxed);
+        self.held_limit.store(memory.limit().get(), Ordering::Relaxed);
+    }
+
+    /// Under the lock of its pool: objects are recorded up to `base`.
+    pub(crate) fn hold_from(&self, base: Addr) {
+        self.held_base.store(base.get(), Ordering::Relaxed);
+    }
+
+    /// Under the lock of its pool: the buffer holds nothing.
+    pub(crate) fn release(&self) {
+        self.hold(AddrRange::default());
+    }
+
+    /// Under the lock of its pool: the memory that the buffer holds, from where objects were last recorded.
+    pub(crate) fn held(&self) -> Option<AddrRange> {
+        let [base, limit] =
+            [&self.held_base, &self.held_limit].map(|addr| Addr::new(addr.load(Ordering::Relaxed)));
+        AddrRange::new(base, limit).filter(|_| limit != Addr::ZERO)
     }
 
     /// The mutator's word, if the mutator is of the heap with this address.

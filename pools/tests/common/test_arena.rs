@@ -117,6 +117,15 @@ unsafe impl Arena for TestArena<'_> {
         self.arena.next_tracts(pool, from)
     }
 
+    unsafe fn join_tracts(&self, block: Block, pool: PoolId) {
+        // SAFETY: the caller promises what it got here, and all of that is the true arena's.
+        unsafe { self.arena.join_tracts(block, pool) }
+    }
+
+    fn segment_base(&self, addr: Addr) -> Option<(PoolId, Addr)> {
+        self.arena.segment_base(addr)
+    }
+
     fn alloc_descriptor(&self, layout: Layout) -> Result<NonNull<u8>> {
         self.serve()?;
         self.arena.alloc_descriptor(layout)

@@ -38,7 +38,9 @@ bitflags! {
 pub struct Tract {
     /// [`PoolId`] in the low 24 bits, [`PageState`] above.
     owner_state: AtomicU32,
-    /// In the first and the last entry of a free run: its length in grains.
+    /// In the first and the last entry of a free run: its length in grains. In the entry of a
+    /// joined grain: one more than how many grains it lies above the first. In that of any other grain
+    /// that a pool owns: zero.
     pub(super) run: AtomicU32,
     /// In the first entry of a free run: the previous run in its list.
     pub(super) prev: AtomicU32,
@@ -70,6 +72,7 @@ impl Tract {
     }
 
     fn set_owner(&self, owner: PoolId) {
+        self.run.store(0, Ordering::Relaxed);
         self.owner_state.store(owner.get() | PageState::ALLOCATED.bits(), Ordering::Relaxed);
     }
 
@@ -104,6 +107,13 @@ pub(super) fn entry(entries: &[Tract], index: u32) -> &Tract {
 pub(super) fn set_owner(entries: &[Tract], index: u32, count: u32, owner: PoolId) {
     for tract in range(entries, index, count) {
         tract.set_owner(owner);
+    }
+}
+
+/// Joins grains that a pool owns.
+pub(super) fn join(entries: &[Tract], index: u32, count: u32) {
+    for (tract, above) in range(entries, index, count).iter().zip(1..) {
+        tract.run.store(above, Ordering::Relaxed);
     }
 }
 

@@ -156,3 +156,25 @@ fn it_describes_the_lists_that_hold_something() {
         void runs: 1 of at least 1 grains\n";
     assert_eq!(text, expected);
 }
+
+/// (design/arena.md `.tract.join`)
+#[test]
+fn joined_grains_know_the_first_until_they_are_allocated_again() {
+    let entries: std::vec::Vec<_> = (0..16).map(|_| Tract::new()).collect();
+    let mut table = TractTable::new(16);
+    assert_eq!(table.pop_void(&entries, 12), Ok(0));
+    table.give_spare(&entries, 0, 12);
+    assert_eq!(table.take_spare(&entries, 8, POOL), Some(0));
+    let first = |index| TractTable::first_joined(&entries, index).map(|(pool, first)| (pool == POOL, first));
+    assert_eq!((0..16).filter_map(first).count(), 0, "no grain is joined by being allocated");
+    TractTable::join(&entries, 1, 3);
+    TractTable::join(&entries, 4, 1);
+    let expected = [None, Some((true, 1)), Some((true, 1)), Some((true, 1)), Some((true, 4)), None];
+    assert_eq!([0, 1, 2, 3, 4, 5].map(first), expected);
+    assert_eq!(table.check(&entries, CheckLevel::Deep), Ok(()));
+    table.give_spare(&entries, 1, 4);
+    assert_eq!((0..16).filter_map(first).count(), 0, "free grains are not joined");
+    assert_eq!(table.take_spare(&entries, 4, POOL), Some(1));
+    assert_eq!((0..16).filter_map(first).count(), 0, "nor are those that are allocated again");
+    assert_eq!(first(u32::MAX), None);
+}

@@ -1,0 +1,91 @@
+//! One collection, from the stop to the sweep.
+
+use core::ptr::NonNull;
+use core::time::Duration;
+
+use tripoint_core::{Addr, Arena, BarrierPair};
+
+use crate::references::list::List;
+use crate::references::member::{MemberLink, Tally};
+use crate::references::scan::{Scan, Segments};
+use crate::references::segment::SegmentPtr;
+use crate::stops::heap::Heap;
+use crate::stops::mutator::Mutator;
+use crate::stops::postponed::Postponed;
+use crate::stops::stopped::Stopped;
+
+/// What a collection did. Sizes are in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Collection {
+    /// In objects that are kept, and in buffers that are still attached.
+    pub kept: usize,
+    /// Freed.
+    pub freed: usize,
+    /// How many references were fixed.
+    pub references: usize,
+}
+
+/// Finds the segments of the automatic pools of one heap.
+struct Own<'a, A>(&'a A, &'a List<MemberLink>);
+
+impl<A: Arena> Segments for Own<'_, A> {
+    fn segment_of(&self, addr: Addr) -> Option<SegmentPtr> {
+        let Self(arena, members) = *self;
+        // Most addresses that are no references to this heap need no more than two compares.
+        let (pool, base) = arena.contains(addr).then(|| arena.segment_base(addr)).flatten()?;
+        if !members.any(|link| link.id() == pool) {
+            return None;
+        }
+        let base = NonNull::new(arena.provenance().as_ptr().with_addr(base.get()))?;
+        // SAFETY: the pool is of this heap, which is stopped, and makes a segment of all tracts that it joins. The
+        // provenance is that of all tracts.
+        Some(unsafe { SegmentPtr::at(base) })
+    }
+}
+
+impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
+    /// Frees all objects that no root leads to, in all automatic pools of the heap, for a thread that has no
+    /// mutator of it, or whose mutator is away. Waits for the stop for at most about `patience`.
+    ///
+    /// # Errors
+    /// [`Postponed`], as from [`Heap::stop`].
+    pub fn collect(&'h self, patience: Duration) -> Result<Collection, Postponed> {
+        let stopped = self.stop(patience)?;
+        Ok(run(&stopped))
+    }
+}
+
+impl<A: Arena, B: BarrierPair> Mutator<'_, A, B> {
+    /// Frees all objects that no root leads to, in all automatic pools of the heap. Waits for the stop for at most about
+    /// `patience`. This mutator gives way meanwhile: only roots keep what it refers to.
+    ///
+    /// # Errors
+    /// [`Postponed`], as from [`Mutator::stop`].
+    #[track_caller]
+    pub fn collect(&mut self, patience: Duration) -> Result<Collection, Postponed> {
+        let stopped = self.stop(patience, || ())?;
+        Ok(run(&stopped))
+    }
+}
+
+fn run<A: Arena, B: BarrierPair>(stopped: &Stopped<'_, '_, A, B>) -> Collection {
+    let heap = stopped.heap();
+    let (members, roots) = (heap.members().lock(), heap.roots().lock());
+    // SAFETY: `stopped` says that the heap is stopped.
+    members.for_each(|link| unsafe { link.member().condemn() });
+    let own = Own(heap.arena(), &members);
+    let mut scan = Scan::new(&own);
+    // SAFETY: the heap is stopped, and roots were registered by a promise.
+    roots.for_each(|root| unsafe { root.scan(&mut scan) });
+    let mut is_any_grey = true;
+    while is_any_grey {
+        is_any_grey = false;
+        // SAFETY: the heap is stopped, and all of its pools were condemned above.
+        members.for_each(|link| is_any_grey |= unsafe { link.member().scan(&mut scan) });
+    }
+    let mut tally = Tally::default();
+    // SAFETY: the heap is stopped, and no pool has grey objects any more: all that is reachable is black.
+    members.for_each(|link| tally += unsafe { link.member().sweep() });
+    heap.counts().collections.add(1);
+    Collection { kept: tally.kept, freed: tally.freed, references: scan.references() }
+}

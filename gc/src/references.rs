@@ -1,0 +1,17 @@
+//! References: what formats and roots pass to a collection, and the segments that they lead to.
+//!
+//! | file, from the ground up | |
+//! |---|---|
+//! | `list` | a list of things that stay where they are |
+//! | `segment` | the memory of automatic pools, with two bits for each place of an object |
+//! | `scan` | the state of a scan: what references are passed to |
+//! | `format` | how a pool finds the size of an object and the references in it |
+//! | `root` | where references come from, other than objects |
+//! | `member` | what a collection asks of each pool |
+
+pub(crate) mod format;
+pub(crate) mod list;
+pub(crate) mod member;
+pub(crate) mod root;
+pub(crate) mod scan;
+pub(crate) mod segment;

@@ -1,0 +1,43 @@
+//! Formats: how a pool finds the size of an object and the references in it.
+
+use core::ptr::NonNull;
+
+use tripoint_core::{Align, Block};
+
+use crate::references::scan::Scan;
+
+/// How the objects of a pool are made: where each ends, and where its references are (MPS: manual,
+/// "object formats").
+///
+/// A class that moves objects needs more of a format than this; none does yet.
+///
+/// # Safety
+/// - [`Format::align`] and [`Format::header`] never change.
+/// - [`Format::skip`] returns the bytes from an object's base to its end, which are as many as were
+///   reserved for it or what is left of them is objects too: a multiple of the alignment, and not zero. It
+///   reads only what no mutator writes after the object was committed.
+/// - [`Format::scan`] passes every reference in the objects to the scan, unless the object that it refers to is kept
+///   by another.
+pub unsafe trait Format: Send + Sync + 'static {
+    /// The alignment of objects: at least a word.
+    fn align(&self) -> Align {
+        Align::WORD
+    }
+
+    /// The bytes of an object in front of the address by which references know it.
+    fn header(&self) -> usize {
+        0
+    }
+
+    /// Returns the size of the object whose base is at `object`, its header included.
+    ///
+    /// # Safety
+    /// - `object` is the base of an object of this format that was committed and is still there.
+    unsafe fn skip(&self, object: NonNull<u8>) -> usize;
+
+    /// Passes all references in these objects to `scan`. The heap is stopped.
+    ///
+    /// # Safety
+    /// - `objects` are whole objects of this format in a row, and no thread uses them meanwhile.
+    unsafe fn scan(&self, objects: Block, scan: &mut Scan<'_>);
+}

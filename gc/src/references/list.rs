@@ -1,0 +1,108 @@
+//! A list of things that stay where they are, and are taken off it before they go.
+
+use core::cell::Cell;
+use core::ptr::NonNull;
+
+/// Something that can be in a list.
+pub(crate) trait Linked: Sized {
+    /// The link to the next one.
+    fn next(&self) -> &Cell<Option<NonNull<Self>>>;
+}
+
+/// A list of pointers, newest first. It is used by one thread at a time.
+#[derive(Debug)]
+pub(crate) struct List<T> {
+    first: Cell<Option<NonNull<T>>>,
+}
+
+// SAFETY: the list is a pointer; what it leads to may be reached from another thread, because it
+// may be sent.
+unsafe impl<T: Send> Send for List<T> {}
+
+impl<T: Linked> List<T> {
+    pub(crate) const fn new() -> Self {
+        Self { first: Cell::new(None) }
+    }
+
+    /// Puts `item` on the list.
+    ///
+    /// # Safety
+    /// - It is in no list, and stays valid and in place until it is removed from this one.
+    pub(crate) unsafe fn push(&self, item: NonNull<T>) {
+        // SAFETY: the caller promises that it is valid.
+        unsafe { item.as_ref() }.next().set(self.first.replace(Some(item)));
+    }
+
+    /// Takes `item` off the list.
+    pub(crate) fn remove(&self, item: NonNull<T>) {
+        let mut link = &self.first;
+        while let Some(found) = link.get() {
+            // SAFETY: items are valid while they are in the list (`push`).
+            let next = unsafe { found.as_ref() }.next();
+            if found == item {
+                link.set(next.take());
+                return;
+            }
+            link = next;
+        }
+    }
+
+    /// Shows every item to `visit`.
+    pub(crate) fn for_each(&self, mut visit: impl FnMut(&T)) {
+        self.any(|item| {
+            visit(item);
+            false
+        });
+    }
+
+    /// Whether `is_wanted` is true of an item: shows it one after the other until it is.
+    pub(crate) fn any(&self, mut is_wanted: impl FnMut(&T) -> bool) -> bool {
+        let mut next = self.first.get();
+        while let Some(item) = next {
+            // SAFETY: items are valid while they are in the list (`push`).
+            let item = unsafe { item.as_ref() };
+            if is_wanted(item) {
+                return true;
+            }
+            next = item.next().get();
+        }
+        false
+    }
+}
+
+#[cfg(all(test, not(tripoint_loom)))]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    struct Item(u32, Cell<Option<NonNull<Self>>>);
+
+    impl Linked for Item {
+        fn next(&self) -> &Cell<Option<NonNull<Self>>> {
+            &self.1
+        }
+    }
+
+    #[test]
+    fn items_are_shown_newest_first_until_they_are_removed() {
+        let items = [1, 2, 3].map(|number| Item(number, Cell::new(None)));
+        let list = List::new();
+        let shown = || {
+            let mut numbers = Vec::new();
+            list.for_each(|item: &Item| numbers.push(item.0));
+            numbers
+        };
+        for item in &items {
+            // SAFETY: the array outlives the list's use, and each is pushed once.
+            unsafe { list.push(NonNull::from(item)) };
+        }
+        assert_eq!(shown(), [3, 2, 1]);
+        list.remove(NonNull::from(&items[1]));
+        assert_eq!(shown(), [3, 1]);
+        list.remove(NonNull::from(&items[2]));
+        list.remove(NonNull::from(&items[1]));
+        assert_eq!(shown(), [1]);
+        list.remove(NonNull::from(&items[0]));
+        assert_eq!(shown(), [0; 0]);
+    }
+}

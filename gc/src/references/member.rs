@@ -1,0 +1,88 @@
+//! What a collection asks of each automatic pool of a heap.
+
+use core::cell::Cell;
+use core::ops::AddAssign;
+use core::ptr::NonNull;
+
+use tripoint_core::PoolId;
+
+use crate::references::list::Linked;
+use crate::references::scan::Scan;
+
+/// What a collection found in a pool, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    /// In objects that are kept.
+    pub(crate) kept: usize,
+    /// Free now, and in objects before.
+    pub(crate) freed: usize,
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.kept += other.kept;
+        self.freed += other.freed;
+    }
+}
+
+/// An automatic pool of a heap.
+pub(crate) trait Member: Sync {
+    /// Trips all allocation points.
+    fn trip(&self);
+
+    /// Flips the points that are still attached, and records the objects in their buffers.
+    ///
+    /// # Safety
+    /// - The heap is stopped by the caller.
+    unsafe fn condemn(&self);
+
+    /// Scans the grey objects of the pool, until there are none. Returns whether there were any.
+    ///
+    /// # Safety
+    /// - The heap is stopped by the caller, and all its pools were condemned.
+    unsafe fn scan(&self, scan: &mut Scan<'_>) -> bool;
+
+    /// Frees the objects that were not reached.
+    ///
+    /// # Safety
+    /// - The heap is stopped by the caller, and all that is reachable was reached and scanned.
+    unsafe fn sweep(&self) -> Tally;
+}
+
+/// A pool's place in the list of its heap.
+#[derive(Debug)]
+pub(crate) struct MemberLink {
+    next: Cell<Option<NonNull<Self>>>,
+    id: PoolId,
+    member: NonNull<dyn Member>,
+}
+
+// SAFETY: a member is `Sync`, so any thread may reach it. The link is used under the lock of the list.
+unsafe impl Send for MemberLink {}
+
+impl Linked for MemberLink {
+    fn next(&self) -> &Cell<Option<NonNull<Self>>> {
+        &self.next
+    }
+}
+
+impl MemberLink {
+    /// Creates the link of a member.
+    ///
+    /// # Safety
+    /// - The member is valid as long as the link is in a list.
+    pub(crate) const unsafe fn new(id: PoolId, member: NonNull<dyn Member>) -> Self {
+        Self { next: Cell::new(None), id, member }
+    }
+
+    /// The pool's number.
+    pub(crate) const fn id(&self) -> PoolId {
+        self.id
+    }
+
+    /// The pool.
+    pub(crate) fn member(&self) -> &dyn Member {
+        // SAFETY: it is valid as long as the link is in a list (`new`), and only ever borrowed shared.
+        unsafe { self.member.as_ref() }
+    }
+}

@@ -1,0 +1,96 @@
+//! Roots: where references come from that keep objects, other than objects.
+
+use core::cell::Cell;
+use core::ptr::NonNull;
+
+use crate::references::list::Linked;
+use crate::references::scan::Scan;
+
+/// Which words of a table are references, and which of their bits belong to them (MPS: manual, "tagged
+/// references").
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tag {
+    /// The bits of a word that are its tag: they are no part of the address.
+    pub mask: usize,
+    /// The tag of words that are references. By default there is no tag, and all words are.
+    pub pattern: usize,
+}
+
+/// Scans a root: passes each reference to the [`Scan`]. The pointer is the one that it was registered with.
+pub type RootFunction = unsafe fn(*mut (), &mut Scan<'_>);
+
+/// Where a root's references are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Place {
+    /// Exact references in a row.
+    Table { base: NonNull<*mut u8>, count: usize, tag: Tag },
+    /// Words in a row that may be references.
+    Ambiguous { base: NonNull<usize>, count: usize },
+    /// What a function finds.
+    Function { scan: RootFunction, data: *mut () },
+}
+
+/// A root in the list of a heap.
+#[derive(Debug)]
+pub(crate) struct RootRecord {
+    next: Cell<Option<NonNull<Self>>>,
+    place: Place,
+}
+
+// SAFETY: a record is a place in memory that may be read by any thread that stops the heap: whoever
+// registered it promised so. The link is used under the lock of the list.
+unsafe impl Send for RootRecord {}
+
+impl Linked for RootRecord {
+    fn next(&self) -> &Cell<Option<NonNull<Self>>> {
+        &self.next
+    }
+}
+
+impl RootRecord {
+    pub(crate) const fn new(place: Place) -> Self {
+        Self { next: Cell::new(None), place }
+    }
+
+    /// Passes its references to `scan`.
+    ///
+    /// # Safety
+    /// - The heap is stopped, and the promises of the root's registration hold.
+    pub(crate) unsafe fn scan(&self, scan: &mut Scan<'_>) {
+        match self.place {
+            Place::Table { base, count, tag } => {
+                for index in 0..count {
+                    // SAFETY: whoever registered the root promised that so many references are there, and may
+                    // be read and written while the heap is stopped.
+                    let word = unsafe { base.add(index).as_ptr() };
+                    // SAFETY: as many references are there as `index` counts.
+                    unsafe { scan_tagged(word, tag, scan) };
+                }
+            }
+            Place::Ambiguous { base, count } => {
+                for index in 0..count {
+                    // SAFETY: whoever registered the root promised that so many words are there, and may be
+                    // read while the heap is stopped.
+                    scan.fix_ambiguous(unsafe { base.add(index).read() });
+                }
+            }
+            // SAFETY: whoever registered the root promised that it may be called so.
+            Place::Function { scan: function, data } => unsafe { function(data, scan) },
+        }
+    }
+}
+
+/// Fixes the reference in `word`, if it has the tag, and leaves the tag as it is.
+///
+/// # Safety
+/// - The word may be read and written.
+unsafe fn scan_tagged(word: *mut *mut u8, tag: Tag, scan: &mut Scan<'_>) {
+    // SAFETY: the caller promises that it may be read.
+    let tagged = unsafe { word.read() };
+    if tagged.addr() & tag.mask == tag.pattern {
+        let mut reference = tagged.map_addr(|addr| addr & !tag.mask);
+        scan.fix(&mut reference);
+        // SAFETY: the caller promises that it may be written.
+        unsafe { word.write(reference.map_addr(|addr| addr | tag.pattern)) };
+    }
+}

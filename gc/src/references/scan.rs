@@ -1,0 +1,69 @@
+//! The state of a scan: what formats and roots pass their references to.
+
+use core::fmt;
+
+use tripoint_core::{Addr, aver};
+
+use crate::references::segment::SegmentPtr;
+
+/// Finds the segment that an address lies in, if the heap that is being collected has it.
+pub(crate) trait Segments {
+    fn segment_of(&self, addr: Addr) -> Option<SegmentPtr>;
+}
+
+/// What is found while references are scanned. It is passed to [`Format::scan`](crate::Format::scan) and to
+/// root functions, which pass each reference on, of the objects or roots that they were asked to scan.
+pub struct Scan<'s> {
+    segments: &'s dyn Segments,
+    references: usize,
+}
+
+impl<'s> Scan<'s> {
+    pub(crate) fn new(segments: &'s dyn Segments) -> Self {
+        Self { segments, references: 0 }
+    }
+
+    /// Fixes an exact reference: the object that it refers to is kept. A reference to memory of no automatic
+    /// pool of the heap is left alone, so null, numbers that are no addresses, and pointers to other
+    /// memory may be fixed too.
+    ///
+    /// The reference is to be where it is read from, because a class that moves objects writes it.
+    /// (No class does so yet.) A debug build panics if no object begins where it refers to; a release build ignores it.
+    #[inline]
+    pub fn fix(&mut self, reference: &mut *mut u8) {
+        self.references += 1;
+        let addr = Addr::of(*reference);
+        let Some(segment) = self.segments.segment_of(addr) else { return };
+        let description = segment.get();
+        let object = Addr::new(addr.get().wrapping_sub(description.shape().header));
+        let is_object = description.has_place(object) && segment.reach(object);
+        aver!(is_object, "an exact reference to {addr}, where no object is");
+    }
+
+    /// Fixes a word that may be a reference: if it is an address in an object, anywhere in it, or
+    /// behind it up to the next one, the object is kept and does not move.
+    #[inline]
+    pub fn fix_ambiguous(&mut self, word: usize) {
+        self.references += 1;
+        let Some(segment) = self.segments.segment_of(Addr::new(word)) else { return };
+        let description = segment.get();
+        let place = Addr::new(description.shape().align.round_down(word));
+        if description.has_place(place)
+            && let Some(object) = segment.last_object(place)
+        {
+            segment.reach(object);
+        }
+    }
+
+    /// How many references were fixed.
+    #[must_use]
+    pub const fn references(&self) -> usize {
+        self.references
+    }
+}
+
+impl fmt::Debug for Scan<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scan").field("references", &self.references).finish_non_exhaustive()
+    }
+}

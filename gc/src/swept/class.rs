@@ -1,0 +1,294 @@
+//! The classes whose objects do not move: `Ams` and `Lo`.
+
+use core::alloc::Layout;
+use core::fmt;
+use core::marker::PhantomData;
+use core::ptr::NonNull;
+
+use tripoint_core::{
+    Align, Arena, BarrierPair, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, Lock, PoolClass,
+    PoolHeader, PoolSizes, RankSet, Result, ensure, line,
+};
+
+use crate::references::format::Format;
+use crate::references::member::{Member, MemberLink};
+use crate::references::segment::{GreyList, SegmentPtr, Shape};
+use crate::stops::heap::Heap;
+use crate::stops::mutator_buffer::MutatorBuffer;
+use crate::swept::pool::{Pool, State};
+use crate::swept::runs::Runs;
+
+const NO_MUTATOR: Error =
+    Error::Parameter("an allocation point in an automatic pool belongs to a mutator of its heap: attend one");
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// Whether the objects of a [`Swept`] pool have references.
+pub trait Kind: sealed::Sealed + Send + Sync + 'static {
+    /// The name of the class.
+    const CLASS: &'static str;
+    /// The ranks of their references.
+    const RANKS: RankSet;
+}
+
+/// Objects with exact references.
+#[derive(Debug)]
+pub enum Traced {}
+
+/// Objects without references to objects of the heap.
+#[derive(Debug)]
+pub enum Leaf {}
+
+impl sealed::Sealed for Traced {}
+impl sealed::Sealed for Leaf {}
+
+impl Kind for Traced {
+    const CLASS: &'static str = "AMS";
+    const RANKS: RankSet = RankSet::EXACT;
+}
+
+impl Kind for Leaf {
+    const CLASS: &'static str = "LO";
+    const RANKS: RankSet = RankSet::empty();
+}
+
+/// Automatic, mark and sweep: objects with exact references that are freed when no root leads to them,
+/// and never move.
+pub type Ams<'h, A, B, F> = Swept<'h, A, B, F, Traced>;
+
+/// Leaf objects: freed when no root leads to them. They are never scanned, and never move.
+pub type Lo<'h, A, B, F> = Swept<'h, A, B, F, Leaf>;
+
+/// Options for a pool of class [`Ams`] or [`Lo`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SweptOptions {
+    /// The least size of a segment, in bytes, which is rounded up to grains of the arena. Objects that do not fit
+    /// have segments of their own. By default 64 KiB.
+    pub segment_size: usize,
+}
+
+impl Default for SweptOptions {
+    fn default() -> Self {
+        Self { segment_size: 64 << 10 }
+    }
+}
+
+/// A pool of objects that are freed when they are not reachable, and never move: [`Ams`] or [`Lo`].
+///
+/// Its allocation points belong to a [`Mutator`](crate::Mutator) each
+/// ([`MutatorBuffer::attend`]). Objects are freed by [`Heap::collect`] or
+/// [`Mutator::collect`](crate::Mutator::collect), and by nothing else.
+///
+/// An object that is committed has to be reachable by a root, or from another object, when its thread next
+/// gives way, polls or is away; otherwise it may be freed. The memory that a reservation returns is not
+/// cleared. A commit in an [`Ams`] fails if the heap was collected between it and its reserve, which takes a
+/// thread that gave way at another point, or was away, with the reservation held.
+///
+/// A pool that is leaked is collected as long as its heap.
+pub struct Swept<'h, A: Arena, B: BarrierPair, F: Format, K: Kind> {
+    pool: NonNull<Pool<A, F>>,
+    heap: &'h Heap<'h, A, B>,
+    kind: PhantomData<K>,
+}
+
+// SAFETY: the pool is in the memory of the arena, and `Sync`; the heap is too. Nothing of it belongs to a thread.
+unsafe impl<A: Arena + Send, B: BarrierPair, F: Format, K: Kind> Send for Swept<'_, A, B, F, K> {}
+// SAFETY: a shared pool reaches the pool in the arena's memory, which is `Sync`, and the heap, which is too.
+unsafe impl<A: Arena, B: BarrierPair, F: Format, K: Kind> Sync for Swept<'_, A, B, F, K> {}
+
+impl<'h, A: Arena + Clone, B: BarrierPair, F: Format, K: Kind> Swept<'h, A, B, F, K>
+where
+    A: 'h,
+{
+    /// Creates a pool without memory, whose objects have this format.
+    ///
+    /// # Errors
+    /// Those of [`Arena::register`] and [`Arena::alloc_descriptor`], and [`Error::Parameter`] for a format whose alignment
+    /// is less than a word or more than a grain, or whose header is no multiple of a word.
+    pub fn create(heap: &'h Heap<'h, A, B>, format: F, options: SweptOptions) -> Result<Self> {
+        let shape = Shape { align: format.align(), header: format.header() };
+        if shape.align < Align::WORD || shape.align.get() > heap.arena().grain() {
+            return Err(Error::Parameter(
+                "objects of a format are aligned to a word at least, and a grain at most",
+            ));
+        }
+        let header = PoolHeader::create(heap.arena().clone(), K::CLASS)?;
+        let layout = Layout::new::<Pool<A, F>>();
+        let place = heap.arena().alloc_descriptor(layout)?.cast::<Pool<A, F>>();
+        let member: NonNull<dyn Member + '_> = place;
+        // SAFETY: only the lifetime changes. The link is taken off the list before the pool is dropped. If the
+        // pool is leaked, it stays in the memory of the arena, and all that it has is valid as long as the heap: an
+        // arena of the heap's type, and a format that is `'static`.
+        let member = unsafe { core::mem::transmute::<NonNull<dyn Member + '_>, NonNull<dyn Member>>(member) };
+        let pool = Pool {
+            // SAFETY: the pool stays in place until it is dropped, by `drop`, after the link was taken off the list.
+            link: unsafe { MemberLink::new(header.id(), member) },
+            grey: GreyList::new(),
+            ranks: K::RANKS,
+            segment_size: options.segment_size,
+            shape,
+            format,
+            state: Lock::new(State { segments: None, runs: Runs::new(), free: 0 }),
+            header,
+        };
+        // SAFETY: this is fresh memory with the layout of a pool.
+        unsafe { place.write(pool) };
+        // SAFETY: the link is in no list, and is removed before the pool is dropped.
+        unsafe { heap.members().lock().push(NonNull::from(&(*place.as_ptr()).link)) };
+        Ok(Self { pool: place, heap, kind: PhantomData })
+    }
+}
+
+impl<A: Arena, B: BarrierPair, F: Format, K: Kind> Swept<'_, A, B, F, K> {
+    fn pool(&self) -> &Pool<A, F> {
+        // SAFETY: the pool is initialised and in place until this value is dropped, and only ever borrowed shared.
+        unsafe { self.pool.as_ref() }
+    }
+
+    /// The format of its objects.
+    #[must_use]
+    pub fn format(&self) -> &F {
+        &self.pool().format
+    }
+}
+
+impl<A: Arena, B: BarrierPair, F: Format, K: Kind> Drop for Swept<'_, A, B, F, K> {
+    fn drop(&mut self) {
+        let link = NonNull::from(&self.pool().link);
+        self.heap.members().lock().remove(link);
+        // SAFETY: allocation points borrow this value, which is being dropped, and the heap does not know
+        // the pool any more.
+        unsafe { self.pool.drop_in_place() };
+        // SAFETY: this memory came from `alloc_descriptor` of this arena with this layout (`create`), and the
+        // pool in it was just dropped.
+        unsafe { self.heap.arena().free_descriptor(self.pool.cast(), Layout::new::<Pool<A, F>>()) };
+    }
+}
+
+// SAFETY: runs are gaps between objects and other buffers, or the payload of a new segment, and are taken
+// off the lists before they are handed out. They stay in place until the pool is dropped: segments that a
+// buffer holds memory of are not returned. They are aligned as objects are, and so are their sizes; the
+// segment of a fill is the one that it lies in. The rest follows from the format's alignment, which never changes.
+unsafe impl<A: Arena, B: BarrierPair, F: Format, K: Kind> PoolClass for Swept<'_, A, B, F, K> {
+    const CLASS: &'static str = K::CLASS;
+    const FLIPPABLE: bool = !K::RANKS.is_empty();
+    const GIVES_WAY: bool = true;
+
+    type Arena = A;
+    type Barrier = B;
+    type Buffer = MutatorBuffer;
+
+    fn new_buffer(&self) -> MutatorBuffer {
+        MutatorBuffer::new(K::RANKS)
+    }
+
+    fn header(&self) -> &PoolHeader<A> {
+        &self.pool().header
+    }
+
+    fn barrier(&self) -> B {
+        self.heap.barrier()
+    }
+
+    fn min_align(&self) -> usize {
+        self.pool().shape.align.get()
+    }
+
+    fn reserve_size(&self, layout: Layout) -> Option<usize> {
+        let align = self.pool().shape.align;
+        let size = align.round_up(layout.size().max(1))?;
+        (layout.align() <= align.get() && size <= isize::MAX.unsigned_abs()).then_some(size)
+    }
+
+    fn fill(&self, _layout: Layout) -> Result<Fill> {
+        Err(NO_MUTATOR)
+    }
+
+    unsafe fn fill_buffer(&self, buffer: &MutatorBuffer, layout: Layout) -> Result<Fill> {
+        if !self.heap.attends(buffer) {
+            return Err(NO_MUTATOR);
+        }
+        let size =
+            self.reserve_size(layout).ok_or(Error::Parameter("objects are aligned as their format says"))?;
+        self.pool().fill(buffer, size)
+    }
+
+    /// Does nothing: memory comes from [`PoolClass::fill_buffer`] alone, and is returned by
+    /// [`PoolClass::empty_buffer`].
+    unsafe fn empty(&self, _unused: Block) {}
+
+    unsafe fn empty_buffer(&self, buffer: &MutatorBuffer, unused: Block) {
+        // SAFETY: the caller promises that this is the end of the buffer's memory, which nothing uses any more.
+        // What was committed in front of it are objects of the format, as every commit promised.
+        unsafe { self.pool().empty(buffer, unused) };
+    }
+
+    fn wants_stop(&self) -> bool {
+        self.heap.wants_stop()
+    }
+
+    unsafe fn give_way(&self, buffer: &MutatorBuffer) {
+        // SAFETY: this pool has borrowed the heap since it was created. The caller promises to be the owner
+        // of the buffer, which is reset.
+        unsafe { self.heap.give_way(buffer) };
+    }
+
+    fn walk_free(&self, visit: &mut dyn FnMut(Block)) {
+        let (pool, header) = (self.pool(), self.header());
+        let _stays_as_it_is = pool.state.lock();
+        let mut from = tripoint_core::Addr::ZERO;
+        while let Some(tracts) = header.arena().next_tracts(header.id(), from) {
+            from = tracts.range().base();
+            while from < tracts.range().limit() {
+                let segment = pool.segment_of(from);
+                pool.for_each_gap(segment, &mut *visit);
+                from = segment.get().limit();
+            }
+        }
+    }
+
+    /// `largest_free` is found by a look at each of the free runs of about the largest size.
+    fn sizes(&self) -> PoolSizes {
+        let state = self.pool().state.lock();
+        PoolSizes::of(self.header(), state.free, state.runs.largest())
+    }
+}
+
+impl<A: Arena, B: BarrierPair, F: Format, K: Kind> Check for Swept<'_, A, B, F, K> {
+    fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
+        self.header().check(level)?;
+        if level >= CheckLevel::Deep {
+            let (pool, state) = (self.pool(), self.pool().state.lock());
+            let (mut free, mut next) = (0, state.segments);
+            while let Some(segment) = next {
+                free += gaps(pool, segment);
+                next = segment.get().next().get();
+            }
+            ensure(K::CLASS, free == state.free, "what is in no object and no buffer is free")?;
+        }
+        Ok(())
+    }
+}
+
+/// The bytes of a segment that are in no object and no buffer.
+fn gaps<A: Arena, F: Format>(pool: &Pool<A, F>, segment: SegmentPtr) -> usize {
+    let mut free = 0;
+    pool.for_each_gap(segment, |gap| free += gap.size());
+    free
+}
+
+impl<A: Arena, B: BarrierPair, F: Format, K: Kind> Describe for Swept<'_, A, B, F, K> {
+    fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
+        self.header().describe(out, depth)?;
+        let free = self.pool().state.lock().free;
+        line(out, depth + 1, "free", format_args!("{free} bytes"))
+    }
+}
+
+impl<A: Arena, B: BarrierPair, F: Format, K: Kind> fmt::Debug for Swept<'_, A, B, F, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple(K::CLASS).field(self.pool()).finish()
+    }
+}

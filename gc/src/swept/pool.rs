@@ -1,0 +1,208 @@
+//! The pool behind both classes: where its segments are, and how buffers get and return memory.
+
+use core::fmt;
+use core::ptr::NonNull;
+
+use tripoint_core::internal::registry_of;
+use tripoint_core::{Addr, AddrRange, Arena, Block, Error, Fill, Lock, PoolHeader, RankSet, Result, aver};
+
+use crate::references::format::Format;
+use crate::references::member::MemberLink;
+use crate::references::segment::{GreyList, SegmentPtr, Shape};
+use crate::stops::mutator_buffer::MutatorBuffer;
+use crate::swept::runs::Runs;
+
+/// What changes under the pool's lock.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) segments: Option<SegmentPtr>,
+    pub(crate) runs: Runs,
+    /// The bytes of payloads that are in no object and no buffer.
+    pub(crate) free: usize,
+}
+
+// SAFETY: the pointers lead to segments of the pool, which any thread may use that has the lock.
+unsafe impl Send for State {}
+
+/// A pool of objects that do not move, in the memory of its arena's descriptors: there it stays in place.
+pub(crate) struct Pool<A: Arena, F: Format> {
+    pub(crate) link: MemberLink,
+    pub(crate) grey: GreyList,
+    pub(crate) ranks: RankSet,
+    pub(crate) segment_size: usize,
+    pub(crate) shape: Shape,
+    pub(crate) format: F,
+    pub(crate) state: Lock<State>,
+    /// It is dropped last: it returns all memory to the arena.
+    pub(crate) header: PoolHeader<A>,
+}
+
+// SAFETY: the link is used under the lock of its list, the grey list by the thread that stops the heap,
+// and the state under its lock. Format, header and the rest are `Sync`.
+unsafe impl<A: Arena, F: Format> Sync for Pool<A, F> {}
+
+impl<A: Arena, F: Format> Pool<A, F> {
+    /// Returns memory for a buffer, which holds it from here on.
+    pub(crate) fn fill(&self, buffer: &MutatorBuffer, size: usize) -> Result<Fill> {
+        let mut state = self.state.lock();
+        let run = match state.runs.take(size) {
+            Some(run) => {
+                state.free -= run.size();
+                run
+            }
+            None => self.extend(&mut state, size)?,
+        };
+        buffer.hold(run.range());
+        let segment = self.segment_of(run.range().base());
+        Ok(Fill { block: run, preallocated: 0, segment: Some(segment.segment()) })
+    }
+
+    /// Returns the payload of a new segment; if the arena refuses that, a run that it takes longer to
+    /// find.
+    fn extend(&self, state: &mut State, size: usize) -> Result<Block> {
+        let least = SegmentPtr::size_for(size, self.shape).ok_or(Error::Limit)?;
+        match self.header.extend(least.max(self.segment_size)) {
+            Ok(block) => Ok(self.add(state, block)),
+            Err(error) => {
+                let run = state.runs.search(size).ok_or(error)?;
+                state.free -= run.size();
+                Ok(run)
+            }
+        }
+    }
+
+    /// Makes a segment of new tracts, and returns its payload.
+    fn add(&self, state: &mut State, block: Block) -> Block {
+        let grey = NonNull::from(&self.grey);
+        // SAFETY: tracts are aligned to a grain, which is at least 64 bytes, and more than a description is
+        // aligned to. They have room (`size_for`), and nothing uses them. The list is valid as long as
+        // the pool, which stays in place.
+        let segment = unsafe { SegmentPtr::create(block, self.ranks, self.shape, grey) };
+        // SAFETY: the header has just allocated these tracts for this pool, and they are in no segment.
+        unsafe { self.header.arena().join_tracts(block, self.header.id()) };
+        let description = segment.get();
+        description.next().set(state.segments.replace(segment));
+        self.block(segment, description.payload(), description.limit())
+    }
+
+    /// The memory from `base` to `limit`, in a segment, as far as whole units go.
+    pub(crate) fn block(&self, segment: SegmentPtr, base: Addr, limit: Addr) -> Block {
+        let size = self.shape.align.round_down(limit.get() - base.get());
+        // SAFETY: the memory is in the segment, and so in tracts of this pool.
+        unsafe { Block::new(segment.pointer(base), size) }
+    }
+
+    /// The segment that `addr` lies in, which is in one of this pool.
+    pub(crate) fn segment_of(&self, addr: Addr) -> SegmentPtr {
+        let arena = self.header.arena();
+        let base = arena.segment_base(addr).map_or(Addr::ZERO, |(_, base)| base);
+        aver!(base != Addr::ZERO, "{addr} is in no segment of pool {}", self.header.id().get());
+        let base = arena.provenance().as_ptr().with_addr(base.get());
+        // SAFETY: the address is in a segment of this pool, so this is not null, and a segment begins there,
+        // reached with the provenance of the arena's range.
+        unsafe { SegmentPtr::at(NonNull::new_unchecked(base)) }
+    }
+
+    /// Takes back the end of a buffer's memory, after the objects in front of it.
+    ///
+    /// # Safety
+    /// - `unused` is the end of the memory that `buffer` holds, and objects of the format lie in front of it,
+    ///   one after the other from where they were last recorded.
+    /// - Nothing uses `unused` any more.
+    pub(crate) unsafe fn empty(&self, buffer: &MutatorBuffer, unused: Block) {
+        let mut state = self.state.lock();
+        // SAFETY: the caller promises objects from where they were recorded up to `unused`.
+        unsafe { self.record(buffer, unused.range().base()) };
+        buffer.release();
+        state.free += unused.size();
+        // SAFETY: the caller promises that nothing uses it any more. It is aligned as objects are, which is at
+        // least to a word.
+        unsafe { state.runs.push(unused) };
+    }
+
+    /// Records the objects in the memory that a buffer holds, up to `limit`, which it then holds from there.
+    ///
+    /// # Safety
+    /// - Objects of the format lie one after the other from where they were last recorded up to `limit`.
+    /// - The caller has the lock of the pool.
+    pub(crate) unsafe fn record(&self, buffer: &MutatorBuffer, limit: Addr) {
+        let Some(held) = buffer.held() else { return };
+        if held.base() >= limit {
+            return;
+        }
+        let segment = self.segment_of(held.base());
+        let mut object = held.base();
+        while object < limit {
+            segment.record(object);
+            object = self.end_of(segment, object);
+        }
+        aver!(object == limit, "objects in a buffer end at {object}, and not at {limit}");
+        buffer.hold_from(limit);
+    }
+
+    /// Where an object ends.
+    pub(crate) fn end_of(&self, segment: SegmentPtr, object: Addr) -> Addr {
+        // SAFETY: only the bases of objects are recorded, and this is one of them.
+        let size = unsafe { self.format.skip(segment.pointer(object)) };
+        let is_size = size != 0 && self.shape.align.round_down(size) == size;
+        aver!(is_size, "the format says that the object at {object} has {size} bytes");
+        let end = Addr::new(object.get() + size.max(self.shape.align.get()));
+        end.min(segment.get().limit())
+    }
+
+    /// Calls `visit` with the memory in a segment that is in no object and no buffer, in order.
+    pub(crate) fn for_each_gap(&self, segment: SegmentPtr, mut visit: impl FnMut(Block)) {
+        let description = segment.get();
+        let (payload, limit) = (description.payload(), description.limit());
+        let is_held = self.is_held(payload, limit);
+        let mut clip = |base: Addr, limit: Addr| {
+            let mut base = base;
+            while let Some(held) = is_held.then(|| self.first_held(base, limit)).flatten() {
+                if base < held.base() {
+                    visit(self.block(segment, base, held.base()));
+                }
+                base = held.limit();
+            }
+            if base < limit {
+                visit(self.block(segment, base, limit));
+            }
+        };
+        let mut end = payload;
+        while let Some(object) =
+            Some(end).filter(|end| *end < limit).and_then(|end| segment.first_object(end))
+        {
+            clip(end, object);
+            end = self.end_of(segment, object);
+        }
+        clip(end, limit);
+    }
+
+    /// Whether a buffer holds memory between two addresses.
+    pub(crate) fn is_held(&self, base: Addr, limit: Addr) -> bool {
+        self.first_held(base, limit).is_some()
+    }
+
+    /// The first memory between two addresses that a buffer holds.
+    fn first_held(&self, base: Addr, limit: Addr) -> Option<AddrRange> {
+        let mut first: Option<AddrRange> = None;
+        registry_of(&self.header).for_each_buffer(|node, operations| {
+            // SAFETY: the node is of this pool's registry, with its operations.
+            let class = unsafe { (operations.class)(node) };
+            // SAFETY: the buffer class of this pool is `MutatorBuffer`, which is only ever borrowed shared, and
+            // descriptors are valid as long as the pool.
+            let buffer = unsafe { class.cast::<MutatorBuffer>().as_ref() };
+            let Some(held) = buffer.held() else { return };
+            let is_here = base <= held.base() && held.base() < limit && !held.is_empty();
+            if is_here && first.is_none_or(|first| held.base() < first.base()) {
+                first = Some(held);
+            }
+        });
+        first
+    }
+}
+
+impl<A: Arena, F: Format> fmt::Debug for Pool<A, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pool").field("id", &self.header.id()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,107 @@
+//! What a collection does to a pool of objects that do not move.
+
+use tripoint_core::Arena;
+use tripoint_core::internal::registry_of;
+
+use crate::references::format::Format;
+use crate::references::member::{Member, Tally};
+use crate::references::scan::Scan;
+use crate::references::segment::SegmentPtr;
+use crate::stops::mutator_buffer::MutatorBuffer;
+use crate::swept::pool::{Pool, State};
+use crate::swept::runs::Runs;
+
+impl<A: Arena, F: Format> Member for Pool<A, F> {
+    fn trip(&self) {
+        self.header.trip_points();
+    }
+
+    unsafe fn condemn(&self) {
+        let _changes_segments = self.state.lock();
+        registry_of(&self.header).for_each_buffer(|node, operations| {
+            // SAFETY: the node is of this pool's registry, with its operations. Its owner's mutator has given
+            // way or is away (`MutatorBuffer::attend`), so it does nothing during the stop.
+            let Some(memory) = (unsafe { (operations.flip_at_stop)(node) }) else { return };
+            if !self.ranks.is_empty() {
+                self.header.arena().counts().flips.add(1);
+            }
+            // SAFETY: the node is of this pool's registry, with its operations.
+            let class = unsafe { (operations.class)(node) };
+            // SAFETY: the buffer class of this pool is `MutatorBuffer`, which is only ever borrowed shared, and
+            // descriptors are valid as long as the pool.
+            let buffer = unsafe { class.cast::<MutatorBuffer>().as_ref() };
+            // SAFETY: objects that were committed lie one after the other up to the scan limit, and the lock is
+            // taken.
+            unsafe { self.record(buffer, memory.scan_limit) };
+        });
+    }
+
+    unsafe fn scan(&self, scan: &mut Scan<'_>) -> bool {
+        let mut is_any_grey = false;
+        while let Some((segment, first, last)) = self.grey.pop() {
+            is_any_grey = true;
+            let mut from = first;
+            while from <= last
+                && let Some(object) = segment.blacken(from, last)
+            {
+                from = self.end_of(segment, object);
+                // A leaf is kept, and has nothing to scan.
+                if !self.ranks.is_empty() {
+                    let object = self.block(segment, object, from);
+                    // SAFETY: this is an object, and the heap is stopped (the caller's promise).
+                    unsafe { self.format.scan(object, scan) };
+                }
+            }
+        }
+        is_any_grey
+    }
+
+    unsafe fn sweep(&self) -> Tally {
+        let mut state = self.state.lock();
+        let free_before = state.free;
+        let (mut tally, mut next) = (Tally::default(), state.segments.take());
+        (state.runs, state.free) = (Runs::new(), 0);
+        while let Some(segment) = next {
+            next = segment.get().next().take();
+            tally.freed += self.sweep_segment(&mut state, segment);
+        }
+        tally.freed = tally.freed.saturating_sub(free_before);
+        tally.kept = self.kept(&state);
+        tally
+    }
+}
+
+impl<A: Arena, F: Format> Pool<A, F> {
+    /// Sweeps a segment, and returns it to the arena if nothing is left in it. Returns how much of it is
+    /// free then.
+    fn sweep_segment(&self, state: &mut State, segment: SegmentPtr) -> usize {
+        segment.whiten();
+        let description = segment.get();
+        let (payload, limit) = (description.payload(), description.limit());
+        if segment.first_object(payload).is_none() && !self.is_held(payload, limit) {
+            // SAFETY: the block is of whole grains of this pool, nothing is in it, and its runs were forgotten.
+            unsafe { self.header.retract(segment.block()) };
+            return limit.get() - payload.get();
+        }
+        let mut free = 0;
+        self.for_each_gap(segment, |gap| {
+            free += gap.size();
+            // SAFETY: nothing uses a gap, which is aligned as objects are, at least to a word.
+            unsafe { state.runs.push(gap) };
+        });
+        state.free += free;
+        description.next().set(state.segments.replace(segment));
+        free
+    }
+
+    /// The bytes in objects, and in buffers.
+    fn kept(&self, state: &State) -> usize {
+        let (mut payloads, mut next) = (0, state.segments);
+        while let Some(segment) = next {
+            let description = segment.get();
+            payloads += description.limit().get() - description.payload().get();
+            next = description.next().get();
+        }
+        payloads - state.free
+    }
+}

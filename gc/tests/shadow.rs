@@ -1,0 +1,326 @@
+//! Random graphs in automatic pools against a shadow graph, which knows what is reachable
+//! (design/gc.md `.req.kept`, `.req.freed`).
+//!
+//! Nodes live in a pool with references, one with references and headers, and one of leaves. After
+//! each collection every reachable node has to be as it was made, and the bytes that are kept have to be those of
+//! reachable nodes and of buffers that are attached, and no more.
+
+mod common;
+
+use core::cell::Cell;
+use core::ptr::{self, NonNull};
+use core::sync::atomic::Ordering;
+use core::time::Duration;
+
+use common::{Point, Slots, TestHeap, TestMutator, TestPool, WORD, layout, make, name, point, pool};
+use common::{reference, set_reference, with_heap, write};
+use proptest::prelude::*;
+use tripoint_core::{Check, CheckLevel, Error, PoolClass};
+use tripoint_gc::{Kind, Leaf, Tag, Traced};
+use tripoint_oracle::cases;
+
+/// What the shadow graph knows of a node.
+#[derive(Debug)]
+struct Shadow {
+    node: *mut u8,
+    /// The words in front of the address by which references know it.
+    header: usize,
+    name: usize,
+    references: Vec<Option<usize>>,
+    /// The bytes of the node.
+    size: usize,
+}
+
+/// One step: what, and numbers to choose by.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// A node in a pool with so many references, each to what a slot has, in a slot.
+    Make {
+        pool: u8,
+        references: usize,
+        slot: u8,
+    },
+    /// A reference of what a slot has changes to what another has.
+    Link {
+        from: u8,
+        index: u8,
+        to: u8,
+    },
+    /// A slot changes to what a reference of what a slot has leads to.
+    Follow {
+        from: u8,
+        index: u8,
+        slot: u8,
+    },
+    Clear {
+        slot: u8,
+    },
+    /// An ambiguous word points into what a slot has, at a byte.
+    Point {
+        slot: u8,
+        byte: u8,
+    },
+    Forget,
+    Empty {
+        pool: u8,
+    },
+    Collect,
+    /// A collection with a reservation held.
+    Hold,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let references = prop_oneof![8 => 0_usize..6, 1 => 6_usize..80, 1 => 400_usize..700];
+    prop_oneof![
+        12 => (any::<u8>(), references, any::<u8>())
+            .prop_map(|(pool, references, slot)| Step::Make { pool, references, slot }),
+        6 => (any::<u8>(), any::<u8>(), any::<u8>()).prop_map(|(from, index, to)| Step::Link { from, index, to }),
+        3 => (any::<u8>(), any::<u8>(), any::<u8>())
+            .prop_map(|(from, index, slot)| Step::Follow { from, index, slot }),
+        3 => any::<u8>().prop_map(|slot| Step::Clear { slot }),
+        1 => (any::<u8>(), any::<u8>()).prop_map(|(slot, byte)| Step::Point { slot, byte }),
+        1 => Just(Step::Forget),
+        1 => any::<u8>().prop_map(|pool| Step::Empty { pool }),
+        2 => Just(Step::Collect),
+        1 => Just(Step::Hold),
+    ]
+}
+
+const SLOTS: usize = 8;
+
+/// A graph of nodes and its shadow.
+struct Graph<'a, 'm> {
+    mutator: TestMutator<'m>,
+    pools: [&'a TestPool<'m, Traced>; 2],
+    leaves: &'a TestPool<'m, Leaf>,
+    points: [Point<'a, 'm, Traced>; 2],
+    leaf_point: Point<'a, 'm, Leaf>,
+    slots: &'a Slots<SLOTS>,
+    /// A word that may be a reference.
+    word: &'a Cell<usize>,
+    shadows: Vec<Shadow>,
+    roots: [Option<usize>; SLOTS],
+    pointed: Option<usize>,
+    names: usize,
+    refused: usize,
+}
+
+impl Graph<'_, '_> {
+    fn run(&mut self, step: Step) {
+        let slot = |slot: u8| usize::from(slot) % SLOTS;
+        match step {
+            Step::Make { pool, references, slot: to } => self.make(pool % 3, references, slot(to)),
+            Step::Link { from, index, to } => {
+                let to = self.roots[slot(to)];
+                if let Some((shadow, index)) = self.reference_of(slot(from), index) {
+                    self.shadows[shadow].references[index] = to;
+                    let node = self.shadows[shadow].node;
+                    // SAFETY: a slot leads to the node, which has this reference.
+                    unsafe { set_reference(node, index, self.address(to)) };
+                }
+            }
+            Step::Follow { from, index, slot: to } => {
+                if let Some((shadow, index)) = self.reference_of(slot(from), index) {
+                    let found = self.shadows[shadow].references[index];
+                    self.root(slot(to), found);
+                }
+            }
+            Step::Clear { slot: at } => self.root(slot(at), None),
+            Step::Point { slot: at, byte } => {
+                self.pointed = self.roots[slot(at)];
+                let within = |shadow: &Shadow| {
+                    shadow.node.addr() - shadow.header * WORD + usize::from(byte) % shadow.size
+                };
+                self.word.set(self.pointed.map_or(0, |shadow| within(&self.shadows[shadow])));
+            }
+            Step::Forget => {
+                self.pointed = None;
+                self.word.set(usize::MAX - usize::from(u8::MAX));
+            }
+            Step::Empty { pool: 2 } => self.leaf_point.empty(),
+            Step::Empty { pool } => self.points[usize::from(pool) % 2].empty(),
+            Step::Collect => self.collect(),
+            Step::Hold => self.hold(),
+        }
+    }
+
+    /// The reference with this number, if a slot leads to a node that has references.
+    fn reference_of(&self, slot: usize, index: u8) -> Option<(usize, usize)> {
+        let shadow = self.roots[slot]?;
+        let count = self.shadows[shadow].references.len();
+        (count != 0).then(|| (shadow, usize::from(index) % count))
+    }
+
+    fn address(&self, shadow: Option<usize>) -> *mut u8 {
+        shadow.map_or(ptr::null_mut(), |shadow| self.shadows[shadow].node)
+    }
+
+    fn root(&mut self, slot: usize, to: Option<usize>) {
+        self.roots[slot] = to;
+        self.slots.set(slot, self.address(to));
+    }
+
+    fn make(&mut self, pool: u8, references: usize, slot: usize) {
+        self.names += 1;
+        let name = self.names;
+        let targets: Vec<_> = match pool {
+            2 => Vec::new(),
+            _ => (0..references).map(|index| self.roots[index % SLOTS]).collect(),
+        };
+        // A leaf has words that are no references, and look like some.
+        let words = match pool {
+            2 => (0..references).map(|index| self.slots.get(index % SLOTS)).collect(),
+            _ => targets.iter().map(|&target| self.address(target)).collect::<Vec<_>>(),
+        };
+        let (made, header) = match pool {
+            2 => (make(&mut self.leaf_point, name, &words), 0),
+            _ => (make(&mut self.points[usize::from(pool)], name, &words), usize::from(pool) * 2),
+        };
+        match made {
+            Ok(node) => {
+                let size = (header + 2 + references) * WORD;
+                self.shadows.push(Shadow { node, header, name, references: targets, size });
+                self.root(slot, Some(self.shadows.len() - 1));
+            }
+            Err(error) => {
+                assert_eq!(error, Error::Limit);
+                self.refused += 1;
+                self.collect();
+            }
+        }
+    }
+
+    /// What roots lead to.
+    fn reachable(&self) -> Vec<usize> {
+        let mut is_reached = vec![false; self.shadows.len()];
+        let mut grey: Vec<_> = self.roots.iter().copied().chain([self.pointed]).flatten().collect();
+        let mut reached = Vec::new();
+        while let Some(shadow) = grey.pop() {
+            if !core::mem::replace(&mut is_reached[shadow], true) {
+                reached.push(shadow);
+                grey.extend(self.shadows[shadow].references.iter().flatten());
+            }
+        }
+        reached
+    }
+
+    fn collect(&mut self) {
+        let found = self.mutator.collect(Duration::MAX).unwrap();
+        self.compare(found.kept);
+    }
+
+    fn hold(&mut self) {
+        let Ok(reservation) = self.points[0].reserve(layout(0, 1)) else { return };
+        let references = [self.slots.get(0)];
+        // SAFETY: so many bytes were reserved.
+        unsafe { write(reservation.as_ptr().cast(), reservation.size(), 0, &references) };
+        let found = self.mutator.collect(Duration::MAX).unwrap();
+        // SAFETY: a whole node.
+        assert!(unsafe { reservation.commit() }.is_err(), "a collection did not see it");
+        self.compare(found.kept);
+    }
+
+    fn compare(&self, kept: usize) {
+        let reachable = self.reachable();
+        let mut size = 0;
+        for &index in &reachable {
+            let shadow = &self.shadows[index];
+            // SAFETY: roots lead to the node, so it was kept; whether it was is what is tested.
+            assert_eq!(unsafe { name(shadow.node) }, shadow.name, "a node was lost");
+            for (at, &to) in shadow.references.iter().enumerate() {
+                // SAFETY: as above, the node has this reference.
+                assert_eq!(unsafe { reference(shadow.node, at) }, self.address(to), "a node was changed");
+            }
+            size += shadow.size;
+        }
+        let attached = self.points[0].room() + self.points[1].room() + self.leaf_point.room();
+        assert_eq!(kept, size + attached, "what is kept is reachable or in a buffer");
+        self.check(self.pools[0]);
+        self.check(self.pools[1]);
+        self.check(self.leaves);
+    }
+
+    fn check<K: Kind>(&self, pool: &TestPool<'_, K>) {
+        assert_eq!(pool.check(CheckLevel::Deep), Ok(()));
+        let (mut free, mut end) = (0, 0);
+        pool.walk_free(&mut |gap| {
+            assert!(end <= gap.base().addr().get(), "gaps in order");
+            (free, end) = (free + gap.size(), gap.limit().addr().get());
+        });
+        assert_eq!(free, pool.sizes().free);
+    }
+}
+
+/// Runs the steps, and two collections at the end, the second without roots.
+fn run(heap: &TestHeap<'_>, steps: &[Step], forgets: bool) -> usize {
+    let (nodes, headed, leaves) = (pool::<Traced>(heap, 0), pool::<Traced>(heap, 2), pool::<Leaf>(heap, 0));
+    nodes.format().forgets.store(forgets, Ordering::Relaxed);
+    let mutator = heap.register().unwrap();
+    let (slots, word) = (Slots::<SLOTS>::default(), Cell::new(0_usize));
+    // SAFETY: the slots outlive the root, and only this thread uses them.
+    let _slots_are_root = unsafe { heap.root_table(slots.base(), SLOTS, Tag::default()) }.unwrap();
+    // SAFETY: the word outlives the root, and only this thread uses it.
+    let _word_is_root = unsafe { heap.root_ambiguous(NonNull::from(&word).cast(), 1) }.unwrap();
+    let points = [point(&nodes, &mutator), point(&headed, &mutator)];
+    let leaf_point = point(&leaves, &mutator);
+    let mut graph = Graph {
+        mutator,
+        pools: [&nodes, &headed],
+        leaves: &leaves,
+        points,
+        leaf_point,
+        slots: &slots,
+        word: &word,
+        shadows: Vec::new(),
+        roots: [None; SLOTS],
+        pointed: None,
+        names: 0,
+        refused: 0,
+    };
+    steps.iter().for_each(|step| graph.run(*step));
+    graph.collect();
+    (0..SLOTS).for_each(|slot| graph.root(slot, None));
+    graph.run(Step::Forget);
+    (0..3).for_each(|pool| graph.run(Step::Empty { pool }));
+    graph.collect();
+    assert!(graph.pools.iter().all(|pool| pool.header().total() == 0), "nothing is left");
+    graph.refused
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: cases(if cfg!(miri) { 2 } else { 96 }),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn what_is_reachable_is_kept_and_nothing_else(
+        steps in prop::collection::vec(step(), 0..if cfg!(miri) { 60 } else { 600 }),
+        is_small in any::<bool>(),
+    ) {
+        with_heap(if is_small { 48 << 10 } else { 1 << 20 }, |heap| {
+            run(heap, &steps, false);
+        });
+    }
+}
+
+/// The twin: a format that forgets the last reference of each node.
+#[test]
+#[should_panic(expected = "a node was")]
+fn a_format_that_forgets_references_loses_nodes() {
+    let mut steps = vec![Step::Make { pool: 0, references: 0, slot: 0 }];
+    steps.push(Step::Make { pool: 0, references: 1, slot: 0 });
+    steps.extend([Step::Empty { pool: 0 }, Step::Collect]);
+    with_heap(64 << 10, |heap| {
+        run(heap, &steps, true);
+    });
+}
+
+/// In a small arena some nodes are refused, so that the property is tested there too.
+#[test]
+fn small_arenas_are_filled() {
+    let make = |slot| Step::Make { pool: slot, references: 5, slot };
+    let steps: Vec<_> = (0..2000_u32).map(|step| make((step % 251) as u8)).collect();
+    with_heap(48 << 10, |heap| assert!(run(heap, &steps, false) > 3));
+}
