@@ -45,7 +45,7 @@ impl<A: Arena, F: Format> Pool<A, F> {
     /// Returns memory for a buffer, which holds it from here on.
     pub(crate) fn fill(&self, buffer: &MutatorBuffer, size: usize) -> Result<Fill> {
         let mut state = self.state.lock();
-        let run = match state.runs.take(size) {
+        let run = match state.runs.take_fit(size) {
             Some(run) => {
                 state.free -= run.size();
                 run

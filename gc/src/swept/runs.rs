@@ -51,7 +51,7 @@ impl Runs {
 
     /// Takes a run of at least `size` bytes from a list in which every run is long enough. Constant time.
     /// A run that is long enough may be left if the list that it is in has shorter ones too.
-    pub(crate) fn take(&mut self, size: usize) -> Option<Block> {
+    pub(crate) fn take_fit(&mut self, size: usize) -> Option<Block> {
         let list = size.max(1).checked_next_power_of_two()?.ilog2();
         let longer = self.mask & (usize::MAX << list);
         (longer != 0).then(|| longer.trailing_zeros() as usize).and_then(|list| self.pop(list))
@@ -124,7 +124,7 @@ mod tests {
         let start = NonNull::from(&mut memory).cast::<u8>();
         let mut base = start;
         let mut runs = Runs::new();
-        assert_eq!((runs.take(1), runs.search(1), runs.largest()), (None, None, 0));
+        assert_eq!((runs.take_fit(1), runs.search(1), runs.largest()), (None, None, 0));
         for words in [1, 2, 9, 12, 64, 100] {
             let size = words * size_of::<usize>();
             // SAFETY: parts of the array that do not overlap.
@@ -134,7 +134,7 @@ mod tests {
         }
         let word = size_of::<usize>();
         assert_eq!(runs.largest(), 100 * word);
-        let mut take = |words: usize| runs.take(words * word).map(|run| run.size() / word);
+        let mut take = |words: usize| runs.take_fit(words * word).map(|run| run.size() / word);
         // 9 and 12 are in the list of 8 to 15: nine words are asked of the next list.
         assert_eq!([take(9), take(9), take(9)], [Some(100), Some(64), None]);
         assert_eq!([take(8), take(2), take(1)], [Some(12), Some(2), Some(9)], "not one of a word");
