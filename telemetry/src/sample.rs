@@ -114,6 +114,11 @@ impl Sample {
         self.mean
     }
 
+    /// The smallest power of two that is not less than the size: a key for groups of similar sizes.
+    pub(crate) fn size_class(&self) -> u64 {
+        self.size.checked_next_power_of_two().unwrap_or(u64::MAX)
+    }
+
     /// How many objects of its size this one stands for: the inverse of the probability that
     /// it was sampled.
     #[must_use]

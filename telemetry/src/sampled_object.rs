@@ -25,6 +25,23 @@ impl ObjectKind {
     /// All kinds, in the order of their numbers.
     const ALL: [Self; 4] = [Self::Small, Self::Large, Self::Direct, Self::Global];
 
+    /// Its name in events.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Small => "small",
+            Self::Large => "large",
+            Self::Direct => "direct",
+            Self::Global => "global",
+        }
+    }
+
+    /// The kind with this name, if there is one.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
     /// The kind with this number.
     pub(crate) fn from_word(word: u32) -> Option<Self> {
         Self::ALL.get(usize::try_from(word).ok()?).copied()
@@ -76,17 +93,20 @@ impl SampledObject {
     /// The smallest power of two that is not less than the size: a key for groups of similar sizes.
     #[must_use]
     pub fn size_class(&self) -> u64 {
-        self.sample.size().checked_next_power_of_two().unwrap_or(u64::MAX)
+        self.sample.size_class()
     }
 
     /// The event that reports this object to a hook, by
-    /// [`event_at`](tripoint_core::EventHook::event_at) with the frames of the site.
+    /// [`event_at`](tripoint_core::EventHook::event_at) with the frames of the site. It has all that
+    /// is known of the object but the thread, which is the one that reports it.
     #[must_use]
     pub fn event(&self) -> Event {
         let sample = &self.sample;
         let bytes = |bytes| usize::try_from(bytes).unwrap_or(usize::MAX);
         Event::Sample {
+            kind: self.kind.name(),
             pool: self.pool,
+            class: self.class,
             object: self.object,
             size: bytes(sample.size()),
             offset: bytes(sample.offset()),

@@ -283,7 +283,7 @@ proptest! {
                 } else {
                     let allocated = store.alloc(layout).unwrap();
                     let (object, align) = (Addr::of(allocated.as_ptr()), layout.align());
-                    expected.extend(on.then_some(Event::Alloc { pool: id, object, size, align }));
+                    expected.extend(on.then_some(Event::Alloc { pool: id, object, size, align, type_name: None }));
                     live.push((allocated, layout));
                 }
             }

@@ -248,7 +248,9 @@ fn a_report_says_what_is_known_of_the_object() {
         let is_walked = cfg!(all(target_os = "linux", not(miri)));
         assert_eq!(typed.site != Site::UNKNOWN, is_walked);
         let event = Event::Sample {
+            kind: "direct",
             pool: typed.pool,
+            class: Some("MVFF"),
             object: typed.object,
             size: 20,
             offset: 0,

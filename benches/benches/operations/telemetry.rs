@@ -16,7 +16,7 @@ pub(crate) const OPERATIONS: [Operation; 3] = [
 const POOL: PoolId = PoolId::new(2).unwrap();
 const BUFFER: Addr = Addr::new(0x1000);
 const PLACE: Addr = Addr::new(0x2000);
-const ALLOC: Event = Event::Alloc { pool: POOL, object: PLACE, size: 64, align: 8 };
+const ALLOC: Event = Event::Alloc { pool: POOL, object: PLACE, size: 64, align: 8, type_name: None };
 const FILL: Event = Event::Fill { pool: POOL, buffer: BUFFER, base: PLACE, size: 4096 };
 
 fn report(on: bool, event: Event, count: usize) {

@@ -19,7 +19,7 @@ const OPERATIONS: usize = 1 << 20;
 const POOL: PoolId = PoolId::new(2).unwrap();
 const BUFFER: Addr = Addr::new(0x1000);
 const PLACE: Addr = Addr::new(0x2000);
-const ALLOC: Event = Event::Alloc { pool: POOL, object: PLACE, size: 64, align: 8 };
+const ALLOC: Event = Event::Alloc { pool: POOL, object: PLACE, size: 64, align: 8, type_name: None };
 const FREE: Event = Event::Free { pool: POOL, object: PLACE, size: 64, align: 8 };
 const FILL: Event = Event::Fill { pool: POOL, buffer: BUFFER, base: PLACE, size: 4096 };
 

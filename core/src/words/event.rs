@@ -208,6 +208,8 @@ pub enum Event {
         size: usize,
         /// The alignment that was asked for.
         align: usize,
+        /// The name of the object's type, if the call that allocated it has a type.
+        type_name: Option<&'static str>,
     },
     /// An object was freed to a pool or a cache.
     Free {
@@ -222,8 +224,12 @@ pub enum Event {
     },
     /// An object was sampled.
     Sample {
-        /// The pool; none for an object of the program's global allocator.
+        /// The name of the way by which it was allocated, as the sampler calls it.
+        kind: &'static str,
+        /// The pool; none for an object of the program's global allocator, or if it is not known.
         pool: Option<PoolId>,
+        /// The name of the pool's class, if it is known.
+        class: Option<&'static str>,
         /// The address of the object.
         object: Addr,
         /// Its size.

@@ -87,12 +87,13 @@ pub enum EventKind {
     Commit = 33,
     /// A point whose log is on abandoned what it had reserved, or its commit failed.
     Abandon = 34,
-    /// A store whose log is on allocated an object.
+    /// A store whose log is on allocated an object. The type name is empty if it is not known.
     Alloc = 35,
     /// A store whose log is on is about to free an object.
     Free = 36,
-    /// An object was sampled. Pool 0 is the program's global allocator. The type name is empty if
-    /// it is not known.
+    /// An object was sampled, on the thread of the record. Pool 0 is the program's global allocator, or a
+    /// pool that is not known. The kind is the name of an [`ObjectKind`](crate::ObjectKind). The name of the pool's class
+    /// and that of the type are empty if they are not known.
     Sample = 37,
     /// The program entered a phase of the contract.
     Phase = 48,
@@ -165,11 +166,13 @@ macro_rules! with_kinds {
             }
             Commit, "commit" { arena: Number, pool: Number, buffer: Handle, object: Address, size: Bytes, site: Site }
             Abandon, "abandon" { arena: Number, pool: Number, buffer: Handle, object: Address, site: Site }
-            Alloc, "alloc" { arena: Number, pool: Number, object: Address, size: Bytes, align: Bytes, site: Site }
+            Alloc, "alloc" {
+                arena: Number, pool: Number, object: Address, size: Bytes, align: Bytes, type_name: Text, site: Site,
+            }
             Free, "free" { arena: Number, pool: Number, object: Address, size: Bytes, align: Bytes, site: Site }
             Sample, "sample" {
                 arena: Number, pool: Number, object: Address, size: Bytes, offset: Bytes, mean: Bytes,
-                type_name: Text, site: Site,
+                kind: Text, class: Text, type_name: Text, site: Site,
             }
             Phase, "phase" { from: Text, to: Text, site: Site }
             Violation, "violation" {

@@ -79,7 +79,7 @@ impl<'s, S: Store, W: Fn() -> bool, H: EventHook> LoggedStore<'s, S, W, H> {
 
     /// Reports an object that was just allocated, and frees it if that unwinds.
     #[inline]
-    fn report_alloc(&self, object: NonNull<u8>, layout: Layout) {
+    fn report_alloc(&self, object: NonNull<u8>, layout: Layout, type_name: Option<&'static str>) {
         if !(self.is_on)() {
             return;
         }
@@ -87,7 +87,7 @@ impl<'s, S: Store, W: Fn() -> bool, H: EventHook> LoggedStore<'s, S, W, H> {
         // the report unwinds, and then nothing else has its address.
         let free = Defer::new(|| unsafe { self.store.free(object, layout) });
         let (object, size, align) = (Addr::of(object.as_ptr()), layout.size(), layout.align());
-        self.report(Event::Alloc { pool: self.pool, object, size, align });
+        self.report(Event::Alloc { pool: self.pool, object, size, align, type_name });
         core::mem::forget(free);
     }
 }
@@ -99,14 +99,14 @@ unsafe impl<S: Store, W: Fn() -> bool, H: EventHook> Store for LoggedStore<'_, S
     #[inline]
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
         let object = self.store.alloc(layout)?;
-        self.report_alloc(object, layout);
+        self.report_alloc(object, layout, None);
         Ok(object)
     }
 
     #[inline]
     fn alloc_named(&self, layout: Layout, type_name: &'static str) -> Result<NonNull<u8>> {
         let object = self.store.alloc_named(layout, type_name)?;
-        self.report_alloc(object, layout);
+        self.report_alloc(object, layout, Some(type_name));
         Ok(object)
     }
 

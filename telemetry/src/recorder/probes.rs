@@ -119,12 +119,14 @@ fn fire(arena: u32, event: &Event, site: &[usize]) {
         Event::DestroyPool { pool, class } => fire!(site, destroy_pool, [class], number(pool), arena),
         Event::Extend { pool, base, size } => fire!(site, extend, number(pool), base.get(), size, arena),
         Event::Retract { pool, base, size } => fire!(site, retract, number(pool), base.get(), size, arena),
-        Event::Sample { pool, object, size, offset, mean, type_name } => {
+        Event::Sample { kind, pool, class, object, size, offset, mean, type_name } => {
+            let (class, name) = (class.unwrap_or(""), type_name.unwrap_or(""));
             let pool = pool.map_or(0, number);
-            fire!(site, sample, [type_name.unwrap_or("")], pool, object.get(), size, offset, mean, arena);
+            fire!(site, sample, [kind, class, name], pool, object.get(), size, offset, mean, arena);
         }
-        Event::Alloc { pool, object, size, align } => {
-            fire!(site, alloc, number(pool), object.get(), size, align, arena);
+        Event::Alloc { pool, object, size, align, type_name } => {
+            let name = type_name.unwrap_or("");
+            fire!(site, alloc, [name], number(pool), object.get(), size, align, arena);
         }
         Event::Free { pool, object, size, align } => {
             fire!(site, free, number(pool), object.get(), size, align, arena);

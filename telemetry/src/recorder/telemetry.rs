@@ -60,6 +60,10 @@ pub struct Telemetry {
     _files: Vec<OwnedFd>,
 }
 
+/// The word of an empty text.
+#[cfg(feature = "std")]
+const NO_TEXT: u64 = 0;
+
 /// The parts of telemetry.
 pub(crate) struct Parts {
     pub(crate) words: &'static [AtomicU64],
@@ -189,7 +193,7 @@ impl Telemetry {
             #[cfg(feature = "std")]
             Event::Commit { .. } if site.is_empty() => self.commit_quickly(arena, event),
             #[cfg(feature = "std")]
-            Event::Alloc { .. } if site.is_empty() => self.alloc_quickly(arena, event),
+            Event::Alloc { type_name: None, .. } if site.is_empty() => self.alloc_quickly(arena, event),
             #[cfg(feature = "std")]
             Event::Free { .. } if site.is_empty() => self.free_quickly(arena, event),
             _ => self.record_any(arena, event, site),
@@ -221,13 +225,13 @@ impl Telemetry {
     #[inline(never)]
     fn alloc_quickly(&self, arena: u64, event: &Event) {
         // By reference: its fields are read when they are written.
-        let Event::Alloc { pool, object, size, align } = event else { return };
+        let Event::Alloc { pool, object, size, align, .. } = event else { return };
         if !self.switches.is_on(EventKind::Alloc) {
             return;
         }
-        let Some((place, thread)) = self.try_begin::<5>() else { return self.record_any(arena, event, &[]) };
+        let Some((place, thread)) = self.try_begin::<6>() else { return self.record_any(arena, event, &[]) };
         let (without, object) = self.object(*object);
-        let fields = [arena, u64::from(pool.get()), object, *size as u64, *align as u64];
+        let fields = [arena, u64::from(pool.get()), object, *size as u64, *align as u64, NO_TEXT];
         place.write(&self.clock, EventKind::Alloc, without, thread, fields);
     }
 
@@ -312,20 +316,16 @@ impl Telemetry {
                 let fields = [arena, pool, buffer, self.address(object.get()), size as u64];
                 self.write(EventKind::Commit, fields, [], site);
             }
-            Event::Alloc { pool, object, size, align } => {
+            Event::Alloc { pool, object, size, align, type_name } => {
                 let (pool, object) = (u64::from(pool.get()), self.address(object.get()));
-                self.write(EventKind::Alloc, [arena, pool, object, size as u64, align as u64], [], site);
+                let fields = [arena, pool, object, size as u64, align as u64];
+                self.write(EventKind::Alloc, fields, [type_name.unwrap_or("")], site);
             }
             Event::Free { pool, object, size, align } => {
                 let (pool, object) = (u64::from(pool.get()), self.address(object.get()));
                 self.write(EventKind::Free, [arena, pool, object, size as u64, align as u64], [], site);
             }
-            Event::Sample { pool, object, size, offset, mean, type_name } => {
-                let pool = pool.map_or(0, |pool| u64::from(pool.get()));
-                let object = self.address(object.get());
-                let fields = [arena, pool, object, size as u64, offset as u64, u64::from(mean)];
-                self.write(EventKind::Sample, fields, [type_name.unwrap_or("")], site);
-            }
+            Event::Sample { .. } => self.record_sample(arena, event, site),
             Event::CreatePoint { .. }
             | Event::DestroyPoint { .. }
             | Event::Trip { .. }
@@ -336,6 +336,19 @@ impl Telemetry {
             | Event::Abandon { .. } => self.record_at_point(arena, event, site),
             _ => self.record_rare(arena, event, site),
         }
+    }
+
+    /// A sample, which always has texts.
+    #[cold]
+    fn record_sample(&self, arena: u64, event: &Event, site: &[usize]) {
+        let Event::Sample { kind, pool, class, object, size, offset, mean, type_name } = *event else {
+            return;
+        };
+        let pool = pool.map_or(0, |pool| u64::from(pool.get()));
+        let object = self.address(object.get());
+        let fields = [arena, pool, object, size as u64, offset as u64, u64::from(mean)];
+        let texts = [kind, class.unwrap_or(""), type_name.unwrap_or("")];
+        self.write(EventKind::Sample, fields, texts, site);
     }
 
     /// Events of points that are rare.
