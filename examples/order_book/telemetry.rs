@@ -9,7 +9,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use serde::Serialize;
 use tripoint::contract::{PoolEvents, ViolationClass};
 use tripoint::telemetry::{
-    ArenaHook, Attached, Confidence, Estimate, Interval, Mean, SampledObject, SampledStore, Sampling,
+    ArenaHook, Attached, Confidence, Groups, Interval, Mean, SampledObject, SampledStore, Sampling,
     Telemetry, Threads, Window,
 };
 use tripoint::{EventHook, PoolClass, Store};
@@ -29,8 +29,8 @@ static BOTH: OnceLock<(PoolEvents, ArenaHook<'static>)> = OnceLock::new();
 /// The switch of all samplers. Runs with the same input draw the same bytes.
 static SAMPLING: Sampling = Sampling::off(0x5eed);
 
-/// What the samples add up to.
-static ESTIMATE: Mutex<Option<Estimate>> = Mutex::new(None);
+/// What the samples add up to, pool by pool, as in the telemetry: the levels and those of the rehearsal.
+static ESTIMATES: Mutex<Option<Groups<u32, 2>>> = Mutex::new(None);
 
 /// Begins what the options ask for.
 ///
@@ -114,9 +114,10 @@ pub(crate) fn sampled<P: PoolClass + Store>(pool: &P) -> Sampled<'_, P> {
 
 /// Counts a sample, and reports it. It is called on the hot thread, so it does not allocate.
 fn count(sampled: SampledObject) {
-    let mut estimate = ESTIMATE.lock().unwrap_or_else(PoisonError::into_inner);
-    estimate.get_or_insert_with(|| Estimate::new(sampled.sample.mean())).add(&sampled.sample);
-    drop(estimate);
+    let mut estimates = ESTIMATES.lock().unwrap_or_else(PoisonError::into_inner);
+    let pools = estimates.get_or_insert_with(|| Groups::new(sampled.sample.mean()));
+    pools.add(sampled.pool.map_or(0, |pool| pool.get()), &sampled.sample);
+    drop(estimates);
     if let Some((_, hook)) = BOTH.get() {
         hook.event_at(sampled.event(), sampled.site.frames());
     }
@@ -135,7 +136,9 @@ pub(crate) struct Samples {
 
 /// What the samples say up to now; nothing if there are none.
 pub(crate) fn samples() -> Option<Samples> {
-    let estimate = (*ESTIMATE.lock().unwrap_or_else(PoisonError::into_inner))?;
+    let pools = (*ESTIMATES.lock().unwrap_or_else(PoisonError::into_inner))?;
+    let mut estimate = *pools.others();
+    pools.iter().for_each(|(_, pool)| estimate.merge(pool));
     let window = Window { begins_at_sample: true, ends_at_sample: false };
     let confidence = Confidence::PERCENT_95;
     // There are exact limits unless another process has changed the mean meanwhile.

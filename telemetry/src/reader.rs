@@ -8,6 +8,8 @@
 //! | read all events, by time | [`Reader::events`] |
 //! | read the events of one ring | [`Reader::ring_events`] |
 //! | read the counters | [`Reader::counters`] |
+//! | estimate from samples by site, type, size class, thread or pool | [`RecordedEvent::sample`], [`Groups`](crate::Groups) |
+//! | estimate bytes of each pool from all samples ever | [`Counters::samples`] |
 //! | switch events and sampling on and off | [`SwitchesFile`] |
 //!
 //! The reader trusts nothing that it reads. What makes no sense is left out, and counted or listed. What
@@ -48,13 +50,16 @@ pub(crate) mod file;
 pub(crate) mod merge;
 pub(crate) mod open;
 pub(crate) mod ring;
+pub(crate) mod sample;
+pub(crate) mod sums;
 pub(crate) mod switches;
+pub(crate) mod table;
 pub(crate) mod tallies;
 pub(crate) mod values;
 pub(crate) mod words;
 
 pub use self::counters::{
-    ArenaCounters, Counters, PhaseCounters, PhaseNumbers, PointCounters, PoolCounters, PoolNumbers, Table,
+    ArenaCounters, Counters, PhaseCounters, PhaseNumbers, PointCounters, PoolCounters, PoolNumbers,
 };
 pub use self::discover::{Found, discover};
 pub use self::error::OpenError;
@@ -63,6 +68,9 @@ pub use self::file::{Damage, FileInfo, Reader};
 pub use self::merge::Events;
 pub use self::open::MAX_RING_BYTES;
 pub use self::ring::{RingCursor, RingInfo, Start};
+pub use self::sample::RecordedSample;
+pub use self::sums::SampleCounters;
 pub use self::switches::SwitchesFile;
+pub use self::table::Table;
 pub use self::tallies::{TallyCounters, TallyNumbers};
 pub use self::values::{CodeAddresses, Text};

@@ -38,16 +38,50 @@ use crate::sample::{Mean, Sample};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     mean: Mean,
-    samples: u64,
-    bytes: f64,
-    objects: f64,
-    variance: f64,
+    sums: Sums,
+    has_several_means: bool,
+}
+
+/// What is added up over samples.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Sums {
+    pub(crate) samples: u64,
+    pub(crate) bytes: f64,
+    pub(crate) objects: f64,
+    /// Of the bytes.
+    pub(crate) variance: f64,
     /// The failed trials that the samples stand for, on average.
-    trials: u64,
+    pub(crate) trials: u64,
     /// The bytes from each byte drawn to the end of its object: those of which is known that
     /// they were allocated, and that hold no failed trial.
-    rest: u64,
-    has_several_means: bool,
+    pub(crate) rest: u64,
+}
+
+impl Sums {
+    /// Of no sample.
+    const NONE: Self = Self { samples: 0, bytes: 0.0, objects: 0.0, variance: 0.0, trials: 0, rest: 0 };
+
+    /// Of one sample.
+    pub(crate) fn of(sample: &Sample) -> Self {
+        let (size, weight) = (sample.size() as f64, sample.weight());
+        Self {
+            samples: 1,
+            bytes: size * weight,
+            objects: weight,
+            variance: size * size * sample.mean().miss(sample.size()) * weight * weight,
+            trials: u64::from(sample.mean().bytes()) - 1,
+            rest: sample.size() - sample.offset(),
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.samples = self.samples.saturating_add(other.samples);
+        self.bytes += other.bytes;
+        self.objects += other.objects;
+        self.variance += other.variance;
+        self.trials = self.trials.saturating_add(other.trials);
+        self.rest = self.rest.saturating_add(other.rest);
+    }
 }
 
 impl Estimate {
@@ -55,16 +89,7 @@ impl Estimate {
     /// how much can have been allocated unseen.
     #[must_use]
     pub const fn new(mean: Mean) -> Self {
-        Self {
-            mean,
-            samples: 0,
-            bytes: 0.0,
-            objects: 0.0,
-            variance: 0.0,
-            trials: 0,
-            rest: 0,
-            has_several_means: false,
-        }
+        Self { mean, sums: Sums::NONE, has_several_means: false }
     }
 
     /// Takes a sample into account.
@@ -72,25 +97,20 @@ impl Estimate {
     /// It counts with the mean that it carries. If that is not the mean of the estimate, all
     /// estimates stay right, but there are no exact [`limits`](Self::limits) any more.
     pub fn add(&mut self, sample: &Sample) {
-        let (size, weight) = (sample.size() as f64, sample.weight());
-        self.samples = self.samples.saturating_add(1);
-        self.bytes += size * weight;
-        self.objects += weight;
-        self.variance += size * size * sample.mean().miss(sample.size()) * weight * weight;
-        self.trials = self.trials.saturating_add(u64::from(sample.mean().bytes()) - 1);
-        self.rest = self.rest.saturating_add(sample.size() - sample.offset());
+        self.sums.add(&Sums::of(sample));
         self.has_several_means |= sample.mean() != self.mean;
     }
 
     /// Takes all samples of another estimate into account.
     pub fn merge(&mut self, other: &Self) {
-        self.samples = self.samples.saturating_add(other.samples);
-        self.bytes += other.bytes;
-        self.objects += other.objects;
-        self.variance += other.variance;
-        self.trials = self.trials.saturating_add(other.trials);
-        self.rest = self.rest.saturating_add(other.rest);
+        self.sums.add(&other.sums);
         self.has_several_means |= other.has_several_means || other.mean != self.mean;
+    }
+
+    /// The estimate of these sums. `mean` is that of the first sample.
+    #[cfg(all(feature = "reader", unix))]
+    pub(crate) const fn of_sums(mean: Mean, sums: Sums, has_several_means: bool) -> Self {
+        Self { mean, sums, has_several_means }
     }
 
     pub(super) const fn mean(&self) -> Mean {
@@ -100,32 +120,32 @@ impl Estimate {
     /// How many samples were added.
     #[must_use]
     pub const fn samples(&self) -> u64 {
-        self.samples
+        self.sums.samples
     }
 
     /// The bytes allocated, from weighted samples: the point estimate to show.
     #[must_use]
     pub const fn bytes(&self) -> f64 {
-        self.bytes
+        self.sums.bytes
     }
 
     /// The objects allocated, from weighted samples.
     #[must_use]
     pub const fn objects(&self) -> f64 {
-        self.objects
+        self.sums.objects
     }
 
     /// The bytes allocated, from the number of failed trials that samples stand for.
     #[must_use]
     pub const fn bytes_by_trials(&self) -> u64 {
-        self.trials.saturating_add(self.rest)
+        self.sums.trials.saturating_add(self.sums.rest)
     }
 
     /// The standard error of [`bytes`](Self::bytes), in bytes; its square is estimated
     /// without bias.
     #[must_use]
     pub fn standard_error(&self) -> f64 {
-        libm::sqrt(self.variance)
+        libm::sqrt(self.sums.variance)
     }
 
     /// An interval around [`bytes`](Self::bytes) that holds what was allocated with about this
@@ -138,8 +158,8 @@ impl Estimate {
         let margin = normal::exceeded_with(confidence.tail()) * self.standard_error();
         // These casts saturate: a bound below zero becomes zero.
         Interval {
-            low: libm::floor(self.bytes - margin) as u64,
-            high: libm::ceil(self.bytes + margin) as u64,
+            low: libm::floor(self.sums.bytes - margin) as u64,
+            high: libm::ceil(self.sums.bytes + margin) as u64,
         }
     }
 
@@ -159,14 +179,14 @@ impl Estimate {
         let unaligned_end = u64::from(!window.ends_at_sample);
         let tail = confidence.tail();
         Ok(Interval {
-            low: self.limit(self.samples.saturating_sub(unaligned_begin), tail)?,
-            high: self.limit(self.samples.saturating_add(unaligned_end), 1.0 - tail)?,
+            low: self.limit(self.sums.samples.saturating_sub(unaligned_begin), tail)?,
+            high: self.limit(self.sums.samples.saturating_add(unaligned_end), 1.0 - tail)?,
         })
     }
 
     fn limit(&self, successes: u64, probability: f64) -> Result<u64, LimitsError> {
         let failures = NegativeBinomial { successes, mean: self.mean }.limit(probability);
-        Ok(failures.ok_or(LimitsError::TooLarge)?.saturating_add(self.rest))
+        Ok(failures.ok_or(LimitsError::TooLarge)?.saturating_add(self.sums.rest))
     }
 }
 
@@ -300,7 +320,7 @@ mod tests {
     fn limits_that_cannot_be_computed_exactly_are_refused() {
         let mean = Mean::new(u32::MAX).unwrap();
         let mut estimate = Estimate::new(mean);
-        estimate.samples = 1 << 21;
+        estimate.sums.samples = 1 << 21;
         assert_eq!(estimate.limits(Confidence::PERCENT_95, Window::ANY), Err(LimitsError::TooLarge));
     }
 }

@@ -6,10 +6,10 @@ use tripoint_core::internal::{AtomicU64, AtomicUsize, Ordering, fence};
 
 use crate::clock::Clock;
 use crate::file::plan::Plan;
-use crate::file::table::Table;
+use crate::file::table::{Entry, Table};
 use crate::format::{
-    BYTE_ORDER, FileState, HEADER_WORDS, HeaderFlags, HeaderWord, MAGIC, RingState, RingWord, SECTION_WORDS,
-    SectionKind, SectionWord, VERSION, WORD_BYTES,
+    BYTE_ORDER, FileState, HEADER_WORDS, HeaderFlags, HeaderWord, MAGIC, OTHER_POOLS, RingState, RingWord,
+    SECTION_WORDS, SampleWord, SectionKind, SectionWord, VERSION, WORD_BYTES,
 };
 use crate::ring::record_ring::RecordRing;
 
@@ -31,6 +31,9 @@ pub(crate) struct Image<'w> {
     pub(crate) phase: Table<'w>,
     /// What the contract counts, behind the names of what it counts.
     pub(crate) tallies: &'w [AtomicU64],
+    pub(crate) samples: Table<'w>,
+    /// The entry of samples of all pools that found none in the table.
+    pub(crate) other_samples: Entry<'w>,
     rings: &'w [AtomicU64],
     ring_words: usize,
     /// The last ring, of the threads that have none of their own.
@@ -60,6 +63,8 @@ impl<'w> Image<'w> {
             let words = words.get(section.start..section.start + section.words())?;
             Some((words, section.entry_words, section_word(header, index, SectionWord::LeftOut)))
         };
+        let (samples, _, samples_left_out) = place(SectionKind::Samples)?;
+        let (other_samples, samples) = samples.split_first_chunk()?;
         let table = |kind| place(kind).map(|(words, _, left_out)| Table::new(words, left_out));
         let (rings, ring_words, threads_left_out) = place(SectionKind::Rings)?;
         let (rings, shared) = rings.split_at_checked(rings.len().checked_sub(ring_words)?)?;
@@ -72,11 +77,17 @@ impl<'w> Image<'w> {
             points: table(SectionKind::Points)?,
             phase: table(SectionKind::Phase)?,
             tallies: place(SectionKind::Tallies)?.0,
+            samples: Table::new(samples, samples_left_out),
+            other_samples: Entry::new(other_samples),
             rings,
             ring_words,
             shared_ring: RecordRing::new(shared)?,
             threads_left_out,
         };
+        image.other_samples.renew(|entry| {
+            entry.set(SampleWord::Arena as usize, OTHER_POOLS);
+            entry.set(SampleWord::Pool as usize, OTHER_POOLS);
+        });
         image.set(HeaderWord::FileBytes, (plan.words * WORD_BYTES) as u64);
         image.set(HeaderWord::Sections, plan.sections.len() as u64);
         image.shared_ring.words().word(RingWord::State).store(RingState::Shared as u64, Ordering::Relaxed);

@@ -20,7 +20,8 @@ pub struct Room {
     /// Arenas whose counters are kept, at most 65,536. 16 by default. This number and the following ones are
     /// rounded up to a power of two.
     pub arenas: usize,
-    /// Pools whose counters are kept. 256 by default.
+    /// Pools whose counters are kept, and sums of samples (of at most 32,768 pools). The samples of all others are
+    /// added up in one more entry. 256 by default.
     pub pools: usize,
     /// Allocation points and other buffers whose counters are kept. 1,024 by default: 128 KiB.
     pub points: usize,
@@ -65,7 +66,7 @@ impl Section {
 }
 
 /// How many sections the writer makes.
-pub(crate) const SECTIONS: usize = 6;
+pub(crate) const SECTIONS: usize = 7;
 
 /// Where everything lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +92,8 @@ impl Plan {
             (SectionKind::Points, table(room.points)?, TABLE_ENTRY_WORDS),
             (SectionKind::Phase, 1, TABLE_ENTRY_WORDS),
             (SectionKind::Tallies, 1, tally_words(room.tallies)?),
+            // The first entry is for pools that find none.
+            (SectionKind::Samples, 1 + table(room.pools.min(MAX_ENTRIES / 2))?, TABLE_ENTRY_WORDS),
             (SectionKind::Rings, room.threads.checked_add(1)?, ring_words),
         ];
         let mut words = HEADER_WORDS;
@@ -127,7 +130,7 @@ mod tests {
             assert_eq!(plan.words, end.next_multiple_of(PAGE_WORDS));
             assert_eq!(room.bytes(), Some((plan.words + SWITCHES_WORDS) * 8));
         }
-        assert_eq!(Room::LEAST.bytes(), Some(40 << 10));
+        assert_eq!(Room::LEAST.bytes(), Some(44 << 10));
         assert_eq!(Plan::new(&Room { pools: 5, ..Room::LEAST }).unwrap().sections[1].entries, 8);
     }
 

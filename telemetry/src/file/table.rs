@@ -19,6 +19,11 @@ const GENERATION: u64 = 1 << 8;
 pub(crate) struct Entry<'w>(&'w [AtomicU64; TABLE_ENTRY_WORDS]);
 
 impl<'w> Entry<'w> {
+    /// The entry in these words.
+    pub(crate) const fn new(words: &'w [AtomicU64; TABLE_ENTRY_WORDS]) -> Self {
+        Self(words)
+    }
+
     /// A word, by its number in one of the enumerations of the format.
     #[inline]
     fn word(self, word: usize) -> &'w AtomicU64 {
@@ -29,6 +34,21 @@ impl<'w> Entry<'w> {
     #[inline]
     pub(crate) fn add(self, word: usize, amount: u64) {
         self.word(word).fetch_add(amount, Ordering::Relaxed);
+    }
+
+    /// Adds to a number of floating point. Another thread's addition in between has this one
+    /// repeated, so nothing is lost.
+    pub(crate) fn add_float(self, word: usize, amount: f64) {
+        let add = |bits| Some((f64::from_bits(bits) + amount).to_bits());
+        let _ = self.word(word).fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+    }
+
+    /// Sets a word that is zero, and returns what it is then.
+    pub(crate) fn set_once(self, word: usize, value: u64) -> u64 {
+        match self.word(word).compare_exchange(0, value, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => value,
+            Err(other) => other,
+        }
     }
 
     #[inline]

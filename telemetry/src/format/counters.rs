@@ -109,6 +109,42 @@ pub enum PointWord {
     FramesPopped,
 }
 
+/// The number of the arena and of the pool in the first entry of the table of samples: that of
+/// all pools that found no entry of their own.
+pub const OTHER_POOLS: u64 = u64::MAX;
+
+/// The words of the entry of a pool's samples: sums over all that were ever reported, whatever became of
+/// the events. Sums of estimates are numbers of floating point, as their 64 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum SampleWord {
+    /// See [`EntryState`].
+    State = 0,
+    /// The number of the arena in this file; zero for none. [`OTHER_POOLS`] in the first entry.
+    Arena,
+    /// The number of the pool; zero for the program's global allocator, or if it is not known.
+    /// [`OTHER_POOLS`] in the first entry.
+    Pool,
+    /// How many objects were sampled.
+    Samples,
+    /// The bytes that they stand for, in floating point.
+    Bytes,
+    /// The objects that they stand for, in floating point.
+    Objects,
+    /// The variance of the bytes, in floating point.
+    Variance,
+    /// The failed trials that they stand for.
+    Trials,
+    /// The bytes from each byte drawn to the end of its object.
+    Rest,
+    /// The mean of the first sample, in bytes; zero before there is one.
+    Mean,
+    /// How many samples had another mean.
+    OtherMeans,
+    /// The name of the pool's class, a text of [`TABLE_TEXT_WORDS`].
+    Class = 12,
+}
+
 /// The words of the entry of the steady-state contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]

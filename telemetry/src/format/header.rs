@@ -114,6 +114,8 @@ pub enum SectionKind {
     Tallies = 5,
     /// Rings: [`RingWord`](super::RingWord)s, then blocks.
     Rings = 6,
+    /// Entries of [`SampleWord`](super::SampleWord)s.
+    Samples = 7,
 }
 
 impl SectionKind {
@@ -127,6 +129,7 @@ impl SectionKind {
             4 => Some(Self::Phase),
             5 => Some(Self::Tallies),
             6 => Some(Self::Rings),
+            7 => Some(Self::Samples),
             _ => None,
         }
     }

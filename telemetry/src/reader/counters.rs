@@ -2,34 +2,15 @@
 
 use core::fmt;
 use std::io;
-use std::vec::Vec;
 
-use tripoint_core::internal::{Json, Ordering, fence};
+use tripoint_core::internal::Json;
 
-use crate::format::{
-    ArenaWord, EntryState, PhaseWord, PointWord, PoolWord, SectionKind, TABLE_ENTRY_WORDS, TABLE_TEXT_WORDS,
-};
+use crate::format::{ArenaWord, PhaseWord, PointWord, PoolWord, SectionKind};
 use crate::reader::file::Reader;
+use crate::reader::sums::{SampleCounters, samples};
+use crate::reader::table::{Entry, Table, is_live, table, text};
 use crate::reader::tallies::{TallyCounters, tallies};
 use crate::reader::values::Text;
-use crate::reader::words::word;
-
-/// The words of one entry.
-type Entry = [u64; TABLE_ENTRY_WORDS];
-
-/// How often an entry that is being taken is read before it is left out.
-const TRIES: usize = 8;
-
-/// The entries of a table.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Table<T> {
-    /// The entries in use, and those whose subject no longer exists.
-    pub entries: Vec<T>,
-    /// How often no entry was left for something new.
-    pub left_out: u64,
-    /// How many entries were left out because they changed whenever they were read.
-    pub unsteady: usize,
-}
 
 macro_rules! counters {
     ($(#[$about:meta])* $name:ident, $word:ident { $($(#[$doc:meta])* $field:ident: $at:ident),* $(,)? }) => {
@@ -166,7 +147,7 @@ pub struct PhaseCounters {
 ///
 /// Each number is the one that was there at some moment while the entry was read. All numbers of an entry
 /// belong to the same subject.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Counters {
     /// The counters of each arena.
     pub arenas: Table<ArenaCounters>,
@@ -178,6 +159,8 @@ pub struct Counters {
     pub phase: Table<PhaseCounters>,
     /// What the contract counted of each thread and class of events, if it counted anything.
     pub tallies: Table<TallyCounters>,
+    /// The sums of each pool's samples.
+    pub samples: Table<SampleCounters>,
 }
 
 impl Reader {
@@ -202,6 +185,7 @@ impl Reader {
                 let unsteady = usize::from(found.is_none());
                 Table { entries: found.unwrap_or_default(), left_out: 0, unsteady }
             },
+            samples: samples(self)?,
         })
     }
 }
@@ -265,6 +249,34 @@ impl Listed for TallyCounters {
     }
 }
 
+/// Estimates are shown in whole bytes and objects.
+impl Listed for SampleCounters {
+    fn texts(&self) -> impl Iterator<Item = (&'static str, Text)> {
+        core::iter::once(("class", self.class))
+    }
+
+    /// Its sums stay.
+    fn is_live(&self) -> bool {
+        true
+    }
+
+    fn numbers(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let Self { arena, pool, ref estimate, .. } = *self;
+        // These casts saturate.
+        let rounded = [estimate.bytes(), estimate.objects(), estimate.standard_error()];
+        let [bytes, objects, standard_error] = rounded.map(|sum| libm::round(sum) as u64);
+        [
+            ("arena", arena),
+            ("pool", pool),
+            ("samples", estimate.samples()),
+            ("bytes", bytes),
+            ("objects", objects),
+            ("standard_error", standard_error),
+        ]
+        .into_iter()
+    }
+}
+
 fn show_table<T: Listed>(table: &Table<T>, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     for entry in &table.entries {
         f.write_str(name)?;
@@ -311,7 +323,8 @@ impl Counters {
             table_json(&self.pools, "pools", json)?;
             table_json(&self.points, "points", json)?;
             table_json(&self.phase, "phase", json)?;
-            table_json(&self.tallies, "tallies", json)
+            table_json(&self.tallies, "tallies", json)?;
+            table_json(&self.samples, "samples", json)
         })
     }
 }
@@ -323,61 +336,7 @@ impl fmt::Display for Counters {
         show_table(&self.pools, "pool", f)?;
         show_table(&self.points, "point", f)?;
         show_table(&self.phase, "contract", f)?;
-        show_table(&self.tallies, "tally", f)
+        show_table(&self.tallies, "tally", f)?;
+        show_table(&self.samples, "samples", f)
     }
-}
-
-/// An entry as it was read.
-enum Found {
-    Nothing,
-    Unsteady,
-    Entry(Entry),
-}
-
-fn table<T>(reader: &Reader, kind: SectionKind, make: impl Fn(&Entry) -> T) -> io::Result<Table<T>> {
-    let section = reader.section(kind);
-    let left_out = section.left_out_at.map_or(Ok(0), |at| word(reader.words(), at))?;
-    let mut table = Table { entries: Vec::new(), left_out, unsteady: 0 };
-    for index in 0..section.entries {
-        match entry(reader, section.entry(index))? {
-            Found::Nothing => {}
-            Found::Unsteady => table.unsteady += 1,
-            Found::Entry(entry) => table.entries.push(make(&entry)),
-        }
-    }
-    Ok(table)
-}
-
-/// Reads an entry until its first word is the same before and after, so that all words are of one entry.
-fn entry(reader: &Reader, at: u64) -> io::Result<Found> {
-    let mut entry = [0; TABLE_ENTRY_WORDS];
-    for _ in 0..TRIES {
-        let before = word(reader.words(), at)?;
-        if state(before) == EntryState::Free as u64 {
-            return Ok(Found::Nothing);
-        }
-        fence(Ordering::Acquire);
-        reader.words().read(at, &mut entry)?;
-        fence(Ordering::Acquire);
-        let after = word(reader.words(), at)?;
-        let whole = [EntryState::Live as u64, EntryState::Gone as u64];
-        if before == after && before == entry[0] && whole.contains(&state(before)) {
-            return Ok(Found::Entry(entry));
-        }
-    }
-    Ok(Found::Unsteady)
-}
-
-fn state(word: u64) -> u64 {
-    word & 0xff
-}
-
-fn is_live(entry: &Entry) -> bool {
-    state(entry[0]) == EntryState::Live as u64
-}
-
-/// The text at a word of an entry; none if it does not fit there.
-fn text(entry: &Entry, at: usize) -> Text {
-    let words = entry.get(at..at + TABLE_TEXT_WORDS).unwrap_or_default();
-    Text::from_words(words).map_or(Text::EMPTY, |(text, _)| text)
 }

@@ -5,7 +5,10 @@ use core::fmt;
 use tripoint_core::internal::Json;
 
 use crate::format::{EventKind, Field, FieldForm, HEAD_WORDS, Head, RecordKind};
+use crate::reader::sample::RecordedSample;
 use crate::reader::values::{CodeAddresses, Text, Value};
+use crate::sample::{Mean, Sample};
+use crate::sampled_object::ObjectKind;
 
 /// The type of a field of each form.
 macro_rules! type_of {
@@ -151,6 +154,29 @@ impl RecordedEvent {
             without_addresses: head.without_addresses,
             fields: fields.unwrap_or(unknown),
         }
+    }
+
+    /// The sample that this event reports; `None` if it reports none, or one that cannot be: whose
+    /// mean is zero, or whose byte is not in the object.
+    #[must_use]
+    pub fn sample(&self) -> Option<RecordedSample> {
+        let Fields::Sample { arena, pool, object, size, offset, mean, kind, class, type_name, site } =
+            self.fields
+        else {
+            return None;
+        };
+        let mean = Mean::new(u32::try_from(mean).ok()?)?;
+        Some(RecordedSample {
+            object,
+            sample: Sample::new(size, offset, mean)?,
+            kind: kind.as_str().and_then(ObjectKind::from_name),
+            thread: self.thread,
+            arena,
+            pool: (pool != 0).then_some(pool),
+            class,
+            type_name,
+            site,
+        })
     }
 
     /// Writes the event as one line of JSON, without the end of the line. Addresses and handles are

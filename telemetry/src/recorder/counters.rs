@@ -4,9 +4,11 @@
 
 use tripoint_core::Event;
 
+use crate::estimators::estimate::Sums;
 use crate::file::image::Image;
 use crate::file::table::Entry;
-use crate::format::{ArenaWord, PhaseWord, PointWord, PoolWord};
+use crate::format::{ArenaWord, PhaseWord, PointWord, PoolWord, SampleWord};
+use crate::sample::Sample;
 
 /// An event, with what counters need besides.
 #[derive(Clone, Copy, Debug)]
@@ -186,4 +188,24 @@ pub(super) fn count_empty(image: &Image<'_>, arena: u64, pool: u64, buffer: u64,
         pool.add(PoolWord::Empties as usize, 1);
         pool.add(PoolWord::Emptied as usize, size);
     }
+}
+
+/// Adds a sample to the sums of its pool. The entry stays when the pool is destroyed: what was
+/// allocated in it was allocated.
+#[cold]
+pub(super) fn count_sample(image: &Image<'_>, arena: u64, pool: u64, class: &str, sample: &Sample) {
+    let keys = [(SampleWord::Arena as usize, arena), (SampleWord::Pool as usize, pool)];
+    let take = || image.samples.take_entry(&keys, |entry| entry.set_text(SampleWord::Class as usize, class));
+    let entry = image.samples.entry_of(&keys).or_else(take).unwrap_or(image.other_samples);
+    let mean = u64::from(sample.mean().bytes());
+    if entry.set_once(SampleWord::Mean as usize, mean) != mean {
+        entry.add(SampleWord::OtherMeans as usize, 1);
+    }
+    let Sums { samples, bytes, objects, variance, trials, rest } = Sums::of(sample);
+    entry.add_float(SampleWord::Bytes as usize, bytes);
+    entry.add_float(SampleWord::Objects as usize, objects);
+    entry.add_float(SampleWord::Variance as usize, variance);
+    entry.add(SampleWord::Trials as usize, trials);
+    entry.add(SampleWord::Rest as usize, rest);
+    entry.add(SampleWord::Samples as usize, samples);
 }

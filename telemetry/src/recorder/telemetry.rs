@@ -14,13 +14,14 @@ use crate::file::image::Image;
 use crate::file::plan::{Plan, Room};
 use crate::file::switches::Switches;
 use crate::format::{EventKind, FileState, HeaderFlags, SWITCHES_WORDS, WORD_BYTES};
-use crate::recorder::counters::{Observed, count_empty, count_fill, kind_name};
+use crate::recorder::counters::{Observed, count_empty, count_fill, count_sample, kind_name};
 use crate::recorder::report::{Report, TelemetryError};
 #[cfg(feature = "std")]
 use crate::recorder::thread;
 #[cfg(feature = "std")]
 use crate::ring::record_ring::Place;
 use crate::ring::record_ring::Record;
+use crate::sample::{Mean, Sample};
 
 /// A record of what memory management does, which other processes read while it is written.
 ///
@@ -37,7 +38,7 @@ use crate::ring::record_ring::Record;
 /// use tripoint_pools::{Mvff, MvffOptions};
 /// use tripoint_telemetry::{Clock, Room, Telemetry};
 ///
-/// static WORDS: [AtomicU64; 5 << 10] = [const { AtomicU64::new(0) }; 5 << 10];
+/// static WORDS: [AtomicU64; 6 << 10] = [const { AtomicU64::new(0) }; 6 << 10];
 ///
 /// let telemetry = Telemetry::in_memory(&WORDS, &Room::LEAST, Clock::NONE)?;
 /// let hook = telemetry.arena_hook();
@@ -338,15 +339,18 @@ impl Telemetry {
         }
     }
 
-    /// A sample, which always has texts.
+    /// A sample: it is added to the sums of its pool, whether its event is written or not.
     #[cold]
     fn record_sample(&self, arena: u64, event: &Event, site: &[usize]) {
         let Event::Sample { kind, pool, class, object, size, offset, mean, type_name } = *event else {
             return;
         };
         let pool = pool.map_or(0, |pool| u64::from(pool.get()));
-        let object = self.address(object.get());
-        let fields = [arena, pool, object, size as u64, offset as u64, u64::from(mean)];
+        let (size, offset) = (size as u64, offset as u64);
+        if let Some(sample) = Mean::new(mean).and_then(|mean| Sample::new(size, offset, mean)) {
+            count_sample(&self.image, arena, pool, class.unwrap_or(""), &sample);
+        }
+        let fields = [arena, pool, self.address(object.get()), size, offset, u64::from(mean)];
         let texts = [kind, class.unwrap_or(""), type_name.unwrap_or("")];
         self.write(EventKind::Sample, fields, texts, site);
     }

@@ -44,6 +44,12 @@ impl File {
         Self(words.iter().map(|word| u64::from_ne_bytes(*word)).collect())
     }
 
+    /// The file as other processes see it.
+    #[cfg(unix)]
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        self.0.iter().copied().flat_map(u64::to_ne_bytes).collect()
+    }
+
     pub(crate) fn header(&self, word: HeaderWord) -> u64 {
         self.0[word as usize]
     }

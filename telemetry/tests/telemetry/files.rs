@@ -38,7 +38,7 @@ fn created<T>(name: &str, create: impl FnOnce() -> T) -> (T, PathBuf) {
 }
 
 /// The bytes of the files here, which no other test's have.
-const LENGTH: u64 = 156 << 10;
+const LENGTH: u64 = 160 << 10;
 
 fn errno<T>(outcome: Result<T, Error>) -> i32 {
     outcome.err().and_then(|error| error.raw_os_error()).unwrap_or(0)

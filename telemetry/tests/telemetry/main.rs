@@ -1,6 +1,9 @@
 //! Telemetry as it is written: what is in the words of a file.
 
 mod decoder;
+#[cfg(unix)]
+#[path = "../../examples/telemetry_tail/estimates.rs"]
+mod estimates;
 mod events;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod files;
@@ -10,6 +13,8 @@ mod forks;
 mod probes;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod refusals;
+#[cfg(unix)]
+mod samples;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod signals;
 #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]

@@ -116,8 +116,9 @@ fn read_all(opened: Result<Reader, tripoint_telemetry::reader::OpenError>) {
         while let Some(item) = events.poll() {
             items += 1;
             assert!(items <= ITEMS_MAX, "a reader has to end");
-            if let Item::Gap(gap) = item {
-                assert!(gap.count > 0);
+            match item {
+                Item::Gap(gap) => assert!(gap.count > 0),
+                Item::Event(event) => write!(text, "{:?}", event.sample()).expect("a string takes all"),
             }
             text.clear();
             write!(text, "{item}").expect("a string takes all");

@@ -126,8 +126,8 @@ impl NaiveRing {
 pub struct NaiveFile {
     /// Its rings, all of the same size.
     pub rings: Vec<NaiveRing>,
-    /// The tables of counters, in the order of their kinds.
-    pub tables: [Vec<[u64; TABLE_ENTRY_WORDS]>; 4],
+    /// The tables of counters, in the order of their kinds; the last is of samples.
+    pub tables: [Vec<[u64; TABLE_ENTRY_WORDS]>; 5],
     /// The words of the tallies; none for a file without.
     pub tallies: Vec<u64>,
     /// The process that writes.
@@ -146,7 +146,13 @@ impl NaiveFile {
     #[must_use]
     pub fn words(&self) -> Vec<u64> {
         let mut words = vec![0; HEADER_WORDS];
-        let kinds = [SectionKind::Arenas, SectionKind::Pools, SectionKind::Points, SectionKind::Phase];
+        let kinds = [
+            SectionKind::Arenas,
+            SectionKind::Pools,
+            SectionKind::Points,
+            SectionKind::Phase,
+            SectionKind::Samples,
+        ];
         let mut sections: Vec<_> = kinds
             .into_iter()
             .zip(&self.tables)

@@ -8,8 +8,12 @@
 //!     --once        what is there, without waiting for more
 //!     --counters    the counters instead of events
 //!     --latency     before each event how long after it this program read it (not in JSON)
+//!     --estimate    what samples say of all that was allocated, pool by pool
+//!     --by GROUP    the same by type, site, size or thread, from the events that are still there
 //! ```
 
+#[cfg(unix)]
+mod estimates;
 #[cfg(unix)]
 mod tail {
     use core::fmt::Write as _;
@@ -22,6 +26,8 @@ mod tail {
     use tripoint_telemetry::format::FileState;
     use tripoint_telemetry::reader::{Counters, Item, OpenError, Reader, Start, discover};
 
+    use crate::estimates::By;
+
     /// How long to wait if there is nothing new.
     const PAUSE: Duration = Duration::from_millis(20);
 
@@ -33,6 +39,7 @@ mod tail {
         pub(super) once: bool,
         pub(super) counters: bool,
         pub(super) latency: bool,
+        pub(super) estimate: Option<By>,
     }
 
     pub(super) fn run(options: &Options) -> Result<(), Box<dyn core::error::Error>> {
@@ -48,7 +55,9 @@ mod tail {
             Err(error) => return Err(error.into()),
         };
         reader.damage().iter().for_each(|damage| eprintln!("{damage}"));
-        let shown = if options.counters {
+        let shown = if let Some(by) = options.estimate {
+            crate::estimates::show(&reader, by, &mut BufWriter::new(io::stdout().lock()))
+        } else if options.counters {
             show_counters(&reader.counters()?, options.json)
         } else {
             follow(&reader, process, options)
@@ -125,23 +134,38 @@ mod tail {
 }
 
 #[cfg(unix)]
-fn main() -> std::process::ExitCode {
-    use std::process::ExitCode;
+const USAGE: &str = "usage: telemetry_tail [PID | PATH] [--once] [--json] [--latency] [--counters]
+       telemetry_tail PID | PATH --estimate [--by pool|type|site|size|thread]";
 
+/// What the arguments ask for; none if they make no sense.
+#[cfg(unix)]
+fn options(arguments: impl IntoIterator<Item = String>) -> Option<tail::Options> {
     let mut options = tail::Options::default();
-    for argument in std::env::args().skip(1) {
+    let mut arguments = arguments.into_iter();
+    while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--json" => options.json = true,
             "--once" => options.once = true,
             "--counters" => options.counters = true,
             "--latency" => options.latency = true,
+            "--estimate" => options.estimate = options.estimate.or(Some(estimates::By::Pool)),
+            "--by" => options.estimate = Some(estimates::By::from_name(&arguments.next()?)?),
             _ if !argument.starts_with('-') && options.target.is_none() => options.target = Some(argument),
-            _ => {
-                eprintln!("usage: telemetry_tail [PID | PATH] [--json] [--once] [--counters] [--latency]");
-                return ExitCode::from(2);
-            }
+            _ => return None,
         }
     }
+    let is_alone = options.target.is_some() && !options.json && !options.counters;
+    (options.estimate.is_none() || is_alone).then_some(options)
+}
+
+#[cfg(unix)]
+fn main() -> std::process::ExitCode {
+    use std::process::ExitCode;
+
+    let Some(options) = options(std::env::args().skip(1)) else {
+        eprintln!("{USAGE}");
+        return ExitCode::from(2);
+    };
     match tail::run(&options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

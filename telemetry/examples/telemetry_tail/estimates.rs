@@ -1,0 +1,164 @@
+//! What samples say of all that a process allocates: of each pool from sums that are never lost,
+//! and group by group from the events that were read.
+
+use core::cmp::Reverse;
+use core::fmt::{self, Display};
+use std::io::{self, Write};
+
+use tripoint_telemetry::format::OTHER_POOLS;
+use tripoint_telemetry::reader::{CodeAddresses, Item, Reader, RecordedSample, Start, Text};
+use tripoint_telemetry::{Confidence, Estimate, Groups, Interval, Window};
+
+/// Groups of a table; all others are estimated together.
+const GROUPS: usize = 256;
+
+/// Frames of a site that are shown.
+const FRAMES: usize = 4;
+
+/// By what bytes are estimated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum By {
+    #[default]
+    Pool,
+    Type,
+    Site,
+    Size,
+    Thread,
+}
+
+impl By {
+    pub(super) fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "pool" => Some(Self::Pool),
+            "type" => Some(Self::Type),
+            "site" => Some(Self::Site),
+            "size" => Some(Self::Size),
+            "thread" => Some(Self::Thread),
+            _ => None,
+        }
+    }
+
+    fn title(self) -> &'static str {
+        match self {
+            Self::Pool => "pool",
+            Self::Type => "type",
+            Self::Site => "site",
+            Self::Size => "size",
+            Self::Thread => "thread",
+        }
+    }
+
+    fn key(self, sample: &RecordedSample) -> Key {
+        match self {
+            Self::Pool => Key::Pool(sample.arena, sample.pool.unwrap_or(0), sample.class),
+            Self::Type => Key::Type(sample.type_name),
+            Self::Site => Key::Site(sample.site),
+            Self::Size => Key::Size(sample.size_class()),
+            Self::Thread => Key::Thread(sample.thread),
+        }
+    }
+}
+
+/// What the objects of a group have in common.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Key {
+    Pool(u64, u64, Text),
+    Type(Text),
+    Site(CodeAddresses),
+    Size(u64),
+    Thread(u32),
+}
+
+impl Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pool(OTHER_POOLS, ..) => write!(f, "all pools that found no entry"),
+            Self::Pool(_, 0, _) => write!(f, "the global allocator, or a pool that is not known"),
+            Self::Pool(arena, pool, class) => write!(f, "arena {arena} pool {pool} {class}"),
+            Self::Type(name) if name.kept_bytes().is_empty() => write!(f, "not known"),
+            Self::Type(name) => write!(f, "{name}"),
+            Self::Site(site) if site.as_slice().is_empty() => write!(f, "not known"),
+            Self::Site(site) => {
+                let mut frames = site.as_slice().iter().take(FRAMES);
+                frames.try_for_each(|frame| write!(f, "{frame:#x} "))
+            }
+            Self::Size(size) => write!(f, "up to {size} B"),
+            Self::Thread(thread) => write!(f, "{thread}"),
+        }
+    }
+}
+
+fn write_title(out: &mut dyn Write, title: &str) -> io::Result<()> {
+    writeln!(out, "{:>16} {:>16} {:>16} {:>14} {:>9}  {title}", "bytes", "from", "to", "objects", "samples")
+}
+
+/// One row, with the limits that hold with 95 % confidence.
+fn write_row(out: &mut dyn Write, name: impl Display, estimate: &Estimate) -> io::Result<()> {
+    let confidence = Confidence::PERCENT_95;
+    // With several means there are no exact limits.
+    let (Interval { low, high }, exact) = match estimate.limits(confidence, Window::ANY) {
+        Ok(limits) => (limits, ""),
+        Err(_) => (estimate.normal_interval(confidence), " (limits are approximate)"),
+    };
+    let (bytes, objects, samples) = (estimate.bytes(), estimate.objects(), estimate.samples());
+    writeln!(out, "{bytes:>16.0} {low:>16} {high:>16} {objects:>14.0} {samples:>9}  {name}{exact}")
+}
+
+/// A table with the groups that have the most bytes first.
+fn write_groups(out: &mut dyn Write, by: By, groups: &Groups<Key, GROUPS>) -> io::Result<()> {
+    let mut rows: Vec<_> = groups.iter().collect();
+    rows.sort_by(|(_, one), (_, other)| other.bytes().total_cmp(&one.bytes()));
+    write_title(out, by.title())?;
+    rows.into_iter().try_for_each(|(key, estimate)| write_row(out, key, estimate))?;
+    if groups.others().samples() > 0 {
+        write_row(out, "all others", groups.others())?;
+    }
+    Ok(())
+}
+
+/// The samples whose events are still there.
+fn read_samples(reader: &Reader) -> Vec<RecordedSample> {
+    let mut samples = Vec::new();
+    let mut events = reader.events(Start::Oldest);
+    while let Some(item) = events.poll() {
+        if let Item::Event(event) = item {
+            samples.extend(event.sample());
+        }
+    }
+    samples
+}
+
+/// What share of all samples the events were read of, and what that means.
+fn write_share(out: &mut dyn Write, by: By, read: u64, all: u64) -> io::Result<()> {
+    let lost = all.saturating_sub(read);
+    if lost == 0 {
+        return writeln!(out, "\nNo sample was lost.");
+    }
+    let share = 100.0 * lost as f64 / all as f64;
+    writeln!(
+        out,
+        "\nWARNING: the events of {lost} of {all} samples ({share:.1} %) were lost or switched off."
+    )?;
+    writeln!(out, "The estimates by {} are of the other {read} alone, and so they are too low.", by.title())
+}
+
+/// Writes the estimates.
+pub(super) fn show(reader: &Reader, by: By, out: &mut dyn Write) -> io::Result<()> {
+    let samples = if by == By::Pool { Vec::new() } else { read_samples(reader) };
+    // Afterwards, so that each sample that was read is in the sums as well.
+    let mut sums = reader.counters()?.samples;
+    let Some(total) = sums.total() else { return writeln!(out, "no samples") };
+    if by == By::Pool {
+        sums.entries.sort_by_key(|pool| Reverse(pool.estimate.samples()));
+        write_title(out, by.title())?;
+        for pool in &sums.entries {
+            write_row(out, Key::Pool(pool.arena, pool.pool, pool.class), &pool.estimate)?;
+        }
+    } else if let Some(first) = samples.first() {
+        let mut groups = Box::new(Groups::new(first.sample.mean()));
+        samples.iter().for_each(|sample| groups.add(by.key(sample), &sample.sample));
+        write_groups(out, by, &groups)?;
+    }
+    write_row(out, "in all, from sums of which nothing is lost", &total)?;
+    if by == By::Pool { Ok(()) } else { write_share(out, by, samples.len() as u64, total.samples()) }
+}
