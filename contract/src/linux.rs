@@ -15,7 +15,6 @@ pub(crate) mod kernel;
 mod listeners;
 pub(crate) mod lock;
 
-mod objects;
 pub(crate) mod program;
 pub(crate) mod runtime;
 mod signals;

@@ -27,7 +27,7 @@ const LAYERS: &[Layer] = &[
             "shuttle for cfg(tripoint_shuttle)",
         ],
     },
-    Layer { package: "tripoint-stack", may_use: &[] },
+    Layer { package: "tripoint-stack", may_use: &["libc for cfg(target_os = \"linux\")"] },
     Layer { package: "tripoint-ap", may_use: &["tripoint-core", "bitflags", "memoffset"] },
     Layer { package: "tripoint-pools", may_use: &["tripoint-core"] },
     Layer { package: "tripoint-adaptors", may_use: &["tripoint-core", "allocator-api2"] },

@@ -17,7 +17,13 @@ const WORDS: &[Word] = &[
     Word { word: "spin::", only_in: &["core/src/primitive"] },
     Word {
         word: "libc",
-        only_in: &["arena-vm/src/", "contract/src/linux/", "telemetry/src/linux/", "telemetry/src/native/"],
+        only_in: &[
+            "arena-vm/src/",
+            "stack/src/objects.rs",
+            "contract/src/linux/",
+            "telemetry/src/linux/",
+            "telemetry/src/native/",
+        ],
     },
     // The portable platform takes its address space from the global allocator.
     Word { word: "extern crate alloc", only_in: &["arena-vm/src/"] },

@@ -2,7 +2,7 @@
 
 use core::{ptr, slice};
 
-use crate::linux::objects;
+use tripoint_stack::visit_objects;
 
 /// An entry of a program's dynamic section.
 #[repr(C)]
@@ -22,8 +22,8 @@ const FLAG_1_NOW: usize = 1;
 /// Whether this program binds at start. A static program has nothing to bind.
 pub(super) fn binds_now() -> bool {
     let mut now = true;
-    objects::visit(|program| {
-        if let Some(section) = program.part(libc::PT_DYNAMIC) {
+    visit_objects(|program| {
+        if let Some(section) = program.dynamic_section() {
             let entries = ptr::with_exposed_provenance::<Entry>(section.start);
             // SAFETY: the loader keeps the section in memory, aligned and of this size, as
             // long as the program runs; it wrote there only before this code ran.

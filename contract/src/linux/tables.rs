@@ -7,12 +7,12 @@
 use core::ops::Range;
 use core::ptr;
 
-use crate::linux::objects::{self, Object};
+use tripoint_stack::{LoadedObject, visit_objects};
 
 /// Brings in the unwind tables of every object that is loaded. A kernel that does
 /// not do that (Linux before 5.14) leaves them to their first use.
 pub(super) fn bring_in() {
-    objects::visit(|object| {
+    visit_objects(|object| {
         if let Some(segment) = segment_of_tables(object) {
             populate(segment);
         }
@@ -21,10 +21,9 @@ pub(super) fn bring_in() {
 }
 
 /// The segment of an object that contains its unwind tables.
-fn segment_of_tables(object: &Object<'_>) -> Option<Range<usize>> {
-    let tables = object.part(libc::PT_GNU_EH_FRAME)?;
-    let loaded = object.headers.iter().filter(|header| header.p_type == libc::PT_LOAD);
-    loaded.filter_map(|header| object.range(header)).find(|segment| segment.contains(&tables.start))
+fn segment_of_tables(object: &LoadedObject<'_>) -> Option<Range<usize>> {
+    let tables = object.unwind_tables()?;
+    object.segments().find(|segment| segment.contains(&tables.start))
 }
 
 fn populate(bytes: Range<usize>) {
