@@ -2,6 +2,8 @@
 //! ([design/telemetry.md `.layout`](crate::design::telemetry)).
 
 pub(crate) mod image;
+#[cfg(all(feature = "linux", target_os = "linux"))]
+pub(crate) mod objects;
 pub(crate) mod plan;
 pub(crate) mod switches;
 pub(crate) mod table;

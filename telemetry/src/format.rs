@@ -10,6 +10,7 @@
 pub(crate) mod counters;
 pub(crate) mod header;
 pub(crate) mod kinds;
+pub(crate) mod objects;
 pub(crate) mod record;
 pub(crate) mod ring;
 pub(crate) mod switches;
@@ -27,10 +28,13 @@ pub use header::{
 #[cfg(all(feature = "reader", unix, not(tripoint_loom)))]
 pub(crate) use kinds::with_kinds;
 pub use kinds::{EventKind, Field, FieldForm};
+pub use objects::{MAX_BUILD_ID_BYTES, MAX_OBJECTS, MAX_PATH_BYTES, OBJECT_WORDS, ObjectWord};
 pub use record::{HEAD_WORDS, Head, MAX_FRAMES, MAX_RECORD_WORDS, MAX_TEXT_BYTES, RecordKind};
 pub use ring::{
     BLOCK_WORDS, CLOCK_RECORD_WORDS, MAX_THREAD_NAME_BYTES, RING_HEAD_WORDS, RingState, RingWord,
     words_left_in_block,
 };
 pub use switches::{SWITCHES_MAGIC, SWITCHES_WORDS, SwitchWord};
+#[cfg(all(target_has_atomic = "64", feature = "linux", target_os = "linux", not(tripoint_loom)))]
+pub(crate) use text::words_of_bytes;
 pub use text::{text_from_words, text_words, words_of_text};

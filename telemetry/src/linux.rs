@@ -3,6 +3,7 @@
 pub(crate) mod create;
 mod mapping;
 mod native_system;
+mod objects;
 #[cfg(feature = "mock")]
 pub(crate) mod refusing;
 pub(crate) mod system;

@@ -10,6 +10,7 @@
 //! | read the counters | [`Reader::counters`] |
 //! | estimate from samples by site, type, size class, thread or pool | [`RecordedEvent::sample`], [`Groups`](crate::Groups) |
 //! | estimate bytes of each pool from all samples ever | [`Counters::samples`] |
+//! | tell in which library a code address is, and where | [`Reader::objects`] |
 //! | switch events and sampling on and off | [`SwitchesFile`] |
 //!
 //! The reader trusts nothing that it reads. What makes no sense is left out, and counted or listed. What
@@ -48,6 +49,7 @@ pub(crate) mod error;
 pub(crate) mod event;
 pub(crate) mod file;
 pub(crate) mod merge;
+pub(crate) mod objects;
 pub(crate) mod open;
 pub(crate) mod ring;
 pub(crate) mod sample;
@@ -66,6 +68,7 @@ pub use self::error::OpenError;
 pub use self::event::{Fields, Gap, Item, RecordedEvent};
 pub use self::file::{Damage, FileInfo, Reader};
 pub use self::merge::Events;
+pub use self::objects::{CodePlace, LoadedObject};
 pub use self::open::MAX_RING_BYTES;
 pub use self::ring::{RingCursor, RingInfo, Start};
 pub use self::sample::RecordedSample;

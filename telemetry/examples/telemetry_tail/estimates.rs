@@ -6,7 +6,9 @@ use core::fmt::{self, Display};
 use std::io::{self, Write};
 
 use tripoint_telemetry::format::OTHER_POOLS;
-use tripoint_telemetry::reader::{CodeAddresses, Item, Reader, RecordedSample, Start, Text};
+use tripoint_telemetry::reader::{
+    CodeAddresses, Item, LoadedObject, Reader, RecordedSample, Start, Table, Text,
+};
 use tripoint_telemetry::{Confidence, Estimate, Groups, Interval, Window};
 
 /// Groups of a table; all others are estimated together.
@@ -69,21 +71,28 @@ enum Key {
     Thread(u32),
 }
 
-impl Display for Key {
+/// A key, shown with the names of the objects that its code addresses are in.
+struct Named<'k>(&'k Key, &'k Table<LoadedObject>);
+
+impl Display for Named<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Pool(OTHER_POOLS, ..) => write!(f, "all pools that found no entry"),
-            Self::Pool(_, 0, _) => write!(f, "the global allocator, or a pool that is not known"),
-            Self::Pool(arena, pool, class) => write!(f, "arena {arena} pool {pool} {class}"),
-            Self::Type(name) if name.kept_bytes().is_empty() => write!(f, "not known"),
-            Self::Type(name) => write!(f, "{name}"),
-            Self::Site(site) if site.as_slice().is_empty() => write!(f, "not known"),
-            Self::Site(site) => {
+        let Self(key, objects) = self;
+        match key {
+            Key::Pool(OTHER_POOLS, ..) => write!(f, "all pools that found no entry"),
+            Key::Pool(_, 0, _) => write!(f, "the global allocator, or a pool that is not known"),
+            Key::Pool(arena, pool, class) => write!(f, "arena {arena} pool {pool} {class}"),
+            Key::Type(name) if name.kept_bytes().is_empty() => write!(f, "not known"),
+            Key::Type(name) => write!(f, "{name}"),
+            Key::Site(site) if site.as_slice().is_empty() => write!(f, "not known"),
+            Key::Site(site) => {
                 let mut frames = site.as_slice().iter().take(FRAMES);
-                frames.try_for_each(|frame| write!(f, "{frame:#x} "))
+                frames.try_for_each(|frame| match objects.place(*frame) {
+                    Some(place) => write!(f, "{place} "),
+                    None => write!(f, "{frame:#x} "),
+                })
             }
-            Self::Size(size) => write!(f, "up to {size} B"),
-            Self::Thread(thread) => write!(f, "{thread}"),
+            Key::Size(size) => write!(f, "up to {size} B"),
+            Key::Thread(thread) => write!(f, "{thread}"),
         }
     }
 }
@@ -105,11 +114,16 @@ fn write_row(out: &mut dyn Write, name: impl Display, estimate: &Estimate) -> io
 }
 
 /// A table with the groups that have the most bytes first.
-fn write_groups(out: &mut dyn Write, by: By, groups: &Groups<Key, GROUPS>) -> io::Result<()> {
+fn write_groups(
+    out: &mut dyn Write,
+    by: By,
+    groups: &Groups<Key, GROUPS>,
+    objects: &Table<LoadedObject>,
+) -> io::Result<()> {
     let mut rows: Vec<_> = groups.iter().collect();
     rows.sort_by(|(_, one), (_, other)| other.bytes().total_cmp(&one.bytes()));
     write_title(out, by.title())?;
-    rows.into_iter().try_for_each(|(key, estimate)| write_row(out, key, estimate))?;
+    rows.into_iter().try_for_each(|(key, estimate)| write_row(out, Named(key, objects), estimate))?;
     if groups.others().samples() > 0 {
         write_row(out, "all others", groups.others())?;
     }
@@ -148,16 +162,18 @@ pub(super) fn show(reader: &Reader, by: By, out: &mut dyn Write) -> io::Result<(
     // Afterwards, so that each sample that was read is in the sums as well.
     let mut sums = reader.counters()?.samples;
     let Some(total) = sums.total() else { return writeln!(out, "no samples") };
+    let objects = reader.objects()?;
     if by == By::Pool {
         sums.entries.sort_by_key(|pool| Reverse(pool.estimate.samples()));
         write_title(out, by.title())?;
         for pool in &sums.entries {
-            write_row(out, Key::Pool(pool.arena, pool.pool, pool.class), &pool.estimate)?;
+            let key = Key::Pool(pool.arena, pool.pool, pool.class);
+            write_row(out, Named(&key, &objects), &pool.estimate)?;
         }
     } else if let Some(first) = samples.first() {
         let mut groups = Box::new(Groups::new(first.sample.mean()));
         samples.iter().for_each(|sample| groups.add(by.key(sample), &sample.sample));
-        write_groups(out, by, &groups)?;
+        write_groups(out, by, &groups, &objects)?;
     }
     write_row(out, "in all, from sums of which nothing is lost", &total)?;
     if by == By::Pool { Ok(()) } else { write_share(out, by, samples.len() as u64, total.samples()) }

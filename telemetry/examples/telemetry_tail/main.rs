@@ -8,6 +8,7 @@
 //!     --once        what is there, without waiting for more
 //!     --counters    the counters instead of events
 //!     --latency     before each event how long after it this program read it (not in JSON)
+//!     --objects     the program and its libraries instead of events: addresses, build identifier, path
 //!     --estimate    what samples say of all that was allocated, pool by pool
 //!     --by GROUP    the same by type, site, size or thread, from the events that are still there
 //! ```
@@ -24,7 +25,9 @@ mod tail {
     use std::time::SystemTime;
 
     use tripoint_telemetry::format::FileState;
-    use tripoint_telemetry::reader::{Counters, Item, OpenError, Reader, Start, discover};
+    use tripoint_telemetry::reader::{
+        Counters, Item, LoadedObject, OpenError, Reader, Start, Table, discover,
+    };
 
     use crate::estimates::By;
 
@@ -39,6 +42,7 @@ mod tail {
         pub(super) once: bool,
         pub(super) counters: bool,
         pub(super) latency: bool,
+        pub(super) objects: bool,
         pub(super) estimate: Option<By>,
     }
 
@@ -59,6 +63,8 @@ mod tail {
             crate::estimates::show(&reader, by, &mut BufWriter::new(io::stdout().lock()))
         } else if options.counters {
             show_counters(&reader.counters()?, options.json)
+        } else if options.objects {
+            show_objects(&reader.objects()?, options.json)
         } else {
             follow(&reader, process, options)
         };
@@ -88,6 +94,7 @@ mod tail {
         let mut line = String::new();
         loop {
             // What was written before the process ended is read after this.
+            let objects = reader.objects()?;
             let ended = reader.state()? == FileState::Closed || process.is_some_and(has_ended);
             while let Some(item) = events.poll() {
                 line.clear();
@@ -101,6 +108,10 @@ mod tail {
                 };
                 written.map_err(io::Error::other)?;
                 writeln!(out, "{line}")?;
+                if let (Item::Event(event), false) = (&item, options.json) {
+                    let places = event.frames().iter().filter_map(|frame| objects.place(*frame));
+                    places.into_iter().try_for_each(|place| writeln!(out, "    at {place}"))?;
+                }
             }
             out.flush()?;
             if ended || options.once {
@@ -125,6 +136,25 @@ mod tail {
         !Path::new("/proc").join(process.to_string()).exists()
     }
 
+    fn show_objects(objects: &Table<LoadedObject>, json: bool) -> io::Result<()> {
+        let mut out = BufWriter::new(io::stdout().lock());
+        let mut line = String::new();
+        for object in &objects.entries {
+            line.clear();
+            if json {
+                object.write_json(&mut line).map_err(io::Error::other)?;
+                writeln!(out, "{line}")?;
+            } else {
+                let LoadedObject { start, end, .. } = object;
+                writeln!(out, "{start:#x}-{end:#x} {} {object}", object.build_id_text())?;
+            }
+        }
+        if objects.left_out > 0 {
+            eprintln!("{} more found no entry", objects.left_out);
+        }
+        out.flush()
+    }
+
     fn show_counters(counters: &Counters, json: bool) -> io::Result<()> {
         let mut text = String::new();
         let written = if json { counters.write_json(&mut text) } else { write!(text, "{counters}") };
@@ -134,7 +164,8 @@ mod tail {
 }
 
 #[cfg(unix)]
-const USAGE: &str = "usage: telemetry_tail [PID | PATH] [--once] [--json] [--latency] [--counters]
+const USAGE: &str =
+    "usage: telemetry_tail [PID | PATH] [--once] [--json] [--latency] [--counters | --objects]
        telemetry_tail PID | PATH --estimate [--by pool|type|site|size|thread]";
 
 /// What the arguments ask for; none if they make no sense.
@@ -148,14 +179,16 @@ fn options(arguments: impl IntoIterator<Item = String>) -> Option<tail::Options>
             "--once" => options.once = true,
             "--counters" => options.counters = true,
             "--latency" => options.latency = true,
+            "--objects" => options.objects = true,
             "--estimate" => options.estimate = options.estimate.or(Some(estimates::By::Pool)),
             "--by" => options.estimate = Some(estimates::By::from_name(&arguments.next()?)?),
             _ if !argument.starts_with('-') && options.target.is_none() => options.target = Some(argument),
             _ => return None,
         }
     }
-    let is_alone = options.target.is_some() && !options.json && !options.counters;
-    (options.estimate.is_none() || is_alone).then_some(options)
+    let shown = [options.estimate.is_some(), options.counters, options.objects];
+    let is_shown_as_asked = options.estimate.is_none() || options.target.is_some() && !options.json;
+    (shown.into_iter().filter(|shown| *shown).count() <= 1 && is_shown_as_asked).then_some(options)
 }
 
 #[cfg(unix)]

@@ -3,8 +3,9 @@
 #![forbid(unsafe_code)]
 
 use crate::format::{
-    BLOCK_WORDS, HEADER_WORDS, MAX_ENTRIES, MAX_RINGS, MAX_TALLY_CLASSES, MAX_TALLY_THREADS, PAGE_WORDS,
-    RING_HEAD_WORDS, SWITCHES_WORDS, SectionKind, TABLE_ENTRY_WORDS, TALLY_NUMBERS, TallyWord, WORD_BYTES,
+    BLOCK_WORDS, HEADER_WORDS, MAX_ENTRIES, MAX_OBJECTS, MAX_RINGS, MAX_TALLY_CLASSES, MAX_TALLY_THREADS,
+    OBJECT_WORDS, PAGE_WORDS, RING_HEAD_WORDS, SWITCHES_WORDS, SectionKind, TABLE_ENTRY_WORDS, TALLY_NUMBERS,
+    TallyWord, WORD_BYTES,
 };
 
 /// How much telemetry has room for. All memory is set aside at the beginning, and nothing grows later:
@@ -25,6 +26,9 @@ pub struct Room {
     pub pools: usize,
     /// Allocation points and other buffers whose counters are kept. 1,024 by default: 128 KiB.
     pub points: usize,
+    /// Objects that are loaded, the program and its libraries, at most 1,024. 64 by default: 32 KiB. This number
+    /// and the next one are not rounded up.
+    pub objects: usize,
     /// Threads of the steady-state contract whose tallies are kept, at most 4,096: the number of places of the
     /// `Contract`. 8 by default, as there.
     pub tallies: usize,
@@ -32,14 +36,23 @@ pub struct Room {
 
 impl Default for Room {
     fn default() -> Self {
-        Self { threads: 64, ring_bytes: 64 << 10, arenas: 16, pools: 256, points: 1024, tallies: 8 }
+        Self {
+            threads: 64,
+            ring_bytes: 64 << 10,
+            arenas: 16,
+            pools: 256,
+            points: 1024,
+            objects: 64,
+            tallies: 8,
+        }
     }
 }
 
 impl Room {
     /// The least room, for targets with little memory: one ring that all threads share, one entry in
-    /// each table, and no tallies.
-    pub const LEAST: Self = Self { threads: 0, ring_bytes: 0, arenas: 1, pools: 1, points: 1, tallies: 0 };
+    /// each table of counters, none for objects, and no tallies.
+    pub const LEAST: Self =
+        Self { threads: 0, ring_bytes: 0, arenas: 1, pools: 1, points: 1, objects: 0, tallies: 0 };
 
     /// The bytes of memory that this room takes, including the page of switches; `None` if it is more than
     /// the format allows, or takes more bytes than there are addresses.
@@ -66,7 +79,7 @@ impl Section {
 }
 
 /// How many sections the writer makes.
-pub(crate) const SECTIONS: usize = 7;
+pub(crate) const SECTIONS: usize = 8;
 
 /// Where everything lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +94,7 @@ impl Plan {
     pub(crate) fn new(room: &Room) -> Option<Self> {
         let table =
             |entries: usize| entries.checked_next_power_of_two().filter(|&entries| entries <= MAX_ENTRIES);
-        if room.threads >= MAX_RINGS {
+        if room.threads >= MAX_RINGS || room.objects > MAX_OBJECTS {
             return None;
         }
         let blocks = room.ring_bytes.div_ceil(BLOCK_WORDS * WORD_BYTES).max(2).checked_next_power_of_two()?;
@@ -94,6 +107,7 @@ impl Plan {
             (SectionKind::Tallies, 1, tally_words(room.tallies)?),
             // The first entry is for pools that find none.
             (SectionKind::Samples, 1 + table(room.pools.min(MAX_ENTRIES / 2))?, TABLE_ENTRY_WORDS),
+            (SectionKind::Objects, room.objects, OBJECT_WORDS),
             (SectionKind::Rings, room.threads.checked_add(1)?, ring_words),
         ];
         let mut words = HEADER_WORDS;
@@ -140,6 +154,7 @@ mod tests {
             Room { threads: usize::MAX, ..Room::LEAST },
             Room { threads: MAX_RINGS, ..Room::LEAST },
             Room { points: MAX_ENTRIES + 1, ..Room::LEAST },
+            Room { objects: MAX_OBJECTS + 1, ..Room::LEAST },
             Room { ring_bytes: usize::MAX, ..Room::default() },
             Room { points: usize::MAX / 8, ..Room::LEAST },
             Room { tallies: MAX_TALLY_THREADS + 1, ..Room::LEAST },

@@ -16,11 +16,11 @@ const GENERATION: u64 = 1 << 8;
 
 /// The words of an entry.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry<'w>(&'w [AtomicU64; TABLE_ENTRY_WORDS]);
+pub(crate) struct Entry<'w, const WORDS: usize = TABLE_ENTRY_WORDS>(&'w [AtomicU64; WORDS]);
 
-impl<'w> Entry<'w> {
+impl<'w, const WORDS: usize> Entry<'w, WORDS> {
     /// The entry in these words.
-    pub(crate) const fn new(words: &'w [AtomicU64; TABLE_ENTRY_WORDS]) -> Self {
+    pub(crate) const fn new(words: &'w [AtomicU64; WORDS]) -> Self {
         Self(words)
     }
 
@@ -56,6 +56,11 @@ impl<'w> Entry<'w> {
         self.word(word).store(value, Ordering::Relaxed);
     }
 
+    #[cfg(all(feature = "linux", target_os = "linux"))]
+    pub(crate) fn get(self, word: usize) -> u64 {
+        self.word(word).load(Ordering::Relaxed)
+    }
+
     pub(crate) fn set_text(self, word: usize, text: &str) {
         for (index, value) in table_text(text).into_iter().enumerate() {
             self.set(word + index, value);
@@ -77,7 +82,7 @@ impl<'w> Entry<'w> {
     }
 
     #[inline]
-    fn is_live(self) -> bool {
+    pub(crate) fn is_live(self) -> bool {
         self.is_in(EntryState::Live)
     }
 
@@ -90,11 +95,28 @@ impl<'w> Entry<'w> {
     /// taking it.
     pub(crate) fn renew(self, fill: impl FnOnce(Self)) -> bool {
         let state = self.word(0).load(Ordering::Relaxed);
+        state_of(state) != EntryState::Making as u64 && self.renew_from(state, fill)
+    }
+
+    /// Takes the entry, if it was never taken. Returns false if it was, or another thread is taking it.
+    #[cfg(all(feature = "linux", target_os = "linux"))]
+    pub(crate) fn take_free(self, fill: impl FnOnce(Self)) -> bool {
+        let state = self.word(0).load(Ordering::Relaxed);
+        state_of(state) == EntryState::Free as u64 && self.renew_from(state, fill)
+    }
+
+    /// Takes the entry, if it is not in use. Returns false if it is, or another thread is taking it.
+    fn take_unused(self, fill: impl FnOnce(Self)) -> bool {
+        let state = self.word(0).load(Ordering::Relaxed);
+        let unused = [EntryState::Free as u64, EntryState::Gone as u64];
+        unused.contains(&state_of(state)) && self.renew_from(state, fill)
+    }
+
+    /// Takes the entry, if its first word is still `state`.
+    fn renew_from(self, state: u64, fill: impl FnOnce(Self)) -> bool {
         let generation = state & !(GENERATION - 1);
         let making = generation.wrapping_add(GENERATION) | EntryState::Making as u64;
-        if state_of(state) == EntryState::Making as u64
-            || self.word(0).compare_exchange(state, making, Ordering::Acquire, Ordering::Relaxed).is_err()
-        {
+        if self.word(0).compare_exchange(state, making, Ordering::Acquire, Ordering::Relaxed).is_err() {
             return false;
         }
         // A reader that sees one of the new words also sees that they are being written.
@@ -183,9 +205,8 @@ impl<'w> Table<'w> {
         keys: &[(usize, u64); KEYS],
         fill: impl Fn(Entry<'w>),
     ) -> Option<Entry<'w>> {
-        let is_unused = |entry: &Entry<'w>| entry.is_in(EntryState::Free) || entry.is_in(EntryState::Gone);
-        let taken = self.places(keys).filter(is_unused).find(|entry| {
-            entry.renew(|entry| {
+        let taken = self.places(keys).find(|entry| {
+            entry.take_unused(|entry| {
                 (1..TABLE_ENTRY_WORDS).for_each(|word| entry.set(word, 0));
                 keys.iter().for_each(|&(word, key)| entry.set(word, key));
                 fill(entry);

@@ -116,6 +116,8 @@ pub enum SectionKind {
     Rings = 6,
     /// Entries of [`SampleWord`](super::SampleWord)s.
     Samples = 7,
+    /// Entries of [`ObjectWord`](super::ObjectWord)s.
+    Objects = 8,
 }
 
 impl SectionKind {
@@ -130,6 +132,7 @@ impl SectionKind {
             5 => Some(Self::Tallies),
             6 => Some(Self::Rings),
             7 => Some(Self::Samples),
+            8 => Some(Self::Objects),
             _ => None,
         }
     }

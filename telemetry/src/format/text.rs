@@ -23,8 +23,17 @@ pub(crate) fn cut(text: &str, most: usize) -> &[u8] {
 /// number of bytes that follow, and the upper half is the number of bytes that the text had before it
 /// was cut off. Then the bytes follow, in the order in which they lie in memory, filled up with zeros.
 pub fn words_of_text(text: &str, most: usize) -> impl Iterator<Item = u64> {
-    let kept = cut(text, most);
-    let whole = u64::from(u32::try_from(text.len()).unwrap_or(u32::MAX));
+    words_of(cut(text, most), text.len())
+}
+
+/// The same of bytes that need not be UTF-8.
+#[cfg(all(target_has_atomic = "64", feature = "linux", target_os = "linux", not(tripoint_loom)))]
+pub(crate) fn words_of_bytes(bytes: &[u8], most: usize) -> impl Iterator<Item = u64> {
+    words_of(&bytes[..bytes.len().min(most)], bytes.len())
+}
+
+fn words_of(kept: &[u8], whole: usize) -> impl Iterator<Item = u64> {
+    let whole = u64::from(u32::try_from(whole).unwrap_or(u32::MAX));
     let word = |bytes: &[u8]| {
         let mut word = [0; WORD_BYTES];
         word[..bytes.len()].copy_from_slice(bytes);

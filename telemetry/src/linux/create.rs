@@ -164,6 +164,7 @@ pub fn create_on(system: &dyn System, options: &FileOptions<'_>) -> Result<Telem
         report,
         files: if options.path.is_some() { Vec::new() } else { Vec::from([data_file, switches_file]) },
     })?;
+    telemetry.note_objects();
     new_switches.keep().and_then(|()| new_data.keep()).map_err(TelemetryError::System)?;
     Ok(telemetry)
 }

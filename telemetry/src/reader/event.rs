@@ -88,6 +88,17 @@ macro_rules! typed_events {
                 }
             }
 
+            fn site(&self) -> Option<&CodeAddresses> {
+                match self {
+                    $(Self::$kind { $($field),* } => {
+                        let site = None;
+                        $(let site = site.or($field.as_site());)*
+                        site
+                    })*
+                    Self::Unknown { .. } => None,
+                }
+            }
+
             fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 match self {
                     $(Self::$kind { $($field),* } => {
@@ -154,6 +165,13 @@ impl RecordedEvent {
             without_addresses: head.without_addresses,
             fields: fields.unwrap_or(unknown),
         }
+    }
+
+    /// The code addresses where it happened, the innermost first; none if they are not known or were left out.
+    /// [`Reader::objects`](crate::reader::Reader::objects) tells in which library each is.
+    #[must_use]
+    pub fn frames(&self) -> &[u64] {
+        self.fields.site().map_or(&[], CodeAddresses::as_slice)
     }
 
     /// The sample that this event reports; `None` if it reports none, or one that cannot be: whose

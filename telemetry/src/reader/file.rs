@@ -97,7 +97,7 @@ pub struct Reader {
 }
 
 /// The number of kinds of sections.
-pub(super) const SECTIONS: usize = SectionKind::Samples as usize;
+pub(super) const SECTIONS: usize = SectionKind::Objects as usize;
 
 impl Reader {
     /// What the header says.

@@ -9,9 +9,9 @@ use std::path::Path;
 use std::vec::Vec;
 
 use crate::format::{
-    BLOCK_WORDS, BYTE_ORDER, FileState, HEADER_WORDS, HeaderFlags, HeaderWord, MAGIC, MAX_ENTRIES, MAX_RINGS,
-    MAX_SECTIONS, RING_HEAD_WORDS, SECTION_WORDS, SectionKind, SectionWord, TABLE_ENTRY_WORDS, TallyWord,
-    VERSION,
+    BLOCK_WORDS, BYTE_ORDER, FileState, HEADER_WORDS, HeaderFlags, HeaderWord, MAGIC, MAX_ENTRIES,
+    MAX_OBJECTS, MAX_RINGS, MAX_SECTIONS, OBJECT_WORDS, RING_HEAD_WORDS, SECTION_WORDS, SectionKind,
+    SectionWord, TABLE_ENTRY_WORDS, TallyWord, VERSION,
 };
 use crate::reader::clock::Clock;
 use crate::reader::core_file;
@@ -172,12 +172,15 @@ fn section(kind: SectionKind, entry: &[u64], bytes: u64, expected: u64) -> Resul
             (RING_HEAD_WORDS as u64 * WORD, MAX_RINGS)
         }
         _ => {
-            let least =
-                if kind == SectionKind::Tallies { TallyWord::Numbers as usize } else { TABLE_ENTRY_WORDS };
-            if entry_bytes < least as u64 * WORD {
+            let (words, most) = match kind {
+                SectionKind::Tallies => (TallyWord::Numbers as usize, MAX_ENTRIES),
+                SectionKind::Objects => (OBJECT_WORDS, MAX_OBJECTS),
+                _ => (TABLE_ENTRY_WORDS, MAX_ENTRIES),
+            };
+            if entry_bytes < words as u64 * WORD {
                 return Err("its entries are too short");
             }
-            (entry_bytes, MAX_ENTRIES)
+            (entry_bytes, most)
         }
     };
     let there = bytes.saturating_sub(offset);

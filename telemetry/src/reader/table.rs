@@ -10,7 +10,7 @@ use crate::reader::file::Reader;
 use crate::reader::values::Text;
 use crate::reader::words::word;
 
-/// The words of one entry.
+/// The words of one entry of counters.
 pub(super) type Entry = [u64; TABLE_ENTRY_WORDS];
 
 /// How often an entry that is being taken is read before it is left out.
@@ -28,16 +28,16 @@ pub struct Table<T> {
 }
 
 /// An entry as it was read.
-enum Found {
+enum Found<const WORDS: usize> {
     Nothing,
     Unsteady,
-    Entry(Entry),
+    Entry([u64; WORDS]),
 }
 
-pub(super) fn table<T>(
+pub(super) fn table<T, const WORDS: usize>(
     reader: &Reader,
     kind: SectionKind,
-    make: impl Fn(&Entry) -> T,
+    make: impl Fn(&[u64; WORDS]) -> T,
 ) -> io::Result<Table<T>> {
     let section = reader.section(kind);
     let left_out = section.left_out_at.map_or(Ok(0), |at| word(reader.words(), at))?;
@@ -53,8 +53,8 @@ pub(super) fn table<T>(
 }
 
 /// Reads an entry until its first word is the same before and after, so that all words are of one entry.
-fn entry(reader: &Reader, at: u64) -> io::Result<Found> {
-    let mut entry = [0; TABLE_ENTRY_WORDS];
+fn entry<const WORDS: usize>(reader: &Reader, at: u64) -> io::Result<Found<WORDS>> {
+    let mut entry = [0; WORDS];
     for _ in 0..TRIES {
         let before = word(reader.words(), at)?;
         if state(before) == EntryState::Free as u64 {

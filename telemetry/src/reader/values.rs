@@ -92,17 +92,22 @@ fn fmt_from_fn(write: impl Fn(&mut fmt::Formatter<'_>) -> fmt::Result) -> impl f
 /// terminal.
 impl fmt::Display for Text {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for chunk in self.kept_bytes().utf8_chunks() {
-            for character in chunk.valid().chars() {
-                match character {
-                    '"' | '\'' | '\\' => f.write_char(character)?,
-                    other => write!(f, "{}", other.escape_debug())?,
-                }
-            }
-            chunk.invalid().iter().try_for_each(|byte| write!(f, "\\x{byte:02x}"))?;
-        }
-        if self.is_cut() { f.write_char('…') } else { Ok(()) }
+        write_escaped(self.kept_bytes(), self.is_cut(), f)
     }
+}
+
+/// Writes a text of another process, with characters escaped that cannot be printed.
+pub(super) fn write_escaped(text: &[u8], is_cut: bool, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    for chunk in text.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            match character {
+                '"' | '\'' | '\\' => f.write_char(character)?,
+                other => write!(f, "{}", other.escape_debug())?,
+            }
+        }
+        chunk.invalid().iter().try_for_each(|byte| write!(f, "\\x{byte:02x}"))?;
+    }
+    if is_cut { f.write_char('…') } else { Ok(()) }
 }
 
 impl fmt::Debug for Text {
@@ -167,6 +172,11 @@ pub(super) trait Value: Sized {
 
     /// Writes a member of a JSON object.
     fn json(&self, field: &Field, json: &mut Json<'_>) -> fmt::Result;
+
+    /// The value, if it is a site.
+    fn as_site(&self) -> Option<&CodeAddresses> {
+        None
+    }
 }
 
 impl Value for u64 {
@@ -207,6 +217,10 @@ impl Value for Text {
 }
 
 impl Value for CodeAddresses {
+    fn as_site(&self) -> Option<&CodeAddresses> {
+        Some(self)
+    }
+
     fn take(words: &mut &[u64]) -> Option<Self> {
         Some(Self::new(core::mem::take(words)))
     }

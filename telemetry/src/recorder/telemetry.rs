@@ -165,7 +165,7 @@ impl Telemetry {
         self.arenas.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
     }
 
-    pub(super) const fn image(&self) -> &Image<'static> {
+    pub(crate) const fn image(&self) -> &Image<'static> {
         &self.image
     }
 

@@ -11,7 +11,8 @@ use tripoint_telemetry::format::{
 
 use crate::decoder::{File, Found, InMemory};
 
-const ROOM: Room = Room { threads: 2, ring_bytes: 16 << 10, arenas: 4, pools: 4, points: 4, tallies: 4 };
+const ROOM: Room =
+    Room { threads: 2, ring_bytes: 16 << 10, arenas: 4, pools: 4, points: 4, tallies: 4, ..Room::LEAST };
 
 fn addr(value: usize) -> Addr {
     Addr::new(value)

@@ -9,6 +9,8 @@ mod events;
 mod files;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod forks;
+#[cfg(all(target_os = "linux", not(miri)))]
+mod objects;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
 mod probes;
 #[cfg(all(target_os = "linux", not(miri)))]

@@ -6,7 +6,7 @@ use std::io;
 use std::sync::{Mutex, OnceLock};
 
 use tripoint_telemetry::format::{
-    EventKind, FieldForm, HEADER_WORDS, MAX_RINGS, TALLY_NUMBERS, TallyWord, words_of_text,
+    EventKind, FieldForm, HEADER_WORDS, MAX_RINGS, OBJECT_WORDS, TALLY_NUMBERS, TallyWord, words_of_text,
 };
 use tripoint_telemetry::internal::Words;
 use tripoint_telemetry::reader::{Item, Reader, Start};
@@ -44,6 +44,7 @@ fn sound() -> &'static Vec<u8> {
         // Three classes, and two threads.
         let head = [2, 3].into_iter().chain([0; TallyWord::Numbers as usize - 2]);
         file.tallies = head.chain([7; 2 * 3 * TALLY_NUMBERS]).collect();
+        file.objects.push([2; OBJECT_WORDS]);
         file.bytes()
     })
 }
@@ -130,6 +131,17 @@ fn read_all(opened: Result<Reader, tripoint_telemetry::reader::OpenError>) {
     }
     for ring in 0..reader.rings() {
         write!(text, "{:?}", reader.ring(ring)).expect("a string takes all");
+    }
+    let objects = reader.objects();
+    for object in objects.iter().flat_map(|objects| &objects.entries) {
+        let place = objects.iter().find_map(|objects| objects.place(object.start.wrapping_add(1)));
+        text.clear();
+        write!(text, "{object} {}", object.build_id_text()).expect("a string takes all");
+        place.iter().try_for_each(|place| write!(text, "{place}")).expect("a string takes all");
+        assert!(!text.chars().any(char::is_control), "{text:?}");
+        text.clear();
+        object.write_json(&mut text).expect("a string takes all");
+        assert!(!text.contains('\n'), "one line: {text}");
     }
     write!(text, "{:?} {:?} {reader:?}", reader.counters(), reader.state()).expect("a string takes all");
 }

@@ -3,8 +3,9 @@
 
 use tripoint_telemetry::format::{
     BLOCK_WORDS, BYTE_ORDER, CLOCK_RECORD_WORDS, ClockKind, FileState, HEAD_WORDS, HEADER_WORDS, Head,
-    HeaderWord, MAGIC, PAGE_WORDS, RING_HEAD_WORDS, RecordKind, RingState, RingWord, SECTION_WORDS,
-    SectionKind, SectionWord, TABLE_ENTRY_WORDS, TallyWord, VERSION, WORD_BYTES, words_left_in_block,
+    HeaderWord, MAGIC, OBJECT_WORDS, PAGE_WORDS, RING_HEAD_WORDS, RecordKind, RingState, RingWord,
+    SECTION_WORDS, SectionKind, SectionWord, TABLE_ENTRY_WORDS, TallyWord, VERSION, WORD_BYTES,
+    words_left_in_block,
 };
 
 /// An event as it was written.
@@ -130,6 +131,8 @@ pub struct NaiveFile {
     pub tables: [Vec<[u64; TABLE_ENTRY_WORDS]>; 5],
     /// The words of the tallies; none for a file without.
     pub tallies: Vec<u64>,
+    /// The table of objects that are loaded.
+    pub objects: Vec<[u64; OBJECT_WORDS]>,
     /// The process that writes.
     pub process: u64,
 }
@@ -139,7 +142,8 @@ impl NaiveFile {
     #[must_use]
     pub fn new(rings: u32, blocks: usize) -> Self {
         let rings = (0..rings).map(|ring| NaiveRing::new(100 + ring, blocks)).collect();
-        Self { rings, tables: Default::default(), tallies: Vec::new(), process: 4_711 }
+        let (tallies, objects) = (Vec::new(), Vec::new());
+        Self { rings, tables: Default::default(), tallies, objects, process: 4_711 }
     }
 
     /// The words of the file.
@@ -160,11 +164,15 @@ impl NaiveFile {
             .collect();
         let tallies = Some(self.tallies.clone()).filter(|words| !words.is_empty());
         sections.push((SectionKind::Tallies, tallies.into_iter().collect()));
+        sections.push((SectionKind::Objects, self.objects.iter().map(|entry| entry.to_vec()).collect()));
         sections.push((SectionKind::Rings, self.rings.iter().map(NaiveRing::words).collect()));
         for (index, (kind, entries)) in sections.iter().enumerate() {
             words.resize(words.len().next_multiple_of(PAGE_WORDS), 0);
-            let least =
-                if *kind == SectionKind::Tallies { TallyWord::Numbers as usize } else { TABLE_ENTRY_WORDS };
+            let least = match kind {
+                SectionKind::Tallies => TallyWord::Numbers as usize,
+                SectionKind::Objects => OBJECT_WORDS,
+                _ => TABLE_ENTRY_WORDS,
+            };
             let entry_words = entries.first().map_or(least, Vec::len);
             let at = HeaderWord::SectionTable as usize + index * SECTION_WORDS;
             words[at + SectionWord::Kind as usize] = *kind as u64;
