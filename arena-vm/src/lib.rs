@@ -42,11 +42,15 @@ mod reservation;
 
 #[cfg(target_os = "linux")]
 mod barrier;
+#[cfg(target_os = "linux")]
+mod parking;
 
 pub use arena::ArenaVm;
 #[cfg(target_os = "linux")]
 pub use barrier::Membarrier;
 pub use options::{ArenaVmOptions, Prefault};
+#[cfg(target_os = "linux")]
+pub use parking::Futex;
 #[cfg(target_os = "linux")]
 pub use platform::linux::Linux;
 pub use platform::native::Native;

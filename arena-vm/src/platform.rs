@@ -26,6 +26,8 @@ mod touch;
 #[cfg(feature = "mock")]
 pub(crate) mod failing;
 #[cfg(target_os = "linux")]
+pub(crate) mod futex;
+#[cfg(target_os = "linux")]
 pub(crate) mod linux;
 #[cfg(target_os = "linux")]
 mod mappings;

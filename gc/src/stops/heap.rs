@@ -22,7 +22,7 @@ pub struct HeapOptions<'h, B: BarrierPair = SymmetricFence> {
     /// The barriers of mutators, which are light, and of stops, which are heavy. By default a fence on
     /// both sides, which works everywhere.
     pub barrier: B,
-    /// How threads wait for each other. By default they spin.
+    /// How threads wait for each other. By default they spin; on Linux, `Futex` of `tripoint-arena-vm` waits in the kernel.
     pub parking: &'h dyn Parking,
 }
 

@@ -32,7 +32,8 @@ unsafe impl<A: Arena, B: BarrierPair> Send for Stopped<'_, '_, A, B> {}
 unsafe impl<A: Arena, B: BarrierPair> Sync for Stopped<'_, '_, A, B> {}
 
 impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
-    /// Stops the heap for a thread that has no mutator of it, or whose mutator is away.
+    /// Stops the heap for a thread that has no mutator of it, or whose mutator is away. A thread whose mutator
+    /// is running would wait for itself: it uses [`Mutator::stop`](crate::Mutator::stop).
     ///
     /// No allocation point is tripped: a mutator that neither polls nor is away gives way when a
     /// point's buffer is full. [`Mutator::stop`](crate::Mutator::stop) trips. Otherwise this is the same.

@@ -86,7 +86,8 @@ impl Default for SweptOptions {
 /// cleared. A commit in an [`Ams`] fails if the heap was collected between it and its reserve, which takes a
 /// thread that gave way at another point, or was away, with the reservation held.
 ///
-/// A pool that is leaked is collected as long as its heap.
+/// Drop a pool only when no object of another pool and no exact root refers to objects of it: such a reference may
+/// lead into memory of other objects later. A pool that is leaked is collected as long as its heap.
 pub struct Swept<'h, A: Arena, B: BarrierPair, F: Format, K: Kind> {
     pool: NonNull<Pool<A, F>>,
     heap: &'h Heap<'h, A, B>,

@@ -1,0 +1,55 @@
+//! Waiting in the operating system: `futex(2)`.
+
+use core::time::Duration;
+
+use tripoint_core::Parking;
+use tripoint_core::internal::{AtomicU32, Ordering};
+
+use crate::platform::futex;
+
+/// Waits in the kernel, which lets other threads have the processor: for collectors and the threads that they stop, in hosted
+/// programs ([design/arena-vm.md `.parking`](crate::design::arena_vm)).
+///
+/// Looks at the word some times first, because most stops are short. If the kernel refuses the call, a wait lets
+/// other threads run once.
+///
+/// ```
+/// use core::sync::atomic::{AtomicU32, Ordering};
+/// use core::time::Duration;
+/// use tripoint_arena_vm::Futex;
+/// use tripoint_core::Parking;
+///
+/// let word = AtomicU32::new(0);
+/// std::thread::scope(|scope| {
+///     scope.spawn(|| {
+///         word.store(1, Ordering::Release);
+///         Futex.wake(&word);
+///     });
+///     while word.load(Ordering::Acquire) == 0 {
+///         Futex.wait(&word, 0, Duration::MAX);
+///     }
+/// });
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Futex;
+
+/// Looks at a word before a wait: about a microsecond.
+const LOOKS: usize = 64;
+
+impl Parking for Futex {
+    fn wait(&self, word: &AtomicU32, value: u32, patience: Duration) -> Duration {
+        let began = futex::now();
+        for _ in 0..LOOKS {
+            if word.load(Ordering::Relaxed) != value {
+                return futex::now().saturating_sub(began);
+            }
+            core::hint::spin_loop();
+        }
+        futex::wait(word, value, (patience != Duration::MAX).then_some(patience));
+        futex::now().saturating_sub(began)
+    }
+
+    fn wake(&self, word: &AtomicU32) {
+        futex::wake(word);
+    }
+}
