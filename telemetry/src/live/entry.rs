@@ -143,9 +143,4 @@ impl Entry {
             site,
         })
     }
-
-    /// The number of the pool of the object that was written last.
-    pub(super) fn pool(&self) -> Option<PoolId> {
-        PoolId::new(self.pool.load(Ordering::Relaxed))
-    }
 }

@@ -5,7 +5,7 @@
 use core::fmt;
 
 use tripoint_core::internal::{AtomicU32, AtomicUsize, Ordering};
-use tripoint_core::{Addr, AddrRange, Event, EventHook, aver};
+use tripoint_core::{Addr, AddrRange, Event, EventHook, PoolId, aver};
 
 use crate::estimators::estimate::Estimate;
 use crate::live::entry::Entry;
@@ -231,18 +231,24 @@ impl<const N: usize> LiveSamples<N> {
         Self::bucket(Self::hash(object)).find(|&place| self.swap_key(place, object.get(), TAKEN))
     }
 
-    /// Forgets all objects for whose entry and address `is_gone` returns true.
-    fn forget_if(&self, is_gone: impl Fn(&Entry, Addr) -> bool) {
-        for (key, entry) in self.keys.iter().zip(&self.entries) {
+    /// Forgets all objects in a range.
+    fn forget_range(&self, range: Option<AddrRange>) {
+        for key in &self.keys {
             let object = Addr::new(key.load(Ordering::Acquire));
-            if object.get() > TAKEN && is_gone(entry, object) {
+            if object.get() > TAKEN && range.is_some_and(|range| range.contains(object)) {
                 self.forget(object);
             }
         }
     }
 
-    fn forget_range(&self, range: Option<AddrRange>) {
-        self.forget_if(|_, object| range.is_some_and(|range| range.contains(object)));
+    /// Forgets all objects of a pool. Each is read as a whole, so that none is taken for one of the pool that had its
+    /// address before.
+    fn forget_pool(&self, pool: PoolId) {
+        self.for_each(|sampled| {
+            if sampled.pool == Some(pool) {
+                self.forget(sampled.object);
+            }
+        });
     }
 }
 
@@ -253,7 +259,7 @@ impl<const N: usize> EventHook for LiveSamples<N> {
         match event {
             Event::DestroyArena { range } => self.forget_range(Some(range)),
             Event::Retract { base, size, .. } => self.forget_range(AddrRange::with_size(base, size)),
-            Event::DestroyPool { pool, .. } => self.forget_if(|entry, _| entry.pool() == Some(pool)),
+            Event::DestroyPool { pool, .. } => self.forget_pool(pool),
             _ => {}
         }
     }

@@ -24,6 +24,9 @@ impl Telemetry {
     ///
     /// If all rings are taken, or the thread has a ring in other telemetry that is still open, it writes to
     /// the ring that such threads share.
+    ///
+    /// This is not for signal handlers, which may only report events: what a handler attaches is returned when the
+    /// value is dropped, even if the thread that it interrupted is writing to that ring.
     #[must_use = "the thread returns its ring when this is dropped"]
     pub fn attach(&self, name: &str) -> Attached<'_> {
         if self.may_write() {

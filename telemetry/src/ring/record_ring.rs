@@ -141,7 +141,7 @@ impl<'w> RecordRing<'w> {
         if left == BLOCK_WORDS || left < words {
             tail = self.begin_block(clock, record.thread, serial);
         }
-        let end = tail + words as u64;
+        let end = tail.wrapping_add(words as u64);
         let head = Head {
             kind: RecordKind::Event(record.kind),
             without_addresses: record.without_addresses,
@@ -152,7 +152,7 @@ impl<'w> RecordRing<'w> {
         };
         self.words.announce(end);
         self.put(tail, words, &head.to_words(), record);
-        self.words.word(RingWord::Serial).store(serial + 1, Ordering::Relaxed);
+        self.words.word(RingWord::Serial).store(serial.wrapping_add(1), Ordering::Relaxed);
         self.words.publish(end);
         self.words.leave();
     }
@@ -180,8 +180,8 @@ impl<'w> RecordRing<'w> {
     fn begin_block(&self, clock: &Clock, thread: u32, serial: u64) -> u64 {
         let tail = self.words.tail();
         let left = words_left_in_block(tail) % BLOCK_WORDS;
-        let start = tail + left as u64;
-        let end = start + CLOCK_RECORD_WORDS as u64;
+        let start = tail.wrapping_add(left as u64);
+        let end = start.wrapping_add(CLOCK_RECORD_WORDS as u64);
         let (time, nanoseconds) = clock.both();
         let head = |kind, words: usize| {
             Head { kind, without_addresses: false, words: words as u16, thread, serial, time }.to_words()
@@ -192,7 +192,7 @@ impl<'w> RecordRing<'w> {
             self.words.put(tail, &padding[..left.min(HEAD_WORDS)]);
         }
         self.words.put(start, &head(RecordKind::Clock, CLOCK_RECORD_WORDS));
-        self.words.put(start + HEAD_WORDS as u64, &[nanoseconds]);
+        self.words.put(start.wrapping_add(HEAD_WORDS as u64), &[nanoseconds]);
         self.words.publish(end);
         end
     }
@@ -219,7 +219,7 @@ impl Place<'_> {
         fields: [u64; FIELDS],
     ) {
         let words = HEAD_WORDS + FIELDS;
-        let end = self.tail + words as u64;
+        let end = self.tail.wrapping_add(words as u64);
         let serial = self.words.word(RingWord::Serial).load(Ordering::Relaxed);
         let head = Head {
             kind: RecordKind::Event(kind),
@@ -234,7 +234,7 @@ impl Place<'_> {
             store_all(to_head, head.to_words());
             store_all(to_fields, fields);
         }
-        self.words.word(RingWord::Serial).store(serial + 1, Ordering::Relaxed);
+        self.words.word(RingWord::Serial).store(serial.wrapping_add(1), Ordering::Relaxed);
         self.words.publish(end);
         self.words.leave();
     }
