@@ -123,7 +123,7 @@ pub use crate::recorder::probes::Probes;
 pub use crate::{
     clock::Clock,
     file::plan::Room,
-    file::switches::Switches,
+    file::switches::{ProgramSwitches, Switches},
     recorder::arena_hook::ArenaHook,
     recorder::report::{Refusal, Report, SystemCall, TelemetryError},
     recorder::telemetry::Telemetry,

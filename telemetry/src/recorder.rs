@@ -3,6 +3,7 @@
 pub(crate) mod arena_hook;
 #[cfg(feature = "std")]
 pub(crate) mod attached;
+mod buffer_numbers;
 mod counters;
 #[cfg(all(feature = "usdt", target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(crate) mod probes;

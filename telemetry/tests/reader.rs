@@ -443,6 +443,10 @@ fn switches_are_set_and_read_back() {
     switches.set_point_log(true).unwrap();
     assert_eq!((switches.mean().unwrap(), switches.sampling().unwrap()), (Some(mean), Some(true)));
     assert!(switches.are_addresses_left_out().unwrap() && switches.is_point_log_on().unwrap());
+    for sites in [Some(true), Some(false), None] {
+        switches.set_sites(sites).unwrap();
+        assert_eq!(switches.sites().unwrap(), sites);
+    }
     switches.set_mean(None).unwrap();
     switches.set_sampling(None).unwrap();
     assert_eq!((switches.mean().unwrap(), switches.sampling().unwrap()), (None, None));

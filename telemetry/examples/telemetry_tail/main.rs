@@ -119,6 +119,13 @@ mod tail {
             }
             thread::sleep(PAUSE);
         }
+        for ring in 0..reader.rings() {
+            if let Some(info) = reader.ring(ring)?
+                && info.dropped > 0
+            {
+                eprintln!("ring {ring}: {} events were dropped, because it was in use", info.dropped);
+            }
+        }
         if events.damaged_blocks() > 0 {
             eprintln!("{} blocks could not be read as a whole", events.damaged_blocks());
         }

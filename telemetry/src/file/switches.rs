@@ -9,7 +9,7 @@ use crate::format::{BYTE_ORDER, EventKind, SWITCHES_MAGIC, SWITCHES_WORDS, Switc
 use crate::sample::Mean;
 use crate::sampler::sampling::Sampling;
 
-/// The value that leaves sampling to the program.
+/// The value that leaves sampling, or its sites, to the program.
 const LEFT_TO_THE_PROGRAM: u64 = 2;
 
 /// The switches of telemetry. Any thread may change them at any time, and so may other processes if the
@@ -19,12 +19,26 @@ const LEFT_TO_THE_PROGRAM: u64 = 2;
 #[derive(Clone, Copy, Debug)]
 pub struct Switches<'w> {
     words: &'w [AtomicU64; SWITCHES_WORDS],
+    /// Whether addresses are left out whatever the page says.
+    without_addresses: bool,
+}
+
+/// The switches that do nothing until the program follows them: see [`Switches::of_program`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProgramSwitches {
+    /// The mean that sampling was switched to: `None` if that is left to the program, `Some(None)` if it was
+    /// switched off.
+    pub sampling: Option<Option<Mean>>,
+    /// Whether samplers walk stacks; `None` if that is left to the program.
+    pub sites: Option<bool>,
+    /// Whether points report every reserve and commit.
+    pub point_log: bool,
 }
 
 impl<'w> Switches<'w> {
-    /// The switches on this page.
-    pub(crate) const fn new(words: &'w [AtomicU64; SWITCHES_WORDS]) -> Self {
-        Self { words }
+    /// The switches on this page. If `without_addresses` is true, addresses are left out whatever the page says.
+    pub(crate) const fn new(words: &'w [AtomicU64; SWITCHES_WORDS], without_addresses: bool) -> Self {
+        Self { words, without_addresses }
     }
 
     /// Sets all switches to their defaults.
@@ -37,6 +51,7 @@ impl<'w> Switches<'w> {
         self.set(SwitchWord::Sampling, LEFT_TO_THE_PROGRAM);
         self.set(SwitchWord::Mean, 0);
         self.set(SwitchWord::PointLog, 0);
+        self.set(SwitchWord::Sites, LEFT_TO_THE_PROGRAM);
     }
 
     #[inline]
@@ -69,10 +84,13 @@ impl<'w> Switches<'w> {
     #[inline]
     #[must_use]
     pub fn without_addresses(&self) -> bool {
-        self.get(SwitchWord::WithoutAddresses) != 0
+        self.without_addresses | (self.get(SwitchWord::WithoutAddresses) != 0)
     }
 
-    /// Leaves addresses out of events from here on, or no longer.
+    /// Leaves addresses out of events from here on, or no longer. If the program leaves them out
+    /// [for good](crate::format::HeaderFlags::WITHOUT_ADDRESSES), this changes nothing.
+    ///
+    /// What was written before stays until it is overwritten. The number of a buffer stays the same.
     pub fn set_without_addresses(&self, on: bool) {
         self.set(SwitchWord::WithoutAddresses, u64::from(on));
     }
@@ -112,13 +130,63 @@ impl<'w> Switches<'w> {
         self.set(SwitchWord::Sampling, value);
     }
 
-    /// Switches `sampling` as these switches say. Samplers do not follow the switches without this, so call
-    /// it regularly on a cold thread, and trip points to have them follow at once.
+    /// Whether samplers walk stacks; `None` if that is left to the program.
+    #[must_use]
+    pub fn sites(&self) -> Option<bool> {
+        match self.get(SwitchWord::Sites) {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        }
+    }
+
+    /// Has samplers walk stacks or not, or leaves it to the program (`None`). Samplers follow after
+    /// [`apply_to`](Self::apply_to).
+    pub fn set_sites(&self, sites: Option<bool>) {
+        self.set(SwitchWord::Sites, sites.map_or(LEFT_TO_THE_PROGRAM, u64::from));
+    }
+
+    /// The switches that do nothing until the program follows them. Have a cold thread compare them, at intervals, with
+    /// those that it followed last. If they are others, it [applies](ProgramSwitches::apply_to) them, and trips the points.
+    ///
+    /// ```
+    /// # use tripoint_telemetry::{Clock, ProgramSwitches, Room, Sampling, Telemetry};
+    /// # use tripoint_core::internal::AtomicU64;
+    /// # static WORDS: [AtomicU64; 5 << 10] = [const { AtomicU64::new(0) }; 5 << 10];
+    /// # let telemetry = Telemetry::in_memory(&WORDS, &Room::LEAST, Clock::NONE)?;
+    /// static SAMPLING: Sampling = Sampling::off(0x5eed);
+    ///
+    /// let mut followed: Option<ProgramSwitches> = None;
+    /// // … now and then:
+    /// let switches = telemetry.switches().of_program();
+    /// if followed.replace(switches) != Some(switches) {
+    ///     switches.apply_to(&SAMPLING);
+    ///     // … and trip each point: `tripper.trip()`
+    /// }
+    /// # Ok::<(), tripoint_telemetry::TelemetryError>(())
+    /// ```
+    #[must_use]
+    pub fn of_program(&self) -> ProgramSwitches {
+        ProgramSwitches { sampling: self.sampling(), sites: self.sites(), point_log: self.point_log() }
+    }
+
+    /// Switches `sampling` as these switches say, except what they leave to the program. Samplers do not follow
+    /// the switches without this, so call it regularly on a cold thread, and trip points to have them follow at once.
     pub fn apply_to(&self, sampling: &Sampling) {
-        if let Some(mean) = self.sampling()
+        self.of_program().apply_to(sampling);
+    }
+}
+
+impl ProgramSwitches {
+    /// Switches `sampling` as these switches say, except what they leave to the program.
+    pub fn apply_to(&self, sampling: &Sampling) {
+        if let Some(mean) = self.sampling
             && mean != sampling.mean()
         {
             sampling.set_mean(mean);
+        }
+        if let Some(sites) = self.sites {
+            sampling.set_sites(sites);
         }
     }
 }
@@ -137,7 +205,7 @@ mod tests {
     #[test]
     fn switches_keep_what_they_are_set_to() {
         let page = page();
-        let switches = Switches::new(&page);
+        let switches = Switches::new(&page, false);
         switches.format(7);
         assert!(EventKind::ALL.iter().all(|&kind| switches.is_on(kind)));
         assert!(!switches.without_addresses() && !switches.point_log());
@@ -154,6 +222,26 @@ mod tests {
             switches.apply_to(&sampling);
             assert_eq!(sampling.mean(), mean.unwrap_or(Mean::new(5)));
         }
+        for sites in [Some(true), None, Some(false)] {
+            switches.set_sites(sites);
+            assert_eq!((switches.sites(), switches.of_program().sites), (sites, sites));
+            sampling.set_sites(true);
+            switches.apply_to(&sampling);
+            assert_eq!(sampling.has_sites(), sites.unwrap_or(true));
+        }
+    }
+
+    #[test]
+    fn addresses_that_are_left_out_for_good_stay_out() {
+        let page = page();
+        for (for_good, switches) in [false, true].map(|for_good| (for_good, Switches::new(&page, for_good))) {
+            switches.format(7);
+            assert_eq!(switches.without_addresses(), for_good);
+            switches.set_without_addresses(true);
+            assert!(switches.without_addresses());
+            switches.set_without_addresses(false);
+            assert_eq!(switches.without_addresses(), for_good);
+        }
     }
 
     proptest! {
@@ -165,11 +253,12 @@ mod tests {
             for (to, word) in page.iter().zip(&words) {
                 to.store(*word, Ordering::Relaxed);
             }
-            let switches = Switches::new(&page);
+            let switches = Switches::new(&page, false);
             switches.set(SwitchWord::Sampling, small);
             let mean = words[SwitchWord::Mean as usize];
             let allowed = mean > 0 && mean <= u64::from(u32::MAX);
             prop_assert_eq!(switches.sampling().is_some(), small == 0 || small == 1 && allowed);
+            prop_assert_eq!(switches.sites().is_some(), words[SwitchWord::Sites as usize] < 2);
             prop_assert_eq!(switches.point_log(), words[SwitchWord::PointLog as usize] == 1);
             prop_assert!(switches.without_addresses() || words[SwitchWord::WithoutAddresses as usize] == 0);
         }

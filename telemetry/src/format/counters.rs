@@ -71,6 +71,10 @@ pub enum PoolWord {
     Empties,
     /// The bytes that were returned then.
     Emptied,
+    /// The bytes that it had when the program noted them last; zero before.
+    Total,
+    /// Those of them that were in no object and no buffer then.
+    Free,
     /// The name of its class, a text of [`TABLE_TEXT_WORDS`].
     Class = 12,
 }
@@ -85,7 +89,8 @@ pub enum PointWord {
     Arena,
     /// The number of its pool.
     Pool,
-    /// The number by which events name the buffer.
+    /// The number by which events name the buffer; zero for all buffers that have none, because the number would
+    /// show an address that is left out.
     Buffer,
     /// How often it was filled.
     Fills,

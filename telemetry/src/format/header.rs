@@ -184,5 +184,7 @@ bitflags! {
         const PARENT_ONLY = 1 << 6;
         /// Other processes can change the switches.
         const SWITCHES = 1 << 7;
+        /// The program leaves addresses out for good, whatever the switches say.
+        const WITHOUT_ADDRESSES = 1 << 8;
     }
 }

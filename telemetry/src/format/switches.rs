@@ -25,7 +25,8 @@ pub enum SwitchWord {
     /// Events that are written: bit `n` for the kind with number `n`. At first all bits are set. Any
     /// value is allowed.
     Events = 8,
-    /// Whether addresses are left out: 0 or 1. Any other value counts as 1.
+    /// Whether addresses are left out: 0 or 1. Any other value counts as 1, and so does any value if the program
+    /// leaves them out for good ([`HeaderFlags::WITHOUT_ADDRESSES`](super::HeaderFlags::WITHOUT_ADDRESSES)).
     WithoutAddresses,
     /// Whether to sample: 0 for no, 1 for yes. Any other value leaves sampling to the program, which
     /// follows this word and the next when it calls `Switches::apply_to`.
@@ -35,4 +36,7 @@ pub enum SwitchWord {
     /// Whether every reserve and commit is written, at points whose `PointLogger` asks
     /// `Switches::point_log`: 0 or 1. Any other value counts as 0.
     PointLog,
+    /// Whether samplers walk the stack of each object that they sample: 0 or 1. Any other value leaves that to
+    /// the program, as for sampling.
+    Sites,
 }

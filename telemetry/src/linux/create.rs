@@ -3,6 +3,8 @@
 #![forbid(unsafe_code)]
 
 use core::ffi::CStr;
+use core::hash::{BuildHasher, Hasher};
+use std::collections::hash_map::RandomState;
 use std::ffi::{CString, OsString};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
@@ -31,11 +33,21 @@ pub struct FileOptions<'p> {
     pub clock: Clock,
     /// Whether to lock the file in memory, true by default. If the system refuses, the report says so.
     pub lock: bool,
+    /// Whether to leave addresses and sites out for good, false by default: then no switch, of this
+    /// process or another one, has them written. Buffers keep their numbers, from which readers cannot compute
+    /// addresses, so there is no telemetry if the system refuses random numbers for them.
+    pub without_addresses: bool,
 }
 
 impl Default for FileOptions<'_> {
     fn default() -> Self {
-        Self { path: None, room: Room::default(), clock: Clock::default(), lock: true }
+        Self {
+            path: None,
+            room: Room::default(),
+            clock: Clock::default(),
+            lock: true,
+            without_addresses: false,
+        }
     }
 }
 
@@ -69,7 +81,9 @@ impl Paths {
             name.push(more);
             CString::new(name.into_vec()).ok()
         };
-        Some(Self { new: with(&std::format!(".{}.new", std::process::id()))?, last: with("")? })
+        // Processes of two containers may have the same number and the same directory.
+        let random = RandomState::new().build_hasher().finish();
+        Some(Self { new: with(&std::format!(".{}-{random:x}.new", std::process::id()))?, last: with("")? })
     }
 }
 
@@ -80,10 +94,12 @@ struct NewFile<'s> {
 }
 
 impl NewFile<'_> {
-    fn keep(mut self) -> Result<(), Refusal> {
-        let Some(Paths { new, last }) = &self.paths else { return Ok(()) };
+    /// Has the file receive its last path, and does the rest. If that fails, the file is removed.
+    fn keep(mut self, rest: impl FnOnce() -> Result<(), Refusal>) -> Result<(), Refusal> {
+        let Some(Paths { new, last }) = &self.paths else { return rest() };
         let renamed = self.system.rename_file(new, last);
         renamed.map_err(|code| Refusal { call: SystemCall::Rename, code, bytes: 0 })?;
+        rest().inspect_err(|_| self.system.remove_file(last))?;
         self.paths = None;
         Ok(())
     }
@@ -105,11 +121,7 @@ fn create_file<'s>(
 ) -> Result<(OwnedFd, NewFile<'s>), Refusal> {
     let (call, created) = match &paths {
         None => (SystemCall::CreateAnonymous, system.create_anonymous(name)),
-        Some(paths) => {
-            // A process that had this number may have left one behind.
-            system.remove_file(&paths.new);
-            (SystemCall::CreateFile, system.create_file(&paths.new))
-        }
+        Some(paths) => (SystemCall::CreateFile, system.create_file(&paths.new)),
     };
     let file = created.map_err(|code| Refusal { call, code, bytes: 0 })?;
     Ok((file, NewFile { system, paths }))
@@ -147,8 +159,12 @@ pub fn create_on(system: &dyn System, options: &FileOptions<'_>) -> Result<Telem
     let refused = |call| move |code| Refusal { call, code, bytes: 0 };
     let parent = system.word_of_the_parent().map_err(refused(SystemCall::WipeOnFork));
     report.note(HeaderFlags::PARENT_ONLY, parent.map(|_| true));
-    let secret = system.random_number().map_err(refused(SystemCall::Random));
+    let secret = system.random_numbers().map_err(refused(SystemCall::Random));
+    if options.without_addresses {
+        secret.map_err(TelemetryError::System)?;
+    }
     report.note(HeaderFlags::empty(), secret.map(|_| true));
+    report.note(HeaderFlags::WITHOUT_ADDRESSES, Ok(options.without_addresses));
 
     let (words, data_file) = data.into_words();
     let (switch_words, switches_file) = switches.into_words();
@@ -159,13 +175,14 @@ pub fn create_on(system: &dyn System, options: &FileOptions<'_>) -> Result<Telem
         plan,
         clock: options.clock,
         parent: parent.ok(),
-        secret: secret.unwrap_or(0),
+        secret: secret.ok(),
+        without_addresses: options.without_addresses,
         process: u64::from(std::process::id()),
         report,
         files: if options.path.is_some() { Vec::new() } else { Vec::from([data_file, switches_file]) },
     })?;
     telemetry.note_objects();
-    new_switches.keep().and_then(|()| new_data.keep()).map_err(TelemetryError::System)?;
+    new_switches.keep(|| new_data.keep(|| Ok(()))).map_err(TelemetryError::System)?;
     Ok(telemetry)
 }
 

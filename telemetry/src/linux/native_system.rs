@@ -136,11 +136,12 @@ unsafe impl System for Linux {
         Ok(word)
     }
 
-    fn random_number(&self) -> Result<u64, i32> {
-        let mut bytes = [0; size_of::<u64>()];
-        // SAFETY: the call writes at most as many bytes as there are.
-        let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
-        if usize::try_from(got) == Ok(bytes.len()) { Ok(u64::from_ne_bytes(bytes)) } else { Err(errno()) }
+    fn random_numbers(&self) -> Result<[u64; 2], i32> {
+        let mut numbers = [0_u64; 2];
+        let bytes = size_of_val(&numbers);
+        // SAFETY: the call writes at most as many bytes as there are, and any are numbers.
+        let got = unsafe { libc::getrandom(numbers.as_mut_ptr().cast(), bytes, 0) };
+        if usize::try_from(got) == Ok(bytes) { Ok(numbers) } else { Err(errno()) }
     }
 }
 

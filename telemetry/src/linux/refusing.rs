@@ -122,8 +122,8 @@ unsafe impl System for Refusing {
         Linux.word_of_the_parent()
     }
 
-    fn random_number(&self) -> Result<u64, i32> {
+    fn random_numbers(&self) -> Result<[u64; 2], i32> {
         self.ask(SystemCall::Random)?;
-        Linux.random_number()
+        Linux.random_numbers()
     }
 }

@@ -90,9 +90,9 @@ pub unsafe trait System: fmt::Debug {
     /// See [`System::create_anonymous`].
     fn word_of_the_parent(&self) -> Result<&'static AtomicU64, i32>;
 
-    /// A random number.
+    /// Two random numbers.
     ///
     /// # Errors
     /// See [`System::create_anonymous`].
-    fn random_number(&self) -> Result<u64, i32>;
+    fn random_numbers(&self) -> Result<[u64; 2], i32>;
 }

@@ -76,6 +76,10 @@ counters! {
         empties: Empties,
         /// The bytes that were returned then.
         emptied: Emptied,
+        /// The bytes that it had when the program noted them last; zero before.
+        total: Total,
+        /// Those of them that were in no object and no buffer then.
+        free: Free,
     }
 }
 

@@ -14,9 +14,10 @@ use crate::sample::Mean;
 /// The switches of another process, to read and to change.
 ///
 /// Only values that the process allows can be passed. The process follows switches of events and addresses at its
-/// next event. It follows switches of sampling when it calls
+/// next event. It follows switches of sampling and its sites when it calls
 /// [`Switches::apply_to`](crate::Switches::apply_to), and the log of a point follows in the point's next slow
-/// path, if its [`PointLogger`](crate::PointLogger) asks [`Switches::point_log`](crate::Switches::point_log).
+/// path, if its [`PointLogger`](crate::PointLogger) asks [`Switches::point_log`](crate::Switches::point_log). A program
+/// that does both looks at [`Switches::of_program`](crate::Switches::of_program) at intervals of its own.
 /// Nothing here waits for that. If two programs change the same switch, the last change counts.
 #[derive(Debug)]
 pub struct SwitchesFile {
@@ -163,6 +164,26 @@ impl SwitchesFile {
     /// If the system refuses.
     pub fn set_point_log(&self, on: bool) -> io::Result<()> {
         self.set(SwitchWord::PointLog, u64::from(on))
+    }
+
+    /// Whether samplers walk stacks; `None` if that is left to the program.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn sites(&self) -> io::Result<Option<bool>> {
+        Ok(match self.get(SwitchWord::Sites)? {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        })
+    }
+
+    /// Has samplers walk stacks or not, or leaves it to the program (`None`).
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn set_sites(&self, sites: Option<bool>) -> io::Result<()> {
+        self.set(SwitchWord::Sites, sites.map_or(u64::MAX, u64::from))
     }
 
     fn get(&self, switch: SwitchWord) -> io::Result<u64> {

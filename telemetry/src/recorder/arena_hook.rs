@@ -2,8 +2,9 @@
 
 #![forbid(unsafe_code)]
 
-use tripoint_core::{Event, EventHook};
+use tripoint_core::{Event, EventHook, PoolId, PoolSizes};
 
+use crate::recorder::counters::note_sizes;
 use crate::recorder::telemetry::Telemetry;
 
 /// Reports what happens in one arena: its [`EventHook`]. See [`Telemetry::arena_hook`].
@@ -18,6 +19,15 @@ impl<'t> ArenaHook<'t> {
     #[must_use]
     pub const fn arena(&self) -> u32 {
         self.arena
+    }
+
+    /// Notes the sizes of a pool in its counters, for readers. A pool reports what it takes from its arena and the
+    /// buffers that it fills, but not what is allocated without a point. So have a cold thread call this at intervals,
+    /// with [`PoolClass::sizes`](tripoint_core::PoolClass::sizes).
+    pub fn note_sizes(&self, pool: PoolId, sizes: PoolSizes) {
+        if self.telemetry.may_write() {
+            note_sizes(self.telemetry.image(), u64::from(self.arena), u64::from(pool.get()), &sizes);
+        }
     }
 
     /// The telemetry that this reports to.

@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use tripoint_core::Event;
+use tripoint_core::{Event, PoolSizes};
 
 use crate::estimators::estimate::Sums;
 use crate::file::image::Image;
@@ -93,6 +93,10 @@ impl Observed<'_> {
     fn count_at_arena(&self, image: &Image<'_>, word: ArenaWord, amount: usize) {
         if let Some(entry) = image.arenas.entry_for(&self.arena_keys()) {
             entry.add(word as usize, amount as u64);
+            // It may have been written before addresses were left out.
+            if self.without_addresses {
+                entry.set(ArenaWord::Base as usize, 0);
+            }
         }
     }
 
@@ -116,6 +120,10 @@ impl Observed<'_> {
             Event::DestroyPool { pool, .. } => {
                 self.count_at_arena(image, ArenaWord::PoolsDestroyed, 1);
                 retire(self.pool(image, u64::from(pool.get())));
+            }
+            // Buffers without numbers have one entry together, which stays.
+            Event::CreatePoint { .. } | Event::DestroyPoint { .. } if self.buffer == 0 => {
+                _ = image.points.entry_for(&self.point_keys());
             }
             Event::CreatePoint { pool, .. } => {
                 retire(self.point(image));
@@ -150,6 +158,15 @@ impl Observed<'_> {
 
 fn retire(entry: Option<Entry<'_>>) {
     entry.into_iter().for_each(Entry::retire);
+}
+
+/// Notes the sizes of a pool.
+pub(super) fn note_sizes(image: &Image<'_>, arena: u64, pool: u64, sizes: &PoolSizes) {
+    let keys = [(PoolWord::Arena as usize, arena), (PoolWord::Pool as usize, pool)];
+    if let Some(entry) = image.pools.entry_of(&keys) {
+        entry.set(PoolWord::Total as usize, sizes.total as u64);
+        entry.set(PoolWord::Free as usize, sizes.free as u64);
+    }
 }
 
 /// The entries of a buffer and of its pool.

@@ -83,7 +83,7 @@ pub enum SystemCall {
     FileSystem,
     /// A page that is zero in forked children.
     WipeOnFork,
-    /// A random number.
+    /// Random numbers.
     Random,
 }
 
@@ -123,7 +123,10 @@ impl SystemCall {
             Self::WipeOnFork => {
                 ("clear a word in forked children", "use Linux 4.14 or newer, or do not fork")
             }
-            Self::Random => ("return a random number", "trust readers with the addresses of buffers"),
+            Self::Random => (
+                "return random numbers",
+                "trust readers with the addresses of buffers, or do without the numbers of buffers",
+            ),
         }
     }
 }
@@ -206,6 +209,7 @@ impl fmt::Display for Report {
             (HeaderFlags::LOCKED, ", locked"),
             (HeaderFlags::PARENT_ONLY, ", without forked children"),
             (HeaderFlags::SWITCHES, ", with switches for other processes"),
+            (HeaderFlags::WITHOUT_ADDRESSES, ", without addresses"),
         ] {
             if self.flags.contains(flag) {
                 f.write_str(yes)?;

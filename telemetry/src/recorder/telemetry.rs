@@ -14,6 +14,7 @@ use crate::file::image::Image;
 use crate::file::plan::{Plan, Room};
 use crate::file::switches::Switches;
 use crate::format::{EventKind, FileState, HeaderFlags, SWITCHES_WORDS, WORD_BYTES};
+use crate::recorder::buffer_numbers::BufferNumbers;
 use crate::recorder::counters::{Observed, count_empty, count_fill, count_sample, kind_name};
 use crate::recorder::report::{Report, TelemetryError};
 #[cfg(feature = "std")]
@@ -52,8 +53,7 @@ pub struct Telemetry {
     image: Image<'static>,
     switches: Switches<'static>,
     clock: Clock,
-    /// What the numbers of buffers are computed with.
-    secret: u64,
+    numbers: BufferNumbers,
     arenas: AtomicU32,
     report: Report,
     /// Files without a path, which exist as long as they are open.
@@ -72,7 +72,10 @@ pub(crate) struct Parts {
     pub(crate) plan: Plan,
     pub(crate) clock: Clock,
     pub(crate) parent: Option<&'static AtomicU64>,
-    pub(crate) secret: u64,
+    /// What the numbers of buffers are computed with; none if there is no random number.
+    pub(crate) secret: Option<[u64; 2]>,
+    /// Whether addresses are left out for good.
+    pub(crate) without_addresses: bool,
     pub(crate) process: u64,
     pub(crate) report: Report,
     #[cfg(all(feature = "linux", target_os = "linux"))]
@@ -106,7 +109,8 @@ impl Telemetry {
             plan,
             clock,
             parent: None,
-            secret: 0,
+            secret: None,
+            without_addresses: false,
             process: 0,
             report,
             #[cfg(all(feature = "linux", target_os = "linux"))]
@@ -117,22 +121,33 @@ impl Telemetry {
     /// # Errors
     /// [`TelemetryError::TooSmall`].
     pub(crate) fn new(parts: Parts) -> Result<Self, TelemetryError> {
-        let Parts { words, switches, plan, clock, parent, secret, process, report, .. } = parts;
+        let Parts { words, switches, plan, clock, parent, process, report, .. } = parts;
         let small = TelemetryError::TooSmall { needed: plan.words * WORD_BYTES, bytes: size_of_val(words) };
         let image = Image::make(words, parent, &plan).ok_or(small)?;
-        let switches = Switches::new(switches);
+        let switches = Switches::new(switches, parts.without_addresses);
         switches.format(process);
         image.open(process, &clock, report.flags());
         Ok(Self {
             image,
             switches,
             clock,
-            secret,
+            numbers: BufferNumbers::new(parts.secret),
             arenas: AtomicU32::new(0),
             report,
             #[cfg(all(feature = "linux", target_os = "linux"))]
             _files: parts.files,
         })
+    }
+
+    /// Computes the numbers of buffers with a secret of the program: random numbers, from which a reader that does not know them
+    /// cannot compute addresses. Telemetry in a file has random numbers of the system. Without any, buffers have
+    /// no numbers while addresses are left out ([design/telemetry.md `.number`](crate::design::telemetry)).
+    ///
+    /// Call it before the first event: later, a buffer would have two numbers.
+    #[must_use]
+    pub fn with_secret(mut self, secret: [u64; 2]) -> Self {
+        self.numbers = BufferNumbers::new(Some(secret));
+        self
     }
 
     /// The switches, which other processes may also change if the telemetry has a file.
@@ -169,12 +184,14 @@ impl Telemetry {
         &self.image
     }
 
-    /// A number for a buffer, one to one for addresses: the address and the secret, mixed with the constants
-    /// of MurmurHash3's finalizer.
+    /// The number of a buffer, or zero if addresses are left out and the number would show one.
     #[inline]
     fn number(&self, buffer: Addr) -> u64 {
-        let mixed = (buffer.get() as u64 ^ self.secret).wrapping_mul(0xff51_afd7_ed55_8ccd);
-        (mixed ^ mixed >> 32).wrapping_mul(0xc4ce_b9fe_1a85_ec53)
+        if self.numbers.are_secret() || !self.switches.without_addresses() {
+            self.numbers.of(buffer)
+        } else {
+            0
+        }
     }
 
     /// Observes an event of an arena; zero for none.

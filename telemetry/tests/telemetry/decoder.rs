@@ -156,6 +156,11 @@ impl InMemory {
         Self { telemetry: Telemetry::in_memory(words, room, Clock::new(|| 42)).unwrap(), words }
     }
 
+    /// The same, with a secret for the numbers of buffers.
+    pub(crate) fn with_secret(self, secret: [u64; 2]) -> Self {
+        Self { telemetry: self.telemetry.with_secret(secret), ..self }
+    }
+
     /// Other telemetry in the same memory.
     pub(crate) fn again(self, room: &Room) -> Self {
         drop(self.telemetry);

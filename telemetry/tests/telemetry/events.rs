@@ -2,7 +2,7 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use tripoint_core::{Addr, AddrRange, BufferKind, Event, EventHook, PoolId};
+use tripoint_core::{Addr, AddrRange, BufferKind, Event, EventHook, PoolId, PoolSizes};
 use tripoint_telemetry::Room;
 use tripoint_telemetry::format::{
     ArenaWord, EventKind, MAX_TALLY_CLASSES, PhaseWord, PointWord, PoolWord, SectionKind, TALLY_NUMBERS,
@@ -177,7 +177,7 @@ fn every_event_is_written_with_all_its_parameters() {
 
 #[test]
 fn addresses_are_left_out_if_that_is_switched_on() {
-    let memory = InMemory::new(&ROOM);
+    let memory = InMemory::new(&ROOM).with_secret([3, 5]);
     let (hook, switches) = (memory.telemetry.arena_hook(), memory.telemetry.switches());
     let events = all_events();
     let numbers: Vec<_> = [false, true]
@@ -198,6 +198,32 @@ fn addresses_are_left_out_if_that_is_switched_on() {
         .collect();
     assert_eq!(numbers[0], numbers[1], "a buffer has one number all the time");
     assert!(numbers[0].iter().all(|&number| number != 0xb000 && number == numbers[0][0]));
+}
+
+/// Anybody could compute the address from it.
+#[test]
+fn without_a_secret_buffers_have_no_numbers_while_addresses_are_left_out() {
+    let memory = InMemory::new(&ROOM);
+    let (hook, switches) = (memory.telemetry.arena_hook(), memory.telemetry.switches());
+    let fill = || {
+        let (pool, buffer, base) = (PoolId::new(1).unwrap(), addr(0xb000), addr(0xba5e));
+        hook.event(Event::Fill { pool, buffer, base, size: 8 });
+        memory.file().events().last().unwrap().words["buffer"]
+    };
+    let number = fill();
+    switches.set_without_addresses(true);
+    assert!(number != 0 && fill() == 0);
+    // They have one entry of the counters together, which stays when one of them is destroyed.
+    use_pools(&hook);
+    hook.event(Event::DestroyPoint { pool: PoolId::new(1).unwrap(), buffer: addr(0xb000) });
+    let file = memory.file();
+    let points = file.live(SectionKind::Points);
+    assert_eq!(points.len(), 1);
+    let of_all = [PointWord::Buffer, PointWord::Fills, PointWord::Filled, PointWord::Flips];
+    assert_eq!(words(points[0], of_all.map(|word| word as usize)), [0, 4, 300, 4]);
+    // What events name, counters name as well.
+    switches.set_without_addresses(false);
+    assert_eq!(fill(), number);
 }
 
 #[test]
@@ -299,6 +325,26 @@ fn counters_count_whatever_is_switched_on() {
     assert_eq!(memory.file().left_out(SectionKind::Pools), 6);
     hook.event(Event::DestroyArena { range: range() });
     assert_eq!(memory.file().live(SectionKind::Arenas).len(), 0);
+}
+
+#[test]
+fn sizes_of_a_pool_are_what_the_program_noted_last() {
+    let memory = InMemory::new(&ROOM);
+    let hook = memory.telemetry.arena_hook();
+    let [pool, other] = [1, 2].map(|number| PoolId::new(number).unwrap());
+    hook.event(Event::CreatePool { pool, class: "Mvff" });
+    for (total, free) in [(0, 0), (5_000, 70), (4_000, 4_000)] {
+        if total > 0 {
+            hook.note_sizes(pool, PoolSizes { total, free, largest_free: 1, high_water: 2 });
+            hook.note_sizes(other, PoolSizes { total: 9, free: 9, largest_free: 9, high_water: 9 });
+        }
+        let file = memory.file();
+        let [pool] = file.live(SectionKind::Pools)[..] else { panic!("one pool") };
+        assert_eq!(
+            words(pool, [PoolWord::Total as usize, PoolWord::Free as usize]),
+            [total as u64, free as u64]
+        );
+    }
 }
 
 #[test]

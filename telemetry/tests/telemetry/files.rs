@@ -6,9 +6,9 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use tripoint_core::{Event, EventHook};
+use tripoint_core::{Addr, AddrRange, Event, EventHook, PoolId};
 use tripoint_telemetry::format::{
-    ClockKind, EventKind, FileState, HeaderFlags, HeaderWord, SectionKind, SwitchWord,
+    ArenaWord, ClockKind, EventKind, FileState, HeaderFlags, HeaderWord, SectionKind, SwitchWord,
 };
 use tripoint_telemetry::{FileOptions, Room, Telemetry};
 
@@ -227,4 +227,41 @@ fn times_are_of_the_systems_clock() {
     let slack = (after - ns) / 1_000 + 100_000;
     assert!(converted + slack >= before && converted <= after + slack, "{before} {converted} {after}");
     assert!(file.live(SectionKind::Arenas).len() == 1);
+}
+
+/// The base of the arena, the numbers of buffers, and all addresses of events and their sites.
+fn secrets(file: &File) -> (u64, Vec<u64>, Vec<u64>) {
+    let base = file.live(SectionKind::Arenas)[0][ArenaWord::Base as usize];
+    let of = |name| file.events().into_iter().filter_map(move |found| found.words.get(name).copied());
+    let sites = file.events().into_iter().flat_map(|found| found.site);
+    (base, of("buffer").collect(), of("base").chain(sites).collect())
+}
+
+#[test]
+fn what_the_program_leaves_out_no_other_process_brings_back() {
+    let directory = Directory::new("without");
+    let path = directory.path("telemetry");
+    let room = Room { objects: 8, ..ROOM };
+    for without_addresses in [false, true] {
+        let options = FileOptions { path: Some(&path), room, without_addresses, ..FileOptions::default() };
+        let telemetry = Telemetry::create(&options).unwrap();
+        let flags = telemetry.report().flags();
+        assert_eq!(flags.contains(HeaderFlags::WITHOUT_ADDRESSES), without_addresses);
+        assert_eq!(telemetry.report().to_string().contains("without addresses"), without_addresses);
+        set_switch(&directory.path("telemetry.switches"), SwitchWord::WithoutAddresses, 0);
+        let hook = telemetry.arena_hook();
+        let (pool, buffer, base) = (PoolId::new(1).unwrap(), Addr::new(0xb000), Addr::new(0xba5e));
+        hook.event(Event::CreateArena { range: AddrRange::with_size(Addr::new(0x1000), 0x500).unwrap() });
+        hook.event_at(Event::Fill { pool, buffer, base, size: 8 }, &[0xc0de]);
+        let (base, buffers, addresses) = secrets(&file(&path));
+        let expected: (_, &[u64]) =
+            if without_addresses { (0, &[0, 0]) } else { (0x1000, &[0x1000, 0xba5e, 0xc0de]) };
+        assert_eq!((base, &addresses[..]), expected);
+        assert_eq!(file(&path).live(SectionKind::Objects).is_empty(), without_addresses);
+        assert!(buffers.len() == 1 && ![0, 0xb000].contains(&buffers[0]));
+        // The first address goes with the arena's next event, if addresses are left out later.
+        telemetry.switches().set_without_addresses(true);
+        hook.event(Event::Grow { size: 1 });
+        assert_eq!(secrets(&file(&path)).0, 0);
+    }
 }

@@ -108,6 +108,27 @@ fn a_system_that_cannot_populate_has_its_pages_written_to() {
     assert_eq!(telemetry.report().refusals().count(), 0);
 }
 
+/// There are no switches of telemetry that there is not.
+#[test]
+fn a_file_that_receives_no_name_leaves_no_switches() {
+    let directory = Directory::new("nameless");
+    let path = directory.path("telemetry");
+    let options = FileOptions { path: Some(&path), room: Room::LEAST, ..FileOptions::default() };
+    for allowed in [0, 1] {
+        assert!(create_on(&Refusing::new(SystemCall::Rename, libc::EPERM, allowed), &options).is_err());
+        assert_eq!(directory.names(), [""; 0], "{allowed} files had received theirs");
+    }
+}
+
+/// Without random numbers, those of buffers would show addresses.
+#[test]
+fn addresses_are_not_left_out_by_half() {
+    let options = FileOptions { room: Room::LEAST, without_addresses: true, ..FileOptions::default() };
+    let refused = create_on(&Refusing::new(SystemCall::Random, libc::EPERM, 0), &options);
+    assert!(matches!(refused, Err(TelemetryError::System(refusal)) if refusal.call == SystemCall::Random));
+    assert!(create_on(&Refusing::new(SystemCall::Random, libc::EPERM, 1), &options).is_ok());
+}
+
 #[test]
 fn errors_say_what_to_do() {
     let room = Room { threads: usize::MAX, ..Room::default() };
