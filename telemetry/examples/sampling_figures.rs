@@ -2,10 +2,8 @@
 //! with a fixed stride. Fails if one of them is not as it must be.
 //!
 //! ```text
-//! cargo run --release -p tripoint-telemetry --example sampling_figures [-- --quick]
+//! cargo run --release -p tripoint-telemetry --example sampling_figures
 //! ```
-//!
-//! `--quick` runs a quarter of it. Seeds are fixed, so each form passes always or never.
 
 #[path = "../tests/simulation/mod.rs"]
 mod simulation;
@@ -15,31 +13,11 @@ use std::process::ExitCode;
 use simulation::{AT_POINTS, Bias, RHYTHMS, WORKLOADS};
 use tripoint_telemetry::Window;
 
-/// How much is run.
-#[derive(Clone, Copy)]
-struct Amount {
-    runs: u64,
-    windows: u64,
-    /// How far the share of windows may be from 0.95.
-    tolerance: f64,
-}
-
-const WHOLE: Amount = Amount { runs: 4000, windows: 10_000, tolerance: 0.01 };
-
-/// Half as exact.
-const QUICK: Amount = Amount { runs: 1000, windows: 2500, tolerance: 0.02 };
+const RUNS: u64 = 4000;
+const WINDOWS: u64 = 10_000;
 
 fn main() -> ExitCode {
-    let arguments: Vec<_> = std::env::args().skip(1).collect();
-    let amount = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [] => WHOLE,
-        ["--quick"] => QUICK,
-        _ => {
-            eprintln!("usage: sampling_figures [--quick]");
-            return ExitCode::from(2);
-        }
-    };
-    let is_good = [bias(amount.runs), coverage(amount), rhythms()];
+    let is_good = [bias(), coverage(), rhythms()];
     if is_good.contains(&false) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
@@ -48,17 +26,17 @@ fn mark(is_good: bool) -> &'static str {
     if is_good { "" } else { "   <-- WRONG" }
 }
 
-fn bias(runs: u64) -> bool {
-    println!("Estimate / truth, over {runs} runs of 10 MB (10 GB of 1 MiB):\n");
+fn bias() -> bool {
+    println!("Estimate / truth, over {RUNS} runs of 10 MB (10 GB of 1 MiB):\n");
     let mut all_good = true;
     for workload in &WORKLOADS {
         let bytes = if workload.name == "all 1 MiB" { 10_000_000_000 } else { 10_000_000 };
-        all_good &= print_bias(workload.name, &simulation::bias(workload, bytes, runs));
+        all_good &= print_bias(workload.name, &simulation::bias(workload, bytes, RUNS));
     }
-    println!("The same at allocation points, over {runs} runs of 1 MB:\n");
+    println!("The same at allocation points, over {RUNS} runs of 1 MB:\n");
     for at_point in &AT_POINTS {
         let workload = &at_point.workload;
-        let bias = simulation::bias_at_points(at_point, 1_000_000, runs);
+        let bias = simulation::bias_at_points(at_point, 1_000_000, RUNS);
         all_good &= print_bias(workload.name, &bias);
     }
     all_good
@@ -85,22 +63,22 @@ fn print_bias(name: &str, bias: &Bias) -> bool {
     all_good
 }
 
-fn coverage(Amount { windows, tolerance, .. }: Amount) -> bool {
-    println!("Share of {windows} windows in which 95 % limits hold the truth:\n");
+fn coverage() -> bool {
+    println!("Share of {WINDOWS} windows in which 95 % limits hold the truth:\n");
     let mut all_good = true;
     let mut print = |name: String, coverage: f64, is_good: bool| {
         all_good &= is_good;
         println!("{name:<46} {coverage:.4}{}", mark(is_good));
     };
     for samples in [1, 2, 5, 8, 20, 100] {
-        let coverage = simulation::coverage_between_samples(samples, windows);
-        print(format!("between samples, {samples}"), coverage, (coverage - 0.95).abs() <= tolerance);
+        let coverage = simulation::coverage_between_samples(samples, WINDOWS);
+        print(format!("between samples, {samples}"), coverage, (coverage - 0.95).abs() <= 0.01);
     }
     for bytes in [100_000, 300_000, 1_000_000, 10_000_000] {
-        let coverage = simulation::coverage_at_any_moment(bytes, Window::ANY, windows);
+        let coverage = simulation::coverage_at_any_moment(bytes, Window::ANY, WINDOWS);
         print(format!("at any moment, {bytes} bytes"), coverage, coverage >= 0.95);
     }
-    let control = simulation::coverage_at_any_moment(100_000, Window::BETWEEN_SAMPLES, windows);
+    let control = simulation::coverage_at_any_moment(100_000, Window::BETWEEN_SAMPLES, WINDOWS);
     print("control: 100000 bytes, unadjusted".to_owned(), control, control < 0.7);
     println!();
     all_good
