@@ -14,9 +14,6 @@ use tripoint_telemetry::{Confidence, Estimate, Groups, Interval, Window};
 /// Groups of a table; all others are estimated together.
 const GROUPS: usize = 256;
 
-/// Frames of a site that are shown.
-const FRAMES: usize = 4;
-
 /// By what bytes are estimated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum By {
@@ -84,13 +81,11 @@ impl Display for Named<'_> {
             Key::Type(name) if name.kept_bytes().is_empty() => write!(f, "not known"),
             Key::Type(name) => write!(f, "{name}"),
             Key::Site(site) if site.as_slice().is_empty() => write!(f, "not known"),
-            Key::Site(site) => {
-                let mut frames = site.as_slice().iter().take(FRAMES);
-                frames.try_for_each(|frame| match objects.place(*frame) {
-                    Some(place) => write!(f, "{place} "),
-                    None => write!(f, "{frame:#x} "),
-                })
-            }
+            // All frames: the innermost are the sampler's own, and the same for all sites.
+            Key::Site(site) => site.as_slice().iter().try_for_each(|frame| match objects.place(*frame) {
+                Some(place) => write!(f, "\n    at {place}"),
+                None => write!(f, "\n    at {frame:#x}"),
+            }),
             Key::Size(size) => write!(f, "up to {size} B"),
             Key::Thread(thread) => write!(f, "{thread}"),
         }
