@@ -298,6 +298,12 @@ fn files_that_cannot_be_read_say_why() {
     assert!(matches!(Reader::open("/").unwrap_err(), OpenError::System { .. }));
     let here = std::process::id();
     assert!(matches!(Reader::attach(here).unwrap_err(), OpenError::NoneFound { process } if process == here));
+    // No process has this number.
+    assert!(matches!(Reader::attach(u32::MAX).unwrap_err(), OpenError::NoneFound { process: u32::MAX }));
+    assert!(matches!(
+        SwitchesFile::attach(u32::MAX).unwrap_err(),
+        OpenError::NoneFound { process: u32::MAX }
+    ));
 }
 
 #[test]

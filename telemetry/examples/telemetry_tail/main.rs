@@ -5,7 +5,7 @@
 //! telemetry_tail                          lists the processes that have telemetry
 //! telemetry_tail PID | PATH [OPTION]...   events of a process, of a file with a path, or of a core file
 //!     --json        one line of JSON for each event, gap and counter
-//!     --once        what is there, without waiting for more
+//!     --once        what is there, without waiting for more; without this, until the process ends
 //!     --counters    the counters instead of events
 //!     --latency     before each event how long after it this program read it (not in JSON)
 //!     --objects     the program and its libraries instead of events: addresses, build identifier, path
@@ -48,7 +48,7 @@ mod tail {
 
     pub(super) fn run(options: &Options) -> Result<(), Box<dyn core::error::Error>> {
         let Some(target) = &options.target else { return Ok(list()?) };
-        let process = target.parse().ok();
+        let process = target.parse::<u32>().ok();
         let opened = process.map_or_else(|| Reader::open(target), Reader::attach);
         let reader = match opened {
             Ok(reader) => reader,
@@ -66,7 +66,7 @@ mod tail {
         } else if options.objects {
             show_objects(&reader.objects()?, options.json)
         } else {
-            follow(&reader, process, options)
+            follow(&reader, process.map_or(reader.info().process, u64::from), options)
         };
         match shown {
             // Who reads the output has seen enough.
@@ -88,14 +88,14 @@ mod tail {
         Ok(())
     }
 
-    fn follow(reader: &Reader, process: Option<u32>, options: &Options) -> io::Result<()> {
+    fn follow(reader: &Reader, process: u64, options: &Options) -> io::Result<()> {
         let mut out = BufWriter::new(io::stdout().lock());
         let mut events = reader.events(Start::Oldest);
         let mut line = String::new();
         loop {
             // What was written before the process ended is read after this.
             let objects = reader.objects()?;
-            let ended = reader.state()? == FileState::Closed || process.is_some_and(has_ended);
+            let ended = reader.state()? == FileState::Closed || has_ended(process);
             while let Some(item) = events.poll() {
                 line.clear();
                 let written = if options.json {
@@ -139,7 +139,9 @@ mod tail {
         SystemTime::now().duration_since(time).ok()
     }
 
-    fn has_ended(process: u32) -> bool {
+    /// Whether there is no such process here. The process of a core file, or of a file with a path that was
+    /// killed, never says that it has ended.
+    fn has_ended(process: u64) -> bool {
         !Path::new("/proc").join(process.to_string()).exists()
     }
 

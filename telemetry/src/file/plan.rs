@@ -9,7 +9,8 @@ use crate::format::{
 };
 
 /// How much telemetry has room for. All memory is set aside at the beginning, and nothing grows later:
-/// what finds no room is left out and counted.
+/// what finds no room is left out and counted. Ask [`bytes`](Room::bytes) how much memory that is before you ask for
+/// much: the system may end processes to provide it instead of refusing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
     /// Threads with a ring of their own, at most 4,095. All other threads share one more ring. 64 by

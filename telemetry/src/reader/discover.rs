@@ -47,10 +47,10 @@ impl Reader {
     /// Opens the telemetry file in the memory of a process, by the number of the process.
     ///
     /// # Errors
-    /// [`OpenError::NoneFound`] if it has none, [`OpenError::Unfinished`] if it is creating it,
+    /// [`OpenError::NoneFound`] if it has none or has ended, [`OpenError::Unfinished`] if it is creating it,
     /// [`OpenError::Several`] if it has more than one, and the errors of [`open`](Self::open).
     pub fn attach(process: u32) -> Result<Self, OpenError> {
-        let mut files = files_of(process).map_err(OpenError::system("look at the process's descriptors"))?;
+        let mut files = files_of(process).map_err(|error| not_looked_at(process, error))?;
         match (files.pop(), files.is_empty()) {
             (None, _) => Err(OpenError::NoneFound { process }),
             (Some(file), true) => Self::open(file.path).map_err(|error| match error {
@@ -70,13 +70,12 @@ impl SwitchesFile {
     /// Opens the switches of a process whose telemetry file is in memory, by the number of the process.
     ///
     /// # Errors
-    /// [`OpenError::NoneFound`] if it has none, [`OpenError::Several`] if it has more than one, and
+    /// [`OpenError::NoneFound`] if it has none or has ended, [`OpenError::Several`] if it has more than one, and
     /// others as for [`open`](Self::open).
     pub fn attach(process: u32) -> Result<Self, OpenError> {
-        let looked = OpenError::system("look at the process's descriptors");
         let own = own_number(process);
         let mut found: Option<Self> = None;
-        let mut paths = named(process, SWITCHES_NAME).map_err(looked)?;
+        let mut paths = named(process, SWITCHES_NAME).map_err(|error| not_looked_at(process, error))?;
         paths.retain(|path| match Self::open_itself(path) {
             Ok(switches) if own.is_none_or(|own| own == switches.process()) => {
                 found = Some(switches);
@@ -88,6 +87,14 @@ impl SwitchesFile {
             return Err(OpenError::Several { process, files: paths });
         }
         found.ok_or(OpenError::NoneFound { process })
+    }
+}
+
+/// Why the descriptors of a process could not be looked at. A process that has ended has none.
+fn not_looked_at(process: u32, error: io::Error) -> OpenError {
+    match error.kind() {
+        io::ErrorKind::NotFound => OpenError::NoneFound { process },
+        _ => OpenError::system("look at the process's descriptors")(error),
     }
 }
 

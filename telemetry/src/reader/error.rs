@@ -61,7 +61,7 @@ pub enum OpenError {
         /// What makes no sense.
         what: &'static str,
     },
-    /// The process has no telemetry that this user may see.
+    /// The process has no telemetry that this user may see, or has ended, and its file in memory with it.
     NoneFound {
         /// The process.
         process: u32,
@@ -122,7 +122,8 @@ impl fmt::Display for OpenError {
             Self::Damaged { what } => write!(f, "the header is damaged ({what}); nothing can be read"),
             Self::NoneFound { process } => write!(
                 f,
-                "process {process} has no telemetry that this user may see; choose a process that has, or pass a path"
+                "process {process} has ended, or has no telemetry in memory that this user may see; \
+                 choose a process that has, or pass the path of a file"
             ),
             Self::Several { process, files } => {
                 write!(f, "process {process} has {} telemetry files; open one of them:", files.len())?;
