@@ -74,18 +74,16 @@ impl Clock {
     /// The present time, in two instructions, if [`is_quick`](Self::is_quick).
     #[cfg(feature = "std")]
     #[inline(always)]
-    pub(crate) fn quick_ticks(&self) -> u64 {
+    pub(crate) fn quick_ticks() -> u64 {
         time_stamp_counter()
     }
 
-    /// The present time in ticks and in ns.
-    pub(crate) fn both(&self) -> (u64, u64) {
+    /// The present time in ticks and in ns, `now` being what [`ticks`](Self::ticks) has just returned: a clock of
+    /// the program is not read again.
+    pub(crate) fn both(&self, now: u64) -> (u64, u64) {
         match self.kind {
             ClockKind::Ticks => (time_stamp_counter(), (self.nanoseconds)()),
-            ClockKind::Nanoseconds | ClockKind::None => {
-                let now = self.ticks();
-                (now, now)
-            }
+            ClockKind::Nanoseconds | ClockKind::None => (now, now),
         }
     }
 
@@ -106,7 +104,7 @@ impl Clock {
     /// time: the thread may be interrupted within any of them.
     fn moment(&self) -> (u64, u64, u64) {
         let reading = |_| {
-            let (ticks, nanoseconds) = self.both();
+            let (ticks, nanoseconds) = self.both(self.ticks());
             let unix = (self.unix)();
             (self.ticks().saturating_sub(ticks), (ticks, nanoseconds, unix))
         };
@@ -151,10 +149,10 @@ mod tests {
     #[test]
     fn a_clock_of_the_program_is_in_nanoseconds() {
         let clock = Clock::new(|| 7);
-        assert_eq!((clock.ticks(), clock.both(), clock.kind()), (7, (7, 7), ClockKind::Nanoseconds));
+        assert_eq!((clock.ticks(), clock.both(7), clock.kind()), (7, (7, 7), ClockKind::Nanoseconds));
         let anchor = clock.anchor();
         assert_eq!((anchor.span_ticks, anchor.span_nanoseconds, anchor.unix), (1, 1, 0));
-        assert_eq!(Clock::NONE.both(), (0, 0));
+        assert_eq!((Clock::NONE.ticks(), Clock::NONE.both(0)), (0, (0, 0)));
     }
 
     /// (design/telemetry.md `.clock`)

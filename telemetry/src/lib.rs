@@ -140,5 +140,5 @@ pub mod internal {
     pub use crate::reader::words::Words;
     pub use crate::ring::copy::{Copied, RingWords, copy};
     #[cfg(target_has_atomic = "64")]
-    pub use crate::ring::word_ring::WordRing;
+    pub use crate::ring::{gate::Gate, word_ring::WordRing};
 }

@@ -5,6 +5,7 @@ pub(crate) mod arena_hook;
 pub(crate) mod attached;
 mod buffer_numbers;
 mod counters;
+mod events;
 #[cfg(all(feature = "usdt", target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(crate) mod probes;
 pub(crate) mod report;

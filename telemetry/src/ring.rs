@@ -2,6 +2,10 @@
 //! ([design/telemetry.md `.ring`](crate::design::telemetry)).
 
 pub(crate) mod copy;
+#[cfg(target_has_atomic = "64")]
+pub(crate) mod gate;
+#[cfg(all(feature = "std", not(tripoint_loom)))]
+pub(crate) mod own_ring;
 #[cfg(not(tripoint_loom))]
 pub(crate) mod record_ring;
 #[cfg(target_has_atomic = "64")]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tests_loom::{model_unbounded, thread};
 use tripoint_core::internal::{AtomicU64, Ordering};
 use tripoint_telemetry::format::{RING_HEAD_WORDS, RingWord};
-use tripoint_telemetry::internal::WordRing;
+use tripoint_telemetry::internal::{Gate, WordRing};
 
 /// Words that are kept: two records of two words.
 const CAPACITY: usize = 4;
@@ -147,17 +147,38 @@ fn drop_record(ring: &WordRing<'_>) {
     ring.word(RingWord::Dropped).fetch_add(1, Ordering::Relaxed);
 }
 
-type Enter = fn(&WordRing<'_>) -> bool;
+/// The way in, and the way out, of a record.
+#[derive(Clone, Copy)]
+struct Way {
+    enter: fn(&WordRing<'_>, &Gate) -> bool,
+    leave: fn(&WordRing<'_>, &Gate),
+}
+
+/// The number of the file, for a gate.
+const FILE: u64 = 1;
+
+/// The way of the one thread that has the ring.
+const OWN: Way = Way { enter: |_, gate| gate.enter(FILE), leave: |_, gate| gate.open(FILE) };
+
+/// The way of threads that share the ring.
+const SHARED: Way = Way { enter: |ring, _| ring.enter_shared(), leave: |ring, _| ring.leave_shared() };
+
+fn open_gate() -> Gate {
+    let gate = Gate::new();
+    gate.open(FILE);
+    gate
+}
 
 /// Writes one record, if the ring is free, with a handler that interrupts before one of the steps.
-fn write_interrupted(ring: &WordRing<'_>, enter: Enter, at: usize) {
+fn write_interrupted(ring: &WordRing<'_>, way: Way, at: usize) {
+    let gate = open_gate();
     let handler = |step| {
         if step == at {
-            record_or_drop(ring, enter);
+            record_or_drop(ring, &gate, way);
         }
     };
     handler(0);
-    if !enter(ring) {
+    if !(way.enter)(ring, &gate) {
         return drop_record(ring);
     }
     handler(1);
@@ -169,21 +190,21 @@ fn write_interrupted(ring: &WordRing<'_>, enter: Enter, at: usize) {
     handler(4);
     ring.publish(position + RECORD as u64);
     handler(5);
-    ring.leave();
+    (way.leave)(ring, &gate);
     handler(6);
 }
 
-fn record_or_drop(ring: &WordRing<'_>, enter: Enter) {
-    if enter(ring) {
+fn record_or_drop(ring: &WordRing<'_>, gate: &Gate, way: Way) {
+    if (way.enter)(ring, gate) {
         write(ring, ring.tail());
-        ring.leave();
+        (way.leave)(ring, gate);
     } else {
         drop_record(ring);
     }
 }
 
 /// A handler interrupts the writer at each step, while another thread reads.
-fn interrupt(enter: Enter) {
+fn interrupt(way: Way) {
     for at in 0..=6 {
         model_unbounded(move || {
             let shared = ring(0);
@@ -191,7 +212,7 @@ fn interrupt(enter: Enter) {
                 let shared = Arc::clone(&shared);
                 thread::spawn(move || read(&shared, 0))
             };
-            write_interrupted(&words(&shared), enter, at);
+            write_interrupted(&words(&shared), way, at);
             reader.join().unwrap();
             let ring = words(&shared);
             let dropped = ring.word(RingWord::Dropped).load(Ordering::Relaxed);
@@ -202,25 +223,35 @@ fn interrupt(enter: Enter) {
 
 #[test]
 fn a_handler_that_interrupts_a_write_drops_its_record_and_counts_it() {
-    interrupt(|ring| ring.enter());
+    interrupt(OWN);
 }
 
 /// The twin: a handler that does not ask whether a record is being written.
 #[test]
 #[should_panic(expected = "a record was lost and not counted")]
 fn a_handler_that_does_not_ask_overwrites() {
-    interrupt(|_| true);
+    interrupt(Way { enter: |_, _| true, ..OWN });
+}
+
+/// The twin: a handler that asks the words which readers see. Between the load of the tail and the announcement
+/// they say that no record is being written.
+#[test]
+#[should_panic(expected = "a record was lost and not counted")]
+fn a_handler_that_asks_whether_a_record_was_announced_overwrites() {
+    let is_free =
+        |ring: &WordRing<'_>, _: &Gate| ring.word(RingWord::Intent).load(Ordering::Relaxed) == ring.tail();
+    interrupt(Way { enter: is_free, ..OWN });
 }
 
 /// Two threads share a ring.
-fn share(enter: Enter) {
+fn share(way: Way) {
     model_unbounded(move || {
         let shared = ring(0);
         let other = {
             let shared = Arc::clone(&shared);
-            thread::spawn(move || record_or_drop(&words(&shared), enter))
+            thread::spawn(move || record_or_drop(&words(&shared), &open_gate(), way))
         };
-        record_or_drop(&words(&shared), enter);
+        record_or_drop(&words(&shared), &open_gate(), way);
         other.join().unwrap();
         let ring = words(&shared);
         let dropped = ring.word(RingWord::Dropped).load(Ordering::Relaxed);
@@ -231,12 +262,50 @@ fn share(enter: Enter) {
 
 #[test]
 fn threads_that_share_a_ring_lose_nothing_without_counting_it() {
-    share(|ring| ring.enter_shared());
+    share(SHARED);
 }
 
 /// The twin: the way in for one thread, used by two.
 #[test]
 #[should_panic(expected = "a record was lost and not counted")]
 fn sharing_a_ring_as_if_it_were_ones_own_loses_records() {
-    share(|ring| ring.enter());
+    share(OWN);
+}
+
+/// A thread ended in the middle of a record. Another takes its ring, and writes a shorter one.
+fn take(go_on: fn(&WordRing<'_>)) {
+    model_unbounded(move || {
+        let shared = ring(2);
+        let reader = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || read(&shared, 1))
+        };
+        let ring = words(&shared);
+        let tail = ring.tail();
+        ring.announce(tail + RECORD as u64);
+        ring.put(tail, &[0; RECORD]);
+        go_on(&ring);
+        let tail = ring.tail();
+        ring.announce(tail + 1);
+        ring.put(tail, &[word_at(tail)]);
+        ring.publish(tail + 1);
+        reader.join().unwrap();
+    });
+}
+
+/// What the thread that takes the ring publishes reaches as far as all that was announced.
+#[test]
+fn a_ring_whose_thread_ended_in_a_record_goes_on_after_it() {
+    take(|ring| {
+        let end = ring.tail() + RECORD as u64;
+        ring.announce(end);
+        ring.publish(end);
+    });
+}
+
+/// The twin: the ring goes on where the last record ended, and the announcement goes back.
+#[test]
+#[should_panic(expected = "a wrong word")]
+fn a_ring_that_goes_on_within_what_was_announced_shows_other_words() {
+    take(|_| ());
 }

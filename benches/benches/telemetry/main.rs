@@ -13,8 +13,9 @@ use tripoint::telemetry::format::EventKind;
 use tripoint::telemetry::{FileOptions, Telemetry};
 use tripoint::{Addr, BufferKind, Event, EventHook};
 
-/// Operations of a contender in one round.
-const OPERATIONS: usize = 1 << 20;
+/// Operations of a contender in one round: fewer than the system lets a thread make before it has another go on,
+/// so that some rounds are not interrupted.
+const OPERATIONS: usize = 1 << 14;
 
 const POOL: PoolId = PoolId::new(2).unwrap();
 const BUFFER: Addr = Addr::new(0x1000);
@@ -50,5 +51,5 @@ fn measure(rounds: usize) {
 
 fn main() {
     let is_quick = std::env::args().any(|argument| argument == "--quick");
-    measure(if is_quick { 1 } else { 51 });
+    measure(if is_quick { 64 } else { 2001 });
 }

@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use tripoint_core::internal::{AtomicU64, AtomicUsize, Ordering, fence};
+use tripoint_core::internal::{AtomicU64, Ordering, fence};
 
 use crate::clock::Clock;
 #[cfg(all(feature = "linux", target_os = "linux"))]
@@ -16,16 +16,16 @@ use crate::format::{
 use crate::ring::record_ring::RecordRing;
 
 /// How many files this process has made.
-static FILES: AtomicUsize = AtomicUsize::new(0);
+static FILES: AtomicU64 = AtomicU64::new(0);
 
 /// The parts of a file.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(not(feature = "std"), allow(dead_code, reason = "all threads share one ring then"))]
 pub(crate) struct Image<'w> {
     /// The number of the file in this process, not zero. It tells files in the same memory apart.
-    number: usize,
-    /// Zero in a forked child, if there is such a word.
-    parent: Option<&'w AtomicU64>,
+    number: u64,
+    /// A word with this number: zero in a forked child, if the system provides for that.
+    instance: &'w AtomicU64,
     header: &'w [AtomicU64; HEADER_WORDS],
     pub(crate) arenas: Table<'w>,
     pub(crate) pools: Table<'w>,
@@ -74,9 +74,12 @@ impl<'w> Image<'w> {
         let (objects, _, objects_left_out) = place(SectionKind::Objects)?;
         let (rings, ring_words, threads_left_out) = place(SectionKind::Rings)?;
         let (rings, shared) = rings.split_at_checked(rings.len().checked_sub(ring_words)?)?;
+        let number = FILES.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        let instance = parent.unwrap_or(&header[HeaderWord::Instance as usize]);
+        instance.store(number, Ordering::Relaxed);
         let image = Self {
-            number: FILES.fetch_add(1, Ordering::Relaxed).wrapping_add(1),
-            parent,
+            number,
+            instance,
             header,
             arenas: table(SectionKind::Arenas)?,
             pools: table(SectionKind::Pools)?,
@@ -92,6 +95,7 @@ impl<'w> Image<'w> {
             shared_ring: RecordRing::new(shared)?,
             threads_left_out,
         };
+        image.set(HeaderWord::Instance, number);
         image.other_samples.renew(|entry| {
             entry.set(SampleWord::Arena as usize, OTHER_POOLS);
             entry.set(SampleWord::Pool as usize, OTHER_POOLS);
@@ -130,14 +134,14 @@ impl<'w> Image<'w> {
     /// The number of the file in this process.
     #[cfg(feature = "std")]
     #[inline]
-    pub(crate) fn number(&self) -> usize {
+    pub(crate) fn number(&self) -> u64 {
         self.number
     }
 
-    /// The word that is zero in a forked child, if there is one.
+    /// A word with the file's number, which is zero in a forked child if the system provides for that.
     #[inline]
-    pub(crate) fn parent(&self) -> Option<&'w AtomicU64> {
-        self.parent
+    pub(crate) fn instance(&self) -> &'w AtomicU64 {
+        self.instance
     }
 
     /// The word that says whether the file is open.

@@ -182,17 +182,20 @@ impl<'w> Table<'w> {
         (0..PROBES.min(self.entries.len())).filter_map(move |probe| table.place(first + probe))
     }
 
-    /// The entry with these keys, each a word and its value.
-    #[inline]
-    pub(crate) fn entry_of<const KEYS: usize>(&self, keys: &[(usize, u64); KEYS]) -> Option<Entry<'w>> {
-        match self.place(self.first_place(keys)) {
-            Some(entry) if entry.is_live() && entry.has(keys) => Some(entry),
+    /// The entry with these keys, each a word and its value. By value: what is not found at once has a copy of
+    /// its own.
+    #[inline(always)]
+    pub(crate) fn entry_of<const KEYS: usize>(&self, keys: [(usize, u64); KEYS]) -> Option<Entry<'w>> {
+        match self.place(self.first_place(&keys)) {
+            Some(entry) if entry.is_live() && entry.has(&keys) => Some(entry),
             _ => self.entry_elsewhere(keys),
         }
     }
 
     #[cold]
-    fn entry_elsewhere<const KEYS: usize>(&self, keys: &[(usize, u64); KEYS]) -> Option<Entry<'w>> {
+    #[inline(never)]
+    fn entry_elsewhere<const KEYS: usize>(&self, keys: [(usize, u64); KEYS]) -> Option<Entry<'w>> {
+        let keys = &keys;
         let is_taken = |entry: &Entry<'w>| !entry.is_in(EntryState::Free);
         self.places(keys).take_while(is_taken).find(|entry| entry.is_live() && entry.has(keys))
     }
@@ -220,7 +223,7 @@ impl<'w> Table<'w> {
 
     /// The entry with these keys, which is taken if there is none.
     pub(crate) fn entry_for<const KEYS: usize>(&self, keys: &[(usize, u64); KEYS]) -> Option<Entry<'w>> {
-        self.entry_of(keys).or_else(|| self.take_entry(keys, |_| ()))
+        self.entry_of(*keys).or_else(|| self.take_entry(keys, |_| ()))
     }
 }
 
@@ -272,13 +275,13 @@ mod tests {
                         }
                     }
                     Step::Retire(key) => {
-                        let entry = table.entry_of(&[(1, key), (2, 7)]);
+                        let entry = table.entry_of([(1, key), (2, 7)]);
                         prop_assert_eq!(entry.is_some(), oracle.remove(&key).is_some());
                         entry.into_iter().for_each(Entry::retire);
                     }
                 }
                 for (&key, &count) in &oracle {
-                    let entry = table.entry_of(&[(1, key), (2, 7)]).unwrap();
+                    let entry = table.entry_of([(1, key), (2, 7)]).unwrap();
                     prop_assert_eq!(entry.word(3).load(Ordering::Relaxed), count);
                 }
                 prop_assert_eq!(left_out.load(Ordering::Relaxed), refused);

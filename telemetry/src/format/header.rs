@@ -67,6 +67,8 @@ pub enum HeaderWord {
     SpanNanoseconds,
     /// The number of sections.
     Sections,
+    /// Which telemetry of its process this is, counted from one. It tells files in the same memory apart.
+    Instance,
     /// Where the table of sections begins, whose entries have [`SECTION_WORDS`] each.
     SectionTable = 32,
 }

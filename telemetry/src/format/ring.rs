@@ -32,7 +32,7 @@ pub enum RingWord {
     /// The number of events dropped because the ring was in use, by the code that a signal
     /// interrupted, or by another of the threads that share it.
     Dropped,
-    /// Not zero while a record is being written.
+    /// Not zero while a record is being written to the ring that threads share.
     Busy,
     /// A [`RingState`].
     State,

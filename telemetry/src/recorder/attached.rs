@@ -30,8 +30,8 @@ impl Telemetry {
     #[must_use = "the thread returns its ring when this is dropped"]
     pub fn attach(&self, name: &str) -> Attached<'_> {
         if self.may_write() {
-            thread::attach(self.image(), name);
-            self.write(EventKind::ThreadAttach, [], [name], &[]);
+            thread::attach(self.image(), self.clock(), name);
+            self.write(EventKind::ThreadAttach, false, [], [name], &[]);
         }
         Attached { telemetry: self, thread: PhantomData }
     }
@@ -49,7 +49,7 @@ impl Attached<'_> {
 impl Drop for Attached<'_> {
     fn drop(&mut self) {
         if self.telemetry.may_write() {
-            self.telemetry.write(EventKind::ThreadDetach, [], [], &[]);
+            self.telemetry.write(EventKind::ThreadDetach, false, [], [], &[]);
             thread::detach(self.telemetry.image());
         }
     }

@@ -31,7 +31,7 @@ pub(super) const fn kind_name(kind: tripoint_core::BufferKind) -> &'static str {
 
 impl Observed<'_> {
     fn arena<'w>(&self, image: &Image<'w>) -> Option<Entry<'w>> {
-        image.arenas.entry_of(&self.arena_keys())
+        image.arenas.entry_of(self.arena_keys())
     }
 
     const fn arena_keys(&self) -> [(usize, u64); 1] {
@@ -39,7 +39,7 @@ impl Observed<'_> {
     }
 
     fn pool<'w>(&self, image: &Image<'w>, pool: u64) -> Option<Entry<'w>> {
-        image.pools.entry_of(&self.pool_keys(pool))
+        image.pools.entry_of(self.pool_keys(pool))
     }
 
     const fn pool_keys(&self, pool: u64) -> [(usize, u64); 2] {
@@ -47,7 +47,7 @@ impl Observed<'_> {
     }
 
     fn point<'w>(&self, image: &Image<'w>) -> Option<Entry<'w>> {
-        image.points.entry_of(&self.point_keys())
+        image.points.entry_of(self.point_keys())
     }
 
     const fn point_keys(&self) -> [(usize, u64); 2] {
@@ -163,7 +163,7 @@ fn retire(entry: Option<Entry<'_>>) {
 /// Notes the sizes of a pool.
 pub(super) fn note_sizes(image: &Image<'_>, arena: u64, pool: u64, sizes: &PoolSizes) {
     let keys = [(PoolWord::Arena as usize, arena), (PoolWord::Pool as usize, pool)];
-    if let Some(entry) = image.pools.entry_of(&keys) {
+    if let Some(entry) = image.pools.entry_of(keys) {
         entry.set(PoolWord::Total as usize, sizes.total as u64);
         entry.set(PoolWord::Free as usize, sizes.free as u64);
     }
@@ -173,8 +173,8 @@ pub(super) fn note_sizes(image: &Image<'_>, arena: u64, pool: u64, sizes: &PoolS
 #[inline(always)]
 fn of_buffer<'w>(image: &Image<'w>, arena: u64, pool: u64, buffer: u64) -> [Option<Entry<'w>>; 2] {
     [
-        image.points.entry_of(&[(PointWord::Arena as usize, arena), (PointWord::Buffer as usize, buffer)]),
-        image.pools.entry_of(&[(PoolWord::Arena as usize, arena), (PoolWord::Pool as usize, pool)]),
+        image.points.entry_of([(PointWord::Arena as usize, arena), (PointWord::Buffer as usize, buffer)]),
+        image.pools.entry_of([(PoolWord::Arena as usize, arena), (PoolWord::Pool as usize, pool)]),
     ]
 }
 
@@ -213,7 +213,7 @@ pub(super) fn count_empty(image: &Image<'_>, arena: u64, pool: u64, buffer: u64,
 pub(super) fn count_sample(image: &Image<'_>, arena: u64, pool: u64, class: &str, sample: &Sample) {
     let keys = [(SampleWord::Arena as usize, arena), (SampleWord::Pool as usize, pool)];
     let take = || image.samples.take_entry(&keys, |entry| entry.set_text(SampleWord::Class as usize, class));
-    let entry = image.samples.entry_of(&keys).or_else(take).unwrap_or(image.other_samples);
+    let entry = image.samples.entry_of(keys).or_else(take).unwrap_or(image.other_samples);
     let mean = u64::from(sample.mean().bytes());
     if entry.set_once(SampleWord::Mean as usize, mean) != mean {
         entry.add(SampleWord::OtherMeans as usize, 1);

@@ -6,8 +6,8 @@ use std::os::fd::OwnedFd;
 #[cfg(all(feature = "linux", target_os = "linux"))]
 use std::vec::Vec;
 
+use tripoint_core::Addr;
 use tripoint_core::internal::{AtomicU32, AtomicU64, Ordering};
-use tripoint_core::{Addr, Event, EventHook};
 
 use crate::clock::Clock;
 use crate::file::image::Image;
@@ -15,14 +15,10 @@ use crate::file::plan::{Plan, Room};
 use crate::file::switches::Switches;
 use crate::format::{EventKind, FileState, HeaderFlags, SWITCHES_WORDS, WORD_BYTES};
 use crate::recorder::buffer_numbers::BufferNumbers;
-use crate::recorder::counters::{Observed, count_empty, count_fill, count_sample, kind_name};
 use crate::recorder::report::{Report, TelemetryError};
 #[cfg(feature = "std")]
 use crate::recorder::thread;
-#[cfg(feature = "std")]
-use crate::ring::record_ring::Place;
 use crate::ring::record_ring::Record;
-use crate::sample::{Mean, Sample};
 
 /// A record of what memory management does, which other processes read while it is written.
 ///
@@ -54,6 +50,9 @@ pub struct Telemetry {
     switches: Switches<'static>,
     clock: Clock,
     numbers: BufferNumbers,
+    /// A word with the number of the file, unless that may not be written to, or its clock is not quick.
+    #[cfg(feature = "std")]
+    quick: &'static AtomicU64,
     arenas: AtomicU32,
     report: Report,
     /// Files without a path, which exist as long as they are open.
@@ -61,9 +60,9 @@ pub struct Telemetry {
     _files: Vec<OwnedFd>,
 }
 
-/// The word of an empty text.
+/// A word that never has the number of a file.
 #[cfg(feature = "std")]
-const NO_TEXT: u64 = 0;
+static NEVER: AtomicU64 = AtomicU64::new(0);
 
 /// The parts of telemetry.
 pub(crate) struct Parts {
@@ -128,6 +127,8 @@ impl Telemetry {
         switches.format(process);
         image.open(process, &clock, report.flags());
         Ok(Self {
+            #[cfg(feature = "std")]
+            quick: if clock.is_quick() { image.instance() } else { &NEVER },
             image,
             switches,
             clock,
@@ -165,14 +166,14 @@ impl Telemetry {
     /// Marks a place in the stream of events, with a name of at most 64 bytes.
     pub fn mark(&self, name: &str, value: u64) {
         if self.may_write() {
-            self.write(EventKind::Marker, [value], [name], &[]);
+            self.write(EventKind::Marker, self.switches.without_addresses(), [value], [name], &[]);
         }
     }
 
     /// Whether this process may write: a forked child may not.
     #[inline]
     pub(crate) fn may_write(&self) -> bool {
-        self.image.parent().is_none_or(|parent| parent.load(Ordering::Relaxed) != 0)
+        self.image.instance().load(Ordering::Relaxed) != 0
     }
 
     /// The number of the next arena, from one.
@@ -184,9 +185,20 @@ impl Telemetry {
         &self.image
     }
 
+    pub(super) const fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// The number of the file for [`thread::write_quickly`].
+    #[cfg(feature = "std")]
+    #[inline(always)]
+    pub(super) fn quick_file(&self) -> u64 {
+        self.quick.load(Ordering::Relaxed)
+    }
+
     /// The number of a buffer, or zero if addresses are left out and the number would show one.
     #[inline]
-    fn number(&self, buffer: Addr) -> u64 {
+    pub(super) fn number(&self, buffer: Addr) -> u64 {
         if self.numbers.are_secret() || !self.switches.without_addresses() {
             self.numbers.of(buffer)
         } else {
@@ -194,293 +206,11 @@ impl Telemetry {
         }
     }
 
-    /// Observes an event of an arena; zero for none.
-    #[inline(always)]
-    pub(crate) fn observe(&self, arena: u32, event: &Event, site: &[usize]) {
-        if self.may_write() {
-            self.record(u64::from(arena), event, site);
-        }
-    }
-
-    /// Counts and writes an event. Frequent events are written quickly if they have no site.
-    #[inline(always)]
-    fn record(&self, arena: u64, event: &Event, site: &[usize]) {
-        match event {
-            Event::Fill { .. } => self.record_fill(arena, event, site),
-            Event::Empty { .. } => self.record_empty(arena, event, site),
-            #[cfg(feature = "std")]
-            Event::Commit { .. } if site.is_empty() => self.commit_quickly(arena, event),
-            #[cfg(feature = "std")]
-            Event::Alloc { type_name: None, .. } if site.is_empty() => self.alloc_quickly(arena, event),
-            #[cfg(feature = "std")]
-            Event::Free { .. } if site.is_empty() => self.free_quickly(arena, event),
-            _ => self.record_any(arena, event, site),
-        }
-    }
-
-    /// Begins to write an event without texts and site, if that takes no call of any function.
-    #[cfg(feature = "std")]
-    #[inline(always)]
-    fn try_begin<const FIELDS: usize>(&self) -> Option<(Place<'static>, u32)> {
-        thread::try_begin::<FIELDS>(&self.image, &self.clock)
-    }
-
-    #[cfg(feature = "std")]
-    #[inline(never)]
-    fn commit_quickly(&self, arena: u64, event: &Event) {
-        // By reference: its fields are read when they are written.
-        let Event::Commit { pool, buffer, object, size } = event else { return };
-        if !self.switches.is_on(EventKind::Commit) {
-            return;
-        }
-        let Some((place, thread)) = self.try_begin::<5>() else { return self.record_any(arena, event, &[]) };
-        let (without, object) = self.object(*object);
-        let fields = [arena, u64::from(pool.get()), self.number(*buffer), object, *size as u64];
-        place.write(&self.clock, EventKind::Commit, without, thread, fields);
-    }
-
-    #[cfg(feature = "std")]
-    #[inline(never)]
-    fn alloc_quickly(&self, arena: u64, event: &Event) {
-        // By reference: its fields are read when they are written.
-        let Event::Alloc { pool, object, size, align, .. } = event else { return };
-        if !self.switches.is_on(EventKind::Alloc) {
-            return;
-        }
-        let Some((place, thread)) = self.try_begin::<6>() else { return self.record_any(arena, event, &[]) };
-        let (without, object) = self.object(*object);
-        let fields = [arena, u64::from(pool.get()), object, *size as u64, *align as u64, NO_TEXT];
-        place.write(&self.clock, EventKind::Alloc, without, thread, fields);
-    }
-
-    #[cfg(feature = "std")]
-    #[inline(never)]
-    fn free_quickly(&self, arena: u64, event: &Event) {
-        // By reference: its fields are read when they are written.
-        let Event::Free { pool, object, size, align } = event else { return };
-        if !self.switches.is_on(EventKind::Free) {
-            return;
-        }
-        let Some((place, thread)) = self.try_begin::<5>() else { return self.record_any(arena, event, &[]) };
-        let (without, object) = self.object(*object);
-        let fields = [arena, u64::from(pool.get()), object, *size as u64, *align as u64];
-        place.write(&self.clock, EventKind::Free, without, thread, fields);
-    }
-
-    /// Whether addresses are left out, and an object's address or zero.
-    #[cfg(feature = "std")]
-    #[inline(always)]
-    fn object(&self, object: Addr) -> (bool, u64) {
-        let without = self.switches.without_addresses();
-        (without, if without { 0 } else { object.get() as u64 })
-    }
-
-    /// The address, or zero if addresses are left out.
-    #[inline]
-    fn address(&self, address: usize) -> u64 {
-        if self.switches.without_addresses() { 0 } else { address as u64 }
-    }
-
-    fn count(&self, arena: u64, event: &Event, buffer: u64) {
-        let without_addresses = self.switches.without_addresses();
-        Observed { event, arena, buffer, without_addresses }.count(&self.image, || self.clock.ticks());
-    }
-
-    #[inline(never)]
-    fn record_fill(&self, arena: u64, event: &Event, site: &[usize]) {
-        let Event::Fill { pool, buffer, base, size } = *event else { return };
-        let (pool, buffer) = (u64::from(pool.get()), self.number(buffer));
-        count_fill(&self.image, arena, pool, buffer, size as u64);
-        self.write_place(EventKind::Fill, [arena, pool, buffer, base.get() as u64, size as u64], site);
-    }
-
-    #[inline(never)]
-    fn record_empty(&self, arena: u64, event: &Event, site: &[usize]) {
-        let Event::Empty { pool, buffer, base, size } = *event else { return };
-        let (pool, buffer) = (u64::from(pool.get()), self.number(buffer));
-        count_empty(&self.image, arena, pool, buffer, size as u64);
-        self.write_place(EventKind::Empty, [arena, pool, buffer, base.get() as u64, size as u64], site);
-    }
-
-    /// Writes a fill or an emptying, quickly if it has no site.
-    #[inline(always)]
-    fn write_place(&self, kind: EventKind, fields: [u64; 5], site: &[usize]) {
-        let [arena, pool, buffer, base, size] = fields;
-        if !self.switches.is_on(kind) {
-            return;
-        }
-        let without_addresses = self.switches.without_addresses();
-        let fields = [arena, pool, buffer, if without_addresses { 0 } else { base }, size];
-        #[cfg(feature = "std")]
-        if site.is_empty()
-            && let Some((place, thread)) = self.try_begin::<5>()
-        {
-            return place.write(&self.clock, kind, without_addresses, thread, fields);
-        }
-        self.write(kind, fields, [], site);
-    }
-
-    /// Counts and writes any event, except fills and emptyings.
-    #[inline(never)]
-    fn record_any(&self, arena: u64, event: &Event, site: &[usize]) {
-        match *event {
-            Event::Reserve { pool, buffer, object, size, unit, type_name } => {
-                let (pool, buffer) = (u64::from(pool.get()), self.number(buffer));
-                let fields = [arena, pool, buffer, self.address(object.get()), size as u64, unit as u64];
-                self.write(EventKind::Reserve, fields, [type_name.unwrap_or("")], site);
-            }
-            Event::Commit { pool, buffer, object, size } => {
-                let (pool, buffer) = (u64::from(pool.get()), self.number(buffer));
-                let fields = [arena, pool, buffer, self.address(object.get()), size as u64];
-                self.write(EventKind::Commit, fields, [], site);
-            }
-            Event::Alloc { pool, object, size, align, type_name } => {
-                let (pool, object) = (u64::from(pool.get()), self.address(object.get()));
-                let fields = [arena, pool, object, size as u64, align as u64];
-                self.write(EventKind::Alloc, fields, [type_name.unwrap_or("")], site);
-            }
-            Event::Free { pool, object, size, align } => {
-                let (pool, object) = (u64::from(pool.get()), self.address(object.get()));
-                self.write(EventKind::Free, [arena, pool, object, size as u64, align as u64], [], site);
-            }
-            Event::Sample { .. } => self.record_sample(arena, event, site),
-            Event::CreatePoint { .. }
-            | Event::DestroyPoint { .. }
-            | Event::Trip { .. }
-            | Event::Flip { .. }
-            | Event::CommitFailed { .. }
-            | Event::PushFrame { .. }
-            | Event::PopFrame { .. }
-            | Event::Abandon { .. } => self.record_at_point(arena, event, site),
-            _ => self.record_rare(arena, event, site),
-        }
-    }
-
-    /// A sample: it is added to the sums of its pool, whether its event is written or not.
-    #[cold]
-    fn record_sample(&self, arena: u64, event: &Event, site: &[usize]) {
-        let Event::Sample { kind, pool, class, object, size, offset, mean, type_name } = *event else {
-            return;
-        };
-        let pool = pool.map_or(0, |pool| u64::from(pool.get()));
-        let (size, offset) = (size as u64, offset as u64);
-        if let Some(sample) = Mean::new(mean).and_then(|mean| Sample::new(size, offset, mean)) {
-            count_sample(&self.image, arena, pool, class.unwrap_or(""), &sample);
-        }
-        let fields = [arena, pool, self.address(object.get()), size, offset, u64::from(mean)];
-        let texts = [kind, class.unwrap_or(""), type_name.unwrap_or("")];
-        self.write(EventKind::Sample, fields, texts, site);
-    }
-
-    /// Events of points that are rare.
-    #[cold]
-    fn record_at_point(&self, arena: u64, event: &Event, site: &[usize]) {
-        match *event {
-            Event::CreatePoint { pool, buffer, kind } => {
-                let buffer = self.number(buffer);
-                self.count(arena, event, buffer);
-                let fields = [arena, u64::from(pool.get()), buffer];
-                self.write(EventKind::CreatePoint, fields, [kind_name(kind)], site);
-            }
-            Event::DestroyPoint { pool, buffer } => {
-                let buffer = self.number(buffer);
-                self.count(arena, event, buffer);
-                self.write(EventKind::DestroyPoint, [arena, u64::from(pool.get()), buffer], [], site);
-            }
-            Event::Trip { pool, buffer, requests } => {
-                let buffer = self.number(buffer);
-                self.count(arena, event, buffer);
-                self.write(
-                    EventKind::Trip,
-                    [arena, u64::from(pool.get()), buffer, requests as u64],
-                    [],
-                    site,
-                );
-            }
-            Event::Flip { pool, buffer, objects } => {
-                let buffer = self.number(buffer);
-                self.count(arena, event, buffer);
-                let (base, size) = (self.address(objects.base().get()), objects.size() as u64);
-                self.write(EventKind::Flip, [arena, u64::from(pool.get()), buffer, base, size], [], site);
-            }
-            Event::CommitFailed { pool, buffer, object, size } => {
-                let buffer = self.number(buffer);
-                self.count(arena, event, buffer);
-                let fields = [arena, u64::from(pool.get()), buffer, self.address(object.get()), size as u64];
-                self.write(EventKind::CommitFailed, fields, [], site);
-            }
-            Event::PushFrame { pool, buffer, init } => {
-                let buffer = self.number(buffer);
-                self.count(arena, event, buffer);
-                let fields = [arena, u64::from(pool.get()), buffer, self.address(init.get())];
-                self.write(EventKind::PushFrame, fields, [], site);
-            }
-            Event::PopFrame { pool, buffer, init, size } => {
-                let buffer = self.number(buffer);
-                self.count(arena, event, buffer);
-                let fields = [arena, u64::from(pool.get()), buffer, self.address(init.get()), size as u64];
-                self.write(EventKind::PopFrame, fields, [], site);
-            }
-            Event::Abandon { pool, buffer, object } => {
-                let fields = [arena, u64::from(pool.get()), self.number(buffer), self.address(object.get())];
-                self.write(EventKind::Abandon, fields, [], site);
-            }
-            _ => {}
-        }
-    }
-
-    /// Events of arenas and pools, and of the contract.
-    #[cold]
-    fn record_rare(&self, arena: u64, event: &Event, site: &[usize]) {
-        self.count(arena, event, 0);
-        let address = |address| self.address(address);
-        match *event {
-            Event::CreateArena { range } => {
-                let fields = [arena, address(range.base().get()), range.size() as u64];
-                self.write(EventKind::CreateArena, fields, [], site);
-            }
-            Event::DestroyArena { range } => {
-                let fields = [arena, address(range.base().get()), range.size() as u64];
-                self.write(EventKind::DestroyArena, fields, [], site);
-            }
-            Event::CreatePool { pool, class } => {
-                self.write(EventKind::CreatePool, [arena, u64::from(pool.get())], [class], site);
-            }
-            Event::DestroyPool { pool, class } => {
-                self.write(EventKind::DestroyPool, [arena, u64::from(pool.get())], [class], site);
-            }
-            Event::Extend { pool, base, size } => {
-                let fields = [arena, u64::from(pool.get()), address(base.get()), size as u64];
-                self.write(EventKind::Extend, fields, [], site);
-            }
-            Event::Retract { pool, base, size } => {
-                let fields = [arena, u64::from(pool.get()), address(base.get()), size as u64];
-                self.write(EventKind::Retract, fields, [], site);
-            }
-            Event::Grow { size } => self.write(EventKind::Grow, [arena, size as u64], [], site),
-            Event::Shrink { size } => self.write(EventKind::Shrink, [arena, size as u64], [], site),
-            Event::GrowthRefused { size } => {
-                self.write(EventKind::GrowthRefused, [arena, size as u64], [], site);
-            }
-            Event::Phase { from, to } => self.write(EventKind::Phase, [], [from, to], site),
-            Event::Violation { kind, class, thread, count, bytes, address: at, call } => {
-                let fields = [thread as u64, count as u64, bytes as u64, address(at), call as u64];
-                self.write(EventKind::Violation, fields, [kind, class], site);
-            }
-            Event::BeginAmnesty { thread, reason } => {
-                self.write(EventKind::BeginAmnesty, [thread as u64], [reason], site);
-            }
-            Event::EndAmnesty { thread, reason } => {
-                self.write(EventKind::EndAmnesty, [thread as u64], [reason], site);
-            }
-            _ => {}
-        }
-    }
-
     /// Writes an event to the thread's ring, if its kind is on.
-    pub(crate) fn write<const FIELDS: usize, const TEXTS: usize>(
+    pub(super) fn write<const FIELDS: usize, const TEXTS: usize>(
         &self,
         kind: EventKind,
+        without_addresses: bool,
         fields: [u64; FIELDS],
         texts: [&str; TEXTS],
         site: &[usize],
@@ -488,24 +218,12 @@ impl Telemetry {
         if !self.switches.is_on(kind) {
             return;
         }
-        let without_addresses = self.switches.without_addresses();
         let site = if without_addresses { &[] } else { site };
         let record = Record { kind, without_addresses, thread: 0, fields, texts, site };
         #[cfg(feature = "std")]
         thread::write(&self.image, &self.clock, record);
         #[cfg(not(feature = "std"))]
         self.image.shared_ring.write_shared(&self.clock, &record);
-    }
-}
-
-/// Observes events of no arena: those of the contract, and of the program's global allocator.
-impl EventHook for Telemetry {
-    fn event(&self, event: Event) {
-        self.observe(0, &event, &[]);
-    }
-
-    fn event_at(&self, event: Event, site: &[usize]) {
-        self.observe(0, &event, site);
     }
 }
 

@@ -2,29 +2,33 @@
 //! ([design/telemetry.md `.thread`](crate::design::telemetry)).
 
 use core::cell::Cell;
+use core::ptr;
 
 use tripoint_core::internal::{AtomicU64, Ordering, compiler_fence};
 
 use crate::clock::Clock;
 use crate::file::image::Image;
-use crate::format::{FileState, MAX_THREAD_NAME_BYTES, RingState, RingWord, words_of_text};
+use crate::format::{EventKind, FileState, MAX_THREAD_NAME_BYTES, RingState, RingWord, words_of_text};
 use crate::numbering::{renewed_thread_number, thread_number};
-use crate::ring::record_ring::{Place, Record, RecordRing};
+use crate::ring::own_ring::OwnRing;
+use crate::ring::record_ring::{Record, RecordRing};
 
 /// The calling thread's ring. It is initialised at compile time and has no destructor, so using it
 /// neither allocates nor fails, even in a signal handler or while the thread ends.
 ///
-/// A handler may come between any two instructions, so all else is written while `file` is zero, and `file`
-/// last.
+/// A handler may come between any two instructions, so all else is written while `file` is zero, then `file`,
+/// and then the gate of the ring is opened.
 struct Current {
-    /// The number of the file that the ring is in; zero for none.
-    file: Cell<usize>,
+    /// The ring that the thread has, if it has one.
+    own: OwnRing,
+    /// The number of the file that the thread has claimed a ring in; zero for none.
+    file: Cell<u64>,
+    /// Whether there was a ring left.
+    has_ring: Cell<bool>,
     /// The word of the state of that file.
     state: Cell<Option<&'static AtomicU64>>,
-    /// The word that is zero in a child that was forked since, if the file has one.
-    parent: Cell<Option<&'static AtomicU64>>,
-    /// The ring; none if the file had none left.
-    ring: Cell<Option<RecordRing<'static>>>,
+    /// The word with the number of that file, unless this process was forked since, or the memory was used again.
+    instance: Cell<Option<&'static AtomicU64>>,
     /// The number of the thread; zero before its first event.
     thread: Cell<u32>,
     /// Whether a ring is being claimed, by what a handler has interrupted.
@@ -34,26 +38,32 @@ struct Current {
 std::thread_local! {
     static CURRENT: Current = const {
         Current {
+            own: OwnRing::none(),
             file: Cell::new(0),
+            has_ring: Cell::new(false),
             state: Cell::new(None),
-            parent: Cell::new(None),
-            ring: Cell::new(None),
+            instance: Cell::new(None),
             thread: Cell::new(0),
             is_claiming: Cell::new(false),
         }
     };
 }
 
-/// A place for an event without texts and site in the calling thread's ring, with the thread's number, if
-/// that takes no call of any function.
+/// Writes an event with addresses and empty texts to the calling thread's ring, if that takes no call of any function:
+/// [`OwnRing::write_quickly`]. `file` returns zero in a forked child, and if the clock is not quick.
 #[inline(always)]
-pub(super) fn try_begin<const FIELDS: usize>(
-    image: &Image<'static>,
-    clock: &Clock,
-) -> Option<(Place<'static>, u32)> {
-    // The closure does no more than this, so that it is inlined.
-    let (ring, thread) = CURRENT.with(|current| (current.ring_in(image), current.thread.get()));
-    Some((ring?.try_begin::<FIELDS>(clock)?, thread))
+pub(super) fn write_quickly<const FIELDS: usize>(
+    file: impl FnOnce() -> u64,
+    kind: EventKind,
+    empty_texts: usize,
+    fields: impl FnOnce() -> [u64; FIELDS],
+) -> bool {
+    // A closure with all of it would not be inlined.
+    let current = CURRENT.with(ptr::from_ref);
+    // SAFETY: the thread-local has no destructor, so it exists as long as this thread, and the reference does not leave
+    // this function.
+    let current = unsafe { &*current };
+    current.own.write_quickly(file(), kind, empty_texts, fields)
 }
 
 /// Writes any event to the calling thread's ring.
@@ -62,61 +72,67 @@ pub(super) fn write<const FIELDS: usize, const TEXTS: usize>(
     clock: &Clock,
     mut record: Record<'_, FIELDS, TEXTS>,
 ) {
-    let ring = CURRENT.with(|current| {
+    CURRENT.with(|current| {
         if current.file.get() != image.number() {
-            current.claim(image);
+            current.claim(image, clock);
         }
         record.thread = current.thread.get();
-        current.ring_in(image)
+        if current.has_ring_in(image) {
+            current.own.write(image.number(), clock, &record);
+        } else {
+            image.shared_ring.write_shared(clock, &record);
+        }
     });
-    match ring {
-        Some(ring) => ring.write(clock, &record),
-        None => image.shared_ring.write_shared(clock, &record),
-    }
 }
 
 impl Current {
     /// Claims a ring of this file, unless the thread has one in another that is still open.
     #[cold]
-    fn claim(&self, image: &Image<'static>) {
+    fn claim(&self, image: &Image<'static>, clock: &Clock) {
         if self.thread.get() == 0 {
             self.thread.set(thread_number());
         }
+        // A clock of the program may unwind.
+        let time = clock.ticks();
         // A handler that interrupts this thread from here on uses the shared ring.
         if self.is_claiming.replace(true) {
             return;
         }
         compiler_fence(Ordering::SeqCst);
-        if !self.has_ring_elsewhere(image) {
+        if !self.has_ring_elsewhere() {
+            self.own.close();
             self.file.set(0);
             compiler_fence(Ordering::SeqCst);
             self.thread.set(renewed_thread_number());
-            let ring = image.rings().find(|ring| self.try_claim(ring));
-            if ring.is_none() {
-                image.leave_out_thread();
-            }
-            self.ring.set(ring);
+            let ring = image.rings().find(|ring| self.try_claim(ring, clock, time));
+            self.has_ring.set(ring.is_some());
             self.state.set(Some(image.state()));
-            self.parent.set(image.parent());
+            self.instance.set(Some(image.instance()));
+            match ring {
+                Some(ring) => self.own.set(ring, self.thread.get()),
+                None => image.leave_out_thread(),
+            }
             compiler_fence(Ordering::SeqCst);
             self.file.set(image.number());
+            if self.has_ring.get() {
+                self.own.open(image.number());
+            }
         }
         compiler_fence(Ordering::SeqCst);
         self.is_claiming.set(false);
     }
 
     /// Whether the thread has a ring in another file, which is still open, and which is not of a parent that has
-    /// forked this process. A file in the same memory as `image` is gone.
-    fn has_ring_elsewhere(&self, image: &Image<'static>) -> bool {
-        let is_other = |state: &AtomicU64| !core::ptr::eq(state, image.state());
+    /// forked this process, nor in memory that was used again.
+    fn has_ring_elsewhere(&self) -> bool {
+        let file = self.file.get();
+        let is_ours = |instance: &AtomicU64| instance.load(Ordering::Relaxed) == file;
         let is_open = |state: &AtomicU64| state.load(Ordering::Acquire) != FileState::Closed as u64;
-        let is_ours = self.parent.get().is_none_or(|parent| parent.load(Ordering::Relaxed) != 0);
-        let has_ring = self.file.get() != 0 && is_ours;
-        has_ring && self.state.get().is_some_and(|state| is_other(state) && is_open(state))
+        file != 0 && self.instance.get().is_some_and(is_ours) && self.state.get().is_some_and(is_open)
     }
 
     /// Claims a ring that is free, or whose thread has ended without returning it.
-    fn try_claim(&self, ring: &RecordRing<'_>) -> bool {
+    fn try_claim(&self, ring: &RecordRing<'_>, clock: &Clock, time: u64) -> bool {
         let (state, owner) = (ring.words().word(RingWord::State), ring.words().word(RingWord::Thread));
         let number = u64::from(self.thread.get());
         let [free, claimed] = [RingState::Free, RingState::Claimed].map(|state| state as u64);
@@ -132,25 +148,24 @@ impl Current {
             {
                 return false;
             }
-            // Its thread may have ended in the middle of a record.
-            ring.words().leave();
+            // Its thread may have ended in the middle of a record. A new block reaches beyond all that it announced.
+            ring.begin_block(clock, time, self.thread.get());
         }
         ring.words().word(RingWord::Claims).fetch_add(1, Ordering::Relaxed);
         set_own_name(ring);
         true
     }
 
-    /// The thread's ring in this file.
-    #[inline(always)]
-    fn ring_in(&self, image: &Image<'static>) -> Option<RecordRing<'static>> {
-        if self.file.get() != image.number() {
-            return None;
-        }
+    /// Whether the thread has a ring of its own in this file.
+    fn has_ring_in(&self, image: &Image<'static>) -> bool {
+        let is_in = self.file.get() == image.number();
         compiler_fence(Ordering::SeqCst);
-        self.ring.get()
+        is_in && self.has_ring.get()
     }
 
-    fn return_ring(&self, ring: &RecordRing<'_>) {
+    fn return_ring(&self) {
+        self.own.close();
+        let ring = self.own.ring();
         self.file.set(0);
         // A handler that comes from here on may claim another ring.
         compiler_fence(Ordering::SeqCst);
@@ -168,13 +183,13 @@ fn set_name(ring: &RecordRing<'_>, name: &str) {
 }
 
 /// Has the calling thread claim a ring of this file, and gives it a name.
-pub(super) fn attach(image: &Image<'static>, name: &str) {
+pub(super) fn attach(image: &Image<'static>, clock: &Clock, name: &str) {
     CURRENT.with(|current| {
         if current.file.get() != image.number() {
-            current.claim(image);
+            current.claim(image, clock);
         }
-        if let Some(ring) = current.ring_in(image) {
-            set_name(&ring, name);
+        if current.has_ring_in(image) {
+            set_name(&current.own.ring(), name);
         }
     });
 }
@@ -182,15 +197,15 @@ pub(super) fn attach(image: &Image<'static>, name: &str) {
 /// Returns the calling thread's ring in this file.
 pub(super) fn detach(image: &Image<'static>) {
     CURRENT.with(|current| {
-        if let Some(ring) = current.ring_in(image) {
-            current.return_ring(&ring);
+        if current.has_ring_in(image) {
+            current.return_ring();
         }
     });
 }
 
 /// Whether the calling thread has a ring of its own in this file.
 pub(super) fn has_own_ring(image: &Image<'static>) -> bool {
-    CURRENT.with(|current| current.ring_in(image).is_some())
+    CURRENT.with(|current| current.has_ring_in(image))
 }
 
 /// Gives a ring the name that the system has for the calling thread; no name without the feature `linux`.

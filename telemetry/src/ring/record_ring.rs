@@ -4,15 +4,17 @@
 #![forbid(unsafe_code)]
 
 use tripoint_core::internal::{AtomicU64, Ordering};
+use tripoint_stack::FRAMES;
 
 use crate::clock::Clock;
-#[cfg(feature = "std")]
-use crate::format::RING_HEAD_WORDS;
 use crate::format::{
     BLOCK_WORDS, CLOCK_RECORD_WORDS, EventKind, HEAD_WORDS, Head, MAX_FRAMES, MAX_TEXT_BYTES, RecordKind,
     RingWord, text_words, words_left_in_block, words_of_text,
 };
 use crate::ring::word_ring::WordRing;
+
+// All frames that a site can have are written.
+const _: () = assert!(MAX_FRAMES >= FRAMES);
 
 /// An event, ready to be written: words, then texts, then a site.
 #[derive(Clone, Copy, Debug)]
@@ -45,9 +47,6 @@ impl<const FIELDS: usize, const TEXTS: usize> Record<'_, FIELDS, TEXTS> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RecordRing<'w> {
     words: WordRing<'w>,
-    /// The same words without the head.
-    #[cfg(feature = "std")]
-    blocks: &'w [[AtomicU64; BLOCK_WORDS]],
 }
 
 impl<'w> RecordRing<'w> {
@@ -55,14 +54,13 @@ impl<'w> RecordRing<'w> {
     /// two.
     pub(crate) fn new(ring: &'w [AtomicU64]) -> Option<Self> {
         let words = WordRing::new(ring)?;
-        #[cfg(feature = "std")]
-        let blocks = ring.get(RING_HEAD_WORDS..)?.as_chunks().0;
-        let ring = Self {
-            words,
-            #[cfg(feature = "std")]
-            blocks,
-        };
-        (words.capacity() >= 2 * BLOCK_WORDS as u64).then_some(ring)
+        (words.capacity() >= 2 * BLOCK_WORDS as u64).then_some(Self { words })
+    }
+
+    /// A ring for a thread that has none: nothing is written to it.
+    #[cfg(feature = "std")]
+    pub(crate) const fn none() -> Self {
+        Self { words: WordRing::none() }
     }
 
     /// The words of the ring.
@@ -70,178 +68,121 @@ impl<'w> RecordRing<'w> {
         &self.words
     }
 
-    /// Takes the ring for a record that consists of a head and `FIELDS` fields, if the ring is free, the
-    /// record fits in the present block, and the clock is quick to read. Otherwise this returns `None`, and
-    /// nothing has changed.
-    ///
-    /// With [`Place::write`] this writes a record without a call of any function, so that few registers
-    /// have to be saved.
-    #[cfg(feature = "std")]
-    #[inline(always)]
-    pub(crate) fn try_begin<const FIELDS: usize>(&self, clock: &Clock) -> Option<Place<'w>> {
-        if !clock.is_quick() || !self.words.enter() {
-            return None;
-        }
-        let tail = self.words.tail();
-        let within = (tail % BLOCK_WORDS as u64) as usize;
-        let index = (tail / BLOCK_WORDS as u64) as usize & self.blocks.len().wrapping_sub(1);
-        let places = self.blocks.get(index).and_then(|block| block.get(within..within + HEAD_WORDS + FIELDS));
-        match places {
-            Some(places) if within > 0 => Some(Place { words: self.words, tail, places }),
-            _ => {
-                self.words.leave();
-                None
-            }
-        }
-    }
-
-    /// Writes a record, or drops and counts it if another one is being written. Only the thread that has
-    /// the ring calls this, and its signal handlers. It neither waits nor allocates.
-    #[cfg(any(feature = "std", test))]
-    pub(crate) fn write<const FIELDS: usize, const TEXTS: usize>(
-        &self,
-        clock: &Clock,
-        record: &Record<'_, FIELDS, TEXTS>,
-    ) {
-        if self.words.enter() {
-            self.write_entered(clock, record);
-        } else {
-            self.drop_record();
-        }
-    }
-
-    /// As [`write`](Self::write), for a ring that threads share.
+    /// Writes a record to a ring that threads share, or drops and counts it if another one is being written. It
+    /// neither waits nor allocates.
     #[cold]
     pub(crate) fn write_shared<const FIELDS: usize, const TEXTS: usize>(
         &self,
         clock: &Clock,
         record: &Record<'_, FIELDS, TEXTS>,
     ) {
+        // A clock of the program may unwind.
+        let time = clock.ticks();
         if self.words.enter_shared() {
-            self.write_entered(clock, record);
+            self.write(clock, time, record);
+            self.words.leave_shared();
         } else {
             self.drop_record();
         }
     }
 
+    /// Counts a record that is not written.
     #[cold]
-    fn drop_record(&self) {
+    pub(crate) fn drop_record(&self) {
         self.words.word(RingWord::Dropped).fetch_add(1, Ordering::Relaxed);
     }
 
-    fn write_entered<const FIELDS: usize, const TEXTS: usize>(
+    /// What is left of the present block, if one has begun.
+    fn rest_of_block(&self) -> &'w [AtomicU64] {
+        let tail = self.words.tail();
+        self.words.places(tail, words_left_in_block(tail) % BLOCK_WORDS)
+    }
+
+    /// The block that the tail is in.
+    #[cfg(feature = "std")]
+    pub(crate) fn block(&self) -> Option<&'w [AtomicU64; BLOCK_WORDS]> {
+        let tail = self.words.tail();
+        self.words.places(tail - tail % BLOCK_WORDS as u64, BLOCK_WORDS).first_chunk()
+    }
+
+    /// Writes a record to what is left of the present block, or to the beginning of the next one. Only one
+    /// thread at a time calls this, and no handler that interrupts it.
+    pub(crate) fn write<const FIELDS: usize, const TEXTS: usize>(
         &self,
         clock: &Clock,
+        mut time: u64,
         record: &Record<'_, FIELDS, TEXTS>,
     ) {
         let words = record.words();
-        let serial = self.words.word(RingWord::Serial).load(Ordering::Relaxed);
-        let mut tail = self.words.tail();
-        let left = words_left_in_block(tail);
-        if left == BLOCK_WORDS || left < words {
-            tail = self.begin_block(clock, record.thread, serial);
+        let mut rest = self.rest_of_block();
+        if rest.len() < words {
+            (rest, time) = self.begin_block(clock, time, record.thread);
         }
-        let end = tail.wrapping_add(words as u64);
-        let head = Head {
-            kind: RecordKind::Event(record.kind),
-            without_addresses: record.without_addresses,
-            words: words as u16,
-            thread: record.thread,
-            serial,
-            time: clock.ticks(),
-        };
-        self.words.announce(end);
-        self.put(tail, words, &head.to_words(), record);
-        self.words.word(RingWord::Serial).store(serial.wrapping_add(1), Ordering::Relaxed);
-        self.words.publish(end);
-        self.words.leave();
+        let head = (record.kind, record.without_addresses, record.thread);
+        match rest.get(..words) {
+            Some(place) => self.put(self.words.tail(), place, time, head, || record.fields, record.body()),
+            // No record is greater than a block.
+            None => self.drop_record(),
+        }
     }
 
-    fn put<const FIELDS: usize, const TEXTS: usize>(
+    /// Writes a record to its place, which is at the tail, and publishes it.
+    #[inline(always)]
+    pub(crate) fn put<const FIELDS: usize>(
         &self,
         tail: u64,
-        words: usize,
-        head: &[u64; HEAD_WORDS],
-        record: &Record<'_, FIELDS, TEXTS>,
+        place: &[AtomicU64],
+        time: u64,
+        (kind, without_addresses, thread): (EventKind, bool, u32),
+        fields: impl FnOnce() -> [u64; FIELDS],
+        body: impl Iterator<Item = u64>,
     ) {
-        let places = self.words.places(tail, words);
-        let Some((to_head, places)) = places.split_at_checked(HEAD_WORDS) else { return };
-        let Some((to_fields, places)) = places.split_at_checked(FIELDS) else { return };
-        store_all(to_head, *head);
-        store_all(to_fields, record.fields);
-        for (place, word) in places.iter().zip(record.body()) {
-            place.store(word, Ordering::Relaxed);
+        let end = tail.wrapping_add(place.len() as u64);
+        let serial = self.words.word(RingWord::Serial).load(Ordering::Relaxed);
+        let (kind, words) = (RecordKind::Event(kind), place.len() as u16);
+        let head = Head { kind, without_addresses, words, thread, serial, time };
+        self.words.announce(end);
+        if let Some((to_head, place)) = place.split_first_chunk()
+            && let Some((to_fields, to_body)) = place.split_first_chunk()
+        {
+            store_all::<HEAD_WORDS>(to_head, head.to_words());
+            store_all::<FIELDS>(to_fields, fields());
+            for (place, word) in to_body.iter().zip(body) {
+                place.store(word, Ordering::Relaxed);
+            }
         }
+        self.words.word(RingWord::Serial).store(serial.wrapping_add(1), Ordering::Relaxed);
+        self.words.publish(end);
     }
 
-    /// Fills the present block up to its end, if one has begun, and begins the next with a record of
-    /// the clock. Returns the position after it.
+    /// Fills what is left of the present block, and begins the next with a record of the clock. Returns what
+    /// is left of that one, and the time, which is not before that of the clock's record.
     #[cold]
-    fn begin_block(&self, clock: &Clock, thread: u32, serial: u64) -> u64 {
-        let tail = self.words.tail();
-        let left = words_left_in_block(tail) % BLOCK_WORDS;
-        let start = tail.wrapping_add(left as u64);
+    pub(crate) fn begin_block(&self, clock: &Clock, time: u64, thread: u32) -> (&'w [AtomicU64], u64) {
+        let rest = self.rest_of_block();
+        let start = self.words.tail().wrapping_add(rest.len() as u64);
         let end = start.wrapping_add(CLOCK_RECORD_WORDS as u64);
-        let (time, nanoseconds) = clock.both();
+        let serial = self.words.word(RingWord::Serial).load(Ordering::Relaxed);
+        let (time, nanoseconds) = clock.both(time);
         let head = |kind, words: usize| {
             Head { kind, without_addresses: false, words: words as u16, thread, serial, time }.to_words()
         };
         self.words.announce(end);
-        if left > 0 {
-            let padding = head(RecordKind::Padding, left);
-            self.words.put(tail, &padding[..left.min(HEAD_WORDS)]);
+        // There may be room for a part of the head only.
+        for (place, word) in rest.iter().zip(head(RecordKind::Padding, rest.len())) {
+            place.store(word, Ordering::Relaxed);
         }
-        self.words.put(start, &head(RecordKind::Clock, CLOCK_RECORD_WORDS));
-        self.words.put(start.wrapping_add(HEAD_WORDS as u64), &[nanoseconds]);
+        let block = self.words.places(start, BLOCK_WORDS);
+        let Some((to_clock, block)) = block.split_first_chunk() else { return (block, time) };
+        let [first, second, third] = head(RecordKind::Clock, CLOCK_RECORD_WORDS);
+        store_all::<CLOCK_RECORD_WORDS>(to_clock, [first, second, third, nanoseconds]);
         self.words.publish(end);
-        end
-    }
-}
-
-/// A place for a record in a ring that was taken for it.
-#[cfg(feature = "std")]
-pub(crate) struct Place<'w> {
-    words: WordRing<'w>,
-    tail: u64,
-    places: &'w [AtomicU64],
-}
-
-#[cfg(feature = "std")]
-impl Place<'_> {
-    /// Writes the record, and returns the ring.
-    #[inline(always)]
-    pub(crate) fn write<const FIELDS: usize>(
-        self,
-        clock: &Clock,
-        kind: EventKind,
-        without_addresses: bool,
-        thread: u32,
-        fields: [u64; FIELDS],
-    ) {
-        let words = HEAD_WORDS + FIELDS;
-        let end = self.tail.wrapping_add(words as u64);
-        let serial = self.words.word(RingWord::Serial).load(Ordering::Relaxed);
-        let head = Head {
-            kind: RecordKind::Event(kind),
-            without_addresses,
-            words: words as u16,
-            thread,
-            serial,
-            time: clock.quick_ticks(),
-        };
-        self.words.announce(end);
-        if let Some((to_head, to_fields)) = self.places.split_at_checked(HEAD_WORDS) {
-            store_all(to_head, head.to_words());
-            store_all(to_fields, fields);
-        }
-        self.words.word(RingWord::Serial).store(serial.wrapping_add(1), Ordering::Relaxed);
-        self.words.publish(end);
-        self.words.leave();
+        (block, time)
     }
 }
 
 #[inline(always)]
-fn store_all<const WORDS: usize>(places: &[AtomicU64], words: [u64; WORDS]) {
+fn store_all<const WORDS: usize>(places: &[AtomicU64; WORDS], words: [u64; WORDS]) {
     for (place, word) in places.iter().zip(words) {
         place.store(word, Ordering::Relaxed);
     }
@@ -291,7 +232,7 @@ mod tests {
             texts: event.texts.each_ref().map(String::as_str),
             site: &event.site,
         };
-        ring.write(&Clock::new(|| 5), &record);
+        ring.write_shared(&Clock::new(|| 5), &record);
     }
 
     /// The event with this head, of the words that follow it.
@@ -367,9 +308,9 @@ mod tests {
         let words = words();
         let ring = RecordRing::new(&words).unwrap();
         let event = Event { fields: [1; 5], texts: Default::default(), site: Vec::new() };
-        assert!(ring.words().enter());
+        assert!(ring.words().enter_shared());
         write(&ring, &event);
-        ring.words().leave();
+        ring.words().leave_shared();
         write(&ring, &event);
         assert_eq!(read(&ring), [(0, event)]);
         assert_eq!(ring.words().word(RingWord::Dropped).load(Ordering::Relaxed), 1);

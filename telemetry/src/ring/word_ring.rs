@@ -5,7 +5,7 @@
 
 use core::convert::Infallible;
 
-use tripoint_core::internal::{AtomicU64, Ordering, compiler_fence, fence};
+use tripoint_core::internal::{AtomicU64, Ordering, fence};
 
 use crate::format::{RING_HEAD_WORDS, RingWord};
 use crate::ring::copy::{Copied, RingWords, copy};
@@ -18,7 +18,17 @@ pub struct WordRing<'w> {
     words: &'w [AtomicU64],
 }
 
+/// The head of no ring.
+#[cfg(all(feature = "std", not(tripoint_loom)))]
+static NO_HEAD: [AtomicU64; RING_HEAD_WORDS] = [const { AtomicU64::new(0) }; RING_HEAD_WORDS];
+
 impl<'w> WordRing<'w> {
+    /// A ring that keeps nothing, for a thread that has none.
+    #[cfg(all(feature = "std", not(tripoint_loom)))]
+    pub(crate) const fn none() -> Self {
+        Self { head: &NO_HEAD, words: &[] }
+    }
+
     /// A ring over these words: a head, and a number of words that is a power of two. `None` for any other number.
     #[must_use]
     pub fn new(ring: &'w [AtomicU64]) -> Option<Self> {
@@ -44,30 +54,15 @@ impl<'w> WordRing<'w> {
         self.words.len() as u64
     }
 
-    /// Takes the ring for one record, if the code that a signal interrupted is not writing one. Only the
-    /// thread that has the ring calls this.
-    #[inline]
-    #[must_use]
-    pub fn enter(&self) -> bool {
-        let busy = self.word(RingWord::Busy);
-        if busy.load(Ordering::Relaxed) != 0 {
-            return false;
-        }
-        busy.store(1, Ordering::Relaxed);
-        // A handler that interrupts this thread from here on finds the ring in use.
-        compiler_fence(Ordering::SeqCst);
-        true
-    }
-
-    /// As [`enter`](Self::enter), for a ring that threads share.
+    /// Takes a ring that threads share for one record, if no other thread has it.
     #[must_use]
     pub fn enter_shared(&self) -> bool {
         self.word(RingWord::Busy).swap(1, Ordering::Acquire) == 0
     }
 
-    /// Returns the ring after [`enter`](Self::enter) or [`enter_shared`](Self::enter_shared).
+    /// Returns the ring after [`enter_shared`](Self::enter_shared).
     #[inline]
-    pub fn leave(&self) {
+    pub fn leave_shared(&self) {
         self.word(RingWord::Busy).store(0, Ordering::Release);
     }
 
@@ -90,7 +85,7 @@ impl<'w> WordRing<'w> {
     /// The places of `words` words from a position on; none if they are not in one piece.
     #[inline]
     pub fn places(&self, position: u64, words: usize) -> &'w [AtomicU64] {
-        let first = position as usize & (self.words.len() - 1);
+        let first = position as usize & self.words.len().wrapping_sub(1);
         self.words.get(first..first + words).unwrap_or_default()
     }
 

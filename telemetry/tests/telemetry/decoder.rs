@@ -80,7 +80,7 @@ impl File {
     }
 
     /// The first word of the first ring, and the words of each.
-    #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
+    #[cfg(all(target_os = "linux", not(miri)))]
     fn rings_at(&self) -> (usize, usize) {
         let rings = self.section(SectionKind::Rings).0;
         (rings[0].as_ptr().addr().wrapping_sub(self.0.as_ptr().addr()) / 8, rings[0].len())
@@ -144,16 +144,20 @@ pub(crate) struct InMemory {
 
 impl InMemory {
     pub(crate) fn new(room: &Room) -> Self {
+        Self::with_clock(room, Clock::new(|| 42))
+    }
+
+    pub(crate) fn with_clock(room: &Room, clock: Clock) -> Self {
         let words = (0..room.bytes().unwrap() / 8).map(|_| AtomicU64::new(!0)).collect::<Box<[_]>>();
         // What is kept has not leaked.
         static KEPT: Mutex<Vec<&[AtomicU64]>> = Mutex::new(Vec::new());
         let words: &_ = Box::leak(words);
         KEPT.lock().unwrap().push(words);
-        Self::on(words, room)
+        Self::on(words, room, clock)
     }
 
-    fn on(words: &'static [AtomicU64], room: &Room) -> Self {
-        Self { telemetry: Telemetry::in_memory(words, room, Clock::new(|| 42)).unwrap(), words }
+    fn on(words: &'static [AtomicU64], room: &Room, clock: Clock) -> Self {
+        Self { telemetry: Telemetry::in_memory(words, room, clock).unwrap(), words }
     }
 
     /// The same, with a secret for the numbers of buffers.
@@ -164,11 +168,11 @@ impl InMemory {
     /// Other telemetry in the same memory.
     pub(crate) fn again(self, room: &Room) -> Self {
         drop(self.telemetry);
-        Self::on(self.words, room)
+        Self::on(self.words, room, Clock::new(|| 42))
     }
 
     /// A word of the head of a ring.
-    #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
+    #[cfg(all(target_os = "linux", not(miri)))]
     pub(crate) fn word_of_ring(&self, ring: usize, word: RingWord) -> &'static AtomicU64 {
         let file = self.file();
         let (start, words) = file.rings_at();

@@ -6,9 +6,9 @@ use core::ffi::c_void;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
-use tripoint_core::{Event, EventHook};
+use tripoint_core::{Addr, Event, EventHook, PoolId};
 use tripoint_telemetry::format::RingWord;
-use tripoint_telemetry::{Room, Telemetry};
+use tripoint_telemetry::{Clock, Room, Telemetry};
 
 use crate::decoder::{File, InMemory};
 
@@ -89,12 +89,13 @@ fn claim_in_steps(had_another: bool) {
 }
 
 /// An event of a thread that has its ring.
-fn write_in_steps() {
-    let memory = InMemory::new(&Room { threads: 1, ring_bytes: 8 << 10, ..Room::LEAST });
+fn write_in_steps(clock: Clock, event: Event) {
+    let room = Room { threads: 1, ring_bytes: 8 << 10, ..Room::LEAST };
+    let memory = InMemory::with_clock(&room, clock);
     prepare(&memory);
     let write = || {
         memory.telemetry.event(Event::Grow { size: 5 });
-        step(|| memory.telemetry.event(Event::Grow { size: 5 }));
+        step(|| memory.telemetry.event(event));
     };
     std::thread::scope(|scope| scope.spawn(write).join().unwrap());
     let written = written();
@@ -118,5 +119,8 @@ fn a_handler_may_come_between_any_two_instructions() {
     // SAFETY: the handler uses atomics and constant thread-locals only; nothing else here uses this signal.
     assert_eq!(unsafe { libc::sigaction(libc::SIGTRAP, &raw const action, ptr::null_mut()) }, 0);
     [false, true].into_iter().for_each(claim_in_steps);
-    write_in_steps();
+    write_in_steps(Clock::new(|| 42), Event::Grow { size: 5 });
+    // Written quickly, if the system's clock is the time-stamp counter.
+    let (pool, object) = (PoolId::new(1).unwrap(), Addr::new(16));
+    write_in_steps(Clock::default(), Event::Free { pool, object, size: 5, align: 8 });
 }

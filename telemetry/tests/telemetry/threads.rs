@@ -1,11 +1,16 @@
 //! Which thread writes to which ring (design/telemetry.md `.thread`).
 
+use core::panic::AssertUnwindSafe;
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::panic::catch_unwind;
 use std::sync::Barrier;
 use std::thread;
 
 use tripoint_core::{Event, EventHook};
-use tripoint_telemetry::Room;
-use tripoint_telemetry::format::{EventKind, RingState, RingWord, SectionKind};
+use tripoint_telemetry::format::{
+    BLOCK_WORDS, CLOCK_RECORD_WORDS, EventKind, HEAD_WORDS, RingState, RingWord, SectionKind,
+};
+use tripoint_telemetry::{Clock, Room};
 
 use crate::decoder::{File, InMemory};
 
@@ -108,5 +113,58 @@ fn no_thread_has_a_ring_of_telemetry_that_was_in_the_same_memory_before() {
     thread::scope(|scope| scope.spawn(|| memory.telemetry.event(Event::Grow { size: 3 })).join().unwrap());
     for ring in &memory.file().rings()[..2] {
         assert_eq!((ring.events.len(), ring.word(RingWord::Claims), ring.word(RingWord::State)), (1, 1, 1));
+    }
+}
+
+#[test]
+#[cfg(all(target_os = "linux", not(miri)))]
+fn a_ring_whose_thread_ended_in_a_record_goes_on_behind_it() {
+    let memory = InMemory::new(&Room { threads: 1, ..ROOM });
+    let write = |size| {
+        let write = || {
+            memory.telemetry.event(Event::Grow { size });
+            std::fs::read_link("/proc/thread-self").unwrap()
+        };
+        thread::scope(|scope| scope.spawn(write).join().unwrap())
+    };
+    let first = std::path::Path::new("/proc").join(write(1));
+    // It seems to have announced a record.
+    let [tail, intent] = [RingWord::Tail, RingWord::Intent].map(|word| memory.word_of_ring(0, word));
+    let announced = tail.load(Ordering::Relaxed) + 40;
+    intent.store(announced, Ordering::Relaxed);
+    // A thread that was joined may be there for a moment more.
+    while first.exists() {
+        thread::yield_now();
+    }
+    write(2);
+    assert_eq!(memory.word_of_ring(0, RingWord::Claims).load(Ordering::Relaxed), 2);
+    let sizes: Vec<_> = memory.file().rings()[0].events.iter().map(|found| found.words["size"]).collect();
+    assert_eq!(sizes, [1, 2]);
+    // The clock's record and the event are in the next block.
+    let block = BLOCK_WORDS as u64;
+    assert_eq!(tail.load(Ordering::Relaxed), block + CLOCK_RECORD_WORDS as u64 + HEAD_WORDS as u64 + 2);
+    assert_eq!(intent.load(Ordering::Relaxed), tail.load(Ordering::Relaxed));
+}
+
+#[test]
+fn a_clock_that_unwinds_does_not_keep_its_ring() {
+    static UNWINDS: AtomicBool = AtomicBool::new(false);
+    let clock = Clock::new(|| {
+        assert!(!UNWINDS.load(Ordering::Relaxed), "the clock stops");
+        42
+    });
+    for threads in [0, 1] {
+        let memory = InMemory::with_clock(&Room { threads, ..ROOM }, clock);
+        let write = || {
+            let write = |unwinds| {
+                UNWINDS.store(unwinds, Ordering::Relaxed);
+                catch_unwind(AssertUnwindSafe(|| memory.telemetry.event(Event::Grow { size: 5 }))).is_ok()
+            };
+            [true, false, true, false].map(write)
+        };
+        let written = thread::scope(|scope| scope.spawn(write).join().unwrap());
+        assert_eq!(written, [false, true, false, true]);
+        let ring = &memory.file().rings()[0];
+        assert_eq!((ring.events.len(), ring.word(RingWord::Dropped)), (2, 0));
     }
 }
