@@ -6,8 +6,8 @@
 //! Bound: three preemptions, two with three threads.
 #![cfg(any(tripoint_loom, tripoint_shuttle))]
 
+use core::time::Duration;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tests_loom::{
     LIMIT, NoHeavy, NoLight, UnsafeCell, addr, attach, flippable_buffer, model, model_bounded, thread,

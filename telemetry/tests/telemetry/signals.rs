@@ -13,7 +13,7 @@ use crate::decoder::InMemory;
 static MEMORY: OnceLock<InMemory> = OnceLock::new();
 static HANDLED: AtomicU64 = AtomicU64::new(0);
 
-const SIGNALS: u64 = 2_000;
+const SIGNALS: u64 = 200;
 
 extern "C" fn write_in_handler(_signal: libc::c_int) {
     if let Some(memory) = MEMORY.get() {
