@@ -152,7 +152,7 @@ impl<'w> Switches<'w> {
     /// ```
     /// # use tripoint_telemetry::{Clock, ProgramSwitches, Room, Sampling, Telemetry};
     /// # use tripoint_core::internal::AtomicU64;
-    /// # static WORDS: [AtomicU64; 5 << 10] = [const { AtomicU64::new(0) }; 5 << 10];
+    /// # static WORDS: [AtomicU64; 6 << 10] = [const { AtomicU64::new(0) }; 6 << 10];
     /// # let telemetry = Telemetry::in_memory(&WORDS, &Room::LEAST, Clock::NONE)?;
     /// static SAMPLING: Sampling = Sampling::off(0x5eed);
     ///
