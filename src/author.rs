@@ -9,6 +9,7 @@
 //! | an arena's operating system | `Platform`, for an [`ArenaVm`](crate::ArenaVm) | |
 //! | a sampler of the global allocator | [`AllocationSampler`], for `ContractAllocator::with_sampler` | `GlobalSampler` of `telemetry` is one |
 //! | a collector | flippable classes, [`BarrierPair`], [`flip_buffers`] | [`for_each_buffer`], [`RankSet`] |
+//! | how threads wait for a collector | [`Parking`] | [`Spinning`]; `Futex` on Linux |
 //!
 //! The example `10_own_pool_class` is a complete class.
 
@@ -16,15 +17,15 @@
 pub use tripoint_ap::{Buffer, PoolBuffer, flip_buffers, for_each_buffer};
 #[cfg(all(feature = "vm", target_os = "linux"))]
 #[doc(inline)]
-pub use tripoint_arena_vm::Membarrier;
+pub use tripoint_arena_vm::{Futex, Membarrier};
 #[cfg(feature = "vm")]
 #[doc(inline)]
 pub use tripoint_arena_vm::{Native, Platform, PlatformError, Portable};
 #[doc(inline)]
 pub use tripoint_core::{
     ADDRESS_CEILING, AddrRange, Align, AllocationSampler, BarrierPair, BasicBuffer, Block, BufferClass, Fill,
-    FramePool, INLINE_SIZE_MAX, Lock, ManualClass, PoolHeader, PoolId, RankBuffer, RankSet, Segment,
-    SegmentBuffer, SingleCore, SymmetricFence, ensure, line,
+    FramePool, INLINE_SIZE_MAX, Lock, ManualClass, Parking, PoolHeader, PoolId, RankBuffer, RankSet, Segment,
+    SegmentBuffer, SingleCore, Spinning, SymmetricFence, ensure, line,
 };
 #[doc(inline)]
 pub use tripoint_pools::{GRANULE, Land, Null, StackBuffer};
