@@ -4,9 +4,9 @@
 pub(crate) mod copy;
 #[cfg(target_has_atomic = "64")]
 pub(crate) mod gate;
-#[cfg(all(feature = "std", not(tripoint_loom)))]
+#[cfg(all(target_has_atomic = "64", feature = "std", not(tripoint_loom)))]
 pub(crate) mod own_ring;
-#[cfg(not(tripoint_loom))]
+#[cfg(all(target_has_atomic = "64", not(tripoint_loom)))]
 pub(crate) mod record_ring;
 #[cfg(target_has_atomic = "64")]
 pub(crate) mod word_ring;

@@ -55,7 +55,7 @@ pub struct LoggedStore<'s, S, W, H> {
 impl<'s, S: Store, W: Fn() -> bool, H: EventHook> LoggedStore<'s, S, W, H> {
     /// Reports to `hook` what `store` allocates and frees, while `is_on` returns true. `pool` is the
     /// pool that the store allocates in: the store itself, or the pool behind a cache. The hook may use the
-    /// store. If the hook unwinds, the object that was just allocated, or was about to be freed, is freed.
+    /// store. If the switch or the hook unwinds, the object that was just allocated, or was about to be freed, is freed.
     pub fn new<P: PoolClass>(store: &'s S, pool: &P, is_on: W, hook: H) -> Self {
         Self { store, pool: pool.header().id(), is_on, hook, has_sites: false }
     }
@@ -77,17 +77,16 @@ impl<'s, S: Store, W: Fn() -> bool, H: EventHook> LoggedStore<'s, S, W, H> {
         }
     }
 
-    /// Reports an object that was just allocated, and frees it if that unwinds.
+    /// Reports an object that was just allocated, and frees it if the switch or the hook unwinds.
     #[inline]
     fn report_alloc(&self, object: NonNull<u8>, layout: Layout, type_name: Option<&'static str>) {
-        if !(self.is_on)() {
-            return;
-        }
         // SAFETY: the object was allocated in this store with this layout. It is freed only if
-        // the report unwinds, and then nothing else has its address.
+        // this unwinds, and then nothing else has its address.
         let free = Defer::new(|| unsafe { self.store.free(object, layout) });
-        let (object, size, align) = (Addr::of(object.as_ptr()), layout.size(), layout.align());
-        self.report(Event::Alloc { pool: self.pool, object, size, align, type_name });
+        if (self.is_on)() {
+            let (object, size, align) = (Addr::of(object.as_ptr()), layout.size(), layout.align());
+            self.report(Event::Alloc { pool: self.pool, object, size, align, type_name });
+        }
         core::mem::forget(free);
     }
 }

@@ -140,10 +140,11 @@ impl Current {
         if is_free {
             owner.store(number, Ordering::Relaxed);
         } else {
-            // It is zero from a claim until the thread's number is stored.
+            // It is zero from a claim until the thread's number is stored. If it is this thread's own, the
+            // thread that had the ring has ended, and this one has its number.
             let other = owner.load(Ordering::Relaxed);
             if other == 0
-                || !has_ended(other)
+                || other != number && !has_ended(other)
                 || owner.compare_exchange(other, number, Ordering::Acquire, Ordering::Relaxed).is_err()
             {
                 return false;

@@ -162,7 +162,10 @@ impl<'s, S: Store, F: Fn(SampledObject), L: Countdown, M: Remember> SampledStore
 
     #[inline(always)]
     fn alloc_with(&self, layout: Layout, type_name: Option<&'static str>) -> Result<NonNull<u8>> {
-        let object = self.store.alloc(layout)?;
+        let object = match type_name {
+            Some(type_name) => self.store.alloc_named(layout, type_name),
+            None => self.store.alloc(layout),
+        }?;
         if let Some(sample) = self.allocate(layout.size()) {
             self.report(object, layout, sample, type_name);
         }

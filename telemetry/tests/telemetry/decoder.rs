@@ -172,7 +172,6 @@ impl InMemory {
     }
 
     /// A word of the head of a ring.
-    #[cfg(all(target_os = "linux", not(miri)))]
     pub(crate) fn word_of_ring(&self, ring: usize, word: RingWord) -> &'static AtomicU64 {
         let file = self.file();
         let (start, words) = file.rings_at();

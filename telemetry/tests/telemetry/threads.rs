@@ -10,7 +10,7 @@ use tripoint_core::{Event, EventHook};
 use tripoint_telemetry::format::{
     BLOCK_WORDS, CLOCK_RECORD_WORDS, EventKind, HEAD_WORDS, RingState, RingWord, SectionKind,
 };
-use tripoint_telemetry::{Clock, Room};
+use tripoint_telemetry::{Clock, Room, thread_number};
 
 use crate::decoder::{File, InMemory};
 
@@ -89,6 +89,24 @@ fn rings_of_threads_that_have_ended_are_taken_again() {
     }
     assert_eq!(memory.file().left_out(SectionKind::Rings), 0);
     assert_eq!(memory.file().rings().iter().map(|ring| ring.word(RingWord::Claims)).sum::<u64>(), 40);
+}
+
+/// The system uses numbers of threads again.
+#[test]
+fn a_ring_is_taken_by_a_thread_with_the_number_of_the_one_that_ended() {
+    let memory = InMemory::new(&ROOM);
+    // As a thread leaves it that ends in the middle of a record.
+    let words = [
+        (RingWord::State, RingState::Claimed as u64),
+        (RingWord::Thread, u64::from(thread_number())),
+        (RingWord::Busy, 1),
+    ];
+    for (word, value) in words {
+        memory.word_of_ring(0, word).store(value, Ordering::Relaxed);
+    }
+    memory.telemetry.event(Event::Grow { size: 1 });
+    let ring = &memory.file().rings()[0];
+    assert_eq!((ring.events.len(), ring.word(RingWord::Claims), ring.word(RingWord::Dropped)), (1, 1, 0));
 }
 
 #[test]
