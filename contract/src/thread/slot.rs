@@ -7,7 +7,9 @@
 //! | memory calls of the tally, supervised ring | the thread's supervisor |
 //! | wanted mode, polls and turns | the coordinator |
 
-use tripoint_core::internal::{AtomicBool, AtomicUsize, Ordering, compiler_fence};
+mod charging;
+
+use tripoint_core::internal::{AtomicBool, AtomicUsize, Ordering};
 use tripoint_core::{Event, EventHook, aver};
 use tripoint_stack::Site;
 
@@ -17,14 +19,14 @@ use crate::thread::errands::Errands;
 use crate::thread::everywhere;
 use crate::thread::observation::{Evidence, Observation};
 use crate::thread::observer::Observer;
-use crate::thread::records::{Records, Writer};
+use crate::thread::records::Records;
 use crate::thread::standing::{Budget, Mode, ThreadKind};
 use crate::thread::tally::{PlacedTallies, Tallies, Tally};
 use crate::words::atomics::{const_fn, zeros};
 use crate::words::class::{ViolationClass, ViolationSet};
 use crate::words::detector_set::DetectorSet;
 use crate::words::name::{Name, NameCell};
-use crate::words::record::{Record, RecordKind};
+use crate::words::record::Record;
 
 /// One registered thread.
 #[derive(Debug)]
@@ -344,153 +346,6 @@ impl Slot {
     /// Takes the oldest record or alarm. Only one thread at a time may call this.
     pub(crate) fn pop(&self) -> Option<Record> {
         self.records.pop()
-    }
-
-    /// Charges an event. On the slot's thread only, or in its signal handlers.
-    ///
-    /// Allocates nothing and takes no lock. Calls `evidence` only if the event is recorded.
-    pub fn observe(&self, observation: Observation, evidence: impl FnOnce() -> Evidence) {
-        if self.is_busy() {
-            self.overlap(observation.class);
-            return;
-        }
-        self.while_busy(|| self.charge(observation, Writer::Thread, evidence));
-    }
-
-    /// Counts an event that a detector caused itself, or that came within another's record.
-    pub(crate) fn overlap(&self, class: ViolationClass) {
-        self.overlapped[class.index()].fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// As [`Slot::observe`], for an event that need only be counted. Returns false, and does nothing,
-    /// for any other.
-    #[cfg(feature = "std")]
-    #[inline(always)]
-    pub(crate) fn count_only(&self, seen: &Observation) -> bool {
-        let plain = self.mode() == Mode::Counting && !self.is_excused() && !self.is_busy();
-        if plain {
-            self.while_busy(|| self.tallies.add(seen.class, seen.count, seen.bytes, false));
-        }
-        plain
-    }
-
-    /// Charges a memory call. Called by the thread's supervisor, while the thread waits for it.
-    #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
-    pub(crate) fn observe_supervised(&self, observation: Observation, evidence: impl FnOnce() -> Evidence) {
-        self.charge(observation, Writer::Supervisor, evidence);
-    }
-
-    fn charge(&self, seen: Observation, writer: Writer, evidence: impl FnOnce() -> Evidence) {
-        let excused = self.is_excused() && seen.class != ViolationClass::AmnestyOverrun;
-        self.tallies.add(seen.class, seen.count, seen.bytes, excused);
-        let mode = self.mode();
-        if mode == Mode::Armed {
-            self.armed_tallies.add(seen.class, seen.count, seen.bytes, excused);
-        }
-        if mode == Mode::Counting || !self.held().contains(ViolationSet::of(seen.class)) {
-            return;
-        }
-        self.write_down(seen, mode, excused, writer, evidence);
-    }
-
-    /// Records an event, and asks for the guard's attention.
-    #[cold]
-    #[inline(never)]
-    fn write_down(
-        &self,
-        seen: Observation,
-        mode: Mode,
-        excused: bool,
-        writer: Writer,
-        evidence: impl FnOnce() -> Evidence,
-    ) {
-        if excused || !self.is_muted(seen.class) {
-            let kind = match (excused, mode) {
-                (true, _) => RecordKind::Excused,
-                (false, Mode::Armed) => RecordKind::Violation,
-                (false, _) => RecordKind::Rehearsed,
-            };
-            let made = self.records.keep(kind, seen.class, writer, || self.record(kind, seen, evidence()));
-            if let Some(record) = made {
-                self.observer.report_record(&record);
-            }
-        }
-        self.attendance.call();
-    }
-
-    /// Whether the site of a memory call would be kept, if it were made now.
-    #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
-    pub(crate) fn wants_call_site(&self) -> bool {
-        let class = ViolationClass::MemoryCall;
-        let excused = self.is_excused();
-        let kind = if excused { RecordKind::Excused } else { RecordKind::Violation };
-        self.mode() != Mode::Counting
-            && self.held().contains(ViolationSet::of(class))
-            && (excused || !self.is_muted(class))
-            && self.records.would_keep(kind, class, Writer::Supervisor)
-    }
-
-    /// Begins a turn: each class may make its records again. Called only on the slot's
-    /// thread, while no supervisor is at a call of it.
-    pub(crate) fn begin_turn(&self) {
-        self.records.begin_turn();
-    }
-
-    fn record(&self, kind: RecordKind, seen: Observation, evidence: Evidence) -> Record {
-        Record {
-            kind,
-            class: seen.class,
-            thread: self.index(),
-            serial: self.records.next_serial(),
-            count: seen.count,
-            bytes: seen.bytes,
-            address: seen.address,
-            call: seen.call,
-            time: evidence.time,
-            reason: self.amnesty_reason.load(Ordering::Relaxed),
-            site: evidence.site,
-        }
-    }
-
-    /// Raises the alarm of a class: its events and bytes, with the details of the first of
-    /// them. Called only on the slot's thread.
-    pub(crate) fn raise(&self, class: ViolationClass, count: usize, bytes: usize, time: u64) -> Record {
-        let Record { address, call, reason, site, .. } = self.records.end_turn_of(class);
-        let seen = Observation { count, address, call, ..Observation::new(class, bytes) };
-        let record = Record { reason, ..self.record(RecordKind::Alarm, seen, Evidence { site, time }) };
-        self.alarms.fetch_add(1, Ordering::Relaxed);
-        self.while_busy(|| {
-            self.records.raise(&record);
-            self.observer.report_record(&record);
-        });
-        record
-    }
-
-    /// Reports an event that the thread brings about itself. What the hook does is charged to no thread.
-    pub(crate) fn report(&self, event: Event) {
-        // In a signal handler that interrupted a record, the slot stays busy.
-        if self.is_busy() {
-            self.observer.report(event);
-        } else {
-            self.while_busy(|| self.observer.report(event));
-        }
-    }
-
-    /// Whether an event is being written down.
-    #[inline]
-    #[must_use]
-    pub fn is_busy(&self) -> bool {
-        self.busy.load(Ordering::Relaxed)
-    }
-
-    /// Runs `write`, during which the thread's signal handlers record nothing.
-    #[inline(always)]
-    fn while_busy(&self, write: impl FnOnce()) {
-        self.busy.store(true, Ordering::Relaxed);
-        compiler_fence(Ordering::SeqCst);
-        write();
-        compiler_fence(Ordering::SeqCst);
-        self.busy.store(false, Ordering::Relaxed);
     }
 
     fn is_muted(&self, class: ViolationClass) -> bool {

@@ -1,22 +1,21 @@
 //! The reader of telemetry files, on files of a naive writer that knows what was written.
 #![cfg(all(feature = "reader", unix))]
 
-use core::ops::Range;
+mod core_files;
+mod objects;
+mod switches;
+
 use std::fs;
 use std::path::PathBuf;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tripoint_oracle::{NaiveEvent, NaiveFile, cases, telemetry_bytes};
-use tripoint_telemetry::Mean;
 use tripoint_telemetry::format::{
-    ArenaWord, BYTE_ORDER, EntryState, EventKind, FieldForm, FileState, HeaderWord, MAX_BUILD_ID_BYTES,
-    MAX_PATH_BYTES, OBJECT_WORDS, ObjectWord, PoolWord, SWITCHES_MAGIC, SWITCHES_WORDS, SectionWord,
-    SwitchWord, TABLE_TEXT_WORDS, TALLY_NUMBERS, TallyWord, VERSION, words_of_text,
+    ArenaWord, BYTE_ORDER, EntryState, EventKind, FieldForm, FileState, HeaderWord, PoolWord, SectionWord,
+    TABLE_TEXT_WORDS, TALLY_NUMBERS, TallyWord, VERSION, words_of_text,
 };
-use tripoint_telemetry::reader::{
-    Events, Fields, Gap, Item, OpenError, Reader, RecordedEvent, Start, SwitchesFile, TallyNumbers,
-};
+use tripoint_telemetry::reader::{Events, Fields, Gap, Item, OpenError, Reader, RecordedEvent, Start, TallyNumbers};
 
 /// A file in a folder for temporary files, removed when it is dropped.
 struct TemporaryFile(PathBuf);
@@ -421,180 +420,4 @@ fn a_file_is_read_while_it_grows_is_lapped_and_is_cut_off() {
     fs::write(&path.0, file.bytes()).unwrap();
     let (read, missed) = count(poll_all(&mut events));
     assert_eq!(read + missed, 50, "it goes on when the file is whole again");
-}
-
-#[test]
-fn switches_are_set_and_read_back() {
-    let mut words = [0_u64; SWITCHES_WORDS];
-    words[SwitchWord::Magic as usize] = u64::from_ne_bytes(SWITCHES_MAGIC);
-    words[SwitchWord::ByteOrder as usize] = BYTE_ORDER;
-    words[SwitchWord::Process as usize] = 99;
-    words[SwitchWord::Sampling as usize] = 17;
-    let bytes: Vec<u8> = words.into_iter().flat_map(u64::to_ne_bytes).collect();
-    let path = TemporaryFile::new("data.switches", &bytes);
-    let data = path.0.to_str().unwrap().strip_suffix(".switches").unwrap();
-    let switches = SwitchesFile::open(data).unwrap();
-    assert_eq!(switches.process(), 99);
-    assert_eq!(switches.sampling().unwrap(), None, "a value that is not allowed");
-    switches.set_events([EventKind::Fill, EventKind::Empty]).unwrap();
-    switches.set_event(EventKind::Trip, true).unwrap();
-    switches.set_event(EventKind::Empty, false).unwrap();
-    for kind in EventKind::ALL {
-        assert_eq!(switches.is_on(*kind).unwrap(), [EventKind::Fill, EventKind::Trip].contains(kind));
-    }
-    let mean = Mean::new(1_000).unwrap();
-    switches.set_mean(Some(mean)).unwrap();
-    switches.set_sampling(Some(true)).unwrap();
-    switches.leave_addresses_out(true).unwrap();
-    switches.set_point_log(true).unwrap();
-    assert_eq!((switches.mean().unwrap(), switches.sampling().unwrap()), (Some(mean), Some(true)));
-    assert!(switches.are_addresses_left_out().unwrap() && switches.is_point_log_on().unwrap());
-    for sites in [Some(true), Some(false), None] {
-        switches.set_sites(sites).unwrap();
-        assert_eq!(switches.sites().unwrap(), sites);
-    }
-    switches.set_mean(None).unwrap();
-    switches.set_sampling(None).unwrap();
-    assert_eq!((switches.mean().unwrap(), switches.sampling().unwrap()), (None, None));
-    // Nothing else of the page changes, nor its length.
-    assert_eq!(fs::read(&path.0).unwrap().len(), bytes.len());
-    fs::write(&path.0, &bytes[..100]).unwrap();
-    assert!(matches!(SwitchesFile::open(data).unwrap_err(), OpenError::Truncated { bytes: 100, .. }));
-    fs::write(&path.0, [0; 4_096]).unwrap();
-    assert!(matches!(SwitchesFile::open(data).unwrap_err(), OpenError::NotTelemetry { .. }));
-}
-
-/// A program header of a core file of 64 bits.
-fn program_header(kind: u32, offset: usize, address: u64, bytes: usize) -> Vec<u8> {
-    let mut header = Vec::new();
-    header.extend(kind.to_ne_bytes());
-    header.extend(6_u32.to_ne_bytes());
-    for word in [offset as u64, address, 0, bytes as u64, bytes as u64, 4_096] {
-        header.extend(word.to_ne_bytes());
-    }
-    header
-}
-
-/// A core file of 64 bits with these segments.
-fn core_file(segments: &[(u64, &[u8])]) -> Vec<u8> {
-    let mut core = b"\x7fELF\x02".to_vec();
-    core.push(if cfg!(target_endian = "little") { 1 } else { 2 });
-    core.extend([1, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-    core.extend(4_u16.to_ne_bytes()); // a core
-    core.extend(62_u16.to_ne_bytes());
-    core.extend(1_u32.to_ne_bytes());
-    for word in [0_u64, 64, 0] {
-        core.extend(word.to_ne_bytes()); // entry, program headers, section headers
-    }
-    core.extend(0_u32.to_ne_bytes());
-    for half in [64_u16, 56, 1 + segments.len() as u16, 64, 0, 0] {
-        core.extend(half.to_ne_bytes());
-    }
-    let mut offset = (64 + 56 * (1 + segments.len())).next_multiple_of(4_096);
-    core.extend(program_header(4, 0, 0, 0)); // notes
-    for (address, bytes) in segments {
-        core.extend(program_header(1, offset, *address, bytes.len()));
-        offset += bytes.len();
-    }
-    core.resize((64 + 56 * (1 + segments.len())).next_multiple_of(4_096), 0);
-    segments.iter().for_each(|(_, bytes)| core.extend(*bytes));
-    core
-}
-
-/// The entry of an object that was loaded.
-fn object_entry(base: u64, addresses: Range<u64>, build_id: &[u8], path: &str) -> [u64; OBJECT_WORDS] {
-    let mut entry = [0; OBJECT_WORDS];
-    for (word, value) in [
-        (ObjectWord::State, EntryState::Live as u64),
-        (ObjectWord::Base, base),
-        (ObjectWord::Start, addresses.start),
-        (ObjectWord::End, addresses.end),
-        (ObjectWord::BuildIdBytes, build_id.len() as u64),
-    ] {
-        entry[word as usize] = value;
-    }
-    for (to, bytes) in entry[ObjectWord::BuildId as usize..].iter_mut().zip(build_id.chunks(8)) {
-        let mut word = [0; 8];
-        word[..bytes.len()].copy_from_slice(bytes);
-        *to = u64::from_ne_bytes(word);
-    }
-    let path = words_of_text(path, MAX_PATH_BYTES);
-    entry[ObjectWord::Path as usize..].iter_mut().zip(path).for_each(|(to, word)| *to = word);
-    entry
-}
-
-#[test]
-fn a_frame_is_placed_in_the_object_that_was_loaded_last() {
-    let mut file = NaiveFile::new(1, 2);
-    file.objects = vec![
-        object_entry(0x1000, 0x1100..0x3000, &[0xab; 20], "/bin/program"),
-        object_entry(0x7000, 0x7000..0x9000, &[], "/lib/removed.so"),
-        object_entry(0x6000, 0x8000..0xa000, &[1], "/lib/a\x1b[31m name"),
-        object_entry(u64::MAX, 0..u64::MAX, &[0; 40], &"p".repeat(999)),
-        [0; OBJECT_WORDS],
-    ];
-    // What has no entry's state is no entry, and an identifier is not longer than its place.
-    file.objects[3][ObjectWord::State as usize] = 77;
-    file.objects[2][ObjectWord::BuildIdBytes as usize] = u64::MAX;
-    let read = |file: &NaiveFile| Reader::from_bytes(file.bytes()).unwrap().objects().unwrap();
-    let objects = read(&file);
-    assert_eq!((objects.entries.len(), objects.unsteady), (3, 1));
-    let shown = |frame| objects.place(frame).map(|place| place.to_string());
-    assert_eq!(shown(0x1101).as_deref(), Some("/bin/program+0x100"));
-    assert_eq!(
-        shown(0x3000).as_deref(),
-        Some("/bin/program+0x1fff"),
-        "the call is before the return address"
-    );
-    assert_eq!(shown(0x8000).as_deref(), Some("/lib/removed.so+0xfff"));
-    assert_eq!(shown(0x8001).as_deref(), Some("/lib/a\\u{1b}[31m name+0x2000"));
-    assert_eq!([0, 1, 0x1100, 0x3001, u64::MAX].map(shown), [const { None }; 5]);
-    assert_eq!(objects.entries[0].build_id_text().to_string(), "ab".repeat(20));
-    assert_eq!(objects.entries[2].build_id.len(), MAX_BUILD_ID_BYTES);
-    let mut line = String::new();
-    objects.entries[1].write_json(&mut line).unwrap();
-    let expected = json!({
-        "object": "/lib/removed.so", "build_id": "", "base": "0x7000", "start": "0x7000", "end": "0x9000",
-    });
-    assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), expected);
-
-    // Of a path that is too long, the end is missing, and that is said.
-    file.objects[3][ObjectWord::State as usize] = EntryState::Live as u64;
-    let objects = read(&file);
-    assert!(objects.entries[3].is_path_cut && objects.entries[3].to_string().ends_with("p…"));
-    assert_eq!(objects.place(1).unwrap().offset, 1, "base and frame are as they are");
-}
-
-#[test]
-fn a_core_file_is_searched_for_the_file() {
-    let mut file = NaiveFile::new(1, 2);
-    write_events(&mut file, 0, 20);
-    file.objects.push(object_entry(0x1000, 0x1000..0x2000, &[5; 8], "/bin/program"));
-    let bytes = file.bytes();
-    let unfinished = with_word(HeaderWord::State, 0);
-    let (front, back) = bytes.split_at(4_096);
-    let stack = [7_u8; 8_192];
-    let core = core_file(&[
-        (0x1000, &stack),
-        (0x10_0000, &unfinished),
-        (0x18_0000, &[]),   // not dumped, and so at the same place in the file as the next
-        (0x20_0000, front), // in two pieces, for instance because one is locked
-        (0x20_0000 + 4_096, back),
-        (0x90_0000, &stack),
-    ]);
-    let path = TemporaryFile::new("core", &core);
-    let reader = Reader::open(&path.0).unwrap();
-    assert_eq!(items(&reader).len(), 20);
-    assert_eq!(reader.objects().unwrap().place(0x1801).unwrap().to_string(), "/bin/program+0x800");
-    // Cut off: what is there is read.
-    fs::write(&path.0, &core[..core.len() - 8_192 - 4_096]).unwrap();
-    let readable = Reader::open(&path.0).unwrap_err().into_readable().unwrap();
-    let read = items(&readable).iter().filter(|item| matches!(item, Item::Event(_))).count();
-    assert!(read > 5, "{read}");
-    for length in [0, 5, 63, 64, 100, 4_096, 20_000] {
-        fs::write(&path.0, &core[..length]).unwrap();
-        Reader::open(&path.0).unwrap_err();
-    }
-    fs::write(&path.0, core_file(&[(0x1000, &stack)])).unwrap();
-    assert!(matches!(Reader::open(&path.0).unwrap_err(), OpenError::NotTelemetry { .. }));
 }
