@@ -148,6 +148,11 @@ pub use tripoint_core::{
     Resource, Result, Use, walk,
 };
 
+// Where a violation happened, or a sampled object was allocated.
+#[cfg(any(feature = "contract", feature = "telemetry"))]
+#[doc(inline)]
+pub use tripoint_stack::Site;
+
 #[cfg(feature = "contract")]
 #[doc(inline)]
 pub use tripoint_contract as contract;

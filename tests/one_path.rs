@@ -3,7 +3,8 @@
 //!
 //! The items are those of the listings in `design/api`, which `verify/public-api` compares with
 //! the source. Two items of one name at two paths count as one item: a reader could not tell them
-//! apart either.
+//! apart either. Of crates that are modules of the facade, that holds for what they and the facade
+//! re-export: each has names of its own, but no path to what another crate has.
 
 mod repository;
 
@@ -40,19 +41,51 @@ fn path(text: &str) -> &str {
 
 /// The items of a crate's modules that have more than one path, with their paths.
 fn at_two_paths(listing: &str) -> Vec<String> {
+    several_paths(listing, |_| true)
+}
+
+/// The names with more than one path for which `counts` holds of the kind of one of the items.
+fn several_paths(listing: &str, counts: impl Fn(&str) -> bool) -> Vec<String> {
     let items: Vec<_> = listing.lines().filter_map(item).collect();
     let modules: BTreeSet<_> =
         items.iter().filter(|(kind, _)| *kind == "mod").map(|(_, path)| *path).collect();
-    let mut paths: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for (_, path) in items.iter().filter(|(kind, _)| KINDS.contains(kind) || *kind == "use") {
+    let mut paths: BTreeMap<&str, BTreeMap<&str, &str>> = BTreeMap::new();
+    for (kind, path) in items.iter().filter(|(kind, _)| KINDS.contains(kind) || *kind == "use") {
         if let Some((module, name)) = path.rsplit_once("::")
             && modules.contains(module)
         {
-            paths.entry(name).or_default().insert(*path);
+            paths.entry(name).or_default().insert(*path, *kind);
         }
     }
-    let several = paths.into_values().filter(|paths| paths.len() > 1);
-    several.map(|paths| paths.into_iter().collect::<Vec<_>>().join(" and ")).collect()
+    let several =
+        paths.into_values().filter(|paths| paths.len() > 1 && paths.values().any(|kind| counts(kind)));
+    several.map(|paths| paths.into_keys().collect::<Vec<_>>().join(" and ")).collect()
+}
+
+/// The crates that are modules of the facade, by the names of these modules.
+const MODULES: [&str; 2] = ["contract", "telemetry"];
+
+/// The listing of the facade, and those of the crates that are modules of it, as a user of the facade sees them.
+fn joined(listings: &[Text]) -> String {
+    let listing = |name: &str| {
+        let path = format!("design/api/{name}.txt");
+        listings
+            .iter()
+            .find(|listing| listing.path == path)
+            .unwrap_or_else(|| panic!("no {path}"))
+            .text
+            .clone()
+    };
+    let module = |name: &&str| {
+        listing(&format!("tripoint-{name}"))
+            .replace(&format!("tripoint_{name}"), &format!("tripoint::{name}"))
+    };
+    [listing("tripoint")].into_iter().chain(MODULES.iter().map(module)).collect()
+}
+
+/// What the facade, or a module of it, re-exports although it has another path there.
+fn re_exported_twice(listing: &str) -> Vec<String> {
+    several_paths(listing, |kind| kind == "use")
 }
 
 /// The listings of whole crates, not those of what a feature changes.
@@ -70,6 +103,32 @@ fn every_public_item_has_one_path() {
         assert!(listing.text.lines().filter_map(item).count() > 10, "{} lists nothing", listing.path);
         assert_eq!(at_two_paths(&listing.text), [""; 0], "{}", listing.path);
     }
+}
+
+#[test]
+fn every_item_has_one_path_through_the_facade() {
+    assert_eq!(re_exported_twice(&joined(&listings())), [""; 0]);
+}
+
+#[test]
+fn items_with_two_paths_through_the_facade_are_found() {
+    let check = |texts: [&str; 3]| {
+        let paths = ["tripoint", "tripoint-contract", "tripoint-telemetry"]
+            .map(|name| format!("design/api/{name}.txt"));
+        let roots = ["pub mod tripoint", "pub mod tripoint_contract", "pub mod tripoint_telemetry"];
+        let listings: Vec<_> = paths
+            .into_iter()
+            .zip(roots.into_iter().zip(texts))
+            .map(|(path, (root, text))| Text { path, text: format!("{root}\n{text}\n") })
+            .collect();
+        re_exported_twice(&joined(&listings))
+    };
+    let (contract, telemetry) = ("pub use tripoint_contract::A", "pub use tripoint_telemetry::A");
+    assert_eq!(check(["", contract, telemetry]), ["tripoint::contract::A and tripoint::telemetry::A"]);
+    assert_eq!(check(["pub use tripoint::A", contract, ""]), ["tripoint::A and tripoint::contract::A"]);
+    assert_eq!(check(["pub use tripoint::A", "", ""]), [""; 0]);
+    let own = ["", "pub struct tripoint_contract::A", "pub struct tripoint_telemetry::A"];
+    assert_eq!(check(own), [""; 0], "each has an item of its own");
 }
 
 #[test]
@@ -117,9 +176,7 @@ fn nothing_is_renamed_on_its_way_out() {
         .iter()
         .flat_map(|folder| repository::texts(format!("{folder}/src").trim_start_matches('/'), &["rs"]))
         .collect();
-    // These crates are modules of the facade.
-    let modules =
-        ["contract", "telemetry"].map(|name| format!("src/lib.rs: pub use tripoint_{name} as {name}"));
+    let modules = MODULES.map(|name| format!("src/lib.rs: pub use tripoint_{name} as {name}"));
     assert_eq!(renamed(&roots), modules);
 }
 

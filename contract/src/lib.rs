@@ -143,8 +143,6 @@ pub use thread::account::RECORDS_PER_TURN;
 pub use thread::ring::RING_RECORDS;
 pub use thread::slot::Slot;
 pub use thread::tally::{TALLY_WORDS, Tally};
-#[doc(inline)]
-pub use tripoint_stack::{FRAMES, Site};
 pub use words::class::{ViolationClass, ViolationSet};
 pub use words::detector_set::DetectorSet;
 pub use words::name::{NAME_SIZE, Name};

@@ -15,9 +15,10 @@ use common::{Reason, contract, of_kind, records};
 use tripoint_contract::Outcome;
 use tripoint_contract::{
     Contract, ContractAllocator, DetectorSet, Guard, HotThread, NoDetectors, Observation, Policies, Policy,
-    Record, RecordKind, Report, Resolve, Site, Slot, Symbols, ViolationClass, ViolationSet,
+    Record, RecordKind, Report, Resolve, Slot, Symbols, ViolationClass, ViolationSet,
 };
 use tripoint_contract::{RECORDS_PER_TURN, RING_RECORDS};
+use tripoint_stack::Site;
 
 #[global_allocator]
 static ALLOCATOR: ContractAllocator = ContractAllocator::system();

@@ -14,10 +14,11 @@ use core::sync::atomic::Ordering::Relaxed;
 use common::{Reason, Recorder, of_kind, records};
 use tripoint_contract::{
     Budget, Contract, ContractAllocator, DetectorSet, Guard, HotThread, NoDetectors, Observation, Policies,
-    Policy, RECORDS_PER_TURN, RecordKind, Report, Site, TALLY_WORDS, ViolationClass, ViolationSet,
+    Policy, RECORDS_PER_TURN, RecordKind, Report, TALLY_WORDS, ViolationClass, ViolationSet,
 };
 use tripoint_core::{Error, Event, EventHook};
 use tripoint_oracle::forever;
+use tripoint_stack::Site;
 
 #[global_allocator]
 static ALLOCATOR: ContractAllocator = ContractAllocator::system();
@@ -46,7 +47,7 @@ fn armed(contract: &'static Contract<Reason, 4>, policy: Policy) -> Guard<Reason
 }
 
 fn violation(kind: &'static str, count: usize, bytes: usize) -> Event {
-    Event::Violation { kind, class: "alloc", thread: 0, count, bytes, address: 0, call: 0 }
+    Event::Violation { kind, class: "alloc", slot: 0, count, bytes, address: 0, call: 0 }
 }
 
 /// An allocation that is not freed here, because a free is none of the events asked for.
@@ -89,19 +90,19 @@ fn amnesties_and_what_they_excuse_are_observed() {
         let _amnesty = guard.amnesty(Reason::Disconnect);
         drop(culprit());
     }
-    let (thread, reason) = (0, "disconnect");
+    let (slot, reason) = (0, "disconnect");
     recorder.expect(&[
-        Event::BeginAmnesty { thread, reason },
+        Event::BeginAmnesty { slot, reason },
         violation("excused", 1, 40),
-        Event::EndAmnesty { thread, reason },
+        Event::EndAmnesty { slot, reason },
     ]);
     // One that the budget does not allow.
     drop(guard.amnesty(Reason::Rollover));
     let class = "amnesty_overrun";
     let overrun =
-        Event::Violation { kind: "violation", class, thread: 0, count: 1, bytes: 0, address: 0, call: 0 };
+        Event::Violation { kind: "violation", class, slot: 0, count: 1, bytes: 0, address: 0, call: 0 };
     let reason = "rollover";
-    recorder.expect(&[Event::BeginAmnesty { thread, reason }, overrun, Event::EndAmnesty { thread, reason }]);
+    recorder.expect(&[Event::BeginAmnesty { slot, reason }, overrun, Event::EndAmnesty { slot, reason }]);
 }
 
 #[test]
@@ -115,7 +116,7 @@ fn a_rehearsal_is_observed_as_one() {
     let fill = Observation::new(ViolationClass::Fill, 3);
     guard.observe(fill);
     let (kind, class) = ("rehearsed", "fill");
-    recorder.expect(&[Event::Violation { kind, class, thread: 0, count: 1, bytes: 3, address: 0, call: 0 }]);
+    recorder.expect(&[Event::Violation { kind, class, slot: 0, count: 1, bytes: 3, address: 0, call: 0 }]);
     guard.follow_lifecycle();
     guard.observe(fill);
     // What is only counted is not reported.

@@ -2,9 +2,6 @@
 
 #![forbid(unsafe_code)]
 
-/// The most code addresses of a site. The innermost are kept.
-pub const FRAMES: usize = if cfg!(tripoint_loom) { 1 } else { 20 };
-
 /// Where something happened: return addresses, the innermost first. (An interrupted instruction
 /// has no return address; its frame is its own address plus one.)
 ///
@@ -12,14 +9,17 @@ pub const FRAMES: usize = if cfg!(tripoint_loom) { 1 } else { 20 };
 /// takes time and memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Site {
-    frames: [usize; FRAMES],
+    frames: [usize; Site::FRAMES],
 }
 
 impl Site {
-    /// An unknown site.
-    pub const UNKNOWN: Self = Self { frames: [0; FRAMES] };
+    /// The most code addresses of a site. The innermost are kept.
+    pub const FRAMES: usize = if cfg!(tripoint_loom) { 1 } else { 20 };
 
-    /// The site that consists of the first [`FRAMES`] of these frames. A zero ends them.
+    /// An unknown site.
+    pub const UNKNOWN: Self = Self { frames: [0; Self::FRAMES] };
+
+    /// The site that consists of the first [`Site::FRAMES`] of these frames. A zero ends them.
     pub fn new(frames: impl IntoIterator<Item = usize>) -> Self {
         let mut site = Self::UNKNOWN;
         for (to, frame) in site.frames.iter_mut().zip(frames).take_while(|(_, frame)| *frame != 0) {
@@ -31,13 +31,13 @@ impl Site {
     /// The code addresses, the innermost first.
     #[must_use]
     pub fn frames(&self) -> &[usize] {
-        let known = self.frames.iter().position(|&frame| frame == 0).unwrap_or(FRAMES);
+        let known = self.frames.iter().position(|&frame| frame == 0).unwrap_or(Self::FRAMES);
         &self.frames[..known]
     }
 
     /// The code addresses, and a zero for each that is missing.
     #[must_use]
-    pub const fn words(&self) -> &[usize; FRAMES] {
+    pub const fn words(&self) -> &[usize; Self::FRAMES] {
         &self.frames
     }
 }
@@ -48,9 +48,9 @@ mod tests {
 
     #[test]
     fn as_many_frames_are_kept_as_fit() {
-        for count in 0..FRAMES + 3 {
+        for count in 0..Site::FRAMES + 3 {
             let site = Site::new(1..=count);
-            assert!(site.frames().iter().copied().eq(1..=count.min(FRAMES)), "{count}: {site:?}");
+            assert!(site.frames().iter().copied().eq(1..=count.min(Site::FRAMES)), "{count}: {site:?}");
             assert_eq!(Site::new(*site.words()), site);
         }
     }

@@ -6,7 +6,7 @@
 
 use core::ffi::{c_int, c_void};
 
-use crate::site::{FRAMES, Site};
+use crate::site::Site;
 
 /// A frame, as the unwinder passes it.
 #[repr(C)]
@@ -37,7 +37,7 @@ enum From {
 
 struct Walk {
     from: Option<From>,
-    frames: [usize; FRAMES],
+    frames: [usize; Site::FRAMES],
     kept: usize,
 }
 
@@ -57,12 +57,12 @@ extern "C" fn visit(context: *mut Context, walk: *mut c_void) -> c_int {
     walk.from = None;
     walk.frames[walk.kept] = address;
     walk.kept += 1;
-    if walk.kept == FRAMES { END_OF_STACK } else { CONTINUE }
+    if walk.kept == Site::FRAMES { END_OF_STACK } else { CONTINUE }
 }
 
 #[inline(never)]
 fn walk_from(from: From) -> Site {
-    let mut walk = Walk { from: Some(from), frames: [0; FRAMES], kept: 0 };
+    let mut walk = Walk { from: Some(from), frames: [0; Site::FRAMES], kept: 0 };
     // SAFETY: `visit` takes the pointer for one to a `Walk`, which it is, and does not unwind.
     unsafe { _Unwind_Backtrace(visit, (&raw mut walk).cast()) };
     Site::new(walk.frames)

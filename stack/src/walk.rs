@@ -3,7 +3,7 @@
 use core::hint::black_box;
 
 use crate::site::Site;
-#[cfg(all(feature = "walker", target_os = "linux", not(miri)))]
+#[cfg(all(feature = "walker", target_os = "linux", not(any(target_arch = "arm", miri))))]
 use crate::unwinder;
 
 impl Site {
@@ -21,9 +21,9 @@ impl Site {
     /// The address is only compared with others; nothing is read there.
     #[must_use]
     pub fn above(local: usize) -> Self {
-        #[cfg(all(feature = "walker", target_os = "linux", not(miri)))]
+        #[cfg(all(feature = "walker", target_os = "linux", not(any(target_arch = "arm", miri))))]
         return unwinder::above(local);
-        #[cfg(not(all(feature = "walker", target_os = "linux", not(miri))))]
+        #[cfg(not(all(feature = "walker", target_os = "linux", not(any(target_arch = "arm", miri)))))]
         {
             let _ = local;
             Self::UNKNOWN
@@ -35,9 +35,9 @@ impl Site {
     /// is this address alone, as the frame of an interrupted instruction.
     #[must_use]
     pub fn interrupted(instruction: usize) -> Self {
-        #[cfg(all(feature = "walker", target_os = "linux", not(miri)))]
+        #[cfg(all(feature = "walker", target_os = "linux", not(any(target_arch = "arm", miri))))]
         return unwinder::interrupted(instruction);
-        #[cfg(not(all(feature = "walker", target_os = "linux", not(miri))))]
+        #[cfg(not(all(feature = "walker", target_os = "linux", not(any(target_arch = "arm", miri)))))]
         Self::new([instruction.saturating_add(1)])
     }
 }

@@ -22,8 +22,8 @@ pub use counters::{
 };
 pub use header::{
     BYTE_ORDER, ClockKind, DATA_NAME, FileState, HEADER_WORDS, HeaderFlags, HeaderWord, MAGIC, MAX_ENTRIES,
-    MAX_RINGS, MAX_SECTIONS, PAGE_WORDS, SECTION_WORDS, SWITCHES_NAME, SectionKind, SectionWord, VERSION,
-    WORD_BYTES,
+    MAX_RING_BYTES, MAX_RINGS, MAX_SECTIONS, PAGE_WORDS, SECTION_WORDS, SWITCHES_NAME, SectionKind,
+    SectionWord, VERSION, WORD_BYTES,
 };
 #[cfg(all(feature = "reader", unix, not(tripoint_loom)))]
 pub(crate) use kinds::with_kinds;

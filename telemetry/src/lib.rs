@@ -103,9 +103,6 @@ pub use crate::{
 };
 #[cfg(all(feature = "std", not(tripoint_loom)))]
 pub use crate::{sampler::global_sampler::GlobalSampler, sampler::sampled_allocator::SampledAllocator};
-#[cfg(not(tripoint_loom))]
-#[doc(inline)]
-pub use tripoint_stack::{FRAMES, Site};
 
 #[cfg(all(target_has_atomic = "64", feature = "linux", target_os = "linux", not(tripoint_loom)))]
 pub use crate::linux::create::FileOptions;

@@ -69,7 +69,6 @@ pub use self::event::{Fields, Gap, Item, RecordedEvent};
 pub use self::file::{Damage, FileInfo, Reader};
 pub use self::merge::Events;
 pub use self::objects::{CodePlace, LoadedObject};
-pub use self::open::MAX_RING_BYTES;
 pub use self::ring::{RingCursor, RingInfo, Start};
 pub use self::sample::RecordedSample;
 pub use self::sums::SampleCounters;

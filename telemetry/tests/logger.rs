@@ -17,7 +17,8 @@ use tripoint_core::{
 };
 use tripoint_oracle::{BumpPool, Draws, FlipPool, Listener, Stopped, cases};
 use tripoint_pools::{Mvff, MvffOptions, Snc, SncOptions};
-use tripoint_telemetry::{LoggedStore, Mean, PointLogger, PointSampler, SampledObject, Sampling, Site};
+use tripoint_stack::Site;
+use tripoint_telemetry::{LoggedStore, Mean, PointLogger, PointSampler, SampledObject, Sampling};
 
 /// Keeps what it is notified of, and unwinds at one event.
 #[derive(Default)]
@@ -358,21 +359,29 @@ fn reports_have_sites_if_they_are_to() {
 }
 
 #[test]
-fn a_hook_that_unwinds_in_a_store_takes_nothing_away() {
+fn a_hook_or_a_switch_that_unwinds_in_a_store_takes_nothing_away() {
     with_arena(|arena| {
         let pool = Mvff::create(arena, MvffOptions::default()).unwrap();
-        let events = Events::default();
-        let store = LoggedStore::new(&pool, &pool, || true, &events);
-        let layout = Layout::new::<[u64; 4]>();
-        let unwinds = |step: &dyn Fn()| {
-            events.unwinds.store(true, Ordering::Relaxed);
-            catch_unwind(AssertUnwindSafe(step)).is_err()
+        let (events, switch_unwinds) = (Events::default(), AtomicBool::new(false));
+        let is_on = || {
+            if switch_unwinds.swap(false, Ordering::Relaxed) {
+                resume_unwind(Box::new("on purpose"));
+            }
+            true
         };
-        assert!(unwinds(&|| _ = store.alloc(layout)));
-        assert_eq!(pool.sizes().free, pool.sizes().total);
-        let object = store.alloc(layout).unwrap();
-        // SAFETY: allocated in this store with this layout, freed once, and not used any more.
-        assert!(unwinds(&|| unsafe { store.free(object, layout) }));
-        assert_eq!(pool.sizes().free, pool.sizes().total);
+        let store = LoggedStore::new(&pool, &pool, is_on, &events);
+        let layout = Layout::new::<[u64; 4]>();
+        for flag in [&events.unwinds, &switch_unwinds] {
+            let unwinds = |step: &dyn Fn()| {
+                flag.store(true, Ordering::Relaxed);
+                catch_unwind(AssertUnwindSafe(step)).is_err()
+            };
+            assert!(unwinds(&|| _ = store.alloc(layout)));
+            assert_eq!(pool.sizes().free, pool.sizes().total);
+            let object = store.alloc(layout).unwrap();
+            // SAFETY: allocated in this store with this layout, freed once, and not used any more.
+            assert!(unwinds(&|| unsafe { store.free(object, layout) }));
+            assert_eq!(pool.sizes().free, pool.sizes().total);
+        }
     });
 }

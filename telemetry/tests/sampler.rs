@@ -14,9 +14,8 @@ use tripoint_oracle::{BumpPool, Draws, FlipPool, Listener, cases};
 use tripoint_pools::{
     Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, Snc, SncOptions, Tlsf, TlsfOptions, UnitOf,
 };
-use tripoint_telemetry::{
-    Mean, ObjectKind, PointSampler, Sample, SampledObject, Sampling, Site, Stream, Trials,
-};
+use tripoint_stack::Site;
+use tripoint_telemetry::{Mean, ObjectKind, PointSampler, Sample, SampledObject, Sampling, Stream, Trials};
 
 const SEED: u64 = 0x7e1e;
 

@@ -16,9 +16,9 @@ use tripoint_pools::{
     Cache, CacheClasses, CacheDescriptor, Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, Tlsf,
     TlsfOptions, UnitOf,
 };
+use tripoint_stack::Site;
 use tripoint_telemetry::{
-    Groups, Mean, ObjectKind, Sample, SampledObject, SampledStore, Sampling, Site, Stream, Trials,
-    thread_number,
+    Groups, Mean, ObjectKind, Sample, SampledObject, SampledStore, Sampling, Stream, Trials, thread_number,
 };
 
 const SEED: u64 = 0x5707e;
@@ -219,6 +219,21 @@ fn an_object_whose_report_unwinds_is_freed() {
         let unwound = catch_unwind(AssertUnwindSafe(|| store.alloc(layout(64)).map(drop)));
         assert!(unwound.is_err());
         assert_eq!(pool.sizes().free, pool.sizes().total);
+    });
+}
+
+#[test]
+fn a_store_behind_a_sampler_is_told_the_type_too() {
+    with_arena(|arena| {
+        let pool = Mvff::create(arena, MvffOptions::default()).unwrap();
+        let (sampling, names) = (switched_on(1), RefCell::new(Vec::new()));
+        let inner = SampledStore::new(&pool, &sampling, |report| names.borrow_mut().push(report.type_name));
+        let outer = SampledStore::new(&inner, &sampling, |_| ());
+        drop(PoolBox::new_in([7_u32; 5], &outer).unwrap());
+        let object = outer.alloc(layout(20)).unwrap();
+        // SAFETY: allocated just now with this layout, and not used any more.
+        unsafe { outer.free(object, layout(20)) };
+        assert_eq!(names.take(), [Some("[u32; 5]"), None]);
     });
 }
 

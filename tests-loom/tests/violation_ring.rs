@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use tests_loom::{model_unbounded, thread};
 use tripoint_contract::internal::Ring;
-use tripoint_contract::{Record, RecordKind, Site, ViolationClass};
+use tripoint_contract::{Record, RecordKind, ViolationClass};
+use tripoint_stack::Site;
 
 const RECORDS: usize = 2;
 

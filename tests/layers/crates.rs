@@ -67,6 +67,7 @@ const LAYERS: &[Layer] = &[
             "tripoint-pools",
             "tripoint-adaptors",
             "tripoint-arena-vm",
+            "tripoint-stack",
             "tripoint-contract",
             "tripoint-telemetry",
         ],

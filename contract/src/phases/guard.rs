@@ -333,7 +333,7 @@ impl<'guard, R: AmnestyReason, D: Detectors> Amnesty<'guard, R, D> {
         guard.poll();
         let (slot, reason) = (guard.slot(), reason.index());
         let outer = slot.enter_amnesty(reason);
-        slot.report(Event::BeginAmnesty { thread: slot.index(), reason: name_of::<R>(reason) });
+        slot.report(Event::BeginAmnesty { slot: slot.index(), reason: name_of::<R>(reason) });
         if slot.mode() == Mode::Armed {
             slot.amnesties.fetch_add(1, Ordering::Relaxed);
             if reason >= R::NAMES.len() || !guard.ledger().enter(reason) {
@@ -350,7 +350,7 @@ impl<R: AmnestyReason, D: Detectors> Drop for Amnesty<'_, R, D> {
         // What happened in the scope is found while it still excuses.
         self.guard.poll();
         let (slot, reason) = (self.guard.slot(), name_of::<R>(self.reason));
-        slot.report(Event::EndAmnesty { thread: slot.index(), reason });
+        slot.report(Event::EndAmnesty { slot: slot.index(), reason });
         slot.leave_amnesty(self.outer);
     }
 }

@@ -1,14 +1,14 @@
 //! Where a thread is, as it answers its supervisor (design/contract.md `.call`).
 
 use tripoint_core::internal::{AtomicBool, AtomicUsize, Ordering};
-use tripoint_stack::{FRAMES, Site};
+use tripoint_stack::Site;
 
 use crate::words::atomics::{const_fn, zeros};
 
 /// The site of a thread's last answer, and whether a question is on its way.
 #[derive(Debug)]
 pub(crate) struct CallSite {
-    frames: [AtomicUsize; FRAMES],
+    frames: [AtomicUsize; Site::FRAMES],
     /// The number of answers.
     kept: AtomicUsize,
     /// Set while the supervisor's question is on its way to the thread.

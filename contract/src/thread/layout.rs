@@ -5,7 +5,7 @@
 use core::mem::size_of;
 
 use tripoint_core::internal::{AtomicUsize, Ordering};
-use tripoint_stack::FRAMES;
+use tripoint_stack::Site;
 
 use crate::thread::account::Account;
 use crate::thread::records::Records;
@@ -54,7 +54,7 @@ static LAYOUT: Layout = Layout {
         Ring::<RING_RECORDS>::OFFSETS[2],
         RING_RECORDS,
         WORDS,
-        FRAMES,
+        Site::FRAMES,
     ],
 };
 

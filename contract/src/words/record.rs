@@ -2,7 +2,7 @@
 
 use tripoint_core::internal::{AtomicUsize, Ordering};
 use tripoint_core::{Event, aver};
-use tripoint_stack::{FRAMES, Site};
+use tripoint_stack::Site;
 
 use crate::words::atomics::{const_fn, zeros};
 use crate::words::class::ViolationClass;
@@ -73,7 +73,7 @@ pub(crate) const COUNT_WORD: usize = 4;
 pub(crate) const BYTES_WORD: usize = 5;
 
 /// Words of a record.
-pub(crate) const WORDS: usize = HEAD + FRAMES;
+pub(crate) const WORDS: usize = HEAD + Site::FRAMES;
 
 /// A record in words that a late reader may read without harm.
 #[derive(Debug)]
@@ -110,7 +110,7 @@ impl Record {
         Event::Violation {
             kind: self.kind.name(),
             class: self.class.name(),
-            thread: self.thread,
+            slot: self.thread,
             count: self.count,
             bytes: self.bytes,
             address: self.address,
@@ -198,7 +198,7 @@ mod tests {
             (kind, class) in (0..4_usize, 0..ViolationClass::COUNT),
             numbers in any::<[usize; 7]>(),
             time in any::<u64>(),
-            frames in proptest::collection::vec(1..usize::MAX, 0..FRAMES + 4),
+            frames in proptest::collection::vec(1..usize::MAX, 0..Site::FRAMES + 4),
         ) {
             let record = Record {
                 kind: [RecordKind::Violation, RecordKind::Excused, RecordKind::Rehearsed, RecordKind::Alarm][kind],
@@ -216,7 +216,7 @@ mod tests {
             let words = record.to_words();
             prop_assert_eq!(Record::from_words(&words), record);
             prop_assert_eq!((words[COUNT_WORD], words[BYTES_WORD]), (record.count, record.bytes));
-            prop_assert_eq!(record.site.frames(), &frames[..frames.len().min(FRAMES)]);
+            prop_assert_eq!(record.site.frames(), &frames[..frames.len().min(Site::FRAMES)]);
         }
     }
 }

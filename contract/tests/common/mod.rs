@@ -5,11 +5,12 @@ use core::cell::Cell;
 use std::sync::Mutex;
 
 use tripoint_contract::{
-    AmnestyReason, Contract, DetectorSet, Detectors, HotThread, Observation, Phase, Record, RecordKind, Site,
-    Slot, ViolationClass,
+    AmnestyReason, Contract, DetectorSet, Detectors, HotThread, Observation, Phase, Record, RecordKind, Slot,
+    ViolationClass,
 };
 use tripoint_core::{Event, EventHook};
 use tripoint_oracle::forever;
+use tripoint_stack::Site;
 
 /// The reason of the tests' amnesties.
 #[derive(Clone, Copy, Debug)]

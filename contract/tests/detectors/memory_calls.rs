@@ -9,11 +9,11 @@ use crate::{PAGE, hot, is_live, json, on_hot_thread};
 use tripoint_contract::internal::{LinuxKernel, ThreadDetectors, last_call_site};
 use tripoint_contract::mock::{Calls, Failing};
 use tripoint_contract::{
-    Contract, DetectorSet, HotThread, Policies, Policy, RECORDS_PER_TURN, Record, RecordKind, Site,
-    ViolationClass,
+    Contract, DetectorSet, HotThread, Policies, Policy, RECORDS_PER_TURN, Record, RecordKind, ViolationClass,
 };
 use tripoint_core::Event;
 use tripoint_oracle::forever;
+use tripoint_stack::Site;
 
 #[inline(never)]
 fn culprit_call() {
@@ -188,7 +188,7 @@ fn memory_calls_are_observed_by_the_hook() {
             let expected = Event::Violation {
                 kind: "violation",
                 class: "memory_call",
-                thread: 0,
+                slot: 0,
                 count: 1,
                 bytes: 3 * PAGE,
                 address: kept.address,

@@ -254,8 +254,8 @@ pub enum Event {
         kind: &'static str,
         /// The name of the violation's class.
         class: &'static str,
-        /// The index of the thread in the contract.
-        thread: usize,
+        /// The index of the thread's slot in the contract, which is not the number that its records have.
+        slot: usize,
         /// How many there were.
         count: usize,
         /// The bytes concerned; zero for faults.
@@ -267,15 +267,15 @@ pub enum Event {
     },
     /// A thread began an amnesty.
     BeginAmnesty {
-        /// The index of the thread in the contract.
-        thread: usize,
+        /// The index of the thread's slot in the contract, which is not the number that its records have.
+        slot: usize,
         /// The name of the reason.
         reason: &'static str,
     },
     /// A thread ended an amnesty.
     EndAmnesty {
-        /// The index of the thread in the contract.
-        thread: usize,
+        /// The index of the thread's slot in the contract, which is not the number that its records have.
+        slot: usize,
         /// The name of the reason.
         reason: &'static str,
     },

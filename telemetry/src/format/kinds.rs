@@ -176,11 +176,11 @@ macro_rules! with_kinds {
             }
             Phase, "phase" { from: Text, to: Text, site: Site }
             Violation, "violation" {
-                thread: Number, count: Count, bytes: Bytes, address: Address, call: Number,
+                slot: Number, count: Count, bytes: Bytes, address: Address, call: Number,
                 kind: Text, class: Text, site: Site,
             }
-            BeginAmnesty, "begin amnesty" { thread: Number, reason: Text, site: Site }
-            EndAmnesty, "end amnesty" { thread: Number, reason: Text, site: Site }
+            BeginAmnesty, "begin amnesty" { slot: Number, reason: Text, site: Site }
+            EndAmnesty, "end amnesty" { slot: Number, reason: Text, site: Site }
         }
     };
 }

@@ -2,7 +2,7 @@
 
 use tripoint_core::internal::{AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
 use tripoint_core::{Addr, PoolId};
-use tripoint_stack::{FRAMES, Site};
+use tripoint_stack::Site;
 
 use crate::sample::{Mean, Sample};
 use crate::sampled_object::{ObjectKind, SampledObject};
@@ -65,7 +65,7 @@ pub(super) struct Entry {
     pool: AtomicU32,
     class: Text,
     type_name: Text,
-    site: [AtomicUsize; FRAMES],
+    site: [AtomicUsize; Site::FRAMES],
 }
 
 impl Entry {
@@ -80,14 +80,14 @@ impl Entry {
             pool: AtomicU32::new(0),
             class: Text::new(),
             type_name: Text::new(),
-            site: [const { AtomicUsize::new(0) }; FRAMES],
+            site: [const { AtomicUsize::new(0) }; Site::FRAMES],
         }
     }
 
     /// Writes to the first and the last word, and so to every page.
     pub(super) fn prefault(&self) {
         self.state.fetch_add(0, Ordering::Relaxed);
-        self.site[FRAMES - 1].fetch_add(0, Ordering::Relaxed);
+        self.site[Site::FRAMES - 1].fetch_add(0, Ordering::Relaxed);
     }
 
     /// Writes everything that is known of an object. Only one thread at a time may call this.

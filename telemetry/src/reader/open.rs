@@ -10,7 +10,7 @@ use std::vec::Vec;
 
 use crate::format::{
     BLOCK_WORDS, BYTE_ORDER, FileState, HEADER_WORDS, HeaderFlags, HeaderWord, MAGIC, MAX_ENTRIES,
-    MAX_OBJECTS, MAX_RINGS, MAX_SECTIONS, OBJECT_WORDS, RING_HEAD_WORDS, SECTION_WORDS, SectionKind,
+    MAX_OBJECTS, MAX_RING_BYTES, MAX_RINGS, MAX_SECTIONS, OBJECT_WORDS, RING_HEAD_WORDS, SECTION_WORDS, SectionKind,
     SectionWord, TABLE_ENTRY_WORDS, TallyWord, VERSION,
 };
 use crate::reader::clock::Clock;
@@ -18,9 +18,6 @@ use crate::reader::core_file;
 use crate::reader::error::OpenError;
 use crate::reader::file::{Damage, FileInfo, Reader, Section, WORD};
 use crate::reader::words::{FileWords, Words};
-
-/// The most bytes of a ring that a reader reads, whatever a file says: 1 GiB.
-pub const MAX_RING_BYTES: u64 = 1 << 30;
 
 /// Without this flag, opening a FIFO waits for a writer. It has no effect on files.
 const O_NONBLOCK: i32 = if cfg!(target_os = "linux") { 0o4000 } else { 4 };

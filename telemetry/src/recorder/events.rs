@@ -365,16 +365,16 @@ impl Wholly<'_> {
                 self.write(EventKind::GrowthRefused, [arena, size as u64], []);
             }
             Event::Phase { from, to } => self.write(EventKind::Phase, [], [from, to]),
-            Event::Violation { kind, class, thread, count, bytes, address: at, call } => {
+            Event::Violation { kind, class, slot, count, bytes, address: at, call } => {
                 let fields =
-                    [thread as u64, count as u64, bytes as u64, self.address(Addr::new(at)), call as u64];
+                    [slot as u64, count as u64, bytes as u64, self.address(Addr::new(at)), call as u64];
                 self.write(EventKind::Violation, fields, [kind, class]);
             }
-            Event::BeginAmnesty { thread, reason } => {
-                self.write(EventKind::BeginAmnesty, [thread as u64], [reason]);
+            Event::BeginAmnesty { slot, reason } => {
+                self.write(EventKind::BeginAmnesty, [slot as u64], [reason]);
             }
-            Event::EndAmnesty { thread, reason } => {
-                self.write(EventKind::EndAmnesty, [thread as u64], [reason]);
+            Event::EndAmnesty { slot, reason } => {
+                self.write(EventKind::EndAmnesty, [slot as u64], [reason]);
             }
             _ => {}
         }

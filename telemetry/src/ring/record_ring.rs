@@ -4,7 +4,7 @@
 #![forbid(unsafe_code)]
 
 use tripoint_core::internal::{AtomicU64, Ordering};
-use tripoint_stack::FRAMES;
+use tripoint_stack::Site;
 
 use crate::clock::Clock;
 use crate::format::{
@@ -13,8 +13,7 @@ use crate::format::{
 };
 use crate::ring::word_ring::WordRing;
 
-// All frames that a site can have are written.
-const _: () = assert!(MAX_FRAMES >= FRAMES);
+const _: () = assert!(MAX_FRAMES >= Site::FRAMES, "a record has room for a whole site");
 
 /// An event, ready to be written: words, then texts, then a site.
 #[derive(Clone, Copy, Debug)]

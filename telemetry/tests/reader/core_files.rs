@@ -6,6 +6,7 @@ use tripoint_oracle::NaiveFile;
 use tripoint_telemetry::format::HeaderWord;
 use tripoint_telemetry::reader::{Item, OpenError, Reader};
 
+use crate::objects::object_entry;
 use crate::{TemporaryFile, items, with_word, write_events};
 
 /// A program header of a core file of 64 bits.
@@ -49,6 +50,7 @@ fn core_file(segments: &[(u64, &[u8])]) -> Vec<u8> {
 fn a_core_file_is_searched_for_the_file() {
     let mut file = NaiveFile::new(1, 2);
     write_events(&mut file, 0, 20);
+    file.objects.push(object_entry(0x1000, 0x1000..0x2000, &[5; 8], "/bin/program"));
     let bytes = file.bytes();
     let unfinished = with_word(HeaderWord::State, 0);
     let (front, back) = bytes.split_at(4_096);
@@ -64,6 +66,7 @@ fn a_core_file_is_searched_for_the_file() {
     let path = TemporaryFile::new("core", &core);
     let reader = Reader::open(&path.0).unwrap();
     assert_eq!(items(&reader).len(), 20);
+    assert_eq!(reader.objects().unwrap().place(0x1801).unwrap().to_string(), "/bin/program+0x800");
     // Cut off: what is there is read.
     fs::write(&path.0, &core[..core.len() - 8_192 - 4_096]).unwrap();
     let readable = Reader::open(&path.0).unwrap_err().into_readable().unwrap();

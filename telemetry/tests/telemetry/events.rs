@@ -118,26 +118,26 @@ pub(crate) fn all_events() -> Vec<Expected> {
             Event::Violation {
                 kind: "violation",
                 class: "minor fault",
-                thread: 2,
+                slot: 2,
                 count: 4,
                 bytes: 6,
                 address: 0xadd,
                 call: 8,
             },
             EventKind::Violation,
-            vec![("thread", 2), ("count", 4), ("bytes", 6), ("address", 0xadd), ("call", 8)],
+            vec![("slot", 2), ("count", 4), ("bytes", 6), ("address", 0xadd), ("call", 8)],
             vec![("kind", "violation"), ("class", "minor fault")],
         ),
         (
-            Event::BeginAmnesty { thread: 2, reason: "logging" },
+            Event::BeginAmnesty { slot: 2, reason: "logging" },
             EventKind::BeginAmnesty,
-            vec![("thread", 2)],
+            vec![("slot", 2)],
             vec![("reason", "logging")],
         ),
         (
-            Event::EndAmnesty { thread: 2, reason: "logging" },
+            Event::EndAmnesty { slot: 2, reason: "logging" },
             EventKind::EndAmnesty,
-            vec![("thread", 2)],
+            vec![("slot", 2)],
             vec![("reason", "logging")],
         ),
     ]
@@ -353,7 +353,7 @@ fn the_contract_has_counters() {
     let telemetry = &memory.telemetry;
     telemetry.event(Event::Phase { from: "Boot", to: "Init" });
     telemetry.event(Event::Phase { from: "Init", to: "Warmup" });
-    telemetry.event(Event::BeginAmnesty { thread: 1, reason: "" });
+    telemetry.event(Event::BeginAmnesty { slot: 1, reason: "" });
     let file = memory.file();
     let phase = file.live(SectionKind::Phase)[0];
     assert_eq!(text(&phase[PhaseWord::Phase as usize..]), "Warmup");
