@@ -1,17 +1,17 @@
-//! A manual pool as an allocator of `allocator_api2`.
+//! A manual pool, or any other store, as an allocator of `allocator_api2`.
 
 use core::alloc::Layout;
 use core::fmt;
 use core::ptr::{self, NonNull};
 
 use allocator_api2::alloc::{AllocError, Allocator};
-use tripoint_core::ManualPool;
+use tripoint_core::Store;
 
-/// A manual pool as the allocator of collections. It is a borrow of the pool, and as cheap to
-/// copy.
+/// A [`Store`] as the allocator of collections: a manual pool, a cache, or a store in front of either that samples
+/// or logs what is allocated. It is a borrow of the store, and as cheap to copy.
 ///
-/// A block is exactly as large as requested, however the pool rounds it. It grows and shrinks
-/// in place if the pool allows that ([`ManualPool::resizes_in_place`]), and moves otherwise;
+/// A block is exactly as large as requested, however the store rounds it. It grows and shrinks
+/// in place if the store allows that ([`Store::resize`]), and moves otherwise;
 /// shrinking then takes new memory, and may be refused. A layout of size zero takes no memory.
 ///
 /// A refusal is an [`AllocError`], which carries no details:
@@ -32,24 +32,24 @@ use tripoint_core::ManualPool;
 /// # Ok::<(), tripoint_core::Error>(())
 /// ```
 #[doc(alias("allocator_api"))]
-pub struct PoolAllocator<'pool, P: ManualPool> {
-    pool: &'pool P,
+pub struct PoolAllocator<'s, S: Store> {
+    store: &'s S,
 }
 
-impl<'pool, P: ManualPool> PoolAllocator<'pool, P> {
-    /// An allocator that takes its memory from `pool`.
+impl<'s, S: Store> PoolAllocator<'s, S> {
+    /// An allocator that takes its memory from `store`.
     #[must_use]
-    pub const fn new(pool: &'pool P) -> Self {
-        Self { pool }
+    pub const fn new(store: &'s S) -> Self {
+        Self { store }
     }
 
-    /// The pool that the memory comes from.
+    /// The store that the memory comes from.
     #[must_use]
-    pub const fn pool(self) -> &'pool P {
-        self.pool
+    pub const fn store(self) -> &'s S {
+        self.store
     }
 
-    /// Changes the layout of a block to `to`, in place if the pool allows that. Otherwise allocates
+    /// Changes the layout of a block to `to`, in place if the store allows that. Otherwise allocates
     /// a new block, and moves the bytes that both have.
     ///
     /// # Safety
@@ -60,10 +60,12 @@ impl<'pool, P: ManualPool> PoolAllocator<'pool, P> {
         from: Layout,
         to: Layout,
     ) -> Result<NonNull<[u8]>, AllocError> {
-        if from.size() != 0 && to.size() != 0 && self.pool.resizes_in_place(from, to) {
-            // The caller's pointer may reach only a part of the block.
-            let block = self.pool.header().reach(block.addr());
-            return Ok(NonNull::slice_from_raw_parts(block, to.size()));
+        if from.size() != 0 && to.size() != 0 {
+            // SAFETY: a block with a size came from this store's `alloc`, and is not freed. The layout that fits it
+            // is that of the allocation, or of the last resize in place.
+            if let Some(block) = unsafe { self.store.resize(block, from, to) } {
+                return Ok(NonNull::slice_from_raw_parts(block, to.size()));
+            }
         }
         let moved = self.allocate(to)?;
         // SAFETY: both blocks have at least as many bytes. The new one is in use by nothing else, so
@@ -76,35 +78,35 @@ impl<'pool, P: ManualPool> PoolAllocator<'pool, P> {
     }
 }
 
-impl<P: ManualPool> Clone for PoolAllocator<'_, P> {
+impl<S: Store> Clone for PoolAllocator<'_, S> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<P: ManualPool> Copy for PoolAllocator<'_, P> {}
+impl<S: Store> Copy for PoolAllocator<'_, S> {}
 
-impl<P: ManualPool> fmt::Debug for PoolAllocator<'_, P> {
+impl<S: Store> fmt::Debug for PoolAllocator<'_, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PoolAllocator({} #{})", P::CLASS, self.pool.header().id().get())
+        f.debug_tuple("PoolAllocator").field(&ptr::from_ref(self.store)).finish()
     }
 }
 
 // SAFETY: (design/adaptors.md `.req.contract`)
-// - A block is memory of the pool, or dangling if it has no bytes. It stays valid until it is
-//   freed or the pool is dropped (`Store`). As long as the allocator or anything that contains it
-//   exists, wherever that is moved, `'pool` keeps the pool from being dropped.
-// - All copies borrow one pool, so one may free what another allocated.
+// - A block is memory of the store, or dangling if it has no bytes. It stays valid until it is
+//   freed or the store is dropped (`Store`). As long as the allocator or anything that contains it
+//   exists, wherever that is moved, `'s` keeps the store from being dropped.
+// - All copies borrow one store, so one may free what another allocated.
 // - A block has exactly the requested size. So the only layout that fits it is that of its last
-//   `allocate`, `grow` or `shrink`, and this is the layout that the pool gets. If a block was
-//   resized in place, the pool has promised to take the new layout.
+//   `allocate`, `grow` or `shrink`, and this is the layout that the store gets. If a block was
+//   resized in place, the store has promised to take the new layout.
 // - A failure changes nothing: `resize` frees a block only after its bytes have moved.
-unsafe impl<P: ManualPool> Allocator for PoolAllocator<'_, P> {
+unsafe impl<S: Store> Allocator for PoolAllocator<'_, S> {
     #[inline]
     fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
         let block = match layout.size() {
             0 => dangling(layout),
-            _ => self.pool.alloc(layout).map_err(|_| AllocError)?,
+            _ => self.store.alloc(layout).map_err(|_| AllocError)?,
         };
         Ok(NonNull::slice_from_raw_parts(block, layout.size()))
     }
@@ -112,10 +114,10 @@ unsafe impl<P: ManualPool> Allocator for PoolAllocator<'_, P> {
     #[inline]
     unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
         if layout.size() != 0 {
-            // SAFETY: a block with a size came from this pool's `alloc`. The layout that fits it is
+            // SAFETY: a block with a size came from this store's `alloc`. The layout that fits it is
             // that of the allocation, or of the last resize in place. The caller frees it once and
             // does not use it any more. Only its address matters.
-            unsafe { self.pool.free(block, layout) };
+            unsafe { self.store.free(block, layout) };
         }
     }
 

@@ -121,12 +121,13 @@ unsafe impl<P: ManualPool + Send> GlobalAlloc for GlobalPool<P> {
         // SAFETY: the caller promises that the size, rounded up to the alignment, is at most
         // `isize::MAX`. The alignment is that of a layout.
         let to = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
-        let stays = |pool: &&P| without_unwinding(|| pool.resizes_in_place(layout, to));
-        if let Some(pool) = self.pool.get().filter(stays)
-            && let Some(object) = NonNull::new(object)
-        {
-            // The caller's pointer may reach only a part of the object.
-            return pool.header().reach(object.addr()).as_ptr();
+        if let (Some(pool), Some(object)) = (self.pool.get(), NonNull::new(object)) {
+            // SAFETY: memory of this allocator came from the pool's `alloc`, with this layout or resized to it
+            // in place, and is not freed.
+            let resized = without_unwinding(|| unsafe { pool.resize(object, layout, to) });
+            if let Some(object) = resized {
+                return object.as_ptr();
+            }
         }
         // SAFETY: the caller promises that the size is not zero.
         let moved = unsafe { self.alloc(to) };

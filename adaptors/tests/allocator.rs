@@ -238,11 +238,11 @@ fn a_refusal_leaves_the_block_as_it_was() {
 }
 
 #[test]
-fn it_says_which_pool_it_is() {
+fn it_says_which_store_it_is() {
     with_pool!(|arena| Mvff::create(arena, MvffOptions::default()), |pool| {
         let allocator = PoolAllocator::new(pool);
-        assert_eq!(format!("{allocator:?}"), format!("PoolAllocator(MVFF #{})", pool.header().id().get()));
-        assert!(core::ptr::eq(allocator.pool(), pool));
+        assert_eq!(format!("{allocator:?}"), format!("PoolAllocator({:?})", &raw const *pool));
+        assert!(core::ptr::eq(allocator.store(), pool));
     });
 }
 

@@ -116,6 +116,9 @@ impl<'c, P: ManualPool> Cache<'c, P> {
 
     /// Moves `value` into a block that goes back to this cache when it is dropped.
     ///
+    /// To have such boxes sampled or logged, put a store that does so in front of the cache, and use
+    /// [`PoolBox::new_in`] on that.
+    ///
     /// # Errors
     /// Those of [`Store::alloc`]; `value` is dropped.
     #[inline]

@@ -18,6 +18,7 @@ mod held;
 mod ledger;
 mod report;
 
+use crate::resize::resize_in_place;
 use fence::{FENCE_SIZE, FREED, FRESH, Fence, read_fence, splat, write_fence};
 use held::{HELD_MAX, Held, HeldObject};
 use ledger::{Ledger, Mark, WORD};
@@ -353,7 +354,7 @@ unsafe impl<P: ManualPool> PoolClass for DebugPool<P> {
 
 // SAFETY: memory from `alloc` is the inner pool's, asked for with a fence behind it. `free` replaces
 // the pointer by one that reaches the same address, and returns each object once, with the layout
-// that was asked for.
+// that was asked for. Objects are resized as `ManualPool` promises.
 unsafe impl<P: ManualPool> Store for DebugPool<P> {
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
         let fenced = Self::fenced(layout).ok_or(UNSERVED)?;
@@ -405,6 +406,11 @@ unsafe impl<P: ManualPool> Store for DebugPool<P> {
             // SAFETY: allocated with this layout, and freed once.
             unsafe { self.pool.free(object, fenced) };
         }
+    }
+
+    #[inline]
+    unsafe fn resize(&self, object: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<u8>> {
+        resize_in_place(self, object, from, to)
     }
 }
 

@@ -74,6 +74,7 @@ mod mvff;
 mod mvt;
 mod null;
 mod poison;
+mod resize;
 mod seal;
 mod snc;
 mod sparse_bits;

@@ -17,6 +17,7 @@ use tripoint_core::{
 use crate::extend::extend;
 use crate::link::{Damaged, Health, LinkKey, UNDAMAGED, Watch};
 use crate::poison::poison;
+use crate::resize::resize_in_place;
 
 mod cache;
 pub(crate) mod free_list;
@@ -330,7 +331,8 @@ unsafe impl<A: Arena, U: Unit> ManualClass for Mfs<A, U> {
 
 // SAFETY: memory from `alloc` is a unit taken as fills are, which nothing else uses until it is
 // freed. `free` replaces the pointer by one that reaches the same address. The units are behind
-// a lock, so any thread may free.
+// a lock, so any thread may free. Objects are resized as
+// `ManualPool` promises, and with a pointer that reaches all of them.
 unsafe impl<A: Arena, U: Unit> Store for Mfs<A, U> {
     #[inline]
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
@@ -359,6 +361,11 @@ unsafe impl<A: Arena, U: Unit> Store for Mfs<A, U> {
         unsafe { poison(Block::new(object, self.unit.size())) };
         // SAFETY: a unit of the pool that nothing uses any more, and that is in no list.
         unsafe { self.units.lock().push(object) };
+    }
+
+    #[inline]
+    unsafe fn resize(&self, object: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<u8>> {
+        resize_in_place(self, object, from, to)
     }
 }
 

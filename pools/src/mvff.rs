@@ -14,6 +14,7 @@ use tripoint_core::{
 use crate::granules::Granules;
 use crate::land::{GRANULE, Land};
 use crate::poison::poison;
+use crate::resize::resize_in_place;
 use crate::seal::SEAL_SIZE;
 use crate::surplus::surplus_of;
 
@@ -211,7 +212,8 @@ unsafe impl<A: Arena> ManualClass for Mvff<A> {
 
 // SAFETY: memory from `alloc` is taken out of the land as fills are, and stays out until it is
 // freed. `free` replaces the pointer by one that reaches the same address. The land is behind a
-// lock, so any thread may free.
+// lock, so any thread may free. Objects are resized as
+// `ManualPool` promises, and with a pointer that reaches all of them.
 unsafe impl<A: Arena> Store for Mvff<A> {
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
         let size = self.reserve_size(layout).ok_or(TOO_LARGE)?;
@@ -227,6 +229,11 @@ unsafe impl<A: Arena> Store for Mvff<A> {
             // SAFETY: whole granules of the pool, which the caller gave up.
             unsafe { self.insert(object) };
         }
+    }
+
+    #[inline]
+    unsafe fn resize(&self, object: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<u8>> {
+        resize_in_place(self, object, from, to)
     }
 }
 

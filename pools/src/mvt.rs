@@ -17,6 +17,7 @@ use crate::extend::{Extension, extend_for};
 use crate::granules::{FreeMemory, Granules};
 use crate::land::{GRANULE, Land};
 use crate::poison::poison;
+use crate::resize::resize_in_place;
 use crate::seal::SEAL_SIZE;
 use crate::surplus::surplus_of;
 
@@ -295,7 +296,8 @@ unsafe impl<A: Arena> ManualClass for Mvt<A> {
 
 // SAFETY: memory from `alloc` is the front of a block taken as fills are, which is out of the free
 // blocks until it is freed. `free` replaces the pointer by one that reaches the same address. The
-// free blocks are behind a lock, so any thread may free.
+// free blocks are behind a lock, so any thread may free. Objects are resized as
+// `ManualPool` promises, and with a pointer that reaches all of them.
 unsafe impl<A: Arena> Store for Mvt<A> {
     /// Allocates as a buffer shared by all callers would, so that objects lie in
     /// the order of their birth.
@@ -321,6 +323,11 @@ unsafe impl<A: Arena> Store for Mvt<A> {
                 free.insert(object);
             });
         }
+    }
+
+    #[inline]
+    unsafe fn resize(&self, object: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<u8>> {
+        resize_in_place(self, object, from, to)
     }
 }
 

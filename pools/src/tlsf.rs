@@ -17,6 +17,7 @@ use crate::extend::{Extension, extend, extend_for};
 use crate::granules::Granules;
 use crate::land::GRANULE;
 use crate::poison::poison;
+use crate::resize::resize_in_place;
 use crate::seal::SEAL_SIZE;
 
 mod check;
@@ -233,7 +234,8 @@ unsafe impl<A: Arena> ManualClass for Tlsf<A> {
 
 // SAFETY: memory from `alloc` is taken out of the heap as fills are, and stays out until it is
 // freed. `free` replaces the pointer by one that reaches the same address. The heap is behind a
-// lock, so any thread may free.
+// lock, so any thread may free. Objects are resized as
+// `ManualPool` promises, and with a pointer that reaches all of them.
 unsafe impl<A: Arena> Store for Tlsf<A> {
     #[inline]
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
@@ -252,6 +254,11 @@ unsafe impl<A: Arena> Store for Tlsf<A> {
             // object is lost: freeing has no error.
             let _ = unsafe { self.granules.free.lock().insert(object) };
         }
+    }
+
+    #[inline]
+    unsafe fn resize(&self, object: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<u8>> {
+        resize_in_place(self, object, from, to)
     }
 }
 

@@ -161,6 +161,10 @@ unsafe impl<A: Arena> Store for Flawed<A> {
             unsafe { self.pool.free(object, layout) };
         }
     }
+
+    unsafe fn resize(&self, object: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<u8>> {
+        self.resizes_in_place(from, to).then_some(object)
+    }
 }
 
 // SAFETY: not upheld, on purpose; the tests touch only memory of the arena.

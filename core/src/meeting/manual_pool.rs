@@ -13,7 +13,7 @@ use crate::meeting::store::Store;
 /// - Memory from [`Store::alloc`] keeps the promises of [`PoolClass::fill`]. What was allocated in
 ///   a buffer may be freed by [`Store::free`], in any thread, also while that buffer is in use.
 /// - If [`ManualPool::resizes_in_place`] returns true, an object has room for the new layout
-///   in place, and may be freed as if it had been allocated with it.
+///   in place, and may be freed as if it had been allocated with either.
 #[diagnostic::on_unimplemented(
     note = "only manual pools do this: in a stack pool (Snc) use `AllocationPoint::scope`, in a flippable one `alloc_with`"
 )]
@@ -41,8 +41,8 @@ pub unsafe trait ManualPool: PoolClass + Store {
     /// request from then on. The default does nothing.
     fn note_damage(&self) {}
 
-    /// Whether an object of layout `from` may become one of layout `to` in place. By default it
-    /// may if both take the same room and have the same alignment.
+    /// Whether an object of layout `from` may become one of layout `to` in place, as [`Store::resize`] has
+    /// it. By default it may if both take the same room and have the same alignment.
     ///
     /// A class that remembers more of a layout than the room it takes must return false if that
     /// differs.

@@ -15,6 +15,9 @@ use crate::words::error::Result;
 ///   aligned to `layout.align()`, and is used by nothing else until it is freed or the store is
 ///   dropped. It stays so if the store is moved.
 /// - [`Store::free`] relies on the address of an object, not on the provenance of the pointer.
+/// - If [`Store::resize`] returns a pointer, it has the address of the object, reaches `to.size()` bytes there, and
+///   those that both layouts have are unchanged. The object is aligned to `to.align()`, and may from then
+///   on be freed or resized with either layout.
 /// - A store that is `Sync` may be asked by any thread, whichever thread allocated the object.
 #[diagnostic::on_unimplemented(
     note = "only manual pools and their caches do this: in a stack pool (Snc) use `AllocationPoint::scope`, in a flippable one `alloc_with`"
@@ -50,4 +53,17 @@ pub unsafe trait Store {
     ///   by [`PoolHeader::reach`](crate::PoolHeader::reach).
     /// - It is freed once, and nothing uses it any more.
     unsafe fn free(&self, object: NonNull<u8>, layout: Layout);
+
+    /// Changes the layout of an object in place, and returns a pointer to all of it. If this returns `None`, the
+    /// object stays as it was: to resize it, allocate another one, move the bytes, and free this one. By
+    /// default no object is resized in place. Pools do as
+    /// [`ManualPool::resizes_in_place`](crate::ManualPool::resizes_in_place) says.
+    ///
+    /// # Safety
+    /// - `object` came, with the layout `from`, from where [`Store::free`] takes objects, and is not freed.
+    #[inline(always)]
+    unsafe fn resize(&self, object: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<u8>> {
+        let _ = (object, from, to);
+        None
+    }
 }

@@ -89,6 +89,9 @@ impl<'pool, A: Arena, U: Unit> MfsCache<'pool, A, U> {
 
     /// Moves `value` into a unit that goes back to this cache when it is dropped.
     ///
+    /// To have such boxes sampled or logged, put a store that does so in front of the cache, and use
+    /// [`PoolBox::new_in`] on that.
+    ///
     /// # Errors
     /// Those of [`Store::alloc`]; `value` is dropped.
     #[inline]
@@ -274,6 +277,13 @@ unsafe impl<A: Arena, U: Unit> Store for MfsCache<'_, A, U> {
             self.list.set(Some(unsafe { FreeUnit::link(before, self.list.get(), self.key) }));
         }
         self.last.set(Some(object));
+    }
+
+    /// As the pool does: units are of one size.
+    #[inline]
+    unsafe fn resize(&self, object: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<u8>> {
+        // SAFETY: the caller's object is a unit of the pool, with this layout, and is not freed.
+        unsafe { self.pool.resize(object, from, to) }
     }
 }
 

@@ -17,6 +17,9 @@ use crate::poison::poison;
 
 /// One thread's way to free units of a pool that other threads allocate.
 ///
+/// A store in front of the pool or of a cache, which samples or logs what is allocated, does not observe what is freed
+/// here.
+///
 /// It keeps up to [`Returns::BATCH`] units, which it then returns to the pool with
 /// one compare-exchange. [`Returns::flush`] and dropping return what it keeps.
 ///

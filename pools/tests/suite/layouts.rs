@@ -74,6 +74,12 @@ pub(crate) fn resized_objects_are_freed<P: ManualPool>(pool: &P, from: Layout, t
         for pair in neighbours.windows(2) {
             assert!(pair[1].addr().get() - pair[0].addr().get() >= size, "there is room for both");
         }
+        let neighbours = neighbours.map(|object| {
+            // SAFETY: allocated above with this layout, and not freed.
+            let resized = unsafe { pool.resize(object, from, to) };
+            assert_eq!(resized, Some(object), "it is resized where it lies");
+            object
+        });
         for object in neighbours {
             // SAFETY: the pool says that the object has room for as many bytes.
             unsafe { object.write_bytes(0xA5, to.size()) };

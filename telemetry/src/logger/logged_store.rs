@@ -9,8 +9,9 @@ use tripoint_core::{Addr, Event, EventHook, PoolClass, PoolId, Result, Store};
 use tripoint_stack::Site;
 
 /// A [`Store`] in front of another one, a pool or a cache, which reports what is allocated and freed
-/// through it: by [`alloc`](Store::alloc) and [`free`](Store::free), or in a
-/// [`PoolBox`](tripoint_core::PoolBox) or [`PoolRc`](tripoint_core::PoolRc). The hook is called with
+/// through it: by [`alloc`](Store::alloc) and [`free`](Store::free), in a
+/// [`PoolBox`](tripoint_core::PoolBox) or [`PoolRc`](tripoint_core::PoolRc), or in a collection whose allocator is a
+/// `PoolAllocator` over this store. The hook is called with
 /// [`Event::Alloc`] and [`Event::Free`].
 ///
 /// The switch is a function, which is called for each object. While it returns false, calls of the store
@@ -118,6 +119,21 @@ unsafe impl<S: Store, W: Fn() -> bool, H: EventHook> Store for LoggedStore<'_, S
             let (object, size, align) = (Addr::of(object.as_ptr()), layout.size(), layout.align());
             self.report(Event::Free { pool: self.pool, object, size, align });
         }
+    }
+
+    /// If the object is resized, that is reported as a free and an allocation.
+    #[inline]
+    unsafe fn resize(&self, object: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<u8>> {
+        // SAFETY: the caller's object came from this store, and so from the one behind it, or from
+        // a source whose objects that one takes, with this layout. It is not freed.
+        let object = unsafe { self.store.resize(object, from, to) }?;
+        // If the switch or the hook unwinds, the object stays the caller's, who may still free it as it was.
+        if (self.is_on)() {
+            let (pool, object) = (self.pool, Addr::of(object.as_ptr()));
+            self.report(Event::Free { pool, object, size: from.size(), align: from.align() });
+            self.report(Event::Alloc { pool, object, size: to.size(), align: to.align() });
+        }
+        Some(object)
     }
 }
 

@@ -132,11 +132,11 @@ fn fire(arena: u32, event: &Event, site: &[usize]) {
             fire!(site, free, number(pool), object.get(), size, align, arena);
         }
         Event::Phase { from, to } => fire!(site, phase, [from, to]),
-        Event::Violation { kind, class, thread, count, bytes, address, call } => {
-            fire!(site, violation, [kind, class], thread, count, bytes, address, call);
+        Event::Violation { kind, class, slot, count, bytes, address, call } => {
+            fire!(site, violation, [kind, class], slot, count, bytes, address, call);
         }
-        Event::BeginAmnesty { thread, reason } => fire!(site, begin_amnesty, [reason], thread),
-        Event::EndAmnesty { thread, reason } => fire!(site, end_amnesty, [reason], thread),
+        Event::BeginAmnesty { slot, reason } => fire!(site, begin_amnesty, [reason], slot),
+        Event::EndAmnesty { slot, reason } => fire!(site, end_amnesty, [reason], slot),
         _ => fire_at_point(arena, event, site),
     }
 }

@@ -16,10 +16,11 @@ use crate::sampler::draws::Draws;
 use crate::sampler::sampling::Sampling;
 
 /// A [`Store`] in front of another one, a pool or a cache, which samples what is allocated through it:
-/// by [`alloc`](Store::alloc), or in a [`PoolBox`](tripoint_core::PoolBox) or
-/// [`PoolRc`](tripoint_core::PoolRc).
+/// by [`alloc`](Store::alloc), in a [`PoolBox`](tripoint_core::PoolBox) or
+/// [`PoolRc`](tripoint_core::PoolRc), or in a collection whose allocator is a `PoolAllocator` over this store.
 ///
-/// The bytes that count are those asked for. An allocation that fails does not count. A free costs no more
+/// The bytes that count are those asked for. An object that is resized in place counts as freed, and as a new one
+/// of its new size, as if it had moved. An allocation that fails does not count. A free costs no more
 /// than in the store itself, unless samples are [remembered](SampledStore::remembering); without that, objects may
 /// also be freed to the store itself. What other code allocates in the same pool is not sampled here: a thread
 /// that uses a point has a [`PointSampler`](crate::PointSampler) there.
@@ -145,18 +146,30 @@ impl<'s, S: Store, F: Fn(SampledObject), L: Countdown, M: Remember> SampledStore
         Sample::new(size as u64, offset as u64, mean?)
     }
 
-    /// Reports a sampled object, which is freed if that unwinds.
+    /// Reports a new object that is sampled. It is freed if that unwinds.
     #[cold]
     #[inline(never)]
-    fn report(&self, object: NonNull<u8>, layout: Layout, sample: Sample, type_name: Option<&'static str>) {
+    fn report_alloc(
+        &self,
+        object: NonNull<u8>,
+        layout: Layout,
+        sample: Sample,
+        type_name: Option<&'static str>,
+    ) {
         // SAFETY: the object was allocated in this store with this layout. It is freed only if
         // the report unwinds, and then nothing else has its address.
         let free = Defer::new(|| unsafe { self.store.free(object, layout) });
+        self.report(object, sample, type_name);
+        core::mem::forget(free);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn report(&self, object: NonNull<u8>, sample: Sample, type_name: Option<&'static str>) {
         let (pool, class) = self.pool.unzip();
         let known = SampledObject::new(ObjectKind::Direct, Addr::of(object.as_ptr()), sample);
         let sampled = SampledObject { pool, class, type_name, site: self.sampling.site(), ..known };
         (self.on_sample)(sampled);
-        core::mem::forget(free);
         self.memory.remember(&sampled);
     }
 
@@ -167,7 +180,7 @@ impl<'s, S: Store, F: Fn(SampledObject), L: Countdown, M: Remember> SampledStore
             None => self.store.alloc(layout),
         }?;
         if let Some(sample) = self.allocate(layout.size()) {
-            self.report(object, layout, sample, type_name);
+            self.report_alloc(object, layout, sample, type_name);
         }
         Ok(object)
     }
@@ -197,6 +210,20 @@ unsafe impl<S: Store, F: Fn(SampledObject), L: Countdown, M: Remember> Store
         // SAFETY: the caller's object came from this store, and so from the one behind it, or from
         // a source whose objects that one takes. It is freed once, and nothing uses it any more.
         unsafe { self.store.free(object, layout) };
+    }
+
+    /// If the object is resized, that counts as a free and an allocation of the whole new size.
+    #[inline]
+    unsafe fn resize(&self, object: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<u8>> {
+        // SAFETY: the caller's object came from this store, and so from the one behind it, or from
+        // a source whose objects that one takes, with this layout. It is not freed.
+        let object = unsafe { self.store.resize(object, from, to) }?;
+        self.memory.forget(Addr::of(object.as_ptr()));
+        // If the report unwinds, the object stays the caller's, who may still free it as it was.
+        if let Some(sample) = self.allocate(to.size()) {
+            self.report(object, sample, None);
+        }
+        Some(object)
     }
 }
 
