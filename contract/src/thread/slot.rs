@@ -9,15 +9,14 @@
 
 mod charging;
 
+use tripoint_core::aver;
 use tripoint_core::internal::{AtomicBool, AtomicUsize, Ordering};
-use tripoint_core::{Event, EventHook, aver};
 use tripoint_stack::Site;
 
 use crate::thread::attendance::Attendance;
 use crate::thread::call_site::CallSite;
 use crate::thread::errands::Errands;
 use crate::thread::everywhere;
-use crate::thread::observation::{Evidence, Observation};
 use crate::thread::observer::Observer;
 use crate::thread::records::Records;
 use crate::thread::standing::{Budget, Mode, ThreadKind};
@@ -348,6 +347,12 @@ impl Slot {
         self.records.pop()
     }
 
+    /// Begins a turn: each class may make its records again. Called only on the slot's
+    /// thread, while no supervisor is at a call of it.
+    pub(crate) fn begin_turn(&self) {
+        self.records.begin_turn();
+    }
+
     fn is_muted(&self, class: ViolationClass) -> bool {
         ViolationSet::from_bits_truncate(self.muted.load(Ordering::Relaxed)).contains(ViolationSet::of(class))
     }
@@ -395,15 +400,4 @@ impl Slot {
 #[must_use]
 pub fn last_call_site(slot: &Slot) -> (usize, Site) {
     slot.call_site.last()
-}
-
-/// Charges a thread with what its own arena does, without sites, on targets without thread-locals.
-/// Use `PoolEvents` on all others.
-impl EventHook for Slot {
-    fn event(&self, event: Event) {
-        if let Some(observation) = Observation::of_event(event) {
-            self.add_live(DetectorSet::POOL_EVENTS);
-            self.observe(observation, || Evidence::NONE);
-        }
-    }
 }

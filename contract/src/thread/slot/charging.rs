@@ -1,13 +1,14 @@
 //! How events are charged to a thread: counted, and if it is held to their class, recorded.
 
-use tripoint_core::Event;
 use tripoint_core::internal::{Ordering, compiler_fence};
+use tripoint_core::{Event, EventHook};
 
 use super::Slot;
 use crate::thread::observation::{Evidence, Observation};
 use crate::thread::records::Writer;
 use crate::thread::standing::Mode;
 use crate::words::class::{ViolationClass, ViolationSet};
+use crate::words::detector_set::DetectorSet;
 use crate::words::record::{Record, RecordKind};
 
 impl Slot {
@@ -95,12 +96,6 @@ impl Slot {
             && self.records.would_keep(kind, class, Writer::Supervisor)
     }
 
-    /// Begins a turn: each class may make its records again. Called only on the slot's
-    /// thread, while no supervisor is at a call of it.
-    pub(crate) fn begin_turn(&self) {
-        self.records.begin_turn();
-    }
-
     fn record(&self, kind: RecordKind, seen: Observation, evidence: Evidence) -> Record {
         Record {
             kind,
@@ -156,5 +151,16 @@ impl Slot {
         write();
         compiler_fence(Ordering::SeqCst);
         self.busy.store(false, Ordering::Relaxed);
+    }
+}
+
+/// Charges a thread with what its own arena does, without sites, on targets without thread-locals.
+/// Use `PoolEvents` on all others.
+impl EventHook for Slot {
+    fn event(&self, event: Event) {
+        if let Some(observation) = Observation::of_event(event) {
+            self.add_live(DetectorSet::POOL_EVENTS);
+            self.observe(observation, || Evidence::NONE);
+        }
     }
 }
