@@ -273,9 +273,9 @@ fn a_violation_is_seen_with_class_thread_and_site_before_the_run_ends() {
         };
         let Some(alarm) = watch.alarms.iter().find(is_alloc) else { return ControlFlow::Continue(()) };
         assert_is_hot(&reader, process, alarm);
-        let Fields::Violation { thread, count, site, .. } = alarm.fields else { panic!("{alarm}") };
+        let Fields::Violation { slot, count, site, .. } = alarm.fields else { panic!("{alarm}") };
         // The hot thread is the only one of the contract.
-        assert_eq!((thread, count), (0, 1), "{alarm}");
+        assert_eq!((slot, count), (0, 1), "{alarm}");
         functions = functions_at(process, site.as_slice());
         ControlFlow::Break(())
     });

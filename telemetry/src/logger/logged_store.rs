@@ -131,7 +131,8 @@ unsafe impl<S: Store, W: Fn() -> bool, H: EventHook> Store for LoggedStore<'_, S
         if (self.is_on)() {
             let (pool, object) = (self.pool, Addr::of(object.as_ptr()));
             self.report(Event::Free { pool, object, size: from.size(), align: from.align() });
-            self.report(Event::Alloc { pool, object, size: to.size(), align: to.align() });
+            let (size, align) = (to.size(), to.align());
+            self.report(Event::Alloc { pool, object, size, align, type_name: None });
         }
         Some(object)
     }

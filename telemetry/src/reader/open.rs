@@ -10,8 +10,8 @@ use std::vec::Vec;
 
 use crate::format::{
     BLOCK_WORDS, BYTE_ORDER, FileState, HEADER_WORDS, HeaderFlags, HeaderWord, MAGIC, MAX_ENTRIES,
-    MAX_OBJECTS, MAX_RING_BYTES, MAX_RINGS, MAX_SECTIONS, OBJECT_WORDS, RING_HEAD_WORDS, SECTION_WORDS, SectionKind,
-    SectionWord, TABLE_ENTRY_WORDS, TallyWord, VERSION,
+    MAX_OBJECTS, MAX_RING_BYTES, MAX_RINGS, MAX_SECTIONS, OBJECT_WORDS, RING_HEAD_WORDS, SECTION_WORDS,
+    SectionKind, SectionWord, TABLE_ENTRY_WORDS, TallyWord, VERSION,
 };
 use crate::reader::clock::Clock;
 use crate::reader::core_file;

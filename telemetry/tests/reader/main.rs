@@ -15,7 +15,9 @@ use tripoint_telemetry::format::{
     ArenaWord, BYTE_ORDER, EntryState, EventKind, FieldForm, FileState, HeaderWord, PoolWord, SectionWord,
     TABLE_TEXT_WORDS, TALLY_NUMBERS, TallyWord, VERSION, words_of_text,
 };
-use tripoint_telemetry::reader::{Events, Fields, Gap, Item, OpenError, Reader, RecordedEvent, Start, TallyNumbers};
+use tripoint_telemetry::reader::{
+    Events, Fields, Gap, Item, OpenError, Reader, RecordedEvent, Start, SwitchesFile, TallyNumbers,
+};
 
 /// A file in a folder for temporary files, removed when it is dropped.
 struct TemporaryFile(PathBuf);

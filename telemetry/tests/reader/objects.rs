@@ -10,7 +10,12 @@ use tripoint_telemetry::format::{
 use tripoint_telemetry::reader::Reader;
 
 /// The entry of an object that was loaded.
-pub(crate) fn object_entry(base: u64, addresses: Range<u64>, build_id: &[u8], path: &str) -> [u64; OBJECT_WORDS] {
+pub(crate) fn object_entry(
+    base: u64,
+    addresses: Range<u64>,
+    build_id: &[u8],
+    path: &str,
+) -> [u64; OBJECT_WORDS] {
     let mut entry = [0; OBJECT_WORDS];
     for (word, value) in [
         (ObjectWord::State, EntryState::Live as u64),

@@ -9,9 +9,9 @@ use std::sync::{Mutex, PoisonError};
 use object::read::elf::ElfFile64;
 use object::{Endianness, Object, ObjectSymbol};
 use tripoint_core::{Addr, Event, EventHook};
-use tripoint_stack::visit_objects;
+use tripoint_stack::{Site, visit_objects};
 use tripoint_telemetry::reader::{CodePlace, Item, LoadedObject, Reader, Start, Table};
-use tripoint_telemetry::{FileOptions, Room, Site, Telemetry};
+use tripoint_telemetry::{FileOptions, Room, Telemetry};
 
 /// The path of the file that a child makes, and how many objects it has room for.
 const CHILD: [&str; 2] = ["TRIPOINT_TEST_OBJECTS", "TRIPOINT_TEST_OBJECTS_ROOM"];

@@ -95,12 +95,9 @@ fn rings_of_threads_that_have_ended_are_taken_again() {
 #[test]
 fn a_ring_is_taken_by_a_thread_with_the_number_of_the_one_that_ended() {
     let memory = InMemory::new(&ROOM);
-    // As a thread leaves it that ends in the middle of a record.
-    let words = [
-        (RingWord::State, RingState::Claimed as u64),
-        (RingWord::Thread, u64::from(thread_number())),
-        (RingWord::Busy, 1),
-    ];
+    // As a thread leaves it that ends without returning it.
+    let words =
+        [(RingWord::State, RingState::Claimed as u64), (RingWord::Thread, u64::from(thread_number()))];
     for (word, value) in words {
         memory.word_of_ring(0, word).store(value, Ordering::Relaxed);
     }
