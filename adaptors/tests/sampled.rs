@@ -132,6 +132,13 @@ fn objects_that_are_resized_in_place_are_counted_anew() {
     assert_eq!(bytes.as_ptr(), place, "32 bytes were taken for 20");
     assert_eq!(sampled.take(), [20, 30]);
     assert_eq!(in_use(&live), [(Addr::of(place.cast_mut()), 30)]);
+    // What was sampled is gone, although nothing is sampled in its place.
+    sampling.set_mean(None);
+    store.follow_switch();
+    bytes.reserve_exact(11);
+    assert_eq!((bytes.as_ptr(), bytes.capacity(), in_use(&live)), (place, 31, vec![]));
+    sampling.set_mean(Mean::new(1));
+    store.follow_switch();
     bytes.reserve_exact(20);
     assert_eq!(sampled.take(), [40], "it has moved");
     drop(bytes);
