@@ -1,9 +1,12 @@
 //! A file of telemetry as the writer sees it: words, divided into header, tables and rings
 //! ([design/telemetry.md `.layout`](crate::design::telemetry)).
 
+#[cfg(not(tripoint_loom))]
 pub(crate) mod image;
-#[cfg(all(feature = "linux", target_os = "linux"))]
+#[cfg(all(feature = "linux", target_os = "linux", not(tripoint_loom)))]
 pub(crate) mod objects;
+#[cfg(not(tripoint_loom))]
 pub(crate) mod plan;
+#[cfg(not(tripoint_loom))]
 pub(crate) mod switches;
 pub(crate) mod table;

@@ -40,6 +40,7 @@
 //! Design: [`design/sampling.md`](crate::design::sampling), [`design/telemetry.md`](crate::design::telemetry).
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(tripoint_loom, allow(dead_code, reason = "models use a part"))]
 
 #[cfg(any(test, feature = "std"))]
 extern crate std;
@@ -51,28 +52,24 @@ pub mod format;
 pub mod reader;
 mod ring;
 
-// Under loom, whose atomics are not made at compile time, there are only rings.
+mod estimators;
+mod live;
+mod numbering;
+mod sample;
+mod sampled_object;
+
+// Loom's atomics are not made at compile time, as those of a switch are.
 #[cfg(not(tripoint_loom))]
 mod draws;
 #[cfg(not(tripoint_loom))]
-mod estimators;
-#[cfg(not(tripoint_loom))]
-mod live;
-#[cfg(not(tripoint_loom))]
 mod logger;
-#[cfg(not(tripoint_loom))]
-mod numbering;
-#[cfg(not(tripoint_loom))]
-mod sample;
-#[cfg(not(tripoint_loom))]
-mod sampled_object;
 #[cfg(not(tripoint_loom))]
 mod sampler;
 
 // Words of 64 bits are shared with other processes.
-#[cfg(all(target_has_atomic = "64", not(tripoint_loom)))]
+#[cfg(target_has_atomic = "64")]
 mod clock;
-#[cfg(all(target_has_atomic = "64", not(tripoint_loom)))]
+#[cfg(target_has_atomic = "64")]
 mod file;
 #[cfg(all(target_has_atomic = "64", feature = "linux", target_os = "linux", not(tripoint_loom)))]
 mod linux;
@@ -85,25 +82,29 @@ mod recorder;
 pub use crate::{
     draws::stream::Stream,
     draws::trials::Trials,
+    logger::logged_store::LoggedStore,
+    logger::point_logger::PointLogger,
+    sampler::countdown::{Countdown, OneThread, Threads},
+    sampler::point_sampler::PointSampler,
+    sampler::sampled_store::SampledStore,
+    sampler::sampling::Sampling,
+};
+pub use crate::{
     estimators::estimate::{Estimate, LimitsError},
     estimators::groups::Groups,
     estimators::interval::{Confidence, Interval, Window},
     estimators::negative_binomial::NegativeBinomial,
     live::live_samples::LiveSamples,
     live::remember::Remember,
-    logger::logged_store::LoggedStore,
-    logger::point_logger::PointLogger,
     numbering::thread_number,
     sample::{Mean, Sample},
     sampled_object::{ObjectKind, SampledObject},
-    sampler::countdown::{Countdown, OneThread, Threads},
-    sampler::point_sampler::PointSampler,
-    sampler::sampled_store::SampledStore,
-    sampler::sampling::Sampling,
 };
 #[cfg(all(feature = "std", not(tripoint_loom)))]
 pub use crate::{sampler::global_sampler::GlobalSampler, sampler::sampled_allocator::SampledAllocator};
 
+#[cfg(target_has_atomic = "64")]
+pub use crate::clock::Clock;
 #[cfg(all(target_has_atomic = "64", feature = "linux", target_os = "linux", not(tripoint_loom)))]
 pub use crate::linux::create::FileOptions;
 #[cfg(all(target_has_atomic = "64", feature = "std", not(tripoint_loom)))]
@@ -118,7 +119,6 @@ pub use crate::recorder::attached::Attached;
 pub use crate::recorder::probes::Probes;
 #[cfg(all(target_has_atomic = "64", not(tripoint_loom)))]
 pub use crate::{
-    clock::Clock,
     file::plan::Room,
     file::switches::{ProgramSwitches, Switches},
     recorder::arena_hook::ArenaHook,
@@ -137,5 +137,11 @@ pub mod internal {
     pub use crate::reader::words::Words;
     pub use crate::ring::copy::{Copied, RingWords, copy};
     #[cfg(target_has_atomic = "64")]
-    pub use crate::ring::{gate::Gate, word_ring::WordRing};
+    pub use crate::{
+        file::table::{Entry, Table},
+        ring::gate::Gate,
+        ring::record_ring::{Record, RecordRing},
+        ring::word_ring::WordRing,
+    };
+    pub use crate::{live::entry::LiveEntry, live::remember::sealed::Remember};
 }

@@ -3,17 +3,23 @@
 #[cfg(feature = "std")]
 use core::cell::Cell;
 
-#[cfg(all(feature = "std", not(all(feature = "linux", target_os = "linux"))))]
+#[cfg(all(feature = "std", not(tripoint_loom), not(all(feature = "linux", target_os = "linux"))))]
 use tripoint_core::internal::{AtomicU32, Ordering};
 
-#[cfg(all(feature = "linux", target_os = "linux"))]
+#[cfg(all(feature = "linux", target_os = "linux", not(tripoint_loom)))]
 use crate::native::thread::number as new_number;
 
 /// One more than the last thread's.
-#[cfg(all(feature = "std", not(all(feature = "linux", target_os = "linux"))))]
+#[cfg(all(feature = "std", not(tripoint_loom), not(all(feature = "linux", target_os = "linux"))))]
 fn new_number() -> u32 {
     static NUMBERED: AtomicU32 = AtomicU32::new(0);
     NUMBERED.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
+}
+
+/// Models number their threads themselves.
+#[cfg(all(feature = "std", tripoint_loom))]
+const fn new_number() -> u32 {
+    1
 }
 
 #[cfg(feature = "std")]

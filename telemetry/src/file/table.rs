@@ -16,23 +16,25 @@ const GENERATION: u64 = 1 << 8;
 
 /// The words of an entry.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry<'w, const WORDS: usize = TABLE_ENTRY_WORDS>(&'w [AtomicU64; WORDS]);
+pub struct Entry<'w, const WORDS: usize = TABLE_ENTRY_WORDS>(&'w [AtomicU64; WORDS]);
 
 impl<'w, const WORDS: usize> Entry<'w, WORDS> {
     /// The entry in these words.
-    pub(crate) const fn new(words: &'w [AtomicU64; WORDS]) -> Self {
+    #[must_use]
+    pub const fn new(words: &'w [AtomicU64; WORDS]) -> Self {
         Self(words)
     }
 
     /// A word, by its number in one of the enumerations of the format.
     #[inline]
-    fn word(self, word: usize) -> &'w AtomicU64 {
+    #[must_use]
+    pub fn word(self, word: usize) -> &'w AtomicU64 {
         &self.0[word]
     }
 
     /// Adds to a counter.
     #[inline]
-    pub(crate) fn add(self, word: usize, amount: u64) {
+    pub fn add(self, word: usize, amount: u64) {
         self.word(word).fetch_add(amount, Ordering::Relaxed);
     }
 
@@ -51,8 +53,9 @@ impl<'w, const WORDS: usize> Entry<'w, WORDS> {
         }
     }
 
+    /// Sets a word.
     #[inline]
-    pub(crate) fn set(self, word: usize, value: u64) {
+    pub fn set(self, word: usize, value: u64) {
         self.word(word).store(value, Ordering::Relaxed);
     }
 
@@ -61,6 +64,7 @@ impl<'w, const WORDS: usize> Entry<'w, WORDS> {
         self.word(word).load(Ordering::Relaxed)
     }
 
+    /// Sets the words of a text.
     pub(crate) fn set_text(self, word: usize, text: &str) {
         for (index, value) in table_text(text).into_iter().enumerate() {
             self.set(word + index, value);
@@ -69,7 +73,7 @@ impl<'w, const WORDS: usize> Entry<'w, WORDS> {
 
     /// Marks that what the entry counted no longer exists. The counts stay until the entry is
     /// taken again.
-    pub(crate) fn retire(self) {
+    pub fn retire(self) {
         let state = self.word(0).load(Ordering::Relaxed);
         let gone = state & !(GENERATION - 1) | EntryState::Gone as u64;
         // If another thread takes the entry meanwhile, it is gone already.
@@ -81,19 +85,35 @@ impl<'w, const WORDS: usize> Entry<'w, WORDS> {
         state_of(self.word(0).load(Ordering::Acquire)) == state as u64
     }
 
+    /// Whether the entry is in use.
     #[inline]
-    pub(crate) fn is_live(self) -> bool {
+    #[must_use]
+    pub fn is_live(self) -> bool {
         self.is_in(EntryState::Live)
     }
 
+    /// Whether the entry has these keys, each a word and its value.
     #[inline]
-    fn has<const KEYS: usize>(self, keys: &[(usize, u64); KEYS]) -> bool {
+    #[must_use]
+    pub fn has<const KEYS: usize>(self, keys: &[(usize, u64); KEYS]) -> bool {
         keys.iter().all(|&(word, key)| self.word(word).load(Ordering::Relaxed) == key)
+    }
+
+    /// Whether the entry is in use and has these keys, all of them at once: another thread may be giving it to
+    /// something else, whose keys come one by one.
+    #[inline]
+    fn is_of<const KEYS: usize>(self, keys: &[(usize, u64); KEYS]) -> bool {
+        let state = self.word(0).load(Ordering::Acquire);
+        if state_of(state) != EntryState::Live as u64 || !self.has(keys) {
+            return false;
+        }
+        fence(Ordering::Acquire);
+        self.word(0).load(Ordering::Relaxed) == state
     }
 
     /// Takes the entry, has `fill` write it, and makes it live. Returns false if another thread is
     /// taking it.
-    pub(crate) fn renew(self, fill: impl FnOnce(Self)) -> bool {
+    pub fn renew(self, fill: impl FnOnce(Self)) -> bool {
         let state = self.word(0).load(Ordering::Relaxed);
         state_of(state) != EntryState::Making as u64 && self.renew_from(state, fill)
     }
@@ -144,19 +164,20 @@ fn state_of(first_word: u64) -> u64 {
 
 /// The entries of a section.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Table<'w> {
+pub struct Table<'w> {
     entries: &'w [[AtomicU64; TABLE_ENTRY_WORDS]],
     left_out: &'w AtomicU64,
 }
 
 impl<'w> Table<'w> {
     /// The entries in these words.
-    pub(crate) fn new(words: &'w [AtomicU64], left_out: &'w AtomicU64) -> Self {
+    pub fn new(words: &'w [AtomicU64], left_out: &'w AtomicU64) -> Self {
         Self { entries: words.as_chunks().0, left_out }
     }
 
     /// The only entry of a table of one.
-    pub(crate) fn only_entry(&self) -> Option<Entry<'w>> {
+    #[must_use]
+    pub fn only_entry(&self) -> Option<Entry<'w>> {
         self.entries.first().map(Entry)
     }
 
@@ -185,9 +206,9 @@ impl<'w> Table<'w> {
     /// The entry with these keys, each a word and its value. By value: what is not found at once has a copy of
     /// its own.
     #[inline(always)]
-    pub(crate) fn entry_of<const KEYS: usize>(&self, keys: [(usize, u64); KEYS]) -> Option<Entry<'w>> {
+    pub fn entry_of<const KEYS: usize>(&self, keys: [(usize, u64); KEYS]) -> Option<Entry<'w>> {
         match self.place(self.first_place(&keys)) {
-            Some(entry) if entry.is_live() && entry.has(&keys) => Some(entry),
+            Some(entry) if entry.is_of(&keys) => Some(entry),
             _ => self.entry_elsewhere(keys),
         }
     }
@@ -197,13 +218,13 @@ impl<'w> Table<'w> {
     fn entry_elsewhere<const KEYS: usize>(&self, keys: [(usize, u64); KEYS]) -> Option<Entry<'w>> {
         let keys = &keys;
         let is_taken = |entry: &Entry<'w>| !entry.is_in(EntryState::Free);
-        self.places(keys).take_while(is_taken).find(|entry| entry.is_live() && entry.has(keys))
+        self.places(keys).take_while(is_taken).find(|entry| entry.is_of(keys))
     }
 
     /// Takes an entry for these keys. Its other words are zero, except those that `fill` sets. If none
     /// is left, this is counted.
     #[cold]
-    pub(crate) fn take_entry<const KEYS: usize>(
+    pub fn take_entry<const KEYS: usize>(
         &self,
         keys: &[(usize, u64); KEYS],
         fill: impl Fn(Entry<'w>),
@@ -222,7 +243,7 @@ impl<'w> Table<'w> {
     }
 
     /// The entry with these keys, which is taken if there is none.
-    pub(crate) fn entry_for<const KEYS: usize>(&self, keys: &[(usize, u64); KEYS]) -> Option<Entry<'w>> {
+    pub fn entry_for<const KEYS: usize>(&self, keys: &[(usize, u64); KEYS]) -> Option<Entry<'w>> {
         self.entry_of(*keys).or_else(|| self.take_entry(keys, |_| ()))
     }
 }

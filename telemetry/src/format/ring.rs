@@ -10,7 +10,8 @@ pub const RING_HEAD_WORDS: usize = 16;
 
 /// The words of a block, which has 4 KiB. No record crosses the end of a block, so that a reader that was
 /// lapped finds the beginning of a record again. A ring has a power of two of blocks, at least two.
-pub const BLOCK_WORDS: usize = 512;
+// In models blocks have room for two records or three.
+pub const BLOCK_WORDS: usize = if cfg!(any(tripoint_loom, tripoint_shuttle)) { 16 } else { 512 };
 
 /// The words of the record of the clock, with which every block begins.
 pub const CLOCK_RECORD_WORDS: usize = HEAD_WORDS + 1;
@@ -36,7 +37,8 @@ pub enum RingWord {
     Busy,
     /// A [`RingState`].
     State,
-    /// The number of the thread that has the ring, even if it ended without returning it; zero for none.
+    /// The number of the thread that has the ring, even if it ended without returning it; zero for none. The upper
+    /// half is not zero while another thread finds out whether it has ended.
     Thread,
     /// How often a thread claimed the ring.
     Claims,

@@ -7,6 +7,22 @@ use tripoint_stack::Site;
 use crate::sample::{Mean, Sample};
 use crate::sampled_object::{ObjectKind, SampledObject};
 
+const IN_MODEL: bool = cfg!(any(tripoint_loom, tripoint_shuttle));
+
+/// The frames of a site that are kept. Models have none.
+const KEPT_FRAMES: usize = if IN_MODEL { 0 } else { Site::FRAMES };
+
+/// Writes a word. A model tries each value that a word has had, so there a word that would not change is not
+/// written.
+macro_rules! write_word {
+    ($word:expr, $value:expr) => {
+        let (word, value) = (&$word, $value);
+        if !IN_MODEL || word.load(Ordering::Relaxed) != value {
+            word.store(value, Ordering::Relaxed);
+        }
+    };
+}
+
 /// A `&'static str` in two words, or none.
 #[derive(Debug)]
 struct Text {
@@ -19,14 +35,17 @@ struct Text {
 struct RawText(*const u8, usize);
 
 impl Text {
-    const fn new() -> Self {
-        Self { start: AtomicPtr::new(core::ptr::null_mut()), size: AtomicUsize::new(0) }
+    words! {
+        /// No text.
+        fn new() -> Self {
+            Self { start: AtomicPtr::new(core::ptr::null_mut()), size: AtomicUsize::new(0) }
+        }
     }
 
     fn keep(&self, text: Option<&'static str>) {
         let start = text.map_or(core::ptr::null(), str::as_ptr);
-        self.start.store(start.cast_mut(), Ordering::Relaxed);
-        self.size.store(text.map_or(0, str::len), Ordering::Relaxed);
+        write_word!(self.start, start.cast_mut());
+        write_word!(self.size, text.map_or(0, str::len));
     }
 
     fn words(&self) -> RawText {
@@ -52,7 +71,7 @@ impl RawText {
 ///
 /// One thread writes at a time: the one that has taken the entry in the table. Any thread reads.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub struct LiveEntry {
     /// Twice the number of objects that were written here, less one while the last of them is being
     /// written. So it is different for each object.
     state: AtomicUsize,
@@ -65,50 +84,74 @@ pub(super) struct Entry {
     pool: AtomicU32,
     class: Text,
     type_name: Text,
-    site: [AtomicUsize; Site::FRAMES],
+    site: [AtomicUsize; KEPT_FRAMES],
 }
 
-impl Entry {
-    pub(super) const fn new() -> Self {
-        Self {
-            state: AtomicUsize::new(0),
-            size: AtomicUsize::new(0),
-            offset: AtomicUsize::new(0),
-            mean: AtomicU32::new(0),
-            kind: AtomicU32::new(0),
-            thread: AtomicU32::new(0),
-            pool: AtomicU32::new(0),
-            class: Text::new(),
-            type_name: Text::new(),
-            site: [const { AtomicUsize::new(0) }; Site::FRAMES],
+impl LiveEntry {
+    words! {
+        /// An entry that no object was written to.
+        pub(super) fn new() -> Self {
+            Self {
+                state: AtomicUsize::new(0),
+                size: AtomicUsize::new(0),
+                offset: AtomicUsize::new(0),
+                mean: AtomicU32::new(0),
+                kind: AtomicU32::new(0),
+                thread: AtomicU32::new(0),
+                pool: AtomicU32::new(0),
+                class: Text::new(),
+                type_name: Text::new(),
+                site: words![AtomicUsize::new(0); KEPT_FRAMES],
+            }
         }
     }
 
     /// Writes to the first and the last word, and so to every page.
     pub(super) fn prefault(&self) {
         self.state.fetch_add(0, Ordering::Relaxed);
-        self.site[Site::FRAMES - 1].fetch_add(0, Ordering::Relaxed);
+        self.site.last().map(|frame| frame.fetch_add(0, Ordering::Relaxed));
+    }
+
+    /// The word that says which object the entry has.
+    pub fn state(&self) -> &AtomicUsize {
+        &self.state
     }
 
     /// Writes everything that is known of an object. Only one thread at a time may call this.
     pub(super) fn write(&self, sampled: &SampledObject) {
-        let state = self.state.load(Ordering::Relaxed).wrapping_add(1);
-        self.state.store(state, Ordering::Relaxed);
-        // Pairs with the fence of `read`: a thread that reads a word written below finds a new state.
+        let state = self.announce();
+        self.put(sampled);
+        self.publish(state);
+    }
+
+    /// First step of a write: from here on readers know that the words change. Returns the state for the last step.
+    pub fn announce(&self) -> usize {
+        let state = self.state.load(Ordering::Relaxed);
+        self.state.store(state.wrapping_add(1), Ordering::Relaxed);
+        // Pairs with the fence of `read`: a thread that reads a word written after this finds a new state.
         fence(Ordering::Release);
+        state.wrapping_add(2)
+    }
+
+    /// Second step: writes the words.
+    pub fn put(&self, sampled: &SampledObject) {
         let bytes = |bytes| usize::try_from(bytes).unwrap_or(usize::MAX);
-        self.size.store(bytes(sampled.sample.size()), Ordering::Relaxed);
-        self.offset.store(bytes(sampled.sample.offset()), Ordering::Relaxed);
-        self.mean.store(sampled.sample.mean().bytes(), Ordering::Relaxed);
-        self.kind.store(sampled.kind as u32, Ordering::Relaxed);
-        self.thread.store(sampled.thread, Ordering::Relaxed);
-        self.pool.store(sampled.pool.map_or(0, PoolId::get), Ordering::Relaxed);
+        write_word!(self.size, bytes(sampled.sample.size()));
+        write_word!(self.offset, bytes(sampled.sample.offset()));
+        write_word!(self.mean, sampled.sample.mean().bytes());
+        write_word!(self.kind, sampled.kind as u32);
+        write_word!(self.thread, sampled.thread);
+        write_word!(self.pool, sampled.pool.map_or(0, PoolId::get));
         self.class.keep(sampled.class);
         self.type_name.keep(sampled.type_name);
         for (to, &frame) in self.site.iter().zip(sampled.site.words()) {
             to.store(frame, Ordering::Relaxed);
         }
-        self.state.store(state.wrapping_add(1), Ordering::Release);
+    }
+
+    /// Third step: shows the words to readers.
+    pub fn publish(&self, state: usize) {
+        self.state.store(state, Ordering::Release);
     }
 
     /// The object at the address `object`, if it was not replaced meanwhile. `is_still_there` says whether the
@@ -124,8 +167,10 @@ impl Entry {
             [&self.mean, &self.kind, &self.thread, &self.pool].map(|word| word.load(Ordering::Relaxed));
         let (class, type_name) = (self.class.words(), self.type_name.words());
         let site = Site::new(self.site.iter().map(|frame| frame.load(Ordering::Relaxed)));
+        // In this order: if the entry belongs to the address again, after another object had it, the state is new.
+        let is_still_there = is_still_there();
         fence(Ordering::Acquire);
-        if self.state.load(Ordering::Relaxed) != state || !is_still_there() {
+        if !is_still_there || self.state.load(Ordering::Relaxed) != state {
             return None;
         }
         Some(SampledObject {

@@ -8,7 +8,7 @@ use tripoint_core::internal::{AtomicU32, AtomicUsize, Ordering};
 use tripoint_core::{Addr, AddrRange, Event, EventHook, PoolId, aver};
 
 use crate::estimators::estimate::Estimate;
-use crate::live::entry::Entry;
+use crate::live::entry::LiveEntry;
 use crate::sample::Mean;
 use crate::sampled_object::SampledObject;
 
@@ -83,7 +83,7 @@ pub struct LiveSamples<const N: usize> {
     marks: [AtomicU32; N],
     /// The address of the object at each place, [`FREE`] or [`TAKEN`].
     keys: [AtomicUsize; N],
-    entries: [Entry; N],
+    entries: [LiveEntry; N],
     missed: AtomicUsize,
 }
 
@@ -97,23 +97,31 @@ impl<const N: usize> LiveSamples<N> {
     const SIZE_IS_RIGHT: () =
         assert!(N.is_power_of_two() && N >= BUCKET, "the size is a power of two, and at least 8");
 
-    /// An empty table.
-    #[must_use]
-    pub const fn new() -> Self {
-        let () = Self::SIZE_IS_RIGHT;
-        Self {
-            marks: [const { AtomicU32::new(0) }; N],
-            keys: [const { AtomicUsize::new(FREE) }; N],
-            entries: [const { Entry::new() }; N],
-            missed: AtomicUsize::new(0),
+    words! {
+        /// An empty table.
+        pub fn new() -> Self {
+            let () = Self::SIZE_IS_RIGHT;
+            Self {
+                marks: words![AtomicU32::new(0); N],
+                keys: words![AtomicUsize::new(FREE); N],
+                entries: words![LiveEntry::new(); N],
+                missed: AtomicUsize::new(0),
+            }
         }
+    }
+
+    /// The key and the entry at a place.
+    #[cfg(any(tripoint_loom, tripoint_shuttle))]
+    #[doc(hidden)]
+    pub fn place(&self, place: usize) -> (&AtomicUsize, &LiveEntry) {
+        (&self.keys[place], &self.entries[place])
     }
 
     /// Writes to every page of the table, so that no page faults later.
     pub fn prefault(&self) {
         self.marks.iter().for_each(|mark| _ = mark.fetch_add(0, Ordering::Relaxed));
         self.keys.iter().for_each(|key| _ = key.fetch_add(0, Ordering::Relaxed));
-        self.entries.iter().for_each(Entry::prefault);
+        self.entries.iter().for_each(LiveEntry::prefault);
     }
 
     /// Calls `visit` for each object, in no particular order. Objects that are allocated or freed meanwhile

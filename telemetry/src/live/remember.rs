@@ -15,6 +15,7 @@ pub trait Remember: sealed::Remember {}
 pub(crate) mod sealed {
     use super::{Addr, SampledObject, fmt};
 
+    /// See [`Remember`](super::Remember).
     pub trait Remember: Copy + fmt::Debug {
         /// Remembers an object.
         fn remember(self, sampled: &SampledObject);

@@ -82,7 +82,7 @@ impl RingInfo {
         let state = states.into_iter().find(|&state| state as u64 == word(RingWord::State));
         Ok(Self {
             state: state.unwrap_or(RingState::Free),
-            thread: word(RingWord::Thread),
+            thread: word(RingWord::Thread) & u64::from(u32::MAX),
             name: Text::until_zero(&head[RingWord::Name as usize..][..4]),
             events: word(RingWord::Serial),
             dropped: word(RingWord::Dropped),

@@ -8,7 +8,7 @@ use tripoint_core::internal::{AtomicU64, Ordering, compiler_fence};
 
 use crate::clock::Clock;
 use crate::file::image::Image;
-use crate::format::{EventKind, FileState, MAX_THREAD_NAME_BYTES, RingState, RingWord, words_of_text};
+use crate::format::{EventKind, FileState, MAX_THREAD_NAME_BYTES, RingWord, words_of_text};
 use crate::numbering::{renewed_thread_number, thread_number};
 use crate::ring::own_ring::OwnRing;
 use crate::ring::record_ring::{Record, RecordRing};
@@ -133,25 +133,10 @@ impl Current {
 
     /// Claims a ring that is free, or whose thread has ended without returning it.
     fn try_claim(&self, ring: &RecordRing<'_>, clock: &Clock, time: u64) -> bool {
-        let (state, owner) = (ring.words().word(RingWord::State), ring.words().word(RingWord::Thread));
-        let number = u64::from(self.thread.get());
-        let [free, claimed] = [RingState::Free, RingState::Claimed].map(|state| state as u64);
-        let is_free = state.compare_exchange(free, claimed, Ordering::Acquire, Ordering::Relaxed).is_ok();
-        if is_free {
-            owner.store(number, Ordering::Relaxed);
-        } else {
-            // It is zero from a claim until the thread's number is stored. If it is this thread's own, the
-            // thread that had the ring has ended, and this one has its number.
-            let other = owner.load(Ordering::Relaxed);
-            if other == 0
-                || other != number && !has_ended(other)
-                || owner.compare_exchange(other, number, Ordering::Acquire, Ordering::Relaxed).is_err()
-            {
-                return false;
-            }
-            // Its thread may have ended in the middle of a record. A new block reaches beyond all that it announced.
-            ring.begin_block(clock, time, self.thread.get());
+        if !ring.words().claim(self.thread.get(), has_ended) {
+            return false;
         }
+        ring.repair(clock, time, self.thread.get());
         ring.words().word(RingWord::Claims).fetch_add(1, Ordering::Relaxed);
         set_own_name(ring);
         true
@@ -170,8 +155,7 @@ impl Current {
         self.file.set(0);
         // A handler that comes from here on may claim another ring.
         compiler_fence(Ordering::SeqCst);
-        ring.words().word(RingWord::Thread).store(0, Ordering::Relaxed);
-        ring.words().word(RingWord::State).store(RingState::Free as u64, Ordering::Release);
+        ring.words().give_back();
     }
 }
 
@@ -218,9 +202,9 @@ fn set_own_name(ring: &RecordRing<'_>) {
 }
 
 /// Whether the thread with this number has certainly ended.
-fn has_ended(number: u64) -> bool {
+fn has_ended(number: u32) -> bool {
     #[cfg(all(feature = "linux", target_os = "linux"))]
-    return u32::try_from(number).is_ok_and(crate::native::thread::has_ended);
+    return crate::native::thread::has_ended(number);
     #[cfg(not(all(feature = "linux", target_os = "linux")))]
     {
         let _ = number;

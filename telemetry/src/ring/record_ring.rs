@@ -17,13 +17,19 @@ const _: () = assert!(MAX_FRAMES >= Site::FRAMES, "a record has room for a whole
 
 /// An event, ready to be written: words, then texts, then a site.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Record<'r, const FIELDS: usize, const TEXTS: usize> {
-    pub(crate) kind: EventKind,
-    pub(crate) without_addresses: bool,
-    pub(crate) thread: u32,
-    pub(crate) fields: [u64; FIELDS],
-    pub(crate) texts: [&'r str; TEXTS],
-    pub(crate) site: &'r [usize],
+pub struct Record<'r, const FIELDS: usize, const TEXTS: usize> {
+    /// Its kind.
+    pub kind: EventKind,
+    /// Whether its addresses are left out.
+    pub without_addresses: bool,
+    /// The number of the thread that writes it.
+    pub thread: u32,
+    /// Its numbers.
+    pub fields: [u64; FIELDS],
+    /// Its texts.
+    pub texts: [&'r str; TEXTS],
+    /// Its code addresses, the innermost first.
+    pub site: &'r [usize],
 }
 
 impl<const FIELDS: usize, const TEXTS: usize> Record<'_, FIELDS, TEXTS> {
@@ -44,33 +50,34 @@ impl<const FIELDS: usize, const TEXTS: usize> Record<'_, FIELDS, TEXTS> {
 
 /// A ring whose words are blocks of records.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RecordRing<'w> {
+pub struct RecordRing<'w> {
     words: WordRing<'w>,
 }
 
 impl<'w> RecordRing<'w> {
     /// A ring over these words; `None` if they are not a head and a power of two of blocks, at least
     /// two.
-    pub(crate) fn new(ring: &'w [AtomicU64]) -> Option<Self> {
+    pub fn new(ring: &'w [AtomicU64]) -> Option<Self> {
         let words = WordRing::new(ring)?;
         (words.capacity() >= 2 * BLOCK_WORDS as u64).then_some(Self { words })
     }
 
     /// A ring for a thread that has none: nothing is written to it.
-    #[cfg(feature = "std")]
+    #[cfg(all(feature = "std", not(tripoint_loom)))]
     pub(crate) const fn none() -> Self {
         Self { words: WordRing::none() }
     }
 
     /// The words of the ring.
-    pub(crate) fn words(&self) -> &WordRing<'w> {
+    #[must_use]
+    pub fn words(&self) -> &WordRing<'w> {
         &self.words
     }
 
     /// Writes a record to a ring that threads share, or drops and counts it if another one is being written. It
     /// neither waits nor allocates.
     #[cold]
-    pub(crate) fn write_shared<const FIELDS: usize, const TEXTS: usize>(
+    pub fn write_shared<const FIELDS: usize, const TEXTS: usize>(
         &self,
         clock: &Clock,
         record: &Record<'_, FIELDS, TEXTS>,
@@ -106,7 +113,7 @@ impl<'w> RecordRing<'w> {
 
     /// Writes a record to what is left of the present block, or to the beginning of the next one. Only one
     /// thread at a time calls this, and no handler that interrupts it.
-    pub(crate) fn write<const FIELDS: usize, const TEXTS: usize>(
+    pub fn write<const FIELDS: usize, const TEXTS: usize>(
         &self,
         clock: &Clock,
         mut time: u64,
@@ -152,6 +159,17 @@ impl<'w> RecordRing<'w> {
         }
         self.words.word(RingWord::Serial).store(serial.wrapping_add(1), Ordering::Relaxed);
         self.words.publish(end);
+    }
+
+    /// Makes the ring whole, if the thread that had it ended in the middle of a record: what it may have written
+    /// becomes padding. So the position up to which words are announced never goes back. Only the thread that has
+    /// claimed the ring calls this.
+    #[cfg(any(feature = "std", tripoint_loom, tripoint_shuttle))]
+    pub fn repair(&self, clock: &Clock, time: u64, thread: u32) {
+        if self.words.word(RingWord::Intent).load(Ordering::Relaxed) != self.words.tail() {
+            // A new block reaches beyond a record in the present one, and beyond a record of the clock in the next.
+            self.begin_block(clock, time, thread);
+        }
     }
 
     /// Fills what is left of the present block, and begins the next with a record of the clock. Returns what
