@@ -81,6 +81,8 @@ impl Coordinator {
     /// # Errors
     /// If there was one in this process before.
     pub(crate) fn begin(policy: AlarmPolicy, passes: usize) -> Result<Self> {
+        // A page of zeros that was only read faults when it is written to: not on the hot thread.
+        FAILED_FAST.store(false, Ordering::Relaxed);
         if let Some(hook) = telemetry::contract_hook() {
             CONTRACT.observe_with(hook)?;
         }
