@@ -13,6 +13,7 @@ use common::contract;
 use tripoint_contract::{
     HotThread, NoDetectors, Observation, Policies, Policy, RecordKind, ViolationClass, ViolationSet,
 };
+use tripoint_oracle::core_by_debugger;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/gdb/contract.py");
 const CHILD: &str = "TRIPOINT_TEST_CORE";
@@ -38,34 +39,14 @@ fn violate() {
 }
 
 fn gdb(arguments: &[&str]) -> Option<String> {
-    let output =
-        Command::new("gdb").args(["--batch", "-nx"]).args(arguments).env(CHILD, "1").output().ok()?;
+    let output = Command::new("gdb").args(["--batch", "-nx"]).args(arguments).output().ok()?;
     Some(String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr))
 }
 
 /// A core of this very program, aborted by FailFast, and stripped if asked for.
 fn core(program: &Path, directory: &Path) -> Option<PathBuf> {
-    let core = directory.join("core");
-    let generate = format!("generate-core-file {}", core.display());
-    let told = gdb(&[
-        "-iex",
-        "set debuginfod enabled off",
-        "-ex",
-        "run",
-        "-ex",
-        &generate,
-        "--args",
-        program.to_str()?,
-        "--exact",
-        TEST,
-        "--nocapture",
-        "--test-threads=1",
-    ]);
-    if !core.exists() {
-        eprintln!("SKIPPED: no core by gdb here: {told:?}");
-        return None;
-    }
-    Some(core)
+    let arguments = ["--exact", TEST, "--nocapture", "--test-threads=1"];
+    core_by_debugger(Command::new(program).args(arguments).env(CHILD, "1"), directory)
 }
 
 fn check(program: &Path, directory: &Path) -> Option<String> {

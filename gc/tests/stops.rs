@@ -1,5 +1,7 @@
 //! Heaps that are stopped while threads allocate, poll, and are away (design/gc.md).
 
+mod common;
+
 use core::alloc::Layout;
 use core::fmt;
 use core::panic::AssertUnwindSafe;
@@ -8,30 +10,13 @@ use core::time::Duration;
 use std::panic::{catch_unwind, resume_unwind};
 use std::thread;
 
+use common::{Arena, TestHeap, Yield};
 use tripoint_ap::AllocationPoint;
 use tripoint_core::{
     Block, BufferKind, Check, CheckError, CheckLevel, ClientArena, ClientArenaOptions, Describe, Error, Fill,
     Parking, PoolClass, PoolHeader, PoolSizes, RankSet, Result, SymmetricFence,
 };
 use tripoint_gc::{Heap, HeapOptions, Mutator, MutatorBuffer, Postponed};
-
-type Arena<'m> = &'m ClientArena<'m>;
-type TestHeap<'m> = Heap<'m, Arena<'m>>;
-
-/// Waits by letting other threads run: there are more threads than processors.
-#[derive(Debug)]
-struct Yield;
-
-impl Parking for Yield {
-    fn wait(&self, word: &AtomicU32, value: u32, _patience: Duration) -> Duration {
-        if word.load(Ordering::Relaxed) == value {
-            thread::yield_now();
-        }
-        Duration::from_nanos(1)
-    }
-
-    fn wake(&self, _word: &AtomicU32) {}
-}
 
 /// The least class whose points give way. It keeps what buffers return until it is dropped.
 #[derive(Debug)]

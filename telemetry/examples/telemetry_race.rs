@@ -24,7 +24,7 @@ pub(crate) mod race {
     use tripoint_telemetry::reader::{Events, Fields, Item, OpenError, Reader, Start};
     use tripoint_telemetry::{FileOptions, Room, Telemetry};
 
-    /// What a writer is told: the events of each thread, the bytes of a ring, and the path of its file, if
+    /// The orders of a writer: the events of each thread, the bytes of a ring, and the path of its file, if
     /// it has one.
     const ORDERS: &str = "TRIPOINT_RACE_WRITER";
 
@@ -261,7 +261,7 @@ pub(crate) mod race {
     }
 
     /// Kills a writer while it makes its file, in memory: at a moment that `seed` draws, or as soon as there is a
-    /// file. Who attaches meanwhile is told what there is.
+    /// file. A reader that attaches meanwhile finds out what there is.
     pub(crate) fn against_a_beginner_in_memory(arguments: &[&str], ring_bytes: usize, seed: u64) -> Left {
         let mut state = seed;
         let at_once = draw(&mut state).is_multiple_of(2);

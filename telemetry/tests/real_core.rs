@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use tripoint_core::{Event, EventHook};
+use tripoint_oracle::core_by_debugger;
 use tripoint_telemetry::reader::{Fields, Item, OpenError, Reader, Start};
 use tripoint_telemetry::{FileOptions, Telemetry};
 
@@ -143,29 +144,9 @@ fn a_core_file_without_shared_memory_says_that_there_is_no_telemetry() {
 #[test]
 fn the_core_file_of_a_debugger_is_read() {
     let folder = Folder::new("gdb");
-    let core = folder.0.join("core");
-    let generate = format!("generate-core-file {}", core.display());
-    let gdb = Command::new("gdb")
-        .args([
-            "--batch",
-            "-nx",
-            "-iex",
-            "set debuginfod enabled off",
-            "-ex",
-            "run",
-            "-ex",
-            &generate,
-            "--args",
-        ])
-        .arg(std::env::current_exe().unwrap())
-        .args(ARGUMENTS)
-        .env(CHILD, DEFAULT)
-        .stdin(Stdio::null())
-        .current_dir(&folder.0)
-        .output();
-    if !core.exists() {
-        eprintln!("SKIPPED: no core by gdb here: {gdb:?}");
-        return;
+    let mut program = Command::new(std::env::current_exe().unwrap());
+    program.args(ARGUMENTS).env(CHILD, DEFAULT);
+    if let Some(core) = core_by_debugger(&program, &folder.0) {
+        assert!(read_all(&core) > 0);
     }
-    assert!(read_all(&core) > 0);
 }

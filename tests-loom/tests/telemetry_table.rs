@@ -1,6 +1,5 @@
-//! The tables of telemetry: an entry is one thing's at a time, and whoever finds it, a reader or a thread that counts,
-//! finds all of that thing (design/telemetry.md
-//! `.counters.find`, `.counters.models`).
+//! The tables of telemetry: an entry is one thing's at a time, and a reader or a counting thread that finds it
+//! finds all of that thing (design/telemetry.md `.counters.find`, `.counters.models`).
 //!
 //! Bound: two preemptions.
 #![cfg(any(tripoint_loom, tripoint_shuttle))]
@@ -89,7 +88,7 @@ fn read(shared: &Shared) {
     }
 }
 
-/// Gives the only entry to another thing, against a reader.
+/// Assigns the only entry to another thing, against a reader.
 fn replace(replace: fn(&Shared)) {
     race(1, |shared| assert!(shared.take(5)), read, replace, |shared, _| read(shared));
 }

@@ -343,21 +343,10 @@ fn dismissing_a_pool_frees_all_its_tracts_and_no_others() {
     });
 }
 
-/// (design/arena.md `.tract.join`)
 #[test]
 fn joined_tracts_know_their_base() {
     on_each(|platform| {
-        let arena = ArenaVm::create_on(platform, small()).unwrap();
-        let pool = arena.register().unwrap();
-        let block = arena.alloc_tracts(3 * GRAIN, pool).unwrap();
-        let (base, limit) = (block.range().base(), block.range().limit());
-        let last = Addr::new(limit.get() - 1);
-        assert_eq!([base, last].map(|addr| arena.segment_base(addr)), [None, None]);
-        // SAFETY: just allocated for this pool, and in no segment.
-        unsafe { arena.join_tracts(block, pool) };
-        assert_eq!([base, last].map(|addr| arena.segment_base(addr)), [Some((pool, base)); 2]);
-        let outside = [limit, Addr::ZERO, arena.range().base(), arena.range().limit()];
-        assert_eq!(outside.map(|addr| arena.segment_base(addr)), [None; 4]);
+        tripoint_oracle::joined_tracts_know_their_base(&ArenaVm::create_on(platform, small()).unwrap());
     });
 }
 

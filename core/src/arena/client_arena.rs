@@ -436,26 +436,6 @@ impl Drop for ClientArena<'_> {
 mod tests {
     use super::*;
 
-    /// (design/arena.md `.tract.join`)
-    #[test]
-    fn joined_tracts_know_their_base() {
-        let mut memory = std::boxed::Box::new_uninit_slice(8192);
-        let arena = ClientArena::create(&mut memory, ClientArenaOptions::default()).unwrap();
-        let pool = arena.register().unwrap();
-        let block = arena.alloc_tracts(3 * arena.grain(), pool).unwrap();
-        let (base, limit) = (block.range().base(), block.range().limit());
-        let last = Addr::new(limit.get() - 1);
-        assert_eq!([base, last].map(|addr| arena.segment_base(addr)), [None, None]);
-        // SAFETY: just allocated for this pool, and in no segment.
-        unsafe { arena.join_tracts(block, pool) };
-        assert_eq!([base, last].map(|addr| arena.segment_base(addr)), [Some((pool, base)); 2]);
-        let outside = [limit, Addr::ZERO, arena.range().base(), arena.range().limit()];
-        assert_eq!(outside.map(|addr| arena.segment_base(addr)), [None; 4]);
-        // SAFETY: allocated above for this pool, and not used.
-        unsafe { arena.free_tracts(block, pool) };
-        assert_eq!(arena.segment_base(base), None);
-    }
-
     #[test]
     fn serial_numbers_end() {
         let mut memory = std::boxed::Box::new_uninit_slice(4096);

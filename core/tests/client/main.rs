@@ -9,7 +9,7 @@ mod sharing;
 use core::mem::MaybeUninit;
 
 use tripoint_core::internal::{AtomicU32, Ordering};
-use tripoint_core::{Block, ClientArenaOptions, Event, EventHook, PoolId};
+use tripoint_core::{Block, ClientArena, ClientArenaOptions, Event, EventHook, PoolId};
 use tripoint_oracle::all_are;
 
 fn memory(size: usize) -> Box<[MaybeUninit<u8>]> {
@@ -45,4 +45,11 @@ impl EventHook for CountEvents {
     fn event(&self, event: Event) {
         self.0.fetch_add(u32::from(event == Event::Shrink { size: 1 }), Ordering::Relaxed);
     }
+}
+
+#[test]
+fn joined_tracts_know_their_base() {
+    let mut memory = memory(16 << 10);
+    let arena = ClientArena::create(&mut memory, with_grain(1024)).unwrap();
+    tripoint_oracle::joined_tracts_know_their_base(&arena);
 }

@@ -37,7 +37,7 @@ pub(crate) struct RootRecord {
     place: Place,
 }
 
-// SAFETY: a record is a place in memory that may be read by any thread that stops the heap: whoever
+// SAFETY: a record is a place in memory that any thread that stops the heap may read: the caller that
 // registered it promised so. The link is used under the lock of the list.
 unsafe impl Send for RootRecord {}
 
@@ -60,8 +60,8 @@ impl RootRecord {
         match self.place {
             Place::Table { base, count, tag } => {
                 for index in 0..count {
-                    // SAFETY: whoever registered the root promised that so many references are there, and may
-                    // be read and written while the heap is stopped.
+                    // SAFETY: the caller that registered the root promised that so many references are there,
+                    // and may be read and written while the heap is stopped.
                     let word = unsafe { base.add(index).as_ptr() };
                     // SAFETY: as many references are there as `index` counts.
                     unsafe { scan_tagged(word, tag, scan) };
@@ -69,12 +69,13 @@ impl RootRecord {
             }
             Place::Ambiguous { base, count } => {
                 for index in 0..count {
-                    // SAFETY: whoever registered the root promised that so many words are there, and may be
-                    // read while the heap is stopped.
+                    // SAFETY: the caller that registered the root promised that so many words are there, and
+                    // may be read while the heap is stopped.
                     scan.fix_ambiguous(unsafe { base.add(index).read() });
                 }
             }
-            // SAFETY: whoever registered the root promised that it may be called so.
+            // SAFETY: the caller that registered the root promised that it may be called with this data
+            // while the heap is stopped.
             Place::Function { scan: function, data } => unsafe { function(data, scan) },
         }
     }

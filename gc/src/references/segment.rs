@@ -18,7 +18,7 @@
 //!
 //! A segment is changed under the lock of its pool, or by the thread that stops the heap. While that reaches
 //! objects and scans them, without the lock, other threads may look at the bits under the lock. So the bits are atomic, and a start is
-//! taken away only after there is a mark: whoever loads the start first finds one of them.
+//! taken away only after there is a mark: a thread that loads the start first finds one of them.
 
 use core::cell::Cell;
 use core::ptr::NonNull;

@@ -13,7 +13,7 @@ pub(crate) struct BufferNumbers {
 }
 
 impl BufferNumbers {
-    /// Numbers for which `keys` are a secret, or numbers of which anybody can compute the addresses.
+    /// Numbers for which `keys` are a secret, or numbers from which any reader can compute the addresses.
     pub(crate) const fn new(keys: Option<[u64; 2]>) -> Self {
         match keys {
             Some(keys) => Self { keys, is_secret: true },

@@ -54,22 +54,33 @@ impl Telemetry {
     #[inline(never)]
     fn observe_fill(&self, arena: u64, event: &Event, site: &[usize]) {
         let Event::Fill { pool, buffer, size, .. } = *event else { return };
-        if self.may_write() {
-            let number = self.number(buffer);
+        self.observe_counted(arena, event, site, buffer, |number| {
             count_fill(self.image(), arena, u64::from(pool.get()), number, size as u64);
-            if !site.is_empty() || !self.write_quickly(arena, event, |_| number) {
-                self.observe_any(arena, event, site);
-            }
-        }
+        });
     }
 
     /// Counts and writes an emptying.
     #[inline(never)]
     fn observe_empty(&self, arena: u64, event: &Event, site: &[usize]) {
         let Event::Empty { pool, buffer, size, .. } = *event else { return };
+        self.observe_counted(arena, event, site, buffer, |number| {
+            count_empty(self.image(), arena, u64::from(pool.get()), number, size as u64);
+        });
+    }
+
+    /// Counts by the number of a buffer, and writes the event.
+    #[inline(always)]
+    fn observe_counted(
+        &self,
+        arena: u64,
+        event: &Event,
+        site: &[usize],
+        buffer: Addr,
+        count: impl FnOnce(u64),
+    ) {
         if self.may_write() {
             let number = self.number(buffer);
-            count_empty(self.image(), arena, u64::from(pool.get()), number, size as u64);
+            count(number);
             if !site.is_empty() || !self.write_quickly(arena, event, |_| number) {
                 self.observe_any(arena, event, site);
             }

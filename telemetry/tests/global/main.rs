@@ -11,12 +11,12 @@ use core::alloc::{GlobalAlloc, Layout};
 use core::cell::{Cell, RefCell};
 use core::ptr::null_mut;
 use std::alloc::System;
-use std::sync::Mutex;
 use std::thread;
 
 use proptest::prelude::*;
 use tripoint_core::Addr;
 use tripoint_oracle::cases;
+use tripoint_oracle::forever;
 use tripoint_telemetry::{
     GlobalSampler, Mean, ObjectKind, Sample, SampledAllocator, SampledObject, Sampling, Stream, Trials,
 };
@@ -68,9 +68,7 @@ unsafe impl GlobalAlloc for Failing {
 }
 
 fn switch(mean: Option<Mean>) -> &'static Sampling {
-    static KEPT: Mutex<Vec<&Sampling>> = Mutex::new(Vec::new());
-    let sampling: &_ = Box::leak(Box::new(Sampling::off(SEED)));
-    KEPT.lock().unwrap().push(sampling);
+    let sampling = forever(Sampling::off(SEED));
     sampling.set_mean(mean);
     sampling
 }

@@ -2,8 +2,8 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 
+use tripoint_oracle::forever;
 use tripoint_telemetry::format::{
     BLOCK_WORDS, EventKind, FieldForm, HEAD_WORDS, Head, HeaderWord, MAX_TEXT_BYTES, RING_HEAD_WORDS,
     RecordKind, RingWord, SECTION_WORDS, SWITCHES_WORDS, SectionKind, SectionWord, text_from_words,
@@ -149,11 +149,7 @@ impl InMemory {
 
     pub(crate) fn with_clock(room: &Room, clock: Clock) -> Self {
         let words = (0..room.bytes().unwrap() / 8).map(|_| AtomicU64::new(!0)).collect::<Box<[_]>>();
-        // What is kept has not leaked.
-        static KEPT: Mutex<Vec<&[AtomicU64]>> = Mutex::new(Vec::new());
-        let words: &_ = Box::leak(words);
-        KEPT.lock().unwrap().push(words);
-        Self::on(words, room, clock)
+        Self::on(forever(words), room, clock)
     }
 
     fn on(words: &'static [AtomicU64], room: &Room, clock: Clock) -> Self {

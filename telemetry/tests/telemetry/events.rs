@@ -200,7 +200,7 @@ fn addresses_are_left_out_if_that_is_switched_on() {
     assert!(numbers[0].iter().all(|&number| number != 0xb000 && number == numbers[0][0]));
 }
 
-/// Anybody could compute the address from it.
+/// A reader could compute the address from it.
 #[test]
 fn without_a_secret_buffers_have_no_numbers_while_addresses_are_left_out() {
     let memory = InMemory::new(&ROOM);
