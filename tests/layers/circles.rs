@@ -57,6 +57,8 @@ pub(crate) struct Uses {
     pub(crate) edges: BTreeSet<(String, String)>,
     /// Paths into the crate that lead to no definition.
     pub(crate) unresolved: BTreeSet<String>,
+    /// Files that are no module's.
+    pub(crate) undeclared: BTreeSet<String>,
 }
 
 /// How the files of a crate use each other. The crate's root is `lib.rs` in `folder`.
@@ -72,7 +74,32 @@ pub(crate) fn uses(folder: &str, sources: &[Text]) -> Uses {
         uses.edges.extend(others.map(|file| (mention.file.clone(), file)));
     }
     uses.edges.extend(source.methods.uses(|of| source.definition_of(of)));
+    uses.undeclared = sources.iter().map(|source| source.path.clone()).collect();
+    declare(&format!("{folder}/lib.rs"), sources, &mut uses.undeclared);
     uses
+}
+
+/// Takes a file and those of its modules, modules for tests included, from what is undeclared.
+fn declare(file: &str, sources: &[Text], undeclared: &mut BTreeSet<String>) {
+    if undeclared.remove(file) {
+        declare_modules(&folder_of(file), &parse(file, sources).items, sources, undeclared);
+    }
+}
+
+fn declare_modules(folder: &str, items: &[Item], sources: &[Text], undeclared: &mut BTreeSet<String>) {
+    for item in items {
+        let Item::Mod(module) = item else { continue };
+        match &module.content {
+            Some((_, items)) => {
+                declare_modules(&format!("{folder}{}/", module.ident), items, sources, undeclared);
+            }
+            None => {
+                for file in files_of(folder, &module.ident) {
+                    declare(&file, sources, undeclared);
+                }
+            }
+        }
+    }
 }
 
 /// The methods of a crate. The crate's root is `lib.rs` in `folder`.
@@ -84,6 +111,25 @@ fn child_of(module: &Path, name: &str) -> Path {
     let mut path = module.clone();
     path.push(name.to_owned());
     path
+}
+
+fn parse(file: &str, sources: &[Text]) -> syn::File {
+    let text = sources.iter().find(|source| source.path == file);
+    let text = text.unwrap_or_else(|| panic!("{file} is not there"));
+    syn::parse_file(&text.text).unwrap_or_else(|error| panic!("{file}: {error}"))
+}
+
+/// The folder of the modules that a file declares.
+fn folder_of(file: &str) -> String {
+    match file.strip_suffix("lib.rs").or(file.strip_suffix("mod.rs")) {
+        Some(folder) => folder.to_owned(),
+        None => format!("{}/", file.trim_end_matches(".rs")),
+    }
+}
+
+/// The files that a module of a folder may be in.
+fn files_of(folder: &str, module: impl core::fmt::Display) -> [String; 2] {
+    [format!("{folder}{module}.rs"), format!("{folder}{module}/mod.rs")]
 }
 
 /// The names of a path, without their parameters.
@@ -153,14 +199,7 @@ impl Source {
     }
 
     fn read_file(&mut self, file: &str, module: Path, sources: &[Text]) {
-        let text = sources.iter().find(|source| source.path == file);
-        let text = text.unwrap_or_else(|| panic!("{file} is not there"));
-        let parsed = syn::parse_file(&text.text).unwrap_or_else(|error| panic!("{file}: {error}"));
-        let folder = match file.strip_suffix("lib.rs").or(file.strip_suffix("mod.rs")) {
-            Some(folder) => folder.to_owned(),
-            None => format!("{}/", file.trim_end_matches(".rs")),
-        };
-        self.read_items(file, &folder, module, &parsed.items, sources);
+        self.read_items(file, &folder_of(file), module, &parse(file, sources).items, sources);
     }
 
     fn read_items(&mut self, file: &str, folder: &str, module: Path, items: &[Item], sources: &[Text]) {
@@ -176,8 +215,7 @@ impl Source {
                             self.read_items(file, &format!("{folder}{name}/"), inner, items, sources);
                         }
                         None => {
-                            let beside = format!("{folder}{name}.rs");
-                            let within = format!("{folder}{name}/mod.rs");
+                            let [beside, within] = files_of(folder, &name);
                             let is_there = sources.iter().any(|source| source.path == beside);
                             self.read_file(if is_there { &beside } else { &within }, inner, sources);
                         }

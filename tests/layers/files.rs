@@ -4,11 +4,16 @@
 use crate::repository::{self, Text};
 use crate::{LIBRARIES, circles, source};
 
-/// The circles in a library, and paths that lead nowhere, in words.
+/// The circles in a library, paths that lead nowhere, and files that are in no module, in words.
 fn wrong_uses(folder: &str, sources: &[Text]) -> Vec<String> {
     let uses = circles::uses(folder, sources);
     let circles = circles::circles(&uses);
-    uses.unresolved.into_iter().chain(circles.into_iter().map(|circle| circle.join(" <-> "))).collect()
+    let undeclared = uses.undeclared.into_iter().map(|file| format!("{file} is in no module"));
+    uses.unresolved
+        .into_iter()
+        .chain(undeclared)
+        .chain(circles.into_iter().map(|circle| circle.join(" <-> ")))
+        .collect()
 }
 
 #[test]
@@ -127,4 +132,10 @@ fn uses_that_make_no_circle_are_passed() {
 fn paths_that_lead_nowhere_are_found() {
     let wrong = check("mod a; mod b;", "use crate::b::Gone;", "pub struct B;");
     assert_eq!(wrong, ["x/src/a.rs names crate::b::Gone"]);
+}
+
+#[test]
+fn files_in_no_module_are_found() {
+    assert_eq!(check("mod a;", "pub struct A;", "pub struct B;"), ["x/src/b.rs is in no module"]);
+    assert_eq!(check("mod a; #[cfg(test)] mod b;", "pub struct A;", "pub struct B;"), [""; 0]);
 }

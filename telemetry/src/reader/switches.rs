@@ -119,11 +119,7 @@ impl SwitchesFile {
     /// # Errors
     /// If the system refuses.
     pub fn sampling(&self) -> io::Result<Option<bool>> {
-        Ok(match self.get(SwitchWord::Sampling)? {
-            0 => Some(false),
-            1 => Some(true),
-            _ => None,
-        })
+        self.choice(SwitchWord::Sampling)
     }
 
     /// Switches sampling on or off, or leaves it to the program (`None`).
@@ -131,7 +127,7 @@ impl SwitchesFile {
     /// # Errors
     /// If the system refuses.
     pub fn set_sampling(&self, on: Option<bool>) -> io::Result<()> {
-        self.set(SwitchWord::Sampling, on.map_or(u64::MAX, u64::from))
+        self.choose(SwitchWord::Sampling, on)
     }
 
     /// The mean of sampling; `None` if that is left to the program.
@@ -171,11 +167,7 @@ impl SwitchesFile {
     /// # Errors
     /// If the system refuses.
     pub fn sites(&self) -> io::Result<Option<bool>> {
-        Ok(match self.get(SwitchWord::Sites)? {
-            0 => Some(false),
-            1 => Some(true),
-            _ => None,
-        })
+        self.choice(SwitchWord::Sites)
     }
 
     /// Has samplers walk stacks or not, or leaves it to the program (`None`).
@@ -183,7 +175,20 @@ impl SwitchesFile {
     /// # Errors
     /// If the system refuses.
     pub fn set_sites(&self, sites: Option<bool>) -> io::Result<()> {
-        self.set(SwitchWord::Sites, sites.map_or(u64::MAX, u64::from))
+        self.choose(SwitchWord::Sites, sites)
+    }
+
+    /// What was chosen; `None` if that is left to the program.
+    fn choice(&self, switch: SwitchWord) -> io::Result<Option<bool>> {
+        Ok(match self.get(switch)? {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        })
+    }
+
+    fn choose(&self, switch: SwitchWord, on: Option<bool>) -> io::Result<()> {
+        self.set(switch, on.map_or(u64::MAX, u64::from))
     }
 
     fn get(&self, switch: SwitchWord) -> io::Result<u64> {

@@ -244,6 +244,13 @@ impl Wholly<'_> {
         self.addresses.of(address)
     }
 
+    /// Counts the event, and returns the number of the buffer that it is of.
+    fn count_of(&self, buffer: Addr) -> u64 {
+        let buffer = self.telemetry.number(buffer);
+        self.count(buffer);
+        buffer
+    }
+
     fn count(&self, buffer: u64) {
         let (event, arena, without_addresses) = (self.event, self.arena, self.addresses.left_out);
         Observed { event, arena, buffer, without_addresses }
@@ -294,42 +301,35 @@ impl Wholly<'_> {
         let arena = self.arena;
         match *self.event {
             Event::CreatePoint { pool, buffer, kind } => {
-                let buffer = self.telemetry.number(buffer);
-                self.count(buffer);
+                let buffer = self.count_of(buffer);
                 let fields = [arena, u64::from(pool.get()), buffer];
                 self.write(EventKind::CreatePoint, fields, [kind_name(kind)]);
             }
             Event::DestroyPoint { pool, buffer } => {
-                let buffer = self.telemetry.number(buffer);
-                self.count(buffer);
+                let buffer = self.count_of(buffer);
                 self.write(EventKind::DestroyPoint, [arena, u64::from(pool.get()), buffer], []);
             }
             Event::Trip { pool, buffer, requests } => {
-                let buffer = self.telemetry.number(buffer);
-                self.count(buffer);
+                let buffer = self.count_of(buffer);
                 self.write(EventKind::Trip, [arena, u64::from(pool.get()), buffer, requests as u64], []);
             }
             Event::Flip { pool, buffer, objects } => {
-                let buffer = self.telemetry.number(buffer);
-                self.count(buffer);
+                let buffer = self.count_of(buffer);
                 let (base, size) = (self.address(objects.base()), objects.size() as u64);
                 self.write(EventKind::Flip, [arena, u64::from(pool.get()), buffer, base, size], []);
             }
             Event::CommitFailed { pool, buffer, object, size } => {
-                let buffer = self.telemetry.number(buffer);
-                self.count(buffer);
+                let buffer = self.count_of(buffer);
                 let fields = [arena, u64::from(pool.get()), buffer, self.address(object), size as u64];
                 self.write(EventKind::CommitFailed, fields, []);
             }
             Event::PushFrame { pool, buffer, init } => {
-                let buffer = self.telemetry.number(buffer);
-                self.count(buffer);
+                let buffer = self.count_of(buffer);
                 let fields = [arena, u64::from(pool.get()), buffer, self.address(init)];
                 self.write(EventKind::PushFrame, fields, []);
             }
             Event::PopFrame { pool, buffer, init, size } => {
-                let buffer = self.telemetry.number(buffer);
-                self.count(buffer);
+                let buffer = self.count_of(buffer);
                 let fields = [arena, u64::from(pool.get()), buffer, self.address(init), size as u64];
                 self.write(EventKind::PopFrame, fields, []);
             }
