@@ -2,7 +2,7 @@
 
 use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use tripoint_core::internal::AtomicU64;
 
@@ -18,12 +18,30 @@ pub(super) struct Mapping<'s> {
     bytes: usize,
 }
 
+/// The bytes that are allocated with one call: some 300 µs of work, so that signals that come at intervals, such as those of
+/// a profiler, do not interrupt each call.
+const ALLOCATED_AT_ONCE: usize = 1 << 20;
+
+/// Extends a new file to `bytes` bytes, with memory or blocks for all of it.
+fn allocate(system: &dyn System, file: &OwnedFd, bytes: usize) -> Result<(), i32> {
+    let mut start = 0;
+    while start < bytes {
+        let part = (bytes - start).min(ALLOCATED_AT_ONCE);
+        match system.allocate_file(file.as_fd(), start, part) {
+            Ok(()) => start += part,
+            // The system does not repeat this call by itself, whatever the handler asks for.
+            Err(libc::EINTR) => {}
+            Err(code) => return Err(code),
+        }
+    }
+    Ok(())
+}
+
 impl<'s> Mapping<'s> {
     /// Extends a new file to `bytes` bytes, maps it, and puts memory behind each page.
     pub(super) fn new(system: &'s dyn System, file: OwnedFd, bytes: usize) -> Result<Self, Refusal> {
-        use std::os::fd::AsFd;
         let refused = |call| move |code| Refusal { call, code, bytes };
-        system.allocate_file(file.as_fd(), bytes).map_err(refused(SystemCall::Allocate))?;
+        allocate(system, &file, bytes).map_err(refused(SystemCall::Allocate))?;
         let base = system.map_file(file.as_fd(), bytes).map_err(refused(SystemCall::Map))?;
         let mapping = Self { system, file, base, bytes };
         // SAFETY: base and bytes are those of the mapping.

@@ -64,10 +64,12 @@ unsafe impl System for Linux {
         answer(unsafe { libc::rename(from.as_ptr(), to.as_ptr()) }).map(drop)
     }
 
-    fn allocate_file(&self, file: BorrowedFd<'_>, bytes: usize) -> Result<(), i32> {
-        let bytes = libc::off_t::try_from(bytes).map_err(|_| libc::EFBIG)?;
+    fn allocate_file(&self, file: BorrowedFd<'_>, start: usize, bytes: usize) -> Result<(), i32> {
+        let end = start.checked_add(bytes).ok_or(libc::EFBIG)?;
+        let offset = |bytes: usize| libc::off_t::try_from(bytes).map_err(|_| libc::EFBIG);
+        let (start, bytes, _) = (offset(start)?, offset(bytes)?, offset(end)?);
         // SAFETY: the file is open. The call reads no memory of the process.
-        answer(unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, bytes) }).map(drop)
+        answer(unsafe { libc::fallocate(file.as_raw_fd(), 0, start, bytes) }).map(drop)
     }
 
     fn map_file(&self, file: BorrowedFd<'_>, bytes: usize) -> Result<NonNull<u8>, i32> {

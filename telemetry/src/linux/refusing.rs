@@ -17,6 +17,8 @@ pub struct Refusing {
     code: i32,
     /// How many calls of this kind still succeed.
     allowed: AtomicUsize,
+    /// How many of those after them are still refused.
+    refused: AtomicUsize,
     /// How many mappings were not unmapped yet.
     mapped: AtomicUsize,
     asked: AtomicBool,
@@ -26,10 +28,17 @@ impl Refusing {
     /// Refuses a call with this code, from the one after `allowed` on.
     #[must_use]
     pub const fn new(call: SystemCall, code: i32, allowed: usize) -> Self {
+        Self::times(call, code, allowed, usize::MAX)
+    }
+
+    /// Refuses a call with this code so often, from the one after `allowed` on.
+    #[must_use]
+    pub const fn times(call: SystemCall, code: i32, allowed: usize, refused: usize) -> Self {
         Self {
             call,
             code,
             allowed: AtomicUsize::new(allowed),
+            refused: AtomicUsize::new(refused),
             mapped: AtomicUsize::new(0),
             asked: AtomicBool::new(false),
         }
@@ -46,13 +55,13 @@ impl Refusing {
     }
 
     fn ask(&self, call: SystemCall) -> Result<(), i32> {
-        let allow = |allowed: usize| allowed.checked_sub(1);
-        if call == self.call
-            && self.allowed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, allow).is_err()
-        {
-            return Err(self.code);
+        if call != self.call {
+            return Ok(());
         }
-        Ok(())
+        self.asked.store(true, Ordering::Relaxed);
+        let one = |left: usize| left.checked_sub(1);
+        let take = |from: &AtomicUsize| from.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one).is_ok();
+        if take(&self.allowed) || !take(&self.refused) { Ok(()) } else { Err(self.code) }
     }
 }
 
@@ -77,9 +86,9 @@ unsafe impl System for Refusing {
         Linux.rename_file(from, to)
     }
 
-    fn allocate_file(&self, file: BorrowedFd<'_>, bytes: usize) -> Result<(), i32> {
+    fn allocate_file(&self, file: BorrowedFd<'_>, start: usize, bytes: usize) -> Result<(), i32> {
         self.ask(SystemCall::Allocate)?;
-        Linux.allocate_file(file, bytes)
+        Linux.allocate_file(file, start, bytes)
     }
 
     fn map_file(&self, file: BorrowedFd<'_>, bytes: usize) -> Result<NonNull<u8>, i32> {

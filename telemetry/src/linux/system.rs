@@ -35,11 +35,11 @@ pub unsafe trait System: fmt::Debug {
     /// See [`System::create_anonymous`].
     fn rename_file(&self, from: &CStr, to: &CStr) -> Result<(), i32>;
 
-    /// Extends a file to `bytes` bytes, with memory or blocks for all of it.
+    /// Extends a file to `start + bytes` bytes, with memory or blocks for all from `start` on. A signal may interrupt the call (`EINTR`).
     ///
     /// # Errors
     /// See [`System::create_anonymous`].
-    fn allocate_file(&self, file: BorrowedFd<'_>, bytes: usize) -> Result<(), i32>;
+    fn allocate_file(&self, file: BorrowedFd<'_>, start: usize, bytes: usize) -> Result<(), i32>;
 
     /// Maps a file for reading and writing, shared with other processes.
     ///

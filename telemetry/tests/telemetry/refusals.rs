@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use tripoint_telemetry::format::HeaderFlags;
 use tripoint_telemetry::internal::{Refusing, create_on};
-use tripoint_telemetry::{FileOptions, Room, SystemCall, TelemetryError};
+use tripoint_telemetry::{FileOptions, Room, SystemCall, Telemetry, TelemetryError};
 
 /// A directory of its own, which is removed at the end.
 pub(crate) struct Directory(PathBuf);
@@ -108,6 +108,18 @@ fn a_system_that_cannot_populate_has_its_pages_written_to() {
     assert_eq!(telemetry.report().refusals().count(), 0);
 }
 
+/// A profiler's signal at each interval may interrupt any call that takes time.
+#[test]
+fn an_interrupted_allocation_continues() {
+    let options = FileOptions { room: Room::default(), ..FileOptions::default() };
+    // The file of 4.3 MiB is allocated in five parts, and that of the switches in one.
+    for allowed in 0..6 {
+        let system = Refusing::times(SystemCall::Allocate, libc::EINTR, allowed, 3);
+        assert!(create_on(&system, &options).is_ok(), "interrupted after {allowed} parts");
+        assert!(!system.was_not_asked());
+    }
+}
+
 /// There are no switches of telemetry that there is not.
 #[test]
 fn a_file_that_receives_no_name_leaves_no_switches() {
@@ -132,14 +144,14 @@ fn addresses_are_not_left_out_by_half() {
 #[test]
 fn errors_say_what_to_do() {
     let room = Room { threads: usize::MAX, ..Room::default() };
-    let too_large = tripoint_telemetry::Telemetry::create(&FileOptions { room, ..FileOptions::default() });
+    let too_large = Telemetry::create(&FileOptions { room, ..FileOptions::default() });
     assert_eq!(too_large.unwrap_err(), TelemetryError::TooLarge);
     for path in ["/", "", "a\0b"] {
         let options = FileOptions { path: Some(path.as_ref()), ..FileOptions::default() };
-        assert_eq!(tripoint_telemetry::Telemetry::create(&options).unwrap_err(), TelemetryError::Path);
+        assert_eq!(Telemetry::create(&options).unwrap_err(), TelemetryError::Path);
     }
     let options = FileOptions { path: Some("/nonexistent/file".as_ref()), ..FileOptions::default() };
-    let error = tripoint_telemetry::Telemetry::create(&options).unwrap_err().to_string();
+    let error = Telemetry::create(&options).unwrap_err().to_string();
     let expected =
         "the system refused to create the file (code 2): use a directory that this process may write to";
     assert_eq!(error, expected);
