@@ -34,6 +34,15 @@ fn own(code: c_int) -> Result<OwnedFd, i32> {
     answer(code).map(|file| unsafe { OwnedFd::from_raw_fd(file) })
 }
 
+/// The most bytes that a file may have (`ulimit -f`). Beyond them the system sends SIGXFSZ, which ends a process that
+/// does not expect it. If the system does not say, it is asked for the bytes anyway.
+fn largest_file() -> libc::rlim_t {
+    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: the call writes to this value only.
+    let _ = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) };
+    limit.rlim_cur
+}
+
 // SAFETY: a mapping of a file is shared with its other mappings, and with nothing else. It starts at a page
 // and stays until `munmap`. New pages of a file are zero. The word of the parent is in a mapping of its own.
 unsafe impl System for Linux {
@@ -68,6 +77,9 @@ unsafe impl System for Linux {
         let end = start.checked_add(bytes).ok_or(libc::EFBIG)?;
         let offset = |bytes: usize| libc::off_t::try_from(bytes).map_err(|_| libc::EFBIG);
         let (start, bytes, _) = (offset(start)?, offset(bytes)?, offset(end)?);
+        if libc::rlim_t::try_from(end).map_or(true, |end| end > largest_file()) {
+            return Err(libc::EFBIG);
+        }
         // SAFETY: the file is open. The call reads no memory of the process.
         answer(unsafe { libc::fallocate(file.as_raw_fd(), 0, start, bytes) }).map(drop)
     }

@@ -35,7 +35,8 @@ pub unsafe trait System: fmt::Debug {
     /// See [`System::create_anonymous`].
     fn rename_file(&self, from: &CStr, to: &CStr) -> Result<(), i32>;
 
-    /// Extends a file to `start + bytes` bytes, with memory or blocks for all from `start` on. A signal may interrupt the call (`EINTR`).
+    /// Extends a file to `start + bytes` bytes, with memory or blocks for all from `start` on. A file that would be larger
+    /// than the process may make is an error, and no signal. A signal of another kind may interrupt the call (`EINTR`).
     ///
     /// # Errors
     /// See [`System::create_anonymous`].

@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 
 use tripoint_telemetry::format::HeaderFlags;
 use tripoint_telemetry::internal::{Refusing, create_on};
-use tripoint_telemetry::{FileOptions, Room, SystemCall, Telemetry, TelemetryError};
+use tripoint_telemetry::{FileOptions, Refusal, Room, SystemCall, Telemetry, TelemetryError};
 
 /// A directory of its own, which is removed at the end.
 pub(crate) struct Directory(PathBuf);
@@ -118,6 +119,40 @@ fn an_interrupted_allocation_continues() {
         assert!(create_on(&system, &options).is_ok(), "interrupted after {allowed} parts");
         assert!(!system.was_not_asked());
     }
+}
+
+/// The system would end the process with a signal (SIGXFSZ).
+#[test]
+fn a_file_beyond_the_limit_of_its_size_is_refused() {
+    const CHILD: &str = "TRIPOINT_TEST_LIMITS_FILES";
+    let options = FileOptions { room: Room::LEAST, ..FileOptions::default() };
+    let bytes = Room::LEAST.bytes().unwrap() as libc::rlim_t - 4096;
+    if std::env::var_os(CHILD).is_some() {
+        let limit_to = |bytes| {
+            let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+            // SAFETY: the call writes to this value only.
+            assert_eq!(unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) }, 0);
+            limit.rlim_cur = bytes;
+            // SAFETY: the call reads this value only.
+            assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) }, 0);
+        };
+        limit_to(bytes);
+        assert!(Telemetry::create(&options).is_ok(), "what is at the limit is allowed");
+        limit_to(bytes - 1);
+        match Telemetry::create(&options) {
+            Err(TelemetryError::System(Refusal {
+                call: SystemCall::Allocate, code: libc::EFBIG, ..
+            })) => {}
+            other => panic!("{other:?}"),
+        }
+        return;
+    }
+    // The limit is of a whole process.
+    let name = "refusals::a_file_beyond_the_limit_of_its_size_is_refused";
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    let child = child.args(["--exact", name]).env(CHILD, "1").output().unwrap();
+    assert!(child.status.success(), "{child:?}");
+    assert!(String::from_utf8_lossy(&child.stdout).contains("1 passed"), "{child:?}");
 }
 
 /// There are no switches of telemetry that there is not.
