@@ -106,10 +106,19 @@ impl SystemCall {
     /// What the call is for, and what to do if the system refuses it.
     const fn explain(self) -> (&'static str, &'static str) {
         match self {
-            Self::CreateAnonymous => ("create a file in memory", "use a path, or Linux 3.17 or newer"),
+            Self::CreateAnonymous => (
+                "create a file in memory",
+                "raise the limit of open files (ulimit -n), or use a path, or Linux 3.17 or newer",
+            ),
             Self::CreateFile => ("create the file", "use a directory that this process may write to"),
-            Self::Allocate => ("provide memory for the file", "free memory, or ask for less room"),
-            Self::Map => ("map the file", "raise the address space limit (ulimit -v), or ask for less room"),
+            Self::Allocate => (
+                "provide memory for the file",
+                "free memory, raise the limit of a file's size (ulimit -f), use a directory in /dev/shm, or ask for less room",
+            ),
+            Self::Map => (
+                "map the file",
+                "raise the limits of addresses (ulimit -v) and mappings (vm.max_map_count), or ask for less room",
+            ),
             Self::Rename => ("give the file its name", "use a directory that this process may write to"),
             Self::Populate => ("put memory behind every page", "free memory, or ask for less room"),
             Self::Lock => (
