@@ -18,19 +18,29 @@ pub(super) struct Mapping<'s> {
     bytes: usize,
 }
 
-/// The bytes that are allocated with one call: some 300 µs of work, so that signals that come at intervals, such as those of
-/// a profiler, do not interrupt each call.
+/// The most bytes that are allocated with one call: some 300 µs of work.
 const ALLOCATED_AT_ONCE: usize = 1 << 20;
+
+/// The least bytes that are asked for after an interruption.
+const PAGE: usize = 4096;
+
+/// How often in succession a call may be interrupted. From the ninth time on it allocates one page, so a system where this is too seldom
+/// does nothing but interrupt.
+const MOST_INTERRUPTIONS: u32 = 1000;
 
 /// Extends a new file to `bytes` bytes, with memory or blocks for all of it.
 fn allocate(system: &dyn System, file: &OwnedFd, bytes: usize) -> Result<(), i32> {
-    let mut start = 0;
+    let (mut start, mut part, mut interruptions) = (0, ALLOCATED_AT_ONCE, 0);
     while start < bytes {
-        let part = (bytes - start).min(ALLOCATED_AT_ONCE);
-        match system.allocate_file(file.as_fd(), start, part) {
-            Ok(()) => start += part,
-            // The system does not repeat this call by itself, whatever the handler asks for.
-            Err(libc::EINTR) => {}
+        let now = part.min(bytes - start);
+        match system.allocate_file(file.as_fd(), start, now) {
+            Ok(()) => (start, interruptions) = (start + now, 0),
+            // The system does not repeat this call by itself, whatever the handler asks for. A smaller part ends
+            // before the next of the signals that come at intervals, such as those of a profiler.
+            Err(libc::EINTR) if interruptions < MOST_INTERRUPTIONS => {
+                interruptions += 1;
+                part = (part / 2).max(PAGE);
+            }
             Err(code) => return Err(code),
         }
     }

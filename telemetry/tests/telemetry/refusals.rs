@@ -119,6 +119,19 @@ fn an_interrupted_allocation_continues() {
         assert!(create_on(&system, &options).is_ok(), "interrupted after {allowed} parts");
         assert!(!system.was_not_asked());
     }
+    // Parts become smaller with each interruption, down to a page.
+    let system = Refusing::times(SystemCall::Allocate, libc::EINTR, 1, 100);
+    assert!(create_on(&system, &options).is_ok());
+}
+
+#[test]
+fn an_allocation_that_is_always_interrupted_ends() {
+    let options = FileOptions { room: Room::LEAST, ..FileOptions::default() };
+    let system = Refusing::new(SystemCall::Allocate, libc::EINTR, 0);
+    match create_on(&system, &options) {
+        Err(TelemetryError::System(Refusal { call: SystemCall::Allocate, code: libc::EINTR, .. })) => {}
+        other => panic!("{other:?}"),
+    }
 }
 
 /// The system would end the process with a signal (SIGXFSZ).
