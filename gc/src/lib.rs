@@ -114,6 +114,31 @@
 //! # Ok::<(), tripoint_core::Error>(())
 //! ```
 //!
+//! # Walks
+//!
+//! While the heap is stopped, [`Stopped`] shows [all objects](Stopped::walk_objects) and [all roots](Stopped::walk_roots), counts
+//! objects [by type](Stopped::census), and answers what [refers](Stopped::walk_referrers) to an object and what
+//! [keeps](Stopped::path_to) it. Walks allocate nothing: what they need of memory the caller provides.
+//!
+//! ```
+//! # use core::time::Duration;
+//! # use tripoint_core::{Addr, Arena, BarrierPair};
+//! use tripoint_gc::{Heap, NoPath, PathStep};
+//!
+//! /// Prints why an object is there.
+//! fn explain<A: Arena, B: BarrierPair>(heap: &Heap<'_, A, B>, object: *const u8) {
+//!     let Ok(stopped) = heap.stop(Duration::from_millis(1)) else { return };
+//!     let mut table = vec![PathStep::default(); stopped.census(&mut []).all.objects];
+//!     match stopped.path_to(object, &mut table) {
+//!         Ok(path) => {
+//!             let types = path.steps.iter().filter_map(|step| stopped.object_at(step.object_base())?.type_name);
+//!             println!("{:?} keeps it, by {:?}", path.root, types.collect::<Vec<_>>());
+//!         }
+//!         Err(none) => println!("{none}"),
+//!     }
+//! }
+//! ```
+//!
 //! # For authors of pool classes
 //!
 //! A class of your own may take part in stops, though not in collections. A class whose points give way says [`PoolClass::GIVES_WAY`](tripoint_core::PoolClass::GIVES_WAY),
@@ -124,6 +149,7 @@
 //! # How it is built
 //!
 //! ```text
+//!   walks        all objects, all roots, and what keeps an object
 //!   collect      one collection; registering roots
 //!   swept        Ams, Lo: segments, free runs, the sweep
 //!   stops        Heap, Mutator: how threads are stopped
@@ -142,11 +168,13 @@ pub mod design;
 mod references;
 mod stops;
 mod swept;
+mod walks;
 
 pub use collect::collection::Collection;
 pub use collect::roots::Root;
 pub use references::format::Format;
-pub use references::root::{RootFunction, Tag};
+pub use references::object::Object;
+pub use references::root::{RootFunction, RootId, Tag};
 pub use references::scan::Scan;
 pub use stops::heap::{Heap, HeapCounts, HeapOptions};
 pub use stops::mutator::Mutator;
@@ -154,6 +182,9 @@ pub use stops::mutator_buffer::MutatorBuffer;
 pub use stops::postponed::{Late, Postponed};
 pub use stops::stopped::Stopped;
 pub use swept::class::{Ams, Kind, Leaf, Lo, Swept, SweptOptions, Traced};
+pub use walks::census::{Census, TypeCount};
+pub use walks::path::{NoPath, Path, PathStep};
+pub use walks::roots::{Referrer, RootReference};
 
 /// For models and tests of this workspace: not part of what the crate promises.
 #[doc(hidden)]

@@ -7,11 +7,15 @@
 //! | `scan` | the state of a scan: what references are passed to |
 //! | `format` | how a pool finds the size of an object and the references in it |
 //! | `root` | where references come from, other than objects |
+//! | `object` | an object, as walks show it |
 //! | `member` | what a collection asks of each pool |
+//! | `own` | which pool of the heap a reference leads to |
 
 pub(crate) mod format;
 pub(crate) mod list;
 pub(crate) mod member;
+pub(crate) mod object;
+pub(crate) mod own;
 pub(crate) mod root;
 pub(crate) mod scan;
 pub(crate) mod segment;

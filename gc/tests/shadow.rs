@@ -11,12 +11,13 @@ use core::cell::Cell;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::Ordering;
 use core::time::Duration;
+use std::collections::{BTreeMap, VecDeque};
 
 use common::{Point, Slots, TestHeap, TestMutator, TestPool, WORD, layout, make, name, point, pool};
 use common::{reference, set_reference, with_heap, write};
 use proptest::prelude::*;
 use tripoint_core::{Check, CheckLevel, Error, PoolClass};
-use tripoint_gc::{Kind, Leaf, Tag, Traced};
+use tripoint_gc::{Kind, Leaf, NoPath, PathStep, RootId, Tag, Traced};
 use tripoint_oracle::cases;
 
 /// What the shadow graph knows of a node.
@@ -29,6 +30,14 @@ struct Shadow {
     references: Vec<Option<usize>>,
     /// The bytes of the node.
     size: usize,
+    /// A collection has freed it.
+    is_gone: bool,
+}
+
+impl Shadow {
+    fn base(&self) -> usize {
+        self.node.addr() - self.header * WORD
+    }
 }
 
 /// One step: what, and numbers to choose by.
@@ -67,6 +76,8 @@ enum Step {
     Collect,
     /// A collection with a reservation held.
     Hold,
+    /// Walks over all objects and roots, and a path to each object.
+    Walk,
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -83,6 +94,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => any::<u8>().prop_map(|pool| Step::Empty { pool }),
         2 => Just(Step::Collect),
         1 => Just(Step::Hold),
+        1 => Just(Step::Walk),
     ]
 }
 
@@ -98,6 +110,8 @@ struct Graph<'a, 'm> {
     slots: &'a Slots<SLOTS>,
     /// A word that may be a reference.
     word: &'a Cell<usize>,
+    /// The names of the roots: of the slots, and of the word.
+    root_ids: [RootId; 2],
     shadows: Vec<Shadow>,
     roots: [Option<usize>; SLOTS],
     pointed: Option<usize>,
@@ -128,9 +142,7 @@ impl Graph<'_, '_> {
             Step::Clear { slot: at } => self.root(slot(at), None),
             Step::Point { slot: at, byte } => {
                 self.pointed = self.roots[slot(at)];
-                let within = |shadow: &Shadow| {
-                    shadow.node.addr() - shadow.header * WORD + usize::from(byte) % shadow.size
-                };
+                let within = |shadow: &Shadow| shadow.base() + usize::from(byte) % shadow.size;
                 self.word.set(self.pointed.map_or(0, |shadow| within(&self.shadows[shadow])));
             }
             Step::Forget => {
@@ -141,6 +153,7 @@ impl Graph<'_, '_> {
             Step::Empty { pool } => self.points[usize::from(pool) % 2].empty(),
             Step::Collect => self.collect(),
             Step::Hold => self.hold(),
+            Step::Walk => self.walk(),
         }
     }
 
@@ -179,7 +192,7 @@ impl Graph<'_, '_> {
         match made {
             Ok(node) => {
                 let size = (header + 2 + references) * WORD;
-                self.shadows.push(Shadow { node, header, name, references: targets, size });
+                self.shadows.push(Shadow { node, header, name, references: targets, size, is_gone: false });
                 self.root(slot, Some(self.shadows.len() - 1));
             }
             Err(error) => {
@@ -190,18 +203,70 @@ impl Graph<'_, '_> {
         }
     }
 
-    /// What roots lead to.
-    fn reachable(&self) -> Vec<usize> {
-        let mut is_reached = vec![false; self.shadows.len()];
-        let mut grey: Vec<_> = self.roots.iter().copied().chain([self.pointed]).flatten().collect();
-        let mut reached = Vec::new();
-        while let Some(shadow) = grey.pop() {
-            if !core::mem::replace(&mut is_reached[shadow], true) {
-                reached.push(shadow);
-                grey.extend(self.shadows[shadow].references.iter().flatten());
+    /// What roots lead to, and over how many objects.
+    fn reachable(&self) -> BTreeMap<usize, usize> {
+        let mut grey: VecDeque<_> = self.roots.iter().copied().chain([self.pointed]).flatten().collect();
+        let mut reached: BTreeMap<_, _> = grey.iter().map(|&shadow| (shadow, 1)).collect();
+        while let Some(shadow) = grey.pop_front() {
+            for &to in self.shadows[shadow].references.iter().flatten() {
+                if !reached.contains_key(&to) {
+                    reached.insert(to, reached[&shadow] + 1);
+                    grey.push_back(to);
+                }
             }
         }
         reached
+    }
+
+    /// All objects that no collection has freed are shown once; roots show what they hold; and a
+    /// shortest path leads to what is reachable.
+    fn walk(&mut self) {
+        let reachable = self.reachable();
+        let Self { mutator, shadows, roots, pointed, slots, word, root_ids, .. } = self;
+        let stopped = mutator.stop(Duration::MAX, || ()).unwrap();
+        let there = shadows.iter().enumerate().filter(|(_, shadow)| !shadow.is_gone);
+        let there: BTreeMap<_, _> = there.map(|(index, shadow)| (shadow.base(), index)).collect();
+        let mut shown = BTreeMap::new();
+        stopped.walk_objects(|object| {
+            let index = there[&object.block.base().addr().get()];
+            assert_eq!(object.block.size(), shadows[index].size);
+            assert_eq!(object.reference.as_ptr(), shadows[index].node);
+            assert!(shown.insert(index, object).is_none(), "an object was shown twice");
+        });
+        assert_eq!(shown.len(), there.len(), "all objects are shown");
+        let mut held = Vec::new();
+        stopped.walk_roots(|reference| {
+            assert_eq!(reference.is_ambiguous, reference.root == root_ids[1]);
+            held.push(reference.addr.get());
+        });
+        let mut expected: Vec<_> = (0..SLOTS).map(|slot| slots.get(slot).addr()).collect();
+        expected.insert(0, word.get());
+        assert_eq!(held, expected, "the newest root first");
+        let mut table = vec![PathStep::default(); shown.len()];
+        // A few of them: each search may look at all.
+        for &index in there.values().step_by(there.len() / 24 + 1) {
+            let target = shadows[index].node;
+            let path = stopped.path_to(target, &mut table);
+            assert_eq!(
+                path.ok().map(|path| path.steps.len()),
+                reachable.get(&index).copied(),
+                "a path was missed"
+            );
+            let Ok(path) = path else {
+                assert_eq!(path, Err(NoPath::Unreachable));
+                continue;
+            };
+            let steps: Vec<_> = path.steps.iter().map(|step| there[&step.object_base().addr()]).collect();
+            match root_ids.iter().position(|id| *id == path.root) {
+                Some(0) => assert!(roots.contains(&Some(steps[0]))),
+                _ => assert_eq!(*pointed, Some(steps[0])),
+            }
+            for pair in steps.windows(2) {
+                assert!(shadows[pair[0]].references.contains(&Some(pair[1])), "a path without a reference");
+            }
+            assert_eq!(steps.last(), Some(&index));
+            assert_eq!(stopped.object_at(target), shown.get(&index).copied());
+        }
     }
 
     fn collect(&mut self) {
@@ -220,10 +285,13 @@ impl Graph<'_, '_> {
         self.compare(found.kept);
     }
 
-    fn compare(&self, kept: usize) {
+    fn compare(&mut self, kept: usize) {
         let reachable = self.reachable();
+        for (index, shadow) in self.shadows.iter_mut().enumerate() {
+            shadow.is_gone = !reachable.contains_key(&index);
+        }
         let mut size = 0;
-        for &index in &reachable {
+        for &index in reachable.keys() {
             let shadow = &self.shadows[index];
             // SAFETY: roots lead to the node, so it was kept; whether it was is what is tested.
             assert_eq!(unsafe { name(shadow.node) }, shadow.name, "a node was lost");
@@ -258,9 +326,9 @@ fn run(heap: &TestHeap<'_>, steps: &[Step], forgets: bool) -> usize {
     let mutator = heap.register().unwrap();
     let (slots, word) = (Slots::<SLOTS>::default(), Cell::new(0_usize));
     // SAFETY: the slots outlive the root, and only this thread uses them.
-    let _slots_are_root = unsafe { heap.root_table(slots.base(), SLOTS, Tag::default()) }.unwrap();
+    let slots_root = unsafe { heap.root_table(slots.base(), SLOTS, Tag::default()) }.unwrap();
     // SAFETY: the word outlives the root, and only this thread uses it.
-    let _word_is_root = unsafe { heap.root_ambiguous(NonNull::from(&word).cast(), 1) }.unwrap();
+    let word_root = unsafe { heap.root_ambiguous(NonNull::from(&word).cast(), 1) }.unwrap();
     let points = [point(&nodes, &mutator), point(&headed, &mutator)];
     let leaf_point = point(&leaves, &mutator);
     let mut graph = Graph {
@@ -271,6 +339,7 @@ fn run(heap: &TestHeap<'_>, steps: &[Step], forgets: bool) -> usize {
         leaf_point,
         slots: &slots,
         word: &word,
+        root_ids: [slots_root.id(), word_root.id()],
         shadows: Vec::new(),
         roots: [None; SLOTS],
         pointed: None,
@@ -312,6 +381,18 @@ fn a_format_that_forgets_references_loses_nodes() {
     let mut steps = vec![Step::Make { pool: 0, references: 0, slot: 0 }];
     steps.push(Step::Make { pool: 0, references: 1, slot: 0 });
     steps.extend([Step::Empty { pool: 0 }, Step::Collect]);
+    with_heap(64 << 10, |heap| {
+        run(heap, &steps, true);
+    });
+}
+
+/// The twin of walks.
+#[test]
+#[should_panic(expected = "a path was missed")]
+fn a_format_that_forgets_references_hides_paths() {
+    let mut steps = vec![Step::Make { pool: 0, references: 0, slot: 0 }];
+    steps.push(Step::Make { pool: 0, references: 1, slot: 0 });
+    steps.push(Step::Walk);
     with_heap(64 << 10, |heap| {
         run(heap, &steps, true);
     });

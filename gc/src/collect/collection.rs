@@ -1,14 +1,12 @@
 //! One collection, from the stop to the sweep.
 
-use core::ptr::NonNull;
 use core::time::Duration;
 
-use tripoint_core::{Addr, Arena, BarrierPair};
+use tripoint_core::{Arena, BarrierPair};
 
-use crate::references::list::List;
-use crate::references::member::{MemberLink, Tally};
-use crate::references::scan::{Scan, Segments};
-use crate::references::segment::SegmentPtr;
+use crate::references::member::Tally;
+use crate::references::own::Own;
+use crate::references::scan::Scan;
 use crate::stops::heap::Heap;
 use crate::stops::mutator::Mutator;
 use crate::stops::postponed::Postponed;
@@ -23,24 +21,6 @@ pub struct Collection {
     pub freed: usize,
     /// How many references were fixed.
     pub references: usize,
-}
-
-/// Finds the segments of the automatic pools of one heap.
-struct Own<'a, A>(&'a A, &'a List<MemberLink>);
-
-impl<A: Arena> Segments for Own<'_, A> {
-    fn segment_of(&self, addr: Addr) -> Option<SegmentPtr> {
-        let Self(arena, members) = *self;
-        // Most addresses that are no references to this heap need no more than two compares.
-        let (pool, base) = arena.contains(addr).then(|| arena.segment_base(addr)).flatten()?;
-        if !members.any(|link| link.id() == pool) {
-            return None;
-        }
-        let base = NonNull::new(arena.provenance().as_ptr().with_addr(base.get()))?;
-        // SAFETY: the pool is of this heap, which is stopped, and makes a segment of all tracts that it joins. The
-        // provenance is that of all tracts.
-        Some(unsafe { SegmentPtr::at(base) })
-    }
 }
 
 impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
@@ -68,19 +48,27 @@ impl<A: Arena, B: BarrierPair> Mutator<'_, A, B> {
     }
 }
 
+impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
+    /// Frees all objects that no root leads to, in all automatic pools of the heap. What a
+    /// [walk](Stopped::walk_objects) shows afterwards, during the same stop, is live.
+    pub fn collect(&self) -> Collection {
+        run(self)
+    }
+}
+
 fn run<A: Arena, B: BarrierPair>(stopped: &Stopped<'_, '_, A, B>) -> Collection {
     let heap = stopped.heap();
     let (members, roots) = (heap.members().lock(), heap.roots().lock());
     // SAFETY: `stopped` says that the heap is stopped.
-    members.for_each(|link| unsafe { link.member().condemn() });
-    let own = Own(heap.arena(), &members);
+    members.for_each(|link| unsafe { link.member().flip() });
+    let own = Own::new(heap.arena(), &members);
     let mut scan = Scan::new(&own);
     // SAFETY: the heap is stopped, and roots were registered by a promise.
     roots.for_each(|root| unsafe { root.scan(&mut scan) });
     let mut is_any_grey = true;
     while is_any_grey {
         is_any_grey = false;
-        // SAFETY: the heap is stopped, and all of its pools were condemned above.
+        // SAFETY: the heap is stopped, and all of its pools were flipped above.
         members.for_each(|link| is_any_grey |= unsafe { link.member().scan(&mut scan) });
     }
     let mut tally = Tally::default();

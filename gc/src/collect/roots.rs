@@ -6,7 +6,7 @@ use core::ptr::NonNull;
 
 use tripoint_core::{Arena, BarrierPair, Result};
 
-use crate::references::root::{Place, RootFunction, RootRecord, Tag};
+use crate::references::root::{Place, RootFunction, RootId, RootRecord, Tag};
 use crate::stops::heap::Heap;
 
 /// A root of a heap, until it is dropped. If it is leaked it stays one as long as the heap.
@@ -71,6 +71,15 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         // SAFETY: the record is in no list. It stays in place until it is removed, by `drop`.
         unsafe { self.roots().lock().push(record) };
         Ok(Root { heap: self, record })
+    }
+}
+
+impl<A: Arena, B: BarrierPair> Root<'_, A, B> {
+    /// What [walks](crate::Stopped::walk_roots) and [paths](crate::Path) call it.
+    #[must_use]
+    pub fn id(&self) -> RootId {
+        // SAFETY: the record is valid until this value is dropped, and only ever borrowed shared.
+        unsafe { self.record.as_ref() }.id()
     }
 }
 

@@ -35,6 +35,15 @@ pub unsafe trait Format: Send + Sync + 'static {
     /// - `object` is the base of an object of this format that was committed and is still there.
     unsafe fn skip(&self, object: NonNull<u8>) -> usize;
 
+    /// The name of the type of the object whose base is at `object`, for walks. By default types have no names.
+    ///
+    /// # Safety
+    /// - That of [`Format::skip`].
+    unsafe fn type_name(&self, object: NonNull<u8>) -> Option<&'static str> {
+        let _ = object;
+        None
+    }
+
     /// Passes all references in these objects to `scan`. The heap is stopped.
     ///
     /// # Safety

@@ -56,17 +56,22 @@ impl<T: Linked> List<T> {
     }
 
     /// Whether `is_wanted` is true of an item: shows it one after the other until it is.
-    pub(crate) fn any(&self, mut is_wanted: impl FnMut(&T) -> bool) -> bool {
+    pub(crate) fn any(&self, is_wanted: impl FnMut(&T) -> bool) -> bool {
+        self.find(is_wanted).is_some()
+    }
+
+    /// The first item of which `is_wanted` is true. It must not be removed while it is borrowed.
+    pub(crate) fn find(&self, mut is_wanted: impl FnMut(&T) -> bool) -> Option<&T> {
         let mut next = self.first.get();
         while let Some(item) = next {
             // SAFETY: items are valid while they are in the list (`push`).
             let item = unsafe { item.as_ref() };
             if is_wanted(item) {
-                return true;
+                return Some(item);
             }
             next = item.next().get();
         }
-        false
+        None
     }
 }
 

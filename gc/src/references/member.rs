@@ -4,10 +4,12 @@ use core::cell::Cell;
 use core::ops::AddAssign;
 use core::ptr::NonNull;
 
-use tripoint_core::PoolId;
+use tripoint_core::{Addr, PoolId};
 
 use crate::references::list::Linked;
+use crate::references::object::Object;
 use crate::references::scan::Scan;
+use crate::references::segment::SegmentPtr;
 
 /// What a collection found in a pool, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,16 +32,17 @@ pub(crate) trait Member: Sync {
     /// Trips all allocation points.
     fn trip(&self);
 
-    /// Flips the points that are still attached, and records the objects in their buffers.
+    /// Flips the points that are still attached, and records the objects in their buffers: all objects are
+    /// known then. Collections and walks begin with it.
     ///
     /// # Safety
     /// - The heap is stopped by the caller.
-    unsafe fn condemn(&self);
+    unsafe fn flip(&self);
 
     /// Scans the grey objects of the pool, until there are none. Returns whether there were any.
     ///
     /// # Safety
-    /// - The heap is stopped by the caller, and all its pools were condemned.
+    /// - The heap is stopped by the caller, and all its pools were flipped.
     unsafe fn scan(&self, scan: &mut Scan<'_>) -> bool;
 
     /// Frees the objects that were not reached.
@@ -47,6 +50,30 @@ pub(crate) trait Member: Sync {
     /// # Safety
     /// - The heap is stopped by the caller, and all that is reachable was reached and scanned.
     unsafe fn sweep(&self) -> Tally;
+
+    /// Passes all objects to `visit`, with the pool locked.
+    ///
+    /// # Safety
+    /// - The heap is stopped by the caller, the pool is flipped, and no collection has begun.
+    unsafe fn for_each_object(&self, visit: &mut dyn FnMut(Object));
+
+    /// The object that begins at `base`.
+    ///
+    /// # Safety
+    /// - `segment` is of this pool, and an object begins there.
+    unsafe fn object(&self, segment: SegmentPtr, base: Addr) -> Object;
+
+    /// Passes the references of an object to `scan`: none of a leaf.
+    ///
+    /// # Safety
+    /// - The heap is stopped by the caller, and the object is of this pool.
+    unsafe fn scan_object(&self, object: Object, scan: &mut Scan<'_>);
+
+    /// Forgets which objects a walk has seen ([`SegmentPtr::see`]).
+    ///
+    /// # Safety
+    /// - The heap is stopped by the caller, and no collection has begun.
+    unsafe fn forget_seen(&self);
 }
 
 /// A pool's place in the list of its heap.

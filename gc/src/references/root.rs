@@ -30,6 +30,10 @@ pub(crate) enum Place {
     Function { scan: RootFunction, data: *mut () },
 }
 
+/// Distinguishes a root from the others of its heap ([`Root::id`](crate::Root::id)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RootId(usize);
+
 /// A root in the list of a heap.
 #[derive(Debug)]
 pub(crate) struct RootRecord {
@@ -50,6 +54,11 @@ impl Linked for RootRecord {
 impl RootRecord {
     pub(crate) const fn new(place: Place) -> Self {
         Self { next: Cell::new(None), place }
+    }
+
+    /// The root's name: records that are in the list at the same time are at different places.
+    pub(crate) fn id(&self) -> RootId {
+        RootId(core::ptr::from_ref(self).addr())
     }
 
     /// Passes its references to `scan`.

@@ -11,16 +11,48 @@ pub(crate) trait Segments {
     fn segment_of(&self, addr: Addr) -> Option<SegmentPtr>;
 }
 
+/// A reference as a format or a root passed it on.
+#[derive(Debug)]
+pub(crate) enum Shown<'r> {
+    /// At the place where it lies, or where a tag was taken off it.
+    Exact(&'r mut *mut u8),
+    /// A word that may be one.
+    Ambiguous(usize),
+}
+
+impl Shown<'_> {
+    /// The address that it refers to.
+    pub(crate) fn addr(&self) -> Addr {
+        match self {
+            Self::Exact(reference) => Addr::of(**reference),
+            Self::Ambiguous(word) => Addr::new(*word),
+        }
+    }
+}
+
+/// What a scan is for.
+enum Purpose<'s> {
+    /// To keep what is referred to, in these segments.
+    Keep(&'s dyn Segments),
+    /// To show the references: nothing is kept.
+    Show(&'s mut dyn FnMut(Shown<'_>)),
+}
+
 /// What is found while references are scanned. It is passed to [`Format::scan`](crate::Format::scan) and to
 /// root functions, which pass each reference on, of the objects or roots that they were asked to scan.
 pub struct Scan<'s> {
-    segments: &'s dyn Segments,
+    purpose: Purpose<'s>,
     references: usize,
 }
 
 impl<'s> Scan<'s> {
     pub(crate) fn new(segments: &'s dyn Segments) -> Self {
-        Self { segments, references: 0 }
+        Self { purpose: Purpose::Keep(segments), references: 0 }
+    }
+
+    /// A scan that passes references to `show`.
+    pub(crate) fn show(show: &'s mut dyn FnMut(Shown<'_>)) -> Self {
+        Self { purpose: Purpose::Show(show), references: 0 }
     }
 
     /// Fixes an exact reference: the object that it refers to is kept. A reference to memory of no automatic
@@ -32,8 +64,12 @@ impl<'s> Scan<'s> {
     #[inline]
     pub fn fix(&mut self, reference: &mut *mut u8) {
         self.references += 1;
+        let segments = match &mut self.purpose {
+            Purpose::Keep(segments) => *segments,
+            Purpose::Show(show) => return show(Shown::Exact(reference)),
+        };
         let addr = Addr::of(*reference);
-        let Some(segment) = self.segments.segment_of(addr) else { return };
+        let Some(segment) = segments.segment_of(addr) else { return };
         let description = segment.get();
         let object = Addr::new(addr.get().wrapping_sub(description.shape().header));
         let is_object = description.has_place(object) && segment.reach(object);
@@ -45,12 +81,13 @@ impl<'s> Scan<'s> {
     #[inline]
     pub fn fix_ambiguous(&mut self, word: usize) {
         self.references += 1;
-        let Some(segment) = self.segments.segment_of(Addr::new(word)) else { return };
-        let description = segment.get();
-        let place = Addr::new(description.shape().align.round_down(word));
-        if description.has_place(place)
-            && let Some(object) = segment.last_object(place)
-        {
+        let segments = match &mut self.purpose {
+            Purpose::Keep(segments) => *segments,
+            Purpose::Show(show) => return show(Shown::Ambiguous(word)),
+        };
+        let addr = Addr::new(word);
+        let Some(segment) = segments.segment_of(addr) else { return };
+        if let Some(object) = segment.object_around(addr) {
             segment.reach(object);
         }
     }

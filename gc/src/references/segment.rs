@@ -249,8 +249,42 @@ impl SegmentPtr {
         })
     }
 
+    /// The object that begins where an exact reference to `addr` says, if one does.
+    pub(crate) fn object_of(self, addr: Addr) -> Option<Addr> {
+        let description = self.get();
+        let object = Addr::new(addr.get().wrapping_sub(description.shape.header));
+        let is_object = description.has_place(object) && {
+            let (index, bit) = description.place(object);
+            (self.load(Map::Starts, index) | self.load(Map::Marks, index)) & bit != 0
+        };
+        is_object.then_some(object)
+    }
+
+    /// The object that begins at or below `addr`, which is anywhere in the segment: the one that an
+    /// ambiguous reference to it keeps.
+    pub(crate) fn object_around(self, addr: Addr) -> Option<Addr> {
+        let description = self.get();
+        let place = Addr::new(description.shape.align.round_down(addr.get()));
+        description.has_place(place).then(|| self.last_object(place)).flatten()
+    }
+
+    /// Between collections: sees the object that begins at `addr`. Returns whether it was not seen before.
+    pub(crate) fn see(self, addr: Addr) -> bool {
+        let (index, bit) = self.get().place(addr);
+        let marks = self.load(Map::Marks, index);
+        self.store(Map::Marks, index, marks | bit);
+        marks & bit == 0
+    }
+
+    /// Forgets which objects were seen.
+    pub(crate) fn forget_seen(self) {
+        for index in 0..self.get().words {
+            self.store(Map::Marks, index, 0);
+        }
+    }
+
     /// The last object that begins at or below `addr`, which is in the payload.
-    pub(crate) fn last_object(self, addr: Addr) -> Option<Addr> {
+    fn last_object(self, addr: Addr) -> Option<Addr> {
         let description = self.get();
         let unit = (addr.get() - description.payload.get()) / description.shape.align.get();
         let below = usize::MAX >> (BITS - 1 - unit % BITS);

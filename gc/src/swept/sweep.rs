@@ -1,10 +1,11 @@
 //! What a collection does to a pool of objects that do not move.
 
-use tripoint_core::Arena;
 use tripoint_core::internal::registry_of;
+use tripoint_core::{Addr, Arena};
 
 use crate::references::format::Format;
 use crate::references::member::{Member, Tally};
+use crate::references::object::Object;
 use crate::references::scan::Scan;
 use crate::references::segment::SegmentPtr;
 use crate::stops::mutator_buffer::MutatorBuffer;
@@ -16,7 +17,7 @@ impl<A: Arena, F: Format> Member for Pool<A, F> {
         self.header.trip_points();
     }
 
-    unsafe fn condemn(&self) {
+    unsafe fn flip(&self) {
         let _changes_segments = self.state.lock();
         registry_of(&self.header).for_each_buffer(|node, operations| {
             // SAFETY: the node is of this pool's registry, with its operations. Its owner's mutator has given
@@ -68,6 +69,51 @@ impl<A: Arena, F: Format> Member for Pool<A, F> {
         tally.freed = tally.freed.saturating_sub(free_before);
         tally.kept = self.kept(&state);
         tally
+    }
+
+    unsafe fn for_each_object(&self, visit: &mut dyn FnMut(Object)) {
+        let state = self.state.lock();
+        let mut next = state.segments;
+        while let Some(segment) = next {
+            let limit = segment.get().limit();
+            let mut from = segment.get().payload();
+            while from < limit
+                && let Some(base) = segment.first_object(from)
+            {
+                // SAFETY: the segment is of this pool, and an object begins there.
+                let object = unsafe { self.object(segment, base) };
+                from = object.block.range().limit();
+                visit(object);
+            }
+            next = segment.get().next().get();
+        }
+    }
+
+    unsafe fn object(&self, segment: SegmentPtr, base: Addr) -> Object {
+        let block = self.block(segment, base, self.end_of(segment, base));
+        Object {
+            block,
+            reference: segment.pointer(Addr::new(base.get() + self.shape.header)),
+            pool: self.header.id(),
+            // SAFETY: the caller promises that an object begins there.
+            type_name: unsafe { self.format.type_name(block.base()) },
+        }
+    }
+
+    unsafe fn scan_object(&self, object: Object, scan: &mut Scan<'_>) {
+        if !self.ranks.is_empty() {
+            // SAFETY: the caller promises an object of this pool, and that the heap is stopped.
+            unsafe { self.format.scan(object.block, scan) };
+        }
+    }
+
+    unsafe fn forget_seen(&self) {
+        let state = self.state.lock();
+        let mut next = state.segments;
+        while let Some(segment) = next {
+            segment.forget_seen();
+            next = segment.get().next().get();
+        }
     }
 }
 

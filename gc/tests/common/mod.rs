@@ -55,6 +55,12 @@ unsafe impl Format for Nodes {
         unsafe { object.cast::<usize>().add(self.header).read() }
     }
 
+    unsafe fn type_name(&self, object: NonNull<u8>) -> Option<&'static str> {
+        // SAFETY: the caller promises a node.
+        let references = unsafe { self.skip(object) } / WORD - self.header - 2;
+        Some(if references == 0 { "end" } else { "inner node" })
+    }
+
     unsafe fn scan(&self, objects: Block, scan: &mut Scan<'_>) {
         let mut at = 0;
         while at < objects.size() {

@@ -1,0 +1,62 @@
+//! Which pool of a heap, and which object, a reference leads to.
+
+use core::ptr::NonNull;
+
+use tripoint_core::{Addr, Arena};
+
+use crate::references::list::List;
+use crate::references::member::MemberLink;
+use crate::references::object::Object;
+use crate::references::scan::{Segments, Shown};
+use crate::references::segment::SegmentPtr;
+
+/// Finds the segments of the automatic pools of one heap.
+pub(crate) struct Own<'a, A> {
+    arena: &'a A,
+    members: &'a List<MemberLink>,
+}
+
+impl<'a, A: Arena> Own<'a, A> {
+    /// Finds the segments of `members`, whose memory is all from `arena`. No pool leaves the list as long as this is used.
+    pub(crate) const fn new(arena: &'a A, members: &'a List<MemberLink>) -> Self {
+        Self { arena, members }
+    }
+
+    /// The pool and the segment that `addr` lies in.
+    pub(crate) fn find(&self, addr: Addr) -> Option<(&'a MemberLink, SegmentPtr)> {
+        // Most addresses that are no references to this heap need no more than two compares.
+        let (pool, base) = self.arena.contains(addr).then(|| self.arena.segment_base(addr)).flatten()?;
+        let link = self.members.find(|link| link.id() == pool)?;
+        let base = NonNull::new(self.arena.provenance().as_ptr().with_addr(base.get()))?;
+        // SAFETY: the pool is of this heap, and makes a segment of all tracts that it joins. The
+        // provenance is that of all tracts.
+        Some((link, unsafe { SegmentPtr::at(base) }))
+    }
+
+    /// Where the object begins that a reference leads to, with its pool and segment.
+    pub(crate) fn referent(&self, shown: &Shown<'_>) -> Option<(&'a MemberLink, SegmentPtr, Addr)> {
+        let (link, segment) = self.find(shown.addr())?;
+        let base = match shown {
+            Shown::Exact(_) => segment.object_of(shown.addr()),
+            Shown::Ambiguous(_) => segment.object_around(shown.addr()),
+        }?;
+        Some((link, segment, base))
+    }
+
+    /// The object that `addr` lies in.
+    ///
+    /// # Safety
+    /// - The heap is stopped, and its pools are flipped.
+    pub(crate) unsafe fn object_at(&self, addr: Addr) -> Option<Object> {
+        let (link, segment, base) = self.referent(&Shown::Ambiguous(addr.get()))?;
+        // SAFETY: the segment is of that pool, and an object begins there.
+        let object = unsafe { link.member().object(segment, base) };
+        object.block.range().contains(addr).then_some(object)
+    }
+}
+
+impl<A: Arena> Segments for Own<'_, A> {
+    fn segment_of(&self, addr: Addr) -> Option<SegmentPtr> {
+        self.find(addr).map(|(_, segment)| segment)
+    }
+}

@@ -1,0 +1,43 @@
+//! Walks over all objects of a heap.
+
+use tripoint_core::{Addr, Arena, BarrierPair};
+
+use crate::references::list::List;
+use crate::references::member::MemberLink;
+use crate::references::object::Object;
+use crate::references::own::Own;
+use crate::stops::stopped::Stopped;
+
+/// Has all pools know their objects.
+///
+/// # Safety
+/// - The heap of the pools is stopped.
+pub(crate) unsafe fn flip(members: &List<MemberLink>) {
+    // SAFETY: the caller promises that the heap is stopped.
+    members.for_each(|link| unsafe { link.member().flip() });
+}
+
+impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
+    /// Passes all objects in the automatic pools of the heap to `visit`: those of a segment in order of addresses. They are
+    /// what mutators committed and no collection has freed: after [`Stopped::collect`], what is live.
+    ///
+    /// The heap is locked meanwhile: `visit` must use neither it nor its pools. For a reservation that is held over the
+    /// stop a walk is as a collection: it may not be committed.
+    pub fn walk_objects(&self, mut visit: impl FnMut(Object)) {
+        let members = self.heap().members().lock();
+        // SAFETY: `self` says that the heap is stopped.
+        unsafe { flip(&members) };
+        // SAFETY: the heap is stopped, and its pools were flipped.
+        members.for_each(|link| unsafe { link.member().for_each_object(&mut visit) });
+    }
+
+    /// The object that `addr` lies in, wherever it points into it; `None` if it lies in none.
+    #[must_use]
+    pub fn object_at(&self, addr: *const u8) -> Option<Object> {
+        let members = self.heap().members().lock();
+        // SAFETY: `self` says that the heap is stopped.
+        unsafe { flip(&members) };
+        // SAFETY: the heap is stopped, and its pools were flipped.
+        unsafe { Own::new(self.heap().arena(), &members).object_at(Addr::of(addr)) }
+    }
+}

@@ -1,0 +1,192 @@
+//! A path from a root to an object: why it is kept (design/gc.md `.walk.path`).
+//!
+//! A search in breadth, whose queue is the table that the caller provides. Which objects were met is
+//! kept in their mark bits, which no collection uses meanwhile. Each entry of the queue knows the one from which it was met, so
+//! that the path is in the table when the object is found, and is moved to its beginning.
+
+use core::fmt;
+use core::ptr;
+
+use tripoint_core::internal::Defer;
+use tripoint_core::{Addr, Arena, BarrierPair, aver};
+
+use crate::references::own::Own;
+use crate::references::root::RootId;
+use crate::references::scan::{Scan, Shown};
+use crate::stops::stopped::Stopped;
+use crate::walks::objects::flip;
+
+/// From where an object was met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum From {
+    Nowhere,
+    Root(RootId),
+    Step(usize),
+}
+
+/// An object on a path, or an entry of the table that a search for one uses. An entry is three or four words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathStep {
+    base: *const u8,
+    from: From,
+}
+
+impl Default for PathStep {
+    fn default() -> Self {
+        Self { base: ptr::null(), from: From::Nowhere }
+    }
+}
+
+impl PathStep {
+    /// The base of the object, for [`Stopped::object_at`].
+    #[must_use]
+    pub const fn object_base(&self) -> *const u8 {
+        self.base
+    }
+}
+
+/// A path from a root to an object. No other is shorter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Path<'t> {
+    /// The root.
+    pub root: RootId,
+    /// The objects: the root refers to the first, each refers to the next, and the last is the one that was asked for.
+    pub steps: &'t [PathStep],
+}
+
+/// Why no path was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NoPath {
+    /// There is no object at that address.
+    NoObject,
+    /// No root leads to the object: the next collection frees it.
+    Unreachable,
+    /// So many objects were met that the table was full. The number of reachable objects is always enough.
+    Full,
+}
+
+impl fmt::Display for NoPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoObject => "no object is at that address: pass an address in an object",
+            Self::Unreachable => "no root leads to the object: the next collection frees it",
+            Self::Full => "the table is full: pass one entry for each object of the heap",
+        })
+    }
+}
+
+impl core::error::Error for NoPath {}
+
+/// A search, and its queue.
+struct Search<'a, 't, A> {
+    own: &'a Own<'a, A>,
+    table: &'t mut [PathStep],
+    met: usize,
+    target: Addr,
+    found: Option<usize>,
+    is_full: bool,
+}
+
+impl<A: Arena> Search<'_, '_, A> {
+    /// Meets what a reference leads to.
+    fn meet(&mut self, shown: &Shown<'_>, from: From) {
+        if self.found.is_some() {
+            return;
+        }
+        let Some((_, segment, base)) = self.own.referent(shown) else { return };
+        if !segment.see(base) {
+            return;
+        }
+        let Some(entry) = self.table.get_mut(self.met) else {
+            self.is_full = true;
+            return;
+        };
+        *entry = PathStep { base: segment.pointer(base).as_ptr(), from };
+        if base == self.target {
+            self.found = Some(self.met);
+        }
+        self.met += 1;
+    }
+
+    /// Meets what the object of an entry refers to.
+    ///
+    /// # Safety
+    /// - The heap is stopped, and its pools are flipped.
+    unsafe fn follow(&mut self, step: usize) {
+        let base = Addr::of(self.table[step].base);
+        let found = self.own.find(base);
+        aver!(found.is_some(), "the object at {base} is in no segment any more");
+        let Some((link, segment)) = found else { return };
+        // SAFETY: the segment is of that pool, and an object begins there: `meet` found it.
+        let object = unsafe { link.member().object(segment, base) };
+        let mut show = |shown: Shown<'_>| self.meet(&shown, From::Step(step));
+        // SAFETY: the caller promises that the heap is stopped, and the object is of this pool.
+        unsafe { link.member().scan_object(object, &mut Scan::show(&mut show)) };
+    }
+}
+
+/// Moves the path that ends at entry `last` to the beginning of the table. Returns its root and its length.
+fn gather(table: &mut [PathStep], last: usize) -> Option<(RootId, usize)> {
+    // Turns the links around: each entry then knows the next one of the path.
+    let (mut next, mut at) = (From::Nowhere, last);
+    let root = loop {
+        match core::mem::replace(&mut table[at].from, next) {
+            From::Step(before) => (next, at) = (From::Step(at), before),
+            From::Root(root) => break root,
+            From::Nowhere => return None,
+        }
+    };
+    // An object is met before what is met from it, so no entry is overwritten before it is moved.
+    for length in 1.. {
+        let step = table[at];
+        table[length - 1] = PathStep { from: From::Nowhere, ..step };
+        match step.from {
+            From::Step(after) => at = after,
+            _ => return Some((root, length)),
+        }
+    }
+    None
+}
+
+impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
+    /// Finds a shortest path from a root to the object at `addr`, which may point anywhere into it: why it is kept.
+    ///
+    /// The search uses an entry of `table` for each object that it meets, and looks at each of these once. Its steps are at the
+    /// beginning of the table then.
+    ///
+    /// # Errors
+    /// [`NoPath`], which says what to do.
+    pub fn path_to<'t>(&self, addr: *const u8, table: &'t mut [PathStep]) -> Result<Path<'t>, NoPath> {
+        let members = self.heap().members().lock();
+        // SAFETY: `self` says that the heap is stopped.
+        unsafe { flip(&members) };
+        let own = Own::new(self.heap().arena(), &members);
+        // SAFETY: the heap is stopped, and its pools were flipped.
+        let object = unsafe { own.object_at(Addr::of(addr)) }.ok_or(NoPath::NoObject)?;
+        // Also if a format panics: a mark that stays would keep an object from being scanned.
+        let forget = Defer::new(|| {
+            // SAFETY: the heap is stopped, and no collection begins before this function returns, which has the lock.
+            members.for_each(|link| unsafe { link.member().forget_seen() });
+        });
+        let target = object.block.range().base();
+        let mut search = Search { own: &own, table, met: 0, target, found: None, is_full: false };
+        self.heap().roots().lock().for_each(|root| {
+            let mut show = |shown: Shown<'_>| search.meet(&shown, From::Root(root.id()));
+            // SAFETY: the heap is stopped, and roots were registered by a promise.
+            unsafe { root.scan(&mut Scan::show(&mut show)) };
+        });
+        let mut next = 0;
+        while search.found.is_none() && next < search.met {
+            // SAFETY: the heap is stopped, and its pools were flipped.
+            unsafe { search.follow(next) };
+            next += 1;
+        }
+        let Search { table, found, is_full, .. } = search;
+        drop(forget);
+        let last = found.ok_or(if is_full { NoPath::Full } else { NoPath::Unreachable })?;
+        let (root, length) = gather(table, last).ok_or(NoPath::Unreachable)?;
+        Ok(Path { root, steps: &table[..length] })
+    }
+}

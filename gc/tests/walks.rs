@@ -1,0 +1,147 @@
+//! Walks over objects and roots, and the question what keeps an object (design/gc.md `.req.walk`, `.walk.path`). Random graphs are walked in
+//! `gc/tests/shadow.rs`.
+
+mod common;
+
+use core::ptr;
+use core::time::Duration;
+
+use common::{Slots, WORD, layout, make, point, pool, set_reference, with_heap, write};
+use tripoint_core::{Addr, Arena, PoolClass};
+use tripoint_gc::{Leaf, NoPath, PathStep, Referrer, Tag, Traced, TypeCount};
+
+const ALL: Duration = Duration::MAX;
+
+#[test]
+fn objects_are_counted_by_pool_and_type() {
+    with_heap(256 << 10, |heap| {
+        let (nodes, leaves) = (pool::<Traced>(heap, 0), pool::<Leaf>(heap, 0));
+        let mut mutator = heap.register().unwrap();
+        let (mut node_point, mut leaf_point) = (point(&nodes, &mutator), point(&leaves, &mutator));
+        let slots = Slots::<1>::default();
+        // SAFETY: the slots outlive the root, and only this thread uses them.
+        let _root = unsafe { heap.root_table(slots.base(), 1, Tag::default()) }.unwrap();
+        for name in 0..10 {
+            let leaf = make(&mut leaf_point, name, &[]).unwrap();
+            make(&mut node_point, name, &[]).unwrap();
+            slots.set(0, make(&mut node_point, name, &[leaf, slots.get(0)]).unwrap());
+        }
+        let stopped = mutator.stop(ALL, || ()).unwrap();
+        let mut table = [TypeCount::default(); 8];
+        let count = |objects, words| (objects, objects * words * WORD);
+        let mut counts = |stopped: &tripoint_gc::Stopped<'_, '_, _, _>| {
+            let census = stopped.census(&mut table);
+            let of = |pool, name| {
+                let found = census
+                    .types
+                    .iter()
+                    .find(|entry| entry.pool == Some(pool) && entry.type_name == Some(name));
+                found.map_or((0, 0), |entry| (entry.objects, entry.bytes))
+            };
+            let (nodes, leaves) = (nodes.header().id(), leaves.header().id());
+            [
+                of(nodes, "inner node"),
+                of(nodes, "end"),
+                of(leaves, "end"),
+                (census.all.objects, census.all.bytes),
+            ]
+        };
+        assert_eq!(counts(&stopped), [count(10, 4), count(10, 2), count(10, 2), (30, 80 * WORD)]);
+        stopped.collect();
+        assert_eq!(counts(&stopped), [count(10, 4), (0, 0), count(10, 2), (20, 60 * WORD)], "what is live");
+        let census = stopped.census(&mut table[..1]);
+        assert_eq!((census.types.len(), census.all.objects), (1, 20), "a table that is too short");
+        assert_eq!(stopped.census(&mut []).all.bytes, 60 * WORD);
+    });
+}
+
+#[test]
+fn what_refers_to_an_object_is_shown() {
+    with_heap(256 << 10, |heap| {
+        let pool = pool::<Traced>(heap, 1);
+        let mut mutator = heap.register().unwrap();
+        let mut point = point(&pool, &mutator);
+        let slots = Slots::<2>::default();
+        // SAFETY: the slots outlive the root, and only this thread uses them.
+        let root = unsafe { heap.root_table(slots.base(), 2, Tag::default()) }.unwrap();
+        let end = make(&mut point, 1, &[ptr::null_mut()]).unwrap();
+        // SAFETY: the node was just made, and has a reference.
+        unsafe { set_reference(end, 0, end) };
+        let twice = make(&mut point, 2, &[end, end]).unwrap();
+        slots.set(0, end);
+        slots.set(1, twice);
+        let stopped = mutator.stop(ALL, || ()).unwrap();
+        let [end, twice] = [end, twice].map(|node| stopped.object_at(node.wrapping_add(WORD)).unwrap());
+        let mut found = Vec::new();
+        stopped.walk_referrers(end, |referrer| found.push(referrer));
+        assert_eq!(found[0], Referrer::Root(root.id()));
+        found.sort_by_key(|referrer| match referrer {
+            Referrer::Root(_) => 0,
+            Referrer::Object(object) => object.block.base().addr().get(),
+        });
+        let [end, twice] = [Referrer::Object(end), Referrer::Object(twice)];
+        assert_eq!(found[1..], [end, twice, twice], "itself, and the other by two references");
+    });
+}
+
+#[test]
+fn a_path_leads_from_a_root_to_an_object() {
+    with_heap(256 << 10, |heap| {
+        let pool = pool::<Traced>(heap, 0);
+        let mut mutator = heap.register().unwrap();
+        let mut point = point(&pool, &mutator);
+        let slots = Slots::<1>::default();
+        // SAFETY: the slots outlive the root, and only this thread uses them.
+        let root = unsafe { heap.root_table(slots.base(), 1, Tag::default()) }.unwrap();
+        let end = make(&mut point, 0, &[]).unwrap();
+        let mut list = end;
+        for name in 1..10 {
+            // Each refers to an object of its own besides.
+            let other = make(&mut point, 100 + name, &[]).unwrap();
+            list = make(&mut point, name, &[other, list]).unwrap();
+        }
+        slots.set(0, list);
+        let garbage = make(&mut point, 200, &[end]).unwrap();
+        point.empty();
+        let stopped = mutator.stop(ALL, || ()).unwrap();
+        let mut table = [PathStep::default(); 19];
+        let path = stopped.path_to(end, &mut table).unwrap();
+        assert_eq!((path.root, path.steps.len()), (root.id(), 10));
+        assert_eq!(path.steps[9].object_base(), end.cast_const());
+        assert_eq!(stopped.path_to(garbage, &mut table), Err(NoPath::Unreachable));
+        assert_eq!(stopped.path_to(end, &mut table[..18]), Err(NoPath::Full));
+        assert_eq!(stopped.path_to(end, &mut []), Err(NoPath::Full));
+        let base = heap.arena().range().base().get();
+        let behind = garbage.with_addr(base);
+        for nowhere in [ptr::null(), (&raw const slots).cast(), behind.cast_const()] {
+            assert_eq!(stopped.path_to(nowhere, &mut table), Err(NoPath::NoObject));
+            assert_eq!(stopped.object_at(nowhere), None);
+        }
+        // Searches leave no marks: a collection is as it would be without them.
+        let found = stopped.collect();
+        assert_eq!((found.kept, found.freed), ((2 + 9 * 6) * WORD, 3 * WORD));
+        assert_eq!(stopped.object_at(garbage), None);
+    });
+}
+
+/// Objects in front of what is reserved are shown, and the reservation is not committed.
+#[test]
+fn a_walk_is_as_a_collection_for_a_reservation_that_is_held() {
+    with_heap(64 << 10, |heap| {
+        let pool = pool::<Traced>(heap, 0);
+        let mut mutator = heap.register().unwrap();
+        let mut point = point(&pool, &mutator);
+        let first = make(&mut point, 1, &[]).unwrap();
+        let reservation = point.reserve(layout(0, 0)).unwrap();
+        // SAFETY: so many bytes were reserved.
+        unsafe { write(reservation.as_ptr().cast(), reservation.size(), 2, &[]) };
+        let mut shown = Vec::new();
+        mutator
+            .stop(ALL, || ())
+            .unwrap()
+            .walk_objects(|object| shown.push(Addr::of(object.reference.as_ptr())));
+        assert_eq!(shown, [Addr::of(first)]);
+        // SAFETY: a whole node.
+        assert!(unsafe { reservation.commit() }.is_err(), "it may have references that were not seen");
+    });
+}
