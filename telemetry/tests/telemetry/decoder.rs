@@ -80,7 +80,6 @@ impl File {
     }
 
     /// The first word of the first ring, and the words of each.
-    #[cfg(all(target_os = "linux", not(miri)))]
     fn rings_at(&self) -> (usize, usize) {
         let rings = self.section(SectionKind::Rings).0;
         (rings[0].as_ptr().addr().wrapping_sub(self.0.as_ptr().addr()) / 8, rings[0].len())

@@ -7,9 +7,7 @@ use std::sync::Barrier;
 use std::thread;
 
 use tripoint_core::{Event, EventHook};
-use tripoint_telemetry::format::{
-    BLOCK_WORDS, CLOCK_RECORD_WORDS, EventKind, HEAD_WORDS, RingState, RingWord, SectionKind,
-};
+use tripoint_telemetry::format::{EventKind, RingState, RingWord, SectionKind};
 use tripoint_telemetry::{Clock, Room, thread_number};
 
 use crate::decoder::{File, InMemory};
@@ -134,6 +132,8 @@ fn no_thread_has_a_ring_of_telemetry_that_was_in_the_same_memory_before() {
 #[test]
 #[cfg(all(target_os = "linux", not(miri)))]
 fn a_ring_whose_thread_ended_in_a_record_goes_on_behind_it() {
+    use tripoint_telemetry::format::{BLOCK_WORDS, CLOCK_RECORD_WORDS, HEAD_WORDS};
+
     let memory = InMemory::new(&Room { threads: 1, ..ROOM });
     let write = |size| {
         let write = || {
