@@ -139,6 +139,12 @@
 //! }
 //! ```
 //!
+//! # What is reported
+//!
+//! The hook of the heap's arena observes stops, the waits of mutators, and collections
+//! ([`Event::BeginStop`](tripoint_core::Event::BeginStop) and those after it). The steady-state contract counts
+//! collections and waits of its threads by them, and telemetry records them with their times.
+//!
 //! # For authors of pool classes
 //!
 //! A class of your own may take part in stops, though not in collections. A class whose points give way says [`PoolClass::GIVES_WAY`](tripoint_core::PoolClass::GIVES_WAY),

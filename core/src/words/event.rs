@@ -10,11 +10,13 @@ use crate::words::pool_id::PoolId;
 /// | events | are reported by |
 /// |---|---|
 /// | of arenas, pools and points; trips, flips, commits that failed | the arena in which they happen, to its hook |
+/// | of heaps: stops and collections | the heap, to the hook of its arena |
 /// | of frames and of single objects | a control or a store that was switched on to report them |
 /// | of the contract | the contract |
 ///
 /// `buffer` is the address of a point's buffer, which tells the points of an arena apart. After a
-/// point is destroyed, another point may have its buffer.
+/// point is destroyed, another point may have its buffer. `heap` is the address of a collector's heap, which tells
+/// the heaps of an arena apart as long as each exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
@@ -240,6 +242,64 @@ pub enum Event {
         mean: u32,
         /// The name of the object's type, if the call that allocates it names one.
         type_name: Option<&'static str>,
+    },
+    /// A thread begins to stop a heap: its mutators are to give way.
+    BeginStop {
+        /// The heap.
+        heap: Addr,
+        /// The number of the thread's mutator; zero if the thread has none there.
+        mutator: u32,
+    },
+    /// A heap is stopped: all of its mutators have given way. The time since [`Event::BeginStop`] on the same thread
+    /// is the time to stop.
+    Stop {
+        /// The heap.
+        heap: Addr,
+    },
+    /// A heap was not stopped in the time that was allowed. All of its mutators go on.
+    PostponeStop {
+        /// The heap.
+        heap: Addr,
+        /// The number of a mutator that did not give way; zero if another thread stopped the heap meanwhile.
+        mutator: u32,
+    },
+    /// A stop is about to end. The time since [`Event::Stop`] on the same thread is how long the heap was stopped.
+    EndStop {
+        /// The heap.
+        heap: Addr,
+    },
+    /// A mutator is about to wait because its heap is being stopped, on its thread. A mutator that is away waits
+    /// only if it comes back during the stop.
+    GiveWay {
+        /// The heap.
+        heap: Addr,
+        /// The number of the mutator.
+        mutator: u32,
+    },
+    /// A mutator that gave way goes on. The time since [`Event::GiveWay`] on the same thread is its pause.
+    GoOn {
+        /// The heap.
+        heap: Addr,
+        /// The number of the mutator.
+        mutator: u32,
+    },
+    /// A collection of a stopped heap begins.
+    BeginCollection {
+        /// The heap.
+        heap: Addr,
+        /// The name of the reason.
+        reason: &'static str,
+    },
+    /// A collection has ended: what it freed is free.
+    EndCollection {
+        /// The heap.
+        heap: Addr,
+        /// The bytes of the objects that were searched for references.
+        examined: usize,
+        /// The bytes that were kept: in objects, and in buffers that are still attached.
+        kept: usize,
+        /// The bytes that were freed.
+        freed: usize,
     },
     /// The program entered a phase.
     Phase {

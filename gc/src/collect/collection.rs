@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use tripoint_core::{Arena, BarrierPair};
+use tripoint_core::{Arena, BarrierPair, Event};
 
 use crate::references::member::Tally;
 use crate::references::own::Own;
@@ -19,6 +19,8 @@ pub struct Collection {
     pub kept: usize,
     /// Freed.
     pub freed: usize,
+    /// In objects that were searched for references.
+    pub examined: usize,
     /// How many references were fixed.
     pub references: usize,
 }
@@ -56,8 +58,12 @@ impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
     }
 }
 
+/// The reason of collections that the program asks for.
+const REQUEST: &str = "request";
+
 fn run<A: Arena, B: BarrierPair>(stopped: &Stopped<'_, '_, A, B>) -> Collection {
     let heap = stopped.heap();
+    heap.arena().event(Event::BeginCollection { heap: heap.event_address(), reason: REQUEST });
     let (members, roots) = (heap.members().lock(), heap.roots().lock());
     // SAFETY: `stopped` says that the heap is stopped.
     members.for_each(|link| unsafe { link.member().flip() });
@@ -75,5 +81,7 @@ fn run<A: Arena, B: BarrierPair>(stopped: &Stopped<'_, '_, A, B>) -> Collection 
     // SAFETY: the heap is stopped, and no pool has grey objects any more: all that is reachable is black.
     members.for_each(|link| tally += unsafe { link.member().sweep() });
     heap.counts().collections.add(1);
-    Collection { kept: tally.kept, freed: tally.freed, references: scan.references() }
+    let (Tally { kept, freed }, examined) = (tally, scan.examined());
+    heap.arena().event(Event::EndCollection { heap: heap.event_address(), examined, kept, freed });
+    Collection { kept, freed, examined, references: scan.references() }
 }

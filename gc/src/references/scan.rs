@@ -43,16 +43,17 @@ enum Purpose<'s> {
 pub struct Scan<'s> {
     purpose: Purpose<'s>,
     references: usize,
+    examined: usize,
 }
 
 impl<'s> Scan<'s> {
     pub(crate) fn new(segments: &'s dyn Segments) -> Self {
-        Self { purpose: Purpose::Keep(segments), references: 0 }
+        Self { purpose: Purpose::Keep(segments), references: 0, examined: 0 }
     }
 
     /// A scan that passes references to `show`.
     pub(crate) fn show(show: &'s mut dyn FnMut(Shown<'_>)) -> Self {
-        Self { purpose: Purpose::Show(show), references: 0 }
+        Self { purpose: Purpose::Show(show), references: 0, examined: 0 }
     }
 
     /// Fixes an exact reference: the object that it refers to is kept. A reference to memory of no automatic
@@ -90,6 +91,16 @@ impl<'s> Scan<'s> {
         if let Some(object) = segment.object_around(addr) {
             segment.reach(object);
         }
+    }
+
+    /// Notes that so many bytes of objects are passed to their format.
+    pub(crate) const fn examine(&mut self, bytes: usize) {
+        self.examined += bytes;
+    }
+
+    /// The bytes of objects that were passed to their formats.
+    pub(crate) const fn examined(&self) -> usize {
+        self.examined
     }
 
     /// How many references were fixed.

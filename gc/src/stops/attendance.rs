@@ -100,16 +100,33 @@ impl Attendance {
         }
     }
 
+    /// The mutator: uses the heap from now on if no stop is wanted. Otherwise it has given way, and the turn of the
+    /// stop is returned.
+    #[inline]
+    pub fn try_come_back<B: BarrierPair>(&self, heap: Waiting<'_, B>) -> Result<(), u32> {
+        self.go(Place::Running);
+        heap.barrier.light();
+        let Some(turn) = heap.word.turn() else { return Ok(()) };
+        self.leave(Place::Stopped, heap);
+        Err(turn)
+    }
+
     /// The mutator: uses the heap from now on, as soon as no stop is wanted.
     #[inline]
     pub fn come_back<B: BarrierPair>(&self, heap: Waiting<'_, B>) {
-        loop {
-            self.go(Place::Running);
-            heap.barrier.light();
-            let Some(turn) = heap.word.turn() else { return };
-            self.leave(Place::Stopped, heap);
-            let ended = heap.word.wait_for_end(turn, heap.parking, Duration::MAX);
+        if let Err(turn) = self.try_come_back(heap) {
+            self.wait_and_come_back(turn, heap);
+        }
+    }
+
+    /// The mutator: waits until the stop of this turn has ended, and then uses the heap as soon as no stop is wanted.
+    #[cold]
+    pub fn wait_and_come_back<B: BarrierPair>(&self, turn: u32, heap: Waiting<'_, B>) {
+        let mut turn = Err(turn);
+        while let Err(of_stop) = turn {
+            let ended = heap.word.wait_for_end(of_stop, heap.parking, Duration::MAX);
             debug_assert!(ended.is_some(), "a patience without end has ended");
+            turn = self.try_come_back(heap);
         }
     }
 
@@ -117,10 +134,9 @@ impl Attendance {
     #[cold]
     pub fn stop<B: BarrierPair>(&self, heap: Waiting<'_, B>) {
         self.leave(Place::Stopped, heap);
-        if let Some(turn) = heap.word.turn() {
-            let ended = heap.word.wait_for_end(turn, heap.parking, Duration::MAX);
-            debug_assert!(ended.is_some(), "a patience without end has ended");
+        match heap.word.turn() {
+            Some(turn) => self.wait_and_come_back(turn, heap),
+            None => self.come_back(heap),
         }
-        self.come_back(heap);
     }
 }

@@ -2,11 +2,14 @@
 
 use core::alloc::Layout;
 use core::fmt;
+use core::mem;
 use core::ptr::{self, NonNull};
 use core::time::Duration;
 
-use tripoint_core::internal::{AtomicU32, Ordering, Registry, RegistryNode};
-use tripoint_core::{Arena, BarrierPair, Counter, Lock, Parking, Result, Spinning, SymmetricFence};
+use tripoint_core::internal::{AtomicU32, Defer, Ordering, Registry, RegistryNode};
+use tripoint_core::{
+    Addr, Arena, BarrierPair, Counter, Event, Lock, Parking, Result, Spinning, SymmetricFence,
+};
 
 use crate::references::list::List;
 use crate::references::member::MemberLink;
@@ -39,6 +42,8 @@ pub struct HeapCounts {
     pub stops: Counter,
     /// How many stops were postponed.
     pub postponed: Counter,
+    /// How many times a mutator waited for the end of a stop.
+    pub pauses: Counter,
     /// How many times its unreachable objects were freed.
     pub collections: Counter,
 }
@@ -114,6 +119,53 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         ptr::from_ref(self).cast_mut().cast()
     }
 
+    /// Its address, by which events name it.
+    pub(crate) fn event_address(&self) -> Addr {
+        Addr::of(self.address())
+    }
+
+    /// Reports that a thread begins to stop it, whose mutator has this number. Called before that leaves, as a hook
+    /// may unwind.
+    pub(crate) fn begin_stop(&self, mutator: u32) {
+        self.arena.event(Event::BeginStop { heap: self.event_address(), mutator });
+    }
+
+    /// Counts and reports that it is stopped. Called when a guard ends the stop if a hook unwinds.
+    pub(crate) fn count_stop(&self) {
+        self.counts.stops.add(1);
+        self.arena.event(Event::Stop { heap: self.event_address() });
+    }
+
+    /// Counts and reports that it was not stopped. Called after the thread's mutator came back.
+    pub(crate) fn postpone(&self, postponed: Postponed) -> Postponed {
+        self.counts.postponed.add(1);
+        let mutator = match postponed {
+            Postponed::Late(late) => late.number,
+            Postponed::Busy => 0,
+        };
+        self.arena.event(Event::PostponeStop { heap: self.event_address(), mutator });
+        postponed
+    }
+
+    /// Calls `wait` for a mutator that has to wait until a stop has ended, and reports both ends. `wait` is called also if a
+    /// hook unwinds: the mutator must not run before.
+    pub(crate) fn pause(&self, mutator: u32, wait: impl FnMut()) {
+        let heap = self.event_address();
+        self.counts.pauses.add(1);
+        let waits = Defer::new(wait);
+        self.arena.event(Event::GiveWay { heap, mutator });
+        drop(waits);
+        self.arena.event(Event::GoOn { heap, mutator });
+    }
+
+    /// Has the mutator of a record come back, as soon as no stop is wanted.
+    pub(crate) fn come_back(&self, record: &Record) {
+        let Record { attendance, number, .. } = record;
+        if let Err(turn) = attendance.try_come_back(self.waiting()) {
+            self.pause(*number, || attendance.wait_and_come_back(turn, self.waiting()));
+        }
+    }
+
     /// Stops the heap. If the caller has a mutator, it has left already.
     pub(crate) fn try_stop(&self, patience: Duration, mut trip: impl FnMut()) -> Result<(), Postponed> {
         let mut patience = patience;
@@ -121,31 +173,28 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
             let Some(turn) = self.word.turn() else { continue };
             match self.word.wait_for_end(turn, self.options.parking, patience) {
                 Some(left) => patience = left,
-                None => return Err(self.postpone(Postponed::Busy)),
+                None => return Err(Postponed::Busy),
             }
         }
+        // Unless all give way; also if `trip` unwinds.
+        let ends = Defer::new(|| self.end_stop());
         self.members.lock().for_each(|link| link.member().trip());
         trip();
         self.options.barrier.heavy();
-        match self.word.wait_for_all(self.options.parking, patience, || self.first_running()) {
-            Ok(()) => {
-                self.counts.stops.add(1);
-                Ok(())
-            }
-            Err(late) => {
-                self.end_stop();
-                Err(self.postpone(Postponed::Late(late)))
-            }
-        }
+        self.word
+            .wait_for_all(self.options.parking, patience, || self.first_running())
+            .map_err(Postponed::Late)?;
+        mem::forget(ends);
+        Ok(())
     }
 
     pub(crate) fn end_stop(&self) {
         self.word.end(self.options.parking);
     }
 
-    fn postpone(&self, postponed: Postponed) -> Postponed {
-        self.counts.postponed.add(1);
-        postponed
+    /// Reports that a stop is about to end.
+    pub(crate) fn report_end(&self) {
+        self.arena.event(Event::EndStop { heap: self.event_address() });
     }
 
     /// A mutator that is running.

@@ -1,6 +1,7 @@
 //! A thread's registration with a heap.
 
 use core::fmt;
+use core::mem;
 use core::panic::Location;
 use core::ptr::NonNull;
 use core::time::Duration;
@@ -56,7 +57,7 @@ impl<'h, A: Arena, B: BarrierPair> Mutator<'h, A, B> {
     ) -> Self {
         let mutator = Self { heap, record };
         mutator.attendance().see_at(location);
-        mutator.attendance().come_back(heap.waiting());
+        heap.come_back(mutator.record());
         mutator
     }
 
@@ -87,7 +88,7 @@ impl<'h, A: Arena, B: BarrierPair> Mutator<'h, A, B> {
     #[cold]
     fn poll_stopped(&mut self, location: &'static Location<'static>) {
         self.attendance().see_at(location);
-        self.attendance().stop(self.heap.waiting());
+        self.heap.pause(self.number(), || self.attendance().stop(self.heap.waiting()));
     }
 
     /// Calls `outside` while the mutator is away: stops do not wait for it. Then comes back, as
@@ -102,7 +103,7 @@ impl<'h, A: Arena, B: BarrierPair> Mutator<'h, A, B> {
         self.attendance().leave(Place::Away, self.heap.waiting());
         let _come_back = Defer::new(|| {
             self.attendance().see_at(location);
-            self.attendance().come_back(self.heap.waiting());
+            self.heap.come_back(self.record());
         });
         outside()
     }
@@ -122,18 +123,24 @@ impl<'h, A: Arena, B: BarrierPair> Mutator<'h, A, B> {
         patience: Duration,
         trip: impl FnMut(),
     ) -> Result<Stopped<'_, 'h, A, B>, Postponed> {
+        self.heap.begin_stop(self.number());
         self.attendance().see_at(Location::caller());
         self.attendance().leave(Place::Stopped, self.heap.waiting());
+        // Unless the heap is stopped; also if `trip` unwinds.
+        let comes_back = Defer::new(|| self.heap.come_back(self.record()));
         match self.heap.try_stop(patience, trip) {
-            Ok(()) => Ok(Stopped::new(self.heap, Some(self.record))),
+            Ok(()) => {
+                mem::forget(comes_back);
+                Ok(Stopped::begin(self.heap, Some(self.record)))
+            }
             Err(postponed) => {
-                self.attendance().come_back(self.heap.waiting());
-                Err(postponed)
+                drop(comes_back);
+                Err(self.heap.postpone(postponed))
             }
         }
     }
 
-    fn record(&self) -> &'h Record {
+    pub(crate) fn record(&self) -> &'h Record {
         // SAFETY: records are valid, and only ever borrowed shared, as long as their heap is borrowed.
         unsafe { self.record.as_ref() }
     }

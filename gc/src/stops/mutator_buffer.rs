@@ -7,9 +7,9 @@ use tripoint_core::{
     Addr, AddrRange, Arena, BarrierPair, BufferClass, Fill, RankSet, Segment, SegmentBuffer,
 };
 
-use crate::stops::attendance::Attendance;
 use crate::stops::heap::Heap;
 use crate::stops::mutator::Mutator;
+use crate::stops::record::Record;
 
 /// A [`SegmentBuffer`] of an allocation point that gives way for a mutator.
 ///
@@ -19,7 +19,7 @@ use crate::stops::mutator::Mutator;
 pub struct MutatorBuffer {
     segment: SegmentBuffer,
     /// Null if it belongs to none.
-    attendance: AtomicPtr<Attendance>,
+    record: AtomicPtr<Record>,
     /// The heap of the mutator: its address.
     heap: AtomicPtr<()>,
     /// The memory that the buffer holds, from where its pool last recorded objects; zero if it holds none.
@@ -34,9 +34,9 @@ impl MutatorBuffer {
     #[must_use]
     pub fn new(rank_set: RankSet) -> Self {
         let segment = SegmentBuffer::new(rank_set);
-        let (attendance, heap) = (AtomicPtr::new(ptr::null_mut()), AtomicPtr::new(ptr::null_mut()));
+        let (record, heap) = (AtomicPtr::new(ptr::null_mut()), AtomicPtr::new(ptr::null_mut()));
         let (held_base, held_limit) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Self { segment, attendance, heap, held_base, held_limit }
+        Self { segment, record, heap, held_base, held_limit }
     }
 
     /// Makes it a buffer of this mutator. Call it in the closure of `AllocationPoint::create_in`.
@@ -46,7 +46,7 @@ impl MutatorBuffer {
     ///   while the mutator is running.
     pub unsafe fn attend<A: Arena, B: BarrierPair>(&self, mutator: &Mutator<'_, A, B>) {
         self.heap.store(mutator.heap().address(), Ordering::Release);
-        self.attendance.store(ptr::from_ref(mutator.attendance()).cast_mut(), Ordering::Release);
+        self.record.store(ptr::from_ref(mutator.record()).cast_mut(), Ordering::Release);
     }
 
     /// Under the lock of its pool: the buffer holds this memory from here on.
@@ -72,10 +72,10 @@ impl MutatorBuffer {
         AddrRange::new(base, limit).filter(|_| limit != Addr::ZERO)
     }
 
-    /// The mutator's word, if the mutator is of the heap with this address.
-    pub(crate) fn attendance_in(&self, heap: *mut ()) -> Option<NonNull<Attendance>> {
+    /// The mutator's record, if the mutator is of the heap with this address.
+    pub(crate) fn record_in(&self, heap: *mut ()) -> Option<NonNull<Record>> {
         let is_of_heap = self.heap.load(Ordering::Acquire) == heap;
-        NonNull::new(self.attendance.load(Ordering::Acquire)).filter(|_| is_of_heap)
+        NonNull::new(self.record.load(Ordering::Acquire)).filter(|_| is_of_heap)
     }
 }
 
@@ -88,18 +88,18 @@ impl<A: Arena, B: BarrierPair> Heap<'_, A, B> {
     /// - `buffer` is of a pool that has borrowed this heap since it was created.
     /// - The caller is the owner of `buffer`, and it is reset.
     pub unsafe fn give_way(&self, buffer: &MutatorBuffer) {
-        if let Some(attendance) = buffer.attendance_in(self.address()) {
+        if let Some(record) = buffer.record_in(self.address()) {
             // SAFETY: the buffer's mutator was registered with the heap at this address. That was this heap,
             // which the pool has borrowed since (the caller's promise), so the record is valid.
-            let attendance: &Attendance = unsafe { attendance.as_ref() };
-            attendance.stop(self.waiting());
+            let Record { attendance, number, .. } = unsafe { record.as_ref() };
+            self.pause(*number, || attendance.stop(self.waiting()));
         }
     }
 
     /// Whether `buffer` belongs to a mutator of this heap: if not, its pool must not fill it.
     #[must_use]
     pub fn attends(&self, buffer: &MutatorBuffer) -> bool {
-        buffer.attendance_in(self.address()).is_some()
+        buffer.record_in(self.address()).is_some()
     }
 }
 
@@ -108,7 +108,7 @@ impl BufferClass for MutatorBuffer {
         // SAFETY: the caller promises to be the buffer's owner.
         unsafe { self.segment.renew(fresh.segment) };
         self.heap.store(fresh.heap.load(Ordering::Acquire), Ordering::Release);
-        self.attendance.store(fresh.attendance.load(Ordering::Acquire), Ordering::Release);
+        self.record.store(fresh.record.load(Ordering::Acquire), Ordering::Release);
     }
 
     unsafe fn attach(&self, fill: &Fill) {
@@ -124,7 +124,7 @@ impl BufferClass for MutatorBuffer {
     unsafe fn finish(&self) {
         // SAFETY: the caller promises to be the buffer's owner, and to call no other hook after.
         unsafe { self.segment.finish() };
-        self.attendance.store(ptr::null_mut(), Ordering::Release);
+        self.record.store(ptr::null_mut(), Ordering::Release);
     }
 
     fn rank_set(&self) -> RankSet {

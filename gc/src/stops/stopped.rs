@@ -5,6 +5,7 @@ use core::marker::PhantomData;
 use core::ptr::NonNull;
 use core::time::Duration;
 
+use tripoint_core::internal::Defer;
 use tripoint_core::{Arena, BarrierPair};
 
 use crate::stops::heap::Heap;
@@ -55,13 +56,20 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         patience: Duration,
         trip: impl FnMut(),
     ) -> Result<Stopped<'h, 'h, A, B>, Postponed> {
-        self.try_stop(patience, trip).map(|()| Stopped::new(self, None))
+        self.begin_stop(0);
+        match self.try_stop(patience, trip) {
+            Ok(()) => Ok(Stopped::begin(self, None)),
+            Err(postponed) => Err(self.postpone(postponed)),
+        }
     }
 }
 
 impl<'h, A: Arena, B: BarrierPair> Stopped<'_, 'h, A, B> {
-    pub(crate) const fn new(heap: &'h Heap<'h, A, B>, own: Option<NonNull<Record>>) -> Self {
-        Self { heap, own, borrows: PhantomData }
+    /// The heap was just stopped, by the thread whose mutator's record is `own`.
+    pub(crate) fn begin(heap: &'h Heap<'h, A, B>, own: Option<NonNull<Record>>) -> Self {
+        let stopped = Self { heap, own, borrows: PhantomData };
+        heap.count_stop();
+        stopped
     }
 
     /// The heap that is stopped.
@@ -73,12 +81,15 @@ impl<'h, A: Arena, B: BarrierPair> Stopped<'_, 'h, A, B> {
 
 impl<A: Arena, B: BarrierPair> Drop for Stopped<'_, '_, A, B> {
     fn drop(&mut self) {
-        self.heap.end_stop();
-        if let Some(own) = self.own {
-            // SAFETY: records are valid, and only ever borrowed shared, as long as their heap is borrowed.
-            let own = unsafe { own.as_ref() };
-            own.attendance.come_back(self.heap.waiting());
-        }
+        // Also if the hook unwinds.
+        let _ends = Defer::new(|| {
+            self.heap.end_stop();
+            if let Some(own) = self.own {
+                // SAFETY: records are valid, and only ever borrowed shared, as long as their heap is borrowed.
+                self.heap.come_back(unsafe { own.as_ref() });
+            }
+        });
+        self.heap.report_end();
     }
 }
 

@@ -49,6 +49,7 @@ impl<A: Arena, F: Format> Member for Pool<A, F> {
                 // A leaf is kept, and has nothing to scan.
                 if !self.ranks.is_empty() {
                     let object = self.block(segment, object, from);
+                    scan.examine(object.size());
                     // SAFETY: this is an object, and the heap is stopped (the caller's promise).
                     unsafe { self.format.scan(object, scan) };
                 }

@@ -47,6 +47,16 @@ pub enum ArenaWord {
     PoolsCreated,
     /// How many pools were destroyed.
     PoolsDestroyed,
+    /// How often a heap of the arena was stopped.
+    Stops,
+    /// How often a stop of a heap was postponed.
+    StopsPostponed,
+    /// How often a mutator waited for the end of a stop.
+    Pauses,
+    /// How many collections ended.
+    Collections,
+    /// The bytes that they freed.
+    Freed,
 }
 
 /// The words of a pool's entry.

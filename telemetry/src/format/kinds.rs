@@ -95,6 +95,22 @@ pub enum EventKind {
     /// pool that is not known. The kind is the name of an [`ObjectKind`](crate::ObjectKind). The name of the pool's class
     /// and that of the type are empty if they are not known.
     Sample = 37,
+    /// A thread begins to stop a heap. Mutator 0 is a thread without one there.
+    BeginStop = 40,
+    /// A heap is stopped.
+    Stop = 41,
+    /// A heap was not stopped in time. The mutator is one that did not give way; 0 if another thread stopped the heap.
+    PostponeStop = 42,
+    /// A stop is about to end.
+    EndStop = 43,
+    /// A mutator is about to wait for the end of a stop, on the thread of the record.
+    GiveWay = 44,
+    /// A mutator that gave way goes on.
+    GoOn = 45,
+    /// A collection of a heap begins.
+    BeginCollection = 46,
+    /// A collection has ended.
+    EndCollection = 47,
     /// The program entered a phase of the contract.
     Phase = 48,
     /// The contract recorded a violation, something that it excuses, or an alarm.
@@ -173,6 +189,16 @@ macro_rules! with_kinds {
             Sample, "sample" {
                 arena: Number, pool: Number, object: Address, size: Bytes, offset: Bytes, mean: Bytes,
                 kind: Text, class: Text, type_name: Text, site: Site,
+            }
+            BeginStop, "begin stop" { arena: Number, heap: Handle, mutator: Number, site: Site }
+            Stop, "stop" { arena: Number, heap: Handle, site: Site }
+            PostponeStop, "postpone stop" { arena: Number, heap: Handle, mutator: Number, site: Site }
+            EndStop, "end stop" { arena: Number, heap: Handle, site: Site }
+            GiveWay, "give way" { arena: Number, heap: Handle, mutator: Number, site: Site }
+            GoOn, "go on" { arena: Number, heap: Handle, mutator: Number, site: Site }
+            BeginCollection, "begin collection" { arena: Number, heap: Handle, reason: Text, site: Site }
+            EndCollection, "end collection" {
+                arena: Number, heap: Handle, examined: Bytes, kept: Bytes, freed: Bytes, site: Site,
             }
             Phase, "phase" { from: Text, to: Text, site: Site }
             Violation, "violation" {

@@ -54,6 +54,16 @@ counters! {
         pools_created: PoolsCreated,
         /// How many pools were destroyed.
         pools_destroyed: PoolsDestroyed,
+        /// How often a heap of the arena was stopped.
+        stops: Stops,
+        /// How often a stop of a heap was postponed.
+        stops_postponed: StopsPostponed,
+        /// How often a mutator waited for the end of a stop.
+        pauses: Pauses,
+        /// How many collections ended.
+        collections: Collections,
+        /// The bytes that they freed.
+        freed: Freed,
     }
 }
 

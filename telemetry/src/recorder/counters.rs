@@ -65,6 +65,13 @@ impl Observed<'_> {
             Event::Grow { size } => self.count_at_arena(image, ArenaWord::Grown, size),
             Event::Shrink { size } => self.count_at_arena(image, ArenaWord::Shrunk, size),
             Event::GrowthRefused { .. } => self.count_at_arena(image, ArenaWord::Refused, 1),
+            Event::Stop { .. } => self.count_at_arena(image, ArenaWord::Stops, 1),
+            Event::PostponeStop { .. } => self.count_at_arena(image, ArenaWord::StopsPostponed, 1),
+            Event::GiveWay { .. } => self.count_at_arena(image, ArenaWord::Pauses, 1),
+            Event::EndCollection { freed, .. } => {
+                self.count_at_arena(image, ArenaWord::Collections, 1);
+                self.count_at_arena(image, ArenaWord::Freed, freed);
+            }
             Event::Extend { pool, size, .. } => {
                 self.count_at_pool(image, pool.get(), PoolWord::Extended, size)
             }

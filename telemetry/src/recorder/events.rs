@@ -275,6 +275,14 @@ impl Wholly<'_> {
             | Event::PushFrame { .. }
             | Event::PopFrame { .. }
             | Event::Abandon { .. } => self.write_of_point(),
+            Event::BeginStop { .. }
+            | Event::Stop { .. }
+            | Event::PostponeStop { .. }
+            | Event::EndStop { .. }
+            | Event::GiveWay { .. }
+            | Event::GoOn { .. }
+            | Event::BeginCollection { .. }
+            | Event::EndCollection { .. } => self.write_of_heap(),
             _ => self.write_rare(),
         }
     }
@@ -337,6 +345,37 @@ impl Wholly<'_> {
                 let fields =
                     [arena, u64::from(pool.get()), self.telemetry.number(buffer), self.address(object)];
                 self.write(EventKind::Abandon, fields, []);
+            }
+            _ => {}
+        }
+    }
+
+    /// Events of heaps.
+    #[cold]
+    fn write_of_heap(&self) {
+        let (arena, number) = (self.arena, |heap| self.telemetry.number(heap));
+        self.count(0);
+        match *self.event {
+            Event::BeginStop { heap, mutator } => {
+                self.write(EventKind::BeginStop, [arena, number(heap), u64::from(mutator)], []);
+            }
+            Event::Stop { heap } => self.write(EventKind::Stop, [arena, number(heap)], []),
+            Event::PostponeStop { heap, mutator } => {
+                self.write(EventKind::PostponeStop, [arena, number(heap), u64::from(mutator)], []);
+            }
+            Event::EndStop { heap } => self.write(EventKind::EndStop, [arena, number(heap)], []),
+            Event::GiveWay { heap, mutator } => {
+                self.write(EventKind::GiveWay, [arena, number(heap), u64::from(mutator)], []);
+            }
+            Event::GoOn { heap, mutator } => {
+                self.write(EventKind::GoOn, [arena, number(heap), u64::from(mutator)], []);
+            }
+            Event::BeginCollection { heap, reason } => {
+                self.write(EventKind::BeginCollection, [arena, number(heap)], [reason]);
+            }
+            Event::EndCollection { heap, examined, kept, freed } => {
+                let fields = [arena, number(heap), examined as u64, kept as u64, freed as u64];
+                self.write(EventKind::EndCollection, fields, []);
             }
             _ => {}
         }

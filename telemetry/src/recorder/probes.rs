@@ -137,7 +137,35 @@ fn fire(arena: u32, event: &Event, site: &[usize]) {
         }
         Event::BeginAmnesty { slot, reason } => fire!(site, begin_amnesty, [reason], slot),
         Event::EndAmnesty { slot, reason } => fire!(site, end_amnesty, [reason], slot),
+        Event::BeginStop { .. }
+        | Event::Stop { .. }
+        | Event::PostponeStop { .. }
+        | Event::EndStop { .. }
+        | Event::GiveWay { .. }
+        | Event::GoOn { .. }
+        | Event::BeginCollection { .. }
+        | Event::EndCollection { .. } => fire_at_heap(arena, event, site),
         _ => fire_at_point(arena, event, site),
+    }
+}
+
+/// Those of heaps.
+#[inline(never)]
+fn fire_at_heap(arena: u32, event: &Event, site: &[usize]) {
+    match *event {
+        Event::BeginStop { heap, mutator } => fire!(site, begin_stop, heap.get(), mutator, arena),
+        Event::Stop { heap } => fire!(site, stop, heap.get(), arena),
+        Event::PostponeStop { heap, mutator } => fire!(site, postpone_stop, heap.get(), mutator, arena),
+        Event::EndStop { heap } => fire!(site, end_stop, heap.get(), arena),
+        Event::GiveWay { heap, mutator } => fire!(site, give_way, heap.get(), mutator, arena),
+        Event::GoOn { heap, mutator } => fire!(site, go_on, heap.get(), mutator, arena),
+        Event::BeginCollection { heap, reason } => {
+            fire!(site, begin_collection, [reason], heap.get(), arena);
+        }
+        Event::EndCollection { heap, examined, kept, freed } => {
+            fire!(site, end_collection, heap.get(), examined, kept, freed, arena);
+        }
+        _ => {}
     }
 }
 

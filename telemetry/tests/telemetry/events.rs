@@ -38,6 +38,7 @@ pub(crate) fn all_events() -> Vec<Expected> {
     let aligned = vec![("object", 0x0b1ec7), ("size", 96), ("align", 8)];
     let frames = vec![("init", 0x1717)];
     let class = vec![("class", "Mvff")];
+    let (heap, mutator) = (addr(0xb000), vec![("mutator", 7)]);
     vec![
         (Event::CreateArena { range: range() }, EventKind::CreateArena, ranges.clone(), vec![]),
         (Event::DestroyArena { range: range() }, EventKind::DestroyArena, ranges.clone(), vec![]),
@@ -108,6 +109,24 @@ pub(crate) fn all_events() -> Vec<Expected> {
             [objects, vec![("offset", 5), ("mean", 100)]].concat(),
             vec![("kind", "small"), ("class", "Mvff"), ("type_name", "Order")],
         ),
+        (Event::BeginStop { heap, mutator: 7 }, EventKind::BeginStop, mutator.clone(), vec![]),
+        (Event::Stop { heap }, EventKind::Stop, vec![], vec![]),
+        (Event::PostponeStop { heap, mutator: 7 }, EventKind::PostponeStop, mutator.clone(), vec![]),
+        (Event::EndStop { heap }, EventKind::EndStop, vec![], vec![]),
+        (Event::GiveWay { heap, mutator: 7 }, EventKind::GiveWay, mutator.clone(), vec![]),
+        (Event::GoOn { heap, mutator: 7 }, EventKind::GoOn, mutator, vec![]),
+        (
+            Event::BeginCollection { heap, reason: "request" },
+            EventKind::BeginCollection,
+            vec![],
+            vec![("reason", "request")],
+        ),
+        (
+            Event::EndCollection { heap, examined: 5, kept: 96, freed: 32 },
+            EventKind::EndCollection,
+            vec![("examined", 5), ("kept", 96), ("freed", 32)],
+            vec![],
+        ),
         (
             Event::Phase { from: "Warmup", to: "SteadyState" },
             EventKind::Phase,
@@ -148,7 +167,7 @@ fn has_words(found: &Found, words: &[(&'static str, u64)]) -> bool {
     words.iter().all(|(name, word)| found.words.get(name) == Some(word))
         && more.iter().all(|(name, word)| found.words.get(name).is_none_or(|found| found == word))
         && found.words.keys().all(|name| {
-            ["arena", "pool", "buffer"].contains(name) || words.iter().any(|(word, _)| word == name)
+            ["arena", "pool", "buffer", "heap"].contains(name) || words.iter().any(|(word, _)| word == name)
         })
 }
 
@@ -193,10 +212,13 @@ fn addresses_are_left_out_if_that_is_switched_on() {
                     assert!(found.words.get(name).is_none_or(|&word| (word == 0) == without), "{found:?}");
                 }
             }
-            found.iter().filter_map(|found| found.words.get("buffer").copied()).collect::<Vec<_>>()
+            found
+                .iter()
+                .filter_map(|found| found.words.get("buffer").or(found.words.get("heap")).copied())
+                .collect::<Vec<_>>()
         })
         .collect();
-    assert_eq!(numbers[0], numbers[1], "a buffer has one number all the time");
+    assert_eq!(numbers[0], numbers[1], "a buffer or a heap has one number all the time");
     assert!(numbers[0].iter().all(|&number| number != 0xb000 && number == numbers[0][0]));
 }
 
@@ -276,6 +298,14 @@ fn use_pools(hook: &dyn EventHook) {
         }
     }
     hook.event(Event::Shrink { size: 96 });
+    let heap = addr(0x4ea9);
+    for freed in [70, 30] {
+        hook.event(Event::Stop { heap });
+        hook.event(Event::EndCollection { heap, examined: 0, kept: 9, freed });
+        hook.event(Event::PostponeStop { heap, mutator: 1 });
+    }
+    hook.event(Event::Stop { heap });
+    (0..4).for_each(|mutator| hook.event(Event::GiveWay { heap, mutator }));
 }
 
 fn check_counters(file: &File) {
@@ -283,6 +313,9 @@ fn check_counters(file: &File) {
     use ArenaWord::{Arena, Base, Bytes, Grown, PoolsCreated, PoolsDestroyed, Refused, Shrunk};
     let of_arena = [Arena, Base, Bytes, Grown, Shrunk, Refused, PoolsCreated, PoolsDestroyed];
     assert_eq!(words(arenas[0], of_arena.map(|word| word as usize)), [1, 0x1000, 0x500, 4096, 96, 4, 2, 0]);
+    use ArenaWord::{Collections, Freed, Pauses, Stops, StopsPostponed};
+    let of_heaps = [Stops, StopsPostponed, Pauses, Collections, Freed];
+    assert_eq!(words(arenas[0], of_heaps.map(|word| word as usize)), [3, 2, 4, 2, 100]);
     let pools = file.live(SectionKind::Pools);
     assert_eq!(pools.len(), 2);
     for pool in pools {
