@@ -12,7 +12,7 @@
 //! | without references: text, numbers, buffers | [`Lo`] |
 //!
 //! Every collection is of the whole heap, while it is stopped, and begins only when it is asked for. There is **no** class
-//! that moves objects, no generation, weak reference, finalization, ambiguous stack, write tracking or
+//! that moves objects, no generation, weak reference, finalization, write tracking or
 //! frozen segment, and no form that is safe to use without `unsafe`. [`design::gc`] says in which order they are to come. Nothing
 //! was compared with other collectors.
 //!

@@ -6,6 +6,8 @@
 //! | `segment` | the memory of automatic pools, with two bits for each place of an object |
 //! | `scan` | the state of a scan: what references are passed to |
 //! | `format` | how a pool finds the size of an object and the references in it |
+//! | `spill` | the registers that a call preserves, by architecture |
+//! | `stack` | the part of a thread's stack that is a root |
 //! | `root` | where references come from, other than objects |
 //! | `object` | an object, as walks show it |
 //! | `member` | what a collection asks of each pool |
@@ -19,3 +21,5 @@ pub(crate) mod own;
 pub(crate) mod root;
 pub(crate) mod scan;
 pub(crate) mod segment;
+pub(crate) mod spill;
+pub(crate) mod stack;

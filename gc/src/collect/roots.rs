@@ -8,6 +8,7 @@ use tripoint_core::{Arena, BarrierPair, Result};
 
 use crate::references::root::{Place, RootFunction, RootId, RootRecord, Tag};
 use crate::stops::heap::Heap;
+use crate::stops::mutator::Mutator;
 
 /// A root of a heap, until it is dropped. If it is leaked it stays one as long as the heap.
 #[must_use = "when it is dropped, it is no root any more"]
@@ -52,6 +53,34 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         self.add_root(Place::Ambiguous { base, count })
     }
 
+    /// Registers the stack of the calling thread, from `cold_end` to wherever it gives way: each word may be an address in
+    /// an object, and so may registers. It is for programs that have references in variables, for
+    /// example in C; it costs time in proportion to the depth of the stack in every collection, and keeps
+    /// whatever an unused word happens to refer to.
+    ///
+    /// What the calling function has in its own variables may lie above `cold_end`, which is the address of one of
+    /// them: only the functions that it calls from now on are sure to be scanned whole.
+    ///
+    /// # Errors
+    /// Those of [`Arena::alloc_descriptor`], and [`Error::Parameter`](tripoint_core::Error::Parameter) if `cold_end` is not aligned
+    /// to a word or not above the functions that the thread is in, or on an architecture whose registers cannot be read:
+    /// those of x86, Arm and RISC-V can be.
+    ///
+    /// # Safety
+    /// - `mutator` is the calling thread's, and only this thread uses it before the root is dropped, on one stack. Each
+    ///   [`Stopped`](crate::Stopped) that comes from it stays on this thread.
+    /// - The root is dropped before the mutator is, and before the function returns that `cold_end` lies in.
+    /// - The mutator has no other root of this kind.
+    pub unsafe fn root_stack(
+        &'h self,
+        mutator: &Mutator<'h, A, B>,
+        cold_end: NonNull<usize>,
+    ) -> Result<Root<'h, A, B>> {
+        let stack = mutator.attendance().stack();
+        stack.begin(cold_end)?;
+        self.add_root(Place::Stack(NonNull::from(stack))).inspect_err(|_| stack.end())
+    }
+
     /// Registers a function that passes references to the [`Scan`](crate::Scan), and what it is called with. It is called in every
     /// collection, and must not create or drop a pool, a root or a mutator of the heap.
     ///
@@ -86,6 +115,8 @@ impl<A: Arena, B: BarrierPair> Root<'_, A, B> {
 impl<A: Arena, B: BarrierPair> Drop for Root<'_, A, B> {
     fn drop(&mut self) {
         self.heap.roots().lock().remove(self.record);
+        // SAFETY: the record is valid until it is freed, below, and only ever borrowed shared.
+        unsafe { self.record.as_ref() }.end();
         // SAFETY: this came from `alloc_descriptor` of this arena with this layout (`add_root`), and is in no list
         // any more.
         unsafe { self.heap.arena().free_descriptor(self.record.cast(), Layout::new::<RootRecord>()) };

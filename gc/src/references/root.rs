@@ -5,6 +5,7 @@ use core::ptr::NonNull;
 
 use crate::references::list::Linked;
 use crate::references::scan::Scan;
+use crate::references::stack::Stack;
 
 /// Which words of a table are references, and which of their bits belong to them (MPS: manual, "tagged
 /// references").
@@ -26,6 +27,8 @@ pub(crate) enum Place {
     Table { base: NonNull<*mut u8>, count: usize, tag: Tag },
     /// Words in a row that may be references.
     Ambiguous { base: NonNull<usize>, count: usize },
+    /// Each word of a thread's stack.
+    Stack(NonNull<Stack>),
     /// What a function finds.
     Function { scan: RootFunction, data: *mut () },
 }
@@ -61,6 +64,15 @@ impl RootRecord {
         RootId(core::ptr::from_ref(self).addr())
     }
 
+    /// It is a root no more: it was taken off the list.
+    pub(crate) fn end(&self) {
+        if let Place::Stack(stack) = self.place {
+            // SAFETY: the stack is part of what a heap keeps of a mutator, as long as the heap lives, and is only ever
+            // borrowed shared.
+            unsafe { stack.as_ref() }.end();
+        }
+    }
+
     /// Passes its references to `scan`.
     ///
     /// # Safety
@@ -82,6 +94,13 @@ impl RootRecord {
                     // may be read while the heap is stopped.
                     scan.fix_ambiguous(unsafe { base.add(index).read() });
                 }
+            }
+            Place::Stack(stack) => {
+                // SAFETY: the stack is part of what a heap keeps of a mutator, as long as the heap lives, and is only ever
+                // borrowed shared.
+                let stack = unsafe { stack.as_ref() };
+                // SAFETY: the heap is stopped, and the promises of the root's registration hold.
+                unsafe { stack.for_each_word(|word| scan.fix_ambiguous(word)) };
             }
             // SAFETY: the caller that registered the root promised that it may be called with this data
             // while the heap is stopped.

@@ -20,6 +20,7 @@ use core::time::Duration;
 use tripoint_core::internal::{AtomicPtr, AtomicU32, Ordering};
 use tripoint_core::{BarrierPair, Parking};
 
+use crate::references::stack::Stack;
 use crate::stops::stop_word::StopWord;
 
 /// Where a mutator is, as far as stops are concerned.
@@ -50,6 +51,8 @@ pub struct Waiting<'h, B> {
 pub struct Attendance {
     place: AtomicU32,
     seen_at: AtomicPtr<Location<'static>>,
+    /// The stack of its thread, if that is a root.
+    stack: Stack,
 }
 
 impl Default for Attendance {
@@ -62,7 +65,14 @@ impl Attendance {
     /// Away.
     #[must_use]
     pub fn new() -> Self {
-        Self { place: AtomicU32::new(Place::Away as u32), seen_at: AtomicPtr::new(ptr::null_mut()) }
+        let (place, seen_at) = (AtomicU32::new(Place::Away as u32), AtomicPtr::new(ptr::null_mut()));
+        Self { place, seen_at, stack: Stack::new() }
+    }
+
+    /// The stack of the mutator's thread. Whenever that is not running, it is in [`Stack::spill_during`], or stops the
+    /// heap itself.
+    pub(crate) const fn stack(&self) -> &Stack {
+        &self.stack
     }
 
     /// Whether the mutator may use the heap. If not, this thread sees all that it did to the heap.
@@ -133,10 +143,12 @@ impl Attendance {
     /// The mutator: gives way to a stop that is wanted.
     #[cold]
     pub fn stop<B: BarrierPair>(&self, heap: Waiting<'_, B>) {
-        self.leave(Place::Stopped, heap);
-        match heap.word.turn() {
-            Some(turn) => self.wait_and_come_back(turn, heap),
-            None => self.come_back(heap),
-        }
+        self.stack.spill_during(|| {
+            self.leave(Place::Stopped, heap);
+            match heap.word.turn() {
+                Some(turn) => self.wait_and_come_back(turn, heap),
+                None => self.come_back(heap),
+            }
+        });
     }
 }

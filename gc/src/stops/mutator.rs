@@ -100,12 +100,14 @@ impl<'h, A: Arena, B: BarrierPair> Mutator<'h, A, B> {
     #[track_caller]
     pub fn away<R>(&mut self, outside: impl FnOnce() -> R) -> R {
         let location = Location::caller();
-        self.attendance().leave(Place::Away, self.heap.waiting());
-        let _come_back = Defer::new(|| {
-            self.attendance().see_at(location);
-            self.heap.come_back(self.record());
-        });
-        outside()
+        self.attendance().stack().spill_during(|| {
+            self.attendance().leave(Place::Away, self.heap.waiting());
+            let _come_back = Defer::new(|| {
+                self.attendance().see_at(location);
+                self.heap.come_back(self.record());
+            });
+            outside()
+        })
     }
 
     /// Stops the heap for this thread. Its own mutator counts as stopped.
@@ -125,19 +127,21 @@ impl<'h, A: Arena, B: BarrierPair> Mutator<'h, A, B> {
     ) -> Result<Stopped<'_, 'h, A, B>, Postponed> {
         self.heap.begin_stop(self.number());
         self.attendance().see_at(Location::caller());
-        self.attendance().leave(Place::Stopped, self.heap.waiting());
-        // Unless the heap is stopped; also if `trip` unwinds.
-        let comes_back = Defer::new(|| self.heap.come_back(self.record()));
-        match self.heap.try_stop(patience, trip) {
-            Ok(()) => {
-                mem::forget(comes_back);
-                Ok(Stopped::begin(self.heap, Some(self.record)))
+        self.attendance().stack().spill_during(|| {
+            self.attendance().leave(Place::Stopped, self.heap.waiting());
+            // Unless the heap is stopped; also if `trip` unwinds.
+            let comes_back = Defer::new(|| self.heap.come_back(self.record()));
+            match self.heap.try_stop(patience, trip) {
+                Ok(()) => {
+                    mem::forget(comes_back);
+                    Ok(Stopped::begin(self.heap, Some(self.record)))
+                }
+                Err(postponed) => {
+                    drop(comes_back);
+                    Err(self.heap.postpone(postponed))
+                }
             }
-            Err(postponed) => {
-                drop(comes_back);
-                Err(self.heap.postpone(postponed))
-            }
-        }
+        })
     }
 
     pub(crate) fn record(&self) -> &'h Record {

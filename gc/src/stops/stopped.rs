@@ -83,11 +83,14 @@ impl<A: Arena, B: BarrierPair> Drop for Stopped<'_, '_, A, B> {
     fn drop(&mut self) {
         // Also if the hook unwinds.
         let _ends = Defer::new(|| {
-            self.heap.end_stop();
-            if let Some(own) = self.own {
-                // SAFETY: records are valid, and only ever borrowed shared, as long as their heap is borrowed.
-                self.heap.come_back(unsafe { own.as_ref() });
-            }
+            let Some(own) = self.own else { return self.heap.end_stop() };
+            // SAFETY: records are valid, and only ever borrowed shared, as long as their heap is borrowed.
+            let own = unsafe { own.as_ref() };
+            // Another thread may stop the heap before the mutator has come back.
+            own.attendance.stack().spill_during(|| {
+                self.heap.end_stop();
+                self.heap.come_back(own);
+            });
         });
         self.heap.report_end();
     }
