@@ -1,4 +1,11 @@
-//! Collections, and the roots that they begin with.
+//! Collections, the roots that they begin with, and when a heap begins one by itself.
+//!
+//! | file, from the ground up | |
+//! |---|---|
+//! | `roots` | registering roots |
+//! | `collection` | one collection, from the stop to the sweep |
+//! | `pressure` | collections in a fill |
 
 pub(crate) mod collection;
+pub(crate) mod pressure;
 pub(crate) mod roots;

@@ -11,7 +11,8 @@
 //! | with exact references | [`Ams`] |
 //! | without references: text, numbers, buffers | [`Lo`] |
 //!
-//! Every collection is of the whole heap, while it is stopped, and begins only when it is asked for. There is **no** class
+//! Every collection is of the whole heap, while it is stopped. It begins when the program asks for it, or in a reserve that
+//! finds it due or is refused memory ([`Policy`]), unless the heap is parked ([`Heap::park`]). There is **no** class
 //! that moves objects, no generation, weak reference, finalization, write tracking or
 //! frozen segment, and no form that is safe to use without `unsafe`. [`design::gc`] says in which order they are to come. Nothing
 //! was compared with other collectors.
@@ -156,9 +157,10 @@
 //!
 //! ```text
 //!   walks        all objects, all roots, and what keeps an object
-//!   collect      one collection; registering roots
 //!   swept        Ams, Lo: segments, free runs, the sweep
+//!   collect      one collection; registering roots; collections in a fill
 //!   stops        Heap, Mutator: how threads are stopped
+//!   policy       what was allocated, and when a collection is due
 //!   references   segments and their bits, formats, roots, the scan state
 //! ```
 //!
@@ -171,13 +173,16 @@ extern crate std;
 
 mod collect;
 pub mod design;
+mod policy;
 mod references;
 mod stops;
 mod swept;
 mod walks;
 
-pub use collect::collection::Collection;
+pub use collect::pressure::Parked;
 pub use collect::roots::Root;
+pub use policy::accounts::Policy;
+pub use policy::report::{Cause, Collection};
 pub use references::format::Format;
 pub use references::object::Object;
 pub use references::root::{RootFunction, RootId, Tag};

@@ -259,6 +259,7 @@ fn what_is_freed_serves_a_full_arena() {
         let pool = pool::<Traced>(heap, 0);
         let mut mutator = heap.register().unwrap();
         let mut point = point(&pool, &mutator);
+        let _parked = heap.park();
         for _ in 0..4 {
             let mut made = 0;
             while make(&mut point, made, &[ptr::null_mut(); 6]).is_ok() {

@@ -17,7 +17,7 @@ use common::{Point, Slots, TestHeap, TestMutator, TestPool, WORD, layout, make, 
 use common::{reference, set_reference, with_heap, write};
 use proptest::prelude::*;
 use tripoint_core::{Check, CheckLevel, Error, PoolClass};
-use tripoint_gc::{Kind, Leaf, NoPath, PathStep, RootId, Tag, Traced};
+use tripoint_gc::{Kind, Leaf, NoPath, PathStep, Policy, RootId, Tag, Traced};
 use tripoint_oracle::cases;
 
 /// What the shadow graph knows of a node.
@@ -116,7 +116,8 @@ struct Graph<'a, 'm> {
     roots: [Option<usize>; SLOTS],
     pointed: Option<usize>,
     names: usize,
-    refused: usize,
+    /// The number of the last collection that was noticed.
+    collections: u64,
 }
 
 impl Graph<'_, '_> {
@@ -189,6 +190,7 @@ impl Graph<'_, '_> {
             2 => (make(&mut self.leaf_point, name, &words), 0),
             _ => (make(&mut self.points[usize::from(pool)], name, &words), usize::from(pool) * 2),
         };
+        self.notice_collections();
         match made {
             Ok(node) => {
                 let size = (header + 2 + references) * WORD;
@@ -197,9 +199,28 @@ impl Graph<'_, '_> {
             }
             Err(error) => {
                 assert_eq!(error, Error::Limit);
-                self.refused += 1;
                 self.collect();
             }
+        }
+    }
+
+    /// Notices which objects a collection has freed that the heap began.
+    fn notice_collections(&mut self) {
+        if self.last_collection() != self.collections {
+            self.bury();
+        }
+    }
+
+    fn last_collection(&self) -> u64 {
+        self.mutator.heap().last_collection().map_or(0, |last| last.number)
+    }
+
+    /// Notes that all that is not reachable now was freed by the last collection.
+    fn bury(&mut self) {
+        self.collections = self.last_collection();
+        let reachable = self.reachable();
+        for (index, shadow) in self.shadows.iter_mut().enumerate() {
+            shadow.is_gone = !reachable.contains_key(&index);
         }
     }
 
@@ -286,10 +307,8 @@ impl Graph<'_, '_> {
     }
 
     fn compare(&mut self, kept: usize) {
+        self.bury();
         let reachable = self.reachable();
-        for (index, shadow) in self.shadows.iter_mut().enumerate() {
-            shadow.is_gone = !reachable.contains_key(&index);
-        }
         let mut size = 0;
         for &index in reachable.keys() {
             let shadow = &self.shadows[index];
@@ -319,8 +338,9 @@ impl Graph<'_, '_> {
     }
 }
 
-/// Runs the steps, and two collections at the end, the second without roots.
-fn run(heap: &TestHeap<'_>, steps: &[Step], forgets: bool) -> usize {
+/// Runs the steps, and two collections at the end, the second without roots. Returns how many times memory was
+/// refused.
+fn run(heap: &TestHeap<'_>, steps: &[Step], forgets: bool) -> u64 {
     let (nodes, headed, leaves) = (pool::<Traced>(heap, 0), pool::<Traced>(heap, 2), pool::<Leaf>(heap, 0));
     nodes.format().forgets.store(forgets, Ordering::Relaxed);
     let mutator = heap.register().unwrap();
@@ -344,7 +364,7 @@ fn run(heap: &TestHeap<'_>, steps: &[Step], forgets: bool) -> usize {
         roots: [None; SLOTS],
         pointed: None,
         names: 0,
-        refused: 0,
+        collections: 0,
     };
     steps.iter().for_each(|step| graph.run(*step));
     graph.collect();
@@ -353,7 +373,7 @@ fn run(heap: &TestHeap<'_>, steps: &[Step], forgets: bool) -> usize {
     (0..3).for_each(|pool| graph.run(Step::Empty { pool }));
     graph.collect();
     assert!(graph.pools.iter().all(|pool| pool.header().total() == 0), "nothing is left");
-    graph.refused
+    heap.counts().by_refusal.get()
 }
 
 proptest! {
@@ -367,8 +387,10 @@ proptest! {
     fn what_is_reachable_is_kept_and_nothing_else(
         steps in prop::collection::vec(step(), 0..if cfg!(miri) { 60 } else { 600 }),
         is_small in any::<bool>(),
+        capacity in prop_oneof![Just(usize::MAX), 0_usize..(64 << 10)],
     ) {
         with_heap(if is_small { 48 << 10 } else { 1 << 20 }, |heap| {
+            heap.set_policy(Policy { capacity, ..Policy::default() });
             run(heap, &steps, false);
         });
     }
@@ -398,7 +420,7 @@ fn a_format_that_forgets_references_hides_paths() {
     });
 }
 
-/// In a small arena some nodes are refused, so that the property is tested there too.
+/// In a small arena some requests are refused memory at first, so that the property is tested there too.
 #[test]
 fn small_arenas_are_filled() {
     let make = |slot| Step::Make { pool: slot, references: 5, slot };

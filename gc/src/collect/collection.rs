@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use tripoint_core::{Arena, BarrierPair, Event};
 
+use crate::policy::report::{Cause, Collection, Work};
 use crate::references::member::Tally;
 use crate::references::own::Own;
 use crate::references::scan::Scan;
@@ -11,19 +12,6 @@ use crate::stops::heap::Heap;
 use crate::stops::mutator::Mutator;
 use crate::stops::postponed::Postponed;
 use crate::stops::stopped::Stopped;
-
-/// What a collection did. Sizes are in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Collection {
-    /// In objects that are kept, and in buffers that are still attached.
-    pub kept: usize,
-    /// Freed.
-    pub freed: usize,
-    /// In objects that were searched for references.
-    pub examined: usize,
-    /// How many references were fixed.
-    pub references: usize,
-}
 
 impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     /// Frees all objects that no root leads to, in all automatic pools of the heap, for a thread that has no
@@ -33,7 +21,7 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     /// [`Postponed`], as from [`Heap::stop`].
     pub fn collect(&'h self, patience: Duration) -> Result<Collection, Postponed> {
         let stopped = self.stop(patience)?;
-        Ok(run(&stopped))
+        Ok(run(&stopped, Cause::Requested))
     }
 }
 
@@ -46,7 +34,7 @@ impl<A: Arena, B: BarrierPair> Mutator<'_, A, B> {
     #[track_caller]
     pub fn collect(&mut self, patience: Duration) -> Result<Collection, Postponed> {
         let stopped = self.stop(patience, || ())?;
-        Ok(run(&stopped))
+        Ok(run(&stopped, Cause::Requested))
     }
 }
 
@@ -54,16 +42,14 @@ impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
     /// Frees all objects that no root leads to, in all automatic pools of the heap. What a
     /// [walk](Stopped::walk_objects) shows afterwards, during the same stop, is live.
     pub fn collect(&self) -> Collection {
-        run(self)
+        run(self, Cause::Requested)
     }
 }
 
-/// The reason of collections that the program asks for.
-const REQUEST: &str = "request";
-
-fn run<A: Arena, B: BarrierPair>(stopped: &Stopped<'_, '_, A, B>) -> Collection {
+/// Collects the heap that is stopped.
+pub(crate) fn run<A: Arena, B: BarrierPair>(stopped: &Stopped<'_, '_, A, B>, cause: Cause) -> Collection {
     let heap = stopped.heap();
-    heap.arena().event(Event::BeginCollection { heap: heap.event_address(), reason: REQUEST });
+    heap.arena().event(Event::BeginCollection { heap: heap.event_address(), reason: cause.reason() });
     let (members, roots) = (heap.members().lock(), heap.roots().lock());
     // SAFETY: `stopped` says that the heap is stopped.
     members.for_each(|link| unsafe { link.member().flip() });
@@ -80,8 +66,8 @@ fn run<A: Arena, B: BarrierPair>(stopped: &Stopped<'_, '_, A, B>) -> Collection 
     let mut tally = Tally::default();
     // SAFETY: the heap is stopped, and no pool has grey objects any more: all that is reachable is black.
     members.for_each(|link| tally += unsafe { link.member().sweep() });
-    heap.counts().collections.add(1);
     let (Tally { kept, freed }, examined) = (tally, scan.examined());
     heap.arena().event(Event::EndCollection { heap: heap.event_address(), examined, kept, freed });
-    Collection { kept, freed, examined, references: scan.references() }
+    heap.counts().count_collection(cause);
+    heap.accounts().close(cause, Work { kept, freed, examined, references: scan.references() })
 }

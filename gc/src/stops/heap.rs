@@ -11,6 +11,8 @@ use tripoint_core::{
     Addr, Arena, BarrierPair, Counter, Event, Lock, Parking, Result, Spinning, SymmetricFence,
 };
 
+use crate::policy::accounts::Accounts;
+use crate::policy::report::Cause;
 use crate::references::list::List;
 use crate::references::member::MemberLink;
 use crate::references::root::RootRecord;
@@ -44,8 +46,23 @@ pub struct HeapCounts {
     pub postponed: Counter,
     /// How many times a mutator waited for the end of a stop.
     pub pauses: Counter,
-    /// How many times its unreachable objects were freed.
+    /// How many times its unreachable objects were freed, for whatever cause.
     pub collections: Counter,
+    /// How many of the collections began because so much was allocated.
+    pub by_threshold: Counter,
+    /// How many of the collections began because memory was refused.
+    pub by_refusal: Counter,
+}
+
+impl HeapCounts {
+    pub(crate) fn count_collection(&self, cause: Cause) {
+        self.collections.add(1);
+        match cause {
+            Cause::Requested => {}
+            Cause::Threshold => self.by_threshold.add(1),
+            Cause::Refused => self.by_refusal.add(1),
+        }
+    }
 }
 
 /// The mutators that give way to each other. Its memory, one record for the most mutators that there
@@ -55,6 +72,7 @@ pub struct Heap<'h, A: Arena, B: BarrierPair = SymmetricFence> {
     records: Registry,
     last_number: AtomicU32,
     counts: HeapCounts,
+    accounts: Accounts,
     /// Its automatic pools.
     members: Lock<List<MemberLink>>,
     roots: Lock<List<RootRecord>>,
@@ -70,8 +88,8 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     pub fn create(arena: A, options: HeapOptions<'h, B>) -> Result<Self> {
         let (word, records, last_number) = (StopWord::new(), Registry::new(), AtomicU32::new(0));
         let (members, roots) = (Lock::new(List::new()), Lock::new(List::new()));
-        let counts = HeapCounts::default();
-        Ok(Self { word, records, last_number, counts, members, roots, options, arena })
+        let (counts, accounts) = (HeapCounts::default(), Accounts::new());
+        Ok(Self { word, records, last_number, counts, accounts, members, roots, options, arena })
     }
 
     /// Whether a stop is wanted or lasts: one load. This is what a class whose points give way
@@ -86,6 +104,11 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     #[must_use]
     pub const fn counts(&self) -> &HeapCounts {
         &self.counts
+    }
+
+    /// What was allocated, and when a collection is due.
+    pub(crate) const fn accounts(&self) -> &Accounts {
+        &self.accounts
     }
 
     /// The arena of its memory.

@@ -1,7 +1,6 @@
 //! A thread's registration with a heap.
 
 use core::fmt;
-use core::mem;
 use core::panic::Location;
 use core::ptr::NonNull;
 use core::time::Duration;
@@ -125,23 +124,8 @@ impl<'h, A: Arena, B: BarrierPair> Mutator<'h, A, B> {
         patience: Duration,
         trip: impl FnMut(),
     ) -> Result<Stopped<'_, 'h, A, B>, Postponed> {
-        self.heap.begin_stop(self.number());
         self.attendance().see_at(Location::caller());
-        self.attendance().stack().spill_during(|| {
-            self.attendance().leave(Place::Stopped, self.heap.waiting());
-            // Unless the heap is stopped; also if `trip` unwinds.
-            let comes_back = Defer::new(|| self.heap.come_back(self.record()));
-            match self.heap.try_stop(patience, trip) {
-                Ok(()) => {
-                    mem::forget(comes_back);
-                    Ok(Stopped::begin(self.heap, Some(self.record)))
-                }
-                Err(postponed) => {
-                    drop(comes_back);
-                    Err(self.heap.postpone(postponed))
-                }
-            }
-        })
+        self.heap.stop_for(self.record(), patience, trip)
     }
 
     pub(crate) fn record(&self) -> &'h Record {

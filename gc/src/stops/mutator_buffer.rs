@@ -79,7 +79,7 @@ impl MutatorBuffer {
     }
 }
 
-impl<A: Arena, B: BarrierPair> Heap<'_, A, B> {
+impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     /// Gives way for the mutator that `buffer` belongs to. This is what a class whose points give
     /// way does in [`PoolClass::give_way`](tripoint_core::PoolClass::give_way). Does nothing for a buffer that
     /// belongs to no mutator of this heap.
@@ -88,12 +88,21 @@ impl<A: Arena, B: BarrierPair> Heap<'_, A, B> {
     /// - `buffer` is of a pool that has borrowed this heap since it was created.
     /// - The caller is the owner of `buffer`, and it is reset.
     pub unsafe fn give_way(&self, buffer: &MutatorBuffer) {
-        if let Some(record) = buffer.record_in(self.address()) {
-            // SAFETY: the buffer's mutator was registered with the heap at this address. That was this heap,
-            // which the pool has borrowed since (the caller's promise), so the record is valid.
-            let Record { attendance, number, .. } = unsafe { record.as_ref() };
+        // SAFETY: the caller promises that the buffer is of a pool of this heap.
+        if let Some(Record { attendance, number, .. }) = unsafe { self.record_of(buffer) } {
             self.pause(*number, || attendance.stop(self.waiting()));
         }
+    }
+
+    /// The record of the mutator that `buffer` belongs to, if that is of this heap.
+    ///
+    /// # Safety
+    /// - `buffer` is of a pool that has borrowed this heap since it was created.
+    pub(crate) unsafe fn record_of(&self, buffer: &MutatorBuffer) -> Option<&'h Record> {
+        let record = buffer.record_in(self.address())?;
+        // SAFETY: the buffer's mutator was registered with the heap at this address. That was this heap,
+        // which the pool has borrowed since (the caller's promise), so the record is valid as long as the heap is borrowed.
+        Some(unsafe { record.as_ref() })
     }
 
     /// Whether `buffer` belongs to a mutator of this heap: if not, its pool must not fill it.

@@ -2,12 +2,13 @@
 
 use core::fmt;
 use core::marker::PhantomData;
-use core::ptr::NonNull;
+use core::mem;
 use core::time::Duration;
 
 use tripoint_core::internal::Defer;
 use tripoint_core::{Arena, BarrierPair};
 
+use crate::stops::attendance::Place;
 use crate::stops::heap::Heap;
 use crate::stops::postponed::Postponed;
 use crate::stops::record::Record;
@@ -20,7 +21,7 @@ use crate::stops::record::Record;
 pub struct Stopped<'a, 'h, A: Arena, B: BarrierPair> {
     heap: &'h Heap<'h, A, B>,
     /// The mutator of the thread that stops the heap, if it has one.
-    own: Option<NonNull<Record>>,
+    own: Option<&'h Record>,
     /// That mutator is borrowed, and does not run before this value is dropped.
     borrows: PhantomData<&'a mut ()>,
 }
@@ -62,11 +63,36 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
             Err(postponed) => Err(self.postpone(postponed)),
         }
     }
+
+    /// Stops the heap for the thread whose mutator has this record, and is running. It counts as stopped.
+    pub(crate) fn stop_for<'a>(
+        &'h self,
+        own: &'h Record,
+        patience: Duration,
+        trip: impl FnMut(),
+    ) -> Result<Stopped<'a, 'h, A, B>, Postponed> {
+        self.begin_stop(own.number);
+        own.attendance.stack().spill_during(|| {
+            own.attendance.leave(Place::Stopped, self.waiting());
+            // Unless the heap is stopped; also if `trip` unwinds.
+            let comes_back = Defer::new(|| self.come_back(own));
+            match self.try_stop(patience, trip) {
+                Ok(()) => {
+                    mem::forget(comes_back);
+                    Ok(Stopped::begin(self, Some(own)))
+                }
+                Err(postponed) => {
+                    drop(comes_back);
+                    Err(self.postpone(postponed))
+                }
+            }
+        })
+    }
 }
 
 impl<'h, A: Arena, B: BarrierPair> Stopped<'_, 'h, A, B> {
     /// The heap was just stopped, by the thread whose mutator's record is `own`.
-    pub(crate) fn begin(heap: &'h Heap<'h, A, B>, own: Option<NonNull<Record>>) -> Self {
+    pub(crate) fn begin(heap: &'h Heap<'h, A, B>, own: Option<&'h Record>) -> Self {
         let stopped = Self { heap, own, borrows: PhantomData };
         heap.count_stop();
         stopped
@@ -84,8 +110,6 @@ impl<A: Arena, B: BarrierPair> Drop for Stopped<'_, '_, A, B> {
         // Also if the hook unwinds.
         let _ends = Defer::new(|| {
             let Some(own) = self.own else { return self.heap.end_stop() };
-            // SAFETY: records are valid, and only ever borrowed shared, as long as their heap is borrowed.
-            let own = unsafe { own.as_ref() };
             // Another thread may stop the heap before the mutator has come back.
             own.attendance.stack().spill_during(|| {
                 self.heap.end_stop();

@@ -78,8 +78,8 @@ impl Default for SweptOptions {
 /// A pool of objects that are freed when they are not reachable, and never move: [`Ams`] or [`Lo`].
 ///
 /// Its allocation points belong to a [`Mutator`](crate::Mutator) each
-/// ([`MutatorBuffer::attend`]). Objects are freed by [`Heap::collect`] or
-/// [`Mutator::collect`](crate::Mutator::collect), and by nothing else.
+/// ([`MutatorBuffer::attend`]). Objects are freed by a collection, and by nothing else: one that the program asks for, or one that the heap
+/// begins by itself in a reserve ([`Heap::set_policy`], [`Heap::park`]).
 ///
 /// An object that is committed has to be reachable by a root, or from another object, when its thread next
 /// gives way, polls or is away; otherwise it may be freed. The memory that a reservation returns is not
@@ -213,7 +213,9 @@ unsafe impl<A: Arena, B: BarrierPair, F: Format, K: Kind> PoolClass for Swept<'_
         }
         let size =
             self.reserve_size(layout).ok_or(Error::Parameter("objects are aligned as their format says"))?;
-        self.pool().fill(buffer, size)
+        // SAFETY: this pool has borrowed the heap since it was created. The caller promises to be the owner of the
+        // buffer, which is reset while it is filled.
+        unsafe { self.heap.fill_with(buffer, || self.pool().fill(buffer, size)) }
     }
 
     /// Does nothing: memory comes from [`PoolClass::fill_buffer`] alone, and is returned by
@@ -224,6 +226,7 @@ unsafe impl<A: Arena, B: BarrierPair, F: Format, K: Kind> PoolClass for Swept<'_
         // SAFETY: the caller promises that this is the end of the buffer's memory, which nothing uses any more.
         // What was committed in front of it are objects of the format, as every commit promised.
         unsafe { self.pool().empty(buffer, unused) };
+        self.heap.accounts().discharge(unused.size());
     }
 
     fn wants_stop(&self) -> bool {

@@ -1,0 +1,134 @@
+//! Collections that the heap begins by itself, in a fill (design/gc.md `.policy.fill`).
+
+use core::fmt;
+
+use tripoint_core::{Arena, BarrierPair, Error, Fill, Result};
+
+use crate::collect::collection::run;
+use crate::policy::accounts::Policy;
+use crate::policy::report::{Cause, Collection};
+use crate::stops::heap::Heap;
+use crate::stops::mutator_buffer::MutatorBuffer;
+use crate::stops::record::Record;
+
+/// A heap begins no collection by itself while this value lives. It may be parked several times. If the value is leaked, it stays
+/// parked.
+#[must_use = "when it is dropped, the heap may collect by itself again"]
+pub struct Parked<'h, A: Arena, B: BarrierPair> {
+    heap: &'h Heap<'h, A, B>,
+}
+
+impl<A: Arena, B: BarrierPair> Parked<'_, A, B> {
+    /// Ends it. Dropping the value does the same.
+    pub fn release(self) {}
+}
+
+impl<A: Arena, B: BarrierPair> Drop for Parked<'_, A, B> {
+    fn drop(&mut self) {
+        self.heap.accounts().unpark();
+    }
+}
+
+impl<A: Arena, B: BarrierPair> fmt::Debug for Parked<'_, A, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Parked")
+    }
+}
+
+impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
+    /// When the heap begins a collection by itself.
+    #[must_use]
+    pub fn policy(&self) -> Policy {
+        self.accounts().policy()
+    }
+
+    /// Changes when the heap begins a collection by itself, from now on. By default it is as in
+    /// [`Policy::default`].
+    ///
+    /// The thread whose fill finds a collection due, or is refused memory, runs it, in that reserve. It is
+    /// to the program as if the thread had given way to another one.
+    pub fn set_policy(&self, policy: Policy) {
+        self.accounts().set_policy(policy);
+    }
+
+    /// Has the heap begin no collection by itself until the value that is returned is released. Then memory that is refused is an
+    /// error at once, and a fill that passes the threshold goes on.
+    ///
+    /// For a mutator that is running there is none from here on: one that was about to begin has to wait for
+    /// it, and is given up. What the program asks for ([`Heap::collect`]) is done all the same.
+    pub fn park(&'h self) -> Parked<'h, A, B> {
+        self.accounts().park();
+        Parked { heap: self }
+    }
+
+    /// Whether so much was allocated that a collection is due, also if the heap is parked. A program that chooses its own
+    /// moments parks the heap, asks this in quiet ones, and collects.
+    #[must_use]
+    pub fn is_due(&self) -> bool {
+        self.accounts().is_due()
+    }
+
+    /// The report of the last collection, whoever began it.
+    #[must_use]
+    pub fn last_collection(&self) -> Option<Collection> {
+        self.accounts().last()
+    }
+
+    /// Fills `buffer` by `fill`. Collects before, if that is due, and between two tries, if the first is refused memory.
+    ///
+    /// # Safety
+    /// - `buffer` is of a pool that has borrowed this heap since it was created.
+    /// - The caller is the owner of `buffer`, and it is reset.
+    pub(crate) unsafe fn fill_with(
+        &'h self,
+        buffer: &MutatorBuffer,
+        fill: impl Fn() -> Result<Fill>,
+    ) -> Result<Fill> {
+        // SAFETY: as the caller promises, the buffer is of a pool of this heap.
+        let record = unsafe { self.record_of(buffer) };
+        if self.is_due()
+            && let Some(record) = record
+        {
+            self.collect_in_fill(record, Cause::Threshold);
+        }
+        let filled = fill().or_else(|error| {
+            let is_retried = is_shortage(error)
+                && record.is_some_and(|record| self.collect_in_fill(record, Cause::Refused));
+            if is_retried { fill() } else { Err(error) }
+        })?;
+        self.accounts().charge(filled.block.size());
+        Ok(filled)
+    }
+
+    /// Collects for a thread whose mutator has this record, and which gives way here. Returns whether there was a
+    /// collection since the call, by this thread or another.
+    #[cold]
+    fn collect_in_fill(&'h self, record: &'h Record, cause: Cause) -> bool {
+        if self.accounts().is_parked() {
+            return false;
+        }
+        let before = self.last_number();
+        match self.stop_for(record, self.policy().patience, || ()) {
+            // While this thread waited, a mutator may have parked the heap, or another thread may have collected
+            // (design/gc.md `.policy.park`, `.policy.turn`).
+            Ok(stopped) if !self.accounts().is_parked() && self.last_number() == before => {
+                run(&stopped, cause);
+            }
+            Ok(_) => {}
+            Err(_) => self.accounts().postpone(),
+        }
+        self.last_number() != before
+    }
+
+    fn last_number(&self) -> u64 {
+        self.last_collection().map_or(0, |last| last.number)
+    }
+}
+
+/// Whether memory that a collection frees may serve the request that was refused.
+const fn is_shortage(error: Error) -> bool {
+    matches!(
+        error,
+        Error::Memory | Error::Limit | Error::CommitLimit | Error::ResourceLimit { .. } | Error::Frozen
+    )
+}

@@ -1,0 +1,9 @@
+//! When a heap collects by itself, and what is known of a collection afterwards.
+//!
+//! | file, from the ground up | |
+//! |---|---|
+//! | `report` | why a collection began, and what it did |
+//! | `accounts` | what was allocated since the last one, and when the next is due |
+
+pub(crate) mod accounts;
+pub(crate) mod report;
