@@ -107,9 +107,10 @@ impl<'w> Image<'w> {
     }
 
     /// Completes the header. Readers may read from here on.
-    pub(crate) fn open(&self, process: u64, clock: &Clock, flags: HeaderFlags) {
+    pub(crate) fn open(&self, process: u64, identity: u64, clock: &Clock, flags: HeaderFlags) {
         // First what tells a reader whose file is being made: to measure the clock takes a while.
         self.set(HeaderWord::Process, process);
+        self.set(HeaderWord::Identity, identity);
         self.set(HeaderWord::Version, VERSION);
         self.set(HeaderWord::ByteOrder, BYTE_ORDER);
         self.set(HeaderWord::Magic, u64::from_ne_bytes(MAGIC));
@@ -188,10 +189,11 @@ mod tests {
         let image = Image::make(&words, None, &plan).unwrap();
         let at = |word: usize| words[word].load(Ordering::Relaxed);
         assert_eq!(at(HeaderWord::State as usize), FileState::Making as u64);
-        image.open(7, &Clock::new(|| 5), HeaderFlags::PREFAULTED);
+        image.open(7, 8, &Clock::new(|| 5), HeaderFlags::PREFAULTED);
         assert_eq!(at(0).to_ne_bytes(), MAGIC);
         assert_eq!(at(HeaderWord::State as usize), FileState::Open as u64);
         assert_eq!(at(HeaderWord::Process as usize), 7);
+        assert_eq!(at(HeaderWord::Identity as usize), 8);
         assert_eq!(at(HeaderWord::AnchorTicks as usize), 5);
         let mut end = HEADER_WORDS as u64 * 8;
         for section in 0..at(HeaderWord::Sections as usize) as usize {

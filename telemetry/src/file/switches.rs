@@ -42,10 +42,11 @@ impl<'w> Switches<'w> {
     }
 
     /// Sets all switches to their defaults.
-    pub(crate) fn format(&self, process: u64) {
+    pub(crate) fn format(&self, process: u64, identity: u64) {
         self.set(SwitchWord::Magic, u64::from_ne_bytes(SWITCHES_MAGIC));
         self.set(SwitchWord::ByteOrder, BYTE_ORDER);
         self.set(SwitchWord::Process, process);
+        self.set(SwitchWord::Identity, identity);
         self.set(SwitchWord::Events, u64::MAX);
         self.set(SwitchWord::WithoutAddresses, 0);
         self.set(SwitchWord::Sampling, LEFT_TO_THE_PROGRAM);
@@ -206,7 +207,7 @@ mod tests {
     fn switches_keep_what_they_are_set_to() {
         let page = page();
         let switches = Switches::new(&page, false);
-        switches.format(7);
+        switches.format(7, 0);
         assert!(EventKind::ALL.iter().all(|&kind| switches.is_on(kind)));
         assert!(!switches.without_addresses() && !switches.point_log());
         assert_eq!(switches.sampling(), None);
@@ -235,7 +236,7 @@ mod tests {
     fn addresses_that_are_left_out_for_good_stay_out() {
         let page = page();
         for (for_good, switches) in [false, true].map(|for_good| (for_good, Switches::new(&page, for_good))) {
-            switches.format(7);
+            switches.format(7, 0);
             assert_eq!(switches.without_addresses(), for_good);
             switches.set_without_addresses(true);
             assert!(switches.without_addresses());

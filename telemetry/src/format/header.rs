@@ -69,6 +69,9 @@ pub enum HeaderWord {
     Sections,
     /// Which telemetry of its process this is, counted from one. It tells files in the same memory apart.
     Instance,
+    /// A number that the page of switches of this file has as well ([`SwitchWord::Identity`](super::SwitchWord::Identity)),
+    /// and no other; zero if there is none.
+    Identity,
     /// Where the table of sections begins, whose entries have [`SECTION_WORDS`] each.
     SectionTable = 32,
 }

@@ -11,7 +11,7 @@ pub const SWITCHES_MAGIC: [u8; WORD_BYTES] = *b"trpntsw1";
 /// The words of the page.
 pub const SWITCHES_WORDS: usize = PAGE_WORDS;
 
-/// The words of the page. The first three are for readers; the process never reads them. It checks
+/// The words of the page. The first four are for readers; the process never reads them. It checks
 /// the others each time it uses them. Each says what a value that is not allowed counts as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
@@ -22,6 +22,9 @@ pub enum SwitchWord {
     ByteOrder,
     /// The process whose switches these are.
     Process,
+    /// A number that the header of the data has as well ([`HeaderWord::Identity`](super::HeaderWord::Identity)), and no
+    /// other. A reader compares the two, because files with a path may be replaced at any time.
+    Identity,
     /// Events that are written: bit `n` for the kind with number `n`. At first all bits are set. Any
     /// value is allowed.
     Events = 8,

@@ -3,11 +3,7 @@
 #![forbid(unsafe_code)]
 
 use core::ffi::CStr;
-use core::hash::{BuildHasher, Hasher};
-use std::collections::hash_map::RandomState;
-use std::ffi::{CString, OsString};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use std::vec::Vec;
 
@@ -15,8 +11,10 @@ use crate::clock::Clock;
 use crate::file::plan::{Plan, Room};
 use crate::format::{DATA_NAME, HeaderFlags, SWITCHES_NAME, SWITCHES_WORDS, WORD_BYTES};
 use crate::linux::mapping::Mapping;
+use crate::linux::names::{NewFile, publish};
 use crate::linux::native_system::Linux;
 use crate::linux::system::System;
+use crate::native;
 use crate::recorder::report::{Refusal, Report, SystemCall, TelemetryError};
 use crate::recorder::telemetry::{Parts, Telemetry};
 
@@ -25,7 +23,8 @@ use crate::recorder::telemetry::{Parts, Telemetry};
 pub struct FileOptions<'p> {
     /// The path of the file; the file of the switches has the same path with `.switches` added. `None`, the
     /// default, is for a file in memory without a path, which readers find by the number of the process. If the
-    /// path has a file already, that is replaced, and its readers keep the old one.
+    /// path has a file already, that is replaced, and its readers keep the old one. If a process still writes to that, the
+    /// [report](Telemetry::report) says so ([`Report::replaced`]).
     pub path: Option<&'p Path>,
     /// How much the file has room for.
     pub room: Room,
@@ -66,69 +65,21 @@ impl Telemetry {
     }
 }
 
-/// The two paths of a file: one while it is made, and one from then on.
-struct Paths {
-    new: CString,
-    last: CString,
-}
-
-impl Paths {
-    fn of(path: &Path, extension: &str) -> Option<Self> {
-        path.file_name()?;
-        let with = |more: &str| {
-            let mut name = OsString::from(path);
-            name.push(extension);
-            name.push(more);
-            CString::new(name.into_vec()).ok()
-        };
-        // Processes of two containers may have the same number and the same directory.
-        let random = RandomState::new().build_hasher().finish();
-        Some(Self { new: with(&std::format!(".{}-{random:x}.new", std::process::id()))?, last: with("")? })
-    }
-}
-
-/// A new file, which is removed unless it has received its last path.
-struct NewFile<'s> {
-    system: &'s dyn System,
-    paths: Option<Paths>,
-}
-
-impl NewFile<'_> {
-    /// Has the file receive its last path, and does the rest. If that fails, the file is removed.
-    fn keep(mut self, rest: impl FnOnce() -> Result<(), Refusal>) -> Result<(), Refusal> {
-        let Some(Paths { new, last }) = &self.paths else { return rest() };
-        let renamed = self.system.rename_file(new, last);
-        renamed.map_err(|code| Refusal { call: SystemCall::Rename, code, bytes: 0 })?;
-        rest().inspect_err(|_| self.system.remove_file(last))?;
-        self.paths = None;
-        Ok(())
-    }
-}
-
-impl Drop for NewFile<'_> {
-    fn drop(&mut self) {
-        if let Some(paths) = &self.paths {
-            self.system.remove_file(&paths.new);
-        }
-    }
-}
-
-/// Creates a file with the path, or without one.
-fn create_file<'s>(
-    system: &'s dyn System,
-    name: &CStr,
-    paths: Option<Paths>,
-) -> Result<(OwnedFd, NewFile<'s>), Refusal> {
-    let (call, created) = match &paths {
+/// Creates a file that will have a path, or one without.
+fn create_file(system: &dyn System, name: &CStr, new: Option<&NewFile<'_>>) -> Result<OwnedFd, Refusal> {
+    let (call, created) = match new {
         None => (SystemCall::CreateAnonymous, system.create_anonymous(name)),
-        Some(paths) => (SystemCall::CreateFile, system.create_file(&paths.new)),
+        Some(new) => (SystemCall::CreateFile, system.create_file(new.temporary_name())),
     };
-    let file = created.map_err(|code| Refusal { call, code, bytes: 0 })?;
-    Ok((file, NewFile { system, paths }))
+    created.map_err(|code| Refusal { call, code, bytes: 0 })
 }
 
-fn paths_of(path: Option<&Path>, extension: &str) -> Result<Option<Paths>, TelemetryError> {
-    path.map(|path| Paths::of(path, extension).ok_or(TelemetryError::Path)).transpose()
+/// A number that no other telemetry has, not zero. Without random numbers it is made of the time and the process.
+fn identity(system: &dyn System) -> u64 {
+    let process = u64::from(std::process::id());
+    let made =
+        || native::clock::unix().rotate_left(32) ^ native::clock::nanoseconds() ^ process.rotate_left(24);
+    system.random_numbers().map_or_else(|_| made(), |[number, _]| number).max(1)
 }
 
 /// Creates telemetry on a system.
@@ -137,13 +88,24 @@ fn paths_of(path: Option<&Path>, extension: &str) -> Result<Option<Paths>, Telem
 /// As [`Telemetry::create`].
 pub fn create_on(system: &dyn System, options: &FileOptions<'_>) -> Result<Telemetry, TelemetryError> {
     let (plan, bytes) = Plan::new(&options.room).zip(options.room.bytes()).ok_or(TelemetryError::TooLarge)?;
-    let map = |name, extension, bytes| {
-        let (file, new) =
-            create_file(system, name, paths_of(options.path, extension)?).map_err(TelemetryError::System)?;
-        Ok((Mapping::new(system, file, bytes).map_err(TelemetryError::System)?, new))
+    let refused = |call| move |code| Refusal { call, code, bytes: 0 };
+    let secret = system.random_numbers().map_err(refused(SystemCall::Random));
+    if options.without_addresses {
+        secret.map_err(TelemetryError::System)?;
+    }
+    let identity = identity(system);
+    let names = options.path.map(|path| {
+        let named = |extension| NewFile::at(system, path, extension, identity);
+        named("").zip(named(".switches")).ok_or(TelemetryError::Path)
+    });
+    let names = names.transpose()?;
+    let (new_data, new_switches) = names.as_ref().map(|(data, switches)| (data, switches)).unzip();
+    let map = |name, new, bytes| {
+        let mapped = create_file(system, name, new).and_then(|file| Mapping::new(system, file, bytes));
+        mapped.map_err(TelemetryError::System)
     };
-    let (data, new_data) = map(DATA_NAME, "", plan.words * WORD_BYTES)?;
-    let (switches, new_switches) = map(SWITCHES_NAME, ".switches", SWITCHES_WORDS * WORD_BYTES)?;
+    let data = map(DATA_NAME, new_data, plan.words * WORD_BYTES)?;
+    let switches = map(SWITCHES_NAME, new_switches, SWITCHES_WORDS * WORD_BYTES)?;
 
     let place = if options.path.is_some() { HeaderFlags::PATH } else { HeaderFlags::ANONYMOUS };
     let mut report = Report::new(place | HeaderFlags::PREFAULTED | HeaderFlags::SWITCHES, bytes);
@@ -156,20 +118,15 @@ pub fn create_on(system: &dyn System, options: &FileOptions<'_>) -> Result<Telem
     }
     let sealed = if options.path.is_some() { Ok(false) } else { seal(system, &data, &switches) };
     report.note(HeaderFlags::SEALED, sealed);
-    let refused = |call| move |code| Refusal { call, code, bytes: 0 };
     let parent = system.word_of_the_parent().map_err(refused(SystemCall::WipeOnFork));
     report.note(HeaderFlags::PARENT_ONLY, parent.map(|_| true));
-    let secret = system.random_numbers().map_err(refused(SystemCall::Random));
-    if options.without_addresses {
-        secret.map_err(TelemetryError::System)?;
-    }
     report.note(HeaderFlags::empty(), secret.map(|_| true));
     report.note(HeaderFlags::WITHOUT_ADDRESSES, Ok(options.without_addresses));
 
     let (words, data_file) = data.into_words();
     let (switch_words, switches_file) = switches.into_words();
     let small = TelemetryError::TooSmall { needed: bytes, bytes: size_of_val(words) };
-    let telemetry = Telemetry::new(Parts {
+    let mut telemetry = Telemetry::new(Parts {
         words,
         switches: switch_words.first_chunk().ok_or(small)?,
         plan,
@@ -178,11 +135,16 @@ pub fn create_on(system: &dyn System, options: &FileOptions<'_>) -> Result<Telem
         secret: secret.ok(),
         without_addresses: options.without_addresses,
         process: u64::from(std::process::id()),
+        identity,
         report,
-        files: if options.path.is_some() { Vec::new() } else { Vec::from([data_file, switches_file]) },
+        files: if names.is_some() { Vec::from([data_file]) } else { Vec::from([data_file, switches_file]) },
     })?;
     telemetry.note_objects();
-    new_switches.keep(|| new_data.keep(|| Ok(()))).map_err(TelemetryError::System)?;
+    if let (Some((data, switches)), Some(file)) = (&names, telemetry.files().first()) {
+        let published = publish(data, switches, file.as_fd()).map_err(TelemetryError::System)?;
+        telemetry.report_mut().note(HeaderFlags::empty(), published.locked.map(|()| true));
+        telemetry.report_mut().note_replaced(published.replaced);
+    }
     Ok(telemetry)
 }
 

@@ -43,6 +43,12 @@ fn largest_file() -> libc::rlim_t {
     limit.rlim_cur
 }
 
+/// Locks or unlocks a file, without waiting.
+fn flock(file: BorrowedFd<'_>, operation: c_int) -> Result<(), i32> {
+    // SAFETY: the file is open. The call reads no memory of the process.
+    answer(unsafe { libc::flock(file.as_raw_fd(), operation | libc::LOCK_NB) }).map(drop)
+}
+
 // SAFETY: a mapping of a file is shared with its other mappings, and with nothing else. It starts at a page
 // and stays until `munmap`. New pages of a file are zero. The word of the parent is in a mapping of its own.
 unsafe impl System for Linux {
@@ -71,6 +77,25 @@ unsafe impl System for Linux {
     fn rename_file(&self, from: &CStr, to: &CStr) -> Result<(), i32> {
         // SAFETY: both paths end with a zero byte.
         answer(unsafe { libc::rename(from.as_ptr(), to.as_ptr()) }).map(drop)
+    }
+
+    fn link_file(&self, from: &CStr, to: &CStr) -> Result<(), i32> {
+        // SAFETY: both paths end with a zero byte.
+        answer(unsafe { libc::link(from.as_ptr(), to.as_ptr()) }).map(drop)
+    }
+
+    fn lock_file(&self, file: BorrowedFd<'_>) -> Result<(), i32> {
+        flock(file, libc::LOCK_EX)
+    }
+
+    fn unlock_file(&self, file: BorrowedFd<'_>) {
+        let _ = flock(file, libc::LOCK_UN);
+    }
+
+    fn is_locked(&self, file: BorrowedFd<'_>) -> bool {
+        let is_locked = flock(file, libc::LOCK_SH) == Err(libc::EWOULDBLOCK);
+        self.unlock_file(file);
+        is_locked
     }
 
     fn allocate_file(&self, file: BorrowedFd<'_>, start: usize, bytes: usize) -> Result<(), i32> {

@@ -2,7 +2,11 @@
 
 use core::ffi::CStr;
 use core::ptr::NonNull;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use tripoint_core::internal::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -22,6 +26,7 @@ pub struct Refusing {
     /// How many mappings were not unmapped yet.
     mapped: AtomicUsize,
     asked: AtomicBool,
+    unlocked_renames: AtomicUsize,
 }
 
 impl Refusing {
@@ -41,12 +46,18 @@ impl Refusing {
             refused: AtomicUsize::new(refused),
             mapped: AtomicUsize::new(0),
             asked: AtomicBool::new(false),
+            unlocked_renames: AtomicUsize::new(0),
         }
     }
 
     /// How many files are mapped.
     pub fn mapped(&self) -> usize {
         self.mapped.load(Ordering::Relaxed)
+    }
+
+    /// How many files were renamed while their new directory was not locked.
+    pub fn unlocked_renames(&self) -> usize {
+        self.unlocked_renames.load(Ordering::Relaxed)
     }
 
     /// Whether no call of the kind was made.
@@ -83,7 +94,31 @@ unsafe impl System for Refusing {
 
     fn rename_file(&self, from: &CStr, to: &CStr) -> Result<(), i32> {
         self.ask(SystemCall::Rename)?;
+        // A lock of this process counts as well, because it belongs to what the other caller has opened.
+        let parent = Path::new(OsStr::from_bytes(to.to_bytes())).parent();
+        if let Some(directory) = parent.and_then(|parent| File::open(parent).ok())
+            && !Linux.is_locked(directory.as_fd())
+        {
+            self.unlocked_renames.fetch_add(1, Ordering::Relaxed);
+        }
         Linux.rename_file(from, to)
+    }
+
+    fn link_file(&self, from: &CStr, to: &CStr) -> Result<(), i32> {
+        Linux.link_file(from, to)
+    }
+
+    fn lock_file(&self, file: BorrowedFd<'_>) -> Result<(), i32> {
+        self.ask(SystemCall::FileLock)?;
+        Linux.lock_file(file)
+    }
+
+    fn unlock_file(&self, file: BorrowedFd<'_>) {
+        Linux.unlock_file(file);
+    }
+
+    fn is_locked(&self, file: BorrowedFd<'_>) -> bool {
+        Linux.is_locked(file)
     }
 
     fn allocate_file(&self, file: BorrowedFd<'_>, start: usize, bytes: usize) -> Result<(), i32> {

@@ -35,6 +35,25 @@ pub unsafe trait System: fmt::Debug {
     /// See [`System::create_anonymous`].
     fn rename_file(&self, from: &CStr, to: &CStr) -> Result<(), i32>;
 
+    /// Gives a file a second name, which no file may have yet.
+    ///
+    /// # Errors
+    /// See [`System::create_anonymous`].
+    fn link_file(&self, from: &CStr, to: &CStr) -> Result<(), i32>;
+
+    /// Locks a file or a directory until it is closed, or until it is [unlocked](System::unlock_file), without waiting:
+    /// `EWOULDBLOCK` if it is locked already.
+    ///
+    /// # Errors
+    /// See [`System::create_anonymous`].
+    fn lock_file(&self, file: BorrowedFd<'_>) -> Result<(), i32>;
+
+    /// Unlocks what was locked, also for children that were forked meanwhile.
+    fn unlock_file(&self, file: BorrowedFd<'_>);
+
+    /// Whether a file is locked, other than through this descriptor.
+    fn is_locked(&self, file: BorrowedFd<'_>) -> bool;
+
     /// Extends a file to `start + bytes` bytes, with memory or blocks for all from `start` on. A file that would be larger
     /// than the process may make is an error, and no signal. A signal of another kind may interrupt the call (`EINTR`).
     ///

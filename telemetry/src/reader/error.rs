@@ -4,7 +4,7 @@ use core::error::Error;
 use core::fmt;
 use std::boxed::Box;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::vec::Vec;
 
 use crate::format::VERSION;
@@ -18,6 +18,8 @@ pub enum OpenError {
     System {
         /// What the call was for.
         doing: &'static str,
+        /// The path that was passed, if one was.
+        path: Option<PathBuf>,
         /// The system's error.
         error: io::Error,
     },
@@ -26,6 +28,26 @@ pub enum OpenError {
     NotTelemetry {
         /// The bytes of the file.
         bytes: u64,
+    },
+    /// The file has switches, not the data: it is for [`SwitchesFile`](crate::reader::SwitchesFile). The path of the data is
+    /// the same without `.switches`.
+    AreSwitches {
+        /// The process whose switches these are.
+        process: u64,
+    },
+    /// The file does not begin like one of switches.
+    NotSwitches {
+        /// Its path, if one was passed: that of the data with `.switches` added.
+        path: Option<PathBuf>,
+        /// The bytes of the file.
+        bytes: u64,
+    },
+    /// The switches at `PATH.switches` are not those of the data at `PATH`. One of the two files was replaced, or could not be.
+    OtherSwitches {
+        /// The process that writes the data.
+        data: u64,
+        /// The process whose switches these are.
+        switches: u64,
     },
     /// The process has not finished the header yet. Try again.
     Unfinished {
@@ -66,7 +88,7 @@ pub enum OpenError {
         /// The process.
         process: u32,
     },
-    /// The process has several telemetry files. Open one of them by its path.
+    /// The process has several telemetry files. Open one of them by its path, with the function `open` of the same type.
     Several {
         /// The process.
         process: u32,
@@ -87,20 +109,43 @@ impl OpenError {
 
     /// A function that makes an [`OpenError`] of the system's error.
     pub(super) fn system(doing: &'static str) -> impl Fn(io::Error) -> Self {
-        move |error| Self::System { doing, error }
+        move |error| Self::System { doing, path: None, error }
+    }
+
+    /// The same, of a call that was about a path.
+    pub(super) fn system_at(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> Self {
+        move |error| Self::System { doing, path: Some(path.into()), error }
     }
 }
 
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::System { doing, error } => write!(f, "cannot {doing}: {error}"),
+            Self::System { doing, path, error } => write!(f, "cannot {doing}{}: {error}", After(path)),
             Self::NotTelemetry { bytes } => {
                 write!(
                     f,
                     "this file of {bytes} bytes has no telemetry; pass a telemetry file, or a core file of a process that had one"
                 )
             }
+            Self::AreSwitches { process } => write!(
+                f,
+                "these are the switches of process {process}, and not its data; pass the path without .switches, \
+                 or open this file as switches"
+            ),
+            Self::NotSwitches { path, bytes } => {
+                write!(
+                    f,
+                    "the file of {bytes} bytes{} has no switches; pass the path of a telemetry file with switches, \
+                     or of its switches",
+                    After(path)
+                )
+            }
+            Self::OtherSwitches { data, switches } => write!(
+                f,
+                "the data is of process {data}, and the switches are of process {switches} or of other telemetry of that process; \
+                 if one has just replaced the other, try again, and otherwise give each process a path of its own"
+            ),
             Self::Unfinished { process } => {
                 write!(f, "process {process} has not finished the header of this file; try again")
             }
@@ -130,6 +175,15 @@ impl fmt::Display for OpenError {
                 files.iter().try_for_each(|file| write!(f, " {}", file.display()))
             }
         }
+    }
+}
+
+/// A path after a space, if there is one.
+struct After<'a>(&'a Option<PathBuf>);
+
+impl fmt::Display for After<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.as_ref().map_or(Ok(()), |path| write!(f, " {}", path.display()))
     }
 }
 

@@ -45,6 +45,8 @@ pub struct FileInfo {
     pub pointer_bytes: u64,
     /// How the file is kept.
     pub flags: HeaderFlags,
+    /// A number that this file has and no other, except its switches; zero if it has none.
+    pub identity: u64,
     pub(super) clock: Clock,
 }
 

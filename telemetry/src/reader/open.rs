@@ -11,7 +11,7 @@ use std::vec::Vec;
 use crate::format::{
     BLOCK_WORDS, BYTE_ORDER, FileState, HEADER_WORDS, HeaderFlags, HeaderWord, MAGIC, MAX_ENTRIES,
     MAX_OBJECTS, MAX_RING_BYTES, MAX_RINGS, MAX_SECTIONS, OBJECT_WORDS, RING_HEAD_WORDS, SECTION_WORDS,
-    SectionKind, SectionWord, TABLE_ENTRY_WORDS, TallyWord, VERSION,
+    SWITCHES_MAGIC, SectionKind, SectionWord, SwitchWord, TABLE_ENTRY_WORDS, TallyWord, VERSION,
 };
 use crate::reader::clock::Clock;
 use crate::reader::core_file;
@@ -20,7 +20,7 @@ use crate::reader::file::{Damage, FileInfo, Reader, Section, WORD};
 use crate::reader::words::{FileWords, Words};
 
 /// Without this flag, opening a FIFO waits for a writer. It has no effect on files.
-const O_NONBLOCK: i32 = if cfg!(target_os = "linux") { 0o4000 } else { 4 };
+pub(super) const O_NONBLOCK: i32 = if cfg!(target_os = "linux") { 0o4000 } else { 4 };
 
 impl Reader {
     /// Opens a telemetry file, or a core file of a process that had one.
@@ -28,7 +28,8 @@ impl Reader {
     /// # Errors
     /// See [`OpenError`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
-        Self::from_file(open_file(path.as_ref()).map_err(OpenError::system("open the file"))?)
+        let path = path.as_ref();
+        Self::from_file(open_file(path).map_err(OpenError::system_at("open the file", path))?)
     }
 
     /// Reads a file that is open already: a memfd, a file with a path, or a core file.
@@ -70,6 +71,9 @@ impl Reader {
         let header_word = |word: HeaderWord| header[word as usize];
         let process = header_word(HeaderWord::Process);
         let version = header_word(HeaderWord::Version);
+        if header_word(HeaderWord::Magic) == u64::from_ne_bytes(SWITCHES_MAGIC) {
+            return Err(OpenError::AreSwitches { process: header[SwitchWord::Process as usize] });
+        }
         if header_word(HeaderWord::Magic) != u64::from_ne_bytes(MAGIC) {
             return Err(OpenError::NotTelemetry { bytes });
         }
@@ -107,6 +111,7 @@ impl Reader {
             bytes: expected,
             pointer_bytes: header_word(HeaderWord::PointerBytes),
             flags: HeaderFlags::from_bits_retain(header_word(HeaderWord::Flags)),
+            identity: header_word(HeaderWord::Identity),
             clock: Clock::new(header_word),
         };
         let mut reader =

@@ -3,11 +3,15 @@
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::format::{BYTE_ORDER, EventKind, SWITCHES_MAGIC, SWITCHES_WORDS, SwitchWord, WORD_BYTES};
+use crate::format::{
+    BYTE_ORDER, EventKind, HeaderWord, MAGIC, SWITCHES_MAGIC, SWITCHES_WORDS, SwitchWord, WORD_BYTES,
+};
 use crate::reader::error::OpenError;
+use crate::reader::file::Reader;
+use crate::reader::open::{O_NONBLOCK, open_file};
 use crate::reader::words::{FileWords, Words, word};
 use crate::sample::Mean;
 
@@ -23,22 +27,60 @@ use crate::sample::Mean;
 pub struct SwitchesFile {
     words: FileWords,
     process: u64,
+    identity: u64,
+}
+
+/// What the first words of a file say that is about its owner, whichever of the two files it is.
+enum Owner {
+    Data { process: u64, identity: u64 },
+    Switches,
+    Unknown,
 }
 
 impl SwitchesFile {
-    /// Opens the switches that belong to the telemetry file at a path: `PATH.switches`.
+    /// Opens the switches that belong to the telemetry file at a path: `PATH.switches`. The path may also be that of the
+    /// switches themselves, such as one of those that [`OpenError::Several`] names.
     ///
     /// # Errors
-    /// See [`OpenError`].
+    /// [`OpenError::OtherSwitches`] if the data at the path belongs to other telemetry than the switches, and otherwise
+    /// see [`OpenError`].
     pub fn open(telemetry: impl AsRef<Path>) -> Result<Self, OpenError> {
-        let mut path = OsString::from(telemetry.as_ref());
+        let path = telemetry.as_ref();
+        let owner = open_file(path).and_then(owner).unwrap_or(Owner::Unknown);
+        if let Owner::Switches = owner {
+            return Self::open_itself(path);
+        }
+        let mut path = OsString::from(path);
         path.push(".switches");
-        Self::open_itself(&PathBuf::from(path))
+        let switches = Self::open_itself(&PathBuf::from(path))?;
+        match owner {
+            Owner::Data { process, identity } if !switches.are_of(process, identity) => {
+                Err(OpenError::OtherSwitches { data: process, switches: switches.process })
+            }
+            _ => Ok(switches),
+        }
     }
 
     pub(super) fn open_itself(path: &Path) -> Result<Self, OpenError> {
-        let file = OpenOptions::new().read(true).write(true).open(path);
-        Self::from_file(file.map_err(OpenError::system("open the file of switches to write"))?)
+        let file = OpenOptions::new().read(true).write(true).custom_flags(O_NONBLOCK).open(path);
+        let file = file.map_err(OpenError::system_at("open the file of switches to write", path))?;
+        Self::from_file(file).map_err(|error| match error {
+            OpenError::NotSwitches { bytes, .. } => OpenError::NotSwitches { path: Some(path.into()), bytes },
+            error => error,
+        })
+    }
+
+    /// Whether these are the switches of the telemetry that a reader reads. It is not so if a file with a path was replaced before
+    /// the switches were opened, or if the process has several telemetries.
+    #[must_use]
+    pub fn belong_to(&self, reader: &Reader) -> bool {
+        let info = reader.info();
+        self.are_of(info.process, info.identity)
+    }
+
+    /// Files of earlier versions have no identity.
+    const fn are_of(&self, process: u64, identity: u64) -> bool {
+        if self.identity == 0 || identity == 0 { self.process == process } else { self.identity == identity }
     }
 
     /// The switches in a file that is open for reading and writing.
@@ -52,14 +94,14 @@ impl SwitchesFile {
         let expected = (SWITCHES_WORDS * WORD_BYTES) as u64;
         let read = |at: SwitchWord| word(&words, at as u64 * WORD_BYTES as u64).map_err(&refused);
         if bytes < WORD_BYTES as u64 || read(SwitchWord::Magic)? != u64::from_ne_bytes(SWITCHES_MAGIC) {
-            return Err(OpenError::NotTelemetry { bytes });
+            return Err(OpenError::NotSwitches { path: None, bytes });
         }
         if bytes < expected {
             return Err(OpenError::Truncated { bytes, expected, readable: None });
         }
-        let process = read(SwitchWord::Process)?;
+        let (process, identity) = (read(SwitchWord::Process)?, read(SwitchWord::Identity)?);
         match read(SwitchWord::ByteOrder)? {
-            BYTE_ORDER => Ok(Self { words, process }),
+            BYTE_ORDER => Ok(Self { words, process, identity }),
             order if order == BYTE_ORDER.swap_bytes() => {
                 Err(OpenError::ForeignByteOrder { process: process.swap_bytes(), version: 1 })
             }
@@ -201,5 +243,18 @@ impl SwitchesFile {
 
     fn byte(switch: SwitchWord) -> u64 {
         switch as u64 * WORD_BYTES as u64
+    }
+}
+
+/// Finds out what a file is. Whose byte order is another one is told by the switches.
+fn owner(file: File) -> io::Result<Owner> {
+    let words = FileWords { file, base: 0, bytes: None };
+    let read = |at: HeaderWord| word(&words, at as u64 * WORD_BYTES as u64);
+    match read(HeaderWord::Magic)?.to_ne_bytes() {
+        SWITCHES_MAGIC => Ok(Owner::Switches),
+        MAGIC if read(HeaderWord::ByteOrder)? == BYTE_ORDER => {
+            Ok(Owner::Data { process: read(HeaderWord::Process)?, identity: read(HeaderWord::Identity)? })
+        }
+        _ => Ok(Owner::Unknown),
     }
 }

@@ -85,11 +85,14 @@ pub enum SystemCall {
     WipeOnFork,
     /// Random numbers.
     Random,
+    /// A lock, so that no other process gives files the same names meanwhile, or replaces them without knowing that they are
+    /// in use.
+    FileLock,
 }
 
 impl SystemCall {
     /// All calls.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::CreateAnonymous,
         Self::CreateFile,
         Self::Allocate,
@@ -100,6 +103,7 @@ impl SystemCall {
         Self::FileSystem,
         Self::WipeOnFork,
         Self::Random,
+        Self::FileLock,
         Self::Rename,
     ];
 
@@ -136,6 +140,10 @@ impl SystemCall {
                 "return random numbers",
                 "trust readers with the addresses of buffers, or do without the numbers of buffers",
             ),
+            Self::FileLock => (
+                "lock the directory and the file",
+                "use a file system with locks, or do not start two processes with the same path at once",
+            ),
         }
     }
 }
@@ -159,14 +167,16 @@ pub struct Report {
     flags: HeaderFlags,
     bytes: usize,
     refusals: [Option<Refusal>; MOST_REFUSALS],
+    replaced: Option<u64>,
 }
 
-/// The calls that may be refused without telemetry failing: lock, seal, file system, wipe on fork, random.
-const MOST_REFUSALS: usize = 5;
+/// The calls that may be refused without telemetry failing: lock, seal, file system, wipe on fork, random, lock of
+/// the file.
+const MOST_REFUSALS: usize = 6;
 
 impl Report {
     pub(crate) const fn new(flags: HeaderFlags, bytes: usize) -> Self {
-        Self { flags, bytes, refusals: [None; MOST_REFUSALS] }
+        Self { flags, bytes, refusals: [None; MOST_REFUSALS], replaced: None }
     }
 
     /// Notes whether a flag holds, or that the system refused what it says.
@@ -183,6 +193,12 @@ impl Report {
         }
     }
 
+    /// Notes which process still has the file that had the path before.
+    #[cfg(all(feature = "linux", target_os = "linux"))]
+    pub(crate) fn note_replaced(&mut self, process: Option<u64>) {
+        self.replaced = process;
+    }
+
     /// How the file is kept.
     #[must_use]
     pub const fn flags(&self) -> HeaderFlags {
@@ -195,13 +211,21 @@ impl Report {
         self.bytes
     }
 
+    /// The number of the process whose telemetry had the path before, if that process (or a child that it forked) still
+    /// writes to it: its readers keep its file, and new ones find this one. The number is the one that the process itself sees. Programs
+    /// that run at the same time need paths of their own.
+    #[must_use]
+    pub const fn replaced(&self) -> Option<u64> {
+        self.replaced
+    }
+
     /// What the system refused.
     pub fn refusals(&self) -> impl Iterator<Item = &Refusal> {
         self.refusals.iter().flatten()
     }
 }
 
-/// One line, and one more for each refusal.
+/// One line, and one more for each refusal, and for what was replaced.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let place = if self.flags.contains(HeaderFlags::ANONYMOUS) {
@@ -226,6 +250,12 @@ impl fmt::Display for Report {
         }
         if self.flags.contains(HeaderFlags::PATH) && !self.flags.contains(HeaderFlags::IN_MEMORY) {
             f.write_str("; its file system writes pages back, after which they fault again: use /dev/shm")?;
+        }
+        if let Some(process) = self.replaced {
+            write!(
+                f,
+                "\n  it replaces the telemetry of process {process}, which still runs: give each process a path of its own"
+            )?;
         }
         self.refusals().try_for_each(|refusal| write!(f, "\n  {refusal}"))
     }

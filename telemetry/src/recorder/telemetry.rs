@@ -55,9 +55,9 @@ pub struct Telemetry {
     quick: &'static AtomicU64,
     arenas: AtomicU32,
     report: Report,
-    /// Files without a path, which exist as long as they are open.
+    /// Files without a path exist as long as they are open. One with a path is locked as long as it is open.
     #[cfg(all(feature = "linux", target_os = "linux"))]
-    _files: Vec<OwnedFd>,
+    files: Vec<OwnedFd>,
 }
 
 /// A word that never has the number of a file.
@@ -76,6 +76,8 @@ pub(crate) struct Parts {
     /// Whether addresses are left out for good.
     pub(crate) without_addresses: bool,
     pub(crate) process: u64,
+    /// A number of this telemetry and of no other; zero for none.
+    pub(crate) identity: u64,
     pub(crate) report: Report,
     #[cfg(all(feature = "linux", target_os = "linux"))]
     pub(crate) files: Vec<OwnedFd>,
@@ -111,6 +113,7 @@ impl Telemetry {
             secret: None,
             without_addresses: false,
             process: 0,
+            identity: 0,
             report,
             #[cfg(all(feature = "linux", target_os = "linux"))]
             files: Vec::new(),
@@ -120,12 +123,12 @@ impl Telemetry {
     /// # Errors
     /// [`TelemetryError::TooSmall`].
     pub(crate) fn new(parts: Parts) -> Result<Self, TelemetryError> {
-        let Parts { words, switches, plan, clock, parent, process, report, .. } = parts;
+        let Parts { words, switches, plan, clock, parent, process, identity, report, .. } = parts;
         let small = TelemetryError::TooSmall { needed: plan.words * WORD_BYTES, bytes: size_of_val(words) };
         let image = Image::make(words, parent, &plan).ok_or(small)?;
         let switches = Switches::new(switches, parts.without_addresses);
-        switches.format(process);
-        image.open(process, &clock, report.flags());
+        switches.format(process, identity);
+        image.open(process, identity, &clock, report.flags());
         Ok(Self {
             #[cfg(feature = "std")]
             quick: if clock.is_quick() { image.instance() } else { &NEVER },
@@ -136,7 +139,7 @@ impl Telemetry {
             arenas: AtomicU32::new(0),
             report,
             #[cfg(all(feature = "linux", target_os = "linux"))]
-            _files: parts.files,
+            files: parts.files,
         })
     }
 
@@ -161,6 +164,17 @@ impl Telemetry {
     #[must_use]
     pub const fn report(&self) -> &Report {
         &self.report
+    }
+
+    /// The data, and the switches if they have no path.
+    #[cfg(all(feature = "linux", target_os = "linux"))]
+    pub(crate) fn files(&self) -> &[OwnedFd] {
+        &self.files
+    }
+
+    #[cfg(all(feature = "linux", target_os = "linux"))]
+    pub(crate) fn report_mut(&mut self) -> &mut Report {
+        &mut self.report
     }
 
     /// Marks a place in the stream of events, with a name of at most 64 bytes.

@@ -294,7 +294,9 @@ fn files_that_cannot_be_read_say_why() {
     let foreign = refused(swapped);
     assert!(matches!(foreign, OpenError::ForeignByteOrder { process: 4_711, version: VERSION }), "{foreign}");
     assert_eq!(BYTE_ORDER.swap_bytes(), 0x0807_0605_0403_0201);
-    assert!(matches!(Reader::open("/nowhere").unwrap_err(), OpenError::System { .. }));
+    let nowhere = Reader::open("/nowhere").unwrap_err();
+    assert!(matches!(nowhere, OpenError::System { .. }));
+    assert!(nowhere.to_string().starts_with("cannot open the file /nowhere: "), "{nowhere}");
     assert!(matches!(Reader::open("/dev/null").unwrap_err(), OpenError::System { .. }));
     assert!(matches!(Reader::open("/").unwrap_err(), OpenError::System { .. }));
     let here = std::process::id();

@@ -4,7 +4,7 @@ use std::fs;
 
 use tripoint_telemetry::Mean;
 use tripoint_telemetry::format::{BYTE_ORDER, EventKind, SWITCHES_MAGIC, SWITCHES_WORDS, SwitchWord};
-use tripoint_telemetry::reader::{OpenError, SwitchesFile};
+use tripoint_telemetry::reader::{OpenError, Reader, SwitchesFile};
 
 use crate::TemporaryFile;
 
@@ -18,6 +18,8 @@ fn switches_are_set_and_read_back() {
     let bytes: Vec<u8> = words.into_iter().flat_map(u64::to_ne_bytes).collect();
     let path = TemporaryFile::new("data.switches", &bytes);
     let data = path.0.to_str().unwrap().strip_suffix(".switches").unwrap();
+    let error = Reader::open(&path.0).unwrap_err();
+    assert!(matches!(error, OpenError::AreSwitches { process: 99 }), "{error}");
     let switches = SwitchesFile::open(data).unwrap();
     assert_eq!(switches.process(), 99);
     assert_eq!(switches.sampling().unwrap(), None, "a value that is not allowed");
@@ -46,5 +48,9 @@ fn switches_are_set_and_read_back() {
     fs::write(&path.0, &bytes[..100]).unwrap();
     assert!(matches!(SwitchesFile::open(data).unwrap_err(), OpenError::Truncated { bytes: 100, .. }));
     fs::write(&path.0, [0; 4_096]).unwrap();
-    assert!(matches!(SwitchesFile::open(data).unwrap_err(), OpenError::NotTelemetry { .. }));
+    let error = SwitchesFile::open(data).unwrap_err();
+    assert!(matches!(&error, OpenError::NotSwitches { bytes: 4_096, .. }));
+    assert!(error.to_string().contains(path.0.to_str().unwrap()), "{error}");
+    let error = SwitchesFile::open("/nowhere").unwrap_err().to_string();
+    assert!(error.contains(" /nowhere.switches: "), "{error}");
 }

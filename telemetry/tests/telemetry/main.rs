@@ -10,6 +10,7 @@ mod files;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod forks;
 #[cfg(all(target_os = "linux", not(miri)))]
+mod names;
 mod objects;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
 mod probes;
