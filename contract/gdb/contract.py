@@ -23,6 +23,8 @@ CLASSES = [
     "minor_fault",
     "major_fault",
     "foreign_malloc",
+    "collection",
+    "pause",
     "amnesty_overrun",
 ]
 KINDS = ["violation", "excused", "rehearsed", "alarm"]

@@ -12,7 +12,7 @@
 //!   +-------------------------------------------------------------------------+
 //!         ^            ^             ^               ^                ^
 //!   ContractAllocator  PoolEvents    fault signal    supervisor of    interposed
-//!   (a)                (b) (c)       or poll (e)     memory calls (d) malloc (f)
+//!   (a)                (b) (c) (g)   or poll (e)     memory calls (d) malloc (f)
 //! ```
 //!
 //! Each detector counts the events of its own class, separately for each thread: see

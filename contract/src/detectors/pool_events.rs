@@ -1,4 +1,4 @@
-//! Fills and growth, charged to the thread that caused them.
+//! What arenas report: fills, growth, collections and pauses, charged to the thread on which they happen.
 
 use tripoint_core::{Event, EventHook};
 
@@ -7,7 +7,8 @@ use crate::thread::{current, everywhere};
 use crate::words::detector_set::DetectorSet;
 
 /// The event hook for each arena that hot threads use. A fill or a growth, refused growth
-/// included, is charged to the calling thread, with its site.
+/// included, is charged to the calling thread, with its site; so is a collection of a heap in the arena, and a wait for
+/// the end of another thread's stop ([design/contract.md `.classes.collection`](crate::design::contract)).
 ///
 /// ```
 /// use tripoint_contract::{PoolEvents, ViolationClass, current};

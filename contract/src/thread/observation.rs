@@ -43,7 +43,7 @@ impl Evidence {
 }
 
 impl Observation {
-    /// What an event of an arena or a buffer is to the contract.
+    /// What an event of an arena, a buffer or a heap is to the contract.
     #[must_use]
     pub const fn of_event(event: Event) -> Option<Self> {
         match event {
@@ -51,6 +51,10 @@ impl Observation {
             Event::Grow { size } | Event::GrowthRefused { size } => {
                 Some(Self::new(ViolationClass::Growth, size))
             }
+            Event::EndCollection { kept, freed, .. } => {
+                Some(Self::new(ViolationClass::Collection, kept.saturating_add(freed)))
+            }
+            Event::GiveWay { .. } => Some(Self::new(ViolationClass::Pause, 0)),
             _ => None,
         }
     }

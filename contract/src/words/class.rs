@@ -1,4 +1,4 @@
-//! What can go wrong: six classes of events, some of them divided further.
+//! What can go wrong: seven classes of events, some of them divided further.
 
 use core::fmt;
 
@@ -27,13 +27,17 @@ pub enum ViolationClass {
     MajorFault,
     /// (f) C code called `malloc` or a function like it.
     ForeignMalloc,
+    /// (g) The thread collected a heap.
+    Collection,
+    /// (g) The thread waited because a heap was stopped.
+    Pause,
     /// There were more amnesties than the budget allows. This raises an alarm as a violation does.
     AmnestyOverrun,
 }
 
 impl ViolationClass {
     /// All of them, in the order of their indices.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::Alloc,
         Self::Realloc,
         Self::Dealloc,
@@ -43,6 +47,8 @@ impl ViolationClass {
         Self::MinorFault,
         Self::MajorFault,
         Self::ForeignMalloc,
+        Self::Collection,
+        Self::Pause,
         Self::AmnestyOverrun,
     ];
 
@@ -91,6 +97,8 @@ impl ViolationClass {
             Self::MinorFault => "minor_fault",
             Self::MajorFault => "major_fault",
             Self::ForeignMalloc => "foreign_malloc",
+            Self::Collection => "collection",
+            Self::Pause => "pause",
             Self::AmnestyOverrun => "amnesty_overrun",
         }
     }
@@ -124,8 +132,12 @@ bitflags! {
         const MAJOR_FAULT = 1 << 7;
         /// [`ViolationClass::ForeignMalloc`]
         const FOREIGN_MALLOC = 1 << 8;
+        /// [`ViolationClass::Collection`]
+        const COLLECTION = 1 << 9;
+        /// [`ViolationClass::Pause`]
+        const PAUSE = 1 << 10;
         /// [`ViolationClass::AmnestyOverrun`]
-        const AMNESTY_OVERRUN = 1 << 9;
+        const AMNESTY_OVERRUN = 1 << 11;
     }
 }
 
