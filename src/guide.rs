@@ -27,6 +27,10 @@ struct Sampling;
 #[doc = include_str!("../guide/src/telemetry.md")]
 struct Telemetry;
 
+#[cfg(feature = "gc")]
+#[doc = include_str!("../guide/src/automatic-pools.md")]
+struct AutomaticPools;
+
 #[doc = include_str!("../guide/src/bare-metal.md")]
 struct BareMetal;
 

@@ -82,6 +82,7 @@
 //! # The rest
 //!
 //! - [`contract`]: the steady-state contract.
+//! - `gc` (feature `gc`): automatic pools, whose objects are freed when no root leads to them.
 //! - [`telemetry`]: what a program allocates, estimated from samples, and a record of it for other processes.
 //! - [`author`]: for authors of pool classes, arenas and collectors.
 //! - [`design`]: why everything is as it is.
@@ -94,6 +95,7 @@
 //! | `adaptors` | yes | [`PoolAllocator`], [`GlobalPool`] |
 //! | `contract` | yes | [`contract`], with what Linux can observe |
 //! | `telemetry` | yes | [`telemetry`]: sampling, and a record that other processes read; needs `std` |
+//! | `gc` | | `gc`: automatic pools, collected when the program asks for it |
 //! | `symbols` | | names and lines in the contract's reports |
 //! | `interpose-malloc` | | C's `malloc` in the contract, with glibc, for the final binary |
 //! | `telemetry-reader` | | `telemetry::reader`: reads the telemetry of another process, and switches it |
@@ -160,6 +162,10 @@ pub use tripoint_contract as contract;
 #[cfg(feature = "telemetry")]
 #[doc(inline)]
 pub use tripoint_telemetry as telemetry;
+
+#[cfg(feature = "gc")]
+#[doc(inline)]
+pub use tripoint_gc as gc;
 
 pub mod author;
 pub mod design;

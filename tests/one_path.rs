@@ -63,7 +63,7 @@ fn several_paths(listing: &str, counts: impl Fn(&str) -> bool) -> Vec<String> {
 }
 
 /// The crates that are modules of the facade, by the names of these modules.
-const MODULES: [&str; 2] = ["contract", "telemetry"];
+const MODULES: [&str; 3] = ["contract", "telemetry", "gc"];
 
 /// The listing of the facade, and those of the crates that are modules of it, as a user of the facade sees them.
 fn joined(listings: &[Text]) -> String {
@@ -112,10 +112,10 @@ fn every_item_has_one_path_through_the_facade() {
 
 #[test]
 fn items_with_two_paths_through_the_facade_are_found() {
-    let check = |texts: [&str; 3]| {
-        let paths = ["tripoint", "tripoint-contract", "tripoint-telemetry"]
+    let check = |texts: [&str; 4]| {
+        let paths = ["tripoint", "tripoint-contract", "tripoint-telemetry", "tripoint-gc"]
             .map(|name| format!("design/api/{name}.txt"));
-        let roots = ["pub mod tripoint", "pub mod tripoint_contract", "pub mod tripoint_telemetry"];
+        let roots = ["", "_contract", "_telemetry", "_gc"].map(|name| format!("pub mod tripoint{name}"));
         let listings: Vec<_> = paths
             .into_iter()
             .zip(roots.into_iter().zip(texts))
@@ -124,10 +124,12 @@ fn items_with_two_paths_through_the_facade_are_found() {
         re_exported_twice(&joined(&listings))
     };
     let (contract, telemetry) = ("pub use tripoint_contract::A", "pub use tripoint_telemetry::A");
-    assert_eq!(check(["", contract, telemetry]), ["tripoint::contract::A and tripoint::telemetry::A"]);
-    assert_eq!(check(["pub use tripoint::A", contract, ""]), ["tripoint::A and tripoint::contract::A"]);
-    assert_eq!(check(["pub use tripoint::A", "", ""]), [""; 0]);
-    let own = ["", "pub struct tripoint_contract::A", "pub struct tripoint_telemetry::A"];
+    assert_eq!(check(["", contract, telemetry, ""]), ["tripoint::contract::A and tripoint::telemetry::A"]);
+    let gc = "pub use tripoint_gc::A";
+    assert_eq!(check(["pub use tripoint::A", "", "", gc]), ["tripoint::A and tripoint::gc::A"]);
+    assert_eq!(check(["pub use tripoint::A", contract, "", ""]), ["tripoint::A and tripoint::contract::A"]);
+    assert_eq!(check(["pub use tripoint::A", "", "", ""]), [""; 0]);
+    let own = ["", "pub struct tripoint_contract::A", "pub struct tripoint_telemetry::A", ""];
     assert_eq!(check(own), [""; 0], "each has an item of its own");
 }
 

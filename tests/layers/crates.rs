@@ -70,6 +70,7 @@ const LAYERS: &[Layer] = &[
             "tripoint-stack",
             "tripoint-contract",
             "tripoint-telemetry",
+            "tripoint-gc",
         ],
     },
 ];

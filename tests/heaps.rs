@@ -1,0 +1,187 @@
+//! A heap's collections, as the contract counts them and as another process reads them in a telemetry
+//! file, at once (design/contract.md `.classes.collection`, design/telemetry.md `.heaps`).
+#![cfg(all(target_os = "linux", not(miri)))]
+
+use core::alloc::Layout;
+use core::cell::Cell;
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use core::time::Duration;
+use std::thread;
+
+use tripoint::author::Block;
+use tripoint::contract::{
+    Contract, DetectorSet, Guard, HotThread, NoDetectors, NoReason, Policies, Policy, PoolEvents,
+    ViolationClass, ViolationSet,
+};
+use tripoint::gc::{Ams, Format, Heap, HeapOptions, Scan, SweptOptions, Tag};
+use tripoint::telemetry::{FileOptions, Telemetry};
+use tripoint::{AllocationPoint, ArenaVm, ArenaVmOptions, BufferKind};
+use tripoint_telemetry::reader::{Fields, Item, Reader, Start};
+
+/// A pair of references.
+struct Pairs;
+
+const PAIR: Layout = Layout::new::<[*mut u8; 2]>();
+
+// SAFETY: every object is a pair of references, and both are passed on.
+unsafe impl Format for Pairs {
+    unsafe fn skip(&self, _pair: NonNull<u8>) -> usize {
+        PAIR.size()
+    }
+
+    unsafe fn scan(&self, pairs: Block, scan: &mut Scan<'_>) {
+        let first = pairs.base().cast::<*mut u8>();
+        for index in 0..pairs.size() / size_of::<*mut u8>() {
+            // SAFETY: so many references are in the pairs, and no thread uses them meanwhile.
+            scan.fix(unsafe { first.add(index).as_mut() });
+        }
+    }
+}
+
+static CONTRACT: Contract = Contract::new();
+const COLLECTIONS: usize = 3;
+
+/// One pair before the first collection is garbage, and two before each of the others.
+const FREED: usize = (2 * COLLECTIONS - 1) * PAIR.size();
+
+/// Registers a thread that is held to collections and pauses.
+fn register(name: &'static str) -> Guard<NoReason, NoDetectors> {
+    let thread = HotThread {
+        classes: ViolationSet::COLLECTION | ViolationSet::PAUSE,
+        detectors: DetectorSet::POOL_EVENTS,
+        policies: Policies::all(Policy::Quarantine),
+        ..HotThread::new(name)
+    };
+    CONTRACT.register_with(thread, NoDetectors).unwrap()
+}
+
+fn wait_for(flag: &AtomicBool) {
+    while !flag.load(Ordering::SeqCst) {
+        thread::yield_now();
+    }
+}
+
+/// The numbers of a thread's collections and pauses while it was armed.
+fn tallies(guard: &Guard<NoReason, NoDetectors>) -> [(usize, usize); 2] {
+    [ViolationClass::Collection, ViolationClass::Pause].map(|class| {
+        let tally = guard.slot().armed_tally(class);
+        (tally.unexcused(), tally.bytes)
+    })
+}
+
+/// What a reader sees of heaps: the name of the event, and its numbers without the arena and the heap.
+fn read() -> Vec<(&'static str, Vec<u64>)> {
+    let reader = Reader::attach(std::process::id()).unwrap();
+    let counters = reader.counters().unwrap();
+    let arena = counters.arenas.entries[0];
+    let collections = COLLECTIONS as u64;
+    assert_eq!((arena.stops, arena.stops_postponed), (collections, 1));
+    assert_eq!((arena.pauses, arena.collections), (collections, collections));
+    assert_eq!(arena.freed, FREED as u64);
+    let mut events = reader.events(Start::Oldest);
+    let mut found = Vec::new();
+    while let Some(item) = events.poll() {
+        let Item::Event(event) = item else { panic!("nothing was missed: {item}") };
+        let numbers = match event.fields {
+            Fields::BeginStop { mutator, .. }
+            | Fields::PostponeStop { mutator, .. }
+            | Fields::GiveWay { mutator, .. }
+            | Fields::GoOn { mutator, .. } => vec![mutator],
+            Fields::EndCollection { examined, kept, freed, .. } => vec![examined, kept, freed],
+            Fields::BeginCollection { reason, .. } => {
+                assert_eq!(reason.as_str(), Some("request"));
+                vec![]
+            }
+            Fields::Stop { .. } | Fields::EndStop { .. } => vec![],
+            _ => continue,
+        };
+        found.push((event.fields.kind().unwrap().name(), numbers));
+    }
+    found
+}
+
+#[test]
+fn collections_are_counted_on_each_thread_and_recorded() {
+    let telemetry: &'static Telemetry =
+        Box::leak(Box::new(Telemetry::create(&FileOptions::default()).unwrap()));
+    let hooks: &'static _ = Box::leak(Box::new((PoolEvents, telemetry.arena_hook())));
+    let arena = ArenaVm::create(ArenaVmOptions { event_hook: Some(hooks), ..Default::default() }).unwrap();
+    let heap = Heap::create(&arena, HeapOptions::default()).unwrap();
+    let pool: Ams<'_, _, _, Pairs> = Ams::create(&heap, Pairs, SweptOptions::default()).unwrap();
+    let [has_registered, is_armed, has_paused, is_done] = [const { AtomicBool::new(false) }; 4];
+    let polls = AtomicUsize::new(0);
+    CONTRACT.begin_init().unwrap();
+    thread::scope(|scope| {
+        let mut mutator = heap.register().unwrap();
+        let waiting = scope.spawn(|| {
+            let mut mutator = heap.register().unwrap();
+            let guard = register("waits");
+            has_registered.store(true, Ordering::SeqCst);
+            wait_for(&is_armed);
+            guard.check();
+            has_paused.store(true, Ordering::SeqCst);
+            while !is_done.load(Ordering::SeqCst) {
+                mutator.poll();
+                polls.fetch_add(1, Ordering::SeqCst);
+                thread::yield_now();
+            }
+            guard.check();
+            tallies(&guard)
+        });
+        let guard = register("collects");
+        wait_for(&has_registered);
+        CONTRACT.begin_warmup().unwrap();
+        CONTRACT.enter_steady_state(&()).unwrap();
+        guard.check();
+        is_armed.store(true, Ordering::SeqCst);
+        wait_for(&has_paused);
+
+        // SAFETY: this thread has the mutator, and uses the point while the mutator is running.
+        let mut point = AllocationPoint::create_in(&pool, BufferKind::Mutator, (), |buffer| unsafe {
+            buffer.attend(&mutator)
+        })
+        .unwrap();
+        let slot = Cell::new(core::ptr::null_mut());
+        // SAFETY: the slot outlives the root, and only this thread uses it.
+        let _root = unsafe { heap.root_table(NonNull::from(&slot).cast(), 1, Tag::default()) }.unwrap();
+        for _ in 0..COLLECTIONS {
+            for _ in 0..2 {
+                let pair = point.reserve(PAIR).unwrap();
+                // SAFETY: the pair has room for two references.
+                unsafe { pair.as_ptr().cast().write([core::ptr::null_mut::<u8>(); 2]) };
+                // SAFETY: a whole pair. No collection came between, because this thread makes them.
+                slot.set(unsafe { pair.commit() }.unwrap().as_ptr());
+            }
+            // The last one is kept.
+            point.empty();
+            assert_eq!(mutator.collect(Duration::MAX).unwrap().kept, PAIR.size());
+            // Until the other thread goes on: otherwise one wait may last for two stops.
+            let goes_on = polls.load(Ordering::SeqCst) + 2;
+            while polls.load(Ordering::SeqCst) < goes_on {
+                thread::yield_now();
+            }
+        }
+        is_done.store(true, Ordering::SeqCst);
+        let of_other = waiting.join().unwrap();
+        guard.check();
+        let bytes = FREED + COLLECTIONS * PAIR.size();
+        assert_eq!(tallies(&guard), [(COLLECTIONS, bytes), (0, 0)]);
+        assert_eq!(of_other, [(0, 0), (COLLECTIONS, 0)]);
+        assert!(heap.stop(Duration::ZERO).is_err(), "this thread's mutator runs");
+    });
+
+    // Events of two threads come in the order of their times, which do not matter here.
+    let (of_waiting, of_collecting): (Vec<_>, Vec<_>) =
+        read().into_iter().partition(|(name, _)| ["give way", "go on"].contains(name));
+    let pair = PAIR.size() as u64;
+    let collection = |freed| {
+        let end = ("end collection", vec![pair, pair, freed]);
+        [("begin stop", vec![1]), ("stop", vec![]), ("begin collection", vec![]), end, ("end stop", vec![])]
+    };
+    let postponed = [("begin stop", vec![0]), ("postpone stop", vec![1])];
+    let collections = [collection(pair), collection(2 * pair), collection(2 * pair)].concat();
+    assert_eq!(of_collecting, [collections, postponed.to_vec()].concat());
+    let pause = [("give way", vec![2]), ("go on", vec![2])];
+    assert_eq!(of_waiting, [pause.clone(), pause.clone(), pause].concat());
+}
