@@ -13,8 +13,7 @@
 //!
 //! Every collection is of the whole heap, while it is stopped. It begins when the program asks for it, or in a reserve that
 //! finds it due or is refused memory ([`Policy`]), unless the heap is parked ([`Heap::park`]). There is **no** class
-//! that moves objects, no generation, weak reference, finalization, write tracking or
-//! frozen segment, and no form that is safe to use without `unsafe`. [`design::gc`] says in which order they are to come. Nothing
+//! that moves objects, no generation, weak reference, finalization or write tracking, and no form that is safe to use without `unsafe`. [`design::gc`] says in which order they are to come. Nothing
 //! was compared with other collectors.
 //!
 //! # A collection
@@ -146,6 +145,12 @@
 //! ([`Event::BeginStop`](tripoint_core::Event::BeginStop) and those after it). The steady-state contract counts
 //! collections and waits of its threads by them, and telemetry records them with their times.
 //!
+//! # Frozen segments
+//!
+//! Reference data that never dies and refers to nothing that can is better kept out of the heap. [`Heap::register_frozen`] says where it is,
+//! [`FrozenSegment::update`] how far it goes, and [`Heap::is_in_frozen`] whether an address is in it. Collections do not look at it, so
+//! that it may be read-only memory that processes share.
+//!
 //! # For authors of pool classes
 //!
 //! A class of your own may take part in stops, though not in collections. A class whose points give way says [`PoolClass::GIVES_WAY`](tripoint_core::PoolClass::GIVES_WAY),
@@ -156,6 +161,7 @@
 //! # How it is built
 //!
 //! ```text
+//!   frozen       memory that collections never look at
 //!   walks        all objects, all roots, and what keeps an object
 //!   swept        Ams, Lo: segments, free runs, the sweep
 //!   collect      one collection; registering roots; collections in a fill
@@ -173,6 +179,7 @@ extern crate std;
 
 mod collect;
 pub mod design;
+mod frozen;
 mod policy;
 mod references;
 mod stops;
@@ -181,6 +188,8 @@ mod walks;
 
 pub use collect::pressure::Parked;
 pub use collect::roots::Root;
+pub use frozen::fault::FrozenFault;
+pub use frozen::segment::FrozenSegment;
 pub use policy::accounts::Policy;
 pub use policy::report::{Cause, Collection};
 pub use references::format::Format;
@@ -200,6 +209,7 @@ pub use walks::roots::{Referrer, RootReference};
 /// For models and tests of this workspace: not part of what the crate promises.
 #[doc(hidden)]
 pub mod internal {
+    pub use crate::references::frozen_range::{EnclosingRange, FrozenRange};
     pub use crate::stops::attendance::{Attendance, Place, Waiting};
     pub use crate::stops::stop_word::StopWord;
 }

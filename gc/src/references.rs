@@ -11,9 +11,12 @@
 //! | `root` | where references come from, other than objects |
 //! | `object` | an object, as walks show it |
 //! | `member` | what a collection asks of each pool |
+//! | `frozen_range`, `frozen_table` | where frozen segments are |
 //! | `own` | which pool of the heap a reference leads to |
 
 pub(crate) mod format;
+pub(crate) mod frozen_range;
+pub(crate) mod frozen_table;
 pub(crate) mod list;
 pub(crate) mod member;
 pub(crate) mod object;

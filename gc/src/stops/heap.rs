@@ -13,6 +13,7 @@ use tripoint_core::{
 
 use crate::policy::accounts::Accounts;
 use crate::policy::report::Cause;
+use crate::references::frozen_table::{FrozenRecord, FrozenTable};
 use crate::references::list::List;
 use crate::references::member::MemberLink;
 use crate::references::root::RootRecord;
@@ -76,6 +77,7 @@ pub struct Heap<'h, A: Arena, B: BarrierPair = SymmetricFence> {
     /// Its automatic pools.
     members: Lock<List<MemberLink>>,
     roots: Lock<List<RootRecord>>,
+    frozen: FrozenTable,
     options: HeapOptions<'h, B>,
     arena: A,
 }
@@ -89,7 +91,8 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         let (word, records, last_number) = (StopWord::new(), Registry::new(), AtomicU32::new(0));
         let (members, roots) = (Lock::new(List::new()), Lock::new(List::new()));
         let (counts, accounts) = (HeapCounts::default(), Accounts::new());
-        Ok(Self { word, records, last_number, counts, accounts, members, roots, options, arena })
+        let frozen = FrozenTable::new();
+        Ok(Self { word, records, last_number, counts, accounts, members, roots, frozen, options, arena })
     }
 
     /// Whether a stop is wanted or lasts: one load. This is what a class whose points give way
@@ -125,6 +128,11 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     /// The roots. Their lock is taken after that of the members.
     pub(crate) const fn roots(&self) -> &Lock<List<RootRecord>> {
         &self.roots
+    }
+
+    /// The frozen segments: no collection looks at this.
+    pub(crate) const fn frozen(&self) -> &FrozenTable {
+        &self.frozen
     }
 
     /// The barriers of its mutators and its stops.
@@ -266,6 +274,11 @@ impl<A: Arena, B: BarrierPair> Drop for Heap<'_, A, B> {
             // SAFETY: records come from `alloc_descriptor` of this arena with this layout (`claim`), and each
             // is in the list once. Mutators borrow the heap, which is being dropped.
             unsafe { self.arena.free_descriptor(node.cast(), Layout::new::<Record>()) };
+        }
+        for record in self.frozen.records() {
+            // SAFETY: records come from `alloc_descriptor` of this arena with this layout (`Heap::register_frozen`), and each
+            // is in the list once. Segments borrow the heap, which is being dropped.
+            unsafe { self.arena.free_descriptor(record, Layout::new::<FrozenRecord>()) };
         }
     }
 }

@@ -1,0 +1,196 @@
+//! Registering, updating and unregistering frozen segments (design/gc.md `.frozen`, `.frozen.nothing`).
+
+use core::alloc::Layout;
+use core::fmt;
+use core::ops::Range;
+use core::ptr::NonNull;
+
+use tripoint_core::{Addr, AddrRange, Arena, BarrierPair, Block, Error, Result};
+
+use crate::frozen::fault::FrozenFault;
+use crate::references::format::Format;
+use crate::references::frozen_table::FrozenRecord;
+use crate::references::own::Own;
+use crate::references::scan::{Scan, Shown};
+use crate::stops::heap::Heap;
+
+const OUTSIDE: Error =
+    Error::Parameter("the objects of a frozen segment lie in its memory: pass bytes from its base");
+const IN_HEAP: Error =
+    Error::Parameter("memory of an automatic pool is no frozen segment: copy its objects elsewhere first");
+
+/// A frozen segment, until it is unregistered or dropped: memory with objects that the collections of a heap never look at, mark or
+/// free. References to them are left alone. If it is leaked it stays registered as long as the heap.
+#[must_use = "when it is dropped, it is not registered any more"]
+pub struct FrozenSegment<'h, A: Arena, B: BarrierPair> {
+    heap: &'h Heap<'h, A, B>,
+    record: NonNull<FrozenRecord>,
+    memory: Block,
+    first: usize,
+}
+
+// SAFETY: the record is in the memory of the heap's arena, and all of it is atomic. The heap is `Sync`, so a
+// reference to it may be sent.
+unsafe impl<A: Arena, B: BarrierPair> Send for FrozenSegment<'_, A, B> {}
+// SAFETY: a shared segment stores to its record, which is atomic.
+unsafe impl<A: Arena, B: BarrierPair> Sync for FrozenSegment<'_, A, B> {}
+
+impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
+    /// Registers a frozen segment. Its objects lie in the bytes `objects` of `memory`, the first at the start of that range.
+    ///
+    /// The memory may be read-only, shared with other processes, or part of a manual pool. Objects of the heap may refer to frozen objects, which
+    /// need not be registered for that: a collection leaves references alone that do not lead into an automatic pool of
+    /// its heap. Registering says to [`Heap::is_in_frozen`] where they are.
+    ///
+    /// **Frozen objects keep nothing.** They must not refer to objects of the heap; [`FrozenSegment::check`] looks whether one does.
+    ///
+    /// # Errors
+    /// - [`Error::Parameter`] for objects that are not in the memory, and for memory of another frozen segment or of an
+    ///   automatic pool of the heap
+    /// - those of [`Arena::alloc_descriptor`]
+    ///
+    /// # Safety
+    /// - As long as the segment is registered, the memory is valid for reads, and what is said to be objects does not change.
+    /// - No object in it refers to an object of the heap.
+    pub unsafe fn register_frozen(
+        &'h self,
+        memory: Block,
+        objects: Range<usize>,
+    ) -> Result<FrozenSegment<'h, A, B>> {
+        let range = part(memory, objects.clone()).ok_or(OUTSIDE)?;
+        if self.has_segment_in(memory.range()) {
+            return Err(IN_HEAP);
+        }
+        let record = self.frozen_record()?;
+        let segment = FrozenSegment { heap: self, record, memory, first: objects.start };
+        self.frozen().register(segment.record(), memory.range(), range)?;
+        Ok(segment)
+    }
+
+    /// Whether `addr` is in an object of a frozen segment. Takes no lock: two compares if it lies below or above all of
+    /// them, and otherwise a look at each.
+    #[must_use]
+    pub fn is_in_frozen(&self, addr: *const u8) -> bool {
+        self.frozen().contains(Addr::of(addr))
+    }
+
+    /// Whether an automatic pool of the heap has a segment in `memory`.
+    fn has_segment_in(&self, memory: AddrRange) -> bool {
+        let members = self.members().lock();
+        let own = Own::new(self.arena(), &members);
+        let (all, grain) = (self.arena().range(), self.arena().grain());
+        let (base, limit) = (memory.base().max(all.base()), memory.limit().min(all.limit()));
+        (base.get()..limit.get()).step_by(grain).chain(limit.get().checked_sub(1)).any(|addr| {
+            let addr = Addr::new(addr);
+            memory.contains(addr) && own.find(addr).is_some()
+        })
+    }
+
+    /// A record that is not registered, for the caller alone.
+    fn frozen_record(&self) -> Result<NonNull<FrozenRecord>> {
+        if let Some(record) = self.frozen().reuse() {
+            return Ok(record);
+        }
+        let record = self.arena().alloc_descriptor(Layout::new::<FrozenRecord>())?.cast();
+        // SAFETY: this is fresh memory with the layout of a record.
+        unsafe { record.write(FrozenRecord::new()) };
+        // SAFETY: the record was just initialised, and stays in place until the heap is dropped.
+        unsafe { self.frozen().add(record) };
+        Ok(record)
+    }
+}
+
+/// The addresses of some bytes of a block.
+fn part(memory: Block, bytes: Range<usize>) -> Option<AddrRange> {
+    let is_inside = bytes.start <= bytes.end && bytes.end <= memory.size();
+    let base = memory.range().base().checked_add(bytes.start)?;
+    is_inside.then(|| AddrRange::with_size(base, bytes.end - bytes.start)).flatten()
+}
+
+impl<A: Arena, B: BarrierPair> FrozenSegment<'_, A, B> {
+    fn record(&self) -> &FrozenRecord {
+        // SAFETY: records are valid as long as their heap, and only ever borrowed shared.
+        unsafe { self.record.as_ref() }
+    }
+
+    /// The memory that was registered.
+    #[must_use]
+    pub const fn memory(&self) -> Block {
+        self.memory
+    }
+
+    /// Where the last object ends is so many bytes from the base of the memory from now on: more because objects were
+    /// written behind the others, or fewer because the last ones are not used any more. A thread that finds an address
+    /// [in the segment](Heap::is_in_frozen) sees the object that was written there before. One store.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for an end in front of the first object, or behind the memory.
+    ///
+    /// # Safety
+    /// - Up to there are whole objects, which do not change and do not refer to objects of the heap, as at
+    ///   [`Heap::register_frozen`].
+    pub unsafe fn update(&mut self, filled: usize) -> Result<()> {
+        let range = part(self.memory, self.first..filled).ok_or(OUTSIDE)?;
+        self.record().objects().update(range.limit());
+        Ok(())
+    }
+
+    /// Forgets the segment. So does dropping it.
+    pub fn unregister(self) {}
+
+    /// Walks the objects of the segment, and looks whether one refers to an object of the heap. Returns how many there
+    /// are. For tests and debug builds: it reads all of them.
+    ///
+    /// # Errors
+    /// [`FrozenFault`], the first that is found.
+    ///
+    /// # Safety
+    /// - The objects are of this format: whole ones, but perhaps the last.
+    /// - If the memory is read-only, the format writes no reference that the scan did not change.
+    pub unsafe fn check<F: Format>(&self, format: &F) -> Result<usize, FrozenFault> {
+        let members = self.heap.members().lock();
+        let own = Own::new(self.heap.arena(), &members);
+        let end = self.record().objects().end().get() - self.memory.range().base().get();
+        let (mut at, mut count) = (self.first, 0);
+        while at < end {
+            // SAFETY: the place is in the memory.
+            let base = unsafe { self.memory.base().add(at) };
+            let object = Addr::of(base.as_ptr());
+            // SAFETY: the caller promises objects of this format, one after the other.
+            let size = unsafe { format.skip(base) };
+            if size == 0 || size > end - at {
+                return Err(FrozenFault::Size { object, size });
+            }
+            let mut fault = None;
+            let mut show = |shown: Shown<'_>| {
+                let to = shown.addr();
+                if own.find(to).is_some() {
+                    fault = Some(FrozenFault::Reference { object, to });
+                }
+            };
+            // SAFETY: the object is in the memory, which the caller of `register_frozen` promised to be valid.
+            let block = unsafe { Block::new(base, size) };
+            // SAFETY: this is a whole object of the format, which does not change.
+            unsafe { format.scan(block, &mut Scan::show(&mut show)) };
+            if let Some(fault) = fault {
+                return Err(fault);
+            }
+            (at, count) = (at + size, count + 1);
+        }
+        Ok(count)
+    }
+}
+
+impl<A: Arena, B: BarrierPair> Drop for FrozenSegment<'_, A, B> {
+    fn drop(&mut self) {
+        self.heap.frozen().unregister(self.record());
+        // SAFETY: the record is of this heap's table, was just unregistered, and belongs to this value alone.
+        unsafe { self.heap.frozen().leave(self.record) };
+    }
+}
+
+impl<A: Arena, B: BarrierPair> fmt::Debug for FrozenSegment<'_, A, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("FrozenSegment").field(&self.memory).finish()
+    }
+}
