@@ -2,6 +2,7 @@
 
 pub(crate) mod create;
 mod mapping;
+mod memory;
 mod names;
 mod native_system;
 mod objects;

@@ -3,21 +3,21 @@
 #![forbid(unsafe_code)]
 
 use crate::format::{
-    BLOCK_WORDS, HEADER_WORDS, MAX_ENTRIES, MAX_OBJECTS, MAX_RINGS, MAX_TALLY_CLASSES, MAX_TALLY_THREADS,
-    OBJECT_WORDS, PAGE_WORDS, RING_HEAD_WORDS, SWITCHES_WORDS, SectionKind, TABLE_ENTRY_WORDS, TALLY_NUMBERS,
-    TallyWord, WORD_BYTES,
+    BLOCK_WORDS, HEADER_WORDS, MAX_ENTRIES, MAX_OBJECTS, MAX_RING_BYTES, MAX_RINGS, MAX_TALLY_CLASSES,
+    MAX_TALLY_THREADS, OBJECT_WORDS, PAGE_WORDS, RING_HEAD_WORDS, SWITCHES_WORDS, SectionKind,
+    TABLE_ENTRY_WORDS, TALLY_NUMBERS, TallyWord, WORD_BYTES,
 };
 
 /// How much telemetry has room for. All memory is set aside at the beginning, and nothing grows later:
-/// what finds no room is left out and counted. Ask [`bytes`](Room::bytes) how much memory that is before you ask for
-/// much: the system may end processes to provide it instead of refusing.
+/// what finds no room is left out and counted. [`bytes`](Room::bytes) says how much memory that is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
     /// Threads with a ring of their own, at most 4,095. All other threads share one more ring. 64 by
     /// default, more than most programs have cores for.
     pub threads: usize,
     /// The bytes of records in each ring, rounded up to a number of blocks of 4 KiB that is a power of two,
-    /// and at least two. 64 KiB by default, for the last thousand events of each thread.
+    /// and at least two; at most 512 MiB, because with its head it is no larger than
+    /// [`MAX_RING_BYTES`](crate::format::MAX_RING_BYTES). 64 KiB by default, for the last thousand events of each thread.
     pub ring_bytes: usize,
     /// Arenas whose counters are kept, at most 65,536. 16 by default. This number and the following ones are
     /// rounded up to a power of two.
@@ -100,6 +100,10 @@ impl Plan {
         }
         let blocks = room.ring_bytes.div_ceil(BLOCK_WORDS * WORD_BYTES).max(2).checked_next_power_of_two()?;
         let ring_words = blocks.checked_mul(BLOCK_WORDS)?.checked_add(RING_HEAD_WORDS)?;
+        // No reader would read a larger one.
+        if ring_words.checked_mul(WORD_BYTES)? as u64 > MAX_RING_BYTES {
+            return None;
+        }
         let sizes = [
             (SectionKind::Arenas, table(room.arenas)?, TABLE_ENTRY_WORDS),
             (SectionKind::Pools, table(room.pools)?, TABLE_ENTRY_WORDS),
@@ -146,6 +150,10 @@ mod tests {
             assert_eq!(room.bytes(), Some((plan.words + SWITCHES_WORDS) * 8));
         }
         assert_eq!(Room::LEAST.bytes(), Some(44 << 10));
+        // As many bytes as readers read of a ring.
+        let largest =
+            Plan::new(&Room { ring_bytes: 512 << 20, ..Room::LEAST }).unwrap().sections[SECTIONS - 1];
+        assert!(((512 << 20) + 1..=MAX_RING_BYTES).contains(&((largest.entry_words * WORD_BYTES) as u64)));
         assert_eq!(Plan::new(&Room { pools: 5, ..Room::LEAST }).unwrap().sections[1].entries, 8);
     }
 
@@ -157,6 +165,7 @@ mod tests {
             Room { points: MAX_ENTRIES + 1, ..Room::LEAST },
             Room { objects: MAX_OBJECTS + 1, ..Room::LEAST },
             Room { ring_bytes: usize::MAX, ..Room::default() },
+            Room { ring_bytes: (512 << 20) + 1, ..Room::LEAST },
             Room { points: usize::MAX / 8, ..Room::LEAST },
             Room { tallies: MAX_TALLY_THREADS + 1, ..Room::LEAST },
         ] {

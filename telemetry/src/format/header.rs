@@ -80,7 +80,7 @@ pub enum HeaderWord {
 pub const MAX_ENTRIES: usize = 65_536;
 /// The most rings of a file. A reader needs room for no more.
 pub const MAX_RINGS: usize = 4_096;
-/// The most bytes of a ring that a reader reads, whatever a file says: 1 GiB.
+/// The most bytes of a ring, its head included: 1 GiB. A writer makes no larger ones, and a reader reads none, whatever a file says.
 pub const MAX_RING_BYTES: u64 = 1 << 30;
 
 /// The words of an entry in the table of sections.

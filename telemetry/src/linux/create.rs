@@ -58,6 +58,8 @@ impl Telemetry {
     /// - [`TelemetryError::System`] if the system refuses the file, its name or its memory.
     /// - [`TelemetryError::Path`] if the path cannot be used.
     /// - [`TelemetryError::TooLarge`] if the room is more than the format allows.
+    /// - [`TelemetryError::NoMemory`] if it is more than the memory that is available, also for a file that is not kept in
+    ///   memory: all of it is written when it is created.
     ///
     /// Other refusals of the system are in the [report](Self::report).
     pub fn create(options: &FileOptions<'_>) -> Result<Self, TelemetryError> {
@@ -89,6 +91,13 @@ fn identity(system: &dyn System) -> u64 {
 pub fn create_on(system: &dyn System, options: &FileOptions<'_>) -> Result<Telemetry, TelemetryError> {
     let (plan, bytes) = Plan::new(&options.room).zip(options.room.bytes()).ok_or(TelemetryError::TooLarge)?;
     let refused = |call| move |code| Refusal { call, code, bytes: 0 };
+    // Before anything is allocated: the system would rather end processes, this one or others, than refuse.
+    let available = system.available_memory().map_err(refused(SystemCall::AvailableMemory));
+    if let Ok(available) = available
+        && bytes as u64 > available
+    {
+        return Err(TelemetryError::NoMemory { needed: bytes, available });
+    }
     let secret = system.random_numbers().map_err(refused(SystemCall::Random));
     if options.without_addresses {
         secret.map_err(TelemetryError::System)?;
@@ -109,6 +118,7 @@ pub fn create_on(system: &dyn System, options: &FileOptions<'_>) -> Result<Telem
 
     let place = if options.path.is_some() { HeaderFlags::PATH } else { HeaderFlags::ANONYMOUS };
     let mut report = Report::new(place | HeaderFlags::PREFAULTED | HeaderFlags::SWITCHES, bytes);
+    report.note(HeaderFlags::empty(), available.map(|_| true));
     report.note(HeaderFlags::IN_MEMORY, is_in_memory(system, options, &data));
     if options.lock {
         report.note(

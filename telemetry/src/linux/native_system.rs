@@ -3,9 +3,11 @@
 use core::ffi::{CStr, c_int};
 use core::ptr::{self, NonNull};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::path::Path;
 
 use tripoint_core::internal::{AtomicU64, Ordering};
 
+use crate::linux::memory;
 use crate::linux::system::System;
 
 /// Linux.
@@ -52,6 +54,10 @@ fn flock(file: BorrowedFd<'_>, operation: c_int) -> Result<(), i32> {
 // SAFETY: a mapping of a file is shared with its other mappings, and with nothing else. It starts at a page
 // and stays until `munmap`. New pages of a file are zero. The word of the parent is in a mapping of its own.
 unsafe impl System for Linux {
+    fn available_memory(&self) -> Result<u64, i32> {
+        memory::available(Path::new("/")).ok_or(libc::ENODATA)
+    }
+
     fn create_anonymous(&self, name: &CStr) -> Result<OwnedFd, i32> {
         let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
         // SAFETY: the name ends with a zero byte.

@@ -27,6 +27,8 @@ pub struct Refusing {
     mapped: AtomicUsize,
     asked: AtomicBool,
     unlocked_renames: AtomicUsize,
+    /// The bytes of memory that there are, if not as many as Linux says.
+    available: Option<u64>,
 }
 
 impl Refusing {
@@ -47,7 +49,14 @@ impl Refusing {
             mapped: AtomicUsize::new(0),
             asked: AtomicBool::new(false),
             unlocked_renames: AtomicUsize::new(0),
+            available: None,
         }
+    }
+
+    /// The same with so many bytes of memory.
+    #[must_use]
+    pub const fn with_memory(self, bytes: u64) -> Self {
+        Self { available: Some(bytes), ..self }
     }
 
     /// How many files are mapped.
@@ -78,6 +87,11 @@ impl Refusing {
 
 // SAFETY: what is not refused is Linux's answer.
 unsafe impl System for Refusing {
+    fn available_memory(&self) -> Result<u64, i32> {
+        self.ask(SystemCall::AvailableMemory)?;
+        self.available.map_or_else(|| Linux.available_memory(), Ok)
+    }
+
     fn create_anonymous(&self, name: &CStr) -> Result<OwnedFd, i32> {
         self.ask(SystemCall::CreateAnonymous)?;
         Linux.create_anonymous(name)

@@ -14,6 +14,12 @@ use tripoint_core::internal::AtomicU64;
 /// and is zero at first. It stays mapped until it is unmapped, and nothing else in the process has a reference to it.
 /// [`System::word_of_the_parent`] returns a word that nothing else uses.
 pub unsafe trait System: fmt::Debug {
+    /// The bytes of memory that the system can provide without ending a process for them.
+    ///
+    /// # Errors
+    /// See [`System::create_anonymous`].
+    fn available_memory(&self) -> Result<u64, i32>;
+
     /// Creates a file in memory without a path, which only its owner may read or write.
     ///
     /// # Errors

@@ -4,7 +4,7 @@
 
 use core::fmt;
 
-use crate::format::HeaderFlags;
+use crate::format::{HeaderFlags, MAX_ENTRIES, MAX_RING_BYTES, MAX_RINGS};
 
 /// Why telemetry could not be created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,9 +17,17 @@ pub enum TelemetryError {
         /// The bytes that there are.
         bytes: usize,
     },
-    /// The room that was asked for is more than the format allows (4,095 threads, 65,536 entries of a table),
-    /// or takes more bytes than there are addresses.
+    /// The room that was asked for is more than the format allows (4,095 threads, 65,536 entries of a table, rings of
+    /// [`MAX_RING_BYTES`](crate::format::MAX_RING_BYTES)), or takes more bytes than there are addresses.
     TooLarge,
+    /// The room that was asked for takes more bytes than the system has available, so the system would end processes to
+    /// provide them. Nothing was allocated.
+    NoMemory {
+        /// The bytes that are needed.
+        needed: usize,
+        /// The bytes that the machine and the control groups of the process have available.
+        available: u64,
+    },
     /// The path cannot be used: it has a zero byte or no file name.
     Path,
     /// The system refused.
@@ -36,7 +44,18 @@ impl fmt::Display for TelemetryError {
                 )
             }
             Self::TooLarge => {
-                f.write_str("telemetry has room for at most 4,095 threads and 65,536 entries of a table, in memory that can be addressed: ask for less")
+                write!(
+                    f,
+                    "telemetry has room for at most {} threads and {MAX_ENTRIES} entries of a table, with rings of fewer than {MAX_RING_BYTES} bytes \
+                     (format::MAX_RING_BYTES), in memory that can be addressed: ask for less",
+                    MAX_RINGS - 1
+                )
+            }
+            Self::NoMemory { needed, available } => {
+                write!(
+                    f,
+                    "telemetry needs {needed} bytes of memory, of which the system has {available} available: ask for less room, or free memory"
+                )
             }
             Self::Path => {
                 f.write_str("the path for telemetry has a zero byte or no file name: use another one")
@@ -85,6 +104,8 @@ pub enum SystemCall {
     WipeOnFork,
     /// Random numbers.
     Random,
+    /// How much memory is available.
+    AvailableMemory,
     /// A lock, so that no other process gives files the same names meanwhile, or replaces them without knowing that they are
     /// in use.
     FileLock,
@@ -92,7 +113,7 @@ pub enum SystemCall {
 
 impl SystemCall {
     /// All calls.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::CreateAnonymous,
         Self::CreateFile,
         Self::Allocate,
@@ -103,6 +124,7 @@ impl SystemCall {
         Self::FileSystem,
         Self::WipeOnFork,
         Self::Random,
+        Self::AvailableMemory,
         Self::FileLock,
         Self::Rename,
     ];
@@ -140,6 +162,10 @@ impl SystemCall {
                 "return random numbers",
                 "trust readers with the addresses of buffers, or do without the numbers of buffers",
             ),
+            Self::AvailableMemory => (
+                "say how much memory is available",
+                "ask for no more than there surely is, because the system may end processes to provide it",
+            ),
             Self::FileLock => (
                 "lock the directory and the file",
                 "use a file system with locks, or do not start two processes with the same path at once",
@@ -171,8 +197,8 @@ pub struct Report {
 }
 
 /// The calls that may be refused without telemetry failing: lock, seal, file system, wipe on fork, random, lock of
-/// the file.
-const MOST_REFUSALS: usize = 6;
+/// the file, available memory.
+const MOST_REFUSALS: usize = 7;
 
 impl Report {
     pub(crate) const fn new(flags: HeaderFlags, bytes: usize) -> Self {

@@ -47,12 +47,13 @@ const NEEDED: [SystemCall; 6] = [
 ];
 
 /// Without these it works less well: what the header does not say then.
-const WISHED: [(SystemCall, HeaderFlags); 6] = [
+const WISHED: [(SystemCall, HeaderFlags); 7] = [
     (SystemCall::Lock, HeaderFlags::LOCKED),
     (SystemCall::Seal, HeaderFlags::SEALED),
     (SystemCall::FileSystem, HeaderFlags::IN_MEMORY),
     (SystemCall::WipeOnFork, HeaderFlags::PARENT_ONLY),
     (SystemCall::Random, HeaderFlags::empty()),
+    (SystemCall::AvailableMemory, HeaderFlags::empty()),
     (SystemCall::FileLock, HeaderFlags::empty()),
 ];
 
@@ -169,6 +170,46 @@ fn a_file_beyond_the_limit_of_its_size_is_refused() {
     assert!(String::from_utf8_lossy(&child.stdout).contains("1 passed"), "{child:?}");
 }
 
+/// The system would end processes to provide the memory, these tests among them, so no test asks it for that: a system that refuses
+/// to allocate does not, even if the check is missing.
+#[test]
+fn more_memory_than_there_is_is_refused_before_anything_is_allocated() {
+    let directory = Directory::new("memory");
+    let path = directory.path("telemetry");
+    let needed = Room::LEAST.bytes().unwrap();
+    let refusing = || Refusing::new(SystemCall::Allocate, libc::EPERM, 0);
+    for path in [None, Some(&*path)] {
+        let options = FileOptions { path, room: Room::LEAST, ..FileOptions::default() };
+        let system = refusing().with_memory(needed as u64 - 1);
+        let available = needed as u64 - 1;
+        let error = create_on(&system, &options).unwrap_err();
+        assert_eq!(error, TelemetryError::NoMemory { needed, available });
+        let text = error.to_string();
+        assert!(
+            text.contains(&format!("{needed} bytes")) && text.contains(&format!("has {available} ")),
+            "{text}"
+        );
+        assert!(system.was_not_asked() && directory.names().is_empty());
+        // The control: what there is may be asked for.
+        let system = refusing().with_memory(needed as u64);
+        assert!(matches!(create_on(&system, &options), Err(TelemetryError::System(_))));
+        assert!(!system.was_not_asked());
+    }
+    // As much as no machine has, measured by what this machine says.
+    let room = Room { threads: 4_000, ring_bytes: 512 << 20, ..Room::default() };
+    let Some(needed) = room.bytes() else {
+        println!("not checked: that is more than there are addresses");
+        return;
+    };
+    let system = refusing();
+    match create_on(&system, &FileOptions { room, ..FileOptions::default() }) {
+        Err(TelemetryError::NoMemory { available, .. }) => {
+            assert!(available < needed as u64 && system.was_not_asked())
+        }
+        other => println!("not checked: this system does not say how much memory it has ({other:?})"),
+    }
+}
+
 /// Without random numbers, those of buffers would show addresses.
 #[test]
 fn addresses_are_not_left_out_by_half() {
@@ -182,7 +223,10 @@ fn addresses_are_not_left_out_by_half() {
 fn errors_say_what_to_do() {
     let room = Room { threads: usize::MAX, ..Room::default() };
     let too_large = Telemetry::create(&FileOptions { room, ..FileOptions::default() });
-    assert_eq!(too_large.unwrap_err(), TelemetryError::TooLarge);
+    let too_large = too_large.unwrap_err();
+    assert_eq!(too_large, TelemetryError::TooLarge);
+    let text = too_large.to_string();
+    assert!(text.contains("at most 4095 threads") && text.contains("MAX_RING_BYTES"), "{text}");
     for path in ["/", "", "a\0b", "name/", "name/."] {
         let options = FileOptions { path: Some(path.as_ref()), ..FileOptions::default() };
         assert_eq!(Telemetry::create(&options).unwrap_err(), TelemetryError::Path);
