@@ -116,10 +116,12 @@ impl<A: Arena> PoolHeader<A> {
     ///   pool, was not returned since, and nothing uses it any more.
     pub unsafe fn retract(&self, block: Block) {
         aver_whole(self);
-        let (base, size) = (Addr::of(block.base().as_ptr()), block.size());
         // SAFETY: the caller promises whole grains that `extend` allocated from this arena for
-        // this pool, that they were not returned since, and that nothing uses them any more.
-        unsafe { self.give_back(block) };
+        // this pool, that they were not returned since, and that nothing uses them any more. They are
+        // returned once, here, also if the hook unwinds.
+        let _give_back = Defer::new(|| unsafe { self.give_back(block) });
+        // Before they are another pool's (design/core.md `.event.order`).
+        let (base, size) = (Addr::of(block.base().as_ptr()), block.size());
         self.arena.event(Event::Retract { pool: self.id, base, size });
     }
 
@@ -184,13 +186,16 @@ pub const fn registry_of<A: Arena>(header: &PoolHeader<A>) -> &Registry {
 impl<A: Arena> Drop for PoolHeader<A> {
     fn drop(&mut self) {
         self.signature.clear();
-        self.free_descriptors();
-        // Tracts that were allocated for `id` belong to the pool until here.
-        //
-        // SAFETY: `id` came from `register` of this arena and is dismissed only here. Memory of the
-        // pool is used until it is dropped and no longer: its users borrow the pool, or promised so
-        // in an unsafe call.
-        unsafe { self.arena.unregister(self.id) };
+        let _destroy = Defer::new(|| {
+            self.free_descriptors();
+            // Tracts that were allocated for `id` belong to the pool until here.
+            //
+            // SAFETY: `id` came from `register` of this arena and is dismissed only here, once. Memory of
+            // the pool is used until it is dropped and no longer: its users borrow the pool, or promised
+            // so in an unsafe call.
+            unsafe { self.arena.unregister(self.id) };
+        });
+        // Before the tracts are other pools'.
         self.arena.event(Event::DestroyPool { pool: self.id, class: self.class });
     }
 }

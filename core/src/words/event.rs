@@ -52,7 +52,7 @@ pub enum Event {
         /// The name of its class.
         class: &'static str,
     },
-    /// A pool was destroyed. The tracts that it still had were returned to the arena.
+    /// A pool is being destroyed. The tracts that it still has are about to be returned to the arena.
     DestroyPool {
         /// The pool.
         pool: PoolId,
@@ -68,7 +68,7 @@ pub enum Event {
         /// The bytes, which are whole grains.
         size: usize,
     },
-    /// A pool returned tracts to its arena.
+    /// A pool is about to return tracts to its arena, and does not use them any more.
     Retract {
         /// The pool.
         pool: PoolId,
@@ -348,11 +348,11 @@ pub enum Event {
 /// return soon.
 ///
 /// A hook should not unwind. If one does, the step that it observes was already done and
-/// counted, so nothing is lost; tracts that a pool was about to get ([`Event::Extend`]) are returned
-/// to the arena.
+/// counted, or is done nevertheless, so nothing is lost; tracts that a pool was about to get
+/// ([`Event::Extend`]) are returned to the arena.
 ///
-/// A pair of hooks is a hook, and so is a reference to a hook. The second of a pair observes an event
-/// even if the first unwinds.
+/// A pair of hooks is a hook, and so is a reference to a hook, shared or exclusive. The second of a
+/// pair observes an event even if the first unwinds.
 ///
 /// ```
 /// use tripoint_core::{Counter, Event, EventHook};
@@ -384,6 +384,17 @@ pub trait EventHook: Sync {
 }
 
 impl<H: EventHook + ?Sized> EventHook for &H {
+    fn event(&self, event: Event) {
+        (**self).event(event);
+    }
+
+    fn event_at(&self, event: Event, site: &[usize]) {
+        (**self).event_at(event, site);
+    }
+}
+
+/// What `Box::leak` returns is a hook as well.
+impl<H: EventHook + ?Sized> EventHook for &mut H {
     fn event(&self, event: Event) {
         (**self).event(event);
     }
@@ -456,6 +467,18 @@ mod tests {
             assert_eq!(hook.take(), [(grow, Vec::new()), (refused, Vec::from([7, 8]))]);
         }
         assert_eq!(third.take(), [(grow, Vec::new()), (refused, Vec::new())]);
+    }
+
+    #[test]
+    fn an_exclusive_reference_to_a_hook_observes_what_the_hook_does() {
+        let (mut first, second) = (Recorder::default(), Recorder::default());
+        let hooks = (&mut first, &second);
+        let (grow, refused) = (Event::Grow { size: 1 }, Event::GrowthRefused { size: 2 });
+        hooks.event(grow);
+        hooks.event_at(refused, &[7, 8]);
+        for hook in [&first, &second] {
+            assert_eq!(hook.take(), [(grow, Vec::new()), (refused, Vec::from([7, 8]))]);
+        }
     }
 
     /// Counts events.

@@ -4,10 +4,11 @@
 use core::mem::MaybeUninit;
 use core::panic::AssertUnwindSafe;
 use std::panic::{catch_unwind, resume_unwind};
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 
 use tripoint_core::{
-    Arena, Block, Check, CheckLevel, ClientArena, ClientArenaOptions, Event, EventHook, PoolClass,
+    Addr, Arena, Block, Check, CheckLevel, ClientArena, ClientArenaOptions, Event, EventHook, PoolClass,
+    PoolId,
 };
 
 use crate::GRAIN;
@@ -76,6 +77,54 @@ fn an_arena_and_its_pools_report_their_lives() {
         Event::DestroyArena { range },
     ];
     assert_eq!(recorder.events(), expected);
+}
+
+/// An arena whose hook looks at the arena.
+static OBSERVED: OnceLock<ClientArena<'static>> = OnceLock::new();
+
+/// The tracts that its pools got.
+static EXTENDED: Mutex<Vec<Addr>> = Mutex::new(Vec::new());
+
+/// What tracts it returned, and whose each of those in [`EXTENDED`] was when that was reported.
+static OWNERS: Mutex<Vec<(Event, Vec<Option<PoolId>>)>> = Mutex::new(Vec::new());
+
+struct Owners;
+
+impl EventHook for Owners {
+    fn event(&self, event: Event) {
+        match event {
+            Event::Extend { base, .. } => EXTENDED.lock().unwrap().push(base),
+            Event::Retract { .. } | Event::DestroyPool { .. } => {
+                let owner = |base: &Addr| OBSERVED.get().unwrap().pool_of(*base);
+                let owners = EXTENDED.lock().unwrap().iter().map(owner).collect();
+                OWNERS.lock().unwrap().push((event, owners));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Otherwise a hook that forgets what is in this memory could forget what another pool has put there since
+/// (design/core.md `.event.order`).
+#[test]
+fn tracts_are_the_pool_s_until_their_return_is_reported() {
+    let arena = OBSERVED.get_or_init(|| {
+        let memory = Box::leak(Box::new_uninit_slice(64 << 10));
+        let options = ClientArenaOptions { grain: Some(GRAIN), event_hook: Some(&Owners) };
+        ClientArena::create(memory, options).unwrap()
+    });
+    let pool = Whole::create(arena);
+    let id = pool.header().id();
+    let [first, second] = [(); 2].map(|()| pool.header().extend(GRAIN).unwrap());
+    let (base, size) = (first.range().base(), first.size());
+    retract(&pool, first);
+    drop(pool);
+    let expected = [
+        (Event::Retract { pool: id, base, size }, vec![Some(id), Some(id)]),
+        (Event::DestroyPool { pool: id, class: "Whole" }, vec![None, Some(id)]),
+    ];
+    assert_eq!(*OWNERS.lock().unwrap(), expected);
+    assert_eq!([first, second].map(|block| arena.pool_of(block.range().base())), [None, None]);
 }
 
 /// Returns what `step` returns, or none if the hook unwinds.
