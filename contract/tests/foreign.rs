@@ -67,10 +67,13 @@ unsafe extern "C" {
     fn memalign(align: usize, size: usize) -> *mut core::ffi::c_void;
 }
 
+/// A function of C with its name, and the alignment of what it returns.
+type Way = (&'static str, fn() -> *mut core::ffi::c_void, usize);
+
 /// Every function of C that returns memory.
 #[test]
 fn every_way_of_allocating_in_c_is_foreign() {
-    let ways: [(&str, unsafe fn() -> *mut core::ffi::c_void, usize); 5] = [
+    let ways: [Way; 5] = [
         // SAFETY: a size is all that it asks for.
         ("valloc", || unsafe { valloc(100) }, 4096),
         // SAFETY: a size is all that it asks for.
@@ -84,8 +87,7 @@ fn every_way_of_allocating_in_c_is_foreign() {
     ];
     for (name, way, align) in ways {
         let before = foreign();
-        // SAFETY: has no duties of its own.
-        let object = black_box(unsafe { way() });
+        let object = black_box(way());
         assert!(!object.is_null() && object.addr().is_multiple_of(align), "{name}");
         assert_eq!(foreign(), before + 1, "{name}");
         // SAFETY: allocated above, freed once.
