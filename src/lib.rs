@@ -94,11 +94,11 @@
 //! | `vm` | yes | [`ArenaVm`]. Without it the crate is `no_std` on every target |
 //! | `adaptors` | yes | [`PoolAllocator`], [`GlobalPool`] |
 //! | `contract` | yes | [`contract`], with what Linux can observe |
-//! | `telemetry` | yes | [`telemetry`]: sampling, and a record that other processes read; needs `std` |
+//! | `telemetry` | yes | [`telemetry`]: sampling, and a record that other processes read; needs `std`. Files, with `FileOptions`, on Linux only |
 //! | `gc` | | `gc`: automatic pools, collected when the program asks for it |
 //! | `symbols` | | names and lines in the contract's reports |
 //! | `interpose-malloc` | | C's `malloc` in the contract, with glibc, for the final binary |
-//! | `telemetry-reader` | | `telemetry::reader`: reads the telemetry of another process, and switches it |
+//! | `telemetry-reader` | | `telemetry::reader`: reads the telemetry of another process, and switches it; on any Unix |
 //! | `usdt` | | `telemetry::Probes`: static probes for bpftrace and other tracers, on Linux, x86-64 and AArch64 |
 //! | `hardening` | | free memory that an overflow cannot turn against its pool |
 //! | `poison` | | a pattern in freed memory |

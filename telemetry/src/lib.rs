@@ -145,3 +145,8 @@ pub mod internal {
     };
     pub use crate::{live::entry::LiveEntry, live::remember::sealed::Remember};
 }
+
+// Compiled and run by `cargo test`.
+#[cfg(all(doctest, feature = "std"))]
+#[doc = include_str!("../README.md")]
+struct Readme;
