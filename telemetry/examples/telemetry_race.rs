@@ -183,10 +183,18 @@ pub(crate) mod race {
         counts.missed <= begun.saturating_sub(blocks) * BLOCK_EVENTS
     }
 
+    /// What was read of a writer that was killed.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub(crate) struct Killed {
+        pub(crate) counts: Counts,
+        /// Whether one of its threads had begun a record that it did not complete.
+        pub(crate) within_record: bool,
+    }
+
     /// Kills a writer at a moment that `seed` draws, and reads what it completed. One in four is killed some
     /// time after it began, which may be before its first event; the others when they have written
     /// some events.
-    pub(crate) fn against_a_killed_writer(arguments: &[&str], ring_bytes: usize, seed: u64) -> Counts {
+    pub(crate) fn against_a_killed_writer(arguments: &[&str], ring_bytes: usize, seed: u64) -> Killed {
         let mut writer = Writer::start(arguments, u64::MAX >> 1, ring_bytes);
         let reader = Reader::attach(writer.child.id()).unwrap();
         let mut all = reader.events(Start::Oldest);
@@ -208,18 +216,19 @@ pub(crate) mod race {
         // A reader that comes now sees the same, but for what was overwritten.
         let mut again = vec![Counts::default(); reader.rings()];
         drain(&mut reader.events(Start::Oldest), &mut again, u64::MAX);
-        let mut sum = Counts::default();
+        let mut killed = Killed::default();
         for (ring, (counts, again)) in counts.iter().zip(&again).enumerate() {
-            let written = reader.ring(ring).unwrap().unwrap().events;
+            let info = reader.ring(ring).unwrap().unwrap();
             let found = counts.read + counts.missed;
             assert_eq!(found, again.read + again.missed, "seed {seed}, ring {ring}");
             assert!(is_all_recovered(*again, ring_bytes), "seed {seed}, ring {ring}: {again:?}");
             // Between showing a record and counting it, it may have been killed.
-            assert!(found.abs_diff(written) <= 1, "seed {seed}, ring {ring}: {found} of {written}");
-            sum.read += counts.read;
-            sum.missed += counts.missed;
+            assert!(found.abs_diff(info.events) <= 1, "seed {seed}, ring {ring}: {found} of {}", info.events);
+            killed.counts.read += counts.read;
+            killed.counts.missed += counts.missed;
+            killed.within_record |= info.within_record;
         }
-        sum
+        killed
     }
 
     /// What a writer left that was killed before it was ready.
@@ -340,15 +349,16 @@ fn main() {
     let begun = std::time::Instant::now();
     let counts = race::against_a_live_writer(&[], events, ring);
     println!("{events} events on each of two threads: {counts:?}, in {:?}", begun.elapsed());
-    let mut sum = race::Counts::default();
+    let (mut sum, mut within_record) = (race::Counts::default(), 0);
     let mut state = seed;
     // A small ring laps before its writer is killed.
     for ring in [ring, 64 << 10].into_iter().cycle().zip(0..kills).map(|(ring, _)| ring) {
-        let counts = race::against_a_killed_writer(&[], ring, race::draw(&mut state));
-        sum.read += counts.read;
-        sum.missed += counts.missed;
+        let killed = race::against_a_killed_writer(&[], ring, race::draw(&mut state));
+        sum.read += killed.counts.read;
+        sum.missed += killed.counts.missed;
+        within_record += usize::from(killed.within_record);
     }
-    println!("{kills} writers killed, seed {seed}: {sum:?}");
+    println!("{kills} writers killed, seed {seed}: {sum:?}; {within_record} of them within a record");
     for (place, kill) in [
         ("in memory", race::against_a_beginner_in_memory as fn(&[&str], usize, u64) -> race::Left),
         ("with a path", race::against_a_beginner),

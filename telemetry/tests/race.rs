@@ -34,9 +34,10 @@ fn what_a_killed_writer_completed_is_read() {
     let mut state = seed;
     // A small ring laps before most writers are killed, a large one does not.
     for ring_bytes in [RING_BYTES, 4 << 20] {
-        let kill = |_| race::against_a_killed_writer(ARGUMENTS, ring_bytes, race::draw(&mut state)).read;
-        let read: u64 = (0..15).map(kill).sum();
-        assert!(read > 0);
+        let kill = |_| race::against_a_killed_writer(ARGUMENTS, ring_bytes, race::draw(&mut state));
+        let killed: Vec<_> = (0..15).map(kill).collect();
+        println!("{} of 15 within a record", killed.iter().filter(|killed| killed.within_record).count());
+        assert!(killed.iter().any(|killed| killed.counts.read > 0));
     }
 }
 

@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 
 use tripoint_core::{Event, EventHook};
 use tripoint_oracle::core_by_debugger;
+use tripoint_stack::Site;
 use tripoint_telemetry::reader::{Fields, Item, OpenError, Reader, Start};
 use tripoint_telemetry::{FileOptions, Telemetry};
 
@@ -42,7 +43,9 @@ fn the_child() {
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_CORE, &raw const limit) }, 0);
     let telemetry = Telemetry::create(&FileOptions::default()).unwrap();
     let _attached = telemetry.attach("crasher");
-    (0..EVENTS).for_each(|size| telemetry.event(Event::Grow { size: size as usize }));
+    let hook = telemetry.arena_hook();
+    let here = Site::here();
+    (0..EVENTS).for_each(|size| hook.event_at(Event::Grow { size: size as usize }, here.frames()));
     std::process::abort();
 }
 
@@ -99,9 +102,12 @@ fn crash(folder: &Folder, filter: &str) -> Option<(u32, PathBuf)> {
     Some((process, core?))
 }
 
-/// Reads what the child wrote up to its end. Returns the process that the file names.
+/// Reads what the child wrote up to its end: events with their sites, counters, and in which objects its
+/// addresses are. Returns the process that the file names.
 fn read_all(core: &Path) -> u64 {
     let reader = Reader::open(core).unwrap();
+    let objects = reader.objects().unwrap();
+    let program = std::env::current_exe().unwrap();
     let mut events = reader.events(Start::Oldest);
     let mut next = 0;
     let mut ring = None;
@@ -110,7 +116,11 @@ fn read_all(core: &Path) -> u64 {
         assert_eq!(event.serial, next, "{event}");
         match event.fields {
             Fields::ThreadAttach { name } => assert_eq!((name.as_str(), next), (Some("crasher"), 0)),
-            Fields::Grow { size, .. } => assert_eq!(size + 1, next),
+            Fields::Grow { size, .. } => {
+                assert_eq!(size + 1, next);
+                let place = objects.place(event.frames()[0]).unwrap();
+                assert!(place.object.is_path_cut || place.object.path == program, "{place}");
+            }
             _ => panic!("{event}"),
         }
         next += 1;
@@ -119,7 +129,9 @@ fn read_all(core: &Path) -> u64 {
     assert_eq!(next, EVENTS + 1, "every event up to the crash");
     assert_eq!(events.damaged_blocks(), 0);
     let info = reader.ring(ring.unwrap()).unwrap().unwrap();
-    assert_eq!((info.name.as_str(), info.events), (Some("crasher"), next));
+    assert_eq!((info.name.as_str(), info.events, info.within_record), (Some("crasher"), next, false));
+    let of_arena = reader.counters().unwrap().arenas.entries[0];
+    assert_eq!((of_arena.arena, of_arena.grown), (1, (0..EVENTS).sum()));
     reader.info().process
 }
 

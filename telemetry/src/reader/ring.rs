@@ -71,6 +71,9 @@ pub struct RingInfo {
     pub dropped: u64,
     /// How often a thread claimed it.
     pub claims: u64,
+    /// Whether a record was begun and is not complete: its thread is writing it, or was killed
+    /// while it did.
+    pub within_record: bool,
 }
 
 impl RingInfo {
@@ -87,6 +90,7 @@ impl RingInfo {
             events: word(RingWord::Serial),
             dropped: word(RingWord::Dropped),
             claims: word(RingWord::Claims),
+            within_record: word(RingWord::Intent) > word(RingWord::Tail),
         })
     }
 }

@@ -386,7 +386,20 @@ fn counters_are_read_without_events() {
     assert_eq!(read["tallies"]["entries"][0]["armed_count"], json!(14));
     let ring = reader.ring(0).unwrap().unwrap();
     assert_eq!((ring.thread, ring.name.as_str(), ring.events), (100, Some("thread 100"), 0));
+    assert!(!ring.within_record);
     assert!(reader.ring(1).unwrap().is_none());
+}
+
+/// Of a writer that was killed within a record, the records before it are read.
+#[test]
+fn a_record_that_is_not_complete_is_not_read_and_is_said() {
+    let mut file = NaiveFile::new(2, 2);
+    write_events(&mut file, 0, 10);
+    write_events(&mut file, 1, 10);
+    file.rings[1].begun = 8;
+    let reader = Reader::from_bytes(file.bytes()).unwrap();
+    assert_eq!([0, 1].map(|ring| reader.ring(ring).unwrap().unwrap().within_record), [false, true]);
+    assert_eq!(items(&reader).len(), 20);
 }
 
 #[test]

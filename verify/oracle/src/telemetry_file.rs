@@ -32,13 +32,15 @@ pub struct NaiveRing {
     pub thread: u32,
     /// All events ever written.
     pub events: Vec<NaiveEvent>,
+    /// The words of a record that its writer has begun and not completed.
+    pub begun: u64,
 }
 
 impl NaiveRing {
     /// An empty ring of `blocks` blocks, a power of two and two at least.
     #[must_use]
     pub const fn new(thread: u32, blocks: usize) -> Self {
-        Self { log: Vec::new(), blocks, thread, events: Vec::new() }
+        Self { log: Vec::new(), blocks, thread, events: Vec::new(), begun: 0 }
     }
 
     fn position(&self) -> u64 {
@@ -105,7 +107,7 @@ impl NaiveRing {
         for (position, &word) in self.log.iter().enumerate() {
             words[RING_HEAD_WORDS + position % self.capacity()] = word;
         }
-        words[RingWord::Intent as usize] = self.position();
+        words[RingWord::Intent as usize] = self.position() + self.begun;
         words[RingWord::Tail as usize] = self.position();
         words[RingWord::Serial as usize] = self.events.len() as u64;
         words[RingWord::State as usize] = RingState::Claimed as u64;
