@@ -4,8 +4,10 @@
 //! |---|---|
 //! | `roots` | registering roots |
 //! | `collection` | one collection, from the stop to the sweep |
+//! | `finalization` | finalization and messages, for the program |
 //! | `pressure` | collections in a fill |
 
 pub(crate) mod collection;
+pub(crate) mod finalization;
 pub(crate) mod pressure;
 pub(crate) mod roots;

@@ -4,17 +4,21 @@
 //! # What there is, and what there is not
 //!
 //! There are **stops** ([`Heap`], [`Mutator`]), **formats** and **roots** ([`Format`], [`Root`],
-//! [`Scan`]), and two classes of pool whose objects do not move:
+//! [`Scan`]), and three classes of pool whose objects do not move:
 //!
 //! | objects | class |
 //! |---|---|
 //! | with exact references | [`Ams`] |
 //! | without references: text, numbers, buffers | [`Lo`] |
+//! | with weak references: keys of tables | [`Awl`] |
 //!
 //! Every collection is of the whole heap, while it is stopped. It begins when the program asks for it, or in a reserve that
 //! finds it due or is refused memory ([`Policy`]), unless the heap is parked ([`Heap::park`]). There is **no** class
-//! that moves objects, no generation, weak reference, finalization or write tracking, and no form that is safe to use without `unsafe`. [`design::gc`] says in which order they are to come. Nothing
+//! that moves objects, no generation or write tracking, and no form that is safe to use without `unsafe`. [`design::gc`] says in which order they are to come. Nothing
 //! was compared with other collectors.
+//!
+//! Objects may be registered for **finalization** ([`Mutator::finalize`]), and references may be **weak** ([`Heap::root_weak`], [`Awl`]).
+//! What is to be finalized, and when collections began and ended, are **messages** that a mutator takes ([`Mutator::next_message`]).
 //!
 //! # A collection
 //!
@@ -166,6 +170,7 @@
 //!   swept        Ams, Lo: segments, free runs, the sweep
 //!   collect      one collection; registering roots; collections in a fill
 //!   stops        Heap, Mutator: how threads are stopped
+//!   messages     what a heap tells: objects to be finalized, collections
 //!   policy       what was allocated, and when a collection is due
 //!   references   segments and their bits, formats, roots, the scan state
 //! ```
@@ -180,6 +185,7 @@ extern crate std;
 mod collect;
 pub mod design;
 mod frozen;
+mod messages;
 mod policy;
 mod references;
 mod stops;
@@ -190,6 +196,7 @@ pub use collect::pressure::Parked;
 pub use collect::roots::Root;
 pub use frozen::fault::FrozenFault;
 pub use frozen::segment::FrozenSegment;
+pub use messages::message::Message;
 pub use policy::accounts::Policy;
 pub use policy::report::{Cause, Collection};
 pub use references::format::Format;
@@ -201,7 +208,7 @@ pub use stops::mutator::Mutator;
 pub use stops::mutator_buffer::MutatorBuffer;
 pub use stops::postponed::{Late, Postponed};
 pub use stops::stopped::Stopped;
-pub use swept::class::{Ams, Kind, Leaf, Lo, Swept, SweptOptions, Traced};
+pub use swept::class::{Ams, Awl, Kind, Leaf, Lo, Swept, SweptOptions, Traced, WeakSlots};
 pub use walks::census::{Census, TypeCount};
 pub use walks::path::{NoPath, Path, PathStep};
 pub use walks::roots::{Referrer, RootReference};

@@ -3,6 +3,7 @@
 //! | file, from the ground up | |
 //! |---|---|
 //! | `list` | a list of things that stay where they are |
+//! | `queue` | a queue of things that stay where they are |
 //! | `segment` | the memory of automatic pools, with two bits for each place of an object |
 //! | `scan` | the state of a scan: what references are passed to |
 //! | `format` | how a pool finds the size of an object and the references in it |
@@ -21,6 +22,7 @@ pub(crate) mod list;
 pub(crate) mod member;
 pub(crate) mod object;
 pub(crate) mod own;
+pub(crate) mod queue;
 pub(crate) mod root;
 pub(crate) mod scan;
 pub(crate) mod segment;

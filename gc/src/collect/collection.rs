@@ -4,8 +4,10 @@ use core::time::Duration;
 
 use tripoint_core::{Arena, BarrierPair, Event};
 
+use crate::messages::message::Message;
 use crate::policy::report::{Cause, Collection, Work};
-use crate::references::member::Tally;
+use crate::references::list::List;
+use crate::references::member::{MemberLink, Tally};
 use crate::references::own::Own;
 use crate::references::scan::Scan;
 use crate::stops::heap::Heap;
@@ -50,6 +52,7 @@ impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
 pub(crate) fn run<A: Arena, B: BarrierPair>(stopped: &Stopped<'_, '_, A, B>, cause: Cause) -> Collection {
     let heap = stopped.heap();
     heap.arena().event(Event::BeginCollection { heap: heap.event_address(), reason: cause.reason() });
+    heap.tell(Message::Began { number: heap.accounts().next_number(), cause });
     let (members, roots) = (heap.members().lock(), heap.roots().lock());
     // SAFETY: `stopped` says that the heap is stopped.
     members.for_each(|link| unsafe { link.member().flip() });
@@ -57,17 +60,38 @@ pub(crate) fn run<A: Arena, B: BarrierPair>(stopped: &Stopped<'_, '_, A, B>, cau
     let mut scan = Scan::new(&own);
     // SAFETY: the heap is stopped, and roots were registered by a promise.
     roots.for_each(|root| unsafe { root.scan(&mut scan) });
-    let mut is_any_grey = true;
-    while is_any_grey {
-        is_any_grey = false;
+    heap.mailbox().lock().keep_finalizable(&mut scan);
+    // SAFETY: the heap is stopped, and all of its pools were flipped above.
+    unsafe { close(&members, &mut scan) };
+    if heap.mailbox().lock().find_dead(&mut scan) {
         // SAFETY: the heap is stopped, and all of its pools were flipped above.
-        members.for_each(|link| is_any_grey |= unsafe { link.member().scan(&mut scan) });
+        unsafe { close(&members, &mut scan) };
     }
+    scan.begin_weak();
+    // SAFETY: the heap is stopped, and roots were registered by a promise.
+    roots.for_each(|root| unsafe { root.scan_weak(&mut scan) });
+    // SAFETY: the heap is stopped, and all that is kept was reached and scanned.
+    members.for_each(|link| unsafe { link.member().scan_weak(&mut scan) });
     let mut tally = Tally::default();
     // SAFETY: the heap is stopped, and no pool has grey objects any more: all that is reachable is black.
     members.for_each(|link| tally += unsafe { link.member().sweep() });
     let (Tally { kept, freed }, examined) = (tally, scan.examined());
-    heap.arena().event(Event::EndCollection { heap: heap.event_address(), examined, kept, freed });
+    let report = heap.accounts().close(cause, Work { kept, freed, examined, references: scan.references() });
     heap.counts().count_collection(cause);
-    heap.accounts().close(cause, Work { kept, freed, examined, references: scan.references() })
+    heap.tell(Message::Ended(report));
+    heap.arena().event(Event::EndCollection { heap: heap.event_address(), examined, kept, freed });
+    report
+}
+
+/// Scans grey objects until there are none.
+///
+/// # Safety
+/// - The heap of these pools is stopped by the caller, and all of them are flipped.
+unsafe fn close(members: &List<MemberLink>, scan: &mut Scan<'_>) {
+    let mut is_any_grey = true;
+    while is_any_grey {
+        is_any_grey = false;
+        // SAFETY: the caller promises so.
+        members.for_each(|link| is_any_grey |= unsafe { link.member().scan(scan) });
+    }
 }

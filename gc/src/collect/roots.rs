@@ -41,6 +41,24 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         self.add_root(Place::Table { base, count, tag })
     }
 
+    /// Registers a table of `count` weak references, of which those with the tag are fixed. They keep nothing: the collection that frees an object
+    /// sets those that refer to it to null, with the tag. An object that is kept because it is
+    /// [registered](crate::Mutator::finalize) is not freed yet.
+    ///
+    /// # Errors
+    /// Those of [`Arena::alloc_descriptor`].
+    ///
+    /// # Safety
+    /// - That of [`Heap::root_table`].
+    pub unsafe fn root_weak(
+        &'h self,
+        base: NonNull<*mut u8>,
+        count: usize,
+        tag: Tag,
+    ) -> Result<Root<'h, A, B>> {
+        self.add_root(Place::Weak { base, count, tag })
+    }
+
     /// Registers an area of `count` words, each of which may be an address in an object.
     ///
     /// # Errors

@@ -120,6 +120,11 @@ impl Accounts {
         *self.last.lock()
     }
 
+    /// The number of the next collection.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.last().map_or(0, |last| last.number) + 1
+    }
+
     /// At a stop: a collection is over. Returns the report of it.
     pub(crate) fn close(&self, cause: Cause, work: Work) -> Collection {
         let allocated = self.allocated.swap(0, Ordering::Relaxed);

@@ -44,6 +44,17 @@ pub unsafe trait Format: Send + Sync + 'static {
         None
     }
 
+    /// The object that depends on the object whose base is at `object`, or null: for the objects of an [`Awl`](crate::Awl).
+    /// An object keeps its dependent object alive, although its own references are weak; so its scan may write in it.
+    /// By default no object depends on another.
+    ///
+    /// # Safety
+    /// - That of [`Format::skip`]. The heap is stopped.
+    unsafe fn dependent(&self, object: NonNull<u8>) -> *mut u8 {
+        let _ = object;
+        core::ptr::null_mut()
+    }
+
     /// Passes all references in these objects to `scan`. The heap is stopped.
     ///
     /// # Safety

@@ -45,6 +45,12 @@ pub(crate) trait Member: Sync {
     /// - The heap is stopped by the caller, and all its pools were flipped.
     unsafe fn scan(&self, scan: &mut Scan<'_>) -> bool;
 
+    /// If the objects have weak references: scans those that were reached.
+    ///
+    /// # Safety
+    /// - The heap is stopped by the caller, and all that is reachable was reached and scanned.
+    unsafe fn scan_weak(&self, scan: &mut Scan<'_>);
+
     /// Frees the objects that were not reached.
     ///
     /// # Safety

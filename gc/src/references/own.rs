@@ -59,4 +59,8 @@ impl<A: Arena> Segments for Own<'_, A> {
     fn segment_of(&self, addr: Addr) -> Option<SegmentPtr> {
         self.find(addr).map(|(_, segment)| segment)
     }
+
+    fn is_white(&self, addr: Addr) -> bool {
+        self.find(addr).is_some_and(|(_, segment)| segment.is_white_at(addr))
+    }
 }

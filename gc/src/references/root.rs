@@ -25,6 +25,8 @@ pub type RootFunction = unsafe fn(*mut (), &mut Scan<'_>);
 pub(crate) enum Place {
     /// Exact references in a row.
     Table { base: NonNull<*mut u8>, count: usize, tag: Tag },
+    /// Exact references in a row that keep nothing.
+    Weak { base: NonNull<*mut u8>, count: usize, tag: Tag },
     /// Words in a row that may be references.
     Ambiguous { base: NonNull<usize>, count: usize },
     /// Each word of a thread's stack.
@@ -79,15 +81,11 @@ impl RootRecord {
     /// - The heap is stopped, and the promises of the root's registration hold.
     pub(crate) unsafe fn scan(&self, scan: &mut Scan<'_>) {
         match self.place {
-            Place::Table { base, count, tag } => {
-                for index in 0..count {
-                    // SAFETY: the caller that registered the root promised that so many references are there,
-                    // and may be read and written while the heap is stopped.
-                    let word = unsafe { base.add(index).as_ptr() };
-                    // SAFETY: as many references are there as `index` counts.
-                    unsafe { scan_tagged(word, tag, scan) };
-                }
-            }
+            // SAFETY: the caller that registered the root promised that so many references are there, and may be
+            // read and written while the heap is stopped.
+            Place::Table { base, count, tag } => unsafe { scan_table(base, count, tag, scan) },
+            // It keeps nothing.
+            Place::Weak { .. } => {}
             Place::Ambiguous { base, count } => {
                 for index in 0..count {
                     // SAFETY: the caller that registered the root promised that so many words are there, and
@@ -106,6 +104,31 @@ impl RootRecord {
             // while the heap is stopped.
             Place::Function { scan: function, data } => unsafe { function(data, scan) },
         }
+    }
+
+    /// Passes its weak references to `scan`, when all that is kept was reached.
+    ///
+    /// # Safety
+    /// - The heap is stopped, and the promises of the root's registration hold.
+    pub(crate) unsafe fn scan_weak(&self, scan: &mut Scan<'_>) {
+        if let Place::Weak { base, count, tag } = self.place {
+            // SAFETY: the caller that registered the root promised that so many references are there, and may be
+            // read and written while the heap is stopped.
+            unsafe { scan_table(base, count, tag, scan) };
+        }
+    }
+}
+
+/// Fixes the references of a table that have the tag.
+///
+/// # Safety
+/// - So many words are there, and may be read and written.
+unsafe fn scan_table(base: NonNull<*mut u8>, count: usize, tag: Tag, scan: &mut Scan<'_>) {
+    for index in 0..count {
+        // SAFETY: as many words are there as `index` counts.
+        let word = unsafe { base.add(index).as_ptr() };
+        // SAFETY: the caller promises that the words may be read and written.
+        unsafe { scan_tagged(word, tag, scan) };
     }
 }
 

@@ -9,6 +9,9 @@ use crate::references::segment::SegmentPtr;
 /// Finds the segment that an address lies in, if the heap that is being collected has it.
 pub(crate) trait Segments {
     fn segment_of(&self, addr: Addr) -> Option<SegmentPtr>;
+
+    /// Whether an exact reference to `addr` leads to an object that was not reached.
+    fn is_white(&self, addr: Addr) -> bool;
 }
 
 /// A reference as a format or a root passed it on.
@@ -44,21 +47,25 @@ pub struct Scan<'s> {
     purpose: Purpose<'s>,
     references: usize,
     examined: usize,
+    /// Whether references keep nothing any more, and are cleared if their objects are dead.
+    is_weak: bool,
 }
 
 impl<'s> Scan<'s> {
     pub(crate) fn new(segments: &'s dyn Segments) -> Self {
-        Self { purpose: Purpose::Keep(segments), references: 0, examined: 0 }
+        Self { purpose: Purpose::Keep(segments), references: 0, examined: 0, is_weak: false }
     }
 
     /// A scan that passes references to `show`.
     pub(crate) fn show(show: &'s mut dyn FnMut(Shown<'_>)) -> Self {
-        Self { purpose: Purpose::Show(show), references: 0, examined: 0 }
+        Self { purpose: Purpose::Show(show), references: 0, examined: 0, is_weak: false }
     }
 
     /// Fixes an exact reference: the object that it refers to is kept. A reference to memory of no automatic
     /// pool of the heap is left alone, so null, numbers that are no addresses, and pointers to other
     /// memory may be fixed too.
+    ///
+    /// A weak reference, of a weak root or an object of an [`Awl`](crate::Awl), keeps nothing: it is set to null here if its object is dead.
     ///
     /// The reference is to be where it is read from, because a class that moves objects writes it.
     /// (No class does so yet.) A debug build panics if no object begins where it refers to; a release build ignores it.
@@ -70,6 +77,10 @@ impl<'s> Scan<'s> {
             Purpose::Show(show) => return show(Shown::Exact(reference)),
         };
         let addr = Addr::of(*reference);
+        if self.is_weak && segments.is_white(addr) {
+            *reference = core::ptr::null_mut();
+            return;
+        }
         let Some(segment) = segments.segment_of(addr) else { return };
         let description = segment.get();
         let object = Addr::new(addr.get().wrapping_sub(description.shape().header));
@@ -90,6 +101,19 @@ impl<'s> Scan<'s> {
         let Some(segment) = segments.segment_of(addr) else { return };
         if let Some(object) = segment.object_around(addr) {
             segment.reach(object);
+        }
+    }
+
+    /// Goes on with weak references: all that is kept was reached.
+    pub(crate) const fn begin_weak(&mut self) {
+        self.is_weak = true;
+    }
+
+    /// Whether an exact reference leads to an object that was not reached so far.
+    pub(crate) fn is_dead(&self, reference: *mut u8) -> bool {
+        match &self.purpose {
+            Purpose::Keep(segments) => segments.is_white(Addr::of(reference)),
+            Purpose::Show(_) => false,
         }
     }
 

@@ -260,6 +260,21 @@ impl SegmentPtr {
         is_object.then_some(object)
     }
 
+    /// Whether an exact reference to `addr` leads to an object that is white.
+    pub(crate) fn is_white_at(self, addr: Addr) -> bool {
+        let description = self.get();
+        let object = Addr::new(addr.get().wrapping_sub(description.shape.header));
+        description.has_place(object) && {
+            let (index, bit) = description.place(object);
+            self.load(Map::Starts, index) & !self.load(Map::Marks, index) & bit != 0
+        }
+    }
+
+    /// The first object at or above `addr` that was reached and scanned, when none is grey.
+    pub(crate) fn first_reached(self, addr: Addr) -> Option<Addr> {
+        self.first(addr, self.get().limit(), |segment, index| segment.load(Map::Marks, index))
+    }
+
     /// The object that begins at or below `addr`, which is anywhere in the segment: the one that an
     /// ambiguous reference to it keeps.
     pub(crate) fn object_around(self, addr: Addr) -> Option<Addr> {

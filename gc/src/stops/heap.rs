@@ -6,11 +6,13 @@ use core::mem;
 use core::ptr::{self, NonNull};
 use core::time::Duration;
 
-use tripoint_core::internal::{AtomicU32, Defer, Ordering, Registry, RegistryNode};
+use tripoint_core::internal::{AtomicBool, AtomicU32, Defer, Ordering, Registry, RegistryNode};
 use tripoint_core::{
     Addr, Arena, BarrierPair, Counter, Event, Lock, Parking, Result, Spinning, SymmetricFence,
 };
 
+use crate::messages::mailbox::Mailbox;
+use crate::messages::message::{Guardian, Notice};
 use crate::policy::accounts::Accounts;
 use crate::policy::report::Cause;
 use crate::references::frozen_table::{FrozenRecord, FrozenTable};
@@ -53,6 +55,8 @@ pub struct HeapCounts {
     pub by_threshold: Counter,
     /// How many of the collections began because memory was refused.
     pub by_refusal: Counter,
+    /// How many messages about collections found no room, after there was some for the first time.
+    pub lost_messages: Counter,
 }
 
 impl HeapCounts {
@@ -74,6 +78,9 @@ pub struct Heap<'h, A: Arena, B: BarrierPair = SymmetricFence> {
     last_number: AtomicU32,
     counts: HeapCounts,
     accounts: Accounts,
+    mailbox: Lock<Mailbox>,
+    /// Whether there is room for messages about collections.
+    expects_messages: AtomicBool,
     /// Its automatic pools.
     members: Lock<List<MemberLink>>,
     roots: Lock<List<RootRecord>>,
@@ -92,7 +99,21 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         let (members, roots) = (Lock::new(List::new()), Lock::new(List::new()));
         let (counts, accounts) = (HeapCounts::default(), Accounts::new());
         let frozen = FrozenTable::new();
-        Ok(Self { word, records, last_number, counts, accounts, members, roots, frozen, options, arena })
+        let (mailbox, expects_messages) = (Lock::new(Mailbox::default()), AtomicBool::new(false));
+        Ok(Self {
+            word,
+            records,
+            last_number,
+            counts,
+            accounts,
+            mailbox,
+            expects_messages,
+            members,
+            roots,
+            frozen,
+            options,
+            arena,
+        })
     }
 
     /// Whether a stop is wanted or lasts: one load. This is what a class whose points give way
@@ -112,6 +133,31 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     /// What was allocated, and when a collection is due.
     pub(crate) const fn accounts(&self) -> &Accounts {
         &self.accounts
+    }
+
+    /// What it has to tell. No other lock is taken while this is held.
+    pub(crate) const fn mailbox(&self) -> &Lock<Mailbox> {
+        &self.mailbox
+    }
+
+    pub(crate) fn expect_messages(&self) {
+        self.expects_messages.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn expects_messages(&self) -> bool {
+        self.expects_messages.load(Ordering::Relaxed)
+    }
+
+    /// Frees the record of a registration, and returns the object.
+    ///
+    /// # Safety
+    /// - The record was taken out of the mailbox of this heap, and is not used afterwards.
+    pub(crate) unsafe fn free_guardian(&self, guardian: NonNull<Guardian>) -> *mut u8 {
+        // SAFETY: the record is initialised, as all in the mailbox are, and only the caller uses it.
+        let object = unsafe { guardian.as_ref() }.object.get();
+        // SAFETY: records of the mailbox come from `alloc_descriptor` of this arena with this layout.
+        unsafe { self.arena.free_descriptor(guardian.cast(), Layout::new::<Guardian>()) };
+        object
     }
 
     /// The arena of its memory.
@@ -279,6 +325,16 @@ impl<A: Arena, B: BarrierPair> Drop for Heap<'_, A, B> {
             // SAFETY: records come from `alloc_descriptor` of this arena with this layout (`Heap::register_frozen`), and each
             // is in the list once. Segments borrow the heap, which is being dropped.
             unsafe { self.arena.free_descriptor(record, Layout::new::<FrozenRecord>()) };
+        }
+        let mut left = self.mailbox.get_mut().unguard_all(|_| true);
+        while let Some(guardian) = left.shift() {
+            // SAFETY: it was just taken out of the mailbox.
+            unsafe { self.free_guardian(guardian) };
+        }
+        while let Some(notice) = self.mailbox.get_mut().take_room() {
+            // SAFETY: records of the mailbox come from `alloc_descriptor` of this arena with this layout, and this one was
+            // just taken out.
+            unsafe { self.arena.free_descriptor(notice.cast(), Layout::new::<Notice>()) };
         }
     }
 }

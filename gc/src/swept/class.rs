@@ -41,6 +41,11 @@ pub enum Traced {}
 #[derive(Debug)]
 pub enum Leaf {}
 
+/// Objects with weak references, which keep nothing.
+#[derive(Debug)]
+pub enum WeakSlots {}
+
+impl sealed::Sealed for WeakSlots {}
 impl sealed::Sealed for Traced {}
 impl sealed::Sealed for Leaf {}
 
@@ -54,6 +59,11 @@ impl Kind for Leaf {
     const RANKS: RankSet = RankSet::empty();
 }
 
+impl Kind for WeakSlots {
+    const CLASS: &'static str = "AWL";
+    const RANKS: RankSet = RankSet::WEAK;
+}
+
 /// Automatic, mark and sweep: objects with exact references that are freed when no root leads to them,
 /// and never move.
 pub type Ams<'h, A, B, F> = Swept<'h, A, B, F, Traced>;
@@ -61,7 +71,13 @@ pub type Ams<'h, A, B, F> = Swept<'h, A, B, F, Traced>;
 /// Leaf objects: freed when no root leads to them. They are never scanned, and never move.
 pub type Lo<'h, A, B, F> = Swept<'h, A, B, F, Leaf>;
 
-/// Options for a pool of class [`Ams`] or [`Lo`].
+/// Objects with weak references, for example the keys of a table, which never move: freed when no root leads to them. Their references keep
+/// nothing. The collection that frees an object has the format scan all objects of the pool that refer to it, and
+/// [`Scan::fix`](crate::Scan::fix) sets these references to null. What else belongs to such a slot, for example the value
+/// of a key, may be in the [dependent object](Format::dependent), in which the format may write then.
+pub type Awl<'h, A, B, F> = Swept<'h, A, B, F, WeakSlots>;
+
+/// Options for a pool of class [`Ams`], [`Lo`] or [`Awl`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SweptOptions {
     /// The least size of a segment, in bytes, which is rounded up to grains of the arena. Objects that do not fit
@@ -158,6 +174,7 @@ impl<A: Arena, B: BarrierPair, F: Format, K: Kind> Swept<'_, A, B, F, K> {
 impl<A: Arena, B: BarrierPair, F: Format, K: Kind> Drop for Swept<'_, A, B, F, K> {
     fn drop(&mut self) {
         let link = NonNull::from(&self.pool().link);
+        self.heap.forget_pool(self.pool().header.id());
         self.heap.members().lock().remove(link);
         // SAFETY: allocation points borrow this value, which is being dropped, and the heap does not know
         // the pool any more.

@@ -1,7 +1,7 @@
 //! What a collection does to a pool of objects that do not move.
 
 use tripoint_core::internal::registry_of;
-use tripoint_core::{Addr, Arena};
+use tripoint_core::{Addr, Arena, Block, RankSet};
 
 use crate::references::format::Format;
 use crate::references::member::{Member, Tally};
@@ -46,16 +46,33 @@ impl<A: Arena, F: Format> Member for Pool<A, F> {
                 && let Some(object) = segment.blacken(from, last)
             {
                 from = self.end_of(segment, object);
-                // A leaf is kept, and has nothing to scan.
-                if !self.ranks.is_empty() {
-                    let object = self.block(segment, object, from);
-                    scan.examine(object.size());
-                    // SAFETY: this is an object, and the heap is stopped (the caller's promise).
-                    unsafe { self.format.scan(object, scan) };
-                }
+                let object = self.block(segment, object, from);
+                // SAFETY: this is an object, and the heap is stopped (the caller's promise).
+                unsafe { self.scan_strong(object, scan) };
             }
         }
         is_any_grey
+    }
+
+    unsafe fn scan_weak(&self, scan: &mut Scan<'_>) {
+        if !self.ranks.contains(RankSet::WEAK) {
+            return;
+        }
+        let mut next = self.state.lock().segments;
+        while let Some(segment) = next {
+            let limit = segment.get().limit();
+            let mut from = segment.get().payload();
+            while from < limit
+                && let Some(object) = segment.first_reached(from)
+            {
+                from = self.end_of(segment, object);
+                let object = self.block(segment, object, from);
+                scan.examine(object.size());
+                // SAFETY: this is an object, and the heap is stopped (the caller's promise).
+                unsafe { self.format.scan(object, scan) };
+            }
+            next = segment.get().next().get();
+        }
     }
 
     unsafe fn sweep(&self) -> Tally {
@@ -102,10 +119,8 @@ impl<A: Arena, F: Format> Member for Pool<A, F> {
     }
 
     unsafe fn scan_object(&self, object: Object, scan: &mut Scan<'_>) {
-        if !self.ranks.is_empty() {
-            // SAFETY: the caller promises an object of this pool, and that the heap is stopped.
-            unsafe { self.format.scan(object.block, scan) };
-        }
+        // SAFETY: the caller promises an object of this pool, and that the heap is stopped.
+        unsafe { self.scan_strong(object.block, scan) };
     }
 
     unsafe fn forget_seen(&self) {
@@ -119,6 +134,24 @@ impl<A: Arena, F: Format> Member for Pool<A, F> {
 }
 
 impl<A: Arena, F: Format> Pool<A, F> {
+    /// Passes the references to `scan` by which an object keeps others: none of a leaf.
+    ///
+    /// # Safety
+    /// - `object` is one of this pool, and the heap is stopped by the caller.
+    unsafe fn scan_strong(&self, object: Block, scan: &mut Scan<'_>) {
+        if self.ranks.contains(RankSet::EXACT) {
+            scan.examine(object.size());
+            // SAFETY: the caller promises an object, and that the heap is stopped.
+            unsafe { self.format.scan(object, scan) };
+        } else if self.ranks.contains(RankSet::WEAK) {
+            // SAFETY: the caller promises an object, and that the heap is stopped.
+            let mut dependent = unsafe { self.format.dependent(object.base()) };
+            if !dependent.is_null() {
+                scan.fix(&mut dependent);
+            }
+        }
+    }
+
     /// Sweeps a segment, and returns it to the arena if nothing is left in it. Returns how much of it is
     /// free then.
     fn sweep_segment(&self, state: &mut State, segment: SegmentPtr) -> usize {

@@ -1,0 +1,101 @@
+//! Finalization and messages, for the program (design/gc.md `.final.queue`, `.message.memory`).
+
+use core::alloc::Layout;
+use core::ptr::NonNull;
+
+use tripoint_core::{Addr, Arena, BarrierPair, Error, PoolId, Result};
+
+use crate::messages::message::{Guardian, Message, Notice};
+use crate::references::own::Own;
+use crate::references::queue::Queue;
+use crate::stops::heap::Heap;
+use crate::stops::mutator::Mutator;
+
+impl<A: Arena, B: BarrierPair> Mutator<'_, A, B> {
+    /// Registers an object for finalization: when a collection finds that no root and no object leads to it any more, it is kept, with all that it refers
+    /// to, and is a [message](Mutator::next_message) once. Then it is registered no more. Objects that refer to each other are found in
+    /// the same collection, in the order in which they were registered.
+    ///
+    /// An object that is registered several times is a message as many times. Each registration takes the memory of a few words,
+    /// and each collection looks at it.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] if `object` is not an address in an automatic pool of the heap, and those of
+    /// [`Arena::alloc_descriptor`]. It has to be what refers to an object that is committed; whether it is cannot be
+    /// checked.
+    pub fn finalize(&self, object: NonNull<u8>) -> Result<()> {
+        let heap = self.heap();
+        let is_of_heap = {
+            let members = heap.members().lock();
+            Own::new(heap.arena(), &members).find(Addr::of(object.as_ptr())).is_some()
+        };
+        if !is_of_heap {
+            return Err(Error::Parameter("only an object of an automatic pool of the heap can be finalized"));
+        }
+        let place = heap.arena().alloc_descriptor(Layout::new::<Guardian>())?.cast::<Guardian>();
+        // SAFETY: this is fresh memory with the layout of a record.
+        unsafe { place.write(Guardian::new(object)) };
+        // SAFETY: it is in no queue, and stays in place until it is taken out and freed.
+        unsafe { heap.mailbox().lock().guard(place) };
+        Ok(())
+    }
+
+    /// Takes back one registration of the object for finalization. Returns whether there was one. Looks at all registrations.
+    pub fn definalize(&self, object: NonNull<u8>) -> bool {
+        let found = self.heap().mailbox().lock().unguard(object.as_ptr());
+        // SAFETY: the record was just taken out of the mailbox of its heap.
+        found.map(|guardian| unsafe { self.heap().free_guardian(guardian) }).is_some()
+    }
+
+    /// Takes the next message out of the queue of the heap: first those about collections, if there is room for such
+    /// ([`Heap::enable_messages`]), then objects to be finalized. Each message is taken once, by one of the mutators.
+    pub fn next_message(&self) -> Option<Message> {
+        let mut mailbox = self.heap().mailbox().lock();
+        if let Some(message) = mailbox.take_notice() {
+            return Some(message);
+        }
+        let guardian = mailbox.take_finalizable()?;
+        drop(mailbox);
+        // SAFETY: the record was just taken out of the mailbox of its heap.
+        let object = unsafe { self.heap().free_guardian(guardian) };
+        NonNull::new(object).map(Message::Finalizable)
+    }
+}
+
+impl<A: Arena, B: BarrierPair> Heap<'_, A, B> {
+    /// Makes room for `count` more messages about collections, of which each collection leaves two. When there is no room
+    /// left, messages are lost, and counted ([`HeapCounts::lost_messages`](crate::HeapCounts::lost_messages)). At first there is none, and nothing is counted.
+    ///
+    /// # Errors
+    /// Those of [`Arena::alloc_descriptor`], after which there is room for those before.
+    pub fn enable_messages(&self, count: usize) -> Result<()> {
+        for _ in 0..count {
+            let place = self.arena().alloc_descriptor(Layout::new::<Notice>())?.cast::<Notice>();
+            // SAFETY: this is fresh memory with the layout of a record.
+            unsafe { place.write(Notice::new()) };
+            // SAFETY: it is in no queue, and stays in place until the heap is dropped.
+            unsafe { self.mailbox().lock().make_room(place) };
+            self.expect_messages();
+        }
+        Ok(())
+    }
+
+    /// Leaves a message about a collection.
+    pub(crate) fn tell(&self, message: Message) {
+        if self.expects_messages() && !self.mailbox().lock().post(message) {
+            self.counts().lost_messages.add(1);
+        }
+    }
+
+    /// Forgets all registrations of objects of a pool, which is being dropped and still has its memory.
+    pub(crate) fn forget_pool(&self, pool: PoolId) {
+        let is_of_pool = |object: *mut u8| {
+            self.arena().segment_base(Addr::of(object)).is_some_and(|(owner, _)| owner == pool)
+        };
+        let mut gone: Queue<Guardian> = self.mailbox().lock().unguard_all(is_of_pool);
+        while let Some(guardian) = gone.shift() {
+            // SAFETY: the record was just taken out of the mailbox of its heap.
+            unsafe { self.free_guardian(guardian) };
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! What a heap tells the program, and the records that it waits in. Records are had before a collection
+//! needs them (design/gc.md `.message.memory`).
+
+use core::cell::Cell;
+use core::ptr::NonNull;
+
+use crate::policy::report::{Cause, Collection};
+use crate::references::list::Linked;
+
+/// What a heap tells the program, from [`Mutator::next_message`](crate::Mutator::next_message).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Message {
+    /// A collection has begun.
+    Began {
+        /// Its number, as in [`Collection::number`].
+        number: u64,
+        /// Why it began.
+        cause: Cause,
+    },
+    /// A collection has ended.
+    Ended(Collection),
+    /// No root and no object leads to this object any more. It was registered by
+    /// [`Mutator::finalize`](crate::Mutator::finalize). It, and what it refers to, is there as any object that was
+    /// just made: until the mutator gives way, unless it is stored in a root before.
+    Finalizable(NonNull<u8>),
+}
+
+/// A registration for finalization.
+#[derive(Debug)]
+pub(crate) struct Guardian {
+    next: Cell<Option<NonNull<Self>>>,
+    /// What refers to the object.
+    pub(crate) object: Cell<*mut u8>,
+}
+
+// SAFETY: the pointer is passed on and compared, and not followed. The record is used under the lock of the
+// mailbox.
+unsafe impl Send for Guardian {}
+
+impl Linked for Guardian {
+    fn next(&self) -> &Cell<Option<NonNull<Self>>> {
+        &self.next
+    }
+}
+
+impl Guardian {
+    pub(crate) const fn new(object: NonNull<u8>) -> Self {
+        Self { next: Cell::new(None), object: Cell::new(object.as_ptr()) }
+    }
+}
+
+/// Room for a message about a collection.
+#[derive(Debug)]
+pub(crate) struct Notice {
+    next: Cell<Option<NonNull<Self>>>,
+    pub(crate) message: Cell<Option<Message>>,
+}
+
+// SAFETY: a message about a collection is numbers; the record is used under the lock of the mailbox.
+unsafe impl Send for Notice {}
+
+impl Linked for Notice {
+    fn next(&self) -> &Cell<Option<NonNull<Self>>> {
+        &self.next
+    }
+}
+
+impl Notice {
+    pub(crate) const fn new() -> Self {
+        Self { next: Cell::new(None), message: Cell::new(None) }
+    }
+}
