@@ -129,7 +129,7 @@ pub(crate) struct Samples {
     samples: u64,
     /// The estimate, in bytes.
     bytes: f64,
-    /// Limits that hold in 95 of 100 runs.
+    /// An interval that holds the truth in 95 of 100 runs.
     at_least: u64,
     at_most: u64,
 }
@@ -141,9 +141,9 @@ pub(crate) fn samples() -> Option<Samples> {
     pools.iter().for_each(|(_, pool)| estimate.merge(pool));
     let window = Window { begins_at_sample: true, ends_at_sample: false };
     let confidence = Confidence::PERCENT_95;
-    // There are exact limits unless another process has changed the mean meanwhile.
+    // There are limits unless another process has changed the mean meanwhile.
     let limits = estimate.limits(confidence, window);
-    let Interval { low, high } = limits.unwrap_or_else(|_| estimate.normal_interval(confidence));
+    let Interval { low, high } = limits.unwrap_or_else(|_| estimate.interval(confidence));
     Some(Samples { samples: estimate.samples(), bytes: estimate.bytes(), at_least: low, at_most: high })
 }
 

@@ -10,14 +10,14 @@ mod simulation;
 
 use std::process::ExitCode;
 
-use simulation::{AT_POINTS, Bias, RHYTHMS, WORKLOADS};
+use simulation::{AT_POINTS, Begin, Bias, HARDLY_MISSED, MIXTURES, RHYTHMS, WORKLOADS};
 use tripoint_telemetry::Window;
 
 const RUNS: u64 = 4000;
 const WINDOWS: u64 = 10_000;
 
 fn main() -> ExitCode {
-    let is_good = [bias(), coverage(), rhythms()];
+    let is_good = [bias(), coverage(), intervals(), rhythms()];
     if is_good.contains(&false) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
@@ -48,7 +48,7 @@ fn print_bias(name: &str, bias: &Bias) -> bool {
         let is_good = average.is_unbiased();
         all_good &= is_good;
         println!(
-            "{name:<28} {:<26} {:.5} ± {:.5}   sd {:.5}{}",
+            "{name:<36} {:<26} {:.6} ± {:.6}   sd {:.6}{}",
             average.name,
             average.mean,
             average.standard_error,
@@ -59,7 +59,7 @@ fn print_bias(name: &str, bias: &Bias) -> bool {
     let ratio = bias.averages[0].deviation / bias.deviation;
     let is_good = (0.95..1.05).contains(&ratio);
     all_good &= is_good;
-    println!("{name:<28} {:<26} {ratio:.3}{}\n", "sd / expected sd", mark(is_good));
+    println!("{name:<36} {:<26} {ratio:.3}{}\n", "sd / expected sd", mark(is_good));
     all_good
 }
 
@@ -74,12 +74,38 @@ fn coverage() -> bool {
         let coverage = simulation::coverage_between_samples(samples, WINDOWS);
         print(format!("between samples, {samples}"), coverage, (coverage - 0.95).abs() <= 0.01);
     }
+    let at_any_moment =
+        |begin, bytes, window| simulation::coverage_at_any_moment(begin, bytes, window, WINDOWS);
     for bytes in [100_000, 300_000, 1_000_000, 10_000_000] {
-        let coverage = simulation::coverage_at_any_moment(bytes, Window::ANY, WINDOWS);
+        let coverage = at_any_moment(Begin::Anywhere, bytes, Window::FROM_THE_BEGINNING);
+        print(format!("from the beginning, {bytes} bytes"), coverage, coverage >= 0.95);
+        let coverage = at_any_moment(Begin::Anywhere, bytes, Window::ANY);
         print(format!("at any moment, {bytes} bytes"), coverage, coverage >= 0.95);
     }
-    let control = simulation::coverage_at_any_moment(100_000, Window::BETWEEN_SAMPLES, WINDOWS);
-    print("control: 100000 bytes, unadjusted".to_owned(), control, control < 0.7);
+    for bytes in [2000, 100_000, 1_000_000] {
+        let coverage = at_any_moment(Begin::WithASample, bytes, Window::ANY);
+        print(format!("beginning with a sample, {bytes} bytes"), coverage, coverage >= 0.95);
+    }
+    let control = at_any_moment(Begin::Anywhere, 100_000, Window::BETWEEN_SAMPLES);
+    print("control: 100000 bytes, end not adjusted".to_owned(), control, control < 0.7);
+    let control = at_any_moment(Begin::WithASample, 2000, Window::FROM_THE_BEGINNING);
+    print("control: with a sample, begin not adjusted".to_owned(), control, control < 0.1);
+    println!();
+    all_good
+}
+
+fn intervals() -> bool {
+    println!("The same for intervals, and for those of the normal distribution, the control:\n");
+    let mut all_good = true;
+    for mixture in &MIXTURES {
+        let [coverage, of_the_normal] = mixture.coverage(WINDOWS);
+        let is_good = coverage >= 0.95;
+        all_good &= is_good;
+        println!("{:<50} {coverage:.4}   {of_the_normal:.4}{}", mixture.name, mark(is_good));
+        if mixture.name == HARDLY_MISSED.name {
+            all_good &= of_the_normal < 0.88;
+        }
+    }
     println!();
     all_good
 }

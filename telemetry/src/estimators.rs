@@ -6,4 +6,5 @@ pub(crate) mod interval;
 pub(crate) mod negative_binomial;
 
 mod binomial;
+mod missed;
 mod normal;

@@ -8,7 +8,7 @@
 
 mod simulation;
 
-use simulation::{AT_POINTS, RHYTHMS, WORKLOADS};
+use simulation::{AT_POINTS, Begin, HARDLY_MISSED, MIXTURES, RHYTHMS, WORKLOADS};
 use tripoint_telemetry::Window;
 
 /// (design/sampling.md `.req.unbiased`)
@@ -48,16 +48,37 @@ fn limits_hold_as_often_as_they_say() {
         assert!((0.93..0.97).contains(&coverage), "{samples} samples: {coverage}");
     }
     for bytes in [100_000, 1_000_000] {
-        let coverage = simulation::coverage_at_any_moment(bytes, Window::ANY, 1000);
-        assert!(coverage >= 0.95, "{bytes} bytes: {coverage}");
+        for window in [Window::ANY, Window::FROM_THE_BEGINNING] {
+            let coverage = simulation::coverage_at_any_moment(Begin::Anywhere, bytes, window, 1000);
+            assert!(coverage >= 0.95, "{bytes} bytes, {window:?}: {coverage}");
+        }
+    }
+    for bytes in [2000, 100_000] {
+        let coverage = simulation::coverage_at_any_moment(Begin::WithASample, bytes, Window::ANY, 1000);
+        assert!(coverage >= 0.95, "{bytes} bytes from a sample on: {coverage}");
     }
 }
 
-/// The control: limits that ignore where the window lies.
+/// The controls: limits that ignore where the window ends, and where it begins.
 #[test]
 fn limits_for_the_wrong_window_hold_too_seldom() {
-    let coverage = simulation::coverage_at_any_moment(100_000, Window::BETWEEN_SAMPLES, 1000);
+    let window = Window::BETWEEN_SAMPLES;
+    let coverage = simulation::coverage_at_any_moment(Begin::Anywhere, 100_000, window, 1000);
     assert!((0.5..0.7).contains(&coverage), "{coverage}");
+    let window = Window::FROM_THE_BEGINNING;
+    let coverage = simulation::coverage_at_any_moment(Begin::WithASample, 2000, window, 1000);
+    assert!(coverage < 0.1, "{coverage}");
+}
+
+/// (design/sampling.md `.interval`)
+#[test]
+fn intervals_hold_as_often_as_they_say() {
+    for mixture in &MIXTURES {
+        let [coverage, _] = mixture.coverage(300);
+        assert!(coverage >= 0.92, "{}: {coverage}", mixture.name);
+    }
+    let [coverage, of_the_normal] = HARDLY_MISSED.coverage(1000);
+    assert!(coverage >= 0.95 && of_the_normal < 0.88, "{coverage} {of_the_normal}");
 }
 
 /// (design/sampling.md `.req.rhythm`)

@@ -96,16 +96,14 @@ fn write_title(out: &mut dyn Write, title: &str) -> io::Result<()> {
     writeln!(out, "{:>16} {:>16} {:>16} {:>14} {:>9}  {title}", "bytes", "from", "to", "objects", "samples")
 }
 
-/// One row, with the limits that hold with 95 % confidence.
+/// One row, with an interval that holds the truth with 95 % confidence.
 fn write_row(out: &mut dyn Write, name: impl Display, estimate: &Estimate) -> io::Result<()> {
     let confidence = Confidence::PERCENT_95;
-    // With several means there are no exact limits.
-    let (Interval { low, high }, exact) = match estimate.limits(confidence, Window::ANY) {
-        Ok(limits) => (limits, ""),
-        Err(_) => (estimate.normal_interval(confidence), " (limits are approximate)"),
-    };
+    // With several means there are no limits.
+    let limits = estimate.limits(confidence, Window::ANY);
+    let Interval { low, high } = limits.unwrap_or_else(|_| estimate.interval(confidence));
     let (bytes, objects, samples) = (estimate.bytes(), estimate.objects(), estimate.samples());
-    writeln!(out, "{bytes:>16.0} {low:>16} {high:>16} {objects:>14.0} {samples:>9}  {name}{exact}")
+    writeln!(out, "{bytes:>16.0} {low:>16} {high:>16} {objects:>14.0} {samples:>9}  {name}")
 }
 
 /// A table with the groups that have the most bytes first.

@@ -50,12 +50,13 @@ impl Interval {
 /// Whether the time for which samples were collected begins and ends at samples.
 ///
 /// A window that begins or ends between two samples has seen only a part of the bytes from
-/// one to the next, and an interval that ignored this would be too narrow: of windows in
-/// which about one sample is expected it would miss 40 % instead of 5 %
+/// one to the next, and limits that ignored this would be too narrow: of windows in
+/// which about one sample is expected they would miss 40 % instead of 5 %
 /// ([design/sampling.md `.window`](crate::design::sampling)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// The window begins where sampling began, or just after a sample.
+    /// The window begins where sampling began, just after a sample, or at any moment that was chosen without regard
+    /// to samples: not with a sampled object.
     pub begins_at_sample: bool,
     /// The window ends just after a sample.
     pub ends_at_sample: bool,

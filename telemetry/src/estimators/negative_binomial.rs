@@ -73,29 +73,47 @@ impl NegativeBinomial {
         if !(probability > 0.0 && probability < 1.0) {
             return None;
         }
-        let is_below = |failures| self.at_most(failures) < probability;
-        if !is_below(0) {
+        if self.is_certain() {
             return Some(0);
         }
-        let mut below = 0;
-        let mut above = self.successes.checked_mul(u64::from(self.mean.bytes()))?;
-        while above <= MOST_BYTES && is_below(above) {
-            (below, above) = (above, above.checked_mul(2)?);
-        }
-        if above > MOST_BYTES {
-            return None;
-        }
-        while above - below > 1 {
-            let middle = below.midpoint(above);
-            *(if is_below(middle) { &mut below } else { &mut above }) = middle;
-        }
-        Some(below)
+        let first_not_below = quantile(self.successes as f64, self.mean.chance_of_a_byte(), probability)?;
+        Some(first_not_below.saturating_sub(1))
     }
 
     /// Whether there are no failed trials, whatever happens.
     fn is_certain(&self) -> bool {
         self.successes == 0 || self.mean == Mean::EVERY_BYTE
     }
+}
+
+/// The smallest number of failed trials before the last of `successes` that is not exceeded with
+/// `probability`, or with more. Each trial succeeds with the probability `chance`; neither is 0 or 1, and there is one
+/// success or more.
+///
+/// `None` if that is above 2^52, or if there are so many successes that a double does not count them.
+pub(super) fn quantile(successes: f64, chance: f64, probability: f64) -> Option<u64> {
+    let is_below =
+        |failures: u64| binomial::at_least(successes, successes + failures as f64, chance) < probability;
+    // A mean of the distribution, or more.
+    let mut above = libm::ceil(successes / chance).max(1.0) as u64;
+    if above > MOST_BYTES {
+        return None;
+    }
+    if !is_below(0) {
+        return Some(0);
+    }
+    let mut below = 0;
+    while above <= MOST_BYTES && is_below(above) {
+        (below, above) = (above, 2 * above);
+    }
+    if above > MOST_BYTES {
+        return None;
+    }
+    while above - below > 1 {
+        let middle = below.midpoint(above);
+        *(if is_below(middle) { &mut below } else { &mut above }) = middle;
+    }
+    Some(above)
 }
 
 #[cfg(test)]

@@ -156,6 +156,8 @@ pub enum SampleWord {
     Mean,
     /// How many samples had another mean.
     OtherMeans,
+    /// The bytes of the sampled objects themselves.
+    Sampled,
     /// The name of the pool's class, a text of [`TABLE_TEXT_WORDS`].
     Class = 12,
 }

@@ -48,6 +48,7 @@ impl Made {
             let mean = Mean::new(u32::try_from(word(SampleWord::Mean)).ok()?)?;
             let sums = Sums {
                 samples: word(SampleWord::Samples),
+                sampled: word(SampleWord::Sampled),
                 bytes: sum(SampleWord::Bytes)?,
                 objects: sum(SampleWord::Objects)?,
                 variance: sum(SampleWord::Variance)?,

@@ -225,7 +225,8 @@ pub(super) fn count_sample(image: &Image<'_>, arena: u64, pool: u64, class: &str
     if entry.set_once(SampleWord::Mean as usize, mean) != mean {
         entry.add(SampleWord::OtherMeans as usize, 1);
     }
-    let Sums { samples, bytes, objects, variance, trials, rest } = Sums::of(sample);
+    let Sums { samples, sampled, bytes, objects, variance, trials, rest } = Sums::of(sample);
+    entry.add(SampleWord::Sampled as usize, sampled);
     entry.add_float(SampleWord::Bytes as usize, bytes);
     entry.add_float(SampleWord::Objects as usize, objects);
     entry.add_float(SampleWord::Variance as usize, variance);

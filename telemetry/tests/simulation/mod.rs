@@ -17,18 +17,25 @@ pub(crate) const MEAN: Mean = Mean::new(102_400).unwrap();
 /// A way to allocate: the size of each object by its number.
 pub(crate) struct Workload {
     pub(crate) name: &'static str,
+    /// A row of figures has random numbers of its own.
+    seed: u64,
     pub(crate) size: fn(u64) -> u64,
 }
 
 pub(crate) const WORKLOADS: [Workload; 4] = [
-    Workload { name: "48 B", size: |_| 48 },
+    Workload { name: "48 B", seed: 11, size: |_| 48 },
     Workload {
         name: "mixed, 16 B to 4 KiB",
+        seed: 12,
         // Scattered, but the same in every run.
         size: |number| 16 << ((number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % 9),
     },
-    Workload { name: "1 % of 256 KiB", size: |number| if number % 100 == 99 { 256 << 10 } else { 64 } },
-    Workload { name: "all 1 MiB", size: |_| 1 << 20 },
+    Workload {
+        name: "1 % of 256 KiB",
+        seed: 13,
+        size: |number| if number % 100 == 99 { 256 << 10 } else { 64 },
+    },
+    Workload { name: "all 1 MiB", seed: 14, size: |_| 1 << 20 },
 ];
 
 /// A workload at an allocation point, which gets its memory in buffers of so many bytes.
@@ -53,22 +60,22 @@ enum Form {
 /// are not simply reserved and committed.
 pub(crate) const AT_POINTS: [AtPoint; 4] = [
     AtPoint {
-        workload: Workload { name: "1,400 B in buffers of 1,536", size: |_| 1408 },
+        workload: Workload { name: "1,400 B in buffers of 1,536", seed: 21, size: |_| 1408 },
         buffer: 1536,
         form: Form::OneByOne,
     },
     AtPoint {
-        workload: Workload { name: "48 B in buffers of 1,536", size: |_| 48 },
+        workload: Workload { name: "48 B in buffers of 1,536", seed: 22, size: |_| 48 },
         buffer: 1536,
         form: Form::OneByOne,
     },
     AtPoint {
-        workload: Workload { name: "48 B, each abandoned once before", size: |_| 48 },
+        workload: Workload { name: "48 B, each abandoned once before", seed: 23, size: |_| 48 },
         buffer: 1536,
         form: Form::AtTheSecondAttempt,
     },
     AtPoint {
-        workload: Workload { name: "48 B, 15 committed of batches of 20", size: |_| 48 },
+        workload: Workload { name: "48 B, 15 committed of batches of 20", seed: 24, size: |_| 48 },
         buffer: 1536,
         form: Form::InBatches,
     },
@@ -89,7 +96,12 @@ impl Workload {
     }
 }
 
-pub(crate) fn estimate(trials: &mut Trials, sizes: &[u64]) -> Estimate {
+/// The trials of one run, with the usual mean.
+fn trials(seed: u64, run: u64) -> Trials {
+    Trials::new(Stream::new(seed, run), MEAN)
+}
+
+fn estimate(trials: &mut Trials, sizes: &[u64]) -> Estimate {
     let mut estimate = Estimate::new(MEAN);
     for &size in sizes {
         if let Some(sample) = trials.allocate(size) {
@@ -131,8 +143,7 @@ pub(crate) struct Bias {
 /// (design/sampling.md `.req.unbiased`).
 pub(crate) fn bias(workload: &Workload, bytes: u64, runs: u64) -> Bias {
     let sizes = workload.sizes(bytes);
-    let estimates =
-        (0..runs).map(|run| estimate(&mut Trials::new(Stream::new(1, run), MEAN), &sizes)).collect();
+    let estimates = (0..runs).map(|run| estimate(&mut trials(workload.seed, run), &sizes)).collect();
     compare(&sizes, estimates)
 }
 
@@ -146,14 +157,14 @@ pub(crate) fn bias_at_points(at_point: &AtPoint, bytes: u64, runs: u64) -> Bias 
 
 fn point_estimate(
     memory: &mut [MaybeUninit<u8>],
-    &AtPoint { buffer, form, .. }: &AtPoint,
+    &AtPoint { ref workload, buffer, form }: &AtPoint,
     run: u64,
     sizes: &[u64],
 ) -> Estimate {
     let options = ClientArenaOptions { grain: Some(4096), event_hook: None };
     let arena = ClientArena::create(memory, options).unwrap();
     let pool = BumpPool::create(&arena, buffer);
-    let sampling = Sampling::off(run);
+    let sampling = Sampling::off(workload.seed << 32 | run);
     sampling.set_mean(Some(MEAN));
     let mut estimate = Estimate::new(MEAN);
     let sampler = PointSampler::new(&sampling, |sampled| estimate.add(&sampled.sample));
@@ -202,11 +213,16 @@ fn compare(sizes: &[u64], estimates: Vec<Estimate>) -> Bias {
     }
 }
 
+/// In which share of so many windows something holds. It is told the number of the window.
+fn share(windows: u64, holds: impl Fn(u64) -> bool) -> f64 {
+    (0..windows).filter(|&run| holds(run)).count() as f64 / windows as f64
+}
+
 /// In which share of windows, from the beginning to the sample number `samples`, the limits
 /// hold the truth.
 pub(crate) fn coverage_between_samples(samples: u64, windows: u64) -> f64 {
-    let holds = |run: &u64| {
-        let mut trials = Trials::new(Stream::new(2, *run), MEAN);
+    share(windows, |run| {
+        let mut trials = trials(31, run);
         let (mut estimate, mut allocated) = (Estimate::new(MEAN), 0);
         while estimate.samples() < samples {
             allocated += 48;
@@ -215,28 +231,113 @@ pub(crate) fn coverage_between_samples(samples: u64, windows: u64) -> f64 {
             }
         }
         limits(&estimate, Window::BETWEEN_SAMPLES, allocated)
-    };
-    (0..windows).filter(holds).count() as f64 / windows as f64
+    })
 }
 
-/// In which share of windows of `bytes` bytes, that begin and end at any moment, the limits for
-/// `window` hold the truth.
-pub(crate) fn coverage_at_any_moment(bytes: u64, window: Window, windows: u64) -> f64 {
+/// Where a window begins.
+#[derive(Clone, Copy)]
+pub(crate) enum Begin {
+    /// Without regard to what is drawn.
+    Anywhere,
+    /// With an object that is sampled, so its sample has no failed trials in the window.
+    WithASample,
+}
+
+/// In which share of windows of `bytes` bytes, which end at any moment, the limits for `window` hold the truth.
+pub(crate) fn coverage_at_any_moment(begin: Begin, bytes: u64, window: Window, windows: u64) -> f64 {
     let sizes = WORKLOADS[0].sizes(bytes);
     let truth = sizes.iter().sum();
-    let holds = |run: &u64| {
-        let mut trials = Trials::new(Stream::new(3, *run), MEAN);
-        // A sampler that has been running for a while.
-        for _ in 0..run % 1000 {
-            trials.allocate(1000);
+    share(windows, |run| {
+        let mut trials = trials(32, run);
+        let (mut first, mut rest) = (Estimate::new(MEAN), &sizes[..]);
+        if let Begin::WithASample = begin {
+            let sample = core::iter::repeat_with(|| trials.allocate(sizes[0])).find_map(|sample| sample);
+            first.add(&sample.unwrap());
+            rest = &sizes[1..];
         }
-        limits(&estimate(&mut trials, &sizes), window, truth)
-    };
-    (0..windows).filter(holds).count() as f64 / windows as f64
+        first.merge(&estimate(&mut trials, rest));
+        limits(&first, window, truth)
+    })
 }
 
 fn limits(estimate: &Estimate, window: Window, truth: u64) -> bool {
     estimate.limits(Confidence::PERCENT_95, window).unwrap().contains(truth)
+}
+
+/// Objects of which intervals are made: numbers of objects and their sizes, with a mean that may change after
+/// each group.
+pub(crate) struct Mixture {
+    pub(crate) name: &'static str,
+    seed: u64,
+    groups: &'static [(u64, u64, Mean)],
+}
+
+/// Ten times the usual one.
+const GREATER: Mean = Mean::new(1_024_000).unwrap();
+
+/// From objects that are small beside the mean to those that are hardly ever missed.
+pub(crate) const MIXTURES: [Mixture; 11] = [
+    Mixture { name: "100 kB of 48 B", seed: 41, groups: &[(2083, 48, MEAN)] },
+    Mixture { name: "10 MB of 48 B", seed: 42, groups: &[(208_333, 48, MEAN)] },
+    Mixture { name: "100 of 100 kB", seed: 43, groups: &[(100, 100_000, MEAN)] },
+    Mixture { name: "101 of 471 kB", seed: 44, groups: &[(101, 471_040, MEAN)] },
+    HARDLY_MISSED,
+    Mixture { name: "1,000 of 655 kB", seed: 46, groups: &[(1000, 655_360, MEAN)] },
+    Mixture {
+        name: "100 of 655 kB, 300 kB of 64 B",
+        seed: 47,
+        groups: &[(100, 655_360, MEAN), (4687, 64, MEAN)],
+    },
+    Mixture {
+        name: "10 of 200 kB, 1 MB of 64 B",
+        seed: 48,
+        groups: &[(10, 200_000, MEAN), (15_625, 64, MEAN)],
+    },
+    Mixture {
+        name: "300 each of 50, 150, 500 kB",
+        seed: 49,
+        groups: &[(300, 50_000, MEAN), (300, 150_000, MEAN), (300, 500_000, MEAN)],
+    },
+    Mixture {
+        name: "3 MB of 64 B, 10 MB with 10 times the mean",
+        seed: 50,
+        groups: &[(46_875, 64, MEAN), (156_250, 64, GREATER)],
+    },
+    Mixture {
+        name: "100 of 655 kB, 10 of 2 MB with 10 times the mean",
+        seed: 51,
+        groups: &[(100, 655_360, MEAN), (10, 2_000_000, GREATER)],
+    },
+];
+
+/// 6.4 means each: of 100, one is missed in one window of seven.
+pub(crate) const HARDLY_MISSED: Mixture =
+    Mixture { name: "100 of 655 kB", seed: 45, groups: &[(100, 655_360, MEAN)] };
+
+impl Mixture {
+    /// In which share of windows the interval of 95 % holds the truth, and the one of the normal distribution, which
+    /// is the control (design/sampling.md `.interval`).
+    pub(crate) fn coverage(&self, windows: u64) -> [f64; 2] {
+        let truth = self.groups.iter().map(|(count, size, _)| count * size).sum();
+        let estimates = (0..windows).map(|run| self.estimate(run)).collect::<Vec<_>>();
+        let of = |holds: &dyn Fn(&Estimate) -> bool| share(windows, |run| holds(&estimates[run as usize]));
+        [
+            of(&|estimate| estimate.interval(Confidence::PERCENT_95).contains(truth)),
+            of(&|estimate| (estimate.bytes() - truth as f64).abs() <= 1.96 * estimate.standard_error()),
+        ]
+    }
+
+    fn estimate(&self, run: u64) -> Estimate {
+        let mut trials = trials(self.seed, run);
+        let mut estimate = Estimate::new(MEAN);
+        for &(count, size, mean) in self.groups {
+            trials.set_mean(mean);
+            for sample in (0..count).filter_map(|_| trials.allocate(size)) {
+                estimate.add(&sample);
+            }
+        }
+        estimate
+    }
 }
 
 /// A sampler that takes the object with every n-th byte: the control.
@@ -339,7 +440,7 @@ pub(crate) struct Judged {
 pub(crate) fn judge(rhythm: &Rhythm) -> Vec<Judged> {
     let mean = Mean::new(rhythm.stride).unwrap();
     let mut fixed = FixedStride { stride: rhythm.stride.into(), allocated: 0, carries: rhythm.carries };
-    let mut trials = Trials::new(Stream::new(4, 0), mean);
+    let mut trials = Trials::new(Stream::new(61, 0), mean);
     let mut estimates = Groups::<usize, 4>::new(mean);
     let mut taken = vec![0u64; rhythm.period.len()];
     let period: u64 = rhythm.period.iter().map(|(count, size)| count * size).sum();
