@@ -5,6 +5,7 @@ use core::fmt;
 use tripoint_core::{Control, Stop};
 use tripoint_stack::Site;
 
+use crate::numbering::thread_number;
 use crate::sample::Sample;
 use crate::sampled_object::{ObjectKind, SampledObject};
 use crate::sampler::draws::Draws;
@@ -50,8 +51,8 @@ pub struct PointSampler<'s, F> {
     /// The byte that was drawn last, counted from the end of what was sampled last; none if that draw
     /// is still to be made.
     drawn: Option<usize>,
-    /// The call that reserved the object that may be sampled next.
-    site: Site,
+    /// The call that reserved the object that may be sampled next, if sites are walked.
+    site: Option<Site>,
     on_sample: F,
 }
 
@@ -59,7 +60,7 @@ impl<'s, F: FnMut(SampledObject)> PointSampler<'s, F> {
     /// A sampler that follows `sampling`. `on_sample` is called on the thread that owns the
     /// point, in a slow path. It must not use the point.
     pub fn new(sampling: &'s Sampling, on_sample: F) -> Self {
-        Self { draws: Draws::new(sampling), drawn: None, site: Site::UNKNOWN, on_sample }
+        Self { draws: Draws::new(sampling), drawn: None, site: None, on_sample }
     }
 }
 
@@ -70,7 +71,7 @@ impl<F: FnMut(SampledObject)> Control for PointSampler<'_, F> {
 
     /// The call that allocates is on the stack now, and no longer when the sample is reported.
     fn reserved(&mut self, _stop: Stop) {
-        self.site = self.draws.sampling().site();
+        self.site = self.draws.sampling().has_sites().then(Site::here);
     }
 
     /// Samples the object of each byte that is drawn. In a batch there may be several; the last draw
@@ -85,13 +86,15 @@ impl<F: FnMut(SampledObject)> Control for PointSampler<'_, F> {
             if let Some(sample) = Sample::new(object.size as u64, object.offset as u64, mean) {
                 let is_alone = object.size == stop.fill_size;
                 let kind = if is_alone { ObjectKind::Large } else { ObjectKind::Small };
-                let known = SampledObject::new(kind, object.object, sample);
                 (self.on_sample)(SampledObject {
+                    object: object.object,
+                    sample,
+                    kind,
+                    thread: thread_number(),
                     pool: Some(stop.pool),
                     class: Some(stop.class),
                     type_name: stop.type_name,
-                    site: self.site,
-                    ..known
+                    site: self.site.unwrap_or(Site::UNKNOWN),
                 });
             }
         }
