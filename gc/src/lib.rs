@@ -155,6 +155,12 @@
 //! [`FrozenSegment::update`] how far it goes, and [`Heap::is_in_frozen`] whether an address is in it. Collections do not look at it, so
 //! that it may be read-only memory that processes share.
 //!
+//! # Images
+//!
+//! [`Stopped::plan_image`] and [`ImagePlan::write_to`] write objects, and all that they lead to, as bytes that many processes map read-only at the same
+//! place, from which they register it as a frozen segment. [`ImageHeader::parse`] says where that is, [`Image::open`] refuses what is
+//! no image, and [`relocate_image`] moves a copy elsewhere if the place is taken.
+//!
 //! # For authors of pool classes
 //!
 //! A class of your own may take part in stops, though not in collections. A class whose points give way says [`PoolClass::GIVES_WAY`](tripoint_core::PoolClass::GIVES_WAY),
@@ -165,6 +171,7 @@
 //! # How it is built
 //!
 //! ```text
+//!   images       objects as bytes that processes map and share
 //!   frozen       memory that collections never look at
 //!   walks        all objects, all roots, and what keeps an object
 //!   swept        Ams, Lo: segments, free runs, the sweep
@@ -185,6 +192,7 @@ extern crate std;
 mod collect;
 pub mod design;
 mod frozen;
+mod images;
 mod messages;
 mod policy;
 mod references;
@@ -196,6 +204,10 @@ pub use collect::pressure::Parked;
 pub use collect::roots::Root;
 pub use frozen::fault::FrozenFault;
 pub use frozen::segment::FrozenSegment;
+pub use images::error::{ImageError, WriteImageError};
+pub use images::header::{IMAGE_ALIGN, ImageHeader};
+pub use images::image::{Image, relocate_image};
+pub use images::plan::{ImageEntry, ImageOptions, ImagePlan};
 pub use messages::message::Message;
 pub use policy::accounts::Policy;
 pub use policy::report::{Cause, Collection};

@@ -1,0 +1,133 @@
+//! Why an image is refused, and why none was written.
+
+use core::fmt;
+
+use tripoint_core::Addr;
+
+/// Why bytes are not used as an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ImageError {
+    /// There are fewer bytes than the image has.
+    Short {
+        /// The bytes that there are.
+        size: usize,
+        /// The bytes that are needed.
+        needed: usize,
+    },
+    /// They do not begin as an image does.
+    Magic,
+    /// The image is of another version of the layout.
+    Version(u32),
+    /// The image was written on a machine with other words, or another order of bytes.
+    Machine,
+    /// The objects are of another format than the caller expects.
+    Fingerprint(u64),
+    /// The header is damaged: its checksum is wrong, or its parts do not fit together.
+    Header,
+    /// The bytes do not lie at a multiple of [`IMAGE_ALIGN`](crate::IMAGE_ALIGN), so they cannot be relocated to where they are.
+    Unaligned,
+    /// A reference leads to no object of the image.
+    Reference {
+        /// Where it is: bytes from the beginning of the image.
+        at: usize,
+    },
+}
+
+impl fmt::Display for ImageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Short { size, needed } => {
+                write!(
+                    f,
+                    "{size} bytes of an image of {needed}: it was not written to its end, or not mapped whole"
+                )
+            }
+            Self::Magic => f.write_str("not an image of objects: pass a file that an image was written to"),
+            Self::Version(version) => {
+                write!(f, "an image of version {version} of the layout: write it anew")
+            }
+            Self::Machine => f.write_str(
+                "an image of a machine with other words, or another order of bytes: write it on this one",
+            ),
+            Self::Fingerprint(found) => {
+                write!(
+                    f,
+                    "an image of objects of another format, with the fingerprint {found:#x}: write it anew"
+                )
+            }
+            Self::Unaligned => {
+                f.write_str("an image is relocated to a multiple of 4096: copy it to the beginning of a page")
+            }
+            Self::Header => f.write_str("the header of the image is damaged: write it anew"),
+            Self::Reference { at } => {
+                write!(
+                    f,
+                    "the reference at byte {at} leads to no object of the image, which is damaged: write it anew"
+                )
+            }
+        }
+    }
+}
+
+impl core::error::Error for ImageError {}
+
+/// Why no image of objects was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WriteImageError {
+    /// There is no object of the heap at this address, which is one of those to begin with.
+    NoObject(Addr),
+    /// More objects were met than the table has entries.
+    Full,
+    /// The place at which the image is to be mapped is not aligned to [`IMAGE_ALIGN`](crate::IMAGE_ALIGN), or
+    /// the image does not fit between it and the end of the address space.
+    Base,
+    /// Objects are aligned to more than [`IMAGE_ALIGN`](crate::IMAGE_ALIGN).
+    Align,
+    /// An object refers to memory that is no object of the heap, and is in its arena or frozen: it will not be there in
+    /// another process.
+    Outside {
+        /// The object's base.
+        object: Addr,
+        /// What it refers to.
+        to: Addr,
+    },
+    /// A reference is not at an aligned place in its object, or may be none: its format passes it tagged or
+    /// ambiguous, so that its place cannot be entered into the image.
+    Place {
+        /// The object's base.
+        object: Addr,
+    },
+    /// The memory to write to has another size than the image.
+    Size {
+        /// The bytes of the image.
+        needed: usize,
+    },
+}
+
+impl fmt::Display for WriteImageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoObject(addr) => {
+                write!(f, "no object of the heap is at {addr}: begin with references to objects")
+            }
+            Self::Full => f.write_str("the table is full: pass one entry for each object of the heap"),
+            Self::Base => {
+                f.write_str("the image does not fit at its base: pass a multiple of 4096 with room above it")
+            }
+            Self::Align => f.write_str("objects of an image are aligned to 4096 bytes at most"),
+            Self::Outside { object, to } => write!(
+                f,
+                "the object at {object} refers to {to}, which another process does not have: refer to objects of the heap"
+            ),
+            Self::Place { object } => write!(
+                f,
+                "a reference of the object at {object} is tagged, ambiguous or not aligned: its format serves no images"
+            ),
+            Self::Size { needed } => write!(f, "the image has {needed} bytes: pass memory of that size"),
+        }
+    }
+}
+
+impl core::error::Error for WriteImageError {}

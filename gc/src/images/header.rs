@@ -1,0 +1,157 @@
+//! The first bytes of an image: what is where (design/gc.md `.image.header`, `.image.places`).
+//!
+//! ```text
+//!   0       128                             objects (a multiple of 4096)
+//!   | header | roots: offsets | places: bits | ... | objects, each as in the heap |
+//! ```
+//!
+//! Numbers have 64 bits in the machine's own order. A bit of the places says that the word of the objects with its number is a
+//! reference: the address that its object has when the image lies at its base.
+
+use core::ops::Range;
+
+use crate::images::error::ImageError;
+
+/// What the base of an image is aligned to, and the most that its objects are.
+pub const IMAGE_ALIGN: usize = 4096;
+
+const MAGIC: [u8; 8] = *b"TRIPOIMG";
+const VERSION: u32 = 1;
+/// Read in another order of bytes this is another number.
+const ORDER: u16 = 0x0102;
+const WORD: usize = size_of::<usize>();
+
+/// The header of an image, after it was checked: its parts lie one after the other in its size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImageHeader {
+    pub(crate) fingerprint: u64,
+    pub(crate) base: usize,
+    pub(crate) roots: usize,
+    pub(crate) objects_size: usize,
+    pub(crate) count: usize,
+}
+
+impl ImageHeader {
+    /// The bytes of a header: what has to be read of a file to know where to map it.
+    pub const SIZE: usize = 128;
+
+    /// Reads and checks a header.
+    ///
+    /// # Errors
+    /// [`ImageError`], unless `bytes` begin with the header of an image of this version, from a machine like this, of objects with this
+    /// `fingerprint`.
+    pub fn parse(bytes: &[u8], fingerprint: u64) -> Result<Self, ImageError> {
+        let header =
+            bytes.get(..Self::SIZE).ok_or(ImageError::Short { size: bytes.len(), needed: Self::SIZE })?;
+        if header[..8] != MAGIC {
+            return Err(ImageError::Magic);
+        }
+        let [low, high] =
+            [2, 1].map(|part: usize| u16::from_ne_bytes([header[10 + 2 * part], header[11 + 2 * part]]));
+        if usize::from(high) != WORD || low != ORDER {
+            return Err(ImageError::Machine);
+        }
+        let version = u32::from_ne_bytes([header[8], header[9], header[10], header[11]]);
+        if version != VERSION {
+            return Err(ImageError::Version(version));
+        }
+        let number = |index: usize| number_at(header, 16 + 8 * index);
+        if number(13) != checksum(header) {
+            return Err(ImageError::Header);
+        }
+        if number(0) != fingerprint {
+            return Err(ImageError::Fingerprint(number(0)));
+        }
+        let [base, roots, objects_size, count] =
+            [1, 2, 3, 4].map(|index| usize::try_from(number(index)).ok());
+        let (Some(base), Some(roots), Some(objects_size), Some(count)) = (base, roots, objects_size, count)
+        else {
+            return Err(ImageError::Header);
+        };
+        let header = Self { fingerprint, base, roots, objects_size, count };
+        let fits = header.checked_size().is_some_and(|size| base.checked_add(size).is_some());
+        let is_whole = base.is_multiple_of(IMAGE_ALIGN) && objects_size.is_multiple_of(WORD);
+        if fits && is_whole { Ok(header) } else { Err(ImageError::Header) }
+    }
+
+    /// Writes the header to the first bytes.
+    pub(crate) fn write_header(&self, bytes: &mut [u8]) {
+        let Some(header) = bytes.get_mut(..Self::SIZE) else { return };
+        header.fill(0);
+        header[..8].copy_from_slice(&MAGIC);
+        header[8..12].copy_from_slice(&VERSION.to_ne_bytes());
+        header[12..14].copy_from_slice(&(WORD as u16).to_ne_bytes());
+        header[14..16].copy_from_slice(&ORDER.to_ne_bytes());
+        let numbers = [
+            self.fingerprint,
+            self.base as u64,
+            self.roots as u64,
+            self.objects_size as u64,
+            self.count as u64,
+        ];
+        for (index, number) in numbers.into_iter().enumerate() {
+            header[16 + 8 * index..][..8].copy_from_slice(&number.to_ne_bytes());
+        }
+        let sum = checksum(header);
+        header[Self::SIZE - 8..].copy_from_slice(&sum.to_ne_bytes());
+    }
+
+    /// The address at which the image needs no relocation: a multiple of [`IMAGE_ALIGN`].
+    #[must_use]
+    pub const fn preferred_base(&self) -> usize {
+        self.base
+    }
+
+    /// The bytes of the image.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.objects().end
+    }
+
+    /// The number of objects.
+    #[must_use]
+    pub const fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Where the objects are: bytes from the base of the image. This is what
+    /// [`Heap::register_frozen`](crate::Heap::register_frozen) wants.
+    #[must_use]
+    pub fn objects(&self) -> Range<usize> {
+        let places = self.places();
+        let first = places.end.next_multiple_of(IMAGE_ALIGN);
+        first..first + self.objects_size
+    }
+
+    /// Where the offsets of the objects are that the image was begun with.
+    pub(crate) const fn root(&self, index: usize) -> usize {
+        Self::SIZE + 8 * index
+    }
+
+    /// Where the bits are.
+    pub(crate) fn places(&self) -> Range<usize> {
+        let first = self.root(self.roots);
+        first..first + (self.objects_size / WORD).div_ceil(8)
+    }
+
+    /// The bytes of the image, if the sum does not overflow.
+    pub(crate) fn checked_size(&self) -> Option<usize> {
+        let roots = self.roots.checked_mul(8)?.checked_add(Self::SIZE)?;
+        let places = roots.checked_add((self.objects_size / WORD).div_ceil(8))?;
+        places.checked_next_multiple_of(IMAGE_ALIGN)?.checked_add(self.objects_size)
+    }
+}
+
+/// The number of 64 bits at a place; zero behind the end.
+pub(crate) fn number_at(bytes: &[u8], at: usize) -> u64 {
+    let number = bytes.get(at..).and_then(|rest| rest.first_chunk());
+    number.map_or(0, |number| u64::from_ne_bytes(*number))
+}
+
+/// FNV-1a of all bytes of a header in front of the sum.
+fn checksum(header: &[u8]) -> u64 {
+    let bytes = &header[..ImageHeader::SIZE - 8];
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |sum, &byte| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}

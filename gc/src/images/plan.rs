@@ -1,0 +1,274 @@
+//! Measuring and writing an image of objects of a heap (design/gc.md `.image.write`, `.image.outside`).
+//!
+//! A search as for a path, in the table that the caller provides, meets all objects to be written. The table is then sorted by address, and
+//! each object gets its offset in this order. References are written as they will be at the base of the image; objects of the heap do
+//! not change.
+
+use core::ptr::{self, NonNull};
+
+use tripoint_core::internal::Defer;
+use tripoint_core::{Addr, Align, Arena, BarrierPair};
+
+use crate::images::error::WriteImageError;
+use crate::images::header::{IMAGE_ALIGN, ImageHeader};
+use crate::references::list::List;
+use crate::references::member::MemberLink;
+use crate::references::object::Object;
+use crate::references::own::Own;
+use crate::references::scan::{Scan, Shown};
+use crate::stops::stopped::Stopped;
+use crate::walks::objects::flip;
+
+const WORD: usize = size_of::<usize>();
+
+/// What an image is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImageOptions {
+    /// The address at which it needs no relocation: a multiple of [`IMAGE_ALIGN`] that is free in all processes that map it.
+    pub base: usize,
+    /// A number of the client's for the layout of its objects: an image with another is not opened.
+    pub fingerprint: u64,
+}
+
+/// An object of an image: an entry of the table that an [`ImagePlan`] needs.
+#[derive(Clone, Copy, Debug)]
+pub struct ImageEntry {
+    base: *const u8,
+    size: usize,
+    /// From the first object.
+    offset: usize,
+}
+
+impl Default for ImageEntry {
+    fn default() -> Self {
+        Self { base: ptr::null(), size: 0, offset: 0 }
+    }
+}
+
+/// An image of which it is known how large it will be. The heap is stopped as long as this is borrowed.
+#[derive(Debug)]
+pub struct ImagePlan<'a, 'h, A: Arena, B: BarrierPair> {
+    stopped: &'a Stopped<'a, 'h, A, B>,
+    /// Sorted by address.
+    entries: &'a [ImageEntry],
+    /// What to begin with.
+    roots: &'a [*const u8],
+    header: ImageHeader,
+}
+
+impl<'h, A: Arena, B: BarrierPair> Stopped<'_, 'h, A, B> {
+    /// Plans an image of the objects that `roots` refer to, and of all that these lead to. An entry of `table` for each object is needed.
+    ///
+    /// # Errors
+    /// [`WriteImageError`]
+    pub fn plan_image<'a>(
+        &'a self,
+        roots: &'a [*const u8],
+        table: &'a mut [ImageEntry],
+        options: ImageOptions,
+    ) -> Result<ImagePlan<'a, 'h, A, B>, WriteImageError> {
+        let members = self.heap().members().lock();
+        // SAFETY: `self` says that the heap is stopped.
+        unsafe { flip(&members) };
+        // SAFETY: the heap is stopped, and its pools were flipped.
+        let count = unsafe { self.meet_all(&members, roots, table) }?;
+        let entries = table.get_mut(..count).unwrap_or_default();
+        entries.sort_unstable_by_key(|entry| entry.base.addr());
+        let mut objects_size = 0_usize;
+        for entry in &mut *entries {
+            let align = alignment(&Own::new(self.heap().arena(), &members), entry.base)?;
+            entry.offset = align.round_up(objects_size).ok_or(WriteImageError::Base)?;
+            objects_size = entry.offset.checked_add(entry.size).ok_or(WriteImageError::Base)?;
+        }
+        let objects_size = Align::WORD.round_up(objects_size).ok_or(WriteImageError::Base)?;
+        let ImageOptions { base, fingerprint } = options;
+        let header = ImageHeader { fingerprint, base, roots: roots.len(), objects_size, count };
+        let end = header.checked_size().and_then(|size| base.checked_add(size));
+        if !base.is_multiple_of(IMAGE_ALIGN) || base == 0 || end.is_none() {
+            return Err(WriteImageError::Base);
+        }
+        Ok(ImagePlan { stopped: self, entries, roots, header })
+    }
+
+    /// Enters all objects that `roots` lead to into the table. Returns how many there are.
+    ///
+    /// # Safety
+    /// - The pools of the heap are flipped.
+    unsafe fn meet_all(
+        &self,
+        members: &List<MemberLink>,
+        roots: &[*const u8],
+        table: &mut [ImageEntry],
+    ) -> Result<usize, WriteImageError> {
+        let own = Own::new(self.heap().arena(), members);
+        // Also if a format panics: a mark that stays would keep an object from being scanned.
+        let _forget = Defer::new(|| {
+            // SAFETY: the heap is stopped, and no collection begins before the caller returns, which has the lock.
+            members.for_each(|link| unsafe { link.member().forget_seen() });
+        });
+        let (mut met, mut is_full) = (0, false);
+        let mut meet = |table: &mut [ImageEntry], met: &mut usize, shown: &Shown<'_>| {
+            let Some((link, segment, base)) = own.referent(shown) else { return false };
+            if segment.see(base) {
+                // SAFETY: the segment is of that pool, and an object begins there.
+                let block = unsafe { link.member().object(segment, base) }.block;
+                match table.get_mut(*met) {
+                    Some(entry) => {
+                        *entry = ImageEntry { base: block.base().as_ptr(), size: block.size(), offset: 0 };
+                        *met += 1;
+                    }
+                    None => is_full = true,
+                }
+            }
+            true
+        };
+        for &root in roots {
+            let mut reference = root.cast_mut();
+            if !meet(table, &mut met, &Shown::Exact(&mut reference)) {
+                return Err(WriteImageError::NoObject(Addr::of(root)));
+            }
+        }
+        let mut next = 0;
+        while next < met {
+            let base = Addr::of(table[next].base);
+            let mut show = |shown: Shown<'_>| {
+                meet(table, &mut met, &shown);
+            };
+            // SAFETY: the heap is stopped, its pools are flipped, and an object begins there.
+            unsafe { scan_at(&own, base, &mut show) };
+            next += 1;
+        }
+        if is_full { Err(WriteImageError::Full) } else { Ok(met) }
+    }
+}
+
+/// Passes the references of the object that begins at `base` to `show`. Returns the object.
+///
+/// # Safety
+/// - The heap is stopped, its pools are flipped, and an object of it begins there.
+unsafe fn scan_at<A: Arena>(own: &Own<'_, A>, base: Addr, show: &mut dyn FnMut(Shown<'_>)) -> Option<Object> {
+    let (link, segment) = own.find(base)?;
+    // SAFETY: the caller promises that an object begins there, in the segment that was found.
+    let object = unsafe { link.member().object(segment, base) };
+    // SAFETY: the heap is stopped (the caller's promise), and the object is of this pool.
+    unsafe { link.member().scan_object(object, &mut Scan::show(show)) };
+    Some(object)
+}
+
+/// What an object has to be aligned to.
+fn alignment<A: Arena>(own: &Own<'_, A>, base: *const u8) -> Result<Align, WriteImageError> {
+    let (_, segment) = own.find(Addr::of(base)).ok_or(WriteImageError::NoObject(Addr::of(base)))?;
+    let align = segment.get().shape().align;
+    if align.get() <= IMAGE_ALIGN { Ok(align) } else { Err(WriteImageError::Align) }
+}
+
+impl<A: Arena, B: BarrierPair> ImagePlan<'_, '_, A, B> {
+    /// The bytes of the image.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.header.size()
+    }
+
+    /// The objects of the image.
+    #[must_use]
+    pub const fn count(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Writes the image to `out`, which may be anywhere: a file that is mapped, or bytes that are to be written to one. Returns
+    /// the number of references that were entered.
+    ///
+    /// # Errors
+    /// [`WriteImageError`]. What was written is no image then.
+    ///
+    /// # Safety
+    /// - All bytes of the objects were written since they were reserved, also those between their fields.
+    /// - Since the plan was made nothing was collected, and no pool of the heap was dropped.
+    pub unsafe fn write_to(&self, out: &mut [u8]) -> Result<usize, WriteImageError> {
+        if out.len() != self.size() {
+            return Err(WriteImageError::Size { needed: self.size() });
+        }
+        let members = self.stopped.heap().members().lock();
+        let own = Own::new(self.stopped.heap().arena(), &members);
+        out.fill(0);
+        for (index, &root) in self.roots.iter().enumerate() {
+            let addr =
+                self.translate(&own, Addr::of(root)).ok_or(WriteImageError::NoObject(Addr::of(root)))?;
+            let offset = addr - self.header.base;
+            out[self.header.root(index)..][..8].copy_from_slice(&(offset as u64).to_ne_bytes());
+        }
+        let mut references = 0;
+        for entry in self.entries {
+            // SAFETY: an entry is an object of the heap, which is stopped. Its bytes were written (the caller's promise).
+            let bytes = unsafe { core::slice::from_raw_parts(entry.base, entry.size) };
+            out[self.header.objects().start + entry.offset..][..entry.size].copy_from_slice(bytes);
+            // SAFETY: this is an object of the heap, whose pools were flipped when the plan was made.
+            references += unsafe { self.write_references(&own, entry, out) }?;
+        }
+        self.header.write_header(out);
+        Ok(references)
+    }
+
+    /// Writes the references of an object as they are in the image, and the bits of their places.
+    ///
+    /// # Safety
+    /// - The object is there, and the pools of the heap are flipped.
+    unsafe fn write_references(
+        &self,
+        own: &Own<'_, A>,
+        entry: &ImageEntry,
+        out: &mut [u8],
+    ) -> Result<usize, WriteImageError> {
+        let object = Addr::of(entry.base);
+        let (mut count, mut outcome) = (0, Ok(()));
+        let mut show = |shown: Shown<'_>| {
+            if outcome.is_err() {
+                return;
+            }
+            let to = shown.addr();
+            match self.translate(own, to) {
+                Some(addr) => match place_in(entry, &shown) {
+                    Some(place) => {
+                        self.enter(out, entry.offset + place, addr);
+                        count += 1;
+                    }
+                    None => outcome = Err(WriteImageError::Place { object }),
+                },
+                None if self.is_of_process(to) => outcome = Err(WriteImageError::Outside { object, to }),
+                None => {}
+            }
+        };
+        // SAFETY: the caller promises that the object is there, and that the pools are flipped.
+        unsafe { scan_at(own, object, &mut show) };
+        outcome.map(|()| count)
+    }
+
+    /// Writes a reference, and the bit of its place among the objects.
+    fn enter(&self, out: &mut [u8], place: usize, addr: usize) {
+        out[self.header.objects().start + place..][..WORD].copy_from_slice(&addr.to_ne_bytes());
+        let word = place / WORD;
+        out[self.header.places().start + word / 8] |= 1 << (word % 8);
+    }
+
+    /// The address in the image that a reference to `addr` has there.
+    fn translate(&self, own: &Own<'_, A>, addr: Addr) -> Option<usize> {
+        own.find(addr)?;
+        let after = self.entries.partition_point(|entry| entry.base.addr() <= addr.get());
+        let entry = self.entries.get(after.checked_sub(1)?)?;
+        let within = addr.get() - entry.base.addr();
+        (within < entry.size).then(|| self.header.base + self.header.objects().start + entry.offset + within)
+    }
+
+    /// Whether `addr` is memory that other processes do not have: of the arena, or frozen.
+    fn is_of_process(&self, addr: Addr) -> bool {
+        let heap = self.stopped.heap();
+        heap.arena().contains(addr) || heap.frozen().contains(addr)
+    }
+}
+
+/// The byte of an object at which a reference lies, if that is an aligned word of it.
+fn place_in(entry: &ImageEntry, shown: &Shown<'_>) -> Option<usize> {
+    let Shown::Exact(reference) = shown else { return None };
+    let place = NonNull::from(&**reference).addr().get().wrapping_sub(entry.base.addr());
+    (place < entry.size && place.is_multiple_of(WORD)).then_some(place)
+}
