@@ -177,6 +177,7 @@
 //!   swept        Ams, Lo: segments, free runs, the sweep
 //!   collect      one collection; registering roots; collections in a fill
 //!   stops        Heap, Mutator: how threads are stopped
+//!   locations    whether addresses still hold
 //!   messages     what a heap tells: objects to be finalized, collections
 //!   policy       what was allocated, and when a collection is due
 //!   references   segments and their bits, formats, roots, the scan state
@@ -193,6 +194,7 @@ mod collect;
 pub mod design;
 mod frozen;
 mod images;
+mod locations;
 mod messages;
 mod policy;
 mod references;
@@ -208,6 +210,7 @@ pub use images::error::{ImageError, WriteImageError};
 pub use images::header::{IMAGE_ALIGN, ImageHeader};
 pub use images::image::{Image, relocate_image};
 pub use images::plan::{ImageEntry, ImageOptions, ImagePlan};
+pub use locations::dependency::LocationDependency;
 pub use messages::message::Message;
 pub use policy::accounts::Policy;
 pub use policy::report::{Cause, Collection};

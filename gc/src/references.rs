@@ -5,6 +5,7 @@
 //! | `list` | a list of things that stay where they are |
 //! | `queue` | a queue of things that stay where they are |
 //! | `segment` | the memory of automatic pools, with two bits for each place of an object |
+//! | `zones` | where objects moved away from, as far as a word can say it |
 //! | `scan` | the state of a scan: what references are passed to |
 //! | `format` | how a pool finds the size of an object and the references in it |
 //! | `spill` | the registers that a call preserves, by architecture |
@@ -28,3 +29,4 @@ pub(crate) mod scan;
 pub(crate) mod segment;
 pub(crate) mod spill;
 pub(crate) mod stack;
+pub(crate) mod zones;

@@ -443,6 +443,20 @@ fn collections_leave_messages_if_there_is_room() {
     });
 }
 
+#[test]
+fn addresses_hold_where_no_class_moves_objects() {
+    with_heap(64 << 10, |heap| {
+        let pool = pool::<Traced>(heap, 0);
+        let mut mutator = heap.register().unwrap();
+        let mut dependency = mutator.reset_dependency();
+        dependency.add(make(&mut point(&pool, &mutator), 1, &[]).unwrap());
+        for _ in 0..20 {
+            assert_eq!(mutator.collect(ALL).unwrap().kept, 0);
+        }
+        assert!(!mutator.is_stale(dependency), "it died, and did not move");
+    });
+}
+
 /// The keys of a table: its size, the table of values, and weak references. A value belongs to each, at the same
 /// index; when a key is cleared, its value is.
 struct Keys {

@@ -75,7 +75,8 @@ pub(crate) fn run<A: Arena, B: BarrierPair>(stopped: &Stopped<'_, '_, A, B>, cau
     let mut tally = Tally::default();
     // SAFETY: the heap is stopped, and no pool has grey objects any more: all that is reachable is black.
     members.for_each(|link| tally += unsafe { link.member().sweep() });
-    let (Tally { kept, freed }, examined) = (tally, scan.examined());
+    let (Tally { kept, freed, zones }, examined) = (tally, scan.examined());
+    heap.history().age(zones);
     let report = heap.accounts().close(cause, Work { kept, freed, examined, references: scan.references() });
     heap.counts().count_collection(cause);
     heap.tell(Message::Ended(report));

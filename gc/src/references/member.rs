@@ -10,6 +10,7 @@ use crate::references::list::Linked;
 use crate::references::object::Object;
 use crate::references::scan::Scan;
 use crate::references::segment::SegmentPtr;
+use crate::references::zones::Zones;
 
 /// What a collection found in a pool, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,12 +19,15 @@ pub(crate) struct Tally {
     pub(crate) kept: usize,
     /// Free now, and in objects before.
     pub(crate) freed: usize,
+    /// Where objects moved away from.
+    pub(crate) zones: Zones,
 }
 
 impl AddAssign for Tally {
     fn add_assign(&mut self, other: Self) {
         self.kept += other.kept;
         self.freed += other.freed;
+        self.zones |= other.zones;
     }
 }
 

@@ -11,6 +11,7 @@ use tripoint_core::{
     Addr, Arena, BarrierPair, Counter, Event, Lock, Parking, Result, Spinning, SymmetricFence,
 };
 
+use crate::locations::history::History;
 use crate::messages::mailbox::Mailbox;
 use crate::messages::message::{Guardian, Notice};
 use crate::policy::accounts::Accounts;
@@ -78,6 +79,7 @@ pub struct Heap<'h, A: Arena, B: BarrierPair = SymmetricFence> {
     last_number: AtomicU32,
     counts: HeapCounts,
     accounts: Accounts,
+    history: History,
     mailbox: Lock<Mailbox>,
     /// Whether there is room for messages about collections.
     expects_messages: AtomicBool,
@@ -106,6 +108,7 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
             last_number,
             counts,
             accounts,
+            history: History::new(),
             mailbox,
             expects_messages,
             members,
@@ -133,6 +136,11 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     /// What was allocated, and when a collection is due.
     pub(crate) const fn accounts(&self) -> &Accounts {
         &self.accounts
+    }
+
+    /// Where objects moved.
+    pub(crate) const fn history(&self) -> &History {
+        &self.history
     }
 
     /// What it has to tell. No other lock is taken while this is held.
