@@ -119,6 +119,11 @@ pub fn create_on(system: &dyn System, options: &FileOptions<'_>) -> Result<Telem
     let place = if options.path.is_some() { HeaderFlags::PATH } else { HeaderFlags::ANONYMOUS };
     let mut report = Report::new(place | HeaderFlags::PREFAULTED | HeaderFlags::SWITCHES, bytes);
     report.note(HeaderFlags::empty(), available.map(|_| true));
+    if options.path.is_none() {
+        let restricted =
+            [&data, &switches].iter().try_for_each(|mapping| system.restrict_file(mapping.file.as_fd()));
+        report.note(HeaderFlags::empty(), restricted.map(|()| true).map_err(refused(SystemCall::Mode)));
+    }
     report.note(HeaderFlags::IN_MEMORY, is_in_memory(system, options, &data));
     if options.lock {
         report.note(

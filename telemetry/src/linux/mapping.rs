@@ -33,7 +33,12 @@ fn allocate(system: &dyn System, file: &OwnedFd, bytes: usize) -> Result<(), i32
     let (mut start, mut part, mut interruptions) = (0, ALLOCATED_AT_ONCE, 0);
     while start < bytes {
         let now = part.min(bytes - start);
-        match system.allocate_file(file.as_fd(), start, now) {
+        let allocated = match system.allocate_file(file.as_fd(), start, now) {
+            // Of the file systems, some do not have the call, ramfs and some of a network among them.
+            Err(libc::EOPNOTSUPP | libc::ENOSYS) => system.write_zeros(file.as_fd(), start, now),
+            allocated => allocated,
+        };
+        match allocated {
             Ok(()) => (start, interruptions) = (start + now, 0),
             // The system does not repeat this call by itself, whatever the handler asks for. A smaller part ends
             // before the next of the signals that come at intervals, such as those of a profiler.
@@ -56,8 +61,9 @@ impl<'s> Mapping<'s> {
         let mapping = Self { system, file, base, bytes };
         // SAFETY: base and bytes are those of the mapping.
         match unsafe { system.populate_memory(base, bytes) } {
-            // Linux before 5.14 does not have the call. All pages are written to before the first event anyway.
-            Ok(()) | Err(libc::EINVAL) => Ok(mapping),
+            // Linux before 5.14 does not have the call, and a sandbox may not allow it. All pages are written to before
+            // the first event anyway.
+            Ok(()) | Err(libc::EINVAL | libc::ENOSYS | libc::EOPNOTSUPP | libc::EPERM) => Ok(mapping),
             Err(code) => Err(refused(SystemCall::Populate)(code)),
         }
     }

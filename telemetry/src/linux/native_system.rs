@@ -45,6 +45,15 @@ fn largest_file() -> libc::rlim_t {
     limit.rlim_cur
 }
 
+/// A part of a file as the system takes it, unless the process may not make a file that long.
+fn within_limits(start: usize, bytes: usize) -> Result<(libc::off_t, libc::off_t), i32> {
+    let end = start.checked_add(bytes).ok_or(libc::EFBIG)?;
+    let offset = |bytes: usize| libc::off_t::try_from(bytes).map_err(|_| libc::EFBIG);
+    let (start, bytes, _) = (offset(start)?, offset(bytes)?, offset(end)?);
+    let is_allowed = libc::rlim_t::try_from(end).is_ok_and(|end| end <= largest_file());
+    if is_allowed { Ok((start, bytes)) } else { Err(libc::EFBIG) }
+}
+
 /// Locks or unlocks a file, without waiting.
 fn flock(file: BorrowedFd<'_>, operation: c_int) -> Result<(), i32> {
     // SAFETY: the file is open. The call reads no memory of the process.
@@ -63,10 +72,12 @@ unsafe impl System for Linux {
         // SAFETY: the name ends with a zero byte.
         let create = |flags| own(unsafe { libc::memfd_create(name.as_ptr(), flags) });
         // Older systems cannot seal a file against execution, and refuse the flag.
-        let file = create(flags | MFD_NOEXEC_SEAL).or_else(|_| create(flags))?;
+        create(flags | MFD_NOEXEC_SEAL).or_else(|_| create(flags))
+    }
+
+    fn restrict_file(&self, file: BorrowedFd<'_>) -> Result<(), i32> {
         // SAFETY: the file is open.
-        answer(unsafe { libc::fchmod(file.as_raw_fd(), MODE) })?;
-        Ok(file)
+        answer(unsafe { libc::fchmod(file.as_raw_fd(), MODE) }).map(drop)
     }
 
     fn create_file(&self, path: &CStr) -> Result<OwnedFd, i32> {
@@ -105,14 +116,26 @@ unsafe impl System for Linux {
     }
 
     fn allocate_file(&self, file: BorrowedFd<'_>, start: usize, bytes: usize) -> Result<(), i32> {
-        let end = start.checked_add(bytes).ok_or(libc::EFBIG)?;
-        let offset = |bytes: usize| libc::off_t::try_from(bytes).map_err(|_| libc::EFBIG);
-        let (start, bytes, _) = (offset(start)?, offset(bytes)?, offset(end)?);
-        if libc::rlim_t::try_from(end).map_or(true, |end| end > largest_file()) {
-            return Err(libc::EFBIG);
-        }
+        let (start, bytes) = within_limits(start, bytes)?;
         // SAFETY: the file is open. The call reads no memory of the process.
         answer(unsafe { libc::fallocate(file.as_raw_fd(), 0, start, bytes) }).map(drop)
+    }
+
+    fn write_zeros(&self, file: BorrowedFd<'_>, start: usize, bytes: usize) -> Result<(), i32> {
+        static ZEROS: [u8; 4096] = [0; 4096];
+        let (mut at, mut left) = within_limits(start, bytes)?;
+        while left > 0 {
+            let now = usize::try_from(left).map_or(ZEROS.len(), |left| left.min(ZEROS.len()));
+            // SAFETY: the file is open, and there are at least so many zeros.
+            let written = unsafe { libc::pwrite(file.as_raw_fd(), ZEROS.as_ptr().cast(), now, at) };
+            let written = libc::off_t::try_from(written).map_err(|_| libc::EFBIG)?;
+            match written {
+                ..0 => return Err(errno()),
+                0 => return Err(libc::EIO),
+                1.. => (at, left) = (at + written, left - written),
+            }
+        }
+        Ok(())
     }
 
     fn map_file(&self, file: BorrowedFd<'_>, bytes: usize) -> Result<NonNull<u8>, i32> {

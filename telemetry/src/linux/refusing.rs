@@ -97,6 +97,11 @@ unsafe impl System for Refusing {
         Linux.create_anonymous(name)
     }
 
+    fn restrict_file(&self, file: BorrowedFd<'_>) -> Result<(), i32> {
+        self.ask(SystemCall::Mode)?;
+        Linux.restrict_file(file)
+    }
+
     fn create_file(&self, path: &CStr) -> Result<OwnedFd, i32> {
         self.ask(SystemCall::CreateFile)?;
         Linux.create_file(path)
@@ -138,6 +143,10 @@ unsafe impl System for Refusing {
     fn allocate_file(&self, file: BorrowedFd<'_>, start: usize, bytes: usize) -> Result<(), i32> {
         self.ask(SystemCall::Allocate)?;
         Linux.allocate_file(file, start, bytes)
+    }
+
+    fn write_zeros(&self, file: BorrowedFd<'_>, start: usize, bytes: usize) -> Result<(), i32> {
+        Linux.write_zeros(file, start, bytes)
     }
 
     fn map_file(&self, file: BorrowedFd<'_>, bytes: usize) -> Result<NonNull<u8>, i32> {

@@ -20,11 +20,17 @@ pub unsafe trait System: fmt::Debug {
     /// See [`System::create_anonymous`].
     fn available_memory(&self) -> Result<u64, i32>;
 
-    /// Creates a file in memory without a path, which only its owner may read or write.
+    /// Creates a file in memory without a path.
     ///
     /// # Errors
     /// The system's error number. The same holds for the other calls.
     fn create_anonymous(&self, name: &CStr) -> Result<OwnedFd, i32>;
+
+    /// Lets only its owner read or write a file without a path.
+    ///
+    /// # Errors
+    /// See [`System::create_anonymous`].
+    fn restrict_file(&self, file: BorrowedFd<'_>) -> Result<(), i32>;
 
     /// Creates a file that only its owner may read or write. The path must not have a file yet.
     ///
@@ -62,10 +68,17 @@ pub unsafe trait System: fmt::Debug {
 
     /// Extends a file to `start + bytes` bytes, with memory or blocks for all from `start` on. A file that would be larger
     /// than the process may make is an error, and no signal. A signal of another kind may interrupt the call (`EINTR`).
+    /// A file system that does not have the call returns `EOPNOTSUPP`.
     ///
     /// # Errors
     /// See [`System::create_anonymous`].
     fn allocate_file(&self, file: BorrowedFd<'_>, start: usize, bytes: usize) -> Result<(), i32>;
+
+    /// The same, by writing zeros.
+    ///
+    /// # Errors
+    /// See [`System::create_anonymous`].
+    fn write_zeros(&self, file: BorrowedFd<'_>, start: usize, bytes: usize) -> Result<(), i32>;
 
     /// Maps a file for reading and writing, shared with other processes.
     ///
@@ -79,7 +92,8 @@ pub unsafe trait System: fmt::Debug {
     /// Base and bytes are those of one [`System::map_file`], and nothing uses the memory any more.
     unsafe fn unmap_file(&self, base: NonNull<u8>, bytes: usize);
 
-    /// Puts memory behind every page. A system that does not have the call returns `EINVAL`.
+    /// Puts memory behind every page. A system that does not have the call, or does not allow it, returns `EINVAL`, `ENOSYS`,
+    /// `EOPNOTSUPP` or `EPERM`.
     ///
     /// # Errors
     /// See [`System::create_anonymous`].

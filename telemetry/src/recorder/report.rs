@@ -104,6 +104,8 @@ pub enum SystemCall {
     WipeOnFork,
     /// Random numbers.
     Random,
+    /// The mode of a file in memory, so that only its owner may open it.
+    Mode,
     /// How much memory is available.
     AvailableMemory,
     /// A lock, so that no other process gives files the same names meanwhile, or replaces them without knowing that they are
@@ -113,7 +115,7 @@ pub enum SystemCall {
 
 impl SystemCall {
     /// All calls.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::CreateAnonymous,
         Self::CreateFile,
         Self::Allocate,
@@ -124,10 +126,33 @@ impl SystemCall {
         Self::FileSystem,
         Self::WipeOnFork,
         Self::Random,
+        Self::Mode,
         Self::AvailableMemory,
         Self::FileLock,
         Self::Rename,
     ];
+
+    /// What to do about an error of a path, if that is certain.
+    #[cfg(feature = "std")]
+    fn advice_on_path(self, kind: std::io::ErrorKind) -> Option<&'static str> {
+        use std::io::ErrorKind;
+        if !matches!(self, Self::CreateFile | Self::Rename) {
+            return None;
+        }
+        match kind {
+            ErrorKind::NotFound => Some("create its directory first"),
+            ErrorKind::IsADirectory => {
+                Some("use a path that is not a directory, nor is it one with .switches added")
+            }
+            ErrorKind::NotADirectory => {
+                Some("use another path: what should be a directory in this one is a file")
+            }
+            ErrorKind::InvalidFilename => {
+                Some("use a shorter name: names have an ending of up to 40 bytes while files are made")
+            }
+            _ => None,
+        }
+    }
 
     /// What the call is for, and what to do if the system refuses it.
     const fn explain(self) -> (&'static str, &'static str) {
@@ -136,10 +161,13 @@ impl SystemCall {
                 "create a file in memory",
                 "raise the limit of open files (ulimit -n), or use a path, or Linux 3.17 or newer",
             ),
-            Self::CreateFile => ("create the file", "use a directory that this process may write to"),
+            Self::CreateFile => (
+                "create the file",
+                "use a directory that this process may write to, or raise the limit of open files (ulimit -n)",
+            ),
             Self::Allocate => (
                 "provide memory for the file",
-                "free memory, raise the limit of a file's size (ulimit -f), use a directory in /dev/shm, or ask for less room",
+                "free memory, or space of the file system, raise the limit of a file's size (ulimit -f), or ask for less room",
             ),
             Self::Map => (
                 "map the file",
@@ -162,6 +190,10 @@ impl SystemCall {
                 "return random numbers",
                 "trust readers with the addresses of buffers, or do without the numbers of buffers",
             ),
+            Self::Mode => (
+                "restrict the file to its owner",
+                "know that it is found by way of the process only, at whose descriptors no other user may look",
+            ),
             Self::AvailableMemory => (
                 "say how much memory is available",
                 "ask for no more than there surely is, because the system may end processes to provide it",
@@ -181,7 +213,15 @@ impl fmt::Display for Refusal {
         if self.bytes > 0 {
             write!(f, " of {} bytes", self.bytes)?;
         }
-        write!(f, " (code {}): {advice}", self.code)
+        #[cfg(feature = "std")]
+        let (error, advice) = {
+            let error = std::io::Error::from_raw_os_error(self.code);
+            let advice = self.call.advice_on_path(error.kind()).unwrap_or(advice);
+            (error, advice)
+        };
+        #[cfg(not(feature = "std"))]
+        let error = format_args!("code {}", self.code);
+        write!(f, ": {error}; {advice}")
     }
 }
 
@@ -197,8 +237,8 @@ pub struct Report {
 }
 
 /// The calls that may be refused without telemetry failing: lock, seal, file system, wipe on fork, random, lock of
-/// the file, available memory.
-const MOST_REFUSALS: usize = 7;
+/// the file, available memory, mode.
+const MOST_REFUSALS: usize = 8;
 
 impl Report {
     pub(crate) const fn new(flags: HeaderFlags, bytes: usize) -> Self {

@@ -47,12 +47,13 @@ const NEEDED: [SystemCall; 6] = [
 ];
 
 /// Without these it works less well: what the header does not say then.
-const WISHED: [(SystemCall, HeaderFlags); 7] = [
+const WISHED: [(SystemCall, HeaderFlags); 8] = [
     (SystemCall::Lock, HeaderFlags::LOCKED),
     (SystemCall::Seal, HeaderFlags::SEALED),
     (SystemCall::FileSystem, HeaderFlags::IN_MEMORY),
     (SystemCall::WipeOnFork, HeaderFlags::PARENT_ONLY),
     (SystemCall::Random, HeaderFlags::empty()),
+    (SystemCall::Mode, HeaderFlags::empty()),
     (SystemCall::AvailableMemory, HeaderFlags::empty()),
     (SystemCall::FileLock, HeaderFlags::empty()),
 ];
@@ -65,18 +66,20 @@ fn each_call_may_be_refused_without_a_trace_or_with_a_report() {
         let options = FileOptions { path, room: Room::LEAST, ..FileOptions::default() };
         for call in SystemCall::ALL {
             for allowed in [0, 1, 2] {
-                let system = Refusing::new(call, libc::EPERM, allowed);
+                // It would do without a call that it may not make.
+                let code = if call == SystemCall::Populate { libc::ENOMEM } else { libc::EPERM };
+                let system = Refusing::new(call, code, allowed);
                 match create_on(&system, &options) {
                     Ok(telemetry) => {
                         let refusals: Vec<_> = telemetry.report().refusals().collect();
                         let wished = WISHED.iter().find(|(wished, _)| *wished == call);
                         let text = telemetry.report().to_string();
                         if let [refusal] = refusals[..] {
-                            assert_eq!((refusal.call, refusal.code), (call, libc::EPERM));
+                            assert_eq!((refusal.call, refusal.code), (call, code));
                             let flag = wished.expect("not needed").1;
                             assert!(flag.is_empty() || !telemetry.report().flags().contains(flag));
                             assert!(
-                                text.contains(&refusal.to_string()) && text.contains("(code 1): "),
+                                text.contains(&refusal.to_string()) && text.contains(" (os error 1); "),
                                 "{text}"
                             );
                         } else {
@@ -86,7 +89,7 @@ fn each_call_may_be_refused_without_a_trace_or_with_a_report() {
                         drop(telemetry);
                     }
                     Err(TelemetryError::System(refusal)) => {
-                        assert_eq!((refusal.call, refusal.code), (call, libc::EPERM));
+                        assert_eq!((refusal.call, refusal.code), (call, code));
                         assert!(NEEDED.contains(&call), "{call:?} is not needed");
                         let rooms = [Room::LEAST.bytes().unwrap() - 4096, 4096, 0];
                         assert!(rooms.contains(&refusal.bytes), "{refusal}");
@@ -106,9 +109,25 @@ fn each_call_may_be_refused_without_a_trace_or_with_a_report() {
 #[test]
 fn a_system_that_cannot_populate_has_its_pages_written_to() {
     let options = FileOptions { room: Room::LEAST, ..FileOptions::default() };
-    let telemetry = create_on(&Refusing::new(SystemCall::Populate, libc::EINVAL, 0), &options).unwrap();
-    assert!(telemetry.report().flags().contains(HeaderFlags::PREFAULTED));
-    assert_eq!(telemetry.report().refusals().count(), 0);
+    for code in [libc::EINVAL, libc::ENOSYS, libc::EOPNOTSUPP, libc::EPERM] {
+        let telemetry = create_on(&Refusing::new(SystemCall::Populate, code, 0), &options).unwrap();
+        assert!(telemetry.report().flags().contains(HeaderFlags::PREFAULTED));
+        assert_eq!(telemetry.report().refusals().count(), 0);
+    }
+}
+
+/// Otherwise the file would have no bytes, and the first write to its memory would end the process.
+#[test]
+fn a_file_system_that_cannot_allocate_has_zeros_written() {
+    let directory = Directory::new("zeros");
+    let path = directory.path("telemetry");
+    let room = Room { ring_bytes: 1 << 20, ..Room::LEAST };
+    let options = FileOptions { path: Some(&path), room, ..FileOptions::default() };
+    for code in [libc::EOPNOTSUPP, libc::ENOSYS] {
+        let telemetry = create_on(&Refusing::new(SystemCall::Allocate, code, 0), &options).unwrap();
+        telemetry.mark("here", 1);
+        assert_eq!(fs::metadata(&path).unwrap().len(), room.bytes().unwrap() as u64 - 4096);
+    }
 }
 
 /// A profiler's signal at each interval may interrupt any call that takes time.
@@ -231,11 +250,24 @@ fn errors_say_what_to_do() {
         let options = FileOptions { path: Some(path.as_ref()), ..FileOptions::default() };
         assert_eq!(Telemetry::create(&options).unwrap_err(), TelemetryError::Path);
     }
-    let options = FileOptions { path: Some("/nonexistent/file".as_ref()), ..FileOptions::default() };
-    let error = Telemetry::create(&options).unwrap_err().to_string();
-    let expected =
-        "the system refused to create the file (code 2): use a directory that this process may write to";
-    assert_eq!(error, expected);
+    let directory = Directory::new("advice");
+    fs::create_dir(directory.path("directory")).unwrap();
+    fs::create_dir(directory.path("one.switches")).unwrap();
+    fs::write(directory.path("file"), "").unwrap();
+    for (path, code, advice) in [
+        ("none/file", libc::ENOENT, "; create its directory first"),
+        ("directory", libc::EISDIR, "; use a path that is not a directory"),
+        ("one", libc::EISDIR, "; use a path that is not a directory"),
+        ("file/file", libc::ENOTDIR, "; use another path: "),
+        (&*"x".repeat(250), libc::ENAMETOOLONG, "; use a shorter name: "),
+    ] {
+        let path = directory.path(path);
+        let error =
+            Telemetry::create(&FileOptions { path: Some(&path), ..FileOptions::default() }).unwrap_err();
+        let words = std::io::Error::from_raw_os_error(code).to_string();
+        let text = error.to_string();
+        assert!(text.contains(&words) && text.contains(advice), "{text}");
+    }
     let small = TelemetryError::TooSmall { needed: 10, bytes: 5 }.to_string();
     assert!(small.contains("needs 10 bytes") && small.contains("has 5"), "{small}");
 }
