@@ -260,8 +260,9 @@ impl<const N: usize> LiveSamples<N> {
     }
 }
 
-/// Forgets objects whose memory was returned to the arena without being freed one by one. Give each
-/// arena a table of its own, because pools of two arenas may have the same number.
+/// Forgets objects whose memory returns to the arena without being freed one by one. That is reported before another
+/// pool can have the memory, so no object of another pool is forgotten. Give each arena a table of its own, because
+/// pools of two arenas may have the same number.
 impl<const N: usize> EventHook for LiveSamples<N> {
     fn event(&self, event: Event) {
         match event {
