@@ -30,7 +30,7 @@ std::thread_local! {
 }
 
 /// The number of the calling thread. On Linux with the feature `linux` it is the system's, by which
-/// other processes know the thread; otherwise threads are numbered from 1 on, in the order in which they
+/// other processes know the thread, unless a sandbox does not tell it (then it is 2^31 or more); otherwise threads are numbered from 1 on, in the order in which they
 /// first ask. Without the feature `std` threads cannot be told apart, and the number is zero.
 ///
 /// This allocates nothing, and may be called in a signal handler.

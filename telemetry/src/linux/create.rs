@@ -30,7 +30,9 @@ pub struct FileOptions<'p> {
     pub room: Room,
     /// The clock that the times of events are from.
     pub clock: Clock,
-    /// Whether to lock the file in memory, true by default. If the system refuses, the report says so.
+    /// Whether to lock the file in memory, true by default. If the system refuses, the report says so. What is locked counts
+    /// towards the process's limit (`RLIMIT_MEMLOCK`, by default 8 MiB, and 64 KiB before Linux 5.16), of which the
+    /// default room takes 4.3 MiB. What the program locks later may be refused then.
     pub lock: bool,
     /// Whether to leave addresses and sites out for good, false by default: then no switch, of this
     /// process or another one, has them written. Buffers keep their numbers, from which readers cannot compute
@@ -52,7 +54,8 @@ impl Default for FileOptions<'_> {
 
 impl Telemetry {
     /// Creates telemetry in a file that other processes of the same user may read. Its memory is never
-    /// unmapped. This takes about 1 ms for each 4 MiB, and 2 ms more if the clock is the time-stamp counter.
+    /// unmapped, not even if this is dropped: create it once in a process. Each time, three mappings (of 65,530 that a process may have by default,
+    /// `vm.max_map_count`) and the locked memory are used up until the process ends. This takes about 1 ms for each 4 MiB, and 2 ms more if the clock is the time-stamp counter.
     ///
     /// # Errors
     /// - [`TelemetryError::System`] if the system refuses the file, its name or its memory.
