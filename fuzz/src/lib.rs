@@ -10,6 +10,8 @@ mod debug_misuse;
 mod fast_path_sums;
 #[cfg(not(test))]
 mod feed_bytes;
+#[cfg(not(test))]
+mod gc_ops;
 mod land_ops;
 mod manual;
 mod memory;
@@ -27,6 +29,8 @@ pub use debug_misuse::debug_misuse;
 pub use fast_path_sums::fast_path_sums;
 #[cfg(not(test))]
 pub use feed_bytes::feed_bytes;
+#[cfg(not(test))]
+pub use gc_ops::gc_ops;
 pub use land_ops::land_ops;
 pub use mfs_ops::mfs_ops;
 pub use mvff_ops::mvff_ops;
@@ -35,6 +39,12 @@ pub use snc_ops::snc_ops;
 pub use telemetry_bytes::telemetry_bytes;
 pub use tlsf_ops::tlsf_ops;
 pub use vm_arena_ops::vm_arena_ops;
+
+// The shadow graph of automatic pools, whose own tests run there.
+#[cfg(not(test))]
+#[path = "../../gc/tests/shadow.rs"]
+#[allow(dead_code)]
+mod shadow;
 
 // The parser of the order book, included as it is, because an example is no library.
 // Its files name each other from the root of their crate, and their own tests run

@@ -62,6 +62,7 @@ targets!(
     debug_misuse,
     fast_path_sums,
     feed_bytes,
+    gc_ops,
     land_ops,
     mfs_ops,
     mvff_ops,

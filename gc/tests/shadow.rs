@@ -3,9 +3,9 @@
 //!
 //! Nodes live in a pool with references, one with references and headers, and one of leaves. After
 //! each collection every reachable node has to be as it was made, and the bytes that are kept have to be those of
-//! reachable nodes and of buffers that are attached, and no more.
+//! reachable nodes and of buffers that are attached, and no more. The fuzz target `gc_ops` takes in this file.
 
-mod common;
+pub(crate) mod common;
 
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
@@ -13,11 +13,17 @@ use core::sync::atomic::Ordering;
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 
+#[cfg(test)]
+use common::with_heap;
 use common::{Point, Slots, TestHeap, TestMutator, TestPool, WORD, layout, make, name, point, pool};
-use common::{reference, set_reference, with_heap, write};
+use common::{reference, set_reference, write};
+#[cfg(test)]
 use proptest::prelude::*;
 use tripoint_core::{Check, CheckLevel, Error, PoolClass};
-use tripoint_gc::{Kind, Leaf, NoPath, PathStep, Policy, RootId, Tag, Traced};
+#[cfg(test)]
+use tripoint_gc::Policy;
+use tripoint_gc::{Kind, Leaf, NoPath, PathStep, RootId, Tag, Traced};
+#[cfg(test)]
 use tripoint_oracle::cases;
 
 /// What the shadow graph knows of a node.
@@ -42,7 +48,7 @@ impl Shadow {
 
 /// One step: what, and numbers to choose by.
 #[derive(Clone, Copy, Debug)]
-enum Step {
+pub(crate) enum Step {
     /// A node in a pool with so many references, each to what a slot has, in a slot.
     Make {
         pool: u8,
@@ -80,6 +86,7 @@ enum Step {
     Walk,
 }
 
+#[cfg(test)]
 fn step() -> impl Strategy<Value = Step> {
     let references = prop_oneof![8 => 0_usize..6, 1 => 6_usize..80, 1 => 400_usize..700];
     prop_oneof![
@@ -340,7 +347,7 @@ impl Graph<'_, '_> {
 
 /// Runs the steps, and two collections at the end, the second without roots. Returns how many times memory was
 /// refused.
-fn run(heap: &TestHeap<'_>, steps: &[Step], forgets: bool) -> u64 {
+pub(crate) fn run(heap: &TestHeap<'_>, steps: &[Step], forgets: bool) -> u64 {
     let (nodes, headed, leaves) = (pool::<Traced>(heap, 0), pool::<Traced>(heap, 2), pool::<Leaf>(heap, 0));
     nodes.format().forgets.store(forgets, Ordering::Relaxed);
     let mutator = heap.register().unwrap();
@@ -376,6 +383,7 @@ fn run(heap: &TestHeap<'_>, steps: &[Step], forgets: bool) -> u64 {
     heap.counts().by_refusal.get()
 }
 
+#[cfg(test)]
 proptest! {
     #![proptest_config(ProptestConfig {
         cases: cases(if cfg!(miri) { 2 } else { 96 }),
