@@ -12,13 +12,69 @@
 //! | without references: text, numbers, buffers | [`Lo`] |
 //! | with weak references: keys of tables | [`Awl`] |
 //!
+//! Above these are **typed objects** ([`TypedObjects`], [`TypedMutator`], [`Gc`]), which need no `unsafe`.
+//!
 //! Every collection is of the whole heap, while it is stopped. It begins when the program asks for it, or in a reserve that
 //! finds it due or is refused memory ([`Policy`]), unless the heap is parked ([`Heap::park`]). There is **no** class
-//! that moves objects, no generation or write tracking, and no form that is safe to use without `unsafe`. [`design::gc`] says in which order they are to come. Nothing
+//! that moves objects, no generation or write tracking. [`design::gc`] says in which order they are to come. Nothing
 //! was compared with other collectors.
 //!
 //! Objects may be registered for **finalization** ([`Mutator::finalize`]), and references may be **weak** ([`Heap::root_weak`], [`Awl`]).
 //! What is to be finalized, and when collections began and ended, are **messages** that a mutator takes ([`Mutator::next_message`]).
+//!
+//! # Typed objects
+//!
+//! A value in a heap is declared by [`object_types!`], made by [`Inside::alloc`], and known by a [`Gc`], which is one word and
+//! may be copied. Objects refer to each other in circles as they like. What a [`Rooted`] leads to is kept.
+//!
+//! ```
+//! use core::time::Duration;
+//! use tripoint_core::{ClientArena, ClientArenaOptions};
+//! use tripoint_gc::{Gc, Heap, HeapOptions, Link, TypedObjects, SweptOptions, object_types};
+//!
+//! object_types! {
+//!     /// A place, and the roads from it.
+//!     struct Town<'g> {
+//!         name: Gc<'g, str>,
+//!         next: Link<'g, Town<'g>>,
+//!     }
+//! }
+//!
+//! let mut memory = Box::new_uninit_slice(256 << 10);
+//! let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
+//! let heap = Heap::create(&arena, HeapOptions::default())?;
+//! let objects = TypedObjects::create(&heap, SweptOptions::default())?;
+//! let mut mutator = objects.register()?;
+//!
+//! let start = mutator.enter(|inside| {
+//!     let ulm = inside.alloc(Town { name: inside.text("Ulm")?, next: Link::default() })?;
+//!     let bonn = inside.alloc(Town { name: inside.text("Bonn")?, next: Link::new(Some(ulm)) })?;
+//!     ulm.next.set(inside, bonn);
+//!     objects.root(inside, ulm)
+//! })?;
+//! assert_eq!(mutator.collect(Duration::MAX).map(|found| found.freed), Ok(0));
+//! mutator.enter(|inside| {
+//!     let ulm = start.get(inside)?;
+//!     let bonn = ulm.next.get().unwrap();
+//!     assert_eq!((&*bonn.name, bonn.next.get().unwrap().is_same(ulm)), ("Bonn", true));
+//!     Ok::<(), tripoint_core::Error>(())
+//! })?;
+//! drop(start);
+//! assert!(mutator.collect(Duration::MAX).unwrap().freed > 0);
+//! # Ok::<(), tripoint_core::Error>(())
+//! ```
+//!
+//! Collections begin while a thread is outside [`TypedMutator::enter`], and references are used inside: none can
+//! be held across a collection. Inside, objects are plain `&T`. Each of these does not compile:
+//!
+//! | mistake | why |
+//! |---|---|
+//! | a reference leaves the closure, or is kept outside it | each closure has a lifetime of its own |
+//! | a collection inside | it takes the mutator, which is borrowed |
+//! | an object that refers to one of another heap | the two lifetimes differ |
+//! | a field that is not traced | [`object_types!`] names them all |
+//! | a cell whose writes collectors do not know of | it is not `Sync`, or not [`Trace`]; [`Link`] is |
+//! | a value that has something to drop | its object would be freed without that |
 //!
 //! # A collection
 //!
@@ -171,6 +227,7 @@
 //! # How it is built
 //!
 //! ```text
+//!   typed        typed objects: enter, Gc, Link, roots, by the allocation points of `ap`
 //!   images       objects as bytes that processes map and share
 //!   frozen       memory that collections never look at
 //!   walks        all objects, all roots, and what keeps an object
@@ -200,6 +257,7 @@ mod policy;
 mod references;
 mod stops;
 mod swept;
+mod typed;
 mod walks;
 
 pub use collect::pressure::Parked;
@@ -224,6 +282,15 @@ pub use stops::mutator_buffer::MutatorBuffer;
 pub use stops::postponed::{Late, Postponed};
 pub use stops::stopped::Stopped;
 pub use swept::class::{Ams, Awl, Kind, Leaf, Lo, Swept, SweptOptions, Traced, WeakSlots};
+pub use typed::inside::Inside;
+pub use typed::link::Link;
+pub use typed::plain::Plain;
+pub use typed::reference::Gc;
+pub use typed::referent::Referent;
+pub use typed::rooted::Rooted;
+pub use typed::trace::Trace;
+pub use typed::typed_mutator::TypedMutator;
+pub use typed::typed_objects::TypedObjects;
 pub use walks::census::{Census, TypeCount};
 pub use walks::path::{NoPath, Path, PathStep};
 pub use walks::roots::{Referrer, RootReference};

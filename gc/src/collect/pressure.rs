@@ -1,6 +1,7 @@
-//! Collections that the heap begins by itself, in a fill (design/gc.md `.policy.fill`).
+//! Collections that the heap begins by itself, in a fill or when a mutator goes outside (design/gc.md `.policy.fill`, `.typed.due`).
 
 use core::fmt;
+use core::time::Duration;
 
 use tripoint_core::{Arena, BarrierPair, Error, Fill, Result};
 
@@ -9,7 +10,9 @@ use crate::policy::accounts::Policy;
 use crate::policy::report::{Cause, Collection};
 use crate::stops::heap::Heap;
 use crate::stops::mutator_buffer::MutatorBuffer;
+use crate::stops::postponed::Postponed;
 use crate::stops::record::Record;
+use crate::stops::stopped::Stopped;
 
 /// A heap begins no collection by itself while this value lives. It may be parked several times. If the value is leaked, it stays
 /// parked.
@@ -100,15 +103,40 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         Ok(filled)
     }
 
+    /// Fills a buffer by `fill`, without a collection: one that is due waits until a mutator is outside ([`Heap::collect_outside`]).
+    pub(crate) fn fill_inside(&self, fill: impl FnOnce() -> Result<Fill>) -> Result<Fill> {
+        let filled = fill()?;
+        self.accounts().charge(filled.block.size());
+        Ok(filled)
+    }
+
+    /// Collects if that is due, for a thread whose mutator is away.
+    #[cold]
+    pub(crate) fn collect_outside(&'h self) {
+        self.collect_once(Cause::Threshold, |patience| self.stop(patience));
+    }
+
     /// Collects for a thread whose mutator has this record, and which gives way here. Returns whether there was a
     /// collection since the call, by this thread or another.
     #[cold]
     fn collect_in_fill(&'h self, record: &'h Record, cause: Cause) -> bool {
+        self.collect_once(cause, |patience| self.stop_for(record, patience, || ()))
+    }
+
+    /// Collects while the heap is stopped by `stop`, unless it is parked. Returns whether there was a collection since the call.
+    fn collect_once<'a>(
+        &'h self,
+        cause: Cause,
+        stop: impl FnOnce(Duration) -> Result<Stopped<'a, 'h, A, B>, Postponed>,
+    ) -> bool
+    where
+        'h: 'a,
+    {
         if self.accounts().is_parked() {
             return false;
         }
         let before = self.last_number();
-        match self.stop_for(record, self.policy().patience, || ()) {
+        match stop(self.policy().patience) {
             // While this thread waited, a mutator may have parked the heap, or another thread may have collected
             // (design/gc.md `.policy.park`, `.policy.turn`).
             Ok(stopped) if !self.accounts().is_parked() && self.last_number() == before => {

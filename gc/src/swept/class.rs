@@ -21,7 +21,7 @@ use crate::swept::runs::Runs;
 const NO_MUTATOR: Error =
     Error::Parameter("an allocation point in an automatic pool belongs to a mutator of its heap: attend one");
 
-mod sealed {
+pub(crate) mod sealed {
     pub trait Sealed {}
 }
 
@@ -31,6 +31,10 @@ pub trait Kind: sealed::Sealed + Send + Sync + 'static {
     const CLASS: &'static str;
     /// The ranks of their references.
     const RANKS: RankSet;
+    /// Whether points give way in the slow path of reserve. If they do not, they are used only while their mutator
+    /// cannot be stopped, so commits do not fail either.
+    // (design/gc.md `.typed.inside`)
+    const GIVES_WAY: bool = true;
 }
 
 /// Objects with exact references.
@@ -191,8 +195,8 @@ impl<A: Arena, B: BarrierPair, F: Format, K: Kind> Drop for Swept<'_, A, B, F, K
 // segment of a fill is the one that it lies in. The rest follows from the format's alignment, which never changes.
 unsafe impl<A: Arena, B: BarrierPair, F: Format, K: Kind> PoolClass for Swept<'_, A, B, F, K> {
     const CLASS: &'static str = K::CLASS;
-    const FLIPPABLE: bool = !K::RANKS.is_empty();
-    const GIVES_WAY: bool = true;
+    const FLIPPABLE: bool = !K::RANKS.is_empty() && K::GIVES_WAY;
+    const GIVES_WAY: bool = K::GIVES_WAY;
 
     type Arena = A;
     type Barrier = B;
@@ -211,11 +215,12 @@ unsafe impl<A: Arena, B: BarrierPair, F: Format, K: Kind> PoolClass for Swept<'_
     }
 
     fn min_align(&self) -> usize {
-        self.pool().shape.align.get()
+        self.pool().format.align().get()
     }
 
     fn reserve_size(&self, layout: Layout) -> Option<usize> {
-        let align = self.pool().shape.align;
+        // Asked of the format, so that it is known at compile time if the format knows it.
+        let align = self.pool().format.align();
         let size = align.round_up(layout.size().max(1))?;
         (layout.align() <= align.get() && size <= isize::MAX.unsigned_abs()).then_some(size)
     }
@@ -230,6 +235,10 @@ unsafe impl<A: Arena, B: BarrierPair, F: Format, K: Kind> PoolClass for Swept<'_
         }
         let size =
             self.reserve_size(layout).ok_or(Error::Parameter("objects are aligned as their format says"))?;
+        if !K::GIVES_WAY {
+            // No collection begins here: the caller has references that no root knows.
+            return self.heap.fill_inside(|| self.pool().fill(buffer, size));
+        }
         // SAFETY: this pool has borrowed the heap since it was created. The caller promises to be the owner of the
         // buffer, which is reset while it is filled.
         unsafe { self.heap.fill_with(buffer, || self.pool().fill(buffer, size)) }

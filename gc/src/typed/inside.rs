@@ -1,0 +1,209 @@
+//! Inside a heap: allocation, while no collection can begin.
+
+use core::alloc::Layout;
+use core::cell::UnsafeCell;
+use core::fmt;
+use core::mem::needs_drop;
+use core::ptr::{self, NonNull};
+
+use tripoint_ap::AllocationPoint;
+use tripoint_core::{Arena, BarrierPair, Error, Result, SymmetricFence, aver};
+
+use crate::stops::heap::Heap;
+use crate::swept::class::{Kind, Swept};
+use crate::typed::format::{LeafInside, TracedInside, Typed};
+use crate::typed::reference::{Brand, Gc};
+use crate::typed::referent::{Shape, items_at, unwritten};
+use crate::typed::roots::Roots;
+use crate::typed::table::{Header, Table, WORD, value_at};
+use crate::typed::trace::Trace;
+
+const TOO_LARGE: Error = Error::Parameter("the items together would take more than isize::MAX bytes");
+
+pub(crate) type Point<'p, 'h, A, B, K> = AllocationPoint<'p, Swept<'h, A, B, Typed, K>>;
+
+/// The allocation points of a mutator, one for each pool.
+pub(crate) struct Points<'p, 'h, A: Arena + Clone, B: BarrierPair> {
+    pub(crate) traced: Point<'p, 'h, A, B, TracedInside>,
+    pub(crate) leaves: Point<'p, 'h, A, B, LeafInside>,
+}
+
+/// The inside of a heap: what [`TypedMutator::enter`](crate::TypedMutator::enter) lends to its closure.
+///
+/// As long as the closure runs, no collection begins. So references need no roots, and an object may be used as a `&T`.
+/// Stops wait meanwhile. A closure that lasts should ask [`Inside::wants_stop`] now and then, and return.
+pub struct Inside<'g, A: Arena + Clone, B: BarrierPair = SymmetricFence> {
+    points: &'g UnsafeCell<Points<'g, 'g, A, B>>,
+    heap: &'g Heap<'g, A, B>,
+    roots: &'g Roots,
+    brand: Brand<'g>,
+}
+
+impl<'g, A: Arena + Clone, B: BarrierPair> Inside<'g, A, B> {
+    /// The inside of a heap for a mutator with these points.
+    ///
+    /// # Safety
+    /// - The mutator is running and does not give way as long as this value is used, and the lifetime `'g` is that of
+    ///   the closure that uses it, of which the closure knows nothing.
+    /// - The points are the mutator's, and only this value uses them meanwhile.
+    pub(crate) const unsafe fn begin(
+        points: &'g UnsafeCell<Points<'g, 'g, A, B>>,
+        heap: &'g Heap<'g, A, B>,
+        roots: &'g Roots,
+    ) -> Self {
+        Self { points, heap, roots, brand: core::marker::PhantomData }
+    }
+
+    /// Whether a thread waits until this mutator is outside, to stop the heap: one load.
+    #[inline(always)]
+    #[must_use]
+    pub fn wants_stop(&self) -> bool {
+        self.heap.wants_stop()
+    }
+
+    /// Whether this is the inside of the heap with these roots.
+    #[inline(always)]
+    pub(crate) fn has_roots(&self, roots: &Roots) -> bool {
+        ptr::eq(self.roots, roots)
+    }
+
+    /// Allocates an object that holds `value`.
+    ///
+    /// It does not start a collection, and the heap grows if it is full. If it may not, leave, let
+    /// [`TypedMutator::collect`](crate::TypedMutator::collect) run, and try again.
+    ///
+    /// A type whose values have something to drop does not compile: objects are freed without notice.
+    ///
+    /// ```compile_fail
+    /// # use tripoint_core::{Arena, BarrierPair, ClientArena};
+    /// # use tripoint_gc::{Inside, Plain};
+    /// fn misuse<A: Arena + Clone, B: BarrierPair>(inside: &Inside<'_, A, B>) {
+    ///     let _leaks = inside.alloc(Plain(String::from("text")));
+    /// }
+    /// # let _used: fn(&Inside<'static, &'static ClientArena<'static>>) = misuse;
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Arena::alloc_tracts`], if the heap has to grow and cannot.
+    #[inline(always)]
+    pub fn alloc<T: Trace<At<'g> = T>>(&self, value: T) -> Result<Gc<'g, T>> {
+        const { assert!(!needs_drop::<T>(), "objects of a heap are freed without being dropped") };
+        let size = const { sized(<T as Shape>::TABLE) };
+        let place = self.object(<T as Shape>::HAS_REFERENCES, size, <T as Shape>::TABLE, |place| {
+            // SAFETY: so many bytes were reserved as the table says: there is room for a `T` behind the header.
+            let at = unsafe { value_at::<T>(place, 0) };
+            // SAFETY: nothing uses this memory yet.
+            unsafe { at.write(value) };
+        })?;
+        // SAFETY: the object was just made, in the heap that is entered for `'g`. Its address is that of the reservation, which has
+        // the provenance of the whole arena.
+        Ok(unsafe { Gc::at(place) })
+    }
+
+    /// Allocates a slice of `count` values, each of which `make` makes from its index.
+    ///
+    /// # Errors
+    /// As [`Inside::alloc`], and [`Error::Parameter`] if the slice would have more than `isize::MAX` bytes.
+    #[inline]
+    pub fn slice<T: Trace<At<'g> = T>>(
+        &self,
+        count: usize,
+        mut make: impl FnMut(usize) -> T,
+    ) -> Result<Gc<'g, [T]>> {
+        const { assert!(!needs_drop::<T>(), "objects of a heap are freed without being dropped") };
+        let place = self.items::<T>(count)?;
+        // SAFETY: it is an object with items of type `T`, whose count was written.
+        let items = unsafe { items_at::<T>(place) }.cast::<T>();
+        for index in 0..count {
+            let item = make(index);
+            // SAFETY: there is room for so many items, and nothing knows of the object.
+            unsafe { items.add(index).write(item) };
+        }
+        // SAFETY: the object was just made, with the provenance of the arena.
+        unsafe { Header::behind(place) }.complete(<[T] as Shape>::TABLE);
+        // SAFETY: it is whole now, in the heap that is entered for `'g`.
+        Ok(unsafe { Gc::at(place) })
+    }
+
+    /// Copies a text into an object.
+    ///
+    /// # Errors
+    /// As [`Inside::alloc`].
+    #[inline]
+    pub fn text(&self, text: &str) -> Result<Gc<'g, str>> {
+        let place = self.items::<u8>(text.len())?;
+        // SAFETY: it is an object with bytes, whose count was written.
+        let bytes = unsafe { items_at::<u8>(place) }.cast::<u8>();
+        // SAFETY: there is room for the text, and the memory is new, so the two do not overlap.
+        unsafe { bytes.copy_from_nonoverlapping(NonNull::from(text).cast(), text.len()) };
+        // SAFETY: the object was just made, with the provenance of the arena.
+        unsafe { Header::behind(place) }.complete(<str as Shape>::TABLE);
+        // SAFETY: it is whole now, in the heap that is entered for `'g`.
+        Ok(unsafe { Gc::at(place) })
+    }
+
+    /// Allocates an object with so many items, which are not written yet: a collection would not look at them. So `make` of
+    /// [`Inside::slice`] may unwind, or allocate.
+    fn items<T: Trace>(&self, count: usize) -> Result<NonNull<u8>> {
+        let table: &'static Table = const { &unwritten::<T>() };
+        let size = table.size(count).ok_or(TOO_LARGE)?;
+        self.object(T::HAS_REFERENCES, size, table, |place| {
+            // SAFETY: behind the header there is room for the count, and nothing uses this memory yet.
+            unsafe { place.cast::<usize>().write(count) };
+        })
+    }
+
+    /// Reserves, writes and commits an object. Returns the address behind its header.
+    #[inline(always)]
+    fn object(
+        &self,
+        has_references: bool,
+        size: usize,
+        table: &'static Table,
+        write: impl FnOnce(NonNull<u8>),
+    ) -> Result<NonNull<u8>> {
+        // SAFETY: only this value uses the points (`begin`), and it belongs to one thread. No code of the client runs until
+        // this borrow ends: `write` moves a value that was made before, and event hooks cannot reach what has the lifetime
+        // of this closure.
+        let points = unsafe { &mut *self.points.get() };
+        if has_references {
+            object_at(&mut points.traced, size, table, write)
+        } else {
+            object_at(&mut points.leaves, size, table, write)
+        }
+    }
+}
+
+#[inline(always)]
+fn object_at<A: Arena + Clone, B: BarrierPair, K: Kind>(
+    point: &mut Point<'_, '_, A, B, K>,
+    size: usize,
+    table: &'static Table,
+    write: impl FnOnce(NonNull<u8>),
+) -> Result<NonNull<u8>> {
+    let layout = Layout::from_size_align(size, WORD).map_err(|_| TOO_LARGE)?;
+    let reservation = point.reserve(layout)?;
+    // SAFETY: so many bytes are reserved as the table says (the caller, in this file), aligned to words as the format.
+    let place = unsafe { Header::put(reservation.as_ptr(), table) };
+    write(place);
+    // SAFETY: the object has a header, from which its format knows its size and its references. It is used only inside the
+    // heap, or if it is reachable.
+    let committed = unsafe { reservation.commit() };
+    // The points of these classes do not give way, and no stop begins while they are used.
+    aver!(committed.is_ok(), "a commit at {place:p} failed inside a heap");
+    Ok(place)
+}
+
+/// The size of objects without items.
+const fn sized(table: &Table) -> usize {
+    match table.size(0) {
+        Some(size) => size,
+        None => panic!("a value has less than isize::MAX bytes"),
+    }
+}
+
+impl<A: Arena + Clone, B: BarrierPair> fmt::Debug for Inside<'_, A, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inside").field("wants_stop", &self.wants_stop()).finish_non_exhaustive()
+    }
+}

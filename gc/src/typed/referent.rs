@@ -1,0 +1,125 @@
+//! What an object can hold: a value, a slice of values, or text.
+
+use core::ptr::NonNull;
+use core::str;
+
+use crate::references::scan::Scan;
+use crate::typed::table::{Table, WORD, value_at};
+use crate::typed::trace::Trace;
+
+/// Where the contents of an object are, and how its pool knows them.
+pub trait Shape {
+    /// The table of such objects.
+    const TABLE: &'static Table;
+
+    /// Whether there may be references in them.
+    const HAS_REFERENCES: bool;
+
+    /// The contents of an object.
+    ///
+    /// # Safety
+    /// - References know such an object by `place`. It is whole, stays as long as the result is used, and is changed
+    ///   only as shared values may be.
+    unsafe fn contents<'a>(place: NonNull<u8>) -> &'a Self;
+}
+
+/// What a [`Gc`](crate::Gc) can refer to: a value that is [`Trace`], a slice of such values, or `str`. It cannot be implemented
+/// for others.
+pub trait Referent: Shape + Send + Sync {
+    /// This type with references of the lifetime `'g`.
+    type At<'g>: Referent + ?Sized;
+
+    /// This type with references of the lifetime `'static`.
+    type Static: Referent + ?Sized + 'static;
+}
+
+impl<T: Trace> Referent for T {
+    type At<'g> = <T as Trace>::At<'g>;
+    type Static = <T as Trace>::Static;
+}
+
+impl<T: Trace> Referent for [T] {
+    type At<'g> = [<T as Trace>::At<'g>];
+    type Static = [<T as Trace>::Static];
+}
+
+impl Referent for str {
+    type At<'g> = Self;
+    type Static = Self;
+}
+
+/// # Safety
+/// - That of [`crate::typed::table::Trace`], for objects with one `T`.
+unsafe fn trace_value<T: Trace>(place: NonNull<u8>, scan: &mut Scan<'_>) {
+    // SAFETY: such an object has room for a `T` behind its header.
+    let mut value = unsafe { value_at::<T>(place, 0) };
+    // SAFETY: the caller promises that the value is there, and that no thread uses it.
+    unsafe { value.as_mut() }.trace(scan);
+}
+
+/// # Safety
+/// - That of [`crate::typed::table::Trace`], for objects with items of type `T`.
+unsafe fn trace_items<T: Trace>(place: NonNull<u8>, scan: &mut Scan<'_>) {
+    // SAFETY: such an object has a count, and so many items.
+    let items = unsafe { items_at::<T>(place) };
+    // SAFETY: the caller promises that the items are there, and that no thread uses them.
+    for item in unsafe { &mut *items.as_ptr() } {
+        item.trace(scan);
+    }
+}
+
+/// The items of an object.
+///
+/// # Safety
+/// - References know an object with items of type `T` by `place`, and its count was written.
+pub(crate) unsafe fn items_at<T>(place: NonNull<u8>) -> NonNull<[T]> {
+    // SAFETY: the caller promises that the count is there.
+    let count = unsafe { place.cast::<usize>().read() };
+    // SAFETY: behind the count there is room for the items and their padding.
+    NonNull::slice_from_raw_parts(unsafe { value_at::<T>(place, WORD) }, count)
+}
+
+/// The table of objects with items that have not been written.
+pub(crate) const fn unwritten<T>() -> Table {
+    Table::of_items::<T>(None)
+}
+
+impl<T: Trace> Shape for T {
+    const TABLE: &'static Table =
+        &Table::of_value::<T>(if T::HAS_REFERENCES { Some(trace_value::<T>) } else { None });
+
+    const HAS_REFERENCES: bool = <T as Trace>::HAS_REFERENCES;
+
+    #[inline(always)]
+    unsafe fn contents<'a>(place: NonNull<u8>) -> &'a Self {
+        // SAFETY: the caller promises a whole object with a `T` behind its header.
+        unsafe { value_at::<T>(place, 0).as_ref() }
+    }
+}
+
+impl<T: Trace> Shape for [T] {
+    const TABLE: &'static Table =
+        &Table::of_items::<T>(if T::HAS_REFERENCES { Some(trace_items::<T>) } else { None });
+
+    const HAS_REFERENCES: bool = T::HAS_REFERENCES;
+
+    #[inline(always)]
+    unsafe fn contents<'a>(place: NonNull<u8>) -> &'a Self {
+        // SAFETY: the caller promises a whole object with a count and so many items.
+        unsafe { items_at::<T>(place).as_ref() }
+    }
+}
+
+impl Shape for str {
+    const TABLE: &'static Table = &Table::of_text();
+
+    const HAS_REFERENCES: bool = false;
+
+    #[inline(always)]
+    unsafe fn contents<'a>(place: NonNull<u8>) -> &'a Self {
+        // SAFETY: the caller promises a whole object with a count and so many bytes.
+        let bytes = unsafe { items_at::<u8>(place).as_ref() };
+        // SAFETY: they were copied from a text, and nothing changes them.
+        unsafe { str::from_utf8_unchecked(bytes) }
+    }
+}

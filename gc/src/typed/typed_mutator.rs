@@ -1,0 +1,128 @@
+//! A thread's way into the typed objects of a heap.
+
+use core::cell::UnsafeCell;
+use core::fmt;
+use core::mem::ManuallyDrop;
+use core::panic::Location;
+use core::time::Duration;
+
+use tripoint_ap::AllocationPoint;
+use tripoint_core::internal::Defer;
+use tripoint_core::{Arena, BarrierPair, BufferKind, Result, SymmetricFence};
+
+use crate::policy::report::Collection;
+use crate::stops::attendance::Place;
+use crate::stops::mutator::Mutator;
+use crate::stops::postponed::Postponed;
+use crate::swept::class::{Kind, Swept};
+use crate::typed::format::Typed;
+use crate::typed::inside::{Inside, Point, Points};
+use crate::typed::roots::Roots;
+use crate::typed::typed_objects::TypedObjects;
+
+/// A thread's way into the typed objects of a heap: its registration, and its allocation points.
+///
+/// It is away whenever it is not [inside](TypedMutator::enter), so a thread that waits, or does something
+/// else, delays no collection. It may move to another thread.
+pub struct TypedMutator<'o, 'h, A: Arena + Clone, B: BarrierPair = SymmetricFence> {
+    points: ManuallyDrop<UnsafeCell<Points<'o, 'h, A, B>>>,
+    mutator: Mutator<'h, A, B>,
+    roots: &'o Roots,
+}
+
+// SAFETY: what a shared value lends is its mutator, which is `Sync`. Its points are reached by `&mut` alone.
+unsafe impl<A: Arena + Clone, B: BarrierPair> Sync for TypedMutator<'_, '_, A, B> {}
+
+impl<'h, A: Arena + Clone, B: BarrierPair> TypedObjects<'h, A, B> {
+    /// Registers a mutator, which is outside. Waits while the heap is stopped.
+    ///
+    /// # Errors
+    /// Those of [`Arena::alloc_descriptor`].
+    #[track_caller]
+    pub fn register<'o>(&'o self) -> Result<TypedMutator<'o, 'h, A, B>> {
+        let mutator = self.heap().register()?;
+        let traced = point(&self.traced, &mutator)?;
+        let leaves = point(&self.leaves, &mutator)?;
+        mutator.attendance().leave(Place::Away, self.heap().waiting());
+        let points = ManuallyDrop::new(UnsafeCell::new(Points { traced, leaves }));
+        Ok(TypedMutator { points, mutator, roots: self.roots() })
+    }
+}
+
+fn point<'o, 'h, A: Arena + Clone, B: BarrierPair, K: Kind>(
+    pool: &'o Swept<'h, A, B, Typed, K>,
+    mutator: &Mutator<'h, A, B>,
+) -> Result<Point<'o, 'h, A, B, K>> {
+    AllocationPoint::create_in(pool, BufferKind::Mutator, (), |buffer| {
+        // SAFETY: the point stays with the mutator, in a `TypedMutator`. It is used inside the heap, and dropped
+        // after the mutator came back.
+        unsafe { buffer.attend(mutator) };
+    })
+}
+
+impl<'o, 'h, A: Arena + Clone, B: BarrierPair> TypedMutator<'o, 'h, A, B> {
+    /// Calls `body` inside the heap, as soon as no stop is wanted.
+    ///
+    /// As long as `body` runs no collection begins, so it holds references as it likes, and allocates. They
+    /// cannot leave it: `body` works with any lifetime `'g`, so neither its result nor what it captures can
+    /// have this one. What is to last is reachable from a [`Rooted`](crate::Rooted).
+    ///
+    /// If so much was allocated by then that a collection is due ([`Policy`](crate::Policy)), it is done after `body` has
+    /// returned.
+    ///
+    /// Stops wait until `body` returns. One that loses its patience is postponed, and reports where `enter`
+    /// was called.
+    ///
+    /// Do not stop or collect the same heap inside: that waits for itself.
+    #[inline]
+    #[track_caller]
+    pub fn enter<R>(&mut self, body: impl for<'g> FnOnce(&Inside<'g, A, B>) -> R) -> R {
+        let Self { points, mutator, roots } = self;
+        let (attendance, heap) = (mutator.attendance(), mutator.heap());
+        attendance.see_at(Location::caller());
+        attendance.come_back(heap.waiting());
+        let leave = Defer::new(|| attendance.leave(Place::Away, heap.waiting()));
+        let points: *mut UnsafeCell<Points<'o, 'h, A, B>> = &raw mut **points;
+        // SAFETY: only lifetimes change, to that of this call, during which all of this is borrowed. The mutator runs until
+        // `leave` is dropped, and its pools do not have it give way. `body` works with any lifetime, and so
+        // knows nothing of this one. The mutator is exclusively borrowed, and so are its points.
+        let inside = unsafe { Inside::begin(&*points.cast(), &*(&raw const *heap).cast(), roots) };
+        let result = body(&inside);
+        drop(leave);
+        if heap.is_due() {
+            heap.collect_outside();
+        }
+        result
+    }
+
+    /// Frees all objects that no root leads to, in all automatic pools of the heap. Waits for the stop for at most about
+    /// `patience`. This mutator is outside, so it holds nothing but roots.
+    ///
+    /// # Errors
+    /// [`Postponed`], as from [`Heap::stop`](crate::Heap::stop).
+    pub fn collect(&mut self, patience: Duration) -> Result<Collection, Postponed> {
+        self.mutator.heap().collect(patience)
+    }
+
+    /// Its number, as [`Postponed`] names it.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.mutator.number()
+    }
+}
+
+impl<A: Arena + Clone, B: BarrierPair> Drop for TypedMutator<'_, '_, A, B> {
+    fn drop(&mut self) {
+        self.mutator.attendance().come_back(self.mutator.heap().waiting());
+        // The points return their memory while the mutator runs. It leaves when it is dropped itself, after this.
+        //
+        // SAFETY: this runs once, and the points are not used afterwards.
+        unsafe { ManuallyDrop::drop(&mut self.points) };
+    }
+}
+
+impl<A: Arena + Clone, B: BarrierPair> fmt::Debug for TypedMutator<'_, '_, A, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("TypedMutator").field(&self.number()).finish()
+    }
+}

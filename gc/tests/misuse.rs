@@ -1,0 +1,6 @@
+//! Misuse of typed objects that must not compile: one file each in `misuse/` (design/gc.md `.req.safe`).
+
+#[test]
+fn misuse_does_not_compile() {
+    trybuild::TestCases::new().compile_fail("tests/misuse/*.rs");
+}
