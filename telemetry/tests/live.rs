@@ -99,6 +99,7 @@ fn one_run(seed: u64) -> [f64; 2] {
 
 /// (design/sampling.md `.req.live`)
 #[test]
+#[cfg_attr(miri, ignore = "many objects in each of many runs: it takes an hour")]
 fn what_is_in_use_is_estimated_without_bias() {
     let runs = effort(400);
     let ratios: Vec<_> = (0..runs).map(|run| one_run(SEED + u64::from(run))).collect();
