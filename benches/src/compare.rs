@@ -1,13 +1,17 @@
 //! Comparing contenders on a machine that is never quite idle.
 //!
 //! All contenders take turns in one process. In each round every one of them runs
-//! once, in an order that rotates from round to round, and its time is divided by the
+//! once, in an order that is drawn anew, so that none always follows the same other, and its time is divided by the
 //! first one's in the same round; what is reported is the median of these ratios.
 //! Drifts of the clock frequency and noisy neighbours hit all contenders of a round
-//! alike and cancel out.
+//! alike and cancel out. The seed is printed, and `-- --seed S` has the same orders again.
 
 use core::fmt;
 use core::time::Duration;
+use std::sync::OnceLock;
+use std::time::SystemTime;
+
+use crate::random::Random;
 
 /// A contender: it does the same work as the others, in its own way.
 pub struct Contender<'a> {
@@ -44,22 +48,39 @@ pub struct Standing {
 /// If there are no rounds.
 #[must_use]
 pub fn compare(contenders: &mut [Contender<'_>], rounds: usize, operations: usize) -> Vec<Standing> {
-    let count = contenders.len();
-    let mut round = |first: usize| -> Vec<f64> {
-        let mut times = vec![0.0; count];
-        for index in (first..first + count).map(|turn| turn % count) {
+    let mut random = Random(seed());
+    let mut order: Vec<usize> = (0..contenders.len()).collect();
+    let mut round = || -> Vec<f64> {
+        for last in (1..order.len()).rev() {
+            order.swap(last, random.below(last + 1));
+        }
+        let mut times = vec![0.0; order.len()];
+        for &index in &order {
             times[index] = (contenders[index].work)().as_secs_f64() * 1e9;
         }
         times
     };
-    round(0);
-    let times: Vec<Vec<f64>> = (0..rounds).map(&mut round).collect();
+    round();
+    let times: Vec<Vec<f64>> = (0..rounds).map(|_| round()).collect();
     let standing = |(index, contender): (usize, &Contender<'_>)| Standing {
         name: contender.name,
         nanoseconds: median(times.iter().map(|round| round[index] / operations as f64)),
         ratio: median(times.iter().map(|round| round[index] / round[0])),
     };
     contenders.iter().enumerate().map(standing).collect()
+}
+
+/// The seed of the orders of this process: the argument after `--seed`, or the time.
+fn seed() -> u64 {
+    static SEED: OnceLock<u64> = OnceLock::new();
+    *SEED.get_or_init(|| {
+        let asked = std::env::args().skip_while(|argument| argument != "--seed").nth(1);
+        let now = SystemTime::UNIX_EPOCH.elapsed().map_or(1, |time| time.as_nanos() as u64);
+        // Zero would stay zero.
+        let seed = asked.and_then(|seed| seed.parse().ok()).unwrap_or(now).max(1);
+        println!("\norder of contenders: --seed {seed}");
+        seed
+    })
 }
 
 /// The median.

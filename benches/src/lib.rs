@@ -1,6 +1,7 @@
-//! What the measurements share: how to compare, and a pool to measure with.
+//! What the measurements share: how to compare, random numbers, and a pool to measure with.
 //!
 //! Run them with `cargo bench -p benches`.
 
 pub mod compare;
+pub mod random;
 pub mod region;

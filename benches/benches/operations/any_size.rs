@@ -8,6 +8,7 @@ use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 use std::collections::VecDeque;
 
+use benches::random::Random;
 use rlsf::Tlsf as Rlsf;
 use talc::{ErrOnOom, Span, Talc};
 use tripoint::{
@@ -257,18 +258,5 @@ fn in_order<P: ManualPool>(pool: &Pool<P>, count: usize) {
     (0..3 * LIVE).for_each(&mut replace);
     for round in 0..count {
         counted(|| replace(round));
-    }
-}
-
-/// Random numbers, quick and the same in every run.
-struct Random(u64);
-
-impl Random {
-    /// A number below `limit`.
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        ((u128::from(self.0) * limit as u128) >> 64) as usize
     }
 }

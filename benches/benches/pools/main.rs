@@ -2,8 +2,9 @@
 //! of design/pool-mfs.md and design/cache.md.
 //!
 //! `cargo bench -p benches --bench pools`, with `-- --quick` to see only that it
-//! runs, with `-- --table NAME` for one table. `-- --pairs NAME COUNT` runs one
-//! contender's pairs and nothing else: `benches/instructions` counts them.
+//! runs, with `-- --table NAME` for one table, with `-- --seed S` to repeat the orders of
+//! contenders. `-- --pairs NAME COUNT` runs one contender's pairs and nothing else:
+//! `benches/instructions` counts them.
 //!
 //! In the tables a peer's ratio is its time divided by ours: a goal of 0.40x a
 //! peer's time is a ratio of at least 2.50.
@@ -57,6 +58,9 @@ fn main() {
     for (name, _) in TABLES {
         let mut table = std::process::Command::new(&program);
         table.args(["--table", name]).args(quick.then_some("--quick"));
+        if let Some([seed, ..]) = after("--seed") {
+            table.args(["--seed", seed]);
+        }
         assert!(table.status().expect("a process for the table").success(), "{name}");
     }
 }

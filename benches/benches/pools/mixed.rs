@@ -8,6 +8,7 @@ use std::alloc::System;
 use std::time::Instant;
 
 use benches::compare::{Contender, compare, print};
+use benches::random::Random;
 use mimalloc::MiMalloc;
 use snmalloc_rs::SnMalloc;
 use tikv_jemallocator::Jemalloc;
@@ -15,7 +16,7 @@ use tripoint::{
     ArenaVm, ArenaVmOptions, Cache, CacheClasses, CacheDescriptor, ManualPool, Mvff, MvffOptions, Store,
 };
 
-use crate::objects::{MiMallocDirect, Random};
+use crate::objects::MiMallocDirect;
 
 const REPLACEMENTS: usize = 50_000;
 

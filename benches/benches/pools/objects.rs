@@ -138,17 +138,3 @@ impl Objects for SamePlace {
     #[inline(always)]
     fn take_back(&mut self, _object: NonNull<Object>) {}
 }
-
-/// Random numbers, quick and the same in every run.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    /// A number below `limit`.
-    #[inline(always)]
-    pub(crate) fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        ((u128::from(self.0) * limit as u128) >> 64) as usize
-    }
-}

@@ -5,13 +5,14 @@ use std::alloc::System;
 use std::time::Instant;
 
 use benches::compare::{Contender, compare, print};
+use benches::random::Random;
 use mimalloc::MiMalloc;
 use slab::Slab;
 use snmalloc_rs::SnMalloc;
 use tikv_jemallocator::Jemalloc;
 use tripoint::{ArenaVm, ArenaVmOptions, Mfs, MfsOptions, UnitOf};
 
-use crate::objects::{General, MiMallocDirect, Object, Objects, Random};
+use crate::objects::{General, MiMallocDirect, Object, Objects};
 
 const REPLACEMENTS: usize = 50_000;
 

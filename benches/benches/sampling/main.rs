@@ -2,7 +2,7 @@
 //!
 //! One operation is a reserve and a commit of 32 bytes, or, in the second table, an allocation
 //! and a free of 64, or, in the third, one of 48 in the system's allocator. The first contender has no
-//! sampler.
+//! sampler. The last tables are of draws and of estimates alone.
 //! (design/sampling.md `.req.cost`.)
 
 use core::alloc::{GlobalAlloc, Layout};
@@ -16,7 +16,8 @@ use benches::region::ManualRegion;
 use tripoint::author::SymmetricFence;
 use tripoint::contract::ContractAllocator;
 use tripoint::telemetry::{
-    GlobalSampler, Mean, PointSampler, SampledAllocator, SampledObject, SampledStore, Sampling,
+    Confidence, Estimate, GlobalSampler, Mean, PointSampler, Sample, SampledAllocator, SampledObject,
+    SampledStore, Sampling, Stream, Trials, Window,
 };
 use tripoint::{
     AllocationPoint, ArenaVm, ArenaVmOptions, BufferKind, Control, Mfs, MfsOptions, Store, UnitOf,
@@ -143,9 +144,46 @@ fn measure(rounds: usize) {
     print("64 bytes in a cache and back", &compare(&mut contenders, rounds, OPERATIONS));
 }
 
+/// So many times the same.
+fn repeated(operations: usize, mut work: impl FnMut()) -> impl FnMut() -> Duration {
+    move || {
+        let start = Instant::now();
+        (0..operations).for_each(|_| work());
+        start.elapsed()
+    }
+}
+
+/// What a draw costs by itself, and what is computed of samples afterwards.
+fn measure_parts(rounds: usize) {
+    // Of 2^40 bytes one in two is drawn.
+    let mean = Mean::new(2).unwrap();
+    let mut trials = Trials::new(Stream::new(42, 0), mean);
+    let draw = repeated(OPERATIONS, move || {
+        black_box(trials.allocate(1 << 40));
+    });
+    print("a draw and its sample", &compare(&mut [Contender::new("draw", draw)], rounds, OPERATIONS));
+
+    let mut estimate = Estimate::new(Mean::default());
+    let sample = Sample::new(64, 32, Mean::default()).unwrap();
+    (0..1000).for_each(|_| estimate.add(&sample));
+    let limits = move || {
+        black_box(black_box(estimate).limits(Confidence::PERCENT_95, Window::ANY)).unwrap();
+    };
+    let interval = move || {
+        black_box(black_box(estimate).interval(Confidence::PERCENT_95));
+    };
+    let operations = 64;
+    let mut contenders = [
+        Contender::new("limits", repeated(operations, limits)),
+        Contender::new("interval", repeated(operations, interval)),
+    ];
+    print("limits and interval of 1,000 samples", &compare(&mut contenders, rounds, operations));
+}
+
 fn main() {
     let is_quick = std::env::args().any(|argument| argument == "--quick");
     let rounds = if is_quick { 1 } else { 51 };
     measure(rounds);
     measure_global(rounds);
+    measure_parts(rounds);
 }
