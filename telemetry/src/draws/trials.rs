@@ -17,7 +17,7 @@ struct Draw {
 
 /// Draws bytes from a stream of allocated objects.
 ///
-/// This costs one comparison and one subtraction for each object, and some tens of ns for each that is
+/// This costs one comparison and one subtraction for each object, and a draw for each that is
 /// sampled. It uses no floating point.
 ///
 /// ```

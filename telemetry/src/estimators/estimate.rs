@@ -206,7 +206,7 @@ impl Estimate {
     ///
     /// # Errors
     /// - [`LimitsError::SeveralMeans`] if not all samples have the mean of the estimate.
-    /// - [`LimitsError::TooLarge`] if a limit is above 2^52 bytes.
+    /// - [`LimitsError::TooLarge`] if a limit is above 2^52 bytes, or there are more than 2^36 samples.
     pub fn limits(&self, confidence: Confidence, window: Window) -> Result<Interval, LimitsError> {
         if self.has_several_means {
             return Err(LimitsError::SeveralMeans);
@@ -232,7 +232,7 @@ impl Estimate {
 pub enum LimitsError {
     /// Samples were drawn with different means.
     SeveralMeans,
-    /// A limit is above 2^52 bytes.
+    /// A limit is above 2^52 bytes, or there are more than 2^36 samples.
     TooLarge,
 }
 
@@ -242,7 +242,7 @@ impl fmt::Display for LimitsError {
             Self::SeveralMeans => {
                 "samples were drawn with different means: make one estimate for each mean, or use Estimate::interval"
             }
-            Self::TooLarge => "a limit is above 2^52 bytes: use Estimate::interval",
+            Self::TooLarge => "a limit is above 2^52 bytes, or there are more than 2^36 samples: use Estimate::interval",
         })
     }
 }

@@ -96,6 +96,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "a long computation in a file without unsafe code")]
     fn the_normal_distribution_takes_over_without_a_step() {
         let of = |samples: f64| Missed { samples, mean: samples * 1000.0, variance: samples * 1e6 };
         let (below, above) = (of(0.999 * MANY), of(1.001 * MANY));

@@ -9,6 +9,10 @@ use crate::sample::Mean;
 /// The largest limit, in bytes. Up to here a double holds every whole number, and every half.
 const MOST_BYTES: u64 = 1 << 52;
 
+/// The most successes of which a limit is computed, so that it takes less than a second: a damaged file may
+/// have any number.
+const MOST_SUCCESSES: f64 = (1_u64 << 36) as f64;
+
 /// The distribution of the number of failed trials (bytes that were not drawn) before the
 /// last of `successes` (bytes that were).
 ///
@@ -67,7 +71,8 @@ impl NegativeBinomial {
     /// `probability`; zero if there is none. This is the convention of the table in
     /// [design/sampling.md `.limits`](crate::design::sampling).
     ///
-    /// `None` if the limit is above 2^52 bytes, or if `probability` is not between 0 and 1.
+    /// `None` if the limit is above 2^52 bytes, if there are more than 2^36 successes, or if `probability` is not
+    /// between 0 and 1.
     #[must_use]
     pub fn limit(&self, probability: f64) -> Option<u64> {
         if !(probability > 0.0 && probability < 1.0) {
@@ -90,13 +95,13 @@ impl NegativeBinomial {
 /// `probability`, or with more. Each trial succeeds with the probability `chance`; neither is 0 or 1, and there is one
 /// success or more.
 ///
-/// `None` if that is above 2^52, or if there are so many successes that a double does not count them.
+/// `None` if that is above 2^52, or if there are more than 2^36 successes.
 pub(super) fn quantile(successes: f64, chance: f64, probability: f64) -> Option<u64> {
     let is_below =
         |failures: u64| binomial::at_least(successes, successes + failures as f64, chance) < probability;
     // A mean of the distribution, or more.
     let mut above = libm::ceil(successes / chance).max(1.0) as u64;
-    if above > MOST_BYTES {
+    if above > MOST_BYTES || successes > MOST_SUCCESSES {
         return None;
     }
     if !is_below(0) {
@@ -206,6 +211,8 @@ mod tests {
             assert_eq!(NegativeBinomial { successes, mean: most }.limit(0.5), None);
         }
         assert!(NegativeBinomial { successes: 1 << 18, mean: most }.limit(0.975).is_some());
+        let two = Mean::new(2).unwrap();
+        assert_eq!(NegativeBinomial { successes: 1 << 50, mean: two }.limit(0.5), None);
         for probability in [0.0, 1.0, -1.0, f64::NAN] {
             assert_eq!(of(1).limit(probability), None);
         }

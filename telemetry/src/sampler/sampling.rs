@@ -64,7 +64,7 @@ impl Sampling {
 
     /// Has samplers walk the stack of each object that they sample, or no longer; at first they do not.
     ///
-    /// A walk takes 1 to 3 µs; a sample otherwise takes some hundred ns. That is noticeable if little time
+    /// A walk takes 1 to 3 µs; a sample otherwise takes some 920 instructions. That is noticeable if little time
     /// passes from one sample to the next: to allocate 100 KiB in objects of 32 bytes takes
     /// some 5 µs ([design/sampling.md `.site`](crate::design::sampling)). Without the feature `std`, and on
     /// systems other than Linux, sites stay unknown.
