@@ -215,7 +215,7 @@
 //!
 //! [`Stopped::plan_image`] and [`ImagePlan::write_to`] write objects, and all that they lead to, as bytes that many processes map read-only at the same
 //! place, from which they register it as a frozen segment. [`ImageHeader::parse`] says where that is, [`Image::open`] refuses what is
-//! no image, and [`relocate_image`] moves a copy elsewhere if the place is taken.
+//! no image, and [`relocate_image`] moves a copy elsewhere if the place is taken. The program `examples/frozen_instruments` shows all that.
 //!
 //! # For authors of pool classes
 //!

@@ -1,4 +1,4 @@
-//! The order book example, for tests that run it.
+//! Examples, for tests that run them.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -6,13 +6,19 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-/// The example, built as the tests are.
+/// The order book, built as the tests are.
 pub(crate) static EXAMPLE: LazyLock<PathBuf> = LazyLock::new(|| {
+    let features: &[&str] = if cfg!(feature = "interpose-malloc") { &["interpose-malloc"] } else { &[] };
+    build("order_book", features)
+});
+
+/// Builds an example as the tests are built, with these features besides the default ones.
+pub(crate) fn build(example: &str, features: &[&str]) -> PathBuf {
     let mut build = Command::new(env!("CARGO"));
-    build.args(["build", "--quiet", "--package", "tripoint", "--example", "order_book"]);
+    build.args(["build", "--quiet", "--package", "tripoint", "--example", example]);
     build.arg("--message-format=json").current_dir(env!("CARGO_MANIFEST_DIR"));
-    if cfg!(feature = "interpose-malloc") {
-        build.args(["--features", "interpose-malloc"]);
+    for feature in features {
+        build.args(["--features", feature]);
     }
     if !cfg!(debug_assertions) {
         build.arg("--release");
@@ -25,4 +31,4 @@ pub(crate) static EXAMPLE: LazyLock<PathBuf> = LazyLock::new(|| {
         message.get("executable")?.as_str().map(PathBuf::from)
     });
     executable.unwrap()
-});
+}
