@@ -7,6 +7,8 @@ use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::Mutex;
+use std::thread;
 
 use common::{Nodes, Point, Slots, TestHeap, TestMutator, WORD, make, name, point, pool};
 use common::{reference, set_reference, with_heap};
@@ -375,6 +377,50 @@ fn a_weak_reference_that_is_not_passed_on_is_not_cleared() {
             assert_eq!(graph.registered, [1]);
             weak.forgets.store(true, Ordering::Relaxed);
         });
+    });
+}
+
+/// Whichever mutator takes a message, each object is finalized once.
+#[test]
+fn threads_share_the_queue() {
+    const THREADS: usize = 3;
+    let count = if cfg!(miri) { 40 } else { 600 };
+    with_heap(1 << 20, |heap| {
+        heap.set_policy(Policy { capacity: 4 << 10, patience: ALL, ..Policy::default() });
+        let pool = pool::<Leaf>(heap, 0);
+        let all = Mutex::new(Vec::new());
+        let take = |mutator: &TestMutator<'_>| {
+            while let Some(message) = mutator.next_message() {
+                let Message::Finalizable(object) = message else { panic!("{message:?}") };
+                // SAFETY: it is kept until this mutator gives way.
+                all.lock().unwrap().push(unsafe { name(object.as_ptr()) });
+            }
+        };
+        thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let (pool, take) = (&pool, &take);
+                scope.spawn(move || {
+                    let mut mutator = heap.register().unwrap();
+                    let mut point = point(pool, &mutator);
+                    for index in 0..count {
+                        let object = make(&mut point, thread * count + index, &[ptr::null_mut(); 4]);
+                        mutator.finalize(NonNull::new(object.unwrap()).unwrap()).unwrap();
+                        if index % 16 == 0 {
+                            take(&mutator);
+                            mutator.poll();
+                        }
+                    }
+                });
+            }
+        });
+        assert!(heap.counts().by_threshold.get() > 0);
+        let mut mutator = heap.register().unwrap();
+        mutator.collect(ALL).unwrap();
+        take(&mutator);
+        assert_eq!(mutator.collect(ALL).unwrap().kept, 0);
+        let mut taken = all.into_inner().unwrap();
+        taken.sort_unstable();
+        assert!(taken.iter().copied().eq(0..THREADS * count), "each once");
     });
 }
 
