@@ -8,7 +8,7 @@ use std::thread;
 use tripoint_telemetry::format::{HeaderWord, SwitchWord};
 use tripoint_telemetry::internal::{Refusing, create_on};
 use tripoint_telemetry::reader::{OpenError, Reader, SwitchesFile};
-use tripoint_telemetry::{Clock, FileOptions, Room, SystemCall, Telemetry};
+use tripoint_telemetry::{Clock, FileOptions, Mean, Room, SystemCall, Telemetry};
 
 use crate::refusals::Directory;
 
@@ -126,5 +126,27 @@ fn a_reader_does_not_take_the_switches_of_others_for_those_of_the_data() {
     let process = u64::from(std::process::id());
     let is_expected = |error: &OpenError| matches!(error, OpenError::OtherSwitches { data, switches } if [*data, *switches] == [process; 2]);
     assert!(is_expected(&mixed), "{mixed}");
+    drop(telemetries);
+}
+
+#[test]
+fn of_several_switches_each_path_can_be_opened() {
+    let options =
+        FileOptions { room: Room::LEAST, clock: Clock::NONE, lock: false, ..FileOptions::default() };
+    let means = [77_771, 77_773].map(Mean::new);
+    let telemetries = means.map(|mean| {
+        let telemetry = Telemetry::create(&options).unwrap();
+        telemetry.switches().set_sampling(Some(mean));
+        telemetry
+    });
+    let files = match SwitchesFile::attach(std::process::id()) {
+        Err(OpenError::Several { files, .. }) => files,
+        other => panic!("{other:?}"),
+    };
+    // Other tests have switches, too, and close them.
+    let found: Vec<_> = files.iter().filter_map(|path| SwitchesFile::open(path).ok()?.mean().ok()?).collect();
+    for mean in means {
+        assert!(mean.is_some_and(|mean| found.contains(&mean)), "{files:?}");
+    }
     drop(telemetries);
 }
