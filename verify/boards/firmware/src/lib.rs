@@ -7,6 +7,7 @@
 //! | `timer.rs` | an interrupt handler that takes control |
 //! | `nursery.rs` | a pool class whose buffers can be flipped, on one core |
 //! | `objects.rs` | objects, frames, exhaustion |
+//! | `collected.rs` | lists in an automatic pool, and collections of it |
 //! | `control.rs` | what becomes of objects that an interrupt hits |
 //! | `smallest.rs` | the smallest image of use |
 //!
@@ -17,6 +18,7 @@ use core::fmt;
 
 use tripoint::Error;
 
+mod collected;
 mod control;
 mod memory;
 mod nursery;
@@ -68,6 +70,8 @@ pub fn run(board: &mut impl Board) -> bool {
 fn run_all(board: &mut impl Board) -> Result<(), Failure> {
     let objects = objects::run()?;
     let _ = writeln!(board, "objects: {objects:?}");
+    let collected = collected::run()?;
+    let _ = writeln!(board, "collected: {collected:?}");
     let hits = control::run(board)?;
     memory::check_counters(objects.allocated + hits.allocated)
 }

@@ -39,6 +39,22 @@ pub(crate) type Messages = Mvff<Arena>;
 /// The pool of what lives for one round of a loop.
 pub(crate) type Rounds = Snc<Arena>;
 
+/// An arena of its own for what is collected, so that nothing else counts there.
+pub(crate) fn collected() -> Result<Arena> {
+    #[repr(align(256))]
+    struct Memory([MaybeUninit<u8>; SIZE]);
+    static mut MEMORY: Memory = Memory([MaybeUninit::uninit(); SIZE]);
+    static ARENA: Once<ClientArena<'static>> = Once::new();
+
+    ARENA.get_or_try_init(|| {
+        let memory = &raw mut MEMORY;
+        // SAFETY: nothing else names this MEMORY; this is run by one caller at a
+        // time, and not again once it has succeeded.
+        let memory = unsafe { &mut (*memory).0 };
+        ClientArena::create(memory, ClientArenaOptions { grain: Some(GRAIN), event_hook: None })
+    })
+}
+
 /// The arena.
 pub(crate) fn arena() -> Result<Arena> {
     #[repr(align(256))]
