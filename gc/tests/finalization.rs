@@ -384,9 +384,10 @@ fn a_weak_reference_that_is_not_passed_on_is_not_cleared() {
 #[test]
 fn threads_share_the_queue() {
     const THREADS: usize = 3;
-    let count = if cfg!(miri) { 40 } else { 600 };
+    // Each thread needs more than one fill, so that one of them finds a collection due.
+    let count = if cfg!(miri) { 100 } else { 600 };
     with_heap(1 << 20, |heap| {
-        heap.set_policy(Policy { capacity: 4 << 10, patience: ALL, ..Policy::default() });
+        heap.set_policy(Policy { capacity: 1 << 10, patience: ALL, ..Policy::default() });
         let pool = pool::<Leaf>(heap, 0);
         let all = Mutex::new(Vec::new());
         let take = |mutator: &TestMutator<'_>| {

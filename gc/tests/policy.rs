@@ -205,9 +205,10 @@ fn a_collection_that_waits_is_given_up_when_the_heap_is_parked() {
 /// (design/gc.md `.req.kept`)
 #[test]
 fn threads_whose_fills_collect_keep_what_they_build() {
-    let (rounds, length) = if cfg!(miri) { (2, 60) } else { (40, 100) };
+    // Each thread needs more than one fill, so that one of them finds a collection due.
+    let (rounds, length) = if cfg!(miri) { (2, 120) } else { (40, 100) };
     with_heap(4 << 20, |heap| {
-        heap.set_policy(policy(4 << 10, 100));
+        heap.set_policy(policy(1 << 10, 100));
         let pool = pool::<Traced>(heap, 0);
         thread::scope(|scope| {
             for thread in 0..3 {
