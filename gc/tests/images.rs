@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use tripoint_core::{Addr, Arena, Block};
 use tripoint_gc::{
     Format, IMAGE_ALIGN, Image, ImageEntry, ImageError, ImageHeader, ImageOptions, Leaf, Scan, Swept,
-    SweptOptions, Tag, Traced, WriteImageError, relocate_image,
+    SweptOptions, Tag, Traced, WeakSlots, WriteImageError, relocate_image,
 };
 use tripoint_oracle::cases;
 
@@ -359,6 +359,22 @@ fn what_cannot_be_in_an_image_is_refused() {
         unsafe { heap.arena().unregister(manual) };
         // A search leaves no marks.
         assert_eq!(heap.collect(ALL).unwrap().kept, 0);
+    });
+}
+
+#[test]
+fn objects_with_weak_references_are_refused() {
+    with_heap(64 << 10, |heap| {
+        let (weak, nodes) = (pool::<WeakSlots>(heap, 0), pool::<Traced>(heap, 0));
+        let mutator = heap.register().unwrap();
+        let (mut weak_point, mut node_point) = (point(&weak, &mutator), point(&nodes, &mutator));
+        let table = make(&mut weak_point, 1, &[ptr::null_mut()]).unwrap();
+        let node = make(&mut node_point, 2, &[table]).unwrap();
+        drop((weak_point, node_point, mutator));
+        let stopped = heap.stop(ALL).unwrap();
+        let (mut entries, roots) = ([ImageEntry::default(); 2], [node.cast_const()]);
+        let planned = stopped.plan_image(&roots, &mut entries, options(IMAGE_ALIGN)).map(drop);
+        assert_eq!(planned, Err(WriteImageError::Weak { object: Addr::of(table) }));
     });
 }
 

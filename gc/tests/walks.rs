@@ -8,7 +8,7 @@ use core::time::Duration;
 
 use common::{Slots, WORD, layout, make, point, pool, set_reference, with_heap, write};
 use tripoint_core::{Addr, Arena, PoolClass};
-use tripoint_gc::{Leaf, NoPath, PathStep, Referrer, Tag, Traced, TypeCount};
+use tripoint_gc::{Leaf, NoPath, PathStep, Referrer, Tag, Traced, TypeCount, WeakSlots};
 
 const ALL: Duration = Duration::MAX;
 
@@ -121,6 +121,30 @@ fn a_path_leads_from_a_root_to_an_object() {
         let found = stopped.collect();
         assert_eq!((found.kept, found.freed), ((2 + 9 * 6) * WORD, 3 * WORD));
         assert_eq!(stopped.object_at(garbage), None);
+    });
+}
+
+/// What only a weak reference leads to is kept by nothing.
+#[test]
+fn weak_references_are_no_path() {
+    with_heap(64 << 10, |heap| {
+        let (weak, nodes) = (pool::<WeakSlots>(heap, 0), pool::<Traced>(heap, 0));
+        let mut mutator = heap.register().unwrap();
+        let (mut weak_point, mut node_point) = (point(&weak, &mutator), point(&nodes, &mutator));
+        let slots = Slots::<1>::default();
+        // SAFETY: the slots outlive the root, and only this thread uses them.
+        let _root = unsafe { heap.root_table(slots.base(), 1, Tag::default()) }.unwrap();
+        let node = make(&mut node_point, 1, &[]).unwrap();
+        let table = make(&mut weak_point, 2, &[node]).unwrap();
+        slots.set(0, table);
+        node_point.empty();
+        weak_point.empty();
+        let stopped = mutator.stop(ALL, || ()).unwrap();
+        let mut steps = [PathStep::default(); 2];
+        assert_eq!(stopped.path_to(table, &mut steps).map(|path| path.steps.len()), Ok(1));
+        assert_eq!(stopped.path_to(node, &mut steps), Err(NoPath::Unreachable));
+        stopped.walk_referrers(stopped.object_at(node).unwrap(), |referrer| panic!("{referrer:?}"));
+        assert_eq!(stopped.collect().freed, 2 * WORD);
     });
 }
 

@@ -99,6 +99,11 @@ pub enum WriteImageError {
         /// The object's base.
         object: Addr,
     },
+    /// An object has weak references: nothing would clear them in an image.
+    Weak {
+        /// The object's base.
+        object: Addr,
+    },
     /// The memory to write to has another size than the image.
     Size {
         /// The bytes of the image.
@@ -124,6 +129,10 @@ impl fmt::Display for WriteImageError {
             Self::Place { object } => write!(
                 f,
                 "a reference of the object at {object} is tagged, ambiguous or not aligned: its format serves no images"
+            ),
+            Self::Weak { object } => write!(
+                f,
+                "the object at {object} has weak references, which nothing clears in an image: refer to it from none of its objects"
             ),
             Self::Size { needed } => write!(f, "the image has {needed} bytes: pass memory of that size"),
         }

@@ -111,13 +111,13 @@ fn for_each_place<T: AsRef<[u8]>>(
     mut bytes: T,
     mut visit: impl FnMut(&mut T, usize) -> Result<(), ImageError>,
 ) -> Result<(), ImageError> {
-    let first = header.objects().start;
+    let objects = header.objects();
     for (byte, at) in header.places().enumerate() {
         let mut bits = bytes.as_ref().get(at).copied().unwrap_or(0);
         while bits != 0 {
-            let place = first + (byte * 8 + bits.trailing_zeros() as usize) * WORD;
+            let place = objects.start + (byte * 8 + bits.trailing_zeros() as usize) * WORD;
             // Bits behind the last word are ignored.
-            if place < header.objects().end {
+            if place < objects.end {
                 visit(&mut bytes, place)?;
             }
             bits &= bits - 1;

@@ -7,7 +7,7 @@
 use core::ptr::{self, NonNull};
 
 use tripoint_core::internal::Defer;
-use tripoint_core::{Addr, Align, Arena, BarrierPair};
+use tripoint_core::{Addr, Align, Arena, BarrierPair, RankSet};
 
 use crate::images::error::WriteImageError;
 use crate::images::header::{IMAGE_ALIGN, ImageHeader};
@@ -155,9 +155,13 @@ unsafe fn scan_at<A: Arena>(own: &Own<'_, A>, base: Addr, show: &mut dyn FnMut(S
     Some(object)
 }
 
-/// What an object has to be aligned to.
+/// What an object has to be aligned to, if its pool has objects that can be in an image.
 fn alignment<A: Arena>(own: &Own<'_, A>, base: *const u8) -> Result<Align, WriteImageError> {
-    let (_, segment) = own.find(Addr::of(base)).ok_or(WriteImageError::NoObject(Addr::of(base)))?;
+    let object = Addr::of(base);
+    let (_, segment) = own.find(object).ok_or(WriteImageError::NoObject(object))?;
+    if segment.get().ranks().contains(RankSet::WEAK) {
+        return Err(WriteImageError::Weak { object });
+    }
     let align = segment.get().shape().align;
     if align.get() <= IMAGE_ALIGN { Ok(align) } else { Err(WriteImageError::Align) }
 }

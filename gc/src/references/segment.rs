@@ -336,6 +336,11 @@ impl GcSegment {
         self.segment.range().limit()
     }
 
+    /// The ranks of references in its objects.
+    pub(crate) const fn ranks(&self) -> RankSet {
+        self.segment.rank_set()
+    }
+
     pub(crate) const fn shape(&self) -> Shape {
         self.shape
     }

@@ -61,7 +61,8 @@ pub struct Path<'t> {
 pub enum NoPath {
     /// There is no object at that address.
     NoObject,
-    /// No root leads to the object: the next collection frees it.
+    /// No root leads to the object by references that keep: the next collection frees it, unless it is registered for
+    /// finalization, or an object that is leads to it.
     Unreachable,
     /// So many objects were met that the table was full. The number of reachable objects is always enough.
     Full,
@@ -71,7 +72,9 @@ impl fmt::Display for NoPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NoObject => "no object is at that address: pass an address in an object",
-            Self::Unreachable => "no root leads to the object: the next collection frees it",
+            Self::Unreachable => {
+                "no root leads to the object: the next collection frees it, unless finalization keeps it"
+            }
             Self::Full => "the table is full: pass one entry for each object of the heap",
         })
     }

@@ -30,8 +30,8 @@ pub enum Referrer {
 }
 
 impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
-    /// Passes the references in all roots of the heap to `visit`: of tables those with the tag, of ambiguous
-    /// areas all words.
+    /// Passes the references in all roots of the heap to `visit`, by which they keep objects: of tables those with the tag, of ambiguous
+    /// areas all words, of weak tables none.
     ///
     /// The roots are locked meanwhile: `visit` must not use the heap.
     pub fn walk_roots(&self, mut visit: impl FnMut(RootReference)) {
@@ -45,7 +45,7 @@ impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
         });
     }
 
-    /// Passes everything that refers to `object` to `visit`, roots first: once for each reference. Exact references lead to where
+    /// Passes everything that refers to `object` and so keeps it to `visit`, roots first: once for each reference. Weak references are none. Exact references lead to where
     /// [`Object::reference`] says, ambiguous ones anywhere into the object. Looks at all objects.
     ///
     /// As in [`Stopped::walk_objects`], `visit` must use neither the heap nor its pools.
