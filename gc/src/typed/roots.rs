@@ -59,7 +59,7 @@ impl Slot {
 }
 
 impl Roots {
-    pub(crate) const fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Lock::new(State { chunks: None, free: None }))
     }
 
