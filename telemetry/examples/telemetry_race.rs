@@ -293,28 +293,47 @@ pub(crate) mod race {
         file.map_or(Left::Nothing, |file| look_at(Reader::from_file(file), ring_bytes))
     }
 
+    /// A folder that is removed with all that a killed writer left in it.
+    struct Folder(PathBuf);
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            fs::remove_dir_all(&self.0).ok();
+        }
+    }
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let folder = Self(std::env::temp_dir().join(name));
+            fs::create_dir(&folder.0).unwrap();
+            folder
+        }
+
+        /// The data of a writer that has not received its name yet.
+        fn unnamed(&self) -> Option<PathBuf> {
+            let names = fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().file_name());
+            let mut names = names.filter_map(|name| name.into_string().ok());
+            let name = names.find(|name| name.ends_with(".new") && !name.contains(".switches"))?;
+            Some(self.0.join(name))
+        }
+    }
+
     /// Kills a writer while it makes a file with a path, at a moment that `seed` draws: at the path there is
     /// none, or a whole one.
     pub(crate) fn against_a_beginner(arguments: &[&str], ring_bytes: usize, seed: u64) -> Left {
         let mut state = seed;
         let delay = Duration::from_nanos(draw(&mut state) % 6_000_000);
-        let path = std::env::temp_dir().join(format!("tripoint-race-{}-{seed}", std::process::id()));
+        let folder = Folder::new(&format!("tripoint-race-{}-{seed}", std::process::id()));
+        let path = folder.0.join("data");
         let mut writer = Writer::start_until("begun", arguments, u64::MAX >> 1, ring_bytes, Some(&path));
         thread::sleep(delay);
         writer.child.kill().unwrap();
         writer.child.wait().unwrap();
         let left = look_at(Reader::open(&path), ring_bytes);
         assert_ne!(left, Left::Incomplete, "seed {seed}");
-        // The name that the file has while it is made.
-        let with = |more: &str| PathBuf::from(format!("{}{more}", path.display()));
-        let new = with(&format!(".{}.new", writer.child.id()));
-        let unnamed = look_at(Reader::open(&new), ring_bytes);
-        assert!(left == Left::Nothing || unnamed == Left::Nothing, "seed {seed}");
-        let switches = ["", ".switches", &format!(".switches.{}.new", writer.child.id())].map(with);
-        for file in switches.iter().chain([&new]) {
-            fs::remove_file(file).ok();
-        }
-        if left == Left::Nothing { unnamed } else { left }
+        let Some(unnamed) = folder.unnamed() else { return left };
+        assert_eq!(left, Left::Nothing, "seed {seed}: {}", unnamed.display());
+        look_at(Reader::open(&unnamed), ring_bytes)
     }
 
     /// The generator SplitMix64 (Steele, Lea and Flood 2014).
