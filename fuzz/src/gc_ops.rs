@@ -1,6 +1,6 @@
 //! Automatic pools, in a client arena, against a shadow graph (`gc/tests/shadow.rs`).
 
-use tripoint_gc::Policy;
+use tripoint_gc::{Leaf, Moved, MovedLeaf, Policy, Traced};
 use tripoint_oracle::Choices;
 
 use crate::shadow::common::with_heap;
@@ -14,6 +14,8 @@ use crate::shadow::{Step, run};
 pub fn gc_ops(data: &[u8]) {
     let mut choices = Choices::new(data);
     let Some((size, capacity)) = draw_heap(&mut choices) else { return };
+    let Some(kinds) = choices.below(2) else { return };
+    let run = [run::<Traced, Leaf>, run::<Moved, MovedLeaf>][kinds];
     let steps: Vec<_> = core::iter::from_fn(|| draw_step(&mut choices)).collect();
     with_heap(size, |heap| {
         heap.set_policy(Policy { capacity, ..Policy::default() });

@@ -4,19 +4,22 @@
 //! # What there is, and what there is not
 //!
 //! There are **stops** ([`Heap`], [`Mutator`]), **formats** and **roots** ([`Format`], [`Root`],
-//! [`Scan`]), and three classes of pool whose objects do not move:
+//! [`Scan`]), and five classes of pool:
 //!
-//! | objects | class |
-//! |---|---|
-//! | with exact references | [`Ams`] |
-//! | without references: text, numbers, buffers | [`Lo`] |
-//! | with weak references: keys of tables | [`Awl`] |
+//! | objects | that stay where they are | that a collection moves together |
+//! |---|---|---|
+//! | with exact references | [`Ams`] | [`Amc`] |
+//! | without references: text, numbers, buffers | [`Lo`] | [`Amcz`] |
+//! | with weak references: keys of tables | [`Awl`] | |
+//!
+//! Each reference to an object that moves has to be fixed, and so a mutator reads its references anew from roots and objects after it gave way.
+//! Words that may be references, and [stacks](Heap::root_stack), keep what they point into from moving.
 //!
 //! Above these are **typed objects** ([`TypedObjects`], [`TypedMutator`], [`Gc`]), which need no `unsafe`.
 //!
 //! Every collection is of the whole heap, while it is stopped. It begins when the program asks for it, or in a reserve that
-//! finds it due or is refused memory ([`Policy`]), unless the heap is parked ([`Heap::park`]). There is **no** class
-//! that moves objects, no generation or write tracking. [`design::gc`] says in which order they are to come. Nothing
+//! finds it due or is refused memory ([`Policy`]), unless the heap is parked ([`Heap::park`]). There is **no** generation
+//! or write tracking. [`design::gc`] says in which order they are to come. Nothing
 //! was compared with other collectors.
 //!
 //! Objects may be registered for **finalization** ([`Mutator::finalize`]), and references may be **weak** ([`Heap::root_weak`], [`Awl`]).
@@ -231,7 +234,7 @@
 //!   images       objects as bytes that processes map and share
 //!   frozen       memory that collections never look at
 //!   walks        all objects, all roots, and what keeps an object
-//!   swept        Ams, Lo: segments, free runs, the sweep
+//!   swept        Ams, Lo, Amc, Amcz: segments, copies, free runs, the sweep
 //!   collect      one collection; registering roots; collections in a fill
 //!   stops        Heap, Mutator: how threads are stopped
 //!   locations    whether addresses still hold
@@ -272,7 +275,7 @@ pub use locations::dependency::LocationDependency;
 pub use messages::message::Message;
 pub use policy::accounts::Policy;
 pub use policy::report::{Cause, Collection};
-pub use references::format::Format;
+pub use references::format::{Format, MovableFormat};
 pub use references::object::Object;
 pub use references::root::{RootFunction, RootId, Tag};
 pub use references::scan::Scan;
@@ -281,7 +284,9 @@ pub use stops::mutator::Mutator;
 pub use stops::mutator_buffer::MutatorBuffer;
 pub use stops::postponed::{Late, Postponed};
 pub use stops::stopped::Stopped;
-pub use swept::class::{Ams, Awl, Kind, Leaf, Lo, Swept, SweptOptions, Traced, WeakSlots};
+pub use swept::class::{
+    Amc, Amcz, Ams, Awl, Kind, Leaf, Lo, Moved, MovedLeaf, Swept, SweptOptions, Traced, WeakSlots,
+};
 pub use typed::inside::Inside;
 pub use typed::link::Link;
 pub use typed::plain::Plain;

@@ -1,4 +1,4 @@
-//! Collections of pools whose objects do not move (design/gc.md).
+//! Collections of pools whose objects do not move, and of threads that build in any pools (design/gc.md).
 
 mod common;
 
@@ -8,9 +8,11 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use core::time::Duration;
 use std::thread;
 
-use common::{Slots, WORD, layout, make, name, point, pool, reference, with_heap, write};
+use common::{Nodes, Slots, WORD, layout, make, name, point, pool, reference, with_heap, write};
 use tripoint_core::{Align, Arena, Block, Check, CheckLevel, Describe, Error, PoolClass};
-use tripoint_gc::{Format, Leaf, Lo, Postponed, Scan, Swept, SweptOptions, Tag, Traced};
+use tripoint_gc::{
+    Format, Kind, Leaf, Lo, Moved, MovedLeaf, Postponed, Scan, Swept, SweptOptions, Tag, Traced,
+};
 
 const ALL: Duration = Duration::MAX;
 
@@ -292,11 +294,16 @@ fn a_collection_that_is_not_had_in_time_is_postponed() {
 /// (design/gc.md `.req.kept`)
 #[test]
 fn threads_keep_what_they_build_while_others_collect() {
+    threads_keep::<Traced, Leaf>();
+    threads_keep::<Moved, MovedLeaf>();
+}
+
+fn threads_keep<K: Kind<Nodes>, L: Kind<Nodes>>() {
     // The collector waits for so many nodes before it collects again, so it collects a bounded number of times: one that
     // never waits would keep an interpreter from everything else.
     let (rounds, length, pause) = if cfg!(miri) { (2, 5, 5) } else { (60, 60, 10) };
     with_heap(8 << 20, |heap| {
-        let (nodes, leaves) = (pool::<Traced>(heap, 0), pool::<Leaf>(heap, 0));
+        let (nodes, leaves) = (pool::<K>(heap, 0), pool::<L>(heap, 0));
         let (builders, built) = (AtomicUsize::new(3), AtomicUsize::new(0));
         thread::scope(|scope| {
             for thread in 0..3 {

@@ -15,14 +15,16 @@ use std::collections::{BTreeMap, VecDeque};
 
 #[cfg(test)]
 use common::with_heap;
-use common::{Point, Slots, TestHeap, TestMutator, TestPool, WORD, layout, make, name, point, pool};
+use common::{
+    Nodes, Point, Slots, TestHeap, TestMutator, TestPool, WORD, layout, make_with, name, point, pool,
+};
 use common::{reference, set_reference, write};
 #[cfg(test)]
 use proptest::prelude::*;
 use tripoint_core::{Check, CheckLevel, Error, PoolClass};
+use tripoint_gc::{Collection, Kind, NoPath, PathStep, RootId, Tag};
 #[cfg(test)]
-use tripoint_gc::Policy;
-use tripoint_gc::{Kind, Leaf, NoPath, PathStep, RootId, Tag, Traced};
+use tripoint_gc::{Leaf, Moved, MovedLeaf, Policy, Traced};
 #[cfg(test)]
 use tripoint_oracle::cases;
 
@@ -38,6 +40,7 @@ struct Shadow {
     size: usize,
     /// A collection has freed it.
     is_gone: bool,
+    is_leaf: bool,
 }
 
 impl Shadow {
@@ -108,12 +111,12 @@ fn step() -> impl Strategy<Value = Step> {
 const SLOTS: usize = 8;
 
 /// A graph of nodes and its shadow.
-struct Graph<'a, 'm> {
+struct Graph<'a, 'm, K: Kind<Nodes>, L: Kind<Nodes>> {
     mutator: TestMutator<'m>,
-    pools: [&'a TestPool<'m, Traced>; 2],
-    leaves: &'a TestPool<'m, Leaf>,
-    points: [Point<'a, 'm, Traced>; 2],
-    leaf_point: Point<'a, 'm, Leaf>,
+    pools: [&'a TestPool<'m, K>; 2],
+    leaves: &'a TestPool<'m, L>,
+    points: [Point<'a, 'm, K>; 2],
+    leaf_point: Point<'a, 'm, L>,
     slots: &'a Slots<SLOTS>,
     /// A word that may be a reference.
     word: &'a Cell<usize>,
@@ -125,9 +128,23 @@ struct Graph<'a, 'm> {
     names: usize,
     /// The number of the last collection that was noticed.
     collections: u64,
+    found: Found,
 }
 
-impl Graph<'_, '_> {
+/// What happened meanwhile.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Found {
+    /// How many times memory was refused at first.
+    pub(crate) refused: u64,
+    /// How many nodes changed their addresses.
+    pub(crate) moved: usize,
+    /// How many collections could not copy all that they wanted to.
+    pub(crate) not_copied: usize,
+    /// How many nodes stayed because a word pointed into them.
+    pub(crate) nailed: usize,
+}
+
+impl<K: Kind<Nodes>, L: Kind<Nodes>> Graph<'_, '_, K, L> {
     fn run(&mut self, step: Step) {
         let slot = |slot: u8| usize::from(slot) % SLOTS;
         match step {
@@ -189,19 +206,28 @@ impl Graph<'_, '_> {
             _ => (0..references).map(|index| self.roots[index % SLOTS]).collect(),
         };
         // A leaf has words that are no references, and look like some.
-        let words = match pool {
-            2 => (0..references).map(|index| self.slots.get(index % SLOTS)).collect(),
-            _ => targets.iter().map(|&target| self.address(target)).collect::<Vec<_>>(),
-        };
+        let slots = self.slots;
+        let word = |index: usize| slots.get(index % SLOTS);
         let (made, header) = match pool {
-            2 => (make(&mut self.leaf_point, name, &words), 0),
-            _ => (make(&mut self.points[usize::from(pool)], name, &words), usize::from(pool) * 2),
+            2 => (make_with(&mut self.leaf_point, name, references, word), 0),
+            _ => {
+                let point = &mut self.points[usize::from(pool)];
+                (make_with(point, name, references, word), usize::from(pool) * 2)
+            }
         };
         self.notice_collections();
         match made {
             Ok(node) => {
                 let size = (header + 2 + references) * WORD;
-                self.shadows.push(Shadow { node, header, name, references: targets, size, is_gone: false });
+                self.shadows.push(Shadow {
+                    node,
+                    header,
+                    name,
+                    references: targets,
+                    size,
+                    is_gone: false,
+                    is_leaf: pool == 2,
+                });
                 self.root(slot, Some(self.shadows.len() - 1));
             }
             Err(error) => {
@@ -214,6 +240,7 @@ impl Graph<'_, '_> {
     /// Notices which objects a collection has freed that the heap began.
     fn notice_collections(&mut self) {
         if self.last_collection() != self.collections {
+            self.find_moved();
             self.bury();
         }
     }
@@ -299,7 +326,7 @@ impl Graph<'_, '_> {
 
     fn collect(&mut self) {
         let found = self.mutator.collect(Duration::MAX).unwrap();
-        self.compare(found.kept);
+        self.compare(found);
     }
 
     fn hold(&mut self) {
@@ -310,10 +337,49 @@ impl Graph<'_, '_> {
         let found = self.mutator.collect(Duration::MAX).unwrap();
         // SAFETY: a whole node.
         assert!(unsafe { reservation.commit() }.is_err(), "a collection did not see it");
-        self.compare(found.kept);
+        self.compare(found);
     }
 
-    fn compare(&mut self, kept: usize) {
+    /// Learns where nodes are now, beginning with the roots.
+    fn find_moved(&mut self) {
+        let mut now: BTreeMap<usize, *mut u8> = BTreeMap::new();
+        // What a word points into does not move.
+        let mut grey: Vec<_> =
+            self.pointed.map(|shadow| (shadow, self.shadows[shadow].node)).into_iter().collect();
+        grey.extend((0..SLOTS).filter_map(|slot| Some((self.roots[slot]?, self.slots.get(slot)))));
+        while let Some((index, node)) = grey.pop() {
+            if let Some(&known) = now.get(&index) {
+                assert_eq!(known, node, "two references to a node lead to different places");
+                continue;
+            }
+            now.insert(index, node);
+            let shadow = &self.shadows[index];
+            // SAFETY: roots lead to the node, so it was kept; whether it was is what is tested.
+            assert_eq!(unsafe { name(node) }, shadow.name, "a node was lost");
+            for (at, &to) in shadow.references.iter().enumerate() {
+                // SAFETY: the node was just found, and has this reference.
+                let found = unsafe { reference(node, at) };
+                assert_eq!(to.is_none(), found.is_null(), "a node was changed");
+                grey.extend(to.map(|to| (to, found)));
+            }
+        }
+        for (index, node) in now {
+            let shadow = &mut self.shadows[index];
+            let is_moved = shadow.node != node;
+            let (moves, is_pointed) =
+                (if shadow.is_leaf { L::MOVES } else { K::MOVES }, self.pointed == Some(index));
+            assert!(!is_moved || moves && !is_pointed, "a node was moved");
+            self.found.moved += usize::from(is_moved);
+            self.found.nailed += usize::from(moves && is_pointed);
+            shadow.node = node;
+        }
+    }
+
+    fn compare(&mut self, collection: Collection) {
+        let Collection { kept, moved, refused, .. } = collection;
+        self.found.not_copied += usize::from(refused != 0);
+        assert!(moved + refused <= kept);
+        self.find_moved();
         self.bury();
         let reachable = self.reachable();
         let mut size = 0;
@@ -334,7 +400,7 @@ impl Graph<'_, '_> {
         self.check(self.leaves);
     }
 
-    fn check<K: Kind>(&self, pool: &TestPool<'_, K>) {
+    fn check<M: Kind<Nodes>>(&self, pool: &TestPool<'_, M>) {
         assert_eq!(pool.check(CheckLevel::Deep), Ok(()));
         let (mut free, mut end) = (0, 0);
         pool.walk_free(&mut |gap| {
@@ -345,10 +411,13 @@ impl Graph<'_, '_> {
     }
 }
 
-/// Runs the steps, and two collections at the end, the second without roots. Returns how many times memory was
-/// refused.
-pub(crate) fn run(heap: &TestHeap<'_>, steps: &[Step], forgets: bool) -> u64 {
-    let (nodes, headed, leaves) = (pool::<Traced>(heap, 0), pool::<Traced>(heap, 2), pool::<Leaf>(heap, 0));
+/// Runs the steps, and two collections at the end, the second without roots.
+pub(crate) fn run<K: Kind<Nodes>, L: Kind<Nodes>>(
+    heap: &TestHeap<'_>,
+    steps: &[Step],
+    forgets: bool,
+) -> Found {
+    let (nodes, headed, leaves) = (pool::<K>(heap, 0), pool::<K>(heap, 2), pool::<L>(heap, 0));
     nodes.format().forgets.store(forgets, Ordering::Relaxed);
     let mutator = heap.register().unwrap();
     let (slots, word) = (Slots::<SLOTS>::default(), Cell::new(0_usize));
@@ -372,6 +441,7 @@ pub(crate) fn run(heap: &TestHeap<'_>, steps: &[Step], forgets: bool) -> u64 {
         pointed: None,
         names: 0,
         collections: 0,
+        found: Found::default(),
     };
     steps.iter().for_each(|step| graph.run(*step));
     graph.collect();
@@ -380,13 +450,14 @@ pub(crate) fn run(heap: &TestHeap<'_>, steps: &[Step], forgets: bool) -> u64 {
     (0..3).for_each(|pool| graph.run(Step::Empty { pool }));
     graph.collect();
     assert!(graph.pools.iter().all(|pool| pool.header().total() == 0), "nothing is left");
-    heap.counts().by_refusal.get()
+    graph.found.refused = heap.counts().by_refusal.get();
+    graph.found
 }
 
 #[cfg(test)]
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: cases(if cfg!(miri) { 2 } else { 96 }),
+        cases: cases(if cfg!(miri) { 4 } else { 128 }),
         failure_persistence: None,
         ..ProptestConfig::default()
     })]
@@ -396,7 +467,13 @@ proptest! {
         steps in prop::collection::vec(step(), 0..if cfg!(miri) { 60 } else { 600 }),
         is_small in any::<bool>(),
         capacity in prop_oneof![Just(usize::MAX), 0_usize..(64 << 10)],
+        is_every in any::<bool>(),
+        kinds in 0..4_usize,
     ) {
+        let run = [run::<Traced, Leaf>, run::<Moved, MovedLeaf>, run::<Moved, Leaf>, run::<Traced, MovedLeaf>][kinds];
+        // A collection after each step, or only where the steps say so.
+        let every = |step: &Step| if is_every { vec![*step, Step::Collect] } else { vec![*step] };
+        let steps: Vec<_> = steps.iter().flat_map(every).take(if is_every { 120 } else { 600 }).collect();
         with_heap(if is_small { 48 << 10 } else { 1 << 20 }, |heap| {
             heap.set_policy(Policy { capacity, ..Policy::default() });
             run(heap, &steps, false);
@@ -412,7 +489,7 @@ fn a_format_that_forgets_references_loses_nodes() {
     steps.push(Step::Make { pool: 0, references: 1, slot: 0 });
     steps.extend([Step::Empty { pool: 0 }, Step::Collect]);
     with_heap(64 << 10, |heap| {
-        run(heap, &steps, true);
+        run::<Traced, Leaf>(heap, &steps, true);
     });
 }
 
@@ -424,14 +501,46 @@ fn a_format_that_forgets_references_hides_paths() {
     steps.push(Step::Make { pool: 0, references: 1, slot: 0 });
     steps.push(Step::Walk);
     with_heap(64 << 10, |heap| {
-        run(heap, &steps, true);
+        run::<Traced, Leaf>(heap, &steps, true);
     });
 }
 
-/// In a small arena some requests are refused memory at first, so that the property is tested there too.
+#[cfg(test)]
+/// Steps that make many nodes, have a word point into some, and collect if they are to.
+fn many(count: u32, collections: bool) -> Vec<Step> {
+    let steps = |step: u32| {
+        let slot = (step % 251) as u8;
+        let make = Step::Make { pool: slot, references: 5, slot };
+        match step % 16 {
+            3 => vec![make, Step::Point { slot, byte: slot }],
+            11 if collections => vec![make, Step::Collect],
+            _ => vec![make],
+        }
+    };
+    (0..count).flat_map(steps).collect()
+}
+
+/// In a small arena some nodes are refused, and some copies, so that the properties are tested there too.
 #[test]
 fn small_arenas_are_filled() {
-    let make = |slot| Step::Make { pool: slot, references: 5, slot };
-    let steps: Vec<_> = (0..2000_u32).map(|step| make((step % 251) as u8)).collect();
-    with_heap(48 << 10, |heap| assert!(run(heap, &steps, false) > 3));
+    let steps = many(1000, false);
+    with_heap(48 << 10, |heap| {
+        let found = run::<Traced, Leaf>(heap, &steps, false);
+        assert!(found.refused > 1, "{found:?}");
+    });
+    with_heap(48 << 10, |heap| {
+        let found = run::<Moved, MovedLeaf>(heap, &steps, false);
+        assert!(found.refused > 1 && found.not_copied > 1, "{found:?}");
+    });
+}
+
+/// The properties are tested of nodes that move, and of some that could and do not.
+#[test]
+fn nodes_move_if_their_class_does() {
+    let steps = many(if cfg!(miri) { 200 } else { 600 }, true);
+    with_heap(1 << 20, |heap| assert_eq!(run::<Traced, Leaf>(heap, &steps, false).moved, 0));
+    with_heap(1 << 20, |heap| {
+        let found = run::<Moved, MovedLeaf>(heap, &steps, false);
+        assert!(found.moved > 100 && found.nailed > 10 && found.not_copied == 0, "{found:?}");
+    });
 }

@@ -9,7 +9,7 @@ use crate::policy::report::{Cause, Collection, Work};
 use crate::references::list::List;
 use crate::references::member::{MemberLink, Tally};
 use crate::references::own::Own;
-use crate::references::scan::Scan;
+use crate::references::scan::{Pass, Scan};
 use crate::stops::heap::Heap;
 use crate::stops::mutator::Mutator;
 use crate::stops::postponed::Postponed;
@@ -56,10 +56,16 @@ pub(crate) fn run<A: Arena, B: BarrierPair>(stopped: &Stopped<'_, '_, A, B>, cau
     let (members, roots) = (heap.members().lock(), heap.roots().lock());
     // SAFETY: `stopped` says that the heap is stopped.
     members.for_each(|link| unsafe { link.member().flip() });
+    // SAFETY: the heap is stopped, and its pools were flipped.
+    members.for_each(|link| unsafe { link.member().condemn() });
     let own = Own::new(heap.arena(), &members);
     let mut scan = Scan::new(&own);
-    // SAFETY: the heap is stopped, and roots were registered by a promise.
-    roots.for_each(|root| unsafe { root.scan(&mut scan) });
+    for pass in [Pass::AmbiguousRoots, Pass::ExactRoots] {
+        scan.begin_pass(pass);
+        // SAFETY: the heap is stopped, and roots were registered by a promise.
+        roots.for_each(|root| unsafe { root.scan(&mut scan) });
+    }
+    scan.begin_pass(Pass::Objects);
     heap.mailbox().lock().keep_finalizable(&mut scan);
     // SAFETY: the heap is stopped, and all of its pools were flipped above.
     unsafe { close(&members, &mut scan) };
@@ -67,7 +73,7 @@ pub(crate) fn run<A: Arena, B: BarrierPair>(stopped: &Stopped<'_, '_, A, B>, cau
         // SAFETY: the heap is stopped, and all of its pools were flipped above.
         unsafe { close(&members, &mut scan) };
     }
-    scan.begin_weak();
+    scan.begin_pass(Pass::Weak);
     // SAFETY: the heap is stopped, and roots were registered by a promise.
     roots.for_each(|root| unsafe { root.scan_weak(&mut scan) });
     // SAFETY: the heap is stopped, and all that is kept was reached and scanned.
@@ -75,9 +81,10 @@ pub(crate) fn run<A: Arena, B: BarrierPair>(stopped: &Stopped<'_, '_, A, B>, cau
     let mut tally = Tally::default();
     // SAFETY: the heap is stopped, and no pool has grey objects any more: all that is reachable is black.
     members.for_each(|link| tally += unsafe { link.member().sweep() });
-    let (Tally { kept, freed, zones }, examined) = (tally, scan.examined());
+    let (Tally { kept, freed, zones, moved, refused }, examined) = (tally, scan.examined());
     heap.history().age(zones);
-    let report = heap.accounts().close(cause, Work { kept, freed, examined, references: scan.references() });
+    let references = scan.references();
+    let report = heap.accounts().close(cause, Work { kept, freed, moved, refused, examined, references });
     heap.counts().count_collection(cause);
     heap.tell(Message::Ended(report));
     heap.arena().event(Event::EndCollection { heap: heap.event_address(), examined, kept, freed });

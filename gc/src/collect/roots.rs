@@ -99,8 +99,8 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         self.add_root(Place::Stack(NonNull::from(stack))).inspect_err(|_| stack.end())
     }
 
-    /// Registers a function that passes references to the [`Scan`](crate::Scan), and what it is called with. It is called in every
-    /// collection, and must not create or drop a pool, a root or a mutator of the heap.
+    /// Registers a function that passes references to the [`Scan`](crate::Scan), and what it is called with. It is called twice in every
+    /// collection, passes the same references each time, and must not create or drop a pool, a root or a mutator of the heap.
     ///
     /// # Errors
     /// Those of [`Arena::alloc_descriptor`].

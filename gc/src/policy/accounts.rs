@@ -133,8 +133,9 @@ impl Accounts {
         let mut last = self.last.lock();
         let number = last.map_or(0, |last| last.number) + 1;
         let clock = self.clock.get();
-        let Work { kept, freed, examined, references } = work;
-        let report = Collection { number, cause, clock, allocated, kept, freed, examined, references };
+        let Work { kept, freed, moved, refused, examined, references } = work;
+        let report =
+            Collection { number, cause, clock, allocated, kept, freed, moved, refused, examined, references };
         *last = Some(report);
         self.threshold.store(policy.threshold(kept), Ordering::Relaxed);
         report

@@ -53,6 +53,11 @@ pub struct Collection {
     pub kept: usize,
     /// Freed.
     pub freed: usize,
+    /// In objects that were moved.
+    pub moved: usize,
+    /// In objects that were not moved, though their class moves and no ambiguous reference led to them, because the arena refused
+    /// memory for their copies. They are kept where they were.
+    pub refused: usize,
     /// In objects that were searched for references.
     pub examined: usize,
     /// How many references were fixed.
@@ -64,6 +69,8 @@ pub struct Collection {
 pub(crate) struct Work {
     pub(crate) kept: usize,
     pub(crate) freed: usize,
+    pub(crate) moved: usize,
+    pub(crate) refused: usize,
     pub(crate) examined: usize,
     pub(crate) references: usize,
 }
@@ -100,8 +107,9 @@ mod tests {
     #[test]
     fn a_report_says_why_and_how_much() {
         let (number, cause, clock, allocated) = (3, Cause::Threshold, 900, 400);
-        let (kept, freed, examined, references) = (100, 300, 80, 2);
-        let found = Collection { number, cause, clock, allocated, kept, freed, examined, references };
+        let (kept, freed, moved, refused, examined, references) = (100, 300, 60, 0, 80, 2);
+        let found =
+            Collection { number, cause, clock, allocated, kept, freed, moved, refused, examined, references };
         assert_eq!((found.before(), found.mortality()), (400, 750));
         let text = "collection 3 at 900 bytes, because so much was allocated: 100 bytes kept, 300 freed";
         assert_eq!(found.to_string(), text);

@@ -9,7 +9,7 @@ use crate::references::scan::Scan;
 /// How the objects of a pool are made: where each ends, and where its references are (MPS: manual,
 /// "object formats").
 ///
-/// A class that moves objects needs more of a format than this; none does yet.
+/// A class that moves objects asks for the promise of a [`MovableFormat`] as well.
 ///
 /// # Safety
 /// - [`Format::align`] and [`Format::header`] never change.
@@ -17,7 +17,7 @@ use crate::references::scan::Scan;
 ///   reserved for it or what is left of them is objects too: a multiple of the alignment, and not zero. It
 ///   reads only what no mutator writes after the object was committed.
 /// - [`Format::scan`] passes every reference in the objects to the scan, unless the object that it refers to is kept
-///   by another.
+///   by another and does not move.
 pub unsafe trait Format: Send + Sync + 'static {
     /// The alignment of objects: at least a word.
     fn align(&self) -> Align {
@@ -46,7 +46,7 @@ pub unsafe trait Format: Send + Sync + 'static {
 
     /// The object that depends on the object whose base is at `object`, or null: for the objects of an [`Awl`](crate::Awl).
     /// An object keeps its dependent object alive, although its own references are weak; so its scan may write in it.
-    /// By default no object depends on another.
+    /// It is in a pool whose objects do not move. By default no object depends on another.
     ///
     /// # Safety
     /// - That of [`Format::skip`]. The heap is stopped.
@@ -61,3 +61,14 @@ pub unsafe trait Format: Send + Sync + 'static {
     /// - `objects` are whole objects of this format in a row, and no thread uses them meanwhile.
     unsafe fn scan(&self, objects: Block, scan: &mut Scan<'_>);
 }
+
+/// A format whose objects may be moved. It promises something, and has no functions.
+///
+/// A class that moves objects copies their bytes, and changes each reference that formats and roots fix. Which objects have moved, and where they are
+/// now, the pool knows by itself: a format neither marks an object as moved nor recognises one, as formats of MPS
+/// do, and never sees one ([design::gc](crate::design::gc) `.move.format`).
+///
+/// # Safety
+/// - Objects stay what they are if their bytes are at another address, and the references in them that
+///   [`Format::scan`] fixes are changed. For example, none of them is in a list of the program outside the heap.
+pub unsafe trait MovableFormat: Format {}

@@ -21,6 +21,10 @@ pub(crate) struct Tally {
     pub(crate) freed: usize,
     /// Where objects moved away from.
     pub(crate) zones: Zones,
+    /// In objects that were moved.
+    pub(crate) moved: usize,
+    /// In objects that were not moved, because memory for their copies was refused.
+    pub(crate) refused: usize,
 }
 
 impl AddAssign for Tally {
@@ -28,6 +32,8 @@ impl AddAssign for Tally {
         self.kept += other.kept;
         self.freed += other.freed;
         self.zones |= other.zones;
+        self.moved += other.moved;
+        self.refused += other.refused;
     }
 }
 
@@ -42,6 +48,21 @@ pub(crate) trait Member: Sync {
     /// # Safety
     /// - The heap is stopped by the caller.
     unsafe fn flip(&self);
+
+    /// If the class moves objects: condemns its segments, whose objects move from now on when exact references to them
+    /// are fixed, unless an ambiguous one was fixed before.
+    ///
+    /// # Safety
+    /// - The heap is stopped by the caller, and all its pools were flipped.
+    unsafe fn condemn(&self);
+
+    /// Where the object is copied to that began at `object`, a place in a condemned segment: now, or before in this collection.
+    /// `None` if it stays, or if no object is there.
+    ///
+    /// # Safety
+    /// - `segment` is of this pool and condemned, and the heap is stopped by the caller.
+    /// - `object` is a place in it.
+    unsafe fn copy_of(&self, segment: SegmentPtr, object: Addr) -> Option<NonNull<u8>>;
 
     /// Scans the grey objects of the pool, until there are none. Returns whether there were any.
     ///

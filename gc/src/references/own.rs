@@ -7,7 +7,7 @@ use tripoint_core::{Addr, Arena};
 use crate::references::list::List;
 use crate::references::member::MemberLink;
 use crate::references::object::Object;
-use crate::references::scan::{Segments, Shown};
+use crate::references::scan::{Kept, Segments, Shown};
 use crate::references::segment::SegmentPtr;
 
 /// Finds the segments of the automatic pools of one heap.
@@ -56,8 +56,30 @@ impl<'a, A: Arena> Own<'a, A> {
 }
 
 impl<A: Arena> Segments for Own<'_, A> {
-    fn segment_of(&self, addr: Addr) -> Option<SegmentPtr> {
-        self.find(addr).map(|(_, segment)| segment)
+    fn keep_exact(&self, addr: Addr) -> Kept {
+        let Some((link, segment)) = self.find(addr) else { return Kept::Elsewhere };
+        let (description, header) = (segment.get(), segment.get().shape().header);
+        let object = Addr::new(addr.get().wrapping_sub(header));
+        if !description.has_place(object) {
+            return Kept::Nowhere;
+        }
+        if description.is_condemned() {
+            // SAFETY: the segment is of that pool, which has condemned it, so the heap is stopped for a collection. An object may
+            // begin at that place.
+            let copy = unsafe { link.member().copy_of(segment, object) };
+            if let Some(copy) = copy {
+                // SAFETY: the object begins with a header of so many bytes.
+                return Kept::At(unsafe { copy.add(header) });
+            }
+        }
+        if segment.reach(object) { Kept::Here } else { Kept::Nowhere }
+    }
+
+    fn keep_ambiguous(&self, addr: Addr) {
+        let Some((_, segment)) = self.find(addr) else { return };
+        if let Some(object) = segment.object_around(addr) {
+            segment.reach(object);
+        }
     }
 
     fn is_white(&self, addr: Addr) -> bool {

@@ -2,13 +2,30 @@
 
 use core::fmt;
 
+use core::ptr::NonNull;
+
 use tripoint_core::{Addr, aver};
 
-use crate::references::segment::SegmentPtr;
+/// What became of the object that an exact reference leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// It is no object of the heap that is being collected.
+    Elsewhere,
+    /// It is kept where it is.
+    Here,
+    /// It is kept, and this is what refers to it now.
+    At(NonNull<u8>),
+    /// The address is one of the heap, but no object is there.
+    Nowhere,
+}
 
-/// Finds the segment that an address lies in, if the heap that is being collected has it.
+/// Keeps what references lead to, if it is of the heap that is being collected.
 pub(crate) trait Segments {
-    fn segment_of(&self, addr: Addr) -> Option<SegmentPtr>;
+    /// Keeps the object that an exact reference leads to.
+    fn keep_exact(&self, addr: Addr) -> Kept;
+
+    /// Keeps the object that an ambiguous reference leads to, where it is.
+    fn keep_ambiguous(&self, addr: Addr);
 
     /// Whether an exact reference to `addr` leads to an object that was not reached.
     fn is_white(&self, addr: Addr) -> bool;
@@ -33,10 +50,23 @@ impl Shown<'_> {
     }
 }
 
+/// Which references a collection fixes. What ambiguous ones lead to must not move, so that of all roots they come first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pass {
+    /// The ambiguous references of roots.
+    AmbiguousRoots,
+    /// The exact references of roots.
+    ExactRoots,
+    /// Those of objects.
+    Objects,
+    /// Weak ones, which keep nothing and are cleared if their objects are dead: all that is kept was reached.
+    Weak,
+}
+
 /// What a scan is for.
 enum Purpose<'s> {
     /// To keep what is referred to, in these segments.
-    Keep(&'s dyn Segments),
+    Keep(&'s dyn Segments, Pass),
     /// To show the references: nothing is kept.
     Show(&'s mut dyn FnMut(Shown<'_>)),
 }
@@ -47,72 +77,80 @@ pub struct Scan<'s> {
     purpose: Purpose<'s>,
     references: usize,
     examined: usize,
-    /// Whether references keep nothing any more, and are cleared if their objects are dead.
-    is_weak: bool,
 }
 
 impl<'s> Scan<'s> {
+    /// A scan that keeps what is referred to, beginning with [`Pass::AmbiguousRoots`].
     pub(crate) fn new(segments: &'s dyn Segments) -> Self {
-        Self { purpose: Purpose::Keep(segments), references: 0, examined: 0, is_weak: false }
+        Self { purpose: Purpose::Keep(segments, Pass::AmbiguousRoots), references: 0, examined: 0 }
+    }
+
+    /// Goes on with another pass.
+    pub(crate) const fn begin_pass(&mut self, next: Pass) {
+        if let Purpose::Keep(_, pass) = &mut self.purpose {
+            *pass = next;
+        }
     }
 
     /// A scan that passes references to `show`.
     pub(crate) fn show(show: &'s mut dyn FnMut(Shown<'_>)) -> Self {
-        Self { purpose: Purpose::Show(show), references: 0, examined: 0, is_weak: false }
+        Self { purpose: Purpose::Show(show), references: 0, examined: 0 }
     }
 
-    /// Fixes an exact reference: the object that it refers to is kept. A reference to memory of no automatic
-    /// pool of the heap is left alone, so null, numbers that are no addresses, and pointers to other
-    /// memory may be fixed too.
+    /// Fixes an exact reference: the object that it refers to is kept, and if it moves, the reference is changed. A reference
+    /// to memory of no automatic pool of the heap is left alone, so null, numbers that are no addresses, and pointers to
+    /// other memory may be fixed too.
     ///
     /// A weak reference, of a weak root or an object of an [`Awl`](crate::Awl), keeps nothing: it is set to null here if its object is dead.
     ///
-    /// The reference is to be where it is read from, because a class that moves objects writes it.
-    /// (No class does so yet.) A debug build panics if no object begins where it refers to; a release build ignores it.
+    /// The reference has to be where it is read from, so that it can be changed there.
+    /// A debug build panics if no object begins where it refers to; a release build ignores it.
     #[inline]
     pub fn fix(&mut self, reference: &mut *mut u8) {
-        self.references += 1;
-        let segments = match &mut self.purpose {
-            Purpose::Keep(segments) => *segments,
-            Purpose::Show(show) => return show(Shown::Exact(reference)),
+        let (segments, pass) = match &mut self.purpose {
+            Purpose::Keep(_, Pass::AmbiguousRoots) => return,
+            Purpose::Keep(segments, pass) => (*segments, *pass),
+            Purpose::Show(show) => {
+                self.references += 1;
+                return show(Shown::Exact(reference));
+            }
         };
+        self.references += 1;
         let addr = Addr::of(*reference);
-        if self.is_weak && segments.is_white(addr) {
+        if pass == Pass::Weak && segments.is_white(addr) {
             *reference = core::ptr::null_mut();
             return;
         }
-        let Some(segment) = segments.segment_of(addr) else { return };
-        let description = segment.get();
-        let object = Addr::new(addr.get().wrapping_sub(description.shape().header));
-        let is_object = description.has_place(object) && segment.reach(object);
-        aver!(is_object, "an exact reference to {addr}, where no object is");
+        let kept = segments.keep_exact(addr);
+        if let Kept::At(now) = kept {
+            *reference = now.as_ptr();
+        }
+        aver!(kept != Kept::Nowhere, "an exact reference to {addr}, where no object is");
     }
 
     /// Fixes a word that may be a reference: if it is an address in an object, anywhere in it, or
     /// behind it up to the next one, the object is kept and does not move.
+    ///
+    /// This is for roots. A format fixes a word of an object in this way only if it cannot refer to an object
+    /// that moves: that may have moved before.
     #[inline]
     pub fn fix_ambiguous(&mut self, word: usize) {
-        self.references += 1;
         let segments = match &mut self.purpose {
-            Purpose::Keep(segments) => *segments,
-            Purpose::Show(show) => return show(Shown::Ambiguous(word)),
+            Purpose::Keep(_, Pass::ExactRoots) => return,
+            Purpose::Keep(segments, _) => *segments,
+            Purpose::Show(show) => {
+                self.references += 1;
+                return show(Shown::Ambiguous(word));
+            }
         };
-        let addr = Addr::new(word);
-        let Some(segment) = segments.segment_of(addr) else { return };
-        if let Some(object) = segment.object_around(addr) {
-            segment.reach(object);
-        }
-    }
-
-    /// Goes on with weak references: all that is kept was reached.
-    pub(crate) const fn begin_weak(&mut self) {
-        self.is_weak = true;
+        self.references += 1;
+        segments.keep_ambiguous(Addr::new(word));
     }
 
     /// Whether an exact reference leads to an object that was not reached so far.
     pub(crate) fn is_dead(&self, reference: *mut u8) -> bool {
         match &self.purpose {
-            Purpose::Keep(segments) => segments.is_white(Addr::of(reference)),
+            Purpose::Keep(segments, _) => segments.is_white(Addr::of(reference)),
             Purpose::Show(_) => false,
         }
     }

@@ -7,7 +7,7 @@
 //!
 //! | start | mark | at this place |
 //! |---|---|---|
-//! | 0 | 0 | no object begins, or none that is known |
+//! | 0 | 0 | no object begins, or none that is known; or it has moved, and its first word leads to where it is |
 //! | 1 | 0 | an object begins: **white**, not reached so far |
 //! | 1 | 1 | **grey**: reached, and to be scanned |
 //! | 0 | 1 | **black**: reached and scanned |
@@ -54,6 +54,8 @@ pub(crate) struct GcSegment {
     /// The first and the last place at which an object became grey since the segment was last scanned: none if the
     /// segment is not in the list.
     grey_places: Cell<Option<(Addr, Addr)>>,
+    /// Whether objects that an exact reference leads to are moved elsewhere.
+    is_condemned: Cell<bool>,
     /// The segments of the pool that have grey objects.
     grey: NonNull<GreyList>,
 }
@@ -141,6 +143,7 @@ impl SegmentPtr {
             next,
             next_grey,
             grey_places,
+            is_condemned: Cell::new(false),
             grey,
         };
         // SAFETY: the block is aligned for the description, has room for it, and only the segment uses it.
@@ -224,6 +227,19 @@ impl SegmentPtr {
         (starts | marks) & bit != 0
     }
 
+    /// Whether the object that begins at `addr` was reached; `None` if none begins there.
+    pub(crate) fn is_reached(self, addr: Addr) -> Option<bool> {
+        let (index, bit) = self.get().place(addr);
+        let (starts, marks) = (self.load(Map::Starts, index), self.load(Map::Marks, index));
+        ((starts | marks) & bit != 0).then_some(marks & bit != 0)
+    }
+
+    /// Forgets the object that begins at `addr`, which is white.
+    pub(crate) fn forget(self, addr: Addr) {
+        let (index, bit) = self.get().place(addr);
+        self.store(Map::Starts, index, self.load(Map::Starts, index) & !bit);
+    }
+
     /// Makes the first grey object from `addr` to `last` black, and returns where it begins.
     pub(crate) fn blacken(self, addr: Addr, last: Addr) -> Option<Addr> {
         let found = self.first(addr, last, |segment, index| {
@@ -253,10 +269,7 @@ impl SegmentPtr {
     pub(crate) fn object_of(self, addr: Addr) -> Option<Addr> {
         let description = self.get();
         let object = Addr::new(addr.get().wrapping_sub(description.shape.header));
-        let is_object = description.has_place(object) && {
-            let (index, bit) = description.place(object);
-            (self.load(Map::Starts, index) | self.load(Map::Marks, index)) & bit != 0
-        };
+        let is_object = description.has_place(object) && self.is_reached(object).is_some();
         is_object.then_some(object)
     }
 
@@ -348,6 +361,16 @@ impl GcSegment {
     /// The next segment of the pool.
     pub(crate) const fn next(&self) -> &Cell<Option<SegmentPtr>> {
         &self.next
+    }
+
+    /// Whether objects that an exact reference leads to are moved elsewhere.
+    pub(crate) const fn is_condemned(&self) -> bool {
+        self.is_condemned.get()
+    }
+
+    /// Has its objects move when exact references to them are fixed, or no more.
+    pub(crate) fn set_condemned(&self, is_condemned: bool) {
+        self.is_condemned.set(is_condemned);
     }
 
     /// Whether an object may begin at `addr`.

@@ -20,7 +20,6 @@ impl Zones {
     }
 
     /// Those of a range that is not empty.
-    #[cfg_attr(not(test), expect(dead_code, reason = "no class moves objects yet"))]
     pub(crate) fn of(range: AddrRange) -> Self {
         let (first, last) = (range.base().get() / Self::STRIPE, (range.limit().get() - 1) / Self::STRIPE);
         if last - first >= Self::COUNT {

@@ -1,4 +1,4 @@
-//! The classes whose objects do not move: `Ams` and `Lo`.
+//! The classes: `Ams`, `Lo` and `Awl`, `Amc` and `Amcz`.
 
 use core::alloc::Layout;
 use core::fmt;
@@ -10,11 +10,12 @@ use tripoint_core::{
     PoolHeader, PoolSizes, RankSet, Result, ensure, line,
 };
 
-use crate::references::format::Format;
+use crate::references::format::{Format, MovableFormat};
 use crate::references::member::{Member, MemberLink};
 use crate::references::segment::{GreyList, SegmentPtr, Shape};
 use crate::stops::heap::Heap;
 use crate::stops::mutator_buffer::MutatorBuffer;
+use crate::swept::copies::Copies;
 use crate::swept::pool::{Pool, State};
 use crate::swept::runs::Runs;
 
@@ -25,12 +26,14 @@ pub(crate) mod sealed {
     pub trait Sealed {}
 }
 
-/// Whether the objects of a [`Swept`] pool have references.
-pub trait Kind: sealed::Sealed + Send + Sync + 'static {
+/// Whether the objects of a [`Swept`] pool have references, and whether they move, if they have the format `F`.
+pub trait Kind<F: Format>: sealed::Sealed + Send + Sync + 'static {
     /// The name of the class.
     const CLASS: &'static str;
     /// The ranks of their references.
     const RANKS: RankSet;
+    /// Whether they move.
+    const MOVES: bool = false;
     /// Whether points give way in the slow path of reserve. If they do not, they are used only while their mutator
     /// cannot be stopped, so commits do not fail either.
     // (design/gc.md `.typed.inside`)
@@ -49,21 +52,43 @@ pub enum Leaf {}
 #[derive(Debug)]
 pub enum WeakSlots {}
 
+/// Objects with exact references, which move.
+#[derive(Debug)]
+pub enum Moved {}
+
+/// Objects without references to objects of the heap, which move.
+#[derive(Debug)]
+pub enum MovedLeaf {}
+
 impl sealed::Sealed for WeakSlots {}
 impl sealed::Sealed for Traced {}
 impl sealed::Sealed for Leaf {}
+impl sealed::Sealed for Moved {}
+impl sealed::Sealed for MovedLeaf {}
 
-impl Kind for Traced {
+impl<F: Format> Kind<F> for Traced {
     const CLASS: &'static str = "AMS";
     const RANKS: RankSet = RankSet::EXACT;
 }
 
-impl Kind for Leaf {
+impl<F: Format> Kind<F> for Leaf {
     const CLASS: &'static str = "LO";
     const RANKS: RankSet = RankSet::empty();
 }
 
-impl Kind for WeakSlots {
+impl<F: MovableFormat> Kind<F> for Moved {
+    const CLASS: &'static str = "AMC";
+    const RANKS: RankSet = RankSet::EXACT;
+    const MOVES: bool = true;
+}
+
+impl<F: MovableFormat> Kind<F> for MovedLeaf {
+    const CLASS: &'static str = "AMCZ";
+    const RANKS: RankSet = RankSet::empty();
+    const MOVES: bool = true;
+}
+
+impl<F: Format> Kind<F> for WeakSlots {
     const CLASS: &'static str = "AWL";
     const RANKS: RankSet = RankSet::WEAK;
 }
@@ -81,11 +106,18 @@ pub type Lo<'h, A, B, F> = Swept<'h, A, B, F, Leaf>;
 /// of a key, may be in the [dependent object](Format::dependent), in which the format may write then.
 pub type Awl<'h, A, B, F> = Swept<'h, A, B, F, WeakSlots>;
 
-/// Options for a pool of class [`Ams`], [`Lo`] or [`Awl`].
+/// Automatic, mostly copying: objects with exact references. Those that exact references lead to are moved together
+/// by a collection; those that ambiguous references lead to stay. All others are freed.
+pub type Amc<'h, A, B, F> = Swept<'h, A, B, F, Moved>;
+
+/// Leaf objects that are moved as in an [`Amc`]. They are never scanned.
+pub type Amcz<'h, A, B, F> = Swept<'h, A, B, F, MovedLeaf>;
+
+/// Options for a pool of class [`Ams`], [`Lo`], [`Awl`], [`Amc`] or [`Amcz`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SweptOptions {
     /// The least size of a segment, in bytes, which is rounded up to grains of the arena. Objects that do not fit
-    /// have segments of their own. By default 64 KiB.
+    /// have segments of their own, and never move. By default 64 KiB.
     pub segment_size: usize,
 }
 
@@ -95,7 +127,8 @@ impl Default for SweptOptions {
     }
 }
 
-/// A pool of objects that are freed when they are not reachable, and never move: [`Ams`] or [`Lo`].
+/// A pool of objects that are freed when they are not reachable: [`Ams`] or [`Lo`], in which they never move, [`Amc`] or
+/// [`Amcz`].
 ///
 /// Its allocation points belong to a [`Mutator`](crate::Mutator) each
 /// ([`MutatorBuffer::attend`]). Objects are freed by a collection, and by nothing else: one that the program asks for, or one that the heap
@@ -108,18 +141,18 @@ impl Default for SweptOptions {
 ///
 /// Drop a pool only when no object of another pool and no exact root refers to objects of it: such a reference may
 /// lead into memory of other objects later. A pool that is leaked is collected as long as its heap.
-pub struct Swept<'h, A: Arena, B: BarrierPair, F: Format, K: Kind> {
+pub struct Swept<'h, A: Arena, B: BarrierPair, F: Format, K: Kind<F>> {
     pool: NonNull<Pool<A, F>>,
     heap: &'h Heap<'h, A, B>,
     kind: PhantomData<K>,
 }
 
 // SAFETY: the pool is in the memory of the arena, and `Sync`; the heap is too. Nothing of it belongs to a thread.
-unsafe impl<A: Arena + Send, B: BarrierPair, F: Format, K: Kind> Send for Swept<'_, A, B, F, K> {}
+unsafe impl<A: Arena + Send, B: BarrierPair, F: Format, K: Kind<F>> Send for Swept<'_, A, B, F, K> {}
 // SAFETY: a shared pool reaches the pool in the arena's memory, which is `Sync`, and the heap, which is too.
-unsafe impl<A: Arena, B: BarrierPair, F: Format, K: Kind> Sync for Swept<'_, A, B, F, K> {}
+unsafe impl<A: Arena, B: BarrierPair, F: Format, K: Kind<F>> Sync for Swept<'_, A, B, F, K> {}
 
-impl<'h, A: Arena + Clone, B: BarrierPair, F: Format, K: Kind> Swept<'h, A, B, F, K>
+impl<'h, A: Arena + Clone, B: BarrierPair, F: Format, K: Kind<F>> Swept<'h, A, B, F, K>
 where
     A: 'h,
 {
@@ -147,11 +180,12 @@ where
             // SAFETY: the pool stays in place until it is dropped, by `drop`, after the link was taken off the list.
             link: unsafe { MemberLink::new(header.id(), member) },
             grey: GreyList::new(),
+            copies: K::MOVES.then(Copies::default),
             ranks: K::RANKS,
             segment_size: options.segment_size,
             shape,
             format,
-            state: Lock::new(State { segments: None, runs: Runs::new(), free: 0 }),
+            state: Lock::new(State { segments: None, runs: Runs::new(), free: 0, is_moving: false }),
             header,
         };
         // SAFETY: this is fresh memory with the layout of a pool.
@@ -162,7 +196,7 @@ where
     }
 }
 
-impl<A: Arena, B: BarrierPair, F: Format, K: Kind> Swept<'_, A, B, F, K> {
+impl<A: Arena, B: BarrierPair, F: Format, K: Kind<F>> Swept<'_, A, B, F, K> {
     fn pool(&self) -> &Pool<A, F> {
         // SAFETY: the pool is initialised and in place until this value is dropped, and only ever borrowed shared.
         unsafe { self.pool.as_ref() }
@@ -175,7 +209,7 @@ impl<A: Arena, B: BarrierPair, F: Format, K: Kind> Swept<'_, A, B, F, K> {
     }
 }
 
-impl<A: Arena, B: BarrierPair, F: Format, K: Kind> Drop for Swept<'_, A, B, F, K> {
+impl<A: Arena, B: BarrierPair, F: Format, K: Kind<F>> Drop for Swept<'_, A, B, F, K> {
     fn drop(&mut self) {
         let link = NonNull::from(&self.pool().link);
         self.heap.forget_pool(self.pool().header.id());
@@ -193,7 +227,7 @@ impl<A: Arena, B: BarrierPair, F: Format, K: Kind> Drop for Swept<'_, A, B, F, K
 // off the lists before they are handed out. They stay in place until the pool is dropped: segments that a
 // buffer holds memory of are not returned. They are aligned as objects are, and so are their sizes; the
 // segment of a fill is the one that it lies in. The rest follows from the format's alignment, which never changes.
-unsafe impl<A: Arena, B: BarrierPair, F: Format, K: Kind> PoolClass for Swept<'_, A, B, F, K> {
+unsafe impl<A: Arena, B: BarrierPair, F: Format, K: Kind<F>> PoolClass for Swept<'_, A, B, F, K> {
     const CLASS: &'static str = K::CLASS;
     const FLIPPABLE: bool = !K::RANKS.is_empty() && K::GIVES_WAY;
     const GIVES_WAY: bool = K::GIVES_WAY;
@@ -267,7 +301,7 @@ unsafe impl<A: Arena, B: BarrierPair, F: Format, K: Kind> PoolClass for Swept<'_
 
     fn walk_free(&self, visit: &mut dyn FnMut(Block)) {
         let (pool, header) = (self.pool(), self.header());
-        let _stays_as_it_is = pool.state.lock();
+        let _stays_as_it_is = pool.settled();
         let mut from = tripoint_core::Addr::ZERO;
         while let Some(tracts) = header.arena().next_tracts(header.id(), from) {
             from = tracts.range().base();
@@ -286,11 +320,11 @@ unsafe impl<A: Arena, B: BarrierPair, F: Format, K: Kind> PoolClass for Swept<'_
     }
 }
 
-impl<A: Arena, B: BarrierPair, F: Format, K: Kind> Check for Swept<'_, A, B, F, K> {
+impl<A: Arena, B: BarrierPair, F: Format, K: Kind<F>> Check for Swept<'_, A, B, F, K> {
     fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
         self.header().check(level)?;
         if level >= CheckLevel::Deep {
-            let (pool, state) = (self.pool(), self.pool().state.lock());
+            let (pool, state) = (self.pool(), self.pool().settled());
             let (mut free, mut next) = (0, state.segments);
             while let Some(segment) = next {
                 free += gaps(pool, segment);
@@ -309,7 +343,7 @@ fn gaps<A: Arena, F: Format>(pool: &Pool<A, F>, segment: SegmentPtr) -> usize {
     free
 }
 
-impl<A: Arena, B: BarrierPair, F: Format, K: Kind> Describe for Swept<'_, A, B, F, K> {
+impl<A: Arena, B: BarrierPair, F: Format, K: Kind<F>> Describe for Swept<'_, A, B, F, K> {
     fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
         self.header().describe(out, depth)?;
         let free = self.pool().state.lock().free;
@@ -317,7 +351,7 @@ impl<A: Arena, B: BarrierPair, F: Format, K: Kind> Describe for Swept<'_, A, B, 
     }
 }
 
-impl<A: Arena, B: BarrierPair, F: Format, K: Kind> fmt::Debug for Swept<'_, A, B, F, K> {
+impl<A: Arena, B: BarrierPair, F: Format, K: Kind<F>> fmt::Debug for Swept<'_, A, B, F, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple(K::CLASS).field(self.pool()).finish()
     }

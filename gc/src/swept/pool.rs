@@ -1,6 +1,8 @@
-//! The pool behind both classes: where its segments are, and how buffers get and return memory.
+//! The pool behind all classes: where its segments are, and how buffers get and return memory.
 
 use core::fmt;
+use core::hint;
+use core::ops::DerefMut;
 use core::ptr::NonNull;
 
 use tripoint_core::internal::registry_of;
@@ -10,6 +12,7 @@ use crate::references::format::Format;
 use crate::references::member::MemberLink;
 use crate::references::segment::{GreyList, SegmentPtr, Shape};
 use crate::stops::mutator_buffer::MutatorBuffer;
+use crate::swept::copies::Copies;
 use crate::swept::runs::Runs;
 
 /// What changes under the pool's lock.
@@ -19,15 +22,19 @@ pub(crate) struct State {
     pub(crate) runs: Runs,
     /// The bytes of payloads that are in no object and no buffer.
     pub(crate) free: usize,
+    /// Whether objects are being moved: what was one may be none when the lock is taken again.
+    pub(crate) is_moving: bool,
 }
 
 // SAFETY: the pointers lead to segments of the pool, which any thread may use that has the lock.
 unsafe impl Send for State {}
 
-/// A pool of objects that do not move, in the memory of its arena's descriptors: there it stays in place.
+/// A pool in the memory of its arena's descriptors: there it stays in place.
 pub(crate) struct Pool<A: Arena, F: Format> {
     pub(crate) link: MemberLink,
     pub(crate) grey: GreyList,
+    /// Where objects are copied to, if the class moves them.
+    pub(crate) copies: Option<Copies>,
     pub(crate) ranks: RankSet,
     pub(crate) segment_size: usize,
     pub(crate) shape: Shape,
@@ -37,11 +44,23 @@ pub(crate) struct Pool<A: Arena, F: Format> {
     pub(crate) header: PoolHeader<A>,
 }
 
-// SAFETY: the link is used under the lock of its list, the grey list by the thread that stops the heap,
+// SAFETY: the link is used under the lock of its list, the grey list and the copies by the thread that stops the heap,
 // and the state under its lock. Format, header and the rest are `Sync`.
 unsafe impl<A: Arena, F: Format> Sync for Pool<A, F> {}
 
 impl<A: Arena, F: Format> Pool<A, F> {
+    /// The pool's state while no objects are being moved: waits for the end of a collection, if one moves them.
+    pub(crate) fn settled(&self) -> impl DerefMut<Target = State> + '_ {
+        loop {
+            let state = self.state.lock();
+            if !state.is_moving {
+                return state;
+            }
+            drop(state);
+            hint::spin_loop();
+        }
+    }
+
     /// Returns memory for a buffer, which holds it from here on.
     pub(crate) fn fill(&self, buffer: &MutatorBuffer, size: usize) -> Result<Fill> {
         let mut state = self.state.lock();
@@ -72,7 +91,7 @@ impl<A: Arena, F: Format> Pool<A, F> {
     }
 
     /// Makes a segment of new tracts, and returns its payload.
-    fn add(&self, state: &mut State, block: Block) -> Block {
+    pub(crate) fn add(&self, state: &mut State, block: Block) -> Block {
         let grey = NonNull::from(&self.grey);
         // SAFETY: tracts are aligned to a grain, which is at least 64 bytes, and more than a description is
         // aligned to. They have room (`size_for`), and nothing uses them. The list is valid as long as

@@ -1,7 +1,9 @@
-//! What a collection does to a pool of objects that do not move.
+//! What a collection does to a pool.
+
+use core::ptr::NonNull;
 
 use tripoint_core::internal::registry_of;
-use tripoint_core::{Addr, Arena, Block, RankSet};
+use tripoint_core::{Addr, Arena, Block, RankSet, aver};
 
 use crate::references::format::Format;
 use crate::references::member::{Member, Tally};
@@ -35,6 +37,18 @@ impl<A: Arena, F: Format> Member for Pool<A, F> {
             // taken.
             unsafe { self.record(buffer, memory.scan_limit) };
         });
+    }
+
+    unsafe fn condemn(&self) {
+        if self.copies.is_some() {
+            self.set_moving(&mut self.state.lock(), true);
+        }
+    }
+
+    unsafe fn copy_of(&self, segment: SegmentPtr, object: Addr) -> Option<NonNull<u8>> {
+        let copies = self.copies.as_ref()?;
+        // SAFETY: the caller promises a condemned segment of this pool, a place in it, and that the heap is stopped.
+        unsafe { self.evacuate(copies, segment, object) }
     }
 
     unsafe fn scan(&self, scan: &mut Scan<'_>) -> bool {
@@ -77,8 +91,13 @@ impl<A: Arena, F: Format> Member for Pool<A, F> {
 
     unsafe fn sweep(&self) -> Tally {
         let mut state = self.state.lock();
+        let mut tally = Tally::default();
+        if let Some(copies) = &self.copies {
+            copies.close(&mut tally);
+            self.set_moving(&mut state, false);
+        }
         let free_before = state.free;
-        let (mut tally, mut next) = (Tally::default(), state.segments.take());
+        let mut next = state.segments.take();
         (state.runs, state.free) = (Runs::new(), 0);
         while let Some(segment) = next {
             next = segment.get().next().take();
@@ -146,9 +165,11 @@ impl<A: Arena, F: Format> Pool<A, F> {
         } else if self.ranks.contains(RankSet::WEAK) {
             // SAFETY: the caller promises an object, and that the heap is stopped.
             let mut dependent = unsafe { self.format.dependent(object.base()) };
+            let before = dependent;
             if !dependent.is_null() {
                 scan.fix(&mut dependent);
             }
+            aver!(dependent == before, "the dependent object at {before:p} moves");
         }
     }
 

@@ -59,13 +59,13 @@ pub(crate) enum LeafInside {}
 impl sealed::Sealed for TracedInside {}
 impl sealed::Sealed for LeafInside {}
 
-impl Kind for TracedInside {
+impl<F: Format> Kind<F> for TracedInside {
     const CLASS: &'static str = "AMS";
     const RANKS: RankSet = RankSet::EXACT;
     const GIVES_WAY: bool = false;
 }
 
-impl Kind for LeafInside {
+impl<F: Format> Kind<F> for LeafInside {
     const CLASS: &'static str = "LO";
     const RANKS: RankSet = RankSet::empty();
     const GIVES_WAY: bool = false;

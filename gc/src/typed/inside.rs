@@ -175,7 +175,7 @@ impl<'g, A: Arena + Clone, B: BarrierPair> Inside<'g, A, B> {
 }
 
 #[inline(always)]
-fn object_at<A: Arena + Clone, B: BarrierPair, K: Kind>(
+fn object_at<A: Arena + Clone, B: BarrierPair, K: Kind<Typed>>(
     point: &mut Point<'_, '_, A, B, K>,
     size: usize,
     table: &'static Table,

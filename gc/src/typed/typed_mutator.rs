@@ -49,7 +49,7 @@ impl<'h, A: Arena + Clone, B: BarrierPair> TypedObjects<'h, A, B> {
     }
 }
 
-fn point<'o, 'h, A: Arena + Clone, B: BarrierPair, K: Kind>(
+fn point<'o, 'h, A: Arena + Clone, B: BarrierPair, K: Kind<Typed>>(
     pool: &'o Swept<'h, A, B, Typed, K>,
     mutator: &Mutator<'h, A, B>,
 ) -> Result<Point<'o, 'h, A, B, K>> {

@@ -10,7 +10,9 @@ use std::thread;
 
 use tripoint_ap::AllocationPoint;
 use tripoint_core::{Block, BufferKind, ClientArena, ClientArenaOptions, Parking, Result, SymmetricFence};
-use tripoint_gc::{Format, Heap, HeapOptions, Kind, Mutator, MutatorBuffer, Scan, Swept, SweptOptions};
+use tripoint_gc::{
+    Format, Heap, HeapOptions, Kind, MovableFormat, Mutator, MutatorBuffer, Scan, Swept, SweptOptions,
+};
 
 pub(crate) type Arena<'m> = &'m ClientArena<'m>;
 pub(crate) type TestHeap<'m> = Heap<'m, Arena<'m>>;
@@ -76,6 +78,9 @@ unsafe impl Format for Nodes {
     }
 }
 
+// SAFETY: nothing in a node depends on its address but references, which are fixed.
+unsafe impl MovableFormat for Nodes {}
+
 /// Runs `test` with an arena of so many bytes and a heap of its own.
 pub(crate) fn with_heap(size: usize, test: impl FnOnce(&TestHeap<'_>)) {
     let mut memory = Box::new_uninit_slice(size);
@@ -85,7 +90,7 @@ pub(crate) fn with_heap(size: usize, test: impl FnOnce(&TestHeap<'_>)) {
     test(&heap);
 }
 
-pub(crate) fn pool<'m, K: Kind>(heap: &'m TestHeap<'m>, header: usize) -> TestPool<'m, K> {
+pub(crate) fn pool<'m, K: Kind<Nodes>>(heap: &'m TestHeap<'m>, header: usize) -> TestPool<'m, K> {
     Swept::create(
         heap,
         Nodes { header, forgets: AtomicBool::new(false) },
@@ -94,7 +99,7 @@ pub(crate) fn pool<'m, K: Kind>(heap: &'m TestHeap<'m>, header: usize) -> TestPo
     .unwrap()
 }
 
-pub(crate) fn point<'p, 'm, K: Kind>(
+pub(crate) fn point<'p, 'm, K: Kind<Nodes>>(
     pool: &'p TestPool<'m, K>,
     mutator: &TestMutator<'m>,
 ) -> Point<'p, 'm, K> {
@@ -108,19 +113,32 @@ pub(crate) fn layout(header: usize, references: usize) -> Layout {
     Layout::array::<usize>(header + 2 + references).unwrap()
 }
 
-/// Allocates a node, and returns the address by which references know it.
-pub(crate) fn make<K: Kind>(
+/// Allocates a node, and returns the address by which references know it. The references are those that were known before:
+/// none of them leads to a node that a collection in between could move.
+pub(crate) fn make<K: Kind<Nodes>>(
     point: &mut Point<'_, '_, K>,
     name: usize,
     references: &[*mut u8],
 ) -> Result<*mut u8> {
+    make_with(point, name, references.len(), |index| references[index])
+}
+
+/// Allocates a node with so many references, which are asked for when there is room for them, and no collection comes in
+/// between.
+pub(crate) fn make_with<K: Kind<Nodes>>(
+    point: &mut Point<'_, '_, K>,
+    name: usize,
+    count: usize,
+    reference: impl Fn(usize) -> *mut u8,
+) -> Result<*mut u8> {
     loop {
         let header = point.pool().format().header;
-        let reservation = point.reserve(layout(header, references.len()))?;
+        let reservation = point.reserve(layout(header, count))?;
         let node = reservation.as_ptr().cast::<usize>();
+        let references: Vec<_> = (0..count).map(&reference).collect();
         // SAFETY: so many words were reserved.
         unsafe {
-            write(node.add(header), reservation.size(), name, references);
+            write(node.add(header), reservation.size(), name, &references);
         }
         // SAFETY: the node was just made.
         if unsafe { reservation.commit() }.is_ok() {
