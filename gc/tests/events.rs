@@ -47,9 +47,12 @@ impl EventHook for Recorder {
                 | Event::EndCollection { .. }
         );
         if is_of_heap {
-            self.events.lock().unwrap().push(event);
+            // Counted under the lock too, so that each event is counted once in the order in which they come.
+            let mut events = self.events.lock().unwrap();
+            events.push(event);
             let unwinds_at = self.unwinds_at.load(Ordering::Relaxed);
             self.unwinds_at.store(unwinds_at.saturating_sub(1), Ordering::Relaxed);
+            drop(events);
             if unwinds_at == 1 {
                 resume_unwind(Box::new("on purpose"));
             }
