@@ -95,7 +95,7 @@
 //! | `adaptors` | yes | [`PoolAllocator`], [`GlobalPool`] |
 //! | `contract` | yes | [`contract`], with what Linux can observe |
 //! | `telemetry` | yes | [`telemetry`]: sampling, and a record that other processes read; needs `std`. Files, with `FileOptions`, on Linux only |
-//! | `gc` | | `gc`: automatic pools, collected when the program asks for it |
+//! | `gc` | | `gc`: automatic pools, collected when that is due, when memory is refused, or when the program asks |
 //! | `symbols` | | names and lines in the contract's reports |
 //! | `interpose-malloc` | | C's `malloc` in the contract, with glibc, for the final binary |
 //! | `telemetry-reader` | | `telemetry::reader`: reads the telemetry of another process, and switches it; on any Unix |
