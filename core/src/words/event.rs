@@ -349,7 +349,9 @@ pub enum Event {
 ///
 /// A hook should not unwind. If one does, the step that it observes was already done and
 /// counted, or is done nevertheless, so nothing is lost; tracts that a pool was about to get
-/// ([`Event::Extend`]) are returned to the arena.
+/// ([`Event::Extend`]) are returned to the arena. The exception is an event of memory in the middle of a
+/// collection, between [`Event::BeginCollection`] and [`Event::EndCollection`] on the same thread: if a hook
+/// unwinds there, the process ends.
 ///
 /// A pair of hooks is a hook, and so is a reference to a hook, shared or exclusive. The second of a
 /// pair observes an event even if the first unwinds.

@@ -1,8 +1,10 @@
 //! One collection, from the stop to the sweep.
 
+use core::mem;
 use core::time::Duration;
 
-use tripoint_core::{Arena, BarrierPair, Event};
+use tripoint_core::internal::Defer;
+use tripoint_core::{Arena, BarrierPair, Event, aver};
 
 use crate::messages::message::Message;
 use crate::policy::report::{Cause, Collection, Work};
@@ -14,6 +16,10 @@ use crate::stops::heap::Heap;
 use crate::stops::mutator::Mutator;
 use crate::stops::postponed::Postponed;
 use crate::stops::stopped::Stopped;
+
+/// Why the process ends.
+const HALF_DONE: &str = "a format, a root function or an event hook unwound in the middle of a collection, which has left objects \
+     half marked or half moved: have it return";
 
 impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     /// Frees all objects that no root leads to, in all automatic pools of the heap, for a thread that has no
@@ -56,6 +62,8 @@ pub(crate) fn run<A: Arena, B: BarrierPair>(stopped: &Stopped<'_, '_, A, B>, cau
     let (members, roots) = (heap.members().lock(), heap.roots().lock());
     // SAFETY: `stopped` says that the heap is stopped.
     members.for_each(|link| unsafe { link.member().flip() });
+    // A panic while one unwinds ends the process (design/gc.md `.collect.whole`).
+    let is_half_done = Defer::new(|| panic!("{HALF_DONE}"));
     // SAFETY: the heap is stopped, and its pools were flipped.
     members.for_each(|link| unsafe { link.member().condemn() });
     let own = Own::new(heap.arena(), &members);
@@ -81,6 +89,7 @@ pub(crate) fn run<A: Arena, B: BarrierPair>(stopped: &Stopped<'_, '_, A, B>, cau
     let mut tally = Tally::default();
     // SAFETY: the heap is stopped, and no pool has grey objects any more: all that is reachable is black.
     members.for_each(|link| tally += unsafe { link.member().sweep() });
+    mem::forget(is_half_done);
     let (Tally { kept, freed, zones, moved, refused }, examined) = (tally, scan.examined());
     heap.history().age(zones);
     let references = scan.references();
@@ -88,6 +97,8 @@ pub(crate) fn run<A: Arena, B: BarrierPair>(stopped: &Stopped<'_, '_, A, B>, cau
     heap.counts().count_collection(cause);
     heap.tell(Message::Ended(report));
     heap.arena().event(Event::EndCollection { heap: heap.event_address(), examined, kept, freed });
+    let nowhere = scan.nowhere();
+    aver!(nowhere.is_none(), "an exact reference to {nowhere:?}, where no object is");
     report
 }
 

@@ -101,6 +101,7 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
 
     /// Registers a function that passes references to the [`Scan`](crate::Scan), and what it is called with. It is called twice in every
     /// collection, passes the same references each time, and must not create or drop a pool, a root or a mutator of the heap.
+    /// If it unwinds in a collection, the process ends.
     ///
     /// # Errors
     /// Those of [`Arena::alloc_descriptor`].

@@ -4,7 +4,7 @@ use core::fmt;
 
 use core::ptr::NonNull;
 
-use tripoint_core::{Addr, aver};
+use tripoint_core::Addr;
 
 /// What became of the object that an exact reference leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,12 +77,13 @@ pub struct Scan<'s> {
     purpose: Purpose<'s>,
     references: usize,
     examined: usize,
+    nowhere: Option<Addr>,
 }
 
 impl<'s> Scan<'s> {
     /// A scan that keeps what is referred to, beginning with [`Pass::AmbiguousRoots`].
     pub(crate) fn new(segments: &'s dyn Segments) -> Self {
-        Self { purpose: Purpose::Keep(segments, Pass::AmbiguousRoots), references: 0, examined: 0 }
+        Self::begin(Purpose::Keep(segments, Pass::AmbiguousRoots))
     }
 
     /// Goes on with another pass.
@@ -94,7 +95,11 @@ impl<'s> Scan<'s> {
 
     /// A scan that passes references to `show`.
     pub(crate) fn show(show: &'s mut dyn FnMut(Shown<'_>)) -> Self {
-        Self { purpose: Purpose::Show(show), references: 0, examined: 0 }
+        Self::begin(Purpose::Show(show))
+    }
+
+    const fn begin(purpose: Purpose<'s>) -> Self {
+        Self { purpose, references: 0, examined: 0, nowhere: None }
     }
 
     /// Fixes an exact reference: the object that it refers to is kept, and if it moves, the reference is changed. A reference
@@ -104,7 +109,7 @@ impl<'s> Scan<'s> {
     /// A weak reference, of a weak root or an object of an [`Awl`](crate::Awl), keeps nothing: it is set to null here if its object is dead.
     ///
     /// The reference has to be where it is read from, so that it can be changed there.
-    /// A debug build panics if no object begins where it refers to; a release build ignores it.
+    /// If no object begins where it refers to, a debug build panics when the collection is over; a release build ignores it.
     #[inline]
     pub fn fix(&mut self, reference: &mut *mut u8) {
         let (segments, pass) = match &mut self.purpose {
@@ -125,7 +130,10 @@ impl<'s> Scan<'s> {
         if let Kept::At(now) = kept {
             *reference = now.as_ptr();
         }
-        aver!(kept != Kept::Nowhere, "an exact reference to {addr}, where no object is");
+        // A panic here would leave the collection half done (design/gc.md `.collect.whole`).
+        if cfg!(debug_assertions) && kept == Kept::Nowhere {
+            self.nowhere = Some(addr);
+        }
     }
 
     /// Fixes a word that may be a reference: if it is an address in an object, anywhere in it, or
@@ -163,6 +171,11 @@ impl<'s> Scan<'s> {
     /// The bytes of objects that were passed to their formats.
     pub(crate) const fn examined(&self) -> usize {
         self.examined
+    }
+
+    /// The address of an exact reference to a place in the heap where no object is: the last one. Noted in debug builds.
+    pub(crate) const fn nowhere(&self) -> Option<Addr> {
+        self.nowhere
     }
 
     /// How many references were fixed.

@@ -1,0 +1,131 @@
+//! What unwinds in the middle of a collection ends the process (design/gc.md `.collect.whole`).
+
+mod common;
+
+use core::panic::AssertUnwindSafe;
+use core::sync::atomic::{AtomicBool, Ordering};
+use core::time::Duration;
+use std::panic::{catch_unwind, resume_unwind};
+use std::process::Command;
+
+use common::{Slots, TestHeap, Yield, make, point, pool};
+use tripoint_core::{ClientArena, ClientArenaOptions, Event, EventHook, SymmetricFence};
+use tripoint_gc::{Heap, HeapOptions, Link, Moved, Plain, SweptOptions, Tag, TypedObjects, object_types};
+
+const ALL: Duration = Duration::MAX;
+
+/// In the environment of a process that is to end.
+const CHILD: &str = "TRIPOINT_HALF_DONE";
+
+object_types! {
+    struct Holder<'g> {
+        to: Link<'g, Named<'g>>,
+    }
+
+    struct Named<'g> {
+        name: Plain<&'static str>,
+        to: Link<'g, Holder<'g>>,
+    }
+
+    struct Numbers<'g> {
+        numbers: [usize; 2],
+        to: Link<'g, Holder<'g>>,
+    }
+}
+
+/// Unwinds once, at an event of tracts, if that is in a collection.
+#[derive(Default)]
+struct Unwinding {
+    is_armed: AtomicBool,
+    is_in_collection: AtomicBool,
+}
+
+impl EventHook for Unwinding {
+    fn event(&self, event: Event) {
+        match event {
+            Event::BeginCollection { .. } => self.is_in_collection.store(true, Ordering::Relaxed),
+            Event::EndCollection { .. } => self.is_in_collection.store(false, Ordering::Relaxed),
+            Event::Extend { .. } | Event::Retract { .. }
+                if self.is_in_collection.load(Ordering::Relaxed)
+                    && self.is_armed.swap(false, Ordering::Relaxed) =>
+            {
+                resume_unwind(Box::new("on purpose"))
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Runs the test `name` once more, in a process of its own, and asserts that it ends because of what unwinds.
+fn assert_ends(name: &str) {
+    let program = std::env::current_exe().unwrap();
+    let child = Command::new(program).args([name, "--exact", "--nocapture"]).env(CHILD, "").output().unwrap();
+    let said = String::from_utf8_lossy(&child.stderr);
+    assert_eq!(child.status.code(), None, "it ends by a signal: {said}");
+    assert!(said.contains("in the middle of a collection"), "{said}");
+}
+
+/// In a process that is to end: runs `test` with a heap whose hook unwinds when it is armed. Otherwise starts that process.
+fn ends(name: &str, test: impl FnOnce(&TestHeap<'_>, &Unwinding)) {
+    if std::env::var_os(CHILD).is_none() {
+        return assert_ends(name);
+    }
+    let hook = Unwinding::default();
+    let mut memory = Box::new_uninit_slice(256 << 10);
+    let options = ClientArenaOptions { grain: Some(1 << 10), event_hook: Some(&hook) };
+    let arena = ClientArena::create(&mut memory, options).unwrap();
+    let heap = Heap::create(&arena, HeapOptions { barrier: SymmetricFence, parking: &Yield }).unwrap();
+    test(&heap, &hook);
+}
+
+fn unwinds(hook: &Unwinding, collect: impl FnOnce()) {
+    hook.is_armed.store(true, Ordering::Relaxed);
+    assert!(catch_unwind(AssertUnwindSafe(collect)).is_err());
+}
+
+/// Without `unsafe`: if the heap went on, the second collection would free an object that is reachable, and its name would be
+/// read from another.
+#[test]
+#[cfg_attr(any(miri, not(unix)), ignore = "starts a process, and looks at its signal")]
+fn a_sweep_that_unwinds_ends_the_process() {
+    ends("a_sweep_that_unwinds_ends_the_process", |heap, hook| {
+        let objects = TypedObjects::create(heap, SweptOptions { segment_size: 4 << 10 }).unwrap();
+        let mut mutator = objects.register().unwrap();
+        let root = mutator.enter(|inside| {
+            (0..200).for_each(|_| _ = inside.text("a text that is dead soon, in a segment of such").unwrap());
+            objects.root(inside, inside.alloc(Holder { to: Link::default() }).unwrap()).unwrap()
+        });
+        unwinds(hook, || _ = mutator.collect(ALL));
+        mutator.enter(|inside| {
+            let named = Named { name: Plain("a name"), to: Link::default() };
+            root.get(inside).unwrap().to.set(inside, inside.alloc(named).unwrap());
+        });
+        mutator.collect(ALL).unwrap();
+        mutator = objects.register().unwrap();
+        mutator.enter(|inside| {
+            let numbers = || Numbers { numbers: [8, 1], to: Link::default() };
+            while let Ok(made) = inside.alloc(numbers()) {
+                assert_eq!((made.numbers, made.to.get().is_none()), ([8, 1], true));
+            }
+            let named = root.get(inside).unwrap().to.get().unwrap();
+            assert!(named.to.get().is_none());
+            assert_eq!(named.name.0, "a name");
+        });
+    });
+}
+
+#[test]
+#[cfg_attr(any(miri, not(unix)), ignore = "starts a process, and looks at its signal")]
+fn a_move_that_unwinds_ends_the_process() {
+    ends("a_move_that_unwinds_ends_the_process", |heap, hook| {
+        let pool = pool::<Moved>(heap, 0);
+        let mut mutator = heap.register().unwrap();
+        let mut point = point(&pool, &mutator);
+        let slots = Slots::<1>::default();
+        // SAFETY: the slots outlive the root, and only this thread uses them.
+        let _root = unsafe { heap.root_table(slots.base(), 1, Tag::default()) }.unwrap();
+        slots.set(0, make(&mut point, 1, &[]).unwrap());
+        point.empty();
+        unwinds(hook, || _ = mutator.collect(ALL));
+    });
+}
