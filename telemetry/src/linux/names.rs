@@ -99,7 +99,9 @@ pub(super) fn publish(
 ) -> Result<Published, Refusal> {
     let system = data.system;
     let directory = LockedDirectory::of(system, &data.names.last);
-    let locked = directory.as_ref().map_err(|code| *code).and_then(|_| system.lock_file(file));
+    // The data also if the directory cannot be locked: so the next process sees at least that this one is replaced.
+    let in_use = system.lock_file(file);
+    let locked = directory.as_ref().map_err(|code| *code).and(in_use);
     let replaced = user_of(system, &data.names.last);
     let has_former = system.link_file(&switches.names.last, &switches.names.former).is_ok();
     // Readers that find the data find its switches.

@@ -108,6 +108,12 @@ fn a_file_in_use_is_not_replaced_in_silence() {
     assert!(second.report().to_string().contains(&text));
     drop((first, second));
     assert_eq!(Telemetry::create(&at(&path)).unwrap().report().replaced(), None, "it was closed");
+    // Also if only the directory could not be locked.
+    let system = Refusing::times(SystemCall::FileLock, libc::ENOLCK, 0, 1);
+    let third = create_on(&system, &at(&path)).unwrap();
+    assert_eq!((third.report().refusals().count(), third.report().replaced()), (1, None));
+    assert_eq!(Telemetry::create(&at(&path)).unwrap().report().replaced(), Some(process.into()));
+    drop(third);
 }
 
 #[test]
