@@ -136,10 +136,20 @@ impl SystemCall {
     #[cfg(feature = "std")]
     fn advice_on_path(self, kind: std::io::ErrorKind) -> Option<&'static str> {
         use std::io::ErrorKind;
-        if !matches!(self, Self::CreateFile | Self::Rename) {
+        if !matches!(self, Self::CreateFile | Self::Rename | Self::FileLock) {
             return None;
         }
         match kind {
+            // The file was created in the same directory before.
+            ErrorKind::PermissionDenied if self == Self::Rename => {
+                Some("use another path: a file of another user may have this one")
+            }
+            ErrorKind::PermissionDenied if self == Self::FileLock => {
+                Some("let this process read the directory and lock it")
+            }
+            ErrorKind::WouldBlock => {
+                Some("see which process keeps the directory locked for so long (lslocks)")
+            }
             ErrorKind::NotFound => Some("create its directory first"),
             ErrorKind::IsADirectory => {
                 Some("use a path that is not a directory, nor is it one with .switches added")

@@ -274,6 +274,16 @@ fn errors_say_what_to_do() {
         let text = error.to_string();
         assert!(text.contains(&words) && text.contains(advice), "{text}");
     }
+    for (call, code, advice) in [
+        (SystemCall::CreateFile, libc::EACCES, "; use a directory that this process may write to"),
+        (SystemCall::Rename, libc::EPERM, "; use another path: a file of another user"),
+        (SystemCall::FileLock, libc::EACCES, "; let this process read the directory and lock it"),
+        (SystemCall::FileLock, libc::EWOULDBLOCK, "; see which process keeps the directory locked"),
+        (SystemCall::FileLock, libc::ENOLCK, "; use a file system with locks"),
+    ] {
+        let text = Refusal { call, code, bytes: 0 }.to_string();
+        assert!(text.contains(advice), "{text}");
+    }
     let small = TelemetryError::TooSmall { needed: 10, bytes: 5 }.to_string();
     assert!(small.contains("needs 10 bytes") && small.contains("has 5"), "{small}");
 }
