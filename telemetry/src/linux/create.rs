@@ -56,6 +56,7 @@ impl Telemetry {
     /// Creates telemetry in a file that other processes of the same user may read. Its memory is never
     /// unmapped, not even if this is dropped: create it once in a process. Each time, three mappings (of 65,530 that a process may have by default,
     /// `vm.max_map_count`) and the locked memory are used up until the process ends. This takes about 1 ms for each 4 MiB, and 2 ms more if the clock is the time-stamp counter.
+    /// With a path it may take a second more, if another process has the directory locked.
     ///
     /// # Errors
     /// - [`TelemetryError::System`] if the system refuses the file, its name or its memory.
