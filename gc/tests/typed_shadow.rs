@@ -255,7 +255,8 @@ proptest! {
 
 /// In a small arena some nodes are refused, so that the property is tested there too.
 #[test]
+#[cfg_attr(miri, ignore = "it collects at each of many refusals")]
 fn small_arenas_are_filled() {
     let steps: Vec<_> = (0..2000_u32).map(|step| Step::Make { links: 5, root: (step % 251) as u8 }).collect();
-    assert!(run(48 << 10, if cfg!(miri) { &steps[..300] } else { &steps }) > 0);
+    assert!(run(48 << 10, &steps) > 0);
 }
