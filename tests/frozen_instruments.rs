@@ -6,8 +6,8 @@ mod example;
 
 use std::process::Command;
 
-/// The program asserts what it claims: all was found, pages were shared, a copy was relocated where the place was taken, and only the
-/// collector that marks in headers was ended by a signal.
+/// The program asserts what it claims: all was found, pages were shared, a copy was relocated where the place was
+/// taken, and only the collector that marks in headers was ended by a signal.
 #[test]
 fn instruments_are_shared_and_survive_collections() {
     let program = example::build("frozen_instruments", &["gc"]);

@@ -14,7 +14,8 @@ use crate::{Options, instruments, sharing};
 
 type Outcome = Result<(), Box<dyn core::error::Error>>;
 
-/// Says `ready` when it has read all pages, and how it shares them when the parent asks; ends when the parent closes the pipe.
+/// Writes `ready` when all pages were read. Writes how they are shared when the parent asks, and ends when the parent
+/// closes the pipe.
 pub(crate) fn read(options: &Options, is_displaced: bool) -> Outcome {
     let path = options.image.as_deref().ok_or("a reader needs an image")?;
     if is_displaced {
@@ -38,7 +39,8 @@ pub(crate) fn read(options: &Options, is_displaced: bool) -> Outcome {
 fn use_frozen(mapped: &Mapped, count: usize) -> Outcome {
     let arena = ArenaVm::create(ArenaVmOptions { reserve: 64 << 20, ..Default::default() })?;
     let heap = Heap::create(&arena, HeapOptions::default())?;
-    // SAFETY: the mapping stays for the rest of the process, is read-only, and refers to nothing but itself: it is an image.
+    // SAFETY: the mapping stays for the rest of the process, is read-only, and refers to nothing but itself: it is an
+    // image.
     let segment = unsafe { heap.register_frozen(mapped.memory, mapped.image.header().objects()) }?;
     // SAFETY: the image has records of this format, which writes nothing that the scan does not change.
     let objects = unsafe { segment.check(&instruments::Records) }?;
@@ -55,7 +57,7 @@ fn use_frozen(mapped: &Mapped, count: usize) -> Outcome {
         if number % (count / 3 + 1) == 0 {
             // SAFETY: the slot is the variable above.
             unsafe { slot.write(instrument.cast_mut()) };
-            // The seed of all this: a collection while a root refers to a frozen object. It leaves no mark.
+            // A collection while a root refers to a frozen object, in which it leaves no mark.
             let collected = heap.collect(Duration::MAX)?;
             assert_eq!(collected.kept, 0);
         }

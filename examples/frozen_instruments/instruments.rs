@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   directory   kind  count  bucket ...              a bucket refers to the newest instrument in it
-//!   instrument  kind  number  lot  name  next        next of its bucket
+//!   instrument  kind  number  lot  name  next        the next instrument of its bucket
 //!   name        kind  length  bytes ...              in a pool of leaves
 //! ```
 
@@ -13,7 +13,7 @@ use tripoint::author::{Block, SymmetricFence};
 use tripoint::gc::{Ams, Format, Heap, Image, Lo, Mutator, MutatorBuffer, Scan, SweptOptions, Tag};
 use tripoint::{AllocationPoint, Arena, BufferKind, Result};
 
-/// Says of an image that its objects are as this file has them.
+/// The fingerprint of images whose objects have this layout.
 pub(crate) const FINGERPRINT: u64 = 0x1157_0003;
 
 const WORD: usize = size_of::<usize>();
@@ -29,13 +29,13 @@ const FRONT: usize = 2;
 #[derive(Debug)]
 pub(crate) struct Records;
 
-/// The words of an object with so many bytes behind two of them.
+/// The words of an object with `bytes` bytes behind its first two words.
 fn words_for(bytes: usize) -> usize {
     FRONT + bytes.div_ceil(WORD)
 }
 
-// SAFETY: kind, count and length are written before an object is committed, and never changed. Buckets, names and next ones are
-// all references that there are.
+// SAFETY: kind, count and length are written before an object is committed, and never changed. The only references are
+// those of buckets, to names, and to the next instrument, and all are passed on.
 unsafe impl Format for Records {
     unsafe fn skip(&self, object: NonNull<u8>) -> usize {
         let words = object.cast::<usize>();
@@ -84,7 +84,7 @@ pub(crate) fn name_of(number: usize) -> String {
 
 type Pools<'h, A> = (Ams<'h, A, SymmetricFence, Records>, Lo<'h, A, SymmetricFence, Records>);
 
-/// Builds a directory of so many instruments, and passes it to `use_it` while it is a root.
+/// Builds a directory of `count` instruments, and passes it to `use_it` while a root keeps it.
 pub(crate) fn build<A: Arena + Clone, R>(
     heap: &Heap<'_, A>,
     count: usize,
@@ -95,7 +95,7 @@ pub(crate) fn build<A: Arena + Clone, R>(
         Lo::create(heap, Records, SweptOptions::default())?,
     );
     let mut mutator = heap.register()?;
-    // SAFETY: this thread has the mutator, and uses the points while it is running.
+    // SAFETY: this thread has the mutator, and uses the points only while the mutator is running.
     let attend = |buffer: &MutatorBuffer| unsafe { buffer.attend(&mutator) };
     let mut record_point = AllocationPoint::create_in(&records, BufferKind::Mutator, (), attend)?;
     let mut name_point = AllocationPoint::create_in(&names, BufferKind::Mutator, (), attend)?;
@@ -111,7 +111,7 @@ pub(crate) fn build<A: Arena + Clone, R>(
                 let reservation =
                     $point.reserve(Layout::array::<usize>(words).unwrap_or(Layout::new::<usize>()))?;
                 let object = reservation.as_ptr().cast::<usize>();
-                // SAFETY: so many words were reserved.
+                // SAFETY: `words` words were reserved.
                 unsafe { object.write_bytes(0, words) };
                 $write(object);
                 // SAFETY: all of it was just written.
@@ -125,14 +125,14 @@ pub(crate) fn build<A: Arena + Clone, R>(
         // SAFETY: two words are reserved at least.
         unsafe { object.cast::<[usize; 2]>().write([DIRECTORY, count]) };
     });
-    // SAFETY: the first of the slots.
+    // SAFETY: this is the first of the slots, which outlive this function's use of them.
     unsafe { slots.write(directory) };
     for number in 0..count {
         let text = name_of(number);
         let name = make!(name_point, words_for(text.len()), |object: NonNull<usize>| {
             // SAFETY: two words are reserved at least.
             unsafe { object.cast::<[usize; 2]>().write([NAME, text.len()]) };
-            // SAFETY: and the bytes of the text behind them.
+            // SAFETY: the bytes of the text are reserved behind these two words, in new memory.
             unsafe {
                 object
                     .add(FRONT)
@@ -140,14 +140,14 @@ pub(crate) fn build<A: Arena + Clone, R>(
                     .copy_from_nonoverlapping(NonNull::from(text.as_bytes()).cast(), text.len())
             };
         });
-        // SAFETY: the second of the slots, which keeps the name while the instrument is reserved.
+        // SAFETY: this is the second of the slots. It keeps the name while the instrument is reserved.
         unsafe { slots.add(1).write(name) };
         // SAFETY: the bucket is in the directory, which the first slot keeps, and which does not move.
         let bucket = unsafe { directory.cast::<*mut u8>().add(FRONT + bucket_of(number, count)) };
         let instrument = make!(record_point, INSTRUMENT_WORDS, |object: NonNull<usize>| {
             // SAFETY: three words and two references are reserved.
             unsafe { object.cast::<[usize; 3]>().write([INSTRUMENT, number, 100]) };
-            // SAFETY: as above.
+            // SAFETY: the two references lie behind the three words, and the bucket is in the directory.
             unsafe { object.add(3).cast::<[*mut u8; 2]>().write([name, bucket.read()]) };
         });
         // SAFETY: the bucket is in the directory.
@@ -178,7 +178,7 @@ pub(crate) fn look_up<'m>(image: &Image<'m>, number: usize) -> Option<(*const u8
         let [name, after] = unsafe { instrument.cast::<*const u8>().add(3).cast::<[*const u8; 2]>().read() };
         if found == number {
             let name = image.pointer(name)?;
-            // SAFETY: a name has its length, and so many bytes. The image lives as long as 'm.
+            // SAFETY: a name has its length, and that many bytes behind it. The image lives as long as 'm.
             let text = unsafe {
                 core::slice::from_raw_parts(name.add(FRONT * WORD), name.cast::<usize>().add(1).read())
             };

@@ -1,10 +1,10 @@
-//! Reference data that many processes share: a million instruments are built in an automatic pool, written as an image, and
-//! mapped read-only by four processes, each of which looks up all of them and collects a heap of its own that refers to them
-//! (design/gc.md `.frozen`, `.image`).
+//! Reference data that many processes share: a million instruments are built in an automatic pool, written as an image,
+//! and mapped read-only by four processes, each of which looks up all of them and collects a heap of its own that
+//! refers to them (design/gc.md `.frozen`, `.image`).
 //!
-//! Shown at the end: how much memory the image takes in each process and in all together, which is once its size; that a process
-//! whose place is taken relocates a private copy; and that a collector that marks in the headers of objects does not survive
-//! the first collection, because it writes into read-only memory.
+//! It shows how much memory the image takes in each process, and in all of them together, which is its size; that a
+//! process in which the address is taken relocates a private copy; and that a collector that marks in the headers of
+//! objects ends at its first mark, because it writes to read-only memory.
 //!
 //!     cargo run --release --features gc --example frozen_instruments
 //!     cargo run --release --features gc --example frozen_instruments -- --instruments 100000 --processes 8
@@ -34,7 +34,7 @@ enum Role {
     Parent,
     /// Maps the image and looks everything up.
     Reader,
-    /// Does the same where the place of the image is taken.
+    /// Does the same, in a process in which the address of the image is taken.
     Displaced,
     /// Collects as a collector that marks in headers.
     Twin,
@@ -49,7 +49,7 @@ struct Options {
     /// How many processes map them.
     #[arg(long, default_value_t = 4)]
     processes: usize,
-    /// Where the image is: a temporary file if it is not said.
+    /// The file of the image; by default a temporary file.
     #[arg(long)]
     image: Option<PathBuf>,
     #[arg(long, value_enum, default_value_t = Role::Parent, hide = true)]

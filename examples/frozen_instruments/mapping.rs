@@ -1,4 +1,4 @@
-//! How a process gets an image into its memory: what is asked of the system, and Linux's answer.
+//! How a process maps an image: what this program asks of the system, and how Linux does it.
 
 use std::fs::File;
 use std::io::Read;
@@ -14,7 +14,7 @@ use crate::instruments::FINGERPRINT;
 
 /// What this program asks of a system that maps files.
 pub(crate) trait FileMemory {
-    /// Maps the file read-only at exactly this place, so that processes share it; `None` if the place is taken.
+    /// Maps the file read-only at exactly this address, so that processes share it; `None` if the address is taken.
     fn share(&self, file: &File, size: usize, base: usize) -> std::io::Result<Option<NonNull<u8>>>;
 
     /// Maps a private copy of the file anywhere, for writing.
@@ -26,11 +26,11 @@ pub(crate) trait FileMemory {
     /// - It is a mapping of this system, which nothing writes from here on.
     unsafe fn seal(&self, base: NonNull<u8>, size: usize) -> std::io::Result<()>;
 
-    /// Takes a place, so that nothing can be mapped there.
+    /// Takes an address, so that nothing can be mapped there.
     fn take(&self, base: usize, size: usize) -> std::io::Result<()>;
 }
 
-/// By `mmap` and `mprotect`.
+/// Memory by `mmap` and `mprotect`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Linux;
 
@@ -50,7 +50,7 @@ impl FileMemory for Linux {
     fn share(&self, file: &File, size: usize, base: usize) -> std::io::Result<Option<NonNull<u8>>> {
         let flags = libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE;
         match Self::map(base, size, libc::PROT_READ, flags, file.as_raw_fd()) {
-            // Kernels before 4.17 take the place as a wish.
+            // Kernels before 4.17 may choose another address.
             Ok(mapped) => Ok(Some(mapped).filter(|mapped| mapped.addr().get() == base)),
             Err(error) if error.raw_os_error() == Some(libc::EEXIST) => Ok(None),
             Err(error) => Err(error),
@@ -81,7 +81,7 @@ pub(crate) struct Mapped {
     pub(crate) image: Image<'static>,
     /// All of it, for a frozen segment.
     pub(crate) memory: Block,
-    /// The references that were changed, because its place was taken.
+    /// The number of references that were relocated; `None` if the image is shared.
     pub(crate) relocated: Option<usize>,
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn header_of(file: &mut File) -> Result<ImageHeader, Box<dyn core::er
     Ok(ImageHeader::parse(&header, FINGERPRINT)?)
 }
 
-/// Maps the image in a file: at its place if that is free, and else a private copy that is relocated.
+/// Maps the image in a file: at its address if that is free, and otherwise as a private copy that is relocated.
 pub(crate) fn map(system: &impl FileMemory, path: &Path) -> Result<Mapped, Box<dyn core::error::Error>> {
     let mut file = File::open(path)?;
     let header = header_of(&mut file)?;
@@ -104,18 +104,18 @@ pub(crate) fn map(system: &impl FileMemory, path: &Path) -> Result<Mapped, Box<d
         Some(base) => (base, None),
         None => {
             let base = system.copy(&file, size)?;
-            // SAFETY: the copy is so large, stays mapped, and only this function uses it.
+            // SAFETY: the copy has `size` bytes, stays mapped, and only this function uses it.
             let bytes = unsafe { core::slice::from_raw_parts_mut(base.as_ptr(), size) };
             let relocated = relocate_image(bytes, FINGERPRINT)?;
-            // SAFETY: nothing writes the copy any more.
+            // SAFETY: the copy was mapped by `system`, and nothing writes it from here on.
             unsafe { system.seal(base, size) }?;
             (base, Some(relocated))
         }
     };
-    // SAFETY: the mapping is so large and stays for the rest of the process. No process writes the file: it was written
-    // whole before the first one mapped it.
+    // SAFETY: the mapping has `size` bytes, and stays for the rest of the process. No process writes the file: it was
+    // written whole before the first one mapped it.
     let bytes = unsafe { core::slice::from_raw_parts(base.as_ptr(), size) };
-    // SAFETY: the same memory.
+    // SAFETY: this is the memory of `bytes`, one mapping, of which frozen segments only read.
     let memory = unsafe { Block::new(base, size) };
     Ok(Mapped { image: Image::open(bytes, FINGERPRINT)?, memory, relocated })
 }

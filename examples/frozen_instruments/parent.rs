@@ -18,10 +18,11 @@ use crate::{Options, Role};
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
-/// Where the image is mapped without relocation: far from what systems place by themselves, and low enough for 39 bits of address.
+/// Where the image is mapped without relocation: far from what systems place by themselves, and low enough for 39 bits
+/// of address.
 const BASE: usize = if size_of::<usize>() == 8 { 0x20_0000_0000_u64 as usize } else { 0x6000_0000 };
 
-/// Runs it all, with other processes of this program.
+/// Writes the image, and starts the other processes one after the other.
 pub(crate) fn run(options: &Options) -> Outcome {
     let program = env::current_exe()?;
     let path = options
@@ -50,7 +51,7 @@ impl Drop for Temporary {
 /// Builds the instruments and writes their image. Returns its size.
 fn write_image(count: usize, path: &Path) -> Outcome<usize> {
     let began = Instant::now();
-    // Twice what the objects have, so that it works under a limit of address space too.
+    // Twice the bytes of the objects: little enough to work under a limit of address space, too.
     let reserve = (64 << 20) + count * 256;
     let arena = ArenaVm::create(ArenaVmOptions { reserve, ..Default::default() })?;
     let heap = Heap::create(&arena, HeapOptions::default())?;
@@ -125,14 +126,14 @@ impl Process {
     }
 }
 
-/// The references that a reader relocated, if it did, and how long it took to open the image in us.
+/// How many references a reader relocated, if it did, and the time in µs that it took to open the image.
 fn ready(line: &str) -> Outcome<(Option<usize>, u64)> {
     let rest = line.strip_prefix("ready ").ok_or_else(|| format!("a reader said '{line}'"))?;
     let (relocated, opened) = rest.split_once(' ').ok_or("a reader said too little")?;
     Ok((relocated.parse::<usize>()?.checked_sub(1), opened.parse()?))
 }
 
-/// Processes map the image at its base, and have nothing of it for themselves.
+/// Processes map the image at its base, and have no page of it for themselves.
 fn share(program: &Path, options: &Options, image: &Path, size: usize) -> Outcome {
     let mut readers = (0..options.processes)
         .map(|_| Process::start(program, options, image, Role::Reader))
@@ -146,7 +147,7 @@ fn share(program: &Path, options: &Options, image: &Path, size: usize) -> Outcom
             are_shared = false;
         }
     }
-    // All have read all pages, and none ends before the last has answered.
+    // All readers have read all pages, and none ends before the last has answered.
     let mut sum = 0;
     for (number, reader) in (1..).zip(&mut readers) {
         let Some(sharing) = Sharing::of_line(&reader.ask()?) else {
@@ -171,7 +172,7 @@ fn share(program: &Path, options: &Options, image: &Path, size: usize) -> Outcom
     Ok(())
 }
 
-/// A process in which the base is taken relocates a copy, and finds the same.
+/// A process in which the base is taken relocates a copy, and finds the same instruments.
 fn displace(program: &Path, options: &Options, image: &Path) -> Outcome {
     let mut process = Process::start(program, options, image, Role::Displaced)?;
     let (relocated, opened) = ready(&process.line()?)?;

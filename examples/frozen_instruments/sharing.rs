@@ -5,13 +5,13 @@ use std::fs;
 /// Sizes of a mapping, in KiB, as the kernel counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sharing {
-    /// What is in memory.
+    /// The pages that are in memory.
     pub(crate) resident: usize,
     /// The same, with each page divided by the number of processes that map it.
     pub(crate) proportional: usize,
-    /// What other processes map too.
+    /// The pages that other processes map, too.
     pub(crate) shared: usize,
-    /// What no other process maps.
+    /// The pages that no other process maps.
     pub(crate) private: usize,
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn of_mapping(base: usize) -> Option<Sharing> {
         match (name, size) {
             ("Rss", Some(size)) => sharing.resident = size,
             ("Pss", Some(size)) => sharing.proportional = size,
-            // Dirty is what the file system has not yet written to a disk: who wrote it does not matter.
+            // Dirty pages were not yet written to a disk. Which process wrote them does not matter.
             ("Shared_Clean" | "Shared_Dirty", Some(size)) => sharing.shared += size,
             ("Private_Clean" | "Private_Dirty", Some(size)) => sharing.private += size,
             _ => {}

@@ -1,4 +1,5 @@
-//! What must not happen: a collector that marks in the headers of objects, as many do, and does not know that some are frozen.
+//! What must not happen: a collector that marks in the headers of objects, as many do, and does not know that some are
+//! frozen.
 
 use crate::mapping::{Linux, map};
 use crate::{Options, instruments};
@@ -13,7 +14,8 @@ pub(crate) fn collect(options: &Options) -> Result<(), Box<dyn core::error::Erro
     let (instrument, _) = instruments::look_up(&mapped.image, 0).ok_or("an instrument is missing")?;
     let header = instrument.cast_mut().cast::<usize>();
     println!("marking");
-    // SAFETY: none is possible. The header is in read-only memory, and the write is what is to be shown.
+    // SAFETY: nothing makes this safe. The header is in read-only memory, so the system ends the process, which is what
+    // this shows.
     unsafe { header.write_volatile(header.read_volatile() | 1) };
     Err("a mark was written into read-only memory".into())
 }

@@ -12,23 +12,27 @@
 //! | without references: text, numbers, buffers | [`Lo`] | [`Amcz`] |
 //! | with weak references: keys of tables | [`Awl`] | |
 //!
-//! Each reference to an object that moves has to be fixed, and so a mutator reads its references anew from roots and objects after it gave way.
-//! Words that may be references, and [stacks](Heap::root_stack), keep what they point into from moving.
+//! A collection changes the references to an object that it moves: those that formats and roots fix. So after a
+//! mutator gave way, it reads its references again from roots and objects. An object that an ambiguous reference
+//! leads to does not move: one from an [area](Heap::root_ambiguous) or a [stack](Heap::root_stack), in which each
+//! word may be a reference.
 //!
 //! Above these are **typed objects** ([`TypedObjects`], [`TypedMutator`], [`Gc`]), which need no `unsafe`.
 //!
-//! Every collection is of the whole heap, while it is stopped. It begins when the program asks for it, or in a reserve that
-//! finds it due or is refused memory ([`Policy`]), unless the heap is parked ([`Heap::park`]). There is **no** generation
-//! or write tracking. [`design::gc`] says in which order they are to come. Nothing
-//! was compared with other collectors.
+//! Every collection is of the whole heap, while it is stopped. It begins when the program asks for it, or in a reserve
+//! that finds it due or is refused memory ([`Policy`]), unless the heap is parked ([`Heap::park`]). There are **no**
+//! generations, and there is no write tracking: [`design::gc`] says in which order they are planned. Nothing was
+//! compared with other collectors.
 //!
-//! Objects may be registered for **finalization** ([`Mutator::finalize`]), and references may be **weak** ([`Heap::root_weak`], [`Awl`]).
-//! What is to be finalized, and when collections began and ended, are **messages** that a mutator takes ([`Mutator::next_message`]).
+//! Objects may be registered for **finalization** ([`Mutator::finalize`]), and references may be **weak**
+//! ([`Heap::root_weak`], [`Awl`]). A mutator takes **messages** from a queue ([`Mutator::next_message`]): objects to be
+//! finalized, and the begin and the end of collections.
 //!
 //! # Typed objects
 //!
-//! A value in a heap is declared by [`object_types!`], made by [`Inside::alloc`], and known by a [`Gc`], which is one word and
-//! may be copied. Objects refer to each other in circles as they like. What a [`Rooted`] leads to is kept.
+//! [`object_types!`] declares the types of objects. [`Inside::alloc`] makes an object and returns a [`Gc`], a reference
+//! to it, which is one word and may be copied. Objects may refer to each other in circles. What a [`Rooted`] leads to
+//! is kept.
 //!
 //! ```
 //! use core::time::Duration;
@@ -101,7 +105,7 @@
 //!     unsafe fn scan(&self, pairs: Block, scan: &mut Scan<'_>) {
 //!         let references = pairs.base().cast::<*mut u8>();
 //!         for index in 0..pairs.size() / size_of::<*mut u8>() {
-//!             // SAFETY: so many references are in the pairs, and no thread uses them meanwhile.
+//!             // SAFETY: the pairs have that many references, and no thread uses them meanwhile.
 //!             scan.fix(unsafe { references.add(index).as_mut() });
 //!         }
 //!     }
@@ -112,7 +116,7 @@
 //! let heap = Heap::create(&arena, HeapOptions::default())?;
 //! let pool: Ams<'_, _, _, Pairs> = Ams::create(&heap, Pairs, SweptOptions::default())?;
 //! let mut mutator = heap.register()?;
-//! // SAFETY: this thread has the mutator, and uses the point while the mutator is running.
+//! // SAFETY: this thread has the mutator, and uses the point only while the mutator is running.
 //! let mut point = AllocationPoint::create_in(&pool, BufferKind::Mutator, (), |buffer| unsafe {
 //!     buffer.attend(&mutator)
 //! })?;
@@ -125,7 +129,7 @@
 //!     let pair = point.reserve(Layout::new::<[*mut u8; 2]>())?;
 //!     // SAFETY: the pair has room for two references, and the slot is the variable above.
 //!     unsafe { pair.as_ptr().cast().write([ptr::null_mut(), slot.read()]) };
-//!     // SAFETY: the pair was just made.
+//!     // SAFETY: both words of the pair were just written.
 //!     if let Ok(pair) = unsafe { pair.commit() } {
 //!         // SAFETY: the slot is the variable above.
 //!         unsafe { slot.write(pair.as_ptr()) };
@@ -179,16 +183,17 @@
 //!
 //! # Walks
 //!
-//! While the heap is stopped, [`Stopped`] shows [all objects](Stopped::walk_objects) and [all roots](Stopped::walk_roots), counts
-//! objects [by type](Stopped::census), and answers what [refers](Stopped::walk_referrers) to an object and what
-//! [keeps](Stopped::path_to) it. Walks allocate nothing: what they need of memory the caller provides.
+//! While the heap is stopped, [`Stopped`] shows [all objects](Stopped::walk_objects) and [all
+//! roots](Stopped::walk_roots), counts objects [by type](Stopped::census), and finds what
+//! [refers](Stopped::walk_referrers) to an object and what [keeps](Stopped::path_to) it. Walks allocate nothing: the
+//! caller provides the memory that they need.
 //!
 //! ```
 //! # use core::time::Duration;
 //! # use tripoint_core::{Addr, Arena, BarrierPair};
 //! use tripoint_gc::{Heap, NoPath, PathStep};
 //!
-//! /// Prints why an object is there.
+//! /// Prints why an object is kept.
 //! fn explain<A: Arena, B: BarrierPair>(heap: &Heap<'_, A, B>, object: *const u8) {
 //!     let Ok(stopped) = heap.stop(Duration::from_millis(1)) else { return };
 //!     let mut table = vec![PathStep::default(); stopped.census(&mut []).all.objects];
@@ -210,22 +215,25 @@
 //!
 //! # Frozen segments
 //!
-//! Reference data that never dies and refers to nothing that can is better kept out of the heap. [`Heap::register_frozen`] says where it is,
-//! [`FrozenSegment::update`] how far it goes, and [`Heap::is_in_frozen`] whether an address is in it. Collections do not look at it, so
-//! that it may be read-only memory that processes share.
+//! Reference data that never dies, and refers to no object that can, is better kept out of the heap, in a frozen
+//! segment. [`Heap::register_frozen`] registers one, [`FrozenSegment::update`] changes where its objects end, and
+//! [`Heap::is_in_frozen`] returns whether an address is in one. Collections do not look at its memory, which may
+//! therefore be read-only and shared by processes.
 //!
 //! # Images
 //!
-//! [`Stopped::plan_image`] and [`ImagePlan::write_to`] write objects, and all that they lead to, as bytes that many processes map read-only at the same
-//! place, from which they register it as a frozen segment. [`ImageHeader::parse`] says where that is, [`Image::open`] refuses what is
-//! no image, and [`relocate_image`] moves a copy elsewhere if the place is taken. The program `examples/frozen_instruments` shows all that.
+//! [`Stopped::plan_image`] and [`ImagePlan::write_to`] write objects, and all that they lead to, as bytes. Many
+//! processes map these read-only at the same address, and register them as a frozen segment. [`ImageHeader::parse`]
+//! returns that address, [`Image::open`] refuses bytes that are not an image, and [`relocate_image`] adjusts a copy if
+//! the address is taken. The program `examples/frozen_instruments` shows all of this.
 //!
 //! # For authors of pool classes
 //!
-//! A class of your own may take part in stops, though not in collections. A class whose points give way says [`PoolClass::GIVES_WAY`](tripoint_core::PoolClass::GIVES_WAY),
-//! has a [`MutatorBuffer`] as its buffer class, asks [`Heap::wants_stop`], and answers by
-//! [`Heap::give_way`]. The thread that stops the heap trips the points of each pool
-//! ([`PoolHeader::trip_points`](tripoint_core::PoolHeader::trip_points)).
+//! A class of your own may take part in stops, though not in collections. A class whose points give way says
+//! [`PoolClass::GIVES_WAY`](tripoint_core::PoolClass::GIVES_WAY), has a [`MutatorBuffer`] as its buffer class, asks
+//! [`Heap::wants_stop`], and answers by [`Heap::give_way`]. The thread that stops the heap has to trip the points of
+//! each such pool ([`Heap::stop_with`], [`PoolHeader::trip_points`](tripoint_core::PoolHeader::trip_points)); the heap
+//! trips those of automatic pools.
 //!
 //! # How it is built
 //!
@@ -238,7 +246,7 @@
 //!   collect      one collection; registering roots; collections in a fill
 //!   stops        Heap, Mutator: how threads are stopped
 //!   locations    whether addresses still hold
-//!   messages     what a heap tells: objects to be finalized, collections
+//!   messages     the queue of messages: objects to be finalized, collections
 //!   policy       what was allocated, and when a collection is due
 //!   references   segments and their bits, formats, roots, the scan state
 //! ```

@@ -299,8 +299,8 @@ fn threads_keep_what_they_build_while_others_collect() {
 }
 
 fn threads_keep<K: Kind<Nodes>, L: Kind<Nodes>>() {
-    // The collector waits for so many nodes before it collects again, so it collects a bounded number of times: one that
-    // never waits would keep an interpreter from everything else.
+    // The collector waits for so many nodes before it collects again, so it collects a bounded number of times: one
+    // that never waits would keep an interpreter from everything else.
     let (rounds, length, pause) = if cfg!(miri) { (2, 5, 5) } else { (60, 60, 10) };
     with_heap(8 << 20, |heap| {
         let (nodes, leaves) = (pool::<K>(heap, 0), pool::<L>(heap, 0));

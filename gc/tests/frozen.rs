@@ -1,4 +1,5 @@
-//! Frozen segments: the four operations against a naive account, and collections beside them (design/gc.md `.req.frozen`).
+//! Frozen segments: the four operations against a naive account, and collections beside them (design/gc.md
+//! `.req.frozen`).
 
 mod common;
 
@@ -222,7 +223,8 @@ fn records_are_used_again() {
     });
 }
 
-/// Threads ask while others register and collect: what stays registered is always found, and what is in no segment never.
+/// Threads ask while others register and collect: what stays registered is always found, and what is in no segment
+/// never.
 #[test]
 fn threads_ask_while_segments_come_and_go() {
     let rounds = if cfg!(miri) { 20 } else { 2000 };

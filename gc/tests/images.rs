@@ -58,7 +58,8 @@ fn write_image(heap: &TestHeap<'_>, roots: &[*const u8], base: Option<usize>) ->
     (pages, size)
 }
 
-/// The names of the nodes of an image that is in place, in the order in which they are met, each with the numbers of those that it refers to.
+/// The names of the nodes of an image that is in place, in the order in which they are met, each with the numbers of
+/// those that it refers to.
 fn graph(image: &Image<'_>) -> Vec<(usize, Vec<usize>)> {
     let mut met: Vec<*const u8> = image.roots().map(Result::unwrap).collect();
     let mut nodes = Vec::new();

@@ -211,8 +211,8 @@ mod registers {
     #[inline(never)]
     fn kept(mutator: &mut TestMutator<'_>, hidden: usize, key: usize) -> usize {
         let mut caller = Caller(mutator, 0);
-        // SAFETY: this calls a function with the ABI that it has, with its argument, on an aligned stack. The register that
-        // is changed is an operand.
+        // SAFETY: this calls a function with the ABI that it has, with its argument, on an aligned stack. The register
+        // that is changed is an operand.
         unsafe {
             asm!(
                 "xor r12, r13",

@@ -1,5 +1,5 @@
-//! Walks over objects and roots, and the question what keeps an object (design/gc.md `.req.walk`, `.walk.path`). Random graphs are walked in
-//! `gc/tests/shadow.rs`.
+//! Walks over objects and roots, and the question what keeps an object (design/gc.md `.req.walk`, `.walk.path`). Random
+//! graphs are walked in `gc/tests/shadow.rs`.
 
 mod common;
 

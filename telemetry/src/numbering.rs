@@ -29,9 +29,10 @@ std::thread_local! {
     static NUMBER: Cell<u32> = const { Cell::new(0) };
 }
 
-/// The number of the calling thread. On Linux with the feature `linux` it is the system's, by which
-/// other processes know the thread, unless a sandbox does not tell it (then it is 2^31 or more); otherwise threads are numbered from 1 on, in the order in which they
-/// first ask. Without the feature `std` threads cannot be told apart, and the number is zero.
+/// The number of the calling thread. On Linux with the feature `linux` it is the system's, by which other processes
+/// know the thread, unless a sandbox refuses to tell it (then it is 2^31 or more); otherwise threads are numbered from
+/// 1 on, in the order in which they first ask. Without the feature `std` threads cannot be told apart, and the number
+/// is zero.
 ///
 /// This allocates nothing, and may be called in a signal handler.
 #[cfg(feature = "std")]

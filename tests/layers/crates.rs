@@ -91,8 +91,8 @@ const FLOORS: [(&str, &str); 5] = [
     ("leaves", "no crate depends on them"),
 ];
 
-/// The floor of a library: one above the highest that it uses. The facade is above all libraries, also above one that it
-/// does not have yet.
+/// The floor of a library: one above the highest that it uses. The facade is above all libraries, also above one that
+/// it does not have yet.
 fn floor(package: &str) -> usize {
     if package == "tripoint" {
         return FLOORS.len() - 2;

@@ -65,8 +65,8 @@ std::thread_local! {
 
 /// Calls `work` with the calling thread's own state.
 ///
-/// Whether the compiler inlines `LocalKey::with` depends on the program, if it is called with `work` itself. Then a
-/// pair of calls of the allocator took 23 instructions more. So only the address is taken by it.
+/// If `LocalKey::with` is called with `work` itself, the compiler does not inline it in every program, and a pair of
+/// calls of the allocator then took 23 instructions more. So it returns only the address.
 #[inline(always)]
 fn with_current<R>(work: impl FnOnce(&Current) -> R) -> R {
     let current = CURRENT.with(ptr::from_ref);

@@ -243,7 +243,7 @@ pub enum Event {
         /// The name of the object's type, if the call that allocates it names one.
         type_name: Option<&'static str>,
     },
-    /// A thread begins to stop a heap: its mutators are to give way.
+    /// A thread begins to stop a heap: all of its mutators have to give way.
     BeginStop {
         /// The heap.
         heap: Addr,

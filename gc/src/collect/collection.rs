@@ -34,8 +34,8 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
 }
 
 impl<A: Arena, B: BarrierPair> Mutator<'_, A, B> {
-    /// Frees all objects that no root leads to, in all automatic pools of the heap. Waits for the stop for at most about
-    /// `patience`. This mutator gives way meanwhile: only roots keep what it refers to.
+    /// Frees all objects that no root leads to, in all automatic pools of the heap. Waits for the stop for at most
+    /// about `patience`. This mutator gives way meanwhile: only roots keep what it refers to.
     ///
     /// # Errors
     /// [`Postponed`], as from [`Mutator::stop`].

@@ -12,16 +12,17 @@ use crate::stops::heap::Heap;
 use crate::stops::mutator::Mutator;
 
 impl<A: Arena, B: BarrierPair> Mutator<'_, A, B> {
-    /// Registers an object for finalization: when a collection finds that no root and no object leads to it any more, it is kept, with all that it refers
-    /// to, and is a [message](Mutator::next_message) once. Then it is registered no more. Objects that refer to each other are found in
-    /// the same collection, in the order in which they were registered.
+    /// Registers an object for finalization. The collection that finds that no root and no other reachable object leads
+    /// to the object any more keeps it, with all that it refers to, and puts it in the queue of
+    /// [messages](Mutator::next_message). That ends the registration. Objects that refer to each other are found in the
+    /// same collection, and are in the queue in the order in which they were registered.
     ///
-    /// An object that is registered several times is a message as many times. Each registration takes the memory of a few words,
-    /// and each collection looks at it.
+    /// An object that is registered several times is a message as many times. Each registration takes a few words of
+    /// descriptor memory, and each collection looks at it.
     ///
     /// # Errors
     /// [`Error::Parameter`] if `object` is not an address in an automatic pool of the heap, and those of
-    /// [`Arena::alloc_descriptor`]. It has to be what refers to an object that is committed; whether it is cannot be
+    /// [`Arena::alloc_descriptor`]. `object` has to be a reference to an object that was committed, which is not
     /// checked.
     pub fn finalize(&self, object: NonNull<u8>) -> Result<()> {
         let heap = self.heap();
@@ -40,15 +41,17 @@ impl<A: Arena, B: BarrierPair> Mutator<'_, A, B> {
         Ok(())
     }
 
-    /// Takes back one registration of the object for finalization. Returns whether there was one. Looks at all registrations.
+    /// Takes back one registration of the object for finalization, and returns whether there was one. Takes time in
+    /// proportion to the number of registrations.
     pub fn definalize(&self, object: NonNull<u8>) -> bool {
         let found = self.heap().mailbox().lock().unguard(object.as_ptr());
         // SAFETY: the record was just taken out of the mailbox of its heap.
         found.map(|guardian| unsafe { self.heap().free_guardian(guardian) }).is_some()
     }
 
-    /// Takes the next message out of the queue of the heap: first those about collections, if there is room for such
-    /// ([`Heap::enable_messages`]), then objects to be finalized. Each message is taken once, by one of the mutators.
+    /// Takes the next message out of the queue of the heap: first messages about collections, if there is room for them
+    /// ([`Heap::enable_messages`]), then objects to be finalized. Returns `None` if the queue is empty. Each message is
+    /// taken once, by one of the mutators.
     pub fn next_message(&self) -> Option<Message> {
         let mut mailbox = self.heap().mailbox().lock();
         if let Some(message) = mailbox.take_notice() {
@@ -63,11 +66,12 @@ impl<A: Arena, B: BarrierPair> Mutator<'_, A, B> {
 }
 
 impl<A: Arena, B: BarrierPair> Heap<'_, A, B> {
-    /// Makes room for `count` more messages about collections, of which each collection leaves two. When there is no room
-    /// left, messages are lost, and counted ([`HeapCounts::lost_messages`](crate::HeapCounts::lost_messages)). At first there is none, and nothing is counted.
+    /// Makes room for `count` more messages about collections, of which each collection leaves two. When no room is
+    /// left, messages are lost and counted ([`HeapCounts::lost_messages`](crate::HeapCounts::lost_messages)). Before
+    /// the first call there is no room, and lost messages are not counted.
     ///
     /// # Errors
-    /// Those of [`Arena::alloc_descriptor`], after which there is room for those before.
+    /// Those of [`Arena::alloc_descriptor`], after which there is room for those messages for which memory was found.
     pub fn enable_messages(&self, count: usize) -> Result<()> {
         for _ in 0..count {
             let place = self.arena().alloc_descriptor(Layout::new::<Notice>())?.cast::<Notice>();

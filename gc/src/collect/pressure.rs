@@ -1,4 +1,5 @@
-//! Collections that the heap begins by itself, in a fill or when a mutator goes outside (design/gc.md `.policy.fill`, `.typed.due`).
+//! Collections that the heap begins by itself, in a fill or when a mutator goes outside (design/gc.md `.policy.fill`,
+//! `.typed.due`).
 
 use core::fmt;
 use core::time::Duration;
@@ -14,15 +15,15 @@ use crate::stops::postponed::Postponed;
 use crate::stops::record::Record;
 use crate::stops::stopped::Stopped;
 
-/// A heap begins no collection by itself while this value lives. It may be parked several times. If the value is leaked, it stays
-/// parked.
+/// A heap begins no collection by itself while this value lives. A heap may be parked several times, and stays parked
+/// until the last of these values is dropped. If one is leaked, the heap stays parked.
 #[must_use = "when it is dropped, the heap may collect by itself again"]
 pub struct Parked<'h, A: Arena, B: BarrierPair> {
     heap: &'h Heap<'h, A, B>,
 }
 
 impl<A: Arena, B: BarrierPair> Parked<'_, A, B> {
-    /// Ends it. Dropping the value does the same.
+    /// Lets the heap begin collections again, unless it is parked elsewhere. Dropping the value does the same.
     pub fn release(self) {}
 }
 
@@ -39,7 +40,7 @@ impl<A: Arena, B: BarrierPair> fmt::Debug for Parked<'_, A, B> {
 }
 
 impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
-    /// When the heap begins a collection by itself.
+    /// When the heap begins a collection by itself: the options in force.
     #[must_use]
     pub fn policy(&self) -> Policy {
         self.accounts().policy()
@@ -48,36 +49,38 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     /// Changes when the heap begins a collection by itself, from now on. By default it is as in
     /// [`Policy::default`].
     ///
-    /// The thread whose fill finds a collection due, or is refused memory, runs it, in that reserve. It is
-    /// to the program as if the thread had given way to another one.
+    /// The thread whose fill finds a collection due, or is refused memory, runs it, in that reserve. To
+    /// the program it is as if that thread had given way.
     pub fn set_policy(&self, policy: Policy) {
         self.accounts().set_policy(policy);
     }
 
-    /// Has the heap begin no collection by itself until the value that is returned is released. Then memory that is refused is an
-    /// error at once, and a fill that passes the threshold goes on.
+    /// Parks the heap: it begins no collection by itself until the returned value is released. While it is parked, a
+    /// fill that is refused memory returns the error at once, and a fill that passes the threshold goes on.
     ///
-    /// For a mutator that is running there is none from here on: one that was about to begin has to wait for
-    /// it, and is given up. What the program asks for ([`Heap::collect`]) is done all the same.
+    /// If the caller's mutator is running, no such collection begins from here on: one that was about to begin has to
+    /// wait for this mutator, and is then given up. Collections that the program asks for ([`Heap::collect`]) are still
+    /// done.
     pub fn park(&'h self) -> Parked<'h, A, B> {
         self.accounts().park();
         Parked { heap: self }
     }
 
-    /// Whether so much was allocated that a collection is due, also if the heap is parked. A program that chooses its own
-    /// moments parks the heap, asks this in quiet ones, and collects.
+    /// Whether enough was allocated that a collection is due, also if the heap is parked. A program that chooses its
+    /// own moments parks the heap, calls this in quiet moments, and collects if it returns true.
     #[must_use]
     pub fn is_due(&self) -> bool {
         self.accounts().is_due()
     }
 
-    /// The report of the last collection, whoever began it.
+    /// The report of the last collection, whatever its cause; `None` before the first.
     #[must_use]
     pub fn last_collection(&self) -> Option<Collection> {
         self.accounts().last()
     }
 
-    /// Fills `buffer` by `fill`. Collects before, if that is due, and between two tries, if the first is refused memory.
+    /// Fills `buffer` by `fill`. Collects first if a collection is due. If `fill` is refused memory,
+    /// collects and calls it once more.
     ///
     /// # Safety
     /// - `buffer` is of a pool that has borrowed this heap since it was created.
@@ -103,7 +106,8 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         Ok(filled)
     }
 
-    /// Fills a buffer by `fill`, without a collection: one that is due waits until a mutator is outside ([`Heap::collect_outside`]).
+    /// Fills a buffer by `fill`, without a collection: one that is due waits until a mutator is outside
+    /// ([`Heap::collect_outside`]).
     pub(crate) fn fill_inside(&self, fill: impl FnOnce() -> Result<Fill>) -> Result<Fill> {
         let filled = fill()?;
         self.accounts().charge(filled.block.size());
@@ -123,7 +127,8 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         self.collect_once(cause, |patience| self.stop_for(record, patience, || ()))
     }
 
-    /// Collects while the heap is stopped by `stop`, unless it is parked. Returns whether there was a collection since the call.
+    /// Collects while the heap is stopped by `stop`, unless it is parked. Returns whether there was a collection since
+    /// the call.
     fn collect_once<'a>(
         &'h self,
         cause: Cause,

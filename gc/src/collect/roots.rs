@@ -24,13 +24,13 @@ unsafe impl<A: Arena, B: BarrierPair> Send for Root<'_, A, B> {}
 unsafe impl<A: Arena, B: BarrierPair> Sync for Root<'_, A, B> {}
 
 impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
-    /// Registers a table of `count` exact references, of which those with the tag are fixed.
+    /// Registers a table of `count` words. Those with the tag are exact references: what they lead to is kept.
     ///
     /// # Errors
     /// Those of [`Arena::alloc_descriptor`].
     ///
     /// # Safety
-    /// - As long as the root is registered, so many words are at `base`, valid for reads and writes. While the heap is
+    /// - As long as the root is registered, `count` words are at `base`, valid for reads and writes. While the heap is
     ///   stopped, no other thread uses them: only mutators of the heap do, while they run.
     pub unsafe fn root_table(
         &'h self,
@@ -41,15 +41,16 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         self.add_root(Place::Table { base, count, tag })
     }
 
-    /// Registers a table of `count` weak references, of which those with the tag are fixed. They keep nothing: the collection that frees an object
-    /// sets those that refer to it to null, with the tag. An object that is kept because it is
-    /// [registered](crate::Mutator::finalize) is not freed yet.
+    /// Registers a table of `count` words. Those with the tag are weak references, which keep nothing: the collection
+    /// that frees an object sets those that refer to it to null, and leaves their tag. An object that is kept because
+    /// it is [registered](crate::Mutator::finalize) is not freed yet.
     ///
     /// # Errors
     /// Those of [`Arena::alloc_descriptor`].
     ///
     /// # Safety
-    /// - That of [`Heap::root_table`].
+    /// - As long as the root is registered, `count` words are at `base`, valid for reads and writes. While the heap is
+    ///   stopped, no other thread uses them: only mutators of the heap do, while they run.
     pub unsafe fn root_weak(
         &'h self,
         base: NonNull<*mut u8>,
@@ -59,30 +60,31 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         self.add_root(Place::Weak { base, count, tag })
     }
 
-    /// Registers an area of `count` words, each of which may be an address in an object.
+    /// Registers an area of `count` words, which are ambiguous references: an object that a word points into is kept,
+    /// and does not move.
     ///
     /// # Errors
     /// Those of [`Arena::alloc_descriptor`].
     ///
     /// # Safety
-    /// - As long as the root is registered, so many words are at `base`, initialised and valid for reads. While the
+    /// - As long as the root is registered, `count` words are at `base`, initialised and valid for reads. While the
     ///   heap is stopped, no thread writes them: only mutators of the heap do, while they run.
     pub unsafe fn root_ambiguous(&'h self, base: NonNull<usize>, count: usize) -> Result<Root<'h, A, B>> {
         self.add_root(Place::Ambiguous { base, count })
     }
 
-    /// Registers the stack of the calling thread, from `cold_end` to wherever it gives way: each word may be an address in
-    /// an object, and so may registers. It is for programs that have references in variables, for
-    /// example in C; it costs time in proportion to the depth of the stack in every collection, and keeps
-    /// whatever an unused word happens to refer to.
+    /// Registers the stack of the calling thread, from `cold_end` to where it gives way. Each word, and each
+    /// register, is an ambiguous reference. This is for programs that have references in variables, for example in C.
+    /// Every collection takes time in proportion to the depth of the stack, and keeps what a stale word happens to
+    /// point into.
     ///
-    /// What the calling function has in its own variables may lie above `cold_end`, which is the address of one of
-    /// them: only the functions that it calls from now on are sure to be scanned whole.
+    /// `cold_end` is the address of a variable of the calling function. Other variables of that function may lie above
+    /// it and not be scanned: keep references in the functions that it calls from now on.
     ///
     /// # Errors
-    /// Those of [`Arena::alloc_descriptor`], and [`Error::Parameter`](tripoint_core::Error::Parameter) if `cold_end` is not aligned
-    /// to a word or not above the functions that the thread is in, or on an architecture whose registers cannot be read:
-    /// those of x86, Arm and RISC-V can be.
+    /// Those of [`Arena::alloc_descriptor`], and [`Error::Parameter`](tripoint_core::Error::Parameter) if `cold_end` is
+    /// not aligned to a word, or is not above the frames of the functions that the thread is in, or if registers cannot
+    /// be read on this architecture. They can on x86, Arm and RISC-V.
     ///
     /// # Safety
     /// - `mutator` is the calling thread's, and only this thread uses it before the root is dropped, on one stack. Each
@@ -99,9 +101,10 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         self.add_root(Place::Stack(NonNull::from(stack))).inspect_err(|_| stack.end())
     }
 
-    /// Registers a function that passes references to the [`Scan`](crate::Scan), and what it is called with. It is called twice in every
-    /// collection, passes the same references each time, and must not create or drop a pool, a root or a mutator of the heap.
-    /// If it unwinds in a collection, the process ends.
+    /// Registers a function that passes references to the [`Scan`](crate::Scan), and the pointer that it is called
+    /// with. Every collection calls it twice, and walks call it, too. It passes the same references each time, and must
+    /// not create or drop a pool, a root or a mutator of the heap. If it unwinds in a
+    /// collection, the process ends.
     ///
     /// # Errors
     /// Those of [`Arena::alloc_descriptor`].
@@ -123,7 +126,7 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
 }
 
 impl<A: Arena, B: BarrierPair> Root<'_, A, B> {
-    /// What [walks](crate::Stopped::walk_roots) and [paths](crate::Path) call it.
+    /// The root's identifier, by which [walks](crate::Stopped::walk_roots) and [paths](crate::Path) name it.
     #[must_use]
     pub fn id(&self) -> RootId {
         // SAFETY: the record is valid until this value is dropped, and only ever borrowed shared.

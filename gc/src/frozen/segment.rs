@@ -19,8 +19,9 @@ const OUTSIDE: Error =
 const IN_HEAP: Error =
     Error::Parameter("memory of an automatic pool is no frozen segment: copy its objects elsewhere first");
 
-/// A frozen segment, until it is unregistered or dropped: memory with objects that the collections of a heap never look at, mark or
-/// free. References to them are left alone. If it is leaked it stays registered as long as the heap.
+/// A frozen segment, until it is unregistered or dropped: memory with objects that the collections of a heap do not
+/// read, mark or free. They leave references to these objects alone. If this value is leaked, the segment stays
+/// registered as long as the heap lives.
 #[must_use = "when it is dropped, it is not registered any more"]
 pub struct FrozenSegment<'h, A: Arena, B: BarrierPair> {
     heap: &'h Heap<'h, A, B>,
@@ -36,13 +37,15 @@ unsafe impl<A: Arena, B: BarrierPair> Send for FrozenSegment<'_, A, B> {}
 unsafe impl<A: Arena, B: BarrierPair> Sync for FrozenSegment<'_, A, B> {}
 
 impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
-    /// Registers a frozen segment. Its objects lie in the bytes `objects` of `memory`, the first at the start of that range.
+    /// Registers a frozen segment. `objects` is where its objects are, in bytes from the base of `memory`: the first at
+    /// the start of that range, the others behind it without gaps.
     ///
-    /// The memory may be read-only, shared with other processes, or part of a manual pool. Objects of the heap may refer to frozen objects, which
-    /// need not be registered for that: a collection leaves references alone that do not lead into an automatic pool of
-    /// its heap. Registering says to [`Heap::is_in_frozen`] where they are.
+    /// The memory may be read-only, shared with other processes, or part of a manual pool. Objects of the heap may
+    /// refer to frozen objects, registered or not: a collection leaves references alone that do not lead into an
+    /// automatic pool of its heap. Registration is for [`Heap::is_in_frozen`] and [`FrozenSegment::check`].
     ///
-    /// **Frozen objects keep nothing.** They must not refer to objects of the heap; [`FrozenSegment::check`] looks whether one does.
+    /// **Frozen objects keep nothing.** They must not refer to objects of the heap: [`FrozenSegment::check`] finds
+    /// those that do.
     ///
     /// # Errors
     /// - [`Error::Parameter`] for objects that are not in the memory, and for memory of another frozen segment or of an
@@ -50,7 +53,7 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     /// - those of [`Arena::alloc_descriptor`]
     ///
     /// # Safety
-    /// - As long as the segment is registered, the memory is valid for reads, and what is said to be objects does not change.
+    /// - As long as the segment is registered, the memory is valid for reads, and its objects do not change.
     /// - No object in it refers to an object of the heap.
     pub unsafe fn register_frozen(
         &'h self,
@@ -67,8 +70,8 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         Ok(segment)
     }
 
-    /// Whether `addr` is in an object of a frozen segment. Takes no lock: two compares if it lies below or above all of
-    /// them, and otherwise a look at each.
+    /// Whether `addr` is in an object of a frozen segment. Takes no lock: two compares if `addr` lies below or above
+    /// all segments, and otherwise a look at each of them.
     #[must_use]
     pub fn is_in_frozen(&self, addr: *const u8) -> bool {
         self.frozen().contains(Addr::of(addr))
@@ -86,7 +89,7 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         })
     }
 
-    /// A record that is not registered, for the caller alone.
+    /// A record that only the caller uses, of no segment so far.
     fn frozen_record(&self) -> Result<NonNull<FrozenRecord>> {
         if let Some(record) = self.frozen().reuse() {
             return Ok(record);
@@ -119,33 +122,34 @@ impl<A: Arena, B: BarrierPair> FrozenSegment<'_, A, B> {
         self.memory
     }
 
-    /// Where the last object ends is so many bytes from the base of the memory from now on: more because objects were
-    /// written behind the others, or fewer because the last ones are not used any more. A thread that finds an address
-    /// [in the segment](Heap::is_in_frozen) sees the object that was written there before. One store.
+    /// Moves the end of the objects: the last one ends `filled` bytes from the base of the memory from now on. That is
+    /// more than before if objects were written behind the others, or less if the last ones are no longer used. A
+    /// thread that finds an address [in the segment](Heap::is_in_frozen) sees the object that was written there before.
+    /// This is one store.
     ///
     /// # Errors
     /// [`Error::Parameter`] for an end in front of the first object, or behind the memory.
     ///
     /// # Safety
-    /// - Up to there are whole objects, which do not change and do not refer to objects of the heap, as at
-    ///   [`Heap::register_frozen`].
+    /// - Whole objects lie one after the other up to `filled`. They do not change, and do not refer to objects of the
+    ///   heap.
     pub unsafe fn update(&mut self, filled: usize) -> Result<()> {
         let range = part(self.memory, self.first..filled).ok_or(OUTSIDE)?;
         self.record().objects().update(range.limit());
         Ok(())
     }
 
-    /// Forgets the segment. So does dropping it.
+    /// Unregisters the segment. Dropping the value does the same.
     pub fn unregister(self) {}
 
-    /// Walks the objects of the segment, and looks whether one refers to an object of the heap. Returns how many there
-    /// are. For tests and debug builds: it reads all of them.
+    /// Walks the objects of the segment, and checks that none refers to an object of the heap. Returns how many objects
+    /// there are. This is for tests and debug builds: it reads all of them.
     ///
     /// # Errors
     /// [`FrozenFault`], the first that is found.
     ///
     /// # Safety
-    /// - The objects are of this format: whole ones, but perhaps the last.
+    /// - The objects are of this format. They are whole, except perhaps the last.
     /// - If the memory is read-only, the format writes no reference that the scan did not change.
     pub unsafe fn check<F: Format>(&self, format: &F) -> Result<usize, FrozenFault> {
         let members = self.heap.members().lock();

@@ -1,31 +1,32 @@
-//! Why an image is refused, and why none was written.
+//! Why bytes are refused as an image, and why no image was written.
 
 use core::fmt;
 
 use tripoint_core::Addr;
 
-/// Why bytes are not used as an image.
+/// Why bytes are refused as an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ImageError {
     /// There are fewer bytes than the image has.
     Short {
-        /// The bytes that there are.
+        /// The bytes that were passed.
         size: usize,
         /// The bytes that are needed.
         needed: usize,
     },
-    /// They do not begin as an image does.
+    /// The bytes do not begin as an image does.
     Magic,
     /// The image is of another version of the layout.
     Version(u32),
-    /// The image was written on a machine with other words, or another order of bytes.
+    /// The image was written on a machine with another size of words or another order of bytes.
     Machine,
     /// The objects are of another format than the caller expects.
     Fingerprint(u64),
     /// The header is damaged: its checksum is wrong, or its parts do not fit together.
     Header,
-    /// The bytes do not lie at a multiple of [`IMAGE_ALIGN`](crate::IMAGE_ALIGN), so they cannot be relocated to where they are.
+    /// The bytes do not lie at a multiple of [`IMAGE_ALIGN`](crate::IMAGE_ALIGN), so they cannot be relocated to where
+    /// they are.
     Unaligned,
     /// A reference leads to no object of the image.
     Reference {
@@ -76,25 +77,25 @@ impl core::error::Error for ImageError {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WriteImageError {
-    /// There is no object of the heap at this address, which is one of those to begin with.
+    /// One of the roots is this address, at which the heap has no object.
     NoObject(Addr),
-    /// More objects were met than the table has entries.
+    /// The roots lead to more objects than the table has entries.
     Full,
     /// The place at which the image is to be mapped is not aligned to [`IMAGE_ALIGN`](crate::IMAGE_ALIGN), or
     /// the image does not fit between it and the end of the address space.
     Base,
     /// Objects are aligned to more than [`IMAGE_ALIGN`](crate::IMAGE_ALIGN).
     Align,
-    /// An object refers to memory that is no object of the heap, and is in its arena or frozen: it will not be there in
-    /// another process.
+    /// An object refers to memory of the arena that is not an object of the heap, or to a frozen segment. Another
+    /// process does not have this memory.
     Outside {
         /// The object's base.
         object: Addr,
         /// What it refers to.
         to: Addr,
     },
-    /// A reference is not at an aligned place in its object, or may be none: its format passes it tagged or
-    /// ambiguous, so that its place cannot be entered into the image.
+    /// The format passes a reference that does not lie at an aligned place in its object, because it has a tag, or one
+    /// that is ambiguous. The image cannot say where such references are.
     Place {
         /// The object's base.
         object: Addr,
@@ -104,7 +105,7 @@ pub enum WriteImageError {
         /// The object's base.
         object: Addr,
     },
-    /// The memory to write to has another size than the image.
+    /// The memory to write to does not have the size of the image.
     Size {
         /// The bytes of the image.
         needed: usize,

@@ -5,14 +5,14 @@
 //!   | header | roots: offsets | places: bits | ... | objects, each as in the heap |
 //! ```
 //!
-//! Numbers have 64 bits in the machine's own order. A bit of the places says that the word of the objects with its number is a
-//! reference: the address that its object has when the image lies at its base.
+//! Numbers have 64 bits in the machine's own order. The bits of the places say of each word of the objects, in order,
+//! whether it is a reference: the address that an object has when the image lies at its base.
 
 use core::ops::Range;
 
 use crate::images::error::ImageError;
 
-/// What the base of an image is aligned to, and the most that its objects are.
+/// The alignment of the base of an image, in bytes, and the largest alignment that its objects may have.
 pub const IMAGE_ALIGN: usize = 4096;
 
 const MAGIC: [u8; 8] = *b"TRIPOIMG";
@@ -21,7 +21,7 @@ const VERSION: u32 = 1;
 const ORDER: u16 = 0x0102;
 const WORD: usize = size_of::<usize>();
 
-/// The header of an image, after it was checked: its parts lie one after the other in its size.
+/// The header of an image, after it was checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImageHeader {
     pub(crate) fingerprint: u64,
@@ -32,14 +32,14 @@ pub struct ImageHeader {
 }
 
 impl ImageHeader {
-    /// The bytes of a header: what has to be read of a file to know where to map it.
+    /// The bytes of a header. Read that much of a file to know where to map it.
     pub const SIZE: usize = 128;
 
     /// Reads and checks a header.
     ///
     /// # Errors
-    /// [`ImageError`], unless `bytes` begin with the header of an image of this version, from a machine like this, of objects with this
-    /// `fingerprint`.
+    /// [`ImageError`], unless `bytes` begin with the header of an image of this version, from a machine with the same
+    /// words and order of bytes, with this `fingerprint`.
     pub fn parse(bytes: &[u8], fingerprint: u64) -> Result<Self, ImageError> {
         let header =
             bytes.get(..Self::SIZE).ok_or(ImageError::Short { size: bytes.len(), needed: Self::SIZE })?;
@@ -102,7 +102,7 @@ impl ImageHeader {
         self.base
     }
 
-    /// The bytes of the image.
+    /// The size of the image, in bytes.
     #[must_use]
     pub fn size(&self) -> usize {
         self.objects().end
@@ -114,8 +114,8 @@ impl ImageHeader {
         self.count
     }
 
-    /// Where the objects are: bytes from the base of the image. This is what
-    /// [`Heap::register_frozen`](crate::Heap::register_frozen) wants.
+    /// Where the objects are: bytes from the base of the image. Pass this range to
+    /// [`Heap::register_frozen`](crate::Heap::register_frozen).
     #[must_use]
     pub fn objects(&self) -> Range<usize> {
         let places = self.places();
@@ -123,12 +123,12 @@ impl ImageHeader {
         first..first + self.objects_size
     }
 
-    /// Where the offsets of the objects are that the image was begun with.
+    /// Where the offsets of the image's roots are.
     pub(crate) const fn root(&self, index: usize) -> usize {
         Self::SIZE + 8 * index
     }
 
-    /// Where the bits are.
+    /// Where the bits are that say which words are references.
     pub(crate) fn places(&self) -> Range<usize> {
         let first = self.root(self.roots);
         first..first + (self.objects_size / WORD).div_ceil(8)
@@ -142,7 +142,7 @@ impl ImageHeader {
     }
 }
 
-/// The number of 64 bits at a place; zero behind the end.
+/// The number of 64 bits at byte `at`; zero behind the end.
 pub(crate) fn number_at(bytes: &[u8], at: usize) -> u64 {
     let number = bytes.get(at..).and_then(|rest| rest.first_chunk());
     number.map_or(0, |number| u64::from_ne_bytes(*number))

@@ -5,7 +5,7 @@ use crate::images::header::{IMAGE_ALIGN, ImageHeader, number_at};
 
 const WORD: usize = size_of::<usize>();
 
-/// An image in memory, at any place. Of its parts only the header was checked: [`Image::check`] looks at all references.
+/// An image in memory, at any address. Only its header was checked: [`Image::check`] checks all references.
 #[derive(Clone, Copy, Debug)]
 pub struct Image<'m> {
     header: ImageHeader,
@@ -13,7 +13,7 @@ pub struct Image<'m> {
 }
 
 impl<'m> Image<'m> {
-    /// Takes bytes as an image of objects with this `fingerprint`. What follows the image is not looked at.
+    /// Takes bytes as an image of objects with this `fingerprint`. Bytes behind the image are ignored.
     ///
     /// # Errors
     /// [`ImageError`]: what is wrong with the header, or how many bytes are missing.
@@ -24,23 +24,24 @@ impl<'m> Image<'m> {
         Ok(Self { header, bytes })
     }
 
-    /// Its header.
+    /// The header of the image.
     #[must_use]
     pub const fn header(&self) -> &ImageHeader {
         &self.header
     }
 
-    /// Whether it lies at its base, so that its references lead to its objects. If not, a copy has to be
-    /// [relocated](relocate_image).
+    /// Whether the image lies at its base, so that its references lead to its objects. If not,
+    /// [relocate](relocate_image) a copy.
     #[must_use]
     pub fn is_in_place(&self) -> bool {
         self.bytes.as_ptr().addr() == self.header.base
     }
 
-    /// The objects that it was begun with, in their order: pointers by which references know them, with the provenance of the image.
+    /// The image's roots, in the order in which they were passed to
+    /// [`Stopped::plan_image`](crate::Stopped::plan_image): pointers to the objects, with the provenance of the image.
     ///
     /// # Errors
-    /// [`ImageError::Reference`] instead of one that is not in the objects.
+    /// [`ImageError::Reference`] in the place of a root that does not lead to the objects of the image.
     pub fn roots(&self) -> impl Iterator<Item = Result<*const u8, ImageError>> + '_ {
         (0..self.header.roots).map(|index| {
             let at = self.header.root(index);
@@ -50,15 +51,16 @@ impl<'m> Image<'m> {
         })
     }
 
-    /// What a reference read from an object of the image leads to, with the provenance of the image; `None` for one that
-    /// leads out of its objects. The image has to be in place.
+    /// The pointer for a reference that was read from an object of the image, with the provenance of the image; `None`
+    /// if it does not lead to an object of the image. The image has to be in place.
     #[must_use]
     pub fn pointer(&self, reference: *const u8) -> Option<*const u8> {
         let offset = reference.addr().wrapping_sub(self.bytes.as_ptr().addr());
         self.header.objects().contains(&offset).then(|| self.bytes.as_ptr().wrapping_add(offset))
     }
 
-    /// Checks that all references lead into the objects of the image. Reads each page that has a reference.
+    /// Checks that all references lead into the objects of the image. This reads each page that has a
+    /// reference.
     ///
     /// # Errors
     /// [`ImageError::Reference`], the first that does not.
@@ -70,11 +72,13 @@ impl<'m> Image<'m> {
     }
 }
 
-/// Changes all references of an image so that they lead to where `bytes` lie now. Then it is in place. Returns how many references
-/// there are: none were changed if it was in place before.
+/// Changes all references of an image so that they lead to where `bytes` lie now. The image is then in place. Returns
+/// the number of its references, also if it was in place before.
+///
+/// `bytes` have to begin at a multiple of [`IMAGE_ALIGN`].
 ///
 /// # Errors
-/// [`ImageError`]: nothing was changed then.
+/// [`ImageError`], after which nothing was changed.
 pub fn relocate_image(bytes: &mut [u8], fingerprint: u64) -> Result<usize, ImageError> {
     let image = Image::open(bytes, fingerprint)?;
     image.check()?;
@@ -95,7 +99,7 @@ pub fn relocate_image(bytes: &mut [u8], fingerprint: u64) -> Result<usize, Image
     Ok(count)
 }
 
-/// The address of an object in an image that was moved by `delta`; `None` if it was in no object.
+/// The address that `addr` has in an image that was moved by `delta`; `None` if it is not among the image's objects.
 fn translate(header: &ImageHeader, addr: usize, delta: usize) -> Option<usize> {
     header.objects().contains(&addr.wrapping_sub(header.base)).then(|| addr.wrapping_add(delta))
 }
@@ -105,7 +109,7 @@ fn word_at(bytes: &[u8], at: usize) -> usize {
     word.map_or(0, |word| usize::from_ne_bytes(*word))
 }
 
-/// Calls `visit` with the bytes, and with the place of each reference in them.
+/// Calls `visit` with the bytes, once for the place of each reference in them.
 fn for_each_place<T: AsRef<[u8]>>(
     header: &ImageHeader,
     mut bytes: T,

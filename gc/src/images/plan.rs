@@ -1,8 +1,8 @@
 //! Measuring and writing an image of objects of a heap (design/gc.md `.image.write`, `.image.outside`).
 //!
-//! A search as for a path, in the table that the caller provides, meets all objects to be written. The table is then sorted by address, and
-//! each object gets its offset in this order. References are written as they will be at the base of the image; objects of the heap do
-//! not change.
+//! A search, as for a path, enters all objects to be written in the table that the caller provides. The table is then
+//! sorted by address, and each object has its offset in this order. References are written as they are at the base of
+//! the image. Objects of the heap do not change.
 
 use core::ptr::{self, NonNull};
 
@@ -21,12 +21,13 @@ use crate::walks::objects::flip;
 
 const WORD: usize = size_of::<usize>();
 
-/// What an image is to be.
+/// Options for an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImageOptions {
-    /// The address at which it needs no relocation: a multiple of [`IMAGE_ALIGN`] that is free in all processes that map it.
+    /// The address at which the image needs no relocation: a multiple of [`IMAGE_ALIGN`], not zero, that is free in all
+    /// processes that map the image.
     pub base: usize,
-    /// A number of the client's for the layout of its objects: an image with another is not opened.
+    /// A number of your choice for the layout of the objects: readers that expect another number refuse the image.
     pub fingerprint: u64,
 }
 
@@ -45,7 +46,7 @@ impl Default for ImageEntry {
     }
 }
 
-/// An image of which it is known how large it will be. The heap is stopped as long as this is borrowed.
+/// An image that was measured and not yet written. It borrows the guard of the stop, so the heap stays stopped.
 #[derive(Debug)]
 pub struct ImagePlan<'a, 'h, A: Arena, B: BarrierPair> {
     stopped: &'a Stopped<'a, 'h, A, B>,
@@ -57,10 +58,15 @@ pub struct ImagePlan<'a, 'h, A: Arena, B: BarrierPair> {
 }
 
 impl<'h, A: Arena, B: BarrierPair> Stopped<'_, 'h, A, B> {
-    /// Plans an image of the objects that `roots` refer to, and of all that these lead to. An entry of `table` for each object is needed.
+    /// Plans an image of the objects that `roots` refer to, and of all that these lead to. `table` needs an entry for
+    /// each of them; as many as [`Stopped::census`] counts are enough.
+    ///
+    /// Typed objects are not for images: each begins with an address of the program that made it, which another process
+    /// does not have.
     ///
     /// # Errors
-    /// [`WriteImageError`]
+    /// [`WriteImageError`]: a root that is not an object, a table that is full, objects that an image cannot have, or a
+    /// base that is not aligned or leaves too little room.
     pub fn plan_image<'a>(
         &'a self,
         roots: &'a [*const u8],
@@ -167,26 +173,26 @@ fn alignment<A: Arena>(own: &Own<'_, A>, base: *const u8) -> Result<Align, Write
 }
 
 impl<A: Arena, B: BarrierPair> ImagePlan<'_, '_, A, B> {
-    /// The bytes of the image.
+    /// The size of the image, in bytes.
     #[must_use]
     pub fn size(&self) -> usize {
         self.header.size()
     }
 
-    /// The objects of the image.
+    /// The number of objects of the image.
     #[must_use]
     pub const fn count(&self) -> usize {
         self.entries.len()
     }
 
-    /// Writes the image to `out`, which may be anywhere: a file that is mapped, or bytes that are to be written to one. Returns
-    /// the number of references that were entered.
+    /// Writes the image to `out`, for example a mapped file. Returns the number of references in the image.
     ///
     /// # Errors
-    /// [`WriteImageError`]. What was written is no image then.
+    /// [`WriteImageError`]: `out` does not have the size of the image, or an object has a reference that an image
+    /// cannot have. What is in `out` is then not an image.
     ///
     /// # Safety
-    /// - All bytes of the objects were written since they were reserved, also those between their fields.
+    /// - All bytes of the objects were written since they were reserved, those between their fields included.
     /// - Since the plan was made nothing was collected, and no pool of the heap was dropped.
     pub unsafe fn write_to(&self, out: &mut [u8]) -> Result<usize, WriteImageError> {
         if out.len() != self.size() {
@@ -203,7 +209,8 @@ impl<A: Arena, B: BarrierPair> ImagePlan<'_, '_, A, B> {
         }
         let mut references = 0;
         for entry in self.entries {
-            // SAFETY: an entry is an object of the heap, which is stopped. Its bytes were written (the caller's promise).
+            // SAFETY: an entry is an object of the heap, which is stopped. Its bytes were written (the caller's
+            // promise).
             let bytes = unsafe { core::slice::from_raw_parts(entry.base, entry.size) };
             out[self.header.objects().start + entry.offset..][..entry.size].copy_from_slice(bytes);
             // SAFETY: this is an object of the heap, whose pools were flipped when the plan was made.
@@ -247,7 +254,7 @@ impl<A: Arena, B: BarrierPair> ImagePlan<'_, '_, A, B> {
         outcome.map(|()| count)
     }
 
-    /// Writes a reference, and the bit of its place among the objects.
+    /// Writes a reference to its place among the objects, and sets the bit of that place.
     fn enter(&self, out: &mut [u8], place: usize, addr: usize) {
         out[self.header.objects().start + place..][..WORD].copy_from_slice(&addr.to_ne_bytes());
         let word = place / WORD;

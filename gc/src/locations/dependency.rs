@@ -1,16 +1,16 @@
-//! What a program depends on if it computes with addresses of objects, for example hashes (MPS: manual,
+//! Location dependencies: the addresses that a program computed something from, for example hashes (MPS: manual,
 //! "location dependency"; design/gc.md `.location.use`).
 
 use tripoint_core::Addr;
 
 use crate::references::zones::Zones;
 
-/// The addresses that something was computed from, as far as is needed to say whether one of these objects
-/// may have moved since: two words. It is of the heap whose mutator [reset](crate::Mutator::reset_dependency) it.
+/// The addresses that something was computed from, in two words: enough to say whether one of these objects may have
+/// moved since. A dependency is of the heap whose mutator [reset](crate::Mutator::reset_dependency) it.
 ///
-/// Before an address is hashed it is [added](LocationDependency::add). If a table does not find a key and its
-/// dependency is [stale](crate::Mutator::is_stale), the key may be there under the hash of an address that it had: then the dependency is reset, all keys
-/// are added and hashed again, and the search is repeated.
+/// [Add](LocationDependency::add) an address before you hash it. If a table does not find a key and its dependency is
+/// [stale](crate::Mutator::is_stale), the key may be in the table under the hash of an earlier address. Then reset the
+/// dependency, add and hash all keys again, and repeat the search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocationDependency {
     pub(crate) epoch: usize,
@@ -18,13 +18,13 @@ pub struct LocationDependency {
 }
 
 impl LocationDependency {
-    /// It also depends on this address, which the object has now: nothing that the mutator did since the dependency was
-    /// reset, or since the address was read, if that was later, gave way.
+    /// Adds the address of an object. It has to be the object's address now: the mutator has not given way since it
+    /// read the address.
     pub fn add(&mut self, object: *const u8) {
         self.zones |= Zones::around(Addr::of(object));
     }
 
-    /// It also depends on what `other` depends on, which is of the same heap.
+    /// Adds all addresses of `other`, which is of the same heap.
     pub fn merge(&mut self, other: Self) {
         // The one that began earlier: epochs wrap, and are less than half of all apart.
         if (self.epoch.wrapping_sub(other.epoch) as isize) > 0 {

@@ -1,7 +1,7 @@
 //! Where objects moved away from, in the last collections.
 //!
-//! Epochs are counted by collections in which objects moved. For each of the last few there are the zones from which objects
-//! moved since it began; for all that are older, the zones from which objects ever moved (design/gc.md
+//! Epochs are counted by collections in which objects moved. For each of the last few there are the zones from which
+//! objects moved since it began; for all that are older, the zones from which objects ever moved (design/gc.md
 //! `.location.history`).
 
 use tripoint_core::internal::{AtomicUsize, Ordering};

@@ -6,12 +6,12 @@ use crate::messages::message::{Guardian, Message, Notice};
 use crate::references::queue::Queue;
 use crate::references::scan::Scan;
 
-/// What a heap tells the program, and what it may have to tell.
+/// The messages of a heap, the registrations that may become messages, and room for more.
 #[derive(Debug, Default)]
 pub(crate) struct Mailbox {
-    /// Objects that are registered, and were not found dead.
+    /// Objects that are registered, and were not found unreachable.
     guarded: Queue<Guardian>,
-    /// Objects that were found dead, and are kept until they are taken.
+    /// Objects that were found unreachable, and are kept until a mutator takes them.
     finalizable: Queue<Guardian>,
     /// Messages about collections.
     notices: Queue<Notice>,
@@ -99,7 +99,7 @@ impl Mailbox {
         message
     }
 
-    /// Takes an object that was found dead. It is kept no more.
+    /// Takes an object that was found unreachable. The mailbox no longer keeps it.
     pub(crate) fn take_finalizable(&mut self) -> Option<NonNull<Guardian>> {
         self.finalizable.shift()
     }

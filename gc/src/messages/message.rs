@@ -1,5 +1,5 @@
-//! What a heap tells the program, and the records that it waits in. Records are had before a collection
-//! needs them (design/gc.md `.message.memory`).
+//! Messages, and the records that they wait in. Records are allocated before a collection needs them
+//! (design/gc.md `.message.memory`).
 
 use core::cell::Cell;
 use core::ptr::NonNull;
@@ -7,7 +7,7 @@ use core::ptr::NonNull;
 use crate::policy::report::{Cause, Collection};
 use crate::references::list::Linked;
 
-/// What a heap tells the program, from [`Mutator::next_message`](crate::Mutator::next_message).
+/// A message from a heap to the program, from [`Mutator::next_message`](crate::Mutator::next_message).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Message {
@@ -21,8 +21,8 @@ pub enum Message {
     /// A collection has ended.
     Ended(Collection),
     /// No root and no object leads to this object any more. It was registered by
-    /// [`Mutator::finalize`](crate::Mutator::finalize). It, and what it refers to, is there as any object that was
-    /// just made: until the mutator gives way, unless it is stored in a root before.
+    /// [`Mutator::finalize`](crate::Mutator::finalize). The object, and what it refers to, is kept until the
+    /// mutator that took the message gives way, and longer if it is stored in a root before.
     Finalizable(NonNull<u8>),
 }
 
@@ -30,7 +30,7 @@ pub enum Message {
 #[derive(Debug)]
 pub(crate) struct Guardian {
     next: Cell<Option<NonNull<Self>>>,
-    /// What refers to the object.
+    /// The reference to the object.
     pub(crate) object: Cell<*mut u8>,
 }
 

@@ -10,18 +10,18 @@ use crate::policy::report::{Cause, Collection, Work};
 /// When a heap begins a collection by itself. Collections that the program asks for do not depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// The bytes that are allocated after a collection before the next one is due, if what the last one kept does not
-    /// ask for more. By default 4 MiB: the nursery that the study behind this crate measured with, and small enough for a processor's caches.
-    /// [`usize::MAX`]: no collection is ever due.
+    /// The least number of bytes that are allocated between two collections that begin because they are due;
+    /// [`Policy::mortality`] may require more. By default 4 MiB, which is small enough for a processor's caches. With
+    /// [`usize::MAX`] no collection is ever due.
     pub capacity: usize,
-    /// The part of the memory in use, in thousandths, that is expected to be dead when a collection is due:
-    /// so much of it was then allocated after the last one. More than 999 counts as 999. By
-    /// default 500: a collection is due when as many bytes were allocated as the last one kept. So a byte
-    /// that is allocated pays for at most one that is traced, and the heap has at most twice the memory of what is kept, or `capacity` more.
+    /// The part of the memory in use, in thousandths, that is expected to be dead when a collection is due: that part
+    /// has to have been allocated since the last one. More than 999 counts as 999. By default 500: a collection is due
+    /// when as many bytes were allocated as the last one kept. Then at most one byte is traced for each byte that is
+    /// allocated, and the objects of the heap take about twice the bytes of those that are kept, or `capacity` more.
     pub mortality: u32,
-    /// How long a fill that collects waits for the other mutators. If that is not enough the
-    /// collection is postponed until another `capacity` bytes were allocated, and the fill goes on.
-    /// By default 10 ms, after which a mutator that neither allocates nor polls is the likely reason.
+    /// How long a fill that collects waits for the other mutators. If one of them does not give way in that time, the
+    /// collection is postponed until another `capacity` bytes were allocated, and the fill goes on. By default 10 ms: a
+    /// mutator that takes longer probably neither allocates nor polls.
     pub patience: Duration,
 }
 
@@ -32,7 +32,7 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// The bytes after which a collection is due, if the last one kept so many.
+    /// The bytes after which a collection is due, if the last one kept `kept` bytes.
     fn threshold(&self, kept: usize) -> usize {
         let mortality = u128::from(self.mortality.min(999));
         let expected = kept as u128 * mortality / (1000 - mortality);
@@ -79,12 +79,12 @@ impl Accounts {
         self.threshold.store(policy.threshold(kept), Ordering::Relaxed);
     }
 
-    /// A buffer was filled with so many bytes.
+    /// Accounts a fill of `bytes` bytes.
     pub(crate) fn charge(&self, size: usize) {
         self.allocated.fetch_add(size, Ordering::Relaxed);
     }
 
-    /// A buffer returned so many bytes unused.
+    /// Accounts `bytes` bytes that a buffer returned unused.
     pub(crate) fn discharge(&self, size: usize) {
         // What was charged before a collection may be returned after it.
         let less = |allocated: usize| Some(allocated.saturating_sub(size));
@@ -92,7 +92,7 @@ impl Accounts {
         debug_assert!(changed.is_ok(), "the closure always returns a value");
     }
 
-    /// Whether so much was allocated that a collection is due.
+    /// Whether enough was allocated that a collection is due.
     pub(crate) fn is_due(&self) -> bool {
         self.allocated.load(Ordering::Relaxed) >= self.threshold.load(Ordering::Relaxed)
     }

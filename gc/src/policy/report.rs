@@ -16,7 +16,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// What events call it.
+    /// The name that events have for it.
     pub(crate) const fn reason(self) -> &'static str {
         match self {
             Self::Requested => "request",
@@ -40,25 +40,25 @@ impl fmt::Display for Cause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Collection {
-    /// How many collections the heap had, this one included.
+    /// The number of the collection in its heap, counted from one.
     pub number: u64,
     /// Why it began.
     pub cause: Cause,
-    /// When it was, on the only clock that every machine has: what buffers were filled with since the heap was
-    /// created, less what they returned unused.
+    /// When it was, in bytes that were allocated since the heap was created: what buffers were filled with, less what
+    /// they returned unused. This is a clock that every machine has.
     pub clock: u64,
     /// The part of [`Collection::clock`] since the collection before.
     pub allocated: usize,
-    /// In objects that are kept, and in buffers that are still attached.
+    /// The bytes of objects that are kept, and of buffers that are still attached.
     pub kept: usize,
-    /// Freed.
+    /// The bytes that were freed.
     pub freed: usize,
-    /// In objects that were moved.
+    /// The bytes of objects that were moved.
     pub moved: usize,
-    /// In objects that were not moved, though their class moves and no ambiguous reference led to them, because the arena refused
-    /// memory for their copies. They are kept where they were.
+    /// The bytes of objects that were kept where they were, though their class moves objects and no ambiguous reference
+    /// led to them, because the arena refused memory for their copies.
     pub refused: usize,
-    /// In objects that were searched for references.
+    /// The bytes of objects that were scanned.
     pub examined: usize,
     /// How many references were fixed.
     pub references: usize,

@@ -15,9 +15,9 @@ use crate::references::scan::Scan;
 ///
 /// # Safety
 /// - [`Format::align`] and [`Format::header`] never change.
-/// - [`Format::skip`] returns the bytes from an object's base to its end, which are as many as were
-///   reserved for it or what is left of them is objects too: a multiple of the alignment, and not zero. It
-///   reads only what no mutator writes after the object was committed.
+/// - [`Format::skip`] returns the bytes from an object's base to its end: a multiple of the alignment, and not zero.
+///   They are those that were reserved for it. If they are fewer, more objects fill the rest. The function reads only
+///   what no mutator writes after the object was committed.
 /// - [`Format::scan`] passes every reference in the objects to the scan, unless the object that it refers to is kept
 ///   by another and does not move.
 pub unsafe trait Format: Send + Sync + 'static {
@@ -46,9 +46,10 @@ pub unsafe trait Format: Send + Sync + 'static {
         None
     }
 
-    /// The object that depends on the object whose base is at `object`, or null: for the objects of an [`Awl`](crate::Awl).
-    /// An object keeps its dependent object alive, although its own references are weak; so its scan may write in it.
-    /// It is in a pool whose objects do not move. By default no object depends on another.
+    /// The object that depends on the object whose base is at `object`, or null: for the objects of an
+    /// [`Awl`](crate::Awl). An object keeps its dependent object alive, although its own references are weak, so
+    /// [`Format::scan`] may write in the dependent object. That has to be in a pool whose objects do not move. By
+    /// default no object has one.
     ///
     /// # Safety
     /// - That of [`Format::skip`]. The heap is stopped.
@@ -64,13 +65,13 @@ pub unsafe trait Format: Send + Sync + 'static {
     unsafe fn scan(&self, objects: Block, scan: &mut Scan<'_>);
 }
 
-/// A format whose objects may be moved. It promises something, and has no functions.
+/// A format whose objects may be moved. It is a promise, without functions.
 ///
-/// A class that moves objects copies their bytes, and changes each reference that formats and roots fix. Which objects have moved, and where they are
-/// now, the pool knows by itself: a format neither marks an object as moved nor recognises one, as formats of MPS
-/// do, and never sees one ([design::gc](crate::design::gc) `.move.format`).
+/// A class that moves objects copies their bytes, and changes each reference that formats and roots fix. The pool keeps
+/// account of which objects have moved, and where they are now. A format is not called for an object that has moved, so
+/// it needs none of the functions that MPS has for this ([design::gc](crate::design::gc) `.move.format`).
 ///
 /// # Safety
-/// - Objects stay what they are if their bytes are at another address, and the references in them that
-///   [`Format::scan`] fixes are changed. For example, none of them is in a list of the program outside the heap.
+/// - Objects are still valid if their bytes are at another address, and the references in them that [`Format::scan`]
+///   fixes are changed. For example, no list of the program outside the heap leads to one of them.
 pub unsafe trait MovableFormat: Format {}

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! One thread at a time writes, under a lock. A range is empty while its limit is zero, and only an empty one is
-//! registered anew. Each store releases and each load acquires what was stored before, so a reader that has seen the first object of a
-//! later range sees its version too.
+//! registered anew. Each store releases and each load acquires what was stored before, so a reader that has seen the
+//! first object of a later range sees its version too.
 
 use tripoint_core::internal::{AtomicUsize, Ordering};
 use tripoint_core::{Addr, AddrRange};
@@ -39,7 +39,7 @@ impl FrozenRange {
         Self { version: zero(), first: zero(), limit: zero() }
     }
 
-    /// The writer: the range, which is empty, is this from here on.
+    /// The writer: the range, which is empty, becomes `range`.
     pub fn register(&self, range: AddrRange) {
         let version = self.version.load(Ordering::Relaxed);
         self.version.store(version.wrapping_add(1), Ordering::Release);
@@ -47,7 +47,8 @@ impl FrozenRange {
         self.limit.store(range.limit().get(), Ordering::Release);
     }
 
-    /// The writer: the range ends here from now on. Objects in front of it are visible to readers that find them in the range.
+    /// The writer: the range ends here from now on. Objects in front of it are visible to readers that find them in the
+    /// range.
     pub fn update(&self, limit: Addr) {
         self.limit.store(limit.get(), Ordering::Release);
     }
@@ -63,8 +64,8 @@ impl FrozenRange {
         self.update(Addr::ZERO);
     }
 
-    /// Whether `addr` is in the range at a moment during this call. A loop goes on only if the range was registered anew
-    /// meanwhile.
+    /// Whether `addr` is in the range at a moment during this call. A loop goes on only if the range was registered
+    /// anew meanwhile.
     #[must_use]
     pub fn contains(&self, addr: Addr) -> bool {
         loop {
@@ -100,15 +101,15 @@ impl EnclosingRange {
         Self { base: AtomicUsize::new(usize::MAX), limit: AtomicUsize::new(0) }
     }
 
-    /// The writer: it is this from here on. What was and stays enclosed is enclosed by each of the words before and after, so
-    /// readers do not miss it meanwhile.
+    /// The writer: encloses `range` from here on. What was and stays enclosed is enclosed by each of the words before
+    /// and after, so readers do not miss it meanwhile.
     pub fn enclose(&self, range: Option<AddrRange>) {
         let (base, limit) = range.map_or((usize::MAX, 0), |range| (range.base().get(), range.limit().get()));
         self.base.store(base, Ordering::Release);
         self.limit.store(limit, Ordering::Release);
     }
 
-    /// Whether it has `addr`: two compares.
+    /// Whether it encloses `addr`: two compares.
     #[inline]
     #[must_use]
     pub fn contains(&self, addr: Addr) -> bool {

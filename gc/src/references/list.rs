@@ -1,4 +1,4 @@
-//! A list of things that stay where they are, and are taken off it before they go.
+//! A list of items that stay in place, and are removed from it before they are freed.
 
 use core::cell::Cell;
 use core::ptr::NonNull;

@@ -15,15 +15,15 @@ use crate::references::zones::Zones;
 /// What a collection found in a pool, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
-    /// In objects that are kept.
+    /// The bytes of objects that are kept.
     pub(crate) kept: usize,
-    /// Free now, and in objects before.
+    /// The bytes that are free now, and were in objects before.
     pub(crate) freed: usize,
     /// Where objects moved away from.
     pub(crate) zones: Zones,
-    /// In objects that were moved.
+    /// The bytes of objects that were moved.
     pub(crate) moved: usize,
-    /// In objects that were not moved, because memory for their copies was refused.
+    /// The bytes of objects that were not moved, because memory for their copies was refused.
     pub(crate) refused: usize,
 }
 
@@ -56,8 +56,8 @@ pub(crate) trait Member: Sync {
     /// - The heap is stopped by the caller, and all its pools were flipped.
     unsafe fn condemn(&self);
 
-    /// Where the object is copied to that began at `object`, a place in a condemned segment: now, or before in this collection.
-    /// `None` if it stays, or if no object is there.
+    /// Where the copy is of the object that began at `object`, a place in a condemned segment: copies it now, unless
+    /// this collection has done so before. `None` if the object stays, or if no object is there.
     ///
     /// # Safety
     /// - `segment` is of this pool and condemned, and the heap is stopped by the caller.

@@ -17,7 +17,8 @@ pub(crate) struct Own<'a, A> {
 }
 
 impl<'a, A: Arena> Own<'a, A> {
-    /// Finds the segments of `members`, whose memory is all from `arena`. No pool leaves the list as long as this is used.
+    /// Finds the segments of `members`, whose memory is all from `arena`. No pool leaves the list as long as this is
+    /// used.
     pub(crate) const fn new(arena: &'a A, members: &'a List<MemberLink>) -> Self {
         Self { arena, members }
     }
@@ -64,8 +65,8 @@ impl<A: Arena> Segments for Own<'_, A> {
             return Kept::Nowhere;
         }
         if description.is_condemned() {
-            // SAFETY: the segment is of that pool, which has condemned it, so the heap is stopped for a collection. An object may
-            // begin at that place.
+            // SAFETY: the segment is of that pool, which has condemned it, so the heap is stopped for a collection. An
+            // object may begin at that place.
             let copy = unsafe { link.member().copy_of(segment, object) };
             if let Some(copy) = copy {
                 // SAFETY: the object begins with a header of so many bytes.

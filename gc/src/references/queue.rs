@@ -1,4 +1,4 @@
-//! A queue of things that stay where they are: first in, first out, without memory of its own.
+//! A queue of items that stay in place: first in, first out, without memory of its own.
 
 use core::cell::Cell;
 use core::ptr::NonNull;

@@ -61,12 +61,12 @@ impl RootRecord {
         Self { next: Cell::new(None), place }
     }
 
-    /// The root's name: records that are in the list at the same time are at different places.
+    /// The root's identifier: records that are in the list at the same time are at different places.
     pub(crate) fn id(&self) -> RootId {
         RootId(core::ptr::from_ref(self).addr())
     }
 
-    /// It is a root no more: it was taken off the list.
+    /// Ends the registration of a stack: the record was taken off the list.
     pub(crate) fn end(&self) {
         if let Place::Stack(stack) = self.place {
             // SAFETY: the stack is part of what a heap keeps of a mutator, as long as the heap lives, and is only ever
@@ -94,8 +94,8 @@ impl RootRecord {
                 }
             }
             Place::Stack(stack) => {
-                // SAFETY: the stack is part of what a heap keeps of a mutator, as long as the heap lives, and is only ever
-                // borrowed shared.
+                // SAFETY: the stack is part of what a heap keeps of a mutator, as long as the heap lives, and is only
+                // ever borrowed shared.
                 let stack = unsafe { stack.as_ref() };
                 // SAFETY: the heap is stopped, and the promises of the root's registration hold.
                 unsafe { stack.for_each_word(|word| scan.fix_ambiguous(word)) };

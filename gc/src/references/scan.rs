@@ -9,7 +9,7 @@ use tripoint_core::Addr;
 /// What became of the object that an exact reference leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kept {
-    /// It is no object of the heap that is being collected.
+    /// It is not an object of the heap that is being collected.
     Elsewhere,
     /// It is kept where it is.
     Here,
@@ -50,7 +50,7 @@ impl Shown<'_> {
     }
 }
 
-/// Which references a collection fixes. What ambiguous ones lead to must not move, so that of all roots they come first.
+/// Which references a collection fixes. Objects that ambiguous ones lead to must not move, so these come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pass {
     /// The ambiguous references of roots.
@@ -59,7 +59,7 @@ pub(crate) enum Pass {
     ExactRoots,
     /// Those of objects.
     Objects,
-    /// Weak ones, which keep nothing and are cleared if their objects are dead: all that is kept was reached.
+    /// Weak ones, which are cleared if their objects are dead, when all that is kept was reached.
     Weak,
 }
 
@@ -71,8 +71,8 @@ enum Purpose<'s> {
     Show(&'s mut dyn FnMut(Shown<'_>)),
 }
 
-/// What is found while references are scanned. It is passed to [`Format::scan`](crate::Format::scan) and to
-/// root functions, which pass each reference on, of the objects or roots that they were asked to scan.
+/// The state of a scan. It is passed to [`Format::scan`](crate::Format::scan) and to root functions, which pass it each
+/// reference of the objects or roots that they scan.
 pub struct Scan<'s> {
     purpose: Purpose<'s>,
     references: usize,
@@ -102,14 +102,18 @@ impl<'s> Scan<'s> {
         Self { purpose, references: 0, examined: 0, nowhere: None }
     }
 
-    /// Fixes an exact reference: the object that it refers to is kept, and if it moves, the reference is changed. A reference
-    /// to memory of no automatic pool of the heap is left alone, so null, numbers that are no addresses, and pointers to
-    /// other memory may be fixed too.
+    /// Fixes an exact reference: the object that it refers to is kept, and if the object moves, the reference is
+    /// changed. References that do not lead into an automatic pool of the heap are left alone. So null, numbers, and
+    /// pointers to other memory may be fixed, too.
     ///
-    /// A weak reference, of a weak root or an object of an [`Awl`](crate::Awl), keeps nothing: it is set to null here if its object is dead.
+    /// A weak reference, of a weak root or an object of an [`Awl`](crate::Awl), keeps nothing: it is set to null if its
+    /// object is dead.
     ///
-    /// The reference has to be where it is read from, so that it can be changed there.
-    /// If no object begins where it refers to, a debug build panics when the collection is over; a release build ignores it.
+    /// Pass the reference in its place in the object or root, so that it can be changed there.
+    ///
+    /// # Panics
+    /// In debug builds, when the collection is over, if the reference leads into an automatic pool of the heap, but not to
+    /// an object. Release builds leave it alone.
     #[inline]
     pub fn fix(&mut self, reference: &mut *mut u8) {
         let (segments, pass) = match &mut self.purpose {
@@ -136,8 +140,8 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Fixes a word that may be a reference: if it is an address in an object, anywhere in it, or
-    /// behind it up to the next one, the object is kept and does not move.
+    /// Fixes an ambiguous reference: a word that may be one. If it is an address anywhere in an object, or behind it up
+    /// to the next object, that object is kept and does not move.
     ///
     /// This is for roots. A format fixes a word of an object in this way only if it cannot refer to an object
     /// that moves: that may have moved before.
@@ -163,7 +167,7 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Notes that so many bytes of objects are passed to their format.
+    /// Counts `bytes` bytes of objects that are passed to their format.
     pub(crate) const fn examine(&mut self, bytes: usize) {
         self.examined += bytes;
     }

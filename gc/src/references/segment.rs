@@ -16,9 +16,9 @@
 //! the pool last recorded objects. The bits need no memory when a collection begins (design/gc.md
 //! `.segment`).
 //!
-//! A segment is changed under the lock of its pool, or by the thread that stops the heap. While that reaches
-//! objects and scans them, without the lock, other threads may look at the bits under the lock. So the bits are atomic, and a start is
-//! taken away only after there is a mark: a thread that loads the start first finds one of them.
+//! A segment is changed under the lock of its pool, or by the thread that stops the heap. While that reaches objects
+//! and scans them, without the lock, other threads may look at the bits under the lock. So the bits are atomic, and a
+//! start is taken away only after there is a mark: a thread that loads the start first finds one of them.
 
 use core::cell::Cell;
 use core::ptr::NonNull;

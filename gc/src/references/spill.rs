@@ -1,7 +1,8 @@
 //! The registers that a call preserves, and where the stack ends: machine code for each architecture.
 //!
-//! A reference that a thread has nowhere else may be in a register. The registers that a call does not preserve are on the stack
-//! when a function is called, if their values are needed later. So what is left to write down are those that it preserves.
+//! A reference that a thread has nowhere else may be in a register. If the value of a register that calls do not
+//! preserve is needed after a call, it is on the stack during the call. So only the registers that calls preserve have
+//! to be stored.
 //!
 //! | architecture | registers |
 //! |---|---|
@@ -22,8 +23,8 @@ const COUNT: usize = 12;
 /// The registers that calls preserve, as they were when they were spilled.
 pub(crate) type Registers = [usize; COUNT];
 
-/// Writes the registers that calls preserve to `registers`, and returns the stack pointer of the function that this is part of; `None` if
-/// this is not known for the architecture.
+/// Stores the registers that calls preserve in `registers`, and returns the stack pointer of the function that this is
+/// inlined into; `None` if there is no machine code for the architecture.
 #[inline(always)]
 pub(crate) fn spill(registers: &mut Registers) -> Option<NonNull<usize>> {
     // SAFETY: the array has room for the registers of each architecture.

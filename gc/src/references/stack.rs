@@ -6,8 +6,9 @@
 //!                           hot end                                      cold end
 //! ```
 //!
-//! Everything between the two ends is scanned. The cold end stays where it is. The hot end is known only while the thread gives way or is
-//! away: before it waits it stores the registers on its stack ([`Stack::spill_during`], design/gc.md `.stack.spill`).
+//! Everything between the two ends is scanned. The cold end stays where it is. The hot end is known only while the
+//! thread gives way or is away: before it waits it stores the registers on its stack ([`Stack::spill_during`],
+//! design/gc.md `.stack.spill`).
 
 use core::hint;
 use core::ptr::{self, NonNull};
@@ -39,7 +40,7 @@ impl Stack {
         Self { cold_end: null(), hot_end: null() }
     }
 
-    /// The thread: makes what it calls from now on a root, up to `cold_end`.
+    /// The thread: makes the stack of the functions that it calls from now on a root, up to `cold_end`.
     #[inline(never)]
     pub(crate) fn begin(&self, cold_end: NonNull<usize>) -> Result<()> {
         let hot_end = spill(&mut Registers::default()).ok_or(NO_REGISTERS)?;
@@ -50,13 +51,14 @@ impl Stack {
         Ok(())
     }
 
-    /// It is a root no more.
+    /// The stack is no longer a root.
     pub(crate) fn end(&self) {
         self.cold_end.store(ptr::null_mut(), Ordering::Release);
     }
 
-    /// The thread: calls `wait`, during which the stack from here to its cold end does not change, and has all
-    /// registers. Calls within each other have the hot end of the outermost (design/gc.md `.stack.outermost`).
+    /// The thread: calls `wait`. Until that returns, the stack from here to its cold end does not change, and all
+    /// registers are stored on it. Calls within each other have the hot end of the outermost (design/gc.md
+    /// `.stack.outermost`).
     #[inline]
     pub(crate) fn spill_during<R>(&self, wait: impl FnOnce() -> R) -> R {
         let is_root = !self.cold_end.load(Ordering::Relaxed).is_null();
@@ -77,8 +79,8 @@ impl Stack {
         wait()
     }
 
-    /// Passes each word between the two ends to `visit`. If the thread of the stack is in no [`Stack::spill_during`], it is the
-    /// caller (design/gc.md `.stack.own`).
+    /// Passes each word between the two ends to `visit`. If the thread of the stack is in no [`Stack::spill_during`],
+    /// it is the caller (design/gc.md `.stack.own`).
     ///
     /// # Safety
     /// - The heap is stopped, and the promises of the root's registration hold.
@@ -91,9 +93,10 @@ impl Stack {
                 return;
             }
             while word < cold_end {
-                // SAFETY: the word is on the stack of a thread that has given way or is the caller, between where it did so and
-                // the cold end, which the caller that registered the root promised to be on that stack. It is aligned, as stack
-                // pointers are. The compiler knows nothing of this memory, so the read is volatile.
+                // SAFETY: the word is on the stack of a thread that has given way or is the caller, between where it
+                // did so and the cold end, which the caller that registered the root promised to be on that stack. It
+                // is aligned, as stack pointers are. The compiler knows nothing of this memory, so the read is
+                // volatile.
                 visit(unsafe { word.read_volatile() });
                 word = word.wrapping_add(1);
             }

@@ -4,22 +4,24 @@ use core::ops::BitOrAssign;
 
 use tripoint_core::{Addr, AddrRange};
 
-/// Zones of the address space: each bit is one stripe in so many.
+/// Zones of the address space. Each bit is one zone: every stripe of [`Zones::STRIPE`] bytes whose number, modulo the
+/// number of zones, is that of the bit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Zones(pub(crate) usize);
 
 impl Zones {
     /// The zones: as many as a word has bits.
     const COUNT: usize = usize::BITS as usize;
-    /// A stripe has 1 MiB: a nursery of a few takes few of the zones, so that keys elsewhere do not seem to have moved.
+    /// A stripe has 1 MiB: objects that were allocated together are in few zones, so that others do not seem to have
+    /// moved.
     const STRIPE: usize = 1 << 20;
 
-    /// That of an address.
+    /// The zone of an address.
     pub(crate) const fn around(addr: Addr) -> Self {
         Self(1 << (addr.get() / Self::STRIPE % Self::COUNT))
     }
 
-    /// Those of a range that is not empty.
+    /// The zones of a range that is not empty.
     pub(crate) fn of(range: AddrRange) -> Self {
         let (first, last) = (range.base().get() / Self::STRIPE, (range.limit().get() - 1) / Self::STRIPE);
         if last - first >= Self::COUNT {

@@ -62,7 +62,7 @@ impl Default for Attendance {
 }
 
 impl Attendance {
-    /// Away.
+    /// A mutator that is away.
     #[must_use]
     pub fn new() -> Self {
         let (place, seen_at) = (AtomicU32::new(Place::Away as u32), AtomicPtr::new(ptr::null_mut()));
@@ -94,13 +94,13 @@ impl Attendance {
         self.seen_at.store(ptr::from_ref(location).cast_mut(), Ordering::Release);
     }
 
-    /// The mutator, or who ends it: goes to a place. Everything that it did to the heap comes before.
+    /// The mutator, or the thread that ends it: goes to a place. All that it did to the heap is released before.
     #[inline]
     pub fn go(&self, place: Place) {
         self.place.store(place as u32, Ordering::Release);
     }
 
-    /// The mutator: uses the heap no more, and notifies the thread that stops it, if there is one.
+    /// The mutator: stops using the heap, and notifies the thread that stops the heap, if there is one.
     #[inline]
     pub fn leave<B: BarrierPair>(&self, place: Place, heap: Waiting<'_, B>) {
         self.go(place);

@@ -31,7 +31,8 @@ pub struct HeapOptions<'h, B: BarrierPair = SymmetricFence> {
     /// The barriers of mutators, which are light, and of stops, which are heavy. By default a fence on
     /// both sides, which works everywhere.
     pub barrier: B,
-    /// How threads wait for each other. By default they spin; on Linux, `Futex` of `tripoint-arena-vm` waits in the kernel.
+    /// How threads wait for each other. By default they spin; on Linux, `Futex` of `tripoint-arena-vm` waits in the
+    /// kernel.
     pub parking: &'h dyn Parking,
 }
 
@@ -50,13 +51,14 @@ pub struct HeapCounts {
     pub postponed: Counter,
     /// How many times a mutator waited for the end of a stop.
     pub pauses: Counter,
-    /// How many times its unreachable objects were freed, for whatever cause.
+    /// How many collections there were, of any cause.
     pub collections: Counter,
-    /// How many of the collections began because so much was allocated.
+    /// How many of the collections began because one was due.
     pub by_threshold: Counter,
     /// How many of the collections began because memory was refused.
     pub by_refusal: Counter,
-    /// How many messages about collections found no room, after there was some for the first time.
+    /// How many messages about collections were lost because there was no room, since
+    /// [`Heap::enable_messages`] was first called.
     pub lost_messages: Counter,
 }
 
@@ -71,8 +73,8 @@ impl HeapCounts {
     }
 }
 
-/// The mutators that give way to each other. Its memory, one record for the most mutators that there
-/// were at one time, is in the arena.
+/// Mutators that give way to each other, and the automatic pools and roots that are collected together. It takes
+/// descriptor memory of the arena: one record for each mutator that there was at the same time, and one for each root.
 pub struct Heap<'h, A: Arena, B: BarrierPair = SymmetricFence> {
     word: StopWord,
     records: Registry,
@@ -95,7 +97,7 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     /// Creates a heap without mutators.
     ///
     /// # Errors
-    /// None at present.
+    /// There are none at present.
     pub fn create(arena: A, options: HeapOptions<'h, B>) -> Result<Self> {
         let (word, records, last_number) = (StopWord::new(), Registry::new(), AtomicU32::new(0));
         let (members, roots) = (Lock::new(List::new()), Lock::new(List::new()));
@@ -127,7 +129,7 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         self.word.is_wanted()
     }
 
-    /// What happened to it so far.
+    /// What has happened to the heap so far.
     #[must_use]
     pub const fn counts(&self) -> &HeapCounts {
         &self.counts
@@ -143,7 +145,7 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         &self.history
     }
 
-    /// What it has to tell. No other lock is taken while this is held.
+    /// Its messages. No other lock is taken while this is held.
     pub(crate) const fn mailbox(&self) -> &Lock<Mailbox> {
         &self.mailbox
     }
@@ -168,7 +170,7 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         object
     }
 
-    /// The arena of its memory.
+    /// The arena that the heap's memory comes from.
     #[must_use]
     pub const fn arena(&self) -> &A {
         &self.arena
@@ -184,7 +186,7 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         &self.roots
     }
 
-    /// The frozen segments: no collection looks at this.
+    /// The frozen segments, which collections do not look at.
     pub(crate) const fn frozen(&self) -> &FrozenTable {
         &self.frozen
     }
@@ -232,8 +234,8 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         postponed
     }
 
-    /// Calls `wait` for a mutator that has to wait until a stop has ended, and reports both ends. `wait` is called also if a
-    /// hook unwinds: the mutator must not run before.
+    /// Calls `wait` for a mutator that has to wait until a stop has ended, and reports both ends. `wait` is called also
+    /// if a hook unwinds: the mutator must not run before.
     pub(crate) fn pause(&self, mutator: u32, wait: impl FnMut()) {
         let heap = self.event_address();
         self.counts.pauses.add(1);
@@ -330,8 +332,8 @@ impl<A: Arena, B: BarrierPair> Drop for Heap<'_, A, B> {
             unsafe { self.arena.free_descriptor(node.cast(), Layout::new::<Record>()) };
         }
         for record in self.frozen.records() {
-            // SAFETY: records come from `alloc_descriptor` of this arena with this layout (`Heap::register_frozen`), and each
-            // is in the list once. Segments borrow the heap, which is being dropped.
+            // SAFETY: records come from `alloc_descriptor` of this arena with this layout (`Heap::register_frozen`),
+            // and each is in the list once. Segments borrow the heap, which is being dropped.
             unsafe { self.arena.free_descriptor(record, Layout::new::<FrozenRecord>()) };
         }
         let mut left = self.mailbox.get_mut().unguard_all(|_| true);
@@ -340,8 +342,8 @@ impl<A: Arena, B: BarrierPair> Drop for Heap<'_, A, B> {
             unsafe { self.free_guardian(guardian) };
         }
         while let Some(notice) = self.mailbox.get_mut().take_room() {
-            // SAFETY: records of the mailbox come from `alloc_descriptor` of this arena with this layout, and this one was
-            // just taken out.
+            // SAFETY: records of the mailbox come from `alloc_descriptor` of this arena with this layout, and this one
+            // was just taken out.
             unsafe { self.arena.free_descriptor(notice.cast(), Layout::new::<Notice>()) };
         }
     }

@@ -16,10 +16,10 @@ use crate::stops::stopped::Stopped;
 
 /// A thread's registration with a heap: the heap stops only when all of them have given way.
 ///
-/// From [`Heap::register`] on it is running, until it is dropped, except where its methods say
-/// otherwise. It may move to another thread.
+/// It is running from [`Heap::register`] on until it is dropped, except during [`Mutator::away`], and while it gives
+/// way. It may move to another thread.
 ///
-/// A mutator that is leaked runs forever, and every stop is postponed.
+/// If a mutator is leaked while it is running, every later stop is postponed.
 pub struct Mutator<'h, A: Arena, B: BarrierPair> {
     heap: &'h Heap<'h, A, B>,
     record: NonNull<Record>,
@@ -60,13 +60,13 @@ impl<'h, A: Arena, B: BarrierPair> Mutator<'h, A, B> {
         mutator
     }
 
-    /// The heap that it is registered with.
+    /// The heap that the mutator is registered with.
     #[must_use]
     pub const fn heap(&self) -> &'h Heap<'h, A, B> {
         self.heap
     }
 
-    /// Its number, counted from one. A mutator that is dropped leaves its number to another.
+    /// The mutator's number in its heap, counted from one. A mutator that is dropped leaves its number to another.
     #[must_use]
     pub fn number(&self) -> u32 {
         self.record().number
@@ -74,8 +74,7 @@ impl<'h, A: Arena, B: BarrierPair> Mutator<'h, A, B> {
 
     /// Gives way if a stop is wanted. Costs a load and a branch if none is.
     ///
-    /// Objects may be gone or elsewhere afterwards, except those that the program keeps by its own
-    /// agreement with whatever stops the heap.
+    /// Afterwards, objects that no root leads to may have been freed, and others may have moved.
     #[inline]
     #[track_caller]
     pub fn poll(&mut self) {
@@ -90,10 +89,10 @@ impl<'h, A: Arena, B: BarrierPair> Mutator<'h, A, B> {
         self.heap.pause(self.number(), || self.attendance().stop(self.heap.waiting()));
     }
 
-    /// Calls `outside` while the mutator is away: stops do not wait for it. Then comes back, as
-    /// soon as no stop is wanted, also if `outside` unwinds.
+    /// Calls `outside` while the mutator is away: stops do not wait for it. It comes back as soon as
+    /// no stop is wanted, also if `outside` unwinds.
     ///
-    /// As after a [poll](Mutator::poll), objects may be gone or elsewhere afterwards. The allocation
+    /// As after a [poll](Mutator::poll), objects may have been freed or moved afterwards. The allocation
     /// points of the mutator must not be used by `outside`
     /// ([`MutatorBuffer::attend`](crate::MutatorBuffer::attend)).
     #[track_caller]
@@ -111,9 +110,10 @@ impl<'h, A: Arena, B: BarrierPair> Mutator<'h, A, B> {
 
     /// Stops the heap for this thread. Its own mutator counts as stopped.
     ///
-    /// `trip` trips the allocation points of all pools that give way
-    /// ([`PoolHeader::trip_points`](tripoint_core::PoolHeader::trip_points)). It waits for at most about
-    /// `patience`; [`Duration::MAX`] is without end. Gives way itself while another thread stops the heap.
+    /// The allocation points of all automatic pools of the heap are tripped. `trip` trips those of pools of other
+    /// classes that give way ([`PoolHeader::trip_points`](tripoint_core::PoolHeader::trip_points)); without such pools,
+    /// pass `|| ()`. Waits for at most about `patience`, without end for [`Duration::MAX`]. While another thread stops
+    /// the heap, this mutator gives way.
     ///
     /// # Errors
     /// [`Postponed`]: another mutator did not give way in time, or another thread that stops the heap

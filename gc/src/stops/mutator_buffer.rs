@@ -13,8 +13,8 @@ use crate::stops::record::Record;
 
 /// A [`SegmentBuffer`] of an allocation point that gives way for a mutator.
 ///
-/// It belongs to no mutator at first. The thread that creates the point says to which
-/// ([`MutatorBuffer::attend`]). A class whose points give way refuses to fill the buffer of a point that belongs to none.
+/// It belongs to no mutator at first. The thread that creates the point says to which ([`MutatorBuffer::attend`]). A
+/// class whose points give way refuses to fill the buffer of a point that belongs to none.
 #[derive(Debug)]
 pub struct MutatorBuffer {
     segment: SegmentBuffer,
@@ -100,8 +100,8 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     /// - `buffer` is of a pool that has borrowed this heap since it was created.
     pub(crate) unsafe fn record_of(&self, buffer: &MutatorBuffer) -> Option<&'h Record> {
         let record = buffer.record_in(self.address())?;
-        // SAFETY: the buffer's mutator was registered with the heap at this address. That was this heap,
-        // which the pool has borrowed since (the caller's promise), so the record is valid as long as the heap is borrowed.
+        // SAFETY: the buffer's mutator was registered with the heap at this address. That was this heap, which the pool
+        // has borrowed since (the caller's promise), so the record is valid as long as the heap is borrowed.
         Some(unsafe { record.as_ref() })
     }
 

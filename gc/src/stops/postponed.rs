@@ -18,9 +18,8 @@ pub enum Postponed {
 pub struct Late {
     /// Its number ([`Mutator::number`](crate::Mutator::number)).
     pub number: u32,
-    /// Where it was registered, or last polled while a stop was wanted, or last came back from being
-    /// away, whichever was last. It has run from there. (Allocation points that give way do
-    /// not know where they were called.)
+    /// The place in the program at which the mutator last registered, polled while a stop was wanted, or came back from
+    /// being away. It has run since then. (Allocation points that give way do not know where they were called.)
     pub seen_at: Option<&'static Location<'static>>,
 }
 

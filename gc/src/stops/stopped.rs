@@ -37,8 +37,8 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     /// Stops the heap for a thread that has no mutator of it, or whose mutator is away. A thread whose mutator
     /// is running would wait for itself: it uses [`Mutator::stop`](crate::Mutator::stop).
     ///
-    /// No allocation point is tripped: a mutator that neither polls nor is away gives way when a
-    /// point's buffer is full. [`Mutator::stop`](crate::Mutator::stop) trips. Otherwise this is the same.
+    /// The allocation points of all automatic pools of the heap are tripped. For pools of classes of your own that give
+    /// way, use [`Heap::stop_with`].
     ///
     /// # Errors
     /// [`Postponed`]: a mutator did not give way in time, or another thread that stops the heap did not
@@ -47,11 +47,11 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         self.stop_with(patience, || ())
     }
 
-    /// Stops the heap as [`Heap::stop`] does, and trips by `trip` the allocation points of all
-    /// pools that give way ([`PoolHeader::trip_points`](tripoint_core::PoolHeader::trip_points)).
+    /// Stops the heap as [`Heap::stop`] does, and calls `trip`, which trips the allocation points of pools of other
+    /// classes that give way ([`PoolHeader::trip_points`](tripoint_core::PoolHeader::trip_points)).
     ///
     /// # Errors
-    /// As [`Heap::stop`].
+    /// [`Postponed`], as from [`Heap::stop`].
     pub fn stop_with(
         &'h self,
         patience: Duration,

@@ -1,4 +1,4 @@
-//! The classes: `Ams`, `Lo` and `Awl`, `Amc` and `Amcz`.
+//! The pool classes: `Ams`, `Lo` and `Awl`, `Amc` and `Amcz`.
 
 use core::alloc::Layout;
 use core::fmt;
@@ -26,7 +26,8 @@ pub(crate) mod sealed {
     pub trait Sealed {}
 }
 
-/// Whether the objects of a [`Swept`] pool have references, and whether they move, if they have the format `F`.
+/// What distinguishes the classes of [`Swept`] pools: whether objects of the format `F` have references, and whether
+/// they move. The crate implements it, and no other crate can.
 pub trait Kind<F: Format>: sealed::Sealed + Send + Sync + 'static {
     /// The name of the class.
     const CLASS: &'static str;
@@ -34,8 +35,8 @@ pub trait Kind<F: Format>: sealed::Sealed + Send + Sync + 'static {
     const RANKS: RankSet;
     /// Whether they move.
     const MOVES: bool = false;
-    /// Whether points give way in the slow path of reserve. If they do not, they are used only while their mutator
-    /// cannot be stopped, so commits do not fail either.
+    /// Whether points give way in the slow path of reserve. If they do not, points are used only while their mutator
+    /// does not give way elsewhere, so commits do not fail.
     // (design/gc.md `.typed.inside`)
     const GIVES_WAY: bool = true;
 }
@@ -97,17 +98,20 @@ impl<F: Format> Kind<F> for WeakSlots {
 /// and never move.
 pub type Ams<'h, A, B, F> = Swept<'h, A, B, F, Traced>;
 
-/// Leaf objects: freed when no root leads to them. They are never scanned, and never move.
+/// Leaf objects: objects without references to objects of the heap. They are freed when no root leads to them, are
+/// never scanned, and never move.
 pub type Lo<'h, A, B, F> = Swept<'h, A, B, F, Leaf>;
 
-/// Objects with weak references, for example the keys of a table, which never move: freed when no root leads to them. Their references keep
-/// nothing. The collection that frees an object has the format scan all objects of the pool that refer to it, and
-/// [`Scan::fix`](crate::Scan::fix) sets these references to null. What else belongs to such a slot, for example the value
-/// of a key, may be in the [dependent object](Format::dependent), in which the format may write then.
+/// Automatic, weak, linked: objects with weak references, for example the keys of a table. They are freed when no root
+/// leads to them, and never move. Their references keep nothing: the collection that frees an object has the format
+/// scan all objects of the pool that were reached, and [`Scan::fix`](crate::Scan::fix) sets references to the object to
+/// null. What else belongs to such a reference, for example the value of a key, may be in the [dependent
+/// object](Format::dependent), in which the format may then write.
 pub type Awl<'h, A, B, F> = Swept<'h, A, B, F, WeakSlots>;
 
-/// Automatic, mostly copying: objects with exact references. Those that exact references lead to are moved together
-/// by a collection; those that ambiguous references lead to stay. All others are freed.
+/// Automatic, mostly copying: objects with exact references. A collection moves those that it keeps together, except
+/// those that ambiguous references lead to, that do not fit in a segment of the usual size, or for whose copies the
+/// arena refuses memory. Objects that no root leads to are freed.
 pub type Amc<'h, A, B, F> = Swept<'h, A, B, F, Moved>;
 
 /// Leaf objects that are moved as in an [`Amc`]. They are never scanned.
@@ -116,8 +120,8 @@ pub type Amcz<'h, A, B, F> = Swept<'h, A, B, F, MovedLeaf>;
 /// Options for a pool of class [`Ams`], [`Lo`], [`Awl`], [`Amc`] or [`Amcz`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SweptOptions {
-    /// The least size of a segment, in bytes, which is rounded up to grains of the arena. Objects that do not fit
-    /// have segments of their own, and never move. By default 64 KiB.
+    /// The usual size of a segment, in bytes, which is rounded up to grains of the arena. An object that does not fit
+    /// in one has a segment of its own, and never moves. By default 64 KiB.
     pub segment_size: usize,
 }
 
@@ -127,20 +131,20 @@ impl Default for SweptOptions {
     }
 }
 
-/// A pool of objects that are freed when they are not reachable: [`Ams`] or [`Lo`], in which they never move, [`Amc`] or
-/// [`Amcz`].
+/// A pool of objects that are freed when they are not reachable: an [`Ams`], [`Lo`] or [`Awl`], in which they never
+/// move, or an [`Amc`] or [`Amcz`].
 ///
-/// Its allocation points belong to a [`Mutator`](crate::Mutator) each
-/// ([`MutatorBuffer::attend`]). Objects are freed by a collection, and by nothing else: one that the program asks for, or one that the heap
-/// begins by itself in a reserve ([`Heap::set_policy`], [`Heap::park`]).
+/// Each of its allocation points belongs to a [`Mutator`](crate::Mutator) ([`MutatorBuffer::attend`]). Only collections
+/// free objects: those that the program asks for, and those that the heap begins by itself in a reserve
+/// ([`Heap::set_policy`], [`Heap::park`]).
 ///
-/// An object that is committed has to be reachable by a root, or from another object, when its thread next
-/// gives way, polls or is away; otherwise it may be freed. The memory that a reservation returns is not
-/// cleared. A commit in an [`Ams`] fails if the heap was collected between it and its reserve, which takes a
+/// An object that was committed has to be reachable from a root when its thread next allocates, polls or is away;
+/// otherwise it may be freed. The memory of a reservation is not cleared. A commit of an object that may have
+/// references ([`Ams`], [`Amc`], [`Awl`]) fails if the heap was collected or walked since the reserve. That takes a
 /// thread that gave way at another point, or was away, with the reservation held.
 ///
-/// Drop a pool only when no object of another pool and no exact root refers to objects of it: such a reference may
-/// lead into memory of other objects later. A pool that is leaked is collected as long as its heap.
+/// Drop a pool only when no object of another pool and no exact root refers to its objects: such a reference may lead
+/// into memory of other objects later. A pool that is leaked is collected as long as its heap lives.
 pub struct Swept<'h, A: Arena, B: BarrierPair, F: Format, K: Kind<F>> {
     pool: NonNull<Pool<A, F>>,
     heap: &'h Heap<'h, A, B>,
@@ -159,8 +163,8 @@ where
     /// Creates a pool without memory, whose objects have this format.
     ///
     /// # Errors
-    /// Those of [`Arena::register`] and [`Arena::alloc_descriptor`], and [`Error::Parameter`] for a format whose alignment
-    /// is less than a word or more than a grain, or whose header is no multiple of a word.
+    /// Those of [`Arena::register`] and [`Arena::alloc_descriptor`], and [`Error::Parameter`] for a format whose
+    /// alignment is less than a word or more than a grain, or whose header is no multiple of a word.
     pub fn create(heap: &'h Heap<'h, A, B>, format: F, options: SweptOptions) -> Result<Self> {
         let shape = Shape { align: format.align(), header: format.header() };
         if shape.align < Align::WORD || shape.align.get() > heap.arena().grain() {

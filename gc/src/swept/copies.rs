@@ -62,7 +62,8 @@ impl Copies {
         self.refused.set(self.refused.get() + size);
     }
 
-    /// The collection has ended: enters into `tally` what was moved, from where, and what was not because memory was refused.
+    /// The collection has ended: enters into `tally` what was moved, from where, and what was not because memory was
+    /// refused.
     pub(crate) fn close(&self, tally: &mut Tally) {
         self.segment.set(None);
         self.is_refused.set(false);

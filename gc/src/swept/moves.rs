@@ -21,7 +21,8 @@ impl<A: Arena, F: Format> Pool<A, F> {
         }
     }
 
-    /// Where the object at `object` is copied to, now or before ([`Member::copy_of`](crate::references::member::Member::copy_of)).
+    /// Where the object at `object` is copied to, now or before
+    /// ([`Member::copy_of`](crate::references::member::Member::copy_of)).
     ///
     /// # Safety
     /// - `segment` is of this pool and condemned, and the heap is stopped by the caller.
@@ -37,9 +38,9 @@ impl<A: Arena, F: Format> Pool<A, F> {
             Some(false) => {}
             Some(true) => return None,
             None => {
-                // If an object began here, it was moved, and its first word leads to the copy. If none did, the word is anything,
-                // and it is unlikely to lead to an object.
-                // SAFETY: the place is in the payload of the segment and aligned at least to a word.
+                // If an object began here, it was moved, and its first word leads to the copy. If none did, the word is
+                // anything, and it is unlikely to lead to an object. SAFETY: the place is in the payload of the segment
+                // and aligned at least to a word.
                 let copy = NonNull::new(unsafe { from.cast::<*mut u8>().read() });
                 return copy.filter(|copy| self.has_object(Addr::of(copy.as_ptr())));
             }
@@ -49,8 +50,8 @@ impl<A: Arena, F: Format> Pool<A, F> {
         segment.forget(object);
         copies.leave_from(self.block(segment, object, Addr::new(object.get() + size)).range());
         let copy = new_segment.pointer(base);
-        // SAFETY: the object has so many bytes, and the room for them was just taken, so that nothing else uses it. No mutator
-        // runs.
+        // SAFETY: the object has so many bytes, and the room for them was just taken, so that nothing else uses it. No
+        // mutator runs.
         unsafe { ptr::copy_nonoverlapping(from.as_ptr(), copy.as_ptr(), size) };
         // SAFETY: the object has at least a word and is aligned to one; nothing needs it any more.
         unsafe { from.cast::<*mut u8>().write(copy.as_ptr()) };

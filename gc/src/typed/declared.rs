@@ -1,6 +1,7 @@
 //! Declaring types whose values are in objects.
 
-/// Declares structs and enums whose values can be in objects of a heap, and implements [`Trace`](crate::Trace) for them.
+/// Declares structs and enums whose values can be in objects of a heap, and implements [`Trace`](crate::Trace) for
+/// them.
 ///
 /// The type has no parameter, or one lifetime: that of its references. All fields are [`Trace`](crate::Trace),
 /// and all are traced. A type with other parameters implements [`Trace`](crate::Trace) by hand, which is `unsafe`.
@@ -122,8 +123,8 @@ macro_rules! object_types {
     };
 
     (@implement [$name:ident] [$($g:lifetime)?] [$($type:ty)*] $self:ident $scan:ident $body:block) => {
-        // SAFETY: all fields are traced, and all of their types are asked whether they have references. The one lifetime of
-        // the type is that of its fields' references, because none of them is `Trace` with another.
+        // SAFETY: all fields are traced, and all of their types are asked whether they have references. The one
+        // lifetime of the type is that of its fields' references, because none of them is `Trace` with another.
         unsafe impl$(<$g>)? $crate::Trace for $name$(<$g>)? {
             type At<'at> = $crate::object_types!(@at 'at $name $($g)?);
             type Static = $crate::object_types!(@at 'static $name $($g)?);

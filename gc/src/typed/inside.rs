@@ -31,7 +31,8 @@ pub(crate) struct Points<'p, 'h, A: Arena + Clone, B: BarrierPair> {
 /// The inside of a heap: what [`TypedMutator::enter`](crate::TypedMutator::enter) lends to its closure.
 ///
 /// As long as the closure runs, no collection begins. So references need no roots, and an object may be used as a `&T`.
-/// Stops wait meanwhile. A closure that lasts should ask [`Inside::wants_stop`] now and then, and return.
+/// Stops wait meanwhile: a closure that runs for long should call [`Inside::wants_stop`] now and then, and return if it
+/// is true.
 pub struct Inside<'g, A: Arena + Clone, B: BarrierPair = SymmetricFence> {
     points: &'g UnsafeCell<Points<'g, 'g, A, B>>,
     heap: &'g Heap<'g, A, B>,
@@ -69,10 +70,10 @@ impl<'g, A: Arena + Clone, B: BarrierPair> Inside<'g, A, B> {
 
     /// Allocates an object that holds `value`.
     ///
-    /// It does not start a collection, and the heap grows if it is full. If it may not, leave, let
-    /// [`TypedMutator::collect`](crate::TypedMutator::collect) run, and try again.
+    /// This does not start a collection: the heap grows if it is full. If the heap may not grow, leave the closure,
+    /// call [`TypedMutator::collect`](crate::TypedMutator::collect), and try again.
     ///
-    /// A type whose values have something to drop does not compile: objects are freed without notice.
+    /// A type whose values have something to drop does not compile: objects are freed without being dropped.
     ///
     /// ```compile_fail
     /// # use tripoint_core::{Arena, BarrierPair, ClientArena};
@@ -95,12 +96,12 @@ impl<'g, A: Arena + Clone, B: BarrierPair> Inside<'g, A, B> {
             // SAFETY: nothing uses this memory yet.
             unsafe { at.write(value) };
         })?;
-        // SAFETY: the object was just made, in the heap that is entered for `'g`. Its address is that of the reservation, which has
-        // the provenance of the whole arena.
+        // SAFETY: the object was just made, in the heap that is entered for `'g`. Its address is that of the
+        // reservation, which has the provenance of the whole arena.
         Ok(unsafe { Gc::at(place) })
     }
 
-    /// Allocates a slice of `count` values, each of which `make` makes from its index.
+    /// Allocates a slice of `count` values. `make` returns each of them for its index.
     ///
     /// # Errors
     /// As [`Inside::alloc`], and [`Error::Parameter`] if the slice would have more than `isize::MAX` bytes.
@@ -142,8 +143,8 @@ impl<'g, A: Arena + Clone, B: BarrierPair> Inside<'g, A, B> {
         Ok(unsafe { Gc::at(place) })
     }
 
-    /// Allocates an object with so many items, which are not written yet: a collection would not look at them. So `make` of
-    /// [`Inside::slice`] may unwind, or allocate.
+    /// Allocates an object with `count` items, which are not written yet and which no collection would scan. So `make`
+    /// of [`Inside::slice`] may unwind, or allocate.
     fn items<T: Trace>(&self, count: usize) -> Result<NonNull<u8>> {
         let table: &'static Table = const { &unwritten::<T>() };
         let size = table.size(count).ok_or(TOO_LARGE)?;
@@ -162,9 +163,9 @@ impl<'g, A: Arena + Clone, B: BarrierPair> Inside<'g, A, B> {
         table: &'static Table,
         write: impl FnOnce(NonNull<u8>),
     ) -> Result<NonNull<u8>> {
-        // SAFETY: only this value uses the points (`begin`), and it belongs to one thread. No code of the client runs until
-        // this borrow ends: `write` moves a value that was made before, and event hooks cannot reach what has the lifetime
-        // of this closure.
+        // SAFETY: only this value uses the points (`begin`), and it belongs to one thread. No code of the client runs
+        // until this borrow ends: `write` moves a value that was made before, and event hooks cannot reach what has the
+        // lifetime of this closure.
         let points = unsafe { &mut *self.points.get() };
         if has_references {
             object_at(&mut points.traced, size, table, write)
@@ -186,8 +187,8 @@ fn object_at<A: Arena + Clone, B: BarrierPair, K: Kind<Typed>>(
     // SAFETY: so many bytes are reserved as the table says (the caller, in this file), aligned to words as the format.
     let place = unsafe { Header::put(reservation.as_ptr(), table) };
     write(place);
-    // SAFETY: the object has a header, from which its format knows its size and its references. It is used only inside the
-    // heap, or if it is reachable.
+    // SAFETY: the object has a header, from which its format knows its size and its references. It is used only inside
+    // the heap, or if it is reachable.
     let committed = unsafe { reservation.commit() };
     // The points of these classes do not give way, and no stop begins while they are used.
     aver!(committed.is_ok(), "a commit at {place:p} failed inside a heap");

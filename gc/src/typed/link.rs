@@ -1,4 +1,4 @@
-//! References in objects that change.
+//! References in objects that may change.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -13,11 +13,10 @@ use crate::typed::reference::{Brand, Gc};
 use crate::typed::referent::Referent;
 use crate::typed::trace::Trace;
 
-/// A place in an object for a reference that changes, or for none.
+/// A place in an object for a reference that may change, or for none.
 ///
-/// It is the only thing in an object by which another reference gets into it after the object was made.
-/// So whatever collectors have to know of that is in [`Link::set`]. Threads may read and write it at the same time. One
-/// that reads a reference sees the object whole.
+/// After an object was made, only [`Link::set`] stores references in it, so that is what collectors have to know of.
+/// Several threads may read and write a link at the same time. One that reads a reference sees the whole object.
 ///
 /// ```
 /// use tripoint_gc::{Link, object_types};
@@ -38,23 +37,23 @@ pub struct Link<'g, T: Referent + ?Sized> {
 }
 
 impl<'g, T: Referent + ?Sized> Link<'g, T> {
-    /// A place with this reference.
+    /// Creates a place with this reference.
     #[must_use]
     pub fn new(to: Option<Gc<'g, T>>) -> Self {
         Self { place: AtomicPtr::new(word(to)), brand: PhantomData, to: PhantomData }
     }
 
-    /// The reference.
+    /// The reference that was stored last, as far as this thread sees.
     #[inline(always)]
     #[must_use]
     pub fn get(&self) -> Option<Gc<'g, T>> {
         let place = NonNull::new(self.place.load(Ordering::Acquire))?;
-        // SAFETY: only references with the lifetime `'g` are stored here. If it was stored inside the heap at another time, the
-        // object that has this place was reachable since then, and so was this one.
+        // SAFETY: only references with the lifetime `'g` are stored here. If it was stored inside the heap at another
+        // time, the object that has this place was reachable since then, and so was this one.
         Some(unsafe { Gc::at(place) })
     }
 
-    /// Changes the reference.
+    /// Stores another reference, or none.
     // This is where an old object that comes to refer to a young one is to be noted, which takes the address of the
     // place and the heap (design/gc.md `.typed.write`).
     #[inline(always)]

@@ -5,9 +5,9 @@ use core::ops::Deref;
 use crate::references::scan::Scan;
 use crate::typed::trace::Trace;
 
-/// A value that has no references of a heap, of a type that does not know of heaps.
+/// A value without references into a heap, of a type that is not [`Trace`], for example one of another crate.
 ///
-/// Its type is `'static`, which a type with references is not: their lifetime is that of the closure in which
+/// The type has to be `'static`. No type with references into a heap is: they have the lifetime of the closure in which
 /// they were made.
 ///
 /// ```
@@ -29,8 +29,8 @@ use crate::typed::trace::Trace;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Plain<T>(pub T);
 
-// SAFETY: a reference of a heap has the lifetime of a closure that works with any lifetime (`TypedMutator::enter`), so a
-// value with one is of no type that is `'static`.
+// SAFETY: a reference of a heap has the lifetime of a closure that works with any lifetime (`TypedMutator::enter`), so
+// a value with one is of no type that is `'static`.
 unsafe impl<T: Send + Sync + 'static> Trace for Plain<T> {
     type At<'g> = Self;
     type Static = Self;

@@ -14,8 +14,8 @@ pub(crate) type Brand<'g> = PhantomData<fn(&'g ()) -> &'g ()>;
 
 /// A reference to an object of a heap: one word, which may be copied.
 ///
-/// It is used in the closure of [`TypedMutator::enter`](crate::TypedMutator::enter) whose lifetime it has, and cannot leave it.
-/// While that runs no object is freed. The object is a `&T` for all the rest of the closure ([`Gc::get`]).
+/// It is used in the closure of [`TypedMutator::enter`](crate::TypedMutator::enter) whose lifetime it has, and cannot
+/// leave it. While the closure runs no object is freed, so the object is a `&T` until the closure ends ([`Gc::get`]).
 pub struct Gc<'g, T: Referent + ?Sized> {
     /// The address behind the object's header, with the provenance of all of the object.
     place: NonNull<u8>,
@@ -23,8 +23,8 @@ pub struct Gc<'g, T: Referent + ?Sized> {
     to: PhantomData<*const T>,
 }
 
-// SAFETY: a reference is a shared borrow of its object, which is `Sync` (`Referent`). A thread that it is sent to ends its
-// use within the closure whose lifetime the reference has, and until then no collection can begin.
+// SAFETY: a reference is a shared borrow of its object, which is `Sync` (`Referent`). A thread that it is sent to ends
+// its use within the closure whose lifetime the reference has, and until then no collection can begin.
 unsafe impl<T: Referent + ?Sized> Send for Gc<'_, T> {}
 // SAFETY: a shared reference reads a word that does not change, and lends its object, which is `Sync`.
 unsafe impl<T: Referent + ?Sized> Sync for Gc<'_, T> {}

@@ -23,8 +23,8 @@ pub trait Shape {
     unsafe fn contents<'a>(place: NonNull<u8>) -> &'a Self;
 }
 
-/// What a [`Gc`](crate::Gc) can refer to: a value that is [`Trace`], a slice of such values, or `str`. It cannot be implemented
-/// for others.
+/// What a [`Gc`](crate::Gc) can refer to: a value that is [`Trace`], a slice of such values, or `str`. It cannot be
+/// implemented for others.
 pub trait Referent: Shape + Send + Sync {
     /// This type with references of the lifetime `'g`.
     type At<'g>: Referent + ?Sized;

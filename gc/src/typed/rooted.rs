@@ -14,28 +14,28 @@ use crate::typed::typed_objects::{OTHER_OBJECTS, TypedObjects};
 
 /// A root: it keeps an object, and all that the object leads to, until it is dropped.
 ///
-/// `T` is the object's type with `'static` in the place of the lifetime of its references, `Item<'static>` for example. A root is made
-/// by [`TypedObjects::root`]. It may be kept anywhere as long as the objects are borrowed, and sent to other threads.
-/// What it refers to is looked at inside the heap.
+/// `T` is the object's type with `'static` in the place of the lifetime of its references, for example `Item<'static>`.
+/// [`TypedObjects::root`] makes a root. It may be kept anywhere, as long as it does not outlive its [`TypedObjects`],
+/// and may be sent to other threads. Its object can be used only inside the heap ([`Rooted::get`]).
 pub struct Rooted<'o, T: Referent + ?Sized> {
     slot: NonNull<Slot>,
     roots: &'o Roots,
     to: PhantomData<fn(*const T) -> *const T>,
 }
 
-// SAFETY: the slot is this root's until it is dropped. It is used inside the heap, and taken and returned under a lock. What
-// it refers to may be used by all threads (`Referent`).
+// SAFETY: the slot is this root's until it is dropped. It is used inside the heap, and taken and returned under a lock.
+// What it refers to may be used by all threads (`Referent`).
 unsafe impl<T: Referent + ?Sized> Send for Rooted<'_, T> {}
-// SAFETY: a shared root only reads its slot, inside the heap, while no thread writes it: that takes `&mut`, or a heap that is
-// stopped.
+// SAFETY: a shared root only reads its slot, inside the heap, while no thread writes it: that takes `&mut`, or a heap
+// that is stopped.
 unsafe impl<T: Referent + ?Sized> Sync for Rooted<'_, T> {}
 
 impl<A: Arena + Clone, B: BarrierPair> TypedObjects<'_, A, B> {
     /// Makes a root that refers to `object`.
     ///
     /// # Errors
-    /// [`Error::Parameter`](tripoint_core::Error::Parameter) if `inside` is the inside of other objects; those of
-    /// [`Arena::alloc_descriptor`].
+    /// [`Error::Parameter`](tripoint_core::Error::Parameter) if `inside` is that of another [`TypedObjects`], and those
+    /// of [`Arena::alloc_descriptor`].
     pub fn root<'o, 'g, T: Referent<At<'g> = T> + ?Sized>(
         &'o self,
         inside: &Inside<'g, A, B>,
@@ -55,10 +55,10 @@ impl<T: Referent + ?Sized> Rooted<'_, T> {
         unsafe { self.slot.as_ref() }
     }
 
-    /// The object, inside the heap.
+    /// A reference to the object, for the rest of the closure.
     ///
     /// # Errors
-    /// [`Error::Parameter`](tripoint_core::Error::Parameter) if `inside` is the inside of other objects.
+    /// [`Error::Parameter`](tripoint_core::Error::Parameter) if `inside` is that of another [`TypedObjects`].
     #[inline(always)]
     pub fn get<'g, A: Arena + Clone, B: BarrierPair>(
         &self,
@@ -73,10 +73,10 @@ impl<T: Referent + ?Sized> Rooted<'_, T> {
         Ok(unsafe { Gc::at(object) })
     }
 
-    /// Has the root refer to another object.
+    /// Changes the root to refer to another object.
     ///
     /// # Errors
-    /// [`Error::Parameter`](tripoint_core::Error::Parameter) if `inside` is the inside of other objects.
+    /// [`Error::Parameter`](tripoint_core::Error::Parameter) if `inside` is that of another [`TypedObjects`].
     #[inline(always)]
     pub fn set<'g, A: Arena + Clone, B: BarrierPair>(
         &mut self,

@@ -1,7 +1,7 @@
 //! The memory of roots: slots in chunks, of which each is one root's or free.
 //!
 //! It is in the descriptor memory of the arena, so that it stays in place. A slot is found and returned in
-//! constant time, and a collection looks at as many slots as there were roots at one time.
+//! constant time, and a collection looks at as many slots as there ever were roots at the same time, in whole chunks.
 
 use core::alloc::Layout;
 use core::array;
@@ -15,8 +15,8 @@ use crate::references::scan::Scan;
 /// A place for one reference.
 #[derive(Debug)]
 pub(crate) struct Slot {
-    /// The reference; null while the slot is free. It is used by the owner of the root while that is inside the heap, by
-    /// the thread that stops the heap, and under the lock while the slot has no owner.
+    /// The reference; null while the slot is free. It is used by the owner of the root while that is inside the heap,
+    /// by the thread that stops the heap, and under the lock while the slot has no owner.
     object: Cell<*mut u8>,
     /// The next free slot, if this one is free.
     next: Cell<Option<NonNull<Self>>>,
@@ -40,7 +40,7 @@ struct State {
 // SAFETY: the pointers lead to chunks, which are used as `Slot` says.
 unsafe impl Send for State {}
 
-/// The slots of a heap's roots, as long as the heap has typed objects.
+/// The slots of the roots of typed objects.
 #[derive(Debug)]
 pub(crate) struct Roots(Lock<State>);
 
@@ -70,8 +70,8 @@ impl Roots {
             state.extend(arena)?;
         }
         let Some(free) = state.free else { return Err(tripoint_core::Error::Memory) };
-        // SAFETY: slots stay in place as long as the roots (`free_all`), and are only ever borrowed shared. Free ones are
-        // used under the lock.
+        // SAFETY: slots stay in place as long as the roots (`free_all`), and are only ever borrowed shared. Free ones
+        // are used under the lock.
         let slot = unsafe { free.as_ref() };
         state.free = slot.next.take();
         slot.object.set(object.as_ptr());

@@ -48,7 +48,7 @@ impl Table {
         Self { fixed: WORD + padding(align_of::<T>()) + size, item: 0, trace, name: type_name::<T> }
     }
 
-    /// The table of objects that hold a count, and so many items of type `T`.
+    /// The table of objects that hold a count, and that many items of type `T`.
     pub(crate) const fn of_items<T>(trace: Option<Trace>) -> Self {
         let fixed = WORD + WORD + padding(align_of::<T>());
         Self { fixed, item: size_of::<T>(), trace, name: type_name::<[T]> }
@@ -59,7 +59,7 @@ impl Table {
         Self { name: type_name::<str>, ..Self::of_items::<u8>(None) }
     }
 
-    /// The bytes of an object with so many items, whole words. `None` if there are more than an object can have.
+    /// The bytes of an object with `count` items, in whole words. `None` if an object cannot have that many.
     pub(crate) const fn size(&self, count: usize) -> Option<usize> {
         let Some(items) = self.item.checked_mul(count) else { return None };
         let Some(size) = self.fixed.checked_add(items) else { return None };
@@ -99,7 +99,7 @@ impl Header {
     /// Writes the header of a new object. Returns the address by which references know it.
     ///
     /// # Safety
-    /// - So many bytes are reserved at `object`, which is aligned to a word, as the table says.
+    /// - The bytes that the table says are reserved at `object`, which is aligned to a word.
     #[inline(always)]
     pub(crate) unsafe fn put(object: NonNull<u8>, table: &'static Table) -> NonNull<u8> {
         // SAFETY: the caller promises memory for the object, which begins with its header.
@@ -132,8 +132,8 @@ impl Header {
         unsafe { &*table }
     }
 
-    /// The items of the object have been written: from here on they are found by `table`, which has the same sizes as the
-    /// one before.
+    /// The items of the object have been written: from here on they are found by `table`, which has the same sizes as
+    /// the one before.
     pub(crate) fn complete(self, table: &'static Table) {
         // SAFETY: a header is written as long as its object is there (`of`, `behind`), and only ever borrowed shared.
         unsafe { self.0.as_ref() }.store(ptr::from_ref(table).cast_mut(), Ordering::Release);

@@ -8,18 +8,18 @@ use crate::references::scan::Scan;
 
 /// A type whose values can be in objects of a heap.
 ///
-/// [`object_types!`](crate::object_types) implements it for a struct or an enum whose fields implement it, and
-/// cannot forget one. It is implemented for numbers, atomic numbers, `&'static str`, arrays, options, small tuples,
+/// [`object_types!`](crate::object_types) implements it for structs and enums whose fields implement it, and traces all
+/// of them. It is implemented for numbers, atomic numbers, `&'static str`, arrays, options, small tuples,
 /// [`Gc`](crate::Gc), [`Link`](crate::Link) and [`Plain`](crate::Plain).
 ///
 /// All threads with a mutator of the heap may reach its objects, so values have to be `Send` and `Sync`. What
-/// changes in an object is a [`Link`](crate::Link) or atomic. Values are not dropped when
+/// changes in an object has to be a [`Link`](crate::Link) or atomic. Values are not dropped when
 /// their objects are freed: a type that has something to drop does not compile where it is allocated.
 ///
 /// # Safety
 /// - [`Trace::trace`] passes every [`Gc`](crate::Gc) and every [`Link`](crate::Link) in the value to the scan,
 ///   by calling their [`Trace::trace`].
-/// - [`Trace::HAS_REFERENCES`] is true if there can be one of them in a value.
+/// - [`Trace::HAS_REFERENCES`] is true if a value can have one of them.
 /// - [`Trace::At`] and [`Trace::Static`] are this type with another lifetime in the place of that of its references,
 ///   and nothing else changed.
 #[diagnostic::on_unimplemented(
@@ -34,7 +34,7 @@ pub unsafe trait Trace: Send + Sync + Sized {
     // `At<'static>` of a type that is its own `At<'g>` is taken for the type itself by the compiler.
     type Static: Trace + 'static;
 
-    /// Whether values may have references. Objects without are never scanned.
+    /// Whether values may have references. Objects whose values have none are never scanned.
     const HAS_REFERENCES: bool;
 
     /// Passes all references in the value to `scan`.

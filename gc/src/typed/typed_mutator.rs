@@ -22,8 +22,8 @@ use crate::typed::typed_objects::TypedObjects;
 
 /// A thread's way into the typed objects of a heap: its registration, and its allocation points.
 ///
-/// It is away whenever it is not [inside](TypedMutator::enter), so a thread that waits, or does something
-/// else, delays no collection. It may move to another thread.
+/// It is away whenever it is not [inside](TypedMutator::enter), so a thread that waits or does other work delays no
+/// collection. It may move to another thread.
 pub struct TypedMutator<'o, 'h, A: Arena + Clone, B: BarrierPair = SymmetricFence> {
     points: ManuallyDrop<UnsafeCell<Points<'o, 'h, A, B>>>,
     mutator: Mutator<'h, A, B>,
@@ -34,7 +34,7 @@ pub struct TypedMutator<'o, 'h, A: Arena + Clone, B: BarrierPair = SymmetricFenc
 unsafe impl<A: Arena + Clone, B: BarrierPair> Sync for TypedMutator<'_, '_, A, B> {}
 
 impl<'h, A: Arena + Clone, B: BarrierPair> TypedObjects<'h, A, B> {
-    /// Registers a mutator, which is outside. Waits while the heap is stopped.
+    /// Registers a mutator of the calling thread, which begins outside. Waits while the heap is stopped.
     ///
     /// # Errors
     /// Those of [`Arena::alloc_descriptor`].
@@ -63,17 +63,17 @@ fn point<'o, 'h, A: Arena + Clone, B: BarrierPair, K: Kind<Typed>>(
 impl<'o, 'h, A: Arena + Clone, B: BarrierPair> TypedMutator<'o, 'h, A, B> {
     /// Calls `body` inside the heap, as soon as no stop is wanted.
     ///
-    /// As long as `body` runs no collection begins, so it holds references as it likes, and allocates. They
-    /// cannot leave it: `body` works with any lifetime `'g`, so neither its result nor what it captures can
-    /// have this one. What is to last is reachable from a [`Rooted`](crate::Rooted).
+    /// No collection begins while `body` runs, so it may hold references and allocate. References cannot leave it:
+    /// `body` works with any lifetime `'g`, so neither its result nor what it captures can have this one. Make a
+    /// [`Rooted`](crate::Rooted) of what has to last.
     ///
-    /// If so much was allocated by then that a collection is due ([`Policy`](crate::Policy)), it is done after `body` has
-    /// returned.
+    /// If a collection is due when `body` has returned ([`Policy`](crate::Policy)), this thread then runs it.
     ///
-    /// Stops wait until `body` returns. One that loses its patience is postponed, and reports where `enter`
-    /// was called.
+    /// Stops wait until `body` returns. A stop whose patience ends before that is postponed, and its error says where
+    /// `enter` was called.
     ///
-    /// Do not stop or collect the same heap inside: that waits for itself.
+    /// Do not stop or collect the same heap in `body`, for example by [`Heap::collect`](crate::Heap::collect): that
+    /// would wait for `body` itself, until its patience ends.
     #[inline]
     #[track_caller]
     pub fn enter<R>(&mut self, body: impl for<'g> FnOnce(&Inside<'g, A, B>) -> R) -> R {
@@ -83,9 +83,9 @@ impl<'o, 'h, A: Arena + Clone, B: BarrierPair> TypedMutator<'o, 'h, A, B> {
         attendance.come_back(heap.waiting());
         let leave = Defer::new(|| attendance.leave(Place::Away, heap.waiting()));
         let points: *mut UnsafeCell<Points<'o, 'h, A, B>> = &raw mut **points;
-        // SAFETY: only lifetimes change, to that of this call, during which all of this is borrowed. The mutator runs until
-        // `leave` is dropped, and its pools do not have it give way. `body` works with any lifetime, and so
-        // knows nothing of this one. The mutator is exclusively borrowed, and so are its points.
+        // SAFETY: only lifetimes change, to that of this call, during which all of this is borrowed. The mutator runs
+        // until `leave` is dropped, and its pools do not have it give way. `body` works with any lifetime, and so knows
+        // nothing of this one. The mutator is exclusively borrowed, and so are its points.
         let inside = unsafe { Inside::begin(&*points.cast(), &*(&raw const *heap).cast(), roots) };
         let result = body(&inside);
         drop(leave);
@@ -95,8 +95,8 @@ impl<'o, 'h, A: Arena + Clone, B: BarrierPair> TypedMutator<'o, 'h, A, B> {
         result
     }
 
-    /// Frees all objects that no root leads to, in all automatic pools of the heap. Waits for the stop for at most about
-    /// `patience`. This mutator is outside, so it holds nothing but roots.
+    /// Frees all objects that no root leads to, in all automatic pools of the heap. Waits for the stop for at most
+    /// about `patience`. This mutator is outside, so only roots keep objects for it.
     ///
     /// # Errors
     /// [`Postponed`], as from [`Heap::stop`](crate::Heap::stop).
@@ -104,7 +104,7 @@ impl<'o, 'h, A: Arena + Clone, B: BarrierPair> TypedMutator<'o, 'h, A, B> {
         self.mutator.heap().collect(patience)
     }
 
-    /// Its number, as [`Postponed`] names it.
+    /// The mutator's number in its heap, by which [`Postponed`] names it.
     #[must_use]
     pub fn number(&self) -> u32 {
         self.mutator.number()

@@ -13,15 +13,15 @@ use crate::swept::class::{Swept, SweptOptions};
 use crate::typed::format::{LeafInside, TracedInside, Typed};
 use crate::typed::roots::{Roots, Slot};
 
-/// The error for a root or an object of other objects than those that are entered.
+/// The error for a root or an object that belongs to another `TypedObjects` than the one that was entered.
 pub(crate) const OTHER_OBJECTS: Error =
     Error::Parameter("a root belongs to the objects that it was made in: enter those");
 
 /// The typed objects of a heap, in two pools: those with references, which are marked and swept, and those
 /// without, which are never scanned. They never move.
 ///
-/// They are allocated and used by [`TypedMutator`](crate::TypedMutator)s, one for each thread. The
-/// [crate's page](crate#typed-objects) has an example.
+/// Threads allocate and use them by a [`TypedMutator`](crate::TypedMutator) each. The [crate's
+/// page](crate#typed-objects) has an example. They cannot be registered for finalization, and are not for images.
 pub struct TypedObjects<'h, A: Arena, B: BarrierPair = SymmetricFence> {
     /// It is dropped first: then no root leads into the pools.
     _root: Root<'h, A, B>,
@@ -62,7 +62,8 @@ impl<A: Arena, B: BarrierPair> Drop for OwnedRoots<'_, A, B> {
         // SAFETY: all slots were taken with this arena. Roots borrow the objects, which are being dropped, and the
         // heap does not scan them any more (`TypedObjects`).
         unsafe { self.roots().free_all(arena) };
-        // SAFETY: this came from `alloc_descriptor` of this arena with this layout (`create`). Nothing in it has to be dropped.
+        // SAFETY: this came from `alloc_descriptor` of this arena with this layout (`create`). Nothing in it has to be
+        // dropped.
         unsafe { arena.free_descriptor(self.place.cast(), Layout::new::<Roots>()) };
     }
 }
@@ -88,15 +89,15 @@ where
         let roots = OwnedRoots::create(heap)?;
         let traced = Swept::create(heap, Typed, options)?;
         let leaves = Swept::create(heap, Typed, options)?;
-        // SAFETY: the roots stay in place until they are dropped, after this root (the order of the fields). If the objects are
-        // leaked, nothing frees the roots. Any thread may scan them while the heap is stopped.
+        // SAFETY: the roots stay in place until they are dropped, after this root (the order of the fields). If the
+        // objects are leaked, nothing frees the roots. Any thread may scan them while the heap is stopped.
         let root = unsafe { heap.root_function(scan_roots, roots.place.as_ptr().cast()) }?;
         Ok(Self { _root: root, traced, leaves, roots, heap })
     }
 }
 
 impl<'h, A: Arena, B: BarrierPair> TypedObjects<'h, A, B> {
-    /// The heap.
+    /// The heap that the objects are in.
     #[must_use]
     pub const fn heap(&self) -> &'h Heap<'h, A, B> {
         self.heap

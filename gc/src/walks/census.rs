@@ -15,7 +15,7 @@ pub struct TypeCount {
     pub type_name: Option<&'static str>,
     /// How many there are.
     pub objects: usize,
-    /// Their bytes, headers included.
+    /// Their size in bytes, headers included.
     pub bytes: usize,
 }
 

@@ -8,7 +8,7 @@ use crate::references::object::Object;
 use crate::references::own::Own;
 use crate::stops::stopped::Stopped;
 
-/// Has all pools know their objects.
+/// Flips all pools, so that they know all of their objects.
 ///
 /// # Safety
 /// - The heap of the pools is stopped.
@@ -18,11 +18,11 @@ pub(crate) unsafe fn flip(members: &List<MemberLink>) {
 }
 
 impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
-    /// Passes all objects in the automatic pools of the heap to `visit`: those of a segment in order of addresses. They are
-    /// what mutators committed and no collection has freed: after [`Stopped::collect`], what is live.
+    /// Passes all objects in the automatic pools of the heap to `visit`: those of a segment in order of addresses. They
+    /// are what mutators committed and no collection has freed: after [`Stopped::collect`], what is live.
     ///
-    /// The heap is locked meanwhile: `visit` must use neither it nor its pools. For a reservation that is held over the
-    /// stop a walk is as a collection: it may not be committed.
+    /// The heap is locked meanwhile: `visit` must use neither the heap nor its pools. As after a collection, the commit
+    /// of a reservation that is held over the stop fails, if its object may have references.
     pub fn walk_objects(&self, mut visit: impl FnMut(Object)) {
         let members = self.heap().members().lock();
         // SAFETY: `self` says that the heap is stopped.
@@ -31,7 +31,7 @@ impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
         members.for_each(|link| unsafe { link.member().for_each_object(&mut visit) });
     }
 
-    /// The object that `addr` lies in, wherever it points into it; `None` if it lies in none.
+    /// The object that has the byte at `addr`; `None` if `addr` is in no object.
     #[must_use]
     pub fn object_at(&self, addr: *const u8) -> Option<Object> {
         let members = self.heap().members().lock();

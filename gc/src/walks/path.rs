@@ -1,8 +1,8 @@
 //! A path from a root to an object: why it is kept (design/gc.md `.walk.path`).
 //!
-//! A search in breadth, whose queue is the table that the caller provides. Which objects were met is
-//! kept in their mark bits, which no collection uses meanwhile. Each entry of the queue knows the one from which it was met, so
-//! that the path is in the table when the object is found, and is moved to its beginning.
+//! A search in breadth, whose queue is the table that the caller provides. Which objects were met is kept in their mark
+//! bits, which no collection uses meanwhile. Each entry of the queue knows the one from which it was met, so that the
+//! path is in the table when the object is found, and is moved to its beginning.
 
 use core::fmt;
 use core::ptr;
@@ -16,7 +16,7 @@ use crate::references::scan::{Scan, Shown};
 use crate::stops::stopped::Stopped;
 use crate::walks::objects::flip;
 
-/// From where an object was met.
+/// Where a search met an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum From {
     Nowhere,
@@ -24,7 +24,7 @@ enum From {
     Step(usize),
 }
 
-/// An object on a path, or an entry of the table that a search for one uses. An entry is three or four words.
+/// An object on a path, or an entry of the table that a search for one uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathStep {
     base: *const u8,
@@ -55,16 +55,16 @@ pub struct Path<'t> {
     pub steps: &'t [PathStep],
 }
 
-/// Why no path was found.
+/// Why there is no path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NoPath {
     /// There is no object at that address.
     NoObject,
-    /// No root leads to the object by references that keep: the next collection frees it, unless it is registered for
-    /// finalization, or an object that is leads to it.
+    /// No root leads to the object by references that keep objects. The next collection frees it, unless it, or an
+    /// object that leads to it, is registered for finalization.
     Unreachable,
-    /// So many objects were met that the table was full. The number of reachable objects is always enough.
+    /// The table is full. As many entries as there are reachable objects are always enough.
     Full,
 }
 
@@ -154,10 +154,10 @@ fn gather(table: &mut [PathStep], last: usize) -> Option<(RootId, usize)> {
 }
 
 impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
-    /// Finds a shortest path from a root to the object at `addr`, which may point anywhere into it: why it is kept.
+    /// Finds a shortest path from a root to the object that has the byte at `addr`: the reason why it is kept.
     ///
-    /// The search uses an entry of `table` for each object that it meets, and looks at each of these once. Its steps are at the
-    /// beginning of the table then.
+    /// The search uses an entry of `table` for each object that it meets. The steps of the path are then at the
+    /// beginning of the table. It takes time in proportion to the objects that it meets and their references.
     ///
     /// # Errors
     /// [`NoPath`], which says what to do.

@@ -8,7 +8,7 @@ use crate::references::scan::{Scan, Shown};
 use crate::stops::stopped::Stopped;
 use crate::walks::objects::flip;
 
-/// A reference in a root. It may lead to an object of the heap, to other memory, or nowhere.
+/// A reference in a root. It may lead to an object of the heap or to other memory, or be null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RootReference {
@@ -30,8 +30,8 @@ pub enum Referrer {
 }
 
 impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
-    /// Passes the references in all roots of the heap to `visit`, by which they keep objects: of tables those with the tag, of ambiguous
-    /// areas all words, of weak tables none.
+    /// Passes the references by which roots of the heap keep objects to `visit`: of tables the words with the tag, of
+    /// ambiguous areas and stacks all words, of weak tables none.
     ///
     /// The roots are locked meanwhile: `visit` must not use the heap.
     pub fn walk_roots(&self, mut visit: impl FnMut(RootReference)) {
@@ -45,8 +45,9 @@ impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
         });
     }
 
-    /// Passes everything that refers to `object` and so keeps it to `visit`, roots first: once for each reference. Weak references are none. Exact references lead to where
-    /// [`Object::reference`] says, ambiguous ones anywhere into the object. Looks at all objects.
+    /// Passes what refers to `object` and so keeps it to `visit`: roots first, and once for each reference. Weak
+    /// references are left out. Exact references are those to [`Object::reference`], ambiguous ones those to any place
+    /// in the object. Scans all objects of the heap.
     ///
     /// As in [`Stopped::walk_objects`], `visit` must use neither the heap nor its pools.
     pub fn walk_referrers(&self, object: Object, mut visit: impl FnMut(Referrer)) {

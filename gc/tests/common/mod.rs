@@ -113,8 +113,8 @@ pub(crate) fn layout(header: usize, references: usize) -> Layout {
     Layout::array::<usize>(header + 2 + references).unwrap()
 }
 
-/// Allocates a node, and returns the address by which references know it. The references are those that were known before:
-/// none of them leads to a node that a collection in between could move.
+/// Allocates a node, and returns the address by which references know it. The references are those that were known
+/// before: none of them leads to a node that a collection in between could move.
 pub(crate) fn make<K: Kind<Nodes>>(
     point: &mut Point<'_, '_, K>,
     name: usize,
@@ -123,8 +123,8 @@ pub(crate) fn make<K: Kind<Nodes>>(
     make_with(point, name, references.len(), |index| references[index])
 }
 
-/// Allocates a node with so many references, which are asked for when there is room for them, and no collection comes in
-/// between.
+/// Allocates a node with so many references, which are asked for when there is room for them, and no collection comes
+/// in between.
 pub(crate) fn make_with<K: Kind<Nodes>>(
     point: &mut Point<'_, '_, K>,
     name: usize,

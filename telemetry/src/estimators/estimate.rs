@@ -51,7 +51,7 @@ pub(crate) struct Sums {
     /// The bytes that they stand for.
     pub(crate) bytes: f64,
     pub(crate) objects: f64,
-    /// Of the bytes that they stand for.
+    /// The variance of the bytes that they stand for.
     pub(crate) variance: f64,
     /// The failed trials that the samples stand for, on average.
     pub(crate) trials: u64,
@@ -154,13 +154,13 @@ impl Estimate {
         libm::sqrt(self.sums.variance)
     }
 
-    /// An interval around [`bytes`](Self::bytes) that holds what was allocated with about this probability, for
-    /// objects of any size, also if the mean changed. The window may end at any moment, and begin at any that was chosen
+    /// An interval around [`bytes`](Self::bytes) that holds what was allocated with about this probability, for objects
+    /// of any size, also if the mean changed. The window may end at any moment, and begin at any that was chosen
     /// without regard to samples.
     ///
     /// Of large objects, most of which are sampled, it is much narrower than the [`limits`](Self::limits), because
     /// only what was missed is uncertain. For objects of one size it holds the truth at least as often as it says.
-    /// For others that is not proved, but it does in all mixtures that are simulated
+    /// For others that is not proved, but it held in every mixture that was simulated
     /// ([design/sampling.md `.interval`](crate::design::sampling)).
     #[must_use]
     pub fn interval(&self, confidence: Confidence) -> Interval {

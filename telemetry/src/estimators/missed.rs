@@ -26,8 +26,8 @@ pub(super) struct Missed {
 }
 
 impl Missed {
-    /// The bytes below which the truth lies with the probability `tail` at most. On the side of caution: an object
-    /// fewer than the quantile, as limits have a byte fewer.
+    /// The bytes below which the truth lies with the probability `tail` at most: one object less than the quantile, to
+    /// be on the safe side, as limits are one byte less.
     pub(super) fn at_least(self, tail: f64) -> f64 {
         match self.count(tail) {
             Some((objects, step)) => step * objects.saturating_sub(1) as f64,
@@ -120,7 +120,7 @@ mod tests {
         }
     }
 
-    /// As the words of a damaged file may have it.
+    /// Sums such as a damaged file may contain.
     #[test]
     fn sums_that_no_samples_have_are_survived() {
         for samples in [0.0, 1.0, 1e19] {

@@ -9,8 +9,8 @@ use crate::sample::Mean;
 /// The largest limit, in bytes. Up to here a double holds every whole number, and every half.
 const MOST_BYTES: u64 = 1 << 52;
 
-/// The most successes of which a limit is computed, so that it takes less than a second: a damaged file may
-/// have any number.
+/// The most successes for which a limit is computed, so that this takes less than a second: a damaged file may
+/// contain any number.
 const MOST_SUCCESSES: f64 = (1_u64 << 36) as f64;
 
 /// The distribution of the number of failed trials (bytes that were not drawn) before the

@@ -15,9 +15,10 @@ pub struct Room {
     /// Threads with a ring of their own, at most 4,095. All other threads share one more ring. 64 by
     /// default, more than most programs have cores for.
     pub threads: usize,
-    /// The bytes of records in each ring, rounded up to a number of blocks of 4 KiB that is a power of two,
-    /// and at least two; at most 512 MiB, because with its head it is no larger than
-    /// [`MAX_RING_BYTES`](crate::format::MAX_RING_BYTES). 64 KiB by default, for the last thousand events of each thread.
+    /// The bytes of records in each ring, rounded up to a number of blocks of 4 KiB that is a power of two, and at
+    /// least two; at most 512 MiB, because with its head it is no larger than
+    /// [`MAX_RING_BYTES`](crate::format::MAX_RING_BYTES). 64 KiB by default, for the last thousand events of each
+    /// thread.
     pub ring_bytes: usize,
     /// Arenas whose counters are kept, at most 65,536. 16 by default. This number and the following ones are
     /// rounded up to a power of two.

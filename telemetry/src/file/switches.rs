@@ -148,7 +148,8 @@ impl<'w> Switches<'w> {
     }
 
     /// The switches that do nothing until the program follows them. Have a cold thread compare them, at intervals, with
-    /// those that it followed last. If they are others, it [applies](ProgramSwitches::apply_to) them, and trips the points.
+    /// those that it followed last. If they are others, it [applies](ProgramSwitches::apply_to) them, and trips the
+    /// points.
     ///
     /// ```
     /// # use tripoint_telemetry::{Clock, ProgramSwitches, Room, Sampling, Telemetry};

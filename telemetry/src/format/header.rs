@@ -69,8 +69,8 @@ pub enum HeaderWord {
     Sections,
     /// Which telemetry of its process this is, counted from one. It tells files in the same memory apart.
     Instance,
-    /// A number that the page of switches of this file has as well ([`SwitchWord::Identity`](super::SwitchWord::Identity)),
-    /// and no other; zero if there is none.
+    /// A number that the page of switches of this file has as well
+    /// ([`SwitchWord::Identity`](super::SwitchWord::Identity)), and no other; zero if there is none.
     Identity,
     /// Where the table of sections begins, whose entries have [`SECTION_WORDS`] each.
     SectionTable = 32,
@@ -80,7 +80,7 @@ pub enum HeaderWord {
 pub const MAX_ENTRIES: usize = 65_536;
 /// The most rings of a file. A reader needs room for no more.
 pub const MAX_RINGS: usize = 4_096;
-/// The most bytes of a ring, its head included: 1 GiB. A writer makes no larger ones, and a reader reads none, whatever a file says.
+/// The most bytes of a ring, its head included: 1 GiB. Writers make no larger ring, and readers refuse one.
 pub const MAX_RING_BYTES: u64 = 1 << 30;
 
 /// The words of an entry in the table of sections.

@@ -91,9 +91,9 @@ pub enum EventKind {
     Alloc = 35,
     /// A store whose log is on is about to free an object.
     Free = 36,
-    /// An object was sampled, on the thread of the record. Pool 0 is the program's global allocator, or a
-    /// pool that is not known. The kind is the name of an [`ObjectKind`](crate::ObjectKind). The name of the pool's class
-    /// and that of the type are empty if they are not known.
+    /// An object was sampled, on the thread of the record. Pool 0 is the program's global allocator, or a pool that is
+    /// not known. The kind is the name of an [`ObjectKind`](crate::ObjectKind). The name of the pool's class and that
+    /// of the type are empty if they are not known.
     Sample = 37,
     /// A thread begins to stop a heap. Mutator 0 is a thread without one there.
     BeginStop = 40,

@@ -23,16 +23,16 @@ use crate::recorder::telemetry::{Parts, Telemetry};
 pub struct FileOptions<'p> {
     /// The path of the file; the file of the switches has the same path with `.switches` added. `None`, the
     /// default, is for a file in memory without a path, which readers find by the number of the process. If the
-    /// path has a file already, that is replaced, and its readers keep the old one. If a process still writes to that, the
+    /// path has a file already, that file is replaced, and its readers keep it. If a process still writes to it, the
     /// [report](Telemetry::report) says so ([`Report::replaced`]).
     pub path: Option<&'p Path>,
     /// How much the file has room for.
     pub room: Room,
     /// The clock that the times of events are from.
     pub clock: Clock,
-    /// Whether to lock the file in memory, true by default. If the system refuses, the report says so. What is locked counts
-    /// towards the process's limit (`RLIMIT_MEMLOCK`, by default 8 MiB, and 64 KiB before Linux 5.16), of which the
-    /// default room takes 4.3 MiB. What the program locks later may be refused then.
+    /// Whether to lock the file in memory, true by default. If the system refuses, the report says so. What is locked
+    /// counts towards the process's limit (`RLIMIT_MEMLOCK`, by default 8 MiB, and 64 KiB before Linux 5.16), of which
+    /// the default room takes 4.3 MiB. What the program locks later may be refused then.
     pub lock: bool,
     /// Whether to leave addresses and sites out for good, false by default: then no switch, of this
     /// process or another one, has them written. Buffers keep their numbers, from which readers cannot compute
@@ -53,17 +53,18 @@ impl Default for FileOptions<'_> {
 }
 
 impl Telemetry {
-    /// Creates telemetry in a file that other processes of the same user may read. Its memory is never
-    /// unmapped, not even if this is dropped: create it once in a process. Each time, three mappings (of 65,530 that a process may have by default,
-    /// `vm.max_map_count`) and the locked memory are used up until the process ends. This takes about 1 ms for each 4 MiB, and 2 ms more if the clock is the time-stamp counter.
-    /// With a path it may take a second more, if another process has the directory locked.
+    /// Creates telemetry in a file that other processes of the same user may read. Its memory is never unmapped, not
+    /// even if this is dropped: create it once in a process. Each time, three mappings (of 65,530 that a process may
+    /// have by default, `vm.max_map_count`) and the locked memory are used up until the process ends. This takes about
+    /// 1 ms for each 4 MiB, and 2 ms more if the clock is the time-stamp counter. With a path it may take
+    /// a second more, if another process has the directory locked.
     ///
     /// # Errors
     /// - [`TelemetryError::System`] if the system refuses the file, its name or its memory.
     /// - [`TelemetryError::Path`] if the path cannot be used.
     /// - [`TelemetryError::TooLarge`] if the room is more than the format allows.
-    /// - [`TelemetryError::NoMemory`] if it is more than the memory that is available, also for a file that is not kept in
-    ///   memory: all of it is written when it is created.
+    /// - [`TelemetryError::NoMemory`] if the telemetry needs more memory than is available. This holds for a file on a
+    ///   disk, too, because all of the file is written when it is created.
     ///
     /// Other refusals of the system are in the [report](Self::report).
     pub fn create(options: &FileOptions<'_>) -> Result<Self, TelemetryError> {
@@ -95,7 +96,8 @@ fn identity(system: &dyn System) -> u64 {
 pub fn create_on(system: &dyn System, options: &FileOptions<'_>) -> Result<Telemetry, TelemetryError> {
     let (plan, bytes) = Plan::new(&options.room).zip(options.room.bytes()).ok_or(TelemetryError::TooLarge)?;
     let refused = |call| move |code| Refusal { call, code, bytes: 0 };
-    // Before anything is allocated: the system would rather end processes, this one or others, than refuse.
+    // This is checked before anything is allocated, because the system may end this process or others instead of
+    // refusing.
     let available = system.available_memory().map_err(refused(SystemCall::AvailableMemory));
     if let Ok(available) = available
         && bytes as u64 > available

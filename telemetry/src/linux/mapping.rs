@@ -24,8 +24,8 @@ const ALLOCATED_AT_ONCE: usize = 1 << 20;
 /// The least bytes that are asked for after an interruption.
 const PAGE: usize = 4096;
 
-/// How often in succession a call may be interrupted. From the ninth time on it allocates one page, so a system where this is too seldom
-/// does nothing but interrupt.
+/// How often in succession a call may be interrupted. From the ninth time on it asks for one page, so only a system
+/// that does nothing but interrupt reaches this number.
 const MOST_INTERRUPTIONS: u32 = 1000;
 
 /// Extends a new file to `bytes` bytes, with memory or blocks for all of it.
@@ -34,14 +34,14 @@ fn allocate(system: &dyn System, file: &OwnedFd, bytes: usize) -> Result<(), i32
     while start < bytes {
         let now = part.min(bytes - start);
         let allocated = match system.allocate_file(file.as_fd(), start, now) {
-            // Of the file systems, some do not have the call, ramfs and some of a network among them.
+            // Some file systems do not have the call, for example ramfs and some network file systems.
             Err(libc::EOPNOTSUPP | libc::ENOSYS) => system.write_zeros(file.as_fd(), start, now),
             allocated => allocated,
         };
         match allocated {
             Ok(()) => (start, interruptions) = (start + now, 0),
-            // The system does not repeat this call by itself, whatever the handler asks for. A smaller part ends
-            // before the next of the signals that come at intervals, such as those of a profiler.
+            // The system does not repeat this call by itself, even if the handler was installed with `SA_RESTART`. A
+            // smaller part ends before the next of the signals that come at intervals, such as those of a profiler.
             Err(libc::EINTR) if interruptions < MOST_INTERRUPTIONS => {
                 interruptions += 1;
                 part = (part / 2).max(PAGE);

@@ -36,8 +36,8 @@ const GROUPS: [Groups; 2] = [
     },
 ];
 
-/// The bytes that are available on the machine and in the control groups of the process, by the files below `root`. `None` if the
-/// machine does not say. A group that does not say is left out.
+/// The bytes that are available on the machine and in the control groups of the process, by the files below `root`.
+/// `None` if the machine does not say. A group that does not say is left out.
 pub(super) fn available(root: &Path) -> Option<u64> {
     let machine = read(&root.join("proc/meminfo"))?;
     let machine = field(&machine, "MemAvailable:")?.checked_mul(1024)?;

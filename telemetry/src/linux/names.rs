@@ -20,11 +20,11 @@ use crate::recorder::report::{Refusal, SystemCall};
 /// The names of a file.
 #[derive(Debug)]
 struct Names {
-    /// While the file is made.
+    /// The name while the file is made.
     new: CString,
-    /// From then on.
+    /// The name from then on.
     last: CString,
-    /// The former file with that name has this one, too, until it is certain that it is not needed.
+    /// A second name of the former file, until it is certain that the file is not needed.
     former: CString,
 }
 
@@ -88,8 +88,8 @@ pub(super) struct Published {
     pub(super) replaced: Option<u64>,
 }
 
-/// Gives the switches and the data their last names, while no other process does the same in this directory. If that fails,
-/// the files that had these names have them again.
+/// Gives the switches and the data their last names, while no other process does the same in this directory. If that
+/// fails, the files that had these names have them again.
 ///
 /// As long as `file`, the data, is open, other processes see that it is in use.
 pub(super) fn publish(
@@ -121,12 +121,13 @@ struct LockedDirectory<'s> {
     directory: File,
 }
 
-/// How long another process has the lock, unless it is stopped, is a few system calls. So this is a second of them.
+/// How often the lock is tried. Another process has it for a few system calls, unless that process is stopped, so this
+/// is about a second.
 const ATTEMPTS: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(10);
 
 impl<'s> LockedDirectory<'s> {
-    /// Locks the directory that a file is in. Waits for another process, but not for ever.
+    /// Locks the directory that a file is in. Waits for another process, for about a second.
     fn of(system: &'s dyn System, file: &CStr) -> Result<Self, i32> {
         let parent = Path::new(OsStr::from_bytes(file.to_bytes())).parent();
         let parent = parent.filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -143,7 +144,7 @@ impl<'s> LockedDirectory<'s> {
 
 impl Drop for LockedDirectory<'_> {
     fn drop(&mut self) {
-        // To close the file would not do if the process was forked meanwhile: then the child has the lock as well.
+        // Closing the file would not be enough if the process was forked meanwhile: the child has the lock as well.
         self.system.unlock_file(self.directory.as_fd());
     }
 }

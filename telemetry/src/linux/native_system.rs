@@ -37,7 +37,7 @@ fn own(code: c_int) -> Result<OwnedFd, i32> {
 }
 
 /// The most bytes that a file may have (`ulimit -f`). Beyond them the system sends SIGXFSZ, which ends a process that
-/// does not expect it. If the system does not say, it is asked for the bytes anyway.
+/// does not expect it. If the system does not say what the limit is, the bytes are asked for anyway.
 fn largest_file() -> libc::rlim_t {
     let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
     // SAFETY: the call writes to this value only.

@@ -66,9 +66,9 @@ pub unsafe trait System: fmt::Debug {
     /// Whether a file is locked, other than through this descriptor.
     fn is_locked(&self, file: BorrowedFd<'_>) -> bool;
 
-    /// Extends a file to `start + bytes` bytes, with memory or blocks for all from `start` on. A file that would be larger
-    /// than the process may make is an error, and no signal. A signal of another kind may interrupt the call (`EINTR`).
-    /// A file system that does not have the call returns `EOPNOTSUPP`.
+    /// Extends a file to `start + bytes` bytes, with memory or blocks for all from `start` on. A file that would be
+    /// larger than the process may make is an error, and no signal. A signal of another kind may interrupt the call
+    /// (`EINTR`). A file system that does not have the call returns `EOPNOTSUPP`.
     ///
     /// # Errors
     /// See [`System::create_anonymous`].
@@ -92,8 +92,8 @@ pub unsafe trait System: fmt::Debug {
     /// Base and bytes are those of one [`System::map_file`], and nothing uses the memory any more.
     unsafe fn unmap_file(&self, base: NonNull<u8>, bytes: usize);
 
-    /// Puts memory behind every page. A system that does not have the call, or does not allow it, returns `EINVAL`, `ENOSYS`,
-    /// `EOPNOTSUPP` or `EPERM`.
+    /// Puts memory behind every page. A system that does not have the call, or does not allow it, returns `EINVAL`,
+    /// `ENOSYS`, `EOPNOTSUPP` or `EPERM`.
     ///
     /// # Errors
     /// See [`System::create_anonymous`].

@@ -5,22 +5,22 @@ use tripoint_core::internal::{AtomicU32, Ordering};
 /// The bytes of a name, its zero included.
 pub(crate) const NAME_SIZE: usize = 16;
 
-/// The number of the calling thread, not zero. No other thread of the system has it while this one lives. A system that does not tell the
-/// thread's own number has it counted.
+/// The number of the calling thread, not zero. No other thread of the system has it while this one lives. If the system
+/// refuses to tell a thread its number, the thread is counted instead.
 pub(crate) fn number() -> u32 {
     // SAFETY: the call has no arguments, and reads no memory of the process.
     told_or_counted(keeping_errno(|| unsafe { libc::gettid() }))
 }
 
-/// The number that the system told, or one that no thread has that the system numbers. A sandbox may refuse to tell: then all
-/// threads would have the number of the error, and one might take the ring of another that lives.
+/// The number that the system returned, or a number that the system uses for no thread. A sandbox may refuse the call:
+/// all threads would then have the error as their number, and one might take the ring of another that still runs.
 fn told_or_counted(told: libc::pid_t) -> u32 {
     static COUNTED: AtomicU32 = AtomicU32::new(0);
     let told = u32::try_from(told).ok().filter(|&told| told != 0);
     told.unwrap_or_else(|| COUNTED.fetch_add(1, Ordering::Relaxed) | 1 << 31)
 }
 
-/// Whether no thread of this process has this number. Of a thread that was counted it is never certain.
+/// Whether no thread of this process has this number. This is never certain of a thread that was counted.
 pub(crate) fn has_ended(number: u32) -> bool {
     let Ok(number) = libc::pid_t::try_from(number) else { return false };
     keeping_errno(|| {

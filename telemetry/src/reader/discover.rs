@@ -70,8 +70,8 @@ impl SwitchesFile {
     /// Opens the switches of a process whose telemetry file is in memory, by the number of the process.
     ///
     /// # Errors
-    /// [`OpenError::NoneFound`] if it has none or has ended, [`OpenError::Several`] if it has more than one
-    /// (each of its paths can be [opened](Self::open), and [`belong_to`](Self::belong_to) says which telemetry it is for), and
+    /// [`OpenError::NoneFound`] if it has none or has ended, [`OpenError::Several`] if it has more than one (each of
+    /// its paths can be [opened](Self::open), and [`belong_to`](Self::belong_to) says which telemetry it is for), and
     /// others as for [`open`](Self::open).
     pub fn attach(process: u32) -> Result<Self, OpenError> {
         let own = own_number(process);

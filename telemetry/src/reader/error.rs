@@ -29,8 +29,8 @@ pub enum OpenError {
         /// The bytes of the file.
         bytes: u64,
     },
-    /// The file has switches, not the data: it is for [`SwitchesFile`](crate::reader::SwitchesFile). The path of the data is
-    /// the same without `.switches`.
+    /// The file has switches, not the data: it is for [`SwitchesFile`](crate::reader::SwitchesFile). The path of the
+    /// data is the same without `.switches`.
     AreSwitches {
         /// The process whose switches these are.
         process: u64,
@@ -42,7 +42,8 @@ pub enum OpenError {
         /// The bytes of the file.
         bytes: u64,
     },
-    /// The switches at `PATH.switches` are not those of the data at `PATH`. One of the two files was replaced, or could not be.
+    /// The switches at `PATH.switches` are not those of the data at `PATH`. One of the two files was replaced
+    /// without the other.
     OtherSwitches {
         /// The process that writes the data.
         data: u64,
@@ -88,7 +89,8 @@ pub enum OpenError {
         /// The process.
         process: u32,
     },
-    /// The process has several telemetry files. Open one of them by its path, with the function `open` of the same type.
+    /// The process has several telemetry files. Open one of them by its path, with the function `open` of the same
+    /// type.
     Several {
         /// The process.
         process: u32,
@@ -112,7 +114,7 @@ impl OpenError {
         move |error| Self::System { doing, path: None, error }
     }
 
-    /// The same, of a call that was about a path.
+    /// A system call that was about a path failed.
     pub(super) fn system_at(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> Self {
         move |error| Self::System { doing, path: Some(path.into()), error }
     }

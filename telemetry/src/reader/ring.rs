@@ -71,8 +71,8 @@ pub struct RingInfo {
     pub dropped: u64,
     /// How often a thread claimed it.
     pub claims: u64,
-    /// Whether a record was begun and is not complete: its thread is writing it, or was killed
-    /// while it did.
+    /// Whether a record was begun and is not complete: its thread is writing it, or was killed while
+    /// writing it.
     pub within_record: bool,
 }
 

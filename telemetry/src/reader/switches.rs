@@ -30,7 +30,7 @@ pub struct SwitchesFile {
     identity: u64,
 }
 
-/// What the first words of a file say that is about its owner, whichever of the two files it is.
+/// What the first words of a file of either kind say about its owner.
 enum Owner {
     Data { process: u64, identity: u64 },
     Switches,
@@ -38,8 +38,8 @@ enum Owner {
 }
 
 impl SwitchesFile {
-    /// Opens the switches that belong to the telemetry file at a path: `PATH.switches`. The path may also be that of the
-    /// switches themselves, such as one of those that [`OpenError::Several`] names.
+    /// Opens the switches that belong to the telemetry file at a path: `PATH.switches`. The path may also be that of
+    /// the switches themselves, such as one of those that [`OpenError::Several`] names.
     ///
     /// # Errors
     /// [`OpenError::OtherSwitches`] if the data at the path belongs to other telemetry than the switches, and otherwise
@@ -70,8 +70,9 @@ impl SwitchesFile {
         })
     }
 
-    /// Whether these are the switches of the telemetry that a reader reads. It is not so if a file with a path was replaced before
-    /// the switches were opened, or if the process has several telemetries.
+    /// Whether these are the switches of the telemetry that a reader reads. They are not if a file with a path was
+    /// replaced before the switches were opened, or if the process has several telemetries and these are the switches
+    /// of another.
     #[must_use]
     pub fn belong_to(&self, reader: &Reader) -> bool {
         let info = reader.info();
@@ -246,7 +247,7 @@ impl SwitchesFile {
     }
 }
 
-/// Finds out what a file is. Whose byte order is another one is told by the switches.
+/// Finds out what a file is. Data in another byte order is unknown here.
 fn owner(file: File) -> io::Result<Owner> {
     let words = FileWords { file, base: 0, bytes: None };
     let read = |at: HeaderWord| word(&words, at as u64 * WORD_BYTES as u64);

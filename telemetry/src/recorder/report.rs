@@ -18,9 +18,9 @@ pub enum TelemetryError {
         bytes: usize,
     },
     /// The room that was asked for is more than the format allows (4,095 threads, 65,536 entries of a table, rings of
-    /// [`MAX_RING_BYTES`](crate::format::MAX_RING_BYTES)), or takes more bytes than there are addresses.
+    /// [`MAX_RING_BYTES`](crate::format::MAX_RING_BYTES)), or takes more bytes than the address space has.
     TooLarge,
-    /// The room that was asked for takes more bytes than the system has available, so the system would end processes to
+    /// The room that was asked for takes more bytes than the system has available, so the system might end processes to
     /// provide them. Nothing was allocated.
     NoMemory {
         /// The bytes that are needed.
@@ -108,8 +108,8 @@ pub enum SystemCall {
     Mode,
     /// How much memory is available.
     AvailableMemory,
-    /// A lock, so that no other process gives files the same names meanwhile, or replaces them without knowing that they are
-    /// in use.
+    /// A lock, so that no other process gives files the same names meanwhile, or replaces them without knowing that
+    /// they are in use.
     FileLock,
 }
 
@@ -132,7 +132,7 @@ impl SystemCall {
         Self::Rename,
     ];
 
-    /// What to do about an error of a path, if that is certain.
+    /// The advice for an error of a path, if its cause is certain.
     #[cfg(feature = "std")]
     fn advice_on_path(self, kind: std::io::ErrorKind) -> Option<&'static str> {
         use std::io::ErrorKind;
@@ -288,8 +288,9 @@ impl Report {
     }
 
     /// The number of the process whose telemetry had the path before, if that process (or a child that it forked) still
-    /// writes to it: its readers keep its file, and new ones find this one. The number is the one that the process itself sees. Programs
-    /// that run at the same time need paths of their own.
+    /// writes to it. Its readers keep its file, and new readers find this one. The number is the one that the process
+    /// itself sees, which another container may count differently. Programs that run at the same time need paths of
+    /// their own.
     #[must_use]
     pub const fn replaced(&self) -> Option<u64> {
         self.replaced

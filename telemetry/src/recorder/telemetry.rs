@@ -25,8 +25,8 @@ use crate::ring::record_ring::Record;
 /// Give each arena a hook of its own ([`arena_hook`](Self::arena_hook)). Events of no arena, such as those
 /// of the contract, are reported to this object itself, which is also a hook.
 ///
-/// Once this is created, reporting never waits or allocates, and causes no page fault as long as the memory
-/// is locked (see [`report`](Self::report)). Events may be reported in signal handlers. An event that finds its ring in use is
+/// Once this is created, reporting never waits or allocates, and causes no page fault as long as the memory is locked
+/// (see [`report`](Self::report)). Events may be reported in signal handlers. An event that finds its ring in use is
 /// dropped and counted, and the newest records overwrite the oldest.
 ///
 /// ```
@@ -143,9 +143,9 @@ impl Telemetry {
         })
     }
 
-    /// Computes the numbers of buffers with a secret of the program: random numbers, from which a reader that does not know them
-    /// cannot compute addresses. Telemetry in a file has random numbers of the system. Without any, buffers have
-    /// no numbers while addresses are left out ([design/telemetry.md `.number`](crate::design::telemetry)).
+    /// Computes the numbers of buffers with a secret of the program: random numbers, from which a reader that does not
+    /// know them cannot compute addresses. Telemetry in a file has random numbers of the system. Without any, buffers
+    /// have no numbers while addresses are left out ([design/telemetry.md `.number`](crate::design::telemetry)).
     ///
     /// Call it before the first event: later, a buffer would have two numbers.
     #[must_use]

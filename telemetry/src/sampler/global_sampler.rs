@@ -42,13 +42,12 @@ use crate::sampler::thread_draws::ThreadDraws;
 ///
 /// # Signal handlers, forks, and the end of a thread
 ///
-/// The thread's state is a thread-local that is initialised at compile time and has no destructor. So
-/// a sampled allocation may be made wherever the allocator itself may be called: in
-/// a signal handler, after a fork, and in the destructors of thread-locals. A handler that allocates
-/// while its own thread counts down may have one draw end a few bytes early or late.
-/// After a fork, the child calls [`Sampling::reseed`], then `follow_switch`
-/// ([design/sampling.md `.global`](crate::design::sampling)). If another thread of the parent was in the function at that moment and held
-/// a lock, the child waits for that lock for ever at its next sample. So a child of a program with several threads first
+/// The thread's state is a thread-local that is initialised at compile time and has no destructor. So a sampled
+/// allocation may be made wherever the allocator itself may be called: in a signal handler, after a fork, and in the
+/// destructors of thread-locals. A handler that allocates while its own thread counts down may have one draw end a few
+/// bytes early or late. After a fork, the child calls [`Sampling::reseed`], then `follow_switch` ([design/sampling.md
+/// `.global`](crate::design::sampling)). If another thread of the parent was in the function at that moment and held a
+/// lock, the child waits for that lock for ever at its next sample. So a child of a program with several threads first
 /// switches sampling off ([`Sampling::set_mean`]), unless the function only tries to lock.
 #[derive(Clone, Copy)]
 pub struct GlobalSampler<M = ()> {

@@ -195,8 +195,8 @@ fn a_file_beyond_the_limit_of_its_size_is_refused() {
     assert!(String::from_utf8_lossy(&child.stdout).contains("1 passed"), "{child:?}");
 }
 
-/// The system would end processes to provide the memory, these tests among them, so no test asks it for that: a system that refuses
-/// to allocate does not, even if the check is missing.
+/// The system would end processes to provide the memory, these tests among them, so no test asks it for that: a system
+/// that refuses to allocate does not, even if the check is missing.
 #[test]
 fn more_memory_than_there_is_is_refused_before_anything_is_allocated() {
     let directory = Directory::new("memory");
