@@ -7,7 +7,7 @@ use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use common::{Nodes, Point, Slots, TestHeap, TestMutator, WORD, make, name, point, pool};
@@ -509,6 +509,8 @@ fn addresses_hold_where_no_class_moves_objects() {
 struct Keys {
     /// Whether it says that no values depend on keys: a flaw to be found.
     is_independent: AtomicBool,
+    /// Whether values died before their keys.
+    are_lost: Arc<AtomicBool>,
 }
 
 // SAFETY: `make` writes the size before the commit, and nothing writes it after; all other words but the name are
@@ -537,13 +539,14 @@ unsafe impl Format for Keys {
             // SAFETY: the word is in the object, and no thread uses it meanwhile.
             let values = unsafe { keys.cast::<*mut u8>().add(2).as_mut() };
             scan.fix(values);
-            assert!(!values.is_null(), "values live as long as their keys");
+            // A format must not unwind in a collection, so this is judged afterwards.
+            self.are_lost.fetch_or(values.is_null(), Ordering::Relaxed);
             for word in 3..size / WORD {
                 // SAFETY: the word is in the object, and no thread uses it meanwhile.
                 let key = unsafe { keys.cast::<*mut u8>().add(word).as_mut() };
                 let was_there = !key.is_null();
                 scan.fix(key);
-                if was_there && key.is_null() {
+                if was_there && key.is_null() && !values.is_null() {
                     // SAFETY: values are kept by their keys, and have as many references as there are keys.
                     unsafe { set_reference(*values, word - 3, ptr::null_mut()) };
                 }
@@ -556,7 +559,8 @@ unsafe impl Format for Keys {
 fn with_table(is_independent: bool) {
     with_heap(256 << 10, |heap| {
         let values = pool::<Traced>(heap, 0);
-        let format = Keys { is_independent: AtomicBool::new(is_independent) };
+        let are_lost = Arc::new(AtomicBool::new(false));
+        let format = Keys { is_independent: AtomicBool::new(is_independent), are_lost: are_lost.clone() };
         let options = SweptOptions { segment_size: 4 << 10 };
         let keys: Awl<'_, _, _, _> = Swept::create(heap, format, options).unwrap();
         let mut mutator: Mutator<'_, _, _> = heap.register().unwrap();
@@ -587,6 +591,7 @@ fn with_table(is_independent: bool) {
         value_point.empty();
         key_point.empty();
         let found = mutator.collect(ALL).unwrap();
+        assert!(!are_lost.load(Ordering::Relaxed), "values live as long as their keys");
         // The second key died; its value dies in the next collection.
         assert_eq!((found.kept, found.freed), ((2 * 2 + 5 + 6 + 3 * 2) * WORD, 2 * WORD));
         // SAFETY: keys and values are kept.
