@@ -331,7 +331,8 @@ impl fmt::Display for Report {
         if let Some(process) = self.replaced {
             write!(
                 f,
-                "\n  it replaces the telemetry of process {process}, which still runs: give each process a path of its own"
+                "\n  it replaces the telemetry of process {process}, which that process or a child of it still has open: \
+                 give each process a path of its own"
             )?;
         }
         self.refusals().try_for_each(|refusal| write!(f, "\n  {refusal}"))

@@ -104,7 +104,9 @@ fn a_file_in_use_is_not_replaced_in_silence() {
     let second = Telemetry::create(&at(&path)).unwrap();
     let process = std::process::id();
     assert_eq!(second.report().replaced(), Some(process.into()));
-    let text = format!("it replaces the telemetry of process {process}, which still runs");
+    let text = format!(
+        "it replaces the telemetry of process {process}, which that process or a child of it still has open: give each"
+    );
     assert!(second.report().to_string().contains(&text));
     drop((first, second));
     assert_eq!(Telemetry::create(&at(&path)).unwrap().report().replaced(), None, "it was closed");
