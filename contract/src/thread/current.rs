@@ -63,6 +63,9 @@ std::thread_local! {
     };
 }
 
+// With a destructor it would not exist as long as its thread: see `with_current`.
+const _: () = assert!(!core::mem::needs_drop::<Current>());
+
 /// Calls `work` with the calling thread's own state.
 ///
 /// If `LocalKey::with` is called with `work` itself, the compiler does not inline it in every program, and a pair of
