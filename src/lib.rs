@@ -82,7 +82,8 @@
 //! # The rest
 //!
 //! - [`contract`]: the steady-state contract.
-//! - `gc` (feature `gc`): automatic pools, whose objects are freed when no root leads to them.
+//! - `gc` (feature `gc`): automatic pools, whose objects are freed when no root leads to them. Begin with its typed
+//!   objects, which need no `unsafe`.
 //! - [`telemetry`]: what a program allocates, estimated from samples, and a record of it for other processes.
 //! - [`author`]: for authors of pool classes, arenas and collectors.
 //! - [`design`]: why everything is as it is.
@@ -95,7 +96,7 @@
 //! | `adaptors` | yes | [`PoolAllocator`], [`GlobalPool`] |
 //! | `contract` | yes | [`contract`], with what Linux can observe |
 //! | `telemetry` | yes | [`telemetry`]: sampling, and a record that other processes read; needs `std`. Files, with `FileOptions`, on Linux only |
-//! | `gc` | | `gc`: automatic pools, collected when that is due, when memory is refused, or when the program asks |
+//! | `gc` | | `gc`: automatic pools: a collector frees objects that no root leads to |
 //! | `symbols` | | names and lines in the contract's reports |
 //! | `interpose-malloc` | | C's `malloc` in the contract, with glibc, for the final binary |
 //! | `telemetry-reader` | | `telemetry::reader`: reads the telemetry of another process, and switches it; on any Unix |
