@@ -25,7 +25,7 @@ impl<'a, A: Arena> Own<'a, A> {
 
     /// The pool and the segment that `addr` lies in.
     pub(crate) fn find(&self, addr: Addr) -> Option<(&'a MemberLink, SegmentPtr)> {
-        // Most addresses that are no references to this heap need no more than two compares.
+        // Most addresses that do not lead into this heap need no more than two compares.
         let (pool, base) = self.arena.contains(addr).then(|| self.arena.segment_base(addr)).flatten()?;
         let link = self.members.find(|link| link.id() == pool)?;
         let base = NonNull::new(self.arena.provenance().as_ptr().with_addr(base.get()))?;
@@ -69,7 +69,7 @@ impl<A: Arena> Segments for Own<'_, A> {
             // object may begin at that place.
             let copy = unsafe { link.member().copy_of(segment, object) };
             if let Some(copy) = copy {
-                // SAFETY: the object begins with a header of so many bytes.
+                // SAFETY: the object begins with its header, which has this size.
                 return Kept::At(unsafe { copy.add(header) });
             }
         }

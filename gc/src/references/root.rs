@@ -81,14 +81,14 @@ impl RootRecord {
     /// - The heap is stopped, and the promises of the root's registration hold.
     pub(crate) unsafe fn scan(&self, scan: &mut Scan<'_>) {
         match self.place {
-            // SAFETY: the caller that registered the root promised that so many references are there, and may be
+            // SAFETY: the caller that registered the root promised that `count` references are there, and may be
             // read and written while the heap is stopped.
             Place::Table { base, count, tag } => unsafe { scan_table(base, count, tag, scan) },
             // It keeps nothing.
             Place::Weak { .. } => {}
             Place::Ambiguous { base, count } => {
                 for index in 0..count {
-                    // SAFETY: the caller that registered the root promised that so many words are there, and
+                    // SAFETY: the caller that registered the root promised that `count` words are there, and
                     // may be read while the heap is stopped.
                     scan.fix_ambiguous(unsafe { base.add(index).read() });
                 }
@@ -112,7 +112,7 @@ impl RootRecord {
     /// - The heap is stopped, and the promises of the root's registration hold.
     pub(crate) unsafe fn scan_weak(&self, scan: &mut Scan<'_>) {
         if let Place::Weak { base, count, tag } = self.place {
-            // SAFETY: the caller that registered the root promised that so many references are there, and may be
+            // SAFETY: the caller that registered the root promised that `count` references are there, and may be
             // read and written while the heap is stopped.
             unsafe { scan_table(base, count, tag, scan) };
         }

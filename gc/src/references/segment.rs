@@ -97,7 +97,7 @@ impl GreyList {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentPtr(NonNull<GcSegment>);
 
-/// The bytes of two maps of so many bits each, whose last words may not be full.
+/// The bytes of two maps of `units` bits each, whose last words may not be full.
 const fn maps(units: usize) -> usize {
     2 * (units / BITS + 1) * size_of::<AtomicUsize>()
 }
@@ -368,7 +368,7 @@ impl GcSegment {
         self.is_condemned.get()
     }
 
-    /// Has its objects move when exact references to them are fixed, or no more.
+    /// Sets whether its objects move when exact references to them are fixed.
     pub(crate) fn set_condemned(&self, is_condemned: bool) {
         self.is_condemned.set(is_condemned);
     }

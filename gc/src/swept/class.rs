@@ -164,7 +164,7 @@ where
     ///
     /// # Errors
     /// Those of [`Arena::register`] and [`Arena::alloc_descriptor`], and [`Error::Parameter`] for a format whose
-    /// alignment is less than a word or more than a grain, or whose header is no multiple of a word.
+    /// alignment is less than a word or more than a grain, or whose header is not a multiple of a word.
     pub fn create(heap: &'h Heap<'h, A, B>, format: F, options: SweptOptions) -> Result<Self> {
         let shape = Shape { align: format.align(), header: format.header() };
         if shape.align < Align::WORD || shape.align.get() > heap.arena().grain() {

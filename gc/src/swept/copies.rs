@@ -31,7 +31,7 @@ impl Copies {
         self.zones.set(zones);
     }
 
-    /// Takes room for a copy of so many bytes, if there is any.
+    /// Takes room for a copy of `size` bytes, if there is any.
     #[inline]
     pub(crate) fn take_room(&self, size: usize) -> Option<(SegmentPtr, Addr)> {
         let segment = self.segment.get()?;
@@ -56,7 +56,7 @@ impl Copies {
         !self.is_refused.get()
     }
 
-    /// No segment was to be had for an object of so many bytes, which is not copied.
+    /// The arena refused a segment for an object of `size` bytes, which is not copied.
     pub(crate) fn refuse(&self, size: usize) {
         self.is_refused.set(true);
         self.refused.set(self.refused.get() + size);

@@ -39,8 +39,8 @@ impl<A: Arena, F: Format> Pool<A, F> {
             Some(true) => return None,
             None => {
                 // If an object began here, it was moved, and its first word leads to the copy. If none did, the word is
-                // anything, and it is unlikely to lead to an object. SAFETY: the place is in the payload of the segment
-                // and aligned at least to a word.
+                // anything, and it is unlikely to lead to an object.
+                // SAFETY: the place is in the payload of the segment and aligned at least to a word.
                 let copy = NonNull::new(unsafe { from.cast::<*mut u8>().read() });
                 return copy.filter(|copy| self.has_object(Addr::of(copy.as_ptr())));
             }
@@ -50,7 +50,7 @@ impl<A: Arena, F: Format> Pool<A, F> {
         segment.forget(object);
         copies.leave_from(self.block(segment, object, Addr::new(object.get() + size)).range());
         let copy = new_segment.pointer(base);
-        // SAFETY: the object has so many bytes, and the room for them was just taken, so that nothing else uses it. No
+        // SAFETY: the object has `size` bytes, and room for that many was just taken, which nothing else uses. No
         // mutator runs.
         unsafe { ptr::copy_nonoverlapping(from.as_ptr(), copy.as_ptr(), size) };
         // SAFETY: the object has at least a word and is aligned to one; nothing needs it any more.
@@ -60,7 +60,7 @@ impl<A: Arena, F: Format> Pool<A, F> {
         Some(copy)
     }
 
-    /// Room for a copy of so many bytes; `None` if the arena refuses it.
+    /// Room for a copy of `size` bytes; `None` if the arena refuses it.
     #[inline]
     fn room_for(&self, copies: &Copies, size: usize) -> Option<(SegmentPtr, Addr)> {
         copies.take_room(size).or_else(|| self.grow_for(copies, size))

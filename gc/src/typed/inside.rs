@@ -91,7 +91,7 @@ impl<'g, A: Arena + Clone, B: BarrierPair> Inside<'g, A, B> {
         const { assert!(!needs_drop::<T>(), "objects of a heap are freed without being dropped") };
         let size = const { sized(<T as Shape>::TABLE) };
         let place = self.object(<T as Shape>::HAS_REFERENCES, size, <T as Shape>::TABLE, |place| {
-            // SAFETY: so many bytes were reserved as the table says: there is room for a `T` behind the header.
+            // SAFETY: as many bytes were reserved as the table says: there is room for a `T` behind the header.
             let at = unsafe { value_at::<T>(place, 0) };
             // SAFETY: nothing uses this memory yet.
             unsafe { at.write(value) };
@@ -117,7 +117,7 @@ impl<'g, A: Arena + Clone, B: BarrierPair> Inside<'g, A, B> {
         let items = unsafe { items_at::<T>(place) }.cast::<T>();
         for index in 0..count {
             let item = make(index);
-            // SAFETY: there is room for so many items, and nothing knows of the object.
+            // SAFETY: there is room for `count` items, and no reference leads to the object yet.
             unsafe { items.add(index).write(item) };
         }
         // SAFETY: the object was just made, with the provenance of the arena.
@@ -184,7 +184,7 @@ fn object_at<A: Arena + Clone, B: BarrierPair, K: Kind<Typed>>(
 ) -> Result<NonNull<u8>> {
     let layout = Layout::from_size_align(size, WORD).map_err(|_| TOO_LARGE)?;
     let reservation = point.reserve(layout)?;
-    // SAFETY: so many bytes are reserved as the table says (the caller, in this file), aligned to words as the format.
+    // SAFETY: as many bytes are reserved as the table says (the caller, in this file), aligned to words as the format.
     let place = unsafe { Header::put(reservation.as_ptr(), table) };
     write(place);
     // SAFETY: the object has a header, from which its format knows its size and its references. It is used only inside

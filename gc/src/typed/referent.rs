@@ -60,7 +60,7 @@ unsafe fn trace_value<T: Trace>(place: NonNull<u8>, scan: &mut Scan<'_>) {
 /// # Safety
 /// - That of [`crate::typed::table::Trace`], for objects with items of type `T`.
 unsafe fn trace_items<T: Trace>(place: NonNull<u8>, scan: &mut Scan<'_>) {
-    // SAFETY: such an object has a count, and so many items.
+    // SAFETY: such an object has a count, and that many items.
     let items = unsafe { items_at::<T>(place) };
     // SAFETY: the caller promises that the items are there, and that no thread uses them.
     for item in unsafe { &mut *items.as_ptr() } {
@@ -105,7 +105,7 @@ impl<T: Trace> Shape for [T] {
 
     #[inline(always)]
     unsafe fn contents<'a>(place: NonNull<u8>) -> &'a Self {
-        // SAFETY: the caller promises a whole object with a count and so many items.
+        // SAFETY: the caller promises a whole object with a count and that many items.
         unsafe { items_at::<T>(place).as_ref() }
     }
 }
@@ -117,7 +117,7 @@ impl Shape for str {
 
     #[inline(always)]
     unsafe fn contents<'a>(place: NonNull<u8>) -> &'a Self {
-        // SAFETY: the caller promises a whole object with a count and so many bytes.
+        // SAFETY: the caller promises a whole object with a count and that many bytes.
         let bytes = unsafe { items_at::<u8>(place).as_ref() };
         // SAFETY: they were copied from a text, and nothing changes them.
         unsafe { str::from_utf8_unchecked(bytes) }

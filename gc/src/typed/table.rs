@@ -78,10 +78,10 @@ const fn padding(align: usize) -> usize {
 /// The address of a value, or of the first item, that is `offset` bytes and its padding behind `place`.
 ///
 /// # Safety
-/// - The value's object has so many bytes behind `place`, and room for the value after its padding.
+/// - The value's object has `offset` bytes behind `place`, and room for the value after its padding.
 #[inline(always)]
 pub(crate) unsafe fn value_at<T>(place: NonNull<u8>, offset: usize) -> NonNull<T> {
-    // SAFETY: the caller promises that so many bytes of the object lie behind `place`.
+    // SAFETY: the caller promises that `offset` bytes of the object lie behind `place`.
     let base = unsafe { place.add(offset) };
     if align_of::<T>() <= WORD {
         return base.cast();
