@@ -141,7 +141,8 @@ impl Default for SweptOptions {
 /// An object that was committed has to be reachable from a root when its thread next allocates, polls or is away;
 /// otherwise it may be freed. The memory of a reservation is not cleared. A commit of an object that may have
 /// references ([`Ams`], [`Amc`], [`Awl`]) fails if the heap was collected or walked since the reserve. That takes a
-/// thread that gave way at another point, or was away, with the reservation held.
+/// thread that holds the reservation while it gives way elsewhere: at another point, in a poll, in a stop or a
+/// collection of its own, or while it is away.
 ///
 /// Drop a pool only when no object of another pool and no exact root refers to its objects: such a reference may lead
 /// into memory of other objects later. A pool that is leaked is collected as long as its heap lives.
