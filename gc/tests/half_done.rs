@@ -65,7 +65,8 @@ fn assert_ends(name: &str) {
     assert!(said.contains("in the middle of a collection"), "{said}");
 }
 
-/// In a process that is to end: runs `test` with a heap whose hook unwinds when it is armed. Otherwise starts that process.
+/// In a process that is to end: runs `test` with a heap whose hook unwinds when it is armed. Otherwise starts that
+/// process.
 fn ends(name: &str, test: impl FnOnce(&TestHeap<'_>, &Unwinding)) {
     if std::env::var_os(CHILD).is_none() {
         return assert_ends(name);
@@ -83,8 +84,8 @@ fn unwinds(hook: &Unwinding, collect: impl FnOnce()) {
     assert!(catch_unwind(AssertUnwindSafe(collect)).is_err());
 }
 
-/// Without `unsafe`: if the heap went on, the second collection would free an object that is reachable, and its name would be
-/// read from another.
+/// Without `unsafe`: if the heap went on, the second collection would free an object that is reachable, and its name
+/// would be read from another.
 #[test]
 #[cfg_attr(any(miri, not(unix)), ignore = "starts a process, and looks at its signal")]
 fn a_sweep_that_unwinds_ends_the_process() {

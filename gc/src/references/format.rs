@@ -9,7 +9,8 @@ use crate::references::scan::Scan;
 /// How the objects of a pool are made: where each ends, and where its references are (MPS: manual,
 /// "object formats").
 ///
-/// If a function of a format unwinds in the middle of a collection, the process ends: objects are half marked or half moved then.
+/// If a function of a format unwinds in the middle of a collection, the process ends, because objects are then half
+/// marked or half moved.
 ///
 /// A class that moves objects asks for the promise of a [`MovableFormat`] as well.
 ///

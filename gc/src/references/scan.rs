@@ -112,8 +112,8 @@ impl<'s> Scan<'s> {
     /// Pass the reference in its place in the object or root, so that it can be changed there.
     ///
     /// # Panics
-    /// In debug builds, when the collection is over, if the reference leads into an automatic pool of the heap, but not to
-    /// an object. Release builds leave it alone.
+    /// In debug builds, when the collection is over, if the reference leads into an automatic pool of the heap, but not
+    /// to an object. Release builds leave it alone.
     #[inline]
     pub fn fix(&mut self, reference: &mut *mut u8) {
         let (segments, pass) = match &mut self.purpose {
@@ -177,7 +177,8 @@ impl<'s> Scan<'s> {
         self.examined
     }
 
-    /// The address of an exact reference to a place in the heap where no object is: the last one. Noted in debug builds.
+    /// The address of an exact reference to a place in the heap where no object is: the last one. Noted in debug
+    /// builds.
     pub(crate) const fn nowhere(&self) -> Option<Addr> {
         self.nowhere
     }
