@@ -114,7 +114,7 @@
 //! let mut memory = Box::new_uninit_slice(256 << 10);
 //! let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
 //! let heap = Heap::create(&arena, HeapOptions::default())?;
-//! let pool: Ams<'_, _, _, Pairs> = Ams::create(&heap, Pairs, SweptOptions::default())?;
+//! let pool = Ams::create(&heap, Pairs, SweptOptions::default())?;
 //! let mut mutator = heap.register()?;
 //! // SAFETY: this thread has the mutator, and uses the point only while the mutator is running.
 //! let mut point = AllocationPoint::create_in(&pool, BufferKind::Mutator, (), |buffer| unsafe {
