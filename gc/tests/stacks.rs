@@ -179,6 +179,24 @@ fn a_cold_end_that_cannot_be_one_is_refused() {
     });
 }
 
+/// A heap knows where the stack of its own mutator ends, because it stops that.
+#[test]
+fn the_stack_of_a_mutator_of_another_heap_is_refused() {
+    with_heap(64 << 10, |heap| {
+        let mutator = heap.register().unwrap();
+        let mut cold_end = 0_usize;
+        let other = tripoint_gc::Heap::create(*heap.arena(), tripoint_gc::HeapOptions::default()).unwrap();
+        // SAFETY: the mutator stays on this thread, and if there is a root it is dropped at once.
+        let root = unsafe { other.root_stack(&mutator, NonNull::from(&mut cold_end)) };
+        assert_eq!(
+            root.map(drop),
+            Err(Error::Parameter(
+                "a stack is a root of the heap that its mutator is registered with: pass one of that"
+            ))
+        );
+    });
+}
+
 /// The address of an object is in no memory, only in a register that calls preserve.
 #[cfg(all(target_arch = "x86_64", unix, not(miri)))]
 mod registers {

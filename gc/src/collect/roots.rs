@@ -2,13 +2,16 @@
 
 use core::alloc::Layout;
 use core::fmt;
-use core::ptr::NonNull;
+use core::ptr::{self, NonNull};
 
-use tripoint_core::{Arena, BarrierPair, Result};
+use tripoint_core::{Arena, BarrierPair, Error, Result};
 
 use crate::references::root::{Place, RootFunction, RootId, RootRecord, Tag};
 use crate::stops::heap::Heap;
 use crate::stops::mutator::Mutator;
+
+const OTHER_HEAP: Error =
+    Error::Parameter("a stack is a root of the heap that its mutator is registered with: pass one of that");
 
 /// A root of a heap, until it is dropped. If it is leaked it stays one as long as the heap.
 #[must_use = "when it is dropped, it is no root any more"]
@@ -83,7 +86,7 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     ///
     /// # Errors
     /// Those of [`Arena::alloc_descriptor`], and [`Error::Parameter`](tripoint_core::Error::Parameter) if `cold_end` is
-    /// not aligned to a word, or is not above the frames of the functions that the thread is in, or if registers cannot
+    /// not aligned to a word, or is not above the frames of the functions that the thread is in, if `mutator` is of another heap, or if registers cannot
     /// be read on this architecture. They can on x86, Arm and RISC-V.
     ///
     /// # Safety
@@ -96,6 +99,9 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         mutator: &Mutator<'h, A, B>,
         cold_end: NonNull<usize>,
     ) -> Result<Root<'h, A, B>> {
+        if !ptr::eq(mutator.heap(), self) {
+            return Err(OTHER_HEAP);
+        }
         let stack = mutator.attendance().stack();
         stack.begin(cold_end)?;
         self.add_root(Place::Stack(NonNull::from(stack))).inspect_err(|_| stack.end())
