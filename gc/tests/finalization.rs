@@ -116,10 +116,11 @@ fn step() -> impl Strategy<Value = Step> {
 
 /// A graph of nodes and its shadow.
 struct Graph<'a, 'm> {
-    mutator: TestMutator<'m>,
     strong: Point<'a, 'm, Traced>,
     weak: Point<'a, 'm, WeakSlots>,
     leaf: Point<'a, 'm, Leaf>,
+    /// It is dropped after its points.
+    mutator: TestMutator<'m>,
     slots: &'a Slots<SLOTS>,
     weak_slots: &'a Slots<SLOTS>,
     shadows: Vec<Shadow>,

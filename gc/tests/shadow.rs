@@ -112,11 +112,12 @@ const SLOTS: usize = 8;
 
 /// A graph of nodes and its shadow.
 struct Graph<'a, 'm, K: Kind<Nodes>, L: Kind<Nodes>> {
-    mutator: TestMutator<'m>,
     pools: [&'a TestPool<'m, K>; 2],
     leaves: &'a TestPool<'m, L>,
     points: [Point<'a, 'm, K>; 2],
     leaf_point: Point<'a, 'm, L>,
+    /// It is dropped after its points.
+    mutator: TestMutator<'m>,
     slots: &'a Slots<SLOTS>,
     /// A word that may be a reference.
     word: &'a Cell<usize>,

@@ -43,7 +43,7 @@ impl MutatorBuffer {
     ///
     /// # Safety
     /// - As long as the allocation point lives, only the thread that has the mutator uses the point, and only
-    ///   while the mutator is running.
+    ///   while the mutator is running. To drop it is to use it, so it does not outlive the mutator.
     pub unsafe fn attend<A: Arena, B: BarrierPair>(&self, mutator: &Mutator<'_, A, B>) {
         self.heap.store(mutator.heap().address(), Ordering::Release);
         self.record.store(ptr::from_ref(mutator.record()).cast_mut(), Ordering::Release);
