@@ -36,7 +36,8 @@ pub struct Futex;
 /// Looks at a word before a wait: about a microsecond.
 const LOOKS: usize = 64;
 
-impl Parking for Futex {
+// SAFETY: the word is only loaded, also by the kernel, and nothing here unwinds.
+unsafe impl Parking for Futex {
     fn wait(&self, word: &AtomicU32, value: u32, patience: Duration) -> Duration {
         let began = futex::now();
         for _ in 0..LOOKS {

@@ -11,7 +11,28 @@ use crate::primitive::{AtomicU32, Ordering};
 /// Who waits looks at the word again after each wait, and who changes the word calls
 /// [`Parking::wake`] after that. So an implementation may return from a wait at any time; all it has
 /// to see to is that a wait ends some time after a wake.
-pub trait Parking: fmt::Debug + Sync {
+///
+/// ```compile_fail,E0200
+/// # use core::{sync::atomic::AtomicU32, time::Duration};
+/// # use tripoint_core::Parking;
+/// #[derive(Debug)]
+/// struct Impatient;
+///
+/// // Whoever waits goes on, and the heap is not stopped any more.
+/// impl Parking for Impatient {
+///     fn wait(&self, word: &AtomicU32, value: u32, _patience: Duration) -> Duration {
+///         word.store(value + 1, core::sync::atomic::Ordering::Relaxed);
+///         Duration::ZERO
+///     }
+///
+///     fn wake(&self, _word: &AtomicU32) {}
+/// }
+/// ```
+///
+/// # Safety
+/// - Neither function changes the word: that says whether a heap is stopped.
+/// - Neither unwinds: a thread would go on without what it waits for.
+pub unsafe trait Parking: fmt::Debug + Sync {
     /// Waits while `word` holds `value`, for at most about `patience`. Returns how long it waited, by
     /// which the caller shortens its patience. It may return early.
     ///
@@ -37,7 +58,8 @@ impl Spinning {
     const HINTS: usize = 8;
 }
 
-impl Parking for Spinning {
+// SAFETY: the word is only loaded, and nothing here unwinds.
+unsafe impl Parking for Spinning {
     fn wait(&self, word: &AtomicU32, value: u32, _patience: Duration) -> Duration {
         if word.load(Ordering::Relaxed) == value {
             (0..Self::HINTS).for_each(|_| spin_loop());

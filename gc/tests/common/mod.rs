@@ -26,7 +26,8 @@ pub(crate) const WORD: usize = size_of::<usize>();
 #[derive(Debug)]
 pub(crate) struct Yield;
 
-impl Parking for Yield {
+// SAFETY: the word is only loaded, and nothing here unwinds.
+unsafe impl Parking for Yield {
     fn wait(&self, word: &AtomicU32, value: u32, _patience: Duration) -> Duration {
         if word.load(Ordering::Relaxed) == value {
             thread::yield_now();
