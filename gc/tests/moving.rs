@@ -379,3 +379,27 @@ fn an_exact_reference_to_no_object_is_averted() {
         mutator.collect(ALL).unwrap();
     });
 }
+
+/// Registering is safe, so whatever it is passed is not followed.
+#[test]
+fn a_place_without_an_object_is_not_finalized() {
+    with_heap(64 << 10, |heap| {
+        let pool = pool::<Moved>(heap, 0);
+        let mut mutator = heap.register().unwrap();
+        let mut point = point(&pool, &mutator);
+        let slots = Slots::<2>::default();
+        // SAFETY: the slots outlive the root, and only this thread uses them.
+        let _root = unsafe { heap.root_table(slots.base(), 2, Tag::default()) }.unwrap();
+        slots.set(0, make(&mut point, 1, &[]).unwrap());
+        slots.set(1, make(&mut point, 2, &[slots.get(0)]).unwrap());
+        // A word of a node that leads to the other, and memory behind both that was never written.
+        for words in [2, 64] {
+            mutator.finalize(NonNull::new(slots.get(1).wrapping_add(words * WORD)).unwrap()).unwrap();
+        }
+        point.empty();
+        mutator.collect(ALL).unwrap();
+        (0..2).for_each(|slot| slots.set(slot, ptr::null_mut()));
+        mutator.collect(ALL).unwrap();
+        assert_eq!(mutator.next_message(), None);
+    });
+}

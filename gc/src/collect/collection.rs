@@ -62,11 +62,12 @@ pub(crate) fn run<A: Arena, B: BarrierPair>(stopped: &Stopped<'_, '_, A, B>, cau
     let (members, roots) = (heap.members().lock(), heap.roots().lock());
     // SAFETY: `stopped` says that the heap is stopped.
     members.for_each(|link| unsafe { link.member().flip() });
+    let own = Own::new(heap.arena(), &members);
+    heap.forget_misplaced(&own);
     // A panic while one unwinds ends the process (design/gc.md `.collect.whole`).
     let is_half_done = Defer::new(|| panic!("{HALF_DONE}"));
     // SAFETY: the heap is stopped, and its pools were flipped.
     members.for_each(|link| unsafe { link.member().condemn() });
-    let own = Own::new(heap.arena(), &members);
     let mut scan = Scan::new(&own);
     for pass in [Pass::AmbiguousRoots, Pass::ExactRoots] {
         scan.begin_pass(pass);

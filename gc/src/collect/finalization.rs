@@ -8,6 +8,7 @@ use tripoint_core::{Addr, Arena, BarrierPair, Error, PoolId, Result};
 use crate::messages::message::{Guardian, Message, Notice};
 use crate::references::own::Own;
 use crate::references::queue::Queue;
+use crate::references::scan::Segments;
 use crate::stops::heap::Heap;
 use crate::stops::mutator::Mutator;
 
@@ -22,8 +23,8 @@ impl<A: Arena, B: BarrierPair> Mutator<'_, A, B> {
     ///
     /// # Errors
     /// [`Error::Parameter`] if `object` is not an address in an automatic pool of the heap, and those of
-    /// [`Arena::alloc_descriptor`]. `object` has to be a reference to an object that was committed, which is not
-    /// checked.
+    /// [`Arena::alloc_descriptor`]. `object` has to be a reference to an object that was committed. The next
+    /// collection forgets a registration of anything else.
     pub fn finalize(&self, object: NonNull<u8>) -> Result<()> {
         let heap = self.heap();
         let is_of_heap = {
@@ -96,7 +97,18 @@ impl<A: Arena, B: BarrierPair> Heap<'_, A, B> {
         let is_of_pool = |object: *mut u8| {
             self.arena().segment_base(Addr::of(object)).is_some_and(|(owner, _)| owner == pool)
         };
-        let mut gone: Queue<Guardian> = self.mailbox().lock().unguard_all(is_of_pool);
+        self.forget_all(is_of_pool);
+    }
+
+    /// In a collection, when all objects are known and none was reached: forgets registrations of addresses where no object begins.
+    /// To follow them would read memory that is none.
+    pub(crate) fn forget_misplaced<S: Segments>(&self, segments: &S) {
+        self.forget_all(|object| !segments.is_white(Addr::of(object)));
+    }
+
+    /// Forgets all registrations of objects of which `is_gone` is true.
+    fn forget_all(&self, is_gone: impl Fn(*mut u8) -> bool) {
+        let mut gone: Queue<Guardian> = self.mailbox().lock().unguard_all(is_gone);
         while let Some(guardian) = gone.shift() {
             // SAFETY: the record was just taken out of the mailbox of its heap.
             unsafe { self.free_guardian(guardian) };
