@@ -67,16 +67,19 @@ pub(crate) fn of_pages(call: c_long, [c, d, e]: [usize; 3]) -> Box<dyn FnOnce()>
 #[inline(never)]
 pub(crate) fn culprit_int_80() {
     let call = 192_usize;
-    // SAFETY: a mapping at unused addresses that the kernel chooses. The call keeps all
-    // registers but these; `rbx` and `rbp` are the compiler's, so they are put back.
+    // The stack pointer stays as it is: unwinders are told where it is by the function, which knows nothing of a push here, and
+    // a walk would go on at whatever lies in the place of the return address.
+    // SAFETY: a mapping at unused addresses that the kernel chooses. The call keeps all registers but `rax` and `r8` to `r11`. `rbx`
+    // is the compiler's, so it is put back. The offset, in `rbp`, means nothing for a mapping without a file.
     unsafe {
         core::arch::asm!(
-            "push rbx", "push rbp",
-            "xor ebx, ebx", "mov ecx, 4096", "mov edx, 3", "mov esi, 0x22", "mov edi, -1", "xor ebp, ebp",
+            "xchg {zero}, rbx",
             "int 0x80",
-            "pop rbp", "pop rbx",
-            inout("rax") call => _, out("rcx") _, out("rdx") _, out("rsi") _, out("rdi") _,
+            "xchg {zero}, rbx",
+            zero = inout(reg) 0_usize => _,
+            inout("rax") call => _, in("rcx") PAGE, in("rdx") 3, in("rsi") 0x22, in("rdi") 0xffff_ffff_u64,
             out("r8") _, out("r9") _, out("r10") _, out("r11") _,
+            options(nostack),
         );
     }
 }
