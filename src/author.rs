@@ -8,6 +8,7 @@
 //! | an arena | [`Arena`](crate::Arena) | [`Block`], [`PoolId`] |
 //! | an arena's operating system | `Platform`, for an [`ArenaVm`](crate::ArenaVm) | |
 //! | a sampler of the global allocator | [`AllocationSampler`], for `ContractAllocator::with_sampler` | `GlobalSampler` of `telemetry` is one |
+//! | how an arena knows which memory was written | [`WriteWatch`] | [`Written`]; `ArenaVm` does on Linux |
 //! | a collector | flippable classes, [`BarrierPair`], [`flip_buffers`] | [`for_each_buffer`], [`RankSet`] |
 //! | how threads wait for a collector | [`Parking`] | [`Spinning`]; `Futex` on Linux |
 //!
@@ -20,12 +21,12 @@ pub use tripoint_ap::{Buffer, PoolBuffer, flip_buffers, for_each_buffer};
 pub use tripoint_arena_vm::{Futex, Membarrier};
 #[cfg(feature = "vm")]
 #[doc(inline)]
-pub use tripoint_arena_vm::{Native, Platform, PlatformError, Portable};
+pub use tripoint_arena_vm::{Native, Platform, PlatformError, Portable, Watch};
 #[doc(inline)]
 pub use tripoint_core::{
     ADDRESS_CEILING, AddrRange, Align, AllocationSampler, BarrierPair, BasicBuffer, Block, BufferClass, Fill,
     FramePool, INLINE_SIZE_MAX, Lock, ManualClass, Parking, PoolHeader, PoolId, RankBuffer, RankSet, Segment,
-    SegmentBuffer, SingleCore, Spinning, SymmetricFence, ensure, line,
+    SegmentBuffer, SingleCore, Spinning, SymmetricFence, WriteWatch, Written, ensure, line,
 };
 #[doc(inline)]
 pub use tripoint_pools::{GRANULE, Land, Null, StackBuffer};

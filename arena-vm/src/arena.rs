@@ -1,6 +1,6 @@
 //! The VM arena: tracts from one large reservation, committed as needed.
 //!
-//! The parts, the lowest first: `state`, `mappings`, `guard`, `spare`, `growth`, then `supply` and `warm`.
+//! The parts, the lowest first: `state`, `mappings`, `guard`, `spare`, `growth`, then `supply`, `warm` and `written`.
 
 mod growth;
 mod guard;
@@ -9,6 +9,7 @@ mod spare;
 mod state;
 mod supply;
 mod warm;
+mod written;
 
 pub use state::ArenaVm;
 
@@ -21,7 +22,7 @@ use tripoint_core::internal::{
 };
 use tripoint_core::{
     ADDRESS_CEILING, Addr, AddrRange, Align, Arena, ArenaCounts, ArenaSizes, Block, Check, CheckError,
-    CheckLevel, Describe, Error, Event, EventHook, Lock, PoolId, Result, aver, line,
+    CheckLevel, Describe, Error, Event, EventHook, Lock, PoolId, Result, WriteWatch, aver, line,
 };
 
 use crate::budget::Budget;
@@ -126,6 +127,7 @@ impl<P: Platform> ArenaVm<P> {
     }
 
     /// The grain that `addr` lies in; `None` outside of all grains.
+    #[inline]
     fn grain_of(&self, addr: Addr) -> Option<u32> {
         if !self.range.contains(addr) {
             return None;
@@ -219,6 +221,7 @@ unsafe impl<P: Platform> Arena for ArenaVm<P> {
         TractTable::join(self.entries(), index, count);
     }
 
+    #[inline]
     fn segment_base(&self, addr: Addr) -> Option<(PoolId, Addr)> {
         let (pool, first) = TractTable::first_joined(self.entries(), self.grain_of(addr)?)?;
         let grains = self.range.base().get() + self.regions.grains_offset;
@@ -285,6 +288,11 @@ unsafe impl<P: Platform> Arena for ArenaVm<P> {
         self.reservation.no_inherit()
     }
 
+    fn write_watch(&self) -> Result<&dyn WriteWatch> {
+        self.watch_writes()?;
+        Ok(self)
+    }
+
     fn event_hook(&self) -> Option<&dyn EventHook> {
         match self.options.event_hook {
             Some(hook) => Some(hook),
@@ -317,6 +325,7 @@ impl<P: Platform> Describe for ArenaVm<P> {
         line(out, depth, "commit limit", format_args!("{} bytes", sizes.commit_limit))?;
         line(out, depth, "own", format_args!("{} bytes", sizes.own))?;
         line(out, depth, "frozen", format_args!("{}", self.is_frozen()))?;
+        line(out, depth, "writes watched", format_args!("{}", self.reservation.is_watched()))?;
         if let Some(refusal) = self.last_refusal() {
             line(out, depth, "last refusal", format_args!("{refusal}"))?;
         }

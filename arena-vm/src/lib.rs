@@ -55,7 +55,7 @@ pub use parking::Futex;
 pub use platform::linux::Linux;
 pub use platform::native::Native;
 pub use platform::portable::Portable;
-pub use platform::{Platform, PlatformError};
+pub use platform::{Platform, PlatformError, Watch};
 
 /// A platform that fails on demand, for tests of error paths. It is no part of the promised
 /// interface, and may change in any release.

@@ -92,6 +92,15 @@ pub struct ArenaVmOptions {
     /// addresses, and divide the kernel's mappings. They cannot be combined with
     /// [`Prefault::Size`] or [`Prefault::Everything`].
     pub guard: bool,
+    /// Whether a collector may have the platform watch which memory is written ([`Arena::write_watch`]); by default it
+    /// may.
+    ///
+    /// It costs nothing until a collector asks for it. From then on the first write to each page after a collection
+    /// faults, also in memory that was prefaulted or locked, and huge pages that are written are divided. Set this to
+    /// false if no write may fault: collectors then look at all older objects of pools whose formats do not note writes.
+    ///
+    /// [`Arena::write_watch`]: tripoint_core::Arena::write_watch
+    pub watch_writes: bool,
     /// The hook that is notified of the arena's events; by default none.
     pub event_hook: Option<&'static dyn EventHook>,
 }
@@ -109,6 +118,7 @@ impl Default for ArenaVmOptions {
             lock: false,
             inherit_on_fork: true,
             guard: false,
+            watch_writes: true,
             event_hook: None,
         }
     }
@@ -127,6 +137,7 @@ impl fmt::Debug for ArenaVmOptions {
             .field("lock", &self.lock)
             .field("inherit_on_fork", &self.inherit_on_fork)
             .field("guard", &self.guard)
+            .field("watch_writes", &self.watch_writes)
             .field("event_hook", &self.event_hook.is_some())
             .finish()
     }

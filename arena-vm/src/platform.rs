@@ -17,12 +17,15 @@
 use core::fmt;
 use core::ptr::NonNull;
 
-use tripoint_core::Resource;
+use tripoint_core::{AddrRange, Resource};
 
 pub(crate) mod native;
 pub(crate) mod portable;
 mod touch;
+mod watch;
 
+#[cfg(target_os = "linux")]
+mod errno;
 #[cfg(feature = "mock")]
 pub(crate) mod failing;
 #[cfg(target_os = "linux")]
@@ -33,6 +36,10 @@ pub(crate) mod linux;
 mod mappings;
 #[cfg(target_os = "linux")]
 pub(crate) mod membarrier;
+#[cfg(target_os = "linux")]
+mod userfault;
+
+pub use watch::Watch;
 
 /// A source of address space and of memory for it.
 ///
@@ -51,6 +58,8 @@ pub(crate) mod membarrier;
 ///   released. Their contents change only if their owner, or
 ///   [`Platform::decommit`], changes them. Pages that are committed for the first time
 ///   read as zero; pages that are committed again read as zero, or as they did before.
+/// - If [`Platform::take_written`] succeeds, every page of what was done was passed on that a thread of the process has
+///   written since the last call for that page, or ever if there was none, whatever happened to the watch meanwhile.
 pub unsafe trait Platform: Send + Sync + fmt::Debug {
     /// The name of the platform, for people.
     fn name(&self) -> &'static str;
@@ -169,6 +178,65 @@ pub unsafe trait Platform: Send + Sync + fmt::Debug {
     /// - `base` and `size` name pages of one reservation.
     unsafe fn no_inherit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError>;
 
+    /// Makes ready to watch writes to a reservation, and does nothing if that is done. Nothing is watched so far. Each
+    /// reservation has a watch of its own. A child process has to open its copy of a watch anew. The default
+    /// refuses.
+    ///
+    /// # Errors
+    /// If the platform cannot watch writes, or another thread is opening the watch.
+    fn open_watch(&self, watch: &Watch) -> Result<(), PlatformError> {
+        let _ = watch;
+        Err(PlatformError { call: "open_watch", code: 0, addr: 0, size: 0, limit: None })
+    }
+
+    /// Whether the watch is open in this process.
+    fn is_watch_open(&self, watch: &Watch) -> bool {
+        let _ = watch;
+        false
+    }
+
+    /// Watches writes to pages from here on, also if they are decommitted and committed. They count as written until
+    /// [`Platform::take_written`]. The default refuses.
+    ///
+    /// # Errors
+    /// If the watch is not open in this process, or the platform refuses. Some of the pages may be watched then.
+    ///
+    /// # Safety
+    /// - `base` and `size` name pages of the reservation whose watch this is.
+    unsafe fn watch(&self, watch: &Watch, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        let _ = watch;
+        Err(PlatformError { call: "watch", code: 0, addr: base.addr().get(), size, limit: None })
+    }
+
+    /// Passes those pages to `visit` that were written since the last call for them, in order of addresses, and
+    /// watches all from here on. May do a part: returns for how many bytes from `base` it was done, at least a page. The
+    /// default refuses.
+    ///
+    /// # Errors
+    /// If the watch is not open in this process, or a page is not watched. Some of the pages may have been passed
+    /// then, and some not; the next call returns what is written from here on.
+    ///
+    /// # Safety
+    /// - `base` and `size` name pages of the reservation whose watch this is.
+    unsafe fn take_written(
+        &self,
+        watch: &Watch,
+        base: NonNull<u8>,
+        size: usize,
+        visit: &mut dyn FnMut(AddrRange),
+    ) -> Result<usize, PlatformError> {
+        let _ = (watch, visit);
+        Err(PlatformError { call: "take_written", code: 0, addr: base.addr().get(), size, limit: None })
+    }
+
+    /// Closes a watch, open or not. The default does nothing.
+    ///
+    /// # Safety
+    /// - No thread uses the watch any more.
+    unsafe fn close_watch(&self, watch: &Watch) {
+        let _ = watch;
+    }
+
     /// Counts that a reservation is divided into `now` ranges, committed or not. It counted
     /// `before` the last time: zero at first. Before its release it counts zero again.
     ///
@@ -212,8 +280,22 @@ impl PlatformError {
             "advise_huge_pages" => "enable transparent huge pages (madvise or always)",
             "collapse" => "use Linux 6.1 or newer and free memory, or do without huge pages",
             "no_inherit" => "let children inherit the arena, or do not fork",
+            "open_watch" if self.lacks_descriptors() => {
+                "raise the limit of open files (ulimit -n), or have mutators use write barriers"
+            }
+            "open_watch" | "watch" | "take_written" => {
+                "use Linux 6.7 or newer on x86-64 or AArch64, mount /proc and let system call filters pass userfaultfd, \
+                 or have mutators use write barriers"
+            }
             _ => "report this: the arena asked for something the platform does not allow",
         }
+    }
+}
+
+impl PlatformError {
+    /// Whether the process or the system has as many open files as it may have.
+    const fn lacks_descriptors(self) -> bool {
+        cfg!(target_os = "linux") && matches!(self.code, 23 | 24)
     }
 }
 
@@ -299,6 +381,35 @@ unsafe impl<P: Platform + ?Sized> Platform for &P {
         // SAFETY: the caller's range is in a reservation of the borrowed platform, and the caller
         // keeps to the duties of this method.
         unsafe { (**self).no_inherit(base, size) }
+    }
+
+    fn open_watch(&self, watch: &Watch) -> Result<(), PlatformError> {
+        (**self).open_watch(watch)
+    }
+
+    fn is_watch_open(&self, watch: &Watch) -> bool {
+        (**self).is_watch_open(watch)
+    }
+
+    unsafe fn watch(&self, watch: &Watch, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        // SAFETY: the caller's range is in a reservation of the borrowed platform, whose watch this is.
+        unsafe { (**self).watch(watch, base, size) }
+    }
+
+    unsafe fn take_written(
+        &self,
+        watch: &Watch,
+        base: NonNull<u8>,
+        size: usize,
+        visit: &mut dyn FnMut(AddrRange),
+    ) -> Result<usize, PlatformError> {
+        // SAFETY: the caller's range is in a reservation of the borrowed platform, whose watch this is.
+        unsafe { (**self).take_written(watch, base, size, visit) }
+    }
+
+    unsafe fn close_watch(&self, watch: &Watch) {
+        // SAFETY: the caller says that no thread uses the watch any more.
+        unsafe { (**self).close_watch(watch) };
     }
 
     fn account_mappings(&self, before: usize, now: usize) -> usize {

@@ -45,6 +45,7 @@ impl Regions {
     }
 
     /// The bytes of `count` grains.
+    #[inline]
     pub(crate) const fn bytes(&self, count: u32) -> usize {
         count as usize * self.grain.get()
     }
@@ -55,6 +56,7 @@ impl Regions {
     }
 
     /// The grain at an offset; `None` if that is before grain zero.
+    #[inline]
     pub(crate) fn grain_at(&self, offset: usize) -> Option<u32> {
         let offset = offset.checked_sub(self.grains_offset)?;
         u32::try_from(offset >> self.grain.get().ilog2()).ok()

@@ -3,10 +3,10 @@
 use core::ptr::NonNull;
 
 use tripoint_core::internal::{AtomicBool, AtomicUsize, Ordering};
-use tripoint_core::{Align, Error, Lock, Result};
+use tripoint_core::{AddrRange, Align, Error, Lock, Result, Written, aver};
 
 use crate::options::ArenaVmOptions;
-use crate::platform::{Platform, PlatformError};
+use crate::platform::{Platform, PlatformError, Watch};
 
 /// The size of a huge page, at a multiple of which a processor can map one.
 const HUGE_PAGE: Align = Align::new(2 << 20).unwrap();
@@ -25,6 +25,7 @@ pub(crate) struct Reservation<P: Platform> {
     inherited: AtomicBool,
     /// The mappings that the platform counts for the reservation.
     mappings: AtomicUsize,
+    watch: Watch,
     refusal: Lock<Option<PlatformError>>,
 }
 
@@ -68,8 +69,8 @@ impl<P: Platform> Reservation<P> {
             }
         };
         let inherited = AtomicBool::new(options.inherit_on_fork);
-        let (mappings, refusal) = (AtomicUsize::new(0), Lock::new(None));
-        Ok(Self { platform, base, size, align, options: *options, inherited, mappings, refusal })
+        let (mappings, watch, refusal) = (AtomicUsize::new(0), Watch::new(), Lock::new(None));
+        Ok(Self { platform, base, size, align, options: *options, inherited, mappings, watch, refusal })
     }
 
     pub(crate) fn platform(&self) -> &P {
@@ -290,7 +291,70 @@ impl<P: Platform> Reservation<P> {
         }
         // SAFETY: the range is one or more whole pages of the reservation, which nothing uses. If they
         // were locked, they were unlocked above.
-        unsafe { self.platform.decommit(base, size) }
+        unsafe { self.platform.decommit(base, size) }?;
+        if self.is_watched() {
+            // Decommitting may have ended the watch. If this is refused, `take_written` finds that out.
+            //
+            // SAFETY: the range is one or more whole pages of the reservation, whose watch this is.
+            let _ = unsafe { self.platform.watch(&self.watch, base, size) };
+        }
+        Ok(())
+    }
+
+    /// Whether writes are watched in this process.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.platform.is_watch_open(&self.watch)
+    }
+
+    /// Watches writes to a range from here on, unless writes are watched.
+    ///
+    /// # Errors
+    /// [`Error::Resource`] if the platform refuses.
+    ///
+    /// # Safety
+    /// - The range is one or more whole pages of the reservation.
+    pub(crate) unsafe fn watch_writes(&self, offset: usize, size: usize) -> Result<()> {
+        if self.is_watched() {
+            return Ok(());
+        }
+        self.platform.open_watch(&self.watch).map_err(self.refused(Error::Resource))?;
+        // SAFETY: the range is one or more whole pages of the reservation (the caller's promise), whose watch this is.
+        let watched = unsafe { self.platform.watch(&self.watch, self.at(offset), size) };
+        watched.map_err(self.refused(Error::Resource))
+    }
+
+    /// Passes the pages of a range that were written since the last call for them.
+    ///
+    /// # Safety
+    /// - The range is one or more whole pages of the reservation.
+    pub(crate) unsafe fn take_written(
+        &self,
+        offset: usize,
+        size: usize,
+        visit: &mut dyn FnMut(AddrRange),
+    ) -> Written {
+        let mut done = 0;
+        while done < size {
+            // SAFETY: what is left of the range is one or more whole pages of the reservation, whose watch this is.
+            let taken = unsafe {
+                self.platform.take_written(&self.watch, self.at(offset + done), size - done, visit)
+            };
+            match taken {
+                Ok(more) if aver!((1..=size - done).contains(&more), "{more} of {} bytes", size - done) => {
+                    done += more;
+                }
+                Ok(_) => return Written::Unknown,
+                Err(refusal) => {
+                    let _ = self.refused(Error::Resource)(refusal);
+                    // The watch of a part may have ended. The next call finds all of that part written.
+                    //
+                    // SAFETY: the range is one or more whole pages of the reservation, whose watch this is.
+                    let _ = unsafe { self.platform.watch(&self.watch, self.at(offset), size) };
+                    return Written::Unknown;
+                }
+            }
+        }
+        Written::Known
     }
 }
 
@@ -305,6 +369,8 @@ fn lacking(refusal: PlatformError) -> Error {
 impl<P: Platform> Drop for Reservation<P> {
     fn drop(&mut self) {
         self.may_have_mappings(0);
+        // SAFETY: the only owner of the reservation is being dropped, so no thread uses its watch.
+        unsafe { self.platform.close_watch(&self.watch) };
         // If the platform refuses, addresses are lost, and no caller is left that could act on it.
         //
         // SAFETY: base, size and alignment are those of the reservation. Its only owner is being

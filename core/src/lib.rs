@@ -12,6 +12,7 @@
 //! | [`BarrierPair`] | commit (light) and flip (heavy) | the platform |
 //! | [`EventHook`] | every slow path | the embedding program |
 //! | [`Parking`] | a collector and the threads that it stops | the platform |
+//! | [`WriteWatch`] | a collector of some objects and not others | the arena |
 //!
 //! # For users of pools
 //!
@@ -32,7 +33,7 @@
 //!
 //! # For authors of arenas
 //!
-//! - the trait [`Arena`], [`PoolId`], [`Block`]
+//! - the traits [`Arena`] and [`WriteWatch`] with [`Written`]; [`PoolId`], [`Block`]
 //! - addresses: [`Addr`], [`AddrRange`], [`Align`], [`ADDRESS_CEILING`], [`INLINE_SIZE_MAX`]
 //!
 //! # How it is built
@@ -84,6 +85,7 @@ pub use meeting::parking::{Parking, Spinning};
 pub use meeting::pool::{PoolClass, PoolSizes};
 pub use meeting::pool_header::PoolHeader;
 pub use meeting::store::Store;
+pub use meeting::write_watch::{WriteWatch, Written};
 pub use objects::pool_box::PoolBox;
 pub use objects::pool_rc::PoolRc;
 pub use objects::walk::{Use, walk};
@@ -111,7 +113,7 @@ pub mod internal {
     pub use crate::primitive::AtomicU64;
     pub use crate::primitive::defer::Defer;
     pub use crate::primitive::{
-        AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, compiler_fence, fence,
+        AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering, compiler_fence, fence,
     };
     pub use crate::words::check::aver_whole;
     pub use crate::words::json::Json;

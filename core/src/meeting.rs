@@ -20,3 +20,4 @@ pub(crate) mod parking;
 pub(crate) mod pool;
 pub(crate) mod pool_header;
 pub(crate) mod store;
+pub(crate) mod write_watch;

@@ -25,7 +25,7 @@ use shuttle::sync::atomic;
 
 #[cfg(target_has_atomic = "64")]
 pub use atomic::AtomicU64;
-pub use atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
+pub use atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering, fence};
 
 // No scheduler models compiler fences; the real one costs nothing there.
 pub use core::sync::atomic::compiler_fence;

@@ -2,9 +2,10 @@
 
 use core::ptr::NonNull;
 
+use tripoint_core::AddrRange;
 use tripoint_core::internal::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
-use super::{Platform, PlatformError};
+use super::{Platform, PlatformError, Watch};
 
 /// The calls of [`Platform`] that can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,11 +32,17 @@ pub enum Call {
     Unlock,
     /// [`Platform::no_inherit`]
     NoInherit,
+    /// [`Platform::open_watch`]
+    OpenWatch,
+    /// [`Platform::watch`]
+    Watch,
+    /// [`Platform::take_written`]
+    TakeWritten,
 }
 
 impl Call {
     /// All calls that can fail.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 14] = [
         Self::Reserve,
         Self::Release,
         Self::Commit,
@@ -47,6 +54,9 @@ impl Call {
         Self::Lock,
         Self::Unlock,
         Self::NoInherit,
+        Self::OpenWatch,
+        Self::Watch,
+        Self::TakeWritten,
     ];
 
     /// The name of the call, as [`PlatformError::call`] has it.
@@ -64,6 +74,9 @@ impl Call {
             Self::Lock => "lock",
             Self::Unlock => "unlock",
             Self::NoInherit => "no_inherit",
+            Self::OpenWatch => "open_watch",
+            Self::Watch => "watch",
+            Self::TakeWritten => "take_written",
         }
     }
 }
@@ -270,6 +283,38 @@ unsafe impl<P: Platform> Platform for Failing<P> {
         // SAFETY: the caller's range is in a reservation of the inner platform, and the caller
         // keeps to the duties of this method.
         unsafe { self.inner.no_inherit(base, size) }
+    }
+
+    fn open_watch(&self, watch: &Watch) -> Result<(), PlatformError> {
+        self.admit(Call::OpenWatch, 0, 0)?;
+        self.inner.open_watch(watch)
+    }
+
+    fn is_watch_open(&self, watch: &Watch) -> bool {
+        self.inner.is_watch_open(watch)
+    }
+
+    unsafe fn watch(&self, watch: &Watch, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        self.admit(Call::Watch, base.addr().get(), size)?;
+        // SAFETY: the caller's range is in a reservation of the inner platform, whose watch this is.
+        unsafe { self.inner.watch(watch, base, size) }
+    }
+
+    unsafe fn take_written(
+        &self,
+        watch: &Watch,
+        base: NonNull<u8>,
+        size: usize,
+        visit: &mut dyn FnMut(AddrRange),
+    ) -> Result<usize, PlatformError> {
+        self.admit(Call::TakeWritten, base.addr().get(), size)?;
+        // SAFETY: the caller's range is in a reservation of the inner platform, whose watch this is.
+        unsafe { self.inner.take_written(watch, base, size, visit) }
+    }
+
+    unsafe fn close_watch(&self, watch: &Watch) {
+        // SAFETY: the caller says that no thread uses the watch any more.
+        unsafe { self.inner.close_watch(watch) };
     }
 
     fn account_mappings(&self, before: usize, now: usize) -> usize {

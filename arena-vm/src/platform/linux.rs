@@ -9,10 +9,12 @@ use core::ptr::{self, NonNull};
 
 use libc::c_int;
 
-use tripoint_core::{Resource, aver};
+use tripoint_core::{AddrRange, Resource, aver};
 
+use super::errno::errno;
 use super::touch::touch;
-use super::{Platform, PlatformError, mappings};
+use super::userfault::{self, Pages};
+use super::{Platform, PlatformError, Watch, mappings};
 
 /// The value since Linux 6.1; not every libc defines it.
 const MADV_COLLAPSE: c_int = 25;
@@ -54,12 +56,6 @@ impl Linux {
         // SAFETY: the range is not empty, so it is whole pages of a mapping that nothing uses.
         answer("reserve", base, size, unsafe { libc::munmap(base.as_ptr().cast(), size) })
     }
-}
-
-/// The code of this thread's last failed call.
-fn errno() -> i32 {
-    // SAFETY: the call returns a pointer to a word of this thread, which is valid while it runs.
-    unsafe { *libc::__errno_location() }
 }
 
 /// The outcome of a call that returns zero for success.
@@ -233,6 +229,32 @@ unsafe impl Platform for Linux {
     unsafe fn no_inherit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
         // SAFETY: the range is pages of a reservation. For this process the advice changes no byte.
         unsafe { advise("no_inherit", base, size, libc::MADV_DONTFORK) }
+    }
+
+    fn open_watch(&self, watch: &Watch) -> Result<(), PlatformError> {
+        userfault::open(watch, self.page_size)
+    }
+
+    fn is_watch_open(&self, watch: &Watch) -> bool {
+        userfault::is_open(watch)
+    }
+
+    unsafe fn watch(&self, watch: &Watch, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        userfault::watch(watch, Pages { base: base.addr().get(), size })
+    }
+
+    unsafe fn take_written(
+        &self,
+        watch: &Watch,
+        base: NonNull<u8>,
+        size: usize,
+        visit: &mut dyn FnMut(AddrRange),
+    ) -> Result<usize, PlatformError> {
+        userfault::take_written(watch, Pages { base: base.addr().get(), size }, visit)
+    }
+
+    unsafe fn close_watch(&self, watch: &Watch) {
+        userfault::close(watch, self.page_size);
     }
 
     fn account_mappings(&self, before: usize, now: usize) -> usize {

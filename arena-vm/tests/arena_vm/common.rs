@@ -5,8 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tripoint_arena_vm::mock::Failing;
-use tripoint_arena_vm::{ArenaVm, ArenaVmOptions, Native, Platform, PlatformError, Portable};
-use tripoint_core::{Arena, ArenaSizes, Block, Check, CheckLevel, Event, EventHook};
+use tripoint_arena_vm::{ArenaVm, ArenaVmOptions, Native, Platform, PlatformError, Portable, Watch};
+use tripoint_core::{AddrRange, Arena, ArenaSizes, Block, Check, CheckLevel, Event, EventHook};
 use tripoint_oracle::{all_are, forever};
 
 pub(crate) const GRAIN: usize = 64 << 10;
@@ -194,6 +194,37 @@ unsafe impl<P: Platform> Platform for Audited<P> {
         let _ = self.pages(base, size);
         // SAFETY: the range is a reservation of the inner platform, and the caller promises it the same states.
         unsafe { self.inner.no_inherit(base, size) }
+    }
+
+    fn open_watch(&self, watch: &Watch) -> Result<(), PlatformError> {
+        self.inner.open_watch(watch)
+    }
+
+    fn is_watch_open(&self, watch: &Watch) -> bool {
+        self.inner.is_watch_open(watch)
+    }
+
+    unsafe fn watch(&self, watch: &Watch, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        let _ = self.pages(base, size);
+        // SAFETY: the range is a reservation of the inner platform, whose watch this is.
+        unsafe { self.inner.watch(watch, base, size) }
+    }
+
+    unsafe fn take_written(
+        &self,
+        watch: &Watch,
+        base: NonNull<u8>,
+        size: usize,
+        visit: &mut dyn FnMut(AddrRange),
+    ) -> Result<usize, PlatformError> {
+        let _ = self.pages(base, size);
+        // SAFETY: the range is a reservation of the inner platform, whose watch this is.
+        unsafe { self.inner.take_written(watch, base, size, visit) }
+    }
+
+    unsafe fn close_watch(&self, watch: &Watch) {
+        // SAFETY: the caller says that no thread uses the watch any more.
+        unsafe { self.inner.close_watch(watch) };
     }
 
     fn account_mappings(&self, before: usize, now: usize) -> usize {

@@ -19,3 +19,6 @@ mod oracle;
 mod platform;
 mod prefault;
 mod threads;
+mod written;
+#[cfg(all(target_os = "linux", not(miri)))]
+mod written_linux;

@@ -42,7 +42,7 @@ fn refuse(call: libc::c_long, argument: u32, value: u32) {
 }
 
 /// Runs a test in a thread of its own, to which the kernel refuses a call.
-fn without(call: libc::c_long, argument: u32, value: u32, test: fn()) {
+pub(crate) fn without(call: libc::c_long, argument: u32, value: u32, test: impl FnOnce() + Send + 'static) {
     let run = move || {
         refuse(call, argument, value);
         test();

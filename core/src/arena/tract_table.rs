@@ -294,6 +294,7 @@ impl TractTable {
     /// The owner of grain `index`, and the first grain of the segment that it was joined to; `None` for a
     /// grain that was not joined to any, and beyond the entries. Needs no lock.
     #[must_use]
+    #[inline]
     pub fn first_joined(entries: &[Tract], index: u32) -> Option<(PoolId, u32)> {
         let tract = entries.get(index as usize)?;
         let above = tract.run().checked_sub(1)?;

@@ -4,11 +4,12 @@ use core::alloc::Layout;
 use core::ptr::NonNull;
 
 use crate::meeting::block::Block;
+use crate::meeting::write_watch::WriteWatch;
 use crate::words::addr::{Addr, AddrRange};
 use crate::words::check::Check;
 use crate::words::counters::ArenaCounts;
 use crate::words::describe::Describe;
-use crate::words::error::Result;
+use crate::words::error::{Error, Result};
 use crate::words::event::{Event, EventHook};
 use crate::words::pool_id::PoolId;
 
@@ -34,7 +35,7 @@ pub struct ArenaSizes {
 /// Any thread may call any method at any time. Many threads may allocate tracts at once.
 ///
 /// # Safety
-/// - Blocks of tracts are valid for reads and writes and do not overlap.
+/// - Blocks of tracts are valid for reads and writes, and do not overlap.
 ///   They stay valid until they are freed, until their pool is dismissed, or until the
 ///   arena value is dropped. Moving the arena value does not invalidate them.
 /// - All blocks of tracts point to memory with the provenance of the whole range, so
@@ -48,6 +49,8 @@ pub struct ArenaSizes {
 ///   move it.
 /// - [`Arena::segment_base`] returns the base of a block that was passed to [`Arena::join_tracts`] by
 ///   that pool, no part of which was freed since, and in which the address lies.
+/// - If the type is `Clone`, a clone is the same arena, as a shared reference is: what one of them allocated, joined or
+///   registered, the others free, find and dismiss. Memory stays valid until the last of them is dropped.
 /// - [`Arena::next_tracts`] returns only tracts that are allocated to the pool, and
 ///   [`Arena::pool_of`] returns the pool that a tract is allocated to.
 pub unsafe trait Arena: Check + Describe + Sync {
@@ -180,6 +183,16 @@ pub unsafe trait Arena: Check + Describe + Sync {
     /// [`Error::Resource`](crate::Error::Resource) if the system cannot do this.
     fn keep_from_children(&self) -> Result<()> {
         Ok(())
+    }
+
+    /// Begins to watch writes to the arena's tracts, unless that is done, and returns what can be asked which pages were
+    /// written. A collector calls this at each stop in which it asks. The default refuses.
+    ///
+    /// # Errors
+    /// - [`Error::Resource`] if the platform cannot watch writes, or not at present
+    /// - [`Error::Parameter`] if the arena's options forbid it
+    fn write_watch(&self) -> Result<&dyn WriteWatch> {
+        Err(Error::Resource)
     }
 
     /// The hook that observes the arena's events.

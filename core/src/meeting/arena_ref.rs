@@ -5,6 +5,7 @@ use core::ptr::NonNull;
 
 use crate::meeting::arena::{Arena, ArenaSizes};
 use crate::meeting::block::Block;
+use crate::meeting::write_watch::WriteWatch;
 use crate::words::addr::{Addr, AddrRange};
 use crate::words::counters::ArenaCounts;
 use crate::words::error::Result;
@@ -108,6 +109,10 @@ unsafe impl<A: Arena + ?Sized> Arena for &A {
 
     fn keep_from_children(&self) -> Result<()> {
         (**self).keep_from_children()
+    }
+
+    fn write_watch(&self) -> Result<&dyn WriteWatch> {
+        (**self).write_watch()
     }
 
     fn event_hook(&self) -> Option<&dyn EventHook> {

@@ -10,7 +10,8 @@ use crate::words::addr::{Addr, AddrRange};
 ///
 /// Memory travels between layers as blocks: an arena returns tracts, a pool returns a
 /// fill, a buffer returns what it did not use. A block is a claim, not a borrow: the
-/// function that returns it documents how long the claim is valid.
+/// function that returns it documents how long the claim is valid. A function that takes one
+/// may write to its memory, unless it says that it only reads: then the memory may be read-only.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Block {
     base: NonNull<u8>,
@@ -27,8 +28,9 @@ impl Block {
     /// Creates the block of `size` bytes from `base`.
     ///
     /// # Safety
-    /// - `base` must be valid for reads and writes of `size` bytes within one
-    ///   allocation, for as long as the block is used.
+    /// - `base` must be valid for reads of `size` bytes within one allocation, for as long as the block is used.
+    /// - It must be valid for writes as well, unless the block is passed only to functions that say that they only
+    ///   read.
     #[must_use]
     pub const unsafe fn new(base: NonNull<u8>, size: usize) -> Self {
         Self { base, size }
@@ -68,7 +70,7 @@ impl Block {
     pub fn split_at(self, size: usize) -> Option<(Self, Self)> {
         let rest = self.size.checked_sub(size)?;
         // SAFETY: `size` is at most that of the block, so the offset stays in it; the two parts are
-        // valid for reads and writes because the block is.
+        // valid for what the block is valid for.
         Some(unsafe { (Self::new(self.base, size), Self::new(self.base.add(size), rest)) })
     }
 }

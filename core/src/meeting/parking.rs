@@ -18,7 +18,7 @@ use crate::primitive::{AtomicU32, Ordering};
 /// #[derive(Debug)]
 /// struct Impatient;
 ///
-/// // Whoever waits goes on, and the heap is not stopped any more.
+/// // Threads that wait go on, and the heap is not stopped any more.
 /// impl Parking for Impatient {
 ///     fn wait(&self, word: &AtomicU32, value: u32, _patience: Duration) -> Duration {
 ///         word.store(value + 1, core::sync::atomic::Ordering::Relaxed);

@@ -283,20 +283,21 @@ pub enum Event {
         /// The number of the mutator.
         mutator: u32,
     },
-    /// A collection of a stopped heap begins.
+    /// A collection of a stopped heap begins, or a step of one.
     BeginCollection {
         /// The heap.
         heap: Addr,
         /// The name of the reason.
         reason: &'static str,
     },
-    /// A collection has ended: what it freed is free.
+    /// A collection has ended, or a step of one: what it freed is free.
     EndCollection {
         /// The heap.
         heap: Addr,
         /// The bytes of the objects that were searched for references.
         examined: usize,
-        /// The bytes that were kept: in objects, and in buffers that are still attached.
+        /// The bytes that were kept: in objects, and in buffers that are still attached. Zero after a step that is not the
+        /// last.
         kept: usize,
         /// The bytes that were freed.
         freed: usize,
