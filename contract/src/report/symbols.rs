@@ -15,12 +15,13 @@ use crate::words::record::Record;
 /// The crates of this workspace that lie between a site and the detector. Also the calls
 /// that the compiler puts between a program and its global allocator: their line is that
 /// of the allocator's definition.
-const ON_THE_WAY: [&str; 8] = [
+const ON_THE_WAY: [&str; 9] = [
     "tripoint_contract::",
     "tripoint_core::",
     "tripoint_ap::",
     "tripoint_pools::",
     "tripoint_arena_vm::",
+    "tripoint_gc::",
     "tripoint_stack::",
     "tripoint_telemetry::",
     "__rust",
@@ -37,7 +38,7 @@ const STANDARD_NAMES: [&str; 3] = ["core::", "alloc::", "std::"];
 /// Where this crate was built, and what the folders of its siblings are called instead:
 /// with tables of lines and no more, inlined functions have names without their crate.
 const FOLDER: &str = env!("CARGO_MANIFEST_DIR");
-const SIBLINGS: [&str; 7] = ["contract", "core", "ap", "pools", "arena-vm", "stack", "telemetry"];
+const SIBLINGS: [&str; 8] = ["contract", "core", "ap", "pools", "arena-vm", "gc", "stack", "telemetry"];
 
 fn is_of_siblings(place: &str) -> bool {
     let Some((before, after)) = FOLDER.rsplit_once("contract") else { return false };

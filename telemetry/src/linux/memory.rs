@@ -3,7 +3,9 @@
 
 #![forbid(unsafe_code)]
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// How one of the two generations of control groups names its files.
@@ -41,14 +43,17 @@ const GROUPS: [Groups; 2] = [
 pub(super) fn available(root: &Path) -> Option<u64> {
     let machine = read(&root.join("proc/meminfo"))?;
     let machine = field(&machine, "MemAvailable:")?.checked_mul(1024)?;
-    let groups = read(&root.join("proc/self/cgroup")).unwrap_or_default();
-    // A line is number:trees:path.
-    let rests = groups.lines().filter_map(|line| {
-        let (trees, path) = line.split_once(':')?.1.split_once(':')?;
-        let groups = GROUPS.iter().find(|groups| trees.split(',').any(|tree| tree == groups.tree))?;
+    // The name of a group may have any bytes.
+    let groups = fs::read(root.join("proc/self/cgroup")).unwrap_or_default();
+    let rests = groups.split(|byte| *byte == b'\n').filter_map(|line| {
+        // A line is number:trees:path.
+        let mut parts = line.splitn(3, |byte| *byte == b':').skip(1);
+        let (trees, path) = (parts.next()?, Path::new(OsStr::from_bytes(parts.next()?)));
+        let is_in = |name: &str| trees.split(|byte| *byte == b',').any(|tree| tree == name.as_bytes());
+        let groups = GROUPS.iter().find(|groups| is_in(groups.tree))?;
         let mount = root.join("sys/fs/cgroup").join(groups.folder);
         // What a group may use, the groups that it is in must be able to use as well.
-        let ancestors = Path::new(path.trim_start_matches('/')).ancestors();
+        let ancestors = path.strip_prefix("/").unwrap_or(path).ancestors();
         ancestors.filter_map(|group| rest(&mount.join(group), groups)).min()
     });
     Some(rests.fold(machine, u64::min))
@@ -127,6 +132,27 @@ mod tests {
             ],
         );
         assert_eq!(available(&root.0), Some(134_000));
+    }
+
+    /// Whichever tree it is in, and the limits of such a group count, too.
+    #[test]
+    fn groups_may_have_names_of_any_bytes() {
+        let files =
+            [MACHINE, ("sys/fs/cgroup/own/memory.max", "500\n"), ("sys/fs/cgroup/own/memory.current", "0\n")];
+        let root = Root::new("bytes", &files);
+        let (groups, odd) = (root.0.join("proc/self/cgroup"), OsStr::from_bytes(b"own/\xff"));
+        fs::create_dir_all(groups.parent().unwrap()).unwrap();
+        fs::write(&groups, b"7:name=\xfe:/\xff\n0::/own\n").unwrap();
+        assert_eq!(available(&root.0), Some(500));
+        let folder = root.0.join("sys/fs/cgroup").join(odd);
+        if fs::create_dir(&folder).is_err() {
+            std::println!("not run: this file system has no such names");
+            return;
+        }
+        fs::write(folder.join("memory.max"), "300").unwrap();
+        fs::write(folder.join("memory.current"), "0").unwrap();
+        fs::write(&groups, b"0::/own/\xff\n").unwrap();
+        assert_eq!(available(&root.0), Some(300));
     }
 
     #[test]

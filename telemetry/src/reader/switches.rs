@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::format::{
-    BYTE_ORDER, EventKind, HeaderWord, MAGIC, SWITCHES_MAGIC, SWITCHES_WORDS, SwitchWord, WORD_BYTES,
+    BYTE_ORDER, EventKind, HeaderWord, MAGIC, SWITCHES_MAGIC, SWITCHES_WORDS, SwitchWord, VERSION, WORD_BYTES,
 };
 use crate::reader::error::OpenError;
 use crate::reader::file::Reader;
@@ -254,7 +254,10 @@ fn owner(file: File) -> io::Result<Owner> {
     match read(HeaderWord::Magic)?.to_ne_bytes() {
         SWITCHES_MAGIC => Ok(Owner::Switches),
         MAGIC if read(HeaderWord::ByteOrder)? == BYTE_ORDER => {
-            Ok(Owner::Data { process: read(HeaderWord::Process)?, identity: read(HeaderWord::Identity)? })
+            // Of data of a later version, the word of the identity may be another.
+            let is_known = read(HeaderWord::Version)? <= VERSION;
+            let identity = if is_known { read(HeaderWord::Identity)? } else { 0 };
+            Ok(Owner::Data { process: read(HeaderWord::Process)?, identity })
         }
         _ => Ok(Owner::Unknown),
     }

@@ -1,11 +1,12 @@
 //! How data and switches receive their names, together (design/telemetry.md `.names`).
 
 use std::fs;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Barrier;
 use std::thread;
 
-use tripoint_telemetry::format::{HeaderWord, SwitchWord};
+use tripoint_telemetry::format::{HeaderWord, SwitchWord, VERSION};
 use tripoint_telemetry::internal::{Refusing, create_on};
 use tripoint_telemetry::reader::{OpenError, Reader, SwitchesFile};
 use tripoint_telemetry::{Clock, FileOptions, Mean, Room, SystemCall, Telemetry};
@@ -135,6 +136,21 @@ fn a_reader_does_not_take_the_switches_of_others_for_those_of_the_data() {
     let is_expected = |error: &OpenError| matches!(error, OpenError::OtherSwitches { data, switches } if [*data, *switches] == [process; 2]);
     assert!(is_expected(&mixed), "{mixed}");
     drop(telemetries);
+}
+
+/// In a later version of the format, the word of the identity may have another meaning.
+#[test]
+fn switches_belong_to_data_of_a_later_version_by_their_process() {
+    let directory = Directory::new("later");
+    let path = directory.path("telemetry");
+    let telemetry = Telemetry::create(&at(&path)).unwrap();
+    let data = fs::OpenOptions::new().write(true).open(&path).unwrap();
+    for (word, value) in [(HeaderWord::Version, VERSION + 1), (HeaderWord::Identity, 7)] {
+        data.write_all_at(&value.to_ne_bytes(), (word as u64) * 8).unwrap();
+    }
+    assert!(matches!(Reader::open(&path), Err(OpenError::Newer { .. })));
+    assert_eq!(SwitchesFile::open(&path).unwrap().process(), u64::from(std::process::id()));
+    drop(telemetry);
 }
 
 #[test]
