@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::builder::RangedU64ValueParser;
-use clap::{Parser, ValueEnum};
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, ValueEnum};
 
 use crate::coordinator::AlarmPolicy;
 use crate::inject::Injection;
@@ -11,6 +12,9 @@ use crate::levels::LEVEL_BYTES;
 
 /// The most levels that may be asked for.
 const LEVELS_MAX: usize = 10_000_000;
+
+/// The most trades that may be kept.
+const HISTORY_MAX: u64 = 1_000_000;
 
 /// The most passes of a route that may be asked for.
 const PASSES_MAX: u64 = 1_000_000;
@@ -81,12 +85,22 @@ pub(crate) struct Options {
         value_parser = RangedU64ValueParser::<usize>::new().range(..=PASSES_MAX))]
     pub(crate) passes: usize,
 
+    /// Keeps the last N trades as objects of an automatic pool in the same arena, with an index by price; at most
+    /// 1,000,000. The pool gets memory and is collected in quiet moments, between two blocks of the input.
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=HISTORY_MAX))]
+    pub(crate) history: Option<usize>,
+
+    /// How many quiet moments the history may have while the hot thread is armed. After that it keeps no more
+    /// trades than it has memory for.
+    #[arg(long, value_name = "N", default_value_t = 1_000, requires = "history")]
+    pub(crate) quiet_moments: usize,
+
     /// What a violation of the contract leads to.
     #[arg(long, value_enum, default_value_t = AlarmPolicy::Alarmonce)]
     pub(crate) policy: AlarmPolicy,
 
     /// A deliberate violation, once, at a record of the steady part: alloc, growth, fault,
-    /// mmap, malloc, fill, or burst=N for N boxes that are made and dropped.
+    /// mmap, malloc, fill, collection (of the history), or burst=N for N boxes that are made and dropped.
     #[arg(long, value_name = "WHAT")]
     pub(crate) inject: Option<Injection>,
 
@@ -100,6 +114,22 @@ pub(crate) struct Options {
     /// many bytes they took in all.
     #[arg(long, value_name = "MEAN", value_parser = RangedU64ValueParser::<u32>::new().range(1..))]
     pub(crate) sample: Option<u32>,
+}
+
+impl Options {
+    /// The options of the command line. What cannot be ends the process, as it does in [`Parser::parse`].
+    pub(crate) fn from_command_line() -> Self {
+        Self::parse().checked().unwrap_or_else(|error| error.exit())
+    }
+
+    /// Refuses options that need others.
+    fn checked(self) -> Result<Self, clap::Error> {
+        if self.inject == Some(Injection::Collection) && self.history.is_none() {
+            let why = "--inject collection needs a history to collect: use --history";
+            return Err(Self::command().error(ErrorKind::MissingRequiredArgument, why));
+        }
+        Ok(self)
+    }
 }
 
 /// Parses a number of levels that memory can be reserved for.
@@ -151,6 +181,11 @@ mod tests {
         assert!(
             Options::try_parse_from(["order_book", "--levels", "10000000", "--passes", "1000000"]).is_ok()
         );
+        let history = refusal(&["--history", "1000001"]);
+        assert!(history.contains("is not in 1..=1000000"), "{history}");
+        assert!(refusal(&["--quiet-moments", "5"]).contains("--history"));
+        let collection = Options::try_parse_from(["order_book", "--inject", "collection"]).unwrap();
+        assert!(collection.checked().is_err_and(|error| error.to_string().contains("use --history")));
         for text in ["leak", "burst", "burst=0", "burst=-1", "burst=100000000", "alloc=1"] {
             let inject = refusal(&["--inject", text]);
             assert!(inject.contains("alloc, growth, fault,") && inject.contains("burst=N"), "{inject}");

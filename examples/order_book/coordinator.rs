@@ -9,7 +9,7 @@ use std::time::Instant;
 use clap::ValueEnum;
 use core::sync::atomic::{AtomicBool, Ordering};
 use tripoint::contract::{
-    Contract, Guard, HotThread, NoReason, Phase, Policies, Policy, Progress, Record, RecordKind, Report,
+    AmnestyReason, Contract, Guard, HotThread, Phase, Policies, Policy, Progress, Record, RecordKind, Report,
     Resolve, Route, SteadyMemory, Symbols, ViolationSet, Warmup, WarmupOptions,
 };
 use tripoint::{Arena, Result};
@@ -22,8 +22,23 @@ use crate::report::ContractReport;
 use crate::stop;
 use crate::telemetry;
 
-/// The contract: one hot thread, and no amnesties.
-static CONTRACT: Contract<NoReason, 1> = Contract::new();
+/// The contract: one hot thread.
+static CONTRACT: Contract<Reason, 1> = Contract::new();
+
+/// What the hot thread may do more than the contract allows: in quiet moments the history gets memory, and is
+/// collected (design/order-book.md `.history.quiet`).
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Reason {
+    History,
+}
+
+impl AmnestyReason for Reason {
+    const NAMES: &'static [&'static str] = &["history"];
+
+    fn index(self) -> usize {
+        self as usize
+    }
+}
 
 /// A violation has failed fast, and the hot thread should stop.
 static FAILED_FAST: AtomicBool = AtomicBool::new(false);
@@ -76,11 +91,11 @@ pub(crate) struct Coordinator {
 
 impl Coordinator {
     /// A contract in Warmup, which requires this many `passes` of each route, but
-    /// fewer of snapshots.
+    /// fewer of snapshots, and allows this many quiet moments while it is armed.
     ///
     /// # Errors
     /// If there was one in this process before.
-    pub(crate) fn begin(policy: AlarmPolicy, passes: usize) -> Result<Self> {
+    pub(crate) fn begin(policy: AlarmPolicy, passes: usize, quiet_moments: usize) -> Result<Self> {
         // A page of zeros that was only read faults when it is written to: not on the hot thread.
         FAILED_FAST.store(false, Ordering::Relaxed);
         if let Some(hook) = telemetry::contract_hook() {
@@ -89,6 +104,7 @@ impl Coordinator {
         if let Some(words) = telemetry::tally_words() {
             CONTRACT.place_tallies(words)?;
         }
+        CONTRACT.set_amnesty_budget_of(Reason::History, quiet_moments);
         CONTRACT.begin_init()?;
         CONTRACT.begin_warmup()?;
         let routes = [
@@ -105,7 +121,7 @@ impl Coordinator {
     ///
     /// # Errors
     /// The contract's.
-    pub(crate) fn register(&self) -> Result<Guard> {
+    pub(crate) fn register(&self) -> Result<Guard<Reason>> {
         // Held to fills too: the book needs none in the steady part.
         let classes = ViolationSet::all();
         CONTRACT.register(HotThread { classes, policies: self.policy.policies(), ..HotThread::new("hot") })
@@ -117,7 +133,7 @@ impl Coordinator {
         match message {
             Message::Depth { .. } => depth.pass(),
             Message::BookTicker => book_ticker.pass(),
-            Message::Trade => trade.pass(),
+            Message::Trade { .. } => trade.pass(),
             Message::Snapshot { .. } => snapshot.pass(),
             Message::Other => {}
         }
@@ -137,6 +153,12 @@ impl Coordinator {
     /// warm-up has failed.
     pub(crate) fn is_warm_up_over(&self) -> bool {
         CONTRACT.phase() >= Phase::SteadyState || self.given_up.load(Ordering::Acquire)
+    }
+
+    /// Whether an amnesty for a quiet moment is within its budget. Those before the thread is armed are not counted.
+    pub(crate) fn may_be_quiet(&self) -> bool {
+        let (ledger, reason) = (CONTRACT.amnesties(), Reason::History.index());
+        ledger.of_reason(reason) < ledger.budget_of(reason)
     }
 
     /// Whether a violation has failed fast: then the hot thread must not go on.

@@ -21,6 +21,11 @@ impl Decimal {
         Self(units)
     }
 
+    /// How many units of 10⁻⁸ it is.
+    pub(crate) const fn units(self) -> u64 {
+        self.0
+    }
+
     /// Reads `digits[.digits]`.
     ///
     /// # Errors

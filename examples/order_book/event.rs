@@ -158,9 +158,9 @@ impl Data {
     }
 
     fn trade(&self, end: &Scanner<'_>) -> Result<Message> {
-        need(self.price, end, "a price in `p` of a trade")?;
-        need(self.quantity, end, "a quantity in `q` of a trade")?;
-        Ok(Message::Trade)
+        let price = need(self.price, end, "a price in `p` of a trade")?;
+        let quantity = need(self.quantity, end, "a quantity in `q` of a trade")?;
+        Ok(Message::Trade { price, quantity })
     }
 }
 

@@ -381,7 +381,7 @@ mod tests {
                     }
                     Message::Depth { .. } => kinds[0] += 1,
                     Message::BookTicker => kinds[1] += 1,
-                    Message::Trade => kinds[2] += 1,
+                    Message::Trade { .. } => kinds[2] += 1,
                     Message::Other => panic!("no other streams are written"),
                     Message::Snapshot { update } => {
                         (snapshot, kinds[3]) = (Some(update), kinds[3] + 1);

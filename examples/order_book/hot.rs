@@ -5,14 +5,16 @@ use std::time::Instant;
 use tripoint::contract::Guard;
 use tripoint::{AllocationPoint, ArenaVm, ManualPool, Store};
 
-use crate::coordinator::Coordinator;
+use crate::coordinator::{Coordinator, Reason};
 use crate::decimal::Decimal;
 use crate::handoff::{BLOCK_SIZE, Block, Receiver, Sender};
+use crate::historian::{Historian, HistoryFound};
+use crate::history::{Objects, Trade};
 use crate::hot_failure::{HotCause, HotFailure};
 use crate::inject::Injection;
 use crate::keeper::Keeper;
 use crate::levels::{Level, extend_pool};
-use crate::record::{Entry, entries_bound};
+use crate::record::{Entry, Message, entries_bound};
 use crate::rehearsal::Rehearsal;
 use crate::steady::{Latency, SteadyCosts, SteadyMeter};
 use crate::tally::Tally;
@@ -32,6 +34,8 @@ pub(crate) struct Preparation {
     pub(crate) warmup_messages: u64,
     /// Levels to have memory for.
     pub(crate) levels: usize,
+    /// Trades to keep, if the pools have objects for a history.
+    pub(crate) history: usize,
     /// A violation to commit in the steady part.
     pub(crate) inject: Option<Injection>,
 }
@@ -49,6 +53,7 @@ pub(crate) struct HotReport {
     pub(crate) steady: SteadyCosts,
     pub(crate) latency: Latency,
     pub(crate) messages_per_second: f64,
+    pub(crate) history: Option<HistoryFound>,
 }
 
 /// Where the hot thread has its memory from.
@@ -59,6 +64,8 @@ pub(crate) struct Pools<'pool, L, S> {
     pub(crate) levels: &'pool L,
     /// The entries of one record.
     pub(crate) scratch: &'pool S,
+    /// The last trades, if they are to be kept.
+    pub(crate) history: Option<&'pool Objects<'pool>>,
 }
 
 /// The state of the hot thread.
@@ -69,7 +76,8 @@ struct HotThread<'pool, L: Store, S: ManualPool> {
     preparation: Preparation,
     pools: Pools<'pool, L, S>,
     coordinator: &'pool Coordinator,
-    guard: Guard,
+    historian: Option<Historian<'pool>>,
+    guard: Guard<Reason>,
     meter: SteadyMeter<'pool>,
 }
 
@@ -111,13 +119,16 @@ impl<'pool, L: Store, S: ManualPool> HotThread<'pool, L, S> {
         extend_pool(pools.levels, preparation.levels).map_err(HotCause::NoLevels)?;
         let mut scratch = AllocationPoint::create(pools.scratch).map_err(HotCause::NoScratch)?;
         drop(scratch.batch::<Entry>(entries_bound(BLOCK_SIZE)).map_err(HotCause::NoScratch)?);
+        let historian = pools.history.map(|objects| Historian::prepare(objects, preparation.history));
+        let historian = historian.transpose().map_err(HotCause::NoHistory)?;
         let keeper = Keeper::new(pools.levels, preparation.levels);
         let meter = SteadyMeter::new(pools.arena)?;
-        Ok(Self { keeper, scratch, rehearsal, preparation, pools, coordinator, guard, meter })
+        Ok(Self { keeper, scratch, rehearsal, preparation, pools, coordinator, historian, guard, meter })
     }
 
     fn run(&mut self, full: &mut Receiver, next: &mut Sender) -> Result<(), HotFailure> {
         while let Some(mut block) = full.receive() {
+            self.be_quiet(&block);
             let before = self.keeper.tally.messages;
             let outcome = self.keep_block(&block);
             let has_failed_fast = self.coordinator.has_failed_fast();
@@ -146,10 +157,14 @@ impl<'pool, L: Store, S: ManualPool> HotThread<'pool, L, S> {
         let mut start = Instant::now();
         for line in block.lines() {
             if self.keeper.tally.messages == self.preparation.warmup_messages {
-                self.warm_up()?;
+                self.warm_up(block)?;
                 start = Instant::now();
             }
-            self.coordinator.pass(self.keeper.keep(line, &mut self.scratch)?);
+            let message = self.keeper.keep(line, &mut self.scratch)?;
+            self.coordinator.pass(message);
+            if let (Some(historian), Message::Trade { price, quantity }) = (&mut self.historian, message) {
+                historian.keep(Trade { record: self.keeper.tally.messages, price, quantity });
+            }
             if self.meter.has_begun() {
                 let end = Instant::now();
                 self.meter.record(end - start);
@@ -165,14 +180,20 @@ impl<'pool, L: Store, S: ManualPool> HotThread<'pool, L, S> {
     }
 
     /// Plays the rehearsal until the coordinator says that the warm-up is over;
-    /// from then on this thread is armed.
-    fn warm_up(&mut self) -> Result<(), HotFailure> {
+    /// from then on this thread is armed. The rest of `block` is the beginning of the steady part.
+    fn warm_up(&mut self, block: &Block) -> Result<(), HotFailure> {
+        self.be_quiet(block);
         self.coordinator.finish_records();
         while !self.coordinator.is_warm_up_over() {
             let (lines, keeper) = self.rehearsal.play();
             let mut start = Instant::now();
             for line in lines {
-                self.coordinator.pass(keeper.keep(line, &mut self.scratch)?);
+                let message = keeper.keep(line, &mut self.scratch)?;
+                self.coordinator.pass(message);
+                if let (Some(historian), Message::Trade { price, quantity }) = (&mut self.historian, message)
+                {
+                    historian.rehearse(Trade { record: keeper.tally.messages, price, quantity });
+                }
                 let end = Instant::now();
                 self.meter.record(end - start);
                 start = end;
@@ -185,7 +206,19 @@ impl<'pool, L: Store, S: ManualPool> HotThread<'pool, L, S> {
         self.keeper.book.end_growth();
         self.meter.begin();
         self.guard.check();
+        if let Some(historian) = &mut self.historian {
+            historian.end_rehearsal(&self.guard, self.coordinator);
+        }
+        self.be_quiet(block);
         Ok(())
+    }
+
+    /// A quiet moment in front of a block, when no message waits: the history gets the memory that the trades of the
+    /// block need.
+    fn be_quiet(&mut self, block: &Block) {
+        if let Some(historian) = &mut self.historian {
+            historian.be_quiet(&self.guard, self.coordinator, block.contents().len());
+        }
     }
 
     /// Violates the contract where that is asked for, at one record of the steady
@@ -194,14 +227,15 @@ impl<'pool, L: Store, S: ManualPool> HotThread<'pool, L, S> {
         if let Some(injection) = self.preparation.inject
             && self.meter.messages() == INJECTION_MESSAGE
         {
-            injection.commit(self.pools.scratch, &mut self.scratch);
+            injection.commit(self.pools.scratch, &mut self.scratch, self.historian.as_mut());
         }
     }
 
     fn report(self) -> HotReport {
         // First, before making the report costs anything.
         let steady = self.meter.costs();
-        drop(self.guard);
+        let (historian, guard) = (self.historian, self.guard);
+        let history = historian.map(|historian| historian.finish(guard));
         let Keeper { book, tally } = self.keeper;
         HotReport {
             tally,
@@ -214,6 +248,7 @@ impl<'pool, L: Store, S: ManualPool> HotThread<'pool, L, S> {
             steady,
             latency: self.meter.latency(),
             messages_per_second: self.meter.messages_per_second(),
+            history,
         }
     }
 }

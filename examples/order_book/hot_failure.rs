@@ -26,6 +26,8 @@ pub(crate) enum HotCause {
     NoHistogram(CreationError),
     /// No pool had memory for the levels asked for.
     NoLevels(Error),
+    /// There is no memory for the history.
+    NoHistory(Error),
     /// No pool had memory for the entries of a record.
     NoScratch(Error),
     /// The line is not a record.
@@ -48,6 +50,9 @@ impl fmt::Display for HotCause {
             Self::NotRegistered(error) => write!(f, "the contract refused the hot thread: {error}"),
             Self::NoHistogram(error) => write!(f, "latencies cannot be counted: {error}"),
             Self::NoLevels(error) => write!(f, "no memory for the levels asked for: {error} (see --levels)"),
+            Self::NoHistory(error) => {
+                write!(f, "no memory for the history of trades: {error} (see --history)")
+            }
             Self::NoScratch(error) => write!(f, "no memory for the entries of a record: {error}"),
             Self::Malformed(malformed) => malformed.fmt(f),
             Self::Refused(refused) => refused.fmt(f),

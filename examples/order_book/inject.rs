@@ -5,10 +5,12 @@ use core::alloc::Layout;
 use core::hint::black_box;
 use core::str::FromStr;
 use core::sync::atomic::{AtomicU8, Ordering};
+use core::time::Duration;
 
 use tripoint::{AllocationPoint, ManualPool};
 
 use crate::handoff::BLOCK_SIZE;
+use crate::historian::Historian;
 use crate::record::{Entry, entries_bound};
 
 /// What the hot thread does once, against the contract.
@@ -27,6 +29,8 @@ pub(crate) enum Injection {
     Malloc,
     /// Returns its buffer and has it filled again.
     Fill,
+    /// Collects the history, while a record is being handled.
+    Collection,
     /// Makes and drops this many boxes in one turn, by the global allocator.
     Burst(u32),
 }
@@ -40,6 +44,7 @@ const INJECTIONS: &[(&str, Injection)] = &[
     ("mmap", Injection::Mmap),
     ("malloc", Injection::Malloc),
     ("fill", Injection::Fill),
+    ("collection", Injection::Collection),
 ];
 
 /// The most boxes of a burst.
@@ -72,8 +77,13 @@ const MAPPED_BY_MALLOC: usize = 64 << 20;
 static FRESH: [AtomicU8; MAPPED] = [const { AtomicU8::new(0) }; MAPPED];
 
 impl Injection {
-    /// Does it, to a point and its pool.
-    pub(crate) fn commit<S: ManualPool>(self, pool: &S, point: &mut AllocationPoint<'_, S>) {
+    /// Does it, to a point and its pool, and to the history.
+    pub(crate) fn commit<S: ManualPool>(
+        self,
+        pool: &S,
+        point: &mut AllocationPoint<'_, S>,
+        historian: Option<&mut Historian<'_>>,
+    ) {
         match self {
             Self::Alloc => inject_alloc(),
             Self::Growth => inject_growth(pool),
@@ -82,6 +92,7 @@ impl Injection {
             Self::Mmap => inject_mmap(),
             Self::Malloc => inject_malloc(),
             Self::Fill => inject_fill(point),
+            Self::Collection => inject_collection(historian),
             Self::Burst(boxes) => inject_burst(boxes),
         }
     }
@@ -138,4 +149,12 @@ fn inject_fill<S: ManualPool>(point: &mut AllocationPoint<'_, S>) {
     point.empty();
     // As large as the buffer was, so that later records find room.
     drop(black_box(point.batch::<Entry>(entries_bound(BLOCK_SIZE))));
+}
+
+#[inline(never)]
+fn inject_collection(historian: Option<&mut Historian<'_>>) {
+    // There is one: the command line is refused otherwise.
+    if let Some(historian) = historian {
+        let _ = black_box(historian.mutator().collect(Duration::MAX));
+    }
 }

@@ -49,7 +49,7 @@ impl<'pool, P: Store> Keeper<'pool, P> {
                 self.tally.depth_updates += 1;
             }
             Message::BookTicker => self.tally.book_tickers += 1,
-            Message::Trade => self.tally.trades += 1,
+            Message::Trade { .. } => self.tally.trades += 1,
             Message::Other => self.tally.skipped += 1,
             Message::Snapshot { update } => {
                 self.book.replace(update, entries)?;

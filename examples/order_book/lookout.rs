@@ -2,18 +2,20 @@
 //! (design/order-book.md `.contract.sentinel`).
 
 use tripoint::Arena;
-use tripoint::contract::{Contract, NoReason};
+use tripoint::contract::Contract;
 
 #[cfg(target_os = "linux")]
 use tripoint::contract::{Sentinel, Warning};
+
+use crate::coordinator::Reason;
 
 /// The sentinel of Linux, with what it warned of. Elsewhere there is none, and hot
 /// threads are only asked to poll.
 pub(crate) struct Lookout<'a> {
     #[cfg(target_os = "linux")]
-    sentinel: Sentinel<'a, NoReason, 1>,
+    sentinel: Sentinel<'a, Reason, 1>,
     #[cfg(not(target_os = "linux"))]
-    contract: &'a Contract<NoReason, 1>,
+    contract: &'a Contract<Reason, 1>,
     /// The last warning of each kind.
     warnings: [Option<String>; KINDS],
 }
@@ -35,12 +37,12 @@ const fn kind(warning: &Warning) -> usize {
 
 impl<'a> Lookout<'a> {
     #[cfg(target_os = "linux")]
-    pub(crate) fn new(contract: &'a Contract<NoReason, 1>, arenas: &'a [&'a dyn Arena]) -> Self {
+    pub(crate) fn new(contract: &'a Contract<Reason, 1>, arenas: &'a [&'a dyn Arena]) -> Self {
         Self { sentinel: Sentinel::new(contract, arenas), warnings: Default::default() }
     }
 
     #[cfg(not(target_os = "linux"))]
-    pub(crate) fn new(contract: &'a Contract<NoReason, 1>, _arenas: &'a [&'a dyn Arena]) -> Self {
+    pub(crate) fn new(contract: &'a Contract<Reason, 1>, _arenas: &'a [&'a dyn Arena]) -> Self {
         Self { contract, warnings: Default::default() }
     }
 

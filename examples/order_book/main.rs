@@ -4,6 +4,7 @@
 //!   file or exchange --> reader --> hot thread --> reference
 //!                          ^         book: Mfs        |
 //!                          |         scratch: Mvff    |
+//!                          |         history: Amc     |
 //!                          +------- empty blocks -----+
 //! ```
 //!
@@ -23,6 +24,8 @@ mod failure;
 mod faults;
 mod generator;
 mod handoff;
+mod historian;
+mod history;
 mod hot;
 mod hot_failure;
 mod inject;
@@ -48,10 +51,10 @@ use std::io::{ErrorKind, Read, Write};
 use std::process::ExitCode;
 use std::thread::{self, Scope, ScopedJoinHandle};
 
-use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 use tripoint::contract::Arenas;
 use tripoint::{Arena, ArenaVm, ArenaVmOptions, Error, ManualPool, Mvff, MvffOptions, Prefault, Store};
+use tripoint_gc::{Heap, HeapOptions};
 
 use crate::cli::Options;
 use crate::coordinator::Coordinator;
@@ -70,7 +73,7 @@ const FAILED_FAST: u8 = 3;
 const SIGNALLED: u32 = 128;
 
 fn main() -> ExitCode {
-    let (has_failed_fast, failures) = match run(&Options::parse()) {
+    let (has_failed_fast, failures) = match run(&Options::from_command_line()) {
         Ok(outcome) => outcome,
         Err(failure) => (false, vec![failure]),
     };
@@ -95,7 +98,7 @@ fn run(options: &Options) -> Result<(bool, Vec<Failure>), Failure> {
     let Outcome { hot, reference, contract, has_failed_fast, mut failures } =
         keep_books(options, open_input(options, &progress))?;
     progress.finish_and_clear();
-    let report = Report::new(&hot, &reference, contract, telemetry::samples());
+    let report = Report::new(&hot, &reference, contract, telemetry::samples(), options.history);
     failures.extend(write_summary(options, &report).err());
     failures.extend(options.json.as_deref().and_then(|path| report.write_json(path).err()));
     Ok((has_failed_fast, failures))
@@ -147,7 +150,7 @@ struct Outcome {
     failures: Vec<Failure>,
 }
 
-/// Runs the three threads on an arena with three pools, under contract. This thread
+/// Runs the three threads on an arena with three pools, and those of the history, under contract. This thread
 /// is the contract's coordinator.
 ///
 /// # Errors
@@ -160,11 +163,14 @@ fn keep_books(options: &Options, input: Input) -> Result<Outcome, Failure> {
     let levels = levels::create_pool(&arena).map_err(Failure::new)?;
     let rehearsed = levels::create_pool(&arena).map_err(Failure::new)?;
     let scratch = Mvff::create(&arena, MvffOptions::default()).map_err(Failure::new)?;
+    let heap = Heap::create(&arena, HeapOptions::default()).map_err(Failure::new)?;
+    let history = options.history.map(|_| historian::create_objects(&heap)).transpose();
+    let history = history.map_err(Failure::new)?;
     if !telemetry::may_sample(options) {
         return run_threads(
             options,
             input,
-            Pools { arena: &arena, levels: &levels, scratch: &scratch },
+            Pools { arena: &arena, levels: &levels, scratch: &scratch, history: history.as_ref() },
             &rehearsed,
             || (),
         );
@@ -173,7 +179,7 @@ fn keep_books(options: &Options, input: Input) -> Result<Outcome, Failure> {
     run_threads(
         options,
         input,
-        Pools { arena: &arena, levels: &levels, scratch: &scratch },
+        Pools { arena: &arena, levels: &levels, scratch: &scratch, history: history.as_ref() },
         &rehearsed,
         || telemetry::follow_switches([&levels, &rehearsed]),
     )
@@ -189,10 +195,16 @@ fn run_threads<L: Store + Sync, S: ManualPool + Sync>(
     follow_switches: impl Fn(),
 ) -> Result<Outcome, Failure> {
     let arenas: [&dyn Arena; 1] = [pools.arena];
-    let coordinator = Coordinator::begin(options.policy, options.passes).map_err(Failure::new)?;
+    let quiet_moments = options.history.map_or(0, |_| options.quiet_moments);
+    let coordinator =
+        Coordinator::begin(options.policy, options.passes, quiet_moments).map_err(Failure::new)?;
     let rehearsal = Rehearsal::new(options.market, rehearsed)?;
-    let preparation =
-        Preparation { warmup_messages: options.warmup, levels: options.levels, inject: options.inject };
+    let preparation = Preparation {
+        warmup_messages: options.warmup,
+        levels: options.levels,
+        history: options.history.unwrap_or(0),
+        inject: options.inject,
+    };
     let Round { to_hot, to_reference, to_reader } = Round::new();
     thread::scope(|scope| {
         let reader = spawn(scope, "reader", move || {
@@ -202,8 +214,9 @@ fn run_threads<L: Store + Sync, S: ManualPool + Sync>(
             hot::keep(preparation, &coordinator, pools, rehearsal, to_hot.1, to_reference.0)
         })?;
         // Without this thread nothing would end the warm-up.
-        let cold = spawn(scope, "cold", move || reference::keep(to_reference.1, to_reader.0))
-            .inspect_err(|_| coordinator.give_up())?;
+        let cold =
+            spawn(scope, "cold", move || reference::keep(preparation.history, to_reference.1, to_reader.0))
+                .inspect_err(|_| coordinator.give_up())?;
         let memory = Arenas::new(&arenas);
         let (contract, contract_failures) =
             coordinator.run(&memory, &arenas, follow_switches, || hot.is_finished());
@@ -211,12 +224,16 @@ fn run_threads<L: Store + Sync, S: ManualPool + Sync>(
         let (reference, cold_failure) = join(cold);
         let is_different = cold_failure.is_none() && !report::matches(&hot, &reference);
         let difference = is_different.then(|| Failure::new("the book differs from the reference"));
+        let is_past_different =
+            cold_failure.is_none() && report::history_matches(&hot, &reference) == Some(false);
+        let past_difference =
+            is_past_different.then(|| Failure::new("the history differs from the reference"));
         // In the order of the lines they are about.
         let of_input =
             hot_failure.map(Failure::from).into_iter().chain(cold_failure).chain(join(reader).err());
         let name = input_name(options);
         let of_input = of_input.map(|failure| failure.of_input(&name));
-        let failures = of_input.chain(difference).chain(contract_failures).collect();
+        let failures = of_input.chain(difference).chain(past_difference).chain(contract_failures).collect();
         Ok(Outcome { hot, reference, contract, has_failed_fast: coordinator.has_failed_fast(), failures })
     })
 }

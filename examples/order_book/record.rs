@@ -4,9 +4,13 @@
 //! say what they mean may come after them: key order does not matter
 //! (design/order-book.md `.wire.order`).
 
+use crate::decimal::Decimal;
 use crate::json::{Result, Scanner};
 use crate::levels::Level;
 use crate::malformed::Cause;
+
+/// The fewest bytes a record of a trade takes, its line end included.
+const TRADE_LINE_BYTES: usize = r#"1 {"stream":"","data":{"e":"trade","p":"1","q":"1"}}_"#.len();
 
 /// The fewest bytes a level entry takes, its comma included: `["1","0"],`. The
 /// last entry of a list has no comma, but brackets around it.
@@ -38,8 +42,8 @@ pub(crate) enum Message {
     },
     /// The best levels, for information.
     BookTicker,
-    /// A trade, for information.
-    Trade,
+    /// A trade, for the history.
+    Trade { price: Decimal, quantity: Decimal },
     /// All levels.
     Snapshot {
         /// The number of the last update in it.
@@ -58,6 +62,11 @@ impl<F: FnMut(Entry) -> core::result::Result<(), Entry>> Sink for F {}
 /// The most level entries that a line of `size` bytes can hold.
 pub(crate) const fn entries_bound(size: usize) -> usize {
     size / ENTRY_BYTES
+}
+
+/// The most trades that lines of `size` bytes together can hold.
+pub(crate) const fn trades_bound(size: usize) -> usize {
+    size.div_ceil(TRADE_LINE_BYTES)
 }
 
 /// Fills a field that may come only once.

@@ -4,7 +4,7 @@
 //! Nothing of the hot thread's parser, decimals or tree is used here
 //! (design/order-book.md `.reference.independent`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use crate::decimal::Decimal;
 use crate::failure::Failure;
 use crate::handoff::{Receiver, Sender};
+use crate::history::{Trade, Traded};
 use crate::levels::Level;
 use crate::tally::Tally;
 
@@ -37,12 +38,16 @@ pub(crate) struct Reference {
     peak: usize,
     tally: Tally,
     skipped: BTreeMap<String, u64>,
+    /// The last trades, as many as `history` says: record, price and quantity.
+    trades: VecDeque<(u64, u64, u64)>,
+    history: usize,
 }
 
 /// Keeps a reference book from the blocks of `full`, and sends them on to `empty`. A record
-/// without the form that the hot thread found in it ends this with a failure.
-pub(crate) fn keep(mut full: Receiver, mut empty: Sender) -> (Reference, Option<Failure>) {
-    let mut reference = Reference::default();
+/// without the form that the hot thread found in it ends this with a failure. The last trades are kept, as many as
+/// `history` says.
+pub(crate) fn keep(history: usize, mut full: Receiver, mut empty: Sender) -> (Reference, Option<Failure>) {
+    let mut reference = Reference { history, ..Reference::default() };
     while let Some(block) = full.receive() {
         for line in block.lines() {
             if reference.apply(line).is_none() {
@@ -69,6 +74,26 @@ impl Reference {
     /// The records that were skipped, by the name of their stream.
     pub(crate) const fn skipped(&self) -> &BTreeMap<String, u64> {
         &self.skipped
+    }
+
+    /// The last trades, the oldest first.
+    pub(crate) fn trades(&self) -> Vec<Trade> {
+        let decimal = Decimal::from_units;
+        let trade = |&(record, price, quantity): &_| Trade {
+            record,
+            price: decimal(price),
+            quantity: decimal(quantity),
+        };
+        self.trades.iter().map(trade).collect()
+    }
+
+    /// What was traded in them, by price.
+    pub(crate) fn by_price(&self) -> BTreeMap<Decimal, Traded> {
+        let mut found = BTreeMap::<Decimal, Traded>::new();
+        for &(_, price, quantity) in &self.trades {
+            found.entry(Decimal::from_units(price)).or_default().add(quantity);
+        }
+        found
     }
 
     /// The bids, lowest price first.
@@ -109,11 +134,21 @@ impl Reference {
         let event: Option<String> = value(&data, "e");
         match (event.as_deref(), stream) {
             (Some("depthUpdate"), _) => self.depth_update(&data)?,
-            (Some("trade"), _) => self.tally.trades += 1,
+            (Some("trade"), _) => self.trade(&data)?,
             (Some("bookTicker"), _) => self.tally.book_tickers += 1,
             (None, Some(stream)) if stream.ends_with("@bookTicker") => self.tally.book_tickers += 1,
             (_, stream) => self.skip(stream.unwrap_or_else(|| NO_STREAM.to_owned())),
         }
+        Some(())
+    }
+
+    fn trade(&mut self, data: &Object<'_>) -> Option<()> {
+        let units_of = |key| units(&value::<String>(data, key)?);
+        self.trades.push_back((self.tally.messages + 1, units_of("p")?, units_of("q")?));
+        if self.trades.len() > self.history {
+            self.trades.pop_front();
+        }
+        self.tally.trades += 1;
         Some(())
     }
 

@@ -115,7 +115,7 @@ mod tests {
     use crate::allocator_calls::calls_of_this_thread;
     use crate::decimal::Decimal;
     use crate::levels::Level;
-    use crate::record::{Entry, entries_bound};
+    use crate::record::{Entry, entries_bound, trades_bound};
 
     const DEPTH: &str = r#"1723161255030314667 {"stream":"btcusdt@depth@0ms","data":{"e":"depthUpdate","E":1723161256299,"T":1723161256298,"s":"BTCUSDT","U":5123107832006,"u":5123107837557,"pu":5123107831937,"b":[["58710.20","0.014"],["61510.90","0.000"]],"a":[["61800.30","3.330"]]}}"#;
     const SPOT_DEPTH: &str = r#"1 {"stream":"btcusdt@depth@100ms","data":{"e":"depthUpdate","E":1,"s":"BTCUSDT","U":7,"u":9,"b":[],"a":[["0.00000001","12"]]}}"#;
@@ -158,8 +158,16 @@ mod tests {
         assert_eq!(parsed(SPOT_DEPTH).unwrap(), (Message::Depth { update: 9 }, spot));
         assert_eq!(parsed(TICKER).unwrap(), (Message::BookTicker, vec![]));
         assert_eq!(parsed(SPOT_TICKER).unwrap(), (Message::BookTicker, vec![]));
-        assert_eq!(parsed(TRADE).unwrap(), (Message::Trade, vec![]));
-        assert_eq!(parsed(SPOT_TRADE).unwrap(), (Message::Trade, vec![]));
+        let trade = |price, quantity| {
+            let [price, quantity] = [price, quantity].map(|text| Decimal::parse(text).unwrap());
+            (Message::Trade { price, quantity }, vec![])
+        };
+        assert_eq!(parsed(TRADE).unwrap(), trade("61800.3", "0.006"));
+        assert_eq!(parsed(SPOT_TRADE).unwrap(), trade("1", "2"));
+        // No shorter one is a trade.
+        let shortest = r#"1 {"stream":"","data":{"e":"trade","p":"1","q":"1"}}"#;
+        assert_eq!(parsed(shortest).unwrap(), trade("1", "1"));
+        assert_eq!((trades_bound(shortest.len()), trades_bound(2 * shortest.len() + 1)), (1, 2));
         let levels = vec![entry(bid, "1.5", "2"), entry(ask, "2.5", "3"), entry(ask, "3.5", "0.1")];
         assert_eq!(parsed(SNAPSHOT).unwrap(), (Message::Snapshot { update: 77 }, levels));
     }

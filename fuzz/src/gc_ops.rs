@@ -1,10 +1,10 @@
-//! Automatic pools, in a client arena, against a shadow graph (`gc/tests/shadow.rs`).
+//! Automatic pools, in a client arena, against a shadow graph (`gc/tests/graph/mod.rs`).
 
 use tripoint_gc::{Leaf, Moved, MovedLeaf, Policy, Traced};
 use tripoint_oracle::Choices;
 
-use crate::shadow::common::with_heap;
-use crate::shadow::{Step, run};
+use crate::common::with_heap;
+use crate::graph::{Step, run};
 
 /// Makes nodes, changes references and roots, and collects, as the bytes say: what is reachable is kept as it was made,
 /// and no byte more than that. In the end nothing is left.
@@ -18,7 +18,7 @@ pub fn gc_ops(data: &[u8]) {
     let run = [run::<Traced, Leaf>, run::<Moved, MovedLeaf>][kinds];
     let steps: Vec<_> = core::iter::from_fn(|| draw_step(&mut choices)).collect();
     with_heap(size, |heap| {
-        heap.set_policy(Policy { capacity, ..Policy::default() });
+        heap.set_policy(Policy::with_capacity(capacity));
         run(heap, &steps, false);
     });
 }
@@ -46,7 +46,8 @@ fn draw_step(choices: &mut Choices<'_>) -> Option<Step> {
         17 => Step::Point { slot: choices.byte()?, byte: choices.byte()? },
         18 => Step::Forget,
         19 => Step::Empty { pool: choices.byte()? },
-        20 | 21 => Step::Collect,
+        20 => Step::Collect,
+        21 => Step::CollectYoung { oldest: choices.byte()? % 3 },
         22 => Step::Hold,
         _ => Step::Walk,
     })

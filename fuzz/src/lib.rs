@@ -42,9 +42,12 @@ pub use vm_arena_ops::vm_arena_ops;
 
 // The shadow graph of automatic pools, whose own tests run there.
 #[cfg(not(test))]
-#[path = "../../gc/tests/shadow.rs"]
+#[path = "../../gc/tests/common/mod.rs"]
+mod common;
+#[cfg(not(test))]
+#[path = "../../gc/tests/graph/mod.rs"]
 #[allow(dead_code)]
-mod shadow;
+mod graph;
 
 // The parser of the order book, included as it is, because an example is no library.
 // Its files name each other from the root of their crate, and their own tests run
@@ -68,6 +71,7 @@ mod levels;
 mod malformed;
 #[cfg(not(test))]
 #[path = "../../examples/order_book/record.rs"]
+#[allow(dead_code)]
 mod record;
 #[cfg(not(test))]
 #[path = "../../examples/order_book/wire.rs"]

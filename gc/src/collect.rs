@@ -3,13 +3,21 @@
 //! | file, from the ground up | |
 //! |---|---|
 //! | `roots` | registering roots |
+//! | `ending` | the end of a collection in steps |
+//! | `flip` | what collections and walks begin with |
 //! | `collection` | one collection, from the stop to the sweep |
+//! | `steps` | full collections in steps |
 //! | `dependencies` | location dependencies, for the program |
 //! | `finalization` | finalization and messages, for the program |
 //! | `pressure` | collections in a fill |
+//! | `stress` | a heap that collects at every moment, for tests |
 
 pub(crate) mod collection;
 pub(crate) mod dependencies;
+pub(crate) mod ending;
 pub(crate) mod finalization;
+pub(crate) mod flip;
 pub(crate) mod pressure;
 pub(crate) mod roots;
+pub(crate) mod steps;
+pub(crate) mod stress;

@@ -19,14 +19,17 @@
 //!
 //! Above these are **typed objects** ([`TypedObjects`], [`TypedMutator`], [`Gc`]), which need no `unsafe`.
 //!
-//! Every collection is of the whole heap, while it is stopped. It begins when the program asks for it, or in a reserve
-//! that finds it due or is refused memory ([`Policy`]), unless the heap is parked ([`Heap::park`]). There are **no**
-//! generations, and there is no write tracking: [`design::gc`] says in which order they are planned. Nothing was
-//! compared with other collectors.
+//! A collection is of the whole heap ([`Heap::collect`]), or of its young **generations** ([`Heap::collect_up_to`]). The
+//! heap is stopped meanwhile. It begins when the program asks for it, or in a reserve that finds it due or is refused
+//! memory ([`Policy`]), unless the heap is parked ([`Heap::park`]). Classes that move objects allocate them in the
+//! youngest generation, and others in the last. Which older objects refer to young ones is known if mutators note their
+//! writes ([`Swept::note_write`]), as they do with typed objects. If they do not, the platform is asked which pages were
+//! written ([`Arena::write_watch`](tripoint_core::Arena::write_watch)), or all older objects are looked at
+//! ([`design::gc_generations`]).
 //!
-//! Objects may be registered for **finalization** ([`Mutator::finalize`]), and references may be **weak**
-//! ([`Heap::root_weak`], [`Awl`]). A mutator takes **messages** from a queue ([`Mutator::next_message`]): objects to be
-//! finalized, and the begin and the end of collections.
+//! Objects may be registered for **finalization** ([`FinalQueue`], [`Mutator::finalize`]), and references may be **weak**
+//! ([`WeakLink`], [`WeakPair`], [`WeakRooted`], [`Heap::root_weak`], [`Awl`]). A mutator takes **messages** from a queue
+//! ([`Mutator::next_message`]): objects to be finalized, and the begin and the end of collections.
 //!
 //! # Typed objects
 //!
@@ -53,18 +56,18 @@
 //! let objects = TypedObjects::create(&heap, SweptOptions::default())?;
 //! let mut mutator = objects.register()?;
 //!
-//! let start = mutator.enter(|inside| {
+//! let start = mutator.try_enter(|inside| {
 //!     let ulm = inside.alloc(Town { name: inside.text("Ulm")?, next: Link::default() })?;
 //!     let bonn = inside.alloc(Town { name: inside.text("Bonn")?, next: Link::new(Some(ulm)) })?;
 //!     ulm.next.set(inside, bonn);
 //!     objects.root(inside, ulm)
 //! })?;
 //! assert_eq!(mutator.collect(Duration::MAX).map(|found| found.freed), Ok(0));
-//! mutator.enter(|inside| {
+//! mutator.try_enter(|inside| {
 //!     let ulm = start.get(inside)?;
 //!     let bonn = ulm.next.get().unwrap();
 //!     assert_eq!((&*bonn.name, bonn.next.get().unwrap().is_same(ulm)), ("Bonn", true));
-//!     Ok::<(), tripoint_core::Error>(())
+//!     Ok(())
 //! })?;
 //! drop(start);
 //! assert!(mutator.collect(Duration::MAX).unwrap().freed > 0);
@@ -184,7 +187,8 @@
 //! # Walks
 //!
 //! While the heap is stopped, [`Stopped`] shows [all objects](Stopped::walk_objects) and [all
-//! roots](Stopped::walk_roots), counts objects [by type](Stopped::census), and finds what
+//! roots](Stopped::walk_roots), counts objects [by type](Stopped::census), shows [how segments are
+//! used](Stopped::walk_segments), and finds what
 //! [refers](Stopped::walk_referrers) to an object and what [keeps](Stopped::path_to) it. Walks allocate nothing: the
 //! caller provides the memory that they need.
 //!
@@ -206,6 +210,29 @@
 //!     }
 //! }
 //! ```
+//!
+//! # Collections in steps
+//!
+//! A collection of a large heap takes long. [`Heap::step`] does a part of one, so that mutators run in between:
+//!
+//! ```
+//! # use core::time::Duration;
+//! # use std::time::Instant;
+//! # use tripoint_core::{Arena, BarrierPair};
+//! use tripoint_gc::{Collection, Heap, Postponed, Step};
+//!
+//! /// Does about a millisecond of a collection, when there is nothing else to do. Returns its report when it is over.
+//! fn when_idle<A: Arena, B: BarrierPair>(heap: &Heap<'_, A, B>) -> Result<Option<Collection>, Postponed> {
+//!     let begin = Instant::now();
+//!     let goes_on = || begin.elapsed() < Duration::from_millis(1);
+//!     match heap.step(Duration::from_millis(1), goes_on)? {
+//!         Step::Done(report) => Ok(Some(report)),
+//!         _ => Ok(None),
+//!     }
+//! }
+//! ```
+//!
+//! [`design::gc_steps`] says what is not divided, and why such a collection moves nothing.
 //!
 //! # What is reported
 //!
@@ -242,16 +269,16 @@
 //!   images       objects as bytes that processes map and share
 //!   frozen       memory that collections never look at
 //!   walks        all objects, all roots, and what keeps an object
-//!   swept        Ams, Lo, Amc, Amcz: segments, copies, free runs, the sweep
-//!   collect      one collection; registering roots; collections in a fill
+//!   swept        Ams, Lo, Amc, Amcz, Awl: segments, copies, free runs, the sweep
+//!   collect      one collection, at once or in steps; registering roots; collections in a fill; stress
 //!   stops        Heap, Mutator: how threads are stopped
 //!   locations    whether addresses still hold
 //!   messages     the queue of messages: objects to be finalized, collections
 //!   policy       what was allocated, and when a collection is due
-//!   references   segments and their bits, formats, roots, the scan state
+//!   references   segments, their bits and cards, generations, formats, roots, the scan state
 //! ```
 //!
-//! Design: [`design::gc`].
+//! Design: [`design::gc`], [`design::gc_generations`], [`design::gc_steps`], [`design::gc_typed`].
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -273,6 +300,8 @@ mod walks;
 
 pub use collect::pressure::Parked;
 pub use collect::roots::Root;
+pub use collect::steps::Step;
+pub use collect::stress::Stressed;
 pub use frozen::fault::FrozenFault;
 pub use frozen::segment::FrozenSegment;
 pub use images::error::{ImageError, WriteImageError};
@@ -281,12 +310,15 @@ pub use images::image::{Image, relocate_image};
 pub use images::plan::{ImageEntry, ImageOptions, ImagePlan};
 pub use locations::dependency::LocationDependency;
 pub use messages::message::Message;
-pub use policy::accounts::Policy;
+pub use policy::accounts::{GenerationPolicy, Policy};
 pub use policy::report::{Cause, Collection};
 pub use references::format::{Format, MovableFormat};
+pub use references::generation::GENERATIONS;
 pub use references::object::Object;
 pub use references::root::{RootFunction, RootId, Tag};
 pub use references::scan::Scan;
+pub use references::segment_use::SegmentUse;
+pub use references::writes::Writes;
 pub use stops::heap::{Heap, HeapCounts, HeapOptions};
 pub use stops::mutator::Mutator;
 pub use stops::mutator_buffer::MutatorBuffer;
@@ -295,6 +327,7 @@ pub use stops::stopped::Stopped;
 pub use swept::class::{
     Amc, Amcz, Ams, Awl, Kind, Leaf, Lo, Moved, MovedLeaf, Swept, SweptOptions, Traced, WeakSlots,
 };
+pub use typed::final_queue::FinalQueue;
 pub use typed::inside::Inside;
 pub use typed::link::Link;
 pub use typed::plain::Plain;
@@ -304,6 +337,9 @@ pub use typed::rooted::Rooted;
 pub use typed::trace::Trace;
 pub use typed::typed_mutator::TypedMutator;
 pub use typed::typed_objects::TypedObjects;
+pub use typed::weak_link::WeakLink;
+pub use typed::weak_pair::WeakPair;
+pub use typed::weak_rooted::WeakRooted;
 pub use walks::census::{Census, TypeCount};
 pub use walks::path::{NoPath, Path, PathStep};
 pub use walks::roots::{Referrer, RootReference};

@@ -3,7 +3,9 @@
 //! | file, from the ground up | |
 //! |---|---|
 //! | `report` | why a collection began, and what it did |
+//! | `progress` | how far a collection in steps is |
 //! | `accounts` | what was allocated since the last one, and when the next is due |
 
 pub(crate) mod accounts;
+pub(crate) mod progress;
 pub(crate) mod report;

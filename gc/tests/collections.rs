@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use core::time::Duration;
 use std::thread;
 
-use common::{Nodes, Slots, WORD, layout, make, name, point, pool, reference, with_heap, write};
+use common::{AtWork, Nodes, Slots, WORD, layout, make, name, point, pool, reference, with_heap, write};
 use tripoint_core::{Align, Arena, Block, Check, CheckLevel, Describe, Error, PoolClass};
 use tripoint_gc::{
     Format, Kind, Leaf, Lo, Moved, MovedLeaf, Postponed, Scan, Swept, SweptOptions, Tag, Traced,
@@ -307,8 +307,9 @@ fn threads_keep<K: Kind<Nodes>, L: Kind<Nodes>>() {
         let (builders, built) = (AtomicUsize::new(3), AtomicUsize::new(0));
         thread::scope(|scope| {
             for thread in 0..3 {
-                let (nodes, leaves, builders, built) = (&nodes, &leaves, &builders, &built);
+                let (nodes, leaves, builders, built) = (&nodes, &leaves, AtWork(&builders), &built);
                 scope.spawn(move || {
+                    let _at_work = builders;
                     let mut mutator = heap.register().unwrap();
                     let (mut node_point, mut leaf_point) = (point(nodes, &mutator), point(leaves, &mutator));
                     let slots = Slots::<2>::default();
@@ -353,8 +354,6 @@ fn threads_keep<K: Kind<Nodes>, L: Kind<Nodes>>() {
                         }
                         assert!(node.is_null());
                     }
-                    drop((node_point, leaf_point));
-                    builders.fetch_sub(1, Ordering::SeqCst);
                 });
             }
             while builders.load(Ordering::SeqCst) > 0 {

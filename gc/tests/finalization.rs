@@ -1,22 +1,18 @@
-//! Finalization, weak references and messages against a shadow graph, which knows what is reachable
+//! Finalization and weak references against a shadow graph, which knows what is reachable
 //! (design/gc.md `.req.final`, `.req.weak`).
 
 mod common;
 
 use core::ptr::{self, NonNull};
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::Ordering;
 use core::time::Duration;
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::{Arc, Mutex};
-use std::thread;
 
 use common::{Nodes, Point, Slots, TestHeap, TestMutator, WORD, make, name, point, pool};
 use common::{reference, set_reference, with_heap};
 use proptest::prelude::*;
-use tripoint_core::{Block, Check, CheckLevel, Error, PoolClass};
-use tripoint_gc::{
-    Awl, Cause, Format, Leaf, Message, Mutator, Policy, Scan, Swept, SweptOptions, Tag, Traced, WeakSlots,
-};
+use tripoint_core::{Check, CheckLevel, PoolClass};
+use tripoint_gc::{Leaf, Message, Policy, Tag, Traced, WeakSlots};
 use tripoint_oracle::cases;
 
 const ALL: Duration = Duration::MAX;
@@ -341,7 +337,7 @@ proptest! {
         capacity in prop_oneof![Just(usize::MAX), 0_usize..(16 << 10)],
     ) {
         with_heap(1 << 20, |heap| {
-            heap.set_policy(Policy { capacity, ..Policy::default() });
+            heap.set_policy(Policy::with_capacity(capacity));
             run(heap, &steps, |_, _| ());
         });
     }
@@ -379,242 +375,4 @@ fn a_weak_reference_that_is_not_passed_on_is_not_cleared() {
             weak.forgets.store(true, Ordering::Relaxed);
         });
     });
-}
-
-/// Whichever mutator takes a message, each object is finalized once.
-#[test]
-fn threads_share_the_queue() {
-    const THREADS: usize = 3;
-    // Each thread needs more than one fill, so that one of them finds a collection due.
-    let count = if cfg!(miri) { 100 } else { 600 };
-    with_heap(1 << 20, |heap| {
-        heap.set_policy(Policy { capacity: 1 << 10, patience: ALL, ..Policy::default() });
-        let pool = pool::<Leaf>(heap, 0);
-        let all = Mutex::new(Vec::new());
-        let take = |mutator: &TestMutator<'_>| {
-            while let Some(message) = mutator.next_message() {
-                let Message::Finalizable(object) = message else { panic!("{message:?}") };
-                // SAFETY: it is kept until this mutator gives way.
-                all.lock().unwrap().push(unsafe { name(object.as_ptr()) });
-            }
-        };
-        thread::scope(|scope| {
-            for thread in 0..THREADS {
-                let (pool, take) = (&pool, &take);
-                scope.spawn(move || {
-                    let mut mutator = heap.register().unwrap();
-                    let mut point = point(pool, &mutator);
-                    for index in 0..count {
-                        let object = make(&mut point, thread * count + index, &[ptr::null_mut(); 4]);
-                        mutator.finalize(NonNull::new(object.unwrap()).unwrap()).unwrap();
-                        if index % 16 == 0 {
-                            take(&mutator);
-                            mutator.poll();
-                        }
-                    }
-                });
-            }
-        });
-        assert!(heap.counts().by_threshold.get() > 0);
-        let mut mutator = heap.register().unwrap();
-        mutator.collect(ALL).unwrap();
-        take(&mutator);
-        assert_eq!(mutator.collect(ALL).unwrap().kept, 0);
-        let mut taken = all.into_inner().unwrap();
-        taken.sort_unstable();
-        assert!(taken.iter().copied().eq(0..THREADS * count), "each once");
-    });
-}
-
-#[test]
-fn only_objects_of_the_heap_are_finalized() {
-    with_heap(64 << 10, |heap| {
-        let mutator = heap.register().unwrap();
-        let mut local = 0_usize;
-        let refused = mutator.finalize(NonNull::from(&mut local).cast());
-        assert!(matches!(refused, Err(Error::Parameter(_))));
-        assert!(!mutator.definalize(NonNull::from(&mut local).cast()));
-        assert_eq!(mutator.next_message(), None);
-    });
-}
-
-/// Also those that wait to be taken: nothing refers to a pool that is gone.
-#[test]
-fn registrations_end_with_their_pool_or_their_heap() {
-    with_heap(64 << 10, |heap| {
-        let mut mutator = heap.register().unwrap();
-        let stays = pool::<Leaf>(heap, 0);
-        let mut point_of_stays = point(&stays, &mutator);
-        let left = NonNull::new(make(&mut point_of_stays, 1, &[]).unwrap()).unwrap();
-        {
-            let goes = pool::<Leaf>(heap, 0);
-            let mut point = point(&goes, &mutator);
-            let gone = NonNull::new(make(&mut point, 2, &[]).unwrap()).unwrap();
-            mutator.finalize(gone).unwrap();
-            mutator.collect(ALL).unwrap();
-            mutator.finalize(NonNull::new(make(&mut point, 3, &[]).unwrap()).unwrap()).unwrap();
-        }
-        assert_eq!(mutator.next_message(), None);
-        let left = NonNull::new(make(&mut point_of_stays, left.as_ptr().addr(), &[]).unwrap()).unwrap();
-        mutator.finalize(left).unwrap();
-        mutator.collect(ALL).unwrap();
-        assert_eq!(heap.arena().check(CheckLevel::Deep), Ok(()));
-    });
-}
-
-#[test]
-fn collections_leave_messages_if_there_is_room() {
-    with_heap(64 << 10, |heap| {
-        let pool = pool::<Leaf>(heap, 0);
-        let mut mutator = heap.register().unwrap();
-        let mut point = point(&pool, &mutator);
-        mutator.collect(ALL).unwrap();
-        assert_eq!((mutator.next_message(), heap.counts().lost_messages.get()), (None, 0));
-        heap.enable_messages(3).unwrap();
-        let object = NonNull::new(make(&mut point, 1, &[]).unwrap()).unwrap();
-        mutator.finalize(object).unwrap();
-        let second = mutator.collect(ALL).unwrap();
-        let third = mutator.collect(ALL).unwrap();
-        assert_eq!(heap.counts().lost_messages.get(), 1);
-        let cause = Cause::Requested;
-        assert_eq!(mutator.next_message(), Some(Message::Began { number: 2, cause }));
-        assert_eq!(mutator.next_message(), Some(Message::Ended(second)));
-        assert_eq!(mutator.next_message(), Some(Message::Began { number: 3, cause }));
-        assert_eq!(mutator.next_message(), Some(Message::Finalizable(object)));
-        assert_eq!(mutator.next_message(), None);
-        assert!(third.kept >= 2 * WORD, "kept until it was taken");
-        let fourth = mutator.collect(ALL).unwrap();
-        assert_eq!(fourth.freed, 2 * WORD);
-        assert_eq!(mutator.next_message(), Some(Message::Began { number: 4, cause }));
-        assert_eq!(mutator.next_message(), Some(Message::Ended(fourth)));
-        assert_eq!(heap.counts().lost_messages.get(), 1);
-    });
-}
-
-#[test]
-fn addresses_hold_where_no_class_moves_objects() {
-    with_heap(64 << 10, |heap| {
-        let pool = pool::<Traced>(heap, 0);
-        let mut mutator = heap.register().unwrap();
-        let mut dependency = mutator.reset_dependency();
-        dependency.add(make(&mut point(&pool, &mutator), 1, &[]).unwrap());
-        for _ in 0..20 {
-            assert_eq!(mutator.collect(ALL).unwrap().kept, 0);
-        }
-        assert!(!mutator.is_stale(dependency), "it died, and did not move");
-    });
-}
-
-/// The keys of a table: its size, the table of values, and weak references. A value belongs to each, at the same
-/// index; when a key is cleared, its value is.
-struct Keys {
-    /// Whether it says that no values depend on keys: a flaw to be found.
-    is_independent: AtomicBool,
-    /// Whether values died before their keys.
-    are_lost: Arc<AtomicBool>,
-}
-
-// SAFETY: `make` writes the size before the commit, and nothing writes it after; all other words but the name are
-// references, and are passed on.
-unsafe impl Format for Keys {
-    unsafe fn skip(&self, object: NonNull<u8>) -> usize {
-        // SAFETY: the caller promises an object, which begins with its size.
-        unsafe { object.cast::<usize>().read() }
-    }
-
-    unsafe fn dependent(&self, object: NonNull<u8>) -> *mut u8 {
-        if self.is_independent.load(Ordering::Relaxed) {
-            return ptr::null_mut();
-        }
-        // SAFETY: the first reference of keys is that to their values.
-        unsafe { reference(object.as_ptr(), 0) }
-    }
-
-    unsafe fn scan(&self, objects: Block, scan: &mut Scan<'_>) {
-        let mut at = 0;
-        while at < objects.size() {
-            // SAFETY: the caller promises whole objects in a row.
-            let keys = unsafe { objects.base().add(at) };
-            // SAFETY: the caller promises whole objects in a row.
-            let size = unsafe { self.skip(keys) };
-            // SAFETY: the word is in the object, and no thread uses it meanwhile.
-            let values = unsafe { keys.cast::<*mut u8>().add(2).as_mut() };
-            scan.fix(values);
-            // A format must not unwind in a collection, so this is judged afterwards.
-            self.are_lost.fetch_or(values.is_null(), Ordering::Relaxed);
-            for word in 3..size / WORD {
-                // SAFETY: the word is in the object, and no thread uses it meanwhile.
-                let key = unsafe { keys.cast::<*mut u8>().add(word).as_mut() };
-                let was_there = !key.is_null();
-                scan.fix(key);
-                if was_there && key.is_null() && !values.is_null() {
-                    // SAFETY: values are kept by their keys, and have as many references as there are keys.
-                    unsafe { set_reference(*values, word - 3, ptr::null_mut()) };
-                }
-            }
-            at += size;
-        }
-    }
-}
-
-fn with_table(is_independent: bool) {
-    with_heap(256 << 10, |heap| {
-        let values = pool::<Traced>(heap, 0);
-        let are_lost = Arc::new(AtomicBool::new(false));
-        let format = Keys { is_independent: AtomicBool::new(is_independent), are_lost: are_lost.clone() };
-        let options = SweptOptions { segment_size: 4 << 10 };
-        let keys: Awl<'_, _, _, _> = Swept::create(heap, format, options).unwrap();
-        let mut mutator: Mutator<'_, _, _> = heap.register().unwrap();
-        let mut value_point = point(&values, &mutator);
-        // SAFETY: this thread has both, and uses the point while the mutator is running.
-        let adjust = |buffer: &tripoint_gc::MutatorBuffer| unsafe { buffer.attend(&mutator) };
-        let kind = tripoint_core::BufferKind::Mutator;
-        let mut key_point = tripoint_ap::AllocationPoint::create_in(&keys, kind, (), adjust).unwrap();
-        let slots = Slots::<4>::default();
-        // SAFETY: the slots outlive the root, and only this thread uses them.
-        let _root = unsafe { heap.root_table(slots.base(), 4, Tag::default()) }.unwrap();
-        for slot in 0..3 {
-            slots.set(slot, make(&mut value_point, slot, &[]).unwrap());
-        }
-        // The values refer to leaves of their own.
-        let of_keys = [10, 11, 12].map(|name| make(&mut value_point, name, &[]).unwrap());
-        let table = make(&mut value_point, 20, &of_keys).unwrap();
-        slots.set(3, table);
-        let words = [table, slots.get(0), slots.get(1), slots.get(2)];
-        let layout = common::layout(0, words.len());
-        let reservation = key_point.reserve(layout).unwrap();
-        // SAFETY: so many words were reserved.
-        unsafe { common::write(reservation.as_ptr().cast(), reservation.size(), 30, &words) };
-        // SAFETY: the object was just made, in full.
-        let made = unsafe { reservation.commit() };
-        slots.set(3, made.map_or(ptr::null_mut(), NonNull::as_ptr));
-        slots.set(1, ptr::null_mut());
-        value_point.empty();
-        key_point.empty();
-        let found = mutator.collect(ALL).unwrap();
-        assert!(!are_lost.load(Ordering::Relaxed), "values live as long as their keys");
-        // The second key died; its value dies in the next collection.
-        assert_eq!((found.kept, found.freed), ((2 * 2 + 5 + 6 + 3 * 2) * WORD, 2 * WORD));
-        // SAFETY: keys and values are kept.
-        let after = [0, 1, 2]
-            .map(|index| unsafe { (reference(made.unwrap().as_ptr(), index + 1), reference(table, index)) });
-        assert_eq!(after[1], (ptr::null_mut(), ptr::null_mut()));
-        assert_eq!((after[0], after[2]), ((slots.get(0), of_keys[0]), (slots.get(2), of_keys[2])));
-        assert_eq!(mutator.collect(ALL).unwrap().freed, 2 * WORD);
-        slots.set(3, ptr::null_mut());
-        let last = mutator.collect(ALL).unwrap();
-        assert_eq!(last.kept, 2 * 2 * WORD, "the two keys that slots have");
-    });
-}
-
-#[test]
-fn a_weak_table_loses_the_value_with_the_key() {
-    with_table(false);
-}
-
-/// The twin: without dependent objects the values are only weakly referred to.
-#[test]
-#[should_panic(expected = "values live as long as their keys")]
-fn values_that_do_not_depend_on_keys_are_lost() {
-    with_table(true);
 }

@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use std::thread;
 
-use common::{Nodes, Slots, WORD, make, point, pool, with_heap, write};
+use common::{Nodes, Raise, Slots, WORD, make, point, pool, with_heap, write};
 use proptest::prelude::*;
 use tripoint_core::{Addr, Arena, Block, Error};
 use tripoint_gc::{FrozenFault, FrozenSegment, Tag, Traced};
@@ -238,6 +238,7 @@ fn threads_ask_while_segments_come_and_go() {
         let is_done = AtomicBool::new(false);
         thread::scope(|scope| {
             scope.spawn(|| {
+                let _done = Raise(&is_done);
                 for round in 0..rounds {
                     let memory = if round % 2 == 0 { low } else { high };
                     // SAFETY: no thread uses the array, which has no objects.
@@ -246,7 +247,6 @@ fn threads_ask_while_segments_come_and_go() {
                     unsafe { segment.update(2 * WORD) }.unwrap();
                     heap.collect(Duration::MAX).unwrap();
                 }
-                is_done.store(true, Ordering::Release);
             });
             while !is_done.load(Ordering::Acquire) {
                 assert!(heap.is_in_frozen(at(middle, WORD)));
@@ -266,7 +266,7 @@ fn a_segment_may_be_empty() {
         // SAFETY: no thread uses the array, which has no objects.
         let segment = unsafe { heap.register_frozen(memory, 0..0) }.unwrap();
         assert_eq!(segment.memory(), memory);
-        let nodes = Nodes { header: 0, forgets: AtomicBool::new(false) };
+        let nodes = Nodes::new(0);
         // SAFETY: there are no objects.
         assert_eq!(unsafe { segment.check(&nodes) }, Ok(0));
     });

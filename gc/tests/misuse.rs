@@ -1,4 +1,4 @@
-//! Misuse of typed objects that must not compile: one file each in `misuse/` (design/gc.md `.req.safe`).
+//! Misuse of typed objects that must not compile: one file each in `misuse/` (design/gc-typed.md `.req.safe`).
 
 #[test]
 fn misuse_does_not_compile() {

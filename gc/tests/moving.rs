@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use std::thread;
 
-use common::{Slots, WORD, layout, make, name, point, pool, reference, with_heap, write};
+use common::{Raise, Slots, WORD, layout, make, name, point, pool, reference, with_heap, write};
 use tripoint_core::{Arena, Check, CheckLevel, PoolClass};
 use tripoint_gc::{Message, Moved, MovedLeaf, Tag, Traced};
 
@@ -184,7 +184,9 @@ fn objects_with_a_segment_of_their_own_stay() {
 /// Memory for copies is refused at the first request, at the second, and so on: then objects stay, and nothing is lost.
 #[test]
 fn collections_without_memory_for_copies_mark_in_place() {
-    const NODES: usize = 1000;
+    // Nodes of 16 words take as many segments as more small ones would.
+    const NODES: usize = 200;
+    const REFERENCES: usize = 14;
     let mut moved = Vec::new();
     for room in 0_usize.. {
         let mut is_all = false;
@@ -196,7 +198,7 @@ fn collections_without_memory_for_copies_mark_in_place() {
             // SAFETY: the slots outlive the root, and only this thread uses them.
             let _root = unsafe { heap.root_table(slots.base(), 1, Tag::default()) }.unwrap();
             for index in 0..NODES {
-                slots.set(0, make(&mut point, index, &[slots.get(0)]).unwrap());
+                slots.set(0, make(&mut point, index, &[slots.get(0); REFERENCES]).unwrap());
             }
             point.empty();
             // Of what is left, as many segments as there is to be room.
@@ -210,7 +212,7 @@ fn collections_without_memory_for_copies_mark_in_place() {
                 unsafe { heap.arena().free_tracts(block, other) };
             }
             let found = mutator.collect(ALL).unwrap();
-            assert_eq!(found.kept, NODES * 3 * WORD);
+            assert_eq!(found.kept, NODES * (2 + REFERENCES) * WORD);
             assert_eq!(found.moved + found.refused, found.kept, "what was not moved is reported");
             is_all = found.refused == 0;
             moved.push(found.moved);
@@ -296,10 +298,10 @@ fn pools_are_looked_at_while_objects_move() {
                     thread::yield_now();
                 }
             });
+            let _done = Raise(&is_done);
             for _ in 0..rounds {
                 assert_eq!(mutator.collect(ALL).unwrap().moved, 200 * 3 * WORD);
             }
-            is_done.store(true, Ordering::Relaxed);
         });
     });
 }
@@ -338,6 +340,20 @@ fn weak_references_and_finalization_follow() {
         // SAFETY: it was kept to be finalized.
         assert_eq!(unsafe { name(first.as_ptr()) }, 1, "it was followed twice");
         assert_eq!(mutator.next_message(), None);
+    });
+}
+
+#[test]
+fn addresses_hold_where_no_class_moves_objects() {
+    with_heap(64 << 10, |heap| {
+        let pool = pool::<Traced>(heap, 0);
+        let mut mutator = heap.register().unwrap();
+        let mut dependency = mutator.reset_dependency();
+        dependency.add(make(&mut point(&pool, &mutator), 1, &[]).unwrap());
+        for _ in 0..20 {
+            assert_eq!(mutator.collect(ALL).unwrap().kept, 0);
+        }
+        assert!(!mutator.is_stale(dependency), "it died, and did not move");
     });
 }
 

@@ -9,7 +9,7 @@ use std::thread;
 use common::{Slots, TestHeap, WORD, make, name, point, pool, reference, with_heap};
 use proptest::prelude::*;
 use tripoint_core::Error;
-use tripoint_gc::{Cause, Leaf, Policy, Postponed, Tag, Traced};
+use tripoint_gc::{Cause, GENERATIONS, GenerationPolicy, Leaf, Policy, Postponed, Tag, Traced};
 use tripoint_oracle::cases;
 
 const ALL: Duration = Duration::MAX;
@@ -18,7 +18,7 @@ const ALL: Duration = Duration::MAX;
 const SEGMENT: usize = 4 << 10;
 
 fn policy(capacity: usize, mortality: u32) -> Policy {
-    Policy { capacity, mortality, patience: ALL }
+    Policy { generations: [GenerationPolicy { capacity, mortality }; GENERATIONS], patience: ALL }
 }
 
 /// Allocates lists, of which slots keep some, in a heap of a policy, and compares each collection with what
@@ -33,7 +33,8 @@ fn follow(heap: &TestHeap<'_>, policy: Policy, expected: Policy, lists: &[(usize
     // SAFETY: the slots outlive the root, and only this thread uses them.
     let _root = unsafe { heap.root_table(slots.base(), 4, Tag::default()) }.unwrap();
     let node = 3 * WORD;
-    let (mut lengths, mut threshold, mut clock, mut seen) = ([0; 4], expected.capacity, 0, 0);
+    let (mut lengths, mut threshold, mut clock, mut seen) =
+        ([0; 4], expected.generations[GENERATIONS - 1].capacity, 0, 0);
     for &(slot, length) in lists {
         slots.set(slot, ptr::null_mut());
         lengths[slot] = 0;
@@ -47,6 +48,7 @@ fn follow(heap: &TestHeap<'_>, policy: Policy, expected: Policy, lists: &[(usize
                 assert_eq!(last.kept, live * node, "nothing but what slots keep");
                 clock += last.allocated as u64;
                 assert_eq!(last.clock, clock);
+                let expected = expected.generations[GENERATIONS - 1];
                 let mortality = expected.mortality as usize;
                 let part = last.kept * mortality / (1000 - mortality);
                 (threshold, seen) = (expected.capacity.max(part), last.number);
@@ -192,6 +194,7 @@ fn a_collection_that_waits_is_given_up_when_the_heap_is_parked() {
             });
             // The stop lasts until this mutator gives way.
             while !heap.wants_stop() {
+                assert!(!filler.is_finished(), "the filler found no collection due");
                 thread::yield_now();
             }
             let _parked = heap.park();

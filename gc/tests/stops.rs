@@ -10,7 +10,7 @@ use core::time::Duration;
 use std::panic::{catch_unwind, resume_unwind};
 use std::thread;
 
-use common::{Arena, TestHeap, Yield};
+use common::{Arena, Raise, TestHeap, Yield};
 use tripoint_ap::AllocationPoint;
 use tripoint_core::{
     Block, BufferKind, Check, CheckError, CheckLevel, ClientArena, ClientArenaOptions, Describe, Error, Fill,
@@ -177,6 +177,7 @@ fn threads_that_allocate_give_way_at_their_next_reserve() {
                     }
                 });
             }
+            let _done = Raise(&is_done);
             while running.load(Ordering::SeqCst) < 2 {
                 thread::yield_now();
             }
@@ -187,7 +188,6 @@ fn threads_that_allocate_give_way_at_their_next_reserve() {
                 drop(claim);
                 drop(stopped);
             }
-            is_done.store(true, Ordering::Relaxed);
         });
         assert_eq!((heap.counts().stops.get(), heap.counts().postponed.get()), (STOPS as u64, 0));
     });

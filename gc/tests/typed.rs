@@ -1,34 +1,21 @@
-//! Typed objects: what can be in them, who may reach them, and what keeps them (design/gc.md `.req.safe`).
+//! Typed objects: what can be in them, and what keeps them (design/gc-typed.md `.req.safe`).
 
 mod common;
+mod items;
 
 use core::panic::AssertUnwindSafe;
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicUsize, Ordering};
 use core::time::Duration;
 use std::panic::catch_unwind;
-use std::sync::mpsc;
-use std::thread;
 
-use common::{Arena, TestHeap, WORD, with_heap};
-use tripoint_core::{Error, SymmetricFence};
+use common::WORD;
+use items::{ALL, Item, kept, list, names, with_objects};
+use tripoint_core::{Arena, Error};
 use tripoint_gc::{
-    Cause, Gc, Inside, Link, Plain, Policy, Postponed, Rooted, Scan, SweptOptions, Trace, TypedMutator,
-    TypedObjects, object_types,
+    Gc, Link, Plain, Referent, Rooted, Scan, SweptOptions, Trace, TypedMutator, TypedObjects, object_types,
 };
 
-const ALL: Duration = Duration::MAX;
-
-type TestObjects<'m> = TypedObjects<'m, Arena<'m>>;
-type In<'g, 'm> = Inside<'g, Arena<'m>, SymmetricFence>;
-
 object_types! {
-    /// An item of a list.
-    struct Item<'g> {
-        name: usize,
-        copy: usize,
-        next: Option<Gc<'g, Item<'g>>>,
-    }
-
     /// All forms of variants.
     #[derive(Clone, Copy)]
     enum Value<'g> {
@@ -52,58 +39,20 @@ object_types! {
     struct Nothing;
 }
 
-fn objects<'m>(heap: &'m TestHeap<'m>) -> TestObjects<'m> {
-    TypedObjects::create(heap, SweptOptions { segment_size: 4 << 10 }).unwrap()
-}
-
-/// Runs `test` with objects in a heap of their own, and checks that all is freed in the end.
-fn with_objects(size: usize, test: impl FnOnce(&TestObjects<'_>)) {
-    with_heap(size, |heap| {
-        let objects = objects(heap);
-        test(&objects);
-        heap.collect(ALL).unwrap();
-        assert_eq!(objects.sizes().map(|sizes| sizes.total), [0, 0]);
-    });
-}
-
-fn list<'g, 'm>(inside: &In<'g, 'm>, names: impl Iterator<Item = usize>) -> Option<Gc<'g, Item<'g>>> {
-    let mut next = None;
-    for name in names {
-        next = Some(inside.alloc(Item { name, copy: name, next }).unwrap());
-    }
-    next
-}
-
-fn names<'g>(list: Option<Gc<'g, Item<'g>>>) -> Vec<usize> {
-    core::iter::successors(list, |item| item.next)
-        .map(|item| {
-            assert_eq!(item.name, item.copy);
-            item.name
-        })
-        .collect()
-}
-
-/// Collects with no buffer attached: what is kept then is in objects.
-fn kept<'o, 'm>(objects: &'o TestObjects<'m>, mutator: &mut TypedMutator<'o, 'm, Arena<'m>>) -> usize {
-    let fresh = objects.register().unwrap();
-    drop(core::mem::replace(mutator, fresh));
-    mutator.collect(ALL).unwrap().kept
-}
-
 #[test]
 fn what_a_root_leads_to_is_kept_until_it_is_dropped() {
     with_objects(256 << 10, |objects| {
         let mut mutator = objects.register().unwrap();
         let root = mutator.enter(|inside| objects.root(inside, list(inside, 0..10).unwrap()).unwrap());
         let item = WORD + size_of::<Item<'_>>();
-        assert_eq!(kept(objects, &mut mutator), 10 * item);
+        assert_eq!(kept(&mut mutator), 10 * item);
         mutator.enter(|inside| {
             let first = root.get(inside).unwrap();
             assert_eq!(names(Some(first)), Vec::from_iter((0..10).rev()));
             assert!(first.next.unwrap().is_same(first.get().next.unwrap()));
         });
         drop(root);
-        assert_eq!(kept(objects, &mut mutator), 0);
+        assert_eq!(kept(&mut mutator), 0);
     });
 }
 
@@ -116,7 +65,7 @@ fn a_root_changes() {
             let text = inside.text(&format!("{} and two", root.get(inside).unwrap())).unwrap();
             root.set(inside, text).unwrap();
         });
-        assert_eq!(kept(objects, &mut mutator), 4 * WORD);
+        assert_eq!(kept(&mut mutator), 2 * WORD + "one and two".len().next_multiple_of(WORD));
         mutator.enter(|inside| assert_eq!(&*root.get(inside).unwrap(), "one and two"));
     });
 }
@@ -132,14 +81,14 @@ fn many_roots_keep_their_own_objects() {
                 let more = (roots.len()..100).map(|number| inside.alloc(number).unwrap());
                 roots.extend(more.map(|object| objects.root(inside, object).unwrap()).collect::<Vec<_>>());
             });
-            assert_eq!(kept(objects, &mut mutator), 100 * 2 * WORD);
+            assert_eq!(kept(&mut mutator), 100 * 2 * WORD);
             mutator.enter(|inside| {
                 for (number, root) in roots.iter().enumerate() {
                     assert_eq!(*root.get(inside).unwrap(), number);
                 }
             });
             roots.truncate(40);
-            assert_eq!(kept(objects, &mut mutator), 40 * 2 * WORD);
+            assert_eq!(kept(&mut mutator), 40 * 2 * WORD);
         }
     });
 }
@@ -161,7 +110,7 @@ fn all_forms_of_declared_types_are_traced() {
             objects.root(inside, number).unwrap()
         });
         for _ in 0..2 {
-            kept(objects, &mut mutator);
+            kept(&mut mutator);
             mutator.enter(|inside| {
                 let number = root.get(inside).unwrap();
                 let both = number.1.get().unwrap();
@@ -181,7 +130,7 @@ fn all_forms_of_declared_types_are_traced() {
             number.1.set(inside, last);
         });
         let pair = WORD + size_of::<Pair<'_>>();
-        assert_eq!(kept(objects, &mut mutator), 2 * pair);
+        assert_eq!(kept(&mut mutator), 2 * pair);
     });
 }
 
@@ -202,7 +151,7 @@ fn values_have_any_size_and_alignment() {
             (lines, empty, wide)
         });
         let sizes = 9 * (64 + 64) + 2 * WORD + (32 + 32) + (WORD + 16 + 16 - WORD);
-        assert_eq!(kept(objects, &mut mutator), sizes);
+        assert_eq!(kept(&mut mutator), sizes);
         mutator.enter(|inside| {
             for (number, line) in lines.iter().enumerate() {
                 let line = line.get(inside).unwrap().get();
@@ -212,6 +161,92 @@ fn values_have_any_size_and_alignment() {
             let wide = wide.get(inside).unwrap().get();
             assert_eq!((*wide.0, core::ptr::from_ref(wide).addr() % 32), (u128::MAX / 3, 0));
         });
+    });
+}
+
+/// Where objects are does not show, except by their addresses (design/gc-typed.md `.typed.move`).
+#[test]
+fn objects_move_while_no_thread_is_inside() {
+    with_objects(256 << 10, |objects| {
+        let mut mutator = objects.register().unwrap();
+        let count = if cfg!(miri) { 20 } else { 200 };
+        let (mut first, mut second) = mutator.enter(|inside| {
+            // Garbage between them, so that no object stays by chance.
+            let items = (0..count).fold(None, |next, name| {
+                inside.text("garbage").unwrap();
+                Some(inside.alloc(Item { name, copy: name, next }).unwrap())
+            });
+            let root = |item| objects.root(inside, item).unwrap();
+            (root(items.unwrap()), root(items.unwrap().next.unwrap()))
+        });
+        for round in 0..3 {
+            let before = mutator.enter(|inside| first.get(inside).map(address).unwrap());
+            let found = mutator.collect(ALL).unwrap();
+            assert_eq!(
+                (found.moved, found.refused),
+                (count * (WORD + size_of::<Item<'_>>()), 0),
+                "round {round}"
+            );
+            mutator.enter(|inside| {
+                let [one, two] = [&first, &second].map(|root| root.get(inside).unwrap());
+                assert_ne!(address(one), before);
+                assert!(one.next.unwrap().is_same(two), "both references changed");
+                assert_eq!(names(Some(one)), Vec::from_iter((0..count).rev()));
+                first.set(inside, one).unwrap();
+                second.set(inside, two).unwrap();
+            });
+        }
+    });
+}
+
+fn address<T: Referent + ?Sized>(object: Gc<'_, T>) -> usize {
+    core::ptr::from_ref(&*object).cast::<u8>().addr()
+}
+
+/// (design/gc.md `.location.use`)
+#[test]
+fn a_dependency_says_whether_addresses_changed() {
+    with_objects(256 << 10, |objects| {
+        let mut mutator = objects.register().unwrap();
+        let text = mutator.enter(|inside| objects.root(inside, inside.text("moved").unwrap()).unwrap());
+        let [of_text, of_none] = mutator.enter(|inside| {
+            let mut of_text = inside.reset_dependency();
+            of_text.add(text.get(inside).unwrap().as_ptr().cast());
+            assert!(!inside.is_stale(of_text));
+            [of_text, inside.reset_dependency()]
+        });
+        mutator.collect(ALL).unwrap();
+        mutator.enter(|inside| assert!(inside.is_stale(of_text) && !inside.is_stale(of_none)));
+    });
+}
+
+/// An address of these may be used outside, as long as a root keeps the object.
+#[test]
+fn aligned_objects_and_large_ones_stay() {
+    with_objects(256 << 10, |objects| {
+        let mut mutator = objects.register().unwrap();
+        let (line, wide, large) = mutator.enter(|inside| {
+            for index in 0..100 {
+                inside.alloc((Line(index), index)).unwrap();
+            }
+            let wide = Wide(inside.alloc(7_u128).unwrap());
+            (
+                objects.root(inside, inside.alloc(Line(1)).unwrap()).unwrap(),
+                objects.root(inside, inside.alloc(wide).unwrap()).unwrap(),
+                objects.root(inside, inside.slice(2000, |index| index).unwrap()).unwrap(),
+            )
+        });
+        let look = |mutator: &mut TypedMutator<'_, '_, _>| {
+            mutator.enter(|inside| {
+                let (line, wide) = (line.get(inside).unwrap(), wide.get(inside).unwrap());
+                let large = large.get(inside).unwrap();
+                assert_eq!((line.0, *wide.0, large[1999]), (1, 7, 1999));
+                [address(line), address(wide), address(wide.0), address(large)]
+            })
+        };
+        let before = look(&mut mutator);
+        let found = mutator.collect(ALL).unwrap();
+        assert_eq!((found.moved, look(&mut mutator)), (0, before));
     });
 }
 
@@ -232,7 +267,7 @@ fn slices_and_texts_are_objects() {
             )
         });
         let slices = (2 + 40 * 2) * WORD + (2 * WORD + 64 - WORD + 3 * 64) + 2 * WORD;
-        assert_eq!(kept(objects, &mut mutator), slices + 40 * 3 * WORD + 2 * WORD);
+        assert_eq!(kept(&mut mutator), slices + 40 * 3 * WORD + 2 * WORD);
         mutator.enter(|inside| {
             for (index, (number, name)) in slice.get(inside).unwrap().iter().enumerate() {
                 assert_eq!((*number, &**name), (index, &*index.to_string()));
@@ -262,7 +297,7 @@ fn a_slice_whose_items_are_not_all_made_is_freed() {
         }));
         assert!(unwound.is_err());
         // The mutator is outside again, so this does not wait for it.
-        assert_eq!(kept(objects, &mut mutator), 0);
+        assert_eq!(kept(&mut mutator), 0);
     });
 }
 
@@ -297,150 +332,6 @@ fn a_full_heap_refuses_and_is_collected_outside() {
     });
 }
 
-/// (design/gc.md `.typed.inside`)
-#[test]
-fn a_stop_waits_until_all_are_outside() {
-    with_objects(256 << 10, |objects| {
-        let mut mutator = objects.register().unwrap();
-        let heap = objects.heap();
-        // This thread is outside, though it has a mutator.
-        heap.collect(Duration::ZERO).unwrap();
-        thread::scope(|scope| {
-            mutator.enter(|inside| {
-                assert!(!inside.wants_stop());
-                let text = inside.text("unrooted").unwrap();
-                let postponed = scope.spawn(|| heap.collect(Duration::ZERO)).join().unwrap().unwrap_err();
-                let Postponed::Late(late) = postponed else { panic!("{postponed}") };
-                assert!(late.seen_at.unwrap().file().ends_with("typed.rs"), "{postponed}");
-                scope.spawn(|| heap.collect(ALL).unwrap());
-                while !inside.wants_stop() {
-                    thread::yield_now();
-                }
-                // More than a buffer holds, while a stop is wanted: no point gives way.
-                let items = list(inside, 0..if cfg!(miri) { 100 } else { 1000 });
-                assert_eq!((&*text, names(items).len() % 100), ("unrooted", 0));
-            });
-        });
-        assert_eq!(heap.counts().collections.get(), 2);
-    });
-}
-
-/// (design/gc.md `.typed.due`)
-#[test]
-fn what_is_due_is_collected_outside() {
-    with_objects(256 << 10, |objects| {
-        let heap = objects.heap();
-        heap.set_policy(Policy { capacity: 8 << 10, ..Policy::default() });
-        let mut mutator = objects.register().unwrap();
-        let fill = |mutator: &mut TypedMutator<'_, '_, _>| {
-            mutator.enter(|inside| {
-                let before = heap.last_collection();
-                let items = list(inside, 0..300);
-                assert!(heap.is_due());
-                assert_eq!((names(items).len(), heap.last_collection()), (300, before));
-            });
-        };
-        fill(&mut mutator);
-        assert!(heap.last_collection().is_some_and(|last| last.cause == Cause::Threshold && last.freed > 0));
-        let parked = heap.park();
-        fill(&mut mutator);
-        assert!(heap.is_due());
-        parked.release();
-        mutator.enter(|_| ());
-        assert!(!heap.is_due());
-        assert_eq!(heap.counts().collections.get(), 2);
-    });
-}
-
-object_types! {
-    /// What all threads reach.
-    struct Board<'g> {
-        lists: [Link<'g, Item<'g>>; 4],
-        writes: AtomicU32,
-    }
-}
-
-/// Threads publish lists to each other while the heap is collected.
-#[test]
-fn threads_share_objects() {
-    let rounds = if cfg!(miri) { 3 } else { 300 };
-    with_objects(4 << 20, |objects| {
-        let mut mutator = objects.register().unwrap();
-        let board = mutator.enter(|inside| {
-            let board = Board { lists: Default::default(), writes: AtomicU32::new(0) };
-            objects.root(inside, inside.alloc(board).unwrap()).unwrap()
-        });
-        let running = AtomicUsize::new(3);
-        thread::scope(|scope| {
-            for thread in 0..3 {
-                let (board, running) = (&board, &running);
-                scope.spawn(move || {
-                    let mut mutator = objects.register().unwrap();
-                    for round in 0..rounds {
-                        let own = mutator.enter(|inside| {
-                            let board = board.get(inside).unwrap();
-                            let first = round * 100 + thread;
-                            let own = list(inside, first..first + 8).unwrap();
-                            board.lists[(thread + round) % 4].set(inside, own);
-                            board.writes.fetch_add(1, Ordering::Relaxed);
-                            objects.root(inside, own).unwrap()
-                        });
-                        mutator.enter(|inside| {
-                            for list in &board.get(inside).unwrap().lists {
-                                let names = names(list.get());
-                                assert!(names.len() == 8 || names.is_empty());
-                                assert!(names.windows(2).all(|pair| pair[0] == pair[1] + 1));
-                            }
-                            let first = round * 100 + thread;
-                            assert_eq!(names(root(inside, &own)).last(), Some(&first));
-                        });
-                    }
-                    running.fetch_sub(1, Ordering::SeqCst);
-                });
-            }
-            let mut collections = 0;
-            while running.load(Ordering::SeqCst) > 0 && collections < if cfg!(miri) { 3 } else { 3000 } {
-                mutator.collect(ALL).unwrap();
-                collections += 1;
-                thread::yield_now();
-            }
-        });
-        mutator.enter(|inside| {
-            let board = board.get(inside).unwrap();
-            assert_eq!(board.writes.load(Ordering::Relaxed) as usize, 3 * rounds);
-            (0..4).for_each(|list| board.lists[list].set(inside, None));
-        });
-        let only = kept(objects, &mut mutator);
-        assert_eq!(only, (WORD + size_of::<Board<'_>>()).next_multiple_of(WORD));
-    });
-}
-
-fn root<'g, 'm>(inside: &In<'g, 'm>, root: &Rooted<'_, Item<'static>>) -> Option<Gc<'g, Item<'g>>> {
-    root.get(inside).ok()
-}
-
-#[test]
-fn roots_and_mutators_move_between_threads() {
-    with_objects(256 << 10, |objects| {
-        let (send, receive) = mpsc::channel();
-        let mut mutator = objects.register().unwrap();
-        thread::scope(|scope| {
-            scope.spawn(move || {
-                let root = mutator.enter(|inside| objects.root(inside, list(inside, 0..5).unwrap()).unwrap());
-                send.send((mutator, root)).unwrap();
-            });
-            let (mut mutator, root) = receive.recv().unwrap();
-            mutator.collect(ALL).unwrap();
-            // Inside, references may be used by threads that end inside.
-            mutator.enter(|inside| {
-                let items = root.get(inside).unwrap();
-                let found = thread::scope(|scope| scope.spawn(move || names(Some(items))).join().unwrap());
-                assert_eq!(found, [4, 3, 2, 1, 0]);
-            });
-        });
-    });
-}
-
 #[test]
 fn walks_know_the_types_of_objects() {
     with_objects(64 << 10, |objects| {
@@ -451,11 +342,11 @@ fn walks_know_the_types_of_objects() {
             inside.slice(3, |index| index as u16).unwrap();
         });
         let mut found = Vec::new();
-        let stopped = objects.heap().stop(ALL).unwrap();
+        let stopped = mutator.stop(ALL).unwrap();
         stopped.walk_objects(|object| found.push((object.type_name.unwrap(), object.block.size())));
         found.sort_unstable();
         let line = core::any::type_name::<Line>();
-        assert_eq!(found, [("[u16]", 3 * WORD), ("str", 3 * WORD), (line, 128)]);
+        assert_eq!(found, [("[u16]", 2 * WORD + 8), ("str", 3 * WORD), (line, 128)]);
     });
 }
 
@@ -467,7 +358,7 @@ fn values_of_other_crates_are_plain() {
             let after = inside.alloc((Plain(Duration::from_secs(3)), "static")).unwrap();
             objects.root(inside, inside.alloc(after).unwrap()).unwrap()
         });
-        assert_ne!(kept(objects, &mut mutator), 0);
+        assert_ne!(kept(&mut mutator), 0);
         mutator.enter(|inside| {
             let (after, text) = &**root.get(inside).unwrap();
             assert_eq!((after.as_secs(), *text), (3, "static"));
@@ -484,6 +375,7 @@ unsafe impl Trace for Forgetful<'_> {
     type Static = Forgetful<'static>;
 
     const HAS_REFERENCES: bool = true;
+    const HAS_WEAK_LINKS: bool = false;
 
     fn trace(&mut self, _scan: &mut Scan<'_>) {
         let _forgotten = self.0;
@@ -499,6 +391,59 @@ fn a_type_that_forgets_references_loses_objects() {
             let forgetful = inside.alloc(Forgetful(inside.alloc(7_u64).unwrap())).unwrap();
             objects.root(inside, forgetful).unwrap()
         });
-        assert_eq!(kept(objects, &mut mutator), 2 * 2 * WORD, "its number is freed");
+        assert_eq!(kept(&mut mutator), 2 * 2 * WORD, "its number is freed");
+    });
+}
+
+/// A value without a size, which counts how many times it is traced.
+struct Counting;
+
+static TRACES: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: there is no reference in it.
+unsafe impl Trace for Counting {
+    type At<'g> = Self;
+    type Static = Self;
+
+    const HAS_REFERENCES: bool = true;
+    const HAS_WEAK_LINKS: bool = false;
+
+    fn trace(&mut self, _scan: &mut Scan<'_>) {
+        TRACES.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// There may be `usize::MAX` of them in a slice.
+#[test]
+fn items_without_a_size_are_not_traced_one_by_one() {
+    with_objects(64 << 10, |objects| {
+        let mut mutator = objects.register().unwrap();
+        let slice =
+            mutator.enter(|inside| objects.root(inside, inside.slice(1000, |_| Counting).unwrap()).unwrap());
+        assert_eq!(kept(&mut mutator), 2 * WORD);
+        mutator.enter(|inside| assert_eq!(slice.get(inside).unwrap().len(), 1000));
+        assert_eq!(TRACES.load(Ordering::Relaxed), 0);
+    });
+}
+
+/// A program makes room in a quiet moment, and allocates without a fill until it is used up.
+#[test]
+fn room_that_was_made_is_enough_without_a_fill() {
+    with_objects(64 << 10, |objects| {
+        let (heap, mut mutator) = (objects.heap(), objects.register().unwrap());
+        let fills = || heap.arena().counts().fills.get();
+        for _ in 0..3 {
+            let room = mutator.enter(|inside| inside.make_room::<Item<'_>>(40)).unwrap();
+            let before = fills();
+            mutator.enter(|inside| {
+                assert_eq!(inside.make_room::<Item<'_>>(room), Ok(room), "there is as much already");
+                assert_eq!(names(list(inside, 0..room)).len(), room);
+            });
+            assert_eq!((room >= 40, fills()), (true, before));
+        }
+        // What is refused begins no collection, and what cannot be says so.
+        let mut refused = |count| mutator.enter(|inside| inside.make_room::<Item<'_>>(count));
+        assert_eq!([10_000, usize::MAX].map(|count| refused(count).is_err()), [true; 2]);
+        assert_eq!(heap.counts().collections.get(), 0);
     });
 }

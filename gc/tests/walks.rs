@@ -3,19 +3,27 @@
 
 mod common;
 
-use core::ptr;
+use core::ptr::{self, NonNull};
 use core::time::Duration;
 
-use common::{Slots, WORD, layout, make, point, pool, set_reference, with_heap, write};
+use common::{Nodes, Slots, WORD, layout, make, point, pool, set_reference, with_heap, write};
 use tripoint_core::{Addr, Arena, PoolClass};
-use tripoint_gc::{Leaf, NoPath, PathStep, Referrer, Tag, Traced, TypeCount, WeakSlots};
+use tripoint_gc::{
+    Kind, Leaf, Message, Moved, MovedLeaf, NoPath, PathStep, Referrer, SegmentUse, Tag, Traced, TypeCount,
+    WeakSlots,
+};
 
 const ALL: Duration = Duration::MAX;
 
 #[test]
 fn objects_are_counted_by_pool_and_type() {
+    count_by_pool_and_type::<Traced, Leaf>();
+    count_by_pool_and_type::<Moved, MovedLeaf>();
+}
+
+fn count_by_pool_and_type<K: Kind<Nodes>, L: Kind<Nodes>>() {
     with_heap(256 << 10, |heap| {
-        let (nodes, leaves) = (pool::<Traced>(heap, 0), pool::<Leaf>(heap, 0));
+        let (nodes, leaves) = (pool::<K>(heap, 0), pool::<L>(heap, 0));
         let mut mutator = heap.register().unwrap();
         let (mut node_point, mut leaf_point) = (point(&nodes, &mutator), point(&leaves, &mutator));
         let slots = Slots::<1>::default();
@@ -47,11 +55,64 @@ fn objects_are_counted_by_pool_and_type() {
             ]
         };
         assert_eq!(counts(&stopped), [count(10, 4), count(10, 2), count(10, 2), (30, 80 * WORD)]);
-        stopped.collect();
+        let moved = stopped.collect().moved;
+        // What lies in a buffer moves as other objects do.
+        assert_eq!(moved, if K::MOVES { 60 * WORD } else { 0 });
         assert_eq!(counts(&stopped), [count(10, 4), (0, 0), count(10, 2), (20, 60 * WORD)], "what is live");
         let census = stopped.census(&mut table[..1]);
         assert_eq!((census.types.len(), census.all.objects), (1, 20), "a table that is too short");
         assert_eq!(stopped.census(&mut []).all.bytes, 60 * WORD);
+    });
+}
+
+/// The picture of a heap: all memory of all pools, and each byte once.
+#[test]
+fn segments_show_how_their_memory_is_used() {
+    with_heap(256 << 10, |heap| {
+        let (nodes, leaves) = (pool::<Moved>(heap, 0), pool::<Leaf>(heap, 0));
+        let mut mutator = heap.register().unwrap();
+        let (mut node_point, mut leaf_point) = (point(&nodes, &mutator), point(&leaves, &mutator));
+        let slots = Slots::<1>::default();
+        // SAFETY: the slots outlive the root, and only this thread uses them.
+        let _root = unsafe { heap.root_table(slots.base(), 1, Tag::default()) }.unwrap();
+        for name in 0..200 {
+            make(&mut leaf_point, name, &[]).unwrap();
+            make(&mut node_point, name, &[]).unwrap();
+            slots.set(0, make(&mut node_point, name, &[slots.get(0)]).unwrap());
+        }
+        // One with a segment of its own.
+        make(&mut leaf_point, 1000, &vec![ptr::null_mut(); 1000]).unwrap();
+        for is_collected in [false, true] {
+            let rooms = [node_point.room(), leaf_point.room()];
+            let stopped = mutator.stop(ALL, || ()).unwrap();
+            if is_collected {
+                stopped.collect();
+            }
+            let mut found = Vec::new();
+            stopped.walk_segments(|segment| found.push(segment));
+            let mut held = [0; 2];
+            for (index, (pool, class, header)) in
+                [(nodes.header().id(), "AMC", nodes.header()), (leaves.header().id(), "LO", leaves.header())]
+                    .into_iter()
+                    .enumerate()
+            {
+                let own: Vec<_> = found.iter().filter(|segment| segment.pool == pool).collect();
+                assert!(own.iter().all(|segment| segment.class == class && segment.overhead() > 0));
+                assert!(own.windows(2).all(|pair| pair[0].memory.limit() <= pair[1].memory.base()));
+                assert_eq!(own.iter().map(|segment| segment.memory.size()).sum::<usize>(), header.total());
+                held[index] = own.iter().map(|segment| segment.held).sum();
+            }
+            assert_eq!(held, rooms);
+            let free: usize = found.iter().map(|segment| segment.free).sum();
+            assert_eq!(free, nodes.sizes().free + leaves.sizes().free);
+            let all = stopped.census(&mut []).all;
+            let sum = |of: fn(&SegmentUse) -> usize| found.iter().map(of).sum::<usize>();
+            assert_eq!(
+                (sum(|segment| segment.objects), sum(|segment| segment.used)),
+                (all.objects, all.bytes)
+            );
+            assert_eq!(all.objects, if is_collected { 200 } else { 601 });
+        }
     });
 }
 
@@ -121,6 +182,41 @@ fn a_path_leads_from_a_root_to_an_object() {
         let found = stopped.collect();
         assert_eq!((found.kept, found.freed), ((2 + 9 * 6) * WORD, 3 * WORD));
         assert_eq!(stopped.object_at(garbage), None);
+    });
+}
+
+/// What only finalization keeps is distinguished from what is freed: as long as it is registered, and while it waits to be taken.
+#[test]
+fn what_finalization_keeps_is_no_path_and_not_unreachable() {
+    with_heap(64 << 10, |heap| {
+        let pool = pool::<Traced>(heap, 0);
+        let mut mutator = heap.register().unwrap();
+        let mut point = point(&pool, &mutator);
+        let behind = make(&mut point, 1, &[]).unwrap();
+        let registered = make(&mut point, 2, &[behind]).unwrap();
+        let garbage = make(&mut point, 3, &[behind]).unwrap();
+        let object = NonNull::new(registered).unwrap();
+        mutator.finalize(object).unwrap();
+        // A registration of a place without an object leads nowhere.
+        mutator.finalize(NonNull::new(garbage.wrapping_add(WORD)).unwrap()).unwrap();
+        point.empty();
+        let mut table = [PathStep::default(); 3];
+        for is_collected in [false, true] {
+            let stopped = mutator.stop(ALL, || ()).unwrap();
+            if is_collected {
+                assert_eq!(stopped.collect().freed, 3 * WORD);
+            } else {
+                assert_eq!(stopped.path_to(garbage, &mut table), Err(NoPath::Unreachable));
+            }
+            for kept in [registered, behind] {
+                assert_eq!(stopped.path_to(kept, &mut table), Err(NoPath::Finalizable));
+            }
+            assert_eq!(stopped.path_to(behind, &mut table[..1]), Err(NoPath::Full));
+        }
+        assert_eq!(mutator.next_message(), Some(Message::Finalizable(object)));
+        let stopped = mutator.stop(ALL, || ()).unwrap();
+        assert_eq!(stopped.path_to(behind, &mut table), Err(NoPath::Unreachable));
+        assert_eq!(stopped.collect().freed, 5 * WORD);
     });
 }
 

@@ -4,6 +4,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 pub use loom::cell::UnsafeCell;
+pub use loom::sync::{Condvar, Mutex};
 
 /// Threads of a model.
 pub mod thread {

@@ -36,9 +36,9 @@ use tripoint_core::internal::{Ordering, fence};
 use tripoint_core::{BarrierPair, BufferKind, ClientArena, ClientArenaOptions, RankSet};
 
 #[cfg(tripoint_loom)]
-pub use exhaustive::{UnsafeCell, model, model_bounded, model_unbounded, thread};
+pub use exhaustive::{Condvar, Mutex, UnsafeCell, model, model_bounded, model_unbounded, thread};
 #[cfg(tripoint_shuttle)]
-pub use random::{UnsafeCell, model, model_bounded, model_unbounded, thread};
+pub use random::{Condvar, Mutex, UnsafeCell, model, model_bounded, model_unbounded, thread};
 
 /// An address to put in a descriptor. Models follow no pointer.
 pub fn addr(value: usize) -> *mut u8 {

@@ -16,6 +16,7 @@ use shuttle::scheduler::{PctScheduler, RandomScheduler, ReplayScheduler, Schedul
 use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::{Config, Runner};
 
+pub use shuttle::sync::{Condvar, Mutex};
 pub use shuttle::thread;
 
 /// Executions of each model, unless `TRIPOINT_ITERATIONS` says otherwise: half of them with

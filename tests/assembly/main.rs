@@ -43,6 +43,12 @@ const GOALS: &[Goal] = &[
     Goal { name: "manual_single", end: End::Return, flippable: false, most: (7, 3, 1) },
     Goal { name: "variable_loop", end: End::Loop, flippable: false, most: (6, 2, 1) },
     Goal { name: "variable_single", end: End::Return, flippable: false, most: (7, 3, 1) },
+    // Objects that a collector frees: in a loop, as in a manual pool.
+    Goal { name: "typed_loop", end: End::Loop, flippable: false, most: (6, 2, 1) },
+    // Beside the reference, which is the last one's to the next.
+    Goal { name: "typed_nodes", end: End::Loop, flippable: false, most: (7, 2, 1) },
+    // The address of the type's table, and that behind the header, which is returned.
+    Goal { name: "typed_single", end: End::Return, flippable: false, most: (10, 3, 1) },
     Goal { name: "flippable_loop", end: End::Loop, flippable: true, most: (9, 3, 1) },
     #[cfg(target_os = "linux")]
     Goal { name: "membarrier_loop", end: End::Loop, flippable: true, most: (9, 3, 1) },
@@ -123,13 +129,14 @@ struct Probe {
     cold: &'static [&'static str],
 }
 
-const PROBES: [Probe; 14] = [
+const PROBES: [Probe; 15] = [
     Probe { name: "batch_push", cold: &[] },
     Probe { name: "batch_commit", cold: &[] },
     // If nothing is attached, the pool knows what is on top.
     Probe { name: "frame_push", cold: &["top_base"] },
     Probe { name: "frame_alloc", cold: &["SlowPath", "reserve"] },
     Probe { name: "frame_pop", cold: &["pop_blocks"] },
+    Probe { name: "typed_single", cold: &["SlowPath", "reserve"] },
     Probe { name: "sampled_frame_pop", cold: &["pop_blocks", "retreat_with_stop"] },
     Probe { name: "unit_alloc", cold: &["MfsCache", "fill"] },
     Probe { name: "unit_free", cold: &[] },

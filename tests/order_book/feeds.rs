@@ -54,3 +54,12 @@ pub(crate) fn growing_feed() -> Vec<u8> {
     feed.extend_from_slice(&small_feed(4));
     feed
 }
+
+/// The shortest trades there are, at 97 prices at most.
+pub(crate) fn trades_feed(lines: usize) -> Vec<u8> {
+    let trade = |line| {
+        let price = 1 + line * line % 97;
+        format!("{line} {{\"stream\":\"\",\"data\":{{\"e\":\"trade\",\"p\":\"{price}\",\"q\":\"1\"}}}}\n")
+    };
+    (1..=lines).map(trade).collect::<String>().into_bytes()
+}

@@ -14,7 +14,7 @@ fn lines_of(function: &str) -> core::ops::RangeInclusive<usize> {
 }
 
 /// Whether `text` names the file of the injections and a line of `function`.
-fn names_line_of(text: &str, function: &str) -> bool {
+pub(crate) fn names_line_of(text: &str, function: &str) -> bool {
     let Some((_, rest)) = text.split_once("inject.rs:") else { return false };
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
     text.contains(function) && lines_of(function).contains(&digits.parse().unwrap())
@@ -40,7 +40,7 @@ fn arguments<'a>(inject: &'a str, policy: &'a str) -> [&'a str; 8] {
 }
 
 /// Whether the kernel permits the detector; prints a note if it does not.
-fn is_live(report: &Value, detector: &str) -> bool {
+pub(crate) fn is_live(report: &Value, detector: &str) -> bool {
     let live = report["contract"]["live_detectors"].as_array().unwrap().iter().any(|name| name == detector);
     if !live {
         println!("skipped: {detector} is refused here");

@@ -4,6 +4,7 @@
 #[path = "../example/mod.rs"]
 mod example;
 mod feeds;
+mod history;
 mod injections;
 #[cfg(target_os = "linux")]
 mod live;
@@ -96,7 +97,7 @@ fn the_report_has_exactly_these_keys() {
     assert_succeeds(&output);
     let top = "messages depth_updates level_updates book_tickers trades snapshots skipped bid_levels ask_levels \
                best_bid best_ask crossed peak_levels book_matches_reference warmup_messages steady_messages steady latency_ns \
-               messages_per_second contract samples";
+               messages_per_second contract samples history";
     let steady = "arena_growth_bytes fills fill_bytes empty_bytes global_allocator_calls minor_page_faults \
                   major_page_faults";
     assert_eq!(keys(&report), top.split_whitespace().collect());

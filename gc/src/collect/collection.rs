@@ -4,22 +4,23 @@ use core::mem;
 use core::time::Duration;
 
 use tripoint_core::internal::Defer;
-use tripoint_core::{Arena, BarrierPair, Event, aver};
+use tripoint_core::{Arena, BarrierPair, Event, WriteWatch, aver};
 
+use crate::collect::ending::HALF_DONE;
+use crate::collect::flip::flip;
 use crate::messages::message::Message;
 use crate::policy::report::{Cause, Collection, Work};
+use crate::references::generation::{GENERATIONS, Generation};
 use crate::references::list::List;
 use crate::references::member::{MemberLink, Tally};
 use crate::references::own::Own;
+use crate::references::root::RootRecord;
 use crate::references::scan::{Pass, Scan};
+use crate::references::writes::Writes;
 use crate::stops::heap::Heap;
 use crate::stops::mutator::Mutator;
 use crate::stops::postponed::Postponed;
 use crate::stops::stopped::Stopped;
-
-/// Why the process ends.
-const HALF_DONE: &str = "a format, a root function or an event hook unwound in the middle of a collection, which has left objects \
-     half marked or half moved: have it return";
 
 impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     /// Frees all objects that no root leads to, in all automatic pools of the heap, for a thread that has no
@@ -28,8 +29,22 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     /// # Errors
     /// [`Postponed`], as from [`Heap::stop`].
     pub fn collect(&'h self, patience: Duration) -> Result<Collection, Postponed> {
+        self.collect_up_to(GENERATIONS, patience)
+    }
+
+    /// As [`Heap::collect`], but frees only objects of the generations up to the one with the number `oldest`. With zero
+    /// these are the objects that classes that move objects allocated since the last collection, and the few that a
+    /// collection could not move. From [`GENERATIONS`] less one on they are all objects.
+    ///
+    /// All objects of the other generations are kept, and so is what they refer to. The time that it takes depends on
+    /// these only by their cards, a byte for 512 bytes, if their writes are [known](crate::Writes)
+    /// ([design](crate::design::gc_generations)).
+    ///
+    /// # Errors
+    /// [`Postponed`], as from [`Heap::stop`].
+    pub fn collect_up_to(&'h self, oldest: usize, patience: Duration) -> Result<Collection, Postponed> {
         let stopped = self.stop(patience)?;
-        Ok(run(&stopped, Cause::Requested))
+        Ok(stopped.collect_up_to(oldest))
     }
 }
 
@@ -41,8 +56,18 @@ impl<A: Arena, B: BarrierPair> Mutator<'_, A, B> {
     /// [`Postponed`], as from [`Mutator::stop`].
     #[track_caller]
     pub fn collect(&mut self, patience: Duration) -> Result<Collection, Postponed> {
+        self.collect_up_to(GENERATIONS, patience)
+    }
+
+    /// As [`Mutator::collect`], but frees only objects of the generations up to the one with the number `oldest`
+    /// ([`Heap::collect_up_to`]).
+    ///
+    /// # Errors
+    /// [`Postponed`], as from [`Mutator::stop`].
+    #[track_caller]
+    pub fn collect_up_to(&mut self, oldest: usize, patience: Duration) -> Result<Collection, Postponed> {
         let stopped = self.stop(patience, || ())?;
-        Ok(run(&stopped, Cause::Requested))
+        Ok(stopped.collect_up_to(oldest))
     }
 }
 
@@ -50,68 +75,148 @@ impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
     /// Frees all objects that no root leads to, in all automatic pools of the heap. What a
     /// [walk](Stopped::walk_objects) shows afterwards, during the same stop, is live.
     pub fn collect(&self) -> Collection {
-        run(self, Cause::Requested)
+        self.collect_up_to(GENERATIONS)
+    }
+
+    /// As [`Stopped::collect`], but frees only objects of the generations up to the one with the number `oldest`
+    /// ([`Heap::collect_up_to`]).
+    pub fn collect_up_to(&self, oldest: usize) -> Collection {
+        run(self, Cause::Requested, Generation::at_most(oldest))
     }
 }
 
-/// Collects the heap that is stopped.
-pub(crate) fn run<A: Arena, B: BarrierPair>(stopped: &Stopped<'_, '_, A, B>, cause: Cause) -> Collection {
+/// Collects the generations up to `oldest` of the heap that is stopped.
+pub(crate) fn run<A: Arena, B: BarrierPair>(
+    stopped: &Stopped<'_, '_, A, B>,
+    cause: Cause,
+    oldest: Generation,
+) -> Collection {
     let heap = stopped.heap();
     heap.arena().event(Event::BeginCollection { heap: heap.event_address(), reason: cause.reason() });
     heap.tell(Message::Began { number: heap.accounts().next_number(), cause });
     let (members, roots) = (heap.members().lock(), heap.roots().lock());
     // SAFETY: `stopped` says that the heap is stopped.
-    members.for_each(|link| unsafe { link.member().flip() });
+    unsafe { flip(heap, &members) };
     let own = Own::new(heap.arena(), &members);
     heap.forget_misplaced(&own);
     // A panic while one unwinds ends the process (design/gc.md `.collect.whole`).
     let is_half_done = Defer::new(|| panic!("{HALF_DONE}"));
     // SAFETY: the heap is stopped, and its pools were flipped.
-    members.for_each(|link| unsafe { link.member().condemn() });
+    members.for_each(|link| unsafe { link.member().condemn(oldest) });
     let mut scan = Scan::new(&own);
-    for pass in [Pass::AmbiguousRoots, Pass::ExactRoots] {
-        scan.begin_pass(pass);
-        // SAFETY: the heap is stopped, and roots were registered by a promise.
-        roots.for_each(|root| unsafe { root.scan(&mut scan) });
+    // SAFETY: the heap is stopped.
+    unsafe { fix_roots(heap, &roots, &mut scan) };
+    let (mut cards, mut writes) = (0, Writes::Unneeded);
+    let mut watch = None;
+    if oldest != Generation::LAST {
+        let mut needs_watch = false;
+        members.for_each(|link| needs_watch |= link.member().needs_watch());
+        watch = needs_watch.then(|| heap.arena().write_watch().ok()).flatten();
+        members.for_each(|link| {
+            // SAFETY: the heap is stopped.
+            writes = writes.max(unsafe { link.member().note_watched(oldest, watch) });
+            // SAFETY: the heap is stopped, and these generations of all pools were condemned above.
+            cards += unsafe { link.member().scan_older(oldest, &mut scan) };
+        });
     }
-    scan.begin_pass(Pass::Objects);
-    heap.mailbox().lock().keep_finalizable(&mut scan);
     // SAFETY: the heap is stopped, and all of its pools were flipped above.
-    unsafe { close(&members, &mut scan) };
-    if heap.mailbox().lock().find_dead(&mut scan) {
-        // SAFETY: the heap is stopped, and all of its pools were flipped above.
-        unsafe { close(&members, &mut scan) };
-    }
-    scan.begin_pass(Pass::Weak);
-    // SAFETY: the heap is stopped, and roots were registered by a promise.
-    roots.for_each(|root| unsafe { root.scan_weak(&mut scan) });
-    // SAFETY: the heap is stopped, and all that is kept was reached and scanned.
-    members.for_each(|link| unsafe { link.member().scan_weak(&mut scan) });
-    let mut tally = Tally::default();
+    unsafe { close(&members, oldest, &mut scan) };
+    // SAFETY: the heap is stopped, its pools were flipped, and all that roots lead to was reached and scanned.
+    unsafe { settle(heap, &members, &roots, oldest, watch, &mut scan) };
+    let (mut tally, is_stressed) = (Tally::default(), heap.accounts().is_stressed());
     // SAFETY: the heap is stopped, and no pool has grey objects any more: all that is reachable is black.
-    members.for_each(|link| tally += unsafe { link.member().sweep() });
+    members.for_each(|link| tally += unsafe { link.member().sweep(oldest, is_stressed) });
     mem::forget(is_half_done);
-    let (Tally { kept, freed, zones, moved, refused }, examined) = (tally, scan.examined());
-    heap.history().age(zones);
-    let references = scan.references();
-    let report = heap.accounts().close(cause, Work { kept, freed, moved, refused, examined, references });
-    heap.counts().count_collection(cause);
+    heap.history().age(tally.zones);
+    let (examined, references) = (scan.examined(), scan.references());
+    let report = heap.accounts().close(cause, oldest, Work { tally, examined, references, cards, writes });
+    heap.counts().count_collection(cause, oldest);
     heap.tell(Message::Ended(report));
+    let Collection { kept, freed, .. } = report;
     heap.arena().event(Event::EndCollection { heap: heap.event_address(), examined, kept, freed });
     let nowhere = scan.nowhere();
     aver!(nowhere.is_none(), "an exact reference to {nowhere:?}, where no object is");
     report
 }
 
-/// Scans grey objects until there are none.
+/// Fixes what roots refer to, and what waits to be finalized.
+///
+/// # Safety
+/// - The heap is stopped by the caller, and these are its roots.
+pub(crate) unsafe fn fix_roots<A: Arena, B: BarrierPair>(
+    heap: &Heap<'_, A, B>,
+    roots: &List<RootRecord>,
+    scan: &mut Scan<'_>,
+) {
+    for pass in [Pass::AmbiguousRoots, Pass::ExactRoots] {
+        scan.begin_pass(pass);
+        // SAFETY: the heap is stopped, and roots were registered by a promise.
+        roots.for_each(|root| unsafe { root.scan(scan) });
+    }
+    scan.begin_pass(Pass::Objects);
+    heap.mailbox().lock().keep_finalizable(scan);
+}
+
+/// Settles what becomes of references that are not strong: those for finalization, and weak ones.
+///
+/// # Safety
+/// - The heap is stopped by the caller, these are its pools and roots, and the pools are flipped.
+/// - All that roots lead to in the generations up to `oldest` was reached and scanned.
+pub(crate) unsafe fn settle<A: Arena, B: BarrierPair>(
+    heap: &Heap<'_, A, B>,
+    members: &List<MemberLink>,
+    roots: &List<RootRecord>,
+    oldest: Generation,
+    watch: Option<&dyn WriteWatch>,
+    scan: &mut Scan<'_>,
+) {
+    if heap.mailbox().lock().find_dead(scan) {
+        // SAFETY: the caller promises so.
+        unsafe { close(members, oldest, scan) };
+    }
+    if let Some(watch) = watch {
+        // Before formats may write to dependent objects, which is on no card (design/gc.md `.watched.own`).
+        //
+        // SAFETY: the heap is stopped.
+        members.for_each(|link| unsafe { link.member().forget_watched(oldest, watch) });
+    }
+    scan.begin_pass(Pass::Weak);
+    // SAFETY: the heap is stopped, and roots were registered by a promise.
+    roots.for_each(|root| unsafe { root.scan_weak(scan) });
+    // SAFETY: the heap is stopped, and all that is kept was reached and scanned.
+    members.for_each(|link| unsafe { link.member().scan_weak(oldest, scan) });
+}
+
+/// Scans grey objects until there are none, and none is the value of a weak pair whose key was reached.
 ///
 /// # Safety
 /// - The heap of these pools is stopped by the caller, and all of them are flipped.
-unsafe fn close(members: &List<MemberLink>, scan: &mut Scan<'_>) {
-    let mut is_any_grey = true;
-    while is_any_grey {
+pub(crate) unsafe fn close(members: &List<MemberLink>, oldest: Generation, scan: &mut Scan<'_>) {
+    // SAFETY: the caller promises so.
+    unsafe { scan_grey(members, scan) };
+    // Also if no object was grey: a pair of an older object, whose key is older, may have a young value.
+    let mut may_find_more = true;
+    while may_find_more && scan.has_pairs() {
+        scan.begin_pass(Pass::Pairs);
+        // SAFETY: the caller promises so, and no object is grey.
+        members.for_each(|link| unsafe { link.member().scan_pairs(oldest, scan) });
+        scan.begin_pass(Pass::Objects);
+        // SAFETY: the caller promises so.
+        may_find_more = unsafe { scan_grey(members, scan) };
+    }
+}
+
+/// Scans grey objects until there are none, or the scan is [spent](Scan::is_spent). Returns whether there were any.
+///
+/// # Safety
+/// - That of [`close`].
+pub(crate) unsafe fn scan_grey(members: &List<MemberLink>, scan: &mut Scan<'_>) -> bool {
+    let (mut is_any_grey, mut were_any) = (true, false);
+    while is_any_grey && !scan.is_spent() {
         is_any_grey = false;
         // SAFETY: the caller promises so.
         members.for_each(|link| is_any_grey |= unsafe { link.member().scan(scan) });
+        were_any |= is_any_grey;
     }
+    were_any
 }

@@ -6,6 +6,7 @@ use core::ptr::NonNull;
 use tripoint_core::{Addr, Arena, BarrierPair, Error, PoolId, Result};
 
 use crate::messages::message::{Guardian, Message, Notice};
+use crate::messages::registrations::{Guarded, Registrations};
 use crate::references::own::Own;
 use crate::references::queue::Queue;
 use crate::references::scan::Segments;
@@ -34,18 +35,17 @@ impl<A: Arena, B: BarrierPair> Mutator<'_, A, B> {
         if !is_of_heap {
             return Err(Error::Parameter("only an object of an automatic pool of the heap can be finalized"));
         }
-        let place = heap.arena().alloc_descriptor(Layout::new::<Guardian>())?.cast::<Guardian>();
-        // SAFETY: this is fresh memory with the layout of a record.
-        unsafe { place.write(Guardian::new(object)) };
+        let guardian = heap.new_guardian(object)?;
         // SAFETY: it is in no queue, and stays in place until it is taken out and freed.
-        unsafe { heap.mailbox().lock().guard(place) };
+        heap.mailbox().lock().own().with(|registrations| unsafe { registrations.guard(guardian) });
         Ok(())
     }
 
     /// Takes back one registration of the object for finalization, and returns whether there was one. Takes time in
     /// proportion to the number of registrations.
     pub fn definalize(&self, object: NonNull<u8>) -> bool {
-        let found = self.heap().mailbox().lock().unguard(object.as_ptr());
+        let found =
+            self.heap().mailbox().lock().own().with(|registrations| registrations.unguard(object.as_ptr()));
         // SAFETY: the record was just taken out of the mailbox of its heap.
         found.map(|guardian| unsafe { self.heap().free_guardian(guardian) }).is_some()
     }
@@ -58,7 +58,7 @@ impl<A: Arena, B: BarrierPair> Mutator<'_, A, B> {
         if let Some(message) = mailbox.take_notice() {
             return Some(message);
         }
-        let guardian = mailbox.take_finalizable()?;
+        let guardian = mailbox.own().with(Registrations::take_finalizable)?;
         drop(mailbox);
         // SAFETY: the record was just taken out of the mailbox of its heap.
         let object = unsafe { self.heap().free_guardian(guardian) };
@@ -67,6 +67,32 @@ impl<A: Arena, B: BarrierPair> Mutator<'_, A, B> {
 }
 
 impl<A: Arena, B: BarrierPair> Heap<'_, A, B> {
+    /// Makes the record of a registration.
+    pub(crate) fn new_guardian(&self, object: NonNull<u8>) -> Result<NonNull<Guardian>> {
+        let unused = self.mailbox().lock().take_unused_guardian();
+        let place = match unused {
+            Some(unused) => unused,
+            None => self.arena().alloc_descriptor(Layout::new::<Guardian>())?.cast(),
+        };
+        // SAFETY: this is memory with the layout of a record, which nothing uses.
+        unsafe { place.write(Guardian::new(object)) };
+        Ok(place)
+    }
+
+    /// Begins a queue of objects to be finalized.
+    pub(crate) fn begin_queue(&self) -> Result<NonNull<Guarded>> {
+        let unused = self.mailbox().lock().take_unused_queue();
+        let place = match unused {
+            Some(unused) => unused,
+            None => self.arena().alloc_descriptor(Layout::new::<Guarded>())?.cast(),
+        };
+        // SAFETY: this is memory with the layout of a record, which nothing uses.
+        unsafe { place.write(Guarded::default()) };
+        // SAFETY: it is in no list, and stays in place until the heap is dropped.
+        unsafe { self.mailbox().lock().begin_queue(place) };
+        Ok(place)
+    }
+
     /// Makes room for `count` more messages about collections, of which each collection leaves two. When no room is
     /// left, messages are lost and counted ([`HeapCounts::lost_messages`](crate::HeapCounts::lost_messages)). Before
     /// the first call there is no room, and lost messages are not counted.
@@ -103,7 +129,7 @@ impl<A: Arena, B: BarrierPair> Heap<'_, A, B> {
     /// In a collection, when all objects are known and none was reached: forgets registrations of addresses where no object begins.
     /// To follow them would read memory that is none.
     pub(crate) fn forget_misplaced<S: Segments>(&self, segments: &S) {
-        self.forget_all(|object| !segments.is_white(Addr::of(object)));
+        self.forget_all(|object| !segments.is_object(Addr::of(object)));
     }
 
     /// Forgets all registrations of objects of which `is_gone` is true.

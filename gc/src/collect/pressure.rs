@@ -1,14 +1,15 @@
 //! Collections that the heap begins by itself, in a fill or when a mutator goes outside (design/gc.md `.policy.fill`,
-//! `.typed.due`).
+//! design/gc-typed.md `.typed.due`).
 
 use core::fmt;
 use core::time::Duration;
 
-use tripoint_core::{Arena, BarrierPair, Error, Fill, Result};
+use tripoint_core::{Arena, BarrierPair, Error, Fill, PoolClass, Result};
 
 use crate::collect::collection::run;
 use crate::policy::accounts::Policy;
 use crate::policy::report::{Cause, Collection};
+use crate::references::generation::{GENERATIONS, Generation};
 use crate::stops::heap::Heap;
 use crate::stops::mutator_buffer::MutatorBuffer;
 use crate::stops::postponed::Postponed;
@@ -36,6 +37,18 @@ impl<A: Arena, B: BarrierPair> Drop for Parked<'_, A, B> {
 impl<A: Arena, B: BarrierPair> fmt::Debug for Parked<'_, A, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Parked")
+    }
+}
+
+/// Says of a class that its points give way in the slow path of reserve, so a fill of one may collect. Without it the
+/// caller of reserve may have references that no root knows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MayCollect(());
+
+impl MayCollect {
+    /// Of this class, if its fills may collect.
+    pub(crate) const fn in_fills_of<P: PoolClass>() -> Option<Self> {
+        if P::GIVES_WAY { Some(Self(())) } else { None }
     }
 }
 
@@ -70,7 +83,7 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     /// own moments parks the heap, calls this in quiet moments, and collects if it returns true.
     #[must_use]
     pub fn is_due(&self) -> bool {
-        self.accounts().is_due()
+        self.accounts().due().is_some()
     }
 
     /// The report of the last collection, whatever its cause; `None` before the first.
@@ -79,7 +92,7 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         self.accounts().last()
     }
 
-    /// Fills `buffer` by `fill`. Collects first if a collection is due. If `fill` is refused memory,
+    /// Fills `buffer` by `fill`, with memory of this generation. Collects first if a collection is due. If `fill` is refused memory,
     /// collects and calls it once more.
     ///
     /// # Safety
@@ -87,37 +100,45 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     /// - The caller is the owner of `buffer`, and it is reset.
     pub(crate) unsafe fn fill_with(
         &'h self,
+        _may_collect: MayCollect,
         buffer: &MutatorBuffer,
+        generation: Generation,
         fill: impl Fn() -> Result<Fill>,
     ) -> Result<Fill> {
         // SAFETY: as the caller promises, the buffer is of a pool of this heap.
         let record = unsafe { self.record_of(buffer) };
-        if self.is_due()
+        if let Some(cause) = self.accounts().due()
             && let Some(record) = record
         {
-            self.collect_in_fill(record, Cause::Threshold);
+            self.collect_in_fill(record, cause);
         }
         let filled = fill().or_else(|error| {
             let is_retried = is_shortage(error)
                 && record.is_some_and(|record| self.collect_in_fill(record, Cause::Refused));
             if is_retried { fill() } else { Err(error) }
         })?;
-        self.accounts().charge(filled.block.size());
+        self.accounts().charge(generation, filled.block.size());
         Ok(filled)
     }
 
     /// Fills a buffer by `fill`, without a collection: one that is due waits until a mutator is outside
     /// ([`Heap::collect_outside`]).
-    pub(crate) fn fill_inside(&self, fill: impl FnOnce() -> Result<Fill>) -> Result<Fill> {
+    pub(crate) fn fill_inside(
+        &self,
+        generation: Generation,
+        fill: impl FnOnce() -> Result<Fill>,
+    ) -> Result<Fill> {
         let filled = fill()?;
-        self.accounts().charge(filled.block.size());
+        self.accounts().charge(generation, filled.block.size());
         Ok(filled)
     }
 
     /// Collects if that is due, for a thread whose mutator is away.
     #[cold]
     pub(crate) fn collect_outside(&'h self) {
-        self.collect_once(Cause::Threshold, |patience| self.stop(patience));
+        if let Some(cause) = self.accounts().due() {
+            self.collect_once(cause, |patience| self.stop(patience));
+        }
     }
 
     /// Collects for a thread whose mutator has this record, and which gives way here. Returns whether there was a
@@ -141,16 +162,24 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
             return false;
         }
         let before = self.last_number();
+        // What frees memory that was refused is a collection of the whole heap.
+        let is_whole = |last: Collection| last.generations == GENERATIONS;
+        let has_collected = || {
+            let last = self.last_collection().filter(|last| last.number != before);
+            last.is_some_and(|last| cause != Cause::Refused || is_whole(last))
+        };
         match stop(self.policy().patience) {
             // While this thread waited, a mutator may have parked the heap, or another thread may have collected
             // (design/gc.md `.policy.park`, `.policy.turn`).
-            Ok(stopped) if !self.accounts().is_parked() && self.last_number() == before => {
-                run(&stopped, cause);
+            Ok(stopped) if !self.accounts().is_parked() && !has_collected() => {
+                let is_part = cause == Cause::Threshold;
+                let due = self.accounts().oldest_due().filter(|_| is_part);
+                run(&stopped, cause, due.unwrap_or(Generation::LAST));
             }
             Ok(_) => {}
             Err(_) => self.accounts().postpone(),
         }
-        self.last_number() != before
+        has_collected()
     }
 
     fn last_number(&self) -> u64 {

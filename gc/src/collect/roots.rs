@@ -121,6 +121,18 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         self.add_root(Place::Function { scan, data })
     }
 
+    /// As [`Heap::root_function`], for references that keep nothing: those to objects that are freed are set to null.
+    ///
+    /// # Safety
+    /// - That of [`Heap::root_function`].
+    pub(crate) unsafe fn root_weak_function(
+        &'h self,
+        scan: RootFunction,
+        data: *mut (),
+    ) -> Result<Root<'h, A, B>> {
+        self.add_root(Place::WeakFunction { scan, data })
+    }
+
     fn add_root(&'h self, place: Place) -> Result<Root<'h, A, B>> {
         let record = self.arena().alloc_descriptor(Layout::new::<RootRecord>())?.cast::<RootRecord>();
         // SAFETY: this is fresh memory with the layout of a record.

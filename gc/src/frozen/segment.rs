@@ -40,7 +40,7 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     /// Registers a frozen segment. `objects` is where its objects are, in bytes from the base of `memory`: the first at
     /// the start of that range, the others behind it without gaps.
     ///
-    /// The memory may be read-only, shared with other processes, or part of a manual pool. Objects of the heap may
+    /// The memory is only read, by [`FrozenSegment::check`] alone, so it may be read-only, shared with other processes, or part of a manual pool. Objects of the heap may
     /// refer to frozen objects, registered or not: a collection leaves references alone that do not lead into an
     /// automatic pool of its heap. Registration is for [`Heap::is_in_frozen`] and [`FrozenSegment::check`].
     ///

@@ -105,6 +105,12 @@ pub enum WriteImageError {
         /// The object's base.
         object: Addr,
     },
+    /// An object is of a format that is not for images ([`Format::is_for_images`](crate::Format::is_for_images)), as
+    /// typed objects are: it has an address of its program in it, which another process does not have.
+    NotForImages {
+        /// The object's base.
+        object: Addr,
+    },
     /// The memory to write to does not have the size of the image.
     Size {
         /// The bytes of the image.
@@ -134,6 +140,10 @@ impl fmt::Display for WriteImageError {
             Self::Weak { object } => write!(
                 f,
                 "the object at {object} has weak references, which nothing clears in an image: refer to it from none of its objects"
+            ),
+            Self::NotForImages { object } => write!(
+                f,
+                "the object at {object} is typed, or of another format that has addresses of this program: write objects of a format for images"
             ),
             Self::Size { needed } => write!(f, "the image has {needed} bytes: pass memory of that size"),
         }

@@ -9,6 +9,7 @@ use core::ptr::{self, NonNull};
 use tripoint_core::internal::Defer;
 use tripoint_core::{Addr, Align, Arena, BarrierPair, RankSet};
 
+use crate::collect::flip::flip;
 use crate::images::error::WriteImageError;
 use crate::images::header::{IMAGE_ALIGN, ImageHeader};
 use crate::references::list::List;
@@ -17,7 +18,6 @@ use crate::references::object::Object;
 use crate::references::own::Own;
 use crate::references::scan::{Scan, Shown};
 use crate::stops::stopped::Stopped;
-use crate::walks::objects::flip;
 
 const WORD: usize = size_of::<usize>();
 
@@ -61,8 +61,8 @@ impl<'h, A: Arena, B: BarrierPair> Stopped<'_, 'h, A, B> {
     /// Plans an image of the objects that `roots` refer to, and of all that these lead to. `table` needs an entry for
     /// each of them; as many as [`Stopped::census`] counts are enough.
     ///
-    /// Typed objects are not for images: each begins with an address of the program that made it, which another process
-    /// does not have.
+    /// Typed objects are refused: each begins with an address of the program that made it, which another process does not
+    /// have.
     ///
     /// # Errors
     /// [`WriteImageError`]: a root that is not an object, a table that is full, objects that an image cannot have, or a
@@ -75,7 +75,7 @@ impl<'h, A: Arena, B: BarrierPair> Stopped<'_, 'h, A, B> {
     ) -> Result<ImagePlan<'a, 'h, A, B>, WriteImageError> {
         let members = self.heap().members().lock();
         // SAFETY: `self` says that the heap is stopped.
-        unsafe { flip(&members) };
+        unsafe { flip(self.heap(), &members) };
         // SAFETY: the heap is stopped, and its pools were flipped.
         let count = unsafe { self.meet_all(&members, roots, table) }?;
         let entries = table.get_mut(..count).unwrap_or_default();
@@ -164,7 +164,10 @@ unsafe fn scan_at<A: Arena>(own: &Own<'_, A>, base: Addr, show: &mut dyn FnMut(S
 /// What an object has to be aligned to, if its pool has objects that can be in an image.
 fn alignment<A: Arena>(own: &Own<'_, A>, base: *const u8) -> Result<Align, WriteImageError> {
     let object = Addr::of(base);
-    let (_, segment) = own.find(object).ok_or(WriteImageError::NoObject(object))?;
+    let (link, segment) = own.find(object).ok_or(WriteImageError::NoObject(object))?;
+    if !link.member().is_for_images() {
+        return Err(WriteImageError::NotForImages { object });
+    }
     if segment.get().ranks().contains(RankSet::WEAK) {
         return Err(WriteImageError::Weak { object });
     }

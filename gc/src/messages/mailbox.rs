@@ -3,16 +3,21 @@
 use core::ptr::NonNull;
 
 use crate::messages::message::{Guardian, Message, Notice};
+use crate::messages::registrations::{Guarded, Registrations};
+use crate::references::list::List;
 use crate::references::queue::Queue;
 use crate::references::scan::Scan;
 
 /// The messages of a heap, the registrations that may become messages, and room for more.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Mailbox {
-    /// Objects that are registered, and were not found unreachable.
-    guarded: Queue<Guardian>,
-    /// Objects that were found unreachable, and are kept until a mutator takes them.
-    finalizable: Queue<Guardian>,
+    /// Registrations of objects that become messages of the heap.
+    own: Guarded,
+    /// Registrations of objects that wait in queues of their own.
+    queues: List<Guarded>,
+    /// Records that are used by nothing.
+    unused_queues: List<Guarded>,
+    unused_guardians: Queue<Guardian>,
     /// Messages about collections.
     notices: Queue<Notice>,
     /// Room for more of them.
@@ -20,54 +25,91 @@ pub(crate) struct Mailbox {
 }
 
 impl Mailbox {
-    /// Registers an object.
-    ///
-    /// # Safety
-    /// - The record is in no queue, and stays valid and in place until it is taken out.
-    pub(crate) unsafe fn guard(&mut self, guardian: NonNull<Guardian>) {
-        // SAFETY: the caller promises so.
-        unsafe { self.guarded.append(guardian) };
+    pub(crate) fn new() -> Self {
+        Self {
+            own: Guarded::default(),
+            queues: List::new(),
+            unused_queues: List::new(),
+            unused_guardians: Queue::default(),
+            notices: Queue::default(),
+            unused: Queue::default(),
+        }
     }
 
-    /// Takes out a registration of `object`, which was not found dead so far.
-    pub(crate) fn unguard(&mut self, object: *mut u8) -> Option<NonNull<Guardian>> {
-        let mut is_found = false;
-        let is_wanted = |guardian: &Guardian| {
-            !is_found && {
-                is_found = guardian.object.get() == object;
-                is_found
-            }
-        };
-        self.guarded.separate(is_wanted).shift()
+    /// The registrations of objects that become messages of the heap.
+    pub(crate) const fn own(&self) -> &Guarded {
+        &self.own
+    }
+
+    /// Takes a record that is used by nothing.
+    pub(crate) fn take_unused_queue(&mut self) -> Option<NonNull<Guarded>> {
+        self.unused_queues.pop()
+    }
+
+    /// Begins a queue.
+    ///
+    /// # Safety
+    /// - The record has no registrations, is in no list, and stays valid and in place until the heap is dropped.
+    pub(crate) unsafe fn begin_queue(&mut self, queue: NonNull<Guarded>) {
+        // SAFETY: the caller promises so.
+        unsafe { self.queues.push(queue) };
+    }
+
+    /// Ends a queue, and forgets its registrations.
+    ///
+    /// # Safety
+    /// - The queue was begun here, and not ended since.
+    pub(crate) unsafe fn end_queue(&mut self, queue: NonNull<Guarded>) {
+        self.queues.remove(queue);
+        // SAFETY: the record is valid until the heap is dropped, as was promised when the queue was begun.
+        let forgotten = unsafe { queue.as_ref() }.with(|registrations| registrations.unguard_all(|_| true));
+        self.unused_guardians.join(forgotten);
+        // SAFETY: it was taken off its list, and stays in place until the heap is dropped.
+        unsafe { self.unused_queues.push(queue) };
+    }
+
+    /// Takes a record of a registration that is used by nothing.
+    pub(crate) fn take_unused_guardian(&mut self) -> Option<NonNull<Guardian>> {
+        self.unused_guardians.shift()
     }
 
     /// Takes out all registrations of objects of which `is_gone` is true.
     pub(crate) fn unguard_all(&mut self, is_gone: impl Fn(*mut u8) -> bool) -> Queue<Guardian> {
-        let mut gone = self.guarded.separate(|guardian| is_gone(guardian.object.get()));
-        gone.join(self.finalizable.separate(|guardian| is_gone(guardian.object.get())));
+        let mut gone = Queue::default();
+        self.for_each(|registrations| gone.join(registrations.unguard_all(&is_gone)));
         gone
     }
 
     /// In a collection, as a root: keeps the objects that wait to be taken.
     pub(crate) fn keep_finalizable(&self, scan: &mut Scan<'_>) {
-        self.finalizable.show_all(|guardian| keep(guardian, scan));
+        self.for_each(|registrations| registrations.keep_finalizable(scan));
     }
 
     /// In a collection, when all is reached that roots lead to: keeps the registered objects that were not reached,
     /// for the program to take. Returns whether there are any, whose references are to be scanned then.
-    pub(crate) fn find_dead(&mut self, scan: &mut Scan<'_>) -> bool {
+    pub(crate) fn find_dead(&self, scan: &mut Scan<'_>) -> bool {
         // All are asked before one is kept: what is only reachable from another one is dead too
         // (design/gc.md `.final.stage`).
-        let mut dead = self.guarded.separate(|guardian| scan.is_dead(guardian.object.get()));
         let mut is_any_dead = false;
-        dead.show_all(|guardian| {
-            is_any_dead = true;
-            keep(guardian, scan);
-        });
-        // Their objects are kept, and may have moved.
-        self.guarded.show_all(|guardian| keep(guardian, scan));
-        self.finalizable.join(core::mem::take(&mut dead));
+        self.for_each(|registrations| is_any_dead |= registrations.find_dead(scan));
+        self.for_each(|registrations| registrations.keep_dead(scan));
         is_any_dead
+    }
+
+    /// Shows the objects that are registered, and those that wait to be taken. Where no object was when one was
+    /// registered, there may be none.
+    pub(crate) fn show_objects(&self, mut show: impl FnMut(*mut u8)) {
+        self.for_each(|registrations| registrations.show_objects(&mut show));
+    }
+
+    fn for_each(&self, mut visit: impl FnMut(&mut Registrations)) {
+        self.own.with(&mut visit);
+        self.queues.for_each(|queue| queue.with(&mut visit));
+    }
+
+    /// Takes out the record of a queue: the heap is dropped.
+    pub(crate) fn take_queue(&mut self) -> Option<NonNull<Guarded>> {
+        self.unused_queues.pop().or_else(|| self.queues.pop())
     }
 
     /// Adds room for a message about a collection.
@@ -99,20 +141,8 @@ impl Mailbox {
         message
     }
 
-    /// Takes an object that was found unreachable. The mailbox no longer keeps it.
-    pub(crate) fn take_finalizable(&mut self) -> Option<NonNull<Guardian>> {
-        self.finalizable.shift()
-    }
-
     /// Takes out a record of a message about a collection: the heap is dropped.
     pub(crate) fn take_room(&mut self) -> Option<NonNull<Notice>> {
         self.unused.shift().or_else(|| self.notices.shift())
     }
-}
-
-/// Keeps the object of a registration, and follows it if it moves.
-fn keep(guardian: &Guardian, scan: &mut Scan<'_>) {
-    let mut object = guardian.object.get();
-    scan.fix(&mut object);
-    guardian.object.set(object);
 }

@@ -2,17 +2,25 @@
 
 use core::fmt;
 
+use crate::references::generation::GENERATIONS;
+use crate::references::member::Tally;
+use crate::references::writes::Writes;
+
 /// Why a collection began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cause {
-    /// The program asked for it: [`Heap::collect`](crate::Heap::collect) or
-    /// [`Mutator::collect`](crate::Mutator::collect).
+    /// The program asked for it: [`Heap::collect`](crate::Heap::collect),
+    /// [`Heap::collect_up_to`](crate::Heap::collect_up_to), or those of a mutator or a stopped heap.
     Requested,
     /// A fill found that as much was allocated as the [`Policy`](crate::Policy) allows.
     Threshold,
     /// A fill was refused memory.
     Refused,
+    /// The heap is under stress: [`Heap::stress`](crate::Heap::stress).
+    Stress,
+    /// The program asked for it, a step at a time: [`Heap::step`](crate::Heap::step).
+    Step,
 }
 
 impl Cause {
@@ -22,6 +30,8 @@ impl Cause {
             Self::Requested => "request",
             Self::Threshold => "threshold",
             Self::Refused => "refusal",
+            Self::Stress => "stress",
+            Self::Step => "step",
         }
     }
 }
@@ -32,6 +42,8 @@ impl fmt::Display for Cause {
             Self::Requested => "it was asked for",
             Self::Threshold => "so much was allocated",
             Self::Refused => "memory was refused",
+            Self::Stress => "the heap is under stress",
+            Self::Step => "it was asked for in steps",
         })
     }
 }
@@ -44,12 +56,15 @@ pub struct Collection {
     pub number: u64,
     /// Why it began.
     pub cause: Cause,
+    /// How many generations it was of, the youngest ones: [`GENERATIONS`] if it was of the whole heap. Objects of the
+    /// others were all kept.
+    pub generations: usize,
     /// When it was, in bytes that were allocated since the heap was created: what buffers were filled with, less what
     /// they returned unused. This is a clock that every machine has.
     pub clock: u64,
     /// The part of [`Collection::clock`] since the collection before.
     pub allocated: usize,
-    /// The bytes of objects that are kept, and of buffers that are still attached.
+    /// The bytes of objects that are kept in the heap, in all generations, and of buffers that are still attached.
     pub kept: usize,
     /// The bytes that were freed.
     pub freed: usize,
@@ -62,17 +77,21 @@ pub struct Collection {
     pub examined: usize,
     /// How many references were fixed.
     pub references: usize,
+    /// How many cards of older generations had objects that might refer to the ones collected: 512 bytes each. Zero if
+    /// the collection was of the whole heap.
+    pub cards: usize,
+    /// Who said which objects of other generations were written.
+    pub writes: Writes,
 }
 
 /// The part of a report that the collection itself knows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Work {
-    pub(crate) kept: usize,
-    pub(crate) freed: usize,
-    pub(crate) moved: usize,
-    pub(crate) refused: usize,
+    pub(crate) tally: Tally,
     pub(crate) examined: usize,
     pub(crate) references: usize,
+    pub(crate) cards: usize,
+    pub(crate) writes: Writes,
 }
 
 impl Collection {
@@ -83,7 +102,7 @@ impl Collection {
     }
 
     /// The part of [`Collection::before`] that was freed, in thousandths: what to compare
-    /// [`Policy::mortality`](crate::Policy::mortality) with.
+    /// [`GenerationPolicy::mortality`](crate::GenerationPolicy::mortality) with.
     #[must_use]
     pub fn mortality(&self) -> u32 {
         let thousandths = (self.freed as u128 * 1000).checked_div(self.before() as u128);
@@ -94,8 +113,12 @@ impl Collection {
 
 impl fmt::Display for Collection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { number, cause, clock, kept, freed, .. } = self;
-        write!(f, "collection {number} at {clock} bytes, because {cause}: {kept} bytes kept, {freed} freed")
+        let Self { number, cause, generations, clock, kept, freed, .. } = self;
+        write!(f, "collection {number}")?;
+        if *generations < GENERATIONS {
+            write!(f, " of {generations} of {GENERATIONS} generations")?;
+        }
+        write!(f, " at {clock} bytes, because {cause}: {kept} bytes kept, {freed} freed")
     }
 }
 
@@ -108,11 +131,27 @@ mod tests {
     fn a_report_says_why_and_how_much() {
         let (number, cause, clock, allocated) = (3, Cause::Threshold, 900, 400);
         let (kept, freed, moved, refused, examined, references) = (100, 300, 60, 0, 80, 2);
-        let found =
-            Collection { number, cause, clock, allocated, kept, freed, moved, refused, examined, references };
+        let (generations, cards, writes) = (GENERATIONS, 0, Writes::Unneeded);
+        let found = Collection {
+            number,
+            cause,
+            generations,
+            clock,
+            allocated,
+            kept,
+            freed,
+            moved,
+            refused,
+            examined,
+            references,
+            cards,
+            writes,
+        };
         assert_eq!((found.before(), found.mortality()), (400, 750));
         let text = "collection 3 at 900 bytes, because so much was allocated: 100 bytes kept, 300 freed";
         assert_eq!(found.to_string(), text);
+        let text = "collection 3 of 1 of 3 generations at 900 bytes, because so much was allocated: 100 bytes kept, 300 freed";
+        assert_eq!(Collection { generations: 1, ..found }.to_string(), text);
         assert_eq!(Collection { kept: 0, freed: 0, ..found }.mortality(), 0);
     }
 }

@@ -21,6 +21,7 @@ use crate::references::scan::Scan;
 ///   what no mutator writes after the object was committed.
 /// - [`Format::scan`] passes every reference in the objects to the scan, unless the object that it refers to is kept
 ///   by another and does not move.
+/// - If [`Format::notes_writes`] returns true, writes are noted as it says.
 pub unsafe trait Format: Send + Sync + 'static {
     /// The alignment of objects: at least a word.
     fn align(&self) -> Align {
@@ -57,6 +58,28 @@ pub unsafe trait Format: Send + Sync + 'static {
     unsafe fn dependent(&self, object: NonNull<u8>) -> *mut u8 {
         let _ = object;
         core::ptr::null_mut()
+    }
+
+    /// Whether objects of this format may be written to an [image](crate::ImagePlan), which other processes read. By
+    /// default they may. An object that has an address of its program in it, for example of a table of functions, means
+    /// nothing to another process: a format of such objects returns false, and images refuse them.
+    fn is_for_images(&self) -> bool {
+        true
+    }
+
+    /// Whether all writes of references in objects of this format are noted. If this returns true, each store of a
+    /// reference to an object of the heap in an object that was committed before is followed by
+    /// [`Swept::note_write`](crate::Swept::note_write), before the mutator that stored it gives way or is away. A change of what
+    /// [`Format::dependent`] returns for an object is noted as a store in that object. It always returns the same.
+    ///
+    /// Collections of young generations then look only at those older objects that were written, or are known to refer
+    /// to younger ones. By default this returns false: collections ask the platform what was written, and if it does not
+    /// know, look at all older objects of the pool.
+    ///
+    /// If this returns true and a write is not noted, a collection may free an object that is still in use, or leave a
+    /// reference to where it was. Stress does not find that, because it collects the whole heap.
+    fn notes_writes(&self) -> bool {
+        false
     }
 
     /// Passes all references in these objects to `scan`. The heap is stopped.

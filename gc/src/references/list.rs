@@ -33,6 +33,14 @@ impl<T: Linked> List<T> {
         unsafe { item.as_ref() }.next().set(self.first.replace(Some(item)));
     }
 
+    /// Takes the newest item off the list.
+    pub(crate) fn pop(&self) -> Option<NonNull<T>> {
+        let item = self.first.get()?;
+        // SAFETY: items are valid while they are in the list (`push`).
+        self.first.set(unsafe { item.as_ref() }.next().take());
+        Some(item)
+    }
+
     /// Takes `item` off the list.
     pub(crate) fn remove(&self, item: NonNull<T>) {
         let mut link = &self.first;

@@ -4,37 +4,47 @@ use core::cell::Cell;
 use core::ops::AddAssign;
 use core::ptr::NonNull;
 
-use tripoint_core::{Addr, PoolId};
+use tripoint_core::{Addr, PoolId, WriteWatch};
 
+use crate::references::generation::{GENERATIONS, Generation};
 use crate::references::list::Linked;
 use crate::references::object::Object;
 use crate::references::scan::Scan;
 use crate::references::segment::SegmentPtr;
+use crate::references::segment_use::SegmentUse;
+use crate::references::writes::Writes;
 use crate::references::zones::Zones;
 
 /// What a collection found in a pool, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
-    /// The bytes of objects that are kept.
-    pub(crate) kept: usize,
+    /// The bytes of objects that are in each generation now, and of buffers that are still attached.
+    pub(crate) kept: [usize; GENERATIONS],
     /// The bytes that are free now, and were in objects before.
     pub(crate) freed: usize,
     /// Where objects moved away from.
     pub(crate) zones: Zones,
     /// The bytes of objects that were moved.
     pub(crate) moved: usize,
+    /// The bytes of objects that came to each generation, also of those that did not move for that.
+    pub(crate) arrived: [usize; GENERATIONS],
     /// The bytes of objects that were not moved, because memory for their copies was refused.
     pub(crate) refused: usize,
 }
 
 impl AddAssign for Tally {
     fn add_assign(&mut self, other: Self) {
-        self.kept += other.kept;
+        add(&mut self.kept, other.kept);
         self.freed += other.freed;
         self.zones |= other.zones;
         self.moved += other.moved;
+        add(&mut self.arrived, other.arrived);
         self.refused += other.refused;
     }
+}
+
+fn add(sums: &mut [usize; GENERATIONS], other: [usize; GENERATIONS]) {
+    sums.iter_mut().zip(other).for_each(|(sum, more)| *sum += more);
 }
 
 /// An automatic pool of a heap.
@@ -49,44 +59,122 @@ pub(crate) trait Member: Sync {
     /// - The heap is stopped by the caller.
     unsafe fn flip(&self);
 
-    /// If the class moves objects: condemns its segments, whose objects move from now on when exact references to them
-    /// are fixed, unless an ambiguous one was fixed before.
+    /// Condemns the generations up to `oldest`: what is not reached from now on is freed by [`Member::sweep`]. If the
+    /// class moves objects, those that exact references lead to move when these are fixed, unless an ambiguous one was
+    /// fixed before.
     ///
     /// # Safety
     /// - The heap is stopped by the caller, and all its pools were flipped.
-    unsafe fn condemn(&self);
+    unsafe fn condemn(&self, oldest: Generation);
 
-    /// Where the copy is of the object that began at `object`, a place in a condemned segment: copies it now, unless
-    /// this collection has done so before. `None` if the object stays, or if no object is there.
+    /// Where the copy is of the object that began at `object`, a place in a segment whose objects move, and of which
+    /// generation: copies it now, unless this collection has done so before. `None` if the object stays, or if no object
+    /// is there.
     ///
     /// # Safety
-    /// - `segment` is of this pool and condemned, and the heap is stopped by the caller.
+    /// - `segment` is of this pool and its objects move, and the heap is stopped by the caller.
     /// - `object` is a place in it.
-    unsafe fn copy_of(&self, segment: SegmentPtr, object: Addr) -> Option<NonNull<u8>>;
+    unsafe fn copy_of(&self, segment: SegmentPtr, object: Addr) -> Option<(NonNull<u8>, Generation)>;
 
-    /// Scans the grey objects of the pool, until there are none. Returns whether there were any.
+    /// Scans the objects of generations above `oldest` that may refer to condemned ones. Returns how many cards were
+    /// looked at.
+    ///
+    /// # Safety
+    /// - The heap is stopped by the caller, and the generations up to `oldest` of all its pools were condemned.
+    unsafe fn scan_older(&self, oldest: Generation, scan: &mut Scan<'_>) -> usize;
+
+    /// Whether the platform has to be asked which of the pool's objects were written, because mutators do not say so.
+    fn needs_watch(&self) -> bool;
+
+    /// Has the platform say which objects of generations above `oldest` were written, if that is needed, and notes it on
+    /// their cards. Returns who said so.
+    ///
+    /// # Safety
+    /// - The heap is stopped by the caller.
+    unsafe fn note_watched(&self, oldest: Generation, watch: Option<&dyn WriteWatch>) -> Writes;
+
+    /// Leaves out what this collection has written so far from what the platform says next time: it is on the cards.
+    ///
+    /// # Safety
+    /// - The heap is stopped by the caller.
+    unsafe fn forget_watched(&self, oldest: Generation, watch: &dyn WriteWatch);
+
+    /// Scans the grey objects of the pool and the copies, until there are none or the scan is
+    /// [spent](Scan::is_spent). Returns whether there were any.
     ///
     /// # Safety
     /// - The heap is stopped by the caller, and all its pools were flipped.
     unsafe fn scan(&self, scan: &mut Scan<'_>) -> bool;
 
-    /// If the objects have weak references: scans those that were reached.
+    /// If the objects may have weak pairs: scans those once more that were reached, and those above `oldest` that may
+    /// refer to condemned ones.
     ///
     /// # Safety
-    /// - The heap is stopped by the caller, and all that is reachable was reached and scanned.
-    unsafe fn scan_weak(&self, scan: &mut Scan<'_>);
+    /// - The heap is stopped by the caller, and all its pools were flipped. No object is grey.
+    unsafe fn scan_pairs(&self, oldest: Generation, scan: &mut Scan<'_>);
 
-    /// Frees the objects that were not reached.
+    /// A step of a collection in steps begins, perhaps the first: from here on references mark objects where they are.
+    ///
+    /// # Safety
+    /// - The heap is stopped by the caller, and the pool is flipped.
+    unsafe fn begin_step(&self, is_first: bool);
+
+    /// If writes are noted: scans the reached objects again that were written since they were scanned, until there are
+    /// none or the scan is [spent](Scan::is_spent). Returns whether there were any.
+    ///
+    /// # Safety
+    /// - The heap is stopped by the caller, and the pool is flipped.
+    unsafe fn scan_written(&self, scan: &mut Scan<'_>) -> bool;
+
+    /// If writes are not noted: scans all reached objects again.
+    ///
+    /// # Safety
+    /// - The heap is stopped by the caller, and the pool is flipped.
+    unsafe fn scan_unnoted(&self, scan: &mut Scan<'_>);
+
+    /// Gives up a marking in steps: all objects are white.
+    ///
+    /// # Safety
+    /// - The heap is stopped by the caller.
+    unsafe fn forget_marks(&self);
+
+    /// The marking in steps is over: what was not reached waits to be swept.
     ///
     /// # Safety
     /// - The heap is stopped by the caller, and all that is reachable was reached and scanned.
-    unsafe fn sweep(&self) -> Tally;
+    unsafe fn set_aside(&self);
+
+    /// Sweeps what waits, until there is nothing or the scan is [spent](Scan::is_spent). Returns what all of the sweep has
+    /// found when there is nothing.
+    ///
+    /// # Safety
+    /// - The heap is stopped by the caller.
+    unsafe fn sweep_aside(&self, scan: &mut Scan<'_>) -> Option<Tally>;
+
+    /// If the objects have weak references: scans those that were reached, and those above `oldest` that may refer to
+    /// condemned ones.
+    ///
+    /// # Safety
+    /// - The heap is stopped by the caller, and all that is reachable was reached and scanned.
+    unsafe fn scan_weak(&self, oldest: Generation, scan: &mut Scan<'_>);
+
+    /// Frees the objects of generations up to `oldest` that were not reached. Under stress, overwrites their memory.
+    ///
+    /// # Safety
+    /// - The heap is stopped by the caller, and all that is reachable was reached and scanned.
+    unsafe fn sweep(&self, oldest: Generation, is_stressed: bool) -> Tally;
 
     /// Passes all objects to `visit`, with the pool locked.
     ///
     /// # Safety
     /// - The heap is stopped by the caller, the pool is flipped, and no collection has begun.
     unsafe fn for_each_object(&self, visit: &mut dyn FnMut(Object));
+
+    /// Passes its segments to `visit`, in order of addresses. The heap is stopped by the caller, and the pool is flipped.
+    fn show_segments(&self, visit: &mut dyn FnMut(SegmentUse));
+
+    /// Whether its objects may be written to an image.
+    fn is_for_images(&self) -> bool;
 
     /// The object that begins at `base`.
     ///

@@ -4,11 +4,12 @@ use core::ptr::NonNull;
 
 use tripoint_core::{Addr, Arena};
 
+use crate::references::generation::Generation;
 use crate::references::list::List;
 use crate::references::member::MemberLink;
 use crate::references::object::Object;
 use crate::references::scan::{Kept, Segments, Shown};
-use crate::references::segment::SegmentPtr;
+use crate::references::segment::{Fate, SegmentPtr};
 
 /// Finds the segments of the automatic pools of one heap.
 pub(crate) struct Own<'a, A> {
@@ -60,30 +61,42 @@ impl<A: Arena> Segments for Own<'_, A> {
     fn keep_exact(&self, addr: Addr) -> Kept {
         let Some((link, segment)) = self.find(addr) else { return Kept::Elsewhere };
         let (description, header) = (segment.get(), segment.get().shape().header);
+        let (generation, fate) = (description.generation(), description.fate());
+        if fate == Fate::Stays {
+            let is_right = !cfg!(debug_assertions) || segment.object_of(addr).is_some();
+            return if is_right { Kept::Here(generation) } else { Kept::Nowhere };
+        }
         let object = Addr::new(addr.get().wrapping_sub(header));
         if !description.has_place(object) {
             return Kept::Nowhere;
         }
-        if description.is_condemned() {
+        if fate == Fate::Moves {
             // SAFETY: the segment is of that pool, which has condemned it, so the heap is stopped for a collection. An
             // object may begin at that place.
-            let copy = unsafe { link.member().copy_of(segment, object) };
-            if let Some(copy) = copy {
+            if let Some((copy, generation)) = unsafe { link.member().copy_of(segment, object) } {
                 // SAFETY: the object begins with its header, which has this size.
-                return Kept::At(unsafe { copy.add(header) });
+                return Kept::At(unsafe { copy.add(header) }, generation);
             }
         }
-        if segment.reach(object) { Kept::Here } else { Kept::Nowhere }
+        if segment.reach(object) { Kept::Here(generation) } else { Kept::Nowhere }
     }
 
-    fn keep_ambiguous(&self, addr: Addr) {
-        let Some((_, segment)) = self.find(addr) else { return };
-        if let Some(object) = segment.object_around(addr) {
+    fn keep_ambiguous(&self, addr: Addr) -> Option<Generation> {
+        let (_, segment) = self.find(addr)?;
+        if segment.get().fate() != Fate::Stays
+            && let Some(object) = segment.object_around(addr)
+        {
             segment.reach(object);
         }
+        Some(segment.get().generation())
     }
 
     fn is_white(&self, addr: Addr) -> bool {
-        self.find(addr).is_some_and(|(_, segment)| segment.is_white_at(addr))
+        let is_white = |segment: SegmentPtr| segment.get().fate() != Fate::Stays && segment.is_white_at(addr);
+        self.find(addr).is_some_and(|(_, segment)| is_white(segment))
+    }
+
+    fn is_object(&self, addr: Addr) -> bool {
+        self.find(addr).is_some_and(|(_, segment)| segment.object_of(addr).is_some())
     }
 }

@@ -35,6 +35,11 @@ impl<T: Linked> Queue<T> {
         }
     }
 
+    /// Whether there is no item.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+
     /// Takes the first item out.
     pub(crate) fn shift(&mut self) -> Option<NonNull<T>> {
         let item = self.first?;

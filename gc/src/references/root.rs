@@ -33,6 +33,8 @@ pub(crate) enum Place {
     Stack(NonNull<Stack>),
     /// What a function finds.
     Function { scan: RootFunction, data: *mut () },
+    /// What a function finds, which keeps nothing.
+    WeakFunction { scan: RootFunction, data: *mut () },
 }
 
 /// Distinguishes a root from the others of its heap ([`Root::id`](crate::Root::id)).
@@ -85,7 +87,7 @@ impl RootRecord {
             // read and written while the heap is stopped.
             Place::Table { base, count, tag } => unsafe { scan_table(base, count, tag, scan) },
             // It keeps nothing.
-            Place::Weak { .. } => {}
+            Place::Weak { .. } | Place::WeakFunction { .. } => {}
             Place::Ambiguous { base, count } => {
                 for index in 0..count {
                     // SAFETY: the caller that registered the root promised that `count` words are there, and
@@ -111,10 +113,14 @@ impl RootRecord {
     /// # Safety
     /// - The heap is stopped, and the promises of the root's registration hold.
     pub(crate) unsafe fn scan_weak(&self, scan: &mut Scan<'_>) {
-        if let Place::Weak { base, count, tag } = self.place {
+        match self.place {
             // SAFETY: the caller that registered the root promised that `count` references are there, and may be
             // read and written while the heap is stopped.
-            unsafe { scan_table(base, count, tag, scan) };
+            Place::Weak { base, count, tag } => unsafe { scan_table(base, count, tag, scan) },
+            // SAFETY: the caller that registered the root promised that it may be called with this data
+            // while the heap is stopped.
+            Place::WeakFunction { scan: function, data } => unsafe { function(data, scan) },
+            Place::Table { .. } | Place::Ambiguous { .. } | Place::Stack(_) | Place::Function { .. } => {}
         }
     }
 }

@@ -6,15 +6,18 @@ use core::ptr::NonNull;
 
 use tripoint_core::Addr;
 
+use crate::references::card::CLEAN;
+use crate::references::generation::Generation;
+
 /// What became of the object that an exact reference leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kept {
     /// It is not an object of the heap that is being collected.
     Elsewhere,
-    /// It is kept where it is.
-    Here,
-    /// It is kept, and this is what refers to it now.
-    At(NonNull<u8>),
+    /// It is kept where it is, in this generation.
+    Here(Generation),
+    /// It is kept, and this is what refers to it now. It is in this generation.
+    At(NonNull<u8>, Generation),
     /// The address is one of the heap, but no object is there.
     Nowhere,
 }
@@ -24,11 +27,14 @@ pub(crate) trait Segments {
     /// Keeps the object that an exact reference leads to.
     fn keep_exact(&self, addr: Addr) -> Kept;
 
-    /// Keeps the object that an ambiguous reference leads to, where it is.
-    fn keep_ambiguous(&self, addr: Addr);
+    /// Keeps the object that an ambiguous reference leads to, where it is. Returns the generation of what is there.
+    fn keep_ambiguous(&self, addr: Addr) -> Option<Generation>;
 
-    /// Whether an exact reference to `addr` leads to an object that was not reached.
+    /// Whether an exact reference to `addr` leads to an object that is condemned and was not reached.
     fn is_white(&self, addr: Addr) -> bool;
+
+    /// Whether an exact reference to `addr` leads to an object.
+    fn is_object(&self, addr: Addr) -> bool;
 }
 
 /// A reference as a format or a root passed it on.
@@ -59,6 +65,8 @@ pub(crate) enum Pass {
     ExactRoots,
     /// Those of objects.
     Objects,
+    /// The values of weak pairs whose keys were reached.
+    Pairs,
     /// Weak ones, which are cleared if their objects are dead, when all that is kept was reached.
     Weak,
 }
@@ -67,6 +75,8 @@ pub(crate) enum Pass {
 enum Purpose<'s> {
     /// To keep what is referred to, in these segments.
     Keep(&'s dyn Segments, Pass),
+    /// To count work.
+    Nothing,
     /// To show the references: nothing is kept.
     Show(&'s mut dyn FnMut(Shown<'_>)),
 }
@@ -77,13 +87,25 @@ pub struct Scan<'s> {
     purpose: Purpose<'s>,
     references: usize,
     examined: usize,
+    /// How much was done, in bytes, and how much may be done.
+    spent: usize,
+    allowance: usize,
     nowhere: Option<Addr>,
+    /// Whether weak pairs were met that have a key.
+    has_pairs: bool,
+    /// What the card of the object that is being scanned may refer to.
+    card: u8,
 }
 
 impl<'s> Scan<'s> {
     /// A scan that keeps what is referred to, beginning with [`Pass::AmbiguousRoots`].
     pub(crate) fn new(segments: &'s dyn Segments) -> Self {
         Self::begin(Purpose::Keep(segments, Pass::AmbiguousRoots))
+    }
+
+    /// A scan that is passed no references: it only counts work.
+    pub(crate) const fn idle() -> Scan<'static> {
+        Scan::begin(Purpose::Nothing)
     }
 
     /// Goes on with another pass.
@@ -99,7 +121,16 @@ impl<'s> Scan<'s> {
     }
 
     const fn begin(purpose: Purpose<'s>) -> Self {
-        Self { purpose, references: 0, examined: 0, nowhere: None }
+        Self {
+            purpose,
+            references: 0,
+            examined: 0,
+            spent: 0,
+            allowance: usize::MAX,
+            nowhere: None,
+            has_pairs: false,
+            card: CLEAN,
+        }
     }
 
     /// Fixes an exact reference: the object that it refers to is kept, and if the object moves, the reference is
@@ -119,6 +150,7 @@ impl<'s> Scan<'s> {
         let (segments, pass) = match &mut self.purpose {
             Purpose::Keep(_, Pass::AmbiguousRoots) => return,
             Purpose::Keep(segments, pass) => (*segments, *pass),
+            Purpose::Nothing => return,
             Purpose::Show(show) => {
                 self.references += 1;
                 return show(Shown::Exact(reference));
@@ -131,8 +163,13 @@ impl<'s> Scan<'s> {
             return;
         }
         let kept = segments.keep_exact(addr);
-        if let Kept::At(now) = kept {
-            *reference = now.as_ptr();
+        match kept {
+            Kept::Here(generation) => self.refer_to(generation),
+            Kept::At(now, generation) => {
+                *reference = now.as_ptr();
+                self.refer_to(generation);
+            }
+            Kept::Elsewhere | Kept::Nowhere => {}
         }
         // A panic here would leave the collection half done (design/gc.md `.collect.whole`).
         if cfg!(debug_assertions) && kept == Kept::Nowhere {
@@ -150,26 +187,106 @@ impl<'s> Scan<'s> {
         let segments = match &mut self.purpose {
             Purpose::Keep(_, Pass::ExactRoots) => return,
             Purpose::Keep(segments, _) => *segments,
+            Purpose::Nothing => return,
             Purpose::Show(show) => {
                 self.references += 1;
                 return show(Shown::Ambiguous(word));
             }
         };
         self.references += 1;
-        segments.keep_ambiguous(Addr::new(word));
+        if let Some(generation) = segments.keep_ambiguous(Addr::new(word)) {
+            self.refer_to(generation);
+        }
+    }
+
+    #[inline]
+    const fn refer_to(&mut self, generation: Generation) {
+        if generation.card() < self.card {
+            self.card = generation.card();
+        }
+    }
+
+    /// The next object is scanned from here on.
+    pub(crate) const fn begin_object(&mut self) {
+        self.card = CLEAN;
+    }
+
+    /// What the object refers to that was scanned last, as its card says it.
+    pub(crate) const fn card(&self) -> u8 {
+        self.card
+    }
+
+    /// Fixes a reference that keeps nothing, of an object whose other references do: it is set to null if its object is
+    /// dead. Walks do not show it.
+    #[inline]
+    pub(crate) fn fix_weak(&mut self, reference: &mut *mut u8) {
+        if let Purpose::Keep(_, Pass::Weak) = self.purpose {
+            self.fix(reference);
+        }
+    }
+
+    /// Fixes a weak pair: while the key is reached by others, the value is kept. If the key is dead, both are set to null.
+    /// Walks show the value, if there is one, as if the key were reached.
+    pub(crate) fn fix_pair(&mut self, key: &mut *mut u8, value: &mut *mut u8) {
+        match self.purpose {
+            _ if key.is_null() => {}
+            Purpose::Keep(_, Pass::Pairs) => {
+                if !self.is_dead(*key) {
+                    self.fix(value);
+                }
+            }
+            Purpose::Keep(_, Pass::Weak) if self.is_dead(*key) => {
+                (*key, *value) = (core::ptr::null_mut(), core::ptr::null_mut());
+            }
+            Purpose::Keep(_, Pass::Weak) => {
+                self.fix(key);
+                self.fix(value);
+            }
+            Purpose::Keep(..) => self.has_pairs = true,
+            Purpose::Show(_) => self.fix(value),
+            Purpose::Nothing => {}
+        }
+    }
+
+    /// Whether weak pairs were met that have a key, whose values are not kept yet.
+    pub(crate) const fn has_pairs(&self) -> bool {
+        self.has_pairs
+    }
+
+    /// There may be weak pairs that this scan did not meet.
+    pub(crate) const fn expect_pairs(&mut self) {
+        self.has_pairs = true;
     }
 
     /// Whether an exact reference leads to an object that was not reached so far.
     pub(crate) fn is_dead(&self, reference: *mut u8) -> bool {
         match &self.purpose {
             Purpose::Keep(segments, _) => segments.is_white(Addr::of(reference)),
-            Purpose::Show(_) => false,
+            Purpose::Show(_) | Purpose::Nothing => false,
         }
     }
 
     /// Counts `bytes` bytes of objects that are passed to their format.
     pub(crate) const fn examine(&mut self, bytes: usize) {
         self.examined += bytes;
+        self.spend(bytes);
+    }
+
+    /// Allows work of about `bytes` bytes from here on, instead of any.
+    pub(crate) const fn allow(&mut self, bytes: usize) {
+        (self.spent, self.allowance) = (0, bytes);
+    }
+
+    /// Counts work that takes as long as `bytes` bytes of objects.
+    #[inline]
+    pub(crate) const fn spend(&mut self, bytes: usize) {
+        self.spent = self.spent.saturating_add(bytes);
+    }
+
+    /// Whether as much was done as is allowed.
+    #[inline]
+    pub(crate) const fn is_spent(&self) -> bool {
+        self.spent >= self.allowance
     }
 
     /// The bytes of objects that were passed to their formats.

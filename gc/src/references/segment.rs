@@ -1,33 +1,23 @@
-//! Segments: the memory of automatic pools, with two bits for each place where an object may begin.
+//! Segments: the memory of automatic pools.
 //!
 //! ```text
-//!   base                                           payload                           limit
-//!    | GcSegment | bits: starts     | bits: marks    | objects, free runs, buffers ...  |
+//!   base                                                                    payload        limit
+//!    | GcSegment | cards: a byte each | bits: starts     | bits: marks    | objects, free runs, buffers ...  |
 //! ```
 //!
-//! | start | mark | at this place |
-//! |---|---|---|
-//! | 0 | 0 | no object begins, or none that is known; or it has moved, and its first word leads to where it is |
-//! | 1 | 0 | an object begins: **white**, not reached so far |
-//! | 1 | 1 | **grey**: reached, and to be scanned |
-//! | 0 | 1 | **black**: reached and scanned |
-//!
-//! Between two collections all objects are white, and none is known in the memory of a buffer from where
-//! the pool last recorded objects. The bits need no memory when a collection begins (design/gc.md
-//! `.segment`).
-//!
-//! A segment is changed under the lock of its pool, or by the thread that stops the heap. While that reaches objects
-//! and scans them, without the lock, other threads may look at the bits under the lock. So the bits are atomic, and a
-//! start is taken away only after there is a mark: a thread that loads the start first finds one of them.
+//! The cards are directly behind the description, so a mutator finds that of a place by the base of the segment alone.
 
 use core::cell::Cell;
 use core::ptr::NonNull;
 
-use tripoint_core::internal::{AtomicUsize, Ordering};
+use tripoint_core::internal::AtomicUsize;
 use tripoint_core::{Addr, Align, Block, RankSet, Segment};
 
+use crate::references::card::{CARD_SIZE, CLEAN};
+use crate::references::generation::Generation;
+
 /// The bits in a word of a map.
-const BITS: usize = usize::BITS as usize;
+pub(crate) const BITS: usize = usize::BITS as usize;
 
 /// How the objects of a segment lie in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +28,26 @@ pub(crate) struct Shape {
     pub(crate) header: usize,
 }
 
+impl Shape {
+    /// How many whole units there are in so many bytes: a shift, as a division by what may be any number takes longer.
+    pub(crate) const fn units(self, bytes: usize) -> usize {
+        bytes >> self.align.get().trailing_zeros()
+    }
+}
+
+/// What a collection does with the objects of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// All are kept, and none is looked at for that: it is not condemned.
+    Stays,
+    /// Those that references lead to are marked.
+    Marks,
+    /// Those that exact references lead to are moved elsewhere.
+    Moves,
+    /// Those that are not marked are dead, and wait to be swept.
+    Waits,
+}
+
 /// The description at the base of a segment.
 #[derive(Debug)]
 #[repr(C)]
@@ -45,19 +55,23 @@ pub(crate) struct GcSegment {
     segment: Segment,
     shape: Shape,
     payload: Addr,
+    /// Where the maps of bits begin, in bytes from the base.
+    maps: usize,
     /// The number of words in each map of bits.
     words: usize,
-    /// The next segment of the pool.
+    /// The next segment of the pool in the same generation.
     next: Cell<Option<SegmentPtr>>,
     /// The next segment with grey objects of the pool.
     next_grey: Cell<Option<SegmentPtr>>,
     /// The first and the last place at which an object became grey since the segment was last scanned: none if the
     /// segment is not in the list.
     grey_places: Cell<Option<(Addr, Addr)>>,
-    /// Whether objects that an exact reference leads to are moved elsewhere.
-    is_condemned: Cell<bool>,
+    fate: Cell<Fate>,
+    generation: Cell<Generation>,
+    /// Whether memory of it was handed out since it was last swept.
+    is_used: Cell<bool>,
     /// The segments of the pool that have grey objects.
-    grey: NonNull<GreyList>,
+    grey_list: NonNull<GreyList>,
 }
 
 /// The segments of a pool that have grey objects.
@@ -79,15 +93,24 @@ impl GreyList {
         Some((segment, first, last))
     }
 
+    /// Puts a segment on the list, which is not in it, with places.
+    pub(crate) fn push_places(&self, segment: SegmentPtr, first: Addr, last: Addr) {
+        let description = segment.get();
+        description.next_grey.set(self.0.replace(Some(segment)));
+        description.grey_places.set(Some((first, last)));
+    }
+
+    /// Forgets all segments: no object is grey any more.
+    pub(crate) fn clear(&self) {
+        while self.pop().is_some() {}
+    }
+
     /// An object of the segment became grey.
-    fn push(&self, segment: SegmentPtr, object: Addr) {
+    pub(crate) fn push(&self, segment: SegmentPtr, object: Addr) {
         let description = segment.get();
         let places = match description.grey_places.get() {
             Some((first, last)) => (first.min(object), last.max(object)),
-            None => {
-                description.next_grey.set(self.0.replace(Some(segment)));
-                (object, object)
-            }
+            None => return self.push_places(segment, object, object),
         };
         description.grey_places.set(Some(places));
     }
@@ -97,62 +120,90 @@ impl GreyList {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentPtr(NonNull<GcSegment>);
 
-/// The bytes of two maps of `units` bits each, whose last words may not be full.
-const fn maps(units: usize) -> usize {
-    2 * (units / BITS + 1) * size_of::<AtomicUsize>()
+/// The parts of a segment between its description and its objects.
+#[derive(Clone, Copy, Debug)]
+struct Parts {
+    /// Where the maps begin, in bytes from the base: behind the cards.
+    maps: usize,
+    /// The words of each map.
+    words: usize,
+    /// Where the payload begins, in bytes from the base.
+    payload: usize,
 }
 
-/// The two maps.
-#[derive(Clone, Copy)]
-enum Map {
-    Starts,
-    Marks,
+impl Parts {
+    /// Those of a segment of `size` bytes.
+    const fn of(size: usize, shape: Shape) -> Self {
+        let cards = size.div_ceil(CARD_SIZE).next_multiple_of(size_of::<usize>());
+        let maps = size_of::<GcSegment>() + cards;
+        // A bit for each unit behind the cards, the memory of the maps included.
+        let words = shape.units(size.saturating_sub(maps)).div_ceil(BITS);
+        let end = maps + 2 * words * size_of::<AtomicUsize>();
+        let payload = (end + shape.align.mask()) & !shape.align.mask();
+        Self { maps, words, payload }
+    }
+
+    /// The bytes in front of the payload of a segment of `size` bytes: as many or a little more, and they do not grow
+    /// by more than `size` does.
+    const fn most(size: usize, shape: Shape) -> usize {
+        let bits = 2 * (shape.units(size) / 8);
+        // Cards and each map end with a whole word, and the payload begins with a whole unit.
+        let rounding = 6 * size_of::<usize>() + shape.align.get();
+        size_of::<GcSegment>() + size / CARD_SIZE + bits + rounding
+    }
 }
 
 impl SegmentPtr {
-    /// The bytes of a segment with room for `size` bytes of objects of this shape.
+    /// The bytes of a segment with room for `size` bytes of objects of this shape. A larger one has room for them, too.
     pub(crate) fn size_for(size: usize, shape: Shape) -> Option<usize> {
-        let align = shape.align.get();
-        // A unit for a payload that is not aligned, and as many as the maps take.
-        let units = size.checked_add(size_of::<GcSegment>())?.div_ceil(align) + 1;
-        let units = units.checked_add(maps(units).div_ceil(align))?;
-        // What the maps have bits for of their own memory takes words of them too.
-        let maps = maps(units) + 2 * size_of::<AtomicUsize>();
-        size.checked_add(size_of::<GcSegment>() + align)?.checked_add(maps)
+        let mut total = size;
+        loop {
+            let needed = size.checked_add(Parts::most(total, shape))?;
+            if needed <= total {
+                return Some(total);
+            }
+            total = needed;
+        }
     }
 
-    /// Makes a segment of `block`.
+    /// Makes a segment of `block`, without objects.
     ///
     /// # Safety
-    /// - `block` is aligned for a [`GcSegment`], has room for one with at least a unit
+    /// - `block` is aligned for a [`GcSegment`] and for objects, has room for one with at least a unit
     ///   ([`SegmentPtr::size_for`]), and only the segment uses it.
-    /// - `grey` is valid as long as the segment.
-    pub(crate) unsafe fn create(block: Block, ranks: RankSet, shape: Shape, grey: NonNull<GreyList>) -> Self {
-        let maps = block.range().base().get() + size_of::<GcSegment>();
-        let units = (block.size() - size_of::<GcSegment>()) / shape.align.get();
-        let words = units.div_ceil(BITS);
-        let after_maps = maps + 2 * words * size_of::<AtomicUsize>();
-        let payload = Addr::new(after_maps.next_multiple_of(shape.align.get()));
+    /// - `grey_list` is valid as long as the segment.
+    pub(crate) unsafe fn create(
+        block: Block,
+        ranks: RankSet,
+        shape: Shape,
+        generation: Generation,
+        grey_list: NonNull<GreyList>,
+    ) -> Self {
+        let Parts { maps, words, payload } = Parts::of(block.size(), shape);
         let segment = Self(block.base().cast());
-        let (next, next_grey, grey_places) = (Cell::new(None), Cell::new(None), Cell::new(None));
         let description = GcSegment {
             segment: Segment::new(block.range(), ranks),
             shape,
-            payload,
+            payload: Addr::new(block.range().base().get() + payload),
+            maps,
             words,
-            next,
-            next_grey,
-            grey_places,
-            is_condemned: Cell::new(false),
-            grey,
+            next: Cell::new(None),
+            next_grey: Cell::new(None),
+            grey_places: Cell::new(None),
+            fate: Cell::new(Fate::Stays),
+            generation: Cell::new(generation),
+            is_used: Cell::new(false),
+            grey_list,
         };
         // SAFETY: the block is aligned for the description, has room for it, and only the segment uses it.
         unsafe { segment.0.write(description) };
-        for index in 0..2 * words {
-            // SAFETY: the maps lie behind the description, and end before the payload, which is in the block:
-            // each has a bit for every unit behind the description, their own memory included.
-            unsafe { segment.word(Map::Starts, index).write(AtomicUsize::new(0)) };
-        }
+        let behind = size_of::<GcSegment>();
+        // SAFETY: the cards lie behind the description and end where the maps begin, all in the block.
+        unsafe { block.base().byte_add(behind).write_bytes(CLEAN, maps - behind) };
+        let bits = 2 * words * size_of::<AtomicUsize>();
+        // SAFETY: the maps end before the payload, which is in the block: each has a bit for every unit behind the
+        // cards, their own memory included.
+        unsafe { block.base().byte_add(maps).write_bytes(0, bits) };
         segment
     }
 
@@ -190,151 +241,9 @@ impl SegmentPtr {
         unsafe { Block::new(self.0.cast(), self.get().segment.range().size()) }
     }
 
-    fn word(self, map: Map, index: usize) -> NonNull<AtomicUsize> {
-        let first = match map {
-            Map::Starts => 0,
-            Map::Marks => self.get().words,
-        };
-        // SAFETY: the maps lie behind the description, in the segment.
-        unsafe { self.0.add(1).cast::<AtomicUsize>().add(first + index) }
-    }
-
-    fn load(self, map: Map, index: usize) -> usize {
-        // SAFETY: the word is in a map of the segment, and written by `create` at the latest.
-        unsafe { self.word(map, index).as_ref() }.load(Ordering::Acquire)
-    }
-
-    fn store(self, map: Map, index: usize, value: usize) {
-        // SAFETY: the word is in a map of the segment, and written by `create` at the latest.
-        unsafe { self.word(map, index).as_ref() }.store(value, Ordering::Release);
-    }
-
-    /// Records that an object begins at `addr`, which is in the payload and aligned.
-    pub(crate) fn record(self, addr: Addr) {
-        let (index, bit) = self.get().place(addr);
-        self.store(Map::Starts, index, self.load(Map::Starts, index) | bit);
-    }
-
-    /// Makes the object grey that begins at `addr`, if it is white. Returns whether an object is there.
-    pub(crate) fn reach(self, addr: Addr) -> bool {
-        let (index, bit) = self.get().place(addr);
-        let (starts, marks) = (self.load(Map::Starts, index), self.load(Map::Marks, index));
-        if starts & !marks & bit != 0 {
-            self.store(Map::Marks, index, marks | bit);
-            // SAFETY: the list is valid as long as the segment (`create`).
-            unsafe { self.get().grey.as_ref() }.push(self, addr);
-        }
-        (starts | marks) & bit != 0
-    }
-
-    /// Whether the object that begins at `addr` was reached; `None` if none begins there.
-    pub(crate) fn is_reached(self, addr: Addr) -> Option<bool> {
-        let (index, bit) = self.get().place(addr);
-        let (starts, marks) = (self.load(Map::Starts, index), self.load(Map::Marks, index));
-        ((starts | marks) & bit != 0).then_some(marks & bit != 0)
-    }
-
-    /// Forgets the object that begins at `addr`, which is white.
-    pub(crate) fn forget(self, addr: Addr) {
-        let (index, bit) = self.get().place(addr);
-        self.store(Map::Starts, index, self.load(Map::Starts, index) & !bit);
-    }
-
-    /// Makes the first grey object from `addr` to `last` black, and returns where it begins.
-    pub(crate) fn blacken(self, addr: Addr, last: Addr) -> Option<Addr> {
-        let found = self.first(addr, last, |segment, index| {
-            segment.load(Map::Starts, index) & segment.load(Map::Marks, index)
-        })?;
-        let (index, bit) = self.get().place(found);
-        self.store(Map::Starts, index, self.load(Map::Starts, index) & !bit);
-        Some(found)
-    }
-
-    /// Forgets white objects, and makes black ones white.
-    pub(crate) fn whiten(self) {
-        for index in 0..self.get().words {
-            self.store(Map::Starts, index, self.load(Map::Marks, index));
-            self.store(Map::Marks, index, 0);
-        }
-    }
-
-    /// The first object at or above `addr`.
-    pub(crate) fn first_object(self, addr: Addr) -> Option<Addr> {
-        self.first(addr, self.get().limit(), |segment, index| {
-            segment.load(Map::Starts, index) | segment.load(Map::Marks, index)
-        })
-    }
-
-    /// The object that begins where an exact reference to `addr` says, if one does.
-    pub(crate) fn object_of(self, addr: Addr) -> Option<Addr> {
-        let description = self.get();
-        let object = Addr::new(addr.get().wrapping_sub(description.shape.header));
-        let is_object = description.has_place(object) && self.is_reached(object).is_some();
-        is_object.then_some(object)
-    }
-
-    /// Whether an exact reference to `addr` leads to an object that is white.
-    pub(crate) fn is_white_at(self, addr: Addr) -> bool {
-        let description = self.get();
-        let object = Addr::new(addr.get().wrapping_sub(description.shape.header));
-        description.has_place(object) && {
-            let (index, bit) = description.place(object);
-            self.load(Map::Starts, index) & !self.load(Map::Marks, index) & bit != 0
-        }
-    }
-
-    /// The first object at or above `addr` that was reached and scanned, when none is grey.
-    pub(crate) fn first_reached(self, addr: Addr) -> Option<Addr> {
-        self.first(addr, self.get().limit(), |segment, index| segment.load(Map::Marks, index))
-    }
-
-    /// The object that begins at or below `addr`, which is anywhere in the segment: the one that an
-    /// ambiguous reference to it keeps.
-    pub(crate) fn object_around(self, addr: Addr) -> Option<Addr> {
-        let description = self.get();
-        let place = Addr::new(description.shape.align.round_down(addr.get()));
-        description.has_place(place).then(|| self.last_object(place)).flatten()
-    }
-
-    /// Between collections: sees the object that begins at `addr`. Returns whether it was not seen before.
-    pub(crate) fn see(self, addr: Addr) -> bool {
-        let (index, bit) = self.get().place(addr);
-        let marks = self.load(Map::Marks, index);
-        self.store(Map::Marks, index, marks | bit);
-        marks & bit == 0
-    }
-
-    /// Forgets which objects were seen.
-    pub(crate) fn forget_seen(self) {
-        for index in 0..self.get().words {
-            self.store(Map::Marks, index, 0);
-        }
-    }
-
-    /// The last object that begins at or below `addr`, which is in the payload.
-    fn last_object(self, addr: Addr) -> Option<Addr> {
-        let description = self.get();
-        let unit = (addr.get() - description.payload.get()) / description.shape.align.get();
-        let below = usize::MAX >> (BITS - 1 - unit % BITS);
-        (0..=unit / BITS).rev().find_map(|index| {
-            let objects = self.load(Map::Starts, index) | self.load(Map::Marks, index);
-            let objects = if index == unit / BITS { objects & below } else { objects };
-            (objects != 0).then(|| description.addr(index, BITS - 1 - objects.leading_zeros() as usize))
-        })
-    }
-
-    /// The first place from `addr` to `last` whose bit in `word` is set.
-    fn first(self, addr: Addr, last: Addr, word: impl Fn(Self, usize) -> usize) -> Option<Addr> {
-        let description = self.get();
-        let unit = |addr: Addr| (addr.get() - description.payload.get()) / description.shape.align.get();
-        let (from, to) = (unit(addr), unit(last));
-        let above = usize::MAX << (from % BITS);
-        let found = (from / BITS..description.words.min(to / BITS + 1)).find_map(|index| {
-            let places = word(self, index);
-            let places = if index == from / BITS { places & above } else { places };
-            (places != 0).then(|| description.addr(index, places.trailing_zeros() as usize))
-        });
-        found.filter(|found| *found <= last)
+    /// Where its memory begins: its description.
+    pub(crate) const fn base(self) -> NonNull<u8> {
+        self.0.cast()
     }
 }
 
@@ -363,14 +272,33 @@ impl GcSegment {
         &self.next
     }
 
-    /// Whether objects that an exact reference leads to are moved elsewhere.
-    pub(crate) const fn is_condemned(&self) -> bool {
-        self.is_condemned.get()
+    /// What a collection does with its objects.
+    pub(crate) const fn fate(&self) -> Fate {
+        self.fate.get()
     }
 
-    /// Sets whether its objects move when exact references to them are fixed.
-    pub(crate) fn set_condemned(&self, is_condemned: bool) {
-        self.is_condemned.set(is_condemned);
+    pub(crate) fn set_fate(&self, fate: Fate) {
+        self.fate.set(fate);
+    }
+
+    /// Whether it is in a list of segments with grey objects.
+    pub(crate) const fn is_grey(&self) -> bool {
+        self.grey_places.get().is_some()
+    }
+
+    /// Memory of it is handed out.
+    pub(crate) fn set_used(&self) {
+        self.is_used.set(true);
+    }
+
+    /// Whether memory of it was handed out since this was last asked.
+    pub(crate) fn take_used(&self) -> bool {
+        self.is_used.take()
+    }
+
+    /// The bytes of its payload.
+    pub(crate) fn room(&self) -> usize {
+        self.limit().get() - self.payload.get()
     }
 
     /// Whether an object may begin at `addr`.
@@ -378,15 +306,56 @@ impl GcSegment {
         self.payload <= addr && addr < self.limit() && addr.is_aligned(self.shape.align)
     }
 
-    /// The word and the bit of the place at `addr`.
-    fn place(&self, addr: Addr) -> (usize, usize) {
-        debug_assert!(self.has_place(addr), "{addr} is no place for an object");
-        let unit = (addr.get() - self.payload.get()) / self.shape.align.get();
-        (unit / BITS, 1 << (unit % BITS))
+    /// Where its maps of bits begin, in bytes from the base.
+    pub(crate) const fn maps(&self) -> usize {
+        self.maps
     }
 
-    /// The address of a place.
-    const fn addr(&self, index: usize, bit: usize) -> Addr {
-        Addr::new(self.payload.get() + (index * BITS + bit) * self.shape.align.get())
+    /// The number of words in each map of bits.
+    pub(crate) const fn words(&self) -> usize {
+        self.words
+    }
+
+    /// The segments of the pool that have grey objects: valid as long as the segment.
+    pub(crate) const fn grey_list(&self) -> NonNull<GreyList> {
+        self.grey_list
+    }
+
+    /// The generation of its objects.
+    #[inline]
+    pub(crate) const fn generation(&self) -> Generation {
+        self.generation.get()
+    }
+
+    pub(crate) fn set_generation(&self, generation: Generation) {
+        self.generation.set(generation);
+    }
+}
+
+#[cfg(all(test, not(tripoint_loom)))]
+mod tests {
+    use super::*;
+
+    /// Whatever grains a segment is rounded up to.
+    #[test]
+    fn there_is_room_for_what_was_asked_for() {
+        for align in [8, 16, 64, 1024] {
+            let shape = Shape { align: Align::new(align).unwrap(), header: 0 };
+            for size in (0..3 << 10).chain((3 << 10..1 << 20).step_by(997)).filter(|size| size % align == 0) {
+                let total = SegmentPtr::size_for(size, shape).unwrap();
+                for more in (0..64).chain([1 << 10, 4 << 10, 64 << 10]) {
+                    let parts = Parts::of(total + more, shape);
+                    assert!(
+                        parts.payload + size <= total + more,
+                        "{size} bytes, aligned to {align}: {parts:?}"
+                    );
+                    let cards = parts.maps - size_of::<GcSegment>();
+                    assert!(cards * CARD_SIZE >= total + more, "a card for each place");
+                    let room = total + more - parts.payload;
+                    assert!(parts.words * BITS >= room / align, "a bit for each place");
+                }
+            }
+        }
+        assert_eq!(SegmentPtr::size_for(usize::MAX - 64, Shape { align: Align::WORD, header: 0 }), None);
     }
 }

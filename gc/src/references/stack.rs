@@ -93,11 +93,11 @@ impl Stack {
                 return;
             }
             while word < cold_end {
-                // SAFETY: the word is on the stack of a thread that has given way or is the caller, between where it
-                // did so and the cold end, which the caller that registered the root promised to be on that stack. It
-                // is aligned, as stack pointers are. The compiler knows nothing of this memory, so the read is
-                // volatile.
-                visit(unsafe { word.read_volatile() });
+                // The compiler knows nothing of this memory, so the read is volatile.
+                // SAFETY: the word is aligned, as stack pointers are, and on the stack of a thread that has given way or
+                // is the caller: above where it did so, and below the cold end that its root was registered with.
+                let value = unsafe { word.read_volatile() };
+                visit(value);
                 word = word.wrapping_add(1);
             }
         });

@@ -14,9 +14,12 @@ use tripoint_core::{
 use crate::locations::history::History;
 use crate::messages::mailbox::Mailbox;
 use crate::messages::message::{Guardian, Notice};
+use crate::messages::registrations::Guarded;
 use crate::policy::accounts::Accounts;
+use crate::policy::progress::Progress;
 use crate::policy::report::Cause;
 use crate::references::frozen_table::{FrozenRecord, FrozenTable};
+use crate::references::generation::Generation;
 use crate::references::list::List;
 use crate::references::member::MemberLink;
 use crate::references::root::RootRecord;
@@ -55,6 +58,8 @@ pub struct HeapCounts {
     pub collections: Counter,
     /// How many of the collections began because one was due.
     pub by_threshold: Counter,
+    /// How many of the collections were of young generations only.
+    pub young_collections: Counter,
     /// How many of the collections began because memory was refused.
     pub by_refusal: Counter,
     /// How many messages about collections were lost because there was no room, since
@@ -63,10 +68,13 @@ pub struct HeapCounts {
 }
 
 impl HeapCounts {
-    pub(crate) fn count_collection(&self, cause: Cause) {
+    pub(crate) fn count_collection(&self, cause: Cause, oldest: Generation) {
         self.collections.add(1);
+        if oldest != Generation::LAST {
+            self.young_collections.add(1);
+        }
         match cause {
-            Cause::Requested => {}
+            Cause::Requested | Cause::Stress | Cause::Step => {}
             Cause::Threshold => self.by_threshold.add(1),
             Cause::Refused => self.by_refusal.add(1),
         }
@@ -81,6 +89,7 @@ pub struct Heap<'h, A: Arena, B: BarrierPair = SymmetricFence> {
     last_number: AtomicU32,
     counts: HeapCounts,
     accounts: Accounts,
+    progress: Lock<Progress>,
     history: History,
     mailbox: Lock<Mailbox>,
     /// Whether there is room for messages about collections.
@@ -103,13 +112,14 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         let (members, roots) = (Lock::new(List::new()), Lock::new(List::new()));
         let (counts, accounts) = (HeapCounts::default(), Accounts::new());
         let frozen = FrozenTable::new();
-        let (mailbox, expects_messages) = (Lock::new(Mailbox::default()), AtomicBool::new(false));
+        let (mailbox, expects_messages) = (Lock::new(Mailbox::new()), AtomicBool::new(false));
         Ok(Self {
             word,
             records,
             last_number,
             counts,
             accounts,
+            progress: Lock::new(Progress::default()),
             history: History::new(),
             mailbox,
             expects_messages,
@@ -138,6 +148,11 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     /// What was allocated, and when a collection is due.
     pub(crate) const fn accounts(&self) -> &Accounts {
         &self.accounts
+    }
+
+    /// How far a collection in steps is. Its lock is taken after that of the roots.
+    pub(crate) const fn progress(&self) -> &Lock<Progress> {
+        &self.progress
     }
 
     /// Where objects moved.
@@ -340,6 +355,15 @@ impl<A: Arena, B: BarrierPair> Drop for Heap<'_, A, B> {
         while let Some(guardian) = left.shift() {
             // SAFETY: it was just taken out of the mailbox.
             unsafe { self.free_guardian(guardian) };
+        }
+        while let Some(guardian) = self.mailbox.get_mut().take_unused_guardian() {
+            // SAFETY: it was just taken out of the mailbox.
+            unsafe { self.free_guardian(guardian) };
+        }
+        while let Some(queue) = self.mailbox.get_mut().take_queue() {
+            // SAFETY: records of the mailbox come from `alloc_descriptor` of this arena with this layout, and this one
+            // was just taken out.
+            unsafe { self.arena.free_descriptor(queue.cast(), Layout::new::<Guarded>()) };
         }
         while let Some(notice) = self.mailbox.get_mut().take_room() {
             // SAFETY: records of the mailbox come from `alloc_descriptor` of this arena with this layout, and this one

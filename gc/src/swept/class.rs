@@ -7,17 +7,18 @@ use core::ptr::NonNull;
 
 use tripoint_core::{
     Align, Arena, BarrierPair, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, Lock, PoolClass,
-    PoolHeader, PoolSizes, RankSet, Result, ensure, line,
+    PoolHeader, PoolId, PoolSizes, RankSet, Result, ensure, line,
 };
 
+use crate::collect::pressure::MayCollect;
 use crate::references::format::{Format, MovableFormat};
 use crate::references::member::{Member, MemberLink};
-use crate::references::segment::{GreyList, SegmentPtr, Shape};
+use crate::references::segment::{Fate, GreyList, SegmentPtr, Shape};
 use crate::stops::heap::Heap;
 use crate::stops::mutator_buffer::MutatorBuffer;
 use crate::swept::copies::Copies;
-use crate::swept::pool::{Pool, State};
-use crate::swept::runs::Runs;
+use crate::swept::pool::Pool;
+use crate::swept::state::State;
 
 const NO_MUTATOR: Error =
     Error::Parameter("an allocation point in an automatic pool belongs to a mutator of its heap: attend one");
@@ -37,7 +38,7 @@ pub trait Kind<F: Format>: sealed::Sealed + Send + Sync + 'static {
     const MOVES: bool = false;
     /// Whether points give way in the slow path of reserve. If they do not, points are used only while their mutator
     /// does not give way elsewhere, so commits do not fail.
-    // (design/gc.md `.typed.inside`)
+    // (design/gc-typed.md `.typed.inside`)
     const GIVES_WAY: bool = true;
 }
 
@@ -185,12 +186,13 @@ where
             // SAFETY: the pool stays in place until it is dropped, by `drop`, after the link was taken off the list.
             link: unsafe { MemberLink::new(header.id(), member) },
             grey: GreyList::new(),
-            copies: K::MOVES.then(Copies::default),
+            copies: K::MOVES.then(Copies::new),
             ranks: K::RANKS,
+            gives_way: K::GIVES_WAY,
             segment_size: options.segment_size,
             shape,
             format,
-            state: Lock::new(State { segments: None, runs: Runs::new(), free: 0, is_moving: false }),
+            state: Lock::new(State::new()),
             header,
         };
         // SAFETY: this is fresh memory with the layout of a pool.
@@ -201,10 +203,21 @@ where
     }
 }
 
-impl<A: Arena, B: BarrierPair, F: Format, K: Kind<F>> Swept<'_, A, B, F, K> {
-    fn pool(&self) -> &Pool<A, F> {
+impl<'h, A: Arena, B: BarrierPair, F: Format, K: Kind<F>> Swept<'h, A, B, F, K> {
+    pub(crate) fn pool(&self) -> &Pool<A, F> {
         // SAFETY: the pool is initialised and in place until this value is dropped, and only ever borrowed shared.
         unsafe { self.pool.as_ref() }
+    }
+
+    /// The heap of the pool.
+    pub(crate) const fn heap(&self) -> &'h Heap<'h, A, B> {
+        self.heap
+    }
+
+    /// The number of the pool in its arena.
+    #[inline]
+    pub(crate) fn id(&self) -> PoolId {
+        self.pool().header.id()
     }
 
     /// The format of its objects.
@@ -274,13 +287,20 @@ unsafe impl<A: Arena, B: BarrierPair, F: Format, K: Kind<F>> PoolClass for Swept
         }
         let size =
             self.reserve_size(layout).ok_or(Error::Parameter("objects are aligned as their format says"))?;
-        if !K::GIVES_WAY {
-            // No collection begins here: the caller has references that no root knows.
-            return self.heap.fill_inside(|| self.pool().fill(buffer, size));
-        }
+        let generation = self.pool().first_generation();
+        let Some(may_collect) = MayCollect::in_fills_of::<Self>() else {
+            return self.heap.fill_inside(generation, || self.pool().fill(buffer, size));
+        };
         // SAFETY: this pool has borrowed the heap since it was created. The caller promises to be the owner of the
         // buffer, which is reset while it is filled.
-        unsafe { self.heap.fill_with(buffer, || self.pool().fill(buffer, size)) }
+        unsafe {
+            self.heap.fill_with(may_collect, buffer, generation, || {
+                match self.heap.accounts().is_stressed() {
+                    false => self.pool().fill(buffer, size),
+                    true => self.pool().fill_exactly(buffer, size),
+                }
+            })
+        }
     }
 
     /// Does nothing: memory comes from [`PoolClass::fill_buffer`] alone, and is returned by
@@ -291,7 +311,7 @@ unsafe impl<A: Arena, B: BarrierPair, F: Format, K: Kind<F>> PoolClass for Swept
         // SAFETY: the caller promises that this is the end of the buffer's memory, which nothing uses any more.
         // What was committed in front of it are objects of the format, as every commit promised.
         unsafe { self.pool().empty(buffer, unused) };
-        self.heap.accounts().discharge(unused.size());
+        self.heap.accounts().discharge(self.pool().first_generation(), unused.size());
     }
 
     fn wants_stop(&self) -> bool {
@@ -312,7 +332,10 @@ unsafe impl<A: Arena, B: BarrierPair, F: Format, K: Kind<F>> PoolClass for Swept
             from = tracts.range().base();
             while from < tracts.range().limit() {
                 let segment = pool.segment_of(from);
-                pool.for_each_gap(segment, &mut *visit);
+                // What waits to be swept is not free before that.
+                if segment.get().fate() != Fate::Waits {
+                    pool.for_each_gap(segment, &mut *visit);
+                }
                 from = segment.get().limit();
             }
         }
@@ -321,7 +344,7 @@ unsafe impl<A: Arena, B: BarrierPair, F: Format, K: Kind<F>> PoolClass for Swept
     /// `largest_free` is found by a look at each of the free runs of about the largest size.
     fn sizes(&self) -> PoolSizes {
         let state = self.pool().state.lock();
-        PoolSizes::of(self.header(), state.free, state.runs.largest())
+        PoolSizes::of(self.header(), state.free(), state.largest())
     }
 }
 
@@ -330,12 +353,9 @@ impl<A: Arena, B: BarrierPair, F: Format, K: Kind<F>> Check for Swept<'_, A, B, 
         self.header().check(level)?;
         if level >= CheckLevel::Deep {
             let (pool, state) = (self.pool(), self.pool().settled());
-            let (mut free, mut next) = (0, state.segments);
-            while let Some(segment) = next {
-                free += gaps(pool, segment);
-                next = segment.get().next().get();
-            }
-            ensure(K::CLASS, free == state.free, "what is in no object and no buffer is free")?;
+            let mut free = 0;
+            state.for_each_segment(|segment| free += gaps(pool, segment));
+            ensure(K::CLASS, free == state.free(), "what is in no object and no buffer is free")?;
         }
         Ok(())
     }
@@ -351,7 +371,7 @@ fn gaps<A: Arena, F: Format>(pool: &Pool<A, F>, segment: SegmentPtr) -> usize {
 impl<A: Arena, B: BarrierPair, F: Format, K: Kind<F>> Describe for Swept<'_, A, B, F, K> {
     fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
         self.header().describe(out, depth)?;
-        let free = self.pool().state.lock().free;
+        let free = self.pool().state.lock().free();
         line(out, depth + 1, "free", format_args!("{free} bytes"))
     }
 }

@@ -4,26 +4,61 @@ use core::cell::Cell;
 
 use tripoint_core::{Addr, AddrRange};
 
+use crate::references::generation::{GENERATIONS, Generation};
 use crate::references::member::Tally;
-use crate::references::segment::SegmentPtr;
+use crate::references::segment::{GreyList, SegmentPtr};
 use crate::references::zones::Zones;
 
-/// Where the copies of a pool go: one after the other, in a segment of their own.
+/// Where the copies of one generation go: one after the other. Only they are there, so they are scanned in this order,
+/// and need no marks.
+///
+/// ```text
+///   | copies that were scanned | copies | room |
+///                          unscanned   next   limit
+/// ```
 #[derive(Debug, Default)]
-pub(crate) struct Copies {
+struct Cursor {
     segment: Cell<Option<SegmentPtr>>,
+    unscanned: Cell<Addr>,
     next: Cell<Addr>,
     limit: Cell<Addr>,
+}
+
+/// Memory in a segment, from an address to another.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Piece {
+    pub(crate) segment: SegmentPtr,
+    pub(crate) base: Addr,
+    pub(crate) limit: Addr,
+}
+
+/// Where the copies of a pool go.
+#[derive(Debug)]
+pub(crate) struct Copies {
+    cursors: [Cursor; GENERATIONS],
+    /// The segments with copies that were not scanned, and that no cursor is in any more.
+    left: GreyList,
     /// Whether the arena refused a segment: it is not asked again in the same collection.
     is_refused: Cell<bool>,
     /// The bytes that were moved, and that were not because of a refusal.
-    moved: Cell<usize>,
+    moved: Cell<[usize; GENERATIONS]>,
     refused: Cell<usize>,
     /// Where objects were moved from.
     zones: Cell<Zones>,
 }
 
 impl Copies {
+    pub(crate) fn new() -> Self {
+        Self {
+            cursors: core::array::from_fn(|_| Cursor::default()),
+            left: GreyList::new(),
+            is_refused: Cell::new(false),
+            moved: Cell::new([0; GENERATIONS]),
+            refused: Cell::new(0),
+            zones: Cell::new(Zones::default()),
+        }
+    }
+
     /// An object is moved away from here.
     pub(crate) fn leave_from(&self, memory: AddrRange) {
         let mut zones = self.zones.get();
@@ -33,22 +68,56 @@ impl Copies {
 
     /// Takes room for a copy of `size` bytes, if there is any.
     #[inline]
-    pub(crate) fn take_room(&self, size: usize) -> Option<(SegmentPtr, Addr)> {
-        let segment = self.segment.get()?;
-        let base = self.next.get();
-        if self.limit.get().get() - base.get() < size {
+    pub(crate) fn take_room(&self, generation: Generation, size: usize) -> Option<(SegmentPtr, Addr)> {
+        let cursor = &self.cursors[generation.index()];
+        let segment = cursor.segment.get()?;
+        let base = cursor.next.get();
+        if cursor.limit.get().get() - base.get() < size {
             return None;
         }
-        self.next.set(Addr::new(base.get() + size));
-        self.moved.set(self.moved.get() + size);
+        cursor.next.set(Addr::new(base.get() + size));
         Some((segment, base))
     }
 
-    /// Has copies go to a new segment from now on.
-    pub(crate) fn go_to(&self, segment: SegmentPtr) {
-        self.next.set(segment.get().payload());
-        self.limit.set(segment.get().limit());
-        self.segment.set(Some(segment));
+    /// An object of `size` bytes was copied to this generation.
+    pub(crate) fn count_moved(&self, generation: Generation, size: usize) {
+        let mut moved = self.moved.get();
+        moved[generation.index()] += size;
+        self.moved.set(moved);
+    }
+
+    /// Has copies of a generation go to `piece` from now on: [`Copies::leave`] was called before, and none of the
+    /// segment's copies wait to be scanned.
+    pub(crate) fn go_to(&self, generation: Generation, piece: Piece) {
+        let cursor = &self.cursors[generation.index()];
+        cursor.unscanned.set(piece.base);
+        cursor.next.set(piece.base);
+        cursor.limit.set(piece.limit);
+        cursor.segment.set(Some(piece.segment));
+    }
+
+    /// Has copies of a generation go nowhere. Returns what is left of where they went.
+    pub(crate) fn leave(&self, generation: Generation) -> Option<Piece> {
+        let cursor = &self.cursors[generation.index()];
+        let segment = cursor.segment.take()?;
+        let (unscanned, next) = (cursor.unscanned.get(), cursor.next.get());
+        if unscanned < next {
+            self.left.push_places(segment, unscanned, next);
+        }
+        Some(Piece { segment, base: next, limit: cursor.limit.get() })
+    }
+
+    /// Takes copies that were not scanned so far: they lie one after the other.
+    pub(crate) fn take_unscanned(&self) -> Option<Piece> {
+        if let Some((segment, base, limit)) = self.left.pop() {
+            return Some(Piece { segment, base, limit });
+        }
+        self.cursors.iter().find_map(|cursor| {
+            let (base, limit) = (cursor.unscanned.get(), cursor.next.get());
+            let segment = cursor.segment.get().filter(|_| base < limit)?;
+            cursor.unscanned.set(limit);
+            Some(Piece { segment, base, limit })
+        })
     }
 
     /// Whether a segment may be asked for.
@@ -56,18 +125,22 @@ impl Copies {
         !self.is_refused.get()
     }
 
-    /// The arena refused a segment for an object of `size` bytes, which is not copied.
-    pub(crate) fn refuse(&self, size: usize) {
+    /// The arena refused a segment.
+    pub(crate) fn stop_growing(&self) {
         self.is_refused.set(true);
+    }
+
+    /// An object of `size` bytes is not copied, because there is no room.
+    pub(crate) fn refuse(&self, size: usize) {
         self.refused.set(self.refused.get() + size);
     }
 
     /// The collection has ended: enters into `tally` what was moved, from where, and what was not because memory was
-    /// refused.
+    /// refused. [`Copies::leave`] was called for all generations.
     pub(crate) fn close(&self, tally: &mut Tally) {
-        self.segment.set(None);
         self.is_refused.set(false);
-        (tally.moved, tally.refused, tally.zones) =
-            (self.moved.take(), self.refused.take(), self.zones.take());
+        tally.arrived = self.moved.take();
+        tally.moved = tally.arrived.iter().sum();
+        (tally.refused, tally.zones) = (self.refused.take(), self.zones.take());
     }
 }

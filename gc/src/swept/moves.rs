@@ -2,37 +2,32 @@
 
 use core::ptr::{self, NonNull};
 
-use tripoint_core::{Addr, Arena};
+use tripoint_core::{Addr, Arena, Block};
 
 use crate::references::format::Format;
+use crate::references::generation::Generation;
 use crate::references::segment::SegmentPtr;
-use crate::swept::copies::Copies;
-use crate::swept::pool::{Pool, State};
+use crate::swept::copies::{Copies, Piece};
+use crate::swept::pool::Pool;
+use crate::swept::state::State;
+
+/// Free runs of at least so many bytes are used for copies. Those that are shorter would hold few.
+const WORTHWHILE: usize = 2 << 10;
 
 impl<A: Arena, F: Format> Pool<A, F> {
-    /// Condemns the segments of usual size, or no segments any more. An object that has a segment of its own stays.
-    pub(crate) fn set_moving(&self, state: &mut State, is_moving: bool) {
-        state.is_moving = is_moving;
-        let mut next = state.segments;
-        while let Some(segment) = next {
-            let is_usual = segment.block().size() <= self.usual_size();
-            segment.get().set_condemned(is_moving && is_usual);
-            next = segment.get().next().get();
-        }
-    }
-
-    /// Where the object at `object` is copied to, now or before
+    /// Where the object at `object` is copied to, now or before, and in which generation
     /// ([`Member::copy_of`](crate::references::member::Member::copy_of)).
     ///
     /// # Safety
-    /// - `segment` is of this pool and condemned, and the heap is stopped by the caller.
+    /// - `segment` is of this pool and its objects move, and the heap is stopped by the caller.
     /// - `object` is a place in it.
+    #[inline]
     pub(crate) unsafe fn evacuate(
         &self,
         copies: &Copies,
         segment: SegmentPtr,
         object: Addr,
-    ) -> Option<NonNull<u8>> {
+    ) -> Option<(NonNull<u8>, Generation)> {
         let from = segment.pointer(object);
         match segment.is_reached(object) {
             Some(false) => {}
@@ -41,12 +36,14 @@ impl<A: Arena, F: Format> Pool<A, F> {
                 // If an object began here, it was moved, and its first word leads to the copy. If none did, the word is
                 // anything, and it is unlikely to lead to an object.
                 // SAFETY: the place is in the payload of the segment and aligned at least to a word.
-                let copy = NonNull::new(unsafe { from.cast::<*mut u8>().read() });
-                return copy.filter(|copy| self.has_object(Addr::of(copy.as_ptr())));
+                let copy = NonNull::new(unsafe { from.cast::<*mut u8>().read() })?;
+                return Some((copy, self.generation_of(Addr::of(copy.as_ptr()))?));
             }
         }
         let size = self.end_of(segment, object).get() - object.get();
-        let (new_segment, base) = self.room_for(copies, size)?;
+        let generation = segment.get().generation().next();
+        let (new_segment, base) = self.room_for(copies, generation, size)?;
+        copies.count_moved(generation, size);
         segment.forget(object);
         copies.leave_from(self.block(segment, object, Addr::new(object.get() + size)).range());
         let copy = new_segment.pointer(base);
@@ -56,49 +53,101 @@ impl<A: Arena, F: Format> Pool<A, F> {
         // SAFETY: the object has at least a word and is aligned to one; nothing needs it any more.
         unsafe { from.cast::<*mut u8>().write(copy.as_ptr()) };
         new_segment.record(base);
-        new_segment.reach(base);
-        Some(copy)
+        Some((copy, generation))
     }
 
-    /// Room for a copy of `size` bytes; `None` if the arena refuses it.
+    /// Room for a copy of `size` bytes; `None` if there is none and the arena refuses it.
     #[inline]
-    fn room_for(&self, copies: &Copies, size: usize) -> Option<(SegmentPtr, Addr)> {
-        copies.take_room(size).or_else(|| self.grow_for(copies, size))
+    fn room_for(&self, copies: &Copies, generation: Generation, size: usize) -> Option<(SegmentPtr, Addr)> {
+        copies.take_room(generation, size).or_else(|| self.grow_for(copies, generation, size))
     }
 
-    /// Adds a segment for copies. Objects in condemned segments fit into one of usual size: their own is not larger.
+    /// Has copies go elsewhere: to a free run of their generation that is long, to a new segment, or to any free run.
+    /// Objects of segments that move fit into a segment of usual size: their own is not larger.
     #[cold]
-    fn grow_for(&self, copies: &Copies, size: usize) -> Option<(SegmentPtr, Addr)> {
-        if copies.may_grow()
-            && let Ok(block) = self.header.extend(self.usual_size())
-        {
-            let mut state = self.state.lock();
-            let payload = self.add(&mut state, block);
-            // What is not copied to is free when the pool is swept.
-            state.free += payload.size();
-            copies.go_to(self.segment_of(payload.range().base()));
+    fn grow_for(&self, copies: &Copies, generation: Generation, size: usize) -> Option<(SegmentPtr, Addr)> {
+        let mut state = self.state.lock();
+        self.leave(copies, generation, &mut state);
+        let place = state.of(generation);
+        let mut piece = place.take_fit(size.max(WORTHWHILE)).and_then(|run| self.usable(&mut state, run));
+        if piece.is_none() && copies.may_grow() {
+            piece = match self.header.extend(self.usual_size()) {
+                Ok(block) => {
+                    let payload = self.add(&mut state, block, generation);
+                    Some(self.shifted(&state, generation, self.piece(payload), size))
+                }
+                Err(_) => {
+                    copies.stop_growing();
+                    None
+                }
+            };
         }
-        let room = copies.take_room(size);
-        if room.is_none() {
+        if piece.is_none() {
+            piece = state.of(generation).search(size).and_then(|run| self.usable(&mut state, run));
+        }
+        let Some(piece) = piece else {
             copies.refuse(size);
+            return None;
+        };
+        copies.go_to(generation, piece);
+        copies.take_room(generation, size)
+    }
+
+    /// The payload of a new segment, or under stress the part of it at which copies begin, if `size` bytes fit in it.
+    fn shifted(&self, state: &State, generation: Generation, payload: Piece, size: usize) -> Piece {
+        // What is in front of it is found to be free if the generation is swept.
+        let is_swept = state.moving.is_some_and(|oldest| generation <= oldest);
+        let base = Addr::new(payload.base.get() + state.shift * self.shape.align.get());
+        if is_swept && base < payload.limit && payload.limit.get() - base.get() >= size {
+            Piece { base, ..payload }
+        } else {
+            payload
         }
-        room
+    }
+
+    /// The run, unless copies in its segment wait to be scanned: then it is free as before.
+    fn usable(&self, state: &mut State, run: Block) -> Option<Piece> {
+        let piece = self.piece(run);
+        if piece.segment.get().is_grey() {
+            // SAFETY: it was just taken, so nothing uses it.
+            unsafe { state.of(piece.segment.get().generation()).give(run) };
+            return None;
+        }
+        Some(piece)
+    }
+
+    fn piece(&self, run: Block) -> Piece {
+        let (base, limit) = (run.range().base(), run.range().limit());
+        Piece { segment: self.segment_of(base), base, limit }
+    }
+
+    /// Ends the use of the memory to which objects of a generation are copied. What is left of it is free.
+    pub(crate) fn leave(&self, copies: &Copies, generation: Generation, state: &mut State) {
+        if let Some(Piece { segment, base, limit }) = copies.leave(generation)
+            && base < limit
+        {
+            let rest = self.block(segment, base, limit);
+            // SAFETY: no copy was made there. It is aligned as objects are, which is at least to a word.
+            unsafe { state.of(generation).give(rest) };
+        }
     }
 
     /// The size of a segment that is for no object in particular.
-    fn usual_size(&self) -> usize {
+    pub(crate) fn usual_size(&self) -> usize {
         let (size, grain) = (self.segment_size.max(1), self.header.arena().grain());
         // No segment is larger than what is not to be had.
         size.checked_next_multiple_of(grain).unwrap_or(usize::MAX)
     }
 
-    /// Whether an object of this pool begins at `addr`.
-    fn has_object(&self, addr: Addr) -> bool {
+    /// The generation of the object of this pool that begins at `addr`, if one does.
+    fn generation_of(&self, addr: Addr) -> Option<Generation> {
         let arena = self.header.arena();
         let pool = arena.contains(addr).then(|| arena.segment_base(addr)).flatten().map(|(pool, _)| pool);
-        pool == Some(self.header.id()) && {
-            let segment = self.segment_of(addr);
-            segment.get().has_place(addr) && segment.is_reached(addr).is_some()
+        if pool != Some(self.header.id()) {
+            return None;
         }
+        let segment = self.segment_of(addr);
+        let is_object = segment.get().has_place(addr) && segment.is_reached(addr).is_some();
+        is_object.then(|| segment.get().generation())
     }
 }

@@ -5,29 +5,17 @@ use core::hint;
 use core::ops::DerefMut;
 use core::ptr::NonNull;
 
-use tripoint_core::internal::registry_of;
+use tripoint_core::internal::{BufferOperations, RegistryNode, registry_of};
 use tripoint_core::{Addr, AddrRange, Arena, Block, Error, Fill, Lock, PoolHeader, RankSet, Result, aver};
 
 use crate::references::format::Format;
+use crate::references::generation::Generation;
 use crate::references::member::MemberLink;
+use crate::references::recorder::Recorder;
 use crate::references::segment::{GreyList, SegmentPtr, Shape};
 use crate::stops::mutator_buffer::MutatorBuffer;
 use crate::swept::copies::Copies;
-use crate::swept::runs::Runs;
-
-/// What changes under the pool's lock.
-#[derive(Debug)]
-pub(crate) struct State {
-    pub(crate) segments: Option<SegmentPtr>,
-    pub(crate) runs: Runs,
-    /// The bytes of payloads that are in no object and no buffer.
-    pub(crate) free: usize,
-    /// Whether objects are being moved: what was one may be none when the lock is taken again.
-    pub(crate) is_moving: bool,
-}
-
-// SAFETY: the pointers lead to segments of the pool, which any thread may use that has the lock.
-unsafe impl Send for State {}
+use crate::swept::state::State;
 
 /// A pool in the memory of its arena's descriptors: there it stays in place.
 pub(crate) struct Pool<A: Arena, F: Format> {
@@ -36,6 +24,8 @@ pub(crate) struct Pool<A: Arena, F: Format> {
     /// Where objects are copied to, if the class moves them.
     pub(crate) copies: Option<Copies>,
     pub(crate) ranks: RankSet,
+    /// Whether its points give way, so that fills may collect.
+    pub(crate) gives_way: bool,
     pub(crate) segment_size: usize,
     pub(crate) shape: Shape,
     pub(crate) format: F,
@@ -53,7 +43,7 @@ impl<A: Arena, F: Format> Pool<A, F> {
     pub(crate) fn settled(&self) -> impl DerefMut<Target = State> + '_ {
         loop {
             let state = self.state.lock();
-            if !state.is_moving {
+            if state.moving.is_none() {
                 return state;
             }
             drop(state);
@@ -64,43 +54,49 @@ impl<A: Arena, F: Format> Pool<A, F> {
     /// Returns memory for a buffer, which holds it from here on.
     pub(crate) fn fill(&self, buffer: &MutatorBuffer, size: usize) -> Result<Fill> {
         let mut state = self.state.lock();
-        let run = match state.runs.take_fit(size) {
-            Some(run) => {
-                state.free -= run.size();
-                run
-            }
+        let run = match state.of(self.first_generation()).take_fit(size) {
+            Some(run) => run,
             None => self.extend(&mut state, size)?,
         };
         buffer.hold(run.range());
         let segment = self.segment_of(run.range().base());
+        segment.get().set_used();
         Ok(Fill { block: run, preallocated: 0, segment: Some(segment.segment()) })
     }
 
     /// Returns the payload of a new segment; if the arena refuses that, a run that it takes longer to
     /// find.
     fn extend(&self, state: &mut State, size: usize) -> Result<Block> {
+        self.grow(state, size).or_else(|error| {
+            // Also one of an older generation: what is made there counts as written, and stays until that is collected.
+            let run = Generation::all().find_map(|generation| state.of(generation).search(size));
+            run.ok_or(error)
+        })
+    }
+
+    /// Returns the payload of a new segment, with room for `size` bytes.
+    pub(crate) fn grow(&self, state: &mut State, size: usize) -> Result<Block> {
         let least = SegmentPtr::size_for(size, self.shape).ok_or(Error::Limit)?;
-        match self.header.extend(least.max(self.segment_size)) {
-            Ok(block) => Ok(self.add(state, block)),
-            Err(error) => {
-                let run = state.runs.search(size).ok_or(error)?;
-                state.free -= run.size();
-                Ok(run)
-            }
-        }
+        let block = self.header.extend(least.max(self.segment_size))?;
+        Ok(self.add(state, block, self.first_generation()))
+    }
+
+    /// The generation of new objects.
+    pub(crate) const fn first_generation(&self) -> Generation {
+        if self.copies.is_some() { Generation::YOUNGEST } else { Generation::LAST }
     }
 
     /// Makes a segment of new tracts, and returns its payload.
-    pub(crate) fn add(&self, state: &mut State, block: Block) -> Block {
+    pub(crate) fn add(&self, state: &mut State, block: Block, generation: Generation) -> Block {
         let grey = NonNull::from(&self.grey);
         // SAFETY: tracts are aligned to a grain, which is at least 64 bytes, and more than a description is
         // aligned to. They have room (`size_for`), and nothing uses them. The list is valid as long as
         // the pool, which stays in place.
-        let segment = unsafe { SegmentPtr::create(block, self.ranks, self.shape, grey) };
+        let segment = unsafe { SegmentPtr::create(block, self.ranks, self.shape, generation, grey) };
         // SAFETY: the header has just allocated these tracts for this pool, and they are in no segment.
         unsafe { self.header.arena().join_tracts(block, self.header.id()) };
         let description = segment.get();
-        description.next().set(state.segments.replace(segment));
+        state.of(generation).add(segment);
         self.block(segment, description.payload(), description.limit())
     }
 
@@ -133,13 +129,17 @@ impl<A: Arena, F: Format> Pool<A, F> {
         // SAFETY: the caller promises objects from where they were recorded up to `unused`.
         unsafe { self.record(buffer, unused.range().base()) };
         buffer.release();
-        state.free += unused.size();
+        if unused.size() == 0 {
+            return;
+        }
+        let generation = self.segment_of(unused.range().base()).get().generation();
         // SAFETY: the caller promises that nothing uses it any more. It is aligned as objects are, which is at
         // least to a word.
-        unsafe { state.runs.push(unused) };
+        unsafe { state.of(generation).give(unused) };
     }
 
-    /// Records the objects in the memory that a buffer holds, up to `limit`, which it then holds from there.
+    /// Records the objects in the memory that a buffer holds, up to `limit`, which it then holds from there. They were
+    /// written since their cards were last looked at.
     ///
     /// # Safety
     /// - Objects of the format lie one after the other from where they were last recorded up to `limit`.
@@ -150,16 +150,29 @@ impl<A: Arena, F: Format> Pool<A, F> {
             return;
         }
         let segment = self.segment_of(held.base());
-        let mut object = held.base();
+        // The youngest generation is part of every collection, so nothing looks at its cards.
+        let is_written = !self.ranks.is_empty() && segment.get().generation() != Generation::YOUNGEST;
+        let (mut object, mut recorder) = (held.base(), Recorder::new(segment));
         while object < limit {
-            segment.record(object);
-            object = self.end_of(segment, object);
+            let size = self.end_of(segment, object).get() - object.get();
+            // Most objects are as long as the one before. A processor that predicts this goes on to the next object
+            // before it has read the size of this one, if the compiler does not see that the two sizes are the same.
+            while object < limit && hint::black_box(self.end_of(segment, object).get() - object.get()) == size
+            {
+                recorder.record(object);
+                if is_written {
+                    segment.note_write(object);
+                }
+                object = Addr::new(object.get() + size);
+            }
         }
+        drop(recorder);
         aver!(object == limit, "objects in a buffer end at {object}, and not at {limit}");
         buffer.hold_from(limit);
     }
 
     /// Where an object ends.
+    #[inline]
     pub(crate) fn end_of(&self, segment: SegmentPtr, object: Addr) -> Addr {
         // SAFETY: only the bases of objects are recorded, and this is one of them.
         let size = unsafe { self.format.skip(segment.pointer(object)) };
@@ -206,17 +219,32 @@ impl<A: Arena, F: Format> Pool<A, F> {
         let mut first: Option<AddrRange> = None;
         registry_of(&self.header).for_each_buffer(|node, operations| {
             // SAFETY: the node is of this pool's registry, with its operations.
-            let class = unsafe { (operations.class)(node) };
-            // SAFETY: the buffer class of this pool is `MutatorBuffer`, which is only ever borrowed shared, and
-            // descriptors are valid as long as the pool.
-            let buffer = unsafe { class.cast::<MutatorBuffer>().as_ref() };
-            let Some(held) = buffer.held() else { return };
-            let is_here = base <= held.base() && held.base() < limit && !held.is_empty();
-            if is_here && first.is_none_or(|first| held.base() < first.base()) {
+            let held = unsafe { self.held_by(node, operations) };
+            let is_here = |held: &AddrRange| base <= held.base() && held.base() < limit;
+            if let Some(held) = held.filter(is_here)
+                && first.is_none_or(|first| held.base() < first.base())
+            {
                 first = Some(held);
             }
         });
         first
+    }
+
+    /// The memory that a buffer holds, if it has any.
+    ///
+    /// # Safety
+    /// - `node` is of this pool's registry, with its operations.
+    pub(crate) unsafe fn held_by(
+        &self,
+        node: NonNull<RegistryNode>,
+        operations: &BufferOperations,
+    ) -> Option<AddrRange> {
+        // SAFETY: the caller promises so.
+        let class = unsafe { (operations.class)(node) };
+        // SAFETY: the buffer class of this pool is `MutatorBuffer`, which is only ever borrowed shared, and
+        // descriptors are valid as long as the pool.
+        let buffer = unsafe { class.cast::<MutatorBuffer>().as_ref() };
+        buffer.held().filter(|held| !held.is_empty())
     }
 }
 

@@ -11,10 +11,11 @@ struct Run {
     size: usize,
 }
 
-/// The number of lists: one for each power of two.
-const LISTS: usize = usize::BITS as usize;
+/// The number of lists: one for each power of two from [`Runs::LEAST`] on, and the last for all that is longer. So
+/// they fit in a descriptor once for each generation.
+const LISTS: usize = 20;
 
-/// Free runs in lists: list `n` has those of `2^n` bytes up to the next power of two.
+/// Free runs in lists: list `n` has those of `LEAST * 2^n` bytes up to the next power of two.
 #[derive(Debug)]
 pub(crate) struct Runs {
     lists: [Option<NonNull<Run>>; LISTS],
@@ -41,7 +42,7 @@ impl Runs {
         if run.size() < Self::LEAST {
             return;
         }
-        let list = run.size().ilog2() as usize;
+        let list = Self::list_of(run.size());
         let pointer = run.base().cast::<Run>();
         // SAFETY: the run is aligned, has room for its beginning, and only this value uses it.
         unsafe { pointer.write(Run { next: self.lists[list], size: run.size() }) };
@@ -52,14 +53,14 @@ impl Runs {
     /// Takes a run of at least `size` bytes from a list in which every run is long enough. Constant time.
     /// A run that is long enough may be left if the list that it is in has shorter ones too.
     pub(crate) fn take_fit(&mut self, size: usize) -> Option<Block> {
-        let list = size.max(1).checked_next_power_of_two()?.ilog2();
-        let longer = self.mask & (usize::MAX << list);
+        let list = (size.max(Self::LEAST).checked_next_power_of_two()? / Self::LEAST).ilog2() as usize;
+        let longer = if list < LISTS { self.mask & (usize::MAX << list) } else { 0 };
         (longer != 0).then(|| longer.trailing_zeros() as usize).and_then(|list| self.pop(list))
     }
 
     /// Takes any run of at least `size` bytes, if there is one: looks at each run of the list that has shorter ones too.
     pub(crate) fn search(&mut self, size: usize) -> Option<Block> {
-        let list = size.max(1).ilog2() as usize;
+        let list = Self::list_of(size.max(Self::LEAST));
         let mut before: Option<NonNull<Run>> = None;
         let mut next = self.lists[list];
         while let Some(found) = next {
@@ -89,6 +90,11 @@ impl Runs {
             next = run.next;
         }
         largest
+    }
+
+    /// The list of runs of so many bytes, which are at least [`Runs::LEAST`].
+    fn list_of(size: usize) -> usize {
+        ((size / Self::LEAST).ilog2() as usize).min(LISTS - 1)
     }
 
     fn pop(&mut self, list: usize) -> Option<Block> {
@@ -144,5 +150,21 @@ mod tests {
         }
         let found: Vec<_> = [12, 9, 11, 9].map(|words| runs.search(words * word).map(Block::size)).into();
         assert_eq!(found, [Some(12 * word), Some(10 * word), None, Some(9 * word)]);
+    }
+
+    /// What is longer than lists tell apart is in the last one, and found by a search.
+    #[test]
+    fn long_runs_are_in_the_last_list() {
+        let longest = Runs::LEAST << (LISTS - 1);
+        let memory = std::vec![0_usize; 4 * longest / size_of::<usize>()];
+        let base = NonNull::from(memory.as_slice()).cast::<u8>();
+        let mut runs = Runs::new();
+        for (at, size) in [(0, longest), (longest, 2 * longest)] {
+            // SAFETY: parts of the memory that do not overlap.
+            unsafe { runs.push(Block::new(base.add(at), size)) };
+        }
+        assert_eq!((runs.largest(), runs.take_fit(2 * longest)), (2 * longest, None));
+        let sizes = [runs.search(longest + 1), runs.search(longest + 1), runs.take_fit(longest)];
+        assert_eq!(sizes.map(|run| run.map(Block::size)), [Some(2 * longest), None, Some(longest)]);
     }
 }

@@ -3,16 +3,21 @@
 use core::ptr::NonNull;
 
 use tripoint_core::internal::registry_of;
-use tripoint_core::{Addr, Arena, Block, RankSet, aver};
+use tripoint_core::{Addr, Arena, RankSet, WriteWatch};
 
 use crate::references::format::Format;
+use crate::references::generation::Generation;
 use crate::references::member::{Member, Tally};
 use crate::references::object::Object;
-use crate::references::scan::Scan;
-use crate::references::segment::SegmentPtr;
+use crate::references::scan::{Pass, Scan};
+use crate::references::segment::{Fate, SegmentPtr};
+use crate::references::segment_use::SegmentUse;
+use crate::references::writes::Writes;
 use crate::stops::mutator_buffer::MutatorBuffer;
-use crate::swept::pool::{Pool, State};
-use crate::swept::runs::Runs;
+use crate::swept::pool::Pool;
+use crate::swept::pool_generation::PoolGeneration;
+use crate::swept::reclaim::Sweep;
+use crate::swept::stress::SHIFTS;
 
 impl<A: Arena, F: Format> Member for Pool<A, F> {
     fn trip(&self) {
@@ -39,79 +44,162 @@ impl<A: Arena, F: Format> Member for Pool<A, F> {
         });
     }
 
-    unsafe fn condemn(&self) {
-        if self.copies.is_some() {
-            self.set_moving(&mut self.state.lock(), true);
+    unsafe fn condemn(&self, oldest: Generation) {
+        let mut state = self.state.lock();
+        let moves = self.copies.is_some();
+        for generation in Generation::all().filter(|generation| *generation <= oldest) {
+            PoolGeneration::for_each(state.of(generation).segments, |segment| {
+                let is_usual = self.is_usual(segment);
+                segment.get().set_fate(if moves && is_usual { Fate::Moves } else { Fate::Marks });
+                segment.clean_cards();
+            });
+        }
+        if moves {
+            // Other threads wait until the pool is swept, so it need not know what is free.
+            state.moving = Some(oldest);
+            state.begin_sweep(oldest);
         }
     }
 
-    unsafe fn copy_of(&self, segment: SegmentPtr, object: Addr) -> Option<NonNull<u8>> {
+    unsafe fn copy_of(&self, segment: SegmentPtr, object: Addr) -> Option<(NonNull<u8>, Generation)> {
         let copies = self.copies.as_ref()?;
-        // SAFETY: the caller promises a condemned segment of this pool, a place in it, and that the heap is stopped.
+        // SAFETY: the caller promises a segment of this pool whose objects move, a place in it, and that the heap is
+        // stopped.
         unsafe { self.evacuate(copies, segment, object) }
     }
 
+    unsafe fn scan_older(&self, oldest: Generation, scan: &mut Scan<'_>) -> usize {
+        // SAFETY: the caller promises so.
+        unsafe { self.scan_by_cards(oldest, Pass::Objects, scan) }
+    }
+
+    fn needs_watch(&self) -> bool {
+        self.writes_unwatched() == Writes::Unknown
+    }
+
+    unsafe fn note_watched(&self, oldest: Generation, watch: Option<&dyn WriteWatch>) -> Writes {
+        // SAFETY: the caller promises that the heap is stopped.
+        unsafe { self.note_pages_watched(oldest, watch) }
+    }
+
+    unsafe fn forget_watched(&self, oldest: Generation, watch: &dyn WriteWatch) {
+        if self.needs_watch() {
+            // Whatever the answer is, the next one is about writes from here on.
+            //
+            // SAFETY: the caller promises that the heap is stopped.
+            let _ = unsafe { self.take_written(oldest, watch, |_| ()) };
+        }
+    }
+
     unsafe fn scan(&self, scan: &mut Scan<'_>) -> bool {
-        let mut is_any_grey = false;
-        while let Some((segment, first, last)) = self.grey.pop() {
-            is_any_grey = true;
+        let mut is_any = false;
+        while !scan.is_spent() {
+            // SAFETY: the caller promises that the heap is stopped.
+            let are_copies = unsafe { self.scan_copies(scan) };
+            let Some((segment, first, last)) = self.grey.pop() else {
+                is_any |= are_copies;
+                if are_copies { continue } else { return is_any }
+            };
+            is_any = true;
             let mut from = first;
             while from <= last
                 && let Some(object) = segment.blacken(from, last)
             {
                 from = self.end_of(segment, object);
-                let object = self.block(segment, object, from);
                 // SAFETY: this is an object, and the heap is stopped (the caller's promise).
-                unsafe { self.scan_strong(object, scan) };
+                unsafe { self.scan_one(segment, object, from, scan) };
+                if scan.is_spent() && from <= last {
+                    // Others between the two places may be grey, and have become so meanwhile.
+                    self.grey.push(segment, from);
+                    self.grey.push(segment, last);
+                    break;
+                }
             }
         }
-        is_any_grey
+        is_any
     }
 
-    unsafe fn scan_weak(&self, scan: &mut Scan<'_>) {
-        if !self.ranks.contains(RankSet::WEAK) {
-            return;
-        }
-        let mut next = self.state.lock().segments;
-        while let Some(segment) = next {
-            let limit = segment.get().limit();
-            let mut from = segment.get().payload();
-            while from < limit
-                && let Some(object) = segment.first_reached(from)
-            {
-                from = self.end_of(segment, object);
-                let object = self.block(segment, object, from);
-                scan.examine(object.size());
-                // SAFETY: this is an object, and the heap is stopped (the caller's promise).
-                unsafe { self.format.scan(object, scan) };
-            }
-            next = segment.get().next().get();
+    unsafe fn begin_step(&self, is_first: bool) {
+        // SAFETY: the caller promises so.
+        unsafe { self.mark_from_here(is_first) };
+    }
+
+    unsafe fn scan_written(&self, scan: &mut Scan<'_>) -> bool {
+        // SAFETY: the caller promises that the heap is stopped, and the pool flipped.
+        self.notes_writes() && unsafe { self.scan_written_cards(scan) }
+    }
+
+    unsafe fn scan_unnoted(&self, scan: &mut Scan<'_>) {
+        if !self.notes_writes() {
+            // SAFETY: the caller promises that the heap is stopped, and the pool flipped.
+            unsafe { self.scan_reached_again(scan) };
         }
     }
 
-    unsafe fn sweep(&self) -> Tally {
+    unsafe fn forget_marks(&self) {
+        self.grey.clear();
+        self.state.lock().for_each_segment(|segment| {
+            segment.get().set_fate(Fate::Stays);
+            segment.forget_marks();
+        });
+    }
+
+    unsafe fn set_aside(&self) {
+        // SAFETY: the caller promises so.
+        unsafe { self.set_segments_aside() };
+    }
+
+    unsafe fn sweep_aside(&self, scan: &mut Scan<'_>) -> Option<Tally> {
+        // SAFETY: the caller promises so.
+        unsafe { self.sweep_what_is_aside(scan) }
+    }
+
+    unsafe fn scan_pairs(&self, oldest: Generation, scan: &mut Scan<'_>) {
+        if self.ranks.contains(RankSet::EXACT | RankSet::WEAK) {
+            // SAFETY: the caller promises so.
+            unsafe { self.scan_reached(oldest, Pass::Pairs, scan) };
+        }
+    }
+
+    unsafe fn scan_weak(&self, oldest: Generation, scan: &mut Scan<'_>) {
+        if self.ranks.contains(RankSet::WEAK) {
+            // SAFETY: the caller promises so.
+            unsafe { self.scan_reached(oldest, Pass::Weak, scan) };
+        }
+    }
+
+    unsafe fn sweep(&self, oldest: Generation, is_stressed: bool) -> Tally {
         let mut state = self.state.lock();
         let mut tally = Tally::default();
-        if let Some(copies) = &self.copies {
-            copies.close(&mut tally);
-            self.set_moving(&mut state, false);
+        match &self.copies {
+            Some(copies) => {
+                Generation::all().for_each(|generation| self.leave(copies, generation, &mut state));
+                copies.close(&mut tally);
+                state.moving = None;
+            }
+            None => state.begin_sweep(oldest),
         }
-        let free_before = state.free;
-        let mut next = state.segments.take();
-        (state.runs, state.free) = (Runs::new(), 0);
-        while let Some(segment) = next {
-            next = segment.get().next().take();
-            tally.freed += self.sweep_segment(&mut state, segment);
+        if is_stressed {
+            state.forget_free(oldest);
         }
-        tally.freed = tally.freed.saturating_sub(free_before);
-        tally.kept = self.kept(&state);
+        state.shift = if is_stressed { (state.shift + 1) % SHIFTS } else { 0 };
+        let sweep = Sweep { oldest, is_stressed };
+        // The oldest first: what it adds to the next generation is not swept again.
+        for generation in Generation::all().rev().filter(|generation| *generation <= oldest) {
+            let first = state.of(generation).take_segments();
+            PoolGeneration::for_each(first, |segment| {
+                // SAFETY: the segment was just taken off its list, and all that is reachable was reached and scanned
+                // (the caller's promise).
+                unsafe { self.sweep_segment(&mut state, &mut tally, segment, sweep) };
+            });
+        }
+        tally.freed = state.used_before.saturating_sub(state.used());
+        tally.kept = Generation::array(|generation| state.of(generation).used());
         tally
     }
 
     unsafe fn for_each_object(&self, visit: &mut dyn FnMut(Object)) {
-        let state = self.state.lock();
-        let mut next = state.segments;
-        while let Some(segment) = next {
+        self.state.lock().for_each_segment(|segment| {
             let limit = segment.get().limit();
             let mut from = segment.get().payload();
             while from < limit
@@ -122,8 +210,15 @@ impl<A: Arena, F: Format> Member for Pool<A, F> {
                 from = object.block.range().limit();
                 visit(object);
             }
-            next = segment.get().next().get();
-        }
+        });
+    }
+
+    fn show_segments(&self, visit: &mut dyn FnMut(SegmentUse)) {
+        Self::show_segments(self, visit);
+    }
+
+    fn is_for_images(&self) -> bool {
+        self.format.is_for_images()
     }
 
     unsafe fn object(&self, segment: SegmentPtr, base: Addr) -> Object {
@@ -143,66 +238,6 @@ impl<A: Arena, F: Format> Member for Pool<A, F> {
     }
 
     unsafe fn forget_seen(&self) {
-        let state = self.state.lock();
-        let mut next = state.segments;
-        while let Some(segment) = next {
-            segment.forget_seen();
-            next = segment.get().next().get();
-        }
-    }
-}
-
-impl<A: Arena, F: Format> Pool<A, F> {
-    /// Passes the references to `scan` by which an object keeps others: none of a leaf.
-    ///
-    /// # Safety
-    /// - `object` is one of this pool, and the heap is stopped by the caller.
-    unsafe fn scan_strong(&self, object: Block, scan: &mut Scan<'_>) {
-        if self.ranks.contains(RankSet::EXACT) {
-            scan.examine(object.size());
-            // SAFETY: the caller promises an object, and that the heap is stopped.
-            unsafe { self.format.scan(object, scan) };
-        } else if self.ranks.contains(RankSet::WEAK) {
-            // SAFETY: the caller promises an object, and that the heap is stopped.
-            let mut dependent = unsafe { self.format.dependent(object.base()) };
-            let before = dependent;
-            if !dependent.is_null() {
-                scan.fix(&mut dependent);
-            }
-            aver!(dependent == before, "the dependent object at {before:p} moves");
-        }
-    }
-
-    /// Sweeps a segment, and returns it to the arena if nothing is left in it. Returns how much of it is
-    /// free then.
-    fn sweep_segment(&self, state: &mut State, segment: SegmentPtr) -> usize {
-        segment.whiten();
-        let description = segment.get();
-        let (payload, limit) = (description.payload(), description.limit());
-        if segment.first_object(payload).is_none() && !self.is_held(payload, limit) {
-            // SAFETY: the block is of whole grains of this pool, nothing is in it, and its runs were forgotten.
-            unsafe { self.header.retract(segment.block()) };
-            return limit.get() - payload.get();
-        }
-        let mut free = 0;
-        self.for_each_gap(segment, |gap| {
-            free += gap.size();
-            // SAFETY: nothing uses a gap, which is aligned as objects are, at least to a word.
-            unsafe { state.runs.push(gap) };
-        });
-        state.free += free;
-        description.next().set(state.segments.replace(segment));
-        free
-    }
-
-    /// The bytes in objects, and in buffers.
-    fn kept(&self, state: &State) -> usize {
-        let (mut payloads, mut next) = (0, state.segments);
-        while let Some(segment) = next {
-            let description = segment.get();
-            payloads += description.limit().get() - description.payload().get();
-            next = description.next().get();
-        }
-        payloads - state.free
+        self.state.lock().for_each_segment(SegmentPtr::forget_seen);
     }
 }

@@ -124,12 +124,14 @@ macro_rules! object_types {
 
     (@implement [$name:ident] [$($g:lifetime)?] [$($type:ty)*] $self:ident $scan:ident $body:block) => {
         // SAFETY: all fields are traced, and all of their types are asked whether they have references. The one
-        // lifetime of the type is that of its fields' references, because none of them is `Trace` with another.
+        // lifetime of the type is that of the references that its fields can have: a field may also name a reference of
+        // the lifetime `'static`, but no heap is entered for that, so its values have none.
         unsafe impl$(<$g>)? $crate::Trace for $name$(<$g>)? {
             type At<'at> = $crate::object_types!(@at 'at $name $($g)?);
             type Static = $crate::object_types!(@at 'static $name $($g)?);
 
             const HAS_REFERENCES: bool = false $(|| <$type as $crate::Trace>::HAS_REFERENCES)*;
+            const HAS_WEAK_LINKS: bool = false $(|| <$type as $crate::Trace>::HAS_WEAK_LINKS)*;
 
             #[allow(unused_variables, reason = "not all types have fields")]
             fn trace(&mut $self, $scan: &mut $crate::Scan<'_>) $body

@@ -1,17 +1,20 @@
 //! Inside a heap: allocation, while no collection can begin.
 
 use core::alloc::Layout;
-use core::cell::UnsafeCell;
 use core::fmt;
-use core::mem::needs_drop;
+use core::marker::PhantomData;
+use core::mem::{ManuallyDrop, needs_drop};
 use core::ptr::{self, NonNull};
 
 use tripoint_ap::AllocationPoint;
-use tripoint_core::{Arena, BarrierPair, Error, Result, SymmetricFence, aver};
+use tripoint_core::{Addr, Arena, BarrierPair, Error, PoolId, Result, SymmetricFence, aver};
 
+use crate::locations::dependency::LocationDependency;
+use crate::references::barrier;
 use crate::stops::heap::Heap;
 use crate::swept::class::{Kind, Swept};
-use crate::typed::format::{LeafInside, TracedInside, Typed};
+use crate::typed::format::{FixedInside, FixedLeafInside, MovedInside, MovedLeafInside, Typed, WeakInside};
+use crate::typed::home::Home;
 use crate::typed::reference::{Brand, Gc};
 use crate::typed::referent::{Shape, items_at, unwritten};
 use crate::typed::roots::Roots;
@@ -24,8 +27,13 @@ pub(crate) type Point<'p, 'h, A, B, K> = AllocationPoint<'p, Swept<'h, A, B, Typ
 
 /// The allocation points of a mutator, one for each pool.
 pub(crate) struct Points<'p, 'h, A: Arena + Clone, B: BarrierPair> {
-    pub(crate) traced: Point<'p, 'h, A, B, TracedInside>,
-    pub(crate) leaves: Point<'p, 'h, A, B, LeafInside>,
+    pub(crate) moved: Point<'p, 'h, A, B, MovedInside>,
+    pub(crate) moved_leaves: Point<'p, 'h, A, B, MovedLeafInside>,
+    pub(crate) fixed: Point<'p, 'h, A, B, FixedInside>,
+    pub(crate) fixed_leaves: Point<'p, 'h, A, B, FixedLeafInside>,
+    pub(crate) weak: Point<'p, 'h, A, B, WeakInside>,
+    /// The pools of objects with references.
+    pub(crate) with_references: [PoolId; 3],
 }
 
 /// The inside of a heap: what [`TypedMutator::enter`](crate::TypedMutator::enter) lends to its closure.
@@ -34,10 +42,14 @@ pub(crate) struct Points<'p, 'h, A: Arena + Clone, B: BarrierPair> {
 /// Stops wait meanwhile: a closure that runs for long should call [`Inside::wants_stop`] now and then, and return if it
 /// is true.
 pub struct Inside<'g, A: Arena + Clone, B: BarrierPair = SymmetricFence> {
-    points: &'g UnsafeCell<Points<'g, 'g, A, B>>,
+    /// Copies of the mutator's points, which never change. So a loop that allocates keeps the address of a descriptor
+    /// in a register (design/gc-typed.md `.typed.copies`).
+    points: ManuallyDrop<Points<'g, 'g, A, B>>,
     heap: &'g Heap<'g, A, B>,
     roots: &'g Roots,
     brand: Brand<'g>,
+    /// It belongs to one thread.
+    is_here: PhantomData<*const ()>,
 }
 
 impl<'g, A: Arena + Clone, B: BarrierPair> Inside<'g, A, B> {
@@ -46,13 +58,17 @@ impl<'g, A: Arena + Clone, B: BarrierPair> Inside<'g, A, B> {
     /// # Safety
     /// - The mutator is running and does not give way as long as this value is used, and the lifetime `'g` is that of
     ///   the closure that uses it, of which the closure knows nothing.
-    /// - The points are the mutator's, and only this value uses them meanwhile.
+    /// - `points` are the mutator's, and only this value uses them meanwhile.
+    #[inline(always)]
     pub(crate) const unsafe fn begin(
-        points: &'g UnsafeCell<Points<'g, 'g, A, B>>,
+        points: NonNull<Points<'g, 'g, A, B>>,
         heap: &'g Heap<'g, A, B>,
         roots: &'g Roots,
     ) -> Self {
-        Self { points, heap, roots, brand: core::marker::PhantomData }
+        // SAFETY: the caller promises points, which this value alone uses as long as there are two copies. This one is
+        // never dropped.
+        let points = ManuallyDrop::new(unsafe { points.read() });
+        Self { points, heap, roots, brand: PhantomData, is_here: PhantomData }
     }
 
     /// Whether a thread waits until this mutator is outside, to stop the heap: one load.
@@ -62,10 +78,39 @@ impl<'g, A: Arena + Clone, B: BarrierPair> Inside<'g, A, B> {
         self.heap.wants_stop()
     }
 
+    /// A reference was stored at `place`. Does nothing if that is in no object, for example in a value from which one is
+    /// to be made.
+    #[inline(always)]
+    pub(crate) fn note_write(&self, place: Addr) {
+        // SAFETY: the mutator runs as long as this value is used, which is on its thread. The pools exist as long as
+        // their points do, and are automatic.
+        unsafe {
+            barrier::note_write(self.heap.arena(), place, |pool| self.points.with_references.contains(&pool))
+        };
+    }
+
+    /// The heap.
+    pub(crate) const fn heap(&self) -> &'g Heap<'g, A, B> {
+        self.heap
+    }
+
     /// Whether this is the inside of the heap with these roots.
     #[inline(always)]
     pub(crate) fn has_roots(&self, roots: &Roots) -> bool {
         ptr::eq(self.roots, roots)
+    }
+
+    /// A dependency on no address so far, for a table that hashes [addresses of objects](Gc::as_ptr).
+    #[must_use]
+    pub fn reset_dependency(&self) -> LocationDependency {
+        self.heap.history().dependency()
+    }
+
+    /// Whether an object may have moved since its address was [added](LocationDependency::add), as
+    /// [`Mutator::is_stale`](crate::Mutator::is_stale) says it. The dependency has to be of this heap.
+    #[must_use]
+    pub fn is_stale(&self, dependency: LocationDependency) -> bool {
+        self.heap.history().is_stale(dependency)
     }
 
     /// Allocates an object that holds `value`.
@@ -90,7 +135,7 @@ impl<'g, A: Arena + Clone, B: BarrierPair> Inside<'g, A, B> {
     pub fn alloc<T: Trace<At<'g> = T>>(&self, value: T) -> Result<Gc<'g, T>> {
         const { assert!(!needs_drop::<T>(), "objects of a heap are freed without being dropped") };
         let size = const { sized(<T as Shape>::TABLE) };
-        let place = self.object(<T as Shape>::HAS_REFERENCES, size, <T as Shape>::TABLE, |place| {
+        let place = self.object(<T as Shape>::HOME, size, <T as Shape>::TABLE, |place| {
             // SAFETY: as many bytes were reserved as the table says: there is room for a `T` behind the header.
             let at = unsafe { value_at::<T>(place, 0) };
             // SAFETY: nothing uses this memory yet.
@@ -143,12 +188,57 @@ impl<'g, A: Arena + Clone, B: BarrierPair> Inside<'g, A, B> {
         Ok(unsafe { Gc::at(place) })
     }
 
+    /// Makes room for `count` objects with a `T` each, so that the next ones need no more memory of their pool, and this
+    /// thread's next calls of [`Inside::alloc`] that many times do not fill a buffer. Returns how many there is room for, which is
+    /// often more. Other objects of the same pool take some of it.
+    ///
+    /// This is for programs that may not fill buffers at any time: they make room in a quiet moment. It does not start a
+    /// collection.
+    ///
+    /// ```
+    /// # use core::time::Duration;
+    /// # use tripoint_core::{Arena, ClientArena, ClientArenaOptions};
+    /// # use tripoint_gc::{Heap, HeapOptions, SweptOptions, TypedObjects};
+    /// # let mut memory = Box::new_uninit_slice(256 << 10);
+    /// # let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
+    /// # let heap = Heap::create(&arena, HeapOptions::default())?;
+    /// # let objects = TypedObjects::create(&heap, SweptOptions::default())?;
+    /// let mut mutator = objects.register()?;
+    /// let room = mutator.enter(|inside| inside.make_room::<u64>(100))?;
+    /// let fills = arena.counts().fills.get();
+    /// for _ in 0..room {
+    ///     mutator.enter(|inside| inside.alloc(7_u64).map(drop))?;
+    /// }
+    /// assert!(room >= 100 && arena.counts().fills.get() == fills);
+    /// # Ok::<(), tripoint_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Inside::alloc`], and [`Error::Parameter`] for more objects than `isize::MAX` bytes hold.
+    pub fn make_room<T: Trace<At<'g> = T>>(&self, count: usize) -> Result<usize> {
+        let size = const { sized(<T as Shape>::TABLE) };
+        let wanted = size.checked_mul(count).ok_or(TOO_LARGE)?;
+        let points = &self.points;
+        // SAFETY: only this value uses the points (`begin`), and it belongs to one thread. No code of the client runs
+        // meanwhile but event hooks, which cannot reach what has the lifetime of this closure.
+        let room = unsafe {
+            match <T as Shape>::HOME {
+                Home::Moved => room_at(&points.moved, wanted),
+                Home::MovedLeaves => room_at(&points.moved_leaves, wanted),
+                Home::Fixed => room_at(&points.fixed, wanted),
+                Home::FixedLeaves => room_at(&points.fixed_leaves, wanted),
+                Home::Weak => room_at(&points.weak, wanted),
+            }
+        }?;
+        Ok(room / size)
+    }
+
     /// Allocates an object with `count` items, which are not written yet and which no collection would scan. So `make`
     /// of [`Inside::slice`] may unwind, or allocate.
     fn items<T: Trace>(&self, count: usize) -> Result<NonNull<u8>> {
         let table: &'static Table = const { &unwritten::<T>() };
         let size = table.size(count).ok_or(TOO_LARGE)?;
-        self.object(T::HAS_REFERENCES, size, table, |place| {
+        self.object(<[T] as Shape>::HOME, size, table, |place| {
             // SAFETY: behind the header there is room for the count, and nothing uses this memory yet.
             unsafe { place.cast::<usize>().write(count) };
         })
@@ -158,30 +248,39 @@ impl<'g, A: Arena + Clone, B: BarrierPair> Inside<'g, A, B> {
     #[inline(always)]
     fn object(
         &self,
-        has_references: bool,
+        home: Home,
         size: usize,
         table: &'static Table,
         write: impl FnOnce(NonNull<u8>),
     ) -> Result<NonNull<u8>> {
+        let points = &self.points;
         // SAFETY: only this value uses the points (`begin`), and it belongs to one thread. No code of the client runs
-        // until this borrow ends: `write` moves a value that was made before, and event hooks cannot reach what has the
-        // lifetime of this closure.
-        let points = unsafe { &mut *self.points.get() };
-        if has_references {
-            object_at(&mut points.traced, size, table, write)
-        } else {
-            object_at(&mut points.leaves, size, table, write)
+        // until the object is made: `write` moves a value that was made before, and event hooks cannot reach what has
+        // the lifetime of this closure.
+        unsafe {
+            match home {
+                Home::Moved => object_at(&points.moved, size, table, write),
+                Home::MovedLeaves => object_at(&points.moved_leaves, size, table, write),
+                Home::Fixed => object_at(&points.fixed, size, table, write),
+                Home::FixedLeaves => object_at(&points.fixed_leaves, size, table, write),
+                Home::Weak => object_at(&points.weak, size, table, write),
+            }
         }
     }
 }
 
+/// # Safety
+/// - No other copy of the point is used meanwhile.
 #[inline(always)]
-fn object_at<A: Arena + Clone, B: BarrierPair, K: Kind<Typed>>(
-    point: &mut Point<'_, '_, A, B, K>,
+unsafe fn object_at<A: Arena + Clone, B: BarrierPair, K: Kind<Typed>>(
+    point: &Point<'_, '_, A, B, K>,
     size: usize,
     table: &'static Table,
     write: impl FnOnce(NonNull<u8>),
 ) -> Result<NonNull<u8>> {
+    // SAFETY: a point is a pointer to its descriptor. The caller promises that the copy alone is used meanwhile, and it
+    // is never dropped.
+    let mut point = ManuallyDrop::new(unsafe { ptr::from_ref(point).read() });
     let layout = Layout::from_size_align(size, WORD).map_err(|_| TOO_LARGE)?;
     let reservation = point.reserve(layout)?;
     // SAFETY: as many bytes are reserved as the table says (the caller, in this file), aligned to words as the format.
@@ -193,6 +292,25 @@ fn object_at<A: Arena + Clone, B: BarrierPair, K: Kind<Typed>>(
     // The points of these classes do not give way, and no stop begins while they are used.
     aver!(committed.is_ok(), "a commit at {place:p} failed inside a heap");
     Ok(place)
+}
+
+/// Fills the buffer of a point if it has less than `wanted` bytes. Returns how many it has.
+///
+/// # Safety
+/// - No other copy of the point is used meanwhile.
+unsafe fn room_at<A: Arena + Clone, B: BarrierPair, K: Kind<Typed>>(
+    point: &Point<'_, '_, A, B, K>,
+    wanted: usize,
+) -> Result<usize> {
+    // SAFETY: a point is a pointer to its descriptor. The caller promises that the copy alone is used meanwhile, and it
+    // is never dropped.
+    let mut point = ManuallyDrop::new(unsafe { ptr::from_ref(point).read() });
+    if point.room() < wanted {
+        let layout = Layout::from_size_align(wanted, WORD).map_err(|_| TOO_LARGE)?;
+        // What is not committed is there for the next one.
+        drop(point.reserve(layout)?);
+    }
+    Ok(point.room())
 }
 
 /// The size of objects without items.

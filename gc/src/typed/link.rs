@@ -2,13 +2,12 @@
 
 use core::fmt;
 use core::marker::PhantomData;
-use core::ptr::{self, NonNull};
 
-use tripoint_core::internal::{AtomicPtr, Ordering};
 use tripoint_core::{Arena, BarrierPair};
 
 use crate::references::scan::Scan;
 use crate::typed::inside::Inside;
+use crate::typed::link_word::LinkWord;
 use crate::typed::reference::{Brand, Gc};
 use crate::typed::referent::Referent;
 use crate::typed::trace::Trace;
@@ -30,7 +29,7 @@ use crate::typed::trace::Trace;
 /// }
 /// ```
 pub struct Link<'g, T: Referent + ?Sized> {
-    place: AtomicPtr<u8>,
+    pub(crate) word: LinkWord,
     brand: Brand<'g>,
     // It takes references and returns them.
     to: PhantomData<fn(*const T) -> *const T>,
@@ -40,35 +39,27 @@ impl<'g, T: Referent + ?Sized> Link<'g, T> {
     /// Creates a place with this reference.
     #[must_use]
     pub fn new(to: Option<Gc<'g, T>>) -> Self {
-        Self { place: AtomicPtr::new(word(to)), brand: PhantomData, to: PhantomData }
+        Self { word: LinkWord::new(to), brand: PhantomData, to: PhantomData }
     }
 
     /// The reference that was stored last, as far as this thread sees.
     #[inline(always)]
     #[must_use]
     pub fn get(&self) -> Option<Gc<'g, T>> {
-        let place = NonNull::new(self.place.load(Ordering::Acquire))?;
         // SAFETY: only references with the lifetime `'g` are stored here. If it was stored inside the heap at another
         // time, the object that has this place was reachable since then, and so was this one.
-        Some(unsafe { Gc::at(place) })
+        self.word.load().map(|place| unsafe { Gc::at(place) })
     }
 
     /// Stores another reference, or none.
-    // This is where an old object that comes to refer to a young one is to be noted, which takes the address of the
-    // place and the heap (design/gc.md `.typed.write`).
     #[inline(always)]
     pub fn set<A: Arena + Clone, B: BarrierPair>(
         &self,
-        _inside: &Inside<'g, A, B>,
+        inside: &Inside<'g, A, B>,
         to: impl Into<Option<Gc<'g, T>>>,
     ) {
-        self.place.store(word(to.into()), Ordering::Release);
+        self.word.store(inside, to.into());
     }
-}
-
-#[inline(always)]
-fn word<T: Referent + ?Sized>(to: Option<Gc<'_, T>>) -> *mut u8 {
-    to.map_or(ptr::null_mut(), |to| to.place().as_ptr())
 }
 
 impl<T: Referent + ?Sized> Default for Link<'_, T> {
@@ -83,21 +74,70 @@ unsafe impl<T: Referent + ?Sized> Trace for Link<'_, T> {
     type Static = Link<'static, T::Static>;
 
     const HAS_REFERENCES: bool = true;
+    const HAS_WEAK_LINKS: bool = false;
 
     #[inline]
     fn trace(&mut self, scan: &mut Scan<'_>) {
-        // The heap is stopped, so nothing else uses this place.
-        let mut place = self.place.load(Ordering::Relaxed);
+        let mut place = self.word.at_stop();
         if !place.is_null() {
             scan.fix(&mut place);
-            self.place.store(place, Ordering::Relaxed);
+            self.word.fix_at_stop(place);
         }
     }
 }
 
 impl<T: Referent + ?Sized> fmt::Debug for Link<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_some = !self.place.load(Ordering::Relaxed).is_null();
+        let is_some = self.word.load().is_some();
         f.write_str(if is_some { "Link(..)" } else { "Link(None)" })
+    }
+}
+
+#[cfg(all(test, not(tripoint_loom)))]
+mod tests {
+    use core::time::Duration;
+    use std::boxed::Box;
+
+    use tripoint_core::{Addr, ClientArena, ClientArenaOptions};
+
+    use super::*;
+    use crate::references::card::{CLEAN, WRITTEN};
+    use crate::stops::heap::{Heap, HeapOptions};
+    use crate::swept::class::SweptOptions;
+    use crate::typed::typed_objects::TypedObjects;
+
+    crate::object_types! {
+        /// An object with a place for a reference to another.
+        struct Item<'g> {
+            next: Link<'g, Item<'g>>,
+        }
+    }
+
+    /// (design/gc.md `.segment.write`)
+    #[test]
+    fn setting_a_link_writes_its_card() {
+        let mut memory = Box::new_uninit_slice(64 << 10);
+        let arena = ClientArena::create(&mut memory, ClientArenaOptions::default()).unwrap();
+        let heap = Heap::create(&arena, HeapOptions::default()).unwrap();
+        let objects = TypedObjects::create(&heap, SweptOptions { segment_size: 4 << 10 }).unwrap();
+        let mut mutator = objects.register().unwrap();
+        let kept = mutator.enter(|inside| {
+            let item = inside.alloc(Item { next: Link::default() }).unwrap();
+            objects.root(inside, item).unwrap()
+        });
+        mutator.collect(Duration::MAX).unwrap();
+        let cards = mutator.enter(|inside| {
+            let item = kept.get(inside).unwrap();
+            let place = Addr::of((&raw const item.next).cast::<u8>());
+            let segment = objects.moved.pool().segment_of(place);
+            segment.clean_cards();
+            item.next.set(inside, None);
+            let none = segment.card_at(place);
+            item.next.set(inside, item);
+            // A value that is in no object yet.
+            Link::<Item<'_>>::default().set(inside, item);
+            [none, segment.card_at(place)]
+        });
+        assert_eq!(cards, [CLEAN, WRITTEN], "no reference, and one");
     }
 }

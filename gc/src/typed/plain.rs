@@ -36,6 +36,7 @@ unsafe impl<T: Send + Sync + 'static> Trace for Plain<T> {
     type Static = Self;
 
     const HAS_REFERENCES: bool = false;
+    const HAS_WEAK_LINKS: bool = false;
 
     fn trace(&mut self, _scan: &mut Scan<'_>) {}
 }

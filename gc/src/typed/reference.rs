@@ -66,6 +66,14 @@ impl<'g, T: Referent + ?Sized> Gc<'g, T> {
         unsafe { T::contents(self.place) }
     }
 
+    /// The address of the object's value. It identifies the object until the closure returns: a collection may move the
+    /// object. So a table that hashes addresses has a [`LocationDependency`](crate::LocationDependency)
+    /// ([`Inside::reset_dependency`](crate::Inside::reset_dependency)).
+    #[must_use]
+    pub fn as_ptr(self) -> *const T {
+        &raw const *self
+    }
+
     /// Whether both are references to the same object.
     #[must_use]
     pub fn is_same(self, other: Self) -> bool {
@@ -90,6 +98,7 @@ unsafe impl<T: Referent + ?Sized> Trace for Gc<'_, T> {
     type Static = Gc<'static, T::Static>;
 
     const HAS_REFERENCES: bool = true;
+    const HAS_WEAK_LINKS: bool = false;
 
     #[inline]
     fn trace(&mut self, scan: &mut Scan<'_>) {

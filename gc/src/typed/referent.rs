@@ -4,6 +4,7 @@ use core::ptr::NonNull;
 use core::str;
 
 use crate::references::scan::Scan;
+use crate::typed::home::Home;
 use crate::typed::table::{Table, WORD, value_at};
 use crate::typed::trace::Trace;
 
@@ -12,8 +13,8 @@ pub trait Shape {
     /// The table of such objects.
     const TABLE: &'static Table;
 
-    /// Whether there may be references in them.
-    const HAS_REFERENCES: bool;
+    /// Which pool they are in.
+    const HOME: Home;
 
     /// The contents of an object.
     ///
@@ -60,6 +61,10 @@ unsafe fn trace_value<T: Trace>(place: NonNull<u8>, scan: &mut Scan<'_>) {
 /// # Safety
 /// - That of [`crate::typed::table::Trace`], for objects with items of type `T`.
 unsafe fn trace_items<T: Trace>(place: NonNull<u8>, scan: &mut Scan<'_>) {
+    if size_of::<T>() == 0 {
+        // There may be `usize::MAX` of them, and no reference is in nothing.
+        return;
+    }
     // SAFETY: such an object has a count, and that many items.
     let items = unsafe { items_at::<T>(place) };
     // SAFETY: the caller promises that the items are there, and that no thread uses them.
@@ -88,7 +93,7 @@ impl<T: Trace> Shape for T {
     const TABLE: &'static Table =
         &Table::of_value::<T>(if T::HAS_REFERENCES { Some(trace_value::<T>) } else { None });
 
-    const HAS_REFERENCES: bool = <T as Trace>::HAS_REFERENCES;
+    const HOME: Home = Home::of::<T>();
 
     #[inline(always)]
     unsafe fn contents<'a>(place: NonNull<u8>) -> &'a Self {
@@ -101,7 +106,7 @@ impl<T: Trace> Shape for [T] {
     const TABLE: &'static Table =
         &Table::of_items::<T>(if T::HAS_REFERENCES { Some(trace_items::<T>) } else { None });
 
-    const HAS_REFERENCES: bool = T::HAS_REFERENCES;
+    const HOME: Home = Home::of::<T>();
 
     #[inline(always)]
     unsafe fn contents<'a>(place: NonNull<u8>) -> &'a Self {
@@ -113,7 +118,7 @@ impl<T: Trace> Shape for [T] {
 impl Shape for str {
     const TABLE: &'static Table = &Table::of_text();
 
-    const HAS_REFERENCES: bool = false;
+    const HOME: Home = Home::MovedLeaves;
 
     #[inline(always)]
     unsafe fn contents<'a>(place: NonNull<u8>) -> &'a Self {

@@ -40,12 +40,19 @@ struct State {
 // SAFETY: the pointers lead to chunks, which are used as `Slot` says.
 unsafe impl Send for State {}
 
-/// The slots of the roots of typed objects.
+/// Slots in chunks.
 #[derive(Debug)]
-pub(crate) struct Roots(Lock<State>);
+pub(crate) struct Slots(Lock<State>);
+
+/// The slots of the roots of typed objects: of those that keep objects, and of weak ones.
+#[derive(Debug)]
+pub(crate) struct Roots {
+    pub(crate) strong: Slots,
+    pub(crate) weak: Slots,
+}
 
 impl Slot {
-    /// The reference. The caller owns the slot and is inside the heap, so it is not null.
+    /// The reference. The caller owns the slot and is inside the heap. It is null if it is weak and its object is dead.
     #[inline(always)]
     pub(crate) fn object(&self) -> *mut u8 {
         self.object.get()
@@ -60,17 +67,23 @@ impl Slot {
 
 impl Roots {
     pub(crate) fn new() -> Self {
+        Self { strong: Slots::new(), weak: Slots::new() }
+    }
+}
+
+impl Slots {
+    fn new() -> Self {
         Self(Lock::new(State { chunks: None, free: None }))
     }
 
-    /// Takes a slot, for a root that refers to `object`. The caller is inside the heap.
+    /// Takes a slot for a root that refers to `object`. The caller is inside the heap.
     pub(crate) fn take_slot<A: Arena>(&self, arena: &A, object: NonNull<u8>) -> Result<NonNull<Slot>> {
         let mut state = self.0.lock();
         if state.free.is_none() {
             state.extend(arena)?;
         }
         let Some(free) = state.free else { return Err(tripoint_core::Error::Memory) };
-        // SAFETY: slots stay in place as long as the roots (`free_all`), and are only ever borrowed shared. Free ones
+        // SAFETY: slots stay in place as long as this value (`free_all`), and are only ever borrowed shared. Free ones
         // are used under the lock.
         let slot = unsafe { free.as_ref() };
         state.free = slot.next.take();
@@ -81,16 +94,16 @@ impl Roots {
     /// Takes back a slot.
     ///
     /// # Safety
-    /// - It is of these roots, and the caller, who owned it, does not use it afterwards.
+    /// - It is one of these, and the caller, who owned it, does not use it afterwards.
     pub(crate) unsafe fn return_slot(&self, slot: NonNull<Slot>) {
         let mut state = self.0.lock();
-        // SAFETY: the caller promises a slot of these roots, which stays in place as long as they do.
+        // SAFETY: the caller promises one of these slots, which stay in place as long as this value.
         let free = unsafe { slot.as_ref() };
         free.object.set(ptr::null_mut());
         free.next.set(state.free.replace(slot));
     }
 
-    /// Passes on the references of all roots.
+    /// Passes on the references in all slots.
     ///
     /// # Safety
     /// - The heap is stopped.
@@ -98,7 +111,7 @@ impl Roots {
         let state = self.0.lock();
         let mut next = state.chunks;
         while let Some(chunk) = next {
-            // SAFETY: chunks stay in place as long as the roots, and are only ever borrowed shared.
+            // SAFETY: chunks stay in place as long as this value, and are only ever borrowed shared.
             let chunk = unsafe { chunk.as_ref() };
             for slot in &chunk.slots {
                 let mut object = slot.object.get();

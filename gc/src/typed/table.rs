@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Padding is there only if a value is more aligned than a word: objects are aligned to words, so the
-//! padding depends on where the object is (design/gc.md `.typed.align`).
+//! padding depends on where the object is (design/gc-typed.md `.typed.align`).
 
 use core::any::type_name;
 use core::ptr::{self, NonNull};
@@ -26,6 +26,8 @@ pub(crate) const WORD: usize = size_of::<usize>();
 pub struct Table {
     /// The bytes of an object without items.
     fixed: usize,
+    /// The same in whole words.
+    whole: usize,
     /// The bytes of an item; zero if there are none, or if they have no size.
     item: usize,
     /// Passes on the references behind a header. `None` for an object that has none.
@@ -45,13 +47,19 @@ impl Table {
     pub(crate) const fn of_value<T>(trace: Option<Trace>) -> Self {
         // The address behind the header has to be in the object, also if the value has no size.
         let size = if size_of::<T>() == 0 { 1 } else { size_of::<T>() };
-        Self { fixed: WORD + padding(align_of::<T>()) + size, item: 0, trace, name: type_name::<T> }
+        Self::with(WORD + padding(align_of::<T>()) + size, 0, trace, type_name::<T>)
     }
 
     /// The table of objects that hold a count, and that many items of type `T`.
     pub(crate) const fn of_items<T>(trace: Option<Trace>) -> Self {
         let fixed = WORD + WORD + padding(align_of::<T>());
-        Self { fixed, item: size_of::<T>(), trace, name: type_name::<[T]> }
+        Self::with(fixed, size_of::<T>(), trace, type_name::<[T]>)
+    }
+
+    const fn with(fixed: usize, item: usize, trace: Option<Trace>, name: fn() -> &'static str) -> Self {
+        // No type has so many bytes that there is no such size.
+        let whole = fixed.div_ceil(WORD) * WORD;
+        Self { fixed, whole, item, trace, name }
     }
 
     /// The table of texts.
@@ -125,6 +133,7 @@ impl Header {
         Self(unsafe { place.sub(WORD) }.cast())
     }
 
+    #[inline]
     fn table(self) -> &'static Table {
         // SAFETY: a header is written as long as its object is there (`of`, `behind`), and only ever borrowed shared.
         let table = unsafe { self.0.as_ref() }.load(Ordering::Acquire);
@@ -140,10 +149,14 @@ impl Header {
     }
 
     /// The bytes of the object.
+    #[inline]
     pub(crate) fn object_size(self) -> usize {
         let table = self.table();
+        if table.item == 0 {
+            return table.whole;
+        }
         // SAFETY: an object of items has its count behind the header, from before it was committed.
-        let count = if table.item == 0 { 0 } else { unsafe { self.place().cast::<usize>().read() } };
+        let count = unsafe { self.place().cast::<usize>().read() };
         // The object was reserved with this size, so it has one.
         table.size(count).unwrap_or(0)
     }

@@ -10,16 +10,18 @@ use crate::references::scan::Scan;
 ///
 /// [`object_types!`](crate::object_types) implements it for structs and enums whose fields implement it, and traces all
 /// of them. It is implemented for numbers, atomic numbers, `&'static str`, arrays, options, small tuples,
-/// [`Gc`](crate::Gc), [`Link`](crate::Link) and [`Plain`](crate::Plain).
+/// [`Gc`](crate::Gc), [`Link`](crate::Link), [`WeakLink`](crate::WeakLink), [`WeakPair`](crate::WeakPair) and
+/// [`Plain`](crate::Plain).
 ///
 /// All threads with a mutator of the heap may reach its objects, so values have to be `Send` and `Sync`. What
-/// changes in an object has to be a [`Link`](crate::Link) or atomic. Values are not dropped when
+/// changes in an object has to be a link or atomic. Values are not dropped when
 /// their objects are freed: a type that has something to drop does not compile where it is allocated.
 ///
 /// # Safety
-/// - [`Trace::trace`] passes every [`Gc`](crate::Gc) and every [`Link`](crate::Link) in the value to the scan,
-///   by calling their [`Trace::trace`].
-/// - [`Trace::HAS_REFERENCES`] is true if a value can have one of them.
+/// - [`Trace::trace`] passes every [`Gc`](crate::Gc), [`Link`](crate::Link), [`WeakLink`](crate::WeakLink) and
+///   [`WeakPair`](crate::WeakPair) in the value to the scan, by calling their [`Trace::trace`].
+/// - [`Trace::HAS_REFERENCES`] is true if a value can have one of them, and [`Trace::HAS_WEAK_LINKS`] if it can have one
+///   of the last two.
 /// - [`Trace::At`] and [`Trace::Static`] are this type with another lifetime in the place of that of its references,
 ///   and nothing else changed.
 #[diagnostic::on_unimplemented(
@@ -37,6 +39,10 @@ pub unsafe trait Trace: Send + Sync + Sized {
     /// Whether values may have references. Objects whose values have none are never scanned.
     const HAS_REFERENCES: bool;
 
+    /// Whether values may have [weak links](crate::WeakLink) or [weak pairs](crate::WeakPair). Objects whose values may have
+    /// some are scanned twice, and never move.
+    const HAS_WEAK_LINKS: bool;
+
     /// Passes all references in the value to `scan`.
     fn trace(&mut self, scan: &mut Scan<'_>);
 }
@@ -50,6 +56,7 @@ macro_rules! leaves {
             type Static = Self;
 
             const HAS_REFERENCES: bool = false;
+            const HAS_WEAK_LINKS: bool = false;
 
             fn trace(&mut self, _scan: &mut Scan<'_>) {}
         }
@@ -67,6 +74,7 @@ unsafe impl<T: Trace> Trace for Option<T> {
     type Static = Option<T::Static>;
 
     const HAS_REFERENCES: bool = T::HAS_REFERENCES;
+    const HAS_WEAK_LINKS: bool = T::HAS_WEAK_LINKS;
 
     fn trace(&mut self, scan: &mut Scan<'_>) {
         if let Some(value) = self {
@@ -81,6 +89,7 @@ unsafe impl<T: Trace, const COUNT: usize> Trace for [T; COUNT] {
     type Static = [T::Static; COUNT];
 
     const HAS_REFERENCES: bool = T::HAS_REFERENCES;
+    const HAS_WEAK_LINKS: bool = T::HAS_WEAK_LINKS;
 
     fn trace(&mut self, scan: &mut Scan<'_>) {
         for value in self {
@@ -95,6 +104,7 @@ unsafe impl<T: Trace> Trace for PhantomData<T> {
     type Static = PhantomData<T::Static>;
 
     const HAS_REFERENCES: bool = false;
+    const HAS_WEAK_LINKS: bool = false;
 
     fn trace(&mut self, _scan: &mut Scan<'_>) {}
 }
@@ -108,6 +118,7 @@ macro_rules! tuples {
             type Static = ($($name::Static,)*);
 
             const HAS_REFERENCES: bool = false $(|| $name::HAS_REFERENCES)*;
+            const HAS_WEAK_LINKS: bool = false $(|| $name::HAS_WEAK_LINKS)*;
 
             #[allow(non_snake_case, reason = "the names of the types are those of the values")]
             fn trace(&mut self, scan: &mut Scan<'_>) {

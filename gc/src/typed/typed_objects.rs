@@ -10,23 +10,32 @@ use crate::collect::roots::Root;
 use crate::references::scan::Scan;
 use crate::stops::heap::Heap;
 use crate::swept::class::{Swept, SweptOptions};
-use crate::typed::format::{LeafInside, TracedInside, Typed};
-use crate::typed::roots::{Roots, Slot};
+use crate::typed::format::{FixedInside, FixedLeafInside, MovedInside, MovedLeafInside, Typed, WeakInside};
+use crate::typed::roots::Roots;
 
 /// The error for a root or an object that belongs to another `TypedObjects` than the one that was entered.
 pub(crate) const OTHER_OBJECTS: Error =
     Error::Parameter("a root belongs to the objects that it was made in: enter those");
 
-/// The typed objects of a heap, in two pools: those with references, which are marked and swept, and those
-/// without, which are never scanned. They never move.
+/// The typed objects of a heap.
+///
+/// Collections move them together, but never while a thread is inside: there, an object is a plain `&T`. So the address
+/// of an object identifies it until the closure returns. Objects of a type that is aligned to more than a word, for
+/// example by `#[repr(align(16))]`, never move, and neither do those that do not fit in a segment of the usual size
+/// ([`SweptOptions::segment_size`]). A device or a function in C may keep the address of such an object as long as a
+/// root keeps the object. Objects without references are never scanned.
 ///
 /// Threads allocate and use them by a [`TypedMutator`](crate::TypedMutator) each. The [crate's
-/// page](crate#typed-objects) has an example. They cannot be registered for finalization, and are not for images.
+/// page](crate#typed-objects) has an example. They are not for images.
 pub struct TypedObjects<'h, A: Arena, B: BarrierPair = SymmetricFence> {
-    /// It is dropped first: then no root leads into the pools.
+    /// These are dropped first: then no root leads into the pools.
     _root: Root<'h, A, B>,
-    pub(crate) traced: Swept<'h, A, B, Typed, TracedInside>,
-    pub(crate) leaves: Swept<'h, A, B, Typed, LeafInside>,
+    _weak_root: Root<'h, A, B>,
+    pub(crate) moved: Swept<'h, A, B, Typed, MovedInside>,
+    pub(crate) moved_leaves: Swept<'h, A, B, Typed, MovedLeafInside>,
+    pub(crate) fixed: Swept<'h, A, B, Typed, FixedInside>,
+    pub(crate) fixed_leaves: Swept<'h, A, B, Typed, FixedLeafInside>,
+    pub(crate) weak: Swept<'h, A, B, Typed, WeakInside>,
     roots: OwnedRoots<'h, A, B>,
     pub(crate) heap: &'h Heap<'h, A, B>,
 }
@@ -61,7 +70,9 @@ impl<A: Arena, B: BarrierPair> Drop for OwnedRoots<'_, A, B> {
         let arena = self.heap.arena();
         // SAFETY: all slots were taken with this arena. Roots borrow the objects, which are being dropped, and the
         // heap does not scan them any more (`TypedObjects`).
-        unsafe { self.roots().free_all(arena) };
+        unsafe { self.roots().strong.free_all(arena) };
+        // SAFETY: the same holds for the slots of weak roots.
+        unsafe { self.roots().weak.free_all(arena) };
         // SAFETY: this came from `alloc_descriptor` of this arena with this layout (`create`). Nothing in it has to be
         // dropped.
         unsafe { arena.free_descriptor(self.place.cast(), Layout::new::<Roots>()) };
@@ -74,7 +85,16 @@ unsafe fn scan_roots(data: *mut (), scan: &mut Scan<'_>) {
     // SAFETY: the caller promises roots, which are only ever borrowed shared.
     let roots = unsafe { &*data.cast::<Roots>() };
     // SAFETY: the caller promises that the heap is stopped.
-    unsafe { roots.scan_slots(scan) };
+    unsafe { roots.strong.scan_slots(scan) };
+}
+
+/// # Safety
+/// - `data` leads to roots, and the heap is stopped.
+unsafe fn scan_weak_roots(data: *mut (), scan: &mut Scan<'_>) {
+    // SAFETY: the caller promises roots, which are only ever borrowed shared.
+    let roots = unsafe { &*data.cast::<Roots>() };
+    // SAFETY: the caller promises that the heap is stopped.
+    unsafe { roots.weak.scan_slots(scan) };
 }
 
 impl<'h, A: Arena + Clone, B: BarrierPair> TypedObjects<'h, A, B>
@@ -87,12 +107,20 @@ where
     /// Those of [`Swept::create`].
     pub fn create(heap: &'h Heap<'h, A, B>, options: SweptOptions) -> Result<Self> {
         let roots = OwnedRoots::create(heap)?;
-        let traced = Swept::create(heap, Typed, options)?;
-        let leaves = Swept::create(heap, Typed, options)?;
+        // The pool that was created last is the first that a reference is looked up in (design/gc-typed.md `.typed.pools`).
+        let weak = Swept::create(heap, Typed, options)?;
+        let fixed_leaves = Swept::create(heap, Typed, options)?;
+        let fixed = Swept::create(heap, Typed, options)?;
+        let moved_leaves = Swept::create(heap, Typed, options)?;
+        let moved = Swept::create(heap, Typed, options)?;
         // SAFETY: the roots stay in place until they are dropped, after this root (the order of the fields). If the
         // objects are leaked, nothing frees the roots. Any thread may scan them while the heap is stopped.
         let root = unsafe { heap.root_function(scan_roots, roots.place.as_ptr().cast()) }?;
-        Ok(Self { _root: root, traced, leaves, roots, heap })
+        // SAFETY: the roots stay in place until they are dropped, after this root (the order of the fields). If the
+        // objects are leaked, nothing frees the roots. Any thread may scan them while the heap is stopped.
+        let weak_root = unsafe { heap.root_weak_function(scan_weak_roots, roots.place.as_ptr().cast()) }?;
+        let (_root, _weak_root) = (root, weak_root);
+        Ok(Self { _root, _weak_root, moved, moved_leaves, fixed, fixed_leaves, weak, roots, heap })
     }
 }
 
@@ -103,23 +131,30 @@ impl<'h, A: Arena, B: BarrierPair> TypedObjects<'h, A, B> {
         self.heap
     }
 
-    /// The sizes of both pools: of objects with references, and of those without.
+    /// The sizes of the pools together. The largest free block is that of one of them, and the high-water mark is the sum
+    /// of theirs, which they may have reached at different times.
     #[must_use]
-    pub fn sizes(&self) -> [PoolSizes; 2]
-    where
-        A: Clone,
-    {
-        [self.traced.sizes(), self.leaves.sizes()]
+    pub fn sizes(&self) -> PoolSizes {
+        let all = [
+            self.moved.sizes(),
+            self.moved_leaves.sizes(),
+            self.fixed.sizes(),
+            self.fixed_leaves.sizes(),
+            self.weak.sizes(),
+        ];
+        let mut sum = PoolSizes::default();
+        for sizes in all {
+            sum.total += sizes.total;
+            sum.free += sizes.free;
+            sum.largest_free = sum.largest_free.max(sizes.largest_free);
+            sum.high_water += sizes.high_water;
+        }
+        sum
     }
 
     /// The roots.
     pub(crate) const fn roots(&self) -> &Roots {
         self.roots.roots()
-    }
-
-    /// Takes a slot for a root, inside the heap.
-    pub(crate) fn take_root(&self, object: NonNull<u8>) -> Result<NonNull<Slot>> {
-        self.roots().take_slot(self.heap.arena(), object)
     }
 }
 

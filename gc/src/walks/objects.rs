@@ -2,20 +2,10 @@
 
 use tripoint_core::{Addr, Arena, BarrierPair};
 
-use crate::references::list::List;
-use crate::references::member::MemberLink;
+use crate::collect::flip::flip;
 use crate::references::object::Object;
 use crate::references::own::Own;
 use crate::stops::stopped::Stopped;
-
-/// Flips all pools, so that they know all of their objects.
-///
-/// # Safety
-/// - The heap of the pools is stopped.
-pub(crate) unsafe fn flip(members: &List<MemberLink>) {
-    // SAFETY: the caller promises that the heap is stopped.
-    members.for_each(|link| unsafe { link.member().flip() });
-}
 
 impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
     /// Passes all objects in the automatic pools of the heap to `visit`: those of a segment in order of addresses. They
@@ -26,7 +16,7 @@ impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
     pub fn walk_objects(&self, mut visit: impl FnMut(Object)) {
         let members = self.heap().members().lock();
         // SAFETY: `self` says that the heap is stopped.
-        unsafe { flip(&members) };
+        unsafe { flip(self.heap(), &members) };
         // SAFETY: the heap is stopped, and its pools were flipped.
         members.for_each(|link| unsafe { link.member().for_each_object(&mut visit) });
     }
@@ -36,7 +26,7 @@ impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
     pub fn object_at(&self, addr: *const u8) -> Option<Object> {
         let members = self.heap().members().lock();
         // SAFETY: `self` says that the heap is stopped.
-        unsafe { flip(&members) };
+        unsafe { flip(self.heap(), &members) };
         // SAFETY: the heap is stopped, and its pools were flipped.
         unsafe { Own::new(self.heap().arena(), &members).object_at(Addr::of(addr)) }
     }

@@ -10,11 +10,11 @@ use core::ptr;
 use tripoint_core::internal::Defer;
 use tripoint_core::{Addr, Arena, BarrierPair, aver};
 
+use crate::collect::flip::flip;
 use crate::references::own::Own;
 use crate::references::root::RootId;
 use crate::references::scan::{Scan, Shown};
 use crate::stops::stopped::Stopped;
-use crate::walks::objects::flip;
 
 /// Where a search met an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,10 +61,13 @@ pub struct Path<'t> {
 pub enum NoPath {
     /// There is no object at that address.
     NoObject,
-    /// No root leads to the object by references that keep objects. The next collection frees it, unless it, or an
-    /// object that leads to it, is registered for finalization.
+    /// No root leads to the object by references that keep objects, and finalization does not keep it: the next
+    /// collection frees it.
     Unreachable,
-    /// The table is full. As many entries as there are reachable objects are always enough.
+    /// No root leads to the object, but it, or an object that leads to it, is registered for finalization, or waits for
+    /// the program to take it ([`Mutator::next_message`](crate::Mutator::next_message)). The next collection keeps it.
+    Finalizable,
+    /// The table is full. As many entries as the heap has objects are always enough.
     Full,
 }
 
@@ -72,8 +75,9 @@ impl fmt::Display for NoPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NoObject => "no object is at that address: pass an address in an object",
-            Self::Unreachable => {
-                "no root leads to the object: the next collection frees it, unless finalization keeps it"
+            Self::Unreachable => "no root leads to the object: the next collection frees it",
+            Self::Finalizable => {
+                "no root leads to the object, but finalization keeps it: take it from the queue of messages when it is there"
             }
             Self::Full => "the table is full: pass one entry for each object of the heap",
         })
@@ -111,6 +115,20 @@ impl<A: Arena> Search<'_, '_, A> {
             self.found = Some(self.met);
         }
         self.met += 1;
+    }
+
+    /// Meets what the entries from `first` on lead to, until the object is found. Returns the number of entries.
+    ///
+    /// # Safety
+    /// - The heap is stopped, and its pools are flipped.
+    unsafe fn follow_all(&mut self, first: usize) -> usize {
+        let mut next = first;
+        while self.found.is_none() && next < self.met {
+            // SAFETY: the caller promises that the heap is stopped, and its pools flipped.
+            unsafe { self.follow(next) };
+            next += 1;
+        }
+        next
     }
 
     /// Meets what the object of an entry refers to.
@@ -164,7 +182,7 @@ impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
     pub fn path_to<'t>(&self, addr: *const u8, table: &'t mut [PathStep]) -> Result<Path<'t>, NoPath> {
         let members = self.heap().members().lock();
         // SAFETY: `self` says that the heap is stopped.
-        unsafe { flip(&members) };
+        unsafe { flip(self.heap(), &members) };
         let own = Own::new(self.heap().arena(), &members);
         // SAFETY: the heap is stopped, and its pools were flipped.
         let object = unsafe { own.object_at(Addr::of(addr)) }.ok_or(NoPath::NoObject)?;
@@ -180,15 +198,26 @@ impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
             // SAFETY: the heap is stopped, and roots were registered by a promise.
             unsafe { root.scan(&mut Scan::show(&mut show)) };
         });
-        let mut next = 0;
-        while search.found.is_none() && next < search.met {
+        // SAFETY: the heap is stopped, and its pools were flipped.
+        let reached = unsafe { search.follow_all(0) };
+        let is_finalizable = search.found.is_none() && !search.is_full && {
+            let show = |object: *mut u8| {
+                let mut object = object;
+                search.meet(&Shown::Exact(&mut object), From::Nowhere);
+            };
+            self.heap().mailbox().lock().show_objects(show);
             // SAFETY: the heap is stopped, and its pools were flipped.
-            unsafe { search.follow(next) };
-            next += 1;
-        }
+            unsafe { search.follow_all(reached) };
+            search.found.is_some()
+        };
         let Search { table, found, is_full, .. } = search;
         drop(forget);
-        let last = found.ok_or(if is_full { NoPath::Full } else { NoPath::Unreachable })?;
+        let last = match found {
+            Some(_) if is_finalizable => return Err(NoPath::Finalizable),
+            Some(last) => last,
+            None if is_full => return Err(NoPath::Full),
+            None => return Err(NoPath::Unreachable),
+        };
         let (root, length) = gather(table, last).ok_or(NoPath::Unreachable)?;
         Ok(Path { root, steps: &table[..length] })
     }

@@ -2,11 +2,11 @@
 
 use tripoint_core::{Addr, AddrRange, Arena, BarrierPair};
 
+use crate::collect::flip::flip;
 use crate::references::object::Object;
 use crate::references::root::RootId;
 use crate::references::scan::{Scan, Shown};
 use crate::stops::stopped::Stopped;
-use crate::walks::objects::flip;
 
 /// A reference in a root. It may lead to an object of the heap or to other memory, or be null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
         };
         let members = self.heap().members().lock();
         // SAFETY: `self` says that the heap is stopped.
-        unsafe { flip(&members) };
+        unsafe { flip(self.heap(), &members) };
         self.heap().roots().lock().for_each(|root| {
             let mut show = |shown: Shown<'_>| {
                 if leads_there(&shown) {

@@ -4,12 +4,14 @@
 use core::alloc::Layout;
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use core::time::Duration;
 use std::thread;
 
 use tripoint_ap::AllocationPoint;
-use tripoint_core::{Block, BufferKind, ClientArena, ClientArenaOptions, Parking, Result, SymmetricFence};
+use tripoint_core::{
+    BarrierPair, Block, BufferKind, ClientArena, ClientArenaOptions, Parking, Result, SymmetricFence,
+};
 use tripoint_gc::{
     Format, Heap, HeapOptions, Kind, MovableFormat, Mutator, MutatorBuffer, Scan, Swept, SweptOptions,
 };
@@ -18,7 +20,8 @@ pub(crate) type Arena<'m> = &'m ClientArena<'m>;
 pub(crate) type TestHeap<'m> = Heap<'m, Arena<'m>>;
 pub(crate) type TestMutator<'m> = Mutator<'m, Arena<'m>, SymmetricFence>;
 pub(crate) type TestPool<'m, K> = Swept<'m, Arena<'m>, SymmetricFence, Nodes, K>;
-pub(crate) type Point<'p, 'm, K> = AllocationPoint<'p, TestPool<'m, K>>;
+pub(crate) type PointIn<'p, 'm, A, B, K> = AllocationPoint<'p, Swept<'m, A, B, Nodes, K>>;
+pub(crate) type Point<'p, 'm, K> = PointIn<'p, 'm, Arena<'m>, SymmetricFence, K>;
 
 pub(crate) const WORD: usize = size_of::<usize>();
 
@@ -38,19 +41,52 @@ unsafe impl Parking for Yield {
     fn wake(&self, _word: &AtomicU32) {}
 }
 
+/// A flag that is set when this is dropped, also by a panic, so that no thread waits for it without end.
+#[derive(Debug)]
+pub(crate) struct Raise<'a>(pub(crate) &'a AtomicBool);
+
+impl Drop for Raise<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+/// A thread that is counted as at work until it ends, also by a panic, so that no thread waits for it without end.
+#[derive(Debug)]
+pub(crate) struct AtWork<'a>(pub(crate) &'a AtomicUsize);
+
+impl Drop for AtWork<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 /// Nodes: a header of so many words, then the size in bytes, a name, and references.
 #[derive(Debug)]
 pub(crate) struct Nodes {
     pub(crate) header: usize,
     /// Whether it does not pass on the last reference of each node: a flaw to be found.
     pub(crate) forgets: AtomicBool,
+    /// Whether each write of a reference is noted.
+    pub(crate) notes_writes: bool,
+}
+
+impl Nodes {
+    /// Nodes with so many words in front of the address by which references know them.
+    pub(crate) const fn new(header: usize) -> Self {
+        Self { header, forgets: AtomicBool::new(false), notes_writes: false }
+    }
 }
 
 // SAFETY: `make` writes the size of each node before it is committed, and nothing writes it after; all other
-// words but the name are references, and are passed on.
+// words but the name are references, and are passed on. If writes are to be noted, the test that says so does that.
 unsafe impl Format for Nodes {
     fn header(&self) -> usize {
         self.header * WORD
+    }
+
+    fn notes_writes(&self) -> bool {
+        self.notes_writes
     }
 
     unsafe fn skip(&self, object: NonNull<u8>) -> usize {
@@ -92,18 +128,22 @@ pub(crate) fn with_heap(size: usize, test: impl FnOnce(&TestHeap<'_>)) {
 }
 
 pub(crate) fn pool<'m, K: Kind<Nodes>>(heap: &'m TestHeap<'m>, header: usize) -> TestPool<'m, K> {
-    Swept::create(
-        heap,
-        Nodes { header, forgets: AtomicBool::new(false) },
-        SweptOptions { segment_size: 4 << 10 },
-    )
-    .unwrap()
+    pool_of(heap, Nodes::new(header))
 }
 
-pub(crate) fn point<'p, 'm, K: Kind<Nodes>>(
-    pool: &'p TestPool<'m, K>,
-    mutator: &TestMutator<'m>,
-) -> Point<'p, 'm, K> {
+/// A pool of nodes without headers, whose users promise to note writes.
+pub(crate) fn noting_pool<'m, K: Kind<Nodes>>(heap: &'m TestHeap<'m>) -> TestPool<'m, K> {
+    pool_of(heap, Nodes { notes_writes: true, ..Nodes::new(0) })
+}
+
+fn pool_of<'m, K: Kind<Nodes>>(heap: &'m TestHeap<'m>, format: Nodes) -> TestPool<'m, K> {
+    Swept::create(heap, format, SweptOptions { segment_size: 4 << 10 }).unwrap()
+}
+
+pub(crate) fn point<'p, 'm, A: tripoint_core::Arena, B: BarrierPair, K: Kind<Nodes>>(
+    pool: &'p Swept<'m, A, B, Nodes, K>,
+    mutator: &Mutator<'m, A, B>,
+) -> PointIn<'p, 'm, A, B, K> {
     // SAFETY: each test uses a point on the thread of its mutator, while that is running.
     let adjust = |buffer: &MutatorBuffer| unsafe { buffer.attend(mutator) };
     AllocationPoint::create_in(pool, BufferKind::Mutator, (), adjust).unwrap()
@@ -116,8 +156,8 @@ pub(crate) fn layout(header: usize, references: usize) -> Layout {
 
 /// Allocates a node, and returns the address by which references know it. The references are those that were known
 /// before: none of them leads to a node that a collection in between could move.
-pub(crate) fn make<K: Kind<Nodes>>(
-    point: &mut Point<'_, '_, K>,
+pub(crate) fn make<A: tripoint_core::Arena, B: BarrierPair, K: Kind<Nodes>>(
+    point: &mut PointIn<'_, '_, A, B, K>,
     name: usize,
     references: &[*mut u8],
 ) -> Result<*mut u8> {
@@ -126,8 +166,8 @@ pub(crate) fn make<K: Kind<Nodes>>(
 
 /// Allocates a node with so many references, which are asked for when there is room for them, and no collection comes
 /// in between.
-pub(crate) fn make_with<K: Kind<Nodes>>(
-    point: &mut Point<'_, '_, K>,
+pub(crate) fn make_with<A: tripoint_core::Arena, B: BarrierPair, K: Kind<Nodes>>(
+    point: &mut PointIn<'_, '_, A, B, K>,
     name: usize,
     count: usize,
     reference: impl Fn(usize) -> *mut u8,

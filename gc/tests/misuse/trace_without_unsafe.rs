@@ -8,7 +8,8 @@ impl Trace for Item<'_> {
     type At<'g> = Item<'g>;
     type Static = Item<'static>;
 
-    const HAS_REFERENCES: bool = false;
+    const HAS_REFERENCES: bool = true;
+    const HAS_WEAK_LINKS: bool = false;
 
     fn trace(&mut self, _scan: &mut Scan<'_>) {}
 }

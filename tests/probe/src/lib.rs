@@ -3,10 +3,11 @@
 //!
 //! Objects have 32 bytes. `single` forms return the object, or null; `loop` forms
 //! return how many of `count` were allocated. `paths` has the fast paths other than
-//! reserve and commit, `sampled` has points with a sampler, and `control` has code that the
+//! reserve and commit, `automatic` has objects that a collector frees, `sampled` has points with a sampler, and `control` has code that the
 //! test must reject.
 #![no_std]
 
+pub mod automatic;
 pub mod control;
 pub mod flippable;
 pub mod paths;

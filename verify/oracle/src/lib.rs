@@ -25,6 +25,7 @@ mod menu;
 mod operation;
 mod oracle;
 mod points;
+mod random;
 mod run;
 mod subject;
 #[cfg(not(tripoint_loom))]
@@ -45,6 +46,7 @@ pub use menu::{CACHES, Draw, Layouts, MANUAL, Menu, POINTS, STACKS};
 pub use operation::{Between, Operation};
 pub use oracle::Oracle;
 pub use points::operate_points;
+pub use random::Random;
 pub use run::{Run, Scrutiny, Slack, live_in_frames, live_manually};
 #[cfg(not(tripoint_loom))]
 pub use telemetry_bytes::telemetry_bytes;

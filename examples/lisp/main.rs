@@ -1,0 +1,88 @@
+//! A small Lisp whose values are in automatic pools: how a language is put on them.
+//!
+//! It has pairs, symbols, strings, vectors, functions, macros, tables whose keys are weak, and ports that are closed when
+//! nothing refers to them any more. Symbols that are not used are freed. The files in `heap` say how that is done, and
+//! the rest of the program is safe code, which the compiler checks to keep what it uses.
+//!
+//!     cargo run --features gc --example lisp
+//!     cargo run --features gc --example lisp -- PROGRAM
+//!     cargo run --features gc --example lisp -- --stress examples/lisp/suite.lisp
+//!
+//! Begin with `heap.rs`, then `language/machine.rs`. The suite, `suite.lisp`, is run by `tests/lisp.rs`, also
+//! under stress, when every allocation collects.
+
+mod builtins;
+mod failure;
+mod heap;
+mod language;
+mod ports;
+mod repl;
+
+use core::error::Error;
+use std::fs;
+use std::io::stdin;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+use tripoint::gc::{Heap, HeapOptions};
+use tripoint::{ArenaVm, ArenaVmOptions};
+
+use heap::{Stack, with_store};
+
+/// A small Lisp.
+#[derive(Clone, Debug, Parser)]
+struct Options {
+    /// The program; without one, expressions are read from the standard input, and their values are printed.
+    program: Option<PathBuf>,
+    /// Collect in every allocation.
+    #[arg(long)]
+    stress: bool,
+    /// The most memory of the heap, in KiB.
+    #[arg(long, default_value_t = 256 << 10)]
+    memory: usize,
+    /// The most values on the stack.
+    #[arg(long, default_value_t = 1 << 18)]
+    stack: usize,
+    /// Do not keep the value on top of the stack: a flaw that tests find.
+    #[arg(long, hide = true)]
+    forget: bool,
+}
+
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Returns how many expressions of the program failed.
+fn run(options: &Options) -> Result<usize, Box<dyn Error>> {
+    let program = match &options.program {
+        None => None,
+        Some(path) => {
+            let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+            Some((path.display().to_string(), text))
+        }
+    };
+    let memory = options.memory.saturating_mul(1 << 10);
+    let arena = ArenaVm::create(ArenaVmOptions { commit_limit: memory, ..ArenaVmOptions::default() })?;
+    let heap = Heap::create(&arena, HeapOptions::default())?;
+    let stack = Stack::new(options.stack, options.forget);
+    let _stressed = options.stress.then(|| heap.stress());
+    let failures = with_store(&heap, &stack, |store| -> Result<usize, Box<dyn Error>> {
+        let mut lisp = repl::begin(store).map_err(|failure| failure.to_string())?;
+        match program {
+            Some((name, text)) => Ok(repl::run(&mut lisp, &name, text)),
+            None => {
+                repl::talk(&mut lisp, &mut stdin().lock());
+                Ok(0)
+            }
+        }
+    })??;
+    Ok(failures)
+}

@@ -1,0 +1,43 @@
+; The part of the suite that a collection in every allocation is about, small enough for an interpreter that was built
+; without optimisation.
+
+(define assertions 0)
+(define (check value expected)
+  (set! assertions (+ assertions 1))
+  (if (equal? value expected) #t (error "not what was expected:" value expected)))
+
+(define (list-down n) (if (= n 0) '() (cons n (list-down (- n 1)))))
+(define (make-adder n) (lambda (m) (+ n m)))
+(check (list-down 8) '(8 7 6 5 4 3 2 1))
+(check (map (make-adder 10) (list-down 3)) '(13 12 11))
+(check (let ((a (list 1)) (b (list 2))) (append a b)) '(1 2))
+(check ((lambda (first . rest) (list rest first)) 1 2 3) '((2 3) 1))
+(check (string-append "ab" (number->string 12) (symbol->string 'cd)) "ab12cd")
+(check (string->symbol "new") 'new)
+(check (catch (lambda (text) text) (lambda () (car (list-down 0)))) "car: () is no pair")
+(define (with-inner n) (define twice (* 2 n)) (define (add m) (+ twice m)) (add 1))
+(check (with-inner 5) 11)
+
+(define table (make-table))
+(define keys (map list (list-down 9)))
+(define (enter keys) (if (null? keys) #f (begin (table-set! table (car keys) (car (car keys))) (enter (cdr keys)))))
+(define (find key) (table-ref table key #f))
+(enter keys)
+(check (map find keys) (list-down 9))
+(set! keys (cddr keys))
+(gc)
+(check (table-count table) 7)
+(check (map find keys) (list-down 7))
+(table-set! table (list 1) 'dies)
+(gc)
+(check (table-count table) 7)
+
+(define port (open-input-string "line"))
+(check (list (open-ports) (read-line port)) '(1 "line"))
+(set! port (open-output-string))
+(gc)
+(write-string "text" port)
+(check (list (open-ports) (dropped-ports) (get-output-string port)) '(1 1 "text"))
+(check (vector-ref (vector 1 (list 2) 3) 1) '(2))
+
+(display assertions) (display " assertions, 0 failed") (newline)

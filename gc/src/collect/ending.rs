@@ -1,0 +1,77 @@
+//! The end of a collection in steps, whichever way it ends (design/gc-steps.md `.alone`).
+
+use core::mem;
+
+use tripoint_core::internal::Defer;
+use tripoint_core::{Arena, BarrierPair};
+
+use crate::messages::message::Message;
+use crate::policy::progress::{Marked, Phase, Progress};
+use crate::policy::report::{Cause, Collection, Work};
+use crate::references::generation::Generation;
+use crate::references::list::List;
+use crate::references::member::{MemberLink, Tally};
+use crate::references::scan::Scan;
+use crate::references::writes::Writes;
+use crate::stops::heap::Heap;
+
+/// Why the process ends.
+pub(crate) const HALF_DONE: &str = "a format, a root function or an event hook unwound in the middle of a collection, which has left objects \
+     half marked or half moved: have it return";
+
+/// Ends a collection in steps, if there is one, because another or a walk begins: marks are forgotten, or what waits is
+/// swept.
+///
+/// # Safety
+/// - The heap is stopped by the caller, and these are its pools.
+pub(crate) unsafe fn end_steps<A: Arena, B: BarrierPair>(heap: &Heap<'_, A, B>, members: &List<MemberLink>) {
+    let mut progress = heap.progress().lock();
+    match progress.phase() {
+        Phase::Idle => {}
+        Phase::Marking => {
+            // SAFETY: the caller promises so.
+            members.for_each(|link| unsafe { link.member().forget_marks() });
+            progress.end();
+            heap.accounts().end_steps();
+        }
+        Phase::Sweeping => {
+            // SAFETY: the caller promises so.
+            let tally = unsafe { sweep_aside(members, &mut Scan::idle()) };
+            close_steps(heap, &mut progress, tally.unwrap_or_default());
+        }
+    }
+}
+
+/// Sweeps what waits, until there is nothing, and then returns what was found, or until the scan is spent.
+///
+/// # Safety
+/// - The heap of these pools is stopped by the caller.
+pub(crate) unsafe fn sweep_aside(members: &List<MemberLink>, scan: &mut Scan<'_>) -> Option<Tally> {
+    let is_half_done = Defer::new(|| panic!("{HALF_DONE}"));
+    let mut sum = Some(Tally::default());
+    members.for_each(|link| {
+        // SAFETY: the caller promises so.
+        let tally = unsafe { link.member().sweep_aside(scan) };
+        sum = sum.zip(tally).map(|(mut sum, tally)| {
+            sum += tally;
+            sum
+        });
+    });
+    mem::forget(is_half_done);
+    sum
+}
+
+/// Closes the accounts of a collection in steps that is over, and returns its report.
+pub(crate) fn close_steps<A: Arena, B: BarrierPair>(
+    heap: &Heap<'_, A, B>,
+    progress: &mut Progress,
+    tally: Tally,
+) -> Collection {
+    let Marked { examined, references } = progress.end();
+    let work = Work { tally, examined, references, cards: 0, writes: Writes::Unneeded };
+    heap.accounts().end_steps();
+    let report = heap.accounts().close(Cause::Step, Generation::LAST, work);
+    heap.counts().count_collection(Cause::Step, Generation::LAST);
+    heap.tell(Message::Ended(report));
+    report
+}

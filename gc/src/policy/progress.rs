@@ -1,0 +1,50 @@
+//! A collection in steps, between two of them (design/gc-steps.md).
+
+use core::mem;
+
+/// How far a collection in steps is, if there is one.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    phase: Phase,
+    /// What its steps have scanned and fixed so far.
+    work: Marked,
+}
+
+/// What is being done in steps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// There is no collection in steps.
+    #[default]
+    Idle,
+    /// Some objects are marked.
+    Marking,
+    /// All are marked that are kept, and some segments wait to be swept.
+    Sweeping,
+}
+
+/// What a part of the marking did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Marked {
+    /// The bytes of objects that were scanned.
+    pub(crate) examined: usize,
+    /// How many references were fixed.
+    pub(crate) references: usize,
+}
+
+impl Progress {
+    pub(crate) const fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// A step has marked so much, and the next begins in `phase`.
+    pub(crate) const fn go_on(&mut self, phase: Phase, step: Marked) {
+        self.phase = phase;
+        self.work.examined += step.examined;
+        self.work.references += step.references;
+    }
+
+    /// There is no collection in steps any more. Returns what its steps have marked.
+    pub(crate) fn end(&mut self) -> Marked {
+        mem::take(self).work
+    }
+}

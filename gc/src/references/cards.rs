@@ -1,0 +1,197 @@
+//! The cards of a segment: who stores in them, and who looks at them ([`card`](crate::references::card)).
+
+use core::ptr::NonNull;
+
+use tripoint_core::Addr;
+use tripoint_core::internal::{AtomicU8, Ordering};
+
+use crate::references::card::{CARD_SIZE, CLEAN, WRITTEN};
+use crate::references::generation::Generation;
+use crate::references::segment::{GcSegment, SegmentPtr};
+
+impl SegmentPtr {
+    /// A reference was stored at `addr`, which is in the segment: a mutator that runs calls this, or the thread that
+    /// stops the heap. Which comes first, the reference or this, does not matter: by the attendance of the mutator,
+    /// the thread that stops the heap sees both.
+    #[inline(always)]
+    pub(crate) fn note_write(self, addr: Addr) {
+        // SAFETY: `create` has written all cards.
+        unsafe { self.card(self.card_of(addr)).as_ref() }.store(WRITTEN, Ordering::Relaxed);
+    }
+
+    /// While the heap is stopped: all from `base` to `limit`, which is in the segment, may have been written.
+    pub(crate) fn note_writes(self, base: Addr, limit: Addr) {
+        let base = base.max(self.get().payload());
+        if base < limit {
+            let last = Addr::new(limit.get() - 1);
+            (self.card_of(base)..=self.card_of(last)).for_each(|card| self.set_card(card, WRITTEN));
+        }
+    }
+
+    /// While the heap is stopped: no reference of its objects is known.
+    pub(crate) fn clean_cards(self) {
+        // SAFETY: the cards lie behind the description and end where the maps begin. No thread uses them meanwhile.
+        unsafe { self.card(0).cast::<u8>().write_bytes(CLEAN, self.cards()) };
+    }
+
+    /// While the heap is stopped: the object that begins at `addr` refers to what `value` says.
+    #[inline]
+    pub(crate) fn lower_card(self, addr: Addr, value: u8) {
+        let card = self.card_of(addr);
+        if value < self.value_of(card) {
+            self.set_card(card, value);
+        }
+    }
+
+    /// While the heap is stopped: sets what a card has.
+    #[inline]
+    pub(crate) fn set_card(self, index: usize, value: u8) {
+        // SAFETY: `create` has written all cards.
+        unsafe { self.card(index).as_ref() }.store(value, Ordering::Relaxed);
+    }
+
+    /// While the heap is stopped: the first card from `from` on that has at most `most`, and what it has. Looks at as many
+    /// cards at a time as a word has bytes.
+    pub(crate) fn next_card(self, from: usize, most: u8) -> Option<(usize, u8)> {
+        let mut index = from;
+        while index < self.cards() {
+            if index.is_multiple_of(size_of::<usize>()) {
+                // SAFETY: the cards are whole words, and aligned as the description is. No thread writes them meanwhile.
+                let word = unsafe { self.card(index).cast::<usize>().read() };
+                if !has_at_most(word, most) {
+                    index += size_of::<usize>();
+                    continue;
+                }
+            }
+            let value = self.value_of(index);
+            if value <= most {
+                return Some((index, value));
+            }
+            index += 1;
+        }
+        None
+    }
+
+    /// The part of the payload that shares a card, which may be empty.
+    pub(crate) fn place_of_card(self, index: usize) -> (Addr, Addr) {
+        let description = self.get();
+        let base = self.base().addr().get() + index * CARD_SIZE;
+        let limit = Addr::new(base + CARD_SIZE).min(description.limit());
+        let base = Addr::new(base).max(description.payload());
+        // A card in front of the payload may be written, too: any place in a segment may be noted.
+        (base, limit.max(base))
+    }
+
+    /// While the heap is stopped: has cards within the memory from `base` to `limit` that were written say that their
+    /// objects may refer to any generation.
+    pub(crate) fn age_cards_within(self, base: Addr, limit: Addr) {
+        let mut next = self.card_of(Addr::new(base.get() + CARD_SIZE - 1));
+        let end = self.card_of(limit);
+        while let Some((card, _)) = self.next_card(next, WRITTEN).filter(|(card, _)| *card < end) {
+            self.set_card(card, Generation::YOUNGEST.card());
+            next = card + 1;
+        }
+    }
+
+    /// How many cards it has: whole words.
+    fn cards(self) -> usize {
+        self.get().maps() - size_of::<GcSegment>()
+    }
+
+    #[inline(always)]
+    fn value_of(self, index: usize) -> u8 {
+        // SAFETY: `create` has written all cards.
+        unsafe { self.card(index).as_ref() }.load(Ordering::Relaxed)
+    }
+
+    /// While the heap is stopped: what the card at `addr` has.
+    #[cfg(all(test, not(tripoint_loom)))]
+    pub(crate) fn card_at(self, addr: Addr) -> u8 {
+        self.value_of(self.card_of(addr))
+    }
+
+    /// The number of the card that `addr` lies on.
+    #[inline(always)]
+    fn card_of(self, addr: Addr) -> usize {
+        (addr.get() - self.base().addr().get()) / CARD_SIZE
+    }
+
+    #[inline(always)]
+    fn card(self, index: usize) -> NonNull<AtomicU8> {
+        // SAFETY: the cards lie behind the description, in the segment, and there is one for each part of it.
+        unsafe { self.base().byte_add(size_of::<GcSegment>()).cast::<AtomicU8>().add(index) }
+    }
+}
+
+/// Whether a byte of the word is at most `most`.
+const fn has_at_most(word: usize, most: u8) -> bool {
+    if most >= 0x7f {
+        return true;
+    }
+    // A byte that is less than `least` borrows from its highest bit, unless that is set.
+    let (ones, least) = (usize::MAX / 0xff, most as usize + 1);
+    word.wrapping_sub(ones * least) & !word & (ones * 0x80) != 0
+}
+
+#[cfg(all(test, not(tripoint_loom)))]
+mod tests {
+    use super::*;
+    use crate::references::generation::Generation;
+    use crate::references::segment::{GreyList, Shape};
+    use std::boxed::Box;
+    use std::vec::Vec;
+    use tripoint_core::{Align, Block, RankSet};
+
+    #[repr(align(1024))]
+    struct Grains([[u8; 1024]; 16]);
+
+    /// A write of any byte is noted on its own card, and on no other.
+    #[test]
+    fn cards_are_exact() {
+        let mut memory = Box::new(Grains([[0; 1024]; 16]));
+        let base = NonNull::from(&mut memory.0).cast::<u8>();
+        let (list, shape) = (GreyList::new(), Shape { align: Align::WORD, header: 0 });
+        // SAFETY: the memory is aligned to a grain, has room, and is used by the segment alone. The list outlives it.
+        let segment = unsafe {
+            let block = Block::new(base, size_of::<Grains>());
+            SegmentPtr::create(block, RankSet::EXACT, shape, Generation::LAST, NonNull::from(&list))
+        };
+        let (payload, limit) = (segment.get().payload().get(), segment.get().limit().get());
+        let cards = || -> Vec<u8> {
+            (base.addr().get()..limit)
+                .step_by(CARD_SIZE)
+                .map(|addr| segment.card_at(Addr::new(addr)))
+                .collect()
+        };
+        let mut expected = [CLEAN; size_of::<Grains>() / CARD_SIZE].to_vec();
+        assert_eq!(cards(), expected);
+        for addr in (payload..limit).step_by(CARD_SIZE / 4 + 1).chain([limit - 1]) {
+            segment.note_write(Addr::new(addr));
+            expected[(addr - base.addr().get()) / CARD_SIZE] = WRITTEN;
+            assert_eq!(cards(), expected, "after a write at {addr:#x}");
+        }
+        let first = segment.first_object(segment.get().payload());
+        assert_eq!(first, None, "no write of a card is one of a map");
+        let places = (0..expected.len()).map(|card| segment.place_of_card(card));
+        let sizes: Vec<_> = places.map(|(base, limit)| limit.get() - base.get()).collect();
+        assert_eq!((sizes[0], sizes.iter().sum()), (0, limit - payload), "each byte has one card");
+    }
+
+    /// The words in which a card is found are those that have one.
+    #[test]
+    fn words_of_cards_are_compared_as_bytes_are() {
+        let values = [0, 1, 2, 3, 4, 0x7e, 0x7f, 0x80, 0x81, 0xfe, CLEAN];
+        for most in [0, 1, 2, 3, 0x7e, 0x7f, 0x80, CLEAN] {
+            for pair in values.into_iter().flat_map(|low| values.map(|high| [low, high])) {
+                for at in 0..size_of::<usize>() - 1 {
+                    let mut bytes = [CLEAN; size_of::<usize>()];
+                    bytes[at..at + 2].copy_from_slice(&pair);
+                    let has = pair.into_iter().any(|value| value <= most);
+                    let found = has_at_most(usize::from_ne_bytes(bytes), most);
+                    assert!(found || !has, "{bytes:?} has one of at most {most}");
+                    assert!(has || !found || most >= 0x7f, "{bytes:?} has none of at most {most}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! How the objects of a pool are scanned, and how their cards come to say what they refer to.
+
+use tripoint_core::{Addr, Arena, Block, RankSet, aver};
+
+use crate::references::format::Format;
+use crate::references::scan::Scan;
+use crate::references::segment::SegmentPtr;
+use crate::swept::copies::Piece;
+use crate::swept::pool::Pool;
+
+/// The work that an object is, if it has no references: that of so many bytes of others.
+const OBJECT: usize = 16;
+
+impl<A: Arena, F: Format> Pool<A, F> {
+    /// Passes the references to `scan` by which an object keeps others: none of a leaf.
+    ///
+    /// # Safety
+    /// - `object` is one of this pool, and the heap is stopped by the caller.
+    pub(crate) unsafe fn scan_strong(&self, object: Block, scan: &mut Scan<'_>) {
+        if self.ranks.contains(RankSet::EXACT) {
+            scan.examine(object.size());
+            // SAFETY: the caller promises an object, and that the heap is stopped.
+            unsafe { self.format.scan(object, scan) };
+        } else if self.ranks.contains(RankSet::WEAK) {
+            // SAFETY: the caller promises an object, and that the heap is stopped.
+            let mut dependent = unsafe { self.format.dependent(object.base()) };
+            let before = dependent;
+            if !dependent.is_null() {
+                scan.fix(&mut dependent);
+            }
+            aver!(dependent == before, "the dependent object at {before:p} moves");
+        }
+    }
+
+    /// Scans an object for the references by which it keeps others, and notes on its card what they lead to.
+    ///
+    /// # Safety
+    /// - An object of this pool begins at `base` and ends at `limit`, and the heap is stopped by the caller.
+    #[inline]
+    pub(crate) unsafe fn scan_one(&self, segment: SegmentPtr, base: Addr, limit: Addr, scan: &mut Scan<'_>) {
+        scan.begin_object();
+        scan.spend(OBJECT);
+        // SAFETY: the caller promises an object, and that the heap is stopped.
+        unsafe { self.scan_strong(self.block(segment, base, limit), scan) };
+        segment.lower_card(base, scan.card());
+    }
+
+    /// Scans an object for all of its references, when weak ones are fixed, and notes on its card what they lead to.
+    ///
+    /// # Safety
+    /// - An object of this pool begins at `base` and ends at `limit`, and the heap is stopped by the caller.
+    pub(crate) unsafe fn scan_one_weakly(
+        &self,
+        segment: SegmentPtr,
+        base: Addr,
+        limit: Addr,
+        scan: &mut Scan<'_>,
+    ) {
+        let object = self.block(segment, base, limit);
+        scan.begin_object();
+        scan.examine(object.size());
+        // SAFETY: the caller promises an object, and that the heap is stopped.
+        unsafe { self.format.scan(object, scan) };
+        segment.lower_card(base, scan.card());
+    }
+
+    /// Scans the copies that were not scanned so far. Returns whether there were any.
+    ///
+    /// # Safety
+    /// - The heap is stopped by the caller.
+    pub(crate) unsafe fn scan_copies(&self, scan: &mut Scan<'_>) -> bool {
+        let Some(copies) = &self.copies else { return false };
+        let mut is_any = false;
+        while let Some(Piece { segment, base, limit }) = copies.take_unscanned() {
+            is_any = true;
+            // Nothing is in a leaf.
+            let mut object = if self.ranks.is_empty() { limit } else { base };
+            while object < limit {
+                let end = self.end_of(segment, object);
+                // SAFETY: copies lie there one after the other, and the heap is stopped (the caller's promise).
+                unsafe { self.scan_one(segment, object, end, scan) };
+                object = end;
+            }
+        }
+        is_any
+    }
+}

@@ -1,0 +1,67 @@
+//! Weak roots: references from outside a heap that keep nothing.
+
+use core::fmt;
+
+use tripoint_core::{Arena, BarrierPair, Result};
+
+use crate::typed::inside::Inside;
+use crate::typed::reference::Gc;
+use crate::typed::referent::Referent;
+use crate::typed::root_slot::RootSlot;
+use crate::typed::typed_objects::TypedObjects;
+
+/// A weak root: it refers to an object, but does not keep it. The collection that frees the object clears the root.
+///
+/// It is used as a [`Rooted`](crate::Rooted), and `T` is what it is there. [`TypedObjects::weak_root`] makes one. In an
+/// object, use a [`WeakLink`](crate::WeakLink).
+pub struct WeakRooted<'o, T: Referent + ?Sized>(RootSlot<'o, T, true>);
+
+impl<A: Arena + Clone, B: BarrierPair> TypedObjects<'_, A, B> {
+    /// Makes a weak root that refers to `object`.
+    ///
+    /// # Errors
+    /// Those of [`TypedObjects::root`].
+    pub fn weak_root<'o, 'g, T: Referent<At<'g> = T> + ?Sized>(
+        &'o self,
+        inside: &Inside<'g, A, B>,
+        object: Gc<'g, T>,
+    ) -> Result<WeakRooted<'o, T::Static>> {
+        RootSlot::take(self, inside, object).map(WeakRooted)
+    }
+}
+
+impl<T: Referent + ?Sized> WeakRooted<'_, T> {
+    /// A reference to the object, for the rest of the closure. `None` if a collection has freed it.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`](tripoint_core::Error::Parameter) if `inside` is that of another [`TypedObjects`].
+    #[inline(always)]
+    pub fn get<'g, A: Arena + Clone, B: BarrierPair>(
+        &self,
+        inside: &Inside<'g, A, B>,
+    ) -> Result<Option<Gc<'g, T::At<'g>>>> {
+        let Some(object) = self.0.object(inside)? else { return Ok(None) };
+        // SAFETY: the slot's object is one of these objects, whose type was `T` with another lifetime (`Referent::At`). No
+        // collection has freed it, because that clears the slot, and none begins as long as they are entered for `'g`.
+        Ok(Some(unsafe { Gc::at(object) }))
+    }
+
+    /// Changes the root to refer to another object.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`](tripoint_core::Error::Parameter) if `inside` is that of another [`TypedObjects`].
+    #[inline(always)]
+    pub fn set<'g, A: Arena + Clone, B: BarrierPair>(
+        &mut self,
+        inside: &Inside<'g, A, B>,
+        object: Gc<'g, T::At<'g>>,
+    ) -> Result<()> {
+        self.0.refer_to(inside, object)
+    }
+}
+
+impl<T: Referent + ?Sized> fmt::Debug for WeakRooted<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WeakRooted")
+    }
+}

@@ -1,0 +1,117 @@
+//! A heap that is parked against a collection that is about to begin (design/gc.md `.policy.park`): whole heaps, with a
+//! pool and an allocation point in it, whose first fill collects, because the heap is under stress.
+//!
+//! Bound: two preemptions.
+#![cfg(any(tripoint_loom, tripoint_shuttle))]
+
+use core::alloc::Layout;
+use core::ptr::NonNull;
+use core::time::Duration;
+
+use tests_loom::{lend, model_bounded, thread, with_arena};
+use tripoint_ap::AllocationPoint;
+use tripoint_core::internal::AtomicU32;
+use tripoint_core::{Block, BufferKind, ClientArena, Parking, SymmetricFence};
+use tripoint_gc::{
+    Format, Heap, HeapOptions, Leaf, Mutator, MutatorBuffer, Policy, Scan, Swept, SweptOptions,
+};
+
+/// Lets another thread run: models have no time.
+#[derive(Debug)]
+struct Yield;
+
+// SAFETY: nothing is done to the word. If a model ends a thread here, it ends all of them.
+unsafe impl Parking for Yield {
+    fn wait(&self, _word: &AtomicU32, _value: u32, _patience: Duration) -> Duration {
+        thread::yield_now();
+        Duration::ZERO
+    }
+
+    fn wake(&self, _word: &AtomicU32) {}
+}
+
+/// Objects of a word.
+struct Words;
+
+// SAFETY: each object is a word, and none has references.
+unsafe impl Format for Words {
+    unsafe fn skip(&self, _object: NonNull<u8>) -> usize {
+        size_of::<usize>()
+    }
+
+    unsafe fn scan(&self, _objects: Block, _scan: &mut Scan<'_>) {}
+}
+
+type Arena = &'static ClientArena<'static>;
+type TestHeap = Heap<'static, Arena>;
+type Pool = Swept<'static, Arena, SymmetricFence, Words, Leaf>;
+type TestMutator = Mutator<'static, Arena, SymmetricFence>;
+
+/// Runs a model with a heap in which a collection is always due, and a pool.
+fn with_pool(run: impl FnOnce(&'static TestHeap, &'static Pool)) {
+    with_arena(|arena| {
+        let heap = Heap::create(arena, HeapOptions { barrier: SymmetricFence, parking: &Yield }).unwrap();
+        heap.set_policy(Policy { patience: Duration::MAX, ..Policy::default() });
+        // Without stress nothing is due before something is new.
+        core::mem::forget(heap.stress());
+        let lend_heap = |heap: &'static mut TestHeap| {
+            let heap: &'static TestHeap = heap;
+            let pool = Swept::create(heap, Words, SweptOptions { segment_size: 4 << 10 }).unwrap();
+            // SAFETY: the threads of a model have ended when it ends.
+            unsafe { lend(Box::new(pool), |pool| run(heap, pool)) };
+        };
+        // SAFETY: the threads of a model have ended when it ends, and the pool is dropped.
+        unsafe { lend(Box::new(heap), lend_heap) };
+    });
+}
+
+/// A thread that allocates, and collects before that unless the heap is parked.
+fn allocate(heap: &'static TestHeap, pool: &'static Pool) {
+    let mutator = heap.register().unwrap();
+    // SAFETY: this thread has the mutator, and uses the point while that is running.
+    let adjust = |buffer: &MutatorBuffer| unsafe { buffer.attend(&mutator) };
+    let mut point = AllocationPoint::create_in(pool, BufferKind::Mutator, (), adjust).unwrap();
+    drop(point.reserve(Layout::new::<usize>()).unwrap());
+    drop(point);
+    drop(mutator);
+}
+
+/// A mutator that parks the heap against a thread that allocates. `park` returns how many collections there were when it
+/// did.
+fn race(park: fn(&mut TestMutator) -> u64) {
+    with_pool(|heap, pool| {
+        let mut mutator = heap.register().unwrap();
+        let allocator = thread::spawn(move || allocate(heap, pool));
+        let before = park(&mut mutator);
+        mutator.poll();
+        let after = heap.counts().collections.get();
+        assert_eq!(after, before, "a collection began though the heap was parked");
+        drop(mutator);
+        allocator.join().unwrap();
+    });
+}
+
+#[test]
+fn no_collection_begins_while_a_running_mutator_has_parked_the_heap() {
+    model_bounded(2, || {
+        race(|mutator| {
+            core::mem::forget(mutator.heap().park());
+            mutator.heap().counts().collections.get()
+        });
+    });
+}
+
+/// A collection that has looked whether the heap is parked begins afterwards.
+#[test]
+#[should_panic(expected = "a collection began though the heap was parked")]
+fn a_mutator_that_is_away_parks_the_heap_too_late() {
+    model_bounded(2, || {
+        race(|mutator| {
+            let heap = mutator.heap();
+            mutator.away(|| {
+                core::mem::forget(heap.park());
+                heap.counts().collections.get()
+            })
+        });
+    });
+}
