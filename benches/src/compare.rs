@@ -51,9 +51,7 @@ pub fn compare(contenders: &mut [Contender<'_>], rounds: usize, operations: usiz
     let mut random = Random(seed());
     let mut order: Vec<usize> = (0..contenders.len()).collect();
     let mut round = || -> Vec<f64> {
-        for last in (1..order.len()).rev() {
-            order.swap(last, random.below(last + 1));
-        }
+        random.shuffle(&mut order);
         let mut times = vec![0.0; order.len()];
         for &index in &order {
             times[index] = (contenders[index].work)().as_secs_f64() * 1e9;
@@ -71,7 +69,8 @@ pub fn compare(contenders: &mut [Contender<'_>], rounds: usize, operations: usiz
 }
 
 /// The seed of the orders of this process: the argument after `--seed`, or the time.
-fn seed() -> u64 {
+#[must_use]
+pub fn seed() -> u64 {
     static SEED: OnceLock<u64> = OnceLock::new();
     *SEED.get_or_init(|| {
         let asked = std::env::args().skip_while(|argument| argument != "--seed").nth(1);

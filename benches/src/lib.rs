@@ -3,5 +3,6 @@
 //! Run them with `cargo bench -p benches`.
 
 pub mod compare;
+pub mod processor;
 pub mod random;
 pub mod region;

@@ -13,4 +13,11 @@ impl Random {
         self.0 ^= self.0 << 17;
         ((u128::from(self.0) * limit as u128) >> 64) as usize
     }
+
+    /// Puts the items in an order that is drawn.
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.below(last + 1));
+        }
+    }
 }

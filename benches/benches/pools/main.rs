@@ -14,7 +14,6 @@ mod holes;
 mod mixed;
 mod objects;
 mod pair;
-mod processor;
 mod ring;
 mod scaling;
 mod window;

@@ -19,7 +19,7 @@ use tikv_jemallocator::Jemalloc;
 use tripoint::{Arena, ArenaVm, ArenaVmOptions, Mfs, MfsOptions, Returns, Unit, UnitOf};
 
 use crate::objects::{General, LAYOUT, MiMallocDirect, Object, Objects};
-use crate::processor::{pin, thread_time};
+use benches::processor::{pin, thread_time};
 
 const MESSAGES: usize = 3_000 * CHUNK;
 const PLACES: usize = 1024;

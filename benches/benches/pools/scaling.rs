@@ -15,7 +15,7 @@ use tripoint::{
 };
 
 use crate::objects::{Object, Objects, keep};
-use crate::processor::thread_time;
+use benches::processor::thread_time;
 
 const OBJECTS: usize = 100_000;
 

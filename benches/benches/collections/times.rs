@@ -1,0 +1,39 @@
+//! Distributions of times, and the machine that they are of.
+
+use core::time::Duration;
+
+/// What the kernel calls the processor, and how many of it there are.
+pub(crate) fn processor() -> String {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = info.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("unknown");
+    let count = std::thread::available_parallelism().map_or(1, core::num::NonZero::get);
+    format!("processor: {count} of {}", model.trim_start_matches([' ', '\t', ':']))
+}
+
+/// Times, in order.
+pub(crate) struct Times(Vec<Duration>);
+
+impl Times {
+    pub(crate) fn new(mut times: Vec<Duration>) -> Self {
+        times.sort();
+        Self(times)
+    }
+
+    /// The time that so many thousandths of all do not exceed.
+    pub(crate) fn at(&self, thousandths: usize) -> Duration {
+        let last = self.0.len() - 1;
+        self.0[(self.0.len() * thousandths / 1000).min(last)]
+    }
+
+    pub(crate) fn median(&self) -> Duration {
+        self.at(500)
+    }
+}
+
+pub(crate) fn microseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
+}
+
+pub(crate) fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
