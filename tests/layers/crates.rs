@@ -77,10 +77,10 @@ const LAYERS: &[Layer] = &[
 ];
 
 /// Members that may depend on any crate, and that no library depends on.
-const LEAVES: &[&str] = &["tests-loom", "benches", "tripoint-oracle", "tripoint-probe"];
+const LEAVES: &[&str] = &["tests-loom", "benches", "tripoint-oracle", "tripoint-probe", "tripoint-cli"];
 
 /// The highest floor of the figure: folders of programs that use the facade.
-const TOP: &[&str] = &["examples", "tests", "tests-loom", "fuzz", "benches", "verify"];
+const TOP: &[&str] = &["cli", "examples", "tests", "tests-loom", "fuzz", "benches", "verify"];
 
 /// The caption of each floor, the lowest first.
 const FLOORS: [(&str, &str); 5] = [

@@ -1,0 +1,50 @@
+//! The arguments of the command. Each subcommand is in a file of its own.
+
+mod completions;
+mod man;
+
+use clap::{CommandFactory as _, Parser, Subcommand};
+
+use crate::error::{Error, Outcome};
+use crate::output::Output;
+
+/// Looks at what the memory of a program does, while the program runs or afterwards.
+#[derive(Debug, Parser)]
+#[command(name = "tripoint", version, arg_required_else_help = true)]
+#[command(
+    after_help = "Exit status: 0 if all is well, 1 if a breach or a violation was found, 2 if an argument \
+                        or a file is bad."
+)]
+pub(crate) struct Arguments {
+    /// Write JSON instead of text
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Completions(completions::Completions),
+    Man(man::Man),
+}
+
+impl Command {
+    pub(crate) fn run(&self, out: &mut Output) -> Result<Outcome, Error> {
+        match self {
+            Self::Completions(completions) => completions.run(&mut Arguments::command(), out),
+            Self::Man(man) => man.run(Arguments::command(), out),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_arguments_are_free_of_contradictions() {
+        Arguments::command().debug_assert();
+    }
+}

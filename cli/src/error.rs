@@ -1,0 +1,61 @@
+//! How a subcommand ends ([design/cli.md `.status`](crate::design::cli)).
+
+use core::fmt;
+use std::io;
+use std::path::PathBuf;
+
+/// A subcommand did what it was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Nothing was found that should not be. Status 0.
+    Fine,
+    /// A breach or a violation was found. Status 1.
+    #[expect(dead_code, reason = "the first subcommand that judges constructs it")]
+    Found,
+}
+
+/// A subcommand could not do what it was asked, or not all of it. Status 2.
+#[derive(Debug)]
+pub(crate) enum Error {
+    /// Standard output could not be written.
+    Output(io::Error),
+    /// The system refused a call that was about a path.
+    System {
+        /// What the call was for.
+        doing: &'static str,
+        path: PathBuf,
+        error: io::Error,
+    },
+}
+
+impl Error {
+    /// A function that makes an error of the system's.
+    pub(crate) fn system(doing: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |error| Self::System { doing, path, error }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Output(error) => write!(f, "cannot write the output: {error}"),
+            Self::System { doing, path, error } => write!(f, "cannot {doing} {}: {error}", path.display()),
+        }
+    }
+}
+
+/// Errors of writing to [`Output`](crate::output::Output) become this.
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+impl core::error::Error for Error {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Output(error) | Self::System { error, .. } => Some(error),
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! The command `tripoint`: looks at what the memory of a program does, while the program runs or
+//! afterwards.
+//!
+//! This library is the whole command, so that its documentation can be read; its only function is [`run`].
+//!
+//! Design: [`design/cli.md`](crate::design::cli).
+
+pub mod design;
+
+mod commands;
+mod error;
+mod output;
+
+use std::io::ErrorKind;
+use std::process::ExitCode;
+
+use crate::commands::Arguments;
+use crate::error::{Error, Outcome};
+use crate::output::Output;
+
+/// Does what the arguments of this process ask for, and returns the exit status
+/// ([design/cli.md `.status`](crate::design::cli)).
+///
+/// Ends the process itself if the arguments make no sense, with status 2, or if they ask for help, with
+/// status 0.
+pub fn run() -> ExitCode {
+    let arguments: Arguments = clap::Parser::parse();
+    let mut out = Output::standard(arguments.json);
+    let outcome = arguments.command.run(&mut out);
+    match outcome.and_then(|outcome| out.finish().map(|()| outcome)) {
+        Ok(Outcome::Fine) => ExitCode::SUCCESS,
+        Ok(Outcome::Found) => ExitCode::from(1),
+        // The reader of the output has seen enough.
+        Err(Error::Output(error)) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            // What was printed before the error is complete; a second error changes nothing.
+            let _ = out.finish();
+            output::complain(&error);
+            ExitCode::from(2)
+        }
+    }
+}
