@@ -54,6 +54,8 @@ fn check(preemption_bound: Option<usize>, run: impl Fn() + Sync + Send + 'static
     builder.preemption_bound = preemption_bound;
     // No other setting may end the search early.
     (builder.max_permutations, builder.max_duration) = (None, None);
+    // Of one execution. A whole heap that has a segment takes more than a thousand.
+    builder.max_branches = 10_000;
     let executions = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&executions);
     builder.check(move || {

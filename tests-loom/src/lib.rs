@@ -28,12 +28,13 @@ mod exhaustive;
 #[cfg(tripoint_shuttle)]
 mod random;
 
+use core::time::Duration;
 use std::sync::Arc;
 
 use tripoint_ap::Buffer;
 use tripoint_ap::internal::{Owner, buffer_without_pool};
-use tripoint_core::internal::{Ordering, fence};
-use tripoint_core::{BarrierPair, BufferKind, ClientArena, ClientArenaOptions, RankSet};
+use tripoint_core::internal::{AtomicU32, Ordering, fence};
+use tripoint_core::{BarrierPair, BufferKind, ClientArena, ClientArenaOptions, Parking, RankSet};
 
 #[cfg(tripoint_loom)]
 pub use exhaustive::{Condvar, Mutex, UnsafeCell, model, model_bounded, model_unbounded, thread};
@@ -88,6 +89,20 @@ pub fn with_arena(run: impl FnOnce(&'static ClientArena<'static>)) {
     };
     // SAFETY: the threads of a model have ended when it ends, and the arena is dropped.
     unsafe { lend(Box::new_uninit_slice(64 << 10), lend_arena) };
+}
+
+/// Lets another thread run: models have no time.
+#[derive(Debug)]
+pub struct Yield;
+
+// SAFETY: nothing is done to the word. If a model ends a thread here, it ends all of them.
+unsafe impl Parking for Yield {
+    fn wait(&self, _word: &AtomicU32, _value: u32, _patience: Duration) -> Duration {
+        thread::yield_now();
+        Duration::ZERO
+    }
+
+    fn wake(&self, _word: &AtomicU32) {}
 }
 
 /// A broken pair: no barrier in commit.

@@ -1,5 +1,5 @@
 //! A heap that is parked against a collection that is about to begin (design/gc.md `.policy.park`): whole heaps, with a
-//! pool and an allocation point in it, whose first fill collects, because the heap is under stress.
+//! pool that has a segment, and an allocation point whose first fill collects, because the heap is under stress.
 //!
 //! Bound: two preemptions.
 #![cfg(any(tripoint_loom, tripoint_shuttle))]
@@ -8,27 +8,12 @@ use core::alloc::Layout;
 use core::ptr::NonNull;
 use core::time::Duration;
 
-use tests_loom::{lend, model_bounded, thread, with_arena};
+use tests_loom::{Yield, lend, model_bounded, thread, with_arena};
 use tripoint_ap::AllocationPoint;
-use tripoint_core::internal::AtomicU32;
-use tripoint_core::{Block, BufferKind, ClientArena, Parking, SymmetricFence};
+use tripoint_core::{Block, BufferKind, ClientArena, SymmetricFence};
 use tripoint_gc::{
     Format, Heap, HeapOptions, Leaf, Mutator, MutatorBuffer, Policy, Scan, Swept, SweptOptions,
 };
-
-/// Lets another thread run: models have no time.
-#[derive(Debug)]
-struct Yield;
-
-// SAFETY: nothing is done to the word. If a model ends a thread here, it ends all of them.
-unsafe impl Parking for Yield {
-    fn wait(&self, _word: &AtomicU32, _value: u32, _patience: Duration) -> Duration {
-        thread::yield_now();
-        Duration::ZERO
-    }
-
-    fn wake(&self, _word: &AtomicU32) {}
-}
 
 /// Objects of a word.
 struct Words;
@@ -65,15 +50,12 @@ fn with_pool(run: impl FnOnce(&'static TestHeap, &'static Pool)) {
     });
 }
 
-/// A thread that allocates, and collects before that unless the heap is parked.
-fn allocate(heap: &'static TestHeap, pool: &'static Pool) {
-    let mutator = heap.register().unwrap();
+/// Allocates an object that nothing refers to. Collects before that, unless the heap is parked.
+fn allocate(mutator: &TestMutator, pool: &'static Pool) {
     // SAFETY: this thread has the mutator, and uses the point while that is running.
-    let adjust = |buffer: &MutatorBuffer| unsafe { buffer.attend(&mutator) };
+    let adjust = |buffer: &MutatorBuffer| unsafe { buffer.attend(mutator) };
     let mut point = AllocationPoint::create_in(pool, BufferKind::Mutator, (), adjust).unwrap();
     drop(point.reserve(Layout::new::<usize>()).unwrap());
-    drop(point);
-    drop(mutator);
 }
 
 /// A mutator that parks the heap against a thread that allocates. `park` returns how many collections there were when it
@@ -81,7 +63,9 @@ fn allocate(heap: &'static TestHeap, pool: &'static Pool) {
 fn race(park: fn(&mut TestMutator) -> u64) {
     with_pool(|heap, pool| {
         let mut mutator = heap.register().unwrap();
-        let allocator = thread::spawn(move || allocate(heap, pool));
+        // The pool has a segment before the other thread begins, which a collection frees.
+        allocate(&mutator, pool);
+        let allocator = thread::spawn(move || allocate(&heap.register().unwrap(), pool));
         let before = park(&mut mutator);
         mutator.poll();
         let after = heap.counts().collections.get();

@@ -11,25 +11,11 @@ use core::ptr::NonNull;
 use core::time::Duration;
 use std::sync::Arc;
 
-use tests_loom::{UnsafeCell, lend, model, model_bounded, thread, with_arena};
-use tripoint_core::internal::{AtomicU32, Registry, RegistryNode};
-use tripoint_core::{BarrierPair, ClientArena, Parking, SymmetricFence};
+use tests_loom::{UnsafeCell, Yield, lend, model, model_bounded, thread, with_arena};
+use tripoint_core::internal::{Registry, RegistryNode};
+use tripoint_core::{BarrierPair, ClientArena, SymmetricFence};
 use tripoint_gc::internal::{Attendance, Place, StopWord, Waiting};
 use tripoint_gc::{Heap, HeapOptions};
-
-/// Lets another thread run: models have no time.
-#[derive(Debug)]
-struct Yield;
-
-// SAFETY: nothing is done to the word. If a model ends a thread here, it ends all of them.
-unsafe impl Parking for Yield {
-    fn wait(&self, _word: &AtomicU32, _value: u32, _patience: Duration) -> Duration {
-        thread::yield_now();
-        Duration::ZERO
-    }
-
-    fn wake(&self, _word: &AtomicU32) {}
-}
 
 /// What mutators and stops use.
 struct Objects(UnsafeCell<usize>);

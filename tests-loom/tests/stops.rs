@@ -10,26 +10,11 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use tests_loom::{
-    LIMIT, NoHeavy, NoLight, UnsafeCell, addr, attach, flippable_buffer, model, model_bounded, thread,
+    LIMIT, NoHeavy, NoLight, UnsafeCell, Yield, addr, attach, flippable_buffer, model, model_bounded, thread,
 };
 use tripoint_ap::internal::Owner;
-use tripoint_core::internal::AtomicU32;
-use tripoint_core::{BarrierPair, Parking, SymmetricFence};
+use tripoint_core::{BarrierPair, SymmetricFence};
 use tripoint_gc::internal::{Attendance, Place, StopWord, Waiting};
-
-/// Lets another thread run: models have no time.
-#[derive(Debug)]
-struct Yield;
-
-// SAFETY: nothing is done to the word. If a model ends a thread here, it ends all of them.
-unsafe impl Parking for Yield {
-    fn wait(&self, _word: &AtomicU32, _value: u32, _patience: Duration) -> Duration {
-        thread::yield_now();
-        Duration::ZERO
-    }
-
-    fn wake(&self, _word: &AtomicU32) {}
-}
 
 /// A heap and its mutators, all of them running.
 struct Model<const MUTATORS: usize> {

@@ -28,10 +28,14 @@ impl SegmentPtr {
         }
     }
 
-    /// While the heap is stopped: no reference of its objects is known.
+    /// While the heap is stopped, or the segment is made: no reference of its objects is known.
     pub(crate) fn clean_cards(self) {
-        // SAFETY: the cards lie behind the description and end where the maps begin. No thread uses them meanwhile.
-        unsafe { self.card(0).cast::<u8>().write_bytes(CLEAN, self.cards()) };
+        let first = self.card(0);
+        for index in 0..self.cards() {
+            // SAFETY: the cards lie behind the description, which is whole words, and end where the maps begin, all in
+            // the segment. No thread uses them meanwhile.
+            unsafe { first.add(index).write(AtomicU8::new(CLEAN)) };
+        }
     }
 
     /// While the heap is stopped: the object that begins at `addr` refers to what `value` says.
@@ -55,7 +59,8 @@ impl SegmentPtr {
     pub(crate) fn next_card(self, from: usize, most: u8) -> Option<(usize, u8)> {
         let mut index = from;
         while index < self.cards() {
-            if index.is_multiple_of(size_of::<usize>()) {
+            // In models a card is larger than a byte.
+            if size_of::<AtomicU8>() == 1 && index.is_multiple_of(size_of::<usize>()) {
                 // SAFETY: the cards are whole words, and aligned as the description is. No thread writes them meanwhile.
                 let word = unsafe { self.card(index).cast::<usize>().read() };
                 if !has_at_most(word, most) {
@@ -95,7 +100,7 @@ impl SegmentPtr {
 
     /// How many cards it has: whole words.
     fn cards(self) -> usize {
-        self.get().maps() - size_of::<GcSegment>()
+        (self.get().maps() - size_of::<GcSegment>()) / size_of::<AtomicU8>()
     }
 
     #[inline(always)]

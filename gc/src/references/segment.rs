@@ -10,10 +10,10 @@
 use core::cell::Cell;
 use core::ptr::NonNull;
 
-use tripoint_core::internal::AtomicUsize;
+use tripoint_core::internal::{AtomicU8, AtomicUsize};
 use tripoint_core::{Addr, Align, Block, RankSet, Segment};
 
-use crate::references::card::{CARD_SIZE, CLEAN};
+use crate::references::card::CARD_SIZE;
 use crate::references::generation::Generation;
 
 /// The bits in a word of a map.
@@ -135,7 +135,7 @@ impl Parts {
     /// Those of a segment of `size` bytes.
     const fn of(size: usize, shape: Shape) -> Self {
         let cards = size.div_ceil(CARD_SIZE).next_multiple_of(size_of::<usize>());
-        let maps = size_of::<GcSegment>() + cards;
+        let maps = size_of::<GcSegment>() + cards * size_of::<AtomicU8>();
         // A bit for each unit behind the cards, the memory of the maps included.
         let words = shape.units(size.saturating_sub(maps)).div_ceil(BITS);
         let end = maps + 2 * words * size_of::<AtomicUsize>();
@@ -146,10 +146,13 @@ impl Parts {
     /// The bytes in front of the payload of a segment of `size` bytes: as many or a little more, and they do not grow
     /// by more than `size` does.
     const fn most(size: usize, shape: Shape) -> usize {
-        let bits = 2 * (shape.units(size) / 8);
-        // Cards and each map end with a whole word, and the payload begins with a whole unit.
-        let rounding = 6 * size_of::<usize>() + shape.align.get();
-        size_of::<GcSegment>() + size / CARD_SIZE + bits + rounding
+        // In models atomics may be larger than what they hold (design/verification.md `.model.bytes`).
+        let cards = size / CARD_SIZE * size_of::<AtomicU8>();
+        let bits = 2 * (shape.units(size) / 8) * size_of::<AtomicUsize>().div_ceil(size_of::<usize>());
+        // The cards are whole words, each map ends with a whole one, and the payload begins with a whole unit.
+        let rounding =
+            size_of::<usize>() * size_of::<AtomicU8>() + 3 * size_of::<AtomicUsize>() + shape.align.get();
+        size_of::<GcSegment>() + cards + bits + rounding
     }
 }
 
@@ -197,13 +200,8 @@ impl SegmentPtr {
         };
         // SAFETY: the block is aligned for the description, has room for it, and only the segment uses it.
         unsafe { segment.0.write(description) };
-        let behind = size_of::<GcSegment>();
-        // SAFETY: the cards lie behind the description and end where the maps begin, all in the block.
-        unsafe { block.base().byte_add(behind).write_bytes(CLEAN, maps - behind) };
-        let bits = 2 * words * size_of::<AtomicUsize>();
-        // SAFETY: the maps end before the payload, which is in the block: each has a bit for every unit behind the
-        // cards, their own memory included.
-        unsafe { block.base().byte_add(maps).write_bytes(0, bits) };
+        segment.clean_cards();
+        segment.clear_maps();
         segment
     }
 
