@@ -269,7 +269,7 @@ impl Graph<'_, '_> {
             // SAFETY: the node is kept; whether it was is what is tested.
             assert_eq!(unsafe { name(shadow.node) }, shadow.name, "a node was lost");
             for (at, &to) in shadow.references.iter().enumerate() {
-                // SAFETY: as above, the node has this reference.
+                // SAFETY: the node is kept, and has this reference.
                 let found = unsafe { reference(shadow.node, at) };
                 assert_eq!(found, self.address(to), "a reference of a {:?} node", shadow.class);
             }

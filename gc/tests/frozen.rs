@@ -128,7 +128,7 @@ fn collections_do_not_look_at_frozen_objects() {
         let (first, second) = (memory.base().cast::<usize>(), at(memory, 3 * WORD).cast_mut());
         // SAFETY: there is room for two nodes of three words.
         unsafe { write(first, 3 * WORD, 1, &[second]) };
-        // SAFETY: as above.
+        // SAFETY: there is room for two nodes of three words, and this is the second.
         unsafe { write(first.add(3), 3 * WORD, 2, &[first.as_ptr().cast()]) };
         // SAFETY: the nodes do not change, and refer to each other only.
         let mut segment = unsafe { heap.register_frozen(memory, 0..3 * WORD) }.unwrap();
@@ -243,7 +243,7 @@ fn threads_ask_while_segments_come_and_go() {
                     let memory = if round % 2 == 0 { low } else { high };
                     // SAFETY: no thread uses the array, which has no objects.
                     let mut segment = unsafe { heap.register_frozen(memory, 0..WORD) }.unwrap();
-                    // SAFETY: as above.
+                    // SAFETY: no thread uses the array, which has no objects, and so much is in its memory.
                     unsafe { segment.update(2 * WORD) }.unwrap();
                     heap.collect(Duration::MAX).unwrap();
                 }

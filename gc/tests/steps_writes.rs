@@ -8,44 +8,61 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use core::time::Duration;
 use std::thread;
 
-use common::{AtWork, Nodes, Slots, TestHeap, TestMutator, TestPool, WORD, layout, with_heap};
-use tripoint_ap::AllocationPoint;
-use tripoint_core::{Addr, BufferKind, Check, CheckLevel, PoolClass};
+use common::{AtWork, Nodes, Slots, TestMutator, TestPool, WORD, with_heap};
+use tripoint_core::{Addr, Check, CheckLevel, PoolClass};
 use tripoint_gc::{
-    Cause, Kind, Link, Message, Moved, MutatorBuffer, Step, Swept, SweptOptions, Tag, Traced, TypedObjects,
+    Cause, Kind, Link, Message, Moved, Policy, Step, Swept, SweptOptions, Tag, Traced, TypedObjects,
     object_types,
 };
 
 const ALL: Duration = Duration::MAX;
 
-/// A pool of nodes whose writes are noted, or are said to be.
-fn noted_pool<'m, K: Kind<Nodes>>(heap: &'m TestHeap<'m>, is_noted: bool) -> TestPool<'m, K> {
-    let nodes = Nodes { header: 0, forgets: AtomicBool::new(false), notes_writes: is_noted };
-    Swept::create(heap, nodes, SweptOptions { segment_size: 64 << 10 }).unwrap()
+/// Runs `test` with a pool in whose heap nothing is due, a mutator, and slots that are a root. Writes of nodes are noted, or
+/// are not.
+fn with_pool<K: Kind<Nodes>>(
+    is_noted: bool,
+    test: impl for<'m> FnOnce(TestPool<'m, K>, &mut TestMutator<'m>, &Slots<2>),
+) {
+    with_heap(1 << 20, |heap| {
+        heap.set_policy(Policy::with_capacity(usize::MAX));
+        let nodes = Nodes { header: 0, forgets: AtomicBool::new(false), notes_writes: is_noted };
+        let pool = Swept::create(heap, nodes, SweptOptions { segment_size: 64 << 10 }).unwrap();
+        let mut mutator = heap.register().unwrap();
+        let slots = Slots::default();
+        // SAFETY: the slots outlive the root, and only this thread uses them.
+        let _root = unsafe { heap.root_table(slots.base(), 2, Tag::default()) }.unwrap();
+        test(pool, &mut mutator, &slots);
+    });
 }
 
-/// Allocates nodes one behind the other.
-fn node<K: Kind<Nodes>>(
+/// Allocates nodes one behind the other. `reference` returns what one refers to, by its number and the node before.
+fn make_nodes<K: Kind<Nodes>>(
     pool: &TestPool<'_, K>,
     mutator: &TestMutator<'_>,
     nodes: usize,
     reference: impl Fn(usize, *mut u8) -> *mut u8,
 ) -> Vec<*mut u8> {
-    // SAFETY: the point is used here, by the thread of its mutator, which runs.
-    let attend = |buffer: &MutatorBuffer| unsafe { buffer.attend(mutator) };
-    let mut point = AllocationPoint::create_in(pool, BufferKind::Mutator, (), attend).unwrap();
+    let mut point = common::point(pool, mutator);
     let mut made: Vec<*mut u8> = Vec::new();
     for index in 0..nodes {
-        let reservation = point.reserve(layout(0, 1)).unwrap();
-        let place = reservation.as_ptr();
-        let to = reference(index, made.last().copied().unwrap_or(ptr::null_mut()));
-        // SAFETY: so much was reserved.
-        unsafe { common::write(place.cast(), reservation.size(), index, &[to]) };
-        // SAFETY: the node was just made.
-        unsafe { reservation.commit() }.unwrap();
-        made.push(place.as_ptr());
+        let last = made.last().copied().unwrap_or(ptr::null_mut());
+        made.push(common::make_with(&mut point, index, 1, |_| reference(index, last)).unwrap());
     }
     made
+}
+
+/// Allocates nodes each of which refers to the one before.
+fn make_list<K: Kind<Nodes>>(
+    pool: &TestPool<'_, K>,
+    mutator: &TestMutator<'_>,
+    nodes: usize,
+) -> Vec<*mut u8> {
+    make_nodes(pool, mutator, nodes, |_, last| last)
+}
+
+/// Allocates a node that refers to nothing.
+fn make_node<K: Kind<Nodes>>(pool: &TestPool<'_, K>, mutator: &TestMutator<'_>) -> *mut u8 {
+    make_nodes(pool, mutator, 1, |_, _| ptr::null_mut())[0]
 }
 
 /// Whether an object is there.
@@ -70,21 +87,16 @@ fn finish(mutator: &mut TestMutator<'_>) -> usize {
 /// The only reference to a node that is not marked yet moves into one that is. Returns whether the node is kept.
 fn hide<K: Kind<Nodes>>(is_noted: bool, is_note_forgotten: bool) -> bool {
     let mut is_kept = false;
-    with_heap(1 << 20, |heap| {
-        let _parked = heap.park();
-        let pool = noted_pool::<K>(heap, is_noted);
-        let mut mutator = heap.register().unwrap();
-        let slots = Slots::<2>::default();
-        // SAFETY: the slots outlive the root, and only this thread uses them.
-        let _root = unsafe { heap.root_table(slots.base(), 2, Tag::default()) }.unwrap();
+    with_pool::<K>(is_noted, |pool, mutator, slots| {
         // The first is scanned first. Of the list behind it each refers to the one before, so the second is scanned last:
         // it refers to the hidden one, which is behind all of them.
-        let nodes = node(&pool, &mutator, 1000, |index, last| if index < 2 { ptr::null_mut() } else { last });
+        let nodes =
+            make_nodes(&pool, mutator, 1000, |index, last| if index < 2 { ptr::null_mut() } else { last });
         let (first, second) = (nodes[0], nodes[1]);
-        let hidden = node(&pool, &mutator, 1, |_, _| ptr::null_mut())[0];
+        let hidden = make_node(&pool, mutator);
         // SAFETY: the node is there.
         unsafe { common::set_reference(second, 0, hidden) };
-        pool.note_write(&mut mutator, second);
+        pool.note_write(mutator, second);
         slots.set(0, first);
         slots.set(1, nodes[999]);
         assert!(matches!(mutator.step(ALL, || false), Ok(Step::Marking { .. })));
@@ -94,11 +106,11 @@ fn hide<K: Kind<Nodes>>(is_noted: bool, is_note_forgotten: bool) -> bool {
             common::set_reference(second, 0, ptr::null_mut());
         }
         if is_noted && !is_note_forgotten {
-            pool.note_write(&mut mutator, first);
+            pool.note_write(mutator, first);
         }
-        assert!(finish(&mut mutator) > 2);
-        is_kept = is_there(&mut mutator, hidden);
-        assert!(is_there(&mut mutator, first) && is_there(&mut mutator, second));
+        assert!(finish(mutator) > 2);
+        is_kept = is_there(mutator, hidden);
+        assert!(is_there(mutator, first) && is_there(mutator, second));
     });
     is_kept
 }
@@ -121,21 +133,16 @@ fn an_object_that_is_hidden_without_a_note_is_lost() {
 /// Weak references are cleared, and objects to be finalized are found, by the step that ends the marking.
 #[test]
 fn weak_references_and_finalization_come_last() {
-    with_heap(1 << 20, |heap| {
-        let _parked = heap.park();
-        let pool = noted_pool::<Traced>(heap, true);
-        let mut mutator = heap.register().unwrap();
-        let (slots, weak) = (Slots::<1>::default(), Slots::<2>::default());
+    with_pool::<Traced>(true, |pool, mutator, slots| {
+        let weak = Slots::<2>::default();
         // SAFETY: the slots outlive the root, and only this thread uses them.
-        let _root = unsafe { heap.root_table(slots.base(), 1, Tag::default()) }.unwrap();
-        // SAFETY: as above.
-        let _weak = unsafe { heap.root_weak(weak.base(), 2, Tag::default()) }.unwrap();
-        let nodes = node(&pool, &mutator, 1000, |_, last| last);
+        let _weak = unsafe { mutator.heap().root_weak(weak.base(), 2, Tag::default()) }.unwrap();
+        let nodes = make_list(&pool, mutator, 1000);
         slots.set(0, nodes[997]);
         let (dead, last_words) = (nodes[998], nodes[999]);
         // SAFETY: the node is there.
         unsafe { common::set_reference(last_words, 0, ptr::null_mut()) };
-        pool.note_write(&mut mutator, last_words);
+        pool.note_write(mutator, last_words);
         weak.set(0, dead);
         weak.set(1, nodes[0]);
         mutator.finalize(NonNull::new(last_words).unwrap()).unwrap();
@@ -143,16 +150,16 @@ fn weak_references_and_finalization_come_last() {
         mutator.finalize(NonNull::new(nodes[500]).unwrap()).unwrap();
         assert!(matches!(mutator.step(ALL, || false), Ok(Step::Marking { .. })));
         assert_eq!((weak.get(0), mutator.next_message()), (dead, None), "nothing is decided yet");
-        assert!(finish(&mut mutator) > 2);
+        assert!(finish(mutator) > 2);
         assert_eq!([weak.get(0), weak.get(1)], [ptr::null_mut(), nodes[0]]);
         assert_eq!(mutator.next_message(), NonNull::new(last_words).map(Message::Finalizable));
         assert_eq!(mutator.next_message(), None);
-        assert!(!is_there(&mut mutator, dead) && is_there(&mut mutator, nodes[0]));
+        assert!(!is_there(mutator, dead) && is_there(mutator, nodes[0]));
         slots.set(0, ptr::null_mut());
-        finish(&mut mutator);
+        finish(mutator);
         assert_eq!(mutator.next_message(), NonNull::new(nodes[500]).map(Message::Finalizable));
         assert_eq!(weak.get(1), nodes[0], "what is to be finalized leads there");
-        finish(&mut mutator);
+        finish(mutator);
         assert_eq!(weak.get(1), ptr::null_mut());
     });
 }
@@ -160,18 +167,12 @@ fn weak_references_and_finalization_come_last() {
 /// Everything else that uses marks begins anew, and so does the next step.
 #[test]
 fn other_collections_and_walks_give_up_the_one_in_steps() {
-    with_heap(1 << 20, |heap| {
-        let _parked = heap.park();
-        let pool = noted_pool::<Traced>(heap, true);
-        let mut mutator = heap.register().unwrap();
-        let slots = Slots::<1>::default();
-        // SAFETY: the slots outlive the root, and only this thread uses them.
-        let _root = unsafe { heap.root_table(slots.base(), 1, Tag::default()) }.unwrap();
-        let nodes = node(&pool, &mutator, 1000, |_, last| last);
+    with_pool::<Traced>(true, |pool, mutator, slots| {
+        let nodes = make_list(&pool, mutator, 1000);
         slots.set(0, nodes[999]);
-        let whole = finish(&mut mutator);
-        let reports = heap.counts().collections.get();
-        assert_eq!((reports, heap.last_collection().unwrap().cause), (1, Cause::Step));
+        let whole = finish(mutator);
+        let reports = mutator.heap().counts().collections.get();
+        assert_eq!((reports, mutator.heap().last_collection().unwrap().cause), (1, Cause::Step));
         for other in 0..3 {
             for _ in 0..whole / 2 {
                 assert!(matches!(mutator.step(ALL, || false), Ok(Step::Marking { .. })));
@@ -185,14 +186,14 @@ fn other_collections_and_walks_give_up_the_one_in_steps() {
                     assert_eq!(stopped.path_to(nodes[0], &mut table).unwrap().steps.len(), 1000);
                 }
             }
-            assert_eq!(finish(&mut mutator), whole, "it began anew");
-            assert!(nodes.iter().all(|node| is_there(&mut mutator, *node)));
+            assert_eq!(finish(mutator), whole, "it began anew");
+            assert!(nodes.iter().all(|node| is_there(mutator, *node)));
         }
         // A pool that is dropped takes its part with it.
         slots.set(0, ptr::null_mut());
         mutator.step(ALL, || false).unwrap();
         drop(pool);
-        finish(&mut mutator);
+        finish(mutator);
         let found = mutator.collect(ALL).unwrap();
         assert_eq!(found.kept, 0);
     });
@@ -202,14 +203,8 @@ fn other_collections_and_walks_give_up_the_one_in_steps() {
 /// free.
 #[test]
 fn what_waits_to_be_swept_is_not_free_before() {
-    with_heap(1 << 20, |heap| {
-        let _parked = heap.park();
-        let pool = noted_pool::<Traced>(heap, true);
-        let mut mutator = heap.register().unwrap();
-        let slots = Slots::<1>::default();
-        // SAFETY: the slots outlive the root, and only this thread uses them.
-        let _root = unsafe { heap.root_table(slots.base(), 1, Tag::default()) }.unwrap();
-        let nodes = node(&pool, &mutator, 20_000, |_, last| last);
+    with_pool::<Traced>(true, |pool, mutator, slots| {
+        let nodes = make_list(&pool, mutator, 20_000);
         // All that are behind this one die, among them those of whole segments.
         slots.set(0, nodes[8_000]);
         let (total, mut sweeping, mut last_free) = (pool.sizes().total, 0, 0);
@@ -229,7 +224,7 @@ fn what_waits_to_be_swept_is_not_free_before() {
                     assert!(free >= last_free, "{free} after {last_free}");
                     last_free = free.saturating_sub(3 * WORD);
                     // What is allocated meanwhile is not taken for dead.
-                    let fresh = node(&pool, &mutator, 1, |_, _| ptr::null_mut())[0];
+                    let fresh = make_node(&pool, mutator);
                     assert!(is_kept_by_pool(&pool, fresh));
                 }
                 Step::Done(report) => break report,
@@ -253,26 +248,19 @@ fn is_kept_by_pool<K: Kind<Nodes>>(pool: &TestPool<'_, K>, object: *mut u8) -> b
 /// If memory is refused while segments wait, they are swept, and then all is collected.
 #[test]
 fn refused_memory_ends_the_steps() {
-    with_heap(1 << 20, |heap| {
-        let pool = noted_pool::<Traced>(heap, true);
-        let mut mutator = heap.register().unwrap();
-        // Nothing is due.
-        heap.set_policy(tripoint_gc::Policy::with_capacity(usize::MAX));
-        let slots = Slots::<1>::default();
-        // SAFETY: the slots outlive the root, and only this thread uses them.
-        let _root = unsafe { heap.root_table(slots.base(), 1, Tag::default()) }.unwrap();
+    with_pool::<Traced>(true, |pool, mutator, slots| {
         for phase in 0..2 {
-            slots.set(0, node(&pool, &mutator, 30_000, |_, last| last)[10_000]);
+            slots.set(0, make_list(&pool, mutator, 30_000)[10_000]);
             let is_there = |step| match step {
                 Step::Marking { .. } => phase == 0,
                 Step::Sweeping { .. } => phase == 1,
                 step => panic!("{step:?}"),
             };
             while !is_there(mutator.step(ALL, || false).unwrap()) {}
-            let before = heap.counts().by_refusal.get();
+            let before = mutator.heap().counts().by_refusal.get();
             // More than is left.
-            node(&pool, &mutator, 30_000, |_, last| last);
-            assert_eq!(heap.counts().by_refusal.get(), before + 1, "phase {phase}");
+            make_list(&pool, mutator, 30_000);
+            assert_eq!(mutator.heap().counts().by_refusal.get(), before + 1, "phase {phase}");
             assert_eq!(pool.check(CheckLevel::Deep), Ok(()));
         }
     });
@@ -346,24 +334,18 @@ fn threads_write_while_a_collection_is_in_steps() {
 /// Any place in the segments of a pool may be noted, also where no object can be.
 #[test]
 fn a_note_of_any_place_is_looked_at() {
-    with_heap(1 << 20, |heap| {
-        let _parked = heap.park();
-        let pool = noted_pool::<Traced>(heap, true);
-        let mut mutator = heap.register().unwrap();
-        let slots = Slots::<1>::default();
-        // SAFETY: the slots outlive the root, and only this thread uses them.
-        let _root = unsafe { heap.root_table(slots.base(), 1, Tag::default()) }.unwrap();
-        let nodes = node(&pool, &mutator, 1000, |_, last| last);
+    with_pool::<Traced>(true, |pool, mutator, slots| {
+        let nodes = make_list(&pool, mutator, 1000);
         slots.set(0, nodes[999]);
         let mut segments = Vec::new();
         mutator.stop(ALL, || ()).unwrap().walk_segments(|segment| segments.push(segment.memory));
         assert!(matches!(mutator.step(ALL, || false), Ok(Step::Marking { .. })));
         for segment in segments {
             for offset in (0..segment.size()).step_by(64) {
-                pool.note_write(&mut mutator, segment.base().as_ptr().wrapping_add(offset));
+                pool.note_write(mutator, segment.base().as_ptr().wrapping_add(offset));
             }
         }
-        finish(&mut mutator);
-        assert!(is_there(&mut mutator, nodes[0]));
+        finish(mutator);
+        assert!(is_there(mutator, nodes[0]));
     });
 }

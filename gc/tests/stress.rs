@@ -37,7 +37,8 @@ fn names(first: *mut u8) -> Vec<usize> {
     while !next.is_null() {
         // SAFETY: nodes of a list are in the arena, whether they are kept or not, and have one reference.
         names.push(unsafe { name(next) });
-        // SAFETY: as above. One that was freed is poison, or nothing that is followed by this test.
+        // SAFETY: nodes of a list are in the arena, whether they are kept or not, and have one reference. That of one that was
+        // freed is poison, or nothing that this test follows.
         next = unsafe { reference(next, 0) };
     }
     names
@@ -110,7 +111,7 @@ fn list_of_three<K: Kind<common::Nodes>>(heap: &TestHeap<'_>, forgets: bool) -> 
     while !variable.is_null() && variable.addr() != POISON {
         // SAFETY: the node was made in the arena, whose memory can be read.
         found.push(unsafe { name(variable) });
-        // SAFETY: as above, and it has one reference.
+        // SAFETY: the node was made in the arena, whose memory can be read, and has one reference.
         variable = unsafe { reference(variable, 0) };
     }
     found

@@ -291,7 +291,7 @@ proptest! {
             assert_eq!(events.take(), expected);
             is_on.set(false);
             for (object, layout) in live {
-                // SAFETY: as above.
+                // SAFETY: allocated in this store with this layout, freed once, and not used any more.
                 unsafe { store.free(object, layout) };
             }
             assert_eq!((pool.sizes().free, events.take()), (pool.sizes().total, vec![]));

@@ -482,7 +482,7 @@ fn objects_that_are_made_at_the_second_attempt_are_sampled_as_often_as_others() 
                     }
                     _ => (),
                 }
-                // SAFETY: as above.
+                // SAFETY: no thread reads the objects of this pool.
                 unsafe { point.reserve(layout).unwrap().commit() }.unwrap();
             }
             drop(point);

@@ -395,7 +395,7 @@ impl<K: Kind<Nodes>, L: Kind<Nodes>> Graph<'_, '_, K, L> {
             // SAFETY: roots lead to the node, so it was kept; whether it was is what is tested.
             assert_eq!(unsafe { name(shadow.node) }, shadow.name, "a node was lost");
             for (at, &to) in shadow.references.iter().enumerate() {
-                // SAFETY: as above, the node has this reference.
+                // SAFETY: roots lead to the node, so it was kept, and it has this reference.
                 assert_eq!(unsafe { reference(shadow.node, at) }, self.address(to), "a node was changed");
             }
             size += shadow.size;
