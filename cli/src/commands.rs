@@ -2,6 +2,7 @@
 
 mod completions;
 mod man;
+mod report;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
@@ -26,6 +27,7 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Report(report::Report),
     Completions(completions::Completions),
     Man(man::Man),
 }
@@ -33,6 +35,7 @@ pub(crate) enum Command {
 impl Command {
     pub(crate) fn run(&self, out: &mut Output) -> Result<Outcome, Error> {
         match self {
+            Self::Report(report) => report.run(out),
             Self::Completions(completions) => completions.run(&mut Arguments::command(), out),
             Self::Man(man) => man.run(Arguments::command(), out),
         }

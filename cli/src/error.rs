@@ -4,6 +4,10 @@ use core::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use tripoint_telemetry::reader::OpenError;
+
+use crate::recording::Target;
+
 /// A subcommand did what it was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
@@ -26,6 +30,10 @@ pub(crate) enum Error {
         path: PathBuf,
         error: io::Error,
     },
+    /// Nothing of a recording can be read.
+    Recording { target: Target, error: OpenError },
+    /// Only a part of a recording could be read.
+    Partial { target: Target, faults: Vec<String> },
 }
 
 impl Error {
@@ -41,6 +49,14 @@ impl fmt::Display for Error {
         match self {
             Self::Output(error) => write!(f, "cannot write the output: {error}"),
             Self::System { doing, path, error } => write!(f, "cannot {doing} {}: {error}", path.display()),
+            // These errors name it themselves.
+            Self::Recording { target: Target::Process(_), error }
+            | Self::Recording { error: error @ OpenError::System { path: Some(_), .. }, .. } => error.fmt(f),
+            Self::Recording { target, error } => write!(f, "{target}: {error}"),
+            Self::Partial { target, faults } => {
+                write!(f, "{target}: not all of it could be read:")?;
+                faults.iter().try_for_each(|fault| write!(f, "\n  {fault}"))
+            }
         }
     }
 }
@@ -56,6 +72,8 @@ impl core::error::Error for Error {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
             Self::Output(error) | Self::System { error, .. } => Some(error),
+            Self::Recording { error, .. } => Some(error),
+            Self::Partial { .. } => None,
         }
     }
 }

@@ -10,6 +10,10 @@ pub mod design;
 mod commands;
 mod error;
 mod output;
+mod recording;
+mod summary;
+mod symbols;
+mod tables;
 
 use std::io::ErrorKind;
 use std::process::ExitCode;

@@ -166,9 +166,11 @@ pub mod gate {
     pub use crate::report::gate::{Measured, Steady, measure};
 }
 
-/// What only models and this crate's own tests use. No promise covers it.
+/// What only models, this crate's own tests and the command `tripoint` use. No promise covers it.
 #[doc(hidden)]
 pub mod internal {
+    #[cfg(feature = "symbols")]
+    pub use crate::report::frame::{Frame, Innermost};
     pub use crate::thread::attendance::Attendance;
     pub use crate::thread::ring::Ring;
     pub use crate::thread::slot::last_call_site;

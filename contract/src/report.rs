@@ -1,6 +1,8 @@
 //! What cold threads learn: the report, the sentinel's warnings, and the micro gate.
 
 pub(crate) mod findings;
+#[cfg(feature = "symbols")]
+pub(crate) mod frame;
 #[cfg(feature = "std")]
 pub(crate) mod gate;
 mod group;

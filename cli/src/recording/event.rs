@@ -1,0 +1,54 @@
+//! Events and gaps, in the form in which the reader of telemetry writes them as JSON.
+
+use serde::{Deserialize, Deserializer};
+
+/// An event, or a gap. What its kind does not have is zero or empty.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Event {
+    pub(crate) ring: usize,
+    /// Of a gap: how many events were missed. A gap has nothing more.
+    pub(crate) missed: u64,
+    /// The system's number of the thread.
+    #[serde(rename = "tid")]
+    pub(crate) thread: u32,
+    /// In ns of the system's monotonic clock, if the recording has a clock.
+    pub(crate) ns: Option<u64>,
+    /// The name of its kind; empty for one that this reader does not know.
+    pub(crate) event: String,
+    pub(crate) arena: u64,
+    pub(crate) pool: u64,
+    #[serde(deserialize_with = "hexadecimal")]
+    pub(crate) buffer: u64,
+    pub(crate) size: u64,
+    pub(crate) offset: u64,
+    pub(crate) mean: u64,
+    /// The contract's place of the thread.
+    pub(crate) slot: u64,
+    pub(crate) count: u64,
+    pub(crate) bytes: u64,
+    pub(crate) kind: String,
+    pub(crate) class: String,
+    pub(crate) type_name: String,
+    pub(crate) from: String,
+    pub(crate) to: String,
+    pub(crate) name: String,
+    /// Code addresses, the innermost first.
+    #[serde(deserialize_with = "hexadecimals")]
+    pub(crate) site: Vec<u64>,
+}
+
+fn from_hexadecimal<E: serde::de::Error>(text: &str) -> Result<u64, E> {
+    let digits = text.strip_prefix("0x").ok_or_else(|| E::custom("an address begins with 0x"))?;
+    u64::from_str_radix(digits, 16).map_err(E::custom)
+}
+
+/// A number in hexadecimal text: numbers in JSON are exact only up to 2^53.
+pub(super) fn hexadecimal<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    from_hexadecimal(&String::deserialize(deserializer)?)
+}
+
+fn hexadecimals<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u64>, D::Error> {
+    let texts = Vec::<String>::deserialize(deserializer)?;
+    texts.iter().map(|text| from_hexadecimal(text)).collect()
+}

@@ -1,0 +1,422 @@
+//! What a recording adds up to (design/cli.md `.report`).
+
+use core::mem;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::PathBuf;
+
+use serde::Serialize;
+use tripoint_telemetry::{Confidence, Estimate, Interval, Mean, Sample, Window};
+
+use crate::recording::counters::{Arena, Counters, Phase, Point, Pool, Samples, Tally};
+use crate::recording::{End, Event, Thread};
+use crate::symbols::{Named, Symbols};
+
+/// The name of the phase in which the contract is enforced.
+const STEADY: &str = "SteadyState";
+
+/// Which events count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Part {
+    /// Those since the process entered its steady state, until it left that.
+    SteadyState,
+    /// All that there are.
+    All,
+}
+
+/// A change of the phase.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct PhaseChange {
+    /// In ns of the system's monotonic clock.
+    pub(crate) ns: Option<u64>,
+    pub(crate) from: String,
+    pub(crate) to: String,
+}
+
+/// What violations of the contract have in common.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Violated {
+    thread: u32,
+    slot: u64,
+    kind: String,
+    class: String,
+    site: Vec<u64>,
+}
+
+/// What samples have in common.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Sampled {
+    pub(crate) thread: u32,
+    pub(crate) type_name: String,
+    pub(crate) site: Vec<u64>,
+}
+
+/// Sums over events.
+#[derive(Debug, Default)]
+struct Sums {
+    kinds: BTreeMap<String, u64>,
+    violations: HashMap<Violated, (u64, u64)>,
+    samples: HashMap<Sampled, Estimate>,
+    /// By buffer.
+    fills: HashMap<u64, u64>,
+    /// The first and the last time.
+    time: Option<(u64, u64)>,
+}
+
+impl Sums {
+    fn add(&mut self, event: &Event) {
+        let name = if event.event.is_empty() { "unknown" } else { &event.event };
+        match self.kinds.get_mut(name) {
+            Some(count) => *count += 1,
+            None => drop(self.kinds.insert(name.to_owned(), 1)),
+        }
+        if let Some(ns) = event.ns {
+            let (first, last) = self.time.unwrap_or((ns, ns));
+            self.time = Some((first.min(ns), last.max(ns)));
+        }
+        match name {
+            "violation" => {
+                let (thread, slot) = (event.thread, event.slot);
+                let (kind, class) = (event.kind.clone(), event.class.clone());
+                let violated = Violated { thread, slot, kind, class, site: event.site.clone() };
+                let (count, bytes) = self.violations.entry(violated).or_default();
+                *count = count.saturating_add(event.count);
+                *bytes = bytes.saturating_add(event.bytes);
+            }
+            "fill" => *self.fills.entry(event.buffer).or_default() += 1,
+            "sample" => {
+                let mean = u32::try_from(event.mean).ok().and_then(Mean::new);
+                let sample = mean.and_then(|mean| Sample::new(event.size, event.offset, mean));
+                if let Some(sample) = sample {
+                    let type_name = event.type_name.clone();
+                    let sampled = Sampled { thread: event.thread, type_name, site: event.site.clone() };
+                    let estimate = self.samples.entry(sampled);
+                    estimate.or_insert_with(|| Estimate::new(sample.mean())).add(&sample);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Adds up events as they are read, and keeps none of them.
+#[derive(Debug)]
+pub(crate) struct Collector {
+    part: Part,
+    /// Of the part that counts, and, before a change of the phase was read, of all.
+    sums: Sums,
+    /// The phase of the events that come next; `None` before any change was read.
+    phase: Option<String>,
+    phases: Vec<PhaseChange>,
+    /// The system's number of the thread at each place of the contract.
+    slots: BTreeMap<u64, u32>,
+    /// The ring of each thread.
+    rings: BTreeMap<u32, usize>,
+    /// The names with which threads attached.
+    names: BTreeMap<u32, String>,
+    missed: u64,
+}
+
+impl Collector {
+    pub(crate) fn new(part: Part) -> Self {
+        Self {
+            part,
+            sums: Sums::default(),
+            phase: None,
+            phases: Vec::new(),
+            slots: BTreeMap::new(),
+            rings: BTreeMap::new(),
+            names: BTreeMap::new(),
+            missed: 0,
+        }
+    }
+
+    pub(crate) fn add(&mut self, event: &Event) {
+        self.missed = self.missed.saturating_add(event.missed);
+        if event.missed > 0 {
+            return;
+        }
+        if ["violation", "begin amnesty", "end amnesty"].contains(&event.event.as_str()) {
+            self.slots.insert(event.slot, event.thread);
+        }
+        self.rings.insert(event.thread, event.ring);
+        match event.event.as_str() {
+            "phase" => self.change_phase(event),
+            "thread attach" => drop(self.names.insert(event.thread, event.name.clone())),
+            _ => {}
+        }
+        if self.part == Part::All || self.phase.as_deref().is_none_or(|phase| phase == STEADY) {
+            self.sums.add(event);
+        }
+    }
+
+    fn change_phase(&mut self, event: &Event) {
+        // The event names the phase before it, so what came before is in that one even if the change to it was missed.
+        if self.part == Part::SteadyState && self.phase.is_none() && event.from != STEADY {
+            self.sums = Sums::default();
+        }
+        self.phase = Some(event.to.clone());
+        let (from, to) = (event.from.clone(), event.to.clone());
+        self.phases.push(PhaseChange { ns: event.ns, from, to });
+    }
+
+    /// The summary, once all events were added.
+    pub(crate) fn summary(mut self, about: About, end: End, symbols: &mut Symbols) -> Summary {
+        let phase = end.counters.phase.entries.first();
+        let is_steady = phase.is_some_and(|phase| phase.phase == STEADY);
+        let is_under_contract = phase.is_some() || !self.phases.is_empty();
+        if !is_under_contract {
+            self.part = Part::All;
+        } else if self.part == Part::SteadyState && self.phase.is_none() && !is_steady {
+            self.sums = Sums::default();
+        }
+        let sums = mem::take(&mut self.sums);
+        let threads = Threads { collector: &self, threads: &end.threads };
+        Summary {
+            about,
+            is_closed: end.is_closed,
+            part: self.part,
+            seconds: sums.time.map_or(0.0, |(first, last)| (last - first) as f64 / 1e9),
+            phase: phase.cloned(),
+            tallies: threads.tallies(&end.counters),
+            violations: threads.violations(sums.violations, symbols),
+            sites: threads.sites(sums.samples, symbols),
+            points: points(&end.counters, &sums.fills),
+            losses: losses(self.missed, &end),
+            phases: self.phases,
+            arenas: end.counters.arenas.entries,
+            pools: end.counters.pools.entries,
+            samples: end.counters.samples.entries,
+            hot: self.slots.values().copied().collect(),
+            threads: end.threads,
+            events: sums.kinds,
+            replaced: symbols.replaced().to_vec(),
+            faults: Vec::new(),
+        }
+    }
+}
+
+/// Names threads.
+struct Threads<'e> {
+    collector: &'e Collector,
+    threads: &'e [Thread],
+}
+
+impl Threads<'_> {
+    fn name(&self, thread: u32) -> String {
+        let ring = self.collector.rings.get(&thread);
+        // A ring keeps the name of its last thread, also when that has returned it.
+        let has_it = |known: &&Thread| {
+            known.thread == u64::from(thread) || (known.is_only && ring == Some(&known.ring))
+        };
+        let attached = self.collector.names.get(&thread).map(String::as_str);
+        let name = attached.or_else(|| Some(self.threads.iter().find(has_it)?.name.as_str()));
+        name.filter(|name| !name.is_empty()).map_or_else(|| thread.to_string(), ToOwned::to_owned)
+    }
+
+    fn tallies(&self, counters: &Counters) -> Vec<NamedTally> {
+        let named = |tally: &Tally| NamedTally {
+            name: self.collector.slots.get(&tally.slot).map(|thread| self.name(*thread)),
+            tally: tally.clone(),
+        };
+        counters.tallies.entries.iter().map(named).collect()
+    }
+
+    fn violations(&self, sums: HashMap<Violated, (u64, u64)>, symbols: &mut Symbols) -> Vec<Violation> {
+        let mut found = BTreeMap::<(u64, u32, String, String, Named), Violation>::new();
+        for (violated, (count, bytes)) in sums {
+            let Violated { thread, slot, kind, class, site } = violated;
+            let named = symbols.name(&site);
+            let key = (slot, thread, kind.clone(), class.clone(), named.clone());
+            let row = found.entry(key).or_insert_with(|| Violation {
+                name: self.name(thread),
+                thread,
+                slot,
+                kind,
+                class,
+                count: 0,
+                bytes: 0,
+                stack: stack(&site, symbols),
+                site: named,
+            });
+            row.count = row.count.saturating_add(count);
+            row.bytes = row.bytes.saturating_add(bytes);
+        }
+        found.into_values().collect()
+    }
+
+    fn sites(&self, sums: HashMap<Sampled, Estimate>, symbols: &mut Symbols) -> Vec<Site> {
+        let mut found = BTreeMap::<(Named, String, u32), (Estimate, Vec<Named>)>::new();
+        for (Sampled { thread, type_name, site }, estimate) in sums {
+            let key = (symbols.name(&site), type_name, thread);
+            match found.get_mut(&key) {
+                Some((known, _)) => known.merge(&estimate),
+                None => drop(found.insert(key, (estimate, stack(&site, symbols)))),
+            }
+        }
+        let mut sites: Vec<_> = found
+            .into_iter()
+            .map(|((site, type_name, thread), (estimate, stack))| {
+                let confidence = Confidence::PERCENT_95;
+                // With several means there are no limits.
+                let limits = estimate.limits(confidence, Window::ANY);
+                let Interval { low, high } = limits.unwrap_or_else(|_| estimate.interval(confidence));
+                Site {
+                    name: self.name(thread),
+                    thread,
+                    is_hot: self.collector.slots.values().any(|hot| *hot == thread),
+                    type_name,
+                    bytes: estimate.bytes().round(),
+                    at_least: low,
+                    at_most: high,
+                    objects: estimate.objects().round(),
+                    samples: estimate.samples(),
+                    stack,
+                    site,
+                }
+            })
+            .collect();
+        sites.sort_by(|one, other| other.bytes.total_cmp(&one.bytes));
+        sites
+    }
+}
+
+fn stack(site: &[u64], symbols: &mut Symbols) -> Vec<Named> {
+    site.iter().flat_map(|address| symbols.frames(*address)).map(Named::from).collect()
+}
+
+fn points(counters: &Counters, fills: &HashMap<u64, u64>) -> Vec<PointFills> {
+    let fills_of = |point: &Point| PointFills {
+        fills_in_part: *fills.get(&point.buffer).unwrap_or(&0),
+        point: point.clone(),
+    };
+    counters.points.entries.iter().map(fills_of).collect()
+}
+
+fn losses(events_missed: u64, end: &End) -> Losses {
+    let counters = &end.counters;
+    let (arenas, pools, points) = (&counters.arenas, &counters.pools, &counters.points);
+    let objects = end.objects.as_ref();
+    Losses {
+        events_missed,
+        events_dropped: end.threads.iter().map(|thread| thread.dropped).sum(),
+        left_out: arenas.left_out
+            + pools.left_out
+            + points.left_out
+            + counters.samples.left_out
+            + objects.map_or(0, |objects| objects.left_out),
+        unsteady: arenas.unsteady + pools.unsteady + points.unsteady + counters.tallies.unsteady,
+    }
+}
+
+/// Where a recording is from.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct About {
+    pub(crate) process: u64,
+    /// In seconds since 1970.
+    pub(crate) made: Option<u64>,
+}
+
+/// A tally, and the name of its thread if an event names the thread at that place.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct NamedTally {
+    pub(crate) name: Option<String>,
+    #[serde(flatten)]
+    pub(crate) tally: Tally,
+}
+
+/// Violations of one thread and class at one site.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Violation {
+    pub(crate) name: String,
+    #[serde(rename = "tid")]
+    pub(crate) thread: u32,
+    /// The contract's place of the thread.
+    #[serde(rename = "thread")]
+    pub(crate) slot: u64,
+    pub(crate) kind: String,
+    pub(crate) class: String,
+    pub(crate) count: u64,
+    pub(crate) bytes: u64,
+    pub(crate) site: Named,
+    pub(crate) stack: Vec<Named>,
+}
+
+/// What samples say of one site.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Site {
+    pub(crate) name: String,
+    #[serde(rename = "tid")]
+    pub(crate) thread: u32,
+    /// Whether the thread is known to be under the contract.
+    pub(crate) is_hot: bool,
+    pub(crate) type_name: String,
+    pub(crate) bytes: f64,
+    /// An interval that holds the truth in 95 of 100 runs.
+    pub(crate) at_least: u64,
+    pub(crate) at_most: u64,
+    pub(crate) objects: f64,
+    pub(crate) samples: u64,
+    pub(crate) site: Named,
+    pub(crate) stack: Vec<Named>,
+}
+
+/// A point, and its fills in the part.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct PointFills {
+    pub(crate) fills_in_part: u64,
+    #[serde(flatten)]
+    pub(crate) point: Point,
+}
+
+/// What is not in the summary.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Losses {
+    /// Events that were overwritten, or could not be read.
+    pub(crate) events_missed: u64,
+    /// Events that the program dropped.
+    pub(crate) events_dropped: u64,
+    /// Things that found no entry in a table.
+    pub(crate) left_out: u64,
+    /// Entries that changed whenever they were read.
+    pub(crate) unsteady: u64,
+}
+
+/// What a recording adds up to. Counters and tallies are of the whole run; events, violations and sites are of the part.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Summary {
+    #[serde(flatten)]
+    pub(crate) about: About,
+    pub(crate) is_closed: bool,
+    pub(crate) part: Part,
+    /// From the first event of the part to the last.
+    pub(crate) seconds: f64,
+    pub(crate) phase: Option<Phase>,
+    pub(crate) phases: Vec<PhaseChange>,
+    pub(crate) threads: Vec<Thread>,
+    /// The threads that are known to be under the contract, by the system's numbers.
+    pub(crate) hot: BTreeSet<u32>,
+    pub(crate) tallies: Vec<NamedTally>,
+    pub(crate) violations: Vec<Violation>,
+    pub(crate) arenas: Vec<Arena>,
+    pub(crate) pools: Vec<Pool>,
+    pub(crate) points: Vec<PointFills>,
+    pub(crate) samples: Vec<Samples>,
+    pub(crate) sites: Vec<Site>,
+    /// How many events of each kind.
+    pub(crate) events: BTreeMap<String, u64>,
+    pub(crate) losses: Losses,
+    /// Programs and libraries whose files are not those that the process loaded.
+    pub(crate) replaced: Vec<PathBuf>,
+    /// What could not be read.
+    pub(crate) faults: Vec<String>,
+}
+
+impl Summary {
+    /// Leaves out samples and threads that are not known to be under the contract.
+    pub(crate) fn keep_hot(&mut self) {
+        self.sites.retain(|site| site.is_hot);
+        self.threads
+            .retain(|thread| u32::try_from(thread.thread).is_ok_and(|number| self.hot.contains(&number)));
+    }
+}

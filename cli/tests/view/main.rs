@@ -1,0 +1,6 @@
+//! The subcommands that look at telemetry, on files that this process writes.
+#![cfg(target_os = "linux")]
+
+mod recorded;
+mod report;
+mod run;

@@ -1,0 +1,131 @@
+//! A recording with a little of everything, of this very process.
+
+use core::sync::atomic::Ordering;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use tempfile::TempDir;
+use tripoint_core::{Addr, BufferKind, Event, EventHook, PoolId};
+use tripoint_stack::Site;
+use tripoint_telemetry::format::TALLY_NUMBERS;
+use tripoint_telemetry::{FileOptions, Mean, ObjectKind, Sample, SampledObject, Telemetry};
+
+/// The classes of the tallies.
+pub(crate) const CLASSES: [&str; 2] = ["alloc", "dealloc"];
+
+/// What the hot thread does while it is armed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hot {
+    Keeps,
+    Violates,
+}
+
+/// A recording in a folder of its own.
+pub(crate) struct Recorded {
+    pub(crate) telemetry: Telemetry,
+    folder: TempDir,
+}
+
+impl Recorded {
+    /// Nothing but what creating it records.
+    pub(crate) fn empty() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("telemetry");
+        let options = FileOptions { path: Some(&path), ..FileOptions::default() };
+        Self { telemetry: Telemetry::create(&options).unwrap(), folder }
+    }
+
+    /// A run from the warm-up to the end of the steady state.
+    pub(crate) fn of_a_run(hot: Hot) -> Self {
+        let recorded = Self::empty();
+        thread::scope(|scope| {
+            let thread = thread::Builder::new().name("hot".into());
+            thread.spawn_scoped(scope, || run(&recorded.telemetry, hot)).unwrap();
+        });
+        recorded
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.folder.path().join("telemetry")
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The bytes of the file.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        std::fs::read(self.path()).unwrap()
+    }
+
+    /// Another file beside it.
+    pub(crate) fn beside(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let path = self.folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path
+    }
+}
+
+fn run(telemetry: &Telemetry, hot: Hot) {
+    let _attached = telemetry.attach("hot");
+    let hook = telemetry.arena_hook();
+    let pool = PoolId::new(2).unwrap();
+    let buffer = Addr::new(0xb0f0);
+    let fill = Event::Fill { pool, buffer, base: Addr::new(0x1000), size: 4096 };
+    let phase = |from, to| telemetry.event(Event::Phase { from, to });
+    phase("Boot", "Warmup");
+    hook.event(Event::CreatePool { pool, class: "MVFF" });
+    hook.event(Event::Extend { pool, base: Addr::new(0x1000), size: 8192 });
+    hook.event(Event::Grow { size: 8192 });
+    hook.event(Event::CreatePoint { pool, buffer, kind: BufferKind::Mutator });
+    hook.event(fill);
+    allocates_while_warm(&hook);
+    phase("Warmup", "SteadyState");
+    hook.event(fill);
+    allocates_while_steady(&hook);
+    let words = telemetry.tally_words(&CLASSES).unwrap();
+    let tally = |class: usize, number: usize, value| {
+        words[number * CLASSES.len() + class].store(value, Ordering::Relaxed);
+    };
+    // Count, bytes, excused, excused bytes; the same while armed.
+    [5, 500, 0, 0].into_iter().enumerate().for_each(|(number, value)| tally(0, number, value));
+    if hot == Hot::Violates {
+        violates(telemetry);
+        [1, 64]
+            .into_iter()
+            .enumerate()
+            .for_each(|(number, value)| tally(0, TALLY_NUMBERS / 2 + number, value));
+    }
+    phase("SteadyState", "Teardown");
+    hook.event(Event::Empty { pool, buffer, base: Addr::new(0x1000), size: 4096 });
+}
+
+/// Samples of three objects, at the caller.
+fn sample(hook: &dyn EventHook, site: &Site) {
+    let mean = Mean::new(1000).unwrap();
+    for object in 1..=3 {
+        let sample = Sample::new(100, object, mean).unwrap();
+        let known = SampledObject::new(ObjectKind::Small, Addr::new(0x2000), sample);
+        let sampled = SampledObject { pool: PoolId::new(2), type_name: Some("Order"), ..known };
+        hook.event_at(sampled.event(), site.frames());
+    }
+}
+
+#[inline(never)]
+fn allocates_while_warm(hook: &dyn EventHook) {
+    sample(hook, &Site::here());
+}
+
+#[inline(never)]
+fn allocates_while_steady(hook: &dyn EventHook) {
+    sample(hook, &Site::here());
+}
+
+#[inline(never)]
+fn violates(telemetry: &Telemetry) {
+    for kind in ["violation", "alarm"] {
+        let violation =
+            Event::Violation { kind, class: "alloc", slot: 0, count: 1, bytes: 64, address: 0, call: 0 };
+        telemetry.event_at(violation, Site::here().frames());
+    }
+}

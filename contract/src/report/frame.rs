@@ -1,0 +1,223 @@
+//! Which frame of a site is the program's own, by the names of functions and the paths of sources. For this process, and for
+//! programs that read about another one.
+
+use core::fmt;
+use std::string::String;
+
+/// The crates of this workspace that lie between a site and the detector. Also the calls
+/// that the compiler puts between a program and its global allocator: their line is that
+/// of the allocator's definition.
+const ON_THE_WAY: [&str; 9] = [
+    "tripoint_contract::",
+    "tripoint_core::",
+    "tripoint_ap::",
+    "tripoint_pools::",
+    "tripoint_arena_vm::",
+    "tripoint_gc::",
+    "tripoint_stack::",
+    "tripoint_telemetry::",
+    "__rust",
+];
+
+/// Parts of the paths of the standard library's sources, and of those it is built with: as
+/// distributed, as installed with a compiler, and as packaged by systems.
+const STANDARD_LIBRARY: [&str; 4] = ["/rustc/", "/rust/deps/", "/rustlib/src/rust/", "/library/std/src/"];
+const STANDARD_CRATES: [&str; 2] = ["/library/core/src/", "/library/alloc/src/"];
+
+/// What names of the standard library begin with.
+const STANDARD_NAMES: [&str; 3] = ["core::", "alloc::", "std::"];
+
+/// Where this crate was built, and what the folders of its siblings are called instead:
+/// with tables of lines and no more, inlined functions have names without their crate.
+const FOLDER: &str = env!("CARGO_MANIFEST_DIR");
+const SIBLINGS: [&str; 8] = ["contract", "core", "ap", "pools", "arena-vm", "gc", "stack", "telemetry"];
+
+fn is_of_siblings(place: &str) -> bool {
+    let Some((before, after)) = FOLDER.rsplit_once("contract") else { return false };
+    let inside = |name: &&str| place.strip_prefix(before)?.strip_prefix(name)?.strip_prefix(after);
+    SIBLINGS.iter().any(|name| inside(name).is_some_and(|rest| rest.starts_with("/src/")))
+}
+
+/// One function at one address. An address has several if functions were inlined.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// The name of the function.
+    pub function: String,
+    /// The file and the line, as `src/main.rs:7`.
+    pub place: Option<String>,
+}
+
+impl Frame {
+    /// Whether the place may be the site itself: a line of code that is neither the standard
+    /// library's nor this workspace's. Generic code of the standard library is compiled into
+    /// the program, but its source path stays the standard library's.
+    fn is_own(&self) -> bool {
+        let standard =
+            |place: &str| STANDARD_LIBRARY.iter().chain(&STANDARD_CRATES).any(|part| place.contains(part));
+        self.place.as_ref().is_some_and(|place| !standard(place) && !is_of_siblings(place))
+            && !self.name_begins_with(&ON_THE_WAY)
+    }
+
+    /// Whether, by its name alone, it may be the function of the site: for programs without
+    /// debug information.
+    fn is_own_by_name(&self) -> bool {
+        self.place.is_none() && !self.name_begins_with(&ON_THE_WAY) && !self.name_begins_with(&STANDARD_NAMES)
+    }
+
+    fn name_begins_with(&self, beginnings: &[&str]) -> bool {
+        // `<&mut tripoint_core::…>::alloc`, `<&A as tripoint_core::…>::alloc`: the trait
+        // decides if the type has no path.
+        let name = self.function.trim_start_matches(['<', '&', '*']).trim_start_matches("mut ");
+        let name = match name.split_once(" as ") {
+            Some((of, of_trait)) if !of.contains("::") => of_trait,
+            _ => name,
+        };
+        beginnings.iter().any(|beginning| name.starts_with(beginning))
+    }
+}
+
+impl fmt::Display for Frame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            Some(place) => write!(f, "{} at {place}", self.function),
+            None => f.write_str(&self.function),
+        }
+    }
+}
+
+/// Finds the frame that names a site: the innermost line of the program's own, in its own object, and neither the
+/// standard library's nor this workspace's. If there is none, the innermost function of its own by name, the
+/// innermost such line of another object, or else the innermost function known.
+#[derive(Clone, Debug, Default)]
+pub struct Innermost {
+    own: Option<Frame>,
+    named: Option<Frame>,
+    other: Option<Frame>,
+    first: Option<Frame>,
+}
+
+impl Innermost {
+    /// Looks at the next frame outwards. `of_program` says whether it is in the program's own object.
+    pub fn look(&mut self, frame: Frame, of_program: bool) {
+        let place = match frame.is_own() {
+            true if of_program => &mut self.own,
+            true => &mut self.other,
+            false if of_program && frame.is_own_by_name() => &mut self.named,
+            false => &mut self.first,
+        };
+        place.get_or_insert(frame);
+    }
+
+    /// Whether no frame further outwards can be chosen.
+    #[must_use]
+    pub const fn is_found(&self) -> bool {
+        self.own.is_some()
+    }
+
+    /// The frame chosen; `None` if there was none.
+    #[must_use]
+    pub fn frame(self) -> Option<Frame> {
+        self.own.or(self.named).or(self.other).or(self.first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::string::ToString;
+
+    fn is_own(function: &str, place: Option<&str>) -> bool {
+        Frame { function: function.to_string(), place: place.map(str::to_string) }.is_own()
+    }
+
+    #[test]
+    fn the_standard_library_is_known_by_its_paths_and_this_workspace_by_its_crates() {
+        let line = Some("src/main.rs:7");
+        for (function, place) in [
+            (
+                "<u8 as <[_]>::to_vec_in::ConvertVec>::to_vec",
+                Some("/rustc/59807616e/library/alloc/src/slice.rs:448"),
+            ),
+            ("hashbrown::raw::RawTable<T>::reserve", Some("/rust/deps/hashbrown-0.16.1/src/raw.rs:9")),
+            ("panic_unwind::imp::panic", Some("/rustc/59807616e/library/panic_unwind/src/gcc.rs:1")),
+            (
+                "<[program::Order]>::sort",
+                Some("/home/me/.rustup/toolchains/stable/lib/rustlib/src/rust/library/core/src/slice.rs:1"),
+            ),
+            ("core::ptr::write", Some("/usr/src/rustc-1.96.0/library/core/src/ptr/mod.rs:1")),
+            ("tripoint_contract::allocator::alloc", line),
+            ("<&A as tripoint_core::Arena>::alloc_tracts", line),
+            ("<&mut tripoint_pools::Mvff as tripoint_core::Pool>::fill", line),
+            ("__rustc::__rust_realloc", line),
+            ("malloc", None),
+        ] {
+            assert!(!is_own(function, place), "{function}");
+        }
+        if let Some((before, after)) = FOLDER.rsplit_once("contract") {
+            for sibling in SIBLINGS {
+                let place = std::format!("{before}{sibling}{after}/src/current.rs:67");
+                assert!(!is_own("{closure#0}", Some(&place)), "{place}: a name without its crate");
+            }
+            assert!(is_own("{closure#0}", Some(&std::format!("{before}examples{after}/src/main.rs:7"))));
+            assert!(is_own("{closure#0}", Some(&std::format!("{FOLDER}/tests/report.rs:7"))));
+        }
+        for function in [
+            "<u64 as program::Price>::round",
+            "<[program::Order] as program::Batch>::send",
+            "program::core::Order::send",
+            "hashbrown::raw::mine",
+            "tripoint_contract_user::main",
+            "main",
+        ] {
+            assert!(is_own(function, line), "{function}");
+        }
+    }
+
+    #[test]
+    fn without_lines_a_function_of_the_program_is_known_by_its_name() {
+        let by_name = |function: &str, place: Option<&str>| {
+            Frame { function: function.to_string(), place: place.map(str::to_string) }.is_own_by_name()
+        };
+        assert!(by_name("program::turn", None));
+        for function in [
+            "__rustc::__rust_alloc",
+            "tripoint_contract::current::observe",
+            "<alloc::vec::Vec<T,A> as core::clone::Clone>::clone",
+            "<T as alloc::slice::ConvertVec>::to_vec",
+            "<std::sys::thread::unix::Thread>::new::thread_start",
+            "core::ops::function::FnOnce::call_once{{vtable.shim}}",
+        ] {
+            assert!(!by_name(function, None), "{function}");
+        }
+        assert!(!by_name("program::turn", Some("src/main.rs:7")), "that is told by its line");
+    }
+
+    #[test]
+    fn a_site_is_named_by_the_innermost_line_of_the_program() {
+        let frame = |function: &str, place: Option<&str>| Frame {
+            function: function.to_string(),
+            place: place.map(str::to_string),
+        };
+        let mut innermost = Innermost::default();
+        assert_eq!(innermost.clone().frame(), None);
+        let offers = [
+            (frame("malloc", None), false),
+            (frame("library", Some("a.c:1")), false),
+            (frame("program::helper", None), true),
+            (frame("program::turn", Some("src/main.rs:7")), true),
+            (frame("main", Some("src/main.rs:1")), true),
+        ];
+        let chosen = offers.map(|(frame, of_program)| {
+            innermost.look(frame, of_program);
+            (innermost.clone().frame().unwrap().function, innermost.is_found())
+        });
+        let expected = [
+            ("malloc", false),
+            ("library", false),
+            ("program::helper", false),
+            ("program::turn", true),
+            ("program::turn", true),
+        ];
+        assert_eq!(chosen.each_ref().map(|(name, found)| (name.as_str(), *found)), expected);
+    }
+}
