@@ -7,7 +7,7 @@ use tripoint_core::internal::{AtomicU8, Ordering};
 
 use crate::references::card::{CARD_SIZE, CLEAN, WRITTEN};
 use crate::references::generation::Generation;
-use crate::references::segment::{GcSegment, SegmentPtr};
+use crate::references::segment::{GcSegment, SegmentPtr, write_each};
 
 impl SegmentPtr {
     /// A reference was stored at `addr`, which is in the segment: a mutator that runs calls this, or the thread that
@@ -28,14 +28,10 @@ impl SegmentPtr {
         }
     }
 
-    /// While the heap is stopped, or the segment is made: no reference of its objects is known.
+    /// While the heap is stopped: no reference of its objects is known.
     pub(crate) fn clean_cards(self) {
-        let first = self.card(0);
-        for index in 0..self.cards() {
-            // SAFETY: the cards lie behind the description, which is whole words, and end where the maps begin, all in
-            // the segment. No thread uses them meanwhile.
-            unsafe { first.add(index).write(AtomicU8::new(CLEAN)) };
-        }
+        // SAFETY: the cards lie behind the description and end where the maps begin. No thread uses them meanwhile.
+        unsafe { write_each(self.card(0), self.cards(), || AtomicU8::new(CLEAN)) };
     }
 
     /// While the heap is stopped: the object that begins at `addr` refers to what `value` says.

@@ -50,17 +50,6 @@ impl SegmentPtr {
         unsafe { self.word(map, index).as_ref() }.store(value, Ordering::Release);
     }
 
-    /// While the segment is made: no object begins anywhere.
-    pub(crate) fn clear_maps(self) {
-        let first = self.word(Map::Starts, 0);
-        for index in 0..2 * self.get().words() {
-            // SAFETY: the maps are behind each other and end before the payload, which is in the segment: each has a bit
-            // for every unit behind the cards, their own memory included. The cards in front of them are whole words, so
-            // they are aligned. No thread uses them before the segment is made.
-            unsafe { first.add(index).write(AtomicUsize::new(0)) };
-        }
-    }
-
     /// Records that an object begins at `addr`, which is in the payload and aligned.
     pub(crate) fn record(self, addr: Addr) {
         let (index, bit) = self.get().place(addr);

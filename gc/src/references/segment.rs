@@ -13,7 +13,7 @@ use core::ptr::NonNull;
 use tripoint_core::internal::{AtomicU8, AtomicUsize};
 use tripoint_core::{Addr, Align, Block, RankSet, Segment};
 
-use crate::references::card::CARD_SIZE;
+use crate::references::card::{CARD_SIZE, CLEAN};
 use crate::references::generation::Generation;
 
 /// The bits in a word of a map.
@@ -200,8 +200,13 @@ impl SegmentPtr {
         };
         // SAFETY: the block is aligned for the description, has room for it, and only the segment uses it.
         unsafe { segment.0.write(description) };
-        segment.clean_cards();
-        segment.clear_maps();
+        let cards = (maps - size_of::<GcSegment>()) / size_of::<AtomicU8>();
+        // SAFETY: the cards lie behind the description and end where the maps begin, all in the block. Only the segment
+        // uses them.
+        unsafe { write_each(segment.0.add(1).cast(), cards, || AtomicU8::new(CLEAN)) };
+        // SAFETY: the maps end before the payload, which is in the block: each has a bit for every unit behind the
+        // cards, their own memory included. What is before them is whole words, so they are aligned.
+        unsafe { write_each(block.base().byte_add(maps).cast(), 2 * words, || AtomicUsize::new(0)) };
         segment
     }
 
@@ -242,6 +247,18 @@ impl SegmentPtr {
     /// Where its memory begins: its description.
     pub(crate) const fn base(self) -> NonNull<u8> {
         self.0.cast()
+    }
+}
+
+/// Writes as many values, one behind the other: also if they are atomics, which only in models are more than their bytes
+/// (design/verification.md `.model.bytes`).
+///
+/// # Safety
+/// - From `first` on there is room for them, which is aligned for them and which nothing else uses.
+pub(crate) unsafe fn write_each<T>(first: NonNull<T>, count: usize, value: impl Fn() -> T) {
+    for index in 0..count {
+        // SAFETY: the caller promises room that is aligned and not used.
+        unsafe { first.add(index).write(value()) };
     }
 }
 
