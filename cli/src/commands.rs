@@ -1,6 +1,7 @@
 //! The arguments of the command. Each subcommand is in a file of its own.
 
 mod completions;
+mod gate;
 mod man;
 mod report;
 
@@ -28,6 +29,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Report(report::Report),
+    Gate(gate::Gate),
     Completions(completions::Completions),
     Man(man::Man),
 }
@@ -36,6 +38,7 @@ impl Command {
     pub(crate) fn run(&self, out: &mut Output) -> Result<Outcome, Error> {
         match self {
             Self::Report(report) => report.run(out),
+            Self::Gate(gate) => gate.run(out),
             Self::Completions(completions) => completions.run(&mut Arguments::command(), out),
             Self::Man(man) => man.run(Arguments::command(), out),
         }

@@ -14,7 +14,6 @@ pub(crate) enum Outcome {
     /// Nothing was found that should not be. Status 0.
     Fine,
     /// A breach or a violation was found. Status 1.
-    #[expect(dead_code, reason = "the first subcommand that judges constructs it")]
     Found,
 }
 
@@ -30,6 +29,8 @@ pub(crate) enum Error {
         path: PathBuf,
         error: io::Error,
     },
+    /// A budget makes no sense.
+    Budget { path: PathBuf, why: String },
     /// Nothing of a recording can be read.
     Recording { target: Target, error: OpenError },
     /// Only a part of a recording could be read.
@@ -49,6 +50,7 @@ impl fmt::Display for Error {
         match self {
             Self::Output(error) => write!(f, "cannot write the output: {error}"),
             Self::System { doing, path, error } => write!(f, "cannot {doing} {}: {error}", path.display()),
+            Self::Budget { path, why } => write!(f, "{} is no budget: {why}", path.display()),
             // These errors name it themselves.
             Self::Recording { target: Target::Process(_), error }
             | Self::Recording { error: error @ OpenError::System { path: Some(_), .. }, .. } => error.fmt(f),
@@ -73,7 +75,7 @@ impl core::error::Error for Error {
         match self {
             Self::Output(error) | Self::System { error, .. } => Some(error),
             Self::Recording { error, .. } => Some(error),
-            Self::Partial { .. } => None,
+            Self::Budget { .. } | Self::Partial { .. } => None,
         }
     }
 }

@@ -7,6 +7,7 @@
 
 pub mod design;
 
+mod budget;
 mod commands;
 mod error;
 mod output;

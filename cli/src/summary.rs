@@ -325,6 +325,13 @@ pub(crate) struct NamedTally {
     pub(crate) tally: Tally,
 }
 
+impl NamedTally {
+    /// The name, or the thread's place in the contract.
+    pub(crate) fn shown_name(&self) -> String {
+        self.name.clone().unwrap_or_else(|| format!("place {}", self.tally.slot))
+    }
+}
+
 /// Violations of one thread and class at one site.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Violation {
@@ -413,6 +420,13 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
+    /// Whether the process ever entered its steady state. Only from that it goes on to the teardown.
+    pub(crate) fn was_steady(&self) -> bool {
+        let phase = self.phase.iter().map(|phase| &phase.phase);
+        let mut phases = phase.chain(self.phases.iter().map(|change| &change.to));
+        phases.any(|phase| phase == STEADY || phase == "Teardown")
+    }
+
     /// Leaves out samples and threads that are not known to be under the contract.
     pub(crate) fn keep_hot(&mut self) {
         self.sites.retain(|site| site.is_hot);

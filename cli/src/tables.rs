@@ -11,24 +11,25 @@ use crate::summary::{Part, Summary};
 const SITES: usize = 20;
 
 /// A table whose first columns are texts and whose other columns are numbers.
-struct Rows {
+pub(crate) struct Rows {
     table: Table,
     texts: usize,
 }
 
 impl Rows {
-    fn new(texts: usize, titles: &[&str]) -> Self {
+    pub(crate) fn new(texts: usize, titles: &[&str]) -> Self {
         let mut table = Table::new();
         table.load_style(presets::NOTHING).set_header(titles);
         Self { table, texts }
     }
 
-    fn add(&mut self, texts: &[&dyn Display], numbers: &[u64]) {
+    /// A row may have fewer numbers than there are titles.
+    pub(crate) fn add(&mut self, texts: &[&dyn Display], numbers: &[u64]) {
         let texts = texts.iter().map(|text| text.to_string());
         self.table.add_row(texts.chain(numbers.iter().map(u64::to_string)).collect::<Vec<_>>());
     }
 
-    fn write(mut self, title: impl Display, out: &mut dyn Write) -> io::Result<()> {
+    pub(crate) fn write(mut self, title: impl Display, out: &mut dyn Write) -> io::Result<()> {
         if self.table.is_empty() {
             return Ok(());
         }
@@ -84,9 +85,9 @@ fn write_contract(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     let titles = ["thread", "class", "events", "bytes", "armed", "armed bytes", "armed, excused"];
     let mut tallies = Rows::new(2, &titles);
     for row in &summary.tallies {
-        let (tally, unnamed) = (&row.tally, format!("place {}", row.tally.slot));
+        let tally = &row.tally;
         tallies.add(
-            &[row.name.as_ref().unwrap_or(&unnamed), &tally.class],
+            &[&row.shown_name(), &tally.class],
             &[tally.count, tally.bytes, tally.armed_count, tally.armed_bytes, tally.armed_excused],
         );
     }

@@ -140,11 +140,14 @@ impl Recording {
         end
     }
 
-    fn read_tables(&self, end: &mut End) -> std::io::Result<()> {
+    fn read_tables(&mut self, end: &mut End) -> std::io::Result<()> {
         let mut text = String::new();
         self.reader.counters()?.write_json(&mut text).map_err(std::io::Error::other)?;
         end.counters = serde_json::from_str(&text)?;
         end.objects = Some(self.reader.objects()?);
+        if end.counters.tallies.unsteady > 0 {
+            self.faults.push("the tallies make no sense".to_owned());
+        }
         for ring in 0..self.reader.rings() {
             let Some(info) = self.reader.ring(ring)? else { break };
             if info.events > 0 || info.dropped > 0 {
