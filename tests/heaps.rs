@@ -17,6 +17,7 @@ use tripoint::contract::{
 use tripoint::gc::{Ams, Format, Heap, HeapOptions, Scan, SweptOptions, Tag};
 use tripoint::telemetry::{FileOptions, Telemetry};
 use tripoint::{AllocationPoint, ArenaVm, ArenaVmOptions, BufferKind};
+use tripoint_oracle::Party;
 use tripoint_telemetry::reader::{Fields, Item, Reader, Start};
 
 /// A pair of references.
@@ -54,12 +55,6 @@ fn register(name: &'static str) -> Guard<NoReason, NoDetectors> {
         ..HotThread::new(name)
     };
     CONTRACT.register_with(thread, NoDetectors).unwrap()
-}
-
-fn wait_for(flag: &AtomicBool) {
-    while !flag.load(Ordering::SeqCst) {
-        thread::yield_now();
-    }
 }
 
 /// The numbers of a thread's collections and pauses while it was armed.
@@ -110,32 +105,34 @@ fn collections_are_counted_on_each_thread_and_recorded() {
     let heap = Heap::create(&arena, HeapOptions::default()).unwrap();
     let pool: Ams<'_, _, _, Pairs> = Ams::create(&heap, Pairs, SweptOptions::default()).unwrap();
     let [has_registered, is_armed, has_paused, is_done] = [const { AtomicBool::new(false) }; 4];
-    let polls = AtomicUsize::new(0);
+    let (polls, party) = (AtomicUsize::new(0), Party::new());
     CONTRACT.begin_init().unwrap();
     thread::scope(|scope| {
+        let _member = party.enter();
         let mut mutator = heap.register().unwrap();
         let waiting = scope.spawn(|| {
+            let _member = party.enter();
             let mut mutator = heap.register().unwrap();
             let guard = register("waits");
             has_registered.store(true, Ordering::SeqCst);
-            wait_for(&is_armed);
+            party.wait_for(&is_armed);
             guard.check();
             has_paused.store(true, Ordering::SeqCst);
-            while !is_done.load(Ordering::SeqCst) {
+            party.wait_until(|| {
                 mutator.poll();
                 polls.fetch_add(1, Ordering::SeqCst);
-                thread::yield_now();
-            }
+                is_done.load(Ordering::SeqCst)
+            });
             guard.check();
             tallies(&guard)
         });
         let guard = register("collects");
-        wait_for(&has_registered);
+        party.wait_for(&has_registered);
         CONTRACT.begin_warmup().unwrap();
         CONTRACT.enter_steady_state(&()).unwrap();
         guard.check();
         is_armed.store(true, Ordering::SeqCst);
-        wait_for(&has_paused);
+        party.wait_for(&has_paused);
 
         // SAFETY: this thread has the mutator, and uses the point while the mutator is running.
         let mut point = AllocationPoint::create_in(&pool, BufferKind::Mutator, (), |buffer| unsafe {
@@ -158,9 +155,7 @@ fn collections_are_counted_on_each_thread_and_recorded() {
             assert_eq!(mutator.collect(Duration::MAX).unwrap().kept, PAIR.size());
             // Until the other thread goes on: otherwise one wait may last for two stops.
             let goes_on = polls.load(Ordering::SeqCst) + 2;
-            while polls.load(Ordering::SeqCst) < goes_on {
-                thread::yield_now();
-            }
+            party.wait_until(|| polls.load(Ordering::SeqCst) >= goes_on);
         }
         is_done.store(true, Ordering::SeqCst);
         let of_other = waiting.join().unwrap();

@@ -23,6 +23,7 @@ use tripoint_ap::internal::{Owner, buffer_without_pool};
 use tripoint_arena_vm::Membarrier;
 use tripoint_core::internal::{compiler_fence, fence};
 use tripoint_core::{BarrierPair, BufferKind, RankSet, SymmetricFence};
+use tripoint_oracle::Party;
 
 /// The rounds of a pair that must lose nothing, unless the environment says
 /// otherwise.
@@ -60,15 +61,16 @@ impl Pauses {
     }
 }
 
-/// Waits until `done`, without a clock.
-fn wait_until(done: impl Fn() -> bool) {
-    while !done() {
-        if !(0..20_000).any(|_| {
+/// Waits until `done`, without a clock, and lets other threads run rarely.
+fn wait_until(party: &Party, done: impl Fn() -> bool) {
+    let look_on = || {
+        (0..20_000).any(|_| {
             hint::spin_loop();
             done()
-        }) {
-            thread::yield_now();
-        }
+        })
+    };
+    if !done() {
+        party.wait_until(look_on);
     }
 }
 
@@ -105,10 +107,12 @@ fn race<B: BarrierPair>(rounds: usize, flippers: usize, barrier: B) -> usize {
     let limit = without_provenance_mut(BASE + rounds * OBJECT);
     owner.attach(without_provenance_mut(BASE), without_provenance_mut(BASE), limit);
     let (begun, flips, seen) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+    let party = Party::new();
     let flip_each_round = |flipper: usize| {
+        let _member = party.enter();
         let mut pauses = Pauses::of_thread(flipper);
         for round in 1..=rounds {
-            wait_until(|| begun.load(Ordering::Acquire) >= round);
+            wait_until(&party, || begun.load(Ordering::Acquire) >= round);
             pauses.pause(8);
             // SAFETY: the pair that the owner below commits with; the controls'
             // pairs are wrong on purpose.
@@ -120,6 +124,7 @@ fn race<B: BarrierPair>(rounds: usize, flippers: usize, barrier: B) -> usize {
     let mut cold = Cold::new();
     let mut lost = 0;
     thread::scope(|scope| {
+        let _member = party.enter();
         for flipper in 0..flippers {
             let flip_each_round = &flip_each_round;
             scope.spawn(move || flip_each_round(flipper));
@@ -134,7 +139,7 @@ fn race<B: BarrierPair>(rounds: usize, flippers: usize, barrier: B) -> usize {
             pauses.pause(16);
             cold.fill_store_buffer();
             let stands = owner.commit(object, end, barrier);
-            wait_until(|| flips.load(Ordering::Acquire) == round * flippers);
+            wait_until(&party, || flips.load(Ordering::Acquire) == round * flippers);
             lost += usize::from(stands && seen.load(Ordering::Relaxed) < end.addr());
         }
     });

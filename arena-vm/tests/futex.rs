@@ -7,8 +7,18 @@ use std::thread;
 
 use tripoint_arena_vm::Futex;
 use tripoint_core::Parking;
+use tripoint_oracle::Party;
 
-/// Two threads take turns, each waiting for the other: a wake that was lost would be waited for without end.
+/// Far more than a thread takes that is about to wake another.
+const PATIENCE: Duration = Duration::from_secs(100);
+
+/// Waits until another thread changes the word, and wakes this one.
+#[track_caller]
+fn wait(word: &AtomicU32, value: u32) {
+    assert!(Futex.wait(word, value, PATIENCE) < PATIENCE, "a wake was lost");
+}
+
+/// Two threads take turns, each waiting for the other.
 #[test]
 fn no_wake_is_lost() {
     let turns: u32 = if cfg!(miri) { 20 } else { 20_000 };
@@ -20,7 +30,7 @@ fn no_wake_is_lost() {
                 if now % 2 == own {
                     break;
                 }
-                Futex.wait(&turn, now, Duration::MAX);
+                wait(&turn, now);
             }
             turn.fetch_add(1, Ordering::Release);
             Futex.wake(&turn);
@@ -36,18 +46,18 @@ fn no_wake_is_lost() {
 #[test]
 fn one_wake_is_for_all() {
     let (word, waiting) = (AtomicU32::new(0), AtomicU32::new(0));
+    let party = Party::new();
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
+                let _member = party.enter();
                 waiting.fetch_add(1, Ordering::Release);
                 while word.load(Ordering::Acquire) == 0 {
-                    Futex.wait(&word, 0, Duration::MAX);
+                    wait(&word, 0);
                 }
             });
         }
-        while waiting.load(Ordering::Acquire) < 4 {
-            thread::yield_now();
-        }
+        party.wait_until(|| waiting.load(Ordering::Acquire) == 4);
         word.store(1, Ordering::Release);
         Futex.wake(&word);
     });

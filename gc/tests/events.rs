@@ -12,6 +12,7 @@ use std::thread;
 use common::{TestHeap, WORD, Yield, make, point, pool};
 use tripoint_core::{Addr, ClientArena, ClientArenaOptions, Event, EventHook, SymmetricFence};
 use tripoint_gc::{Heap, HeapOptions, Leaf, Postponed, Traced};
+use tripoint_oracle::Party;
 
 const ALL: Duration = Duration::MAX;
 
@@ -137,18 +138,19 @@ fn mutators_report_that_they_give_way_and_go_on() {
     with_heap(|heap, address, recorder| {
         let mut own = heap.register().unwrap();
         let (is_registered, is_done) = (AtomicBool::new(false), AtomicBool::new(false));
+        let party = Party::new();
         thread::scope(|scope| {
+            let _member = party.enter();
             scope.spawn(|| {
+                let _member = party.enter();
                 let mut mutator = heap.register().unwrap();
                 is_registered.store(true, Ordering::SeqCst);
-                while !is_done.load(Ordering::SeqCst) {
+                party.wait_until(|| {
                     mutator.poll();
-                    thread::yield_now();
-                }
+                    is_done.load(Ordering::SeqCst)
+                });
             });
-            while !is_registered.load(Ordering::SeqCst) {
-                thread::yield_now();
-            }
+            party.wait_for(&is_registered);
             drop(own.stop(ALL, || ()).unwrap());
             is_done.store(true, Ordering::SeqCst);
         });
@@ -170,27 +172,23 @@ fn mutators_report_that_they_give_way_and_go_on() {
 fn a_mutator_that_comes_back_during_a_stop_gives_way() {
     with_heap(|heap, address, recorder| {
         let (is_away, is_stopped) = (AtomicBool::new(false), AtomicBool::new(false));
-        let wait_for = |flag: &AtomicBool| {
-            while !flag.load(Ordering::SeqCst) {
-                thread::yield_now();
-            }
-        };
+        let party = Party::new();
         thread::scope(|scope| {
+            let _member = party.enter();
             scope.spawn(|| {
+                let _member = party.enter();
                 let mut mutator = heap.register().unwrap();
                 mutator.away(|| {
                     is_away.store(true, Ordering::SeqCst);
-                    wait_for(&is_stopped);
+                    party.wait_for(&is_stopped);
                 });
             });
-            wait_for(&is_away);
+            party.wait_for(&is_away);
             drop(heap.stop(ALL).unwrap());
             assert!(!recorder.has(Event::GiveWay { heap: address, mutator: 1 }), "it is away");
             let _stopped = heap.stop(ALL).unwrap();
             is_stopped.store(true, Ordering::SeqCst);
-            while !recorder.has(Event::GiveWay { heap: address, mutator: 1 }) {
-                thread::yield_now();
-            }
+            party.wait_until(|| recorder.has(Event::GiveWay { heap: address, mutator: 1 }));
         });
         let events = recorder.take();
         let ends = [Event::EndStop { heap: address }, Event::GoOn { heap: address, mutator: 1 }];
@@ -229,19 +227,18 @@ fn a_mutator_waits_for_the_end_of_a_stop_also_if_a_hook_unwinds() {
     for event in [2, 5] {
         with_heap(|heap, _, recorder| {
             let (is_registered, has_unwound) = (AtomicBool::new(false), AtomicBool::new(false));
+            let party = Party::new();
             thread::scope(|scope| {
+                let _member = party.enter();
                 scope.spawn(|| {
+                    let _member = party.enter();
                     let mut mutator = heap.register().unwrap();
                     is_registered.store(true, Ordering::SeqCst);
-                    while catch_unwind(AssertUnwindSafe(|| mutator.poll())).is_ok() {
-                        thread::yield_now();
-                    }
+                    party.wait_until(|| catch_unwind(AssertUnwindSafe(|| mutator.poll())).is_err());
                     assert!(!heap.wants_stop(), "the stop has ended");
                     has_unwound.store(true, Ordering::SeqCst);
                 });
-                while !is_registered.load(Ordering::SeqCst) {
-                    thread::yield_now();
-                }
+                party.wait_for(&is_registered);
                 // The second event is that the mutator gives way, and the fifth that it goes on.
                 recorder.unwinds_at.store(event, Ordering::Relaxed);
                 let stopped = heap.stop(ALL).unwrap();

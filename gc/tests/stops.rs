@@ -17,6 +17,7 @@ use tripoint_core::{
     Parking, PoolClass, PoolHeader, PoolSizes, RankSet, Result, SymmetricFence,
 };
 use tripoint_gc::{Heap, HeapOptions, Mutator, MutatorBuffer, Postponed};
+use tripoint_oracle::Party;
 
 /// The least class whose points give way. It keeps what buffers return until it is dropped.
 #[derive(Debug)]
@@ -158,9 +159,11 @@ fn threads_that_allocate_give_way_at_their_next_reserve() {
     with_pool(|heap, pool| {
         let (is_stopped, is_done) = (AtomicBool::new(false), AtomicBool::new(false));
         let (running, half_made) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let party = Party::new();
         thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| {
+                    let _member = party.enter();
                     let mutator = heap.register().unwrap();
                     let mut point = point(pool, &mutator);
                     running.fetch_add(1, Ordering::SeqCst);
@@ -178,9 +181,7 @@ fn threads_that_allocate_give_way_at_their_next_reserve() {
                 });
             }
             let _done = Raise(&is_done);
-            while running.load(Ordering::SeqCst) < 2 {
-                thread::yield_now();
-            }
+            party.wait_until(|| running.load(Ordering::SeqCst) == 2);
             for _ in 0..STOPS {
                 let stopped = heap.stop_with(Duration::MAX, || pool.header().trip_points()).unwrap();
                 let claim = Claim::new(&is_stopped);
@@ -338,18 +339,21 @@ fn a_point_that_belongs_to_no_mutator_of_the_heap_gets_no_memory() {
 #[test]
 fn a_point_that_gave_way_goes_on_in_other_memory() {
     with_pool(|heap, pool| {
+        let party = Party::new();
         thread::scope(|scope| {
             let mutator = heap.register().unwrap();
             let mut point = point(pool, &mutator);
             allocate(&mut point);
             let before = point.buffer().snapshot().unwrap();
             let stopper = scope.spawn(|| {
+                let _member = party.enter();
                 drop(heap.stop_with(Duration::MAX, || pool.header().trip_points()).unwrap());
             });
             // The stop lasts until this mutator gives way, which it does at a reserve.
-            while heap.counts().stops.get() == 0 {
+            party.wait_until(|| {
                 drop(point.reserve(Layout::new::<u64>()).unwrap());
-            }
+                heap.counts().stops.get() != 0
+            });
             stopper.join().unwrap();
             assert_ne!(point.buffer().snapshot().unwrap().base, before.base);
         });

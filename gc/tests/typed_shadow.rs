@@ -9,7 +9,6 @@ mod common;
 
 use core::cell::Cell;
 use core::time::Duration;
-use std::sync::Barrier;
 use std::thread;
 
 use common::{Arena, WORD, with_heap};
@@ -19,7 +18,7 @@ use tripoint_gc::{
     GENERATIONS, Gc, Inside, Link, Rooted, Scan, SweptOptions, Trace, TypedMutator, TypedObjects,
     object_types,
 };
-use tripoint_oracle::cases;
+use tripoint_oracle::{Party, cases};
 
 object_types! {
     struct Node<'g> {
@@ -347,12 +346,14 @@ proptest! {
     ) {
         with_heap(4 << 20, |heap| {
             let objects = TypedObjects::create(heap, SweptOptions { segment_size: 4 << 10 }).unwrap();
-            let begin = Barrier::new(steps.len());
+            let (party, threads) = (Party::new(), steps.len());
             thread::scope(|scope| {
+                let _member = party.enter();
                 for steps in &steps {
-                    let (objects, begin) = (&objects, &begin);
+                    let (objects, party) = (&objects, &party);
                     scope.spawn(move || {
-                        begin.wait();
+                        let _member = party.enter();
+                        party.meet(threads);
                         run_in(objects, steps, |mutator, graph| {
                             let found = mutator.collect(Duration::MAX).unwrap();
                             assert!(found.kept >= graph.size(), "a node was lost");

@@ -9,7 +9,7 @@ use core::time::Duration;
 use std::sync::mpsc;
 use std::thread;
 
-use common::WORD;
+use common::{AtWork, WORD};
 use items::{ALL, In, Item, kept, list, names, with_objects};
 use tripoint_gc::{Cause, Gc, Link, Policy, Postponed, Rooted, TypedMutator, object_types};
 
@@ -87,11 +87,12 @@ fn threads_share_objects() {
             let board = Board { lists: Default::default(), writes: AtomicU32::new(0) };
             objects.root(inside, inside.alloc(board).unwrap()).unwrap()
         });
-        let running = AtomicUsize::new(3);
+        let at_work = AtomicUsize::new(3);
         thread::scope(|scope| {
             for thread in 0..3 {
-                let (board, running) = (&board, &running);
+                let (board, at_work) = (&board, AtWork(&at_work));
                 scope.spawn(move || {
+                    let _at_work = at_work;
                     let mut mutator = objects.register().unwrap();
                     for round in 0..rounds {
                         let own = mutator.enter(|inside| {
@@ -112,11 +113,10 @@ fn threads_share_objects() {
                             assert_eq!(names(root(inside, &own)).last(), Some(&first));
                         });
                     }
-                    running.fetch_sub(1, Ordering::SeqCst);
                 });
             }
             let mut collections = 0;
-            while running.load(Ordering::SeqCst) > 0 && collections < if cfg!(miri) { 3 } else { 3000 } {
+            while at_work.load(Ordering::SeqCst) > 0 && collections < if cfg!(miri) { 3 } else { 3000 } {
                 mutator.collect(ALL).unwrap();
                 collections += 1;
                 thread::yield_now();

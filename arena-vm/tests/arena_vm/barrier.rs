@@ -1,11 +1,11 @@
 //! The asymmetric barrier pair.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::Barrier;
 use std::thread;
 
 use tripoint_arena_vm::Membarrier;
 use tripoint_core::BarrierPair;
+use tripoint_oracle::Party;
 
 #[test]
 fn the_pair_takes_no_space() {
@@ -26,31 +26,30 @@ fn one_side_sees_the_other() {
     const ROUNDS: usize = 20_000;
     let pair = Membarrier::register().unwrap();
     let (x, y) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let start = Barrier::new(2);
+    let party = Party::new();
     let (light, heavy) = thread::scope(|scope| {
+        let _member = party.enter();
         let light = scope.spawn(|| {
-            start.wait();
+            let _member = party.enter();
+            party.meet(2);
             let mut seen = Vec::with_capacity(ROUNDS);
             for round in 1..=ROUNDS {
                 x.store(round, Ordering::Relaxed);
                 pair.light();
                 seen.push(y.load(Ordering::Relaxed));
-                while y.load(Ordering::Acquire) < round {
-                    thread::yield_now();
-                }
+                party.wait_until(|| y.load(Ordering::Acquire) >= round);
             }
             seen
         });
         let heavy = scope.spawn(|| {
-            start.wait();
+            let _member = party.enter();
+            party.meet(2);
             let mut seen = Vec::with_capacity(ROUNDS);
             for round in 1..=ROUNDS {
                 y.store(round, Ordering::Relaxed);
                 pair.heavy();
                 seen.push(x.load(Ordering::Relaxed));
-                while x.load(Ordering::Acquire) < round {
-                    thread::yield_now();
-                }
+                party.wait_until(|| x.load(Ordering::Acquire) >= round);
             }
             seen
         });

@@ -1,11 +1,11 @@
 //! Many threads at once, and exact books at the end.
 //! (design/arena-vm.md `.req.limit`, `.req.unlocked`.)
 
-use std::sync::Barrier;
 use std::thread;
 
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions, Prefault};
 use tripoint_core::{Arena, Block, Error};
+use tripoint_oracle::Party;
 
 use crate::common::{GRAIN, assert_books, holds, on_each, small, write};
 
@@ -22,11 +22,12 @@ impl Random {
 fn fill_and_free(options: ArenaVmOptions) {
     on_each(|platform| {
         let arena = ArenaVm::create_on(platform, options).unwrap();
-        let start = Barrier::new(4);
+        let party = Party::new();
         let kept: Vec<Vec<Block>> = thread::scope(|scope| {
+            let _member = party.enter();
             let work = |seed: u64| {
-                let (arena, start) = (&arena, &start);
-                scope.spawn(move || churn(arena, start, seed))
+                let (arena, party) = (&arena, &party);
+                scope.spawn(move || churn(arena, party, seed))
             };
             let threads: Vec<_> = (1..=4).map(work).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
@@ -44,12 +45,13 @@ fn fill_and_free(options: ArenaVmOptions) {
 
 /// Fills and frees. Returns the blocks still allocated, after checking that they
 /// are this thread's own.
-fn churn<A: Arena>(arena: &A, start: &Barrier, seed: u64) -> Vec<Block> {
+fn churn<A: Arena>(arena: &A, party: &Party, seed: u64) -> Vec<Block> {
+    let _member = party.enter();
     let pool = arena.register().unwrap();
     let byte = seed as u8;
     let mut random = Random(seed);
     let mut out: Vec<Block> = Vec::new();
-    start.wait();
+    party.meet(4);
     for _ in 0..if cfg!(miri) { 4 } else { 300 } {
         if random.below(3) > 0 {
             match arena.alloc_tracts((1 + random.below(4)) * GRAIN, pool) {
@@ -96,12 +98,14 @@ fn threads_extend_the_table_and_the_descriptors_at_once() {
     on_each(|platform| {
         let options = ArenaVmOptions { grain: 4096, reserve: 16 << 20, reserve_floor: 16 << 20, ..small() };
         let arena = ArenaVm::create_on(platform, options).unwrap();
-        let start = Barrier::new(4);
+        let party = Party::new();
         thread::scope(|scope| {
+            let _member = party.enter();
             for _ in 0..4 {
                 scope.spawn(|| {
+                    let _member = party.enter();
                     let pool = arena.register().unwrap();
-                    start.wait();
+                    party.meet(4);
                     for _ in 0..rounds {
                         arena.alloc_tracts(grains * 4096, pool).unwrap();
                         arena.alloc_descriptor(core::alloc::Layout::new::<[u64; 8]>()).unwrap();

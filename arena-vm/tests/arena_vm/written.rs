@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::println;
-use std::sync::Barrier;
 use std::thread;
 
 use tripoint_arena_vm::mock::{Call, Failing};
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions, Platform, Portable};
 use tripoint_core::{Arena, Block, Describe, Error, WriteWatch, Written};
+use tripoint_oracle::Party;
 
 use crate::common::{Audited, GRAIN, on_each, on_each_failing, small};
 
@@ -292,18 +292,20 @@ fn ranges_are_asked_for_on_several_threads() {
     on_each(|platform| {
         let page = platform.page_size();
         let arena = ArenaVm::create_on(platform, ArenaVmOptions { spare_share: 0, ..small() }).unwrap();
-        let start = Barrier::new(3);
+        let party = Party::new();
         let rounds = if cfg!(miri) { 3 } else { 200 };
         thread::scope(|scope| {
+            let _member = party.enter();
             for seed in 1..=3 {
-                let (arena, start) = (&arena, &start);
+                let (arena, party) = (&arena, &party);
                 scope.spawn(move || {
+                    let _member = party.enter();
                     let pool = arena.register().unwrap();
                     let mut block = arena.alloc_tracts(2 * GRAIN, pool).unwrap();
                     let mut random = Random(seed);
-                    start.wait();
+                    party.meet(3);
                     let first = arena.write_watch();
-                    start.wait();
+                    party.meet(3);
                     // By now one of them has opened it, or none can.
                     let Ok(watch) = arena.write_watch() else {
                         assert!(first.is_err());
