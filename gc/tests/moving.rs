@@ -381,7 +381,8 @@ fn dependencies_on_objects_that_move_are_stale() {
 }
 
 #[test]
-#[cfg_attr(debug_assertions, should_panic(expected = "where no object is"))]
+#[cfg(debug_assertions)]
+#[should_panic(expected = "where no object is")]
 fn an_exact_reference_to_no_object_is_averted() {
     with_heap(64 << 10, |heap| {
         let pool = pool::<Moved>(heap, 0);

@@ -98,11 +98,11 @@ pub(crate) fn run<A: Arena, B: BarrierPair>(
     // SAFETY: `stopped` says that the heap is stopped.
     unsafe { flip(heap, &members) };
     let own = Own::new(heap.arena(), &members);
-    heap.forget_misplaced(&own);
     // A panic while one unwinds ends the process (design/gc.md `.collect.whole`).
     let is_half_done = Defer::new(|| panic!("{HALF_DONE}"));
     // SAFETY: the heap is stopped, and its pools were flipped.
     members.for_each(|link| unsafe { link.member().condemn(oldest) });
+    heap.forget_misplaced(&own);
     let mut scan = Scan::new(&own);
     // SAFETY: the heap is stopped.
     unsafe { fix_roots(heap, &roots, &mut scan) };

@@ -35,6 +35,7 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     /// # Safety
     /// - As long as the root is registered, `count` words are at `base`, valid for reads and writes. While the heap is
     ///   stopped, no other thread uses them: only mutators of the heap do, while they run.
+    /// - While the heap is stopped, no word with the tag leads into an automatic pool of the heap other than to an object.
     pub unsafe fn root_table(
         &'h self,
         base: NonNull<*mut u8>,
@@ -54,6 +55,7 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     /// # Safety
     /// - As long as the root is registered, `count` words are at `base`, valid for reads and writes. While the heap is
     ///   stopped, no other thread uses them: only mutators of the heap do, while they run.
+    /// - While the heap is stopped, no word with the tag leads into an automatic pool of the heap other than to an object.
     pub unsafe fn root_weak(
         &'h self,
         base: NonNull<*mut u8>,
@@ -116,7 +118,8 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     /// Those of [`Arena::alloc_descriptor`].
     ///
     /// # Safety
-    /// - As long as the root is registered, any thread may call `scan` with `data` while the heap is stopped.
+    /// - As long as the root is registered, any thread may call `scan` with `data` while the heap is stopped. No exact
+    ///   reference that it passes leads into an automatic pool of the heap other than to an object.
     pub unsafe fn root_function(&'h self, scan: RootFunction, data: *mut ()) -> Result<Root<'h, A, B>> {
         self.add_root(Place::Function { scan, data })
     }

@@ -9,7 +9,7 @@ use core::ptr::{self, NonNull};
 use tripoint_core::internal::Defer;
 use tripoint_core::{Addr, Align, Arena, BarrierPair, RankSet};
 
-use crate::collect::flip::flip;
+use crate::collect::flip::know_objects;
 use crate::images::error::WriteImageError;
 use crate::images::header::{IMAGE_ALIGN, ImageHeader};
 use crate::references::list::List;
@@ -75,7 +75,7 @@ impl<'h, A: Arena, B: BarrierPair> Stopped<'_, 'h, A, B> {
     ) -> Result<ImagePlan<'a, 'h, A, B>, WriteImageError> {
         let members = self.heap().members().lock();
         // SAFETY: `self` says that the heap is stopped.
-        unsafe { flip(self.heap(), &members) };
+        unsafe { know_objects(self.heap(), &members) };
         // SAFETY: the heap is stopped, and its pools were flipped.
         let count = unsafe { self.meet_all(&members, roots, table) }?;
         let entries = table.get_mut(..count).unwrap_or_default();

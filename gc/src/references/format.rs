@@ -20,7 +20,8 @@ use crate::references::scan::Scan;
 ///   They are those that were reserved for it. If they are fewer, more objects fill the rest. The function reads only
 ///   what no mutator writes after the object was committed.
 /// - [`Format::scan`] passes every reference in the objects to the scan, unless the object that it refers to is kept
-///   by another and does not move.
+///   by another and does not move. No exact reference that it passes leads into an automatic pool of the heap other
+///   than to an object.
 /// - If [`Format::notes_writes`] returns true, writes are noted as it says.
 pub unsafe trait Format: Send + Sync + 'static {
     /// The alignment of objects: at least a word.

@@ -8,8 +8,8 @@
 //! | 0 | 1 | **black**: reached and scanned |
 //!
 //! Between two collections all objects are white, and none is known in the memory of a buffer from where
-//! the pool last recorded objects. The bits need no memory when a collection begins (design/gc.md
-//! `.segment`).
+//! the pool last noted objects, and in what is to be recorded later. The bits need no memory when a collection begins
+//! (design/gc.md `.segment`).
 //!
 //! A segment is changed under the lock of its pool, or by the thread that stops the heap. While that reaches objects
 //! and scans them, without the lock, other threads may look at the bits under the lock. So the bits are atomic, and a
@@ -17,8 +17,8 @@
 
 use core::ptr::NonNull;
 
-use tripoint_core::Addr;
 use tripoint_core::internal::{AtomicUsize, Ordering};
+use tripoint_core::{Addr, AddrRange};
 
 use crate::references::segment::{BITS, GcSegment, SegmentPtr};
 
@@ -59,6 +59,19 @@ impl SegmentPtr {
     /// Records objects that begin in the same word of the map, by its index and their bits ([`GcSegment::place`]).
     pub(crate) fn record_bits(self, index: usize, bits: usize) {
         self.store(Map::Starts, index, self.load(Map::Starts, index) | bits);
+    }
+
+    /// Has each place in `memory`, which begins and ends with whole units, count as the start of a white object, or none.
+    pub(crate) fn fill_starts(self, memory: AddrRange, are_starts: bool) {
+        let description = self.get();
+        let (from, to) = (description.unit(memory.base()), description.unit(memory.limit()));
+        for index in from / BITS..to.div_ceil(BITS) {
+            let first = index * BITS;
+            let below = |end: usize| if end >= first + BITS { usize::MAX } else { (1 << (end - first)) - 1 };
+            let bits = below(to) & !below(from.max(first));
+            let starts = self.load(Map::Starts, index);
+            self.store(Map::Starts, index, if are_starts { starts | bits } else { starts & !bits });
+        }
     }
 
     /// Makes the object grey that begins at `addr`, if it is white. Returns whether an object is there.
@@ -208,5 +221,79 @@ impl GcSegment {
     /// The address of a place.
     const fn addr(&self, index: usize, bit: usize) -> Addr {
         Addr::new(self.payload().get() + (index * BITS + bit) * self.shape().align.get())
+    }
+}
+
+#[cfg(all(test, not(tripoint_loom)))]
+mod tests {
+    use super::*;
+    use crate::references::generation::Generation;
+    use crate::references::segment::{Fate, GreyList, Shape};
+    use std::boxed::Box;
+    use std::vec::Vec;
+    use tripoint_core::{Align, Block, RankSet};
+
+    #[repr(align(1024))]
+    struct Grains([[u8; 1024]; 8]);
+
+    fn with_segment(generation: Generation, body: impl FnOnce(SegmentPtr)) {
+        let mut memory = Box::new(Grains([[0; 1024]; 8]));
+        let base = NonNull::from(&mut memory.0).cast::<u8>();
+        let (list, shape) = (GreyList::new(), Shape { align: Align::WORD, header: 0 });
+        // SAFETY: the memory is aligned to a grain, has room, and is used by the segment alone. The list outlives it.
+        body(unsafe {
+            let block = Block::new(base, size_of::<Grains>());
+            SegmentPtr::create(block, RankSet::EXACT, shape, generation, NonNull::from(&list))
+        });
+    }
+
+    fn range(segment: SegmentPtr, from: usize, to: usize) -> AddrRange {
+        let [base, limit] = [from, to].map(|unit| segment.get().payload().get() + unit * Align::WORD.get());
+        AddrRange::new(Addr::new(base), Addr::new(limit)).unwrap()
+    }
+
+    fn starts(segment: SegmentPtr) -> Vec<bool> {
+        let units = segment.get().room() / Align::WORD.get();
+        (0..units).map(|unit| segment.is_reached(range(segment, unit, unit).base()).is_some()).collect()
+    }
+
+    /// Wherever words of the map begin and end.
+    #[test]
+    fn starts_are_filled_from_place_to_place() {
+        with_segment(Generation::YOUNGEST, |segment| {
+            let mut expected = starts(segment);
+            let ends = [0, 1, BITS - 1, BITS, BITS + 1, 2 * BITS, 5 * BITS + 7, expected.len()];
+            for (from, to) in ends.iter().flat_map(|from| ends.iter().map(move |to| (*from, *to))) {
+                for are_starts in [true, false, true] {
+                    if from <= to {
+                        segment.fill_starts(range(segment, from, to), are_starts);
+                        expected[from..to].fill(are_starts);
+                        assert_eq!(starts(segment), expected, "from {from} to {to}");
+                    }
+                }
+            }
+        });
+    }
+
+    /// Only objects that lie one after the other, in a segment that is young and not being collected.
+    #[test]
+    fn what_is_recorded_later_is_one_range() {
+        with_segment(Generation::YOUNGEST, |segment| {
+            let description = segment.get();
+            assert!(description.record_later(range(segment, 4, 9)));
+            assert!(!description.record_later(range(segment, 10, 12)), "there is a gap");
+            assert!(!description.record_later(range(segment, 2, 4)), "it is in front");
+            assert!(description.record_later(range(segment, 9, 12)));
+            assert_eq!(description.unrecorded(), range(segment, 4, 12));
+            description.set_fate(Fate::Marks);
+            assert!(!description.record_later(range(segment, 12, 14)), "all is to be known");
+            description.set_fate(Fate::Stays);
+            description.forget_unrecorded();
+            assert!(description.record_later(range(segment, 2, 4)));
+        });
+        with_segment(Generation::LAST, |segment| {
+            assert!(!segment.get().record_later(range(segment, 0, 2)), "its cards are looked at");
+            assert!(segment.get().unrecorded().is_empty());
+        });
     }
 }

@@ -52,12 +52,26 @@ pub(crate) trait Member: Sync {
     /// Trips all allocation points.
     fn trip(&self);
 
-    /// Flips the points that are still attached, and records the objects in their buffers: all objects are
-    /// known then. Collections and walks begin with it.
+    /// Flips the points that are still attached, and notes the objects in their buffers. Collections and walks begin
+    /// with it.
     ///
     /// # Safety
     /// - The heap is stopped by the caller.
     unsafe fn flip(&self);
+
+    /// Records all objects that were noted, and not recorded so far: all objects are known then.
+    ///
+    /// # Safety
+    /// - The heap is stopped by the caller, the pool is flipped, and no collection has begun.
+    unsafe fn know_objects(&self);
+
+    /// Does so for a segment whose objects are to move. Otherwise each place of those that were not recorded counts as an
+    /// object.
+    ///
+    /// # Safety
+    /// - `segment` is of this pool, and the heap is stopped by the caller, for a collection that has condemned it and
+    ///   has moved no object so far.
+    unsafe fn know_objects_of(&self, segment: SegmentPtr);
 
     /// Condemns the generations up to `oldest`: what is not reached from now on is freed by [`Member::sweep`]. If the
     /// class moves objects, those that exact references lead to move when these are fixed, unless an ambiguous one was

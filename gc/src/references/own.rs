@@ -81,14 +81,22 @@ impl<A: Arena> Segments for Own<'_, A> {
         if segment.reach(object) { Kept::Here(generation) } else { Kept::Nowhere }
     }
 
-    fn keep_ambiguous(&self, addr: Addr) -> Option<Generation> {
-        let (_, segment) = self.find(addr)?;
-        if segment.get().fate() != Fate::Stays
+    fn keep_ambiguous(&self, addr: Addr, may_have_moved: bool) -> Option<Generation> {
+        let (link, segment) = self.find(addr)?;
+        let (description, fate) = (segment.get(), segment.get().fate());
+        if fate == Fate::Moves && !may_have_moved {
+            // SAFETY: the segment is of that pool, which has condemned it, so the heap is stopped for a collection. No
+            // object has moved.
+            unsafe { link.member().know_objects_of(segment) };
+        }
+        let is_known = fate != Fate::Moves || description.unrecorded().is_empty();
+        if fate != Fate::Stays
+            && is_known
             && let Some(object) = segment.object_around(addr)
         {
             segment.reach(object);
         }
-        Some(segment.get().generation())
+        Some(description.generation())
     }
 
     fn is_white(&self, addr: Addr) -> bool {
@@ -97,6 +105,12 @@ impl<A: Arena> Segments for Own<'_, A> {
     }
 
     fn is_object(&self, addr: Addr) -> bool {
-        self.find(addr).is_some_and(|(_, segment)| segment.object_of(addr).is_some())
+        let Some((link, segment)) = self.find(addr) else { return false };
+        if segment.get().fate() == Fate::Moves {
+            // SAFETY: the segment is of that pool, which has condemned it, so the heap is stopped for a collection. This
+            // is asked before it moves objects.
+            unsafe { link.member().know_objects_of(segment) };
+        }
+        segment.object_of(addr).is_some()
     }
 }

@@ -27,13 +27,14 @@ pub(crate) trait Segments {
     /// Keeps the object that an exact reference leads to.
     fn keep_exact(&self, addr: Addr) -> Kept;
 
-    /// Keeps the object that an ambiguous reference leads to, where it is. Returns the generation of what is there.
-    fn keep_ambiguous(&self, addr: Addr) -> Option<Generation>;
+    /// Keeps the object that an ambiguous reference leads to, where it is, if it can be known: not if others of its
+    /// segment may have moved. Returns the generation of what is there.
+    fn keep_ambiguous(&self, addr: Addr, may_have_moved: bool) -> Option<Generation>;
 
     /// Whether an exact reference to `addr` leads to an object that is condemned and was not reached.
     fn is_white(&self, addr: Addr) -> bool;
 
-    /// Whether an exact reference to `addr` leads to an object.
+    /// Whether an exact reference to `addr` leads to an object. Asked before objects move.
     fn is_object(&self, addr: Addr) -> bool;
 }
 
@@ -144,7 +145,8 @@ impl<'s> Scan<'s> {
     ///
     /// # Panics
     /// In debug builds, when the collection is over, if the reference leads into an automatic pool of the heap, but not
-    /// to an object. Release builds leave it alone.
+    /// to an object. That breaks the promise of the format or the root, and a release build may take what is there for an
+    /// object.
     #[inline]
     pub fn fix(&mut self, reference: &mut *mut u8) {
         let (segments, pass) = match &mut self.purpose {
@@ -184,9 +186,9 @@ impl<'s> Scan<'s> {
     /// that moves: that may have moved before.
     #[inline]
     pub fn fix_ambiguous(&mut self, word: usize) {
-        let segments = match &mut self.purpose {
+        let (segments, may_have_moved) = match &mut self.purpose {
             Purpose::Keep(_, Pass::ExactRoots) => return,
-            Purpose::Keep(segments, _) => *segments,
+            Purpose::Keep(segments, pass) => (*segments, *pass != Pass::AmbiguousRoots),
             Purpose::Nothing => return,
             Purpose::Show(show) => {
                 self.references += 1;
@@ -194,7 +196,7 @@ impl<'s> Scan<'s> {
             }
         };
         self.references += 1;
-        if let Some(generation) = segments.keep_ambiguous(Addr::new(word)) {
+        if let Some(generation) = segments.keep_ambiguous(Addr::new(word), may_have_moved) {
             self.refer_to(generation);
         }
     }

@@ -11,7 +11,7 @@ use core::cell::Cell;
 use core::ptr::NonNull;
 
 use tripoint_core::internal::{AtomicU8, AtomicUsize};
-use tripoint_core::{Addr, Align, Block, RankSet, Segment};
+use tripoint_core::{Addr, AddrRange, Align, Block, RankSet, Segment};
 
 use crate::references::card::{CARD_SIZE, CLEAN};
 use crate::references::generation::Generation;
@@ -70,6 +70,8 @@ pub(crate) struct GcSegment {
     generation: Cell<Generation>,
     /// Whether memory of it was handed out since it was last swept.
     is_used: Cell<bool>,
+    /// Where objects lie one after the other that were not recorded (design/gc.md `.segment.unrecorded`).
+    unrecorded: Cell<AddrRange>,
     /// The segments of the pool that have grey objects.
     grey_list: NonNull<GreyList>,
 }
@@ -196,6 +198,7 @@ impl SegmentPtr {
             fate: Cell::new(Fate::Stays),
             generation: Cell::new(generation),
             is_used: Cell::new(false),
+            unrecorded: Cell::new(AddrRange::default()),
             grey_list,
         };
         // SAFETY: the block is aligned for the description, has room for it, and only the segment uses it.
@@ -309,6 +312,29 @@ impl GcSegment {
     /// Whether memory of it was handed out since this was last asked.
     pub(crate) fn take_used(&self) -> bool {
         self.is_used.take()
+    }
+
+    /// Where objects lie one after the other that were not recorded.
+    pub(crate) const fn unrecorded(&self) -> AddrRange {
+        self.unrecorded.get()
+    }
+
+    /// Has `objects` be recorded later, if they are of the youngest generation and lie behind those that are to be
+    /// recorded later anyway. Returns whether that is so.
+    pub(crate) fn record_later(&self, objects: AddrRange) -> bool {
+        let before = self.unrecorded.get();
+        let base = if before.is_empty() { objects.base() } else { before.base() };
+        let is_behind = before.is_empty() || before.limit() == objects.base();
+        // While objects are marked in steps, all that is there has to be known.
+        let is_young = self.generation.get() == Generation::YOUNGEST && self.fate.get() == Fate::Stays;
+        let all = AddrRange::new(base, objects.limit()).filter(|_| is_behind && is_young);
+        self.unrecorded.set(all.unwrap_or(before));
+        all.is_some()
+    }
+
+    /// Nothing is to be recorded later any more.
+    pub(crate) fn forget_unrecorded(&self) {
+        self.unrecorded.set(AddrRange::default());
     }
 
     /// The bytes of its payload.

@@ -22,7 +22,7 @@ pub struct MutatorBuffer {
     record: AtomicPtr<Record>,
     /// The heap of the mutator: its address.
     heap: AtomicPtr<()>,
-    /// The memory that the buffer holds, from where its pool last recorded objects; zero if it holds none.
+    /// The memory that the buffer holds, from where its pool last noted objects; zero if it holds none.
     /// Written under the lock of the pool.
     held_base: AtomicUsize,
     held_limit: AtomicUsize,
@@ -55,7 +55,7 @@ impl MutatorBuffer {
         self.held_limit.store(memory.limit().get(), Ordering::Relaxed);
     }
 
-    /// Under the lock of its pool: objects are recorded up to `base`.
+    /// Under the lock of its pool: objects are noted up to `base`.
     pub(crate) fn hold_from(&self, base: Addr) {
         self.held_base.store(base.get(), Ordering::Relaxed);
     }
@@ -65,7 +65,7 @@ impl MutatorBuffer {
         self.hold(AddrRange::default());
     }
 
-    /// Under the lock of its pool: the memory that the buffer holds, from where objects were last recorded.
+    /// Under the lock of its pool: the memory that the buffer holds, from where objects were last noted.
     pub(crate) fn held(&self) -> Option<AddrRange> {
         let [base, limit] =
             [&self.held_base, &self.held_limit].map(|addr| Addr::new(addr.load(Ordering::Relaxed)));

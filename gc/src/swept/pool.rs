@@ -12,7 +12,7 @@ use crate::references::format::Format;
 use crate::references::generation::Generation;
 use crate::references::member::MemberLink;
 use crate::references::recorder::Recorder;
-use crate::references::segment::{GreyList, SegmentPtr, Shape};
+use crate::references::segment::{Fate, GreyList, SegmentPtr, Shape};
 use crate::stops::mutator_buffer::MutatorBuffer;
 use crate::swept::copies::Copies;
 use crate::swept::state::State;
@@ -122,12 +122,12 @@ impl<A: Arena, F: Format> Pool<A, F> {
     ///
     /// # Safety
     /// - `unused` is the end of the memory that `buffer` holds, and objects of the format lie in front of it,
-    ///   one after the other from where they were last recorded.
+    ///   one after the other from where they were last noted.
     /// - Nothing uses `unused` any more.
     pub(crate) unsafe fn empty(&self, buffer: &MutatorBuffer, unused: Block) {
         let mut state = self.state.lock();
-        // SAFETY: the caller promises objects from where they were recorded up to `unused`.
-        unsafe { self.record(buffer, unused.range().base()) };
+        // SAFETY: the caller promises objects from where they were noted up to `unused`.
+        unsafe { self.note_objects(buffer, unused.range().base()) };
         buffer.release();
         if unused.size() == 0 {
             return;
@@ -138,21 +138,53 @@ impl<A: Arena, F: Format> Pool<A, F> {
         unsafe { state.of(generation).give(unused) };
     }
 
-    /// Records the objects in the memory that a buffer holds, up to `limit`, which it then holds from there. They were
-    /// written since their cards were last looked at.
+    /// Notes the objects in the memory that a buffer holds, up to `limit`, which it then holds from there: records them,
+    /// or has them be recorded when they have to be known.
     ///
     /// # Safety
-    /// - Objects of the format lie one after the other from where they were last recorded up to `limit`.
+    /// - Objects of the format lie one after the other from where they were last noted up to `limit`.
     /// - The caller has the lock of the pool.
-    pub(crate) unsafe fn record(&self, buffer: &MutatorBuffer, limit: Addr) {
+    pub(crate) unsafe fn note_objects(&self, buffer: &MutatorBuffer, limit: Addr) {
         let Some(held) = buffer.held() else { return };
-        if held.base() >= limit {
+        let Some(objects) = AddrRange::new(held.base(), limit).filter(|objects| !objects.is_empty()) else {
             return;
-        }
+        };
         let segment = self.segment_of(held.base());
+        if !segment.get().record_later(objects) {
+            self.record(segment, objects);
+        }
+        buffer.hold_from(limit);
+    }
+
+    /// Records the objects of a segment that were not recorded so far. The caller has the lock of the pool, or the heap
+    /// is stopped for a collection that moves its objects, and has moved none so far.
+    pub(crate) fn record_unrecorded(&self, segment: SegmentPtr) {
+        let objects = segment.get().unrecorded();
+        if !objects.is_empty() {
+            segment.fill_starts(objects, false);
+            self.record(segment, objects);
+            segment.get().forget_unrecorded();
+        }
+    }
+
+    /// The objects of a segment were condemned. If they are to move, each place of those that were not recorded counts as
+    /// an object: exact references lead only to places of objects, and the sweep forgets all that is not marked.
+    pub(crate) fn expect_objects(&self, segment: SegmentPtr) {
+        let objects = segment.get().unrecorded();
+        // A debug build tells references to other places, and so has to know.
+        if segment.get().fate() != Fate::Moves || cfg!(debug_assertions) {
+            self.record_unrecorded(segment);
+        } else if !objects.is_empty() {
+            segment.fill_starts(objects, true);
+        }
+    }
+
+    /// Records objects that lie one after the other. They were written since their cards were last looked at.
+    fn record(&self, segment: SegmentPtr, objects: AddrRange) {
+        let limit = objects.limit();
         // The youngest generation is part of every collection, so nothing looks at its cards.
         let is_written = !self.ranks.is_empty() && segment.get().generation() != Generation::YOUNGEST;
-        let (mut object, mut recorder) = (held.base(), Recorder::new(segment));
+        let (mut object, mut recorder) = (objects.base(), Recorder::new(segment));
         while object < limit {
             let size = self.end_of(segment, object).get() - object.get();
             // Most objects are as long as the one before. A processor that predicts this goes on to the next object
@@ -168,7 +200,6 @@ impl<A: Arena, F: Format> Pool<A, F> {
         }
         drop(recorder);
         aver!(object == limit, "objects in a buffer end at {object}, and not at {limit}");
-        buffer.hold_from(limit);
     }
 
     /// Where an object ends.
@@ -182,8 +213,10 @@ impl<A: Arena, F: Format> Pool<A, F> {
         end.min(segment.get().limit())
     }
 
-    /// Calls `visit` with the memory in a segment that is in no object and no buffer, in order.
+    /// Calls `visit` with the memory in a segment that is in no object and no buffer, in order. The caller has the lock of
+    /// the pool.
     pub(crate) fn for_each_gap(&self, segment: SegmentPtr, mut visit: impl FnMut(Block)) {
+        self.record_unrecorded(segment);
         let description = segment.get();
         let (payload, limit) = (description.payload(), description.limit());
         let is_held = self.is_held(payload, limit);

@@ -41,6 +41,7 @@ impl<A: Arena, F: Format> Pool<A, F> {
         }
         if !is_new {
             description.set_fate(Fate::Stays);
+            description.forget_unrecorded();
             segment.whiten();
         }
         if sweep.is_stressed {

@@ -37,6 +37,7 @@ impl<A: Arena, F: Format> Pool<A, F> {
         // In later steps those are new that are in front of what was there in the last one.
         state.for_each_newest(|segment| {
             let is_new = segment.get().fate() != Fate::Marks;
+            self.record_unrecorded(segment);
             segment.get().set_fate(Fate::Marks);
             if is_first && self.notes_writes() {
                 let mut next = 0;

@@ -40,8 +40,19 @@ impl<A: Arena, F: Format> Member for Pool<A, F> {
             let buffer = unsafe { class.cast::<MutatorBuffer>().as_ref() };
             // SAFETY: objects that were committed lie one after the other up to the scan limit, and the lock is
             // taken.
-            unsafe { self.record(buffer, memory.scan_limit) };
+            unsafe { self.note_objects(buffer, memory.scan_limit) };
         });
+    }
+
+    unsafe fn know_objects(&self) {
+        let mut state = self.state.lock();
+        PoolGeneration::for_each(state.of(Generation::YOUNGEST).segments, |segment| {
+            self.record_unrecorded(segment);
+        });
+    }
+
+    unsafe fn know_objects_of(&self, segment: SegmentPtr) {
+        self.record_unrecorded(segment);
     }
 
     unsafe fn condemn(&self, oldest: Generation) {
@@ -49,9 +60,10 @@ impl<A: Arena, F: Format> Member for Pool<A, F> {
         let moves = self.copies.is_some();
         for generation in Generation::all().filter(|generation| *generation <= oldest) {
             PoolGeneration::for_each(state.of(generation).segments, |segment| {
-                let is_usual = self.is_usual(segment);
-                segment.get().set_fate(if moves && is_usual { Fate::Moves } else { Fate::Marks });
+                let fate = if moves && self.is_usual(segment) { Fate::Moves } else { Fate::Marks };
+                segment.get().set_fate(fate);
                 segment.clean_cards();
+                self.expect_objects(segment);
             });
         }
         if moves {

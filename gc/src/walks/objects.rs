@@ -2,7 +2,7 @@
 
 use tripoint_core::{Addr, Arena, BarrierPair};
 
-use crate::collect::flip::flip;
+use crate::collect::flip::know_objects;
 use crate::references::object::Object;
 use crate::references::own::Own;
 use crate::stops::stopped::Stopped;
@@ -16,7 +16,7 @@ impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
     pub fn walk_objects(&self, mut visit: impl FnMut(Object)) {
         let members = self.heap().members().lock();
         // SAFETY: `self` says that the heap is stopped.
-        unsafe { flip(self.heap(), &members) };
+        unsafe { know_objects(self.heap(), &members) };
         // SAFETY: the heap is stopped, and its pools were flipped.
         members.for_each(|link| unsafe { link.member().for_each_object(&mut visit) });
     }
@@ -26,7 +26,7 @@ impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
     pub fn object_at(&self, addr: *const u8) -> Option<Object> {
         let members = self.heap().members().lock();
         // SAFETY: `self` says that the heap is stopped.
-        unsafe { flip(self.heap(), &members) };
+        unsafe { know_objects(self.heap(), &members) };
         // SAFETY: the heap is stopped, and its pools were flipped.
         unsafe { Own::new(self.heap().arena(), &members).object_at(Addr::of(addr)) }
     }

@@ -10,7 +10,7 @@ use core::ptr;
 use tripoint_core::internal::Defer;
 use tripoint_core::{Addr, Arena, BarrierPair, aver};
 
-use crate::collect::flip::flip;
+use crate::collect::flip::know_objects;
 use crate::references::own::Own;
 use crate::references::root::RootId;
 use crate::references::scan::{Scan, Shown};
@@ -182,7 +182,7 @@ impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
     pub fn path_to<'t>(&self, addr: *const u8, table: &'t mut [PathStep]) -> Result<Path<'t>, NoPath> {
         let members = self.heap().members().lock();
         // SAFETY: `self` says that the heap is stopped.
-        unsafe { flip(self.heap(), &members) };
+        unsafe { know_objects(self.heap(), &members) };
         let own = Own::new(self.heap().arena(), &members);
         // SAFETY: the heap is stopped, and its pools were flipped.
         let object = unsafe { own.object_at(Addr::of(addr)) }.ok_or(NoPath::NoObject)?;

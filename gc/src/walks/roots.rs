@@ -2,7 +2,7 @@
 
 use tripoint_core::{Addr, AddrRange, Arena, BarrierPair};
 
-use crate::collect::flip::flip;
+use crate::collect::flip::know_objects;
 use crate::references::object::Object;
 use crate::references::root::RootId;
 use crate::references::scan::{Scan, Shown};
@@ -57,7 +57,7 @@ impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
         };
         let members = self.heap().members().lock();
         // SAFETY: `self` says that the heap is stopped.
-        unsafe { flip(self.heap(), &members) };
+        unsafe { know_objects(self.heap(), &members) };
         self.heap().roots().lock().for_each(|root| {
             let mut show = |shown: Shown<'_>| {
                 if leads_there(&shown) {

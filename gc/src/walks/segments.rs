@@ -2,7 +2,7 @@
 
 use tripoint_core::{Arena, BarrierPair};
 
-use crate::collect::flip::flip;
+use crate::collect::flip::know_objects;
 use crate::references::segment_use::SegmentUse;
 use crate::stops::stopped::Stopped;
 
@@ -15,7 +15,7 @@ impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
     pub fn walk_segments(&self, mut visit: impl FnMut(SegmentUse)) {
         let members = self.heap().members().lock();
         // SAFETY: `self` says that the heap is stopped.
-        unsafe { flip(self.heap(), &members) };
+        unsafe { know_objects(self.heap(), &members) };
         members.for_each(|link| link.member().show_segments(&mut visit));
     }
 }
