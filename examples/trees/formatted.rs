@@ -45,9 +45,11 @@ unsafe impl Format for Nodes {
 // SAFETY: nothing leads to a node but other nodes and the root table below.
 unsafe impl MovableFormat for Nodes {}
 
-/// The roots: both branches of each node that is being built, by its depth, and the tree that is kept.
+/// The roots: the branches of each node that is being built, by its depth, and the tree that is kept.
 struct Roots {
-    branches: [[Cell<*mut u8>; 2]; 32],
+    // Left and right ones are apart: a processor waits if it reads two words at once that it has just written one by one.
+    left: [Cell<*mut u8>; 32],
+    right: [Cell<*mut u8>; 32],
     lasting: Cell<*mut u8>,
 }
 
@@ -60,21 +62,27 @@ struct Builder<'p, P: tripoint::PoolClass> {
 impl<P: tripoint::PoolClass> Builder<'_, P> {
     /// Builds a tree. A reserve may collect and move nodes, so branches are in roots until their node is whole.
     fn build(&mut self, depth: u32) -> Result<*mut u8, Error> {
-        let roots = self.roots;
-        let branches = &roots.branches[depth as usize];
-        if depth > 0 {
-            for branch in branches {
-                branch.set(self.build(depth - 1)?);
-            }
+        if depth == 0 {
+            return self.make(|| [ptr::null_mut(); 2]);
         }
+        let (left, right) = (&self.roots.left[depth as usize], &self.roots.right[depth as usize]);
+        left.set(self.build(depth - 1)?);
+        right.set(self.build(depth - 1)?);
+        let node = self.make(|| [left.get(), right.get()])?;
+        left.set(ptr::null_mut());
+        right.set(ptr::null_mut());
+        Ok(node)
+    }
+
+    /// Makes a node of what `branches` returns when there is memory for it.
+    #[inline(always)]
+    fn make(&mut self, branches: impl Fn() -> Node) -> Result<*mut u8, Error> {
         loop {
             let reservation = self.point.reserve(NODE)?;
-            let node: Node = branches.each_ref().map(Cell::get);
             // SAFETY: room for a node was reserved, aligned to a word.
-            unsafe { reservation.as_ptr().cast().write(node) };
+            unsafe { reservation.as_ptr().cast().write(branches()) };
             // SAFETY: the node was just written.
             if let Ok(node) = unsafe { reservation.commit() } {
-                branches.iter().for_each(|branch| branch.set(ptr::null_mut()));
                 return Ok(node.as_ptr());
             }
         }
@@ -105,7 +113,7 @@ pub(crate) fn grow<K: Kind<Nodes>, B: BarrierPair>(
     let heap = Heap::create(&arena, options)?;
     let pool = Swept::<_, _, _, K>::create(&heap, Nodes, SweptOptions::default())?;
     let mutator = heap.register()?;
-    let roots = Roots { branches: Default::default(), lasting: Cell::default() };
+    let roots = Roots { left: Default::default(), right: Default::default(), lasting: Cell::default() };
     let words = size_of::<Roots>() / size_of::<*mut u8>();
     // SAFETY: the roots outlive this root, and are words that only this thread uses.
     let _root = unsafe { heap.root_table(NonNull::from(&roots).cast(), words, Tag::default()) }?;
