@@ -19,10 +19,12 @@ unsafe impl<A: Arena + ?Sized> Arena for &A {
         (**self).grain()
     }
 
+    #[inline]
     fn range(&self) -> AddrRange {
         (**self).range()
     }
 
+    #[inline]
     fn provenance(&self) -> NonNull<u8> {
         (**self).provenance()
     }
@@ -57,6 +59,7 @@ unsafe impl<A: Arena + ?Sized> Arena for &A {
         unsafe { (**self).join_tracts(block, pool) }
     }
 
+    #[inline]
     fn segment_base(&self, addr: Addr) -> Option<(PoolId, Addr)> {
         (**self).segment_base(addr)
     }

@@ -73,6 +73,12 @@ impl SegmentPtr {
         None
     }
 
+    /// Where the card ends that `addr` lies on.
+    #[inline]
+    pub(crate) fn limit_of_card(self, addr: Addr) -> Addr {
+        Addr::new(self.base().addr().get() + (self.card_of(addr) + 1) * CARD_SIZE)
+    }
+
     /// The part of the payload that shares a card, which may be empty.
     pub(crate) fn place_of_card(self, index: usize) -> (Addr, Addr) {
         let description = self.get();

@@ -30,6 +30,7 @@ enum Map {
 }
 
 impl SegmentPtr {
+    #[inline]
     fn word(self, map: Map, index: usize) -> NonNull<AtomicUsize> {
         let description = self.get();
         let first = match map {
@@ -40,23 +41,27 @@ impl SegmentPtr {
         unsafe { self.base().byte_add(description.maps()).cast::<AtomicUsize>().add(first + index) }
     }
 
+    #[inline]
     fn load(self, map: Map, index: usize) -> usize {
         // SAFETY: the word is in a map of the segment, and written by `create` at the latest.
         unsafe { self.word(map, index).as_ref() }.load(Ordering::Acquire)
     }
 
+    #[inline]
     fn store(self, map: Map, index: usize, value: usize) {
         // SAFETY: the word is in a map of the segment, and written by `create` at the latest.
         unsafe { self.word(map, index).as_ref() }.store(value, Ordering::Release);
     }
 
     /// Records that an object begins at `addr`, which is in the payload and aligned.
+    #[inline]
     pub(crate) fn record(self, addr: Addr) {
         let (index, bit) = self.get().place(addr);
         self.record_bits(index, bit);
     }
 
     /// Records objects that begin in the same word of the map, by its index and their bits ([`GcSegment::place`]).
+    #[inline]
     pub(crate) fn record_bits(self, index: usize, bits: usize) {
         self.store(Map::Starts, index, self.load(Map::Starts, index) | bits);
     }
@@ -87,6 +92,7 @@ impl SegmentPtr {
     }
 
     /// Whether the object that begins at `addr` was reached; `None` if none begins there.
+    #[inline]
     pub(crate) fn is_reached(self, addr: Addr) -> Option<bool> {
         let (index, bit) = self.get().place(addr);
         let (starts, marks) = (self.load(Map::Starts, index), self.load(Map::Marks, index));
@@ -94,6 +100,7 @@ impl SegmentPtr {
     }
 
     /// Forgets the object that begins at `addr`, which is white.
+    #[inline]
     pub(crate) fn forget(self, addr: Addr) {
         let (index, bit) = self.get().place(addr);
         self.store(Map::Starts, index, self.load(Map::Starts, index) & !bit);

@@ -2,7 +2,7 @@
 
 use core::ptr::NonNull;
 
-use tripoint_core::{Addr, Arena};
+use tripoint_core::{Addr, AddrRange, Arena};
 
 use crate::references::generation::Generation;
 use crate::references::list::List;
@@ -26,8 +26,7 @@ impl<'a, A: Arena> Own<'a, A> {
 
     /// The pool and the segment that `addr` lies in.
     pub(crate) fn find(&self, addr: Addr) -> Option<(&'a MemberLink, SegmentPtr)> {
-        // Most addresses that do not lead into this heap need no more than two compares.
-        let (pool, base) = self.arena.contains(addr).then(|| self.arena.segment_base(addr)).flatten()?;
+        let (pool, base) = self.arena.segment_base(addr)?;
         let link = self.members.find(|link| link.id() == pool)?;
         let base = NonNull::new(self.arena.provenance().as_ptr().with_addr(base.get()))?;
         // SAFETY: the pool is of this heap, and makes a segment of all tracts that it joins. The
@@ -58,6 +57,10 @@ impl<'a, A: Arena> Own<'a, A> {
 }
 
 impl<A: Arena> Segments for Own<'_, A> {
+    fn range(&self) -> AddrRange {
+        self.arena.range()
+    }
+
     fn keep_exact(&self, addr: Addr) -> Kept {
         let Some((link, segment)) = self.find(addr) else { return Kept::Elsewhere };
         let (description, header) = (segment.get(), segment.get().shape().header);

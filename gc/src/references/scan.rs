@@ -4,7 +4,7 @@ use core::fmt;
 
 use core::ptr::NonNull;
 
-use tripoint_core::Addr;
+use tripoint_core::{Addr, AddrRange};
 
 use crate::references::card::CLEAN;
 use crate::references::generation::Generation;
@@ -24,6 +24,9 @@ pub(crate) enum Kept {
 
 /// Keeps what references lead to, if it is of the heap that is being collected.
 pub(crate) trait Segments {
+    /// The addresses that may be in one of them.
+    fn range(&self) -> AddrRange;
+
     /// Keeps the object that an exact reference leads to.
     fn keep_exact(&self, addr: Addr) -> Kept;
 
@@ -86,6 +89,8 @@ enum Purpose<'s> {
 /// reference of the objects or roots that they scan.
 pub struct Scan<'s> {
     purpose: Purpose<'s>,
+    /// The addresses of what may be kept.
+    range: AddrRange,
     references: usize,
     examined: usize,
     /// How much was done, in bytes, and how much may be done.
@@ -101,11 +106,11 @@ pub struct Scan<'s> {
 impl<'s> Scan<'s> {
     /// A scan that keeps what is referred to, beginning with [`Pass::AmbiguousRoots`].
     pub(crate) fn new(segments: &'s dyn Segments) -> Self {
-        Self::begin(Purpose::Keep(segments, Pass::AmbiguousRoots))
+        Self { range: segments.range(), ..Self::begin(Purpose::Keep(segments, Pass::AmbiguousRoots)) }
     }
 
     /// A scan that is passed no references: it only counts work.
-    pub(crate) const fn idle() -> Scan<'static> {
+    pub(crate) fn idle() -> Scan<'static> {
         Scan::begin(Purpose::Nothing)
     }
 
@@ -121,9 +126,10 @@ impl<'s> Scan<'s> {
         Self::begin(Purpose::Show(show))
     }
 
-    const fn begin(purpose: Purpose<'s>) -> Self {
+    fn begin(purpose: Purpose<'s>) -> Self {
         Self {
             purpose,
+            range: AddrRange::default(),
             references: 0,
             examined: 0,
             spent: 0,
@@ -160,6 +166,10 @@ impl<'s> Scan<'s> {
         };
         self.references += 1;
         let addr = Addr::of(*reference);
+        // Most references that do not lead into this heap need no more than two compares.
+        if !self.range.contains(addr) {
+            return;
+        }
         if pass == Pass::Weak && segments.is_white(addr) {
             *reference = core::ptr::null_mut();
             return;

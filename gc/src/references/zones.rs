@@ -22,6 +22,7 @@ impl Zones {
     }
 
     /// The zones of a range that is not empty.
+    #[inline]
     pub(crate) fn of(range: AddrRange) -> Self {
         let (first, last) = (range.base().get() / Self::STRIPE, (range.limit().get() - 1) / Self::STRIPE);
         if last - first >= Self::COUNT {

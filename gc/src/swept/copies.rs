@@ -14,11 +14,12 @@ use crate::references::zones::Zones;
 ///
 /// ```text
 ///   | copies that were scanned | copies | room |
-///                          unscanned   next   limit
+///  base                    unscanned   next   limit
 /// ```
 #[derive(Debug, Default)]
 struct Cursor {
     segment: Cell<Option<SegmentPtr>>,
+    base: Cell<Addr>,
     unscanned: Cell<Addr>,
     next: Cell<Addr>,
     limit: Cell<Addr>,
@@ -60,6 +61,7 @@ impl Copies {
     }
 
     /// An object is moved away from here.
+    #[inline]
     pub(crate) fn leave_from(&self, memory: AddrRange) {
         let mut zones = self.zones.get();
         zones |= Zones::of(memory);
@@ -79,17 +81,11 @@ impl Copies {
         Some((segment, base))
     }
 
-    /// An object of `size` bytes was copied to this generation.
-    pub(crate) fn count_moved(&self, generation: Generation, size: usize) {
-        let mut moved = self.moved.get();
-        moved[generation.index()] += size;
-        self.moved.set(moved);
-    }
-
     /// Has copies of a generation go to `piece` from now on: [`Copies::leave`] was called before, and none of the
     /// segment's copies wait to be scanned.
     pub(crate) fn go_to(&self, generation: Generation, piece: Piece) {
         let cursor = &self.cursors[generation.index()];
+        cursor.base.set(piece.base);
         cursor.unscanned.set(piece.base);
         cursor.next.set(piece.base);
         cursor.limit.set(piece.limit);
@@ -101,6 +97,9 @@ impl Copies {
         let cursor = &self.cursors[generation.index()];
         let segment = cursor.segment.take()?;
         let (unscanned, next) = (cursor.unscanned.get(), cursor.next.get());
+        let mut moved = self.moved.get();
+        moved[generation.index()] += next.get() - cursor.base.get().get();
+        self.moved.set(moved);
         if unscanned < next {
             self.left.push_places(segment, unscanned, next);
         }

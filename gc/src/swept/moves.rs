@@ -43,7 +43,6 @@ impl<A: Arena, F: Format> Pool<A, F> {
         let size = self.end_of(segment, object).get() - object.get();
         let generation = segment.get().generation().next();
         let (new_segment, base) = self.room_for(copies, generation, size)?;
-        copies.count_moved(generation, size);
         segment.forget(object);
         copies.leave_from(self.block(segment, object, Addr::new(object.get() + size)).range());
         let copy = new_segment.pointer(base);

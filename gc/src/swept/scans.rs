@@ -32,10 +32,11 @@ impl<A: Arena, F: Format> Pool<A, F> {
         }
     }
 
-    /// Scans an object for the references by which it keeps others, and notes on its card what they lead to.
+    /// Scans an object, or several in a row that begin on the same card, for the references by which they keep others, and
+    /// notes on the card what these lead to.
     ///
     /// # Safety
-    /// - An object of this pool begins at `base` and ends at `limit`, and the heap is stopped by the caller.
+    /// - An object of this pool begins at `base` and one ends at `limit`, and the heap is stopped by the caller.
     #[inline]
     pub(crate) unsafe fn scan_one(&self, segment: SegmentPtr, base: Addr, limit: Addr, scan: &mut Scan<'_>) {
         scan.begin_object();
@@ -76,7 +77,11 @@ impl<A: Arena, F: Format> Pool<A, F> {
             // Nothing is in a leaf.
             let mut object = if self.ranks.is_empty() { limit } else { base };
             while object < limit {
-                let end = self.end_of(segment, object);
+                let next_card = segment.limit_of_card(object).min(limit);
+                let mut end = object;
+                while end < next_card {
+                    end = self.end_of(segment, end);
+                }
                 // SAFETY: copies lie there one after the other, and the heap is stopped (the caller's promise).
                 unsafe { self.scan_one(segment, object, end, scan) };
                 object = end;

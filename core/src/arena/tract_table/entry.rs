@@ -63,6 +63,7 @@ impl Tract {
     }
 
     /// The pool that owns the grain.
+    #[inline]
     pub(super) fn owner(&self) -> Option<PoolId> {
         PoolId::new(self.owner_state.load(Ordering::Relaxed) & PoolId::MAX)
     }
@@ -80,6 +81,7 @@ impl Tract {
         self.owner_state.store(state.bits(), Ordering::Relaxed);
     }
 
+    #[inline]
     pub(super) fn run(&self) -> u32 {
         self.run.load(Ordering::Relaxed)
     }
