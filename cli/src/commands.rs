@@ -1,5 +1,6 @@
 //! The arguments of the command. Each subcommand is in a file of its own.
 
+mod attach;
 mod completions;
 mod gate;
 mod man;
@@ -30,6 +31,7 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     Report(report::Report),
     Gate(gate::Gate),
+    Attach(attach::Attach),
     Completions(completions::Completions),
     Man(man::Man),
 }
@@ -39,6 +41,7 @@ impl Command {
         match self {
             Self::Report(report) => report.run(out),
             Self::Gate(gate) => gate.run(out),
+            Self::Attach(attach) => attach.run(out),
             Self::Completions(completions) => completions.run(&mut Arguments::command(), out),
             Self::Man(man) => man.run(Arguments::command(), out),
         }

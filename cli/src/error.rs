@@ -29,6 +29,10 @@ pub(crate) enum Error {
         path: PathBuf,
         error: io::Error,
     },
+    /// The system does not let signals be taken.
+    Signals { error: io::Error },
+    /// A capture makes no sense.
+    Capture { path: PathBuf, why: String },
     /// A budget makes no sense.
     Budget { path: PathBuf, why: String },
     /// Nothing of a recording can be read.
@@ -50,6 +54,8 @@ impl fmt::Display for Error {
         match self {
             Self::Output(error) => write!(f, "cannot write the output: {error}"),
             Self::System { doing, path, error } => write!(f, "cannot {doing} {}: {error}", path.display()),
+            Self::Signals { error } => write!(f, "cannot take signals: {error}"),
+            Self::Capture { path, why } => write!(f, "{}: {why}", path.display()),
             Self::Budget { path, why } => write!(f, "{} is no budget: {why}", path.display()),
             // These errors name it themselves.
             Self::Recording { target: Target::Process(_), error }
@@ -73,9 +79,9 @@ impl From<io::Error> for Error {
 impl core::error::Error for Error {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
-            Self::Output(error) | Self::System { error, .. } => Some(error),
+            Self::Output(error) | Self::System { error, .. } | Self::Signals { error } => Some(error),
             Self::Recording { error, .. } => Some(error),
-            Self::Budget { .. } | Self::Partial { .. } => None,
+            Self::Budget { .. } | Self::Capture { .. } | Self::Partial { .. } => None,
         }
     }
 }

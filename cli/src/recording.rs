@@ -1,8 +1,14 @@
-//! What a program recorded, from wherever it is: a running process, a telemetry file, a core file.
+//! What a program recorded, from wherever it is: a running process, a telemetry file, a core file, a capture.
 
+mod capture;
 pub(crate) mod counters;
-pub(crate) mod event;
-pub(crate) mod open;
+mod end;
+mod event;
+mod live;
+mod open;
 
+pub(crate) use self::capture::Writer as CaptureWriter;
+pub(crate) use self::end::{End, Thread};
 pub(crate) use self::event::Event;
-pub(crate) use self::open::{End, Recording, Target, Thread};
+pub(crate) use self::live::{end, made};
+pub(crate) use self::open::{Recording, Target};

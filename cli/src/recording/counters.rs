@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::recording::event::hexadecimal;
 
 /// The entries of a table.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Table<T> {
     pub(crate) entries: Vec<T>,
     /// How often no entry was left for something new.
@@ -21,7 +21,7 @@ impl<T> Default for Table<T> {
 }
 
 /// All counters of a recording.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Counters {
     pub(crate) arenas: Table<Arena>,
     pub(crate) pools: Table<Pool>,
@@ -39,6 +39,8 @@ pub(crate) struct Arena {
     pub(crate) grown: u64,
     pub(crate) shrunk: u64,
     pub(crate) refused: u64,
+    pub(crate) pools_created: u64,
+    pub(crate) pools_destroyed: u64,
     pub(crate) stops: u64,
     pub(crate) stops_postponed: u64,
     pub(crate) pauses: u64,
@@ -92,6 +94,8 @@ pub(crate) struct Point {
     pub(crate) trips: u64,
     pub(crate) flips: u64,
     pub(crate) commits_failed: u64,
+    pub(crate) frames_pushed: u64,
+    pub(crate) frames_popped: u64,
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -112,6 +116,7 @@ pub(crate) struct Tally {
     pub(crate) count: u64,
     pub(crate) bytes: u64,
     pub(crate) excused: u64,
+    pub(crate) excused_bytes: u64,
     pub(crate) armed_count: u64,
     pub(crate) armed_bytes: u64,
     pub(crate) armed_excused: u64,

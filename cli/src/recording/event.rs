@@ -38,6 +38,16 @@ pub(crate) struct Event {
     pub(crate) site: Vec<u64>,
 }
 
+impl Event {
+    /// An event or a gap of one line of JSON.
+    ///
+    /// # Errors
+    /// What makes no sense.
+    pub(super) fn from_json(line: &str) -> Result<Self, String> {
+        serde_json::from_str(line).map_err(|error| error.to_string())
+    }
+}
+
 fn from_hexadecimal<E: serde::de::Error>(text: &str) -> Result<u64, E> {
     let digits = text.strip_prefix("0x").ok_or_else(|| E::custom("an address begins with 0x"))?;
     u64::from_str_radix(digits, 16).map_err(E::custom)

@@ -2,16 +2,17 @@
 
 use core::fmt;
 use core::str::FromStr;
-use std::path::PathBuf;
-use std::time::SystemTime;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
 
-use serde::Serialize;
-use tripoint_telemetry::format::FileState;
-use tripoint_telemetry::reader::{Item, LoadedObject, OpenError, Reader, Start, Table};
+use tripoint_telemetry::reader::{OpenError, Reader};
 
 use crate::error::Error;
-use crate::recording::counters::Counters;
+use crate::recording::capture::{self, Capture};
+use crate::recording::end::End;
 use crate::recording::event::Event;
+use crate::recording::live;
 
 /// A process, or a file.
 #[derive(Clone, Debug)]
@@ -38,54 +39,13 @@ impl fmt::Display for Target {
     }
 }
 
-/// A thread that recorded something.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Thread {
-    /// The system's number of the thread that has or had the ring; zero for none.
-    #[serde(rename = "tid")]
-    pub(crate) thread: u64,
-    /// Its name, with characters escaped that cannot be printed.
-    pub(crate) name: String,
-    /// Events that it ever wrote.
-    pub(crate) events: u64,
-    /// Events that it dropped, because its ring was in use.
-    pub(crate) dropped: u64,
-    /// The index of its ring.
-    #[serde(skip)]
-    pub(crate) ring: usize,
-    /// Whether no other thread ever had the ring.
-    #[serde(skip)]
-    pub(crate) is_only: bool,
-}
-
-/// All of a recording but its events.
-#[derive(Debug, Default)]
-pub(crate) struct End {
-    pub(crate) counters: Counters,
-    /// The program and its libraries.
-    pub(crate) objects: Option<Table<LoadedObject>>,
-    /// The threads of the rings that were written to.
-    pub(crate) threads: Vec<Thread>,
-    /// Whether the process has closed it, and writes no more.
-    pub(crate) is_closed: bool,
-}
-
-/// A recording that is open.
-pub(crate) struct Recording {
-    target: Target,
-    reader: Reader,
-    faults: Vec<String>,
-}
-
-impl Recording {
-    /// Opens a recording. A file that is cut off is open as far as it can be read, and has a fault.
-    ///
-    /// # Errors
-    /// If nothing can be read.
-    pub(crate) fn open(target: &Target) -> Result<Self, Error> {
-        let opened = match target {
-            Target::Process(process) => Reader::attach(*process),
-            Target::File(path) => Reader::open(path),
+impl Target {
+    /// Opens the telemetry of a process, or in a file. A file that is cut off is open as far as it can be read, and
+    /// has faults.
+    pub(crate) fn reader(&self) -> Result<(Reader, Vec<String>), Error> {
+        let opened = match self {
+            Self::Process(process) => Reader::attach(*process),
+            Self::File(path) => Reader::open(path),
         };
         let mut faults = Vec::new();
         let reader = match opened {
@@ -94,75 +54,65 @@ impl Recording {
                 faults.push(format!("the file ends after {bytes} of {expected} bytes"));
                 *reader
             }
-            Err(error) => return Err(Error::Recording { target: target.clone(), error }),
+            Err(error) => return Err(Error::Recording { target: self.clone(), error }),
         };
         faults.extend(reader.damage().iter().map(ToString::to_string));
-        Ok(Self { target: target.clone(), reader, faults })
+        Ok((reader, faults))
+    }
+}
+
+/// A recording that is open.
+pub(crate) struct Recording {
+    target: Target,
+    source: Source,
+    faults: Vec<String>,
+}
+
+enum Source {
+    Reader(Box<Reader>),
+    Capture(Capture),
+}
+
+impl Recording {
+    /// Opens a recording: of a process, in a telemetry file or a core file, or a capture of one.
+    ///
+    /// # Errors
+    /// If nothing can be read.
+    pub(crate) fn open(target: &Target) -> Result<Self, Error> {
+        let (source, faults) = match target {
+            Target::File(path) if is_capture(path) => (Source::Capture(Capture::open(path)?), Vec::new()),
+            _ => {
+                let (reader, faults) = target.reader()?;
+                (Source::Reader(Box::new(reader)), faults)
+            }
+        };
+        Ok(Self { target: target.clone(), source, faults })
     }
 
     /// The number of the process, as it sees its own.
     pub(crate) fn process(&self) -> u64 {
-        self.reader.info().process
+        match &self.source {
+            Source::Reader(reader) => reader.info().process,
+            Source::Capture(capture) => capture.head.process,
+        }
     }
 
     /// The time at which the recording began, in seconds since 1970.
     pub(crate) fn made(&self) -> Option<u64> {
-        let since = self.reader.info().made()?.duration_since(SystemTime::UNIX_EPOCH);
-        since.ok().map(|since| since.as_secs())
+        match &self.source {
+            Source::Reader(reader) => live::made(reader),
+            Source::Capture(capture) => capture.head.made,
+        }
     }
 
     /// Passes on the events that are there now, by time, and reads the rest. What cannot be read is a
-    /// fault, and all else is returned. What is written meanwhile is left out, so this ends however fast the
-    /// process writes.
-    pub(crate) fn read(&mut self, mut each: impl FnMut(&Event)) -> End {
-        let mut written = Written::now(&self.reader);
-        let mut events = self.reader.events(Start::Oldest);
-        let mut line = String::new();
-        while !written.is_read()
-            && let Some(item) = events.poll()
-        {
-            line.clear();
-            if !written.has(&item) {
-                continue;
-            }
-            match item.write_json(&mut line).map_err(|error| error.to_string()).and_then(|()| parsed(&line)) {
-                Ok(event) => each(&event),
-                Err(error) => self.faults.push(format!("an event could not be read: {error}")),
-            }
+    /// fault, and all else is returned.
+    pub(crate) fn read(&mut self, each: impl FnMut(&Event)) -> End {
+        let faults = &mut self.faults;
+        match &mut self.source {
+            Source::Reader(reader) => live::read(reader, each, faults),
+            Source::Capture(capture) => capture.read(each, faults),
         }
-        if events.damaged_blocks() > 0 {
-            self.faults.push(format!("{} blocks of events could not be read", events.damaged_blocks()));
-        }
-        let mut end = End::default();
-        if let Err(error) = self.read_tables(&mut end) {
-            self.faults.push(format!("it cannot be read any more: {error}"));
-        }
-        end
-    }
-
-    fn read_tables(&mut self, end: &mut End) -> std::io::Result<()> {
-        let mut text = String::new();
-        self.reader.counters()?.write_json(&mut text).map_err(std::io::Error::other)?;
-        end.counters = serde_json::from_str(&text)?;
-        end.objects = Some(self.reader.objects()?);
-        if end.counters.tallies.unsteady > 0 {
-            self.faults.push("the tallies make no sense".to_owned());
-        }
-        for ring in 0..self.reader.rings() {
-            let Some(info) = self.reader.ring(ring)? else { break };
-            if info.events > 0 || info.dropped > 0 {
-                end.threads.push(Thread {
-                    thread: info.thread,
-                    name: info.name.to_string(),
-                    events: info.events,
-                    dropped: info.dropped,
-                    ring,
-                    is_only: info.claims == 1,
-                });
-            }
-        }
-        end.is_closed = self.reader.state()? == FileState::Closed;
-        Ok(())
     }
 
     /// What could not be read.
@@ -179,37 +129,14 @@ impl Recording {
     }
 }
 
-/// What had been written to each ring at some moment, and has not been read since.
-struct Written {
-    /// The number of events of each ring; zero once all are read.
-    events: Vec<u64>,
-}
-
-impl Written {
-    fn now(reader: &Reader) -> Self {
-        let events = |ring| reader.ring(ring).ok().flatten().map_or(0, |info| info.events);
-        Self { events: (0..reader.rings()).map(events).collect() }
+/// Whether a file begins as captures do. One that cannot be read is none, and opening it tells why.
+fn is_capture(path: &Path) -> bool {
+    // Opening a pipe would wait for its writer.
+    if !path.is_file() {
+        return false;
     }
-
-    fn is_read(&self) -> bool {
-        self.events.iter().all(|events| *events == 0)
-    }
-
-    /// Whether an item had been written then, or begins with an event that had. It counts as read from now on.
-    fn has(&mut self, item: &Item) -> bool {
-        let (ring, first, next) = match item {
-            Item::Event(event) => (event.ring, event.serial, event.serial.saturating_add(1)),
-            Item::Gap(gap) => (gap.ring, gap.first, gap.first.saturating_add(gap.count)),
-        };
-        let Some(events) = self.events.get_mut(ring) else { return false };
-        let had = first < *events;
-        if next >= *events {
-            *events = 0;
-        }
-        had
-    }
-}
-
-fn parsed(line: &str) -> Result<Event, String> {
-    serde_json::from_str(line).map_err(|error| error.to_string())
+    let mut begin = Vec::new();
+    let read =
+        File::open(path).and_then(|file| file.take(capture::BEGIN.len() as u64).read_to_end(&mut begin));
+    read.is_ok() && capture::begins(&begin)
 }

@@ -1,7 +1,12 @@
 //! The subcommands that look at telemetry, on files that this process writes.
 #![cfg(target_os = "linux")]
 
+mod attach;
+#[allow(unexpected_cfgs, reason = "it is shared with tests of a package that has the feature")]
+#[path = "../../../tests/example/mod.rs"]
+mod example;
 mod gate;
 mod recorded;
 mod report;
 mod run;
+mod symbols;

@@ -53,6 +53,11 @@ impl Recorded {
         self.folder.path()
     }
 
+    /// Closes the recording. The folder stays as long as what this returns.
+    pub(crate) fn close(self) -> TempDir {
+        self.folder
+    }
+
     /// The bytes of the file.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         std::fs::read(self.path()).unwrap()

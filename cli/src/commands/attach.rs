@@ -1,0 +1,163 @@
+//! `tripoint attach` (design/cli.md `.attach`).
+
+use core::sync::atomic::{AtomicBool, Ordering};
+use core::time::Duration;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::Instant;
+
+use clap::Args;
+use indicatif::ProgressBar;
+use serde::Serialize;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use tripoint_telemetry::format::FileState;
+use tripoint_telemetry::reader::{Events, Item, Reader, Start};
+
+use crate::error::{Error, Outcome};
+use crate::output::Output;
+use crate::recording::{self, CaptureWriter, Target};
+
+/// How long to wait if there is nothing new.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Capture what a running process records, for `tripoint report` and others
+///
+/// The process is not stopped, and does not notice. The capture begins with what the process still has of earlier
+/// events, and ends after the duration, when the process ends, or at Ctrl-C. Events that were overwritten before they were
+/// read are counted. There must be no file OUT yet.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tripoint attach 4711 --duration 10s -o orders.capture && tripoint report orders.capture
+  tripoint attach /dev/shm/orders --duration 5min -o orders.capture")]
+pub(crate) struct Attach {
+    /// The number of the process, or its telemetry file
+    target: Target,
+
+    /// How long, as in 10s, 500ms, 2min
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = humantime::parse_duration)]
+    duration: Duration,
+
+    /// Where the capture is written to
+    #[arg(long, short, value_name = "OUT")]
+    output: PathBuf,
+}
+
+/// What was captured.
+#[derive(Debug, Default, Serialize)]
+struct Captured {
+    events: u64,
+    /// Events that were overwritten before they were read.
+    missed: u64,
+    /// Events that the program dropped, in its whole run.
+    dropped: u64,
+    bytes: u64,
+    seconds: f64,
+    has_ended: bool,
+}
+
+impl Attach {
+    pub(crate) fn run(&self, out: &mut Output) -> Result<Outcome, Error> {
+        let (reader, mut faults) = self.target.reader()?;
+        let stop = stop_at_signals()?;
+        let mut writer =
+            CaptureWriter::create(&self.output, reader.info().process, recording::made(&reader))?;
+        let begin = Instant::now();
+        let is_over = || stop.load(Ordering::Relaxed) || begin.elapsed() >= self.duration;
+        let progress = ProgressBar::new(self.duration.as_millis() as u64);
+        let mut captured = Captured::default();
+        let mut events = reader.events(Start::Oldest);
+        loop {
+            // What was written before the process ended is read after this.
+            captured.has_ended = self.has_ended(&reader);
+            captured.take(&mut events, &mut writer, is_over)?;
+            writer.flush()?;
+            progress.set_position(begin.elapsed().as_millis() as u64);
+            if captured.has_ended || is_over() {
+                break;
+            }
+            thread::sleep(PAUSE.min(self.duration.saturating_sub(begin.elapsed())));
+        }
+        progress.finish_and_clear();
+        captured.seconds = begin.elapsed().as_secs_f64();
+        if events.damaged_blocks() > 0 {
+            faults.push(format!("{} blocks of events could not be read", events.damaged_blocks()));
+        }
+        let end = recording::end(&reader, &mut faults);
+        captured.dropped = end.threads.iter().map(|thread| thread.dropped).sum();
+        captured.bytes = writer.finish(&end)?;
+        if out.is_json() {
+            out.write_json(&captured)?;
+        } else {
+            captured.write(&self.output, out)?;
+        }
+        match faults.is_empty() {
+            true => Ok(Outcome::Fine),
+            false => Err(Error::Partial { target: self.target.clone(), faults }),
+        }
+    }
+
+    /// Whether the process writes no more. A process that was killed does not say so.
+    fn has_ended(&self, reader: &Reader) -> bool {
+        let is_gone = match self.target {
+            Target::Process(process) => !Path::new("/proc").join(process.to_string()).exists(),
+            Target::File(_) => false,
+        };
+        is_gone || reader.state().is_ok_and(|state| state == FileState::Closed)
+    }
+}
+
+impl Captured {
+    /// Takes the events that are there, until there are none or it is over.
+    fn take(
+        &mut self,
+        events: &mut Events<'_>,
+        writer: &mut CaptureWriter,
+        is_over: impl Fn() -> bool,
+    ) -> Result<(), Error> {
+        while let Some(item) = events.poll() {
+            match item {
+                Item::Event(_) => self.events += 1,
+                Item::Gap(gap) => self.missed = self.missed.saturating_add(gap.count),
+            }
+            writer.add(&item)?;
+            if is_over() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, path: &Path, out: &mut Output) -> Result<(), Error> {
+        writeln!(
+            out,
+            "{} events in {:.1} s, {} bytes in {}",
+            self.events,
+            self.seconds,
+            self.bytes,
+            path.display()
+        )?;
+        if self.missed > 0 {
+            writeln!(out, "{} events were overwritten before they were read", self.missed)?;
+        }
+        if self.dropped > 0 {
+            writeln!(out, "{} events were dropped, because their ring was in use", self.dropped)?;
+        }
+        if self.has_ended {
+            writeln!(out, "the process has ended")?;
+        }
+        Ok(())
+    }
+}
+
+/// A flag that Ctrl-C and SIGTERM set. The second of them ends this program.
+fn stop_at_signals() -> Result<Arc<AtomicBool>, Error> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        let refused = |error| Error::Signals { error };
+        signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop)).map_err(refused)?;
+        signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(refused)?;
+    }
+    Ok(stop)
+}

@@ -1,0 +1,105 @@
+//! Reads the telemetry of a process that may still write it.
+
+use std::time::SystemTime;
+
+use tripoint_telemetry::format::FileState;
+use tripoint_telemetry::reader::{Item, Reader, Start};
+
+use crate::recording::end::{End, Thread};
+use crate::recording::event::Event;
+
+/// The time at which a recording began, in seconds since 1970.
+pub(crate) fn made(reader: &Reader) -> Option<u64> {
+    let since = reader.info().made()?.duration_since(SystemTime::UNIX_EPOCH);
+    since.ok().map(|since| since.as_secs())
+}
+
+/// Passes on the events that are there now, and reads the rest. What is written meanwhile is left out, so
+/// this ends however fast the process writes.
+pub(super) fn read(reader: &Reader, mut each: impl FnMut(&Event), faults: &mut Vec<String>) -> End {
+    let mut written = Written::now(reader);
+    let mut events = reader.events(Start::Oldest);
+    let mut line = String::new();
+    while !written.is_read()
+        && let Some(item) = events.poll()
+    {
+        if !written.has(&item) {
+            continue;
+        }
+        line.clear();
+        let written = item.write_json(&mut line).map_err(|error| error.to_string());
+        match written.and_then(|()| Event::from_json(&line)) {
+            Ok(event) => each(&event),
+            Err(error) => faults.push(format!("an event could not be read: {error}")),
+        }
+    }
+    if events.damaged_blocks() > 0 {
+        faults.push(format!("{} blocks of events could not be read", events.damaged_blocks()));
+    }
+    end(reader, faults)
+}
+
+/// All but the events, as far as it can be read.
+pub(crate) fn end(reader: &Reader, faults: &mut Vec<String>) -> End {
+    let mut end = End::default();
+    if let Err(error) = read_tables(reader, &mut end) {
+        faults.push(format!("it cannot be read any more: {error}"));
+    }
+    if end.counters.tallies.unsteady > 0 {
+        faults.push("the tallies make no sense".to_owned());
+    }
+    end
+}
+
+fn read_tables(reader: &Reader, end: &mut End) -> std::io::Result<()> {
+    let mut text = String::new();
+    reader.counters()?.write_json(&mut text).map_err(std::io::Error::other)?;
+    end.counters = serde_json::from_str(&text)?;
+    end.objects = Some(reader.objects()?);
+    for ring in 0..reader.rings() {
+        let Some(info) = reader.ring(ring)? else { break };
+        if info.events > 0 || info.dropped > 0 {
+            end.threads.push(Thread {
+                thread: info.thread,
+                name: info.name.to_string(),
+                events: info.events,
+                dropped: info.dropped,
+                ring,
+                is_only: info.claims == 1,
+            });
+        }
+    }
+    end.is_closed = reader.state()? == FileState::Closed;
+    Ok(())
+}
+
+/// What had been written to each ring at some moment, and has not been read since.
+struct Written {
+    /// The number of events of each ring; zero once all are read.
+    events: Vec<u64>,
+}
+
+impl Written {
+    fn now(reader: &Reader) -> Self {
+        let events = |ring| reader.ring(ring).ok().flatten().map_or(0, |info| info.events);
+        Self { events: (0..reader.rings()).map(events).collect() }
+    }
+
+    fn is_read(&self) -> bool {
+        self.events.iter().all(|events| *events == 0)
+    }
+
+    /// Whether an item had been written then, or begins with an event that had. It counts as read from now on.
+    fn has(&mut self, item: &Item) -> bool {
+        let (ring, first, next) = match item {
+            Item::Event(event) => (event.ring, event.serial, event.serial.saturating_add(1)),
+            Item::Gap(gap) => (gap.ring, gap.first, gap.first.saturating_add(gap.count)),
+        };
+        let Some(events) = self.events.get_mut(ring) else { return false };
+        let had = first < *events;
+        if next >= *events {
+            *events = 0;
+        }
+        had
+    }
+}

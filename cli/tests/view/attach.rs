@@ -1,0 +1,152 @@
+//! `tripoint attach` (design/cli.md `.attach`).
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+
+use serde_json::Value;
+use tripoint_core::{Event, EventHook};
+
+use crate::example::EXAMPLE;
+use crate::recorded::{Hot, Recorded};
+use crate::run::{Ran, run, tripoint};
+
+fn attach(target: &Path, out: &Path, duration: &str) -> Ran {
+    run(&["attach", "--json", "--duration", duration, "--output", out.to_str().unwrap()], target)
+}
+
+/// A report of all events.
+fn report(path: &Path) -> Value {
+    run(&["report", "--json", "--all"], path).json()
+}
+
+#[test]
+fn a_report_of_a_capture_is_that_of_the_recording() {
+    let recorded = Recorded::of_a_run(Hot::Violates);
+    let out = recorded.folder().join("capture");
+    let captured = attach(&recorded.path(), &out, "50ms");
+    assert_eq!(captured.status, Some(0), "{}", captured.err);
+    let captured = captured.json();
+    assert_eq!((&captured["missed"], &captured["has_ended"]), (&0.into(), &false.into()));
+    assert_eq!(report(&out), report(&recorded.path()));
+    assert_eq!(run(&["gate"], &out).status, Some(1));
+}
+
+#[test]
+fn it_ends_when_the_process_ends() {
+    let recorded = Recorded::of_a_run(Hot::Keeps);
+    let (path, out) = (recorded.path(), recorded.folder().join("capture"));
+    let _folder = recorded.close();
+    let captured = attach(&path, &out, "1000days").json();
+    assert_eq!(captured["has_ended"], true);
+}
+
+#[test]
+fn what_was_overwritten_is_counted() {
+    let recorded = Recorded::empty();
+    let hook = recorded.telemetry.arena_hook();
+    let events = 5000;
+    (0..events).for_each(|_| hook.event(Event::Grow { size: 1 }));
+    let out = recorded.folder().join("capture");
+    let captured = attach(&recorded.path(), &out, "0s").json();
+    let [read, missed] = ["events", "missed"].map(|name| captured[name].as_u64().unwrap());
+    // The duration is over after the first event.
+    assert!(missed > 0 && read <= 1 && missed < events, "{captured}");
+    let report = report(&out);
+    assert_eq!(report["losses"]["events_missed"], missed);
+}
+
+/// A recording that is cut off under a running process ends the process.
+#[test]
+fn a_file_that_is_there_is_left_alone() {
+    let recorded = Recorded::of_a_run(Hot::Keeps);
+    let before = recorded.bytes();
+    let captured = attach(&recorded.path(), &recorded.path(), "1ms");
+    assert_eq!(captured.status, Some(2));
+    assert!(captured.err.contains("cannot create the capture"), "{}", captured.err);
+    assert!(recorded.bytes() == before);
+}
+
+/// (design/cli.md `.req.readable`)
+#[test]
+fn a_capture_that_is_cut_off_is_reported_as_far_as_it_goes() {
+    let recorded = Recorded::of_a_run(Hot::Violates);
+    let out = recorded.folder().join("capture");
+    attach(&recorded.path(), &out, "1ms");
+    let bytes = std::fs::read(&out).unwrap();
+    let lines = bytes.split_inclusive(|byte| *byte == b'\n').collect::<Vec<_>>();
+    let whole = report(&out);
+
+    let without_end = recorded.beside("without-end", &lines[..lines.len() - 1].concat());
+    let cut = run(&["report", "--json", "--all"], &without_end);
+    assert_eq!(cut.status, Some(2));
+    assert!(cut.err.contains("no last line"), "{}", cut.err);
+    assert_eq!(cut.json()["events"], whole["events"]);
+
+    let within_line = recorded.beside("within-line", &bytes[..lines[0].len() + lines[1].len() / 2]);
+    let cut = run(&["report", "--json", "--all"], &within_line);
+    assert_eq!(cut.status, Some(2));
+    assert!(cut.err.contains("1 lines make no sense"), "{}", cut.err);
+
+    let newer = [b"{\"tripoint_capture\":2,\"process\":1}\n".as_slice(), lines[1]].concat();
+    let newer = run(&["report"], &recorded.beside("newer", &newer));
+    assert_eq!((newer.status, newer.out.as_str()), (Some(2), ""));
+    assert!(newer.err.contains("version 2"), "{}", newer.err);
+}
+
+/// A process that is ended at the end of the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Whether the environment has programs built without tables of lines.
+fn has_no_lines() -> bool {
+    std::env::var("CARGO_PROFILE_DEV_DEBUG")
+        .is_ok_and(|debug| ["0", "false", "none"].contains(&debug.as_str()))
+}
+
+#[test]
+fn attached_to_the_order_book_it_names_the_injected_function_and_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let out: PathBuf = folder.path().join("book.capture");
+    let mut book = Command::new(&*EXAMPLE);
+    book.args(["--messages", "1000000000", "--telemetry", "--inject", "alloc"]).stdout(Stdio::null());
+    let book = Running(book.spawn().unwrap());
+    let process = book.0.id().to_string();
+    let attach = ["attach", "--duration", "1h", "--output", out.to_str().unwrap()];
+    let mut attached = loop {
+        // Until the book has made its telemetry.
+        let mut attached = tripoint(&attach, Path::new(&process)).stderr(Stdio::null()).spawn().unwrap();
+        while !out.exists() && attached.try_wait().unwrap().is_none() {
+            thread::yield_now();
+        }
+        if out.exists() {
+            break Running(attached);
+        }
+    };
+    while !std::fs::read_to_string(&out).unwrap().contains("\"kind\":\"alarm\"") {
+        assert!(attached.0.try_wait().unwrap().is_none(), "it ended without an alarm");
+        thread::yield_now();
+    }
+    let interrupt = Command::new("kill").args(["-INT", &attached.0.id().to_string()]).status();
+    assert!(interrupt.unwrap().success());
+    assert_eq!(attached.0.wait().unwrap().code(), Some(0));
+    drop(book);
+
+    let report = run(&["report", "--json"], &out);
+    assert_eq!(report.status, Some(0), "{}", report.err);
+    let report = report.json();
+    let violations = report["violations"].as_array().unwrap();
+    let alloc = violations.iter().find(|row| row["class"] == "alloc").unwrap();
+    assert_eq!(alloc["name"], "hot");
+    assert!(alloc["site"]["function"].as_str().unwrap().contains("inject_alloc"), "{alloc}");
+    if !has_no_lines() {
+        assert!(alloc["site"]["line"].as_str().unwrap().contains("inject.rs:"), "{alloc}");
+    }
+}
