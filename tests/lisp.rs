@@ -9,7 +9,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;
-use std::{env, fs, process};
+use std::{env, fs, process, thread};
 
 static LISP: LazyLock<PathBuf> = LazyLock::new(|| example::build("lisp", &["gc"]));
 
@@ -20,7 +20,7 @@ fn run_file(file: &str, arguments: &[&str]) -> Output {
 }
 
 /// What is printed if this is typed.
-fn talk(input: &str, arguments: &[&str]) -> Vec<String> {
+fn talk(input: impl AsRef<[u8]> + Send, arguments: &[&str]) -> Vec<String> {
     let mut child = Command::new(&*LISP)
         .args(arguments)
         .stdin(Stdio::piped())
@@ -28,8 +28,12 @@ fn talk(input: &str, arguments: &[&str]) -> Vec<String> {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let output = thread::scope(|scope| {
+        // What it prints meanwhile is read.
+        scope.spawn(move || stdin.write_all(input.as_ref()).unwrap());
+        child.wait_with_output().unwrap()
+    });
     assert!(output.status.success(), "{output:?}");
     assert_eq!(text(&output.stderr), "");
     text(&output.stdout).lines().map(str::to_owned).collect()
@@ -119,6 +123,95 @@ fn programs_that_are_nested_too_deep_are_errors() {
     assert_eq!((said[0].as_str(), said[1].len(), said.len()), ("#t", 10_004, 2));
     let said = talk("(define (f n) (+ 1 (f n)))\n(f 0)\n(+ 1 2)\n", &[]);
     assert_eq!(said, ["error: line 1: nested too deep: the stack is full", "3"]);
+}
+
+/// Objects that hold themselves are printed and compared up to a bound, with memory for that alone.
+#[test]
+fn circles_end() {
+    let program = "
+        (define (fill vector index) (if (< index 10000) (begin (vector-set! vector index vector) (fill vector (+ index 1))) 0))
+        (define one (make-vector 10000 0))
+        (fill one 0)
+        one
+        (define other (make-vector 10000 0))
+        (fill other 0)
+        (equal? one other)
+        (define list (cons 1 2))
+        (set-cdr! list list)
+        list";
+    let said = talk(program, &[]);
+    assert_eq!(said.len(), 5, "{:?}", said.iter().map(String::len).collect::<Vec<_>>());
+    assert!(said[1].starts_with("#(#(#(") && said[1].ends_with("..."));
+    assert_eq!(said[3], "error: line 8: equal?: more than 1000000 parts");
+    assert!(said[4].starts_with("(1 1 1 ") && said[4].ends_with("..."));
+}
+
+/// What is no text is reported, and what comes before and behind it counts.
+#[test]
+fn input_that_is_not_utf_8_is_an_error() {
+    let said = talk(b"(+ 1 2)\n(list 1\n\xff)\n(+ 3 4)\n", &[]);
+    assert_eq!(said, ["3", "error: line 3: a line that is not UTF-8", "7"]);
+
+    let path = env::temp_dir().join(format!("tripoint-lisp-{}-bytes.lisp", process::id()));
+    for (program, failures) in [
+        (
+            &b"(display 1)\n(display \"\xff\")\n(display 2)\n"[..],
+            &["2: from here on the program is not UTF-8"][..],
+        ),
+        (
+            b"(display 1)\n(car 1)\n\xff",
+            &["2: car: 1 is no pair", "3: from here on the program is not UTF-8"],
+        ),
+    ] {
+        fs::write(&path, program).unwrap();
+        let output = Command::new(&*LISP).arg(&path).output().unwrap();
+        let said = text(&output.stderr).lines().map(|line| line.split_once(".lisp:").unwrap().1);
+        assert_eq!(said.collect::<Vec<_>>(), failures);
+        assert_eq!((text(&output.stdout), output.status.success()), ("1", false));
+    }
+    fs::remove_file(&path).unwrap();
+    let said = talk(format!("(read-line (open-input-file {:?}))", &*LISP), &[]);
+    assert_eq!(said, ["error: line 1: read-line: a line that is not UTF-8"]);
+}
+
+/// A file that has no end is given up, and so is a line.
+#[test]
+#[cfg(target_os = "linux")]
+fn input_that_has_no_end_is_an_error() {
+    let zeros = || fs::File::open("/dev/zero").unwrap();
+    let output = Command::new(&*LISP).stdin(zeros()).output().unwrap();
+    assert_eq!(text(&output.stdout), "error: line 1: a line has more than 1048576 bytes\n");
+    assert!(!output.status.success() && output.stderr.is_empty());
+    let output = Command::new(&*LISP).args(["--memory", "3000", "/dev/zero"]).output().unwrap();
+    assert_eq!(text(&output.stderr), "/dev/zero: larger than the memory of the heap (--memory)\n");
+    assert!(!output.status.success());
+    let said = talk("(read-line (open-input-file \"/dev/zero\"))\n(+ 1 2)\n", &[]);
+    assert_eq!(said, ["error: line 1: read-line: a line has more than 1048576 bytes", "3"]);
+}
+
+/// An expression of many lines is read once: read anew with each line, these would be 10^11 characters.
+#[test]
+fn long_expressions_are_read_line_by_line() {
+    let lines = 200_000;
+    let numbers = (0..lines).map(|line| format!("{line}\n"));
+    let program = format!("(define list '({}))\n(fold + 0 list)", numbers.collect::<String>());
+    assert_eq!(talk(program, &[]), [(lines * (lines - 1) / 2).to_string()]);
+    let text = format!("(string-length \"{}\")", "one \\\"line\\\"\n".repeat(lines));
+    assert_eq!(talk(text, &[]), [(11 * lines).to_string()]);
+    // A mark of escape at the end of a line, and one at the end of the input.
+    assert_eq!(
+        talk("(write \"a\\\nb\")\n5 \"c\\", &[]),
+        ["\"a\\nb\"5", "error: line 3: the expression is not whole"]
+    );
+}
+
+/// Strings and lists that are never closed take a bounded amount of memory.
+#[test]
+fn expressions_that_have_no_end_are_errors() {
+    let said = talk(format!("\"{}", "a line\n".repeat(3 << 20)), &["--memory", "3000"]);
+    assert!(said[0].ends_with("an object would be too large"), "{}", said[0]);
+    let said = talk("(\n".repeat(300_000), &[]);
+    assert!(said[0].ends_with("nested too deep: the stack is full"), "{}", said[0]);
 }
 
 #[test]

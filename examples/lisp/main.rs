@@ -19,9 +19,9 @@ mod ports;
 mod repl;
 
 use core::error::Error;
-use std::fs;
-use std::io::stdin;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{Read, stdin};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -60,16 +60,22 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns how many expressions of the program failed.
+/// The text of a program, which has at most so many bytes: there are files that have no end.
+fn read_program(path: &Path, most: usize) -> Result<Vec<u8>, String> {
+    let mut program = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(most as u64 + 1).read_to_end(&mut program));
+    read.map_err(|error| format!("{}: {error}", path.display()))?;
+    if program.len() > most {
+        return Err(format!("{}: larger than the memory of the heap (--memory)", path.display()));
+    }
+    Ok(program)
+}
+
+/// Returns how many expressions of the program failed, or could not be read.
 fn run(options: &Options) -> Result<usize, Box<dyn Error>> {
-    let program = match &options.program {
-        None => None,
-        Some(path) => {
-            let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-            Some((path.display().to_string(), text))
-        }
-    };
     let memory = options.memory.saturating_mul(1 << 10);
+    let program = options.program.as_deref().map(|path| Ok::<_, String>((path, read_program(path, memory)?)));
+    let program = program.transpose()?;
     let arena = ArenaVm::create(ArenaVmOptions { commit_limit: memory, ..ArenaVmOptions::default() })?;
     let heap = Heap::create(&arena, HeapOptions::default())?;
     let stack = Stack::new(options.stack, options.forget);
@@ -77,11 +83,8 @@ fn run(options: &Options) -> Result<usize, Box<dyn Error>> {
     let failures = with_store(&heap, &stack, |store| -> Result<usize, Box<dyn Error>> {
         let mut lisp = repl::begin(store).map_err(|failure| failure.to_string())?;
         match program {
-            Some((name, text)) => Ok(repl::run(&mut lisp, &name, text)),
-            None => {
-                repl::talk(&mut lisp, &mut stdin().lock());
-                Ok(0)
-            }
+            Some((path, text)) => Ok(repl::run(&mut lisp, &path.display().to_string(), &text)),
+            None => Ok(usize::from(!repl::talk(&mut lisp, &mut stdin().lock()))),
         }
     })??;
     Ok(failures)

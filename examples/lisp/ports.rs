@@ -5,10 +5,29 @@
 //! finalization, and between two expressions the interpreter closes those that a collection found.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Cursor, Write};
+use std::io::{self, BufRead, BufReader, Cursor, ErrorKind, Read, Write};
 
 use crate::failure::{Failure, Outcome};
 use crate::heap::Store;
+
+/// The most bytes of a line: there are files that have no end, and no lines.
+const LINE_MOST: usize = 1 << 20;
+
+/// Reads a line, with its end. It is empty at the end of the input.
+///
+/// # Errors
+/// - [`ErrorKind::InvalidData`] if the line is no text: it was read
+/// - [`ErrorKind::FileTooLarge`] if it is too long: only a part of it was read
+/// - those of the input
+pub(crate) fn read_line(input: &mut dyn BufRead) -> io::Result<String> {
+    let mut line = Vec::new();
+    input.take(LINE_MOST as u64 + 1).read_until(b'\n', &mut line)?;
+    if line.len() > LINE_MOST {
+        let text = format!("a line has more than {LINE_MOST} bytes");
+        return Err(io::Error::new(ErrorKind::FileTooLarge, text));
+    }
+    String::from_utf8(line).map_err(|_| io::Error::new(ErrorKind::InvalidData, "a line that is not UTF-8"))
+}
 
 /// What a port reads or writes.
 pub(crate) enum Stream {
@@ -35,12 +54,12 @@ impl Stream {
     /// The next line, without its end; `None` at the end.
     pub(crate) fn read_line(&mut self) -> Outcome<Option<String>> {
         let Self::Input(input) = self else { return Err(Failure::wrong("the port is for output")) };
-        let mut line = String::new();
-        let count = input.read_line(&mut line).map_err(Failure::wrong)?;
+        let mut line = read_line(input).map_err(Failure::wrong)?;
+        let is_at_end = line.is_empty();
         if line.ends_with('\n') {
             line.pop();
         }
-        Ok((count != 0).then_some(line))
+        Ok((!is_at_end).then_some(line))
     }
 
     pub(crate) fn write(&mut self, text: &str) -> Outcome {

@@ -1,12 +1,13 @@
 //! Reading a program and evaluating it, expression by expression.
 
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::{BufRead, ErrorKind, IsTerminal, Write};
 
 use crate::failure::{Failure, Outcome};
 use crate::heap::{Constant, Register, Store, Value};
 use crate::language::machine::Lisp;
 use crate::language::printer::written;
 use crate::language::reader::{Found, Reader};
+use crate::ports::read_line;
 
 /// What the interpreter provides in its own language.
 const PRELUDE: &str = include_str!("prelude.lisp");
@@ -21,21 +22,27 @@ pub(crate) fn begin<'p, 'h>(store: Store<'p, 'h>) -> Outcome<Lisp<'p, 'h>> {
     Ok(lisp)
 }
 
-/// Evaluates a program. Returns how many of its expressions failed.
-pub(crate) fn run(lisp: &mut Lisp<'_, '_>, name: &str, program: String) -> usize {
-    let (mut reader, mut failures) = (Reader::new(program), 0);
+/// Evaluates a program, as far as it is UTF-8. Returns how many of its expressions failed.
+pub(crate) fn run(lisp: &mut Lisp<'_, '_>, name: &str, program: &[u8]) -> usize {
+    let begin = program.utf8_chunks().next();
+    let (text, mut is_text) = begin.map_or(("", true), |part| (part.valid(), part.invalid().is_empty()));
+    let (mut reader, mut failures) = (Reader::new(text.to_owned()), 0);
     loop {
         let result = match read(lisp, &mut reader) {
             Ok(Found::Expression) => lisp.evaluate(),
+            Ok(Found::End | Found::Part { .. }) if !is_text => {
+                is_text = true;
+                reader.skip_all(&lisp.store);
+                Err(Failure::wrong("from here on the program is not UTF-8"))
+            }
             Ok(Found::End) => return failures,
             Ok(Found::Part { line }) => {
                 lisp.line = line;
-                reader.skip_all();
+                reader.skip_all(&lisp.store);
                 Err(Failure::wrong("the program ends in the expression that begins here"))
             }
             Err(failure) => {
-                lisp.line = reader.line();
-                reader.skip_all();
+                reader.skip_all(&lisp.store);
                 Err(failure)
             }
         };
@@ -47,40 +54,43 @@ pub(crate) fn run(lisp: &mut Lisp<'_, '_>, name: &str, program: String) -> usize
     }
 }
 
-/// Evaluates what is typed, and prints each value.
-pub(crate) fn talk(lisp: &mut Lisp<'_, '_>, input: &mut dyn BufRead) {
-    let (mut reader, is_person) = (Reader::default(), std::io::stdin().is_terminal());
-    let mut prompt = "> ";
-    let mut line = String::new();
+/// Evaluates what is typed, and prints each value. Returns whether all of it could be read.
+pub(crate) fn talk(lisp: &mut Lisp<'_, '_>, input: &mut dyn BufRead) -> bool {
+    let (mut reader, is_person) = (Reader::new(String::new()), std::io::stdin().is_terminal());
+    let mut begun = None;
     loop {
         if is_person {
-            print!("{prompt}");
+            print!("{}", if begun.is_none() { "> " } else { "  " });
             // If it cannot be written, there is nowhere else to report that.
             let _ = std::io::stdout().flush();
         }
-        line.clear();
-        let count = input.read_line(&mut line).unwrap_or(0);
+        let line = read_line(input).or_else(|error| {
+            println!("error: line {}: {error}", reader.line());
+            reader.skip_all(&lisp.store);
+            let is_over = error.kind() != ErrorKind::InvalidData;
+            if is_over { Err(error) } else { Ok("\n".to_owned()) }
+        });
+        let Ok(line) = line else { return false };
         reader.add(&line);
-        prompt = if answer(lisp, &mut reader) { "> " } else { "  " };
-        if count == 0 {
-            if prompt != "> " {
-                println!("error: line {}: the expression is not whole", reader.line());
+        begun = answer(lisp, &mut reader);
+        if line.is_empty() {
+            if let Some(line) = begun {
+                println!("error: line {line}: the expression is not whole");
             }
-            return;
+            return true;
         }
     }
 }
 
-/// Evaluates the expressions that there are. Returns whether none is left that is not whole.
-fn answer(lisp: &mut Lisp<'_, '_>, reader: &mut Reader) -> bool {
+/// Evaluates the expressions that there are. Returns the line in which one begins that is not whole.
+fn answer(lisp: &mut Lisp<'_, '_>, reader: &mut Reader) -> Option<usize> {
     loop {
         let result = match read(lisp, reader) {
             Ok(Found::Expression) => lisp.evaluate(),
-            Ok(Found::End) => return true,
-            Ok(Found::Part { .. }) => return false,
+            Ok(Found::End) => return None,
+            Ok(Found::Part { line }) => return Some(line),
             Err(failure) => {
-                lisp.line = reader.line();
-                reader.skip_all();
+                reader.skip_all(&lisp.store);
                 Err(failure)
             }
         };

@@ -2,7 +2,7 @@
 
 use super::{Builtin, MANY, compute};
 use crate::failure::{Failure, Outcome};
-use crate::heap::{Register, Value, View};
+use crate::heap::{Register, Value, Vector, View};
 use crate::language::machine::Lisp;
 
 /// The most parts of two values that are compared: circles would have no end.
@@ -47,22 +47,39 @@ fn leave_made(lisp: &Lisp<'_, '_>) -> Outcome {
     Ok(())
 }
 
+/// What is left to compare.
+enum Left<'s> {
+    Values(Value<'s>, Value<'s>),
+    /// The elements of two vectors of one length, from this one on.
+    Elements(Vector<'s>, Vector<'s>, usize),
+}
+
 /// Whether two values have the same parts.
 fn are_equal(first: Value<'_>, second: Value<'_>) -> Outcome<bool> {
-    let mut left = vec![(first, second)];
+    let mut left = vec![Left::Values(first, second)];
     let mut parts = 0;
-    while let Some((first, second)) = left.pop() {
+    while let Some(next) = left.pop() {
+        let (first, second) = match next {
+            Left::Values(first, second) => (first, second),
+            Left::Elements(first, second, index) => {
+                let (Some(one), Some(other)) = (first.get(index), second.get(index)) else { continue };
+                left.push(Left::Elements(first, second, index + 1));
+                (one, other)
+            }
+        };
         parts += 1;
         if parts > MOST {
             return Err(Failure::wrong(format!("more than {MOST} parts")));
         }
         match (first.view(), second.view()) {
             (View::Pair(first), View::Pair(second)) => {
-                left.extend([(first.rest(), second.rest()), (first.first(), second.first())]);
+                left.extend([
+                    Left::Values(first.rest(), second.rest()),
+                    Left::Values(first.first(), second.first()),
+                ]);
             }
             (View::Vector(first), View::Vector(second)) if first.length() == second.length() => {
-                let pair = |index| Some((first.get(index)?, second.get(index)?));
-                left.extend((0..first.length()).filter_map(pair));
+                left.push(Left::Elements(first, second, 0));
             }
             (View::Text(first), View::Text(second)) if first.get() == second.get() => {}
             _ if first == second => {}

@@ -39,6 +39,11 @@ impl Stack {
         Self { words, depth: Cell::new(REGISTERS), forgets }
     }
 
+    /// How many values it has room for.
+    pub(super) fn size(&self) -> usize {
+        self.words.len() - REGISTERS
+    }
+
     pub(super) fn depth(&self) -> usize {
         self.depth.get()
     }

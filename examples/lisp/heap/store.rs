@@ -228,6 +228,11 @@ impl Store<'_, '_> {
         self.stack.depth()
     }
 
+    /// How many values the stack has room for.
+    pub(crate) fn size(&self) -> usize {
+        self.stack.size()
+    }
+
     /// Forgets the values at this place and above.
     pub(crate) fn cut(&self, depth: usize) {
         self.stack.cut(depth);

@@ -4,7 +4,7 @@
 use core::fmt::Write;
 
 use crate::builtins;
-use crate::heap::{Constant, Value, View};
+use crate::heap::{Constant, Value, Vector, View};
 
 /// The most characters of a value.
 const MOST: usize = 10_000;
@@ -13,6 +13,8 @@ enum Left<'s> {
     Value(Value<'s>),
     /// What follows the first part of a pair.
     Rest(Value<'s>),
+    /// The elements of a vector from this one on.
+    Elements(Vector<'s>, usize),
     Text(&'static str),
 }
 
@@ -48,6 +50,13 @@ fn print(value: Value<'_>, has_marks: bool) -> String {
                 }
                 _ => left.extend([Left::Text(")"), Left::Value(rest), Left::Text(" . ")]),
             },
+            Left::Elements(vector, index) => match vector.get(index) {
+                None => text.push(')'),
+                Some(element) => {
+                    text.push_str(if index > 0 { " " } else { "" });
+                    left.extend([Left::Elements(vector, index + 1), Left::Value(element)]);
+                }
+            },
             Left::Value(value) => match value.view() {
                 View::Pair(pair) => {
                     text.push('(');
@@ -55,12 +64,7 @@ fn print(value: Value<'_>, has_marks: bool) -> String {
                 }
                 View::Vector(vector) => {
                     text.push_str("#(");
-                    left.push(Left::Text(")"));
-                    // More would not be printed.
-                    for index in (0..vector.length().min(MOST)).rev() {
-                        left.extend(vector.get(index).map(Left::Value));
-                        left.extend((index > 0).then_some(Left::Text(" ")));
-                    }
+                    left.push(Left::Elements(vector, 0));
                 }
                 _ => print_atom(&mut text, value, has_marks),
             },

@@ -15,21 +15,39 @@ pub(crate) enum Found {
     Part { line: usize },
 }
 
-/// Text that is read.
+/// The most bytes of a string that is read.
+const TEXT_MOST: usize = 16 << 20;
+
+/// Text that is read. An expression that is not whole is read on when there is more text.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     text: String,
     at: usize,
     line: usize,
+    /// What was begun, and is not whole yet.
+    open: Vec<Open>,
+    /// How deep the stack was before it.
+    ground: usize,
 }
 
 /// What is read when an expression within is complete.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 enum Open {
     /// The elements of a list are on the stack from this place on. After a dot, so many come before it.
     List { place: usize, line: usize, before_dot: Option<usize> },
     /// The symbol of a mark, such as `quote`, is on the stack.
     Mark { line: usize },
+    /// A string, as far as it was read.
+    Text { text: String, line: usize },
+}
+
+impl Open {
+    /// The line that it begins in.
+    const fn line(&self) -> usize {
+        match *self {
+            Self::List { line, .. } | Self::Mark { line } | Self::Text { line, .. } => line,
+        }
+    }
 }
 
 enum Token<'t> {
@@ -42,10 +60,10 @@ enum Token<'t> {
 
 impl Reader {
     pub(crate) fn new(text: String) -> Self {
-        Self { text, at: 0, line: 1 }
+        Self { text, line: 1, ..Self::default() }
     }
 
-    /// Adds text to what is read.
+    /// Adds text to what is read, which begins with a new token.
     pub(crate) fn add(&mut self, text: &str) {
         self.text.drain(..self.at);
         self.at = 0;
@@ -58,70 +76,78 @@ impl Reader {
         self.line
     }
 
-    /// Leaves out the rest of the text.
-    pub(crate) fn skip_all(&mut self) {
+    /// Leaves out the rest of the text, and what was begun.
+    pub(crate) fn skip_all(&mut self, store: &Store<'_, '_>) {
+        self.forget_begun(store);
         self.line += self.text[self.at..].matches('\n').count();
         self.at = self.text.len();
     }
 
-    /// Reads an expression, and puts it on the stack. If it is not whole, it is read again from its begin when there
-    /// is more text.
-    pub(crate) fn read(&mut self, store: &mut Store<'_, '_>) -> Outcome<Found> {
-        self.skip_space();
-        let (at, line, depth) = (self.at, self.line, store.depth());
-        let found = self.read_whole(store);
-        if !matches!(found, Ok(Found::Expression)) {
-            store.cut(depth);
+    fn forget_begun(&mut self, store: &Store<'_, '_>) {
+        if !self.open.is_empty() {
+            self.open.clear();
+            store.cut(self.ground);
         }
-        if let Ok(Found::Part { .. }) = found {
-            (self.at, self.line) = (at, line);
+    }
+
+    /// Reads an expression, and puts it on the stack. What was begun stays on the stack.
+    pub(crate) fn read(&mut self, store: &mut Store<'_, '_>) -> Outcome<Found> {
+        if self.open.is_empty() {
+            self.ground = store.depth();
+        }
+        let found = self.read_on(store);
+        if found.is_err() {
+            self.open.clear();
+            store.cut(self.ground);
         }
         found
     }
 
-    fn read_whole(&mut self, store: &mut Store<'_, '_>) -> Outcome<Found> {
-        let mut open: Vec<Open> = Vec::new();
+    fn read_on(&mut self, store: &mut Store<'_, '_>) -> Outcome<Found> {
         loop {
-            self.skip_space();
-            let line = self.line;
-            let is_at_end = self.at == self.text.len();
-            let Some(token) = self.token()? else {
-                return Ok(match open.first() {
-                    Some(Open::List { line, .. } | Open::Mark { line }) => Found::Part { line: *line },
-                    None if is_at_end => Found::End,
-                    None => Found::Part { line },
-                });
+            let Some((token, line)) = self.token()? else {
+                return Ok(self.open.first().map_or(Found::End, |open| Found::Part { line: open.line() }));
             };
             match token {
                 Token::Open => {
-                    open.push(Open::List { place: store.depth(), line, before_dot: None });
+                    self.open(store, Open::List { place: store.depth(), line, before_dot: None })?;
                     continue;
                 }
                 Token::Mark(name) => {
                     store.intern(name)?;
-                    open.push(Open::Mark { line });
+                    self.open(store, Open::Mark { line })?;
                     continue;
                 }
                 Token::Atom(".") => {
-                    let Some(Open::List { place, before_dot: before_dot @ None, .. }) = open.last_mut()
+                    let Some(Open::List { place, before_dot: before_dot @ None, .. }) = self.open.last_mut()
                     else {
                         return Err(Failure::wrong("a dot without a list"));
                     };
                     *before_dot = Some(store.depth() - *place);
                     continue;
                 }
-                Token::Close => close(store, open.pop())?,
+                Token::Close => close(store, self.open.pop())?,
                 Token::Text(text) => store.make_text(&text)?,
                 Token::Atom(atom) => read_atom(store, atom)?,
             }
-            while let Some(Open::Mark { line }) = open.last() {
+            while let Some(Open::Mark { line }) = self.open.last() {
                 store.make_list(2, *line)?;
-                open.pop();
+                self.open.pop();
             }
-            if open.is_empty() {
+            if self.open.is_empty() {
                 return Ok(Found::Expression);
             }
         }
+    }
+
+    /// Begins what has others within.
+    fn open(&mut self, store: &Store<'_, '_>, open: Open) -> Outcome {
+        // What is nested deeper cannot be evaluated.
+        if self.open.len() >= store.size() {
+            return Err(Failure::TooDeep);
+        }
+        self.open.push(open);
+        Ok(())
     }
 
     fn skip_space(&mut self) {
@@ -140,9 +166,19 @@ impl Reader {
         self.at = self.text.len();
     }
 
-    /// The next token; `None` if the text ends before or in it.
-    fn token(&mut self) -> Outcome<Option<Token<'_>>> {
-        let rest = &self.text[self.at..];
+    /// The next token, and the line that it begins in; `None` if the text ends before or in it.
+    fn token(&mut self) -> Outcome<Option<(Token<'_>, usize)>> {
+        if !matches!(self.open.last(), Some(Open::Text { .. })) {
+            self.skip_space();
+            if self.text[self.at..].starts_with('"') {
+                self.at += 1;
+                self.open.push(Open::Text { text: String::new(), line: self.line });
+            }
+        }
+        if let Some(&Open::Text { line, .. }) = self.open.last() {
+            return Ok(self.rest_of_text()?.map(|text| (Token::Text(text), line)));
+        }
+        let (rest, line) = (&self.text[self.at..], self.line);
         let Some(first) = rest.chars().next() else { return Ok(None) };
         let (token, length) = match first {
             '(' => (Token::Open, 1),
@@ -151,11 +187,6 @@ impl Reader {
             '`' => (Token::Mark("quasiquote"), 1),
             ',' if rest.starts_with(",@") => (Token::Mark("unquote-splicing"), 2),
             ',' => (Token::Mark("unquote"), 1),
-            '"' => {
-                let Some((text, length)) = read_text(rest) else { return Ok(None) };
-                self.line += rest[..length].matches('\n').count();
-                (Token::Text(text), length)
-            }
             _ => {
                 let is_end = |c: char| c.is_whitespace() || "()'`,\";".contains(c);
                 let length = rest.find(is_end).unwrap_or(rest.len());
@@ -163,24 +194,48 @@ impl Reader {
             }
         };
         self.at += length;
-        Ok(Some(token))
+        Ok(Some((token, line)))
     }
-}
 
-/// The string that a text begins with, and how long it is there.
-fn read_text(rest: &str) -> Option<(String, usize)> {
-    let mut text = String::new();
-    let mut characters = rest.char_indices().skip(1);
-    loop {
-        match characters.next()? {
-            (at, '"') => return Some((text, at + 1)),
-            (_, '\\') => text.push(match characters.next()?.1 {
-                'n' => '\n',
-                't' => '\t',
+    /// The string that was begun, if it ends in the text.
+    fn rest_of_text(&mut self) -> Outcome<Option<String>> {
+        let Some(Open::Text { text, .. }) = self.open.last_mut() else { return Ok(None) };
+        let mut characters = self.text[self.at..].char_indices();
+        while let Some((at, character)) = characters.next() {
+            let meant = match character {
+                '"' => {
+                    let text = core::mem::take(text);
+                    self.at += at + 1;
+                    self.open.pop();
+                    return Ok(Some(text));
+                }
+                '\\' => match characters.next() {
+                    // The text that is added begins with it.
+                    None => {
+                        self.at += at;
+                        return Ok(None);
+                    }
+                    Some((_, 'n')) => '\n',
+                    Some((_, 't')) => '\t',
+                    Some((_, '\n')) => {
+                        self.line += 1;
+                        '\n'
+                    }
+                    Some((_, other)) => other,
+                },
+                '\n' => {
+                    self.line += 1;
+                    '\n'
+                }
                 other => other,
-            }),
-            (_, character) => text.push(character),
+            };
+            if text.len() >= TEXT_MOST {
+                return Err(Failure::TooLarge);
+            }
+            text.push(meant);
         }
+        self.at = self.text.len();
+        Ok(None)
     }
 }
 
