@@ -31,7 +31,7 @@ fn draw_heap(choices: &mut Choices<'_>) -> Option<(usize, usize)> {
 }
 
 fn draw_step(choices: &mut Choices<'_>) -> Option<Step> {
-    Some(match choices.below(24)? {
+    Some(match choices.below(25)? {
         0..8 => {
             let references = match choices.below(10)? {
                 0 => 400 + choices.below(300)?,
@@ -49,6 +49,10 @@ fn draw_step(choices: &mut Choices<'_>) -> Option<Step> {
         20 => Step::Collect,
         21 => Step::CollectYoung { oldest: choices.byte()? % 3 },
         22 => Step::Hold,
-        _ => Step::Walk,
+        23 => Step::Walk,
+        _ => {
+            let mut pair = || Some((choices.byte()?, choices.byte()?));
+            Step::Transform { pairs: [pair()?, pair()?], collects: choices.below(2)? == 1 }
+        }
     })
 }

@@ -12,5 +12,8 @@ pub mod gc_typed {}
 #[doc = include_str!("../design/gc-steps.md")]
 pub mod gc_steps {}
 
+#[doc = include_str!("../design/gc-transforms.md")]
+pub mod gc_transforms {}
+
 #[doc = include_str!("../design/gc-generations.md")]
 pub mod gc_generations {}

@@ -211,6 +211,11 @@
 //! }
 //! ```
 //!
+//! # Transforms
+//!
+//! A [`Transform`] has new objects take the place of old ones: with the heap stopped, it replaces every exact reference to
+//! an old object, in all objects and roots. So a program can define a type of objects anew while there are instances of it.
+//!
 //! # Collections in steps
 //!
 //! A collection of a large heap takes long. [`Heap::step`] does a part of one, so that mutators run in between:
@@ -268,6 +273,7 @@
 //!   typed        typed objects: enter, Gc, Link, roots, by the allocation points of `ap`
 //!   images       objects as bytes that processes map and share
 //!   frozen       memory that collections never look at
+//!   transforms   objects that take the place of others, in all references
 //!   walks        all objects, all roots, and what keeps an object
 //!   swept        Ams, Lo, Amc, Amcz, Awl: segments, copies, free runs, the sweep
 //!   collect      one collection, at once or in steps; registering roots; collections in a fill; stress
@@ -295,6 +301,7 @@ mod policy;
 mod references;
 mod stops;
 mod swept;
+mod transforms;
 mod typed;
 mod walks;
 
@@ -327,6 +334,8 @@ pub use stops::stopped::Stopped;
 pub use swept::class::{
     Amc, Amcz, Ams, Awl, Kind, Leaf, Lo, Moved, MovedLeaf, Swept, SweptOptions, Traced, WeakSlots,
 };
+pub use transforms::not_applied::NotApplied;
+pub use transforms::transform::Transform;
 pub use typed::final_queue::FinalQueue;
 pub use typed::inside::Inside;
 pub use typed::link::Link;

@@ -15,6 +15,7 @@
 //! | `writes` | who says which objects were written |
 //! | `scan` | the state of a scan: what references are passed to |
 //! | `format` | how a pool finds the size of an object and the references in it |
+//! | `pairs` | the objects of a transform, and which takes whose place |
 //! | `spill` | the registers that a call preserves, by architecture |
 //! | `stack` | the part of a thread's stack that is a root |
 //! | `root` | where references come from, other than objects |
@@ -36,6 +37,7 @@ pub(crate) mod marks;
 pub(crate) mod member;
 pub(crate) mod object;
 pub(crate) mod own;
+pub(crate) mod pairs;
 pub(crate) mod queue;
 pub(crate) mod recorder;
 pub(crate) mod root;

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   final_queue     objects that nothing leads to any more
+//!   typed_pairs     objects that take the place of others
 //!   rooted          references from outside
 //!   weak_rooted     references from outside that keep nothing
 //!   root_slot       what these two have in common
@@ -40,6 +41,7 @@ pub(crate) mod table;
 pub(crate) mod trace;
 pub(crate) mod typed_mutator;
 pub(crate) mod typed_objects;
+pub(crate) mod typed_pairs;
 pub(crate) mod weak_link;
 pub(crate) mod weak_pair;
 pub(crate) mod weak_rooted;

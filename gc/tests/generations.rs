@@ -14,7 +14,7 @@ use common::{
 };
 use proptest::prelude::*;
 use tripoint_core::{Addr, Arena, Check, CheckLevel};
-use tripoint_gc::{Collection, GENERATIONS, Message, Moved, Policy, Tag, Traced};
+use tripoint_gc::{Collection, GENERATIONS, Message, Moved, Policy, Tag, Traced, Transform};
 use tripoint_oracle::cases;
 
 const ALL: Duration = Duration::MAX;
@@ -44,6 +44,7 @@ enum Step {
     Weaken { slot: usize, from: usize },
     Register { slot: usize },
     Point { slot: usize },
+    Transform { old: usize, new: usize },
     Collect { oldest: usize },
 }
 
@@ -59,6 +60,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (slot(), slot()).prop_map(|(slot, from)| Step::Weaken { slot, from }),
         1 => slot().prop_map(|slot| Step::Register { slot }),
         1 => slot().prop_map(|slot| Step::Point { slot }),
+        2 => (slot(), slot()).prop_map(|(old, new)| Step::Transform { old, new }),
         5 => (0..GENERATIONS).prop_map(|oldest| Step::Collect { oldest }),
     ]
 }
@@ -87,6 +89,7 @@ struct Found {
     old_to_young: usize,
     finalized: usize,
     cleared: usize,
+    transformed: usize,
 }
 
 impl World<'_, '_> {
@@ -113,6 +116,11 @@ impl World<'_, '_> {
             Step::Point { slot } => {
                 self.pointed = self.roots[slot];
                 self.word.set(self.address(self.pointed).addr());
+            }
+            Step::Transform { old, new } => {
+                if let (Some(old), Some(new)) = (self.roots[old], self.roots[new]) {
+                    self.transform(old, new);
+                }
             }
             Step::Collect { oldest } => {
                 // The rest of a segment that ages would go on to be filled, with nodes that are old from the beginning.
@@ -169,6 +177,35 @@ impl World<'_, '_> {
                 self.pools.1.note_write(&mut self.mutator, place);
             }
         }
+    }
+
+    /// A node takes the place of another, in references of all kinds.
+    fn transform(&mut self, old: usize, new: usize) {
+        let mut transform = Transform::create(self.mutator.heap(), 1).unwrap();
+        let [old_node, new_node] = [old, new].map(|shadow| NonNull::new(self.shadows[shadow].node).unwrap());
+        // SAFETY: slots have both. All references to nodes are passed in their places, and any node may be in the place of
+        // another.
+        unsafe { transform.add_oldnew(old_node, new_node) }.unwrap();
+        let stopped = self.mutator.stop(ALL, || ()).unwrap();
+        let applied = transform.apply(&stopped);
+        drop(stopped);
+        assert_eq!(applied.is_ok(), old != new && self.pointed != Some(old), "{applied:?}");
+        if applied.is_err() {
+            return;
+        }
+        // So many cards have to be found anew.
+        let youngest = self.shadows[new].generation;
+        let comes_to_younger =
+            |shadow: &&Shadow| shadow.generation > youngest && shadow.references.contains(&Some(old));
+        self.found.transformed += self.shadows.iter().filter(comes_to_younger).count();
+        let references = self.shadows.iter_mut().flat_map(|shadow| &mut shadow.references);
+        for reference in references.chain(&mut self.roots).chain(&mut self.weak_roots) {
+            if *reference == Some(old) {
+                *reference = Some(new);
+            }
+        }
+        self.shadows[new].registered += core::mem::take(&mut self.shadows[old].registered);
+        self.find_all();
     }
 
     /// Adds all that these lead to.
@@ -381,7 +418,15 @@ fn the_steps_do_all_of_it() {
             all.old_to_young += found.old_to_young;
             all.finalized += found.finalized;
             all.cleared += found.cleared;
+            all.transformed += found.transformed;
         });
     }
-    assert!(all.young > 20 && all.old_to_young > 10 && all.finalized > 0 && all.cleared > 0, "{all:?}");
+    assert!(
+        all.young > 20
+            && all.old_to_young > 10
+            && all.finalized > 0
+            && all.cleared > 0
+            && all.transformed > 10,
+        "{all:?}"
+    );
 }

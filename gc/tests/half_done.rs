@@ -1,16 +1,20 @@
-//! What unwinds in the middle of a collection ends the process (design/gc.md `.collect.whole`).
+//! What unwinds in the middle of a collection or of a transform ends the process (design/gc.md `.collect.whole`,
+//! design/gc-transforms.md `.whole`).
 
 mod common;
 
 use core::panic::AssertUnwindSafe;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use core::time::Duration;
 use std::panic::{catch_unwind, resume_unwind};
 use std::process::Command;
 
-use common::{Slots, TestHeap, Yield, make, point, pool};
+use common::{Slots, TestHeap, Yield, make, point, pool, with_heap};
 use tripoint_core::{ClientArena, ClientArenaOptions, Event, EventHook, SymmetricFence};
-use tripoint_gc::{Heap, HeapOptions, Link, Moved, Plain, SweptOptions, Tag, TypedObjects, object_types};
+use tripoint_gc::{
+    Heap, HeapOptions, Link, Moved, Plain, Scan, SweptOptions, Tag, Transform, TypedObjects, object_types,
+};
 
 const ALL: Duration = Duration::MAX;
 
@@ -57,19 +61,19 @@ impl EventHook for Unwinding {
 }
 
 /// Runs the test `name` once more, in a process of its own, and asserts that it ends because of what unwinds.
-fn assert_ends(name: &str) {
+fn assert_ends(name: &str, middle: &str) {
     let program = std::env::current_exe().unwrap();
     let child = Command::new(program).args([name, "--exact", "--nocapture"]).env(CHILD, "").output().unwrap();
     let said = String::from_utf8_lossy(&child.stderr);
     assert_eq!(child.status.code(), None, "it ends by a signal: {said}");
-    assert!(said.contains("in the middle of a collection"), "{said}");
+    assert!(said.contains(middle), "{said}");
 }
 
 /// In a process that is to end: runs `test` with a heap whose hook unwinds when it is armed. Otherwise starts that
 /// process.
 fn ends(name: &str, test: impl FnOnce(&TestHeap<'_>, &Unwinding)) {
     if std::env::var_os(CHILD).is_none() {
-        return assert_ends(name);
+        return assert_ends(name, "in the middle of a collection");
     }
     let hook = Unwinding::default();
     let mut memory = Box::new_uninit_slice(256 << 10);
@@ -128,5 +132,50 @@ fn a_move_that_unwinds_ends_the_process() {
         slots.set(0, make(&mut point, 1, &[]).unwrap());
         point.empty();
         unwinds(hook, || _ = mutator.collect(ALL));
+    });
+}
+
+/// How many times [`unwind_at_zero`] may still be called.
+static CALLS: AtomicUsize = AtomicUsize::new(0);
+
+/// A root function that fixes a slot, and unwinds when there are no calls left.
+///
+/// # Safety
+/// - `data` leads to a slot.
+unsafe fn unwind_at_zero(data: *mut (), scan: &mut Scan<'_>) {
+    // SAFETY: the caller promises a slot.
+    scan.fix(unsafe { &mut *data.cast::<*mut u8>() });
+    if CALLS.fetch_sub(1, Ordering::Relaxed) == 0 {
+        resume_unwind(Box::new("on purpose"));
+    }
+}
+
+/// While a transform only looks, it may unwind, and nothing was changed. When it replaces references, the process ends.
+#[test]
+#[cfg_attr(any(miri, not(unix)), ignore = "starts a process, and looks at its signal")]
+fn a_transform_that_unwinds_ends_the_process() {
+    let name = "a_transform_that_unwinds_ends_the_process";
+    let is_child = std::env::var_os(CHILD).is_some();
+    if !is_child {
+        assert_ends(name, "in the middle of a transform");
+    }
+    with_heap(64 << 10, |heap| {
+        let pool = pool::<Moved>(heap, 0);
+        let mut mutator = heap.register().unwrap();
+        let mut point = point(&pool, &mutator);
+        let slots = Slots::<1>::default();
+        // SAFETY: the slots outlive the root, and only this thread uses them.
+        let _root = unsafe { heap.root_function(unwind_at_zero, slots.base().as_ptr().cast()) }.unwrap();
+        let [old, new] = [1, 2].map(|name| NonNull::new(make(&mut point, name, &[]).unwrap()).unwrap());
+        slots.set(0, old.as_ptr());
+        let mut transform = Transform::create(heap, 1).unwrap();
+        // SAFETY: both nodes were just made, and each may be in the place of the other.
+        unsafe { transform.add_oldnew(old, new) }.unwrap();
+        CALLS.store(usize::from(is_child), Ordering::Relaxed);
+        let stopped = mutator.stop(ALL, || ()).unwrap();
+        let applied = catch_unwind(AssertUnwindSafe(|| transform.apply(&stopped)));
+        assert_eq!((applied.is_err(), slots.get(0)), (true, old.as_ptr()));
+        CALLS.store(usize::MAX, Ordering::Relaxed);
+        assert_eq!((transform.apply(&stopped), slots.get(0)), (Ok(1), new.as_ptr()));
     });
 }

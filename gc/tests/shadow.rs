@@ -26,6 +26,8 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (0_u8..2).prop_map(|oldest| Step::CollectYoung { oldest }),
         1 => Just(Step::Hold),
         1 => Just(Step::Walk),
+        2 => ([(any::<u8>(), any::<u8>()), (any::<u8>(), any::<u8>())], any::<bool>())
+            .prop_map(|(pairs, collects)| Step::Transform { pairs, collects }),
     ]
 }
 
@@ -84,6 +86,37 @@ fn a_format_that_forgets_references_hides_paths() {
     with_heap(64 << 10, |heap| {
         run::<Traced, Leaf>(heap, &steps, true);
     });
+}
+
+/// The twin of transforms.
+#[test]
+#[should_panic(expected = "a node was lost")]
+fn a_format_that_forgets_references_keeps_old_nodes() {
+    let mut steps = vec![Step::Make { pool: 0, references: 0, slot: 0 }];
+    steps.push(Step::Make { pool: 0, references: 0, slot: 1 });
+    steps.push(Step::Make { pool: 0, references: 1, slot: 2 });
+    steps.push(Step::Transform { pairs: [(0, 1), (3, 3)], collects: false });
+    with_heap(64 << 10, |heap| {
+        run::<Traced, Leaf>(heap, &steps, true);
+    });
+}
+
+/// Transforms are applied, and refused, and a node is in the place of another afterwards.
+#[test]
+fn nodes_take_the_place_of_others() {
+    let transform = |(step, make): (usize, Step)| match step % 8 {
+        5 => vec![make, Step::Transform { pairs: [(1, 2), (3, 4)], collects: step % 16 == 5 }],
+        7 => vec![make, Step::Transform { pairs: [(1, 2), (step as u8, 5)], collects: false }],
+        _ => vec![make],
+    };
+    let steps: Vec<_> =
+        many(if cfg!(miri) { 100 } else { 600 }, true).into_iter().enumerate().flat_map(transform).collect();
+    for run in [run::<Traced, Leaf>, run::<Moved, MovedLeaf>] {
+        with_heap(1 << 20, |heap| {
+            let found = run(heap, &steps, false);
+            assert!(found.transformed > 10 && found.not_applied > 0, "{found:?}");
+        });
+    }
 }
 
 /// Steps that make many nodes, have a word point into some, and collect if they are to.

@@ -118,12 +118,14 @@ impl<A: Arena, B: BarrierPair> Heap<'_, A, B> {
         }
     }
 
-    /// Forgets all registrations of objects of a pool, which is being dropped and still has its memory.
+    /// Forgets all registrations of objects of a pool, which is being dropped and still has its memory, and all pairs of
+    /// transforms with such objects.
     pub(crate) fn forget_pool(&self, pool: PoolId) {
         let is_of_pool = |object: *mut u8| {
             self.arena().segment_base(Addr::of(object)).is_some_and(|(owner, _)| owner == pool)
         };
         self.forget_all(is_of_pool);
+        self.roots().lock().for_each(|root| root.forget_all(is_of_pool));
     }
 
     /// In a collection, when all objects are known and none was reached: forgets registrations of addresses where no object begins.

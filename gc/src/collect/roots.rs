@@ -136,7 +136,8 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         self.add_root(Place::WeakFunction { scan, data })
     }
 
-    fn add_root(&'h self, place: Place) -> Result<Root<'h, A, B>> {
+    /// Registers a root whose references are at a place.
+    pub(crate) fn add_root(&'h self, place: Place) -> Result<Root<'h, A, B>> {
         let record = self.arena().alloc_descriptor(Layout::new::<RootRecord>())?.cast::<RootRecord>();
         // SAFETY: this is fresh memory with the layout of a record.
         unsafe { record.write(RootRecord::new(place)) };

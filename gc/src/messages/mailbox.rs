@@ -96,6 +96,11 @@ impl Mailbox {
         is_any_dead
     }
 
+    /// Passes the references to all objects to `scan`: of those that are registered, and of those that wait to be taken.
+    pub(crate) fn scan_all(&self, scan: &mut Scan<'_>) {
+        self.for_each(|registrations| registrations.scan_all(scan));
+    }
+
     /// Shows the objects that are registered, and those that wait to be taken. Where no object was when one was
     /// registered, there may be none.
     pub(crate) fn show_objects(&self, mut show: impl FnMut(*mut u8)) {

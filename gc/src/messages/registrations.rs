@@ -49,9 +49,9 @@ impl Registrations {
         gone
     }
 
-    /// In a collection, as a root: keeps the objects that wait to be taken.
+    /// As a root: passes the references to objects that wait to be taken to `scan`, which keeps these in a collection.
     pub(crate) fn keep_finalizable(&self, scan: &mut Scan<'_>) {
-        self.finalizable.show_all(|guardian| keep(guardian, scan));
+        self.finalizable.show_all(|guardian| fix(guardian, scan));
     }
 
     /// In a collection, when all is reached that roots lead to: finds the registered objects that were not reached.
@@ -63,10 +63,16 @@ impl Registrations {
 
     /// Keeps the objects that were just found dead, for the program to take.
     pub(crate) fn keep_dead(&mut self, scan: &mut Scan<'_>) {
-        self.dead.show_all(|guardian| keep(guardian, scan));
+        self.dead.show_all(|guardian| fix(guardian, scan));
         // Their objects are kept, and may have moved.
-        self.guarded.show_all(|guardian| keep(guardian, scan));
+        self.guarded.show_all(|guardian| fix(guardian, scan));
         self.finalizable.join(core::mem::take(&mut self.dead));
+    }
+
+    /// Passes the references to all objects to `scan`.
+    pub(crate) fn scan_all(&self, scan: &mut Scan<'_>) {
+        self.keep_finalizable(scan);
+        self.guarded.show_all(|guardian| fix(guardian, scan));
     }
 
     /// Shows the objects that wait to be taken, and those that are registered.
@@ -81,8 +87,8 @@ impl Registrations {
     }
 }
 
-/// Keeps the object of a registration, and follows it if it moves.
-fn keep(guardian: &Guardian, scan: &mut Scan<'_>) {
+/// Fixes the reference of a registration to its object.
+fn fix(guardian: &Guardian, scan: &mut Scan<'_>) {
     let mut object = guardian.object.get();
     scan.fix(&mut object);
     guardian.object.set(object);

@@ -202,6 +202,18 @@ pub(crate) trait Member: Sync {
     /// - The heap is stopped by the caller, and the object is of this pool.
     unsafe fn scan_object(&self, object: Object, scan: &mut Scan<'_>);
 
+    /// Passes all references of an object to `scan`, weak ones too.
+    ///
+    /// # Safety
+    /// - The heap is stopped by the caller, and the object is of this pool.
+    unsafe fn scan_all(&self, object: Object, scan: &mut Scan<'_>);
+
+    /// The [dependent object](crate::Format::dependent) of an object, or null.
+    ///
+    /// # Safety
+    /// - The heap is stopped by the caller, and the object is of this pool.
+    unsafe fn dependent(&self, object: Object) -> *mut u8;
+
     /// Forgets which objects a walk has seen ([`SegmentPtr::see`]).
     ///
     /// # Safety

@@ -3,7 +3,10 @@
 use core::cell::Cell;
 use core::ptr::NonNull;
 
+use tripoint_core::Lock;
+
 use crate::references::list::Linked;
+use crate::references::pairs::Pairs;
 use crate::references::scan::Scan;
 use crate::references::stack::Stack;
 
@@ -35,6 +38,8 @@ pub(crate) enum Place {
     Function { scan: RootFunction, data: *mut () },
     /// What a function finds, which keeps nothing.
     WeakFunction { scan: RootFunction, data: *mut () },
+    /// The objects of a transform.
+    Pairs(NonNull<Lock<Pairs>>),
 }
 
 /// Distinguishes a root from the others of its heap ([`Root::id`](crate::Root::id)).
@@ -105,6 +110,8 @@ impl RootRecord {
             // SAFETY: the caller that registered the root promised that it may be called with this data
             // while the heap is stopped.
             Place::Function { scan: function, data } => unsafe { function(data, scan) },
+            // SAFETY: pairs are valid as long as their root is registered, and only ever borrowed shared.
+            Place::Pairs(pairs) => unsafe { pairs.as_ref() }.lock().scan(scan),
         }
     }
 
@@ -120,7 +127,19 @@ impl RootRecord {
             // SAFETY: the caller that registered the root promised that it may be called with this data
             // while the heap is stopped.
             Place::WeakFunction { scan: function, data } => unsafe { function(data, scan) },
-            Place::Table { .. } | Place::Ambiguous { .. } | Place::Stack(_) | Place::Function { .. } => {}
+            Place::Table { .. }
+            | Place::Ambiguous { .. }
+            | Place::Stack(_)
+            | Place::Function { .. }
+            | Place::Pairs(_) => {}
+        }
+    }
+
+    /// Forgets the pairs of a transform, if these are the root, of which `is_gone` is true of an object.
+    pub(crate) fn forget_all(&self, is_gone: impl Fn(*mut u8) -> bool) {
+        if let Place::Pairs(pairs) = self.place {
+            // SAFETY: pairs are valid as long as their root is registered, and only ever borrowed shared.
+            unsafe { pairs.as_ref() }.lock().forget_all(is_gone);
         }
     }
 }

@@ -82,7 +82,16 @@ enum Purpose<'s> {
     /// To count work.
     Nothing,
     /// To show the references: nothing is kept.
-    Show(&'s mut dyn FnMut(Shown<'_>)),
+    Show(&'s mut dyn FnMut(Shown<'_>), Extent),
+}
+
+/// Which references are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extent {
+    /// Those by which objects keep others.
+    Strong,
+    /// Weak ones, too.
+    All,
 }
 
 /// The state of a scan. It is passed to [`Format::scan`](crate::Format::scan) and to root functions, which pass it each
@@ -121,9 +130,14 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// A scan that passes references to `show`.
+    /// A scan that passes references to `show`, except weak ones.
     pub(crate) fn show(show: &'s mut dyn FnMut(Shown<'_>)) -> Self {
-        Self::begin(Purpose::Show(show))
+        Self::begin(Purpose::Show(show, Extent::Strong))
+    }
+
+    /// A scan that passes all references to `show`, which may change exact ones.
+    pub(crate) fn show_all(show: &'s mut dyn FnMut(Shown<'_>)) -> Self {
+        Self::begin(Purpose::Show(show, Extent::All))
     }
 
     fn begin(purpose: Purpose<'s>) -> Self {
@@ -159,7 +173,7 @@ impl<'s> Scan<'s> {
             Purpose::Keep(_, Pass::AmbiguousRoots) => return,
             Purpose::Keep(segments, pass) => (*segments, *pass),
             Purpose::Nothing => return,
-            Purpose::Show(show) => {
+            Purpose::Show(show, _) => {
                 self.references += 1;
                 return show(Shown::Exact(reference));
             }
@@ -200,7 +214,7 @@ impl<'s> Scan<'s> {
             Purpose::Keep(_, Pass::ExactRoots) => return,
             Purpose::Keep(segments, pass) => (*segments, *pass != Pass::AmbiguousRoots),
             Purpose::Nothing => return,
-            Purpose::Show(show) => {
+            Purpose::Show(show, _) => {
                 self.references += 1;
                 return show(Shown::Ambiguous(word));
             }
@@ -232,7 +246,7 @@ impl<'s> Scan<'s> {
     /// dead. Walks do not show it.
     #[inline]
     pub(crate) fn fix_weak(&mut self, reference: &mut *mut u8) {
-        if let Purpose::Keep(_, Pass::Weak) = self.purpose {
+        if let Purpose::Keep(_, Pass::Weak) | Purpose::Show(_, Extent::All) = self.purpose {
             self.fix(reference);
         }
     }
@@ -250,12 +264,12 @@ impl<'s> Scan<'s> {
             Purpose::Keep(_, Pass::Weak) if self.is_dead(*key) => {
                 (*key, *value) = (core::ptr::null_mut(), core::ptr::null_mut());
             }
-            Purpose::Keep(_, Pass::Weak) => {
+            Purpose::Keep(_, Pass::Weak) | Purpose::Show(_, Extent::All) => {
                 self.fix(key);
                 self.fix(value);
             }
             Purpose::Keep(..) => self.has_pairs = true,
-            Purpose::Show(_) => self.fix(value),
+            Purpose::Show(_, Extent::Strong) => self.fix(value),
             Purpose::Nothing => {}
         }
     }
@@ -274,7 +288,7 @@ impl<'s> Scan<'s> {
     pub(crate) fn is_dead(&self, reference: *mut u8) -> bool {
         match &self.purpose {
             Purpose::Keep(segments, _) => segments.is_white(Addr::of(reference)),
-            Purpose::Show(_) | Purpose::Nothing => false,
+            Purpose::Show(..) | Purpose::Nothing => false,
         }
     }
 

@@ -1,5 +1,7 @@
 //! How the objects of a pool are scanned, and how their cards come to say what they refer to.
 
+use core::ptr;
+
 use tripoint_core::{Addr, Arena, Block, RankSet, aver};
 
 use crate::references::format::Format;
@@ -21,15 +23,27 @@ impl<A: Arena, F: Format> Pool<A, F> {
             scan.examine(object.size());
             // SAFETY: the caller promises an object, and that the heap is stopped.
             unsafe { self.format.scan(object, scan) };
-        } else if self.ranks.contains(RankSet::WEAK) {
+        } else {
             // SAFETY: the caller promises an object, and that the heap is stopped.
-            let mut dependent = unsafe { self.format.dependent(object.base()) };
+            let mut dependent = unsafe { self.dependent_of(object) };
             let before = dependent;
             if !dependent.is_null() {
                 scan.fix(&mut dependent);
             }
             aver!(dependent == before, "the dependent object at {before:p} moves");
         }
+    }
+
+    /// The dependent object of an object, or null: only objects that have nothing but weak references have one.
+    ///
+    /// # Safety
+    /// - `object` is one of this pool, and the heap is stopped by the caller.
+    pub(crate) unsafe fn dependent_of(&self, object: Block) -> *mut u8 {
+        if self.ranks != RankSet::WEAK {
+            return ptr::null_mut();
+        }
+        // SAFETY: the caller promises an object, and that the heap is stopped.
+        unsafe { self.format.dependent(object.base()) }
     }
 
     /// Scans an object, or several in a row that begin on the same card, for the references by which they keep others, and

@@ -249,6 +249,18 @@ impl<A: Arena, F: Format> Member for Pool<A, F> {
         unsafe { self.scan_strong(object.block, scan) };
     }
 
+    unsafe fn scan_all(&self, object: Object, scan: &mut Scan<'_>) {
+        if !self.ranks.is_empty() {
+            // SAFETY: the caller promises an object of this pool, and that the heap is stopped.
+            unsafe { self.format.scan(object.block, scan) };
+        }
+    }
+
+    unsafe fn dependent(&self, object: Object) -> *mut u8 {
+        // SAFETY: the caller promises an object of this pool, and that the heap is stopped.
+        unsafe { self.dependent_of(object.block) }
+    }
+
     unsafe fn forget_seen(&self) {
         self.state.lock().for_each_segment(SegmentPtr::forget_seen);
     }

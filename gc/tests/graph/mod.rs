@@ -11,7 +11,7 @@ use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 
 use tripoint_core::{Check, CheckLevel, Error, PoolClass};
-use tripoint_gc::{Collection, GENERATIONS, Kind, NoPath, PathStep, RootId, Tag};
+use tripoint_gc::{Collection, GENERATIONS, Kind, NoPath, PathStep, RootId, Tag, Transform};
 
 use crate::common::{
     Nodes, Point, Slots, TestHeap, TestMutator, TestPool, WORD, layout, make_with, name, point, pool,
@@ -91,6 +91,11 @@ pub(crate) enum Step {
     Hold,
     /// Walks over all objects and roots, and a path to each object.
     Walk,
+    /// What slots have takes the place of what others have, after a collection or not.
+    Transform {
+        pairs: [(u8, u8); 2],
+        collects: bool,
+    },
 }
 
 const SLOTS: usize = 8;
@@ -130,6 +135,9 @@ pub(crate) struct Found {
     pub(crate) nailed: usize,
     /// How many collections were of young generations that the steps asked for.
     pub(crate) young: usize,
+    /// How many transforms were applied, and how many were not.
+    pub(crate) transformed: usize,
+    pub(crate) not_applied: usize,
 }
 
 impl<K: Kind<Nodes>, L: Kind<Nodes>> Graph<'_, '_, K, L> {
@@ -171,6 +179,9 @@ impl<K: Kind<Nodes>, L: Kind<Nodes>> Graph<'_, '_, K, L> {
             }
             Step::Hold => self.hold(),
             Step::Walk => self.walk(),
+            Step::Transform { pairs, collects } => {
+                self.transform(pairs.map(|(old, new)| (slot(old), slot(new))), collects);
+            }
         }
     }
 
@@ -328,6 +339,40 @@ impl<K: Kind<Nodes>, L: Kind<Nodes>> Graph<'_, '_, K, L> {
             assert_eq!(steps.last(), Some(&index));
             assert_eq!(stopped.object_at(target), shown.get(&index).copied());
         }
+    }
+
+    /// Nodes take the place of others, unless that has no meaning or a word points into an old one.
+    fn transform(&mut self, pairs: [(usize, usize); 2], collects: bool) {
+        let pairs: Vec<_> =
+            pairs.iter().filter_map(|(old, new)| Some((self.roots[*old]?, self.roots[*new]?))).collect();
+        let Ok(mut transform) = Transform::create(self.mutator.heap(), pairs.len()) else { return };
+        for &(old, new) in &pairs {
+            let [old, new] = [old, new].map(|shadow| NonNull::new(self.shadows[shadow].node).unwrap());
+            // SAFETY: slots have both. All references to nodes are passed in their places, and any node may be in the
+            // place of another.
+            unsafe { transform.add_oldnew(old, new) }.unwrap();
+        }
+        if collects {
+            self.collect();
+        }
+        let is_old = |shadow: usize| pairs.iter().filter(|(old, _)| *old == shadow).count();
+        let is_right = pairs.iter().all(|&(old, new)| is_old(old) == 1 && is_old(new) == 0);
+        let is_nailed = self.pointed.is_some_and(|shadow| is_old(shadow) > 0);
+        let stopped = self.mutator.stop(Duration::MAX, || ()).unwrap();
+        let applied = transform.apply(&stopped);
+        drop(stopped);
+        assert_eq!(applied.is_ok(), is_right && !is_nailed, "{applied:?}");
+        self.found.transformed += usize::from(applied.is_ok() && !pairs.is_empty());
+        self.found.not_applied += usize::from(applied.is_err());
+        if applied.is_ok() {
+            let references = self.shadows.iter_mut().flat_map(|shadow| &mut shadow.references);
+            for reference in references.chain(&mut self.roots).flatten() {
+                let pair = pairs.iter().find(|(old, _)| old == reference);
+                *reference = pair.map_or(*reference, |(_, new)| *new);
+            }
+        }
+        // Nothing moved, and what is reachable is as the shadow says.
+        self.find_moved();
     }
 
     fn collect(&mut self) {
