@@ -5,7 +5,7 @@
 use core::ffi::{c_int, c_long, c_ulong};
 use core::ptr::{self, NonNull};
 
-use libc::{EAGAIN, EBADF, ENOSYS};
+use libc::{EAGAIN, EBADF, EINVAL, ENOSYS, ENOTTY};
 
 use tripoint_core::internal::{AtomicU32, Ordering};
 use tripoint_core::{Addr, AddrRange, aver};
@@ -231,10 +231,25 @@ fn try_out(protector: &Descriptor, map: &Descriptor, place: NonNull<u8>, page: u
     Ok(())
 }
 
+/// Whether a call was refused because the number is not that of our descriptor any more: the program has closed it, and
+/// may have opened another file since.
+const fn is_lost(code: c_int) -> bool {
+    matches!(code, EBADF | ENOTTY | EINVAL)
+}
+
+/// Finds a watch closed whose descriptor is lost, so that it can be opened anew. Neither number is closed
+/// (design/arena-vm.md `.watch.lost`).
+fn heed_loss(watch: &Watch, code: c_int) {
+    if let Some(place) = place_of(watch).filter(|_| is_lost(code)) {
+        // If another thread has found that out, or this is a child, it is closed.
+        let _ = place.state.compare_exchange(OPEN, CLOSED, Ordering::AcqRel, Ordering::Relaxed);
+    }
+}
+
 /// Watches pages from here on.
 pub(super) fn watch(watch: &Watch, pages: Pages) -> Result<(), PlatformError> {
     let (protector, _) = descriptors(watch).ok_or(EBADF).map_err(refusal("watch", pages))?;
-    register(protector, pages).map_err(refusal("watch", pages))
+    register(protector, pages).inspect_err(|&code| heed_loss(watch, code)).map_err(refusal("watch", pages))
 }
 
 /// Passes pages that were written, and watches them again. Returns for how many bytes that was done.
@@ -244,13 +259,18 @@ pub(super) fn take_written(
     visit: &mut dyn FnMut(AddrRange),
 ) -> Result<usize, PlatformError> {
     let (_, map) = descriptors(watch).ok_or(EBADF).map_err(refusal("take_written", pages))?;
-    scan(map, pages, visit).map_err(refusal("take_written", pages))
+    let scanned = scan(map, pages, visit).inspect_err(|&code| heed_loss(watch, code));
+    scanned.map_err(refusal("take_written", pages))
 }
 
-/// Closes a watch for good, and unmaps its place.
+/// Closes a watch for good, and unmaps its place. Descriptors that are lost are not closed: by now their numbers may be
+/// those of other files.
 pub(super) fn close(watch: &Watch, page_size: usize) {
-    if let Some((protector, map)) = descriptors(watch) {
-        drop((Descriptor(protector), Descriptor(map)));
+    if let (Some((protector, map)), Some(place)) = (descriptors(watch), place_of(watch)) {
+        let tried = Pages { base: ptr::from_ref(place).addr() + page_size, size: page_size };
+        if !scan(map, tried, &mut |_| ()).is_err_and(is_lost) {
+            drop((Descriptor(protector), Descriptor(map)));
+        }
     }
     let place = watch.word().swap(ptr::null_mut(), Ordering::AcqRel);
     if !place.is_null() {
