@@ -4,7 +4,11 @@ mod attach;
 mod completions;
 mod gate;
 mod man;
+#[cfg(recorder)]
+mod record;
+mod replay;
 mod report;
+mod synthesize;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
@@ -34,6 +38,10 @@ pub(crate) enum Command {
     Attach(attach::Attach),
     Completions(completions::Completions),
     Man(man::Man),
+    #[cfg(recorder)]
+    Record(record::Record),
+    Replay(replay::Replay),
+    Synthesize(synthesize::Synthesize),
 }
 
 impl Command {
@@ -44,6 +52,10 @@ impl Command {
             Self::Attach(attach) => attach.run(out),
             Self::Completions(completions) => completions.run(&mut Arguments::command(), out),
             Self::Man(man) => man.run(Arguments::command(), out),
+            #[cfg(recorder)]
+            Self::Record(record) => record.run(out.is_json()),
+            Self::Replay(replay) => replay.run(out),
+            Self::Synthesize(synthesize) => synthesize.run(out),
         }
     }
 }

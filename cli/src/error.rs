@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use tripoint_telemetry::reader::OpenError;
 
 use crate::recording::Target;
+use crate::trace::TraceError;
 
 /// A subcommand did what it was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +16,9 @@ pub(crate) enum Outcome {
     Fine,
     /// A breach or a violation was found. Status 1.
     Found,
+    /// Another program ran, and this is its status.
+    #[cfg(recorder)]
+    Program(u8),
 }
 
 /// A subcommand could not do what it was asked, or not all of it. Status 2.
@@ -39,6 +43,15 @@ pub(crate) enum Error {
     Recording { target: Target, error: OpenError },
     /// Only a part of a recording could be read.
     Partial { target: Target, faults: Vec<String> },
+    /// A trace cannot be read, or not all of it.
+    Trace { path: PathBuf, error: TraceError },
+    /// A trace cannot be replayed on this machine.
+    Unfit { path: PathBuf, why: &'static str },
+    /// A process that replays a trace did not end well.
+    Replay { contender: String, why: String },
+    /// A program cannot be recorded.
+    #[cfg(recorder)]
+    Unrecordable { program: PathBuf, why: crate::recorder::Unrecordable },
 }
 
 impl Error {
@@ -65,6 +78,11 @@ impl fmt::Display for Error {
                 write!(f, "{target}: not all of it could be read:")?;
                 faults.iter().try_for_each(|fault| write!(f, "\n  {fault}"))
             }
+            Self::Trace { path, error } => write!(f, "{}: {error}", path.display()),
+            Self::Unfit { path, why } => write!(f, "cannot replay {}: {why}", path.display()),
+            Self::Replay { contender, why } => write!(f, "the replay on {contender} failed: {why}"),
+            #[cfg(recorder)]
+            Self::Unrecordable { program, why } => write!(f, "cannot record {}: {why}", program.display()),
         }
     }
 }
@@ -81,7 +99,11 @@ impl core::error::Error for Error {
         match self {
             Self::Output(error) | Self::System { error, .. } | Self::Signals { error } => Some(error),
             Self::Recording { error, .. } => Some(error),
+            Self::Trace { error, .. } => Some(error),
             Self::Budget { .. } | Self::Capture { .. } | Self::Partial { .. } => None,
+            Self::Unfit { .. } | Self::Replay { .. } => None,
+            #[cfg(recorder)]
+            Self::Unrecordable { .. } => None,
         }
     }
 }

@@ -11,10 +11,15 @@ mod budget;
 mod commands;
 mod error;
 mod output;
+#[cfg(recorder)]
+mod recorder;
 mod recording;
+mod replaying;
 mod summary;
 mod symbols;
+mod synthesizing;
 mod tables;
+mod trace;
 
 use std::io::ErrorKind;
 use std::process::ExitCode;
@@ -35,6 +40,8 @@ pub fn run() -> ExitCode {
     match outcome.and_then(|outcome| out.finish().map(|()| outcome)) {
         Ok(Outcome::Fine) => ExitCode::SUCCESS,
         Ok(Outcome::Found) => ExitCode::from(1),
+        #[cfg(recorder)]
+        Ok(Outcome::Program(status)) => ExitCode::from(status),
         // The reader of the output has seen enough.
         Err(Error::Output(error)) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {

@@ -1,0 +1,133 @@
+//! The calls of the C library that the preloaded library makes. It has no dependencies, because it is compiled
+//! by itself.
+
+use core::ffi::{c_char, c_int, c_long, c_void};
+use core::sync::atomic::AtomicU32;
+
+use crate::ring;
+
+unsafe extern "C" {
+    pub(crate) fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
+    pub(crate) fn pthread_key_create(key: *mut u32, end: Option<unsafe extern "C" fn(*mut c_void)>) -> c_int;
+    pub(crate) fn pthread_setspecific(key: u32, value: *const c_void) -> c_int;
+    pub(crate) fn getpid() -> c_int;
+    fn __errno_location() -> *mut c_int;
+    fn getenv(name: *const c_char) -> *const c_char;
+    fn open(path: *const c_char, flags: c_int, mode: u32) -> c_int;
+    fn close(descriptor: c_int) -> c_int;
+    fn posix_fallocate64(descriptor: c_int, from: i64, length: i64) -> c_int;
+    fn mmap(
+        at: *mut c_void,
+        size: usize,
+        prot: c_int,
+        flags: c_int,
+        fd: c_int,
+        offset: c_long,
+    ) -> *mut c_void;
+    fn madvise(at: *mut c_void, size: usize, advice: c_int) -> c_int;
+    fn syscall(number: c_long, ...) -> c_long;
+    static environ: *const *const c_char;
+}
+
+const O_RDWR: c_int = 2;
+const O_CREAT: c_int = 0o100;
+const O_EXCL: c_int = 0o200;
+const O_CLOEXEC: c_int = 0o2_000_000;
+const PROT_READ_WRITE: c_int = 3;
+const MAP_SHARED: c_int = 1;
+const MAP_PRIVATE_ANONYMOUS: c_int = 0x22;
+const MADV_DONTFORK: c_int = 10;
+const MADV_WIPEONFORK: c_int = 18;
+
+#[cfg(target_arch = "x86_64")]
+const SYS_FUTEX: c_long = 202;
+#[cfg(any(target_arch = "aarch64", target_arch = "riscv64"))]
+const SYS_FUTEX: c_long = 98;
+
+/// The error number of this thread.
+pub(crate) fn errno() -> c_int {
+    // SAFETY: the C library returns a valid place of this thread.
+    unsafe { *__errno_location() }
+}
+
+pub(crate) fn set_errno(error: c_int) {
+    // SAFETY: the C library returns a valid place of this thread.
+    unsafe { *__errno_location() = error };
+}
+
+/// Whether the environment can be read: before the C library has begun, it cannot.
+pub(crate) fn has_environment() -> bool {
+    // SAFETY: a word of the C library, which it sets once before it calls constructors.
+    !unsafe { (&raw const environ).read_volatile() }.is_null()
+}
+
+/// The value of a variable of the environment, with its final zero.
+pub(crate) fn variable<'a>(name: &core::ffi::CStr) -> Option<&'a core::ffi::CStr> {
+    // SAFETY: a text that ends with a zero.
+    let value = unsafe { getenv(name.as_ptr()) };
+    // SAFETY: the environment's text ends with a zero; the caller copies it before it could change.
+    (!value.is_null()).then(|| unsafe { core::ffi::CStr::from_ptr(value) })
+}
+
+/// Maps a file of this size, which other processes see; with `create` a new one, whose room is taken at once, so that no
+/// later write fails. The descriptor is closed: what the program does to descriptors does not matter.
+pub(crate) fn map_file(path: &core::ffi::CStr, size: usize, create: bool) -> Result<*mut c_void, c_int> {
+    let flags = O_RDWR | O_CLOEXEC | if create { O_CREAT | O_EXCL } else { 0 };
+    // SAFETY: a text that ends with a zero.
+    let descriptor = unsafe { open(path.as_ptr(), flags, 0o600) };
+    if descriptor < 0 {
+        return Err(errno());
+    }
+    // SAFETY: a descriptor of this function's own.
+    let refused = if create { unsafe { posix_fallocate64(descriptor, 0, size as i64) } } else { 0 };
+    let mapped = match refused {
+        // SAFETY: a new mapping of an open file, anywhere.
+        0 => {
+            checked(unsafe { mmap(core::ptr::null_mut(), size, PROT_READ_WRITE, MAP_SHARED, descriptor, 0) })
+        }
+        error => Err(error),
+    };
+    // SAFETY: a descriptor of this function's own, used no more.
+    unsafe { close(descriptor) };
+    mapped
+}
+
+/// Maps memory that is all zero in a child after a fork, by whatever call.
+pub(crate) fn map_wiped(size: usize) -> Result<*mut c_void, c_int> {
+    // SAFETY: a new mapping, anywhere.
+    let mapped =
+        checked(unsafe { mmap(core::ptr::null_mut(), size, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS, -1, 0) })?;
+    // SAFETY: whole pages of this function's own.
+    if unsafe { madvise(mapped, size, MADV_WIPEONFORK) } == 0 { Ok(mapped) } else { Err(errno()) }
+}
+
+/// Leaves a mapping out of children.
+pub(crate) fn keep_from_children(mapped: *mut c_void, size: usize) {
+    // SAFETY: whole pages of a mapping. If it is refused, a child has a mapping that it does not use.
+    unsafe { madvise(mapped, size, MADV_DONTFORK) };
+}
+
+fn checked(mapped: *mut c_void) -> Result<*mut c_void, c_int> {
+    if mapped.addr() == usize::MAX { Err(errno()) } else { Ok(mapped) }
+}
+
+#[repr(C)]
+struct Timespec {
+    seconds: c_long,
+    nanoseconds: c_long,
+}
+
+/// Waits until another process wakes waiters of the word, which is a tenth of a second at most. Returns at once if the word
+/// is not `value`.
+pub(crate) fn wait(word: &AtomicU32, value: u32) {
+    let time = Timespec { seconds: 0, nanoseconds: 100_000_000 };
+    // SAFETY: FUTEX_WAIT (0) with a valid word and a valid time.
+    unsafe { syscall(SYS_FUTEX, word.as_ptr(), 0, value, &raw const time) };
+}
+
+/// Wakes the recorder.
+pub(crate) fn ring_bell(control: &ring::Control) {
+    control.bell.fetch_add(1, core::sync::atomic::Ordering::Release);
+    // SAFETY: FUTEX_WAKE (1) of one waiter of a valid word.
+    unsafe { syscall(SYS_FUTEX, control.bell.as_ptr(), 1, 1) };
+}

@@ -1,0 +1,213 @@
+//! `tripoint replay`.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde::Serialize;
+
+use crate::error::{Error, Outcome as Ending};
+use crate::output::{Output, complain};
+use crate::replaying::{self, Contender, Measure, Outcome, Plan};
+use crate::trace::{History, Totals};
+
+/// Replay a recorded trace on allocators: the same operations, threads and order
+///
+/// Every byte is stamped when it is allocated, and compared when it is resized or freed. Each allocator has processes of its own:
+/// one for the contents and the footprint, one for latencies, and one a round for the time.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tripoint replay tripoint.trace
+  tripoint replay --with tlsf,cache+tlsf,system --rounds 5 tripoint.trace
+  tripoint replay --contents tripoint.trace.4711
+
+Columns: ns, the time of an operation (its own, less that of a replay without an allocator, in brackets); percentiles of
+single operations, which include reading the clock, as the row `none` shows; peak and end, resident bytes over the most bytes
+that were live; faults; growth, what an arena committed; wrong, bytes that had changed or requests that were refused.
+
+Exit status: 1 if anything was wrong.")]
+pub(crate) struct Replay {
+    /// The allocators
+    #[arg(long, value_delimiter = ',', default_values = DEFAULT)]
+    with: Vec<Contender>,
+    /// How often the time is measured; the median is shown
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=99))]
+    rounds: u32,
+    /// Compare contents only, and measure no times
+    #[arg(long)]
+    contents: bool,
+    /// Replay on one allocator in this process, and write what was found as JSON
+    #[arg(long, hide = true)]
+    inside: Option<Measure>,
+    /// The trace
+    trace: PathBuf,
+}
+
+/// All that are built in.
+#[cfg(feature = "peers")]
+const DEFAULT: [&str; 8] =
+    ["mvff", "tlsf", "cache+tlsf", "mfs", "system", "mimalloc", "jemalloc", "snmalloc"];
+#[cfg(not(feature = "peers"))]
+const DEFAULT: [&str; 5] = ["mvff", "tlsf", "cache+tlsf", "mfs", "system"];
+
+#[derive(Debug, Serialize)]
+struct Report<'a> {
+    trace: &'a Path,
+    command: &'a [String],
+    processor: String,
+    operations: usize,
+    totals: Totals,
+    /// Why not all of the trace was replayed.
+    cut: Option<String>,
+    contenders: Vec<Row>,
+}
+
+#[derive(Debug, Serialize)]
+struct Row {
+    name: String,
+    #[serde(flatten)]
+    outcome: Outcome,
+    /// The median of the rounds, less that without an allocator.
+    net: Option<f64>,
+}
+
+impl Replay {
+    pub(crate) fn run(&self, out: &mut Output) -> Result<Ending, Error> {
+        let read = |error| Error::Trace { path: self.trace.clone(), error };
+        let (history, cut) = History::load(&self.trace).map_err(read)?;
+        let unfit = |why: replaying::TooLarge| Error::Unfit { path: self.trace.clone(), why: why.0 };
+        let plan = Plan::of(&history).map_err(unfit)?;
+        let (header, totals) = (history.header, history.totals);
+        drop(history.steps);
+        if let Some(measure) = self.inside {
+            let contender = self.with.first().copied().unwrap_or(Contender::System);
+            let failed =
+                |error: std::io::Error| Error::Replay { contender: contender.name(), why: error.to_string() };
+            out.write_json(&replaying::run(&plan, contender, measure).map_err(failed)?)?;
+            return Ok(Ending::Fine);
+        }
+        let operations = plan.operations();
+        drop(plan);
+        let report = Report {
+            trace: &self.trace,
+            command: &header.command,
+            processor: processor(),
+            operations,
+            totals,
+            cut: cut.as_ref().map(ToString::to_string),
+            contenders: self.measure()?,
+        };
+        if out.is_json() {
+            out.write_json(&report)?
+        } else {
+            report.write(out)?
+        }
+        match cut {
+            Some(error) => Err(read(error)),
+            None if report.contenders.iter().any(|row| row.outcome.is_wrong()) => Ok(Ending::Found),
+            None => Ok(Ending::Fine),
+        }
+    }
+
+    /// All runs, each in a process of its own. Rounds of time go through all contenders, so that what disturbs the machine
+    /// for a while disturbs them all.
+    fn measure(&self) -> Result<Vec<Row>, Error> {
+        let mut rows = Vec::new();
+        for &contender in &self.with {
+            let outcome = replaying::run_apart(&self.trace, contender, Measure::Contents)?;
+            if let Some(text) = &outcome.first_difference {
+                complain(&format_args!("{}: {text}", contender.name()));
+            }
+            rows.push(Row { name: contender.name(), outcome, net: None });
+        }
+        if self.contents {
+            return Ok(rows);
+        }
+        let contenders: Vec<_> = self.with.iter().copied().chain([Contender::None]).collect();
+        rows.push(Row { name: Contender::None.name(), outcome: Outcome::default(), net: None });
+        let mut times = vec![Vec::new(); rows.len()];
+        for _ in 0..self.rounds {
+            for (&contender, times) in contenders.iter().zip(&mut times) {
+                times.extend(replaying::run_apart(&self.trace, contender, Measure::Time)?.mean);
+            }
+        }
+        for ((row, mut times), contender) in rows.iter_mut().zip(times).zip(contenders) {
+            times.sort_by(f64::total_cmp);
+            row.outcome.mean = times.get(times.len() / 2).copied();
+            row.outcome.percentiles =
+                replaying::run_apart(&self.trace, contender, Measure::Latency)?.percentiles;
+        }
+        let none = rows.last().and_then(|row| row.outcome.mean);
+        for row in &mut rows {
+            row.net = row.outcome.mean.zip(none).map(|(time, none)| (time - none).max(0.0));
+        }
+        Ok(rows)
+    }
+}
+
+impl Report<'_> {
+    fn write(&self, out: &mut Output) -> Result<(), Error> {
+        let totals = &self.totals;
+        writeln!(out, "{}: {}", self.trace.display(), self.command.join(" "))?;
+        writeln!(
+            out,
+            "{} operations ({} allocations, {} reallocs, {} frees) of {} threads, which took turns {} times; at most {} live in {} objects; {}\n",
+            self.operations,
+            totals.allocations,
+            totals.reallocs,
+            totals.frees,
+            totals.threads,
+            totals.switches,
+            bytes(totals.peak_live),
+            totals.peak_objects,
+            self.processor,
+        )?;
+        writeln!(
+            out,
+            "| allocator | ns | p50 | p90 | p99 | p99.9 | p99.99 | most | peak | end | faults | growth | wrong |"
+        )?;
+        writeln!(out, "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")?;
+        self.contenders.iter().try_for_each(|row| self.write_row(row, out))
+    }
+
+    fn write_row(&self, row: &Row, out: &mut Output) -> Result<(), Error> {
+        let outcome = &row.outcome;
+        let mean = outcome.mean.map(|mean| match row.net {
+            Some(net) if row.name != "none" => format!("{mean:.1} ({net:.1})"),
+            _ => format!("{mean:.1}"),
+        });
+        write!(out, "| {} | {} |", row.name, mean.unwrap_or_default())?;
+        for index in 0..6 {
+            write!(out, " {} |", text(outcome.percentiles.map(|times| times[index])))?;
+        }
+        let share = |resident: Option<i64>| {
+            let live = self.totals.peak_live.max(1) as f64;
+            resident.map(|resident| format!("{:.2}", resident.max(0) as f64 / live)).unwrap_or_default()
+        };
+        write!(out, " {} | {} |", share(outcome.at_peak), share(outcome.at_end))?;
+        let growth = outcome.growth.filter(|_| outcome.faults.is_some()).map(bytes).unwrap_or_default();
+        write!(out, " {} | {growth} |", text(outcome.faults))?;
+        let wrong = (row.name != "none").then_some(outcome.differences + outcome.refused);
+        Ok(writeln!(out, " {} |", text(wrong))?)
+    }
+}
+
+fn text(number: Option<u64>) -> String {
+    number.map(|number| number.to_string()).unwrap_or_default()
+}
+
+/// A number of bytes in the largest unit that it fills.
+fn bytes(number: u64) -> String {
+    match number {
+        0..1024 => format!("{number} B"),
+        1024..0x10_0000 => format!("{:.1} KiB", number as f64 / 1024.0),
+        _ => format!("{:.1} MiB", number as f64 / 1_048_576.0),
+    }
+}
+
+/// The name of the processor, as the system knows it.
+fn processor() -> String {
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let name = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    name.map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, name)| name.trim().to_owned())
+}

@@ -1,0 +1,25 @@
+//! Recording a program's allocations, in a process of its own
+//! ([design/cli-traces.md `.record`](crate::design::cli_traces)).
+//!
+//! ```text
+//! program.rs     whether a program can be recorded
+//! place.rs       the preloaded library and the rings, as files for a while
+//! shared.rs      memory that both processes map
+//! converter.rs   operations on addresses -> steps on objects
+//! process.rs     one recorded process: its ring, its trace
+//! session.rs     the command and all its children
+//! ```
+
+mod converter;
+mod place;
+mod process;
+mod program;
+#[path = "../preload/ring.rs"]
+#[expect(unreachable_pub, dead_code, reason = "the preloaded library uses the rest")]
+mod ring;
+mod session;
+mod shared;
+
+pub(crate) use process::Recorded;
+pub(crate) use program::Unrecordable;
+pub(crate) use session::{Recording, record, shell_status};

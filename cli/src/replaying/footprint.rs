@@ -1,0 +1,34 @@
+//! What the kernel says of this process: its memory, its faults, and the processor time of a thread.
+
+use core::time::Duration;
+use std::fs;
+
+/// Bytes that are resident, counted page by page; none if the system does not say.
+pub(super) fn resident() -> Option<u64> {
+    let text = fs::read_to_string("/proc/self/smaps_rollup").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("Rss:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes << 10)
+}
+
+/// Page faults of this process that needed no disk; none if the system does not say.
+pub(super) fn minor_faults() -> Option<u64> {
+    let text = fs::read_to_string("/proc/self/stat").ok()?;
+    // The name of the program, in parentheses, may have spaces in it.
+    let (_, fields) = text.rsplit_once(')')?;
+    fields.split_ascii_whitespace().nth(7)?.parse().ok()
+}
+
+/// The processor time that this thread has used: what else runs on the machine does not count.
+#[cfg(target_os = "linux")]
+pub(super) fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
+}
+
+/// The time since the first call. It stands in for processor time, which this system is not asked for.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn processor_time() -> Duration {
+    static BEGIN: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
+    BEGIN.get_or_init(std::time::Instant::now).elapsed()
+}

@@ -1,0 +1,26 @@
+//! Allocation traces: what a program allocated and freed, by which thread, in which order
+//! ([design/cli-traces.md](crate::design::cli_traces)).
+//!
+//! ```text
+//! operation.rs   what a thread does to memory
+//! coding.rs      one step as a few bytes, relative to the step before
+//! frame.rs       the parts of a file: header, blocks, end
+//! writer.rs      steps -> file              reader.rs   file -> steps
+//! history.rs     all steps of a file in memory, checked
+//! ```
+
+mod coding;
+mod error;
+mod frame;
+mod history;
+mod operation;
+mod reader;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+pub(crate) use error::TraceError;
+pub(crate) use frame::{Header, Summary};
+pub(crate) use history::{History, Totals};
+pub(crate) use operation::{Kind, Operation, Step};
+pub(crate) use writer::Writer;

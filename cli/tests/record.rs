@@ -1,0 +1,256 @@
+//! `tripoint record` on a program that does what recorders forget, and `tripoint replay` of what was recorded.
+#![cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+fn tripoint() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_tripoint"))
+}
+
+/// A folder with the program in it.
+struct Place {
+    folder: TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/odd.c");
+        let mut compiler = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
+        compiler.arg("-w").arg("-fno-builtin").arg("-pthread").arg(source);
+        assert!(compiler.arg("-o").arg(folder.path().join("odd")).status().unwrap().success());
+        Self { folder }
+    }
+
+    fn program(&self) -> PathBuf {
+        self.folder.path().join("odd")
+    }
+
+    fn trace(&self) -> PathBuf {
+        self.folder.path().join("trace")
+    }
+
+    /// All traces, by the name of the file.
+    fn traces(&self) -> Vec<PathBuf> {
+        let files = fs::read_dir(self.folder.path()).unwrap().map(|file| file.unwrap().path());
+        let mut traces: Vec<_> =
+            files.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("trace")).collect();
+        traces.sort();
+        traces
+    }
+
+    fn record(&self, options: &[&str], what: &str) -> Output {
+        let mut command = tripoint();
+        command.arg("record").arg("--quiet").args(options).arg("-o").arg(self.trace());
+        command.arg("--").arg(self.program()).arg(what).output().unwrap()
+    }
+
+    /// Records what the program does with this argument, and compares its output and status with those of a run that is
+    /// not recorded (design/cli-traces.md `.req.unchanged`).
+    fn record_and_compare(&self, what: &str) {
+        let plain = Command::new(self.program()).arg(what).output().unwrap();
+        let recorded = self.record(&[], what);
+        assert_eq!(recorded.stdout, plain.stdout, "{what}");
+        assert_eq!(
+            String::from_utf8_lossy(&recorded.stderr),
+            String::from_utf8_lossy(&plain.stderr),
+            "{what}"
+        );
+        let shown = plain.status.code().unwrap_or_else(|| 128 + plain.status.signal().unwrap());
+        assert_eq!(recorded.status.code(), Some(shown), "{what}");
+    }
+}
+
+/// What a replay says of a trace. The replay has found nothing wrong.
+fn replayed(trace: &Path) -> Value {
+    let mut command = tripoint();
+    command.args(["--json", "replay", "--contents", "--with", "tlsf,system"]).arg(trace);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}: {output:?}", trace.display());
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Allocations, reallocs, frees, threads.
+fn totals(trace: &Path) -> [u64; 4] {
+    let report = replayed(trace);
+    ["allocations", "reallocs", "frees", "threads"].map(|name| report["totals"][name].as_u64().unwrap())
+}
+
+/// The same, less what the program does without an argument.
+fn own_totals(place: &Place, what: &str) -> [u64; 4] {
+    place.record_and_compare("nothing");
+    let nothing = totals(&place.trace());
+    place.record_and_compare(what);
+    let all = totals(&place.trace());
+    core::array::from_fn(|index| all[index] - nothing[index])
+}
+
+const TIMES: u64 = 1000;
+
+#[test]
+fn every_function_of_the_family_is_recorded() {
+    let place = Place::new();
+    // Of the refused calls nothing is recorded, but one object was resized in vain.
+    assert_eq!(own_totals(&place, "family"), [8 * TIMES + 1, 2 * TIMES, 8 * TIMES + 1, 0]);
+}
+
+#[test]
+fn constructors_and_functions_at_exit_are_recorded() {
+    let place = Place::new();
+    assert_eq!(own_totals(&place, "early"), [0, 0, 1, 0]);
+    assert_eq!(own_totals(&place, "at-exit"), [TIMES, 0, TIMES, 0]);
+}
+
+#[test]
+fn threads_are_recorded_as_threads_with_what_their_destructors_free() {
+    let place = Place::new();
+    let [allocations, reallocs, frees, threads] = own_totals(&place, "threads");
+    // The C library allocates for threads, too.
+    assert!(allocations >= 8 * TIMES && frees >= 8 * TIMES, "{allocations} {frees}");
+    assert_eq!((reallocs, threads), (0, 8));
+    let [allocations, _, frees, threads] = own_totals(&place, "destructors");
+    assert!(allocations >= 8 && frees >= 8, "{allocations} {frees}");
+    assert_eq!(threads, 8, "what a thread does in its destructors is its own");
+}
+
+#[test]
+fn a_program_that_closes_all_descriptors_is_recorded() {
+    assert_eq!(own_totals(&Place::new(), "close"), [TIMES, 0, TIMES, 0]);
+}
+
+#[test]
+fn a_program_that_empties_its_environment_is_recorded() {
+    let [allocations, ..] = own_totals(&Place::new(), "environment");
+    assert!(allocations >= TIMES);
+}
+
+/// (design/cli-traces.md `.req.kept`)
+#[test]
+fn what_came_before_a_crash_an_exit_or_a_signal_is_kept() {
+    let place = Place::new();
+    for what in ["crash", "exit", "signal"] {
+        assert_eq!(own_totals(&place, what), [TIMES, 0, TIMES, 0], "{what}");
+    }
+}
+
+#[test]
+fn more_operations_than_the_ring_has_room_for_are_recorded() {
+    assert_eq!(own_totals(&Place::new(), "many"), [600 * TIMES, 0, 600 * TIMES, 0]);
+}
+
+#[test]
+fn a_child_has_a_trace_of_its_own() {
+    let place = Place::new();
+    place.record_and_compare("fork");
+    let traces = place.traces();
+    let [parent, child] = &traces[..] else { panic!("{traces:?}") };
+    assert_eq!(*parent, place.trace());
+    // The inherited object is not its own.
+    let [allocations, _, frees, _] = totals(child);
+    assert_eq!((allocations, frees), (TIMES, TIMES));
+}
+
+#[test]
+fn children_are_left_out_if_that_is_asked_for() {
+    let place = Place::new();
+    let output = place.record(&["--no-children"], "fork");
+    assert_eq!(output.status.code(), Some(3));
+    assert_eq!(place.traces(), [place.trace()]);
+    totals(&place.trace());
+}
+
+#[test]
+fn a_program_that_executes_another_has_two_traces() {
+    for options in [&[][..], &["--no-children"]] {
+        let place = Place::new();
+        let output = place.record(options, "exec");
+        assert!(output.status.success() && output.stdout == b"out\n", "{output:?}");
+        let traces = place.traces();
+        assert_eq!(traces.len(), 2, "{traces:?}");
+        for trace in traces {
+            assert!(totals(&trace)[0] >= TIMES);
+        }
+    }
+}
+
+/// (design/cli-traces.md `.req.cut`)
+#[test]
+fn a_trace_that_is_cut_off_is_replayed_up_to_there() {
+    let place = Place::new();
+    place.record_and_compare("many");
+    let whole = fs::read(place.trace()).unwrap();
+    fs::write(place.trace(), &whole[..whole.len() / 2]).unwrap();
+    let mut command = tripoint();
+    command.args(["--json", "replay", "--contents", "--with", "system"]).arg(place.trace());
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(report["operations"].as_u64().unwrap() > 100_000, "{report}");
+    assert!(report["cut"].as_str().unwrap().contains("no end"));
+    assert_eq!(report["contenders"][0]["differences"], 0);
+}
+
+#[test]
+fn what_cannot_be_recorded_is_one_line() {
+    for (program, text) in
+        [("no-such-program", "there is no such program"), ("/dev/null/x", "no such program")]
+    {
+        let output = tripoint().args(["record", "--", program]).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains(text) && said.lines().count() == 1, "{said}");
+    }
+}
+
+#[test]
+fn a_statically_linked_program_is_refused() {
+    let place = Place::new();
+    let source = place.folder.path().join("empty.c");
+    fs::write(&source, "int main(void) { return 0; }").unwrap();
+    let program = place.folder.path().join("static");
+    let compiled = Command::new("cc").arg("-static").arg(source).arg("-o").arg(&program).output().unwrap();
+    if !compiled.status.success() {
+        eprintln!("not run: there is no static C library");
+        return;
+    }
+    let output =
+        tripoint().args([OsStr::new("record"), OsStr::new("--"), program.as_os_str()]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("linked statically"));
+}
+
+#[test]
+fn nothing_is_left_behind() {
+    let place = Place::new();
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = tripoint();
+    command.env("TMPDIR", folder.path()).args(["record", "--quiet", "-o"]).arg(place.trace());
+    assert!(command.arg("--").arg(place.program()).output().unwrap().status.success());
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn synthesized_traces_are_replayed() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("trace");
+    let mut command = tripoint();
+    command.args(["synthesize", "--seed", "5", "--objects", "5000", "--threads", "3", "-o"]).arg(&trace);
+    let output = command.output().unwrap();
+    assert!(String::from_utf8(output.stdout).unwrap().contains("--seed 5"));
+    assert_eq!(totals(&trace)[0], 5000);
+    let mut command = tripoint();
+    command.args(["replay", "--rounds", "1", "--with", "cache+tlsf,mfs,system"]).arg(&trace);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let table = String::from_utf8(output.stdout).unwrap();
+    for row in ["| cache+tlsf |", "| mfs |", "| system |", "| none |"] {
+        assert!(table.contains(row), "{table}");
+    }
+}
