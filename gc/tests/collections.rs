@@ -4,11 +4,13 @@ mod common;
 
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use core::time::Duration;
 use std::thread;
 
-use common::{AtWork, Nodes, Slots, WORD, layout, make, name, point, pool, reference, with_heap, write};
+use common::{
+    AtWork, Nodes, Raise, Slots, WORD, layout, make, name, point, pool, reference, with_heap, write,
+};
 use tripoint_core::{Align, Arena, Block, Check, CheckLevel, Describe, Error, PoolClass};
 use tripoint_gc::{
     Format, Kind, Leaf, Lo, Moved, MovedLeaf, Postponed, Scan, Swept, SweptOptions, Tag, Traced,
@@ -104,7 +106,7 @@ fn objects_larger_than_a_segment_have_their_own() {
         let slots = Slots::<1>::default();
         // SAFETY: the slots outlive the root, and only this thread uses them.
         let _root = unsafe { heap.root_table(slots.base(), 1, Tag::default()) }.unwrap();
-        for references in [600, 5000] {
+        for references in [600, if cfg!(miri) { 1200 } else { 5000 }] {
             let small = make(&mut point, 1, &[]).unwrap();
             let mut all = vec![ptr::null_mut(); references];
             all[references - 1] = small;
@@ -188,6 +190,17 @@ fn a_function_finds_roots() {
         assert_eq!(mutator.collect(ALL).unwrap().kept, 2 * WORD);
         drop(root);
         assert_eq!(mutator.collect(ALL).unwrap().kept, 0);
+    });
+}
+
+#[test]
+fn what_a_heap_lends_says_what_it_is() {
+    with_heap(64 << 10, |heap| {
+        let slots = Slots::<1>::default();
+        // SAFETY: the slots outlive the root, and only this thread uses them.
+        let root = unsafe { heap.root_table(slots.base(), 1, Tag::default()) }.unwrap();
+        let texts = [format!("{root:?}"), format!("{:?}", heap.park()), format!("{:?}", heap.stress())];
+        assert_eq!(texts, ["Root", "Parked", "Stressed"]);
     });
 }
 
@@ -288,6 +301,35 @@ fn a_collection_that_is_not_had_in_time_is_postponed() {
         point.empty();
         let found = mutator.away(|| heap.collect(Duration::ZERO)).unwrap();
         assert_eq!((found.kept, found.freed), (0, 2 * WORD));
+    });
+}
+
+/// A thread that fills no buffer gives way, because the points of its pools are tripped.
+#[test]
+fn a_thread_that_only_reserves_gives_way() {
+    with_heap(64 << 10, |heap| {
+        let pool = pool::<Traced>(heap, 0);
+        let (is_there, is_done) = (AtomicBool::new(false), AtomicBool::new(false));
+        thread::scope(|scope| {
+            let done = Raise(&is_done);
+            let worker = scope.spawn(|| {
+                let mutator = heap.register().unwrap();
+                let mut point = point(&pool, &mutator);
+                while !is_done.load(Ordering::SeqCst) {
+                    // What is abandoned takes no memory.
+                    drop(point.reserve(layout(0, 0)).unwrap());
+                    is_there.store(true, Ordering::SeqCst);
+                }
+            });
+            while !is_there.load(Ordering::SeqCst) {
+                assert!(!worker.is_finished(), "the worker has failed");
+                thread::yield_now();
+            }
+            // Each wait says that it took a nanosecond.
+            let found = heap.collect(Duration::from_millis(1));
+            drop(done);
+            assert!(found.is_ok(), "{found:?}");
+        });
     });
 }
 

@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use std::thread;
 
-use common::{Raise, Slots, WORD, layout, make, name, point, pool, reference, with_heap, write};
+use common::{Raise, Slots, WORD, layout, make, make_with, name, point, pool, reference, with_heap, write};
 use tripoint_core::{Arena, Check, CheckLevel, PoolClass};
 use tripoint_gc::{Message, Moved, MovedLeaf, Tag, Traced};
 
@@ -68,6 +68,10 @@ fn objects_move_and_references_follow() {
 /// Objects that lie scattered are side by side afterwards.
 #[test]
 fn survivors_are_moved_together() {
+    // Large nodes take as many segments as more small ones would. One of each so many is kept.
+    const REFERENCES: usize = if cfg!(miri) { 18 } else { 0 };
+    const SIZE: usize = (2 + REFERENCES) * WORD;
+    const EACH: usize = if cfg!(miri) { 10 } else { 100 };
     with_heap(256 << 10, |heap| {
         let pool = pool::<Moved>(heap, 0);
         let mut mutator = heap.register().unwrap();
@@ -75,19 +79,19 @@ fn survivors_are_moved_together() {
         let slots = Slots::<20>::default();
         // SAFETY: the slots outlive the root, and only this thread uses them.
         let _root = unsafe { heap.root_table(slots.base(), 20, Tag::default()) }.unwrap();
-        for index in 0..2000 {
-            let node = make(&mut point, index, &[]).unwrap();
-            if index % 100 == 0 {
-                slots.set(index / 100, node);
+        for index in 0..20 * EACH {
+            let node = make(&mut point, index, &[ptr::null_mut(); REFERENCES]).unwrap();
+            if index % EACH == 0 {
+                slots.set(index / EACH, node);
             }
         }
         point.empty();
         let before = pool.header().total();
-        assert_eq!(mutator.collect(ALL).unwrap().moved, 20 * 2 * WORD);
+        assert_eq!(mutator.collect(ALL).unwrap().moved, 20 * SIZE);
         assert!(before >= 8 * pool.header().total(), "{before} bytes, {} now", pool.header().total());
         let mut addrs: Vec<_> = (0..20).map(|slot| slots.get(slot).addr()).collect();
         addrs.sort_unstable();
-        assert!(addrs.windows(2).all(|pair| pair[1] - pair[0] == 2 * WORD), "{addrs:?}");
+        assert!(addrs.windows(2).all(|pair| pair[1] - pair[0] == SIZE), "{addrs:?}");
     });
 }
 
@@ -159,6 +163,7 @@ fn ambiguous_references_of_functions_come_first() {
 
 #[test]
 fn objects_with_a_segment_of_their_own_stay() {
+    const LARGE: usize = 600;
     with_heap(256 << 10, |heap| {
         let pool = pool::<Moved>(heap, 0);
         let mut mutator = heap.register().unwrap();
@@ -167,14 +172,14 @@ fn objects_with_a_segment_of_their_own_stay() {
         // SAFETY: the slots outlive the root, and only this thread uses them.
         let _root = unsafe { heap.root_table(slots.base(), 1, Tag::default()) }.unwrap();
         let small = make(&mut point, 1, &[]).unwrap();
-        let large = make(&mut point, 2, &vec![small; 2000]).unwrap();
+        let large = make(&mut point, 2, &[small; LARGE]).unwrap();
         slots.set(0, large);
         point.empty();
         let found = mutator.collect(ALL).unwrap();
-        assert_eq!((found.moved, found.kept), (2 * WORD, 2004 * WORD));
+        assert_eq!((found.moved, found.kept), (2 * WORD, (4 + LARGE) * WORD));
         assert_eq!(slots.get(0), large);
         // SAFETY: the slot keeps both.
-        let moved = unsafe { reference(large, 1999) };
+        let moved = unsafe { reference(large, LARGE - 1) };
         assert_ne!(moved, small);
         // SAFETY: the slot keeps both.
         assert_eq!(unsafe { (name(moved), reference(large, 0)) }, (1, moved));
@@ -184,9 +189,9 @@ fn objects_with_a_segment_of_their_own_stay() {
 /// Memory for copies is refused at the first request, at the second, and so on: then objects stay, and nothing is lost.
 #[test]
 fn collections_without_memory_for_copies_mark_in_place() {
-    // Nodes of 16 words take as many segments as more small ones would.
-    const NODES: usize = 200;
-    const REFERENCES: usize = 14;
+    // Large nodes take as many segments as more small ones would.
+    const NODES: usize = if cfg!(miri) { 50 } else { 200 };
+    const REFERENCES: usize = if cfg!(miri) { 62 } else { 14 };
     let mut moved = Vec::new();
     for room in 0_usize.. {
         let mut is_all = false;
@@ -198,7 +203,8 @@ fn collections_without_memory_for_copies_mark_in_place() {
             // SAFETY: the slots outlive the root, and only this thread uses them.
             let _root = unsafe { heap.root_table(slots.base(), 1, Tag::default()) }.unwrap();
             for index in 0..NODES {
-                slots.set(0, make(&mut point, index, &[slots.get(0); REFERENCES]).unwrap());
+                let reference = |index: usize| if index == 0 { slots.get(0) } else { ptr::null_mut() };
+                slots.set(0, make_with(&mut point, index, REFERENCES, reference).unwrap());
             }
             point.empty();
             // Of what is left, as many segments as there is to be room.
@@ -275,7 +281,7 @@ fn what_is_reserved_stays() {
 /// Threads that are no mutators may look at a pool at any time: they wait while objects move.
 #[test]
 fn pools_are_looked_at_while_objects_move() {
-    let rounds = if cfg!(miri) { 5 } else { 300 };
+    let (rounds, nodes) = if cfg!(miri) { (3, 30) } else { (300, 200) };
     with_heap(256 << 10, |heap| {
         let pool = pool::<Moved>(heap, 0);
         let mut mutator = heap.register().unwrap();
@@ -283,7 +289,7 @@ fn pools_are_looked_at_while_objects_move() {
         let slots = Slots::<1>::default();
         // SAFETY: the slots outlive the root, and only this thread uses them.
         let _root = unsafe { heap.root_table(slots.base(), 1, Tag::default()) }.unwrap();
-        for index in 0..200 {
+        for index in 0..nodes {
             slots.set(0, make(&mut point, index, &[slots.get(0)]).unwrap());
         }
         point.empty();
@@ -300,7 +306,7 @@ fn pools_are_looked_at_while_objects_move() {
             });
             let _done = Raise(&is_done);
             for _ in 0..rounds {
-                assert_eq!(mutator.collect(ALL).unwrap().moved, 200 * 3 * WORD);
+                assert_eq!(mutator.collect(ALL).unwrap().moved, nodes * 3 * WORD);
             }
         });
     });

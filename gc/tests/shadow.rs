@@ -123,7 +123,7 @@ fn nodes_take_the_place_of_others() {
 fn many(count: u32, collections: bool) -> Vec<Step> {
     let steps = |step: u32| {
         let slot = (step % 251) as u8;
-        let make = Step::Make { pool: slot, references: 5, slot };
+        let make = Step::Make { pool: slot, references: if cfg!(miri) { 120 } else { 5 }, slot };
         match step % 16 {
             3 => vec![make, Step::Point { slot, byte: slot }],
             11 if collections => vec![make, Step::Collect],
@@ -136,7 +136,7 @@ fn many(count: u32, collections: bool) -> Vec<Step> {
 /// In a small arena some nodes are refused, and some copies, so that the properties are tested there too.
 #[test]
 fn small_arenas_are_filled() {
-    let steps = many(1000, false);
+    let steps = many(if cfg!(miri) { 100 } else { 1000 }, false);
     with_heap(48 << 10, |heap| {
         let found = run::<Traced, Leaf>(heap, &steps, false);
         assert!(found.refused > 1, "{found:?}");
@@ -150,10 +150,14 @@ fn small_arenas_are_filled() {
 /// The properties are tested of nodes that move, and of some that could and do not.
 #[test]
 fn nodes_move_if_their_class_does() {
-    let steps = many(if cfg!(miri) { 200 } else { 600 }, true);
+    let count = if cfg!(miri) { 80 } else { 600 };
+    let steps = many(count, true);
     with_heap(1 << 20, |heap| assert_eq!(run::<Traced, Leaf>(heap, &steps, false).moved, 0));
     with_heap(1 << 20, |heap| {
         let found = run::<Moved, MovedLeaf>(heap, &steps, false);
-        assert!(found.moved > 100 && found.nailed > 10 && found.not_copied == 0, "{found:?}");
+        assert!(
+            found.moved > count as usize / 6 && found.nailed > count as usize / 40 && found.not_copied == 0,
+            "{found:?}"
+        );
     });
 }

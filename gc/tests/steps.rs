@@ -296,7 +296,7 @@ proptest! {
 
     #[test]
     fn what_is_reachable_is_kept_between_steps(
-        acts in prop::collection::vec(act(), 0..if cfg!(miri) { 50 } else { 600 }),
+        acts in prop::collection::vec(act(), 0..if cfg!(miri) { 30 } else { 600 }),
         is_small in any::<bool>(),
     ) {
         run(if is_small { 64 << 10 } else { 1 << 20 }, &acts);
@@ -325,7 +325,7 @@ fn many_acts(count: u32) -> Vec<Act> {
 /// The properties above are tested while objects are marked, and collections end though mutators write.
 #[test]
 fn collections_take_many_steps_and_end() {
-    let tally = run(4 << 20, &many_acts(if cfg!(miri) { 200 } else { 2000 }));
+    let tally = run(4 << 20, &many_acts(if cfg!(miri) { 40 } else { 2000 }));
     println!("{tally:?}");
     if !cfg!(miri) {
         assert!(tally.done > 3 && tally.marking > tally.done && tally.sweeping > 3, "{tally:?}");
@@ -338,6 +338,8 @@ fn collections_take_many_steps_and_end() {
 fn a_first_step_that_unwinds_loses_nothing() {
     use core::panic::AssertUnwindSafe;
     use std::panic::{catch_unwind, resume_unwind};
+    // Which links are written: Miri writes few.
+    const EACH: usize = if cfg!(miri) { 100 } else { 1 };
     for ends_by_step in [false, true] {
         with_heap(1 << 20, |heap| {
             let _parked = heap.park();
@@ -355,7 +357,7 @@ fn a_first_step_that_unwinds_loses_nothing() {
             assert!(catch_unwind(AssertUnwindSafe(unwinds)).is_err());
             mutator.enter(|inside| {
                 for root in &roots {
-                    for link in root.get(inside).unwrap().links.iter() {
+                    for link in root.get(inside).unwrap().links.iter().step_by(EACH) {
                         let node = Node { name: 7, links: inside.slice(0, |_| Link::new(None)).unwrap() };
                         link.set(inside, Some(inside.alloc(node).unwrap()));
                     }
@@ -366,11 +368,16 @@ fn a_first_step_that_unwinds_loses_nothing() {
             } else {
                 mutator.collect(Duration::MAX).unwrap();
             }
-            assert_eq!(nodes(&objects), 2 + 2 * 1000);
+            assert_eq!(nodes(&objects), 2 + 2 * 1000 / EACH);
             mutator.enter(|inside| {
                 for root in &roots {
                     let node = root.get(inside).unwrap();
-                    assert!(node.links.iter().all(|link| link.get().is_some_and(|node| node.name == 7)));
+                    assert!(
+                        node.links
+                            .iter()
+                            .step_by(EACH)
+                            .all(|link| link.get().is_some_and(|node| node.name == 7))
+                    );
                 }
             });
         });

@@ -17,6 +17,13 @@ use tripoint_gc::{
 
 const ALL: Duration = Duration::MAX;
 
+/// The references of a node. Under Miri fewer nodes, which are larger, take as many steps.
+const REFERENCES: usize = if cfg!(miri) { 61 } else { 1 };
+/// The bytes of a node.
+const SIZE: usize = (2 + REFERENCES) * WORD;
+/// Nodes for several steps.
+const NODES: usize = if cfg!(miri) { 30 } else { 1000 };
+
 /// Runs `test` with a pool in whose heap nothing is due, a mutator, and slots that are a root. Writes of nodes are noted, or
 /// are not.
 fn with_pool<K: Kind<Nodes>>(
@@ -46,7 +53,8 @@ fn make_nodes<K: Kind<Nodes>>(
     let mut made: Vec<*mut u8> = Vec::new();
     for index in 0..nodes {
         let last = made.last().copied().unwrap_or(ptr::null_mut());
-        made.push(common::make_with(&mut point, index, 1, |_| reference(index, last)).unwrap());
+        let to = |at: usize| if at == 0 { reference(index, last) } else { ptr::null_mut() };
+        made.push(common::make_with(&mut point, index, REFERENCES, to).unwrap());
     }
     made
 }
@@ -72,12 +80,19 @@ fn is_there(mutator: &mut TestMutator<'_>, object: *mut u8) -> bool {
 
 /// Steps of a piece each, until the collection is over. Returns how many there were.
 fn finish(mutator: &mut TestMutator<'_>) -> usize {
-    let mut steps = 1;
+    let (mut steps, mut sum) = (1, 0);
     loop {
         match mutator.step(ALL, || false).unwrap() {
             // A piece, and the last piece of what was written or of roots before it.
-            Step::Marking { examined } => assert!(examined <= 3 * 4096, "{examined} bytes"),
-            Step::Done(_) => return steps,
+            Step::Marking { examined } => {
+                assert!(examined <= 3 * 4096, "{examined} bytes");
+                sum += examined;
+            }
+            Step::Done(report) => {
+                assert!(report.examined >= sum, "{report} of steps that examined {sum} bytes");
+                assert!(report.references > 0 || report.examined == 0, "{report:?}");
+                return steps;
+            }
             _ => {}
         }
         steps += 1;
@@ -91,14 +106,14 @@ fn hide<K: Kind<Nodes>>(is_noted: bool, is_note_forgotten: bool) -> bool {
         // The first is scanned first. Of the list behind it each refers to the one before, so the second is scanned last:
         // it refers to the hidden one, which is behind all of them.
         let nodes =
-            make_nodes(&pool, mutator, 1000, |index, last| if index < 2 { ptr::null_mut() } else { last });
+            make_nodes(&pool, mutator, NODES, |index, last| if index < 2 { ptr::null_mut() } else { last });
         let (first, second) = (nodes[0], nodes[1]);
         let hidden = make_node(&pool, mutator);
         // SAFETY: the node is there.
         unsafe { common::set_reference(second, 0, hidden) };
         pool.note_write(mutator, second);
         slots.set(0, first);
-        slots.set(1, nodes[999]);
+        slots.set(1, nodes[NODES - 1]);
         assert!(matches!(mutator.step(ALL, || false), Ok(Step::Marking { .. })));
         // SAFETY: roots keep both nodes, which did not move.
         unsafe {
@@ -137,9 +152,9 @@ fn weak_references_and_finalization_come_last() {
         let weak = Slots::<2>::default();
         // SAFETY: the slots outlive the root, and only this thread uses them.
         let _weak = unsafe { mutator.heap().root_weak(weak.base(), 2, Tag::default()) }.unwrap();
-        let nodes = make_list(&pool, mutator, 1000);
-        slots.set(0, nodes[997]);
-        let (dead, last_words) = (nodes[998], nodes[999]);
+        let nodes = make_list(&pool, mutator, NODES);
+        slots.set(0, nodes[NODES - 3]);
+        let (dead, last_words) = (nodes[NODES - 2], nodes[NODES - 1]);
         // SAFETY: the node is there.
         unsafe { common::set_reference(last_words, 0, ptr::null_mut()) };
         pool.note_write(mutator, last_words);
@@ -147,7 +162,7 @@ fn weak_references_and_finalization_come_last() {
         weak.set(1, nodes[0]);
         mutator.finalize(NonNull::new(last_words).unwrap()).unwrap();
         // Found only when another collection is over.
-        mutator.finalize(NonNull::new(nodes[500]).unwrap()).unwrap();
+        mutator.finalize(NonNull::new(nodes[NODES / 2]).unwrap()).unwrap();
         assert!(matches!(mutator.step(ALL, || false), Ok(Step::Marking { .. })));
         assert_eq!((weak.get(0), mutator.next_message()), (dead, None), "nothing is decided yet");
         assert!(finish(mutator) > 2);
@@ -157,7 +172,7 @@ fn weak_references_and_finalization_come_last() {
         assert!(!is_there(mutator, dead) && is_there(mutator, nodes[0]));
         slots.set(0, ptr::null_mut());
         finish(mutator);
-        assert_eq!(mutator.next_message(), NonNull::new(nodes[500]).map(Message::Finalizable));
+        assert_eq!(mutator.next_message(), NonNull::new(nodes[NODES / 2]).map(Message::Finalizable));
         assert_eq!(weak.get(1), nodes[0], "what is to be finalized leads there");
         finish(mutator);
         assert_eq!(weak.get(1), ptr::null_mut());
@@ -168,8 +183,8 @@ fn weak_references_and_finalization_come_last() {
 #[test]
 fn other_collections_and_walks_give_up_the_one_in_steps() {
     with_pool::<Traced>(true, |pool, mutator, slots| {
-        let nodes = make_list(&pool, mutator, 1000);
-        slots.set(0, nodes[999]);
+        let nodes = make_list(&pool, mutator, NODES);
+        slots.set(0, nodes[NODES - 1]);
         let whole = finish(mutator);
         let reports = mutator.heap().counts().collections.get();
         assert_eq!((reports, mutator.heap().last_collection().unwrap().cause), (1, Cause::Step));
@@ -181,9 +196,9 @@ fn other_collections_and_walks_give_up_the_one_in_steps() {
                 0 => drop(mutator.collect(ALL).unwrap()),
                 1 => mutator.stop(ALL, || ()).unwrap().walk_objects(|_| ()),
                 _ => {
-                    let mut table = [tripoint_gc::PathStep::default(); 1001];
+                    let mut table = [tripoint_gc::PathStep::default(); NODES + 1];
                     let stopped = mutator.stop(ALL, || ()).unwrap();
-                    assert_eq!(stopped.path_to(nodes[0], &mut table).unwrap().steps.len(), 1000);
+                    assert_eq!(stopped.path_to(nodes[0], &mut table).unwrap().steps.len(), NODES);
                 }
             }
             assert_eq!(finish(mutator), whole, "it began anew");
@@ -199,14 +214,35 @@ fn other_collections_and_walks_give_up_the_one_in_steps() {
     });
 }
 
+/// While a collection is in steps, one of young generations is not due, and afterwards it is again (design/gc-steps.md
+/// `.alone`).
+#[test]
+fn young_generations_wait_for_the_end_of_the_steps() {
+    with_pool::<Moved>(true, |pool, mutator, slots| {
+        slots.set(0, make_list(&pool, mutator, NODES)[NODES - 1]);
+        let mut policy = Policy::with_capacity(usize::MAX);
+        policy.generations[0].capacity = 4 << 10;
+        mutator.heap().set_policy(policy);
+        assert!(mutator.heap().is_due());
+        assert!(matches!(mutator.step(ALL, || false), Ok(Step::Marking { .. })));
+        assert!(!mutator.heap().is_due());
+        finish(mutator);
+        assert!(!mutator.heap().is_due(), "nothing is new");
+        make_list(&pool, mutator, NODES);
+        assert!(mutator.heap().is_due());
+    });
+}
+
 /// Between the last step that marks and the last that sweeps a pool is whole, and its memory is in use as it becomes
 /// free.
 #[test]
 fn what_waits_to_be_swept_is_not_free_before() {
+    const MANY: usize = if cfg!(miri) { 400 } else { 20_000 };
+    const KEPT: usize = MANY * 2 / 5;
     with_pool::<Traced>(true, |pool, mutator, slots| {
-        let nodes = make_list(&pool, mutator, 20_000);
+        let nodes = make_list(&pool, mutator, MANY);
         // All that are behind this one die, among them those of whole segments.
-        slots.set(0, nodes[8_000]);
+        slots.set(0, nodes[KEPT]);
         let (total, mut sweeping, mut last_free) = (pool.sizes().total, 0, 0);
         let report = loop {
             let step = mutator.step(ALL, || false).unwrap();
@@ -222,7 +258,7 @@ fn what_waits_to_be_swept_is_not_free_before() {
                 Step::Sweeping { .. } => {
                     sweeping += 1;
                     assert!(free >= last_free, "{free} after {last_free}");
-                    last_free = free.saturating_sub(3 * WORD);
+                    last_free = free.saturating_sub(SIZE);
                     // What is allocated meanwhile is not taken for dead.
                     let fresh = make_node(&pool, mutator);
                     assert!(is_kept_by_pool(&pool, fresh));
@@ -231,9 +267,9 @@ fn what_waits_to_be_swept_is_not_free_before() {
                 _ => {}
             }
         };
-        assert!(sweeping > 5, "{sweeping} steps for {total} bytes");
-        assert_eq!((report.cause, report.freed), (Cause::Step, 11_999 * 3 * WORD));
-        assert_eq!(report.kept, (8_001 + sweeping) * 3 * WORD);
+        assert!(sweeping > if cfg!(miri) { 1 } else { 5 }, "{sweeping} steps for {total} bytes");
+        assert_eq!((report.cause, report.freed), (Cause::Step, (MANY - 1 - KEPT) * SIZE));
+        assert_eq!(report.kept, (KEPT + 1 + sweeping) * SIZE);
         assert!(pool.sizes().total < total, "empty segments are returned");
     });
 }
@@ -248,9 +284,11 @@ fn is_kept_by_pool<K: Kind<Nodes>>(pool: &TestPool<'_, K>, object: *mut u8) -> b
 /// If memory is refused while segments wait, they are swept, and then all is collected.
 #[test]
 fn refused_memory_ends_the_steps() {
+    // More than half of the arena.
+    const MANY: usize = if cfg!(miri) { 360 } else { 30_000 };
     with_pool::<Traced>(true, |pool, mutator, slots| {
         for phase in 0..2 {
-            slots.set(0, make_list(&pool, mutator, 30_000)[10_000]);
+            slots.set(0, make_list(&pool, mutator, MANY)[MANY / 3]);
             let is_there = |step| match step {
                 Step::Marking { .. } => phase == 0,
                 Step::Sweeping { .. } => phase == 1,
@@ -259,7 +297,7 @@ fn refused_memory_ends_the_steps() {
             while !is_there(mutator.step(ALL, || false).unwrap()) {}
             let before = mutator.heap().counts().by_refusal.get();
             // More than is left.
-            make_list(&pool, mutator, 30_000);
+            make_list(&pool, mutator, MANY);
             assert_eq!(mutator.heap().counts().by_refusal.get(), before + 1, "phase {phase}");
             assert_eq!(pool.check(CheckLevel::Deep), Ok(()));
         }
@@ -335,8 +373,8 @@ fn threads_write_while_a_collection_is_in_steps() {
 #[test]
 fn a_note_of_any_place_is_looked_at() {
     with_pool::<Traced>(true, |pool, mutator, slots| {
-        let nodes = make_list(&pool, mutator, 1000);
-        slots.set(0, nodes[999]);
+        let nodes = make_list(&pool, mutator, NODES);
+        slots.set(0, nodes[NODES - 1]);
         let mut segments = Vec::new();
         mutator.stop(ALL, || ()).unwrap().walk_segments(|segment| segments.push(segment.memory));
         assert!(matches!(mutator.step(ALL, || false), Ok(Step::Marking { .. })));

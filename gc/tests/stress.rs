@@ -45,6 +45,7 @@ fn names(first: *mut u8) -> Vec<usize> {
 }
 
 fn every_allocation_collects<K: Kind<common::Nodes>>(moves: bool) {
+    const COUNT: usize = if cfg!(miri) { 8 } else { 100 };
     with_quiet_heap(|heap| {
         let pool = pool::<K>(heap, 0);
         let mutator = heap.register().unwrap();
@@ -58,7 +59,7 @@ fn every_allocation_collects<K: Kind<common::Nodes>>(moves: bool) {
 
         let stressed = heap.stress();
         let mut places = BTreeSet::new();
-        for index in 0..100_usize {
+        for index in 0..COUNT {
             let node = make(&mut point, index, &[ptr::null_mut()]).unwrap();
             assert_eq!(point.room(), 0, "a buffer has room for one object");
             if index == 0 {
@@ -70,10 +71,10 @@ fn every_allocation_collects<K: Kind<common::Nodes>>(moves: bool) {
             assert_eq!(pool.check(CheckLevel::Deep), Ok(()));
             places.insert(slots.get(0).addr());
         }
-        assert_eq!(places.len() > 50, moves, "it moves on and on: {}", places.len());
+        assert_eq!(places.len() > COUNT / 2, moves, "it moves on and on: {}", places.len());
         stressed.release();
         make(&mut point, 0, &[ptr::null_mut()]).unwrap();
-        assert_eq!((heap.counts().collections.get(), point.room() > 0), (100, true));
+        assert_eq!((heap.counts().collections.get(), point.room() > 0), (COUNT as u64, true));
         drop(root);
         drop(point);
         drop(mutator);
@@ -166,6 +167,8 @@ fn a_stale_address_is_averted_under_stress() {
 /// Memory of what died is used again only when all other free memory was.
 #[test]
 fn freed_memory_is_used_again_late() {
+    // Miri has few nodes, which are large.
+    const REFERENCES: usize = if cfg!(miri) { 30 } else { 1 };
     with_quiet_heap(|heap| {
         let pool = pool::<Traced>(heap, 0);
         let mutator = heap.register().unwrap();
@@ -174,11 +177,11 @@ fn freed_memory_is_used_again_late() {
         // SAFETY: the slots outlive the root, and only this thread uses them.
         let _root = unsafe { heap.root_table(slots.base(), 1, Tag::default()) }.unwrap();
         let _stressed = heap.stress();
-        push(&mut point, &slots, 0);
-        let free = pool.sizes().free / (3 * WORD);
+        slots.set(0, make(&mut point, 0, &[ptr::null_mut(); REFERENCES]).unwrap());
+        let free = pool.sizes().free / ((2 + REFERENCES) * WORD);
         let mut places = BTreeSet::new();
         for count in 1..3 * free {
-            let node = make(&mut point, 1, &[ptr::null_mut()]).unwrap();
+            let node = make(&mut point, 1, &[ptr::null_mut(); REFERENCES]).unwrap();
             places.insert(node);
             assert_eq!(places.len(), count.min(free), "of {free} places");
         }
@@ -189,6 +192,7 @@ fn freed_memory_is_used_again_late() {
 /// All of it can be repeated: the same places, and the same collections.
 #[test]
 fn stress_is_deterministic() {
+    const COUNT: usize = if cfg!(miri) { 12 } else { 300 };
     let run = || {
         let mut seen = Vec::new();
         with_quiet_heap(|heap| {
@@ -200,8 +204,8 @@ fn stress_is_deterministic() {
             let _root = unsafe { heap.root_table(slots.base(), 1, Tag::default()) }.unwrap();
             let _stressed = heap.stress();
             let base = make(&mut points.1, 0, &[]).unwrap().addr();
-            for index in 0..300 {
-                if index % 50 == 0 {
+            for index in 0..COUNT {
+                if index % (COUNT / 6) == 0 {
                     slots.set(0, ptr::null_mut());
                 }
                 push(&mut points.0, &slots, index);
@@ -264,16 +268,19 @@ fn fill_up<K: Kind<common::Nodes>>(heap: &TestHeap<'_>) {
     let slots = Slots::<1>::default();
     // SAFETY: the slots outlive the root, and only this thread uses them.
     let _root = unsafe { heap.root_table(slots.base(), 1, Tag::default()) }.unwrap();
+    // A collection at each allocation looks at all nodes, so Miri has few that are large.
+    const REFERENCES: usize = if cfg!(miri) { 254 } else { 30 };
     let mut count = 0;
     let error = loop {
-        match make_with(&mut point, count, 30, |_| slots.get(0)) {
+        let reference = |index: usize| if index == 0 { slots.get(0) } else { ptr::null_mut() };
+        match make_with(&mut point, count, REFERENCES, reference) {
             Ok(node) => slots.set(0, node),
             Err(error) => break error,
         }
         count += 1;
     };
     assert_eq!(error, Error::Limit);
-    assert!(count * 32 * WORD > (32 << 10) / 2, "{count} nodes");
+    assert!(count * (2 + REFERENCES) * WORD > (32 << 10) / 2, "{count} nodes");
     assert_eq!(names(slots.get(0)), (0..count).rev().collect::<Vec<_>>());
     slots.set(0, ptr::null_mut());
     make(&mut point, 0, &[]).unwrap();
@@ -285,7 +292,7 @@ fn typed_objects_are_collected_whenever_a_closure_returns() {
         let objects = TypedObjects::create(heap, SweptOptions::default()).unwrap();
         let mut mutator = objects.register().unwrap();
         let _stressed = heap.stress();
-        for count in 1..50_u64 {
+        for count in 1..if cfg!(miri) { 5 } else { 50_u64 } {
             let root = mutator.enter(|inside| {
                 let text = inside.text("kept").unwrap();
                 inside.text("freed").unwrap();

@@ -12,7 +12,7 @@ use core::time::Duration;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-use common::{Nodes, PointIn, Slots, Yield, layout, make_with, name, point, reference, write};
+use common::{Nodes, PointIn, Slots, Yield, grain, layout, make_with, name, point, reference, write};
 use tripoint_core::{
     Arena, BarrierPair, CheckLevel, ClientArena, ClientArenaOptions, PoolClass, SymmetricFence,
 };
@@ -301,7 +301,7 @@ fn ten_threads<A: Arena + Clone + Send, B: BarrierPair>(
 
 fn in_a_client_arena(forgets: bool) {
     let mut memory = Box::new_uninit_slice(if cfg!(miri) { 1 << 20 } else { 8 << 20 });
-    let options = ClientArenaOptions { grain: Some(1 << 10), event_hook: None };
+    let options = ClientArenaOptions { grain: Some(grain(memory.len())), event_hook: None };
     let arena = ClientArena::create(&mut memory, options).unwrap();
     // Each wait says that it took a nanosecond.
     let patience = Duration::from_nanos(if cfg!(miri) { 3 } else { 100 });

@@ -5,12 +5,13 @@ mod common;
 
 use core::ptr::{self, NonNull};
 use core::time::Duration;
+use std::collections::BTreeSet;
 
 use common::{Nodes, Slots, WORD, layout, make, point, pool, set_reference, with_heap, write};
 use tripoint_core::{Addr, Arena, PoolClass};
 use tripoint_gc::{
-    Kind, Leaf, Message, Moved, MovedLeaf, NoPath, PathStep, Referrer, SegmentUse, Tag, Traced, TypeCount,
-    WeakSlots,
+    GENERATIONS, Kind, Leaf, Message, Moved, MovedLeaf, NoPath, PathStep, Referrer, SegmentUse, Tag, Traced,
+    TypeCount, WeakSlots,
 };
 
 const ALL: Duration = Duration::MAX;
@@ -98,6 +99,11 @@ fn segments_show_how_their_memory_is_used() {
             {
                 let own: Vec<_> = found.iter().filter(|segment| segment.pool == pool).collect();
                 assert!(own.iter().all(|segment| segment.class == class && segment.overhead() > 0));
+                // What moved is older, and the buffer is in the youngest generation. Others are in the last.
+                let generations: BTreeSet<_> = own.iter().map(|segment| segment.generation).collect();
+                let moved = if is_collected { [0, 1].as_slice() } else { &[0] };
+                let expected = if class == "AMC" { moved } else { &[GENERATIONS as u8 - 1] };
+                assert!(generations.iter().eq(expected), "{class}: {generations:?}");
                 assert!(own.windows(2).all(|pair| pair[0].memory.limit() <= pair[1].memory.base()));
                 assert_eq!(own.iter().map(|segment| segment.memory.size()).sum::<usize>(), header.total());
                 held[index] = own.iter().map(|segment| segment.held).sum();

@@ -194,3 +194,17 @@ const fn is_shortage(error: Error) -> bool {
         Error::Memory | Error::Limit | Error::CommitLimit | Error::ResourceLimit { .. } | Error::Frozen
     )
 }
+
+#[cfg(all(test, not(tripoint_loom)))]
+mod tests {
+    use super::*;
+
+    /// A collection frees memory. What it cannot change is not asked for twice.
+    #[test]
+    fn only_refused_memory_is_worth_a_collection() {
+        assert!(
+            [Error::Memory, Error::Limit, Error::CommitLimit, Error::Frozen].into_iter().all(is_shortage)
+        );
+        assert!(!is_shortage(Error::Parameter("a size")));
+    }
+}

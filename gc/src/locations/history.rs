@@ -174,6 +174,19 @@ mod tests {
         follow(&steps, 0, |history, _| history.age(Zones(1 << 9)));
     }
 
+    /// Collections that move nothing age nothing: what moved before is not confused with what moves later.
+    #[test]
+    fn an_epoch_begins_only_if_something_moved() {
+        let history = History::new();
+        history.age(moved(0, MIB));
+        let mut dependency = history.dependency();
+        dependency.add(ptr::without_provenance(8));
+        for _ in 0..2 * EPOCHS {
+            history.age(Zones::default());
+        }
+        assert!(!history.is_stale(dependency));
+    }
+
     /// What moved before a dependency was reset does not make it stale, as long as its epoch is remembered.
     #[test]
     fn a_new_dependency_is_fresh() {

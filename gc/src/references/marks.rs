@@ -235,24 +235,10 @@ impl GcSegment {
 mod tests {
     use super::*;
     use crate::references::generation::Generation;
-    use crate::references::segment::{Fate, GreyList, Shape};
-    use std::boxed::Box;
+    use crate::references::segment::Fate;
+    use crate::references::segment::tests::with_segment;
     use std::vec::Vec;
-    use tripoint_core::{Align, Block, RankSet};
-
-    #[repr(align(1024))]
-    struct Grains([[u8; 1024]; 8]);
-
-    fn with_segment(generation: Generation, body: impl FnOnce(SegmentPtr)) {
-        let mut memory = Box::new(Grains([[0; 1024]; 8]));
-        let base = NonNull::from(&mut memory.0).cast::<u8>();
-        let (list, shape) = (GreyList::new(), Shape { align: Align::WORD, header: 0 });
-        // SAFETY: the memory is aligned to a grain, has room, and is used by the segment alone. The list outlives it.
-        body(unsafe {
-            let block = Block::new(base, size_of::<Grains>());
-            SegmentPtr::create(block, RankSet::EXACT, shape, generation, NonNull::from(&list))
-        });
-    }
+    use tripoint_core::Align;
 
     fn range(segment: SegmentPtr, from: usize, to: usize) -> AddrRange {
         let [base, limit] = [from, to].map(|unit| segment.get().payload().get() + unit * Align::WORD.get());
@@ -269,7 +255,8 @@ mod tests {
     fn starts_are_filled_from_place_to_place() {
         with_segment(Generation::YOUNGEST, |segment| {
             let mut expected = starts(segment);
-            let ends = [0, 1, BITS - 1, BITS, BITS + 1, 2 * BITS, 5 * BITS + 7, expected.len()];
+            let ends = [BITS - 1, 2 * BITS, 0, 1, BITS, BITS + 1, 5 * BITS + 7, expected.len()];
+            let ends = &ends[..if cfg!(miri) { 2 } else { ends.len() }];
             for (from, to) in ends.iter().flat_map(|from| ends.iter().map(move |to| (*from, *to))) {
                 for are_starts in [true, false, true] {
                     if from <= to {

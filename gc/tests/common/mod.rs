@@ -118,10 +118,17 @@ unsafe impl Format for Nodes {
 // SAFETY: nothing in a node depends on its address but references, which are fixed.
 unsafe impl MovableFormat for Nodes {}
 
-/// Runs `test` with an arena of so many bytes and a heap of its own.
+/// The grain of an arena of so many bytes. Miri looks at the entries of all grains whenever it looks one up, so there are
+/// few of them.
+pub(crate) const fn grain(size: usize) -> usize {
+    if cfg!(miri) && size >= 128 << 10 { 4 << 10 } else { 1 << 10 }
+}
+
+/// Runs `test` with an arena of so many bytes, or of 256 KiB under Miri if these are less, and a heap of its own.
 pub(crate) fn with_heap(size: usize, test: impl FnOnce(&TestHeap<'_>)) {
+    let size = if cfg!(miri) { size.min(256 << 10) } else { size };
     let mut memory = Box::new_uninit_slice(size);
-    let options = ClientArenaOptions { grain: Some(1 << 10), event_hook: None };
+    let options = ClientArenaOptions { grain: Some(grain(size)), event_hook: None };
     let arena = ClientArena::create(&mut memory, options).unwrap();
     let heap = Heap::create(&arena, HeapOptions { barrier: SymmetricFence, parking: &Yield }).unwrap();
     test(&heap);
