@@ -276,14 +276,15 @@ mod tests {
             let description = segment.get();
             assert!(description.record_later(range(segment, 4, 9)));
             assert!(!description.record_later(range(segment, 10, 12)), "there is a gap");
-            assert!(!description.record_later(range(segment, 2, 4)), "it is in front");
+            assert!(!description.record_later(range(segment, 1, 3)), "there is a gap");
             assert!(description.record_later(range(segment, 9, 12)));
-            assert_eq!(description.unrecorded(), range(segment, 4, 12));
+            assert!(description.record_later(range(segment, 2, 4)));
+            assert_eq!(description.unrecorded(), range(segment, 2, 12));
             description.set_fate(Fate::Marks);
             assert!(!description.record_later(range(segment, 12, 14)), "all is to be known");
             description.set_fate(Fate::Stays);
             description.forget_unrecorded();
-            assert!(description.record_later(range(segment, 2, 4)));
+            assert!(description.record_later(range(segment, 20, 24)));
         });
         with_segment(Generation::LAST, |segment| {
             assert!(!segment.get().record_later(range(segment, 0, 2)), "its cards are looked at");

@@ -319,15 +319,22 @@ impl GcSegment {
         self.unrecorded.get()
     }
 
-    /// Has `objects` be recorded later, if they are of the youngest generation and lie behind those that are to be
-    /// recorded later anyway. Returns whether that is so.
+    /// Has `objects` be recorded later, if they are of the youngest generation and beside those that are to be recorded
+    /// later anyway. Returns whether that is so.
     pub(crate) fn record_later(&self, objects: AddrRange) -> bool {
         let before = self.unrecorded.get();
-        let base = if before.is_empty() { objects.base() } else { before.base() };
-        let is_behind = before.is_empty() || before.limit() == objects.base();
+        let all = if before.is_empty() {
+            Some(objects)
+        } else if before.limit() == objects.base() {
+            AddrRange::new(before.base(), objects.limit())
+        } else if objects.limit() == before.base() {
+            AddrRange::new(objects.base(), before.limit())
+        } else {
+            None
+        };
         // While objects are marked in steps, all that is there has to be known.
         let is_young = self.generation.get() == Generation::YOUNGEST && self.fate.get() == Fate::Stays;
-        let all = AddrRange::new(base, objects.limit()).filter(|_| is_behind && is_young);
+        let all = all.filter(|_| is_young);
         self.unrecorded.set(all.unwrap_or(before));
         all.is_some()
     }
