@@ -1,5 +1,6 @@
 //! The arguments of the command. Each subcommand is in a file of its own.
 
+mod advise;
 mod attach;
 mod completions;
 mod gate;
@@ -42,6 +43,7 @@ pub(crate) enum Command {
     Record(record::Record),
     Replay(replay::Replay),
     Synthesize(synthesize::Synthesize),
+    Advise(advise::Advise),
 }
 
 impl Command {
@@ -56,6 +58,7 @@ impl Command {
             Self::Record(record) => record.run(out.is_json()),
             Self::Replay(replay) => replay.run(out),
             Self::Synthesize(synthesize) => synthesize.run(out),
+            Self::Advise(advise) => advise.run(out),
         }
     }
 }

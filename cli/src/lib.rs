@@ -7,6 +7,7 @@
 
 pub mod design;
 
+mod advising;
 mod budget;
 mod commands;
 mod error;

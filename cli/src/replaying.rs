@@ -12,9 +12,11 @@
 //! run.rs         one run, in this process
 //! footprint.rs   what the kernel says of this process
 //! process.rs     each run in a process of its own
+//! demand.rs      how many objects of each size       trial.rs   what an Init needs
 //! ```
 
 mod contenders;
+mod demand;
 mod footprint;
 mod general;
 mod memory;
@@ -25,6 +27,7 @@ mod run;
 mod stamp;
 #[cfg(test)]
 mod tests;
+mod trial;
 mod turns;
 mod worker;
 
@@ -32,3 +35,4 @@ pub(crate) use contenders::Contender;
 pub(crate) use plan::{Plan, TooLarge};
 pub(crate) use process::run_apart;
 pub(crate) use run::{Measure, Outcome, run};
+pub(crate) use trial::{Init, try_out};

@@ -1,0 +1,136 @@
+//! Sizes for an Init, from a trace ([design/cli-traces.md `.advise`](crate::design::cli_traces)).
+
+use std::io;
+
+use serde::Serialize;
+use tripoint::{CacheClass, CacheClasses};
+
+use crate::replaying::{Init, Plan, try_out};
+
+/// The largest block that caches are advised for, in bytes.
+const CACHED: usize = 4096;
+/// How many blocks of a class a cache is advised to keep, at least and at most.
+const KEPT: core::ops::RangeInclusive<usize> = 8..=1024;
+/// A size is worth a pool of its own if so many of 100 allocations are of it, and so many objects are live at once.
+const WORTH: (u64, u64) = (5, 64);
+/// The largest unit that is worth a pool of its own, in bytes.
+const LARGEST_UNIT: usize = 1024;
+
+/// What to give to an Init.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Advice {
+    /// `ArenaVmOptions::commit_limit`, in bytes. This is the expected footprint.
+    pub(crate) commit_limit: usize,
+    /// By how much to extend a `Tlsf` at Init, in bytes.
+    pub(crate) extend: usize,
+    /// The size and count of each `CacheClass`, for the cache of each thread.
+    pub(crate) classes: Vec<Class>,
+    /// Sizes that are worth an `Mfs` pool.
+    pub(crate) units: Vec<Unit>,
+    /// Bytes that two replays committed with this Init, one after the other.
+    pub(crate) growth: [u64; 2],
+    /// Requests that they refused.
+    pub(crate) refused: u64,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Class {
+    pub(crate) size: usize,
+    pub(crate) count: usize,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Unit {
+    pub(crate) size: usize,
+    pub(crate) allocations: u64,
+    /// The most that are live at once.
+    pub(crate) most: u64,
+}
+
+/// Advises on a plan: measures what it needs, and replays it twice with that.
+pub(crate) fn advise(plan: &Plan) -> io::Result<Advice> {
+    let classes = classes(plan)?;
+    let free = Init { commit_limit: usize::MAX, extend: 0, classes };
+    let extend = try_out(plan, &free, 1)?.iter().map(|trial| trial.high_water).max().unwrap_or(0);
+    // What the arena itself takes depends on how the pool is extended.
+    let extended = Init { extend, ..free };
+    let commit_limit = try_out(plan, &extended, 2)?.iter().map(|trial| trial.committed).max().unwrap_or(0);
+    let trials = try_out(plan, &Init { commit_limit, ..extended }, 2)?;
+    let growth = core::array::from_fn(|index| trials.get(index).map_or(0, |trial| trial.growth));
+    let refused = trials.iter().map(|trial| trial.refused).sum();
+    let kept = classes.as_slice().iter().map(|class| Class { size: class.size, count: class.count });
+    Ok(Advice { commit_limit, extend, classes: kept.collect(), units: units(plan), growth, refused })
+}
+
+/// A class for each size that occurs, with room for about four times the root of its objects: that keeps a
+/// cache away from both its ends (design/cache.md).
+fn classes(plan: &Plan) -> io::Result<CacheClasses> {
+    let all = CacheClasses::geometric(CACHED, 1).map_err(io::Error::other)?;
+    let class_of = |size: usize| all.as_slice().iter().map(|class| class.size).find(|&class| class >= size);
+    let demand = plan.demand(class_of);
+    let count = |most: u64| ((4.0 * (most as f64).sqrt()) as usize).clamp(*KEPT.start(), *KEPT.end());
+    let classes: Vec<_> =
+        demand.iter().map(|(&size, of)| CacheClass { size, count: count(of.most) }).collect();
+    // Nothing to keep: the smallest class, which stays empty.
+    if classes.is_empty() {
+        CacheClasses::geometric(CacheClass::ALIGN, 1)
+    } else {
+        CacheClasses::new(&classes)
+    }
+    .map_err(io::Error::other)
+}
+
+/// The sizes that are worth a pool of their own, the most frequent first.
+fn units(plan: &Plan) -> Vec<Unit> {
+    let unit =
+        |size: usize| Some(size.next_multiple_of(CacheClass::ALIGN)).filter(|&size| size <= LARGEST_UNIT);
+    let demand = plan.demand(unit);
+    let (share, least) = WORTH;
+    let all = plan.operations() as u64;
+    let worth = demand.iter().filter(|(_, of)| of.allocations * 2 * 100 >= share * all && of.most >= least);
+    let mut units: Vec<_> =
+        worth.map(|(&size, of)| Unit { size, allocations: of.allocations, most: of.most }).collect();
+    units.sort_by_key(|unit| core::cmp::Reverse(unit.allocations));
+    units
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::synthesizing::tests::history;
+
+    /// (design/cli-traces.md `.req.advice`)
+    #[test]
+    fn advice_applied_does_not_grow_after_the_warm_up() {
+        for options in [
+            "--objects 20000 --lifetime 2000",
+            "--objects 20000 --lifetime 500 --threads 4 --turn 7 --foreign 50 --largest 30000 --reallocs 30",
+        ] {
+            let plan = Plan::of(&history(options, 21)).unwrap();
+            let advice = advise(&plan).unwrap();
+            assert_eq!((advice.growth[1], advice.refused), (0, 0), "{options}: {advice:?}");
+            // The control: half of it is refused or grows.
+            let classes = classes(&plan).unwrap();
+            let init = Init { commit_limit: advice.commit_limit / 2, extend: 0, classes };
+            let trials = try_out(&plan, &init, 1).unwrap();
+            assert!(trials[0].refused > 0, "{options}: {trials:?}");
+        }
+    }
+
+    #[test]
+    fn a_size_that_most_objects_have_is_worth_a_pool() {
+        let plan = Plan::of(&history("--objects 5000 --smallest 40 --largest 40 --reallocs 0", 22)).unwrap();
+        let advice = advise(&plan).unwrap();
+        assert_eq!(advice.units.len(), 1, "{advice:?}");
+        assert_eq!((advice.units[0].size, advice.units[0].allocations), (48, 5000));
+        assert_eq!(advice.classes.len(), 1);
+        let spread = Plan::of(&history("--objects 5000 --smallest 2000 --largest 90000", 23)).unwrap();
+        assert!(units(&spread).is_empty());
+    }
+
+    #[test]
+    fn an_empty_trace_has_advice() {
+        let plan = Plan::of(&history("--objects 0", 24)).unwrap();
+        assert_eq!(advise(&plan).unwrap().refused, 0);
+    }
+}
