@@ -13,6 +13,7 @@
 
 #[cfg(boehm)]
 mod boehm;
+mod contenders;
 mod map;
 mod queue;
 mod run;

@@ -4,38 +4,23 @@
 use core::alloc::Layout;
 use core::cell::RefCell;
 use core::ptr::NonNull;
-use std::alloc::System;
 
 use benches::random::Random;
 use boa_gc::{Finalize, Gc as BoaGc, GcRefCell, Trace as BoaTrace};
 use dumpster::unsync::Gc as DumpsterGc;
 use gc_arena::metrics::Pacing;
 use gc_arena::{Arena, Collect, Gc as ArenaGc, Mutation, RefLock, Rootable};
-use mimalloc::MiMalloc;
 use tripoint::author::Membarrier;
 use tripoint::gc::{Gc, Heap, Inside, Link, Rooted, SweptOptions, TypedObjects, object_types};
 use tripoint::{ArenaVm, Error, Store};
 
 use crate::Contender;
+use crate::contenders::contenders;
 use crate::run::{Laps, Size};
-use crate::trees::manual::Global;
+use crate::trees::heap;
 use crate::trees::memory::arena;
-use crate::trees::{GC_ARENA, GC_ARENA_AT_ONCE, MALLOC, heap};
 
-pub(crate) const CONTENDERS: &[Contender] = &[
-    ("tripoint, typed", typed),
-    (MALLOC, |size, laps| manual(&Global(System), &Global(System), size, laps)),
-    ("mimalloc", |size, laps| manual(&Global(MiMalloc), &Global(MiMalloc), size, laps)),
-    #[cfg(boehm)]
-    (crate::trees::BOEHM, |size, laps| {
-        crate::boehm::begin();
-        manual(&crate::boehm::Boehm, &crate::boehm::BoehmLeaves, size, laps)
-    }),
-    (GC_ARENA, |size, laps| gc_arena(Pacing::DEFAULT, size, laps)),
-    (GC_ARENA_AT_ONCE, |size, laps| gc_arena(Pacing::STOP_THE_WORLD, size, laps)),
-    ("boa_gc", boa_gc),
-    ("dumpster", dumpster),
-];
+pub(crate) const CONTENDERS: &[Contender] = contenders!(typed, manual, gc_arena, boa_gc, dumpster);
 
 /// The entries of the map.
 const ENTRIES: usize = 1 << 18;
@@ -195,45 +180,35 @@ struct BoaEntry {
     value: BoaGc<Value>,
 }
 
-fn boa_gc(size: Size, laps: &mut Laps) -> u64 {
-    let make = |key, value| BoaGc::new(BoaEntry { key, value: BoaGc::new(value) });
-    let entries: Vec<_> = (0..size.of(ENTRIES)).map(|key| make(key, [0; 2])).collect();
-    let table = BoaGc::new(GcRefCell::new(entries));
-    drive(size, laps, |keys| {
-        let mut sum = 0_u64;
-        for key in keys.iter().copied() {
-            // An allocation may collect, and a table that is borrowed is not looked at then.
-            let old = table.borrow()[key].clone();
-            assert_eq!(old.key, key);
-            let value = next(*old.value, key);
-            let entry = make(key, value);
-            table.borrow_mut()[key] = entry;
-            sum = sum.wrapping_add(value[1]);
-        }
-        sum
-    })
-}
-
 #[derive(dumpster::Trace)]
 struct DumpsterEntry {
     key: usize,
     value: DumpsterGc<Value>,
 }
 
-fn dumpster(size: Size, laps: &mut Laps) -> u64 {
-    let make = |key, value| DumpsterGc::new(DumpsterEntry { key, value: DumpsterGc::new(value) });
-    let entries: Vec<_> = (0..size.of(ENTRIES)).map(|key| make(key, [0; 2])).collect();
-    let table = DumpsterGc::new(RefCell::new(entries));
-    drive(size, laps, |keys| {
-        let mut sum = 0_u64;
-        for key in keys.iter().copied() {
-            let old = table.borrow()[key].clone();
-            assert_eq!(old.key, key);
-            let value = next(*old.value, key);
-            let entry = make(key, value);
-            table.borrow_mut()[key] = entry;
-            sum = sum.wrapping_add(value[1]);
+/// Does the work with pointers that are cloned, and a cell of a collector. An allocation may collect, and a table that is
+/// borrowed is not looked at then.
+macro_rules! replace_in_cell {
+    ($run:ident, $Entry:ident, $Gc:ident, $Cell:ident) => {
+        fn $run(size: Size, laps: &mut Laps) -> u64 {
+            let make = |key, value| $Gc::new($Entry { key, value: $Gc::new(value) });
+            let entries: Vec<_> = (0..size.of(ENTRIES)).map(|key| make(key, [0; 2])).collect();
+            let table = $Gc::new($Cell::new(entries));
+            drive(size, laps, |keys| {
+                let mut sum = 0_u64;
+                for key in keys.iter().copied() {
+                    let old = table.borrow()[key].clone();
+                    assert_eq!(old.key, key);
+                    let value = next(*old.value, key);
+                    let entry = make(key, value);
+                    table.borrow_mut()[key] = entry;
+                    sum = sum.wrapping_add(value[1]);
+                }
+                sum
+            })
         }
-        sum
-    })
+    };
 }
+
+replace_in_cell!(boa_gc, BoaEntry, BoaGc, GcRefCell);
+replace_in_cell!(dumpster, DumpsterEntry, DumpsterGc, RefCell);

@@ -3,37 +3,22 @@
 use core::alloc::Layout;
 use core::cell::RefCell;
 use core::ptr::NonNull;
-use std::alloc::System;
 
 use benches::random::Random;
 use boa_gc::{Finalize, Gc as BoaGc, GcRefCell, Trace as BoaTrace};
 use dumpster::unsync::Gc as DumpsterGc;
 use gc_arena::metrics::Pacing;
 use gc_arena::{Arena, Collect, Gc as ArenaGc, RefLock, Rootable};
-use mimalloc::MiMalloc;
 use tripoint::gc::{Gc, Heap, Link, Rooted, SweptOptions, TypedObjects, object_types};
 use tripoint::{Error, Store};
 
 use crate::Contender;
+use crate::contenders::contenders;
 use crate::run::{Laps, Size};
-use crate::trees::manual::Global;
+use crate::trees::heap;
 use crate::trees::memory::arena;
-use crate::trees::{GC_ARENA, GC_ARENA_AT_ONCE, MALLOC, heap};
 
-pub(crate) const CONTENDERS: &[Contender] = &[
-    ("tripoint, typed", typed),
-    (MALLOC, |size, laps| manual(&Global(System), &Global(System), size, laps)),
-    ("mimalloc", |size, laps| manual(&Global(MiMalloc), &Global(MiMalloc), size, laps)),
-    #[cfg(boehm)]
-    (crate::trees::BOEHM, |size, laps| {
-        crate::boehm::begin();
-        manual(&crate::boehm::Boehm, &crate::boehm::BoehmLeaves, size, laps)
-    }),
-    (GC_ARENA, |size, laps| gc_arena(Pacing::DEFAULT, size, laps)),
-    (GC_ARENA_AT_ONCE, |size, laps| gc_arena(Pacing::STOP_THE_WORLD, size, laps)),
-    ("boa_gc", boa_gc),
-    ("dumpster", dumpster),
-];
+pub(crate) const CONTENDERS: &[Contender] = contenders!(typed, manual, gc_arena, boa_gc, dumpster);
 
 /// The lines that are kept.
 const KEPT: usize = 1 << 14;
@@ -247,40 +232,32 @@ struct BoaLine {
     words: [BoaGc<Box<str>>; WORDS],
 }
 
-fn boa_gc(size: Size, laps: &mut Laps) -> u64 {
-    let empty = || (0..size.of(KEPT)).map(|_| None::<BoaGc<BoaLine>>).collect::<Vec<_>>();
-    let mut lines = BoaGc::new(GcRefCell::new(empty()));
-    drive(size, laps, &mut lines, |lines, drafts| {
-        let mut found = 0;
-        for (place, draft) in drafts {
-            let text = BoaGc::new(draft.text.as_str().into());
-            let words = core::array::from_fn(|index| BoaGc::new(draft.word(index).into()));
-            let line = BoaGc::new(BoaLine { text, words });
-            let old = lines.borrow_mut()[*place].replace(line);
-            found += old.map_or(0, |old| sum(&old.text, &old.words[WORDS - 1]));
-        }
-        found
-    })
-}
-
 #[derive(dumpster::Trace)]
 struct DumpsterLine {
     text: DumpsterGc<str>,
     words: [DumpsterGc<str>; WORDS],
 }
 
-fn dumpster(size: Size, laps: &mut Laps) -> u64 {
-    let empty = || (0..size.of(KEPT)).map(|_| None::<DumpsterGc<DumpsterLine>>).collect::<Vec<_>>();
-    let mut lines = DumpsterGc::new(RefCell::new(empty()));
-    drive(size, laps, &mut lines, |lines, drafts| {
-        let mut found = 0;
-        for (place, draft) in drafts {
-            let text = DumpsterGc::from(draft.text.as_str());
-            let words = core::array::from_fn(|index| DumpsterGc::from(draft.word(index)));
-            let line = DumpsterGc::new(DumpsterLine { text, words });
-            let old = lines.borrow_mut()[*place].replace(line);
-            found += old.map_or(0, |old| sum(&old.text, &old.words[WORDS - 1]));
+/// Does the work with a cell of a collector, whose texts `$make_text` makes.
+macro_rules! replace_in_cell {
+    ($run:ident, $Line:ident, $Gc:ident, $Cell:ident, $make_text:expr) => {
+        fn $run(size: Size, laps: &mut Laps) -> u64 {
+            let empty = (0..size.of(KEPT)).map(|_| None::<$Gc<$Line>>).collect::<Vec<_>>();
+            let mut lines = $Gc::new($Cell::new(empty));
+            drive(size, laps, &mut lines, |lines, drafts| {
+                let mut found = 0;
+                for (place, draft) in drafts {
+                    let text = $make_text(draft.text.as_str());
+                    let words = core::array::from_fn(|index| $make_text(draft.word(index)));
+                    let line = $Gc::new($Line { text, words });
+                    let old = lines.borrow_mut()[*place].replace(line);
+                    found += old.map_or(0, |old| sum(&old.text, &old.words[WORDS - 1]));
+                }
+                found
+            })
         }
-        found
-    })
+    };
 }
+
+replace_in_cell!(boa_gc, BoaLine, BoaGc, GcRefCell, |text: &str| BoaGc::new(text.into()));
+replace_in_cell!(dumpster, DumpsterLine, DumpsterGc, RefCell, DumpsterGc::from);
