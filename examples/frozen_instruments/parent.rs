@@ -58,7 +58,7 @@ fn write_image(count: usize, path: &Path) -> Outcome<usize> {
     instruments::build(&heap, count, |mutator, directory| -> Outcome<usize> {
         println!("{count} instruments built in {:.2?}", began.elapsed());
         let began = Instant::now();
-        let stopped = mutator.stop(core::time::Duration::MAX, || ())?;
+        let stopped = mutator.stop(core::time::Duration::MAX)?;
         let mut types = [TypeCount::default(); 4];
         let census = stopped.census(&mut types);
         for entry in census.types {

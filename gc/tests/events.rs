@@ -114,7 +114,7 @@ fn a_stop_that_is_postponed_names_the_mutator() {
     with_heap(|heap, address, recorder| {
         let _first = heap.register().unwrap();
         let mut second = heap.register().unwrap();
-        let late = second.stop(Duration::ZERO, || ()).map(drop);
+        let late = second.stop(Duration::ZERO).map(drop);
         assert!(matches!(late, Err(Postponed::Late(late)) if late.number == 1));
         let of_second = [
             Event::BeginStop { heap: address, mutator: 2 },
@@ -122,7 +122,7 @@ fn a_stop_that_is_postponed_names_the_mutator() {
         ];
         assert_eq!(recorder.take(), of_second);
         drop(_first);
-        let _stopped = second.stop(ALL, || ()).unwrap();
+        let _stopped = second.stop(ALL).unwrap();
         recorder.take();
         assert_eq!(heap.collect(Duration::ZERO), Err(Postponed::Busy));
         let of_busy = [
@@ -151,7 +151,7 @@ fn mutators_report_that_they_give_way_and_go_on() {
                 });
             });
             party.wait_for(&is_registered);
-            drop(own.stop(ALL, || ()).unwrap());
+            drop(own.stop(ALL).unwrap());
             is_done.store(true, Ordering::SeqCst);
         });
         let (heap_of, other) = (address, 2);
@@ -210,7 +210,9 @@ fn a_heap_outlives_hooks_and_trips_that_unwind() {
             assert!(unwinds(&mut || _ = mutator.collect(ALL)), "event {event}");
             assert!(!heap.wants_stop() && is_late(), "event {event}");
         }
-        assert!(unwinds(&mut || _ = mutator.stop(ALL, || resume_unwind(Box::new("on purpose"))).map(drop)));
+        assert!(unwinds(
+            &mut || _ = mutator.stop_with(ALL, || resume_unwind(Box::new("on purpose"))).map(drop)
+        ));
         assert!(!heap.wants_stop() && is_late());
         // And of a stop that is postponed.
         let _late = heap.register().unwrap();

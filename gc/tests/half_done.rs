@@ -172,7 +172,7 @@ fn a_transform_that_unwinds_ends_the_process() {
         // SAFETY: both nodes were just made, and each may be in the place of the other.
         unsafe { transform.add_oldnew(old, new) }.unwrap();
         CALLS.store(usize::from(is_child), Ordering::Relaxed);
-        let stopped = mutator.stop(ALL, || ()).unwrap();
+        let stopped = mutator.stop(ALL).unwrap();
         let applied = catch_unwind(AssertUnwindSafe(|| transform.apply(&stopped)));
         assert_eq!((applied.is_err(), slots.get(0)), (true, old.as_ptr()));
         CALLS.store(usize::MAX, Ordering::Relaxed);

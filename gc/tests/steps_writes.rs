@@ -75,7 +75,7 @@ fn make_node<K: Kind<Nodes>>(pool: &TestPool<'_, K>, mutator: &TestMutator<'_>) 
 
 /// Whether an object is there.
 fn is_there(mutator: &mut TestMutator<'_>, object: *mut u8) -> bool {
-    mutator.stop(ALL, || ()).unwrap().object_at(object).is_some()
+    mutator.stop(ALL).unwrap().object_at(object).is_some()
 }
 
 /// Steps of a piece each, until the collection is over. Returns how many there were.
@@ -194,10 +194,10 @@ fn other_collections_and_walks_give_up_the_one_in_steps() {
             }
             match other {
                 0 => drop(mutator.collect(ALL).unwrap()),
-                1 => mutator.stop(ALL, || ()).unwrap().walk_objects(|_| ()),
+                1 => mutator.stop(ALL).unwrap().walk_objects(|_| ()),
                 _ => {
                     let mut table = [tripoint_gc::PathStep::default(); NODES + 1];
-                    let stopped = mutator.stop(ALL, || ()).unwrap();
+                    let stopped = mutator.stop(ALL).unwrap();
                     assert_eq!(stopped.path_to(nodes[0], &mut table).unwrap().steps.len(), NODES);
                 }
             }
@@ -376,7 +376,7 @@ fn a_note_of_any_place_is_looked_at() {
         let nodes = make_list(&pool, mutator, NODES);
         slots.set(0, nodes[NODES - 1]);
         let mut segments = Vec::new();
-        mutator.stop(ALL, || ()).unwrap().walk_segments(|segment| segments.push(segment.memory));
+        mutator.stop(ALL).unwrap().walk_segments(|segment| segments.push(segment.memory));
         assert!(matches!(mutator.step(ALL, || false), Ok(Step::Marking { .. })));
         for segment in segments {
             for offset in (0..segment.size()).step_by(64) {

@@ -209,7 +209,8 @@ fn threads_that_stop_the_heap_give_way_to_each_other() {
                             !is_stopped.load(Ordering::SeqCst),
                             "a mutator runs while the heap is stopped"
                         );
-                        let stopped = mutator.stop(Duration::MAX, || pool.header().trip_points()).unwrap();
+                        let stopped =
+                            mutator.stop_with(Duration::MAX, || pool.header().trip_points()).unwrap();
                         drop(Claim::new(&is_stopped));
                         drop(stopped);
                         mutator.poll();

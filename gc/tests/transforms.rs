@@ -41,7 +41,7 @@ fn apply<'m>(
     mutator: &mut TestMutator<'m>,
     transform: &mut Transform<'m, common::Arena<'m>>,
 ) -> Result<usize, NotApplied> {
-    let stopped = mutator.stop(ALL, || ()).unwrap();
+    let stopped = mutator.stop(ALL).unwrap();
     transform.apply(&stopped)
 }
 
@@ -126,7 +126,7 @@ fn pairs_are_a_root() {
         for _ in 0..3 {
             assert_eq!(mutator.collect(ALL).map(|found| (found.kept, found.freed)), Ok((7 * WORD, 0)));
         }
-        let stopped = mutator.stop(ALL, || ()).unwrap();
+        let stopped = mutator.stop(ALL).unwrap();
         let mut pairs = Vec::new();
         stopped.walk_roots(|shown| {
             if shown.root == change.id() {
@@ -231,7 +231,7 @@ fn an_ambiguous_reference_of_an_object_refuses_all() {
         slots.set(1, ptr::null_mut());
         let refused = apply(&mut mutator, &mut change);
         assert!(matches!(refused, Err(NotApplied::Ambiguous { .. })), "{refused:?}");
-        let stopped = mutator.stop(ALL, || ()).unwrap();
+        let stopped = mutator.stop(ALL).unwrap();
         stopped.collect();
         assert_eq!(change.apply(&stopped), Ok(1));
         assert_eq!(slots.get(0), new);
@@ -362,7 +362,7 @@ fn registrations_for_finalization_are_of_the_new_object() {
         mutator.collect(ALL).unwrap();
         // The first node waits now, and only the queue has it.
         let mut change = Transform::create(heap, 2).unwrap();
-        let stopped = mutator.stop(ALL, || ()).unwrap();
+        let stopped = mutator.stop(ALL).unwrap();
         let mut waiting = ptr::null_mut();
         stopped.walk_objects(|object| {
             // SAFETY: all objects are nodes.
@@ -422,7 +422,8 @@ fn a_collection_in_steps_ends() {
         }
         // SAFETY: each node but the first has a reference to the one before.
         let middle = (0..NODES / 2).fold(slots.get(0), |node, _| unsafe { reference(node, 0) });
-        for is_swept in [false, true] {
+        // Under Miri there is too little to be swept for a step of its own.
+        for is_swept in [false, true].into_iter().take(if cfg!(miri) { 1 } else { 2 }) {
             let mut step = mutator.step(ALL, || false).unwrap();
             while is_swept && matches!(step, Step::Marking { .. }) {
                 step = mutator.step(ALL, || false).unwrap();

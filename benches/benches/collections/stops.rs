@@ -125,7 +125,7 @@ fn points<B: BarrierPair>(by: By, barrier: B, parking: &dyn Parking, stops: usiz
                 let mut point = attend(&pool, &mutator);
                 let time_one = || {
                     let start = Instant::now();
-                    let stopped = mutator.stop(Duration::MAX, || ()).unwrap();
+                    let stopped = mutator.stop(Duration::MAX).unwrap();
                     let time = start.elapsed();
                     stopped.collect();
                     time
@@ -161,7 +161,7 @@ fn polls<B: BarrierPair>(barrier: B, parking: &dyn Parking, stops: usize) -> Tim
         let mut mutator = heap.register().unwrap();
         let time_one = || {
             let start = Instant::now();
-            let _stopped = mutator.stop(Duration::MAX, || ()).unwrap();
+            let _stopped = mutator.stop(Duration::MAX).unwrap();
             start.elapsed()
         };
         others.stop(1, stops, core::hint::spin_loop, time_one)

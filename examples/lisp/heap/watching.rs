@@ -34,7 +34,7 @@ impl Store<'_, '_> {
     /// What there is of each kind: its name, the number of objects, and their bytes. Objects that nothing refers to are
     /// counted until they are freed.
     pub(crate) fn census(&mut self) -> Outcome<Vec<(&'static str, usize, usize)>> {
-        let stopped = self.mutator.stop(Duration::MAX, || ()).map_err(Failure::wrong)?;
+        let stopped = self.mutator.stop(Duration::MAX).map_err(Failure::wrong)?;
         let mut table = [TypeCount::default(); 16];
         let census = stopped.census(&mut table);
         Ok(census

@@ -66,7 +66,7 @@ impl<A: Arena, B: BarrierPair> Mutator<'_, A, B> {
     /// [`Postponed`], as from [`Mutator::stop`].
     #[track_caller]
     pub fn collect_up_to(&mut self, oldest: usize, patience: Duration) -> Result<Collection, Postponed> {
-        let stopped = self.stop(patience, || ())?;
+        let stopped = self.stop(patience)?;
         Ok(stopped.collect_up_to(oldest))
     }
 }

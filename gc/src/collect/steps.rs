@@ -77,7 +77,7 @@ impl<A: Arena, B: BarrierPair> Mutator<'_, A, B> {
     /// [`Postponed`], as from [`Mutator::stop`].
     #[track_caller]
     pub fn step(&mut self, patience: Duration, goes_on: impl FnMut() -> bool) -> Result<Step, Postponed> {
-        let stopped = self.stop(patience, || ())?;
+        let stopped = self.stop(patience)?;
         Ok(stopped.step(goes_on))
     }
 }

@@ -108,18 +108,27 @@ impl<'h, A: Arena, B: BarrierPair> Mutator<'h, A, B> {
         })
     }
 
-    /// Stops the heap for this thread. Its own mutator counts as stopped.
+    /// Stops the heap for this thread. Its own mutator counts as stopped. Waits for at most about `patience`, without end
+    /// for [`Duration::MAX`]. While another thread stops the heap, this mutator gives way.
     ///
-    /// The allocation points of all automatic pools of the heap are tripped. `trip` trips those of pools of other
-    /// classes that give way ([`PoolHeader::trip_points`](tripoint_core::PoolHeader::trip_points)); without such pools,
-    /// pass `|| ()`. Waits for at most about `patience`, without end for [`Duration::MAX`]. While another thread stops
-    /// the heap, this mutator gives way.
+    /// The allocation points of all automatic pools of the heap are tripped. For pools of classes of your own that give
+    /// way, use [`Mutator::stop_with`].
     ///
     /// # Errors
     /// [`Postponed`]: another mutator did not give way in time, or another thread that stops the heap
     /// did not finish in time.
     #[track_caller]
-    pub fn stop(
+    pub fn stop(&mut self, patience: Duration) -> Result<Stopped<'_, 'h, A, B>, Postponed> {
+        self.stop_with(patience, || ())
+    }
+
+    /// Stops the heap as [`Mutator::stop`] does, and calls `trip`, which trips the allocation points of pools of other
+    /// classes that give way ([`PoolHeader::trip_points`](tripoint_core::PoolHeader::trip_points)).
+    ///
+    /// # Errors
+    /// [`Postponed`], as from [`Mutator::stop`].
+    #[track_caller]
+    pub fn stop_with(
         &mut self,
         patience: Duration,
         trip: impl FnMut(),
