@@ -20,7 +20,9 @@ pub struct Gc<'g, T: Referent + ?Sized> {
     /// The address behind the object's header, with the provenance of all of the object.
     place: NonNull<u8>,
     brand: Brand<'g>,
-    to: PhantomData<*const T>,
+    // An object has the type with which it was made, and no other that is a subtype of it or the other way round: a
+    // transform has those that are known by one reference take the place of those that are known by another.
+    to: PhantomData<fn(*const T) -> *const T>,
 }
 
 // SAFETY: a reference is a shared borrow of its object, which is `Sync` (`Referent`). A thread that it is sent to ends
