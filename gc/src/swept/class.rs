@@ -225,13 +225,18 @@ impl<'h, A: Arena, B: BarrierPair, F: Format, K: Kind<F>> Swept<'h, A, B, F, K> 
     pub fn format(&self) -> &F {
         &self.pool().format
     }
+
+    /// Has collections and walks know nothing of the pool from here on, for it is to be dropped. It keeps its memory until
+    /// then. Does nothing if this was called before.
+    pub(crate) fn leave_heap(&self) {
+        self.heap.forget_pool(self.pool().header.id());
+        self.heap.members().lock().remove(NonNull::from(&self.pool().link));
+    }
 }
 
 impl<A: Arena, B: BarrierPair, F: Format, K: Kind<F>> Drop for Swept<'_, A, B, F, K> {
     fn drop(&mut self) {
-        let link = NonNull::from(&self.pool().link);
-        self.heap.forget_pool(self.pool().header.id());
-        self.heap.members().lock().remove(link);
+        self.leave_heap();
         // SAFETY: allocation points borrow this value, which is being dropped, and the heap does not know
         // the pool any more.
         unsafe { self.pool.drop_in_place() };

@@ -23,7 +23,8 @@ pub(crate) const OTHER_OBJECTS: Error =
 /// of an object identifies it until the closure returns. Objects of a type that is aligned to more than a word, for
 /// example by `#[repr(align(16))]`, never move, and neither do those that do not fit in a segment of the usual size
 /// ([`SweptOptions::segment_size`]). A device or a function in C may keep the address of such an object as long as a
-/// root keeps the object. Objects without references are never scanned.
+/// root keeps the object: a root keeps another one after a [`Transform`](crate::Transform) that replaces it. Objects
+/// without references are never scanned.
 ///
 /// Threads allocate and use them by a [`TypedMutator`](crate::TypedMutator) each. The [crate's
 /// page](crate#typed-objects) has an example. They are not for images.
@@ -155,6 +156,18 @@ impl<'h, A: Arena, B: BarrierPair> TypedObjects<'h, A, B> {
     /// The roots.
     pub(crate) const fn roots(&self) -> &Roots {
         self.roots.roots()
+    }
+}
+
+impl<A: Arena, B: BarrierPair> Drop for TypedObjects<'_, A, B> {
+    /// Has all pools leave the heap before one of them returns its memory: objects refer to those of other pools, and
+    /// another thread may collect meanwhile (design/gc-typed.md `.typed.leave`).
+    fn drop(&mut self) {
+        self.moved.leave_heap();
+        self.moved_leaves.leave_heap();
+        self.fixed.leave_heap();
+        self.fixed_leaves.leave_heap();
+        self.weak.leave_heap();
     }
 }
 

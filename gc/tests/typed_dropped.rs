@@ -1,0 +1,76 @@
+//! Typed objects are dropped while another thread collects the same heap (design/gc-typed.md `.typed.leave`).
+
+mod common;
+mod items;
+
+use std::sync::{Mutex, mpsc};
+use std::thread;
+
+use common::Yield;
+use items::{ALL, Item, objects};
+use tripoint_core::{ClientArena, ClientArenaOptions, Event, EventHook, SymmetricFence};
+use tripoint_gc::{Gc, Heap, HeapOptions, object_types};
+
+object_types! {
+    /// Does not move, so it is in another pool than what it refers to.
+    #[repr(align(16))]
+    struct Fixed<'g> {
+        item: Option<Gc<'g, Item<'g>>>,
+    }
+}
+
+/// Whenever a pool is destroyed: has another thread act, and waits for it.
+#[derive(Debug, Default)]
+struct Act(Mutex<Option<(mpsc::Sender<()>, mpsc::Receiver<()>)>>);
+
+impl EventHook for Act {
+    fn event(&self, event: Event) {
+        if let Event::DestroyPool { .. } = event
+            && let Some((act, acted)) = &*self.0.lock().unwrap()
+        {
+            act.send(()).unwrap();
+            acted.recv().unwrap();
+        }
+    }
+}
+
+/// What the objects of one pool refer to is memory of others as soon as its pool is dropped.
+#[test]
+fn objects_are_dropped_while_others_are_collected() {
+    let mut memory = Box::new_uninit_slice(128 << 10);
+    let hook = Act::default();
+    let options = ClientArenaOptions { grain: Some(1 << 10), event_hook: Some(&hook) };
+    let arena = ClientArena::create(&mut memory, options).unwrap();
+    let heap = Heap::create(&arena, HeapOptions { barrier: SymmetricFence, parking: &Yield }).unwrap();
+    let (dropped, kept) = (objects(&heap), objects(&heap));
+    let mut mutator = dropped.register().unwrap();
+    let roots = mutator.enter(|inside| {
+        [(); 100].map(|()| {
+            let item = inside.alloc(Item { name: 1, copy: 1, next: None }).unwrap();
+            dropped.root(inside, inside.alloc(Fixed { item: Some(item) }).unwrap()).unwrap()
+        })
+    });
+    drop((roots, mutator));
+    let ((act, asked), (answer, acted)) = (mpsc::channel(), mpsc::channel());
+    let rounds = thread::scope(|scope| {
+        let collector = scope.spawn(|| {
+            let answer = answer;
+            let mut mutator = kept.register().unwrap();
+            let mut rounds = 0;
+            for () in asked {
+                // Objects like items, but larger, in all memory that there is.
+                mutator
+                    .enter(|inside| while inside.alloc((None::<Gc<'_, str>>, 1, 1, [1_usize; 4])).is_ok() {});
+                heap.collect_up_to(0, ALL).unwrap();
+                rounds += 1;
+                answer.send(()).unwrap();
+            }
+            rounds
+        });
+        *hook.0.lock().unwrap() = Some((act, acted));
+        drop(dropped);
+        *hook.0.lock().unwrap() = None;
+        collector.join().unwrap()
+    });
+    assert_eq!(rounds, 5, "one for each pool");
+}
