@@ -15,6 +15,7 @@ unsafe extern "C" {
     fn getenv(name: *const c_char) -> *const c_char;
     fn open(path: *const c_char, flags: c_int, mode: u32) -> c_int;
     fn close(descriptor: c_int) -> c_int;
+    fn getrlimit64(resource: c_int, limit: *mut [u64; 2]) -> c_int;
     fn posix_fallocate64(descriptor: c_int, from: i64, length: i64) -> c_int;
     fn mmap(
         at: *mut c_void,
@@ -29,6 +30,8 @@ unsafe extern "C" {
     static environ: *const *const c_char;
 }
 
+const EFBIG: c_int = 27;
+const RLIMIT_FSIZE: c_int = 1;
 const O_RDWR: c_int = 2;
 const O_CREAT: c_int = 0o100;
 const O_EXCL: c_int = 0o200;
@@ -69,9 +72,21 @@ pub(crate) fn variable<'a>(name: &core::ffi::CStr) -> Option<&'a core::ffi::CStr
     (!value.is_null()).then(|| unsafe { core::ffi::CStr::from_ptr(value) })
 }
 
+/// The size that files of this process may have.
+fn most_bytes_of_files() -> u64 {
+    let mut limit = [u64::MAX; 2];
+    // SAFETY: a valid place for two words, as which the C library has that structure. If it is refused, there is no limit.
+    unsafe { getrlimit64(RLIMIT_FSIZE, &raw mut limit) };
+    limit[0]
+}
+
 /// Maps a file of this size, which other processes see; with `create` a new one, whose room is taken at once, so that no
 /// later write fails. The descriptor is closed: what the program does to descriptors does not matter.
 pub(crate) fn map_file(path: &core::ffi::CStr, size: usize, create: bool) -> Result<*mut c_void, c_int> {
+    // A file beyond the limit would end the program with a signal.
+    if create && most_bytes_of_files() < size as u64 {
+        return Err(EFBIG);
+    }
     let flags = O_RDWR | O_CLOEXEC | if create { O_CREAT | O_EXCL } else { 0 };
     // SAFETY: a text that ends with a zero.
     let descriptor = unsafe { open(path.as_ptr(), flags, 0o600) };

@@ -22,11 +22,10 @@ mod synthesizing;
 mod tables;
 mod trace;
 
-use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use crate::commands::Arguments;
-use crate::error::{Error, Outcome};
+use crate::error::Outcome;
 use crate::output::Output;
 
 /// Does what the arguments of this process ask for, and returns the exit status
@@ -43,8 +42,6 @@ pub fn run() -> ExitCode {
         Ok(Outcome::Found) => ExitCode::from(1),
         #[cfg(recorder)]
         Ok(Outcome::Program(status)) => ExitCode::from(status),
-        // The reader of the output has seen enough.
-        Err(Error::Output(error)) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             // What was printed before the error is complete; a second error changes nothing.
             let _ = out.finish();

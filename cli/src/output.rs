@@ -6,6 +6,28 @@ use std::io::{self, BufWriter, Write};
 
 use crate::error::Error;
 
+/// A writer whose reader may end, as `head` does: then the rest is left out, and the exit status is what it would have been.
+struct UntilClosed<W>(W);
+
+impl<W: Write> UntilClosed<W> {
+    fn forgive<T>(result: io::Result<T>, all: T) -> io::Result<T> {
+        match result {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(all),
+            other => other,
+        }
+    }
+}
+
+impl<W: Write> Write for UntilClosed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Self::forgive(self.0.write(bytes), bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Self::forgive(self.0.flush(), ())
+    }
+}
+
 /// The standard output of a subcommand.
 pub(crate) struct Output {
     writer: BufWriter<Box<dyn Write>>,
@@ -14,7 +36,7 @@ pub(crate) struct Output {
 
 impl Output {
     pub(crate) fn standard(json: bool) -> Self {
-        Self { writer: BufWriter::new(Box::new(anstream::stdout().lock())), json }
+        Self { writer: BufWriter::new(Box::new(UntilClosed(anstream::stdout().lock()))), json }
     }
 
     /// Whether JSON was asked for.

@@ -209,6 +209,73 @@ fn what_cannot_be_recorded_is_one_line() {
     }
 }
 
+/// A shell, with `tripoint` and the program as its first two arguments, in the folder of the program.
+fn shell(place: &Place, script: &str) -> Output {
+    let mut shell = Command::new("sh");
+    shell.current_dir(place.folder.path()).args(["-c", script, "sh", env!("CARGO_BIN_EXE_tripoint")]);
+    shell.arg(place.program()).output().unwrap()
+}
+
+#[test]
+fn a_program_does_not_run_if_its_trace_cannot_be_written() {
+    let place = Place::new();
+    for output in ["no/such/folder", "."] {
+        let ran = shell(&place, &format!("$1 record -o {output} -- touch ran"));
+        assert_eq!(ran.status.code(), Some(2), "{ran:?}");
+        assert!(String::from_utf8(ran.stderr).unwrap().contains(&format!("cannot write {output}")));
+        assert!(!place.folder.path().join("ran").exists());
+    }
+}
+
+#[test]
+fn two_recordings_do_not_write_the_same_trace() {
+    let place = Place::new();
+    // Both have the trace's default name.
+    let inner = shell(&place, "$1 record -- sh -c \"$1 record -- $2 pairs\"");
+    assert_eq!(inner.status.code(), Some(2), "{inner:?}");
+    assert!(String::from_utf8(inner.stderr).unwrap().contains("another recording writes it"));
+    assert!(totals(&place.folder.path().join("tripoint.trace"))[0] > 0);
+}
+
+#[test]
+fn a_trace_that_is_not_replaced_is_kept_or_emptied() {
+    let place = Place::new();
+    place.record_and_compare("pairs");
+    let before = fs::read(place.trace()).unwrap();
+    let refused = shell(&place, "$1 record -o trace -- ./trace");
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    assert_eq!(fs::read(place.trace()).unwrap(), before, "nothing was run");
+    let unrecorded = shell(&place, "$1 record -o trace -- env -u LD_PRELOAD $2");
+    assert!(unrecorded.status.success(), "{unrecorded:?}");
+    assert_ne!(fs::read(place.trace()).unwrap(), before);
+}
+
+/// (design/cli-traces.md `.req.unchanged`)
+#[test]
+fn a_limit_of_the_size_of_files_ends_neither_the_program_nor_the_recorder() {
+    let place = Place::new();
+    // Enough for the preloaded library, and not for a ring. The unit of `ulimit` is 512 or 1024 bytes.
+    let limited = shell(&place, "ulimit -f 6000; $1 record -o trace -- echo ran");
+    assert_eq!((limited.status.code(), &*limited.stdout), (Some(0), &b"ran\n"[..]), "{limited:?}");
+    assert!(String::from_utf8(limited.stderr).unwrap().contains("a process was not recorded"));
+    let more = shell(&place, "ulimit -f 1; $1 record -o trace -- echo ran");
+    assert_eq!(more.status.code(), Some(2), "{more:?}");
+}
+
+/// A process that never pauses has something to read in its ring all the time.
+#[test]
+fn signals_are_sent_on_and_ends_noticed_while_a_process_is_busy() {
+    let place = Place::new();
+    let terminated = shell(&place, r#"$1 record -q -o trace -- sh -c "kill -TERM \$PPID; exec $2 endless""#);
+    assert_eq!(terminated.status.code(), Some(143), "{terminated:?}");
+    let inner =
+        r#"$0 endless > /dev/null 2>&1 & until [ -e other.$! ]; do sleep 0.01; done; echo $!; exit 6"#;
+    let script = format!("child=$($1 record -o other -- sh -c '{inner}' $2); echo $?; kill $child");
+    let ended = shell(&place, &script);
+    assert_eq!(ended.stdout, b"6\n", "{ended:?}");
+    assert!(String::from_utf8(ended.stderr).unwrap().contains("still ran when the command ended"));
+}
+
 #[test]
 fn a_statically_linked_program_is_refused() {
     let place = Place::new();

@@ -19,7 +19,7 @@ use crate::trace::History;
 #[command(after_help = "Example:
   tripoint record -o app.trace -- ./app && tripoint advise app.trace
 
-Exit status: 1 if a replay with the advice grew after its warm-up, or was refused memory.")]
+Exit status: 0 if the second replay with the advice did not grow, 1 if it grew or was refused memory, 2 if the trace is bad.")]
 pub(crate) struct Advise {
     /// The trace
     trace: PathBuf,

@@ -21,14 +21,18 @@ use crate::trace::{History, Totals};
   tripoint replay --with tlsf,cache+tlsf,system --rounds 5 tripoint.trace
   tripoint replay --contents tripoint.trace.4711
 
-Columns: ns, the time of an operation (its own, less that of a replay without an allocator, in brackets); percentiles of
-single operations, which include reading the clock, as the row `none` shows; peak and end, resident bytes over the most bytes
-that were live; faults; growth, what an arena committed; wrong, bytes that had changed or requests that were refused.
+Columns:
+  ns            the time of an operation; in brackets, less that of a replay without an allocator
+  p50 to most   the time of single operations, in ns, with that of reading the clock: the row `none` shows it
+  peak, end     resident bytes when the most were live, and at the end, over the most bytes that were live
+  faults        page faults
+  growth        bytes that an arena committed
+  wrong         bytes that had changed, and requests that were refused
 
-Exit status: 1 if anything was wrong.")]
+Exit status: 0 if nothing was wrong, 1 if anything was, 2 if the trace is bad.")]
 pub(crate) struct Replay {
     /// The allocators
-    #[arg(long, value_delimiter = ',', default_values = DEFAULT)]
+    #[arg(long, value_delimiter = ',', value_name = "ALLOCATOR", default_values = DEFAULT)]
     with: Vec<Contender>,
     /// How often the time is measured; the median is shown
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=99))]

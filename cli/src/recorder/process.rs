@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::Serialize;
 
@@ -39,6 +40,25 @@ pub(super) struct Process {
     failure: Option<io::Error>,
 }
 
+/// A file for a trace, which no other recording writes as long as it is open. What is in it stays until [`empty`].
+pub(super) fn create(path: &Path) -> io::Result<File> {
+    let file = File::options().write(true).create(true).truncate(false).open(path)?;
+    // Other errors are of file systems without locks.
+    if let Err(rustix::io::Errno::WOULDBLOCK) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        return Err(io::Error::new(
+            io::ErrorKind::ResourceBusy,
+            "another recording writes it: name another file",
+        ));
+    }
+    Ok(file)
+}
+
+/// Takes an older trace out of its file.
+pub(super) fn empty(file: &File) -> io::Result<()> {
+    // What is no file, such as a pipe, has no length.
+    if file.metadata()?.is_file() { file.set_len(0) } else { Ok(()) }
+}
+
 /// Operations after which their slots are free again.
 const CHUNK: u64 = 4096;
 
@@ -58,12 +78,18 @@ impl Process {
         }
     }
 
-    pub(super) fn begin(ring: Shared<Ring>, path: PathBuf, command: Vec<String>) -> io::Result<Self> {
+    pub(super) fn begin(
+        ring: Shared<Ring>,
+        file: File,
+        path: PathBuf,
+        command: Vec<String>,
+    ) -> io::Result<Self> {
         let pid = ring.pid.load(Ordering::Relaxed);
         let forked_by = Some(ring.forked_by.load(Ordering::Relaxed)).filter(|&parent| parent != 0);
         let handle = Pid::from_raw(pid as i32).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
         let header = Header { command, pid, forked_by, pointer_size: 8 };
-        let writer = Writer::begin(BufWriter::new(File::create(&path)?), &header)?;
+        empty(&file)?;
+        let writer = Writer::begin(BufWriter::new(file), &header)?;
         Ok(Self { ring, pid, handle, converter: Converter::new(writer), path, place: 0, failure: None })
     }
 

@@ -2,6 +2,7 @@
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::place::Place;
-use super::process::{Process, Recorded};
+use super::process::{self, Process, Recorded};
 use super::program;
 use super::ring::{Control, READY};
 use super::shared::{Shared, ring_bell, wait_for_bell};
@@ -45,6 +46,9 @@ pub(crate) fn record(recording: &Recording<'_>) -> Result<Ended, Error> {
     let unrecordable = |why| Error::Unrecordable { program: PathBuf::from(name), why };
     let file = program::find(name).map_err(unrecordable)?;
     program::examine(&file).map_err(unrecordable)?;
+    let signals = Signals::take().map_err(Error::system("handle signals of", name))?;
+    // Before the program runs: a recording that cannot be written is not worth a run.
+    let output = process::create(recording.output).map_err(Error::system("write", recording.output))?;
     let place = Place::create().map_err(Error::system("make a folder in", std::env::temp_dir()))?;
     let folder = place.folder_of_rings();
     let control = Shared::<Control>::create(&folder.join("control"))
@@ -52,7 +56,6 @@ pub(crate) fn record(recording: &Recording<'_>) -> Result<Ended, Error> {
     control.follow.store(u32::from(recording.children), Ordering::Relaxed);
     control.ready.store(READY, Ordering::Release);
 
-    let signals = Signals::take().map_err(Error::system("handle signals of", name))?;
     let mut child = Command::new(&file);
     std::os::unix::process::CommandExt::arg0(&mut child, name);
     child.args(arguments).env("LD_PRELOAD", place.preload()).env("TRIPOINT_RECORD", folder);
@@ -62,6 +65,8 @@ pub(crate) fn record(recording: &Recording<'_>) -> Result<Ended, Error> {
     let status = OnceLock::new();
     let mut session = Session {
         recording,
+        pid,
+        output: Some(output),
         place: &place,
         control: &control,
         begun: 0,
@@ -78,7 +83,7 @@ pub(crate) fn record(recording: &Recording<'_>) -> Result<Ended, Error> {
     control.closed.store(1, Ordering::Relaxed);
     let status = status.into_inner().unwrap_or_else(|| Err(io::ErrorKind::Other.into()));
     let status = status.map_err(Error::system("wait for", &file))?;
-    session.end(pid, status);
+    session.end(status);
     let problem = control.problem.load(Ordering::Relaxed);
     let problem = (problem != 0).then(|| io::Error::from_raw_os_error(problem as i32));
     Ok(Ended { status, traces: session.traces, problem })
@@ -97,8 +102,11 @@ impl Signals {
                 let flag = Arc::new(AtomicBool::new(false));
                 signal_hook::flag::register(signal, Arc::clone(&flag)).map(|_| flag)
             });
-        // The terminal sends these to the program as well.
-        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGQUIT] {
+        // The terminal sends the first two to the program as well. Without the third, a file that grows beyond the limit is an
+        // error.
+        for signal in
+            [signal_hook::consts::SIGINT, signal_hook::consts::SIGQUIT, signal_hook::consts::SIGXFSZ]
+        {
             signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
         }
         Ok(Self { terminate: terminate?, hang_up: hang_up? })
@@ -119,6 +127,10 @@ impl Signals {
 
 struct Session<'a> {
     recording: &'a Recording<'a>,
+    /// The process of the command.
+    pid: u32,
+    /// The file of the first trace, until that begins.
+    output: Option<File>,
     place: &'a Place,
     control: &'a Control,
     /// How many rings were begun, as far as this was noticed.
@@ -128,7 +140,7 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// Records until the command ends.
+    /// Records until the command ends. A process that never pauses keeps neither signals nor that end from being noticed.
     fn run(&mut self, status: &OnceLock<io::Result<ExitStatus>>, mut between: impl FnMut()) {
         let mut waiting_for = Vec::new();
         loop {
@@ -139,13 +151,13 @@ impl Session<'_> {
             for process in &mut self.processes {
                 drained |= process.drain();
             }
+            if is_last {
+                return;
+            }
+            self.finish_ended();
+            between();
             if !drained {
-                if is_last {
-                    return;
-                }
-                self.finish_ended();
                 self.processes.iter_mut().for_each(Process::flush);
-                between();
                 wait_for_bell(self.control, bell);
             }
         }
@@ -188,21 +200,29 @@ impl Session<'_> {
         let command = command_of(pid).unwrap_or_else(|| {
             self.recording.command.iter().map(|word| word.to_string_lossy().into_owned()).collect()
         });
-        match Process::begin(ring, path.clone(), command) {
+        let file = self.output.take().map_or_else(|| process::create(&path), Ok);
+        match file.and_then(|file| Process::begin(ring, file, path.clone(), command)) {
             Ok(process) => self.processes.push(process),
             Err(error) => crate::output::complain(&format_args!("cannot write {}: {error}", path.display())),
         }
     }
 
+    /// Ends with processes that have ended, except the command, whose status is not known yet.
     fn finish_ended(&mut self) {
-        let ended: Vec<_> = self.processes.extract_if(.., |process| process.has_ended()).collect();
+        let command = self.pid;
+        let has_ended = |process: &mut Process| process.pid != command && process.has_ended();
+        let ended: Vec<_> = self.processes.extract_if(.., has_ended).collect();
         self.traces.extend(ended.into_iter().map(|process| process.finish("ended")));
     }
 
     /// Ends with what still runs, after the command has ended.
-    fn end(&mut self, command: u32, status: ExitStatus) {
+    fn end(&mut self, status: ExitStatus) {
+        if let Some(output) = &self.output {
+            // Nothing was recorded, and an older trace is not this command's. If it cannot be emptied, it is the old one.
+            let _ = process::empty(output);
+        }
         for process in self.processes.drain(..) {
-            let ended = match (process.pid == command, process.has_ended()) {
+            let ended = match (process.pid == self.pid, process.has_ended()) {
                 (true, _) => status.to_string(),
                 (false, true) => "ended".to_owned(),
                 (false, false) => "still ran when the command ended".to_owned(),

@@ -104,6 +104,11 @@ int main(int count, char **arguments) {
     } else if (!strcmp(what, "many")) {
         /* More than a ring has room for. */
         pairs(600 * TIMES);
+    } else if (!strcmp(what, "endless")) {
+        /* Unless a test is broken, it is ended before. */
+        alarm(20);
+        for (;;)
+            pairs(TIMES);
     } else if (!strcmp(what, "family")) {
         family();
     } else if (!strcmp(what, "threads")) {

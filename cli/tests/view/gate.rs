@@ -38,6 +38,17 @@ fn a_breach_has_status_1_thread_class_site_and_the_command() {
     );
 }
 
+/// (design/cli.md `.output`)
+#[test]
+fn a_reader_that_ends_does_not_change_the_verdict() {
+    let recorded = Recorded::of_a_run(Hot::Violates);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tripoint"));
+    let child = command.arg("gate").arg(recorded.path()).stdout(writer).output().unwrap();
+    assert_eq!((child.status.code(), &*child.stderr), (Some(1), &b""[..]), "{child:?}");
+}
+
 #[test]
 fn a_budget_is_for_classes_and_for_threads_by_name() {
     let recorded = Recorded::of_a_run(Hot::Violates);
