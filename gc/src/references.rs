@@ -13,6 +13,9 @@
 //! | `barrier` | what a mutator does after it stored a reference |
 //! | `zones` | where objects moved away from, as far as a word can say it |
 //! | `writes` | who says which objects were written |
+//! | `keep` | what a scan asks of the heap that is being collected |
+//! | `prefetch` | memory that will soon be needed, by architecture |
+//! | `approach` | what a scan will soon read is loaded ahead of it |
 //! | `scan` | the state of a scan: what references are passed to |
 //! | `format` | how a pool finds the size of an object and the references in it |
 //! | `pairs` | the objects of a transform, and which takes whose place |
@@ -25,6 +28,7 @@
 //! | `frozen_range`, `frozen_table` | where frozen segments are |
 //! | `own` | which pool of the heap a reference leads to |
 
+pub(crate) mod approach;
 pub(crate) mod barrier;
 pub(crate) mod card;
 pub(crate) mod cards;
@@ -32,12 +36,14 @@ pub(crate) mod format;
 pub(crate) mod frozen_range;
 pub(crate) mod frozen_table;
 pub(crate) mod generation;
+pub(crate) mod keep;
 pub(crate) mod list;
 pub(crate) mod marks;
 pub(crate) mod member;
 pub(crate) mod object;
 pub(crate) mod own;
 pub(crate) mod pairs;
+pub(crate) mod prefetch;
 pub(crate) mod queue;
 pub(crate) mod recorder;
 pub(crate) mod root;

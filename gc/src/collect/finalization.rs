@@ -7,9 +7,9 @@ use tripoint_core::{Addr, Arena, BarrierPair, Error, PoolId, Result};
 
 use crate::messages::message::{Guardian, Message, Notice};
 use crate::messages::registrations::{Guarded, Registrations};
+use crate::references::keep::Segments;
 use crate::references::own::Own;
 use crate::references::queue::Queue;
-use crate::references::scan::Segments;
 use crate::stops::heap::Heap;
 use crate::stops::mutator::Mutator;
 

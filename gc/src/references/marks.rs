@@ -20,6 +20,7 @@ use core::ptr::NonNull;
 use tripoint_core::internal::{AtomicUsize, Ordering};
 use tripoint_core::{Addr, AddrRange};
 
+use crate::references::prefetch::prefetch;
 use crate::references::segment::{BITS, GcSegment, SegmentPtr};
 
 /// The two maps.
@@ -51,6 +52,18 @@ impl SegmentPtr {
     fn store(self, map: Map, index: usize, value: usize) {
         // SAFETY: the word is in a map of the segment, and written by `create` at the latest.
         unsafe { self.word(map, index).as_ref() }.store(value, Ordering::Release);
+    }
+
+    /// Has the processor load the bits and the beginning of the object that an exact reference to `addr` leads to.
+    pub(crate) fn prefetch_object(self, addr: Addr) {
+        let description = self.get();
+        let object = Addr::new(addr.get().wrapping_sub(description.shape().header));
+        if description.has_place(object) {
+            let (index, _) = description.place(object);
+            prefetch(self.word(Map::Starts, index).as_ptr().cast());
+            prefetch(self.word(Map::Marks, index).as_ptr().cast());
+            prefetch(self.pointer(object).as_ptr());
+        }
     }
 
     /// Records that an object begins at `addr`, which is in the payload and aligned.

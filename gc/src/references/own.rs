@@ -5,10 +5,11 @@ use core::ptr::NonNull;
 use tripoint_core::{Addr, AddrRange, Arena};
 
 use crate::references::generation::Generation;
+use crate::references::keep::{Kept, Segments};
 use crate::references::list::List;
 use crate::references::member::MemberLink;
 use crate::references::object::Object;
-use crate::references::scan::{Kept, Segments, Shown};
+use crate::references::scan::Shown;
 use crate::references::segment::{Fate, SegmentPtr};
 
 /// Finds the segments of the automatic pools of one heap.
@@ -82,6 +83,10 @@ impl<A: Arena> Segments for Own<'_, A> {
             }
         }
         if segment.reach(object) { Kept::Here(generation) } else { Kept::Nowhere }
+    }
+
+    fn segment_of(&self, addr: Addr) -> Option<SegmentPtr> {
+        self.find(addr).map(|(_, segment)| segment)
     }
 
     fn keep_ambiguous(&self, addr: Addr, may_have_moved: bool) -> Option<Generation> {

@@ -2,44 +2,12 @@
 
 use core::fmt;
 
-use core::ptr::NonNull;
-
 use tripoint_core::{Addr, AddrRange};
 
+use crate::references::approach::Approach;
 use crate::references::card::CLEAN;
 use crate::references::generation::Generation;
-
-/// What became of the object that an exact reference leads to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kept {
-    /// It is not an object of the heap that is being collected.
-    Elsewhere,
-    /// It is kept where it is, in this generation.
-    Here(Generation),
-    /// It is kept, and this is what refers to it now. It is in this generation.
-    At(NonNull<u8>, Generation),
-    /// The address is one of the heap, but no object is there.
-    Nowhere,
-}
-
-/// Keeps what references lead to, if it is of the heap that is being collected.
-pub(crate) trait Segments {
-    /// The addresses that may be in one of them.
-    fn range(&self) -> AddrRange;
-
-    /// Keeps the object that an exact reference leads to.
-    fn keep_exact(&self, addr: Addr) -> Kept;
-
-    /// Keeps the object that an ambiguous reference leads to, where it is, if it can be known: not if others of its
-    /// segment may have moved. Returns the generation of what is there.
-    fn keep_ambiguous(&self, addr: Addr, may_have_moved: bool) -> Option<Generation>;
-
-    /// Whether an exact reference to `addr` leads to an object that is condemned and was not reached.
-    fn is_white(&self, addr: Addr) -> bool;
-
-    /// Whether an exact reference to `addr` leads to an object. Asked before objects move.
-    fn is_object(&self, addr: Addr) -> bool;
-}
+use crate::references::keep::{Kept, Segments};
 
 /// A reference as a format or a root passed it on.
 #[derive(Debug)]
@@ -138,6 +106,14 @@ impl<'s> Scan<'s> {
     /// A scan that passes all references to `show`, which may change exact ones.
     pub(crate) fn show_all(show: &'s mut dyn FnMut(Shown<'_>)) -> Self {
         Self::begin(Purpose::Show(show, Extent::All))
+    }
+
+    /// Has what this scan will soon read loaded ahead of it: nothing, if it keeps no objects.
+    pub(crate) fn approach(&self) -> Approach<'s> {
+        match self.purpose {
+            Purpose::Keep(segments, _) => Approach::new(Some(segments)),
+            Purpose::Nothing | Purpose::Show(..) => Approach::new(None),
+        }
     }
 
     fn begin(purpose: Purpose<'s>) -> Self {

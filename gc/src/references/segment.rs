@@ -48,7 +48,7 @@ pub(crate) enum Fate {
     Waits,
 }
 
-/// The description at the base of a segment.
+/// The description at the base of a segment. What says how a reference to its objects is fixed is in one line of memory.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct GcSegment {
@@ -57,6 +57,10 @@ pub(crate) struct GcSegment {
     payload: Addr,
     /// Where the maps of bits begin, in bytes from the base.
     maps: usize,
+    fate: Cell<Fate>,
+    generation: Cell<Generation>,
+    /// Whether memory of it was handed out since it was last swept.
+    is_used: Cell<bool>,
     /// The number of words in each map of bits.
     words: usize,
     /// The next segment of the pool in the same generation.
@@ -66,10 +70,6 @@ pub(crate) struct GcSegment {
     /// The first and the last place at which an object became grey since the segment was last scanned: none if the
     /// segment is not in the list.
     grey_places: Cell<Option<(Addr, Addr)>>,
-    fate: Cell<Fate>,
-    generation: Cell<Generation>,
-    /// Whether memory of it was handed out since it was last swept.
-    is_used: Cell<bool>,
     /// Where objects lie one after the other that were not recorded (design/gc.md `.segment.unrecorded`).
     unrecorded: Cell<AddrRange>,
     /// The segments of the pool that have grey objects.

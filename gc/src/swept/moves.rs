@@ -14,6 +14,24 @@ use crate::swept::state::State;
 /// Free runs of at least so many bytes are used for copies. Those that are shorter would hold few.
 const WORTHWHILE: usize = 2 << 10;
 
+/// What is left where an object was that has moved: a pointer to the copy, with a bit that no pointer to an object has.
+#[derive(Clone, Copy)]
+struct Moved(*mut u8);
+
+impl Moved {
+    const BIT: usize = 1;
+
+    fn to(copy: NonNull<u8>) -> Self {
+        Self(copy.as_ptr().map_addr(|addr| addr | Self::BIT))
+    }
+
+    /// The copy, unless the bit is missing: then no object was here.
+    fn copy(self) -> Option<NonNull<u8>> {
+        let has_bit = self.0.addr() & Self::BIT != 0;
+        has_bit.then(|| NonNull::new(self.0.map_addr(|addr| addr & !Self::BIT))).flatten()
+    }
+}
+
 impl<A: Arena, F: Format> Pool<A, F> {
     /// Where the object at `object` is copied to, now or before, and in which generation
     /// ([`Member::copy_of`](crate::references::member::Member::copy_of)).
@@ -29,19 +47,17 @@ impl<A: Arena, F: Format> Pool<A, F> {
         object: Addr,
     ) -> Option<(NonNull<u8>, Generation)> {
         let from = segment.pointer(object);
+        let generation = segment.get().generation().next();
         match segment.is_reached(object) {
             Some(false) => {}
             Some(true) => return None,
             None => {
-                // If an object began here, it was moved, and its first word leads to the copy. If none did, the word is
-                // anything, and it is unlikely to lead to an object.
                 // SAFETY: the place is in the payload of the segment and aligned at least to a word.
-                let copy = NonNull::new(unsafe { from.cast::<*mut u8>().read() })?;
-                return Some((copy, self.generation_of(Addr::of(copy.as_ptr()))?));
+                let copy = unsafe { from.cast::<Moved>().read() }.copy()?;
+                return self.may_be_copy(copy, generation).then_some((copy, generation));
             }
         }
         let size = self.end_of(segment, object).get() - object.get();
-        let generation = segment.get().generation().next();
         let (new_segment, base) = self.room_for(copies, generation, size)?;
         segment.forget(object);
         copies.leave_from(self.block(segment, object, Addr::new(object.get() + size)).range());
@@ -50,7 +66,7 @@ impl<A: Arena, F: Format> Pool<A, F> {
         // mutator runs.
         unsafe { ptr::copy_nonoverlapping(from.as_ptr(), copy.as_ptr(), size) };
         // SAFETY: the object has at least a word and is aligned to one; nothing needs it any more.
-        unsafe { from.cast::<*mut u8>().write(copy.as_ptr()) };
+        unsafe { from.cast::<Moved>().write(Moved::to(copy)) };
         new_segment.record(base);
         Some((copy, generation))
     }
@@ -138,15 +154,19 @@ impl<A: Arena, F: Format> Pool<A, F> {
         size.checked_next_multiple_of(grain).unwrap_or(usize::MAX)
     }
 
-    /// The generation of the object of this pool that begins at `addr`, if one does.
-    fn generation_of(&self, addr: Addr) -> Option<Generation> {
-        let arena = self.header.arena();
+    /// Whether a copy of this generation may be there: debug builds look (design/gc.md `.move.forward`).
+    #[inline]
+    fn may_be_copy(&self, copy: NonNull<u8>, generation: Generation) -> bool {
+        let (addr, arena) = (Addr::of(copy.as_ptr()), self.header.arena());
+        if !cfg!(debug_assertions) {
+            return arena.contains(addr);
+        }
         let pool = arena.contains(addr).then(|| arena.segment_base(addr)).flatten().map(|(pool, _)| pool);
         if pool != Some(self.header.id()) {
-            return None;
+            return false;
         }
         let segment = self.segment_of(addr);
         let is_object = segment.get().has_place(addr) && segment.is_reached(addr).is_some();
-        is_object.then(|| segment.get().generation())
+        is_object && segment.get().generation() == generation
     }
 }

@@ -85,17 +85,21 @@ impl<A: Arena, F: Format> Pool<A, F> {
     /// - The heap is stopped by the caller.
     pub(crate) unsafe fn scan_copies(&self, scan: &mut Scan<'_>) -> bool {
         let Some(copies) = &self.copies else { return false };
-        let mut is_any = false;
+        let (mut is_any, mut approach) = (false, scan.approach());
         while let Some(Piece { segment, base, limit }) = copies.take_unscanned() {
             is_any = true;
             // Nothing is in a leaf.
             let mut object = if self.ranks.is_empty() { limit } else { base };
+            // SAFETY: copies lie there one after the other, and the heap is stopped (the caller's promise).
+            unsafe { approach.begin(segment, object, limit) };
             while object < limit {
                 let next_card = segment.limit_of_card(object).min(limit);
                 let mut end = object;
                 while end < next_card {
                     end = self.end_of(segment, end);
                 }
+                // SAFETY: copies lie there one after the other, and the heap is stopped (the caller's promise).
+                unsafe { approach.go_on(segment, object, end, limit) };
                 // SAFETY: copies lie there one after the other, and the heap is stopped (the caller's promise).
                 unsafe { self.scan_one(segment, object, end, scan) };
                 object = end;

@@ -6,13 +6,14 @@ use core::mem;
 use tripoint_core::internal::Defer;
 use tripoint_core::{Addr, Arena, BarrierPair};
 
+use crate::references::keep::Segments;
 use crate::references::list::List;
 use crate::references::member::MemberLink;
 use crate::references::object::Object;
 use crate::references::own::Own;
 use crate::references::pairs::Pairs;
 use crate::references::root::{RootId, RootRecord};
-use crate::references::scan::{Scan, Segments, Shown};
+use crate::references::scan::{Scan, Shown};
 use crate::references::zones::Zones;
 use crate::stops::heap::Heap;
 use crate::transforms::not_applied::NotApplied;
