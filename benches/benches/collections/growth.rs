@@ -13,27 +13,34 @@ use std::time::Instant;
 use benches::random::Random;
 use tripoint::author::{Futex, SymmetricFence};
 use tripoint::gc::{Heap, HeapOptions, Inside, Link, Rooted, SweptOptions, TypedObjects};
-use tripoint::{Error, Result};
+use tripoint::{ArenaVmOptions, Error, Result};
 
 use crate::Options;
-use crate::nodes::{Leaf, Node, NodeRef, Vm, arena, tree};
+use crate::chase::{Chase, chase};
+use crate::nodes::{Leaf, Node, NodeRef, Vm, arena, arena_with, tree};
 use crate::plot::{Line, plot};
-use crate::times::{Times, microseconds, milliseconds};
+use crate::times::{Times, microseconds, milliseconds, time_of};
 
 /// What was measured of a heap.
 struct Heaped {
     /// The bytes of live objects, in MiB.
     live: f64,
-    /// In milliseconds.
+    /// In milliseconds of processor time.
     fill: f64,
+    /// The first collection, in which all objects come to a second place.
+    first: f64,
     trees: f64,
     random: f64,
+    /// The share of the heap that the first collection could not move.
+    refused: f64,
     walk: f64,
     /// Of the trees: half of all.
     free: f64,
     /// In microseconds.
     stop: f64,
     stop_p99: f64,
+    /// Reads of as much memory.
+    chase: Chase,
 }
 
 const NODE: usize = 32;
@@ -41,19 +48,26 @@ const DEPTH: u32 = 12;
 /// The nodes that the next reference may lead to.
 const DRAWN: usize = 1 << 16;
 
+/// In MiB: as much work is done with small heaps as with large ones, up to a number of rounds.
+const ROUNDS_OF: usize = 4096;
+
 pub(crate) fn measure(options: &Options) {
     let most = options.most.unwrap_or(if options.quick { 16 } else { 512 });
     println!(
-        "\n| live, MiB | fill, ms | collect trees, ms | collect at random, ms | walk, ms | free half, ms | stop p50, µs | stop p99, µs |"
+        "\n| live, MiB | fill, ms | first collection, ms | refused, % | half in trees, ms | half at random, ms | ns for an object | chase, ns | read, ns | walk, ms | free half, ms | stop p50, µs | stop p99, µs |"
     );
-    println!("|---:|---:|---:|---:|---:|---:|---:|---:|");
+    println!("|{}", "---:|".repeat(13));
     let mut all = Vec::new();
-    let sizes = core::iter::successors(Some(if options.quick { 4 } else { 16 }), |mib| Some(mib * 2));
-    for mib in sizes.take_while(|mib| *mib <= most) {
-        let heaped = heaped(mib << 20, if options.quick { 3 } else { 7 });
-        let Heaped { live, fill, trees, random, walk, free, stop, stop_p99 } = heaped;
+    let doubled = core::iter::successors(Some(if options.quick { 4 } else { 16 }), |mib| Some(mib * 2));
+    for mib in doubled.take_while(|mib| *mib < most).chain([most]) {
+        let rounds = if options.quick { 3 } else { (ROUNDS_OF / mib).clamp(1, 7) };
+        let mut heaped = heaped(mib << 20, rounds, options);
+        // When the heap has returned its memory.
+        heaped.chase = chase(mib << 20, options.huge_pages);
+        let Heaped { live, fill, first, trees, random, refused, walk, free, stop, stop_p99, .. } = heaped;
+        let (an_object, Chase { chased, read }) = (heaped.an_object(), &heaped.chase);
         println!(
-            "| {live:.0} | {fill:.1} | {trees:.2} | {random:.2} | {walk:.2} | {free:.2} | {stop:.1} | {stop_p99:.1} |"
+            "| {live:.0} | {fill:.1} | {first:.1} | {refused:.0} | {trees:.2} | {random:.2} | {an_object:.1} | {chased:.1} | {read:.1} | {walk:.2} | {free:.2} | {stop:.1} | {stop_p99:.1} |"
         );
         all.push(heaped);
     }
@@ -63,62 +77,92 @@ pub(crate) fn measure(options: &Options) {
     }
 }
 
+impl Heaped {
+    /// The objects of half of the heap.
+    fn half(&self) -> f64 {
+        self.live * f64::from(1 << 20) / 2.0 / NODE as f64
+    }
+
+    /// What a collection takes for an object of the half at random, in nanoseconds.
+    fn an_object(&self) -> f64 {
+        self.random * 1e6 / self.half()
+    }
+
+    /// What a chase takes for as many words as the half at random has references.
+    fn chased(&self) -> f64 {
+        2.0 * self.half() * self.chase.chased / 1e6
+    }
+}
+
 /// How much more than linearly the largest heap takes: its time for each byte, divided by that of the smallest.
 fn print_slopes(all: &[Heaped]) {
     let (Some(first), Some(last)) = (all.first(), all.last()) else { return };
     let slope = |time: fn(&Heaped) -> f64| (time(last) / last.live) / (time(first) / first.live);
     println!(
-        "\ntime for a byte, largest heap over smallest: fill {:.2}, trees {:.2}, random {:.2}, walk {:.2}, free {:.2}",
+        "\ntime for a byte, largest heap over smallest: fill {:.2}, first collection {:.2}, trees {:.2}, random {:.2}, walk {:.2}, free {:.2}",
         slope(|heap| heap.fill),
+        slope(|heap| heap.first),
         slope(|heap| heap.trees),
         slope(|heap| heap.random),
         slope(|heap| heap.walk),
         slope(|heap| heap.free),
     );
+    println!(
+        "time of a read of memory as large: chased {:.2}, read {:.2}",
+        last.chase.chased / first.chase.chased,
+        last.chase.read / first.chase.read,
+    );
     println!("time to stop, largest heap over smallest: {:.2}", last.stop / first.stop);
 }
 
-fn heaped(bytes: usize, rounds: usize) -> Heaped {
-    let arena = arena();
+fn heaped(bytes: usize, rounds: usize, options: &Options) -> Heaped {
+    let default = ArenaVmOptions::default();
+    let arena = arena_with(ArenaVmOptions {
+        // A huge page takes a run of grains which are committed together.
+        grain: if options.huge_pages { 2 << 20 } else { default.grain },
+        huge_pages: options.huge_pages,
+        commit_limit: options.limit.map_or(usize::MAX, |mib| mib << 20),
+        ..default
+    });
     let heap = Heap::create(&arena, HeapOptions { barrier: SymmetricFence, parking: &Futex }).unwrap();
     let _parked = heap.park();
     let objects = TypedObjects::create(&heap, SweptOptions::default()).unwrap();
     let mut mutator = objects.register().unwrap();
-    let collect = || {
-        let start = Instant::now();
-        black_box(heap.collect(Duration::MAX).unwrap());
-        start.elapsed()
-    };
+    let collect = || time_of(|| heap.collect(Duration::MAX).unwrap());
     let median = |time: &dyn Fn() -> Duration| Times::new((0..rounds).map(|_| time()).collect()).median();
-    let start = Instant::now();
-    let forest = mutator.enter(|inside| objects.root(inside, forest(inside, bytes / 2)?)).unwrap();
-    let chain = mutator.enter(|inside| objects.root(inside, chain(inside, bytes / 2)?)).unwrap();
-    let fill = start.elapsed();
+    let (mut trees, mut linked) = (None, None);
+    let fill = time_of(|| {
+        trees = Some(mutator.enter(|inside| objects.root(inside, forest(inside, bytes / 2)?)).unwrap());
+        linked = Some(mutator.enter(|inside| objects.root(inside, chain(inside, bytes / 2)?)).unwrap());
+    });
     let walk = median(&|| {
         let stopped = heap.stop(Duration::MAX).unwrap();
-        let start = Instant::now();
-        black_box(stopped.census(&mut []).all.objects);
-        start.elapsed()
+        time_of(|| stopped.census(&mut []).all.objects)
     });
+    let first = collect();
+    let refused = heap.last_collection().map_or(0.0, |last| last.refused as f64 / last.kept as f64);
     let both = median(&collect);
     let stops = stops(&heap, &objects);
     let live = heap.last_collection().map_or(0, |last| last.kept);
-    drop::<Rooted<'_, Node<'_>>>(chain);
+    drop::<Option<Rooted<'_, Node<'_>>>>(linked);
     collect();
-    let trees = median(&collect);
-    drop(forest);
+    let in_trees = median(&collect);
+    drop(trees);
     let free = collect();
     // What is attached is kept.
     assert!(heap.last_collection().is_some_and(|last| last.kept < 1 << 20));
     Heaped {
         live: live as f64 / f64::from(1 << 20),
         fill: milliseconds(fill),
-        trees: milliseconds(trees),
-        random: milliseconds(both.saturating_sub(trees)),
+        first: milliseconds(first),
+        refused: refused * 100.0,
+        trees: milliseconds(in_trees),
+        random: milliseconds(both.saturating_sub(in_trees)),
         walk: milliseconds(walk),
         free: milliseconds(free),
         stop: microseconds(stops.median()),
         stop_p99: microseconds(stops.at(990)),
+        chase: Chase::default(),
     }
 }
 
@@ -221,6 +265,7 @@ fn draw(all: &[Heaped]) -> String {
             line("walk over all objects", |heap| heap.walk),
             line("collection that frees half", |heap| heap.free),
             line("time to stop, p99", |heap| heap.stop_p99 / 1e3),
+            line("control: chase, two reads an object", Heaped::chased),
         ],
     )
 }

@@ -2,8 +2,8 @@
 //! how everything grows with the heap.
 //!
 //! `cargo bench -p benches --bench collections`, with `-- --quick` to see only that it runs, with `-- --table NAME` for
-//! one table. `-- --table growth --most MIB` (or `steps`, `minors`) has heaps of up to so many MiB, and `--plot FILE`
-//! draws them.
+//! one table. `-- --table growth --most MIB` (or `steps`, `minors`) has heaps of up to so many MiB. With `--table growth`,
+//! `--plot FILE` draws them, `--huge-pages` asks the arena for huge pages, and `--limit MIB` is the most that it may commit.
 //!
 //! `-- --collect SHAPE MIB` collects a heap of `trees`, or with references at `random`, once: `benches/instructions`
 //! counts that.
@@ -12,6 +12,8 @@
 
 #[cfg(target_os = "linux")]
 mod allocation;
+#[cfg(target_os = "linux")]
+mod chase;
 #[cfg(target_os = "linux")]
 mod frozen;
 #[cfg(target_os = "linux")]
@@ -36,6 +38,9 @@ struct Options {
     most: Option<usize>,
     /// The file of the drawing.
     plot: Option<String>,
+    huge_pages: bool,
+    /// The most that an arena may commit, in MiB.
+    limit: Option<usize>,
 }
 
 /// A table and its name.
@@ -57,6 +62,8 @@ fn main() {
         quick: after("--quick").is_some(),
         most: after("--most").map(|most| most.parse().expect("a number of MiB")),
         plot: after("--plot"),
+        huge_pages: after("--huge-pages").is_some(),
+        limit: after("--limit").map(|limit| limit.parse().expect("a number of MiB")),
     };
     let tables: [Table; 6] = [
         ("allocation", allocation::measure),
@@ -75,6 +82,6 @@ fn main() {
 
 #[cfg(not(target_os = "linux"))]
 fn main() {
-    let _ = Options { quick: true, most: None, plot: None };
+    let _ = Options { quick: true, most: None, plot: None, huge_pages: false, limit: None };
     println!("these figures are of Linux");
 }

@@ -25,7 +25,12 @@ pub(crate) type NodeRef<'g> = tripoint::gc::Gc<'g, Node<'g>>;
 
 /// An arena that keeps what it has committed.
 pub(crate) fn arena() -> ArenaVm {
-    ArenaVm::create(ArenaVmOptions { spare_share: 100, ..ArenaVmOptions::default() }).unwrap()
+    arena_with(ArenaVmOptions::default())
+}
+
+/// An arena with these options, except that it keeps what it has committed.
+pub(crate) fn arena_with(options: ArenaVmOptions) -> ArenaVm {
+    ArenaVm::create(ArenaVmOptions { spare_share: 100, ..options }).unwrap()
 }
 
 /// A complete tree: `2^(depth + 1) - 1` nodes, allocated from the leaves up.

@@ -30,6 +30,21 @@ impl Times {
     }
 }
 
+/// The processor time of this thread so far: what else the machine does is not in it.
+pub(crate) fn processor_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes the time, which is valid for that.
+    assert_eq!(unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) }, 0);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap())
+}
+
+/// The processor time that `run` takes.
+pub(crate) fn time_of<R>(run: impl FnOnce() -> R) -> Duration {
+    let start = processor_time();
+    core::hint::black_box(run());
+    processor_time() - start
+}
+
 pub(crate) fn microseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
 }
