@@ -17,13 +17,14 @@ const TOP: f64 = 48.0;
 const BOTTOM: f64 = 424.0;
 
 /// The colours of lines on light and on dark paper.
-const COLOURS: [[&str; 2]; 6] = [
+const COLOURS: [[&str; 2]; 7] = [
     ["#0072b2", "#56b4e9"],
     ["#c44601", "#ff9d5c"],
     ["#00745a", "#4fd1a5"],
     ["#8f3985", "#e39bd9"],
     ["#6b5b00", "#e6d35a"],
     ["#555555", "#bbbbbb"],
+    ["#b3002d", "#ff8fa3"],
 ];
 
 /// A logarithmic scale, in powers of `base`.
@@ -59,7 +60,8 @@ fn number(value: f64) -> String {
     if value >= 1.0 { format!("{value:.0}") } else { format!("{value}") }
 }
 
-/// Draws lines over two logarithmic scales. A dotted line shows what grows as the first scale does.
+/// Draws lines over two logarithmic scales. A dotted line begins where the first line does, and
+/// shows what grows as the first scale does.
 pub(crate) fn plot(title: &str, across: &str, up: &str, lines: &[Line]) -> String {
     let points = || lines.iter().flat_map(|line| &line.points).filter(|(_, time)| *time > 0.0);
     let x = Scale::new(2.0, points().map(|point| point.0), LEFT, RIGHT);
