@@ -147,8 +147,8 @@ pub use tripoint_adaptors::{GlobalPool, PoolAllocator};
 // Errors, counts, events, checks.
 #[doc(inline)]
 pub use tripoint_core::{
-    Addr, BufferKind, Check, CheckError, CheckLevel, Counter, Describe, Error, Event, EventHook, Exhausted,
-    Resource, Result, Use, walk,
+    Addr, BufferKind, Check, CheckError, CheckLevel, Collected, Counter, Describe, Error, Event, EventHook,
+    Exhausted, Resource, Result, StepTime, Use, walk,
 };
 
 // Where a violation happened, or a sampled object was allocated.

@@ -14,7 +14,7 @@ use tripoint::contract::{
     Contract, DetectorSet, Guard, HotThread, NoDetectors, NoReason, Policies, Policy, PoolEvents,
     ViolationClass, ViolationSet,
 };
-use tripoint::gc::{Ams, Format, Heap, HeapOptions, Scan, SweptOptions, Tag};
+use tripoint::gc::{Ams, Format, Heap, HeapOptions, Scan, Step, SweptOptions, Tag};
 use tripoint::telemetry::{FileOptions, Telemetry};
 use tripoint::{AllocationPoint, ArenaVm, ArenaVmOptions, BufferKind};
 use tripoint_oracle::Party;
@@ -42,6 +42,8 @@ unsafe impl Format for Pairs {
 
 static CONTRACT: Contract = Contract::new();
 const COLLECTIONS: usize = 3;
+/// One for each collection, and one for each of two steps.
+const STOPS: u64 = COLLECTIONS as u64 + 2;
 
 /// One pair before the first collection is garbage, and two before each of the others.
 const FREED: usize = (2 * COLLECTIONS - 1) * PAIR.size();
@@ -70,10 +72,16 @@ fn read() -> Vec<(&'static str, Vec<u64>)> {
     let reader = Reader::attach(std::process::id()).unwrap();
     let counters = reader.counters().unwrap();
     let arena = counters.arenas.entries[0];
-    let collections = COLLECTIONS as u64;
-    assert_eq!((arena.stops, arena.stops_postponed), (collections, 1));
-    assert_eq!((arena.pauses, arena.collections), (collections, collections));
+    let collections = COLLECTIONS as u64 + 1;
+    assert_eq!((arena.stops, arena.stops_postponed), (STOPS, 1));
+    assert_eq!((arena.pauses, arena.collections), (STOPS, collections));
     assert_eq!(arena.freed, FREED as u64);
+    let heap = counters.heaps.entries[0];
+    assert_eq!((heap.stops, heap.stops_postponed, heap.pauses), (STOPS, 1, STOPS));
+    assert_eq!((heap.collections, heap.copied), (collections, 0));
+    assert_eq!((heap.steps, heap.steps_late, heap.steps_ns, heap.longest_step_ns), (2, 1, 2_000, 2_000));
+    let clock = heap.time_to_stop_ns.zip(heap.paused_ns);
+    assert!(clock.is_some(), "all stops and waits have ended: {heap:?}");
     let mut events = reader.events(Start::Oldest);
     let mut found = Vec::new();
     while let Some(item) = events.poll() {
@@ -84,11 +92,15 @@ fn read() -> Vec<(&'static str, Vec<u64>)> {
             | Fields::GiveWay { mutator, .. }
             | Fields::GoOn { mutator, .. } => vec![mutator],
             Fields::EndCollection { examined, kept, freed, .. } => vec![examined, kept, freed],
+            Fields::BeginSweep { copied, .. } => vec![copied],
+            Fields::EndStep { done, kept, freed, allowed_ns, taken_ns, .. } => {
+                vec![done, kept, freed, allowed_ns, taken_ns]
+            }
             Fields::BeginCollection { reason, .. } => {
                 assert_eq!(reason.as_str(), Some("request"));
                 vec![]
             }
-            Fields::Stop { .. } | Fields::EndStop { .. } => vec![],
+            Fields::Stop { .. } | Fields::EndStop { .. } | Fields::BeginStep { .. } => vec![],
             _ => continue,
         };
         found.push((event.fields.kind().unwrap().name(), numbers));
@@ -142,6 +154,11 @@ fn collections_are_counted_on_each_thread_and_recorded() {
         let slot = Cell::new(core::ptr::null_mut());
         // SAFETY: the slot outlives the root, and only this thread uses it.
         let _root = unsafe { heap.root_table(NonNull::from(&slot).cast(), 1, Tag::default()) }.unwrap();
+        // Until the other thread goes on: otherwise one wait may last for two stops.
+        let wait_for_polls = || {
+            let goes_on = polls.load(Ordering::SeqCst) + 2;
+            party.wait_until(|| polls.load(Ordering::SeqCst) >= goes_on);
+        };
         for _ in 0..COLLECTIONS {
             for _ in 0..2 {
                 let pair = point.reserve(PAIR).unwrap();
@@ -153,16 +170,30 @@ fn collections_are_counted_on_each_thread_and_recorded() {
             // The last one is kept.
             point.empty();
             assert_eq!(mutator.collect(Duration::MAX).unwrap().kept, PAIR.size());
-            // Until the other thread goes on: otherwise one wait may last for two stops.
-            let goes_on = polls.load(Ordering::SeqCst) + 2;
-            party.wait_until(|| polls.load(Ordering::SeqCst) >= goes_on);
+            wait_for_polls();
+        }
+        // A step in its time, which is a whole collection, and one that takes a microsecond more than it may.
+        for (taken, is_whole) in [(0, true), (2, false)] {
+            let mut begin = Some(Duration::ZERO);
+            let clock = || begin.take().unwrap_or(Duration::from_micros(taken));
+            let stopped = mutator.stop(Duration::MAX, || ()).unwrap();
+            let step = stopped.step_within(Duration::from_micros(1), clock);
+            drop(stopped);
+            assert_eq!(matches!(step, Step::Done(_)), is_whole, "{step:?}");
+            wait_for_polls();
         }
         is_done.store(true, Ordering::SeqCst);
         let of_other = waiting.join().unwrap();
         guard.check();
         let bytes = FREED + COLLECTIONS * PAIR.size();
-        assert_eq!(tallies(&guard), [(COLLECTIONS, bytes), (0, 0)]);
-        assert_eq!(of_other, [(0, 0), (COLLECTIONS, 0)]);
+        // The second step is one more, and the first is none.
+        assert_eq!(tallies(&guard), [(COLLECTIONS + 1, bytes), (0, 0)]);
+        assert_eq!(of_other, [(0, 0), (STOPS as usize, 0)]);
+        let heaps = guard.slot().armed_heap_tally();
+        assert_eq!((heaps.stops, heaps.collections), (STOPS, COLLECTIONS as u64 + 1));
+        assert_eq!((heaps.steps, heaps.steps_late, heaps.steps_ns), (2, 1, 2_000));
+        assert_eq!((heaps.pauses, heaps.bytes_freed), (0, FREED as u64));
+        assert!(heaps.time_to_stop_ns > 0 && heaps.stopped_ns > 0, "the other thread had to give way");
         assert!(heap.stop(Duration::ZERO).is_err(), "this thread's mutator runs");
     });
 
@@ -170,13 +201,20 @@ fn collections_are_counted_on_each_thread_and_recorded() {
     let (of_waiting, of_collecting): (Vec<_>, Vec<_>) =
         read().into_iter().partition(|(name, _)| ["give way", "go on"].contains(name));
     let pair = PAIR.size() as u64;
+    let of_stop = |events: Vec<(&'static str, Vec<u64>)>| {
+        [vec![("begin stop", vec![1]), ("stop", vec![])], events, vec![("end stop", vec![])]].concat()
+    };
+    let sweep = ("begin sweep", vec![0]);
     let collection = |freed| {
         let end = ("end collection", vec![pair, pair, freed]);
-        [("begin stop", vec![1]), ("stop", vec![]), ("begin collection", vec![]), end, ("end stop", vec![])]
+        of_stop(vec![("begin collection", vec![]), sweep.clone(), end])
     };
+    let step =
+        |end: [u64; 5]| of_stop(vec![("begin step", vec![]), sweep.clone(), ("end step", end.to_vec())]);
+    let steps = [step([1, pair, 0, 1_000, 0]), step([0, 0, 0, 1_000, 2_000])].concat();
     let postponed = [("begin stop", vec![0]), ("postpone stop", vec![1])];
     let collections = [collection(pair), collection(2 * pair), collection(2 * pair)].concat();
-    assert_eq!(of_collecting, [collections, postponed.to_vec()].concat());
+    assert_eq!(of_collecting, [collections, steps, postponed.to_vec()].concat());
     let pause = [("give way", vec![2]), ("go on", vec![2])];
-    assert_eq!(of_waiting, [pause.clone(), pause.clone(), pause].concat());
+    assert_eq!(of_waiting, vec![pause; STOPS as usize].concat());
 }

@@ -10,7 +10,7 @@ import struct
 import gdb
 
 MAGIC = b"tripointcontract"
-VERSION = 1
+VERSION = 2
 
 # In the order of their indices: contract/tests/core_file.rs compares.
 CLASSES = [
@@ -53,7 +53,23 @@ FIELDS = [
     "frames",
 ]
 # A record's words before its frames.
-HEAD = ["kind", "class", "thread", "serial", "count", "bytes", "address", "call", "time_low", "time_high", "reason"]
+HEAD = [
+    "kind",
+    "class",
+    "thread",
+    "serial",
+    "count",
+    "bytes",
+    "address",
+    "call",
+    "time_low",
+    "time_high",
+    "reason",
+    "allowed_low",
+    "allowed_high",
+    "taken_low",
+    "taken_high",
+]
 
 
 class Memory:
@@ -120,11 +136,13 @@ def place(address):
 def tell(words, kind=None):
     record = dict(zip(HEAD, words))
     name = CLASSES[record["class"]] if record["class"] < len(CLASSES) else "?"
-    time = record["time_high"] << 32 | record["time_low"]
+    time, allowed, taken = (record[f"{name}_high"] << 32 | record[f"{name}_low"] for name in ("time", "allowed", "taken"))
     kind = kind or KINDS[min(record["kind"], len(KINDS) - 1)]
     address = f"address {record['address']:#x}, " if record["address"] else ""
     call = f"call {record['call']}, " if record["call"] else ""
-    print(f"  {kind}: {name} x{record['count']}, {record['bytes']} bytes, {address}{call}at {time} ns")
+    limit = "any time" if allowed == 2**64 - 1 else f"{allowed} ns"
+    step = f"a step that was allowed {limit} and took {taken} ns, " if taken else ""
+    print(f"  {kind}: {name} x{record['count']}, {record['bytes']} bytes, {address}{call}{step}at {time} ns")
     for address in words[len(HEAD) :]:
         if address == 0:
             break

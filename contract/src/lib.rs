@@ -140,6 +140,7 @@ pub use thread::standing::{Budget, Mode, ThreadKind};
 pub use report::resolve::{Raw, Resolve};
 pub use report::sizing::Sizing;
 pub use thread::account::RECORDS_PER_TURN;
+pub use thread::heap_tally::HeapTally;
 pub use thread::ring::RING_RECORDS;
 pub use thread::slot::Slot;
 pub use thread::tally::{TALLY_WORDS, Tally};

@@ -9,6 +9,7 @@ pub(crate) mod current;
 pub(crate) mod detectors;
 pub(crate) mod errands;
 pub(crate) mod everywhere;
+pub(crate) mod heap_tally;
 #[cfg(not(tripoint_loom))]
 pub(crate) mod layout;
 pub(crate) mod observation;

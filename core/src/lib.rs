@@ -96,10 +96,11 @@ pub use words::check::{Check, CheckError, CheckLevel, ensure};
 pub use words::counters::{ArenaCounts, BufferKind, Counter};
 pub use words::describe::{Describe, line};
 pub use words::error::{Error, Resource, Result};
-pub use words::event::{Event, EventHook};
+pub use words::event::{Collected, Event, EventHook};
 pub use words::pool_id::PoolId;
 pub use words::rank::RankSet;
 pub use words::segment::Segment;
+pub use words::step_time::StepTime;
 
 /// What only the other crates of the workspace, models and fuzz targets need. It is out of the
 /// promise: it may change in any release.

@@ -16,4 +16,5 @@ pub(crate) mod rank;
 pub(crate) mod registry;
 pub(crate) mod segment;
 pub(crate) mod signature;
+pub(crate) mod step_time;
 pub(crate) mod trips;

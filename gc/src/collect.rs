@@ -6,6 +6,7 @@
 //! | `ending` | the end of a collection in steps |
 //! | `flip` | what collections and walks begin with |
 //! | `collection` | one collection, from the stop to the sweep |
+//! | `pace` | how a step knows whether to go on |
 //! | `steps` | full collections in steps |
 //! | `dependencies` | location dependencies, for the program |
 //! | `finalization` | finalization and messages, for the program |
@@ -17,6 +18,7 @@ pub(crate) mod dependencies;
 pub(crate) mod ending;
 pub(crate) mod finalization;
 pub(crate) mod flip;
+pub(crate) mod pace;
 pub(crate) mod pressure;
 pub(crate) mod roots;
 pub(crate) mod steps;

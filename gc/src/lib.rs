@@ -318,6 +318,7 @@ pub use images::plan::{ImageEntry, ImageOptions, ImagePlan};
 pub use locations::dependency::LocationDependency;
 pub use messages::message::Message;
 pub use policy::accounts::{GenerationPolicy, Policy};
+pub use policy::due::{Due, Nearness};
 pub use policy::report::{Cause, Collection};
 pub use references::format::{Format, MovableFormat};
 pub use references::generation::GENERATIONS;

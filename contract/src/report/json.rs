@@ -7,6 +7,7 @@ use crate::phases::route::Route;
 use crate::report::findings::Report;
 use crate::report::group::{Group, call_of, reason_of};
 use crate::report::resolve::{At, FrameAt};
+use crate::thread::heap_tally::HeapTally;
 use crate::thread::slot::Slot;
 use crate::thread::standing::ThreadKind;
 use crate::thread::tally::Tally;
@@ -81,6 +82,13 @@ impl<R: AmnestyReason, const THREADS: usize> Report<'_, R, THREADS> {
         if let Some(call) = call_of(record) {
             json.text("call", call)?;
         }
+        if let Some(step) = record.step {
+            // What is allowed any time has no number.
+            if step.allowed_ns() != u64::MAX {
+                json.number("allowed_ns", step.allowed_ns())?;
+            }
+            json.number("taken_ns", step.taken_ns())?;
+        }
         if let Some(reason) = reason_of::<R>(record) {
             json.text("reason", reason)?;
         }
@@ -138,6 +146,12 @@ fn write_thread(json: &mut Json<'_>, slot: &Slot) -> fmt::Result {
         json.number("overlapped", slot.overlapped())?;
         json.name("live_detectors")?;
         json.array(&mut slot.live().names(), |json, name| json.value_text(name))?;
+        json.name("heaps")?;
+        json.object(|json| {
+            write_heap_tally(json, &slot.heap_tally())?;
+            json.name("armed")?;
+            json.object(|json| write_heap_tally(json, &slot.armed_heap_tally()))
+        })?;
         json.name("events")?;
         json.object(|json| {
             ViolationClass::ALL.into_iter().try_for_each(|class| {
@@ -151,6 +165,10 @@ fn write_thread(json: &mut Json<'_>, slot: &Slot) -> fmt::Result {
             })
         })
     })
+}
+
+fn write_heap_tally(json: &mut Json<'_>, tally: &HeapTally) -> fmt::Result {
+    tally.numbers().into_iter().try_for_each(|(name, number)| json.number(name, number))
 }
 
 fn write_tally(json: &mut Json<'_>, tally: Tally) -> fmt::Result {

@@ -8,11 +8,12 @@ use crate::phases::ledger::AmnestyReason;
 use crate::report::findings::Report;
 use crate::report::group::{Group, call_of, reason_of};
 use crate::report::resolve::At;
+use crate::thread::heap_tally::HeapTally;
 use crate::thread::slot::Slot;
 use crate::thread::standing::ThreadKind;
 use crate::words::class::ViolationClass;
 use crate::words::detector_set::DetectorSet;
-use crate::words::record::{Record, RecordKind};
+use crate::words::record::{Record, RecordKind, StepOf};
 
 /// A time as a decimal of seconds.
 struct Seconds(u64);
@@ -104,6 +105,7 @@ impl<R: AmnestyReason, const THREADS: usize> Report<'_, R, THREADS> {
         if sum.address != 0 {
             write!(f, " at {:#x}", sum.address)?;
         }
+        write!(f, "{}", StepOf(sum))?;
         reason_of::<R>(sum).map_or(Ok(()), |reason| write!(f, ", for {reason}"))?;
         write!(f, ", at {}", Seconds(sum.time))?;
         if group.records > 1 {
@@ -140,6 +142,8 @@ fn write_thread_text(f: &mut fmt::Formatter<'_>, slot: &Slot) -> fmt::Result {
             )?;
         }
     }
+    write_heaps(f, "since it registered", &slot.heap_tally())?;
+    write_heaps(f, "while armed", &slot.armed_heap_tally())?;
     match slot.overlapped() {
         0 => Ok(()),
         count => writeln!(
@@ -148,4 +152,19 @@ fn write_thread_text(f: &mut fmt::Formatter<'_>, slot: &Slot) -> fmt::Result {
             Count(count, "event")
         ),
     }
+}
+
+/// What the thread had to do with heaps, if it had.
+fn write_heaps(f: &mut fmt::Formatter<'_>, when: &str, tally: &HeapTally) -> fmt::Result {
+    if *tally == HeapTally::default() {
+        return Ok(());
+    }
+    write!(f, "  heaps {when}:")?;
+    let mut separator = "";
+    tally.numbers().into_iter().filter(|(_, number)| *number > 0).try_for_each(|(name, number)| {
+        write!(f, "{separator} {name} {number}")?;
+        separator = ",";
+        Ok(())
+    })?;
+    writeln!(f)
 }

@@ -9,11 +9,13 @@ use core::cell::Cell;
 use core::hint::black_box;
 use core::ptr;
 use std::boxed::Box;
-use std::time::SystemTime;
+use std::sync::OnceLock;
+use std::time::{Instant, SystemTime};
 
 use tripoint_core::internal::AllocationCountdown;
 #[cfg(any(feature = "interpose-malloc", all(feature = "linux", target_os = "linux", not(miri))))]
 use tripoint_core::internal::{Ordering, compiler_fence};
+use tripoint_core::{Event, StepTime};
 use tripoint_stack::Site;
 
 use crate::thread::observation::{Evidence, Observation};
@@ -87,10 +89,24 @@ pub fn observe(observation: Observation) {
     with_current(|current| {
         current.count(&observation);
         if current.active.get() && !current.is_only_counted(&observation) {
-            let Observation { class, count, bytes, address, call } = observation;
-            charge(class, count, bytes, address, call);
+            let Observation { class, count, bytes, address, call, step } = observation;
+            charge(class, count, bytes, address, call, step);
         }
     });
+}
+
+/// Counts an event of a heap in the slot of the calling thread, if it is registered.
+pub(crate) fn count_heap_event(event: &Event) {
+    if let Some(slot) = slot() {
+        slot.count_heap_event(event, elapsed);
+    }
+}
+
+/// Nanoseconds since the first call, by a clock that never goes back.
+fn elapsed() -> u64 {
+    static BEGIN: OnceLock<Instant> = OnceLock::new();
+    let since = BEGIN.get_or_init(Instant::now).elapsed();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// As [`observe`], for an allocation of `size` bytes. Returns whether the thread's sampler has a stop in
@@ -185,9 +201,16 @@ pub(crate) fn end_handling(within_itself: bool) {
 /// down an observation.
 #[cold]
 #[inline(never)]
-fn charge(class: ViolationClass, count: usize, bytes: usize, address: usize, call: usize) {
+fn charge(
+    class: ViolationClass,
+    count: usize,
+    bytes: usize,
+    address: usize,
+    call: usize,
+    step: Option<StepTime>,
+) {
     let anchor = 0_u8;
-    let observation = Observation { class, count, bytes, address, call };
+    let observation = Observation { class, count, bytes, address, call, step };
     charge_above(observation, ptr::from_ref(black_box(&anchor)).addr());
 }
 

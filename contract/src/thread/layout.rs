@@ -15,7 +15,7 @@ use crate::words::class::ViolationClass;
 use crate::words::record::WORDS;
 
 /// Change this with any of the words below, and with the words of a record.
-const VERSION: usize = 1;
+const VERSION: usize = 2;
 
 /// The magic, and the words that `contract.py` names in this order.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! An event as a detector sees it.
 
-use tripoint_core::Event;
+use tripoint_core::{Collected, Event, StepTime};
 use tripoint_stack::Site;
 
 use crate::words::class::ViolationClass;
@@ -18,13 +18,15 @@ pub struct Observation {
     pub address: usize,
     /// The number of the memory call, or zero.
     pub call: usize,
+    /// The time of the step of a collection, if it is one that took longer than allowed.
+    pub step: Option<StepTime>,
 }
 
 impl Observation {
     /// One event of `bytes` bytes.
     #[must_use]
     pub const fn new(class: ViolationClass, bytes: usize) -> Self {
-        Self { class, count: 1, bytes, address: 0, call: 0 }
+        Self { class, count: 1, bytes, address: 0, call: 0, step: None }
     }
 }
 
@@ -53,6 +55,14 @@ impl Observation {
             }
             Event::EndCollection { kept, freed, .. } => {
                 Some(Self::new(ViolationClass::Collection, kept.saturating_add(freed)))
+            }
+            Event::EndStep { time: Some(time), .. } if time.is_in_time() => None,
+            Event::EndStep { collected, time, .. } => {
+                let bytes = match collected {
+                    Some(Collected { kept, freed }) => kept.saturating_add(freed),
+                    None => 0,
+                };
+                Some(Self { step: time, ..Self::new(ViolationClass::Collection, bytes) })
             }
             Event::GiveWay { .. } => Some(Self::new(ViolationClass::Pause, 0)),
             _ => None,

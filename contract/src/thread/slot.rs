@@ -17,6 +17,7 @@ use crate::thread::attendance::Attendance;
 use crate::thread::call_site::CallSite;
 use crate::thread::errands::Errands;
 use crate::thread::everywhere;
+use crate::thread::heap_tally::{HeapTallies, HeapTally};
 use crate::thread::observer::Observer;
 use crate::thread::records::Records;
 use crate::thread::standing::{Budget, Mode, ThreadKind};
@@ -53,6 +54,7 @@ pub struct Slot {
     /// The part of it that happened while the thread was armed.
     armed_tallies: Tallies,
     records: Records,
+    heap_tallies: HeapTallies,
     pub(crate) call_site: CallSite,
     pub(crate) errands: Errands,
     live: AtomicUsize,
@@ -110,6 +112,7 @@ impl Slot {
                 tallies: Tallies::new(),
                 armed_tallies: Tallies::new(),
                 records: Records::new(),
+                heap_tallies: HeapTallies::new(),
                 call_site: CallSite::new(),
                 errands: Errands::new(),
                 live: AtomicUsize::new(0),
@@ -162,6 +165,7 @@ impl Slot {
         self.mode.store(Mode::Counting as usize, Ordering::Relaxed);
         self.tallies.reset();
         self.armed_tallies.reset();
+        self.heap_tallies.reset();
         let errands = &self.errands;
         let answers = [&errands.mode, &errands.poll_wanted, &errands.poll_done, &errands.turn_wanted];
         let words = [&self.amnesty_depth, &self.muted, &self.alarms, &self.amnesties, &self.live];
@@ -295,6 +299,19 @@ impl Slot {
     #[must_use]
     pub fn armed_tally(&self, class: ViolationClass) -> Tally {
         self.armed_tallies.get(class)
+    }
+
+    /// What the thread had to do with heaps since it registered, as far as an event hook of the contract observes
+    /// their arenas.
+    #[must_use]
+    pub fn heap_tally(&self) -> HeapTally {
+        self.heap_tallies.all()
+    }
+
+    /// The part of [`Slot::heap_tally`] that ended while the thread was armed.
+    #[must_use]
+    pub fn armed_heap_tally(&self) -> HeapTally {
+        self.heap_tallies.armed()
     }
 
     /// Number of events of the classes the thread is held to, excused or not.

@@ -1,7 +1,10 @@
 //! The record of an event: of a fixed size, in plain words.
 
+use core::fmt;
+use core::time::Duration;
+
 use tripoint_core::internal::{AtomicUsize, Ordering};
-use tripoint_core::{Event, aver};
+use tripoint_core::{Event, StepTime, aver};
 use tripoint_stack::Site;
 
 use crate::words::atomics::{const_fn, zeros};
@@ -55,6 +58,9 @@ pub struct Record {
     pub address: usize,
     /// The number of the memory call; otherwise zero. For an alarm, as `address`.
     pub call: usize,
+    /// The time of the step of a collection, if it is one that took longer than allowed, in whole nanoseconds. For an
+    /// alarm, as `address`.
+    pub step: Option<StepTime>,
     /// When, in ns of the thread's clock.
     pub time: u64,
     /// The index of the reason of the amnesty, if the record is
@@ -65,7 +71,7 @@ pub struct Record {
 }
 
 /// Words of a record without its site.
-const HEAD: usize = 11;
+const HEAD: usize = 15;
 
 /// The index, in a record's words, of the number of events.
 pub(crate) const COUNT_WORD: usize = 4;
@@ -118,10 +124,12 @@ impl Record {
         }
     }
 
-    // The two halves of the time: truncation is the intent.
-    #[allow(clippy::cast_possible_truncation)]
     pub(crate) fn to_words(self) -> [usize; WORDS] {
         let mut words = [0; WORDS];
+        let [time_low, time_high] = halves(self.time);
+        // A step that took no time was not too long, so zeros stand for none.
+        let [allowed, taken] =
+            self.step.map_or([[0; 2]; 2], |step| [halves(step.allowed_ns()), halves(step.taken_ns())]);
         words[..HEAD].copy_from_slice(&[
             self.kind as usize,
             self.class.index(),
@@ -131,17 +139,23 @@ impl Record {
             self.bytes,
             self.address,
             self.call,
-            self.time as u32 as usize,
-            (self.time >> 32) as usize,
+            time_low,
+            time_high,
             self.reason,
+            allowed[0],
+            allowed[1],
+            taken[0],
+            taken[1],
         ]);
         words[HEAD..].copy_from_slice(self.site.words());
         words
     }
 
     pub(crate) fn from_words(words: &[usize; WORDS]) -> Self {
-        let &[kind, class, thread, serial, count, bytes, address, call, time_low, time_high, reason, ..] =
-            words;
+        let &[kind, class, thread, serial, count, bytes, address, call, ..] = words;
+        let &[.., time_low, time_high, reason, allowed_low, allowed_high, taken_low, taken_high] =
+            words.first_chunk::<HEAD>().unwrap_or(&[0; HEAD]);
+        let [allowed, taken] = [whole(allowed_low, allowed_high), whole(taken_low, taken_high)];
         aver!(kind < 4 && class < ViolationClass::COUNT, "a record of kind {kind} and class {class}");
         Self {
             kind: match kind {
@@ -157,11 +171,39 @@ impl Record {
             bytes,
             address,
             call,
-            time: (time_high as u64) << 32 | time_low as u64,
+            step: (allowed != 0 || taken != 0).then(|| StepTime {
+                allowed: Duration::from_nanos(allowed),
+                taken: Duration::from_nanos(taken),
+            }),
+            time: whole(time_low, time_high),
             reason,
             site: Site::new(words[HEAD..].iter().copied()),
         }
     }
+}
+
+/// The times of the step of a record: in the text of a report, and in the line that FailFast prints.
+pub(crate) struct StepOf<'r>(pub(crate) &'r Record);
+
+impl fmt::Display for StepOf<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(step) = self.0.step else { return Ok(()) };
+        match step.allowed_ns() {
+            u64::MAX => f.write_str(", by a step that was allowed any time")?,
+            allowed => write!(f, ", by a step that was allowed {allowed} ns")?,
+        }
+        write!(f, " and took {} ns", step.taken_ns())
+    }
+}
+
+/// The low and the high half of a number: a word may have 32 bits.
+#[allow(clippy::cast_possible_truncation, reason = "the low half is what is meant")]
+pub(crate) const fn halves(number: u64) -> [usize; 2] {
+    [number as u32 as usize, (number >> 32) as usize]
+}
+
+pub(crate) const fn whole(low: usize, high: usize) -> u64 {
+    (high as u64) << 32 | low as u64
 }
 
 #[cfg(all(test, not(tripoint_loom)))]
@@ -177,6 +219,7 @@ impl Record {
             bytes: 10 * number,
             address: number,
             call: 0,
+            step: None,
             time: number as u64,
             reason: 0,
             site: Site::new([number + 1]),
@@ -198,6 +241,7 @@ mod tests {
             (kind, class) in (0..4_usize, 0..ViolationClass::COUNT),
             numbers in any::<[usize; 7]>(),
             time in any::<u64>(),
+            step in any::<Option<(u64, u64)>>(),
             frames in proptest::collection::vec(1..usize::MAX, 0..Site::FRAMES + 4),
         ) {
             let record = Record {
@@ -208,6 +252,10 @@ mod tests {
                 bytes: numbers[2],
                 address: numbers[3],
                 call: numbers[4],
+                step: step.filter(|step| *step != (0, 0)).map(|(allowed, taken)| StepTime {
+                    allowed: Duration::from_nanos(allowed),
+                    taken: Duration::from_nanos(taken),
+                }),
                 time,
                 reason: numbers[5],
                 serial: numbers[6],

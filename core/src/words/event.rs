@@ -4,6 +4,7 @@ use crate::primitive::defer::Defer;
 use crate::words::addr::{Addr, AddrRange};
 use crate::words::counters::BufferKind;
 use crate::words::pool_id::PoolId;
+use crate::words::step_time::StepTime;
 
 /// Something that a slow path did. There is one list for all layers. Sizes are in bytes.
 ///
@@ -283,24 +284,48 @@ pub enum Event {
         /// The number of the mutator.
         mutator: u32,
     },
-    /// A collection of a stopped heap begins, or a step of one.
+    /// A collection of a stopped heap begins, all of which is done in this stop.
     BeginCollection {
         /// The heap.
         heap: Addr,
         /// The name of the reason.
         reason: &'static str,
     },
-    /// A collection has ended, or a step of one: what it freed is free.
+    /// A collection, or one in steps, knows all objects that it keeps, and begins to sweep. Until here it marked objects
+    /// where they are, or copied them.
+    BeginSweep {
+        /// The heap.
+        heap: Addr,
+        /// The bytes of the objects that were copied.
+        copied: usize,
+    },
+    /// A collection has ended: what it freed is free.
     EndCollection {
         /// The heap.
         heap: Addr,
         /// The bytes of the objects that were searched for references.
         examined: usize,
-        /// The bytes that were kept: in objects, and in buffers that are still attached. Zero after a step that is not the
-        /// last.
+        /// The bytes that were kept: in objects, and in buffers that are still attached.
         kept: usize,
         /// The bytes that were freed.
         freed: usize,
+    },
+    /// A step of a collection of a stopped heap begins.
+    BeginStep {
+        /// The heap.
+        heap: Addr,
+    },
+    /// A step has ended, and perhaps its collection.
+    EndStep {
+        /// The heap.
+        heap: Addr,
+        /// The bytes of the objects that the step searched for references.
+        examined: usize,
+        /// What the whole collection found, if this was its last step.
+        collected: Option<Collected>,
+        /// The time that the step was allowed, and that it took, waiting for the stop included; none if its caller has
+        /// no clock.
+        time: Option<StepTime>,
     },
     /// The program entered a phase.
     Phase {
@@ -340,6 +365,15 @@ pub enum Event {
         /// The name of the reason.
         reason: &'static str,
     },
+}
+
+/// What a collection in steps kept and freed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Collected {
+    /// The bytes that were kept: in objects, and in buffers that are still attached.
+    pub kept: usize,
+    /// The bytes that were freed.
+    pub freed: usize,
 }
 
 /// A hook that observes [`Event`]s.

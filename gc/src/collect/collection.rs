@@ -6,7 +6,7 @@ use core::time::Duration;
 use tripoint_core::internal::Defer;
 use tripoint_core::{Arena, BarrierPair, Event, WriteWatch, aver};
 
-use crate::collect::ending::HALF_DONE;
+use crate::collect::ending::{HALF_DONE, end_steps};
 use crate::collect::flip::flip;
 use crate::messages::message::Message;
 use crate::policy::report::{Cause, Collection, Work};
@@ -92,9 +92,13 @@ pub(crate) fn run<A: Arena, B: BarrierPair>(
     oldest: Generation,
 ) -> Collection {
     let heap = stopped.heap();
+    let (members, roots) = (heap.members().lock(), heap.roots().lock());
+    // First, so that it is not taken for a part of this collection.
+    //
+    // SAFETY: `stopped` says that the heap is stopped.
+    unsafe { end_steps(heap, &members) };
     heap.arena().event(Event::BeginCollection { heap: heap.event_address(), reason: cause.reason() });
     heap.tell(Message::Began { number: heap.accounts().next_number(), cause });
-    let (members, roots) = (heap.members().lock(), heap.roots().lock());
     // SAFETY: `stopped` says that the heap is stopped.
     unsafe { flip(heap, &members) };
     let own = Own::new(heap.arena(), &members);
@@ -123,6 +127,7 @@ pub(crate) fn run<A: Arena, B: BarrierPair>(
     unsafe { close(&members, oldest, &mut scan) };
     // SAFETY: the heap is stopped, its pools were flipped, and all that roots lead to was reached and scanned.
     unsafe { settle(heap, &members, &roots, oldest, watch, &mut scan) };
+    report_sweep(heap, &members);
     let (mut tally, is_stressed) = (Tally::default(), heap.accounts().is_stressed());
     // SAFETY: the heap is stopped, and no pool has grey objects any more: all that is reachable is black.
     members.for_each(|link| tally += unsafe { link.member().sweep(oldest, is_stressed) });
@@ -130,13 +135,20 @@ pub(crate) fn run<A: Arena, B: BarrierPair>(
     heap.history().age(tally.zones);
     let (examined, references) = (scan.examined(), scan.references());
     let report = heap.accounts().close(cause, oldest, Work { tally, examined, references, cards, writes });
-    heap.counts().count_collection(cause, oldest);
+    heap.counts().count_collection(&report);
     heap.tell(Message::Ended(report));
     let Collection { kept, freed, .. } = report;
     heap.arena().event(Event::EndCollection { heap: heap.event_address(), examined, kept, freed });
     let nowhere = scan.nowhere();
     aver!(nowhere.is_none(), "an exact reference to {nowhere:?}, where no object is");
     report
+}
+
+/// Reports that all objects are known that are kept, and what was copied for that.
+pub(crate) fn report_sweep<A: Arena, B: BarrierPair>(heap: &Heap<'_, A, B>, members: &List<MemberLink>) {
+    let mut copied = 0;
+    members.for_each(|link| copied += link.member().copied());
+    heap.arena().event(Event::BeginSweep { heap: heap.event_address(), copied });
 }
 
 /// Fixes what roots refer to, and what waits to be finalized.

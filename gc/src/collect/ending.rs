@@ -3,7 +3,7 @@
 use core::mem;
 
 use tripoint_core::internal::Defer;
-use tripoint_core::{Arena, BarrierPair};
+use tripoint_core::{Arena, BarrierPair, Collected, Event, StepTime};
 
 use crate::messages::message::Message;
 use crate::policy::progress::{Marked, Phase, Progress};
@@ -33,11 +33,16 @@ pub(crate) unsafe fn end_steps<A: Arena, B: BarrierPair>(heap: &Heap<'_, A, B>, 
             members.for_each(|link| unsafe { link.member().forget_marks() });
             progress.end();
             heap.accounts().end_steps();
+            heap.tell(Message::GivenUp { number: heap.accounts().next_number() });
         }
         Phase::Sweeping => {
+            let address = heap.event_address();
+            heap.arena().event(Event::BeginStep { heap: address });
             // SAFETY: the caller promises so.
             let tally = unsafe { sweep_aside(members, &mut Scan::idle()) };
-            close_steps(heap, &mut progress, tally.unwrap_or_default());
+            let Collection { kept, freed, .. } = close_steps(heap, &mut progress, tally.unwrap_or_default());
+            // No time was allowed for it.
+            report_step(heap, 0, Some(Collected { kept, freed }), None);
         }
     }
 }
@@ -71,7 +76,18 @@ pub(crate) fn close_steps<A: Arena, B: BarrierPair>(
     let work = Work { tally, examined, references, cards: 0, writes: Writes::Unneeded };
     heap.accounts().end_steps();
     let report = heap.accounts().close(Cause::Step, Generation::LAST, work);
-    heap.counts().count_collection(Cause::Step, Generation::LAST);
+    heap.counts().count_collection(&report);
     heap.tell(Message::Ended(report));
     report
+}
+
+/// Counts a step, and reports that it has ended.
+pub(crate) fn report_step<A: Arena, B: BarrierPair>(
+    heap: &Heap<'_, A, B>,
+    examined: usize,
+    collected: Option<Collected>,
+    time: Option<StepTime>,
+) {
+    heap.counts().count_step(time);
+    heap.arena().event(Event::EndStep { heap: heap.event_address(), examined, collected, time });
 }

@@ -8,6 +8,7 @@ use tripoint_core::{Arena, BarrierPair, Error, Fill, PoolClass, Result};
 
 use crate::collect::collection::run;
 use crate::policy::accounts::Policy;
+use crate::policy::due::Due;
 use crate::policy::report::{Cause, Collection};
 use crate::references::generation::{GENERATIONS, Generation};
 use crate::stops::heap::Heap;
@@ -80,10 +81,33 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     }
 
     /// Whether enough was allocated that a collection is due, also if the heap is parked. A program that chooses its
-    /// own moments parks the heap, calls this in quiet moments, and collects if it returns true.
+    /// own moments parks the heap, calls this in quiet moments, and collects if it returns true. [`Heap::due`] says which
+    /// generations are due.
     #[must_use]
     pub fn is_due(&self) -> bool {
         self.accounts().due().is_some()
+    }
+
+    /// Which generations are due, and how near the others are, also if the heap is parked: what the heap itself goes by.
+    /// Stress does not count.
+    ///
+    /// ```
+    /// # use core::time::Duration;
+    /// # use tripoint_core::{Arena, BarrierPair};
+    /// # use tripoint_gc::Heap;
+    /// /// In a quiet moment: collects what is due, or will be soon.
+    /// fn when_quiet<A: Arena, B: BarrierPair>(heap: &Heap<'_, A, B>) {
+    ///     let due = heap.due();
+    ///     let nearest = due.generations.iter().rposition(|generation| generation.thousandths() >= 900);
+    ///     if let Some(oldest) = due.oldest().or(nearest) {
+    ///         // If a thread does not give way, the next quiet moment does it.
+    ///         _ = heap.collect_up_to(oldest, Duration::from_millis(1));
+    ///     }
+    /// }
+    /// ```
+    #[must_use]
+    pub fn due(&self) -> Due {
+        self.accounts().due_generations()
     }
 
     /// The report of the last collection, whatever its cause; `None` before the first.
@@ -172,9 +196,12 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
             // While this thread waited, a mutator may have parked the heap, or another thread may have collected
             // (design/gc.md `.policy.park`, `.policy.turn`).
             Ok(stopped) if !self.accounts().is_parked() && !has_collected() => {
-                let is_part = cause == Cause::Threshold;
-                let due = self.accounts().oldest_due().filter(|_| is_part);
-                run(&stopped, cause, due.unwrap_or(Generation::LAST));
+                // If another thread began a collection in steps, a young generation is not due any more.
+                let oldest = match cause {
+                    Cause::Threshold => self.accounts().oldest_due(),
+                    _ => Some(Generation::LAST),
+                };
+                oldest.map(|oldest| run(&stopped, cause, oldest));
             }
             Ok(_) => {}
             Err(_) => self.accounts().postpone(),
@@ -197,7 +224,42 @@ const fn is_shortage(error: Error) -> bool {
 
 #[cfg(all(test, not(tripoint_loom)))]
 mod tests {
+    use std::boxed::Box;
+
+    use tripoint_core::{ClientArena, ClientArenaOptions};
+
     use super::*;
+    use crate::stops::heap::HeapOptions;
+
+    /// Runs a collection that is due, while another thread does `meanwhile` before the heap is stopped for it. Returns
+    /// whether there was one.
+    fn collects(cause: Cause, meanwhile: impl Fn(&Heap<'_, &ClientArena<'_>>)) -> bool {
+        let mut memory = Box::new_uninit_slice(64 << 10);
+        let arena = ClientArena::create(&mut memory, ClientArenaOptions::default()).unwrap();
+        let heap = Heap::create(&arena, HeapOptions::default()).unwrap();
+        let mut policy = Policy::default();
+        policy.generations[0].capacity = 1 << 10;
+        heap.set_policy(policy);
+        heap.accounts().charge(Generation::YOUNGEST, 1 << 10);
+        assert_eq!(heap.accounts().due(), Some(Cause::Threshold));
+        let has_collected = heap.collect_once(cause, |patience| {
+            meanwhile(&heap);
+            heap.stop(patience)
+        });
+        assert_eq!(heap.last_collection().is_some(), has_collected);
+        has_collected
+    }
+
+    /// The youngest generation is not due while a collection is in steps, so there is nothing to do.
+    #[test]
+    fn steps_of_another_thread_are_no_reason_for_a_whole_collection() {
+        let steps = |heap: &Heap<'_, &ClientArena<'_>>| {
+            _ = heap.stop(Duration::ZERO).unwrap().step(|| false);
+        };
+        assert!(collects(Cause::Threshold, |_| ()));
+        assert!(!collects(Cause::Threshold, steps));
+        assert!(collects(Cause::Refused, steps), "memory that was refused needs a whole one");
+    }
 
     /// A collection frees memory. What it cannot change is not asked for twice.
     #[test]

@@ -110,8 +110,9 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     }
 
     /// Registers a function that passes references to the [`Scan`](crate::Scan), and the pointer that it is called
-    /// with. Every collection calls it twice, and walks call it, too. It passes the same references each time, and must
-    /// not create or drop a pool, a root or a mutator of the heap. If it unwinds in a
+    /// with. Every collection calls it at least twice: once for ambiguous references and once for exact ones, and again in
+    /// each [step](Heap::step) in which the marking may end. Walks call it, too. It passes the same references whenever it
+    /// is called during one stop, and must not create or drop a pool, a root or a mutator of the heap. If it unwinds in a
     /// collection, the process ends.
     ///
     /// # Errors

@@ -4,10 +4,11 @@ use core::mem;
 use core::time::Duration;
 
 use tripoint_core::internal::Defer;
-use tripoint_core::{Arena, BarrierPair, Event, aver};
+use tripoint_core::{Arena, BarrierPair, Collected, Event, aver};
 
-use crate::collect::collection::{close, fix_roots, scan_grey, settle};
-use crate::collect::ending::{HALF_DONE, close_steps, sweep_aside};
+use crate::collect::collection::{close, fix_roots, report_sweep, scan_grey, settle};
+use crate::collect::ending::{HALF_DONE, close_steps, report_step, sweep_aside};
+use crate::collect::pace::{Pace, Within};
 use crate::messages::message::Message;
 use crate::policy::progress::{Marked, Phase};
 use crate::policy::report::{Cause, Collection};
@@ -62,11 +63,49 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     /// a look at all cards, and all objects of pools whose writes are not [noted](crate::Format::notes_writes)
     /// ([design](crate::design::gc_steps)).
     ///
+    /// The steady-state contract counts such a step as a collection, because it does not know how long the step was to
+    /// take: see [`Heap::step_within`].
+    ///
     /// # Errors
     /// [`Postponed`], as from [`Heap::stop`].
     pub fn step(&'h self, patience: Duration, goes_on: impl FnMut() -> bool) -> Result<Step, Postponed> {
         let stopped = self.stop(patience)?;
         Ok(stopped.step(goes_on))
+    }
+
+    /// As [`Heap::step`], in at most the time `allowed`, from the call to the moment before mutators go on. `clock`
+    /// returns a time that never goes back, from any beginning. It must not use the heap.
+    ///
+    /// Waits for the stop for at most about `allowed`. Then the step goes on as long as there is time for two more pieces,
+    /// if they take as long as the longest one so far: the second is a reserve. A piece is done in any case. So a step may
+    /// take longer than allowed if there was no time for a piece after the stop, if a piece takes more than twice as long
+    /// as all before it, or if something is to be done that is not divided into pieces.
+    ///
+    /// The steady-state contract counts a step that takes longer as a collection, with both times, and one that
+    /// does not as nothing. A time whose nanoseconds do not fit in 64 bits, such as [`Duration::MAX`], allows a whole
+    /// collection, and is counted as one.
+    ///
+    /// ```
+    /// # use core::time::Duration;
+    /// # use std::time::Instant;
+    /// # use tripoint_core::{Arena, BarrierPair};
+    /// # use tripoint_gc::{Heap, Postponed, Step};
+    /// # fn when_idle<A: Arena, B: BarrierPair>(heap: &Heap<'_, A, B>) -> Result<Step, Postponed> {
+    /// let begin = Instant::now();
+    /// heap.step_within(Duration::from_millis(1), || begin.elapsed())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Postponed`], as from [`Heap::stop`].
+    pub fn step_within(
+        &'h self,
+        allowed: Duration,
+        clock: impl FnMut() -> Duration,
+    ) -> Result<Step, Postponed> {
+        let pace = Within::begin(allowed, clock);
+        let stopped = self.stop(allowed)?;
+        Ok(stopped.step_by(pace))
     }
 }
 
@@ -80,48 +119,79 @@ impl<A: Arena, B: BarrierPair> Mutator<'_, A, B> {
         let stopped = self.stop(patience)?;
         Ok(stopped.step(goes_on))
     }
+
+    /// Does a part of a collection of the whole heap in at most the time `allowed`, as [`Heap::step_within`]. This mutator
+    /// gives way meanwhile.
+    ///
+    /// # Errors
+    /// [`Postponed`], as from [`Mutator::stop`].
+    #[track_caller]
+    pub fn step_within(
+        &mut self,
+        allowed: Duration,
+        clock: impl FnMut() -> Duration,
+    ) -> Result<Step, Postponed> {
+        let pace = Within::begin(allowed, clock);
+        let stopped = self.stop(allowed, || ())?;
+        Ok(stopped.step_by(pace))
+    }
 }
 
 impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
     /// Does a part of a collection of the whole heap, as [`Heap::step`].
-    pub fn step(&self, mut goes_on: impl FnMut() -> bool) -> Step {
+    pub fn step(&self, goes_on: impl FnMut() -> bool) -> Step {
+        self.step_by(goes_on)
+    }
+
+    /// Does a part of a collection of the whole heap in at most the time `allowed`, as [`Heap::step_within`], but the time
+    /// begins here.
+    pub fn step_within(&self, allowed: Duration, clock: impl FnMut() -> Duration) -> Step {
+        self.step_by(Within::begin(allowed, clock))
+    }
+
+    fn step_by(&self, mut pace: impl Pace) -> Step {
         let heap = self.heap();
-        heap.arena()
-            .event(Event::BeginCollection { heap: heap.event_address(), reason: Cause::Step.reason() });
+        heap.arena().event(Event::BeginStep { heap: heap.event_address() });
         let (members, roots) = (heap.members().lock(), heap.roots().lock());
         let mut progress = heap.progress().lock();
         let is_first = progress.phase() == Phase::Idle;
         if is_first {
             heap.tell(Message::Began { number: heap.accounts().next_number(), cause: Cause::Step });
             heap.accounts().begin_steps();
-            // From here on, so that what is marked is known also if `goes_on` unwinds.
+            // From here on, so that what is marked is known also if the pace unwinds.
             progress.go_on(Phase::Marking, Marked::default());
         }
         let own = Own::new(heap.arena(), &members);
         let mut scan = Scan::new(&own);
-        if progress.phase() != Phase::Sweeping {
+        let is_marking = progress.phase() != Phase::Sweeping;
+        if is_marking {
             let work = Marking { heap, members: &members, roots: &roots };
             // SAFETY: `self` says that the heap is stopped.
-            let is_marked = unsafe { work.mark(&own, is_first, &mut scan, &mut goes_on) };
+            let is_marked = unsafe { work.mark(&own, is_first, &mut scan, &mut pace) };
             let phase = if is_marked { Phase::Sweeping } else { Phase::Marking };
             progress.go_on(phase, Marked { examined: scan.examined(), references: scan.references() });
+            if is_marked {
+                report_sweep(heap, &members);
+            }
         }
         let examined = scan.examined();
-        let (mut kept, mut freed) = (0, 0);
+        let mut collected = None;
         let step = if progress.phase() == Phase::Marking {
             Step::Marking { examined }
+        } else if is_marking && !pace.goes_on() {
+            Step::Sweeping { examined }
         } else {
             // SAFETY: `self` says that the heap is stopped.
-            match unsafe { sweep(&members, &mut scan, &mut goes_on) } {
+            match unsafe { sweep(&members, &mut scan, &mut pace) } {
                 Some(tally) => {
                     let report = close_steps(heap, &mut progress, tally);
-                    (kept, freed) = (report.kept, report.freed);
+                    collected = Some(Collected { kept: report.kept, freed: report.freed });
                     Step::Done(report)
                 }
                 None => Step::Sweeping { examined },
             }
         };
-        heap.arena().event(Event::EndCollection { heap: heap.event_address(), examined, kept, freed });
+        report_step(heap, examined, collected, pace.time());
         let nowhere = scan.nowhere();
         aver!(nowhere.is_none(), "an exact reference to {nowhere:?}, where no object is");
         step
@@ -136,7 +206,7 @@ struct Marking<'a, 'h, A: Arena, B: BarrierPair> {
 }
 
 impl<A: Arena, B: BarrierPair> Marking<'_, '_, A, B> {
-    /// Marks until all is marked that is reachable, and then returns true, or until `goes_on` returns false.
+    /// Marks until all is marked that is reachable, and then returns true, or until `pace` says that it is enough.
     ///
     /// # Safety
     /// - The heap is stopped by the caller.
@@ -145,7 +215,7 @@ impl<A: Arena, B: BarrierPair> Marking<'_, '_, A, B> {
         own: &Own<'_, A>,
         is_first: bool,
         scan: &mut Scan<'_>,
-        mut goes_on: impl FnMut() -> bool,
+        pace: &mut impl Pace,
     ) -> bool {
         // SAFETY: the caller promises so.
         self.members.for_each(|link| unsafe { link.member().flip() });
@@ -157,17 +227,19 @@ impl<A: Arena, B: BarrierPair> Marking<'_, '_, A, B> {
             unsafe { self.fix_roots(scan) };
         }
         let mut were_roots_fixed = is_first;
+        pace.begin_pieces();
         loop {
             // SAFETY: the caller promises so.
             let is_closed = unsafe { self.mark_piece(scan) };
             if !is_closed {
-                if !goes_on() {
+                if !pace.goes_on() {
                     return false;
                 }
             } else if !were_roots_fixed {
                 were_roots_fixed = true;
                 // SAFETY: the caller promises so.
                 unsafe { self.fix_roots(scan) };
+                pace.begin_pieces();
             } else {
                 break;
             }
@@ -234,20 +306,17 @@ impl<A: Arena, B: BarrierPair> Marking<'_, '_, A, B> {
     }
 }
 
-/// Sweeps what waits, until there is nothing, and then returns what was found, or until `goes_on` returns false.
+/// Sweeps what waits, until there is nothing, and then returns what was found, or until `pace` says that it is enough.
 ///
 /// # Safety
 /// - The heap of these pools is stopped by the caller.
-unsafe fn sweep(
-    members: &List<MemberLink>,
-    scan: &mut Scan<'_>,
-    mut goes_on: impl FnMut() -> bool,
-) -> Option<Tally> {
+unsafe fn sweep(members: &List<MemberLink>, scan: &mut Scan<'_>, pace: &mut impl Pace) -> Option<Tally> {
+    pace.begin_pieces();
     loop {
         scan.allow(PIECE);
         // SAFETY: the caller promises so.
         let found = unsafe { sweep_aside(members, scan) };
-        if found.is_some() || !goes_on() {
+        if found.is_some() || !pace.goes_on() {
             return found;
         }
     }

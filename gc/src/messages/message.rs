@@ -20,6 +20,12 @@ pub enum Message {
     },
     /// A collection has ended.
     Ended(Collection),
+    /// A collection in [steps](crate::Heap::step) was given up while it marked, because another collection or a walk
+    /// began. It freed nothing.
+    GivenUp {
+        /// The number that it began with. The next collection has it again.
+        number: u64,
+    },
     /// No root and no object leads to this object any more. It was registered by
     /// [`Mutator::finalize`](crate::Mutator::finalize). The object, and what it refers to, is kept until the
     /// mutator that took the message gives way, and longer if it is stored in a root before.

@@ -5,6 +5,7 @@ use core::time::Duration;
 use tripoint_core::internal::{AtomicBool, AtomicUsize, Ordering};
 use tripoint_core::{Counter, Lock};
 
+use crate::policy::due::{Due, Nearness};
 use crate::policy::report::{Cause, Collection, Work};
 use crate::references::generation::{GENERATIONS, Generation};
 
@@ -80,10 +81,8 @@ struct Account {
 }
 
 impl Account {
-    fn is_due(&self) -> bool {
-        let new = self.new.load(Ordering::Relaxed);
-        // With a capacity of zero each fill makes it due, and nothing else.
-        new >= self.threshold.load(Ordering::Relaxed).max(1)
+    fn nearness(&self) -> Nearness {
+        Nearness::new(self.new.load(Ordering::Relaxed), self.threshold.load(Ordering::Relaxed))
     }
 }
 
@@ -170,21 +169,25 @@ impl Accounts {
 
     /// The oldest generation of which so much is new that it is due.
     pub(crate) fn oldest_due(&self) -> Option<Generation> {
-        if self.in_steps.load(Ordering::Relaxed) {
-            // One of young generations would end the steps (design/gc-steps.md `.alone`).
-            let new = self.accounts.iter().map(|account| account.new.load(Ordering::Relaxed));
-            let all = new.fold(0, usize::saturating_add);
-            let threshold = self.accounts[Generation::LAST.index()].threshold.load(Ordering::Relaxed);
-            return (all >= threshold).then_some(Generation::LAST);
-        }
-        Generation::all().rev().find(|generation| self.accounts[generation.index()].is_due())
+        self.due_generations().oldest().map(Generation::at_most)
+    }
+
+    /// Which generations are due, and how near the others are.
+    pub(crate) fn due_generations(&self) -> Due {
+        let generations = self.accounts.each_ref().map(Account::nearness);
+        // One of young generations would end the steps (design/gc-steps.md `.alone`).
+        let in_steps = self.in_steps.load(Ordering::Relaxed).then(|| {
+            let all = generations.iter().fold(0_usize, |all, generation| all.saturating_add(generation.new));
+            Nearness::new(all, generations[Generation::LAST.index()].due_at)
+        });
+        Due { generations, in_steps }
     }
 
     /// A collection that was due is postponed.
     pub(crate) fn postpone(&self) {
         let policy = self.policy();
         for (account, generation) in self.accounts.iter().zip(policy.generations) {
-            if account.is_due() {
+            if account.nearness().is_due() {
                 let threshold = account.new.load(Ordering::Relaxed).saturating_add(generation.capacity);
                 account.threshold.store(threshold, Ordering::Relaxed);
             }

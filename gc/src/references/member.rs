@@ -90,6 +90,9 @@ pub(crate) trait Member: Sync {
     /// - `object` is a place in it.
     unsafe fn copy_of(&self, segment: SegmentPtr, object: Addr) -> Option<(NonNull<u8>, Generation)>;
 
+    /// The bytes of objects that this collection has copied so far. The heap is stopped by the caller.
+    fn copied(&self) -> usize;
+
     /// Scans the objects of generations above `oldest` that may refer to condemned ones. Returns how many cards were
     /// looked at.
     ///

@@ -8,7 +8,7 @@ use core::time::Duration;
 
 use tripoint_core::internal::{AtomicBool, AtomicU32, Defer, Ordering, Registry, RegistryNode};
 use tripoint_core::{
-    Addr, Arena, BarrierPair, Counter, Event, Lock, Parking, Result, Spinning, SymmetricFence,
+    Addr, Arena, BarrierPair, Counter, Event, Lock, Parking, Result, Spinning, StepTime, SymmetricFence,
 };
 
 use crate::locations::history::History;
@@ -17,9 +17,9 @@ use crate::messages::message::{Guardian, Notice};
 use crate::messages::registrations::Guarded;
 use crate::policy::accounts::Accounts;
 use crate::policy::progress::Progress;
-use crate::policy::report::Cause;
+use crate::policy::report::{Cause, Collection};
 use crate::references::frozen_table::{FrozenRecord, FrozenTable};
-use crate::references::generation::Generation;
+use crate::references::generation::GENERATIONS;
 use crate::references::list::List;
 use crate::references::member::MemberLink;
 use crate::references::root::RootRecord;
@@ -62,21 +62,43 @@ pub struct HeapCounts {
     pub young_collections: Counter,
     /// How many of the collections began because memory was refused.
     pub by_refusal: Counter,
+    /// The bytes of objects that collections copied.
+    pub copied: Counter,
+    /// How many steps there were of [collections in steps](Heap::step).
+    pub steps: Counter,
+    /// How many of the steps took longer than they were allowed ([`Heap::step_within`]).
+    pub late_steps: Counter,
+    /// The time that steps took whose callers have a clock, in nanoseconds.
+    pub step_time: Counter,
+    /// The longest of these times, in nanoseconds.
+    pub longest_step: Counter,
     /// How many messages about collections were lost because there was no room, since
     /// [`Heap::enable_messages`] was first called.
     pub lost_messages: Counter,
 }
 
 impl HeapCounts {
-    pub(crate) fn count_collection(&self, cause: Cause, oldest: Generation) {
+    pub(crate) fn count_collection(&self, report: &Collection) {
         self.collections.add(1);
-        if oldest != Generation::LAST {
+        if report.generations != GENERATIONS {
             self.young_collections.add(1);
         }
-        match cause {
+        self.copied.add(report.moved as u64);
+        match report.cause {
             Cause::Requested | Cause::Stress | Cause::Step => {}
             Cause::Threshold => self.by_threshold.add(1),
             Cause::Refused => self.by_refusal.add(1),
+        }
+    }
+
+    /// Counts a step. The heap is stopped by the caller, so there is one at a time.
+    pub(crate) fn count_step(&self, time: Option<StepTime>) {
+        self.steps.add(1);
+        if let Some(time) = time {
+            let taken = time.taken_ns();
+            self.step_time.add(taken);
+            self.longest_step.add(taken.saturating_sub(self.longest_step.get()));
+            self.late_steps.add((time.taken > time.allowed).into());
         }
     }
 }

@@ -81,6 +81,13 @@ impl Copies {
         Some((segment, base))
     }
 
+    /// The bytes that were moved in this collection so far.
+    pub(crate) fn moved(&self) -> usize {
+        let left: usize = self.moved.get().iter().sum();
+        let there = self.cursors.iter().filter(|cursor| cursor.segment.get().is_some());
+        left + there.map(|cursor| cursor.next.get().get() - cursor.base.get().get()).sum::<usize>()
+    }
+
     /// Has copies of a generation go to `piece` from now on: [`Copies::leave`] was called before, and none of the
     /// segment's copies wait to be scanned.
     pub(crate) fn go_to(&self, generation: Generation, piece: Piece) {

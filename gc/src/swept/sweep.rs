@@ -14,6 +14,7 @@ use crate::references::segment::{Fate, SegmentPtr};
 use crate::references::segment_use::SegmentUse;
 use crate::references::writes::Writes;
 use crate::stops::mutator_buffer::MutatorBuffer;
+use crate::swept::copies::Copies;
 use crate::swept::pool::Pool;
 use crate::swept::pool_generation::PoolGeneration;
 use crate::swept::reclaim::Sweep;
@@ -78,6 +79,10 @@ impl<A: Arena, F: Format> Member for Pool<A, F> {
         // SAFETY: the caller promises a segment of this pool whose objects move, a place in it, and that the heap is
         // stopped.
         unsafe { self.evacuate(copies, segment, object) }
+    }
+
+    fn copied(&self) -> usize {
+        self.copies.as_ref().map_or(0, Copies::moved)
     }
 
     unsafe fn scan_older(&self, oldest: Generation, scan: &mut Scan<'_>) -> usize {

@@ -164,6 +164,19 @@ impl<'o, 'h, A: Arena + Clone, B: BarrierPair> TypedMutator<'o, 'h, A, B> {
         self.mutator.heap().step(patience, goes_on)
     }
 
+    /// Does a part of a collection of the whole heap in at most the time `allowed`, as
+    /// [`Heap::step_within`](crate::Heap::step_within). This mutator is outside, so only roots keep objects for it.
+    ///
+    /// # Errors
+    /// [`Postponed`], as from [`Heap::stop`](crate::Heap::stop).
+    pub fn step_within(
+        &mut self,
+        allowed: Duration,
+        clock: impl FnMut() -> Duration,
+    ) -> Result<Step, Postponed> {
+        self.mutator.heap().step_within(allowed, clock)
+    }
+
     /// The mutator's number in its heap, by which [`Postponed`] names it.
     #[must_use]
     pub fn number(&self) -> u32 {

@@ -31,6 +31,7 @@ pub(crate) struct Image<'w> {
     pub(crate) pools: Table<'w>,
     pub(crate) points: Table<'w>,
     pub(crate) phase: Table<'w>,
+    pub(crate) heaps: Table<'w>,
     /// What the contract counts, behind the names of what it counts.
     pub(crate) tallies: &'w [AtomicU64],
     pub(crate) samples: Table<'w>,
@@ -85,6 +86,7 @@ impl<'w> Image<'w> {
             pools: table(SectionKind::Pools)?,
             points: table(SectionKind::Points)?,
             phase: table(SectionKind::Phase)?,
+            heaps: table(SectionKind::Heaps)?,
             tallies: place(SectionKind::Tallies)?.0,
             samples: Table::new(samples, samples_left_out),
             other_samples: Entry::new(other_samples),

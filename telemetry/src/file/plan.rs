@@ -28,6 +28,9 @@ pub struct Room {
     pub pools: usize,
     /// Allocation points and other buffers whose counters are kept. 1,024 by default: 128 KiB.
     pub points: usize,
+    /// Heaps of automatic pools whose counters are kept, none or up to 65,536. 16 by default. It is rounded up to a power of
+    /// two.
+    pub heaps: usize,
     /// Objects that are loaded, the program and its libraries, at most 1,024. 64 by default: 32 KiB. This number
     /// and the next one are not rounded up.
     pub objects: usize,
@@ -44,6 +47,7 @@ impl Default for Room {
             arenas: 16,
             pools: 256,
             points: 1024,
+            heaps: 16,
             objects: 64,
             tallies: 8,
         }
@@ -52,9 +56,9 @@ impl Default for Room {
 
 impl Room {
     /// The least room, for targets with little memory: one ring that all threads share, one entry in
-    /// each table of counters, none for objects, and no tallies.
+    /// each table of counters, none for heaps and objects, and no tallies.
     pub const LEAST: Self =
-        Self { threads: 0, ring_bytes: 0, arenas: 1, pools: 1, points: 1, objects: 0, tallies: 0 };
+        Self { threads: 0, ring_bytes: 0, arenas: 1, pools: 1, points: 1, heaps: 0, objects: 0, tallies: 0 };
 
     /// The bytes of memory that this room takes, including the page of switches; `None` if it is more than
     /// the format allows, or takes more bytes than there are addresses.
@@ -81,7 +85,7 @@ impl Section {
 }
 
 /// How many sections the writer makes.
-pub(crate) const SECTIONS: usize = 8;
+pub(crate) const SECTIONS: usize = 9;
 
 /// Where everything lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,6 +118,7 @@ impl Plan {
             // The first entry is for pools that find none.
             (SectionKind::Samples, 1 + table(room.pools.min(MAX_ENTRIES / 2))?, TABLE_ENTRY_WORDS),
             (SectionKind::Objects, room.objects, OBJECT_WORDS),
+            (SectionKind::Heaps, if room.heaps == 0 { 0 } else { table(room.heaps)? }, TABLE_ENTRY_WORDS),
             (SectionKind::Rings, room.threads.checked_add(1)?, ring_words),
         ];
         let mut words = HEADER_WORDS;

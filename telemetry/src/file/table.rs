@@ -38,6 +38,16 @@ impl<'w, const WORDS: usize> Entry<'w, WORDS> {
         self.word(word).fetch_add(amount, Ordering::Relaxed);
     }
 
+    /// As [`add`](Self::add). A reader that sees it also sees what this thread added before.
+    pub(crate) fn add_after(self, word: usize, amount: u64) {
+        self.word(word).fetch_add(amount, Ordering::Release);
+    }
+
+    /// Sets a word that is less.
+    pub(crate) fn raise(self, word: usize, value: u64) {
+        self.word(word).fetch_max(value, Ordering::Relaxed);
+    }
+
     /// Adds to a number of floating point. Another thread's addition in between has this one
     /// repeated, so nothing is lost.
     pub(crate) fn add_float(self, word: usize, amount: f64) {

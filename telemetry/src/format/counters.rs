@@ -59,6 +59,47 @@ pub enum ArenaWord {
     Freed,
 }
 
+/// The words of a heap's entry. A heap is known from its first stop on. If another one has its address after it was
+/// dropped, both are counted as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum HeapWord {
+    /// See [`EntryState`].
+    State = 0,
+    /// The number of its arena in this file.
+    Arena,
+    /// The number by which events name the heap; zero for all heaps that have none, because the number would show an
+    /// address that is left out.
+    Heap,
+    /// How often a thread began to stop it.
+    StopsBegun,
+    /// How often it was stopped.
+    Stops,
+    /// How often a stop was postponed.
+    StopsPostponed,
+    /// The ticks from the beginnings of stops until it was stopped or they were postponed. While some have begun that have
+    /// not ended, the moments of their beginnings are missing in it: it is the sum of the ends less that of the beginnings.
+    TicksToStop,
+    /// How often a mutator began to wait for the end of a stop.
+    Pauses,
+    /// How many of these waits have ended.
+    PausesEnded,
+    /// The ticks that mutators waited, as [`HeapWord::TicksToStop`].
+    TicksPaused,
+    /// How many collections ended, those in steps included.
+    Collections,
+    /// The bytes of objects that they copied.
+    Copied,
+    /// How many steps of collections there were.
+    Steps,
+    /// How many of them took longer than they were allowed.
+    StepsLate,
+    /// How long they took, in ns of their callers' clocks.
+    StepTime,
+    /// The longest of these times.
+    LongestStep,
+}
+
 /// The words of a pool's entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]

@@ -125,6 +125,8 @@ pub enum SectionKind {
     Samples = 7,
     /// Entries of [`ObjectWord`](super::ObjectWord)s.
     Objects = 8,
+    /// Entries of [`HeapWord`](super::HeapWord)s.
+    Heaps = 9,
 }
 
 impl SectionKind {
@@ -140,6 +142,7 @@ impl SectionKind {
             6 => Some(Self::Rings),
             7 => Some(Self::Samples),
             8 => Some(Self::Objects),
+            9 => Some(Self::Heaps),
             _ => None,
         }
     }

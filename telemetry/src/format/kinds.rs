@@ -107,7 +107,7 @@ pub enum EventKind {
     GiveWay = 44,
     /// A mutator that gave way goes on.
     GoOn = 45,
-    /// A collection of a heap begins.
+    /// A collection of a heap begins. In files of tripoint before steps had kinds of their own, also a step.
     BeginCollection = 46,
     /// A collection has ended.
     EndCollection = 47,
@@ -119,6 +119,14 @@ pub enum EventKind {
     BeginAmnesty = 50,
     /// An amnesty ended.
     EndAmnesty = 51,
+    /// A collection, or one in steps, knows what it keeps, and begins to sweep. Before it marked, or copied so many bytes.
+    BeginSweep = 52,
+    /// A step of a collection begins.
+    BeginStep = 53,
+    /// A step has ended. After the last one of a collection, `done` is 1, and `kept` and `freed` are of all of it; otherwise
+    /// these are 0. `allowed_ns` is [`u64::MAX`] if the step was allowed any time, and so is `taken_ns` if its caller has no
+    /// clock.
+    EndStep = 54,
 }
 
 macro_rules! kinds {
@@ -207,6 +215,12 @@ macro_rules! with_kinds {
             }
             BeginAmnesty, "begin amnesty" { slot: Number, reason: Text, site: Site }
             EndAmnesty, "end amnesty" { slot: Number, reason: Text, site: Site }
+            BeginSweep, "begin sweep" { arena: Number, heap: Handle, copied: Bytes, site: Site }
+            BeginStep, "begin step" { arena: Number, heap: Handle, site: Site }
+            EndStep, "end step" {
+                arena: Number, heap: Handle, examined: Bytes, done: Number, kept: Bytes, freed: Bytes,
+                allowed_ns: Count, taken_ns: Count, site: Site,
+            }
         }
     };
 }

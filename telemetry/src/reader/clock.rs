@@ -78,6 +78,16 @@ impl Clock {
         (self.anchor_unix != 0).then_some(self.anchor_unix)
     }
 
+    /// How long so many ticks are, in ns, if the file has a clock.
+    pub(super) fn length(&self, ticks: u64) -> Option<u64> {
+        match self.kind {
+            ClockKind::None => None,
+            ClockKind::Nanoseconds => Some(ticks),
+            // This cast saturates.
+            ClockKind::Ticks => Some((ticks as f64 * self.rate) as u64),
+        }
+    }
+
     /// The time of day in ns since 1970, at a time in ns of the system's monotonic clock.
     pub(super) fn unix(&self, nanoseconds: u64) -> Option<u64> {
         let since = nanoseconds.wrapping_sub(self.anchor.nanoseconds) as i64;
@@ -112,6 +122,7 @@ mod tests {
         let local = clock.near(Moment { ticks: 1_001_000, nanoseconds: 5_500_000 });
         assert_eq!(clock.nanoseconds(local, 1_001_000 + 1_000), Some(5_500_500));
         assert_eq!(clock.unix(5_000_300), Some((1 << 60) + 300));
+        assert_eq!((clock.length(900), clock.length(0)), (Some(300), Some(0)));
     }
 
     #[test]
@@ -120,7 +131,7 @@ mod tests {
             [clock(ClockKind::None, (1, 1)), clock(ClockKind::Ticks, (0, 1)), clock(ClockKind::Ticks, (1, 0))]
         {
             assert_eq!(clock.nanoseconds(clock.since_anchor(), 1), None);
-            assert_eq!(clock.unix(1), None);
+            assert_eq!((clock.unix(1), clock.length(1)), (None, None));
         }
         let clock = clock(ClockKind::Ticks, (1, u64::MAX));
         for ticks in [0, 1, u64::MAX / 2, u64::MAX] {

@@ -7,6 +7,7 @@ use tripoint_core::internal::Json;
 
 use crate::format::{ArenaWord, PhaseWord, PointWord, PoolWord, SectionKind};
 use crate::reader::file::Reader;
+use crate::reader::heaps::{HeapCounters, heaps};
 use crate::reader::sums::{SampleCounters, samples};
 use crate::reader::table::{Entry, Table, is_live, table, text};
 use crate::reader::tallies::{TallyCounters, tallies};
@@ -169,6 +170,8 @@ pub struct Counters {
     pub pools: Table<PoolCounters>,
     /// The counters of each allocation point and other buffer.
     pub points: Table<PointCounters>,
+    /// The counters of each heap of automatic pools, from its first stop on.
+    pub heaps: Table<HeapCounters>,
     /// The counters of the contract: one entry, or none before the contract reports its first phase.
     pub phase: Table<PhaseCounters>,
     /// What the contract counted of each thread and class of events, if it counted anything.
@@ -190,6 +193,7 @@ impl Reader {
                 numbers: PoolNumbers::from_entry(entry),
             })?,
             points: table(self, SectionKind::Points, PointCounters::from_entry)?,
+            heaps: heaps(self)?,
             phase: table(self, SectionKind::Phase, |entry| PhaseCounters {
                 phase: text(entry, PhaseWord::Phase as usize),
                 numbers: PhaseNumbers::from_entry(entry),
@@ -249,6 +253,21 @@ listed! {
     PhaseCounters { phase }
 }
 
+impl Listed for HeapCounters {
+    fn texts(&self) -> impl Iterator<Item = (&'static str, Text)> {
+        core::iter::empty()
+    }
+
+    /// It is not known when a heap is dropped.
+    fn is_live(&self) -> bool {
+        true
+    }
+
+    fn numbers(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.known_numbers()
+    }
+}
+
 impl Listed for TallyCounters {
     fn texts(&self) -> impl Iterator<Item = (&'static str, Text)> {
         [("class", self.class)].into_iter()
@@ -296,7 +315,7 @@ fn show_table<T: Listed>(table: &Table<T>, name: &str, f: &mut fmt::Formatter<'_
         f.write_str(name)?;
         entry.texts().try_for_each(|(name, text)| write!(f, " {name}=\"{text}\""))?;
         entry.numbers().try_for_each(|(name, number)| match name {
-            "base" | "buffer" => write!(f, " {name}={number:#x}"),
+            "base" | "buffer" | "heap" => write!(f, " {name}={number:#x}"),
             _ => write!(f, " {name}={number}"),
         })?;
         f.write_str(if entry.is_live() { "\n" } else { ", gone\n" })?;
@@ -316,7 +335,7 @@ fn table_json<T: Listed>(table: &Table<T>, name: &str, out: &mut Json<'_>) -> fm
                 json.number("is_live", entry.is_live())?;
                 entry.texts().try_for_each(|(name, text)| json.text(name, text.lossy()))?;
                 entry.numbers().try_for_each(|(name, number)| match name {
-                    "base" | "buffer" => json.text(name, format_args!("{number:#x}")),
+                    "base" | "buffer" | "heap" => json.text(name, format_args!("{number:#x}")),
                     _ => json.number(name, number),
                 })
             })
@@ -336,6 +355,7 @@ impl Counters {
             table_json(&self.arenas, "arenas", json)?;
             table_json(&self.pools, "pools", json)?;
             table_json(&self.points, "points", json)?;
+            table_json(&self.heaps, "heaps", json)?;
             table_json(&self.phase, "phase", json)?;
             table_json(&self.tallies, "tallies", json)?;
             table_json(&self.samples, "samples", json)
@@ -349,6 +369,7 @@ impl fmt::Display for Counters {
         show_table(&self.arenas, "arena", f)?;
         show_table(&self.pools, "pool", f)?;
         show_table(&self.points, "point", f)?;
+        show_table(&self.heaps, "heap", f)?;
         show_table(&self.phase, "contract", f)?;
         show_table(&self.tallies, "tally", f)?;
         show_table(&self.samples, "samples", f)

@@ -99,7 +99,7 @@ pub struct Reader {
 }
 
 /// The number of kinds of sections.
-pub(super) const SECTIONS: usize = SectionKind::Objects as usize;
+pub(super) const SECTIONS: usize = SectionKind::Heaps as usize;
 
 impl Reader {
     /// What the header says.

@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use tripoint_core::{Event, PoolSizes};
+use tripoint_core::{Collected, Event, PoolSizes};
 
 use crate::estimators::estimate::Sums;
 use crate::file::image::Image;
@@ -68,7 +68,8 @@ impl Observed<'_> {
             Event::Stop { .. } => self.count_at_arena(image, ArenaWord::Stops, 1),
             Event::PostponeStop { .. } => self.count_at_arena(image, ArenaWord::StopsPostponed, 1),
             Event::GiveWay { .. } => self.count_at_arena(image, ArenaWord::Pauses, 1),
-            Event::EndCollection { freed, .. } => {
+            Event::EndCollection { freed, .. }
+            | Event::EndStep { collected: Some(Collected { freed, .. }), .. } => {
                 self.count_at_arena(image, ArenaWord::Collections, 1);
                 self.count_at_arena(image, ArenaWord::Freed, freed);
             }

@@ -6,6 +6,7 @@ use tripoint_core::{Addr, Event, EventHook};
 
 use crate::format::EventKind;
 use crate::recorder::counters::{Observed, count_empty, count_fill, count_sample, kind_name};
+use crate::recorder::heaps::{count_heap, heap_of, numbers_of_step};
 use crate::recorder::telemetry::Telemetry;
 #[cfg(feature = "std")]
 use crate::recorder::thread;
@@ -282,7 +283,10 @@ impl Wholly<'_> {
             | Event::GiveWay { .. }
             | Event::GoOn { .. }
             | Event::BeginCollection { .. }
-            | Event::EndCollection { .. } => self.write_of_heap(),
+            | Event::BeginSweep { .. }
+            | Event::EndCollection { .. }
+            | Event::BeginStep { .. }
+            | Event::EndStep { .. } => self.write_of_heap(),
             _ => self.write_rare(),
         }
     }
@@ -350,11 +354,18 @@ impl Wholly<'_> {
         }
     }
 
+    fn count_of_heap(&self) {
+        self.count(0);
+        let Some(heap) = heap_of(self.event) else { return };
+        let heap = self.telemetry.number(heap);
+        count_heap(self.telemetry.image(), self.arena, heap, self.event, || self.telemetry.clock().ticks());
+    }
+
     /// Events of heaps.
     #[cold]
     fn write_of_heap(&self) {
         let (arena, number) = (self.arena, |heap| self.telemetry.number(heap));
-        self.count(0);
+        self.count_of_heap();
         match *self.event {
             Event::BeginStop { heap, mutator } => {
                 self.write(EventKind::BeginStop, [arena, number(heap), u64::from(mutator)], []);
@@ -376,6 +387,15 @@ impl Wholly<'_> {
             Event::EndCollection { heap, examined, kept, freed } => {
                 let fields = [arena, number(heap), examined as u64, kept as u64, freed as u64];
                 self.write(EventKind::EndCollection, fields, []);
+            }
+            Event::BeginSweep { heap, copied } => {
+                self.write(EventKind::BeginSweep, [arena, number(heap), copied as u64], []);
+            }
+            Event::BeginStep { heap } => self.write(EventKind::BeginStep, [arena, number(heap)], []),
+            Event::EndStep { heap, examined, collected, time } => {
+                let [done, kept, freed, allowed, taken] = numbers_of_step(collected, time);
+                let fields = [arena, number(heap), examined as u64, done, kept, freed, allowed, taken];
+                self.write(EventKind::EndStep, fields, []);
             }
             _ => {}
         }

@@ -7,6 +7,7 @@ use tripoint_core::{Event, EventHook, PoolId};
 use crate::format::MAX_TEXT_BYTES;
 use crate::format::text::cut;
 use crate::recorder::counters::kind_name;
+use crate::recorder::heaps::numbers_of_step;
 
 /// A hook that fires a static probe (USDT) for each event, for tracers such as bpftrace, perf, SystemTap
 /// and gdb. It needs no [`Telemetry`](crate::Telemetry).
@@ -144,7 +145,10 @@ fn fire(arena: u32, event: &Event, site: &[usize]) {
         | Event::GiveWay { .. }
         | Event::GoOn { .. }
         | Event::BeginCollection { .. }
-        | Event::EndCollection { .. } => fire_at_heap(arena, event, site),
+        | Event::BeginSweep { .. }
+        | Event::EndCollection { .. }
+        | Event::BeginStep { .. }
+        | Event::EndStep { .. } => fire_at_heap(arena, event, site),
         _ => fire_at_point(arena, event, site),
     }
 }
@@ -164,6 +168,12 @@ fn fire_at_heap(arena: u32, event: &Event, site: &[usize]) {
         }
         Event::EndCollection { heap, examined, kept, freed } => {
             fire!(site, end_collection, heap.get(), examined, kept, freed, arena);
+        }
+        Event::BeginSweep { heap, copied } => fire!(site, begin_sweep, heap.get(), copied, arena),
+        Event::BeginStep { heap } => fire!(site, begin_step, heap.get(), arena),
+        Event::EndStep { heap, examined, collected, time } => {
+            let [done, kept, freed, allowed, taken] = numbers_of_step(collected, time);
+            fire!(site, end_step, heap.get(), examined, done, kept, freed, allowed, taken, arena);
         }
         _ => {}
     }

@@ -1,18 +1,27 @@
 //! Every event is written with all that it says (design/telemetry.md `.kinds`, `.counters`).
 
 use core::sync::atomic::Ordering::Relaxed;
+use core::time::Duration;
 
-use tripoint_core::{Addr, AddrRange, BufferKind, Event, EventHook, PoolId, PoolSizes};
+use tripoint_core::{Addr, AddrRange, BufferKind, Collected, Event, EventHook, PoolId, PoolSizes, StepTime};
 use tripoint_telemetry::Room;
 use tripoint_telemetry::format::{
-    ArenaWord, EventKind, MAX_TALLY_CLASSES, PhaseWord, PointWord, PoolWord, SectionKind, TALLY_NUMBERS,
-    TallyWord, text_from_words,
+    ArenaWord, EventKind, HeapWord, MAX_TALLY_CLASSES, PhaseWord, PointWord, PoolWord, SectionKind,
+    TALLY_NUMBERS, TallyWord, text_from_words,
 };
 
 use crate::decoder::{File, Found, InMemory};
 
-const ROOM: Room =
-    Room { threads: 2, ring_bytes: 16 << 10, arenas: 4, pools: 4, points: 4, tallies: 4, ..Room::LEAST };
+const ROOM: Room = Room {
+    threads: 2,
+    ring_bytes: 16 << 10,
+    arenas: 4,
+    pools: 4,
+    points: 4,
+    heaps: 4,
+    tallies: 4,
+    ..Room::LEAST
+};
 
 fn addr(value: usize) -> Addr {
     Addr::new(value)
@@ -125,6 +134,26 @@ pub(crate) fn all_events() -> Vec<Expected> {
             Event::EndCollection { heap, examined: 5, kept: 96, freed: 32 },
             EventKind::EndCollection,
             vec![("examined", 5), ("kept", 96), ("freed", 32)],
+            vec![],
+        ),
+        (Event::BeginSweep { heap, copied: 24 }, EventKind::BeginSweep, vec![("copied", 24)], vec![]),
+        (Event::BeginStep { heap }, EventKind::BeginStep, vec![], vec![]),
+        (
+            Event::EndStep {
+                heap,
+                examined: 5,
+                collected: Some(Collected { kept: 96, freed: 32 }),
+                time: Some(StepTime { allowed: Duration::from_micros(1), taken: Duration::from_nanos(1500) }),
+            },
+            EventKind::EndStep,
+            vec![
+                ("examined", 5),
+                ("done", 1),
+                ("kept", 96),
+                ("freed", 32),
+                ("allowed_ns", 1000),
+                ("taken_ns", 1500),
+            ],
             vec![],
         ),
         (
@@ -306,6 +335,61 @@ fn use_pools(hook: &dyn EventHook) {
     }
     hook.event(Event::Stop { heap });
     (0..4).for_each(|mutator| hook.event(Event::GiveWay { heap, mutator }));
+}
+
+/// A step of a heap, by a caller with a clock.
+fn step(heap: Addr, allowed: u64, taken: u64, collected: Option<Collected>) -> Event {
+    let [allowed, taken] = [allowed, taken].map(Duration::from_nanos);
+    Event::EndStep { heap, examined: 8, collected, time: Some(StepTime { allowed, taken }) }
+}
+
+#[test]
+fn heaps_are_counted_each_by_itself() {
+    let memory = InMemory::new(&ROOM);
+    let hook = memory.telemetry.arena_hook();
+    let (heap, other) = (addr(0x4ea9), addr(0x07e4));
+    let collected = Some(Collected { kept: 1, freed: 50 });
+    for event in [
+        Event::BeginStop { heap, mutator: 1 },
+        Event::GiveWay { heap, mutator: 2 },
+        Event::Stop { heap },
+        Event::BeginCollection { heap, reason: "request" },
+        Event::BeginSweep { heap, copied: 24 },
+        Event::EndCollection { heap, examined: 8, kept: 1, freed: 100 },
+        Event::EndStop { heap },
+        Event::GoOn { heap, mutator: 2 },
+        Event::BeginStop { heap, mutator: 1 },
+        Event::PostponeStop { heap, mutator: 2 },
+        Event::BeginStep { heap },
+        step(heap, 10, 11, None),
+        step(heap, 10, 7, collected),
+        Event::EndStep { heap, examined: 8, collected: None, time: None },
+        Event::BeginStop { heap: other, mutator: 0 },
+    ] {
+        hook.event(event);
+    }
+    let file = memory.file();
+    let arena = file.live(SectionKind::Arenas)[0];
+    use ArenaWord::{Collections as Ended, Freed};
+    assert_eq!(words(arena, [Ended, Freed].map(|word| word as usize)), [2, 150]);
+    let heaps = file.live(SectionKind::Heaps);
+    assert_eq!(heaps.len(), 2);
+    let of = |found: &[u64]| found[HeapWord::StopsBegun as usize] == 2;
+    let (one, two) = if of(heaps[0]) { (heaps[0], heaps[1]) } else { (heaps[1], heaps[0]) };
+    use HeapWord::{Collections, Copied, LongestStep, Pauses, PausesEnded, StepTime, Steps, StepsLate};
+    use HeapWord::{Stops, StopsBegun, StopsPostponed, TicksPaused, TicksToStop};
+    let of_stops = [StopsBegun, Stops, StopsPostponed, TicksToStop, Pauses, PausesEnded, TicksPaused];
+    // The clock always shows 42.
+    assert_eq!(words(one, of_stops.map(|word| word as usize)), [2, 1, 1, 0, 1, 1, 0]);
+    assert_eq!(words(two, of_stops.map(|word| word as usize)), [1, 0, 0, 42_u64.wrapping_neg(), 0, 0, 0]);
+    let of_work = [Collections, Copied, Steps, StepsLate, StepTime, LongestStep];
+    assert_eq!(words(one, of_work.map(|word| word as usize)), [2, 24, 3, 1, 18, 11]);
+    assert_eq!(words(two, of_work.map(|word| word as usize)), [0; 6]);
+    // Without room for it a heap is left out, and nothing else is lost.
+    let memory = InMemory::new(&Room { heaps: 0, ..ROOM });
+    memory.telemetry.arena_hook().event(Event::Stop { heap });
+    assert_eq!(memory.file().live(SectionKind::Arenas)[0][ArenaWord::Stops as usize], 1);
+    assert!(memory.file().live(SectionKind::Heaps).is_empty());
 }
 
 fn check_counters(file: &File) {

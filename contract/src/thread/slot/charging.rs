@@ -23,6 +23,12 @@ impl Slot {
         self.while_busy(|| self.charge(observation, Writer::Thread, evidence));
     }
 
+    /// Counts an event of a heap. On the slot's thread only. `time` returns nanoseconds of a clock that never goes back, or
+    /// zero.
+    pub(crate) fn count_heap_event(&self, event: &Event, time: impl FnOnce() -> u64) {
+        self.heap_tallies.count(event, self.mode() == Mode::Armed, time);
+    }
+
     /// Counts an event that a detector caused itself, or that came within another's record.
     pub(crate) fn overlap(&self, class: ViolationClass) {
         self.overlapped[class.index()].fetch_add(1, Ordering::Relaxed);
@@ -106,6 +112,7 @@ impl Slot {
             bytes: seen.bytes,
             address: seen.address,
             call: seen.call,
+            step: seen.step,
             time: evidence.time,
             reason: self.amnesty_reason.load(Ordering::Relaxed),
             site: evidence.site,
@@ -115,8 +122,8 @@ impl Slot {
     /// Raises the alarm of a class: its events and bytes, with the details of the first of
     /// them. Called only on the slot's thread.
     pub(crate) fn raise(&self, class: ViolationClass, count: usize, bytes: usize, time: u64) -> Record {
-        let Record { address, call, reason, site, .. } = self.records.end_turn_of(class);
-        let seen = Observation { count, address, call, ..Observation::new(class, bytes) };
+        let Record { address, call, step, reason, site, .. } = self.records.end_turn_of(class);
+        let seen = Observation { count, address, call, step, ..Observation::new(class, bytes) };
         let record = Record { reason, ..self.record(RecordKind::Alarm, seen, Evidence { site, time }) };
         self.alarms.fetch_add(1, Ordering::Relaxed);
         self.while_busy(|| {
@@ -158,6 +165,7 @@ impl Slot {
 /// Use `PoolEvents` on all others.
 impl EventHook for Slot {
     fn event(&self, event: Event) {
+        self.count_heap_event(&event, || 0);
         if let Some(observation) = Observation::of_event(event) {
             self.add_live(DetectorSet::POOL_EVENTS);
             self.observe(observation, || Evidence::NONE);
