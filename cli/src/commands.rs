@@ -10,6 +10,7 @@ mod record;
 mod replay;
 mod report;
 mod synthesize;
+mod top;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
@@ -37,6 +38,7 @@ pub(crate) enum Command {
     Report(report::Report),
     Gate(gate::Gate),
     Attach(attach::Attach),
+    Top(top::Top),
     Completions(completions::Completions),
     Man(man::Man),
     #[cfg(recorder)]
@@ -52,6 +54,7 @@ impl Command {
             Self::Report(report) => report.run(out),
             Self::Gate(gate) => gate.run(out),
             Self::Attach(attach) => attach.run(out),
+            Self::Top(top) => top.run(out),
             Self::Completions(completions) => completions.run(&mut Arguments::command(), out),
             Self::Man(man) => man.run(Arguments::command(), out),
             #[cfg(recorder)]

@@ -35,6 +35,8 @@ pub(crate) enum Error {
     },
     /// The system does not let signals be taken.
     Signals { error: io::Error },
+    /// The standard input or output is no terminal.
+    NoTerminal,
     /// A capture makes no sense.
     Capture { path: PathBuf, why: String },
     /// A budget makes no sense.
@@ -68,6 +70,7 @@ impl fmt::Display for Error {
             Self::Output(error) => write!(f, "cannot write the output: {error}"),
             Self::System { doing, path, error } => write!(f, "cannot {doing} {}: {error}", path.display()),
             Self::Signals { error } => write!(f, "cannot take signals: {error}"),
+            Self::NoTerminal => f.write_str("this needs a terminal; --once prints text, and --json JSON"),
             Self::Capture { path, why } => write!(f, "{}: {why}", path.display()),
             Self::Budget { path, why } => write!(f, "{} is no budget: {why}", path.display()),
             // These errors name it themselves.
@@ -100,7 +103,7 @@ impl core::error::Error for Error {
             Self::Output(error) | Self::System { error, .. } | Self::Signals { error } => Some(error),
             Self::Recording { error, .. } => Some(error),
             Self::Trace { error, .. } => Some(error),
-            Self::Budget { .. } | Self::Capture { .. } | Self::Partial { .. } => None,
+            Self::NoTerminal | Self::Budget { .. } | Self::Capture { .. } | Self::Partial { .. } => None,
             Self::Unfit { .. } | Self::Replay { .. } => None,
             #[cfg(recorder)]
             Self::Unrecordable { .. } => None,

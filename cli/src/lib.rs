@@ -11,11 +11,13 @@ mod advising;
 mod budget;
 mod commands;
 mod error;
+mod grid;
 mod output;
 #[cfg(recorder)]
 mod recorder;
 mod recording;
 mod replaying;
+mod signals;
 mod summary;
 mod symbols;
 mod synthesizing;

@@ -52,7 +52,7 @@ pub(crate) struct Sampled {
 }
 
 /// Sums over events.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Sums {
     kinds: BTreeMap<String, u64>,
     violations: HashMap<Violated, (u64, u64)>,
@@ -100,7 +100,7 @@ impl Sums {
 }
 
 /// Adds up events as they are read, and keeps none of them.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Collector {
     part: Part,
     /// Of the part that counts, and, before a change of the phase was read, of all.

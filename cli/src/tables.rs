@@ -3,43 +3,11 @@
 use core::fmt::{self, Display};
 use std::io::{self, Write};
 
-use comfy_table::{CellAlignment, Table, presets};
-
+use crate::grid::Grid;
 use crate::summary::{Part, Summary};
 
-/// The most rows of a table of sites.
+/// The most rows of a table of sites in a text.
 const SITES: usize = 20;
-
-/// A table whose first columns are texts and whose other columns are numbers.
-pub(crate) struct Rows {
-    table: Table,
-    texts: usize,
-}
-
-impl Rows {
-    pub(crate) fn new(texts: usize, titles: &[&str]) -> Self {
-        let mut table = Table::new();
-        table.load_style(presets::NOTHING).set_header(titles);
-        Self { table, texts }
-    }
-
-    /// A row may have fewer numbers than there are titles.
-    pub(crate) fn add(&mut self, texts: &[&dyn Display], numbers: &[u64]) {
-        let texts = texts.iter().map(|text| text.to_string());
-        self.table.add_row(texts.chain(numbers.iter().map(u64::to_string)).collect::<Vec<_>>());
-    }
-
-    pub(crate) fn write(mut self, title: impl Display, out: &mut dyn Write) -> io::Result<()> {
-        if self.table.is_empty() {
-            return Ok(());
-        }
-        for column in self.table.column_iter_mut().skip(self.texts) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-        writeln!(out, "\n{title}")?;
-        self.table.lines().try_for_each(|line| writeln!(out, " {}", line.trim_end()))
-    }
-}
 
 /// Shows a thing that is gone.
 struct Gone(bool);
@@ -52,147 +20,146 @@ impl Display for Gone {
 
 /// Writes a summary.
 pub(crate) fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
-    write_head(summary, out)?;
-    write_contract(summary, out)?;
-    write_memory(summary, out)?;
-    write_samples(summary, out)?;
-    write_events(summary, out)?;
-    write_losses(summary, out)
+    writeln!(out, "{}\n{}", head(summary), part(summary))?;
+    phases(summary).write(out)?;
+    tallies(summary).write(out)?;
+    violations(summary).write(out)?;
+    arenas(summary).write(out)?;
+    pools(summary).write(out)?;
+    points(summary).write(out)?;
+    samples(summary).write(out)?;
+    let mut sites = sites(summary);
+    let more = sites.rows.len().saturating_sub(SITES);
+    sites.rows.truncate(SITES);
+    sites.write(out)?;
+    if more > 0 {
+        writeln!(out, " and {more} more, with --json")?;
+    }
+    events(summary).write(out)?;
+    threads(summary).write(out)?;
+    losses(summary).iter().try_for_each(|loss| writeln!(out, "\n{loss}"))
 }
 
-fn write_head(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
-    write!(out, "process {}", summary.about.process)?;
-    write!(out, ", {}", if summary.is_closed { "has ended" } else { "has not closed its recording" })?;
-    match &summary.phase {
-        Some(phase) => writeln!(out, ", phase {}", phase.phase)?,
-        None => writeln!(out, ", no contract")?,
-    }
+/// The process and its phase.
+pub(crate) fn head(summary: &Summary) -> String {
+    let end = if summary.is_closed { "has ended" } else { "has not closed its recording" };
+    let phase =
+        summary.phase.as_ref().map_or("no contract".to_owned(), |phase| format!("phase {}", phase.phase));
+    format!("process {}, {end}, {phase}", summary.about.process)
+}
+
+/// Which events count, and how many there were.
+pub(crate) fn part(summary: &Summary) -> String {
     let part = match summary.part {
         Part::SteadyState => "events of the steady state",
         Part::All => "all events",
     };
-    writeln!(out, "{part}: {} in {:.3} s", summary.events.values().sum::<u64>(), summary.seconds)?;
-    let mut phases = Rows::new(2, &["from", "to", "after ms"]);
+    format!("{part}: {} in {:.3} s", summary.events.values().sum::<u64>(), summary.seconds)
+}
+
+fn phases(summary: &Summary) -> Grid {
+    let mut grid = Grid::new("phases", 2, &["from", "to", "after ms"]);
     let begin = summary.phases.first().and_then(|first| first.ns);
     for change in &summary.phases {
         let after = change.ns.zip(begin).map_or(0, |(ns, begin)| ns.saturating_sub(begin) / 1_000_000);
-        phases.add(&[&change.from, &change.to], &[after]);
+        grid.add(&[&change.from, &change.to], &[after]);
     }
-    phases.write("phases", out)
+    grid
 }
 
-fn write_contract(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
-    let titles = ["thread", "class", "events", "bytes", "armed", "armed bytes", "armed, excused"];
-    let mut tallies = Rows::new(2, &titles);
+pub(crate) fn tallies(summary: &Summary) -> Grid {
+    let columns = &["thread", "class", "events", "bytes", "armed", "armed bytes", "armed, excused"];
+    let mut grid = Grid::new("tallies of the contract, of the whole run", 2, columns);
     for row in &summary.tallies {
         let tally = &row.tally;
-        tallies.add(
-            &[&row.shown_name(), &tally.class],
-            &[tally.count, tally.bytes, tally.armed_count, tally.armed_bytes, tally.armed_excused],
-        );
+        let armed = [tally.armed_count, tally.armed_bytes, tally.armed_excused];
+        grid.add(&[&row.shown_name(), &tally.class], &[&[tally.count, tally.bytes][..], &armed].concat());
     }
-    tallies.write("tallies of the contract, of the whole run", out)?;
-    let mut violations = Rows::new(4, &["thread", "kind", "class", "site", "count", "bytes"]);
-    for row in &summary.violations {
-        violations.add(&[&row.name, &row.kind, &row.class, &row.site], &[row.count, row.bytes]);
-    }
-    violations.write("violations", out)
+    grid
 }
 
-fn write_memory(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
-    let titles = ["", "arena", "range", "committed", "grown", "shrunk", "refused", "collections", "freed"];
-    let mut arenas = Rows::new(1, &titles);
+pub(crate) fn violations(summary: &Summary) -> Grid {
+    let mut grid = Grid::new("violations", 4, &["thread", "kind", "class", "site", "count", "bytes"]);
+    for row in &summary.violations {
+        grid.add(&[&row.name, &row.kind, &row.class, &row.site], &[row.count, row.bytes]);
+    }
+    grid
+}
+
+pub(crate) fn arenas(summary: &Summary) -> Grid {
+    let columns = &["", "arena", "range", "committed", "grown", "shrunk", "refused", "collections", "freed"];
+    let mut grid = Grid::new("arenas (bytes)", 1, columns);
     for arena in &summary.arenas {
-        arenas.add(
-            &[&Gone(arena.is_live)],
-            &[
-                arena.arena,
-                arena.bytes,
-                arena.committed(),
-                arena.grown,
-                arena.shrunk,
-                arena.refused,
-                arena.collections,
-                arena.freed,
-            ],
-        );
+        let sizes = [arena.arena, arena.bytes, arena.committed(), arena.grown, arena.shrunk];
+        let counts = [arena.refused, arena.collections, arena.freed];
+        grid.add(&[&Gone(arena.is_live)], &[&sizes[..], &counts].concat());
     }
-    arenas.write("arenas (bytes)", out)?;
-    let titles = ["", "class", "arena", "pool", "held", "noted", "noted free", "fills", "filled", "emptied"];
-    let mut pools = Rows::new(2, &titles);
+    grid
+}
+
+pub(crate) fn pools(summary: &Summary) -> Grid {
+    let columns =
+        &["", "class", "arena", "pool", "held", "noted", "noted free", "fills", "filled", "emptied"];
+    let mut grid = Grid::new("pools (bytes)", 2, columns);
     for pool in &summary.pools {
-        pools.add(
-            &[&Gone(pool.is_live), &pool.class],
-            &[
-                pool.arena,
-                pool.pool,
-                pool.held(),
-                pool.total,
-                pool.free,
-                pool.fills,
-                pool.filled,
-                pool.emptied,
-            ],
-        );
+        let sizes = [pool.arena, pool.pool, pool.held(), pool.total, pool.free];
+        let fills = [pool.fills, pool.filled, pool.emptied];
+        grid.add(&[&Gone(pool.is_live), &pool.class], &[&sizes[..], &fills].concat());
     }
-    pools.write("pools (bytes)", out)?;
-    let titles = ["", "buffer", "arena", "pool", "room", "fills", "in part", "trips", "flips", "failed"];
-    let mut points = Rows::new(2, &titles);
+    grid
+}
+
+pub(crate) fn points(summary: &Summary) -> Grid {
+    let columns = &["", "buffer", "arena", "pool", "room", "fills", "in part", "trips", "flips", "failed"];
+    let mut grid = Grid::new("points", 2, columns);
     for row in &summary.points {
         let point = &row.point;
-        points.add(
-            &[&Gone(point.is_live), &format_args!("{:#x}", point.buffer)],
-            &[
-                point.arena,
-                point.pool,
-                point.room,
-                point.fills,
-                row.fills_in_part,
-                point.trips,
-                point.flips,
-                point.commits_failed,
-            ],
-        );
+        let sizes = [point.arena, point.pool, point.room, point.fills, row.fills_in_part];
+        let counts = [point.trips, point.flips, point.commits_failed];
+        let buffer = format!("{:#x}", point.buffer);
+        grid.add(&[&Gone(point.is_live), &buffer], &[&sizes[..], &counts].concat());
     }
-    points.write("points", out)
+    grid
 }
 
-fn write_samples(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
-    let mut pools =
-        Rows::new(1, &["class", "arena", "pool", "bytes", "standard error", "objects", "samples"]);
+pub(crate) fn samples(summary: &Summary) -> Grid {
+    let columns = &["class", "arena", "pool", "bytes", "standard error", "objects", "samples"];
+    let mut grid = Grid::new("allocated, estimated from all samples of the whole run", 1, columns);
     for pool in &summary.samples {
-        pools.add(
-            &[&pool.class],
-            &[pool.arena, pool.pool, pool.bytes, pool.standard_error, pool.objects, pool.samples],
-        );
+        let numbers = [pool.arena, pool.pool, pool.bytes, pool.standard_error, pool.objects, pool.samples];
+        grid.add(&[&pool.class], &numbers);
     }
-    pools.write("allocated, estimated from all samples of the whole run", out)?;
-    let titles = ["site", "thread", "type", "bytes", "from", "to", "objects", "samples"];
-    let mut sites = Rows::new(3, &titles);
-    for row in summary.sites.iter().take(SITES) {
+    grid
+}
+
+pub(crate) fn sites(summary: &Summary) -> Grid {
+    let columns = &["site", "thread", "type", "bytes", "from", "to", "objects", "samples"];
+    let title = "allocated, estimated from samples that were read; the interval has 95 %";
+    let mut grid = Grid::new(title, 3, columns);
+    for row in &summary.sites {
         // These casts saturate.
         let numbers = [row.bytes as u64, row.at_least, row.at_most, row.objects as u64, row.samples];
-        sites.add(&[&row.site, &row.name, &row.type_name], &numbers);
+        grid.add(&[&row.site, &row.name, &row.type_name], &numbers);
     }
-    sites.write("allocated, estimated from samples that were read; the interval has 95 %", out)?;
-    match summary.sites.len().checked_sub(SITES) {
-        None | Some(0) => Ok(()),
-        Some(more) => writeln!(out, " and {more} more, with --json"),
-    }
+    grid
 }
 
-fn write_events(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
-    let mut kinds = Rows::new(1, &["event", "count"]);
-    summary.events.iter().for_each(|(kind, count)| kinds.add(&[kind], &[*count]));
-    kinds.write("events", out)?;
-    let mut threads = Rows::new(1, &["thread", "tid", "events", "dropped"]);
-    for thread in summary.threads.iter().filter(|thread| thread.events + thread.dropped > 0) {
-        threads.add(&[&thread.name], &[thread.thread, thread.events, thread.dropped]);
-    }
-    threads.write("threads, whole run", out)
+pub(crate) fn events(summary: &Summary) -> Grid {
+    let mut grid = Grid::new("events", 1, &["event", "count"]);
+    summary.events.iter().for_each(|(kind, count)| grid.add(&[kind], &[*count]));
+    grid
 }
 
-fn write_losses(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn threads(summary: &Summary) -> Grid {
+    let mut grid = Grid::new("threads, whole run", 1, &["thread", "tid", "events", "dropped"]);
+    for thread in &summary.threads {
+        grid.add(&[&thread.name], &[thread.thread, thread.events, thread.dropped]);
+    }
+    grid
+}
+
+/// What is not in the summary, a sentence each.
+pub(crate) fn losses(summary: &Summary) -> Vec<String> {
     let losses = &summary.losses;
     let all = [
         (losses.events_missed, "events were overwritten before they were read, or are damaged"),
@@ -200,11 +167,10 @@ fn write_losses(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
         (losses.left_out, "things found no entry in a table"),
         (losses.unsteady, "entries changed whenever they were read"),
     ];
-    for (count, what) in all.into_iter().filter(|(count, _)| *count > 0) {
-        writeln!(out, "\n{count} {what}")?;
-    }
-    for path in &summary.replaced {
-        writeln!(out, "\n{} is not the file that the process loaded: no names from it", path.display())?;
-    }
-    Ok(())
+    let counted =
+        all.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
+    let replaced = summary.replaced.iter();
+    let replaced = replaced
+        .map(|path| format!("{} is not the file that the process loaded: no names from it", path.display()));
+    counted.chain(replaced).collect()
 }

@@ -1,23 +1,21 @@
 //! `tripoint attach` (design/cli.md `.attach`).
 
-use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
 use clap::Args;
 use indicatif::ProgressBar;
 use serde::Serialize;
-use signal_hook::consts::{SIGINT, SIGTERM};
 use tripoint_telemetry::format::FileState;
 use tripoint_telemetry::reader::{Events, Item, Reader, Start};
 
 use crate::error::{Error, Outcome};
 use crate::output::Output;
 use crate::recording::{self, CaptureWriter, Target};
+use crate::signals;
 
 /// How long to wait if there is nothing new.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -60,11 +58,11 @@ struct Captured {
 impl Attach {
     pub(crate) fn run(&self, out: &mut Output) -> Result<Outcome, Error> {
         let (reader, mut faults) = self.target.reader()?;
-        let stop = stop_at_signals()?;
+        let stop = signals::stop()?;
         let mut writer =
             CaptureWriter::create(&self.output, reader.info().process, recording::made(&reader))?;
         let begin = Instant::now();
-        let is_over = || stop.load(Ordering::Relaxed) || begin.elapsed() >= self.duration;
+        let is_over = || signals::is_set(&stop) || begin.elapsed() >= self.duration;
         let progress = ProgressBar::new(self.duration.as_millis() as u64);
         let mut captured = Captured::default();
         let mut events = reader.events(Start::Oldest);
@@ -149,15 +147,4 @@ impl Captured {
         }
         Ok(())
     }
-}
-
-/// A flag that Ctrl-C and SIGTERM set. The second of them ends this program.
-fn stop_at_signals() -> Result<Arc<AtomicBool>, Error> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        let refused = |error| Error::Signals { error };
-        signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop)).map_err(refused)?;
-        signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(refused)?;
-    }
-    Ok(stop)
 }

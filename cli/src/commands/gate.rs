@@ -9,9 +9,9 @@ use serde::Serialize;
 use crate::budget::Budget;
 use crate::commands::report::Selection;
 use crate::error::{Error, Outcome};
+use crate::grid::Grid;
 use crate::output::Output;
 use crate::summary::{NamedTally, Summary, Violation};
-use crate::tables::Rows;
 
 /// Fail if a run cost more than its budget: for continuous integration
 ///
@@ -119,14 +119,15 @@ fn write(breaches: &[Breach], command: Option<&str>, out: &mut Output) -> Result
     if breaches.is_empty() {
         return Ok(writeln!(out, "within the budget")?);
     }
-    let mut rows = Rows::new(3, &["thread", "what", "site", "count", "budget", "bytes"]);
+    let mut grid =
+        Grid::new("more than the budget", 3, &["thread", "what", "site", "count", "budget", "bytes"]);
     for breach in breaches {
         let thread = breach.thread.as_deref().unwrap_or_default();
         let site = breach.sites.first().map_or("", String::as_str);
-        rows.add(&[&thread, &breach.what, &site], &[breach.count, breach.budget, breach.bytes]);
-        breach.sites.iter().skip(1).for_each(|site| rows.add(&[&"", &"", site], &[]));
+        grid.add(&[&thread, &breach.what, &site], &[breach.count, breach.budget, breach.bytes]);
+        breach.sites.iter().skip(1).for_each(|site| grid.add(&[&"", &"", site], &[]));
     }
-    rows.write("more than the budget", out)?;
+    grid.write(out)?;
     if let Some(command) = command {
         writeln!(out, "\nagain: {command}")?;
     }

@@ -1,6 +1,7 @@
 //! Events and gaps, in the form in which the reader of telemetry writes them as JSON.
 
 use serde::{Deserialize, Deserializer};
+use tripoint_telemetry::reader::Item;
 
 /// An event, or a gap. What its kind does not have is zero or empty.
 #[derive(Debug, Default, Deserialize)]
@@ -39,6 +40,16 @@ pub(crate) struct Event {
 }
 
 impl Event {
+    /// An event or a gap that was read. The line is overwritten.
+    ///
+    /// # Errors
+    /// What makes no sense.
+    pub(crate) fn of_item(item: &Item, line: &mut String) -> Result<Self, String> {
+        line.clear();
+        item.write_json(line).map_err(|error| error.to_string())?;
+        Self::from_json(line)
+    }
+
     /// An event or a gap of one line of JSON.
     ///
     /// # Errors

@@ -26,9 +26,7 @@ pub(super) fn read(reader: &Reader, mut each: impl FnMut(&Event), faults: &mut V
         if !written.has(&item) {
             continue;
         }
-        line.clear();
-        let written = item.write_json(&mut line).map_err(|error| error.to_string());
-        match written.and_then(|()| Event::from_json(&line)) {
+        match Event::of_item(&item, &mut line) {
             Ok(event) => each(&event),
             Err(error) => faults.push(format!("an event could not be read: {error}")),
         }

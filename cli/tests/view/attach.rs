@@ -1,5 +1,6 @@
 //! `tripoint attach` (design/cli.md `.attach`).
 
+use core::time::Duration;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -105,6 +106,11 @@ impl Drop for Running {
     }
 }
 
+/// Lets other processes run between two looks; nothing depends on how long it is.
+fn pause() {
+    thread::sleep(Duration::from_millis(20));
+}
+
 /// Whether the environment has programs built without tables of lines.
 fn has_no_lines() -> bool {
     std::env::var("CARGO_PROFILE_DEV_DEBUG")
@@ -124,7 +130,7 @@ fn attached_to_the_order_book_it_names_the_injected_function_and_line() {
         // Until the book has made its telemetry.
         let mut attached = tripoint(&attach, Path::new(&process)).stderr(Stdio::null()).spawn().unwrap();
         while !out.exists() && attached.try_wait().unwrap().is_none() {
-            thread::yield_now();
+            pause();
         }
         if out.exists() {
             break Running(attached);
@@ -132,7 +138,7 @@ fn attached_to_the_order_book_it_names_the_injected_function_and_line() {
     };
     while !std::fs::read_to_string(&out).unwrap().contains("\"kind\":\"alarm\"") {
         assert!(attached.0.try_wait().unwrap().is_none(), "it ended without an alarm");
-        thread::yield_now();
+        pause();
     }
     let interrupt = Command::new("kill").args(["-INT", &attached.0.id().to_string()]).status();
     assert!(interrupt.unwrap().success());

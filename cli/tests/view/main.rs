@@ -10,3 +10,4 @@ mod recorded;
 mod report;
 mod run;
 mod symbols;
+mod top;
