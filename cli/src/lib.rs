@@ -11,6 +11,7 @@ mod advising;
 mod budget;
 mod commands;
 mod error;
+mod export;
 mod grid;
 mod output;
 #[cfg(recorder)]

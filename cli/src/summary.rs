@@ -57,6 +57,8 @@ struct Sums {
     kinds: BTreeMap<String, u64>,
     violations: HashMap<Violated, (u64, u64)>,
     samples: HashMap<Sampled, Estimate>,
+    /// The mean of the last sample.
+    mean: u64,
     /// By buffer.
     fills: HashMap<u64, u64>,
     /// The first and the last time.
@@ -88,6 +90,7 @@ impl Sums {
                 let mean = u32::try_from(event.mean).ok().and_then(Mean::new);
                 let sample = mean.and_then(|mean| Sample::new(event.size, event.offset, mean));
                 if let Some(sample) = sample {
+                    self.mean = event.mean;
                     let type_name = event.type_name.clone();
                     let sampled = Sampled { thread: event.thread, type_name, site: event.site.clone() };
                     let estimate = self.samples.entry(sampled);
@@ -180,6 +183,8 @@ impl Collector {
             phase: phase.cloned(),
             tallies: threads.tallies(&end.counters),
             violations: threads.violations(sums.violations, symbols),
+            mean: sums.mean,
+            stacks: threads.stacks(&sums.samples, symbols),
             sites: threads.sites(sums.samples, symbols),
             points: points(&end.counters, &sums.fills),
             losses: losses(self.missed, &end),
@@ -245,6 +250,31 @@ impl Threads<'_> {
         found.into_values().collect()
     }
 
+    fn is_hot(&self, thread: u32) -> bool {
+        self.collector.slots.values().any(|hot| *hot == thread)
+    }
+
+    fn stacks(&self, sums: &HashMap<Sampled, Estimate>, symbols: &mut Symbols) -> Vec<Stack> {
+        let mut stacks: Vec<_> = sums
+            .iter()
+            .map(|(sampled, estimate)| Stack {
+                thread: self.name(sampled.thread),
+                is_hot: self.is_hot(sampled.thread),
+                type_name: sampled.type_name.clone(),
+                calls: sampled.site.iter().map(|address| call(*address, symbols)).collect(),
+                bytes: estimate.bytes(),
+                objects: estimate.objects(),
+            })
+            .collect();
+        // The order of a map is another in each run.
+        let key = |stack: &Stack| {
+            let addresses: Vec<_> = stack.calls.iter().map(|call| call.address).collect();
+            (stack.thread.clone(), stack.type_name.clone(), addresses)
+        };
+        stacks.sort_by_cached_key(key);
+        stacks
+    }
+
     fn sites(&self, sums: HashMap<Sampled, Estimate>, symbols: &mut Symbols) -> Vec<Site> {
         let mut found = BTreeMap::<(Named, String, u32), (Estimate, Vec<Named>)>::new();
         for (Sampled { thread, type_name, site }, estimate) in sums {
@@ -264,7 +294,7 @@ impl Threads<'_> {
                 Site {
                     name: self.name(thread),
                     thread,
-                    is_hot: self.collector.slots.values().any(|hot| *hot == thread),
+                    is_hot: self.is_hot(thread),
                     type_name,
                     bytes: estimate.bytes().round(),
                     at_least: low,
@@ -279,6 +309,10 @@ impl Threads<'_> {
         sites.sort_by(|one, other| other.bytes.total_cmp(&one.bytes));
         sites
     }
+}
+
+fn call(address: u64, symbols: &mut Symbols) -> Call {
+    Call { address, functions: symbols.frames(address).into_iter().map(Named::from).collect() }
 }
 
 fn stack(site: &[u64], symbols: &mut Symbols) -> Vec<Named> {
@@ -368,6 +402,33 @@ pub(crate) struct Site {
     pub(crate) stack: Vec<Named>,
 }
 
+/// A frame of a stack, and the functions there, the innermost first.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    /// Where the call returns to.
+    pub(crate) address: u64,
+    pub(crate) functions: Vec<Named>,
+}
+
+/// What samples say of one stack, thread and type.
+#[derive(Clone, Debug)]
+pub(crate) struct Stack {
+    pub(crate) thread: String,
+    is_hot: bool,
+    pub(crate) type_name: String,
+    /// The innermost first.
+    pub(crate) calls: Vec<Call>,
+    pub(crate) bytes: f64,
+    pub(crate) objects: f64,
+}
+
+impl Stack {
+    /// Its functions, inlined ones too.
+    pub(crate) fn outermost_first(&self) -> impl Iterator<Item = &Named> {
+        self.calls.iter().rev().flat_map(|call| call.functions.iter().rev())
+    }
+}
+
 /// A point, and its fills in the part.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct PointFills {
@@ -410,6 +471,11 @@ pub(crate) struct Summary {
     pub(crate) points: Vec<PointFills>,
     pub(crate) samples: Vec<Samples>,
     pub(crate) sites: Vec<Site>,
+    /// The samples that `sites` are made of, stack by stack: for exports.
+    #[serde(skip)]
+    pub(crate) stacks: Vec<Stack>,
+    /// The bytes between two samples, on average; zero if there was none.
+    pub(crate) mean: u64,
     /// How many events of each kind.
     pub(crate) events: BTreeMap<String, u64>,
     pub(crate) losses: Losses,
@@ -430,6 +496,7 @@ impl Summary {
     /// Leaves out samples and threads that are not known to be under the contract.
     pub(crate) fn keep_hot(&mut self) {
         self.sites.retain(|site| site.is_hot);
+        self.stacks.retain(|stack| stack.is_hot);
         self.threads
             .retain(|thread| u32::try_from(thread.thread).is_ok_and(|number| self.hot.contains(&number)));
     }

@@ -22,6 +22,14 @@ pub(crate) struct Named {
     pub(crate) line: Option<String>,
 }
 
+impl Named {
+    /// The file and the number of the line, if they are known.
+    pub(crate) fn file_and_line(&self) -> Option<(&str, u32)> {
+        let (file, line) = self.line.as_deref()?.rsplit_once(':')?;
+        Some((file, line.parse().ok()?))
+    }
+}
+
 impl core::fmt::Display for Named {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(&self.function)?;
@@ -136,6 +144,17 @@ impl Symbols {
     fn is_of_program(&self, address: u64) -> bool {
         let program = self.objects.entries.first();
         self.objects.place(address).map(|place| place.object) == program
+    }
+
+    /// The program and its libraries.
+    pub(crate) fn objects(&self) -> &[LoadedObject] {
+        &self.objects.entries
+    }
+
+    /// The index of the object that an address is in.
+    pub(crate) fn object_of(&self, address: u64) -> Option<usize> {
+        let place = self.objects.place(address)?;
+        self.objects.entries.iter().position(|object| core::ptr::eq(object, place.object))
     }
 
     /// The programs and libraries whose files are not those that the process loaded.

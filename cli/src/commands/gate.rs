@@ -7,7 +7,7 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::budget::Budget;
-use crate::commands::report::Selection;
+use crate::commands::report::{Selection, Summarized};
 use crate::error::{Error, Outcome};
 use crate::grid::Grid;
 use crate::output::Output;
@@ -63,7 +63,7 @@ struct Verdict<'v> {
 impl Gate {
     pub(crate) fn run(&self, out: &mut Output) -> Result<Outcome, Error> {
         let budget = self.budget.as_deref().map(Budget::read).transpose()?.unwrap_or_default();
-        let (recording, summary) = self.selection.summarize()?;
+        let Summarized { recording, summary, .. } = self.selection.summarize()?;
         let breaches = breaches(&summary, &budget);
         let command = budget.command.as_deref();
         if out.is_json() {

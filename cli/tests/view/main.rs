@@ -5,6 +5,7 @@ mod attach;
 #[allow(unexpected_cfgs, reason = "it is shared with tests of a package that has the feature")]
 #[path = "../../../tests/example/mod.rs"]
 mod example;
+mod exports;
 mod gate;
 mod recorded;
 mod report;
