@@ -47,16 +47,21 @@ impl<'r> Live<'r> {
     pub(super) fn look(&mut self, faults: &mut Vec<String>) {
         let begin = Instant::now();
         let mut line = String::new();
+        let mut is_violated = false;
         while begin.elapsed() < LONGEST
             && let Some(item) = self.events.poll()
         {
             match Event::of_item(&item, &mut line) {
-                Ok(event) => self.collector.add(&event),
+                Ok(event) => {
+                    is_violated |= event.event == "violation";
+                    self.collector.add(&event);
+                }
                 Err(error) => note(faults, format!("an event could not be read: {error}")),
             }
         }
         let is_due = self.before.as_ref().is_none_or(|(then, _)| then.elapsed() >= PERIOD);
-        if is_due {
+        // A violation is shown at once.
+        if is_due || is_violated {
             self.count(faults);
         }
     }
