@@ -52,6 +52,13 @@ impl Screen {
         self.tmux(&["capture-pane", "-p"])
     }
 
+    /// The process of the command.
+    fn child(&self) -> String {
+        let shell = self.tmux(&["display-message", "-p", "#{pane_pid}"]);
+        let children = format!("/proc/{0}/task/{0}/children", shell.trim());
+        std::fs::read_to_string(children).unwrap().trim().to_owned()
+    }
+
     fn press(&self, key: &str) {
         self.tmux(&["send-keys", key]);
     }
@@ -177,13 +184,27 @@ fn the_terminal_is_restored_after_a_signal() {
         let recorded = Recorded::of_a_run(Hot::Keeps);
         let Some(screen) = Screen::open(&recorded.path(), 80) else { return };
         screen.shows("no violation");
-        let shell = screen.tmux(&["display-message", "-p", "#{pane_pid}"]);
-        let children = format!("/proc/{0}/task/{0}/children", shell.trim());
-        let child = std::fs::read_to_string(children).unwrap();
-        let kill = Command::new("kill").args([&format!("-{signal}"), child.trim()]).status().unwrap();
+        let kill = Command::new("kill").args([&format!("-{signal}"), &screen.child()]).status().unwrap();
         assert!(kill.success());
         screen.assert_is_restored(0);
     }
+}
+
+#[test]
+fn it_ends_with_its_terminal() {
+    let recorded = Recorded::of_a_run(Hot::Keeps);
+    let Some(screen) = Screen::open(&recorded.path(), 80) else { return };
+    screen.shows("no violation");
+    let process = format!("/proc/{}", screen.child());
+    assert!(Path::new(&process).exists());
+    drop(screen);
+    for _ in 0..LOOKS {
+        if !Path::new(&process).exists() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    panic!("it goes on without a terminal");
 }
 
 #[test]

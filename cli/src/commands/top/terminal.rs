@@ -5,6 +5,8 @@ use std::io;
 
 use ratatui::crossterm::event::{self, Event, KeyEvent, KeyEventKind};
 use ratatui::{DefaultTerminal, Frame};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 
 /// The whole terminal.
 pub(super) struct Terminal(DefaultTerminal);
@@ -21,18 +23,39 @@ impl Terminal {
     }
 
     /// Waits for a key, at most that long.
+    ///
+    /// # Errors
+    /// Also if the terminal is gone.
     pub(super) fn key(&self, most: Duration) -> io::Result<Option<KeyEvent>> {
-        match event::poll(most) {
-            Ok(false) => return Ok(None),
-            Ok(true) => {}
-            // A signal came; the caller looks at it.
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(None),
-            Err(error) => return Err(error),
+        wait(Duration::ZERO)?;
+        // A read before may have read several keys.
+        if !event::poll(Duration::ZERO)? {
+            wait(most)?;
+            if !event::poll(Duration::ZERO)? {
+                return Ok(None);
+            }
         }
         Ok(match event::read()? {
             Event::Key(key) if key.kind == KeyEventKind::Press => Some(key),
             _ => None,
         })
+    }
+}
+
+/// Waits until there is something to read, at most that long. From a terminal that is gone the library would read nothing
+/// for ever.
+fn wait(most: Duration) -> io::Result<()> {
+    let stdin = io::stdin();
+    let mut input = [PollFd::new(&stdin, PollFlags::IN)];
+    let most = Timespec::try_from(most).map_err(|_| io::ErrorKind::InvalidInput)?;
+    match poll(&mut input, Some(&most)) {
+        // A signal came; the caller looks at it.
+        Ok(_) | Err(Errno::INTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    match input[0].revents().intersects(PollFlags::HUP | PollFlags::ERR) {
+        true => Err(io::Error::new(io::ErrorKind::BrokenPipe, "the terminal is gone")),
+        false => Ok(()),
     }
 }
 
