@@ -132,7 +132,7 @@ impl<A: Arena, B: BarrierPair> Mutator<'_, A, B> {
         clock: impl FnMut() -> Duration,
     ) -> Result<Step, Postponed> {
         let pace = Within::begin(allowed, clock);
-        let stopped = self.stop(allowed, || ())?;
+        let stopped = self.stop(allowed)?;
         Ok(stopped.step_by(pace))
     }
 }

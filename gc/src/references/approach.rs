@@ -33,7 +33,7 @@ pub(crate) struct Approach<'s> {
 impl<'s> Approach<'s> {
     /// No reference was met so far. Without segments none ever is.
     pub(crate) fn new(segments: Option<&'s dyn Segments>) -> Self {
-        let range = segments.map_or_else(AddrRange::default, Segments::range);
+        let range = segments.map_or_else(AddrRange::default, Segments::addresses);
         Self { segments, range, met: [None; BETWEEN], next: 0, last: Addr::ZERO }
     }
 

@@ -23,7 +23,7 @@ pub(crate) enum Kept {
 /// Keeps what references lead to, if it is of the heap that is being collected.
 pub(crate) trait Segments {
     /// The addresses that may be in one of them.
-    fn range(&self) -> AddrRange;
+    fn addresses(&self) -> AddrRange;
 
     /// Keeps the object that an exact reference leads to.
     fn keep_exact(&self, addr: Addr) -> Kept;

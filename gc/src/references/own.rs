@@ -58,7 +58,7 @@ impl<'a, A: Arena> Own<'a, A> {
 }
 
 impl<A: Arena> Segments for Own<'_, A> {
-    fn range(&self) -> AddrRange {
+    fn addresses(&self) -> AddrRange {
         self.arena.range()
     }
 

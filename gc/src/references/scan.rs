@@ -83,7 +83,7 @@ pub struct Scan<'s> {
 impl<'s> Scan<'s> {
     /// A scan that keeps what is referred to, beginning with [`Pass::AmbiguousRoots`].
     pub(crate) fn new(segments: &'s dyn Segments) -> Self {
-        Self { range: segments.range(), ..Self::begin(Purpose::Keep(segments, Pass::AmbiguousRoots)) }
+        Self { range: segments.addresses(), ..Self::begin(Purpose::Keep(segments, Pass::AmbiguousRoots)) }
     }
 
     /// A scan that is passed no references: it only counts work.
