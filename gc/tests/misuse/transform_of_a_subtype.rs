@@ -12,6 +12,7 @@ fn misuse<'g, A: Arena + Clone, B: BarrierPair>(
     old: Gc<'g, Any>,
     new: Gc<'g, Lasting>,
 ) {
+    let old: Gc<'g, Lasting> = old;
     transform.add(inside, old, new).unwrap();
 }
 
