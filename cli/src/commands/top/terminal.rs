@@ -1,5 +1,6 @@
 //! The terminal, which is as it was before once this is dropped (design/cli.md `.req.restored`).
 
+use core::mem::ManuallyDrop;
 use core::time::Duration;
 use std::io;
 
@@ -9,12 +10,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 /// The whole terminal.
-pub(super) struct Terminal(DefaultTerminal);
+///
+/// Not dropped by the library, which would print, and panic if standard error is a terminal that is gone.
+pub(super) struct Terminal(ManuallyDrop<DefaultTerminal>);
 
 impl Terminal {
     /// Takes the terminal. If this program panics, its message is written to the terminal as it was before.
     pub(super) fn open() -> io::Result<Self> {
-        ratatui::try_init().map(Self)
+        ratatui::try_init().map(|terminal| Self(ManuallyDrop::new(terminal)))
     }
 
     /// Draws, in the size that the terminal has now.
@@ -61,6 +64,8 @@ fn wait(most: Duration) -> io::Result<()> {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        ratatui::restore();
+        // If the terminal is gone, so is standard error: there is no place to say so.
+        let _ = self.0.show_cursor();
+        let _ = ratatui::try_restore();
     }
 }
