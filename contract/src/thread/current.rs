@@ -12,10 +12,10 @@ use std::boxed::Box;
 use std::sync::OnceLock;
 use std::time::{Instant, SystemTime};
 
+use tripoint_core::Event;
 use tripoint_core::internal::AllocationCountdown;
 #[cfg(any(feature = "interpose-malloc", all(feature = "linux", target_os = "linux", not(miri))))]
 use tripoint_core::internal::{Ordering, compiler_fence};
-use tripoint_core::{Event, StepTime};
 use tripoint_stack::Site;
 
 use crate::thread::observation::{Evidence, Observation};
@@ -89,8 +89,12 @@ pub fn observe(observation: Observation) {
     with_current(|current| {
         current.count(&observation);
         if current.active.get() && !current.is_only_counted(&observation) {
-            let Observation { class, count, bytes, address, call, step } = observation;
-            charge(class, count, bytes, address, call, step);
+            match observation {
+                Observation { class, count, bytes, address, call, step: None } => {
+                    charge(class, count, bytes, address, call);
+                }
+                observation => charge_step(&observation),
+            }
         }
     });
 }
@@ -201,17 +205,18 @@ pub(crate) fn end_handling(within_itself: bool) {
 /// down an observation.
 #[cold]
 #[inline(never)]
-fn charge(
-    class: ViolationClass,
-    count: usize,
-    bytes: usize,
-    address: usize,
-    call: usize,
-    step: Option<StepTime>,
-) {
+fn charge(class: ViolationClass, count: usize, bytes: usize, address: usize, call: usize) {
     let anchor = 0_u8;
-    let observation = Observation { class, count, bytes, address, call, step };
+    let observation = Observation { class, count, bytes, address, call, step: None };
     charge_above(observation, ptr::from_ref(black_box(&anchor)).addr());
+}
+
+/// Charges a step of a collection, which no fast path does.
+#[cold]
+#[inline(never)]
+fn charge_step(observation: &Observation) {
+    let anchor = 0_u8;
+    charge_above(*observation, ptr::from_ref(black_box(&anchor)).addr());
 }
 
 /// Charges an event that happened above this address of the stack.
