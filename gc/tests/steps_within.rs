@@ -274,7 +274,7 @@ fn what_ends_a_collection_in_steps_is_told() {
     });
 }
 
-/// Phases are told in order: the end of the marking is told once, in the step in which it is.
+/// Events come in order. That of the end of the marking comes once, in the step that ends it.
 #[test]
 fn a_collection_in_steps_tells_when_it_begins_to_sweep() {
     with_graph(|heap, mutator, recorder| {

@@ -27,11 +27,8 @@ impl Place {
         let folder = std::env::temp_dir();
         let is_plain = !folder.to_string_lossy().contains([' ', ':']);
         let library = folder_in(if is_plain { &folder } else { Path::new("/tmp") })?;
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(library.path().join("tripoint.so"))?;
+        let mut file =
+            OpenOptions::new().write(true).create_new(true).mode(0o600).open(library_in(&library))?;
         file.write_all(LIBRARY)?;
         // A file system in memory has nothing to write back.
         let memory = Path::new("/dev/shm");
@@ -43,7 +40,7 @@ impl Place {
 
     /// What to preload: the library, and what was to be preloaded anyway.
     pub(super) fn preload(&self) -> OsString {
-        let mut list = self.library.path().join("tripoint.so").into_os_string();
+        let mut list = library_in(&self.library).into_os_string();
         if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
             list.push(":");
             list.push(others);
@@ -62,4 +59,9 @@ impl Place {
 
 fn folder_in(folder: &Path) -> io::Result<TempDir> {
     tempfile::Builder::new().prefix("tripoint-").tempdir_in(folder)
+}
+
+/// The file of the library.
+fn library_in(folder: &TempDir) -> PathBuf {
+    folder.path().join("tripoint.so")
 }

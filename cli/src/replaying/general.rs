@@ -41,7 +41,7 @@ impl<G: GlobalAlloc + Sync> Threads for General<G> {
 #[derive(Debug)]
 pub(super) struct Same;
 
-/// The block. It is aligned for most requests, and no request is told apart from another.
+/// The block that each request returns, aligned for most of them.
 #[repr(align(4096))]
 struct Block(core::cell::UnsafeCell<[u8; 64]>);
 // SAFETY: only the thread whose turn it is writes to it.

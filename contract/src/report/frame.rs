@@ -189,7 +189,7 @@ mod tests {
         ] {
             assert!(!by_name(function, None), "{function}");
         }
-        assert!(!by_name("program::turn", Some("src/main.rs:7")), "that is told by its line");
+        assert!(!by_name("program::turn", Some("src/main.rs:7")), "a line says that it is the program's own");
     }
 
     #[test]
