@@ -12,5 +12,8 @@ pub mod bare_metal {}
 #[doc = include_str!("../design/order-book.md")]
 pub mod order_book {}
 
+#[doc = include_str!("../design/packet-path.md")]
+pub mod packet_path {}
+
 #[doc = include_str!("../design/walks.md")]
 pub mod walks {}

@@ -1,9 +1,11 @@
 //! The VM arena: tracts from one large reservation, committed as needed.
 //!
-//! The parts, the lowest first: `state`, `mappings`, `guard`, `spare`, `growth`, then `supply`, `warm` and `written`.
+//! The parts, the lowest first: `state`, `mappings`, `guard`, `spare`, `growth`, then `supply`, `warm`, `written` and
+//! `located`.
 
 mod growth;
 mod guard;
+mod located;
 mod mappings;
 mod spare;
 mod state;
@@ -27,6 +29,7 @@ use tripoint_core::{
 
 use crate::budget::Budget;
 use crate::descriptors::Descriptors;
+use crate::memory::Placement;
 use crate::options::ArenaVmOptions;
 use crate::platform::native::Native;
 use crate::platform::{Platform, PlatformError};
@@ -44,8 +47,10 @@ impl ArenaVm<Native> {
     /// - [`Error::Parameter`] for options that contradict themselves or leave no room for a
     ///   grain
     /// - [`Error::ResourceLimit`] if the platform refuses to lock memory, or to reserve even
-    ///   [`ArenaVmOptions::reserve_floor`] bytes
-    /// - [`Error::Resource`] if it refuses what the options ask about huge pages or children
+    ///   [`ArenaVmOptions::reserve_floor`] bytes, or has too few explicit huge pages
+    /// - [`Error::Resource`] if it refuses what the options ask about huge pages, nodes or children
+    /// - [`Error::NoSuchNode`] if the process may not use the memory of a node that they name, and
+    ///   [`Error::Misplaced`] if memory came from elsewhere
     /// - [`Error::Limit`], [`Error::CommitLimit`], [`Error::Memory`] if it cannot prefault
     ///   what the options ask
     pub fn create(options: ArenaVmOptions) -> Result<Self> {
@@ -61,6 +66,8 @@ impl<P: Platform> ArenaVm<P> {
     pub fn create_on(platform: P, options: ArenaVmOptions) -> Result<Self> {
         let page = Self::page_of(&platform)?;
         let grain = options.validate(page)?;
+        let options = options.bounded();
+        Self::check_nodes(&platform, options.placement)?;
         let reservation = Reservation::reserve(platform, &options, grain)?;
         let base = Addr::of(reservation.base().as_ptr());
         let usable = reservation.size().min(ADDRESS_CEILING.saturating_sub(base.get()));
@@ -96,15 +103,25 @@ impl<P: Platform> ArenaVm<P> {
         page.ok_or(Error::Parameter("the platform's page size is not a power of two"))
     }
 
+    /// Refuses nodes whose memory the process may not use: the kernel would leave them out without an error.
+    fn check_nodes(platform: &P, placement: Placement) -> Result<()> {
+        let Some(asked) = placement.nodes() else { return Ok(()) };
+        let usable = platform.memory_nodes().map_err(|_| Error::Resource)?;
+        if usable.covers(asked) { Ok(()) } else { Err(Error::NoSuchNode { asked, usable }) }
+    }
+
     /// Gives the platform, once, the advice that holds for all of the range.
     fn advise(&self) -> Result<()> {
+        let grains = self.regions.bytes(self.regions.grains);
+        // SAFETY: the grains are whole grains of the reservation, which nothing has used.
+        unsafe { self.reservation.map_huge_pages(self.regions.grains_offset, grains) }?;
+        self.reservation.place_all()?;
         if !self.options.inherit_on_fork {
             self.reservation.no_inherit()?;
         }
         if self.options.huge_pages {
-            let size = self.regions.bytes(self.regions.grains);
             // SAFETY: the grains are one or more whole pages of the reservation.
-            unsafe { self.reservation.advise_huge_pages(self.regions.grains_offset, size) }?;
+            unsafe { self.reservation.advise_huge_pages(self.regions.grains_offset, grains) }?;
         }
         Ok(())
     }
@@ -326,6 +343,11 @@ impl<P: Platform> Describe for ArenaVm<P> {
         line(out, depth, "own", format_args!("{} bytes", sizes.own))?;
         line(out, depth, "frozen", format_args!("{}", self.is_frozen()))?;
         line(out, depth, "writes watched", format_args!("{}", self.reservation.is_watched()))?;
+        if self.options.has_chosen_memory()
+            && let Ok(pages) = self.page_report()
+        {
+            pages.describe(out, depth)?;
+        }
         if let Some(refusal) = self.last_refusal() {
             line(out, depth, "last refusal", format_args!("{refusal}"))?;
         }

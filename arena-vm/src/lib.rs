@@ -35,7 +35,11 @@ mod arena;
 mod budget;
 mod descriptors;
 pub mod design;
+mod mapped_file;
+mod memory;
 mod options;
+mod page_report;
+mod placed;
 mod platform;
 mod regions;
 mod reservation;
@@ -48,7 +52,10 @@ mod parking;
 pub use arena::ArenaVm;
 #[cfg(target_os = "linux")]
 pub use barrier::Membarrier;
+pub use mapped_file::MappedFile;
+pub use memory::{HugePageSize, HugePages, PageSizes, Placement};
 pub use options::{ArenaVmOptions, Prefault};
+pub use page_report::PageReport;
 #[cfg(target_os = "linux")]
 pub use parking::Futex;
 #[cfg(target_os = "linux")]

@@ -4,6 +4,8 @@ use core::fmt;
 
 use tripoint_core::{Align, Error, EventHook, Result};
 
+use crate::memory::{HugePages, Placement};
+
 /// The default reservation: 2 TiB, because addresses cost nothing.
 #[cfg(all(target_os = "linux", target_pointer_width = "64", not(miri)))]
 const RESERVE: usize = 2 << 40;
@@ -70,11 +72,29 @@ pub struct ArenaVmOptions {
     pub spare_share: u8,
     /// When committed pages get memory behind them; by default at the first touch.
     pub prefault: Prefault,
-    /// Whether to ask for huge pages behind tracts; by default not.
+    /// Whether to ask for transparent huge pages behind tracts, which the system makes of any memory if it can; by
+    /// default not. [`ArenaVmOptions::explicit_huge_pages`] is about those that it set aside.
     ///
     /// The kernel uses a huge page only if all 2 MiB of it are committed, so use a grain
     /// of 2 MiB or more, or [`Prefault::Everything`].
     pub huge_pages: bool,
+    /// The explicit huge pages that all tracts are on; by default none.
+    ///
+    /// They are taken from the system's pool when grains are committed, and populated at once, so that touching
+    /// a tract never faults. They are never swapped out, and so are not locked. If there are too few, the error is
+    /// [`Error::ResourceLimit`] with the bytes that are needed and those that are free.
+    ///
+    /// The options have to say [`ArenaVmOptions::commit_limit`], a [`ArenaVmOptions::grain`] of one huge page or more, and
+    /// that children get no copy ([`ArenaVmOptions::inherit_on_fork`]): a write to a copied page takes another
+    /// huge page, and without one the process ends by `SIGBUS`. No more addresses are reserved than the commit limit
+    /// needs.
+    pub explicit_huge_pages: Option<HugePages>,
+    /// On which memory nodes the arena lies, its table and descriptors included; by default on any.
+    ///
+    /// A page that gets its memory when it is committed (explicit huge pages, [`ArenaVmOptions::prefault`],
+    /// [`ArenaVmOptions::lock`]) and does not lie there is refused. If the nodes have no memory left for small pages, the kernel
+    /// may end a process. If they have too few explicit huge pages, the request is refused.
+    pub placement: Placement,
     /// Whether to lock committed memory, the arena's own included, so that it is
     /// never swapped out; by default not.
     pub lock: bool,
@@ -115,6 +135,8 @@ impl Default for ArenaVmOptions {
             spare_share: SPARE_SHARE,
             prefault: Prefault::None,
             huge_pages: false,
+            explicit_huge_pages: None,
+            placement: Placement::Any,
             lock: false,
             inherit_on_fork: true,
             guard: false,
@@ -134,6 +156,8 @@ impl fmt::Debug for ArenaVmOptions {
             .field("spare_share", &self.spare_share)
             .field("prefault", &self.prefault)
             .field("huge_pages", &self.huge_pages)
+            .field("explicit_huge_pages", &self.explicit_huge_pages)
+            .field("placement", &self.placement)
             .field("lock", &self.lock)
             .field("inherit_on_fork", &self.inherit_on_fork)
             .field("guard", &self.guard)
@@ -161,15 +185,67 @@ impl ArenaVmOptions {
             ),
             (!self.guard || !self.keeps_spare(), "with guards no memory can be prefaulted to be kept spare"),
         ];
-        match rules.into_iter().find(|(holds, _)| !holds) {
+        match rules.into_iter().chain(self.memory_rules()).find(|(holds, _)| !holds) {
             Some((_, rule)) => Err(Error::Parameter(rule)),
             None => Ok(grain),
         }
     }
 
+    /// What has to hold of explicit huge pages and of nodes.
+    fn memory_rules(&self) -> [(bool, &'static str); 6] {
+        let (pages, small) = (self.explicit_huge_pages, self.explicit_huge_pages.is_none());
+        [
+            (
+                pages.is_none_or(|pages| self.grain >= pages.size.bytes()),
+                "with explicit huge pages the grain must be at least one of them",
+            ),
+            (
+                small || self.commit_limit != usize::MAX,
+                "explicit huge pages need a commit limit: how much of the system's pool the arena may take",
+            ),
+            (
+                small || !self.inherit_on_fork,
+                "explicit huge pages cannot be copied for child processes: set inherit_on_fork to false",
+            ),
+            (small || !self.huge_pages, "huge pages are explicit or transparent, not both"),
+            (small || !self.guard, "guards cannot be combined with explicit huge pages"),
+            (
+                self.placement.nodes().is_none_or(|nodes| !nodes.is_empty()),
+                "memory must be placed on at least one node",
+            ),
+        ]
+    }
+
+    /// The options with no more addresses than the commit limit needs, if there is one because of explicit huge pages.
+    pub(crate) fn bounded(self) -> Self {
+        if self.explicit_huge_pages.is_none() {
+            return self;
+        }
+        // The grains; for each its entry in the table, and a 64th for descriptors; and what lacks to whole grains.
+        let tables = (self.commit_limit / 32).max(1 << 20);
+        let most = self.commit_limit.saturating_add(tables).saturating_add(self.grain.saturating_mul(2));
+        let reserve = self.reserve.min(most);
+        Self { reserve, reserve_floor: self.reserve_floor.min(reserve), ..self }
+    }
+
+    /// Whether something was chosen about where the memory comes from.
+    pub(crate) fn has_chosen_memory(&self) -> bool {
+        self.explicit_huge_pages.is_some() || self.placement != Placement::Any
+    }
+
     /// Whether pages get memory behind them when they are committed.
     pub(crate) fn populates(&self) -> bool {
         self.prefault != Prefault::None
+    }
+
+    /// Whether grains are locked. Explicit huge pages need not be.
+    pub(crate) fn locks_grains(&self) -> bool {
+        self.lock && self.explicit_huge_pages.is_none()
+    }
+
+    /// Whether grains have memory behind them once they are committed.
+    pub(crate) fn grains_are_populated(&self) -> bool {
+        self.populates() || self.lock || self.explicit_huge_pages.is_some()
     }
 
     /// The share of the committed memory that may be spare, in percent.

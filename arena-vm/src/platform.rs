@@ -17,8 +17,11 @@
 use core::fmt;
 use core::ptr::NonNull;
 
-use tripoint_core::{AddrRange, Resource};
+use tripoint_core::{AddrRange, NodeSet, Resource};
 
+use crate::memory::{HugePages, PageSizes, Placement};
+
+mod borrowed;
 pub(crate) mod native;
 pub(crate) mod portable;
 mod touch;
@@ -29,13 +32,23 @@ mod errno;
 #[cfg(feature = "mock")]
 pub(crate) mod failing;
 #[cfg(target_os = "linux")]
+mod file_mapping;
+#[cfg(target_os = "linux")]
 pub(crate) mod futex;
+#[cfg(target_os = "linux")]
+mod huge_pages;
+#[cfg(target_os = "linux")]
+mod kernel_file;
 #[cfg(target_os = "linux")]
 pub(crate) mod linux;
 #[cfg(target_os = "linux")]
 mod mappings;
 #[cfg(target_os = "linux")]
 pub(crate) mod membarrier;
+#[cfg(target_os = "linux")]
+mod nodes;
+#[cfg(target_os = "linux")]
+mod smaps;
 #[cfg(target_os = "linux")]
 mod userfault;
 
@@ -58,6 +71,8 @@ pub use watch::Watch;
 ///   released. Their contents change only if their owner, or
 ///   [`Platform::decommit`], changes them. Pages that are committed for the first time
 ///   read as zero; pages that are committed again read as zero, or as they did before.
+/// - A mapping that [`Platform::map_file`] returns is valid for reads and writes of `size` bytes until it is unmapped, as
+///   long as the file is not made shorter.
 /// - If [`Platform::take_written`] succeeds, every page of what was done was passed on that a thread of the process has
 ///   written since the last call for that page, or ever if there was none, whatever happened to the watch meanwhile.
 pub unsafe trait Platform: Send + Sync + fmt::Debug {
@@ -149,6 +164,134 @@ pub unsafe trait Platform: Send + Sync + fmt::Debug {
     ///   meanwhile: this makes no access to the memory itself.
     unsafe fn collapse(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
         Err(PlatformError { call: "collapse", code: 0, addr: base.addr().get(), size, limit: None })
+    }
+
+    /// Puts a range that was never committed on explicit huge pages for good: [`Platform::fill_huge_pages`] takes them,
+    /// [`Platform::empty_huge_pages`] gives them back. None is taken so far. The default refuses.
+    ///
+    /// # Errors
+    /// If the platform has no pages of this size, or the mount has others or is none.
+    ///
+    /// # Safety
+    /// - `base` and `size` name huge pages of one reservation. Nothing uses them.
+    unsafe fn map_huge_pages(
+        &self,
+        base: NonNull<u8>,
+        size: usize,
+        pages: HugePages,
+    ) -> Result<(), PlatformError> {
+        let _ = pages;
+        Err(PlatformError { call: "map_huge_pages", code: 0, addr: base.addr().get(), size, limit: None })
+    }
+
+    /// Commits and populates huge pages. Those that are committed already keep their contents. The default refuses.
+    ///
+    /// # Errors
+    /// If there are too few free pages, with the bytes of those that are free on the nodes of the placement; or if
+    /// something else limits them. All of the range is then empty.
+    ///
+    /// # Safety
+    /// - `base` and `size` name huge pages of one [`Platform::map_huge_pages`] with this size. Nothing uses them.
+    unsafe fn fill_huge_pages(
+        &self,
+        base: NonNull<u8>,
+        size: usize,
+        pages: HugePages,
+        placement: Placement,
+    ) -> Result<(), PlatformError> {
+        let _ = (pages, placement);
+        Err(PlatformError { call: "fill_huge_pages", code: 0, addr: base.addr().get(), size, limit: None })
+    }
+
+    /// Decommits huge pages: gives them back to the system. The default refuses.
+    ///
+    /// # Errors
+    /// If the platform refuses.
+    ///
+    /// # Safety
+    /// - `base` and `size` name huge pages of one [`Platform::map_huge_pages`]. Nothing uses them.
+    unsafe fn empty_huge_pages(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        Err(PlatformError { call: "empty_huge_pages", code: 0, addr: base.addr().get(), size, limit: None })
+    }
+
+    /// The nodes whose memory the process may use. The default refuses.
+    ///
+    /// # Errors
+    /// If the platform does not know.
+    fn memory_nodes(&self) -> Result<NodeSet, PlatformError> {
+        Err(PlatformError { call: "memory_nodes", code: 0, addr: 0, size: 0, limit: None })
+    }
+
+    /// Sets on which nodes pages will lie that get memory from here on. The default refuses, unless any will do.
+    ///
+    /// # Errors
+    /// If the platform refuses, or cannot do this at all.
+    ///
+    /// # Safety
+    /// - `base` and `size` name pages of one reservation.
+    unsafe fn place(
+        &self,
+        base: NonNull<u8>,
+        size: usize,
+        placement: Placement,
+    ) -> Result<(), PlatformError> {
+        if placement == Placement::Any {
+            return Ok(());
+        }
+        Err(PlatformError { call: "place", code: 0, addr: base.addr().get(), size, limit: None })
+    }
+
+    /// Passes, for each page of a range in order, its address and the node that it lies on; `None` if it has no
+    /// memory. The default refuses.
+    ///
+    /// # Errors
+    /// If the platform does not know. Some of the pages may have been passed then.
+    ///
+    /// # Safety
+    /// - `base` and `size` name pages of one reservation; `page_size` is the size of each of them. Other threads may
+    ///   commit and decommit them meanwhile: this makes no access to the memory itself.
+    unsafe fn locate(
+        &self,
+        base: NonNull<u8>,
+        size: usize,
+        page_size: usize,
+        visit: &mut dyn FnMut(usize, Option<usize>),
+    ) -> Result<(), PlatformError> {
+        let _ = (page_size, visit);
+        Err(PlatformError { call: "locate", code: 0, addr: base.addr().get(), size, limit: None })
+    }
+
+    /// Passes those mappings of the system that may contain memory and have a part in a range, in order of addresses.
+    /// The default refuses.
+    ///
+    /// # Errors
+    /// If the platform does not know.
+    fn page_sizes(&self, range: AddrRange, visit: &mut dyn FnMut(PageSizes)) -> Result<(), PlatformError> {
+        let _ = visit;
+        let (addr, size) = (range.base().get(), range.size());
+        Err(PlatformError { call: "page_sizes", code: 0, addr, size, limit: None })
+    }
+
+    /// Maps the first `size` bytes of an open file, shared: no reservation, but memory that can be read and written
+    /// until [`Platform::unmap_file`]. Each page of a regular file gets its memory. The default refuses.
+    ///
+    /// # Errors
+    /// If the file is shorter, is not open for reading and writing, or lacks room, and for a size of zero.
+    fn map_file(&self, file: i32, size: usize) -> Result<NonNull<u8>, PlatformError> {
+        let _ = file;
+        Err(PlatformError { call: "map_file", code: 0, addr: 0, size, limit: None })
+    }
+
+    /// Ends a mapping of a file. The default refuses.
+    ///
+    /// # Errors
+    /// If the platform refuses. The addresses are then lost.
+    ///
+    /// # Safety
+    /// - `base` and `size` are those of one [`Platform::map_file`].
+    /// - Nothing uses the mapping any more.
+    unsafe fn unmap_file(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        Err(PlatformError { call: "unmap_file", code: 0, addr: base.addr().get(), size, limit: None })
     }
 
     /// Populates committed pages, and keeps them in memory until they are unlocked.
@@ -279,6 +422,25 @@ impl PlatformError {
             "populate_in_use" => "use Linux 5.14 or newer, or populate at fill",
             "advise_huge_pages" => "enable transparent huge pages (madvise or always)",
             "collapse" => "use Linux 6.1 or newer and free memory, or do without huge pages",
+            "map_huge_pages" => {
+                "use a page size that is in /sys/kernel/mm/hugepages, and a directory of a mounted hugetlbfs of that size \
+                 to which the process may write"
+            }
+            "fill_huge_pages" => {
+                "set more huge pages aside (nr_hugepages in /sys/kernel/mm/hugepages, or of the node), raise the limits \
+                 of the mount and of the control group (hugetlb), and use Linux 5.14 or newer"
+            }
+            "empty_huge_pages" => "use Linux 5.18 or newer, or keep spare memory",
+            "misplaced" => "free memory on the nodes that were asked for, or set huge pages aside there",
+            "memory_nodes" | "place" | "locate" => {
+                "use a kernel with NUMA, let system call filters pass get_mempolicy, mbind and move_pages (in a container: \
+                 CAP_SYS_NICE), or do not choose nodes"
+            }
+            "page_sizes" => "mount /proc",
+            "map_file" => {
+                "open the file for reading and writing, make it as long as the mapping (ftruncate), in whole pages, and \
+                 see that its file system has room, of huge pages as well"
+            }
             "no_inherit" => "let children inherit the arena, or do not fork",
             "open_watch" if self.lacks_descriptors() => {
                 "raise the limit of open files (ulimit -n), or have mutators use write barriers"
@@ -307,112 +469,3 @@ impl fmt::Display for PlatformError {
 }
 
 impl core::error::Error for PlatformError {}
-
-// SAFETY: every call is passed on to one platform, which keeps these promises. It stays while it
-// is borrowed.
-unsafe impl<P: Platform + ?Sized> Platform for &P {
-    fn name(&self) -> &'static str {
-        (**self).name()
-    }
-
-    fn page_size(&self) -> usize {
-        (**self).page_size()
-    }
-
-    fn reserve(&self, size: usize, align: usize) -> Result<NonNull<u8>, PlatformError> {
-        (**self).reserve(size, align)
-    }
-
-    unsafe fn release(&self, base: NonNull<u8>, size: usize, align: usize) -> Result<(), PlatformError> {
-        // SAFETY: the caller's range is in a reservation of the borrowed platform, and the caller
-        // keeps to the duties of this method.
-        unsafe { (**self).release(base, size, align) }
-    }
-
-    unsafe fn commit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
-        // SAFETY: the caller's range is in a reservation of the borrowed platform, and the caller
-        // keeps to the duties of this method.
-        unsafe { (**self).commit(base, size) }
-    }
-
-    unsafe fn decommit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
-        // SAFETY: the caller's range is in a reservation of the borrowed platform, and the caller
-        // keeps to the duties of this method.
-        unsafe { (**self).decommit(base, size) }
-    }
-
-    unsafe fn populate(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
-        // SAFETY: the caller's range is in a reservation of the borrowed platform, and the caller
-        // keeps to the duties of this method.
-        unsafe { (**self).populate(base, size) }
-    }
-
-    unsafe fn populate_in_use(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
-        // SAFETY: the caller's range is in a reservation of the borrowed platform, and the caller
-        // keeps to the duties of this method.
-        unsafe { (**self).populate_in_use(base, size) }
-    }
-
-    unsafe fn advise_huge_pages(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
-        // SAFETY: the caller's range is in a reservation of the borrowed platform, and the caller
-        // keeps to the duties of this method.
-        unsafe { (**self).advise_huge_pages(base, size) }
-    }
-
-    unsafe fn collapse(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
-        // SAFETY: the caller's range is in a reservation of the borrowed platform, and the caller
-        // keeps to the duties of this method.
-        unsafe { (**self).collapse(base, size) }
-    }
-
-    unsafe fn lock(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
-        // SAFETY: the caller's range is in a reservation of the borrowed platform, and the caller
-        // keeps to the duties of this method.
-        unsafe { (**self).lock(base, size) }
-    }
-
-    unsafe fn unlock(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
-        // SAFETY: the caller's range is in a reservation of the borrowed platform, and the caller
-        // keeps to the duties of this method.
-        unsafe { (**self).unlock(base, size) }
-    }
-
-    unsafe fn no_inherit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
-        // SAFETY: the caller's range is in a reservation of the borrowed platform, and the caller
-        // keeps to the duties of this method.
-        unsafe { (**self).no_inherit(base, size) }
-    }
-
-    fn open_watch(&self, watch: &Watch) -> Result<(), PlatformError> {
-        (**self).open_watch(watch)
-    }
-
-    fn is_watch_open(&self, watch: &Watch) -> bool {
-        (**self).is_watch_open(watch)
-    }
-
-    unsafe fn watch(&self, watch: &Watch, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
-        // SAFETY: the caller's range is in a reservation of the borrowed platform, whose watch this is.
-        unsafe { (**self).watch(watch, base, size) }
-    }
-
-    unsafe fn take_written(
-        &self,
-        watch: &Watch,
-        base: NonNull<u8>,
-        size: usize,
-        visit: &mut dyn FnMut(AddrRange),
-    ) -> Result<usize, PlatformError> {
-        // SAFETY: the caller's range is in a reservation of the borrowed platform, whose watch this is.
-        unsafe { (**self).take_written(watch, base, size, visit) }
-    }
-
-    unsafe fn close_watch(&self, watch: &Watch) {
-        // SAFETY: the caller says that no thread uses the watch any more.
-        unsafe { (**self).close_watch(watch) };
-    }
-
-    fn account_mappings(&self, before: usize, now: usize) -> usize {
-        (**self).account_mappings(before, now)
-    }
-}

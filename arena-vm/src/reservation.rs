@@ -5,7 +5,9 @@ use core::ptr::NonNull;
 use tripoint_core::internal::{AtomicBool, AtomicUsize, Ordering};
 use tripoint_core::{AddrRange, Align, Error, Lock, Result, Written, aver};
 
+use crate::memory::{HugePages, Placement};
 use crate::options::ArenaVmOptions;
+use crate::placed;
 use crate::platform::{Platform, PlatformError, Watch};
 
 /// The size of a huge page, at a multiple of which a processor can map one.
@@ -154,6 +156,45 @@ impl<P: Platform> Reservation<P> {
             .map_err(|refusal| self.refused_resource(refusal))
     }
 
+    /// Puts all grains on explicit huge pages, if the options ask for them.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] if the platform has none of this size, or the mount is no place for them.
+    ///
+    /// # Safety
+    /// - The range is all grains of the reservation, and nothing has used it.
+    pub(crate) unsafe fn map_huge_pages(&self, offset: usize, size: usize) -> Result<()> {
+        let Some(pages) = self.options.explicit_huge_pages else { return Ok(()) };
+        let error = Error::Parameter(match pages.mount {
+            None => {
+                "the system has no huge pages of this size: see /sys/kernel/mm/hugepages for those that it has"
+            }
+            Some(_) => {
+                "the mount is no hugetlbfs of this page size to which the process may write: \
+                 mount -t hugetlbfs -o pagesize=2M none DIRECTORY"
+            }
+        });
+        // SAFETY: grains of one or more huge pages each, which nothing uses.
+        unsafe { self.platform.map_huge_pages(self.at(offset), size, pages) }.map_err(self.refused(error))
+    }
+
+    /// Sets on which nodes the reservation will lie.
+    pub(crate) fn place_all(&self) -> Result<()> {
+        // SAFETY: the whole reservation is one or more whole pages.
+        unsafe { self.place(self.base, self.size) }
+    }
+
+    /// # Safety
+    /// - The range is one or more whole pages of the reservation.
+    unsafe fn place(&self, base: NonNull<u8>, size: usize) -> Result<()> {
+        if self.options.placement == Placement::Any {
+            return Ok(());
+        }
+        // SAFETY: the range is one or more whole pages of the reservation.
+        unsafe { self.platform.place(base, size, self.options.placement) }
+            .map_err(|refusal| self.refused_resource(refusal))
+    }
+
     /// Keeps the whole reservation out of child processes, permanently.
     pub(crate) fn no_inherit(&self) -> Result<()> {
         // Stored first, so that a thread that opens a range meanwhile advises that range.
@@ -176,12 +217,14 @@ impl<P: Platform> Reservation<P> {
     /// - The range is one or more whole pages of the reservation, and the caller's alone.
     pub(crate) unsafe fn open(&self, offset: usize, size: usize) -> Result<()> {
         // SAFETY: the range is one or more whole pages of the reservation, which only the caller
-        // uses. They are committed before they are populated.
+        // uses.
         let opened = unsafe {
             let base = self.at(offset);
-            self.commit_and_lock(base, size)
-                .and_then(|()| self.advise_again(base, size))
-                .and_then(|()| self.populate(base, size))
+            let opened = match self.options.explicit_huge_pages {
+                Some(pages) => self.fill(base, size, pages),
+                None => self.open_small_pages(base, size),
+            };
+            opened.and_then(|()| self.check_place(base, size))
         };
         if opened.is_err() {
             // If closing fails too, the platform keeps memory that the next `open` of these pages
@@ -192,6 +235,47 @@ impl<P: Platform> Reservation<P> {
             let _ = unsafe { self.try_close(offset, size) };
         }
         opened
+    }
+
+    /// # Safety
+    /// - The range is one or more whole pages of the reservation, and the caller's alone.
+    unsafe fn open_small_pages(&self, base: NonNull<u8>, size: usize) -> Result<()> {
+        // Placed first: a process that locks what it maps gets the memory with the commit.
+        //
+        // SAFETY: the range is one or more whole pages of the reservation, which only the caller
+        // uses. They are committed before they are populated.
+        unsafe {
+            self.place(base, size)?;
+            self.commit_and_lock(base, size)?;
+            self.advise_again(base, size)?;
+            self.populate(base, size)
+        }
+    }
+
+    /// # Safety
+    /// - The range is one or more whole grains of the reservation, and the caller's alone.
+    unsafe fn fill(&self, base: NonNull<u8>, size: usize, pages: HugePages) -> Result<()> {
+        // SAFETY: grains are huge pages that were mapped as such at creation, which only the caller uses.
+        unsafe { self.platform.fill_huge_pages(base, size, pages, self.options.placement) }
+            .map_err(|refusal| self.refused_resource(refusal))
+    }
+
+    /// Checks that grains lie where the options say, if they have memory.
+    ///
+    /// # Safety
+    /// - The range is one or more whole grains of the reservation.
+    unsafe fn check_place(&self, base: NonNull<u8>, size: usize) -> Result<()> {
+        if !self.options.grains_are_populated() {
+            return Ok(());
+        }
+        let huge = self.options.explicit_huge_pages.map(|pages| pages.size.bytes());
+        let page_size = huge.unwrap_or(self.platform.page_size());
+        // SAFETY: grains are whole pages of the reservation, on huge pages if the options ask for them.
+        let found = unsafe { placed::check(&self.platform, (base, size), page_size, self.options.placement) };
+        match found.map_err(|refusal| self.refused_resource(refusal))? {
+            None => Ok(()),
+            Some(misplaced) => Err(self.refused(misplaced.error)(misplaced.refusal)),
+        }
     }
 
     /// As [`Reservation::open`], for pages that several threads may open at once and no thread
@@ -273,7 +357,7 @@ impl<P: Platform> Reservation<P> {
     pub(crate) unsafe fn close(&self, offset: usize, size: usize) -> Result<()> {
         // SAFETY: what was opened is one or more whole pages of the reservation, which nothing uses.
         let closed = unsafe { self.try_close(offset, size) };
-        if closed.is_err() && self.options.lock {
+        if closed.is_err() && self.options.locks_grains() {
             // SAFETY: the pages were opened, and are still committed because closing failed.
             let _ = unsafe { self.platform.lock(self.at(offset), size) };
         }
@@ -285,13 +369,18 @@ impl<P: Platform> Reservation<P> {
     unsafe fn try_close(&self, offset: usize, size: usize) -> Result<(), PlatformError> {
         // SAFETY: the range is inside the reservation, and so is its offset.
         let base = unsafe { self.at(offset) };
-        if self.options.lock {
+        if self.options.locks_grains() {
             // SAFETY: the range is one or more whole pages of the reservation.
             unsafe { self.platform.unlock(base, size) }?;
         }
         // SAFETY: the range is one or more whole pages of the reservation, which nothing uses. If they
-        // were locked, they were unlocked above.
-        unsafe { self.platform.decommit(base, size) }?;
+        // were locked, they were unlocked above. With explicit huge pages it is grains that were mapped as such.
+        unsafe {
+            match self.options.explicit_huge_pages {
+                Some(_) => self.platform.empty_huge_pages(base, size),
+                None => self.platform.decommit(base, size),
+            }
+        }?;
         if self.is_watched() {
             // Decommitting may have ended the watch. If this is refused, `take_written` finds that out.
             //

@@ -14,6 +14,7 @@ pub(crate) mod control_pair;
 pub(crate) mod exhausted;
 pub(crate) mod fill;
 pub(crate) mod frame_pool;
+pub(crate) mod magazine;
 pub(crate) mod manual_class;
 pub(crate) mod manual_pool;
 pub(crate) mod parking;

@@ -10,6 +10,7 @@ pub(crate) mod describe;
 pub(crate) mod error;
 pub(crate) mod event;
 pub(crate) mod json;
+pub(crate) mod node_set;
 pub(crate) mod once;
 pub(crate) mod pool_id;
 pub(crate) mod rank;

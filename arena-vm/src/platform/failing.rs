@@ -2,10 +2,11 @@
 
 use core::ptr::NonNull;
 
-use tripoint_core::AddrRange;
 use tripoint_core::internal::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use tripoint_core::{AddrRange, NodeSet};
 
 use super::{Platform, PlatformError, Watch};
+use crate::memory::{HugePages, PageSizes, Placement};
 
 /// The calls of [`Platform`] that can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +27,24 @@ pub enum Call {
     AdviseHugePages,
     /// [`Platform::collapse`]
     Collapse,
+    /// [`Platform::map_huge_pages`]
+    MapHugePages,
+    /// [`Platform::fill_huge_pages`]
+    FillHugePages,
+    /// [`Platform::empty_huge_pages`]
+    EmptyHugePages,
+    /// [`Platform::memory_nodes`]
+    MemoryNodes,
+    /// [`Platform::place`]
+    Place,
+    /// [`Platform::locate`]
+    Locate,
+    /// [`Platform::page_sizes`]
+    PageSizes,
+    /// [`Platform::map_file`]
+    MapFile,
+    /// [`Platform::unmap_file`]
+    UnmapFile,
     /// [`Platform::lock`]
     Lock,
     /// [`Platform::unlock`]
@@ -42,7 +61,7 @@ pub enum Call {
 
 impl Call {
     /// All calls that can fail.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 23] = [
         Self::Reserve,
         Self::Release,
         Self::Commit,
@@ -51,6 +70,15 @@ impl Call {
         Self::PopulateInUse,
         Self::AdviseHugePages,
         Self::Collapse,
+        Self::MapHugePages,
+        Self::FillHugePages,
+        Self::EmptyHugePages,
+        Self::MemoryNodes,
+        Self::Place,
+        Self::Locate,
+        Self::PageSizes,
+        Self::MapFile,
+        Self::UnmapFile,
         Self::Lock,
         Self::Unlock,
         Self::NoInherit,
@@ -71,6 +99,15 @@ impl Call {
             Self::PopulateInUse => "populate_in_use",
             Self::AdviseHugePages => "advise_huge_pages",
             Self::Collapse => "collapse",
+            Self::MapHugePages => "map_huge_pages",
+            Self::FillHugePages => "fill_huge_pages",
+            Self::EmptyHugePages => "empty_huge_pages",
+            Self::MemoryNodes => "memory_nodes",
+            Self::Place => "place",
+            Self::Locate => "locate",
+            Self::PageSizes => "page_sizes",
+            Self::MapFile => "map_file",
+            Self::UnmapFile => "unmap_file",
             Self::Lock => "lock",
             Self::Unlock => "unlock",
             Self::NoInherit => "no_inherit",
@@ -262,6 +299,85 @@ unsafe impl<P: Platform> Platform for Failing<P> {
         // SAFETY: the caller's range is in a reservation of the inner platform, and the caller
         // keeps to the duties of this method.
         unsafe { self.inner.collapse(base, size) }
+    }
+
+    unsafe fn map_huge_pages(
+        &self,
+        base: NonNull<u8>,
+        size: usize,
+        pages: HugePages,
+    ) -> Result<(), PlatformError> {
+        self.admit(Call::MapHugePages, base.addr().get(), size)?;
+        // SAFETY: the caller's range is in a reservation of the inner platform, and the caller
+        // keeps to the duties of this method.
+        unsafe { self.inner.map_huge_pages(base, size, pages) }
+    }
+
+    unsafe fn fill_huge_pages(
+        &self,
+        base: NonNull<u8>,
+        size: usize,
+        pages: HugePages,
+        placement: Placement,
+    ) -> Result<(), PlatformError> {
+        self.admit(Call::FillHugePages, base.addr().get(), size)?;
+        // SAFETY: the caller's range is in a reservation of the inner platform, and the caller
+        // keeps to the duties of this method.
+        unsafe { self.inner.fill_huge_pages(base, size, pages, placement) }
+    }
+
+    unsafe fn empty_huge_pages(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        self.admit(Call::EmptyHugePages, base.addr().get(), size)?;
+        // SAFETY: the caller's range is in a reservation of the inner platform, and the caller
+        // keeps to the duties of this method.
+        unsafe { self.inner.empty_huge_pages(base, size) }
+    }
+
+    fn memory_nodes(&self) -> Result<NodeSet, PlatformError> {
+        self.admit(Call::MemoryNodes, 0, 0)?;
+        self.inner.memory_nodes()
+    }
+
+    unsafe fn place(
+        &self,
+        base: NonNull<u8>,
+        size: usize,
+        placement: Placement,
+    ) -> Result<(), PlatformError> {
+        self.admit(Call::Place, base.addr().get(), size)?;
+        // SAFETY: the caller's range is in a reservation of the inner platform, and the caller
+        // keeps to the duties of this method.
+        unsafe { self.inner.place(base, size, placement) }
+    }
+
+    unsafe fn locate(
+        &self,
+        base: NonNull<u8>,
+        size: usize,
+        page_size: usize,
+        visit: &mut dyn FnMut(usize, Option<usize>),
+    ) -> Result<(), PlatformError> {
+        self.admit(Call::Locate, base.addr().get(), size)?;
+        // SAFETY: the caller's range is in a reservation of the inner platform, and the caller
+        // keeps to the duties of this method.
+        unsafe { self.inner.locate(base, size, page_size, visit) }
+    }
+
+    fn page_sizes(&self, range: AddrRange, visit: &mut dyn FnMut(PageSizes)) -> Result<(), PlatformError> {
+        self.admit(Call::PageSizes, range.base().get(), range.size())?;
+        self.inner.page_sizes(range, visit)
+    }
+
+    fn map_file(&self, file: i32, size: usize) -> Result<NonNull<u8>, PlatformError> {
+        self.admit(Call::MapFile, 0, size)?;
+        self.inner.map_file(file, size)
+    }
+
+    unsafe fn unmap_file(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        self.admit(Call::UnmapFile, base.addr().get(), size)?;
+        // SAFETY: the caller's range is a mapping of the inner platform, and the caller
+        // keeps to the duties of this method.
+        unsafe { self.inner.unmap_file(base, size) }
     }
 
     unsafe fn lock(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {

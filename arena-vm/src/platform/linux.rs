@@ -9,12 +9,13 @@ use core::ptr::{self, NonNull};
 
 use libc::c_int;
 
-use tripoint_core::{AddrRange, Resource, aver};
+use tripoint_core::{AddrRange, NodeSet, Resource, aver};
 
 use super::errno::errno;
 use super::touch::touch;
 use super::userfault::{self, Pages};
-use super::{Platform, PlatformError, Watch, mappings};
+use super::{Platform, PlatformError, Watch, file_mapping, huge_pages, mappings, nodes, smaps};
+use crate::memory::{HugePages, PageSizes, Placement};
 
 /// The value since Linux 6.1; not every libc defines it.
 const MADV_COLLAPSE: c_int = 25;
@@ -213,6 +214,73 @@ unsafe impl Platform for Linux {
     unsafe fn collapse(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
         // SAFETY: the range is pages of a reservation. The advice changes no byte.
         unsafe { advise("collapse", base, size, MADV_COLLAPSE) }
+    }
+
+    unsafe fn map_huge_pages(
+        &self,
+        base: NonNull<u8>,
+        size: usize,
+        pages: HugePages,
+    ) -> Result<(), PlatformError> {
+        // SAFETY: the range is huge pages of a reservation, which nothing uses.
+        unsafe { huge_pages::map(base, size, pages) }
+    }
+
+    unsafe fn fill_huge_pages(
+        &self,
+        base: NonNull<u8>,
+        size: usize,
+        pages: HugePages,
+        placement: Placement,
+    ) -> Result<(), PlatformError> {
+        // SAFETY: the range is huge pages that were mapped as such, which nothing uses.
+        unsafe { huge_pages::fill(base, size, pages.size, placement) }
+    }
+
+    unsafe fn empty_huge_pages(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        // SAFETY: the range is huge pages that were mapped as such, which nothing uses.
+        unsafe { huge_pages::empty(base, size) }
+    }
+
+    fn memory_nodes(&self) -> Result<NodeSet, PlatformError> {
+        nodes::usable()
+    }
+
+    unsafe fn place(
+        &self,
+        base: NonNull<u8>,
+        size: usize,
+        placement: Placement,
+    ) -> Result<(), PlatformError> {
+        // SAFETY: the range is pages of a reservation.
+        unsafe { nodes::place(base, size, placement) }
+    }
+
+    unsafe fn locate(
+        &self,
+        base: NonNull<u8>,
+        size: usize,
+        page_size: usize,
+        visit: &mut dyn FnMut(usize, Option<usize>),
+    ) -> Result<(), PlatformError> {
+        nodes::locate(base, size, page_size, visit)
+    }
+
+    fn page_sizes(&self, range: AddrRange, visit: &mut dyn FnMut(PageSizes)) -> Result<(), PlatformError> {
+        let (addr, size) = (range.base().get(), range.size());
+        if smaps::visit(range, visit) {
+            return Ok(());
+        }
+        Err(PlatformError { call: "page_sizes", code: errno(), addr, size, limit: None })
+    }
+
+    fn map_file(&self, file: i32, size: usize) -> Result<NonNull<u8>, PlatformError> {
+        file_mapping::map(file, size)
+    }
+
+    unsafe fn unmap_file(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        // SAFETY: the range is one mapping of a file, which nothing uses any more.
+        unsafe { file_mapping::unmap(base, size) }
     }
 
     unsafe fn lock(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {

@@ -4,6 +4,8 @@
 use tripoint_core::aver;
 use tripoint_core::internal::{AtomicUsize, Ordering};
 
+use super::kernel_file;
+
 /// The kernel's own default of `vm.max_map_count`, used if the setting cannot be read.
 const DEFAULT: usize = 65_530;
 
@@ -30,42 +32,12 @@ const fn share(all: usize, others: usize) -> usize {
 
 /// The most mappings that a process may have.
 pub(super) fn most() -> usize {
-    let mut text = [0; 24];
-    parse(read(&mut text)).unwrap_or(DEFAULT)
-}
-
-/// The number that a file of the kernel contains.
-fn parse(text: &[u8]) -> Option<usize> {
-    core::str::from_utf8(text).ok()?.trim().parse().ok()
-}
-
-/// The contents of the setting's file; empty if it cannot be read.
-fn read(text: &mut [u8]) -> &[u8] {
-    // SAFETY: the path is a pointer to a text that ends with a zero byte; a file that is only read
-    // needs no mode.
-    let file =
-        unsafe { libc::open(c"/proc/sys/vm/max_map_count".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
-    if file < 0 {
-        return &[];
-    }
-    // SAFETY: the file is open, and the buffer has this length and is borrowed exclusively.
-    let length = unsafe { libc::read(file, text.as_mut_ptr().cast(), text.len()) };
-    // SAFETY: the file was opened above, and is closed once and not used again.
-    let _ = unsafe { libc::close(file) };
-    usize::try_from(length).ok().and_then(|length| text.get(..length)).unwrap_or_default()
+    kernel_file::number(c"/proc/sys/vm/max_map_count").unwrap_or(DEFAULT)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_setting_is_read_as_a_number_or_not_at_all() {
-        assert_eq!(parse(b"65530\n"), Some(65_530));
-        assert_eq!(parse(b"many\n"), None);
-        assert_eq!(parse(b""), None);
-        assert_eq!(parse(b"\xff"), None);
-    }
 
     #[test]
     fn reservations_one_after_another_stay_below_half() {

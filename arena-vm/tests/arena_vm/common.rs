@@ -5,8 +5,11 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tripoint_arena_vm::mock::Failing;
-use tripoint_arena_vm::{ArenaVm, ArenaVmOptions, Native, Platform, PlatformError, Portable, Watch};
-use tripoint_core::{AddrRange, Arena, ArenaSizes, Block, Check, CheckLevel, Event, EventHook};
+use tripoint_arena_vm::{
+    ArenaVm, ArenaVmOptions, HugePages, Native, PageSizes, Placement, Platform, PlatformError, Portable,
+    Watch,
+};
+use tripoint_core::{AddrRange, Arena, ArenaSizes, Block, Check, CheckLevel, Event, EventHook, NodeSet};
 use tripoint_oracle::{all_are, forever};
 
 pub(crate) const GRAIN: usize = 64 << 10;
@@ -51,6 +54,8 @@ struct Books {
     reservations: HashMap<usize, (usize, usize)>,
     committed: BTreeSet<usize>,
     locked: BTreeSet<usize>,
+    /// Where huge pages were mapped, and how many bytes of them.
+    huge: HashMap<usize, usize>,
 }
 
 impl<P: Platform> Audited<P> {
@@ -95,6 +100,18 @@ impl<P: Platform> Audited<P> {
         (base..base + size).step_by(page)
     }
 
+    /// Whether the range lies in one that huge pages were mapped to.
+    fn is_huge(&self, base: NonNull<u8>, size: usize) -> bool {
+        let base = base.addr().get();
+        let inside = |(&start, &length): (&usize, &usize)| start <= base && base + size <= start + length;
+        self.books().huge.iter().any(inside)
+    }
+
+    fn assert_huge(&self, base: NonNull<u8>, size: usize) {
+        let _ = self.pages(base, size);
+        assert!(self.is_huge(base, size), "huge pages were mapped here");
+    }
+
     fn assert_committed(&self, base: NonNull<u8>, size: usize) {
         let mut pages = self.pages(base, size);
         let books = self.books();
@@ -125,6 +142,7 @@ unsafe impl<P: Platform> Platform for Audited<P> {
         assert_eq!(books.reservations.remove(&start), Some((size, align)), "a whole reservation");
         books.committed.retain(|page| !(start..start + size).contains(page));
         books.locked.retain(|page| !(start..start + size).contains(page));
+        books.huge.retain(|page, _| !(start..start + size).contains(page));
         drop(books);
         // SAFETY: the range is a reservation of the inner platform, and the caller promises it the same states.
         unsafe { self.inner.release(base, size, align) }
@@ -139,6 +157,7 @@ unsafe impl<P: Platform> Platform for Audited<P> {
     }
 
     unsafe fn decommit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        assert!(!self.is_huge(base, size), "huge pages are given back otherwise");
         let pages = self.pages(base, size);
         let locked = pages.clone().any(|page| self.books().locked.contains(&page));
         assert!(!locked, "locked pages are not decommitted");
@@ -170,6 +189,83 @@ unsafe impl<P: Platform> Platform for Audited<P> {
     unsafe fn collapse(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
         // SAFETY: the range is a reservation of the inner platform, and the caller promises it the same states.
         unsafe { self.inner.collapse(base, size) }
+    }
+
+    unsafe fn map_huge_pages(
+        &self,
+        base: NonNull<u8>,
+        size: usize,
+        pages: HugePages,
+    ) -> Result<(), PlatformError> {
+        let mut small = self.pages(base, size);
+        assert!(
+            base.addr().get().is_multiple_of(pages.size.bytes()) && size.is_multiple_of(pages.size.bytes())
+        );
+        assert!(small.all(|page| !self.books().committed.contains(&page)), "nothing is committed");
+        // SAFETY: the range is a reservation of the inner platform, and the caller promises it the same states.
+        unsafe { self.inner.map_huge_pages(base, size, pages) }?;
+        self.books().huge.insert(base.addr().get(), size);
+        Ok(())
+    }
+
+    unsafe fn fill_huge_pages(
+        &self,
+        base: NonNull<u8>,
+        size: usize,
+        pages: HugePages,
+        placement: Placement,
+    ) -> Result<(), PlatformError> {
+        self.assert_huge(base, size);
+        assert!(
+            base.addr().get().is_multiple_of(pages.size.bytes()) && size.is_multiple_of(pages.size.bytes())
+        );
+        // SAFETY: the range is a reservation of the inner platform, and the caller promises it the same states.
+        unsafe { self.inner.fill_huge_pages(base, size, pages, placement) }?;
+        let small = self.pages(base, size);
+        self.books().committed.extend(small);
+        Ok(())
+    }
+
+    unsafe fn empty_huge_pages(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        self.assert_huge(base, size);
+        // SAFETY: the range is a reservation of the inner platform, and the caller promises it the same states.
+        unsafe { self.inner.empty_huge_pages(base, size) }?;
+        let small = self.pages(base, size);
+        let mut books = self.books();
+        small.for_each(|page| _ = books.committed.remove(&page));
+        Ok(())
+    }
+
+    fn memory_nodes(&self) -> Result<NodeSet, PlatformError> {
+        self.inner.memory_nodes()
+    }
+
+    unsafe fn place(
+        &self,
+        base: NonNull<u8>,
+        size: usize,
+        placement: Placement,
+    ) -> Result<(), PlatformError> {
+        let mut pages = self.pages(base, size);
+        assert!(pages.all(|page| !self.books().committed.contains(&page)), "placed before it has memory");
+        // SAFETY: the range is a reservation of the inner platform, and the caller promises it the same states.
+        unsafe { self.inner.place(base, size, placement) }
+    }
+
+    unsafe fn locate(
+        &self,
+        base: NonNull<u8>,
+        size: usize,
+        page_size: usize,
+        visit: &mut dyn FnMut(usize, Option<usize>),
+    ) -> Result<(), PlatformError> {
+        let _ = self.pages(base, size);
+        // SAFETY: the range is a reservation of the inner platform, and the caller promises it the same states.
+        unsafe { self.inner.locate(base, size, page_size, visit) }
+    }
+
+    fn page_sizes(&self, range: AddrRange, visit: &mut dyn FnMut(PageSizes)) -> Result<(), PlatformError> {
+        self.inner.page_sizes(range, visit)
     }
 
     unsafe fn lock(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {

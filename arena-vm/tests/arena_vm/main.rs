@@ -6,18 +6,24 @@ mod barrier;
 #[cfg(all(target_os = "linux", not(miri)))]
 #[path = "../child/mod.rs"]
 mod child;
+mod chosen_memory;
 mod common;
 mod failures;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod linux;
+#[cfg(all(target_os = "linux", not(miri)))]
+mod mapped_file;
 #[cfg(miri)]
 mod miri;
+#[cfg(all(target_os = "linux", not(miri)))]
+mod nodes_linux;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod old_kernel;
 mod options;
 mod oracle;
 mod platform;
 mod prefault;
+mod pretended;
 mod threads;
 mod written;
 #[cfg(all(target_os = "linux", not(miri)))]

@@ -4,8 +4,8 @@
 use std::format;
 
 use tripoint_arena_vm::mock::{Call, Failing};
-use tripoint_arena_vm::{ArenaVm, ArenaVmOptions, Native, Prefault};
-use tripoint_core::{Arena, Error};
+use tripoint_arena_vm::{ArenaVm, ArenaVmOptions, HugePageSize, HugePages, Native, Placement, Prefault};
+use tripoint_core::{Arena, Error, NodeSet};
 
 use crate::common::{Recorder, small};
 
@@ -35,6 +35,19 @@ fn bad_options_are_refused() {
     for prefault in [Prefault::Size(1), Prefault::Everything] {
         assert_parameter(ArenaVmOptions { guard: true, prefault, commit_limit: 1 << 20, ..good });
     }
+    let huge = ArenaVmOptions {
+        explicit_huge_pages: Some(HugePages { size: HugePageSize::TwoMiB, mount: None }),
+        grain: 2 << 20,
+        commit_limit: 8 << 20,
+        inherit_on_fork: false,
+        ..good
+    };
+    assert_parameter(ArenaVmOptions { grain: 1 << 20, ..huge });
+    assert_parameter(ArenaVmOptions { commit_limit: usize::MAX, ..huge });
+    assert_parameter(ArenaVmOptions { inherit_on_fork: true, ..huge });
+    assert_parameter(ArenaVmOptions { huge_pages: true, ..huge });
+    assert_parameter(ArenaVmOptions { guard: true, ..huge });
+    assert_parameter(ArenaVmOptions { placement: Placement::Bind(NodeSet::default()), ..good });
     // Room for the grain alone, not for its table.
     assert_parameter(ArenaVmOptions { reserve: 65_536, reserve_floor: 1, ..good });
 }

@@ -86,6 +86,8 @@ pub unsafe trait Arena: Check + Describe + Sync {
     ///   [`PoolId::ARENA`]
     /// - [`Error::Limit`](crate::Error::Limit) if no run of grains is long enough
     /// - [`Error::CommitLimit`](crate::Error::CommitLimit), [`Error::Memory`](crate::Error::Memory) if the run cannot be committed
+    /// - [`Error::Resource`](crate::Error::Resource), [`Error::ResourceLimit`](crate::Error::ResourceLimit),
+    ///   [`Error::Misplaced`](crate::Error::Misplaced) if it cannot be committed as the arena's options say
     /// - [`Error::Frozen`](crate::Error::Frozen) if the arena is frozen and no spare run is long enough
     fn alloc_tracts(&self, size: usize, pool: PoolId) -> Result<Block>;
 

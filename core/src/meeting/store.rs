@@ -3,6 +3,7 @@
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
+use crate::meeting::magazine::Magazine;
 use crate::words::error::Result;
 
 /// A manual pool, or a cache over one: it allocates objects one by one, and frees them one by
@@ -18,6 +19,7 @@ use crate::words::error::Result;
 /// - If [`Store::resize`] returns a pointer, it has the address of the object, reaches `to.size()` bytes there, and
 ///   those that both layouts have are unchanged. The object is aligned to `to.align()`, and may from then
 ///   on be freed or resized with either layout.
+/// - What [`Store::alloc_many`] adds to a magazine is as if from [`Store::alloc`], and it takes nothing out.
 /// - A store that is `Sync` may be asked by any thread, whichever thread allocated the object.
 #[diagnostic::on_unimplemented(
     note = "only manual pools and their caches do this: in a stack pool (Snc) use `AllocationPoint::scope`, in a flippable one `alloc_with`"
@@ -41,6 +43,29 @@ pub unsafe trait Store {
     fn alloc_named(&self, layout: Layout, type_name: &'static str) -> Result<NonNull<u8>> {
         let _ = type_name;
         self.alloc(layout)
+    }
+
+    /// Adds objects of `layout` to a magazine, as if by [`alloc`](Store::alloc): as many as it has room for, or fewer.
+    ///
+    /// The store decides how many: pools that can take several under one lock add those that they find free, and do not
+    /// grow. By default this is one `alloc` after the other, until one is refused.
+    fn alloc_many(&self, layout: Layout, magazine: &mut Magazine) {
+        while magazine.room() != 0 {
+            let Ok(object) = self.alloc(layout) else { return };
+            let _ = magazine.push(object);
+        }
+    }
+
+    /// Frees all objects of a magazine, as if by [`free`](Store::free). Pools that can do so take one lock for all of
+    /// them. The magazine is empty afterwards.
+    ///
+    /// # Safety
+    /// - Each object of the magazine is as [`free`](Store::free) requires, with this `layout`.
+    unsafe fn free_many(&self, layout: Layout, magazine: &mut Magazine) {
+        while let Some(object) = magazine.pop() {
+            // SAFETY: an object that the caller gives up; it is taken out of the magazine, so freed once.
+            unsafe { self.free(object, layout) };
+        }
     }
 
     /// Frees the memory of an object.

@@ -3,6 +3,8 @@
 
 use core::fmt;
 
+use crate::words::node_set::NodeSet;
+
 /// The result of a request that may be refused.
 pub type Result<T, E = Error> = core::result::Result<T, E>;
 
@@ -18,6 +20,10 @@ pub enum Resource {
     AddressSpace,
     /// Memory that is locked: it stays in RAM and is never swapped out.
     LockedMemory,
+    /// Huge pages of 2 MiB that the system set aside.
+    HugePages2MiB,
+    /// Huge pages of 1 GiB that the system set aside.
+    HugePages1GiB,
 }
 
 impl Resource {
@@ -25,6 +31,8 @@ impl Resource {
         match self {
             Self::AddressSpace => "address space",
             Self::LockedMemory => "locked memory",
+            Self::HugePages2MiB => "huge pages of 2 MiB",
+            Self::HugePages1GiB => "huge pages of 1 GiB",
         }
     }
 
@@ -35,6 +43,26 @@ impl Resource {
                 "raise the locked memory limit (ulimit -l), or lock less; if mlockall locks future memory \
                  (MCL_FUTURE), call it after the arena is created"
             }
+            Self::HugePages2MiB => {
+                "as root, add the lacking pages to the number in \
+                 /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages, or for one node in \
+                 /sys/devices/system/node/node*/hugepages/hugepages-2048kB/nr_hugepages"
+            }
+            Self::HugePages1GiB => {
+                "as root, add the lacking pages to the number in \
+                 /sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages, or for one node in \
+                 /sys/devices/system/node/node*/hugepages/hugepages-1048576kB/nr_hugepages; set them aside when the \
+                 machine starts (hugepagesz=1G hugepages=N), because later memory may be divided too much"
+            }
+        }
+    }
+
+    /// The size of a page, if the resource is counted in pages, in bytes.
+    const fn page_size(self) -> Option<usize> {
+        match self {
+            Self::AddressSpace | Self::LockedMemory => None,
+            Self::HugePages2MiB => Some(2 << 20),
+            Self::HugePages1GiB => Some(1 << 30),
         }
     }
 }
@@ -62,8 +90,23 @@ pub enum Error {
         /// The bytes that were asked for; if there were several tries, the fewest.
         size: usize,
         /// The bytes that the process may have in total; `usize::MAX` if no limit is
-        /// known.
+        /// known. Of huge pages, the bytes that are free.
         limit: usize,
+    },
+    /// Memory came from other nodes than those that were asked for, or not from them in turn, and was given back: some
+    /// of them have none left.
+    Misplaced {
+        /// The nodes that were asked for.
+        asked: NodeSet,
+        /// The size of the pages, in bytes.
+        page_size: usize,
+    },
+    /// The process may not use the memory of some of the nodes that were asked for.
+    NoSuchNode {
+        /// The nodes that were asked for.
+        asked: NodeSet,
+        /// The nodes whose memory the process may use.
+        usable: NodeSet,
     },
     /// The request can never be granted as it is; the text says why.
     Parameter(&'static str),
@@ -89,6 +132,14 @@ impl Error {
                 "let the process use it (check its limits and its system call filters), or do not ask for it"
             }
             Self::ResourceLimit { resource, .. } => resource.advice(),
+            Self::Misplaced { .. } => {
+                "free memory on each of the nodes, or set more huge pages aside on each \
+                 (/sys/devices/system/node/node*/hugepages/*/nr_hugepages)"
+            }
+            Self::NoSuchNode { .. } => {
+                "ask for nodes that have memory (/sys/devices/system/node/has_memory) and that the process's control \
+                 group may use (cpuset.mems)"
+            }
             Self::Parameter(_) => "change the call, or the options that it depends on",
             Self::Frozen => {
                 "before freezing, allocate the most that will be needed, allocation points and caches included, \
@@ -116,6 +167,20 @@ impl fmt::Display for Error {
             Self::ResourceLimit { resource, size, limit } => {
                 return self.explain_limit(f, resource, size, limit);
             }
+            Self::Misplaced { asked, page_size } => {
+                let advice = self.advice();
+                return write!(
+                    f,
+                    "some of the nodes {asked} have no pages of {page_size} bytes left: {advice}"
+                );
+            }
+            Self::NoSuchNode { asked, usable } => {
+                let advice = self.advice();
+                return write!(
+                    f,
+                    "memory of the nodes {asked} was asked for, and only {usable} can be used: {advice}"
+                );
+            }
             Self::Frozen => "the arena is frozen, and no run of its spare grains is long enough",
             Self::Damaged => "the pool found a wrong free, or free memory that was written over",
             Self::Unready => "what was asked for is still being made",
@@ -132,6 +197,12 @@ impl Error {
         size: usize,
         limit: usize,
     ) -> fmt::Result {
+        if let Some(page) = resource.page_size().filter(|_| limit < usize::MAX) {
+            let (pages, free) = (size.div_ceil(page), limit / page);
+            let (name, lacking) = (resource.name(), pages.saturating_sub(free));
+            write!(f, "too few {name} ({pages} needed, {free} free, {lacking} lacking)")?;
+            return write!(f, ": {}", self.advice());
+        }
         write!(f, "the platform refused {size} bytes of {}", resource.name())?;
         if limit < usize::MAX {
             write!(f, ", of which the process may have {limit} bytes")?;
@@ -163,6 +234,25 @@ mod tests {
     }
 
     #[test]
+    fn huge_pages_that_are_lacking_are_counted_and_nodes_are_named() {
+        let pages = Error::ResourceLimit { resource: Resource::HugePages2MiB, size: 8 << 20, limit: 2 << 20 };
+        let pages = pages.to_string();
+        for part in ["too few huge pages of 2 MiB (4 needed, 1 free, 3 lacking)", "-2048kB/nr_hugepages"] {
+            assert!(pages.contains(part), "{part} in {pages}");
+        }
+        let asked = NodeSet::from_mask(0b1010);
+        let nodes = Error::NoSuchNode { asked, usable: NodeSet::from_mask(0b11) }.to_string();
+        let elsewhere = Error::Misplaced { asked, page_size: 4096 }.to_string();
+        assert!(
+            elsewhere.starts_with("some of the nodes 1, 3 have no pages of 4096 bytes left: "),
+            "{elsewhere}"
+        );
+        for part in ["nodes 1, 3 was asked", "only 0, 1 can", "has_memory", "cpuset.mems"] {
+            assert!(nodes.contains(part), "{part} in {nodes}");
+        }
+    }
+
+    #[test]
     fn every_error_says_what_to_do() {
         let all = [
             Error::Memory,
@@ -171,6 +261,10 @@ mod tests {
             Error::Resource,
             limited(Resource::AddressSpace, 64 << 20),
             limited(Resource::LockedMemory, usize::MAX),
+            limited(Resource::HugePages2MiB, 0),
+            limited(Resource::HugePages1GiB, usize::MAX),
+            Error::Misplaced { asked: NodeSet::from_mask(3), page_size: 4096 },
+            Error::NoSuchNode { asked: NodeSet::from_mask(2), usable: NodeSet::from_mask(1) },
             Error::Parameter("the alignment is no power of two"),
             Error::Frozen,
             Error::Damaged,

@@ -127,6 +127,8 @@ pub enum EventKind {
     /// these are 0. `allowed_ns` is [`u64::MAX`] if the step was allowed any time, and so is `taken_ns` if its caller has no
     /// clock.
     EndStep = 54,
+    /// The program noted the sizes of a pool.
+    NoteSizes = 55,
 }
 
 macro_rules! kinds {
@@ -220,6 +222,9 @@ macro_rules! with_kinds {
             EndStep, "end step" {
                 arena: Number, heap: Handle, examined: Bytes, done: Number, kept: Bytes, freed: Bytes,
                 allowed_ns: Count, taken_ns: Count, site: Site,
+            }
+            NoteSizes, "note sizes" {
+                arena: Number, pool: Number, total: Bytes, free: Bytes, largest_free: Bytes, high_water: Bytes,
             }
         }
     };

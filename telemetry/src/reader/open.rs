@@ -39,7 +39,8 @@ impl Reader {
     pub fn from_file(file: File) -> Result<Self, OpenError> {
         let refused = OpenError::system("look at the file");
         if !file.metadata().map_err(&refused)?.is_file() {
-            return Err(refused(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")));
+            let why = "it is not a regular file; pass a telemetry file, or a core file";
+            return Err(refused(io::Error::new(io::ErrorKind::InvalidInput, why)));
         }
         match core_file::find(&file).map_err(OpenError::system("read the core file"))? {
             Some(part) => {

@@ -4,6 +4,7 @@
 
 use tripoint_core::{Event, EventHook, PoolId, PoolSizes};
 
+use crate::format::EventKind;
 use crate::recorder::counters::note_sizes;
 use crate::recorder::telemetry::Telemetry;
 
@@ -21,12 +22,17 @@ impl<'t> ArenaHook<'t> {
         self.arena
     }
 
-    /// Notes the sizes of a pool in its counters, for readers. A pool reports what it takes from its arena and the
+    /// Notes the sizes of a pool in its counters and as an event, for readers. A pool reports what it takes from its arena and the
     /// buffers that it fills, but not what is allocated without a point. So have a cold thread call this at intervals,
     /// with [`PoolClass::sizes`](tripoint_core::PoolClass::sizes).
     pub fn note_sizes(&self, pool: PoolId, sizes: PoolSizes) {
         if self.telemetry.may_write() {
-            note_sizes(self.telemetry.image(), u64::from(self.arena), u64::from(pool.get()), &sizes);
+            let (arena, pool) = (u64::from(self.arena), u64::from(pool.get()));
+            note_sizes(self.telemetry.image(), arena, pool, &sizes);
+            let PoolSizes { total, free, largest_free, high_water } = sizes;
+            let sizes = [total, free, largest_free, high_water].map(|bytes| bytes as u64);
+            let fields = [arena, pool, sizes[0], sizes[1], sizes[2], sizes[3]];
+            self.telemetry.write(EventKind::NoteSizes, false, fields, [], &[]);
         }
     }
 

@@ -218,7 +218,7 @@ fn every_event_is_written_with_all_its_parameters() {
         assert_eq!(found.site, if index % 2 == 0 { vec![] } else { vec![0xc0de, index as u64] });
     }
     // All kinds that are not telemetry's own.
-    let own = [EventKind::ThreadAttach, EventKind::ThreadDetach, EventKind::Marker];
+    let own = [EventKind::ThreadAttach, EventKind::ThreadDetach, EventKind::Marker, EventKind::NoteSizes];
     let missing = EventKind::ALL.iter().filter(|kind| !own.contains(kind));
     assert_eq!(missing.filter(|kind| found.iter().all(|found| found.kind != **kind)).count(), 0);
 }
@@ -462,6 +462,13 @@ fn sizes_of_a_pool_are_what_the_program_noted_last() {
             [total as u64, free as u64]
         );
     }
+    // Each is an event too, also of a pool that is not known.
+    let events = memory.file().events();
+    let noted: Vec<_> = events.iter().filter(|event| event.kind == EventKind::NoteSizes).collect();
+    let sizes = ["pool", "total", "free", "largest_free", "high_water"];
+    assert_eq!(noted.len(), 4);
+    assert_eq!(sizes.map(|name| noted[0].words[name]), [1, 5_000, 70, 1, 2]);
+    assert_eq!(sizes.map(|name| noted[3].words[name]), [2, 9, 9, 9, 9]);
 }
 
 #[test]

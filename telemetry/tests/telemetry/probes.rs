@@ -17,7 +17,8 @@ use crate::events::all_events;
 const ARGUMENTS: [&str; 4] = ["--exact", "probes::every_event_fires", "--nocapture", "--test-threads=1"];
 
 /// The kinds that are events of telemetry itself.
-const OWN: [EventKind; 3] = [EventKind::ThreadAttach, EventKind::ThreadDetach, EventKind::Marker];
+const OWN: [EventKind; 4] =
+    [EventKind::ThreadAttach, EventKind::ThreadDetach, EventKind::Marker, EventKind::NoteSizes];
 
 /// The name of the kind's probe.
 fn name(kind: EventKind) -> String {
