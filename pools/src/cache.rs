@@ -34,8 +34,8 @@ use core::ptr::{self, NonNull};
 
 use tripoint_core::internal::Ordering;
 use tripoint_core::{
-    Addr, Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, ManualPool, PoolBox, Result,
-    Store, ensure, line,
+    Addr, Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Magazine, ManualPool, PoolBox,
+    Result, Store, ensure, line,
 };
 
 use crate::link::{Damaged, Health, LinkKey, UNDAMAGED, Watch};
@@ -57,10 +57,6 @@ const ALIGN: Align = Align::new(BLOCK_ALIGN).unwrap();
 const NO_LINK: *mut FreeBlock = ptr::without_provenance_mut(1);
 
 const UNSERVED: Error = Error::Parameter("the pool does not serve the blocks of a class");
-
-/// The most blocks that a class takes from the pool, or returns to it, at once. A trip
-/// or a [flush](Cache::flush) returns all of them.
-const BATCH: usize = 64;
 
 /// One thread's free blocks of a pool, by size.
 ///
@@ -149,17 +145,13 @@ impl<'c, P: ManualPool> Cache<'c, P> {
     }
 
     /// Fills a class, in addition to the block just taken, up to a third of what it may keep,
-    /// but by no more than a batch and no more blocks than the pool has
+    /// but by no more than a magazine and no more blocks than the pool has
     /// (design/cache.md `.third`).
     fn take_more(&self, class: &CacheClass, words: &ClassWords, block: Layout) {
-        for _ in words.count.load(Ordering::Relaxed) + 1..BATCH.min(class.count / 3) {
-            let Ok(more) = self.pool.alloc(block) else { return };
-            // Counted anew: the pool may have called a hook, which may have used this
-            // cache.
-            let count = words.count.load(Ordering::Relaxed);
-            // SAFETY: a fresh block of the class, which keeps as many as are counted.
-            unsafe { self.push(words, more, count) };
-        }
+        let wanted = Magazine::MAX.min(class.count / 3);
+        let more = Magazine::up_to(wanted.saturating_sub(words.count.load(Ordering::Relaxed) + 1));
+        let mut passing = Passing { cache: self, words, blocks: more };
+        self.pool.alloc_many(block, &mut passing.blocks);
     }
 
     /// Allocates in the pool; if that is refused, once more with what the cache
@@ -187,7 +179,7 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         }
         let words = self.descriptor.words(index);
         if words.count.load(Ordering::Relaxed) >= class.count {
-            self.give_back(index, BATCH.min(class.count.div_ceil(3)));
+            self.give_back(index, Magazine::MAX.min(class.count.div_ceil(3)));
         }
         // SAFETY: the caller gives up a block of this class.
         unsafe { self.push(words, object, words.count.load(Ordering::Relaxed)) };
@@ -229,15 +221,29 @@ impl<'c, P: ManualPool> Cache<'c, P> {
     fn give_back(&self, index: usize, most: usize) {
         let words = self.descriptor.words(index);
         let Some(block) = self.classes().get(index).and_then(CacheClass::block) else { return };
-        for _ in 0..most {
-            // Counted anew: the pool may have called a hook, which may have used this
-            // cache.
-            let Some(rest) = words.count.load(Ordering::Relaxed).checked_sub(1) else { return };
-            // SAFETY: the class keeps `rest + 1` blocks.
-            let Ok(object) = (unsafe { self.pop(words, rest) }) else { return };
-            // SAFETY: blocks of a class were allocated in the pool with its layout.
-            unsafe { self.pool.free(object, block) };
+        let mut left = most;
+        while left != 0 {
+            let mut passing = Passing { cache: self, words, blocks: self.take_out(words, left) };
+            if passing.blocks.is_empty() {
+                return;
+            }
+            left -= passing.blocks.len();
+            // SAFETY: blocks of a class were allocated in the pool with its layout, and left the class just now.
+            unsafe { self.pool.free_many(block, &mut passing.blocks) };
         }
+    }
+
+    /// Takes up to `most` blocks, but no more than a magazine, out of a class.
+    fn take_out(&self, words: &ClassWords, most: usize) -> Magazine {
+        let mut magazine = Magazine::up_to(most);
+        while magazine.room() != 0
+            && let Some(rest) = words.count.load(Ordering::Relaxed).checked_sub(1)
+            // SAFETY: the class keeps `rest + 1` blocks.
+            && let Ok(object) = unsafe { self.pop(words, rest) }
+        {
+            let _ = magazine.push(object);
+        }
+        magazine
     }
 
     /// Takes the block that was freed last. `rest` blocks are left then.
@@ -341,6 +347,28 @@ impl<'c, P: ManualPool> Cache<'c, P> {
             }
         }
         ensure("Cache", next.is_null(), "a class has as many blocks as were counted")
+    }
+}
+
+/// Blocks on their way between a class and the pool. The class keeps those that are left when this is dropped: what it
+/// got, or what the pool did not take because an event hook unwound.
+struct Passing<'a, 'c, P: ManualPool> {
+    cache: &'a Cache<'c, P>,
+    words: &'a ClassWords,
+    blocks: Magazine,
+}
+
+impl<P: ManualPool> Drop for Passing<'_, '_, P> {
+    fn drop(&mut self) {
+        // What lies lowest is allocated first.
+        while let Some(block) = self.blocks.pop() {
+            // Counted anew: the pool may have called a hook, which may have used this
+            // cache.
+            let count = self.words.count.load(Ordering::Relaxed);
+            // SAFETY: a block of the class that nothing uses: it is fresh, or left the class and was not freed. The
+            // class keeps as many as are counted.
+            unsafe { self.cache.push(self.words, block, count) };
+        }
     }
 }
 

@@ -8,14 +8,15 @@
 use core::ptr::NonNull;
 
 use tripoint_core::{
-    Addr, Align, Arena, Block, Check, CheckError, CheckLevel, Error, Lock, PoolHeader, PoolSizes, Result,
-    aver, ensure,
+    Addr, Align, Arena, Block, Check, CheckError, CheckLevel, Error, Lock, Magazine, PoolHeader, PoolSizes,
+    Result, aver, ensure,
 };
 
 use crate::extend::{Extension, extend_for};
 use crate::land::{GRANULE, Land};
 use crate::link::{Damaged, UNDAMAGED};
 use crate::poison::poison;
+use crate::runs::Runs;
 use crate::seal::{SEAL_SIZE, Seals};
 
 /// The free memory of a pool, in whole granules.
@@ -114,6 +115,24 @@ impl<A: Arena, F: FreeMemory> Granules<A, F> {
         // SAFETY: nothing uses the object any more.
         unsafe { poison(object) };
         Some(object)
+    }
+
+    /// As [`Granules::take_back`], for all objects of a magazine. What is no object is left out.
+    ///
+    /// # Safety
+    /// - The objects are those of this pool that take `size` bytes. None is in the magazine twice, and nothing uses them
+    ///   any more.
+    pub(crate) unsafe fn take_back_all(&self, magazine: &mut Magazine, size: Option<usize>) -> Runs {
+        let mut objects = Magazine::up_to(magazine.len());
+        while let Some(object) = magazine.pop() {
+            // SAFETY: the caller frees an object of that size, which the magazine has once.
+            if let Some(object) = unsafe { self.take_back(object, size) } {
+                let _ = objects.push(object.base());
+            }
+        }
+        // SAFETY: `take_back` reaches each object by the arena's pointer. They are as large as said, and a size of `None`
+        // has no object.
+        unsafe { Runs::new(objects, size.unwrap_or(GRANULE)) }
     }
 
     /// Returns `surplus` to the arena, and then what `next` takes out of the free memory, until

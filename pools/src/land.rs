@@ -219,6 +219,20 @@ impl Land {
         self.take_fit(min.checked_add(padding)?, min, max, align)
     }
 
+    /// Takes as many units of `unit` bytes, rounded up to granules, as lie together at the beginning of the first
+    /// block that has one: at most `count`, and at least one.
+    #[must_use]
+    pub fn take_units(&mut self, unit: usize, count: usize) -> Option<Block> {
+        let unit = Self::granules(unit)?;
+        let mut path = Path::new();
+        let block = self.find_fit(unit, &mut path)?;
+        if block.size() == GRANULE {
+            return self.take_granule(base_of(block));
+        }
+        let size = (block.size() / unit).min(count.max(1)) * unit;
+        self.cut(&mut path, block, AddrRange::with_size(block.range().base(), size)?)
+    }
+
     /// The block that [`Land::take_first_bounded`] would take `min` bytes from, and
     /// leaves it where it is.
     #[must_use]

@@ -10,8 +10,8 @@ use core::fmt;
 use core::ptr::NonNull;
 
 use tripoint_core::{
-    Addr, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Lock, ManualClass, PoolHeader,
-    PoolSizes, Result, Store, aver, ensure, line,
+    Addr, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Lock, Magazine, ManualClass,
+    PoolHeader, PoolSizes, Result, Store, aver, ensure, line,
 };
 
 use crate::extend::extend;
@@ -348,6 +348,16 @@ unsafe impl<A: Arena, U: Unit> Store for Mfs<A, U> {
                 aver!(unused.is_some(), "the run {:?} has no unit of {unit} bytes", units.run());
                 unused.map(Block::base).ok_or(Error::Limit)
             }
+        }
+    }
+
+    fn alloc_many(&self, layout: Layout, magazine: &mut Magazine) {
+        let Some(unit) = self.reserve_size(layout) else { return };
+        let mut units = self.units.lock();
+        while magazine.room() != 0 {
+            let Ok(freed) = units.pop() else { return };
+            let Some(object) = freed.or_else(|| units.cut(unit).map(Block::base)) else { return };
+            let _ = magazine.push(object);
         }
     }
 

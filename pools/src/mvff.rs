@@ -4,17 +4,19 @@
 
 use core::alloc::Layout;
 use core::fmt;
+use core::iter;
 use core::ptr::NonNull;
 
 use tripoint_core::{
-    Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, ManualClass, PoolHeader, PoolSizes,
-    Result, Store, aver, line,
+    Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Magazine, ManualClass, PoolHeader,
+    PoolSizes, Result, Store, aver, line,
 };
 
 use crate::granules::Granules;
 use crate::land::{GRANULE, Land};
 use crate::poison::poison;
 use crate::resize::resize_in_place;
+use crate::runs::divide;
 use crate::seal::SEAL_SIZE;
 use crate::surplus::surplus_of;
 
@@ -89,21 +91,24 @@ impl<A: Arena> Mvff<A> {
         }
     }
 
-    /// Adds a block to the land, and returns surplus memory to the arena.
+    /// Adds up to `N` blocks to the land, and returns surplus memory to the arena.
     ///
     /// # Safety
-    /// - `block` was taken from this pool and is whole granules. Nothing uses it any more.
-    unsafe fn insert(&self, block: Block) {
+    /// - Each block was taken from this pool and is whole granules. Nothing uses it any more.
+    unsafe fn insert<const N: usize>(&self, blocks: impl Iterator<Item = Block>) {
         let (mut sources, surplus);
         {
             let mut land = self.granules.free.lock();
-            // SAFETY: whole granules of the pool, which the caller gives up; blocks of the pool
-            // all point with the provenance of the arena's range.
-            let free = unsafe { land.insert(block) };
+            let mut made = [None; N];
+            for (made, block) in made.iter_mut().zip(blocks) {
+                // SAFETY: whole granules of the pool, which the caller gives up; blocks of the pool
+                // all point with the provenance of the arena's range.
+                *made = Some(unsafe { land.insert(block) });
+            }
             if land.size() <= self.options.spare {
                 return;
             }
-            sources = [Some(free), None].into_iter();
+            sources = made.into_iter().filter(Option::is_some).chain(iter::once(None));
             surplus = self.take_surplus(&mut land, &mut sources);
         }
         // SAFETY: `take_surplus` takes whole grains of the pool's tracts out of the land.
@@ -188,7 +193,7 @@ unsafe impl<A: Arena> ManualClass for Mvff<A> {
         // SAFETY: nothing uses the block any more: the caller returns the end of a fill.
         unsafe { poison(unused) };
         // SAFETY: the end of a fill, in whole granules, which the caller gives up.
-        unsafe { self.insert(unused) };
+        unsafe { self.insert::<1>(iter::once(unused)) };
     }
 
     fn walk_free(&self, visit: &mut dyn FnMut(Block)) {
@@ -222,12 +227,38 @@ unsafe impl<A: Arena> Store for Mvff<A> {
         Ok(unsafe { self.granules.hand_out(object) })
     }
 
+    /// Adds objects that lie together, as far as free blocks allow, under one lock.
+    fn alloc_many(&self, layout: Layout, magazine: &mut Magazine) {
+        let Some(size) = self.reserve_size(layout) else { return };
+        let align = Align::of_layout(layout);
+        let mut land = self.granules.free.lock();
+        while magazine.room() != 0 {
+            let run = if align.get() > GRANULE {
+                land.take_first_bounded(size, size, align)
+            } else {
+                land.take_units(size, magazine.room())
+            };
+            let Some(run) = run else { return };
+            // SAFETY: just taken out of the land, in whole granules.
+            divide(run, size, magazine, |object| unsafe { self.granules.hand_out(object) });
+        }
+    }
+
+    unsafe fn free_many(&self, layout: Layout, magazine: &mut Magazine) {
+        // SAFETY: the caller frees objects of this pool, which take the bytes that `reserve_size` says.
+        let mut runs = unsafe { self.granules.take_back_all(magazine, self.reserve_size(layout)) };
+        // An insert takes longer than to sort one object in.
+        runs.sort_by_address();
+        // SAFETY: whole granules of the pool, which the caller gave up.
+        unsafe { self.insert::<{ Magazine::MAX }>(runs) };
+    }
+
     unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {
         // SAFETY: the caller frees an object of this pool, which takes the bytes that
         // `reserve_size` says, and does not use it any more.
         if let Some(object) = unsafe { self.granules.take_back(object, self.reserve_size(layout)) } {
             // SAFETY: whole granules of the pool, which the caller gave up.
-            unsafe { self.insert(object) };
+            unsafe { self.insert::<1>(iter::once(object)) };
         }
     }
 

@@ -27,6 +27,9 @@ union Node {
 
 const NODE: Layout = Layout::new::<Node>();
 
+/// How many pages are remembered: those of 16 MiB that lie together, with granules and words of 64 bits.
+const REMEMBERED: usize = BITS * BITS / 16;
+
 /// A sparse set of addresses, one bit for each `STRIDE` bytes of an arena's range.
 #[derive(Debug)]
 pub(crate) struct SparseBits<const STRIDE: usize> {
@@ -37,8 +40,8 @@ pub(crate) struct SparseBits<const STRIDE: usize> {
     levels: u32,
     root: Option<NonNull<Node>>,
     nodes: usize,
-    /// The page that was found last, and its number.
-    recent: Option<(usize, NonNull<Node>)>,
+    /// The pages that were found last, with their numbers, each at its number modulo [`REMEMBERED`].
+    found: [Option<(usize, NonNull<Node>)>; REMEMBERED],
 }
 
 /// A bit of a set.
@@ -94,7 +97,7 @@ impl<const STRIDE: usize> SparseBits<STRIDE> {
             pages = pages.div_ceil(FAN);
             levels += 1;
         }
-        Self { first, units, levels, root: None, nodes: 0, recent: None }
+        Self { first, units, levels, root: None, nodes: 0, found: [None; REMEMBERED] }
     }
 
     /// The bytes of pages and directories.
@@ -146,11 +149,19 @@ impl<const STRIDE: usize> SparseBits<STRIDE> {
     pub(crate) fn find(&mut self, addr: usize) -> Option<Bit> {
         let bit = self.bit_of(addr)?;
         let number = bit / PAGE_BITS;
-        let page = match self.recent {
-            Some((recent, page)) if recent == number => page,
-            _ => self.recent.insert((number, self.page_of(bit)?)).1,
+        let page = match self.found[number % REMEMBERED] {
+            Some((found, page)) if found == number => page,
+            _ => self.remember(bit)?,
         };
         Some(Bit::in_page(page, bit))
+    }
+
+    /// Finds the page of a bit by the directories, and remembers it.
+    #[cold]
+    fn remember(&mut self, bit: usize) -> Option<NonNull<Node>> {
+        let (number, page) = (bit / PAGE_BITS, self.page_of(bit)?);
+        self.found[number % REMEMBERED] = Some((number, page));
+        Some(page)
     }
 
     /// As [`SparseBits::find`], without remembering the page.
@@ -182,7 +193,6 @@ impl<const STRIDE: usize> SparseBits<STRIDE> {
     }
 
     /// The page that has a bit: one step for each level.
-    #[cold]
     fn page_of(&self, bit: usize) -> Option<NonNull<Node>> {
         let mut node = self.root?;
         for level in (0..self.levels).rev() {

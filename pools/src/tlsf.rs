@@ -9,8 +9,8 @@ use core::fmt;
 use core::ptr::NonNull;
 
 use tripoint_core::{
-    Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, ManualClass, PoolHeader, PoolSizes,
-    Result, Store, aver, line,
+    Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Magazine, ManualClass, PoolHeader,
+    PoolSizes, Result, Store, aver, line,
 };
 
 use crate::extend::{Extension, extend, extend_for};
@@ -18,6 +18,7 @@ use crate::granules::Granules;
 use crate::land::GRANULE;
 use crate::poison::poison;
 use crate::resize::resize_in_place;
+use crate::runs::divide;
 use crate::seal::SEAL_SIZE;
 
 mod check;
@@ -86,7 +87,7 @@ impl<A: Arena> Tlsf<A> {
 
     /// Creates a pool in the arena. It takes no memory until it is used.
     ///
-    /// The value is large, 9 KiB on 64-bit targets: it holds the heads of the lists.
+    /// The value is large, 13 KiB on 64-bit targets: it holds the heads of the lists, and where the bits of 16 MiB are.
     ///
     /// # Errors
     /// - [`Error::Parameter`] for an arena whose grain is below two granules
@@ -243,6 +244,34 @@ unsafe impl<A: Arena> Store for Tlsf<A> {
         let object = self.take(&mut self.granules.free.lock(), size, size, Align::of_layout(layout))?;
         // SAFETY: just taken out of the heap, in whole granules.
         Ok(unsafe { self.granules.hand_out(object) })
+    }
+
+    /// Adds objects that lie together, as far as free blocks allow, under one lock.
+    fn alloc_many(&self, layout: Layout, magazine: &mut Magazine) {
+        let Some(size) = self.reserve_size(layout) else { return };
+        let align = Align::of_layout(layout);
+        let mut heap = self.granules.free.lock();
+        while magazine.room() != 0 {
+            let run = if align.get() > GRANULE {
+                heap.take(size, size, align)
+            } else {
+                heap.take_units(size, magazine.room())
+            };
+            let Ok(Some(run)) = run else { return };
+            // SAFETY: just taken out of the heap, in whole granules.
+            divide(run, size, magazine, |object| unsafe { self.granules.hand_out(object) });
+        }
+    }
+
+    unsafe fn free_many(&self, layout: Layout, magazine: &mut Magazine) {
+        // SAFETY: the caller frees objects of this pool, which take the bytes that `reserve_size` says.
+        let runs = unsafe { self.granules.take_back_all(magazine, self.reserve_size(layout)) };
+        let mut heap = self.granules.free.lock();
+        for run in runs {
+            // SAFETY: whole granules of the pool, which the caller gave up. After damage they are lost: freeing has no
+            // error.
+            let _ = unsafe { heap.insert(run) };
+        }
     }
 
     #[inline]

@@ -14,8 +14,8 @@ use tripoint_core::{
     BufferKind, Check, CheckLevel, Control, Describe, Error, Event, EventHook, ManualPool, PoolClass, Store,
 };
 use tripoint_pools::{
-    DebugOptions, DebugPool, Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, Null, Tlsf, TlsfOptions,
-    UnitLayout, UnitOf,
+    Cache, CacheClasses, CacheDescriptor, DebugOptions, DebugPool, Mfs, MfsOptions, Mvff, MvffOptions, Mvt,
+    MvtOptions, Null, Tlsf, TlsfOptions, UnitLayout, UnitOf,
 };
 
 const GRANULE: usize = 2 * size_of::<usize>();
@@ -211,6 +211,54 @@ fn a_hook_that_unwinds_at_what_mvt_returns_takes_nothing_away() {
     let options =
         MvtOptions { min_size: 16, mean_size: 64, max_size: 128, reserve_depth: 4, ..MvtOptions::default() };
     lives_with_unwinding(&Mvt::create(&arena, options).unwrap());
+}
+
+/// What a cache passes to its pool and the pool does not take stays in the cache (design/cache.md `.many`).
+#[test]
+fn a_hook_that_unwinds_under_a_cache_takes_nothing_away() {
+    let mut memory = memory(512);
+    let client = arena(&mut memory);
+    let arena = TestArena::telling(&client, &UnwindsAtShrink);
+    let options =
+        MvtOptions { min_size: 16, mean_size: 64, max_size: 128, reserve_depth: 4, ..MvtOptions::default() };
+    let pool = Mvt::create(&arena, options).unwrap();
+    let descriptor = CacheDescriptor::new(CacheClasses::linear(512, 400).unwrap());
+    let cache = Cache::create(&pool, &descriptor).unwrap();
+    let object = layout(512 - SEAL, 8);
+    let objects: Vec<_> = (0..200).map(|_| cache.alloc(object).unwrap()).collect();
+    for object_at in objects {
+        // SAFETY: allocated from this cache above, with this layout; freed once, and not used any more.
+        unsafe { cache.free(object_at, object) };
+    }
+    let unwound = (0..1000).take_while(|_| catch_unwind(AssertUnwindSafe(|| cache.flush())).is_err()).count();
+    assert!(unwound > 0, "memory is returned to the arena");
+    let sizes = pool.sizes();
+    assert_eq!(sizes.free, sizes.total, "what is free is in the pool or in the arena");
+    assert_eq!(descriptor.cached(), 0);
+    pool.check(CheckLevel::Deep).unwrap();
+}
+
+/// The same when blocks come from the pool: those that were allocated before the hook unwound are in the cache.
+#[test]
+fn a_hook_that_unwinds_while_a_cache_is_filled_takes_at_most_one_block_away() {
+    let mut memory = memory(512);
+    let (client, hook) = (arena(&mut memory), UnwindsAtTracts::default());
+    let arena = TestArena::telling(&client, &hook);
+    let pool = Mvt::create(&arena, MvtOptions::default()).unwrap();
+    let descriptor = CacheDescriptor::new(CacheClasses::linear(512, 60).unwrap());
+    let cache = Cache::create(&pool, &descriptor).unwrap();
+    let (object, mut objects, mut unwound) = (layout(512 - SEAL, 8), Vec::new(), 0);
+    for _ in 0..if cfg!(miri) { 60 } else { 300 } {
+        match catch_unwind(AssertUnwindSafe(|| cache.alloc(object).unwrap())) {
+            Ok(object_at) => objects.push(object_at),
+            Err(_) => unwound += 1,
+        }
+    }
+    assert!(unwound > 0 && !objects.is_empty());
+    let sizes = pool.sizes();
+    let block = pool.reserve_size(layout(512, 8)).unwrap();
+    let live = objects.len() * block + descriptor.cached() / 512 * block;
+    assert!(sizes.total - sizes.free <= live + unwound * block, "{sizes:?}, {live} live, {unwound} unwound");
 }
 
 /// A hook that unwinds at every second block of tracts that a pool gets or returns.

@@ -3,9 +3,11 @@
 
 mod common;
 
+use core::ptr::NonNull;
+
 use common::classes::mvff;
-use common::{GRAIN, Oracle, arena, arena_of_grain, effort, layout, memory};
-use tripoint_core::{Arena, Check, CheckLevel, Error, PoolClass, PoolSizes, Store};
+use common::{GRAIN, Oracle, SEAL, arena, arena_of_grain, effort, layout, memory};
+use tripoint_core::{Arena, Check, CheckLevel, Error, Magazine, PoolClass, PoolSizes, Store};
 use tripoint_pools::GRANULE;
 use tripoint_pools::{Mvff, MvffOptions};
 
@@ -142,6 +144,31 @@ fn what_is_spare_above_the_option_goes_back() {
     assert_eq!(pool.sizes().high_water, 10 * GRAIN);
     assert_eq!(arena.sizes().spare, spare - 2 * GRAIN);
     arena.check(CheckLevel::Deep).unwrap();
+}
+
+/// Objects that are freed together leave what they leave if they are freed one by one, although the largest block,
+/// which is none of theirs, has no whole grain.
+#[test]
+fn what_is_spare_goes_back_from_every_block_that_is_freed() {
+    let mut memory = memory(32);
+    let arena = arena(&mut memory);
+    let options = MvffOptions { extend_by: 16 * GRAIN, fill_size: GRAIN, spare: 0 };
+    let pool = Mvff::create(&arena, options).unwrap();
+    let half = layout(GRAIN / 2 - SEAL, 8);
+    let halves: Vec<_> = (0..32).map(|_| pool.alloc(half).unwrap()).collect();
+    let free = |halves: &[NonNull<u8>]| {
+        let mut magazine = Magazine::up_to(Magazine::MAX);
+        for &object in halves {
+            magazine.push(object).unwrap();
+        }
+        // SAFETY: allocated from this pool above, with this layout; each is freed once, and not used any more.
+        unsafe { pool.free_many(half, &mut magazine) };
+    };
+    free(&halves[1..3]);
+    assert_eq!(pool.sizes().total, 16 * GRAIN, "the ends of two grains");
+    free(&[halves[8], halves[13], halves[12], halves[5], halves[4], halves[9]]);
+    assert_eq!(pool.sizes().total, 13 * GRAIN, "three grains");
+    pool.check(CheckLevel::Deep).unwrap();
 }
 
 /// What a free leaves above `spare` is returned wherever it lies, also in a block that no

@@ -15,8 +15,8 @@ use common::test_arena::Refusal;
 use common::{TestArena, arena, classes, layout, memory};
 use suite::{exhaustion, layouts, lives, points, refusals};
 use tripoint_core::{
-    Arena, BasicBuffer, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, ManualPool, PoolClass,
-    PoolHeader, PoolSizes, Result, Store, SymmetricFence,
+    Arena, BasicBuffer, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, Magazine, ManualPool,
+    PoolClass, PoolHeader, PoolSizes, Result, Store, SymmetricFence,
 };
 use tripoint_oracle::Operation;
 use tripoint_pools::Mvff;
@@ -46,6 +46,10 @@ enum Flaw {
     ResizesBlindly,
     /// Refuses what would fit.
     RefusesWhatFits,
+    /// Allocates the same object twice if several are asked for together.
+    ManyOverlap,
+    /// Frees only one of several that are freed together.
+    LostManyFrees,
 }
 
 /// A pool with a flaw.
@@ -155,6 +159,23 @@ unsafe impl<A: Arena> Store for Flawed<A> {
         Ok(object)
     }
 
+    fn alloc_many(&self, layout: Layout, magazine: &mut Magazine) {
+        self.pool.alloc_many(layout, magazine);
+        if self.has(Flaw::ManyOverlap)
+            && let (Some(_lost), Some(twice)) = (magazine.pop(), magazine.next_out())
+        {
+            let _ = magazine.push(twice);
+        }
+    }
+
+    unsafe fn free_many(&self, layout: Layout, magazine: &mut Magazine) {
+        if self.has(Flaw::LostManyFrees) {
+            magazine.pop();
+        }
+        // SAFETY: the caller promises objects from `alloc` or `alloc_many`, which are the inner pool's.
+        unsafe { self.pool.free_many(layout, magazine) };
+    }
+
     unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {
         if !self.has(Flaw::LostFrees) {
             // SAFETY: the caller promises an object from `alloc`, which is the inner pool's.
@@ -221,6 +242,12 @@ fn lives_find_what_is_lost_overlaps_is_misaligned_or_refused() {
         assert_finds(flaw, 24, |pool| lives::live(pool, &[], &operations()));
     }
     assert_finds(Flaw::RefusesWhatFits, 24, |pool| lives::live(pool, &[], &operations()));
+    let mut many = operations();
+    many.push(Operation::AllocMany { layout: LAYOUTS[0], most: 8 });
+    many.push(Operation::FreeMany { object: 0, most: 8 });
+    for flaw in [Flaw::ManyOverlap, Flaw::LostManyFrees] {
+        assert_finds(flaw, 24, |pool| lives::live(pool, &[], &many));
+    }
     let mut resized = operations();
     resized.extend((0..12).map(|object| Operation::Resize { object, size: 100 }));
     assert_finds(Flaw::ResizesBlindly, 24, |pool| lives::live(pool, &[], &resized));

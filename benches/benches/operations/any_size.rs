@@ -18,7 +18,7 @@ use tripoint::{
 
 use crate::{Operation, counted};
 
-pub(crate) const OPERATIONS: [Operation; 24] = [
+pub(crate) const OPERATIONS: [Operation; 28] = [
     ("Mvff, in order of birth", |count| with_arena(|arena| in_order(&mvff(arena), count))),
     ("Mvt, in order of birth", |count| with_arena(|arena| in_order(&mvt(arena), count))),
     ("Tlsf, pair past 1,000 holes", |count| with_arena(|arena| past_holes(&tlsf(arena), 1_000, count))),
@@ -37,6 +37,14 @@ pub(crate) const OPERATIONS: [Operation; 24] = [
     ("Tlsf, edges on other pages", |count| with_arena(|arena| at_random(&tlsf(arena), 128 << 10, count))),
     ("rlsf, blocks as far apart", |count| at_random(&rlsf(), 128 << 10, count)),
     ("Cache, call at random", |count| with_arena(|arena| cached(&tlsf(arena), count))),
+    ("Cache over Mvff, call while it grows and shrinks", |count| {
+        with_arena(|arena| cached_tides(&mvff(arena), count))
+    }),
+    ("Cache over Tlsf, call while it grows and shrinks", |count| {
+        with_arena(|arena| cached_tides(&tlsf(arena), count))
+    }),
+    ("Tlsf, call while it grows and shrinks", |count| with_arena(|arena| tides(&tlsf(arena), count))),
+    ("rlsf, call while it grows and shrinks", |count| tides(&rlsf(), count)),
     ("Mfs, call at random", |count| with_arena(|arena| at_random(&mfs(arena), 32, count))),
     ("MfsCache, call at random", |count| {
         with_arena(|arena| at_random(&Cached(mfs(arena).0.cache()), 32, count))
@@ -231,6 +239,39 @@ fn at_random(heap: &impl Heap, most: usize, count: usize) {
         let alloc = || heap.alloc(layout);
         *place = (if round < LIVE { alloc() } else { counted(alloc) }, layout);
     }
+}
+
+/// Objects of 8 to 480 bytes: as many are allocated as live at high tide, then all are freed in another order, again
+/// and again.
+fn tides(heap: &impl Heap, count: usize) {
+    const HIGH_TIDE: usize = 20_000;
+    let mut random = Random(1);
+    let mut objects = Vec::with_capacity(HIGH_TIDE);
+    let mut calls = 0;
+    // The first tide is not counted: it finds an empty pool.
+    while calls < count + 2 * HIGH_TIDE {
+        for _ in 0..HIGH_TIDE {
+            let layout = layout(8 + random.below(473));
+            let alloc = || heap.alloc(layout);
+            objects.push((if calls < 2 * HIGH_TIDE { alloc() } else { counted(alloc) }, layout));
+            calls += 1;
+        }
+        while !objects.is_empty() {
+            let (object, layout) = objects.swap_remove(random.below(objects.len()));
+            let free = || heap.free(object, layout);
+            if calls < 2 * HIGH_TIDE {
+                free()
+            } else {
+                counted(free)
+            }
+            calls += 1;
+        }
+    }
+}
+
+fn cached_tides<P: ManualPool>(pool: &Pool<P>, count: usize) {
+    let descriptor = CacheDescriptor::new(CacheClasses::linear(512, 64).unwrap());
+    tides(&Cached(Cache::create(&pool.0, &descriptor).unwrap()), count);
 }
 
 fn cached<P: ManualPool>(pool: &Pool<P>, count: usize) {

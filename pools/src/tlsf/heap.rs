@@ -133,6 +133,24 @@ impl Heap {
         self.cut(block, 0, size).map(Some)
     }
 
+    /// Takes as many units of `unit` bytes, which is the least size of a class, as lie together in the block
+    /// that [`Heap::take`] would take one from, but at most `count`.
+    ///
+    /// # Errors
+    /// [`Damaged`]
+    pub(super) fn take_units(&mut self, unit: usize, count: usize) -> Result<Option<Block>, Damaged> {
+        self.health.ensure()?;
+        let outcome = self.take_units_sound(unit, count);
+        self.health.note(outcome)
+    }
+
+    fn take_units_sound(&mut self, unit: usize, count: usize) -> Result<Option<Block>, Damaged> {
+        let Some(node) = self.lists.first_from(class_of(unit)) else { return Ok(None) };
+        let block = self.lists.remove(node)?;
+        let size = (block.size() / unit).min(count.max(1)) * unit;
+        self.cut(block, 0, size).map(Some)
+    }
+
     /// Takes from a block that serves whatever its address, or else from one of a
     /// few that happen to lie well.
     fn take_aligned(&mut self, min: usize, max: usize, align: Align) -> Result<Option<Block>, Damaged> {

@@ -200,7 +200,8 @@ fn a_call_takes_or_returns_a_batch_at_most() {
         let grains = if cfg!(miri) { 28 } else { 64 };
         let mut memory = memory(grains);
         let arena = arena(&mut memory);
-        let pool = mvff(&arena);
+        let options = MvffOptions { extend_by: BATCH * 512, ..MvffOptions::default() };
+        let pool = Mvff::create(&arena, options).unwrap();
         let descriptor = CacheDescriptor::new(classes(&[(512, count)]));
         let cache = Cache::create(&pool, &descriptor).unwrap();
         let size = layout(512, 8);

@@ -66,6 +66,8 @@ pub struct Menu {
 pub const MANUAL: &[(u8, Draw)] = &[
     (20, alloc),
     (20, free),
+    (4, alloc_many),
+    (4, free_many),
     (3, resize),
     (6, fill),
     (6, empty_fill),
@@ -153,6 +155,14 @@ fn alloc(menu: &Menu, choices: &mut Choices<'_>) -> Option<Operation> {
 
 fn free(_: &Menu, choices: &mut Choices<'_>) -> Option<Operation> {
     Some(Operation::Free(choices.which()?))
+}
+
+fn alloc_many(menu: &Menu, choices: &mut Choices<'_>) -> Option<Operation> {
+    Some(Operation::AllocMany { layout: menu.layouts.draw(choices)?, most: choices.below(12)? })
+}
+
+fn free_many(_: &Menu, choices: &mut Choices<'_>) -> Option<Operation> {
+    Some(Operation::FreeMany { object: choices.which()?, most: choices.below(12)? })
 }
 
 fn resize(menu: &Menu, choices: &mut Choices<'_>) -> Option<Operation> {

@@ -22,6 +22,20 @@ pub enum Operation {
     Alloc(Layout),
     /// Frees an object, however it was allocated.
     Free(usize),
+    /// Allocates objects together in the pool.
+    AllocMany {
+        /// Their layout.
+        layout: Layout,
+        /// How many at most.
+        most: usize,
+    },
+    /// Frees objects of one layout together.
+    FreeMany {
+        /// The first of them.
+        object: usize,
+        /// How many at most, in the order of addresses.
+        most: usize,
+    },
     /// Resizes an object, if the class says that it may stay where it is.
     Resize {
         /// Which object.

@@ -5,7 +5,7 @@ use core::ptr::NonNull;
 
 use tripoint_ap::AllocationPoint;
 use tripoint_core::{
-    Addr, Arena, Block, CheckLevel, Control, ManualPool, PoolClass, PoolSizes, Result, Use, walk,
+    Addr, Arena, Block, CheckLevel, Control, Magazine, ManualPool, PoolClass, PoolSizes, Result, Use, walk,
 };
 
 use crate::live::{Live, Object};
@@ -84,6 +84,36 @@ impl Oracle {
         assert_inside(pool, object.block);
         // SAFETY: allocated from this pool with this layout, and out of the oracle.
         unsafe { pool.free(object.block.base(), object.layout.unwrap()) };
+    }
+
+    /// Allocates up to `most` objects together. If none is free, there is none.
+    pub fn alloc_many<P: ManualPool>(&mut self, pool: &P, layout: Layout, most: usize) {
+        let mut magazine = Magazine::up_to(most);
+        pool.alloc_many(layout, &mut magazine);
+        assert!(magazine.is_empty() || pool.reserve_size(layout).is_some(), "{layout:?} is not served");
+        while let Some(object) = magazine.pop() {
+            // SAFETY: allocated just now, with this size.
+            let block = unsafe { Block::new(object, pool.reserve_size(layout).unwrap()) };
+            self.add(pool, block, Some(layout));
+        }
+    }
+
+    /// Frees the object here, and those of its layout that follow, up to `most`, together.
+    pub fn free_many<P: ManualPool>(&mut self, pool: &P, addr: usize, most: usize) {
+        let layout = self.live.get(addr).unwrap().layout.unwrap();
+        let alike = |addr: &usize| self.live.get(*addr).unwrap().layout == Some(layout);
+        let addresses: Vec<_> = self.live.addresses(true).filter(|&at| at >= addr).filter(alike).collect();
+        let mut magazine = Magazine::up_to(most);
+        // Every second one first, so that they do not come in order.
+        let (even, odd) = (addresses.iter().step_by(2), addresses.iter().skip(1).step_by(2));
+        for addr in even.chain(odd).take(magazine.room()) {
+            let object = self.remove(*addr);
+            assert_inside(pool, object.block);
+            magazine.push(object.block.base()).unwrap();
+        }
+        // SAFETY: each was allocated from this pool with this layout, and is out of the oracle.
+        unsafe { pool.free_many(layout, &mut magazine) };
+        assert!(magazine.is_empty(), "{} objects were not freed", magazine.len());
     }
 
     /// Resizes the object here, if the class says that it may stay where it is. Returns whether

@@ -274,6 +274,16 @@ impl<P: ManualPool> Run<'_, P> {
                 }
                 Ok(())
             }
+            Operation::AllocMany { layout, most } => {
+                oracle.alloc_many(pool, layout, most);
+                Ok(())
+            }
+            Operation::FreeMany { object, most } => {
+                if let Some(addr) = oracle.live().pick(true, object) {
+                    oracle.free_many(pool, addr, most);
+                }
+                Ok(())
+            }
             Operation::EmptyFill(which) => {
                 if let Some(addr) = oracle.live().pick(false, which) {
                     oracle.empty(pool, addr);
