@@ -21,7 +21,7 @@ pub use tripoint_ap::{Buffer, PoolBuffer, flip_buffers, for_each_buffer};
 pub use tripoint_arena_vm::{Futex, Membarrier};
 #[cfg(feature = "vm")]
 #[doc(inline)]
-pub use tripoint_arena_vm::{Native, Platform, PlatformError, Portable, Watch};
+pub use tripoint_arena_vm::{Native, PageSizes, Platform, PlatformError, Portable, Watch};
 #[doc(inline)]
 pub use tripoint_core::{
     ADDRESS_CEILING, AddrRange, Align, AllocationSampler, BarrierPair, BasicBuffer, Block, BufferClass, Fill,

@@ -13,6 +13,10 @@ struct Caches;
 #[doc = include_str!("../guide/src/frames.md")]
 struct Frames;
 
+#[cfg(feature = "vm")]
+#[doc = include_str!("../guide/src/packets.md")]
+struct Packets;
+
 #[doc = include_str!("../guide/src/errors.md")]
 struct Errors;
 
@@ -30,6 +34,10 @@ struct Telemetry;
 #[cfg(feature = "gc")]
 #[doc = include_str!("../guide/src/automatic-pools.md")]
 struct AutomaticPools;
+
+#[cfg(target_os = "linux")]
+#[doc = include_str!("../guide/src/device-memory.md")]
+struct DeviceMemory;
 
 #[doc = include_str!("../guide/src/bare-metal.md")]
 struct BareMetal;

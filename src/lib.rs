@@ -50,6 +50,7 @@
 //! | the same, if memory must go back to the arena | [`Mvff`] | time logarithmic in the free blocks |
 //! | of any size, freed in about the order in which they were allocated | [`Mvt`] | time logarithmic in the free blocks |
 //! | of any size, all of which die together | [`Snc`], with [`Scope`] | allocation points only; a scope ends in constant time within a block |
+//! | packets, whose memory a device reads and writes | [`PacketPool`] | constant time |
 //! | of unknown age, while you look for a bug | [`DebugPool`] around any of the first four | what the class takes, and more |
 //!
 //! Each class has options of its own name ([`MfsOptions`], …) with defaults. Pools implement
@@ -109,13 +110,15 @@
 // Arenas.
 #[cfg(feature = "vm")]
 #[doc(inline)]
-pub use tripoint_arena_vm::{ArenaVm, ArenaVmOptions, Prefault};
+pub use tripoint_arena_vm::{
+    ArenaVm, ArenaVmOptions, HugePageSize, HugePages, MappedFile, PageReport, Placement, Prefault,
+};
 #[doc(inline)]
-pub use tripoint_core::{Arena, ArenaCounts, ArenaSizes, ClientArena, ClientArenaOptions};
+pub use tripoint_core::{Arena, ArenaCounts, ArenaSizes, ClientArena, ClientArenaOptions, NodeSet};
 
 // Pool classes, with their options.
 #[doc(inline)]
-pub use tripoint_core::{ManualPool, PoolClass, PoolSizes, Store};
+pub use tripoint_core::{Magazine, ManualPool, PoolClass, PoolSizes, Store};
 #[cfg(feature = "hardening")]
 #[doc(inline)]
 pub use tripoint_pools::set_hardening_seed;
@@ -123,6 +126,13 @@ pub use tripoint_pools::set_hardening_seed;
 pub use tripoint_pools::{
     DebugOptions, DebugPool, DebugReport, DebugReports, Fault, Mfs, MfsOptions, Mvff, MvffOptions, Mvt,
     MvtOptions, Snc, SncOptions, Tlsf, TlsfOptions, Unit, UnitLayout, UnitOf,
+};
+
+// Packets.
+#[doc(inline)]
+pub use tripoint_pools::{
+    PacketBox, PacketBurst, PacketCache, PacketCounts, PacketError, PacketPool, PacketPoolOptions,
+    PacketRegion, PacketRing, PacketRingCounts, Submission,
 };
 
 // Allocation points and frames.

@@ -20,8 +20,9 @@ use tripoint::contract::{
 };
 use tripoint::{
     AllocationPoint, ArenaVm, Batch, Cache, CacheDescriptor, ClientArena, Control, Counter, DebugPool, Frame,
-    FrameBox, GlobalPool, Mfs, MfsCache, Mvff, Mvt, PoolAllocator, PoolBox, PoolRc, Reservation, Returns,
-    Scope, Snc, Tlsf, Tripper, UnitOf,
+    FrameBox, GlobalPool, Mfs, MfsCache, Mvff, Mvt, PacketBox, PacketBurst, PacketCache, PacketPool,
+    PacketRegion, PacketRing, PoolAllocator, PoolBox, PoolRc, Reservation, Returns, Scope, Snc, Tlsf,
+    Tripper, UnitOf,
 };
 use tripoint_ap::internal::Owner;
 use tripoint_core::internal::{DescriptorMemory, Once, TractTable};
@@ -94,6 +95,16 @@ fn arenas_and_pools() {
     neither!(Fill);
     // Used only with its arena's lock held.
     send_only!(DescriptorMemory);
+}
+
+#[test]
+fn packets() {
+    // What a device is told; its memory is reached only through packets.
+    both!(PacketPool<Arena, 2048>, PacketRegion<2048>);
+    // A packet owns its bytes, as a box does.
+    both!(PacketBox<'static, 2048>, PacketBurst<'static, 2048>, PacketRing<'static, 2048>);
+    // A cache belongs to one thread at a time, and is changed only through an exclusive reference.
+    both!(PacketCache<'static, 2048>);
 }
 
 #[test]

@@ -192,6 +192,11 @@ fn pointed_at(document: &Text, root: &Path) -> Vec<String> {
     let links = text.split("](").skip(1).filter_map(|rest| rest.split([')', ' ', '#']).next());
     let links = links.filter(|link| !link.is_empty() && !link.contains("::") && !link.contains("://"));
     let links = links.map(|link| folder.join(link).to_str().unwrap().to_owned());
+    // Pictures in HTML, of which there is one for each theme.
+    let pictures = ["src=\"", "srcset=\""].into_iter().flat_map(|start| text.split(start).skip(1));
+    let pictures = pictures.filter_map(|rest| rest.split('"').next()).filter(|path| !path.contains("://"));
+    let pictures = pictures.map(|path| folder.join(path).to_str().unwrap().to_owned());
+    let links = links.chain(pictures);
     let words = text.split('`').skip(1).step_by(2).filter(|word| is_repository_path(word, root));
     links.chain(words.map(str::to_owned)).collect()
 }

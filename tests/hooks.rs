@@ -11,7 +11,7 @@ use tripoint::{
 };
 
 const SIZE: usize = 4096;
-const COUNT: usize = 3000;
+const COUNT: usize = 90;
 
 type Pool = Mvff<&'static ArenaVm>;
 type Objects = Cache<'static, Pool>;
@@ -40,16 +40,19 @@ fn leak<T>(value: T) -> &'static T {
 #[test]
 #[cfg_attr(miri, ignore = "a cache that lives for good is a leak; with -Zmiri-ignore-leaks it passes")]
 fn a_hook_that_uses_the_cache_breaks_nothing() {
-    let options = ArenaVmOptions { event_hook: Some(&Taker), ..ArenaVmOptions::default() };
+    let options = ArenaVmOptions { event_hook: Some(&Taker), grain: SIZE, ..ArenaVmOptions::default() };
     let arena = leak(ArenaVm::create(options).unwrap());
-    // An event for each block that the cache takes.
-    let options = MvffOptions { extend_by: SIZE, ..MvffOptions::default() };
+    // An event for each run of blocks that the cache returns.
+    let options = MvffOptions { extend_by: SIZE, spare: 0, ..MvffOptions::default() };
     let pool: &Pool = leak(Mvff::create(arena, options).unwrap());
     let class = CacheClass { size: SIZE, count: COUNT };
     let descriptor = leak(CacheDescriptor::new(CacheClasses::new(&[class]).unwrap()));
     let cache = leak(Cache::create(pool, descriptor).unwrap());
-    CACHE.set(Some(cache));
     let first = cache.boxed([1; SIZE / 8]).unwrap();
+    let objects: Vec<Object> = (0..=COUNT).map(|_| cache.boxed([3; SIZE / 8]).unwrap()).collect();
+    CACHE.set(Some(cache));
+    // The last ones find a class that is full.
+    drop(objects);
     CACHE.set(None);
     assert!(KEPT.with(|kept| !kept.borrow().is_empty()), "the hook took something");
     cache.check(CheckLevel::Deep).unwrap();

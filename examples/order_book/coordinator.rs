@@ -14,11 +14,11 @@ use tripoint::contract::{
 };
 use tripoint::{Arena, Result};
 
+use crate::contract_report::ContractReport;
 use crate::failure::Failure;
 use crate::lock::lock_memory;
 use crate::lookout::Lookout;
 use crate::record::Message;
-use crate::report::ContractReport;
 use crate::stop;
 use crate::telemetry;
 
@@ -167,13 +167,13 @@ impl Coordinator {
     }
 
     /// Drives the warm-up and takes records until the hot thread `has_ended`; then
-    /// ends the contract and reports on it, with what failed. `follow_switches` is called
+    /// ends the contract and reports on it, with what failed. `at_look` is called
     /// at each look.
     pub(crate) fn run(
         &self,
         memory: &dyn SteadyMemory,
         arenas: &[&dyn Arena],
-        follow_switches: impl Fn(),
+        mut at_look: impl FnMut(),
         has_ended: impl Fn() -> bool,
     ) -> (ContractReport, Vec<Failure>) {
         let options = WarmupOptions { quiet_window: QUIET_WINDOW, ..WarmupOptions::default() };
@@ -200,7 +200,7 @@ impl Coordinator {
                 self.give_up();
             }
             looks = looks.wrapping_add(1);
-            follow_switches();
+            at_look();
             if looks.is_multiple_of(LOOKS_PER_POLL) && CONTRACT.is_armed() {
                 lookout.get_or_insert_with(|| Lookout::new(&CONTRACT, arenas)).look(now);
             }

@@ -10,7 +10,7 @@ use std::io::{self, Read, Write};
 
 use indicatif::ProgressBar;
 
-use crate::cli::{Market, Profile};
+use crate::market::{Market, Profile};
 
 /// What the exchange's random numbers start from.
 pub(crate) const SEED: u64 = 0x7219_0147;
@@ -89,7 +89,7 @@ impl Generator {
             habits: Habits::of(profile),
             messages,
             sent: 0,
-            random: Random(SEED),
+            random: Random::new(SEED),
             clock: 1_723_161_255_000_000_000,
             middle: (LOWEST_MIDDLE + HIGHEST_MIDDLE) / 2,
             bids: SideMap::new(),
@@ -308,9 +308,13 @@ impl core::fmt::Display for Quantity {
 }
 
 /// SplitMix64 (Steele, Lea, Flood, 2014).
-struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
+    pub(crate) const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.0;
@@ -320,7 +324,7 @@ impl Random {
     }
 
     /// A number below `limit`, which is far below 2⁶⁴.
-    fn below(&mut self, limit: u64) -> u64 {
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.next() % limit
     }
 

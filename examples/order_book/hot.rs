@@ -1,4 +1,5 @@
-//! The hot thread: keeps the book, under contract from the end of the warm-up on.
+//! The hot thread: keeps the book line by line, under contract from the end of the warm-up on. Where its lines come from
+//! is for others to say.
 
 use std::time::Instant;
 
@@ -7,7 +8,7 @@ use tripoint::{AllocationPoint, ArenaVm, ManualPool, Store};
 
 use crate::coordinator::{Coordinator, Reason};
 use crate::decimal::Decimal;
-use crate::handoff::{BLOCK_SIZE, Block, Receiver, Sender};
+use crate::handoff::BLOCK_SIZE;
 use crate::historian::{Historian, HistoryFound};
 use crate::history::{Objects, Trade};
 use crate::hot_failure::{HotCause, HotFailure};
@@ -18,7 +19,6 @@ use crate::record::{Entry, Message, entries_bound};
 use crate::rehearsal::Rehearsal;
 use crate::steady::{Latency, SteadyCosts, SteadyMeter};
 use crate::tally::Tally;
-use crate::telemetry;
 
 /// Stack that is touched before it is needed, in bytes: recursion here is at most
 /// as deep as a tree is high, and frames are small.
@@ -69,7 +69,7 @@ pub(crate) struct Pools<'pool, L, S> {
 }
 
 /// The state of the hot thread.
-struct HotThread<'pool, L: Store, S: ManualPool> {
+pub(crate) struct HotThread<'pool, L: Store, S: ManualPool> {
     keeper: Keeper<'pool, L>,
     scratch: AllocationPoint<'pool, S>,
     rehearsal: Rehearsal<'pool, L>,
@@ -79,42 +79,22 @@ struct HotThread<'pool, L: Store, S: ManualPool> {
     historian: Option<Historian<'pool>>,
     guard: Guard<Reason>,
     meter: SteadyMeter<'pool>,
-}
-
-/// Keeps a book from the blocks of `full`, and sends them on to `next`, as a thread
-/// that `coordinator` has under contract.
-///
-/// There is a report even if a failure ended the run: it covers all records
-/// before the failure, and only those are sent on (design/order-book.md
-/// `.handoff.lost`).
-pub(crate) fn keep<'pool, L: Store, S: ManualPool>(
-    preparation: Preparation,
-    coordinator: &'pool Coordinator,
-    pools: Pools<'pool, L, S>,
-    rehearsal: Rehearsal<'pool, L>,
-    mut full: Receiver,
-    mut next: Sender,
-) -> (HotReport, Option<HotFailure>) {
-    touch_stack();
-    let _attached = telemetry::attach("hot");
-    match HotThread::prepare(preparation, coordinator, pools, rehearsal) {
-        Ok(mut thread) => {
-            let failure = thread.run(&mut full, &mut next).err();
-            (thread.report(), failure)
-        }
-        Err(cause) => (HotReport::default(), Some(cause.into())),
-    }
+    /// The bytes of the burst.
+    burst: usize,
+    /// When the line before was handled, or the burst began.
+    clock: Instant,
 }
 
 impl<'pool, L: Store, S: ManualPool> HotThread<'pool, L, S> {
     /// Takes the memory that the steady part will need from the pools; it returns
     /// all but the buffer to them (design/order-book.md `.warmup.memory`).
-    fn prepare(
+    pub(crate) fn prepare(
         preparation: Preparation,
         coordinator: &'pool Coordinator,
         pools: Pools<'pool, L, S>,
         rehearsal: Rehearsal<'pool, L>,
     ) -> Result<Self, HotCause> {
+        touch_stack();
         let guard = coordinator.register().map_err(HotCause::NotRegistered)?;
         extend_pool(pools.levels, preparation.levels).map_err(HotCause::NoLevels)?;
         let mut scratch = AllocationPoint::create(pools.scratch).map_err(HotCause::NoScratch)?;
@@ -123,25 +103,70 @@ impl<'pool, L: Store, S: ManualPool> HotThread<'pool, L, S> {
         let historian = historian.transpose().map_err(HotCause::NoHistory)?;
         let keeper = Keeper::new(pools.levels, preparation.levels);
         let meter = SteadyMeter::new(pools.arena)?;
-        Ok(Self { keeper, scratch, rehearsal, preparation, pools, coordinator, historian, guard, meter })
+        let (burst, clock) = (0, Instant::now());
+        Ok(Self {
+            keeper,
+            scratch,
+            rehearsal,
+            preparation,
+            pools,
+            coordinator,
+            historian,
+            guard,
+            meter,
+            burst,
+            clock,
+        })
     }
 
-    fn run(&mut self, full: &mut Receiver, next: &mut Sender) -> Result<(), HotFailure> {
-        while let Some(mut block) = full.receive() {
-            self.be_quiet(&block);
-            let before = self.keeper.tally.messages;
-            let outcome = self.keep_block(&block);
-            let has_failed_fast = self.coordinator.has_failed_fast();
-            if outcome.is_err() || has_failed_fast {
-                block.keep_lines(self.keeper.tally.messages - before);
-            }
-            next.send(block);
-            outcome?;
-            if has_failed_fast {
-                return Ok(());
-            }
+    /// Begins a burst of lines that are there already, of so many bytes. In front of it the moment is quiet.
+    pub(crate) fn begin_burst(&mut self, bytes: usize) {
+        self.burst = bytes;
+        self.be_quiet();
+        self.clock = Instant::now();
+    }
+
+    /// Handles a line, and returns when that was done, in the steady part. The clock is read once a line, so the time of a
+    /// line includes that reading and the recording of the line before (design/order-book.md `.steady.meter`).
+    ///
+    /// # Errors
+    /// If the line is malformed, or there is no memory for it; nothing has changed then.
+    pub(crate) fn keep_line(&mut self, line: &[u8]) -> Result<Option<Instant>, HotFailure> {
+        if self.keeper.tally.messages == self.preparation.warmup_messages {
+            self.warm_up()?;
+            self.clock = Instant::now();
         }
-        // What does not tell of itself is found here at the latest.
+        let message = self.keeper.keep(line, &mut self.scratch)?;
+        self.coordinator.pass(message);
+        if let (Some(historian), Message::Trade { price, quantity }) = (&mut self.historian, message) {
+            historian.keep(Trade { record: self.keeper.tally.messages, price, quantity });
+        }
+        let is_steady = self.meter.has_begun();
+        if is_steady {
+            let end = Instant::now();
+            self.meter.record(end - self.clock);
+            self.clock = end;
+            self.inject();
+        }
+        self.guard.check();
+        Ok(is_steady.then_some(self.clock))
+    }
+
+    /// The lines that were kept.
+    pub(crate) const fn lines(&self) -> u64 {
+        self.keeper.tally.messages
+    }
+
+    /// Whether a violation has failed fast: then no line more is to be kept.
+    pub(crate) fn has_failed_fast(&self) -> bool {
+        self.coordinator.has_failed_fast()
+    }
+
+    /// Looks for what does not tell of itself.
+    ///
+    /// # Errors
+    /// If a violation was asked for, and there were too few lines.
+    pub(crate) fn finish(&self) -> Result<(), HotFailure> {
         self.guard.poll();
         self.guard.check();
         if self.preparation.inject.is_some() && self.meter.messages() < INJECTION_MESSAGE {
@@ -150,39 +175,10 @@ impl<'pool, L: Store, S: ManualPool> HotThread<'pool, L, S> {
         Ok(())
     }
 
-    /// Handles the lines of a block. The clock is read once a line, so the time
-    /// of a line includes that reading and the recording of the line before
-    /// (design/order-book.md `.steady.meter`).
-    fn keep_block(&mut self, block: &Block) -> Result<(), HotFailure> {
-        let mut start = Instant::now();
-        for line in block.lines() {
-            if self.keeper.tally.messages == self.preparation.warmup_messages {
-                self.warm_up(block)?;
-                start = Instant::now();
-            }
-            let message = self.keeper.keep(line, &mut self.scratch)?;
-            self.coordinator.pass(message);
-            if let (Some(historian), Message::Trade { price, quantity }) = (&mut self.historian, message) {
-                historian.keep(Trade { record: self.keeper.tally.messages, price, quantity });
-            }
-            if self.meter.has_begun() {
-                let end = Instant::now();
-                self.meter.record(end - start);
-                start = end;
-                self.inject();
-            }
-            self.guard.check();
-            if self.coordinator.has_failed_fast() {
-                break;
-            }
-        }
-        Ok(())
-    }
-
     /// Plays the rehearsal until the coordinator says that the warm-up is over;
-    /// from then on this thread is armed. The rest of `block` is the beginning of the steady part.
-    fn warm_up(&mut self, block: &Block) -> Result<(), HotFailure> {
-        self.be_quiet(block);
+    /// from then on this thread is armed. The rest of the burst is the beginning of the steady part.
+    fn warm_up(&mut self) -> Result<(), HotFailure> {
+        self.be_quiet();
         self.coordinator.finish_records();
         while !self.coordinator.is_warm_up_over() {
             let (lines, keeper) = self.rehearsal.play();
@@ -209,15 +205,15 @@ impl<'pool, L: Store, S: ManualPool> HotThread<'pool, L, S> {
         if let Some(historian) = &mut self.historian {
             historian.end_rehearsal(&self.guard, self.coordinator);
         }
-        self.be_quiet(block);
+        self.be_quiet();
         Ok(())
     }
 
-    /// A quiet moment in front of a block, when no message waits: the history gets the memory that the trades of the
-    /// block need.
-    fn be_quiet(&mut self, block: &Block) {
+    /// A quiet moment in front of a burst, when no message waits: the history gets the memory that the trades of the
+    /// burst need.
+    fn be_quiet(&mut self) {
         if let Some(historian) = &mut self.historian {
-            historian.be_quiet(&self.guard, self.coordinator, block.contents().len());
+            historian.be_quiet(&self.guard, self.coordinator, self.burst);
         }
     }
 
@@ -231,7 +227,8 @@ impl<'pool, L: Store, S: ManualPool> HotThread<'pool, L, S> {
         }
     }
 
-    fn report(self) -> HotReport {
+    /// What the thread found, and what it cost.
+    pub(crate) fn report(self) -> HotReport {
         // First, before making the report costs anything.
         let steady = self.meter.costs();
         let (historian, guard) = (self.historian, self.guard);

@@ -15,17 +15,21 @@
 //! Design: `design/order-book.md`.
 
 mod allocator_calls;
+mod blocks;
 mod book;
 mod cli;
+mod contract_report;
 mod coordinator;
 mod decimal;
 mod event;
 mod failure;
 mod faults;
+mod feed;
 mod generator;
 mod handoff;
 mod historian;
 mod history;
+mod history_report;
 mod hot;
 mod hot_failure;
 mod inject;
@@ -35,6 +39,9 @@ mod levels;
 mod lock;
 mod lookout;
 mod malformed;
+mod market;
+mod memory;
+mod options;
 mod reader;
 mod record;
 mod reference;
@@ -43,28 +50,32 @@ mod report;
 mod steady;
 #[cfg_attr(not(unix), path = "no_stop.rs")]
 mod stop;
+mod summary;
 mod tally;
 mod telemetry;
+mod threads;
 mod wire;
 
-use std::io::{ErrorKind, Read, Write};
+use core::cell::Cell;
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
-use std::thread::{self, Scope, ScopedJoinHandle};
+use std::thread;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use tripoint::contract::Arenas;
-use tripoint::{Arena, ArenaVm, ArenaVmOptions, Error, ManualPool, Mvff, MvffOptions, Prefault, Store};
+use tripoint::{Arena, ManualPool, Mvff, MvffOptions, Store};
 use tripoint_gc::{Heap, HeapOptions};
 
 use crate::cli::Options;
+use crate::contract_report::ContractReport;
 use crate::coordinator::Coordinator;
 use crate::failure::Failure;
-use crate::generator::Generator;
+use crate::feed::Input;
 use crate::handoff::Round;
 use crate::hot::{HotReport, Pools, Preparation};
 use crate::reference::Reference;
 use crate::rehearsal::Rehearsal;
-use crate::report::{ContractReport, Report};
+use crate::report::Report;
+use crate::threads::{join, spawn};
 
 /// The exit status if a violation failed fast.
 const FAILED_FAST: u8 = 3;
@@ -93,10 +104,10 @@ fn main() -> ExitCode {
 /// Runs and reports. Returns whether a violation failed fast, and all that failed.
 fn run(options: &Options) -> Result<(bool, Vec<Failure>), Failure> {
     stop::install().map_err(Failure::new)?;
-    telemetry::begin(options)?;
-    let progress = progress_bar();
+    telemetry::begin(&options.telemetry)?;
+    let progress = feed::progress_bar();
     let Outcome { hot, reference, contract, has_failed_fast, mut failures } =
-        keep_books(options, open_input(options, &progress))?;
+        keep_books(options, feed::open(&options.feed, &progress))?;
     progress.finish_and_clear();
     let report = Report::new(&hot, &reference, contract, telemetry::samples(), options.history);
     failures.extend(write_summary(options, &report).err());
@@ -106,38 +117,11 @@ fn run(options: &Options) -> Result<(bool, Vec<Failure>), Failure> {
 
 /// Prints the summary. A closed output is no failure.
 fn write_summary(options: &Options, report: &Report) -> Result<(), Failure> {
-    match write!(std::io::stdout(), "{:<24}{}\n{report}", "input", input_name(options)) {
+    match write!(std::io::stdout(), "{:<24}{}\n{report}", "input", feed::name(&options.feed)) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(Failure::new(format_args!("the summary cannot be written: {error}")))
         }
         _ => Ok(()),
-    }
-}
-
-/// A bar on a terminal; nothing elsewhere.
-fn progress_bar() -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:40} {percent}% {elapsed} (left: {eta})");
-    ProgressBar::no_length().with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
-}
-
-type Input = Result<Box<dyn Read + Send>, Failure>;
-
-fn open_input(options: &Options, progress: &ProgressBar) -> Input {
-    match &options.input {
-        Some(path) => reader::open(path, progress),
-        None => Ok(Box::new(Generator::new(options.market, options.profile, options.messages, progress))),
-    }
-}
-
-fn input_name(options: &Options) -> String {
-    match &options.input {
-        Some(path) => path.display().to_string(),
-        None => format!(
-            "built-in exchange, {:?}, {:?}, seed {:#x}",
-            options.market,
-            options.profile,
-            generator::SEED
-        ),
     }
 }
 
@@ -156,17 +140,14 @@ struct Outcome {
 /// # Errors
 /// Where the run could not begin; nothing was read then.
 fn keep_books(options: &Options, input: Input) -> Result<Outcome, Failure> {
-    share_heap();
-    let headroom = hold_headroom()?;
-    let arena = create_arena().map_err(Failure::new)?;
-    drop(headroom);
+    let arena = memory::create_arena()?;
     let levels = levels::create_pool(&arena).map_err(Failure::new)?;
     let rehearsed = levels::create_pool(&arena).map_err(Failure::new)?;
     let scratch = Mvff::create(&arena, MvffOptions::default()).map_err(Failure::new)?;
     let heap = Heap::create(&arena, HeapOptions::default()).map_err(Failure::new)?;
     let history = options.history.map(|_| historian::create_objects(&heap)).transpose();
     let history = history.map_err(Failure::new)?;
-    if !telemetry::may_sample(options) {
+    if !telemetry::may_sample(&options.telemetry) {
         return run_threads(
             options,
             input,
@@ -175,15 +156,25 @@ fn keep_books(options: &Options, input: Input) -> Result<Outcome, Failure> {
             || (),
         );
     }
-    let (levels, rehearsed) = (telemetry::sampled(&levels), telemetry::sampled(&rehearsed));
+    let (sampled, sampled_rehearsed) = (telemetry::sampled(&levels), telemetry::sampled(&rehearsed));
+    let looks = Cell::new(0_u32);
     run_threads(
         options,
         input,
-        Pools { arena: &arena, levels: &levels, scratch: &scratch, history: history.as_ref() },
-        &rehearsed,
-        || telemetry::follow_switches([&levels, &rehearsed]),
+        Pools { arena: &arena, levels: &sampled, scratch: &scratch, history: history.as_ref() },
+        &sampled_rehearsed,
+        || {
+            telemetry::follow_switches([&sampled, &sampled_rehearsed]);
+            if looks.replace(looks.get().wrapping_add(1)).is_multiple_of(LOOKS_PER_NOTE) {
+                [&levels, &rehearsed].into_iter().for_each(telemetry::note_sizes);
+                telemetry::note_sizes(&scratch);
+            }
+        },
     )
 }
+
+/// How many looks of the coordinator there are between two notes of the pools' sizes.
+const LOOKS_PER_NOTE: u32 = 20;
 
 /// Runs the three threads. `rehearsed` is where the rehearsal has its levels; `follow_switches` is
 /// called now and then.
@@ -197,13 +188,13 @@ fn run_threads<L: Store + Sync, S: ManualPool + Sync>(
     let arenas: [&dyn Arena; 1] = [pools.arena];
     let quiet_moments = options.history.map_or(0, |_| options.quiet_moments);
     let coordinator =
-        Coordinator::begin(options.policy, options.passes, quiet_moments).map_err(Failure::new)?;
-    let rehearsal = Rehearsal::new(options.market, rehearsed)?;
+        Coordinator::begin(options.hot.policy, options.hot.passes, quiet_moments).map_err(Failure::new)?;
+    let rehearsal = Rehearsal::new(options.feed.market, rehearsed)?;
     let preparation = Preparation {
-        warmup_messages: options.warmup,
-        levels: options.levels,
+        warmup_messages: options.hot.warmup,
+        levels: options.hot.levels,
         history: options.history.unwrap_or(0),
-        inject: options.inject,
+        inject: options.hot.inject,
     };
     let Round { to_hot, to_reference, to_reader } = Round::new();
     thread::scope(|scope| {
@@ -211,7 +202,7 @@ fn run_threads<L: Store + Sync, S: ManualPool + Sync>(
             input.and_then(|mut input| reader::read(&mut *input, to_reader.1, to_hot.0))
         })?;
         let hot = spawn(scope, "hot", || {
-            hot::keep(preparation, &coordinator, pools, rehearsal, to_hot.1, to_reference.0)
+            blocks::keep(preparation, &coordinator, pools, rehearsal, to_hot.1, to_reference.0)
         })?;
         // Without this thread nothing would end the warm-up.
         let cold =
@@ -231,63 +222,9 @@ fn run_threads<L: Store + Sync, S: ManualPool + Sync>(
         // In the order of the lines they are about.
         let of_input =
             hot_failure.map(Failure::from).into_iter().chain(cold_failure).chain(join(reader).err());
-        let name = input_name(options);
+        let name = feed::name(&options.feed);
         let of_input = of_input.map(|failure| failure.of_input(&name));
         let failures = of_input.chain(difference).chain(past_difference).chain(contract_failures).collect();
         Ok(Outcome { hot, reference, contract, has_failed_fast: coordinator.has_failed_fast(), failures })
     })
-}
-
-/// Bytes of address space for what is not in the arena: blocks, stacks, heaps, and the
-/// symbols of a report, which take the most (design/order-book.md `.headroom`).
-const HEADROOM: usize = 128 << 20;
-
-/// Makes all threads share one heap. Otherwise glibc reserves 64 MiB of address space for
-/// each thread that first allocates, and may take it from the headroom.
-fn share_heap() {
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    // SAFETY: sets a parameter of the allocator, which takes any number.
-    unsafe {
-        libc::mallopt(libc::M_ARENA_MAX, 1);
-    }
-}
-
-/// Holds back memory while the arena is made: the global allocator ends the process
-/// when it has none.
-fn hold_headroom() -> Result<Vec<u8>, Failure> {
-    let mut headroom = Vec::new();
-    let lacking = |_| {
-        Failure::new(format_args!(
-            "less than {} MiB for memory outside the arena: raise the limits of address space and of data \
-             (ulimit -v, ulimit -d)",
-            HEADROOM >> 20
-        ))
-    };
-    headroom.try_reserve_exact(HEADROOM).map_err(lacking)?;
-    Ok(headroom)
-}
-
-fn create_arena() -> Result<ArenaVm, Error> {
-    ArenaVm::create(ArenaVmOptions {
-        prefault: Prefault::AtFill,
-        inherit_on_fork: false,
-        event_hook: Some(telemetry::arena_hook()),
-        ..Default::default()
-    })
-}
-
-fn spawn<'scope, 'env, T: Send + 'scope>(
-    scope: &'scope Scope<'scope, 'env>,
-    name: &str,
-    work: impl FnOnce() -> T + Send + 'scope,
-) -> Result<ScopedJoinHandle<'scope, T>, Failure> {
-    let work = || {
-        stop::leave_to_others();
-        work()
-    };
-    thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, work).map_err(Failure::new)
-}
-
-fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

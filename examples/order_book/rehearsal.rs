@@ -6,11 +6,11 @@ use std::io::Read;
 use indicatif::ProgressBar;
 use tripoint::{AllocationPoint, ManualPool, Store};
 
-use crate::cli::{Market, Profile};
 use crate::failure::Failure;
 use crate::generator::Generator;
 use crate::handoff::{self, Block, Receiver, Sender};
 use crate::keeper::Keeper;
+use crate::market::{Market, Profile};
 
 /// Records of the feed that is played: enough for every kind, and one snapshot.
 const MESSAGES: u64 = 500;

@@ -1,6 +1,5 @@
 //! What a run has to say: a summary to read, and the same as JSON.
 
-use core::cmp::Reverse;
 use core::fmt;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -8,15 +7,15 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use serde::Serialize;
-use serde_json::Value;
-use tripoint::contract::{AmnestyReason, Report as Contract};
 
+use crate::contract_report::ContractReport;
 use crate::decimal::Decimal;
 use crate::failure::Failure;
-use crate::historian::HistoryFound;
+use crate::history_report::HistoryReport;
 use crate::hot::HotReport;
 use crate::reference::Reference;
 use crate::steady::{Latency, SteadyCosts};
+use crate::summary::line;
 use crate::telemetry::Samples;
 
 /// The report. Its fields are the keys of the JSON form, in this order.
@@ -49,173 +48,6 @@ pub(crate) struct Report {
     samples: Option<Samples>,
     /// The trades that were kept, if any were to be.
     history: Option<HistoryReport>,
-}
-
-/// What the history has, and what it cost. Times are in ns.
-#[derive(Debug, Serialize)]
-pub(crate) struct HistoryReport {
-    /// The most trades that it may have.
-    capacity: usize,
-    /// The trades that it has, the last ones of the feed.
-    trades: usize,
-    /// The price at which there were most of them; the lowest of several.
-    most_traded: Option<MostTraded>,
-    /// Whether trades and index are those of the reference. `None` if trades were not kept for lack of memory.
-    matches_reference: Option<bool>,
-    /// Trades that there was no memory for, because all quiet moments were used up.
-    not_kept: usize,
-    /// The bytes of its objects.
-    bytes: usize,
-    /// The bytes of the pools that these are in.
-    pool_bytes: usize,
-    /// Quiet moments, of which those while the thread was armed are in the amnesties of the contract.
-    quiet_moments: usize,
-    /// Collections in quiet moments.
-    collections: usize,
-    /// The longest quiet moment.
-    longest_pause_ns: u64,
-    /// Collections in hot moments while the thread was armed.
-    violations: usize,
-}
-
-/// What was traded at a price.
-#[derive(Debug, Serialize)]
-pub(crate) struct MostTraded {
-    /// As the exchange writes it: a decimal in a string.
-    price: String,
-    trades: usize,
-    quantity: String,
-}
-
-impl HistoryReport {
-    fn new(found: &HistoryFound, capacity: usize, matches_reference: Option<bool>) -> Self {
-        let most = found.by_price.iter().max_by_key(|(price, traded)| (traded.trades, Reverse(**price)));
-        Self {
-            capacity,
-            trades: found.trades.len(),
-            most_traded: most.map(|(price, traded)| MostTraded {
-                price: price.to_string(),
-                trades: traded.trades,
-                quantity: Decimal::from_units(traded.quantity).to_string(),
-            }),
-            matches_reference,
-            not_kept: found.not_kept,
-            bytes: found.bytes,
-            pool_bytes: found.pool_bytes,
-            quiet_moments: found.moments,
-            collections: found.collections,
-            longest_pause_ns: u64::try_from(found.longest_pause.as_nanos()).unwrap_or(u64::MAX),
-            violations: found.violations,
-        }
-    }
-}
-
-/// The part of the summary.
-impl fmt::Display for HistoryReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { capacity, trades, bytes, pool_bytes, .. } = self;
-        let sizes = format_args!("{bytes} bytes of objects in {pool_bytes} bytes of pools");
-        line(f, "history", format_args!("the last {trades} trades, of at most {capacity}: {sizes}"))?;
-        if let Some(MostTraded { price, trades, quantity }) = &self.most_traded {
-            line(f, "  most traded", format_args!("{price}: {trades} trades of {quantity} together"))?;
-        }
-        let Self { quiet_moments, collections, longest_pause_ns, .. } = self;
-        let longest = format_args!("the longest took {longest_pause_ns} ns");
-        line(f, "  quiet moments", format_args!("{quiet_moments}, {collections} collections, {longest}"))?;
-        line(f, "  hot collections", format_args!("{}", self.violations))?;
-        if self.not_kept > 0 {
-            let why = "no memory, and no quiet moment left (see --quiet-moments)";
-            line(f, "  not kept", format_args!("{} trades: {why}", self.not_kept))?;
-        }
-        let verdict = match self.matches_reference {
-            Some(true) => "the same",
-            Some(false) => "DIFFERENT",
-            None => "not compared, because trades were not kept",
-        };
-        line(f, "  reference history", format_args!("{verdict}"))
-    }
-}
-
-/// How the contract was kept: parts of the contract's own report, as it has them.
-#[derive(Debug, Default, Serialize)]
-pub(crate) struct ContractReport {
-    /// Names of the detectors that were live for the hot thread.
-    live_detectors: Vec<String>,
-    /// Alarms of the hot thread, counted where they are raised.
-    alarms: usize,
-    /// The alarms that were kept: one for each turn and class.
-    violations: Vec<Value>,
-    /// Records that had no room to wait in. Their events are counted.
-    records_lost: usize,
-    amnesties: Value,
-    routes: Value,
-    /// Rehearsals until one was clean.
-    warmup_rounds: usize,
-    /// Whether the hot thread was ever bound.
-    armed: bool,
-    /// Steps that failed when the memory was prepared.
-    missing_memory_steps: Value,
-    /// What Init found of the system's settings.
-    runtime: Value,
-    /// What could not be locked, and what the sentinel warned of. Only in the summary,
-    /// because it is no violation.
-    #[serde(skip)]
-    warnings: Vec<String>,
-}
-
-impl ContractReport {
-    /// The parts of `contract`, whose records are the alarms.
-    pub(crate) fn new<R: AmnestyReason, const THREADS: usize>(
-        contract: &Contract<'_, R, THREADS>,
-        warnings: Vec<String>,
-    ) -> Self {
-        let mut text = String::new();
-        // Writing to a string does not fail, and what is written is JSON.
-        let _ = contract.write_json(&mut text);
-        let mut parts: Value = serde_json::from_str(&text).unwrap_or_default();
-        let mut take = |name| parts.get_mut(name).map(Value::take).unwrap_or_default();
-        Self {
-            live_detectors: contract.live().names().map(str::to_owned).collect(),
-            alarms: contract.alarms(),
-            records_lost: contract.records_lost(),
-            violations: take("violations").as_array_mut().map(core::mem::take).unwrap_or_default(),
-            amnesties: take("amnesties"),
-            routes: take("routes"),
-            warmup_rounds: contract.contract.warmup_rounds(),
-            armed: contract.was_armed(),
-            missing_memory_steps: take("missing_memory_steps"),
-            runtime: take("runtime"),
-            warnings,
-        }
-    }
-}
-
-/// The part of the summary.
-impl fmt::Display for ContractReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = if self.armed { "armed" } else { "not armed" };
-        match self.warmup_rounds {
-            0 => writeln!(f, "{:<24}{state}; there was no rehearsal", "contract")?,
-            1 => writeln!(f, "{:<24}{state} after 1 rehearsal", "contract")?,
-            rounds => writeln!(f, "{:<24}{state} after {rounds} rehearsals", "contract")?,
-        }
-        writeln!(f, "{:<24}{}", "  live detectors", self.live_detectors.join(" "))?;
-        writeln!(f, "{:<24}{}", "  alarms", self.alarms)?;
-        for alarm in &self.violations {
-            let part = |name: &str| alarm[name].as_str().unwrap_or("?");
-            writeln!(f, "{:<24}{} x{} in {}", "", part("class"), alarm["count"], part("site"))?;
-        }
-        if self.records_lost > 0 {
-            writeln!(f, "{:<24}{}, though their events are counted", "  records lost", self.records_lost)?;
-        }
-        for finding in self.runtime.as_array().into_iter().flatten() {
-            if finding["verdict"] != "good" {
-                let part = |name: &str| finding[name].as_str().unwrap_or("?");
-                line(f, "  setting", format_args!("{}: {}", part("item"), part("advice")))?;
-            }
-        }
-        self.warnings.iter().try_for_each(|warning| line(f, "  warning", format_args!("{warning}")))
-    }
 }
 
 impl Report {
@@ -285,11 +117,6 @@ pub(crate) fn matches(hot: &HotReport, reference: &Reference) -> bool {
 pub(crate) fn history_matches(hot: &HotReport, reference: &Reference) -> Option<bool> {
     let found = hot.history.as_ref().filter(|found| found.not_kept == 0)?;
     Some(found.trades == reference.trades() && found.by_price == reference.by_price())
-}
-
-/// A line of the summary.
-fn line(f: &mut fmt::Formatter<'_>, name: &str, value: fmt::Arguments<'_>) -> fmt::Result {
-    writeln!(f, "{name:<24}{value}")
 }
 
 /// The summary. Figures of what did not take place are left out.

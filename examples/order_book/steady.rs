@@ -46,6 +46,31 @@ pub(crate) struct Latency {
     pub(crate) max: u64,
 }
 
+impl Latency {
+    /// An empty histogram of latencies, whose memory has all been touched.
+    ///
+    /// # Errors
+    /// The histogram's.
+    pub(crate) fn histogram() -> Result<Histogram<u64>, HotCause> {
+        let mut latencies =
+            Histogram::new_with_bounds(1, LATENCY_MAX, LATENCY_DIGITS).map_err(HotCause::NoHistogram)?;
+        // Writes every counter, and so brings memory behind each.
+        latencies.reset();
+        Ok(latencies)
+    }
+
+    /// What is in a histogram.
+    pub(crate) fn of(latencies: &Histogram<u64>) -> Self {
+        Self {
+            p50: latencies.value_at_quantile(0.5),
+            p99: latencies.value_at_quantile(0.99),
+            p999: latencies.value_at_quantile(0.999),
+            p9999: latencies.value_at_quantile(0.9999),
+            max: latencies.max(),
+        }
+    }
+}
+
 /// Readings at one moment, all of them growing.
 struct Readings {
     growth: u64,
@@ -96,10 +121,7 @@ impl<'a> SteadyMeter<'a> {
     /// # Errors
     /// The histogram's.
     pub(crate) fn new(arena: &'a ArenaVm) -> Result<Self, HotCause> {
-        let mut latencies =
-            Histogram::new_with_bounds(1, LATENCY_MAX, LATENCY_DIGITS).map_err(HotCause::NoHistogram)?;
-        // Writes every counter, and so brings memory behind each.
-        latencies.reset();
+        let latencies = Latency::histogram()?;
         // Reads and clock run once before they count.
         let _ = Readings::take(arena.counts());
         Ok(Self { arena, latencies, busy: Duration::ZERO, start: None })
@@ -136,13 +158,7 @@ impl<'a> SteadyMeter<'a> {
 
     /// How long messages took.
     pub(crate) fn latency(&self) -> Latency {
-        Latency {
-            p50: self.latencies.value_at_quantile(0.5),
-            p99: self.latencies.value_at_quantile(0.99),
-            p999: self.latencies.value_at_quantile(0.999),
-            p9999: self.latencies.value_at_quantile(0.9999),
-            max: self.latencies.max(),
-        }
+        Latency::of(&self.latencies)
     }
 
     /// The number of messages recorded.

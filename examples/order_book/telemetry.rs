@@ -14,8 +14,8 @@ use tripoint::telemetry::{
 };
 use tripoint::{EventHook, PoolClass, Store};
 
-use crate::cli::Options;
 use crate::failure::Failure;
+use crate::options::TelemetryOptions;
 
 /// Tells the contract of fills and growth.
 static POOL_EVENTS: PoolEvents = PoolEvents;
@@ -36,7 +36,7 @@ static ESTIMATES: Mutex<Option<Groups<u32, 2>>> = Mutex::new(None);
 ///
 /// # Errors
 /// The telemetry's.
-pub(crate) fn begin(options: &Options) -> Result<(), Failure> {
+pub(crate) fn begin(options: &TelemetryOptions) -> Result<(), Failure> {
     if let Some(path) = &options.telemetry {
         let telemetry = create(path.as_deref())?;
         let telemetry = TELEMETRY.get_or_init(|| telemetry);
@@ -92,6 +92,13 @@ pub(crate) fn follow_switches<P: PoolClass + Store>(stores: [&Sampled<'_, P>; 2]
     }
 }
 
+/// Notes the sizes of a pool for readers (design/telemetry.md `.counters.sizes`).
+pub(crate) fn note_sizes<P: PoolClass>(pool: &P) {
+    if let Some((_, hook)) = BOTH.get() {
+        hook.note_sizes(pool.header().id(), pool.sizes());
+    }
+}
+
 /// What the system refused.
 pub(crate) fn warnings() -> Vec<String> {
     let refusals = TELEMETRY.get().map(|telemetry| telemetry.report().refusals());
@@ -99,7 +106,7 @@ pub(crate) fn warnings() -> Vec<String> {
 }
 
 /// Whether levels may be sampled: also if another process may ask for that later.
-pub(crate) const fn may_sample(options: &Options) -> bool {
+pub(crate) const fn may_sample(options: &TelemetryOptions) -> bool {
     options.telemetry.is_some() || options.sample.is_some()
 }
 

@@ -6,6 +6,8 @@
 
 mod ap_ops;
 mod cache_ops;
+#[cfg(not(test))]
+mod datagram_bytes;
 mod debug_misuse;
 mod fast_path_sums;
 #[cfg(not(test))]
@@ -18,6 +20,7 @@ mod memory;
 mod mfs_ops;
 mod mvff_ops;
 mod mvt_ops;
+mod packet_ops;
 mod snc_ops;
 mod telemetry_bytes;
 mod tlsf_ops;
@@ -25,6 +28,8 @@ mod vm_arena_ops;
 
 pub use ap_ops::ap_ops;
 pub use cache_ops::cache_ops;
+#[cfg(not(test))]
+pub use datagram_bytes::datagram_bytes;
 pub use debug_misuse::debug_misuse;
 pub use fast_path_sums::fast_path_sums;
 #[cfg(not(test))]
@@ -35,6 +40,7 @@ pub use land_ops::land_ops;
 pub use mfs_ops::mfs_ops;
 pub use mvff_ops::mvff_ops;
 pub use mvt_ops::mvt_ops;
+pub use packet_ops::packet_ops;
 pub use snc_ops::snc_ops;
 pub use telemetry_bytes::telemetry_bytes;
 pub use tlsf_ops::tlsf_ops;
@@ -76,3 +82,16 @@ mod record;
 #[cfg(not(test))]
 #[path = "../../examples/order_book/wire.rs"]
 mod wire;
+
+// The same for the framing and the recovery window of the packet path.
+#[cfg(not(test))]
+#[path = "../../examples/packet_path/src/message.rs"]
+mod message;
+#[cfg(not(test))]
+#[path = "../../examples/packet_path/src/moldudp64.rs"]
+#[allow(dead_code)]
+mod moldudp64;
+#[cfg(not(test))]
+#[path = "../../examples/packet_path/src/window.rs"]
+#[allow(dead_code)]
+mod window;

@@ -59,6 +59,7 @@ macro_rules! targets {
 targets!(
     ap_ops,
     cache_ops,
+    datagram_bytes,
     debug_misuse,
     fast_path_sums,
     feed_bytes,
@@ -67,6 +68,7 @@ targets!(
     mfs_ops,
     mvff_ops,
     mvt_ops,
+    packet_ops,
     snc_ops,
     telemetry_bytes,
     tlsf_ops,

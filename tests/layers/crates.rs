@@ -77,7 +77,8 @@ const LAYERS: &[Layer] = &[
 ];
 
 /// Members that may depend on any crate, and that no library depends on.
-const LEAVES: &[&str] = &["tests-loom", "benches", "tripoint-oracle", "tripoint-probe", "tripoint-cli"];
+const LEAVES: &[&str] =
+    &["tests-loom", "benches", "tripoint-oracle", "tripoint-probe", "tripoint-cli", "packet-path"];
 
 /// The highest floor of the figure: folders of programs that use the facade.
 const TOP: &[&str] = &["cli", "examples", "tests", "tests-loom", "fuzz", "benches", "verify"];

@@ -20,16 +20,18 @@ use crate::{LIBRARIES, repository};
 
 /// Names that methods of other crates have too, most of them the standard library's. Without them, calls of
 /// those would look like calls of ours, and circles would be found where none are.
-const ELSEWHERE: [&str; 17] = [
+const ELSEWHERE: [&str; 19] = [
     "add",
     "all",
     "as_ptr",
+    "base",
     "checked_add",
     "finish",
     "get",
     "inspect",
     "into_inner",
     "is_empty",
+    "len",
     "limit",
     "pop",
     "reach",

@@ -1,0 +1,134 @@
+//! A wire of two ends, each in a namespace of its own (design/packet-path.md `.link`).
+
+use core::net::{Ipv6Addr, SocketAddrV6};
+use std::io;
+use std::os::fd::AsRawFd;
+
+use netlink_packet_core::{
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
+};
+use netlink_packet_route::address::{
+    AddressAttribute, AddressFlags, AddressHeader, AddressMessage, AddressScope,
+};
+use netlink_packet_route::link::{
+    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+use nix::net::if_::if_nametoindex;
+
+use crate::namespace::Namespace;
+
+/// What both ends are called, each in its namespace.
+pub(crate) const INTERFACE: &core::ffi::CStr = c"wire";
+
+/// The addresses of the ends. They are valid on the wire only.
+const ADDRESSES: [Ipv6Addr; 2] =
+    [Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1), Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 2)];
+
+const PREFIX_BITS: u8 = 64;
+
+/// Room for an answer of the kernel.
+const ANSWER_BYTES: usize = 8 << 10;
+
+/// An end of the wire, in a namespace that nothing else is in.
+#[derive(Debug)]
+pub(crate) struct End {
+    pub(crate) namespace: Namespace,
+    address: Ipv6Addr,
+    index: u32,
+}
+
+impl End {
+    /// The address of a port of this end, as this end sees it.
+    pub(crate) const fn port(&self, port: u16) -> SocketAddrV6 {
+        SocketAddrV6::new(self.address, port, 0, self.index)
+    }
+
+    /// The address of a port of the other end, as this end sees it.
+    pub(crate) const fn port_of(&self, other: &Self, port: u16) -> SocketAddrV6 {
+        SocketAddrV6::new(other.address, port, 0, self.index)
+    }
+}
+
+/// Makes two namespaces and a wire between them. There is no way out of either.
+///
+/// # Errors
+/// The operating system's.
+pub(crate) fn create() -> io::Result<[End; 2]> {
+    let [left, right] = [Namespace::create()?, Namespace::create()?];
+    left.within(|| add_pair(&right))?;
+    let [one, two] = ADDRESSES;
+    Ok([end(left, one)?, end(right, two)?])
+}
+
+/// Makes a pair of interfaces, one here and one in the namespace of the `peer`.
+fn add_pair(peer: &Namespace) -> io::Result<()> {
+    let other = interface([LinkAttribute::NetNsFd(peer.as_raw_fd())]);
+    let pair = LinkAttribute::LinkInfo(vec![
+        LinkInfo::Kind(InfoKind::Veth),
+        LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(other))),
+    ]);
+    ask(RouteNetlinkMessage::NewLink(interface([pair])), NEW)
+}
+
+fn interface(attributes: [LinkAttribute; 1]) -> LinkMessage {
+    let mut message = LinkMessage::default();
+    message.attributes = vec![LinkAttribute::IfName(INTERFACE.to_string_lossy().into_owned())];
+    message.attributes.extend(attributes);
+    message
+}
+
+/// Gives the end in this namespace its address, and switches it on.
+fn end(namespace: Namespace, address: Ipv6Addr) -> io::Result<End> {
+    let index = namespace.within(|| {
+        let index = if_nametoindex(INTERFACE)?;
+        let mut message = AddressMessage::default();
+        message.header = AddressHeader {
+            family: AddressFamily::Inet6,
+            prefix_len: PREFIX_BITS,
+            scope: AddressScope::Link,
+            index,
+            ..AddressHeader::default()
+        };
+        // Nothing else is on the wire that could have this address: no need to ask, which takes a second.
+        let flags = AddressFlags::Nodad | AddressFlags::Permanent;
+        message.attributes = vec![AddressAttribute::Address(address.into()), AddressAttribute::Flags(flags)];
+        ask(RouteNetlinkMessage::NewAddress(message), NEW)?;
+        switch_on(index)?;
+        Ok(index)
+    })?;
+    Ok(End { namespace, address, index })
+}
+
+/// Switches an interface on. A pair can only be when both are there.
+fn switch_on(index: u32) -> io::Result<()> {
+    let mut message = LinkMessage::default();
+    message.header.index = index;
+    message.header.flags = LinkFlags::Up;
+    message.header.change_mask = LinkFlags::Up;
+    ask(RouteNetlinkMessage::SetLink(message), 0)
+}
+
+/// Asks for what is not there yet.
+const NEW: u16 = NLM_F_CREATE | NLM_F_EXCL;
+
+/// Asks the kernel for something, in the namespace of this thread.
+fn ask(what: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
+    let mut message = NetlinkMessage::from(what);
+    message.header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
+    message.finalize();
+    let mut bytes = vec![0; message.buffer_len()];
+    message.serialize(&mut bytes);
+    let kernel = SocketAddr::new(0, 0);
+    let socket = Socket::new(NETLINK_ROUTE)?;
+    socket.send_to(&bytes, &kernel, 0)?;
+    let mut answer = Vec::with_capacity(ANSWER_BYTES);
+    socket.recv(&mut answer, 0)?;
+    let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&answer).map_err(io::Error::other)?;
+    match answer.payload {
+        NetlinkPayload::Error(error) if error.code.is_some() => Err(error.to_io()),
+        NetlinkPayload::Error(_) => Ok(()),
+        other => Err(io::Error::other(format!("the kernel answers {other:?}"))),
+    }
+}
