@@ -21,7 +21,8 @@ fn main() {
     let library = Path::new(&variable("OUT_DIR")).join("preload.so");
     let mut compiler = Command::new(variable("RUSTC"));
     compiler.args(["--crate-name", "tripoint_preload", "--crate-type", "cdylib", "--edition", "2024"]);
-    compiler.args(["-C", "opt-level=3", "-C", "panic=abort", "-C", "strip=symbols"]);
+    // Exceptions of C++ pass through it, so panics do not end it at once, and functions have tables for unwinding.
+    compiler.args(["-C", "opt-level=3", "-C", "strip=symbols"]);
     compiler.arg("--target").arg(variable("TARGET"));
     if let Some(linker) = env::var_os("RUSTC_LINKER") {
         let mut option = std::ffi::OsString::from("linker=");

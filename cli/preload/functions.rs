@@ -1,16 +1,17 @@
 //! The functions that take the place of the C library's.
 //!
 //! What allocates is recorded after the real call has returned, what frees before it is called: so no address is
-//! recorded as allocated before its last object is recorded as freed (design/cli-traces.md `.order`).
+//! recorded as allocated before its last object is recorded as freed (design/cli-traces.md `.order`). Inside an operator
+//! of C++ nothing is recorded: the operator is.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::mem::transmute;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-use crate::record::record;
+use crate::inside::is_inside;
 use crate::ring::code;
-use crate::{before, system};
+use crate::{before, record, system};
 
 /// `EINVAL` and `ENOMEM`.
 const EINVAL: c_int = 22;
@@ -81,7 +82,15 @@ fn look_up() {
     }
 }
 
-fn log2(align: usize) -> u8 {
+/// Records an operation of the program's own.
+#[inline]
+fn record(code: u8, address: *const c_void, size: usize, align_log2: u8) {
+    if !is_inside() {
+        record::record(code, address, size, align_log2);
+    }
+}
+
+pub(crate) fn log2(align: usize) -> u8 {
     align.max(1).trailing_zeros() as u8
 }
 
@@ -100,7 +109,7 @@ fn refused() -> *mut c_void {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn malloc(size: usize) -> *mut c_void {
+pub(crate) unsafe extern "C" fn malloc(size: usize) -> *mut c_void {
     match real(&MALLOC) {
         Some(at) => {
             // SAFETY: the C library's function of this name has this type.
@@ -163,7 +172,7 @@ unsafe extern "C" fn reallocarray(object: *mut c_void, count: usize, size: usize
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn free(object: *mut c_void) {
+pub(crate) unsafe extern "C" fn free(object: *mut c_void) {
     if object.is_null() || before::has(object) {
         return;
     }
@@ -198,7 +207,7 @@ unsafe extern "C" fn memalign(align: usize, size: usize) -> *mut c_void {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn aligned_alloc(align: usize, size: usize) -> *mut c_void {
+pub(crate) unsafe extern "C" fn aligned_alloc(align: usize, size: usize) -> *mut c_void {
     // SAFETY: the caller's duties are those of the real function.
     unsafe { aligned(&ALIGNED_ALLOC, align, size) }
 }

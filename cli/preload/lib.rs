@@ -8,6 +8,8 @@
 
 mod before;
 mod functions;
+mod inside;
+mod operators;
 mod record;
 #[allow(dead_code)]
 mod ring;

@@ -7,6 +7,10 @@ use core::sync::atomic::AtomicU32;
 use crate::ring;
 
 unsafe extern "C" {
+    fn dlopen(name: *const c_char, flags: c_int) -> *mut c_void;
+    fn dlerror() -> *const c_char;
+    #[link_name = "abort"]
+    fn end_by_signal() -> !;
     pub(crate) fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
     pub(crate) fn pthread_key_create(key: *mut u32, end: Option<unsafe extern "C" fn(*mut c_void)>) -> c_int;
     pub(crate) fn pthread_setspecific(key: u32, value: *const c_void) -> c_int;
@@ -30,6 +34,8 @@ unsafe extern "C" {
     static environ: *const *const c_char;
 }
 
+const RTLD_LAZY: c_int = 1;
+const RTLD_NOLOAD: c_int = 4;
 const EFBIG: c_int = 27;
 const RLIMIT_FSIZE: c_int = 1;
 const O_RDWR: c_int = 2;
@@ -56,6 +62,22 @@ pub(crate) fn errno() -> c_int {
 pub(crate) fn set_errno(error: c_int) {
     // SAFETY: the C library returns a valid place of this thread.
     unsafe { *__errno_location() = error };
+}
+
+/// A library that this program has loaded already. It stays loaded from then on.
+pub(crate) fn loaded(name: &core::ffi::CStr) -> Option<*mut c_void> {
+    // SAFETY: a text that ends with a zero; nothing is loaded.
+    let handle = unsafe { dlopen(name.as_ptr(), RTLD_LAZY | RTLD_NOLOAD) };
+    // The program asks for its own errors.
+    // SAFETY: it has no conditions.
+    unsafe { dlerror() };
+    (!handle.is_null()).then_some(handle)
+}
+
+/// Ends the process.
+pub(crate) fn abort() -> ! {
+    // SAFETY: it has no conditions.
+    unsafe { end_by_signal() }
 }
 
 /// Whether the environment can be read: before the C library has begun, it cannot.

@@ -1,11 +1,19 @@
 //! Sizes for an Init, from a trace ([design/cli-traces.md `.advise`](crate::design::cli_traces)).
+//!
+//! ```text
+//! marks.rs     from the high-water marks of telemetry
+//! ```
+
+mod marks;
 
 use std::io;
 
+use indicatif::ProgressBar;
 use serde::Serialize;
 use tripoint::{CacheClass, CacheClasses};
 
-use crate::replaying::{Init, Plan, try_out};
+pub(crate) use self::marks::{Mark, Marks, marks};
+use crate::replaying::{Init, Outline, try_out};
 
 /// The largest block that caches are advised for, in bytes.
 const CACHED: usize = 4096;
@@ -37,6 +45,9 @@ pub(crate) struct Advice {
 pub(crate) struct Class {
     pub(crate) size: usize,
     pub(crate) count: usize,
+    /// The most objects that are live at once, and the bytes of as many blocks.
+    pub(crate) most: u64,
+    pub(crate) bytes: u64,
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -47,27 +58,42 @@ pub(crate) struct Unit {
     pub(crate) most: u64,
 }
 
-/// Advises on a plan: measures what it needs, and replays it twice with that.
-pub(crate) fn advise(plan: &Plan) -> io::Result<Advice> {
-    let classes = classes(plan)?;
+/// Advises on a trace, by its outline: measures what it needs, and replays it twice with that.
+pub(crate) fn advise(outline: &Outline, bar: &ProgressBar) -> io::Result<Advice> {
+    bar.reset();
+    bar.set_length(5);
+    let next = |doing: &'static str| {
+        bar.inc(1);
+        bar.set_message(doing);
+    };
+    bar.set_message("counting objects of each size");
+    let classes = classes(outline)?;
+    next("replaying without limits");
     let free = Init { commit_limit: usize::MAX, extend: 0, classes };
-    let extend = try_out(plan, &free, 1)?.iter().map(|trial| trial.high_water).max().unwrap_or(0);
+    let extend = try_out(outline, &free, 1)?.iter().map(|trial| trial.high_water).max().unwrap_or(0);
     // What the arena itself takes depends on how the pool is extended.
     let extended = Init { extend, ..free };
-    let commit_limit = try_out(plan, &extended, 2)?.iter().map(|trial| trial.committed).max().unwrap_or(0);
-    let trials = try_out(plan, &Init { commit_limit, ..extended }, 2)?;
+    next("replaying twice after an extension");
+    let commit_limit = try_out(outline, &extended, 2)?.iter().map(|trial| trial.committed).max().unwrap_or(0);
+    next("replaying twice with the limit");
+    let trials = try_out(outline, &Init { commit_limit, ..extended }, 2)?;
+    next("counting objects of each size");
     let growth = core::array::from_fn(|index| trials.get(index).map_or(0, |trial| trial.growth));
     let refused = trials.iter().map(|trial| trial.refused).sum();
-    let kept = classes.as_slice().iter().map(|class| Class { size: class.size, count: class.count });
-    Ok(Advice { commit_limit, extend, classes: kept.collect(), units: units(plan), growth, refused })
+    let demand = outline.demand(|size| block_of(&classes, size))?;
+    let class = |&CacheClass { size, count }: &CacheClass| {
+        let most = demand.get(&size).map_or(0, |demand| demand.most);
+        Class { size, count, most, bytes: size as u64 * most }
+    };
+    let classes = classes.as_slice().iter().map(class).collect();
+    Ok(Advice { commit_limit, extend, classes, units: units(outline)?, growth, refused })
 }
 
 /// A class for each size that occurs, with room for about four times the root of its objects: that keeps a
 /// cache away from both its ends (design/cache.md).
-fn classes(plan: &Plan) -> io::Result<CacheClasses> {
+fn classes(outline: &Outline) -> io::Result<CacheClasses> {
     let all = CacheClasses::geometric(CACHED, 1).map_err(io::Error::other)?;
-    let class_of = |size: usize| all.as_slice().iter().map(|class| class.size).find(|&class| class >= size);
-    let demand = plan.demand(class_of);
+    let demand = outline.demand(|size| block_of(&all, size))?;
     let count = |most: u64| ((4.0 * (most as f64).sqrt()) as usize).clamp(*KEPT.start(), *KEPT.end());
     let classes: Vec<_> =
         demand.iter().map(|(&size, of)| CacheClass { size, count: count(of.most) }).collect();
@@ -80,24 +106,36 @@ fn classes(plan: &Plan) -> io::Result<CacheClasses> {
     .map_err(io::Error::other)
 }
 
+/// The size of the class that an object of this size is in; none if it is too large for all of them.
+fn block_of(classes: &CacheClasses, size: usize) -> Option<usize> {
+    classes.as_slice().iter().map(|class| class.size).find(|&class| class >= size)
+}
+
 /// The sizes that are worth a pool of their own, the most frequent first.
-fn units(plan: &Plan) -> Vec<Unit> {
+fn units(outline: &Outline) -> io::Result<Vec<Unit>> {
     let unit =
         |size: usize| Some(size.next_multiple_of(CacheClass::ALIGN)).filter(|&size| size <= LARGEST_UNIT);
-    let demand = plan.demand(unit);
+    let demand = outline.demand(unit)?;
     let (share, least) = WORTH;
-    let all = plan.operations() as u64;
+    let all = outline.operations;
     let worth = demand.iter().filter(|(_, of)| of.allocations * 2 * 100 >= share * all && of.most >= least);
     let mut units: Vec<_> =
         worth.map(|(&size, of)| Unit { size, allocations: of.allocations, most: of.most }).collect();
     units.sort_by_key(|unit| core::cmp::Reverse(unit.allocations));
-    units
+    Ok(units)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::synthesizing::tests::history;
+    use crate::synthesizing::tests::trace;
+
+    /// A trace that these options make; the file is there as long as the first value.
+    fn outlined(options: &str, seed: u64) -> (tempfile::NamedTempFile, Outline) {
+        let file = trace(options, seed);
+        let outline = Outline::read(file.path(), u64::MAX, &ProgressBar::hidden()).unwrap();
+        (file, outline)
+    }
 
     /// (design/cli-traces.md `.req.advice`)
     #[test]
@@ -106,31 +144,31 @@ mod tests {
             "--objects 20000 --lifetime 2000",
             "--objects 20000 --lifetime 500 --threads 4 --turn 7 --foreign 50 --largest 30000 --reallocs 30",
         ] {
-            let plan = Plan::of(&history(options, 21)).unwrap();
-            let advice = advise(&plan).unwrap();
+            let (_file, outline) = outlined(options, 21);
+            let advice = advise(&outline, &ProgressBar::hidden()).unwrap();
             assert_eq!((advice.growth[1], advice.refused), (0, 0), "{options}: {advice:?}");
             // The control: half of it is refused or grows.
-            let classes = classes(&plan).unwrap();
+            let classes = classes(&outline).unwrap();
             let init = Init { commit_limit: advice.commit_limit / 2, extend: 0, classes };
-            let trials = try_out(&plan, &init, 1).unwrap();
+            let trials = try_out(&outline, &init, 1).unwrap();
             assert!(trials[0].refused > 0, "{options}: {trials:?}");
         }
     }
 
     #[test]
     fn a_size_that_most_objects_have_is_worth_a_pool() {
-        let plan = Plan::of(&history("--objects 5000 --smallest 40 --largest 40 --reallocs 0", 22)).unwrap();
-        let advice = advise(&plan).unwrap();
+        let (_file, outline) = outlined("--objects 5000 --smallest 40 --largest 40 --reallocs 0", 22);
+        let advice = advise(&outline, &ProgressBar::hidden()).unwrap();
         assert_eq!(advice.units.len(), 1, "{advice:?}");
         assert_eq!((advice.units[0].size, advice.units[0].allocations), (48, 5000));
         assert_eq!(advice.classes.len(), 1);
-        let spread = Plan::of(&history("--objects 5000 --smallest 2000 --largest 90000", 23)).unwrap();
-        assert!(units(&spread).is_empty());
+        let (_file, spread) = outlined("--objects 5000 --smallest 2000 --largest 90000", 23);
+        assert!(units(&spread).unwrap().is_empty());
     }
 
     #[test]
     fn an_empty_trace_has_advice() {
-        let plan = Plan::of(&history("--objects 0", 24)).unwrap();
-        assert_eq!(advise(&plan).unwrap().refused, 0);
+        let (_file, outline) = outlined("--objects 0", 24);
+        assert_eq!(advise(&outline, &ProgressBar::hidden()).unwrap().refused, 0);
     }
 }

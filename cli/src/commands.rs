@@ -3,8 +3,10 @@
 mod advise;
 mod attach;
 mod completions;
+mod core_file;
 mod gate;
 mod man;
+pub(crate) mod plot;
 #[cfg(recorder)]
 mod record;
 mod replay;
@@ -38,14 +40,16 @@ pub(crate) enum Command {
     Report(report::Report),
     Gate(gate::Gate),
     Attach(attach::Attach),
+    Core(core_file::Core),
     Top(top::Top),
-    Completions(completions::Completions),
-    Man(man::Man),
     #[cfg(recorder)]
     Record(record::Record),
     Replay(replay::Replay),
-    Synthesize(synthesize::Synthesize),
     Advise(advise::Advise),
+    Synthesize(synthesize::Synthesize),
+    Plot(plot::Plot),
+    Completions(completions::Completions),
+    Man(man::Man),
 }
 
 impl Command {
@@ -54,14 +58,16 @@ impl Command {
             Self::Report(report) => report.run(out),
             Self::Gate(gate) => gate.run(out),
             Self::Attach(attach) => attach.run(out),
+            Self::Core(core) => core.run(out),
             Self::Top(top) => top.run(out),
-            Self::Completions(completions) => completions.run(&mut Arguments::command(), out),
-            Self::Man(man) => man.run(Arguments::command(), out),
             #[cfg(recorder)]
             Self::Record(record) => record.run(out.is_json()),
             Self::Replay(replay) => replay.run(out),
-            Self::Synthesize(synthesize) => synthesize.run(out),
             Self::Advise(advise) => advise.run(out),
+            Self::Synthesize(synthesize) => synthesize.run(out),
+            Self::Plot(plot) => plot.run(out),
+            Self::Completions(completions) => completions.run(&mut Arguments::command(), out),
+            Self::Man(man) => man.run(Arguments::command(), out),
         }
     }
 }

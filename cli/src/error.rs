@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use tripoint_telemetry::reader::OpenError;
 
+use crate::core_file::NotCore;
 use crate::recording::Target;
 use crate::trace::TraceError;
 
@@ -35,22 +36,39 @@ pub(crate) enum Error {
     },
     /// The system does not let signals be taken.
     Signals { error: io::Error },
+    /// The terminal cannot be used any more.
+    Terminal { error: io::Error },
     /// The standard input or output is no terminal.
     NoTerminal,
+    /// It is a trace of allocations, which other subcommands read.
+    IsTrace { path: PathBuf },
     /// A capture makes no sense.
     Capture { path: PathBuf, why: String },
     /// A budget makes no sense.
     Budget { path: PathBuf, why: String },
     /// Nothing of a recording can be read.
     Recording { target: Target, error: OpenError },
+    /// What is watched from outside has to be a process.
+    #[cfg(target_os = "linux")]
+    NoProcess { target: Target },
+    /// A process cannot be watched from outside.
+    #[cfg(target_os = "linux")]
+    Outside(crate::outside::Refused),
+    /// A file is not a core file that this program can show.
+    NotCore { path: PathBuf, why: NotCore },
     /// Only a part of a recording could be read.
     Partial { target: Target, faults: Vec<String> },
     /// A trace cannot be read, or not all of it.
     Trace { path: PathBuf, error: TraceError },
     /// A trace cannot be replayed on this machine.
-    Unfit { path: PathBuf, why: &'static str },
+    Unfit { path: PathBuf, why: String },
+    /// No event of a recording names an object.
+    #[cfg(recorder)]
+    NoObjects { target: Target },
     /// A process that replays a trace did not end well.
     Replay { contender: String, why: String },
+    /// A picture cannot be drawn as it was asked for.
+    Undrawn { path: PathBuf, why: String },
     /// A program cannot be recorded.
     #[cfg(recorder)]
     Unrecordable { program: PathBuf, why: crate::recorder::Unrecordable },
@@ -70,20 +88,39 @@ impl fmt::Display for Error {
             Self::Output(error) => write!(f, "cannot write the output: {error}"),
             Self::System { doing, path, error } => write!(f, "cannot {doing} {}: {error}", path.display()),
             Self::Signals { error } => write!(f, "cannot take signals: {error}"),
+            Self::Terminal { error } => write!(f, "cannot use the terminal: {error}"),
             Self::NoTerminal => f.write_str("this needs a terminal; --once prints text, and --json JSON"),
+            Self::IsTrace { path } => write!(
+                f,
+                "{} is a trace of allocations; `tripoint replay` and `tripoint advise` read it",
+                path.display()
+            ),
             Self::Capture { path, why } => write!(f, "{}: {why}", path.display()),
             Self::Budget { path, why } => write!(f, "{} is no budget: {why}", path.display()),
             // These errors name it themselves.
             Self::Recording { target: Target::Process(_), error }
             | Self::Recording { error: error @ OpenError::System { path: Some(_), .. }, .. } => error.fmt(f),
             Self::Recording { target, error } => write!(f, "{target}: {error}"),
+            #[cfg(target_os = "linux")]
+            Self::NoProcess { target } => {
+                write!(f, "{target} is no process; --kernel needs the number of a process")
+            }
+            #[cfg(target_os = "linux")]
+            Self::Outside(why) => why.fmt(f),
+            Self::NotCore { path, why } => write!(f, "{}: {why}", path.display()),
             Self::Partial { target, faults } => {
                 write!(f, "{target}: not all of it could be read:")?;
                 faults.iter().try_for_each(|fault| write!(f, "\n  {fault}"))
             }
             Self::Trace { path, error } => write!(f, "{}: {error}", path.display()),
             Self::Unfit { path, why } => write!(f, "cannot replay {}: {why}", path.display()),
+            #[cfg(recorder)]
+            Self::NoObjects { target } => write!(
+                f,
+                "{target}: no event names an object by its address: report objects through a `LoggedStore`, or at points with a `PointLogger`, with events and addresses switched on"
+            ),
             Self::Replay { contender, why } => write!(f, "the replay on {contender} failed: {why}"),
+            Self::Undrawn { path, why } => write!(f, "cannot draw {}: {why}", path.display()),
             #[cfg(recorder)]
             Self::Unrecordable { program, why } => write!(f, "cannot record {}: {why}", program.display()),
         }
@@ -100,13 +137,18 @@ impl From<io::Error> for Error {
 impl core::error::Error for Error {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
-            Self::Output(error) | Self::System { error, .. } | Self::Signals { error } => Some(error),
+            Self::Output(error) | Self::System { error, .. } => Some(error),
+            Self::Signals { error } | Self::Terminal { error } => Some(error),
             Self::Recording { error, .. } => Some(error),
             Self::Trace { error, .. } => Some(error),
+            Self::NotCore { why, .. } => why.source(),
+            #[cfg(target_os = "linux")]
+            Self::NoProcess { .. } | Self::Outside(_) => None,
+            Self::IsTrace { .. } => None,
             Self::NoTerminal | Self::Budget { .. } | Self::Capture { .. } | Self::Partial { .. } => None,
-            Self::Unfit { .. } | Self::Replay { .. } => None,
+            Self::Unfit { .. } | Self::Replay { .. } | Self::Undrawn { .. } => None,
             #[cfg(recorder)]
-            Self::Unrecordable { .. } => None,
+            Self::Unrecordable { .. } | Self::NoObjects { .. } => None,
         }
     }
 }

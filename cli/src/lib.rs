@@ -10,10 +10,17 @@ pub mod design;
 mod advising;
 mod budget;
 mod commands;
+mod core_file;
 mod error;
 mod export;
 mod grid;
+mod mapped;
 mod output;
+#[cfg(target_os = "linux")]
+mod outside;
+mod pictures;
+mod plotting;
+mod progress;
 #[cfg(recorder)]
 mod recorder;
 mod recording;
@@ -34,10 +41,12 @@ use crate::output::Output;
 /// Does what the arguments of this process ask for, and returns the exit status
 /// ([design/cli.md `.status`](crate::design::cli)).
 ///
-/// Ends the process itself if the arguments make no sense, with status 2, or if they ask for help, with
-/// status 0.
+/// If the arguments make no sense, or ask for help, this prints no more than that, with status 2 or 0.
 pub fn run() -> ExitCode {
-    let arguments: Arguments = clap::Parser::parse();
+    let arguments: Arguments = match clap::Parser::try_parse() {
+        Ok(arguments) => arguments,
+        Err(told) => return output::told(&told),
+    };
     let mut out = Output::standard(arguments.json);
     let outcome = arguments.command.run(&mut out);
     match outcome.and_then(|outcome| out.finish().map(|()| outcome)) {

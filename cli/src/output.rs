@@ -3,6 +3,7 @@
 
 use core::fmt;
 use std::io::{self, BufWriter, Write};
+use std::process::ExitCode;
 
 use crate::error::Error;
 
@@ -64,6 +65,18 @@ impl Write for Output {
 
     fn flush(&mut self) -> io::Result<()> {
         self.writer.flush()
+    }
+}
+
+/// Prints help, or what is wrong with the arguments, and returns the status. Help that cannot be written is an error.
+pub(crate) fn told(help: &clap::Error) -> ExitCode {
+    match UntilClosed::<io::Stdout>::forgive(help.print().and_then(|()| io::stdout().flush()), ()) {
+        Ok(()) if help.use_stderr() => ExitCode::from(2),
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&Error::Output(error));
+            ExitCode::from(2)
+        }
     }
 }
 

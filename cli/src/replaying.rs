@@ -1,8 +1,9 @@
-//! Replaying a trace on allocators: the same operations, threads and order
+//! Replaying a trace on allocators: its operations, by as many threads, in its order
 //! ([design/cli-traces.md `.replay`](crate::design::cli_traces)).
 //!
 //! ```text
-//! plan.rs        a trace as actions with layouts, and whose turn it is
+//! outline.rs     what is known of a trace before it is replayed
+//! window.rs      a part of it as actions with layouts, and whose turn it is
 //! memory.rs      what a thread of a contender does
 //! pools.rs       pools of tripoint          general.rs   general allocators, and none
 //! contenders.rs  all of them, by name
@@ -10,6 +11,7 @@
 //! turns.rs       threads take turns, in the order of the trace
 //! worker.rs      one thread
 //! run.rs         one run, in this process
+//! gauge.rs       what it takes while it goes on
 //! footprint.rs   what the kernel says of this process
 //! process.rs     each run in a process of its own
 //! demand.rs      how many objects of each size       trial.rs   what an Init needs
@@ -18,9 +20,10 @@
 mod contenders;
 mod demand;
 mod footprint;
+mod gauge;
 mod general;
 mod memory;
-mod plan;
+mod outline;
 mod pools;
 mod process;
 mod run;
@@ -29,10 +32,13 @@ mod stamp;
 mod tests;
 mod trial;
 mod turns;
+mod window;
 mod worker;
 
-pub(crate) use contenders::Contender;
-pub(crate) use plan::{Plan, TooLarge};
+pub(crate) use contenders::{Contender, PEERS};
+pub(crate) use gauge::Sample;
+pub(crate) use outline::Outline;
 pub(crate) use process::run_apart;
-pub(crate) use run::{Measure, Outcome, run};
+pub(crate) use run::{Outcome, run};
 pub(crate) use trial::{Init, try_out};
+pub(crate) use worker::{Measure, Order};

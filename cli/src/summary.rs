@@ -2,7 +2,6 @@
 
 use core::mem;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::PathBuf;
 
 use serde::Serialize;
 use tripoint_telemetry::{Confidence, Estimate, Interval, Mean, Sample, Window};
@@ -185,6 +184,7 @@ impl Collector {
             violations: threads.violations(sums.violations, symbols),
             mean: sums.mean,
             stacks: threads.stacks(&sums.samples, symbols),
+            names: self.rings.keys().map(|thread| (*thread, threads.name(*thread))).collect(),
             sites: threads.sites(sums.samples, symbols),
             points: points(&end.counters, &sums.fills),
             losses: losses(self.missed, &end),
@@ -195,7 +195,7 @@ impl Collector {
             hot: self.slots.values().copied().collect(),
             threads: end.threads,
             events: sums.kinds,
-            replaced: symbols.replaced().to_vec(),
+            replaced: symbols.replaced().iter().map(|path| path.display().to_string()).collect(),
             faults: Vec::new(),
         }
     }
@@ -241,7 +241,7 @@ impl Threads<'_> {
                 class,
                 count: 0,
                 bytes: 0,
-                stack: stack(&site, symbols),
+                stack: symbols.stack(&site),
                 site: named,
             });
             row.count = row.count.saturating_add(count);
@@ -281,7 +281,7 @@ impl Threads<'_> {
             let key = (symbols.name(&site), type_name, thread);
             match found.get_mut(&key) {
                 Some((known, _)) => known.merge(&estimate),
-                None => drop(found.insert(key, (estimate, stack(&site, symbols)))),
+                None => drop(found.insert(key, (estimate, symbols.stack(&site)))),
             }
         }
         let mut sites: Vec<_> = found
@@ -313,10 +313,6 @@ impl Threads<'_> {
 
 fn call(address: u64, symbols: &mut Symbols) -> Call {
     Call { address, functions: symbols.frames(address).into_iter().map(Named::from).collect() }
-}
-
-fn stack(site: &[u64], symbols: &mut Symbols) -> Vec<Named> {
-    site.iter().flat_map(|address| symbols.frames(*address)).map(Named::from).collect()
 }
 
 fn points(counters: &Counters, fills: &HashMap<u64, u64>) -> Vec<PointFills> {
@@ -462,6 +458,9 @@ pub(crate) struct Summary {
     pub(crate) phase: Option<Phase>,
     pub(crate) phases: Vec<PhaseChange>,
     pub(crate) threads: Vec<Thread>,
+    /// The names of the threads whose events were read: for exports.
+    #[serde(skip)]
+    pub(crate) names: BTreeMap<u32, String>,
     /// The threads that are known to be under the contract, by the system's numbers.
     pub(crate) hot: BTreeSet<u32>,
     pub(crate) tallies: Vec<NamedTally>,
@@ -480,7 +479,7 @@ pub(crate) struct Summary {
     pub(crate) events: BTreeMap<String, u64>,
     pub(crate) losses: Losses,
     /// Programs and libraries whose files are not those that the process loaded.
-    pub(crate) replaced: Vec<PathBuf>,
+    pub(crate) replaced: Vec<String>,
     /// What could not be read.
     pub(crate) faults: Vec<String>,
 }
@@ -491,6 +490,11 @@ impl Summary {
         let phase = self.phase.iter().map(|phase| &phase.phase);
         let mut phases = phase.chain(self.phases.iter().map(|change| &change.to));
         phases.any(|phase| phase == STEADY || phase == "Teardown")
+    }
+
+    /// The name of a thread, or its number as text.
+    pub(crate) fn thread_name(&self, thread: u32) -> String {
+        self.names.get(&thread).cloned().unwrap_or_else(|| thread.to_string())
     }
 
     /// Leaves out samples and threads that are not known to be under the contract.

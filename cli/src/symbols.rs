@@ -102,6 +102,13 @@ impl Symbols {
         }
     }
 
+    /// Reads the program's debug information, so that the first name does not take as long as that.
+    pub(crate) fn prepare(&mut self) {
+        if let Some(start) = self.objects.entries.first().map(|program| program.start) {
+            self.look_up(start);
+        }
+    }
+
     /// The functions at a frame of a site, the innermost first; at least one.
     pub(crate) fn frames(&mut self, address: u64) -> Vec<Frame> {
         if let Some(known) = self.names.get(&address) {
@@ -124,6 +131,11 @@ impl Symbols {
         });
         let frames = sources.frames(place.offset);
         if frames.is_empty() { bare(place.to_string()) } else { frames }
+    }
+
+    /// The functions of a stack, inlined ones too, the innermost first.
+    pub(crate) fn stack(&mut self, site: &[u64]) -> Vec<Named> {
+        site.iter().flat_map(|address| self.frames(*address)).map(Named::from).collect()
     }
 
     /// The name of a site: of the innermost line of the program's own code.

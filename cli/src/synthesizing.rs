@@ -137,13 +137,17 @@ pub(crate) mod tests {
         parameters: Parameters,
     }
 
-    /// A history that these options make.
-    pub(crate) fn history(options: &str, seed: u64) -> History {
+    /// A trace that these options make.
+    pub(crate) fn trace(options: &str, seed: u64) -> tempfile::NamedTempFile {
         let line = Line::parse_from(["synthesize"].into_iter().chain(options.split_whitespace()));
-        let mut bytes = Vec::new();
-        let writer = Writer::begin(&mut bytes, &Header::default()).unwrap();
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let writer = Writer::begin(io::BufWriter::new(&mut file), &Header::default()).unwrap();
         synthesize(writer, &line.parameters, seed).unwrap();
-        let (history, cut) = History::read(&bytes[..]).unwrap();
+        file
+    }
+
+    fn history(options: &str, seed: u64) -> History {
+        let (history, cut) = History::read(trace(options, seed).reopen().unwrap()).unwrap();
         assert!(cut.is_none(), "{cut:?}");
         history
     }

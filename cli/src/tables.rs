@@ -170,7 +170,7 @@ pub(crate) fn losses(summary: &Summary) -> Vec<String> {
     let counted =
         all.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
     let replaced = summary.replaced.iter();
-    let replaced = replaced
-        .map(|path| format!("{} is not the file that the process loaded: no names from it", path.display()));
+    let replaced =
+        replaced.map(|path| format!("{path} is not the file that the process loaded: no names from it"));
     counted.chain(replaced).collect()
 }

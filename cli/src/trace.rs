@@ -6,12 +6,15 @@
 //! coding.rs      one step as a few bytes, relative to the step before
 //! frame.rs       the parts of a file: header, blocks, end
 //! writer.rs      steps -> file              reader.rs   file -> steps
-//! history.rs     all steps of a file in memory, checked
+//! account.rs     which objects are live         course.rs   steps, each checked
 //! ```
 
+mod account;
 mod coding;
+mod course;
 mod error;
 mod frame;
+#[cfg(test)]
 mod history;
 mod operation;
 mod reader;
@@ -19,8 +22,11 @@ mod reader;
 mod tests;
 mod writer;
 
+pub(crate) use account::{Object, Totals};
+pub(crate) use course::Course;
 pub(crate) use error::TraceError;
-pub(crate) use frame::{Header, Summary};
-pub(crate) use history::{History, Totals};
+pub(crate) use frame::{Header, MAGIC, Summary};
+#[cfg(test)]
+pub(crate) use history::History;
 pub(crate) use operation::{Kind, Operation, Step};
 pub(crate) use writer::Writer;

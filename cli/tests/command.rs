@@ -77,8 +77,13 @@ fn a_reader_that_ends_is_no_error() {
 
 #[test]
 fn output_that_cannot_be_written_has_status_2() {
-    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let output = tripoint(&["completions", "bash"]).stdout(full).output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8(output.stderr).unwrap().contains("cannot write the output"));
+    for arguments in [&["completions", "bash"][..], &["--help"], &["report", "--help"], &["--version"]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = tripoint(arguments).stdout(full).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(
+            String::from_utf8(output.stderr).unwrap().contains("cannot write the output"),
+            "{arguments:?}"
+        );
+    }
 }

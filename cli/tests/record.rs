@@ -197,15 +197,66 @@ fn a_trace_that_is_cut_off_is_replayed_up_to_there() {
     assert_eq!(report["contenders"][0]["differences"], 0);
 }
 
+/// With the exit status of `env`, and without a trace.
 #[test]
 fn what_cannot_be_recorded_is_one_line() {
-    for (program, text) in
-        [("no-such-program", "there is no such program"), ("/dev/null/x", "no such program")]
-    {
-        let output = tripoint().args(["record", "--", program]).output().unwrap();
-        assert_eq!(output.status.code(), Some(2));
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(said.contains(text) && said.lines().count() == 1, "{said}");
+    let folder = tempfile::tempdir().unwrap();
+    let text = folder.path().join("text");
+    fs::write(&text, "not a program").unwrap();
+    for (program, said, status) in [
+        ("no-such-program", "there is no such program", 127),
+        ("/dev/null/x", "no such program", 127),
+        (text.to_str().unwrap(), "ermission denied", 126),
+    ] {
+        let mut command = tripoint();
+        let output = command.current_dir(&folder).args(["record", "--", program]).output().unwrap();
+        assert_eq!(output.status.code(), Some(status), "{output:?}");
+        assert!(!folder.path().join("tripoint.trace").exists(), "{program}");
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(error.contains(said) && error.lines().count() == 1, "{error}");
+    }
+}
+
+/// (design/cli-traces.md `.preload.place`)
+#[test]
+fn a_folder_for_temporary_files_that_nothing_can_be_loaded_from_is_not_used() {
+    let place = Place::new();
+    fs::create_dir(place.folder.path().join("temporary")).unwrap();
+    let recorded = shell(
+        &place,
+        "unshare -m sh -c 'mount -t tmpfs -o noexec none temporary || exit 99
+        TMPDIR=$PWD/temporary $0 record -q -o trace -- $1 pairs' $1 $2",
+    );
+    if recorded.status.code() != Some(0) && !place.trace().exists() {
+        eprintln!("not run: nothing can be mounted here: {}", String::from_utf8_lossy(&recorded.stderr));
+        return;
+    }
+    assert_eq!((recorded.status.code(), &*recorded.stderr), (Some(0), &b"err\n"[..]), "{recorded:?}");
+    assert!(totals(&place.trace())[0] >= TIMES);
+}
+
+/// Operators that call `malloc`, and operators that do not (design/cli-traces.md `.operators`).
+#[test]
+fn operators_of_cpp_are_recorded_once_whatever_they_call() {
+    let place = Place::new();
+    let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
+    let compile = |options: &[&str], source: &str, to: &str| {
+        let mut compiler = Command::new(std::env::var_os("CXX").unwrap_or_else(|| "c++".into()));
+        compiler.current_dir(&place.folder).args(["-std=c++17", "-O1", "-w"]);
+        compiler.arg(programs.join(source)).args(["-o", to]).args(options);
+        assert!(compiler.status().unwrap().success());
+    };
+    compile(&["-fPIC", "-shared"], "bump.cc", "libbump.so");
+    compile(&[], "objects.cc", "plain");
+    compile(&["-L.", "-lbump", "-Wl,-rpath,$ORIGIN"], "objects.cc", "bumped");
+    for program in ["plain", "bumped"] {
+        let output = shell(&place, &format!("$1 record -q -o trace -- ./{program}"));
+        // Exceptions pass through the recorder's operators.
+        assert_eq!((output.status.code(), &*output.stdout), (Some(0), &b"100\n"[..]), "{output:?}");
+        let [allocations, reallocs, frees, _] = totals(&place.trace());
+        // The C library has a buffer for standard output, and that of C++ a pool for exceptions.
+        assert!((4001..4010).contains(&allocations), "{program}: {allocations}");
+        assert_eq!((reallocs, frees), (0, 4001), "{program}");
     }
 }
 
@@ -243,7 +294,7 @@ fn a_trace_that_is_not_replaced_is_kept_or_emptied() {
     place.record_and_compare("pairs");
     let before = fs::read(place.trace()).unwrap();
     let refused = shell(&place, "$1 record -o trace -- ./trace");
-    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    assert_eq!(refused.status.code(), Some(126), "{refused:?}");
     assert_eq!(fs::read(place.trace()).unwrap(), before, "nothing was run");
     let unrecorded = shell(&place, "$1 record -o trace -- env -u LD_PRELOAD $2");
     assert!(unrecorded.status.success(), "{unrecorded:?}");
@@ -319,5 +370,59 @@ fn synthesized_traces_are_replayed() {
     let table = String::from_utf8(output.stdout).unwrap();
     for row in ["| cache+tlsf |", "| mfs |", "| system |", "| none |"] {
         assert!(table.contains(row), "{table}");
+    }
+}
+
+/// The first block of a trace is small, because the recorder writes what it has while a program starts. What the replay takes
+/// for larger blocks later is not the allocator's (design/cli-traces.md `.footprint`).
+#[test]
+fn the_memory_of_the_replay_itself_is_not_counted() {
+    let place = Place::new();
+    place.record_and_compare("many");
+    let mut command = tripoint();
+    command.args(["--json", "replay", "--contents", "--with", "tlsf"]).arg(place.trace());
+    let report: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
+    for row in report["contenders"].as_array().unwrap() {
+        let samples = row["samples"].as_array().unwrap();
+        let most = samples.iter().map(|sample| sample["resident"].as_i64().unwrap()).max().unwrap();
+        assert!((1..600_000).contains(&most), "{most} bytes of {} for one object", row["name"]);
+    }
+}
+
+/// (design/cli-traces.md `.memory`)
+#[test]
+fn memory_is_taken_for_what_is_live_and_not_for_the_length_of_a_trace() {
+    let place = Place::new();
+    let synthesized = shell(
+        &place,
+        "$1 synthesize --seed 1 -o long --objects 150000 &&
+        $1 synthesize --seed 1 -o wide --objects 600000 --lifetime 1000000000",
+    );
+    assert!(synthesized.status.success(), "{synthesized:?}");
+    // The steps of the first would take 10 MB, and are read twice; the objects of the second take more than there is.
+    let replay = "ulimit -v 60000; $1 --json replay --contents --with system";
+    let long = shell(&place, &format!("{replay} long"));
+    assert_eq!(long.status.code(), Some(0), "{long:?}");
+    let wide = shell(&place, &format!("{replay} wide"));
+    assert_eq!(wide.status.code(), Some(2), "{wide:?}");
+    let said = String::from_utf8(wide.stderr).unwrap();
+    assert!(said.contains("live objects") && said.contains("ulimit"), "{said}");
+    let advice = shell(&place, "ulimit -v 60000; $1 advise wide");
+    assert_eq!(advice.status.code(), Some(2), "{advice:?}");
+}
+
+/// Each byte compared (design/cli-traces.md `.contended`).
+#[test]
+fn a_recorded_program_is_replayed_with_all_threads_at_once() {
+    let place = Place::new();
+    place.record_and_compare("threads");
+    let mut command = tripoint();
+    command.args(["--json", "replay", "--contended", "--rounds", "1", "--with", "cache+tlsf,mfs,system"]);
+    let output = command.arg(place.trace()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["contended"], true);
+    for row in report["contenders"].as_array().unwrap() {
+        assert!(row["mean"].as_f64().unwrap() > 0.0, "{row}");
     }
 }

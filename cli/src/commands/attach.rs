@@ -1,5 +1,8 @@
 //! `tripoint attach` (design/cli.md `.attach`).
 
+#[cfg(target_os = "linux")]
+mod kernel;
+
 use core::time::Duration;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -14,8 +17,11 @@ use tripoint_telemetry::reader::{Events, Item, Reader, Start};
 
 use crate::error::{Error, Outcome};
 use crate::output::Output;
-use crate::recording::{self, CaptureWriter, Target};
+use crate::recording::{self, CaptureWriter, End, Look, Target};
 use crate::signals;
+
+/// The shortest time between two looks at counters.
+const SHORTEST: Duration = Duration::from_millis(1);
 
 /// How long to wait if there is nothing new.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -28,7 +34,9 @@ const PAUSE: Duration = Duration::from_millis(20);
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tripoint attach 4711 --duration 10s -o orders.capture && tripoint report orders.capture
-  tripoint attach /dev/shm/orders --duration 5min -o orders.capture")]
+  tripoint attach /dev/shm/orders --duration 5min -o orders.capture
+  tripoint attach --kernel 4711 --threads hot,io --duration 10s -o kernel.capture
+  tripoint report kernel.capture; tripoint gate kernel.capture --budget budget.toml")]
 pub(crate) struct Attach {
     /// The number of the process, or its telemetry file
     target: Target,
@@ -36,6 +44,20 @@ pub(crate) struct Attach {
     /// How long, as in 10s, 500ms, 2min
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = humantime::parse_duration)]
     duration: Duration,
+
+    /// Capture page faults and memory calls of any program, as the kernel tells them, instead of telemetry
+    #[cfg(target_os = "linux")]
+    #[arg(long)]
+    kernel: bool,
+
+    /// With --kernel: only threads with these names, and those that they start
+    #[cfg(target_os = "linux")]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', requires = "kernel")]
+    threads: Vec<String>,
+
+    /// How often the counters of arenas and pools are looked at, for pictures of them over time
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = humantime::parse_duration)]
+    every: Duration,
 
     /// Where the capture is written to
     #[arg(long, short, value_name = "OUT")]
@@ -57,6 +79,10 @@ struct Captured {
 
 impl Attach {
     pub(crate) fn run(&self, out: &mut Output) -> Result<Outcome, Error> {
+        #[cfg(target_os = "linux")]
+        if self.kernel {
+            return self.run_outside(out);
+        }
         let (reader, mut faults) = self.target.reader()?;
         let stop = signals::stop()?;
         let mut writer =
@@ -66,33 +92,43 @@ impl Attach {
         let progress = ProgressBar::new(self.duration.as_millis() as u64);
         let mut captured = Captured::default();
         let mut events = reader.events(Start::Oldest);
+        let every = self.every.max(SHORTEST);
+        let mut last_look: Option<Instant> = None;
         loop {
             // What was written before the process ended is read after this.
             captured.has_ended = self.has_ended(&reader);
             captured.take(&mut events, &mut writer, is_over)?;
+            if last_look.is_none_or(|last| last.elapsed() >= every) {
+                last_look = Some(Instant::now());
+                // If nothing can be read any more, the last line says so.
+                Look::now(&reader).map_or(Ok(()), |look| writer.add_look(&look))?;
+            }
             writer.flush()?;
             progress.set_position(begin.elapsed().as_millis() as u64);
             if captured.has_ended || is_over() {
                 break;
             }
-            thread::sleep(PAUSE.min(self.duration.saturating_sub(begin.elapsed())));
+            thread::sleep(PAUSE.min(every).min(self.duration.saturating_sub(begin.elapsed())));
         }
         progress.finish_and_clear();
         captured.seconds = begin.elapsed().as_secs_f64();
         if events.damaged_blocks() > 0 {
             faults.push(format!("{} blocks of events could not be read", events.damaged_blocks()));
         }
-        let end = recording::end(&reader, &mut faults);
+        let end = End { ns: Some(recording::now()), ..recording::end(&reader, &mut faults) };
         captured.dropped = end.threads.iter().map(|thread| thread.dropped).sum();
         captured.bytes = writer.finish(&end)?;
-        if out.is_json() {
-            out.write_json(&captured)?;
-        } else {
-            captured.write(&self.output, out)?;
-        }
+        self.tell(&captured, out)?;
         match faults.is_empty() {
             true => Ok(Outcome::Fine),
             false => Err(Error::Partial { target: self.target.clone(), faults }),
+        }
+    }
+
+    fn tell(&self, captured: &Captured, out: &mut Output) -> Result<(), Error> {
+        match out.is_json() {
+            true => out.write_json(captured),
+            false => captured.write(&self.output, out),
         }
     }
 

@@ -103,7 +103,9 @@ fn breach(row: &NamedTally, violations: &[Violation], budget: &Budget) -> Option
     let count = tally.armed_count.saturating_sub(tally.armed_excused);
     let most = budget.of(row.name.as_deref(), &tally.class);
     let is_of = |violation: &&Violation| {
-        violation.slot == tally.slot && violation.class == tally.class && violation.kind == "violation"
+        // What is seen from outside has the kernel's name for it.
+        let is_counted = !["alarm", "excused", "rehearsed"].contains(&violation.kind.as_str());
+        violation.slot == tally.slot && violation.class == tally.class && is_counted
     };
     (count > most).then(|| Breach {
         thread: Some(row.shown_name()),

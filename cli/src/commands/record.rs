@@ -8,6 +8,7 @@ use clap::Args;
 use crate::error::{Error, Outcome};
 use crate::output::complain;
 use crate::recorder::{self, Recorded, Recording};
+use crate::recording::Target;
 
 /// Record what a program allocates and frees, for replay and advise
 ///
@@ -18,8 +19,10 @@ use crate::recorder::{self, Recorded, Recording};
   tripoint record -- python3 -c 'print(sum(range(1000)))'
   tripoint record -o build.trace -- gcc -O2 -c main.c
   tripoint record --no-children -- sh build.sh
+  tripoint attach 4711 -o orders.capture && tripoint record --telemetry orders.capture
 
-Exit status: that of the program, as a shell shows it, or 2 if it was not started.")]
+Exit status: that of the program, as a shell shows it; 127 if there is no such program, 126 if the system does not run it, 2 \
+if it cannot be recorded.")]
 pub(crate) struct Record {
     /// The trace of the command itself; those of its children are named FILE.PID
     #[arg(short, long, value_name = "FILE", default_value = "tripoint.trace")]
@@ -30,17 +33,35 @@ pub(crate) struct Record {
     /// Write nothing about the traces, unless something is wrong with them
     #[arg(short, long)]
     quiet: bool,
+    /// Run no command, and trace the objects that a program's own telemetry names: the number of a process, a telemetry
+    /// file, a core file or a capture
+    #[arg(long, value_name = "PID|FILE", conflicts_with = "command")]
+    telemetry: Option<Target>,
     /// The command and its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    #[arg(
+        required_unless_present = "telemetry",
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "COMMAND"
+    )]
     command: Vec<OsString>,
 }
 
 impl Record {
     /// Standard output is the program's: what this says is on standard error.
     pub(crate) fn run(&self, json: bool) -> Result<Outcome, Error> {
+        if let Some(target) = &self.telemetry {
+            return self.import(target, json);
+        }
         let recording =
             Recording { command: &self.command, output: &self.output, children: !self.no_children };
-        let ended = recorder::record(&recording)?;
+        let ended = match recorder::record(&recording) {
+            Err(error @ Error::Unrecordable { why, .. }) => {
+                complain(&error);
+                return Ok(Outcome::Program(why.status()));
+            }
+            ended => ended?,
+        };
         if let Some(error) = ended.problem {
             complain(&format_args!("a process was not recorded: {error}"));
         }
@@ -55,6 +76,22 @@ impl Record {
             self.say_all(ended.traces)
         }
         Ok(Outcome::Program(recorder::shell_status(ended.status)))
+    }
+
+    fn import(&self, target: &Target, json: bool) -> Result<Outcome, Error> {
+        let (recorded, whole) = recorder::import(target, &self.output)?;
+        if recorded.summary.missed != 0 {
+            let missed = recorded.summary.missed;
+            complain(&format_args!(
+                "{missed} events were overwritten before they were read: the trace has gaps"
+            ));
+        }
+        if json {
+            say_json(&recorded)
+        } else {
+            self.say_all(vec![recorded])
+        }
+        whole.map(|()| Outcome::Fine)
     }
 
     /// Says of the largest traces what they are, and of all that end too early.
@@ -85,6 +122,12 @@ fn say(trace: &Recorded) {
     let threads =
         if summary.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", summary.threads) };
     complain(&format_args!("{}: {} steps of {threads}; {}", path.display(), summary.steps, summary.ended));
+    if summary.unknown != 0 {
+        complain(&format_args!(
+            "  left out: {} frees and reallocs of what is not in the trace, such as what a child inherits",
+            summary.unknown
+        ));
+    }
 }
 
 fn say_json(trace: &Recorded) {

@@ -4,12 +4,16 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use indicatif::ProgressBar;
 use serde::Serialize;
 
+use super::plot::Look;
 use crate::error::{Error, Outcome as Ending};
 use crate::output::{Output, complain};
-use crate::replaying::{self, Contender, Measure, Outcome, Plan};
-use crate::trace::{History, Totals};
+use crate::plotting::{self, Form};
+use crate::replaying::{self, Contender, Measure, Order, Outcome, Outline};
+use crate::trace::{Summary, Totals};
+use crate::{pictures, progress};
 
 /// Replay a recorded trace on allocators: the same operations, threads and order
 ///
@@ -20,11 +24,13 @@ use crate::trace::{History, Totals};
   tripoint replay tripoint.trace
   tripoint replay --with tlsf,cache+tlsf,system --rounds 5 tripoint.trace
   tripoint replay --contents tripoint.trace.4711
+  tripoint replay --contended --plot allocators.svg tripoint.trace
 
 Columns:
   ns            the time of an operation; in brackets, less that of a replay without an allocator
   p50 to most   the time of single operations, in ns, with that of reading the clock: the row `none` shows it
   peak, end     resident bytes when the most were live, and at the end, over the most bytes that were live
+  mean          resident over live bytes, both as means over the replay: fragmentation over time
   faults        page faults
   growth        bytes that an arena committed
   wrong         bytes that had changed, and requests that were refused
@@ -43,6 +49,18 @@ pub(crate) struct Replay {
     /// Replay on one allocator in this process, and write what was found as JSON
     #[arg(long, hide = true)]
     inside: Option<Measure>,
+    /// Replay so many steps at most
+    #[arg(long, hide = true, default_value_t = u64::MAX)]
+    steps: u64,
+    /// Run all threads at once: an operation waits for those before it on the same object, and for nothing else. Times
+    /// are then wall-clock times
+    #[arg(long)]
+    contended: bool,
+    /// Draw footprint, fragmentation and times to this file, whose name ends in .svg or .png
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+    #[command(flatten)]
+    look: Look,
     /// The trace
     trace: PathBuf,
 }
@@ -59,8 +77,12 @@ struct Report<'a> {
     trace: &'a Path,
     command: &'a [String],
     processor: String,
-    operations: usize,
+    /// Whether all threads ran at once.
+    contended: bool,
+    operations: u64,
     totals: Totals,
+    /// What the recorder said at the end.
+    summary: Option<&'a Summary>,
     /// Why not all of the trace was replayed.
     cut: Option<String>,
     contenders: Vec<Row>,
@@ -77,50 +99,75 @@ struct Row {
 
 impl Replay {
     pub(crate) fn run(&self, out: &mut Output) -> Result<Ending, Error> {
-        let read = |error| Error::Trace { path: self.trace.clone(), error };
-        let (history, cut) = History::load(&self.trace).map_err(read)?;
-        let unfit = |why: replaying::TooLarge| Error::Unfit { path: self.trace.clone(), why: why.0 };
-        let plan = Plan::of(&history).map_err(unfit)?;
-        let (header, totals) = (history.header, history.totals);
-        drop(history.steps);
         if let Some(measure) = self.inside {
-            let contender = self.with.first().copied().unwrap_or(Contender::System);
-            let failed =
-                |error: std::io::Error| Error::Replay { contender: contender.name(), why: error.to_string() };
-            out.write_json(&replaying::run(&plan, contender, measure).map_err(failed)?)?;
-            return Ok(Ending::Fine);
+            return self.run_inside(measure, out);
         }
-        let operations = plan.operations();
-        drop(plan);
+        let form = self.plot.as_deref().map(|path| Form::of(path).unwrap_or(Form::Svg));
+        let bar = progress::begin(out.is_json(), 0);
+        let outline = Outline::read(&self.trace, self.steps, &bar)?;
         let report = Report {
             trace: &self.trace,
-            command: &header.command,
+            command: &outline.header.command,
             processor: processor(),
-            operations,
-            totals,
-            cut: cut.as_ref().map(ToString::to_string),
-            contenders: self.measure()?,
+            contended: self.contended,
+            operations: outline.operations,
+            totals: outline.totals,
+            summary: outline.summary.as_ref(),
+            cut: outline.cut.as_ref().map(ToString::to_string),
+            contenders: self.measure(outline.steps, &bar)?,
         };
+        bar.finish_and_clear();
+        if let Some((path, form)) = self.plot.as_deref().zip(form) {
+            self.draw(&report, form, path)?;
+        }
         if out.is_json() {
             out.write_json(&report)?
         } else {
             report.write(out)?
         }
-        match cut {
-            Some(error) => Err(read(error)),
-            None if report.contenders.iter().any(|row| row.outcome.is_wrong()) => Ok(Ending::Found),
+        let is_wrong = report.contenders.iter().any(|row| row.outcome.is_wrong());
+        match outline.cut {
+            Some(error) => Err(Error::Trace { path: self.trace.clone(), error }),
+            None if is_wrong => Ok(Ending::Found),
             None => Ok(Ending::Fine),
         }
     }
 
+    fn order(&self) -> Order {
+        if self.contended { Order::Contended } else { Order::Strict }
+    }
+
+    fn run_inside(&self, measure: Measure, out: &mut Output) -> Result<Ending, Error> {
+        let outline = Outline::read(&self.trace, self.steps, &ProgressBar::hidden())?;
+        let contender = self.with.first().copied().unwrap_or(Contender::System);
+        let failed =
+            |error: std::io::Error| Error::Replay { contender: contender.name(), why: error.to_string() };
+        out.write_json(&replaying::run(&outline, contender, measure, self.order()).map_err(failed)?)?;
+        Ok(Ending::Fine)
+    }
+
     /// All runs, each in a process of its own. Rounds of time go through all contenders, so that what disturbs the machine
     /// for a while disturbs them all.
-    fn measure(&self) -> Result<Vec<Row>, Error> {
+    fn measure(&self, steps: u64, bar: &ProgressBar) -> Result<Vec<Row>, Error> {
+        // Two of each, and the rounds.
+        let runs = if self.contents {
+            self.with.len()
+        } else {
+            self.with.len() + (self.with.len() + 1) * (1 + self.rounds as usize)
+        };
+        bar.reset();
+        bar.set_length(runs as u64);
+        let run = |contender: Contender, measure| {
+            bar.set_message(format!("replaying on {}", contender.name()));
+            let outcome = replaying::run_apart(&self.trace, steps, contender, measure, self.order());
+            bar.inc(1);
+            outcome
+        };
         let mut rows = Vec::new();
         for &contender in &self.with {
-            let outcome = replaying::run_apart(&self.trace, contender, Measure::Contents)?;
+            let outcome = run(contender, Measure::Contents)?;
             if let Some(text) = &outcome.first_difference {
-                complain(&format_args!("{}: {text}", contender.name()));
+                bar.suspend(|| complain(&format_args!("{}: {text}", contender.name())));
             }
             rows.push(Row { name: contender.name(), outcome, net: None });
         }
@@ -132,20 +179,31 @@ impl Replay {
         let mut times = vec![Vec::new(); rows.len()];
         for _ in 0..self.rounds {
             for (&contender, times) in contenders.iter().zip(&mut times) {
-                times.extend(replaying::run_apart(&self.trace, contender, Measure::Time)?.mean);
+                times.extend(run(contender, Measure::Time)?.mean);
             }
         }
         for ((row, mut times), contender) in rows.iter_mut().zip(times).zip(contenders) {
             times.sort_by(f64::total_cmp);
             row.outcome.mean = times.get(times.len() / 2).copied();
-            row.outcome.percentiles =
-                replaying::run_apart(&self.trace, contender, Measure::Latency)?.percentiles;
+            row.outcome.percentiles = run(contender, Measure::Latency)?.percentiles;
         }
         let none = rows.last().and_then(|row| row.outcome.mean);
         for row in &mut rows {
             row.net = row.outcome.mean.zip(none).map(|(time, none)| (time - none).max(0.0));
         }
         Ok(rows)
+    }
+}
+
+impl Replay {
+    fn draw(&self, report: &Report<'_>, form: Form, path: &Path) -> Result<(), Error> {
+        let outcomes: Vec<_> = report.contenders.iter().map(|row| (&*row.name, &row.outcome)).collect();
+        let title = format!("Allocators on {}", self.trace.display());
+        let about =
+            format!("{}; {} operations; {}", report.command.join(" "), report.operations, report.processor);
+        let mut picture = pictures::replayed(title, about, &outcomes);
+        let page = self.look.page(&picture);
+        plotting::write(&mut picture, &page, form, path)
     }
 }
 
@@ -168,9 +226,9 @@ impl Report<'_> {
         )?;
         writeln!(
             out,
-            "| allocator | ns | p50 | p90 | p99 | p99.9 | p99.99 | most | peak | end | faults | growth | wrong |"
+            "| allocator | ns | p50 | p90 | p99 | p99.9 | p99.99 | most | peak | mean | end | faults | growth | wrong |"
         )?;
-        writeln!(out, "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")?;
+        writeln!(out, "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")?;
         self.contenders.iter().try_for_each(|row| self.write_row(row, out))
     }
 
@@ -188,7 +246,8 @@ impl Report<'_> {
             let live = self.totals.peak_live.max(1) as f64;
             resident.map(|resident| format!("{:.2}", resident.max(0) as f64 / live)).unwrap_or_default()
         };
-        write!(out, " {} | {} |", share(outcome.at_peak), share(outcome.at_end))?;
+        let mean = outcome.mean_share().map(|mean| format!("{mean:.2}")).unwrap_or_default();
+        write!(out, " {} | {mean} | {} |", share(outcome.at_peak), share(outcome.at_end))?;
         let growth = outcome.growth.filter(|_| outcome.faults.is_some()).map(bytes).unwrap_or_default();
         write!(out, " {} | {growth} |", text(outcome.faults))?;
         let wrong = (row.name != "none").then_some(outcome.differences + outcome.refused);

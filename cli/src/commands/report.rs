@@ -6,8 +6,9 @@ use clap::Args;
 
 use crate::error::{Error, Outcome};
 use crate::export;
-use crate::output::Output;
-use crate::recording::{Recording, Target};
+use crate::export::perfetto::Timeline;
+use crate::output::{Output, complain};
+use crate::recording::{Entry, Event, Recording, Target};
 use crate::summary::{About, Collector, Part, Summary};
 use crate::symbols::{DEBUG_FOLDER, Symbols};
 use crate::tables;
@@ -15,8 +16,8 @@ use crate::tables;
 /// What a recording is taken to be, and where names are from.
 #[derive(Debug, Args)]
 pub(crate) struct Selection {
-    /// A telemetry file, a core file, or the number of a running process
-    target: Target,
+    /// A telemetry file, a core file, a capture, or the number of a running process
+    pub(crate) target: Target,
 
     /// Count all events, not only those of the steady state
     #[arg(long)]
@@ -24,20 +25,45 @@ pub(crate) struct Selection {
 
     /// Where debug information is kept apart from programs, as .build-id or by path; may be repeated
     #[arg(long, value_name = "FOLDER", default_value = DEBUG_FOLDER)]
-    debug_folder: Vec<PathBuf>,
+    pub(crate) debug_folder: Vec<PathBuf>,
 }
 
 impl Selection {
     /// Reads all of the recording that can be read.
     pub(crate) fn summarize(&self) -> Result<Summarized, Error> {
+        self.summarize_with(|_| {})
+    }
+
+    /// As [`Self::summarize`], and passes on each event and each gap.
+    fn summarize_and(&self, mut each: impl FnMut(&Event)) -> Result<Summarized, Error> {
+        self.summarize_with(|entry| {
+            if let Entry::Event(event) = entry {
+                each(event);
+            }
+        })
+    }
+
+    /// As [`Self::summarize`], and passes on what is read.
+    pub(crate) fn summarize_with(&self, mut each: impl FnMut(&Entry<'_>)) -> Result<Summarized, Error> {
         let mut recording = Recording::open(&self.target)?;
         let mut collector = Collector::new(if self.all { Part::All } else { Part::SteadyState });
-        let end = recording.read(|event| collector.add(event));
+        let end = recording.read_all(|entry| {
+            each(&entry);
+            if let Entry::Event(event) = entry {
+                collector.add(event);
+            }
+        });
+        each(&Entry::End(&end));
         let mut symbols = Symbols::new(end.objects.clone(), &self.debug_folder);
         let about = About { process: recording.process(), made: recording.made() };
         let mut summary = collector.summary(about, end, &mut symbols);
         summary.faults = recording.faults().to_vec();
         Ok(Summarized { recording, summary, symbols })
+    }
+
+    /// What is read.
+    pub(crate) fn target(&self) -> &Target {
+        &self.target
     }
 }
 
@@ -59,7 +85,8 @@ pub(crate) struct Summarized {
   tripoint report --json --all core.4711 | jq .violations
   tripoint report --hot 4711
   tripoint report orders.capture --pprof orders.pb.gz && pprof -top orders.pb.gz
-  tripoint report orders.capture --speedscope orders.speedscope.json")]
+  tripoint report orders.capture --speedscope orders.speedscope.json
+  tripoint report orders.capture --perfetto orders.perfetto     (open it at https://ui.perfetto.dev)")]
 pub(crate) struct Report {
     #[command(flatten)]
     selection: Selection,
@@ -76,6 +103,10 @@ pub(crate) struct Report {
     #[arg(long, value_name = "FILE")]
     speedscope: Option<PathBuf>,
 
+    /// Also write a time line for Perfetto: phases, events of each thread, bytes over time; of the whole recording
+    #[arg(long, value_name = "FILE")]
+    perfetto: Option<PathBuf>,
+
     /// Also write a line for each stack, with its bytes: for flame graphs
     #[arg(long, value_name = "FILE")]
     collapsed: Option<PathBuf>,
@@ -83,7 +114,9 @@ pub(crate) struct Report {
 
 impl Report {
     pub(crate) fn run(&self, out: &mut Output) -> Result<Outcome, Error> {
-        let Summarized { recording, mut summary, symbols } = self.selection.summarize()?;
+        let mut timeline = self.perfetto.as_deref().map(Timeline::create).transpose()?;
+        let each = |event: &Event| timeline.iter_mut().for_each(|timeline| timeline.add(event));
+        let Summarized { recording, mut summary, mut symbols } = self.selection.summarize_and(each)?;
         if self.hot {
             summary.keep_hot();
         }
@@ -93,6 +126,12 @@ impl Report {
             tables::write(&summary, out)?;
         }
         self.export(&summary, &symbols)?;
+        if let Some(timeline) = timeline {
+            let untimed = timeline.finish(&summary, &mut symbols)?;
+            if untimed > 0 {
+                complain(&format_args!("{untimed} events have no time, and are not in the time line"));
+            }
+        }
         recording.check_whole()?;
         Ok(Outcome::Fine)
     }

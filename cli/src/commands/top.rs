@@ -24,7 +24,7 @@ use crate::symbols::{DEBUG_FOLDER, Symbols};
 use crate::tables;
 
 /// How long to wait for a key before the next look.
-const PAUSE: Duration = Duration::from_millis(100);
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Watch what a running process records, in the terminal
 ///
@@ -90,11 +90,18 @@ impl Top {
         }
         let stop = signals::stop()?;
         let mut screen = Screen::new(Switches::of(&self.target));
-        let mut terminal = Terminal::open().map_err(Error::Output)?;
+        let refused = |error| Error::Terminal { error };
+        let mut terminal = Terminal::open().map_err(refused)?;
+        let mut is_prepared = false;
         while !signals::is_set(&stop) {
             live.look(faults);
-            terminal.draw(|frame| screen.draw(frame, live, faults)).map_err(Error::Output)?;
-            if let Some(key) = terminal.key(PAUSE).map_err(Error::Output)?
+            terminal.draw(|frame| screen.draw(frame, live, faults)).map_err(refused)?;
+            // With something on the screen already.
+            if !is_prepared {
+                live.prepare();
+                is_prepared = true;
+            }
+            if let Some(key) = terminal.key(PAUSE).map_err(refused)?
                 && screen.press(key) == After::End
             {
                 break;

@@ -111,6 +111,11 @@ impl<W: Write> Converter<W> {
         self.summary.torn += 1;
     }
 
+    /// Counts events that were overwritten before they were read.
+    pub(super) fn note_missed(&mut self, events: u64) {
+        self.summary.missed += events;
+    }
+
     /// Writes out what is buffered.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         self.writer.write_block()

@@ -21,12 +21,13 @@ pub(super) struct Place {
     rings: TempDir,
 }
 
+/// Where else the library may be, if nothing can be loaded from the folder for temporary files.
+const OTHERS: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
+
 impl Place {
     pub(super) fn create() -> io::Result<Self> {
-        // The loader splits its list at colons and spaces.
         let folder = std::env::temp_dir();
-        let is_plain = !folder.to_string_lossy().contains([' ', ':']);
-        let library = folder_in(if is_plain { &folder } else { Path::new("/tmp") })?;
+        let library = folder_for_library(&folder, why_not_loadable)?;
         let mut file =
             OpenOptions::new().write(true).create_new(true).mode(0o600).open(library_in(&library))?;
         file.write_all(LIBRARY)?;
@@ -57,6 +58,35 @@ impl Place {
     }
 }
 
+/// A folder that the loader can load from: in this one, or else in one of [`OTHERS`]
+/// ([design/cli-traces.md `.preload.place`](crate::design::cli_traces)).
+fn folder_for_library(first: &Path, why_not: impl Fn(&Path) -> Option<&'static str>) -> io::Result<TempDir> {
+    let mut refusals = Vec::new();
+    for folder in core::iter::once(first).chain(OTHERS.map(Path::new)) {
+        let made = match why_not(folder) {
+            Some(why) => Err(why.to_owned()),
+            None => folder_in(folder).map_err(|error| error.to_string()),
+        };
+        match made {
+            Ok(made) => return Ok(made),
+            Err(why) => refusals.push(format!("{}: {why}", folder.display())),
+        }
+    }
+    let text = format!("set TMPDIR to a folder that libraries can be loaded from ({})", refusals.join("; "));
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
+}
+
+/// Why the loader does not load from a folder, as far as that can be told.
+fn why_not_loadable(folder: &Path) -> Option<&'static str> {
+    if folder.to_string_lossy().contains([' ', ':', '$']) {
+        return Some(
+            "the loader divides its list at spaces and colons, and replaces words that begin with $",
+        );
+    }
+    let volume = rustix::fs::statvfs(folder).ok()?;
+    volume.f_flag.contains(rustix::fs::StatVfsMountFlags::NOEXEC).then_some("mounted noexec")
+}
+
 fn folder_in(folder: &Path) -> io::Result<TempDir> {
     tempfile::Builder::new().prefix("tripoint-").tempdir_in(folder)
 }
@@ -64,4 +94,28 @@ fn folder_in(folder: &Path) -> io::Result<TempDir> {
 /// The file of the library.
 fn library_in(folder: &TempDir) -> PathBuf {
     folder.path().join("tripoint.so")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_loaded_from_where_the_loader_would_not() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(why_not_loadable(folder.path()), None);
+        assert!(why_not_loadable(&folder.path().join("a b")).is_some());
+        let why_not = |tried: &Path| (tried == folder.path()).then_some("for a test");
+        let made = folder_for_library(folder.path(), why_not).unwrap();
+        assert!(!made.path().starts_with(folder.path()), "{made:?}");
+    }
+
+    #[test]
+    fn without_a_folder_to_load_from_the_error_names_them_all() {
+        let error =
+            folder_for_library(Path::new("/no/such"), |_| Some("for a test")).unwrap_err().to_string();
+        for part in ["set TMPDIR", "/no/such: for a test", "/var/tmp: for a test"] {
+            assert!(error.contains(part), "{error}");
+        }
+    }
 }

@@ -7,11 +7,11 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::Serialize;
 
 use super::converter::Converter;
+use super::file::TraceFile;
 use super::ring::{READY, Ring, SLOTS};
 use super::shared::{Shared, tell_room};
 use crate::trace::{Header, Summary, Writer};
@@ -40,25 +40,6 @@ pub(super) struct Process {
     failure: Option<io::Error>,
 }
 
-/// A file for a trace, which no other recording writes as long as it is open. What is in it stays until [`empty`].
-pub(super) fn create(path: &Path) -> io::Result<File> {
-    let file = File::options().write(true).create(true).truncate(false).open(path)?;
-    // Other errors are of file systems without locks.
-    if let Err(rustix::io::Errno::WOULDBLOCK) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        return Err(io::Error::new(
-            io::ErrorKind::ResourceBusy,
-            "another recording writes it: name another file",
-        ));
-    }
-    Ok(file)
-}
-
-/// Takes an older trace out of its file.
-pub(super) fn empty(file: &File) -> io::Result<()> {
-    // What is no file, such as a pipe, has no length.
-    if file.metadata()?.is_file() { file.set_len(0) } else { Ok(()) }
-}
-
 /// Operations after which their slots are free again.
 const CHUNK: u64 = 4096;
 
@@ -78,17 +59,13 @@ impl Process {
         }
     }
 
-    pub(super) fn begin(
-        ring: Shared<Ring>,
-        file: File,
-        path: PathBuf,
-        command: Vec<String>,
-    ) -> io::Result<Self> {
+    pub(super) fn begin(ring: Shared<Ring>, trace: TraceFile, command: Vec<String>) -> io::Result<Self> {
         let pid = ring.pid.load(Ordering::Relaxed);
         let forked_by = Some(ring.forked_by.load(Ordering::Relaxed)).filter(|&parent| parent != 0);
         let handle = Pid::from_raw(pid as i32).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
         let header = Header { command, pid, forked_by, pointer_size: 8 };
-        empty(&file)?;
+        trace.empty()?;
+        let TraceFile { file, path, .. } = trace;
         let writer = Writer::begin(BufWriter::new(file), &header)?;
         Ok(Self { ring, pid, handle, converter: Converter::new(writer), path, place: 0, failure: None })
     }
@@ -103,6 +80,11 @@ impl Process {
 
     /// Writes what the process has done up to now. Returns whether that was anything.
     pub(super) fn drain(&mut self) -> bool {
+        if !self.ring.is_whole() {
+            // The process gets a signal if it goes on. Its trace is kept.
+            self.failure.get_or_insert_with(|| io::Error::other("another process made its ring shorter"));
+            return false;
+        }
         let begin = self.place;
         let head = self.ring.head().min(begin + SLOTS);
         while self.place < head {
@@ -125,6 +107,18 @@ impl Process {
         self.place != begin
     }
 
+    /// Writes what is left behind an operation that was begun and not finished.
+    fn drain_rest(&mut self) {
+        let head = self.ring.head().min(self.place + SLOTS);
+        for place in self.place..head {
+            match self.ring.get(place) {
+                Some(entry) if self.failure.is_none() => self.failure = self.converter.convert(entry).err(),
+                Some(_) => {}
+                None => self.converter.note_torn(),
+            }
+        }
+    }
+
     fn free_slots(&self) {
         self.ring.set_tail(self.place);
         tell_room(&self.ring);
@@ -139,16 +133,10 @@ impl Process {
 
     /// Writes the rest and the end. The process is recorded no more, if it still runs.
     pub(super) fn finish(mut self, ended: &str) -> Recorded {
-        let had_given_up = self.ring.off.swap(1, Ordering::Relaxed) != 0;
+        let had_given_up = self.ring.is_whole() && self.ring.off.swap(1, Ordering::Relaxed) != 0;
         while self.drain() {}
-        // What is left is behind an operation that was begun and not finished.
-        let head = self.ring.head().min(self.place + SLOTS);
-        for place in self.place..head {
-            match self.ring.get(place) {
-                Some(entry) if self.failure.is_none() => self.failure = self.converter.convert(entry).err(),
-                Some(_) => {}
-                None => self.converter.note_torn(),
-            }
+        if self.ring.is_whole() {
+            self.drain_rest();
         }
         let cut = match self.failure {
             Some(error) => Some(error.to_string()),
@@ -160,5 +148,31 @@ impl Process {
             Err(error) => (Summary::default(), cut.or_else(|| Some(error.to_string()))),
         };
         Recorded { pid: self.pid, path: self.path, summary, cut }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ring::{Entry, code};
+    use super::*;
+
+    /// A recorder that read on would get a signal.
+    #[test]
+    fn a_ring_that_another_process_made_shorter_ends_its_trace() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, trace) = (folder.path().join("0"), folder.path().join("trace"));
+        let ring = Shared::<Ring>::create(&path).unwrap();
+        ring.ready.store(READY, Ordering::Release);
+        let file = File::options().write(true).open(&path).unwrap();
+        let mapped = Process::open(&path).unwrap().unwrap();
+        let mut process = Process::begin(mapped, TraceFile::create(&trace).unwrap(), Vec::new()).unwrap();
+        let place = ring.take_place();
+        ring.put(place, Entry { code: code::PLAIN, align_log2: 0, thread: 0, address: 64, size: 8 });
+        assert!(process.drain(), "the control: there is an operation");
+        file.set_len(4096).unwrap();
+        assert!(!process.drain());
+        let recorded = process.finish("test");
+        assert_eq!(recorded.summary.steps, 1);
+        assert!(recorded.cut.unwrap().contains("shorter"));
     }
 }

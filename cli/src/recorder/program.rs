@@ -19,11 +19,25 @@ pub(crate) enum Unrecordable {
     Static,
     OtherUser,
     OtherWidth,
+    /// The system does not run it, with this error.
+    Refused(i32),
+}
+
+impl Unrecordable {
+    /// The exit status, if it is the program that is bad: what `env` and shells return.
+    pub(crate) fn status(self) -> u8 {
+        match self {
+            Self::NotFound => 127,
+            Self::Refused(_) => 126,
+            Self::Static | Self::OtherUser | Self::OtherWidth => 2,
+        }
+    }
 }
 
 impl fmt::Display for Unrecordable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Refused(error) => return write!(f, "{}", std::io::Error::from_raw_os_error(*error)),
             Self::NotFound => "there is no such program",
             Self::Static => {
                 "it is linked statically, so no library can be preloaded: link it dynamically to record it"

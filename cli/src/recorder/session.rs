@@ -2,7 +2,6 @@
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::ffi::OsString;
-use std::fs::File;
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
@@ -11,8 +10,9 @@ use std::sync::{Arc, OnceLock};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::file::TraceFile;
 use super::place::Place;
-use super::process::{self, Process, Recorded};
+use super::process::{Process, Recorded};
 use super::program;
 use super::ring::{Control, READY};
 use super::shared::{Shared, ring_bell, wait_for_bell};
@@ -47,19 +47,22 @@ pub(crate) fn record(recording: &Recording<'_>) -> Result<Ended, Error> {
     let file = program::find(name).map_err(unrecordable)?;
     program::examine(&file).map_err(unrecordable)?;
     let signals = Signals::take().map_err(Error::system("handle signals of", name))?;
-    // Before the program runs: a recording that cannot be written is not worth a run.
-    let output = process::create(recording.output).map_err(Error::system("write", recording.output))?;
     let place = Place::create().map_err(Error::system("make a folder in", std::env::temp_dir()))?;
     let folder = place.folder_of_rings();
     let control = Shared::<Control>::create(&folder.join("control"))
         .map_err(Error::system("make the control file in", folder))?;
     control.follow.store(u32::from(recording.children), Ordering::Relaxed);
     control.ready.store(READY, Ordering::Release);
+    // Before the program runs: a recording that cannot be written is not worth a run.
+    let output = TraceFile::create(recording.output).map_err(Error::system("write", recording.output))?;
 
     let mut child = Command::new(&file);
     std::os::unix::process::CommandExt::arg0(&mut child, name);
     child.args(arguments).env("LD_PRELOAD", place.preload()).env("TRIPOINT_RECORD", folder);
-    let mut child = child.spawn().map_err(Error::system("run", &file))?;
+    let mut child = child.spawn().map_err(|error| {
+        output.give_up();
+        unrecordable(program::Unrecordable::Refused(error.raw_os_error().unwrap_or(0)))
+    })?;
     let pid = child.id();
 
     let status = OnceLock::new();
@@ -130,7 +133,7 @@ struct Session<'a> {
     /// The process of the command.
     pid: u32,
     /// The file of the first trace, until that begins.
-    output: Option<File>,
+    output: Option<TraceFile>,
     place: &'a Place,
     control: &'a Control,
     /// How many rings were begun, as far as this was noticed.
@@ -200,8 +203,8 @@ impl Session<'_> {
         let command = command_of(pid).unwrap_or_else(|| {
             self.recording.command.iter().map(|word| word.to_string_lossy().into_owned()).collect()
         });
-        let file = self.output.take().map_or_else(|| process::create(&path), Ok);
-        match file.and_then(|file| Process::begin(ring, file, path.clone(), command)) {
+        let file = self.output.take().map_or_else(|| TraceFile::create(&path), Ok);
+        match file.and_then(|file| Process::begin(ring, file, command)) {
             Ok(process) => self.processes.push(process),
             Err(error) => crate::output::complain(&format_args!("cannot write {}: {error}", path.display())),
         }
@@ -219,7 +222,8 @@ impl Session<'_> {
     fn end(&mut self, status: ExitStatus) {
         if let Some(output) = &self.output {
             // Nothing was recorded, and an older trace is not this command's. If it cannot be emptied, it is the old one.
-            let _ = process::empty(output);
+            let _ = output.empty();
+            output.give_up();
         }
         for process in self.processes.drain(..) {
             let ended = match (process.pid == self.pid, process.has_ended()) {

@@ -26,6 +26,7 @@ unsafe impl Shareable for Ring {}
 /// A file that is mapped as a `T`.
 pub(super) struct Shared<T: Shareable> {
     map: MmapRaw,
+    file: File,
     of: core::marker::PhantomData<T>,
 }
 
@@ -34,7 +35,7 @@ impl<T: Shareable> Shared<T> {
     pub(super) fn create(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)?;
         file.set_len(size_of::<T>() as u64)?;
-        Self::map(&file)
+        Self::map(file)
     }
 
     /// Maps a file of another process.
@@ -43,11 +44,16 @@ impl<T: Shareable> Shared<T> {
         if file.metadata()?.len() < size_of::<T>() as u64 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        Self::map(&file)
+        Self::map(file)
     }
 
-    fn map(file: &File) -> io::Result<Self> {
-        Ok(Self { map: MmapRaw::map_raw(file)?, of: core::marker::PhantomData })
+    fn map(file: File) -> io::Result<Self> {
+        Ok(Self { map: MmapRaw::map_raw(&file)?, file, of: core::marker::PhantomData })
+    }
+
+    /// Whether the file still has its size. Beyond the end of a file that another process made shorter, memory is not there.
+    pub(super) fn is_whole(&self) -> bool {
+        self.file.metadata().is_ok_and(|data| data.len() >= size_of::<T>() as u64)
     }
 }
 

@@ -10,20 +10,20 @@ use tripoint_telemetry::reader::Item;
 use crate::error::Error;
 use crate::recording::end::End;
 use crate::recording::event::Event;
+use crate::recording::look::{Entry, Look};
 
 /// How a capture begins.
 pub(super) const BEGIN: &[u8] = b"{\"tripoint_capture\":";
 
-/// The version of the form that this program writes, and the newest that it reads.
-const VERSION: u64 = 1;
+/// The version of the form that this program writes, and the newest that it reads. Version 1 has no looks, and no
+/// time in its last line.
+const VERSION: u64 = 2;
 
 /// How the last line begins; no event does.
 const END: &str = "{\"counters\":";
 
-/// Whether bytes begin as a capture does.
-pub(super) fn begins(bytes: &[u8]) -> bool {
-    bytes.starts_with(BEGIN)
-}
+/// How a look begins; no event does.
+const LOOK: &str = "{\"look\":";
 
 /// The first line.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -59,8 +59,8 @@ impl Capture {
         Ok(Self { head, lines })
     }
 
-    /// Passes on the events, and returns the rest. A line that makes no sense is a fault.
-    pub(super) fn read(&mut self, mut each: impl FnMut(&Event), faults: &mut Vec<String>) -> End {
+    /// Passes on events and looks, and returns the rest. A line that makes no sense is a fault.
+    pub(super) fn read(&mut self, mut each: impl FnMut(Entry<'_>), faults: &mut Vec<String>) -> End {
         let mut line = Vec::new();
         let (mut bad_lines, mut first) = (0u64, None);
         loop {
@@ -69,19 +69,17 @@ impl Capture {
                 Ok(0) => faults.push("it has no last line: it is cut off, or still being written".to_owned()),
                 Err(error) => faults.push(format!("it cannot be read any more: {error}")),
                 Ok(_) if line.starts_with(END.as_bytes()) => match serde_json::from_slice(&line) {
-                    Ok(end) => return told(end, bad_lines, first, faults),
+                    Ok(end) => {
+                        let end: End = end;
+                        faults.extend(end.unseen.iter().cloned());
+                        return told(end, bad_lines, first, faults);
+                    }
                     Err(error) => faults.push(format!("its last line: {error}")),
                 },
                 Ok(_) => {
-                    match core::str::from_utf8(&line)
-                        .map_err(|error| error.to_string())
-                        .and_then(Event::from_json)
-                    {
-                        Ok(event) => each(&event),
-                        Err(error) => {
-                            bad_lines += 1;
-                            first.get_or_insert(error);
-                        }
+                    if let Err(error) = read_line(&line, &mut each) {
+                        bad_lines += 1;
+                        first.get_or_insert(error);
                     }
                     continue;
                 }
@@ -89,6 +87,24 @@ impl Capture {
             return told(End::default(), bad_lines, first, faults);
         }
     }
+}
+
+/// Passes on the event or the look of a line.
+fn read_line(line: &[u8], each: &mut impl FnMut(Entry<'_>)) -> Result<(), String> {
+    if line.starts_with(LOOK.as_bytes()) {
+        let Looked { look } = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+        each(Entry::Look(&look));
+    } else {
+        let line = core::str::from_utf8(line).map_err(|error| error.to_string())?;
+        each(Entry::Event(&Event::from_json(line)?));
+    }
+    Ok(())
+}
+
+/// The line of a look.
+#[derive(Deserialize, Serialize)]
+struct Looked<L> {
+    look: L,
 }
 
 /// Adds the fault of lines that were left out.
@@ -126,6 +142,24 @@ impl Writer {
     pub(crate) fn add(&mut self, item: &Item) -> Result<(), Error> {
         self.line.clear();
         item.write_json(&mut self.line).map_err(|error| self.refused(io::Error::other(error)))?;
+        self.write_line()
+    }
+
+    /// Adds a line of another source, in the form of an event or a gap.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn add_line(&mut self, line: &impl Serialize) -> Result<(), Error> {
+        self.line = serde_json::to_string(line).map_err(|error| self.refused(error.into()))?;
+        self.write_line()
+    }
+
+    /// Adds a look.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn add_look(&mut self, look: &Look) -> Result<(), Error> {
+        self.line = serde_json::to_string(&Looked { look }).map_err(|error| self.refused(error.into()))?;
         self.write_line()
     }
 

@@ -1,6 +1,10 @@
 //! Counters, in the form in which the reader of telemetry writes them as JSON.
 
+use std::io;
+
 use serde::{Deserialize, Serialize, Serializer};
+
+use tripoint_telemetry::reader::Reader;
 
 use crate::recording::event::hexadecimal;
 
@@ -31,10 +35,25 @@ pub(crate) struct Counters {
     pub(crate) samples: Table<Samples>,
 }
 
+impl Counters {
+    /// The counters as they are now.
+    ///
+    /// # Errors
+    /// If the telemetry cannot be read any more.
+    pub(crate) fn of(reader: &Reader) -> io::Result<Self> {
+        let mut text = String::new();
+        reader.counters()?.write_json(&mut text).map_err(io::Error::other)?;
+        Ok(serde_json::from_str(&text)?)
+    }
+}
+
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Arena {
     pub(crate) is_live: bool,
     pub(crate) arena: u64,
+    /// Its first address; zero if addresses are left out.
+    #[serde(default, deserialize_with = "hexadecimal", serialize_with = "as_hexadecimal")]
+    pub(crate) base: u64,
     pub(crate) bytes: u64,
     pub(crate) grown: u64,
     pub(crate) shrunk: u64,

@@ -28,11 +28,16 @@ pub(crate) struct Thread {
 #[serde(default)]
 pub(crate) struct End {
     pub(crate) counters: Counters,
+    /// When they were read, in ns of the system's monotonic clock; none if that is not known.
+    pub(crate) ns: Option<u64>,
     /// The program and its libraries.
     #[serde(with = "objects")]
     pub(crate) objects: Option<Table<LoadedObject>>,
     /// The threads of the rings that were written to.
     pub(crate) threads: Vec<Thread>,
+    /// What the system did not let be seen, with what to do about it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) unseen: Vec<String>,
     /// Whether the process has closed it, and writes no more.
     pub(crate) is_closed: bool,
 }

@@ -21,19 +21,43 @@ pub(crate) struct Event {
     pub(crate) pool: u64,
     #[serde(deserialize_with = "hexadecimal")]
     pub(crate) buffer: u64,
+    /// An address; zero if addresses are left out.
+    #[serde(deserialize_with = "hexadecimal")]
+    pub(crate) base: u64,
+    #[serde(deserialize_with = "hexadecimal")]
+    pub(crate) heap: u64,
+    /// Sizes of a pool that the program noted.
+    pub(crate) total: u64,
+    pub(crate) free: u64,
+    pub(crate) largest_free: u64,
+    /// Whether a step was the last of its collection: 1 if it was.
+    pub(crate) done: u64,
+    /// Zero if addresses are left out.
+    #[serde(deserialize_with = "hexadecimal")]
+    pub(crate) object: u64,
     pub(crate) size: u64,
+    pub(crate) align: u64,
     pub(crate) offset: u64,
     pub(crate) mean: u64,
     /// The contract's place of the thread.
     pub(crate) slot: u64,
     pub(crate) count: u64,
     pub(crate) bytes: u64,
+    pub(crate) requests: u64,
+    pub(crate) value: u64,
+    pub(crate) examined: u64,
+    pub(crate) kept: u64,
+    pub(crate) freed: u64,
+    pub(crate) copied: u64,
+    pub(crate) allowed_ns: u64,
+    pub(crate) taken_ns: u64,
     pub(crate) kind: String,
     pub(crate) class: String,
     pub(crate) type_name: String,
     pub(crate) from: String,
     pub(crate) to: String,
     pub(crate) name: String,
+    pub(crate) reason: String,
     /// Code addresses, the innermost first.
     #[serde(deserialize_with = "hexadecimals")]
     pub(crate) site: Vec<u64>,

@@ -5,8 +5,10 @@ use std::time::SystemTime;
 use tripoint_telemetry::format::FileState;
 use tripoint_telemetry::reader::{Item, Reader, Start};
 
+use crate::recording::counters::Counters;
 use crate::recording::end::{End, Thread};
 use crate::recording::event::Event;
+use crate::recording::look::Entry;
 
 /// The time at which a recording began, in seconds since 1970.
 pub(crate) fn made(reader: &Reader) -> Option<u64> {
@@ -16,7 +18,7 @@ pub(crate) fn made(reader: &Reader) -> Option<u64> {
 
 /// Passes on the events that are there now, and reads the rest. What is written meanwhile is left out, so
 /// this ends however fast the process writes.
-pub(super) fn read(reader: &Reader, mut each: impl FnMut(&Event), faults: &mut Vec<String>) -> End {
+pub(super) fn read(reader: &Reader, mut each: impl FnMut(Entry<'_>), faults: &mut Vec<String>) -> End {
     let mut written = Written::now(reader);
     let mut events = reader.events(Start::Oldest);
     let mut line = String::new();
@@ -27,7 +29,7 @@ pub(super) fn read(reader: &Reader, mut each: impl FnMut(&Event), faults: &mut V
             continue;
         }
         match Event::of_item(&item, &mut line) {
-            Ok(event) => each(&event),
+            Ok(event) => each(Entry::Event(&event)),
             Err(error) => faults.push(format!("an event could not be read: {error}")),
         }
     }
@@ -50,9 +52,7 @@ pub(crate) fn end(reader: &Reader, faults: &mut Vec<String>) -> End {
 }
 
 fn read_tables(reader: &Reader, end: &mut End) -> std::io::Result<()> {
-    let mut text = String::new();
-    reader.counters()?.write_json(&mut text).map_err(std::io::Error::other)?;
-    end.counters = serde_json::from_str(&text)?;
+    end.counters = Counters::of(reader)?;
     end.objects = Some(reader.objects()?);
     for ring in 0..reader.rings() {
         let Some(info) = reader.ring(ring)? else { break };

@@ -1,11 +1,12 @@
 //! Opens a recording, and reads all of it that can be read (design/cli.md `.req.readable`).
 
 use core::fmt;
-use core::str::FromStr;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use clap::builder::{MapValueParser, OsStringValueParser, TypedValueParser as _, ValueParserFactory};
 use tripoint_telemetry::reader::{OpenError, Reader};
 
 use crate::error::Error;
@@ -13,6 +14,8 @@ use crate::recording::capture::{self, Capture};
 use crate::recording::end::End;
 use crate::recording::event::Event;
 use crate::recording::live;
+use crate::recording::look::Entry;
+use crate::trace;
 
 /// A process, or a file.
 #[derive(Clone, Debug)]
@@ -22,11 +25,19 @@ pub(crate) enum Target {
 }
 
 /// A number is that of a process; a file whose name is a number is `./NUMBER`.
-impl FromStr for Target {
-    type Err = core::convert::Infallible;
+impl From<OsString> for Target {
+    fn from(text: OsString) -> Self {
+        let number = text.to_str().and_then(|text| text.parse().ok());
+        number.map_or_else(|| Self::File(text.into()), Self::Process)
+    }
+}
 
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Ok(text.parse().map_or_else(|_| Self::File(text.into()), Self::Process))
+/// Paths need not be UTF-8.
+impl ValueParserFactory for Target {
+    type Parser = MapValueParser<OsStringValueParser, fn(OsString) -> Self>;
+
+    fn value_parser() -> Self::Parser {
+        OsStringValueParser::new().map(Self::from)
     }
 }
 
@@ -40,6 +51,14 @@ impl fmt::Display for Target {
 }
 
 impl Target {
+    /// The path of a trace.
+    pub(crate) fn as_trace(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) if begins_with(path, &trace::MAGIC) => Some(path),
+            _ => None,
+        }
+    }
+
     /// Opens the telemetry of a process, or in a file. A file that is cut off is open as far as it can be read, and
     /// has faults.
     pub(crate) fn reader(&self) -> Result<(Reader, Vec<String>), Error> {
@@ -80,7 +99,12 @@ impl Recording {
     /// If nothing can be read.
     pub(crate) fn open(target: &Target) -> Result<Self, Error> {
         let (source, faults) = match target {
-            Target::File(path) if is_capture(path) => (Source::Capture(Capture::open(path)?), Vec::new()),
+            Target::File(path) if begins_with(path, &trace::MAGIC) => {
+                return Err(Error::IsTrace { path: path.clone() });
+            }
+            Target::File(path) if begins_with(path, capture::BEGIN) => {
+                (Source::Capture(Capture::open(path)?), Vec::new())
+            }
             _ => {
                 let (reader, faults) = target.reader()?;
                 (Source::Reader(Box::new(reader)), faults)
@@ -107,7 +131,16 @@ impl Recording {
 
     /// Passes on the events that are there now, by time, and reads the rest. What cannot be read is a
     /// fault, and all else is returned.
-    pub(crate) fn read(&mut self, each: impl FnMut(&Event)) -> End {
+    pub(crate) fn read(&mut self, mut each: impl FnMut(&Event)) -> End {
+        self.read_all(|entry| {
+            if let Entry::Event(event) = entry {
+                each(event);
+            }
+        })
+    }
+
+    /// As [`Self::read`], with the looks that a capture has.
+    pub(crate) fn read_all(&mut self, each: impl FnMut(Entry<'_>)) -> End {
         let faults = &mut self.faults;
         match &mut self.source {
             Source::Reader(reader) => live::read(reader, each, faults),
@@ -129,14 +162,13 @@ impl Recording {
     }
 }
 
-/// Whether a file begins as captures do. One that cannot be read is none, and opening it tells why.
-fn is_capture(path: &Path) -> bool {
+/// Whether a file begins so. One that cannot be read does not, and opening it tells why.
+fn begins_with(path: &Path, expected: &[u8]) -> bool {
     // Opening a pipe would wait for its writer.
     if !path.is_file() {
         return false;
     }
     let mut begin = Vec::new();
-    let read =
-        File::open(path).and_then(|file| file.take(capture::BEGIN.len() as u64).read_to_end(&mut begin));
-    read.is_ok() && capture::begins(&begin)
+    let read = File::open(path).and_then(|file| file.take(expected.len() as u64).read_to_end(&mut begin));
+    read.is_ok() && begin == expected
 }

@@ -38,6 +38,17 @@ pub(crate) enum Contender {
     None,
 }
 
+/// The general allocators that are built in: what others take.
+pub(crate) const PEERS: &[Contender] = &[
+    Contender::System,
+    #[cfg(feature = "peers")]
+    Contender::Mimalloc,
+    #[cfg(feature = "peers")]
+    Contender::Jemalloc,
+    #[cfg(feature = "peers")]
+    Contender::Snmalloc,
+];
+
 /// The largest block that a cache keeps, in bytes, and how many of each class.
 const CACHED: (usize, usize) = (4096, 64);
 

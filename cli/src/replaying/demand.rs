@@ -1,8 +1,11 @@
-//! How many objects of each size a plan has, at most at once.
+//! How many objects of each size a trace has, at most at once.
 
 use std::collections::BTreeMap;
+use std::io;
 
-use super::plan::{Action, Plan};
+use super::outline::Outline;
+use super::window::layout_of;
+use crate::trace::{Course, Operation};
 
 /// The objects of one size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,9 +16,12 @@ pub(crate) struct Demand {
     live: u64,
 }
 
-impl Plan {
+impl Outline {
     /// The demand for each size that `round` makes of an object's; objects of which it makes none are left out.
-    pub(crate) fn demand(&self, round: impl Fn(usize) -> Option<usize>) -> BTreeMap<usize, Demand> {
+    pub(crate) fn demand(
+        &self,
+        round: impl Fn(usize) -> Option<usize>,
+    ) -> io::Result<BTreeMap<usize, Demand>> {
         let mut sizes: BTreeMap<usize, Demand> = BTreeMap::new();
         let mut change = |size: usize, is_birth: bool| {
             let Some(size) = round(size) else { return };
@@ -28,16 +34,20 @@ impl Plan {
                 demand.live -= 1;
             }
         };
-        for action in &self.actions {
-            match action {
-                Action::Alloc { layout, .. } => change(layout.size(), true),
-                Action::Free { layout, .. } => change(layout.size(), false),
-                Action::Resize { from, to, .. } => {
-                    change(from.size(), false);
-                    change(to.size(), true);
+        let mut course = Course::open(&self.path, self.steps).map_err(io::Error::other)?;
+        while let Some((step, object)) = course.step().map_err(io::Error::other)? {
+            course.recycle();
+            let Some(object) = object else { continue };
+            let fitted = |size| layout_of(object.kind, size).map_err(io::Error::other);
+            let before = fitted(object.size)?.size();
+            match step.operation {
+                Operation::Realloc { size, .. } => {
+                    change(before, false);
+                    change(fitted(size)?.size(), true);
                 }
+                operation => change(before, matches!(operation, Operation::Alloc { .. })),
             }
         }
-        sizes
+        Ok(sizes)
     }
 }

@@ -3,10 +3,11 @@
 use core::time::Duration;
 use std::fs;
 
-/// Bytes that are resident, counted page by page; none if the system does not say.
+/// Bytes that are resident and no part of a file, counted page by page; none if the system does not say. The code of this
+/// program, of which more comes into memory as it runs, is a part of a file.
 pub(super) fn resident() -> Option<u64> {
     let text = fs::read_to_string("/proc/self/smaps_rollup").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("Rss:"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("Anonymous:"))?;
     let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kilobytes << 10)
 }

@@ -1,6 +1,7 @@
 //! General allocators, and none.
 
 use core::alloc::{GlobalAlloc, Layout};
+use core::cell::UnsafeCell;
 use core::ptr::NonNull;
 
 use super::memory::{Memory, Threads};
@@ -14,7 +15,7 @@ pub(super) struct General<G>(pub(super) G);
 unsafe impl<G: GlobalAlloc> Memory for General<G> {
     #[inline]
     fn alloc(&self, layout: Layout, zeroed: bool) -> Option<NonNull<u8>> {
-        // SAFETY: no layout of a plan is empty.
+        // SAFETY: no layout of a window is empty.
         NonNull::new(unsafe { if zeroed { self.0.alloc_zeroed(layout) } else { self.0.alloc(layout) } })
     }
 
@@ -37,29 +38,20 @@ impl<G: GlobalAlloc + Sync> Threads for General<G> {
     }
 }
 
-/// No allocator: the same block every time. What remains is the cost of the replay itself.
+/// No allocator: the same block every time, one for each thread. What remains is the cost of the replay itself.
 #[derive(Debug)]
 pub(super) struct Same;
 
-/// The block that each request returns, aligned for most of them.
+/// The block that each request of a thread returns, aligned for most of them.
 #[repr(align(4096))]
-struct Block(core::cell::UnsafeCell<[u8; 64]>);
-// SAFETY: only the thread whose turn it is writes to it.
-unsafe impl Sync for Block {}
-static BLOCK: Block = Block(core::cell::UnsafeCell::new([0; 64]));
-
-impl Same {
-    fn block() -> Option<NonNull<u8>> {
-        NonNull::new(BLOCK.0.get().cast())
-    }
-}
+struct Block(UnsafeCell<[u8; 64]>);
 
 // SAFETY: it does not keep the promises, and so it is replayed only if nothing but the first byte of a block is used
-// (`Measure::Time`, `Measure::Latency`), by the thread whose turn it is.
-unsafe impl Memory for Same {
+// (`Measure::Time`, `Measure::Latency`), by the thread that allocated it.
+unsafe impl Memory for Block {
     #[inline]
     fn alloc(&self, _layout: Layout, _zeroed: bool) -> Option<NonNull<u8>> {
-        Self::block()
+        NonNull::new(self.0.get().cast())
     }
 
     #[inline]
@@ -73,6 +65,6 @@ unsafe impl Memory for Same {
 
 impl Threads for Same {
     fn on_thread(&self, worker: &mut Worker<'_>) {
-        worker.run(self);
+        worker.run(&Block(UnsafeCell::new([0; 64])));
     }
 }

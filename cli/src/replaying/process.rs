@@ -4,17 +4,29 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::contenders::Contender;
-use super::run::{Measure, Outcome};
+use super::run::Outcome;
+use super::worker::{Measure, Order};
 use crate::error::Error;
 
-/// Replays a trace in another process of this program.
-pub(crate) fn run_apart(trace: &Path, contender: Contender, measure: Measure) -> Result<Outcome, Error> {
+use clap::ValueEnum as _;
+
+/// Replays so many steps of a trace in another process of this program.
+pub(crate) fn run_apart(
+    trace: &Path,
+    steps: u64,
+    contender: Contender,
+    measure: Measure,
+    order: Order,
+) -> Result<Outcome, Error> {
     let failed = |why: String| Error::Replay { contender: contender.name(), why };
     let program = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
-    let measure = clap::ValueEnum::to_possible_value(&measure);
     let mut command = Command::new(program);
-    command.args(["replay", "--with", &contender.name(), "--inside"]);
-    command.args(measure.iter().map(|measure| measure.get_name())).arg(trace).stderr(Stdio::inherit());
+    command.args(["replay", "--with", &contender.name(), "--steps", &steps.to_string(), "--inside"]);
+    command.args(measure.to_possible_value().iter().map(|measure| measure.get_name()));
+    if order == Order::Contended {
+        command.arg("--contended");
+    }
+    command.arg("--").arg(trace).stderr(Stdio::inherit());
     let output = command.output().map_err(|error| failed(error.to_string()))?;
     if !output.status.success() {
         return Err(failed(output.status.to_string()));

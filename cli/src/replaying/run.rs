@@ -1,30 +1,19 @@
 //! One run, in this process.
 
-use core::sync::atomic::AtomicPtr;
 use std::io;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, RwLock};
 use std::thread::{Builder, Scope};
+use std::time::Instant;
 
-use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use super::contenders::Contender;
-use super::footprint;
+use super::gauge::{Gauge, SAMPLES, Sample};
 use super::memory::Threads;
-use super::plan::Plan;
+use super::outline::Outline;
 use super::turns::Turns;
-use super::worker::{Findings, Stage, Worker};
-
-/// What a run measures: one thing, so that it does not disturb the others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Measure {
-    /// Every byte is stamped and compared; footprint, faults, growth.
-    Contents,
-    /// The time of all operations together.
-    Time,
-    /// The time of each operation.
-    Latency,
-}
+use super::window::{MOST, Window, Windows};
+use super::worker::{Findings, Measure, Order, Slot, Stage, Worker};
 
 /// What a run found.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -44,6 +33,8 @@ pub(crate) struct Outcome {
     pub(crate) faults: Option<u64>,
     /// Bytes that the arena committed, for pools.
     pub(crate) growth: Option<u64>,
+    /// The footprint in the course of the replay.
+    pub(crate) samples: Vec<Sample>,
 }
 
 impl Outcome {
@@ -51,71 +42,135 @@ impl Outcome {
     pub(crate) fn is_wrong(&self) -> bool {
         self.differences != 0 || self.refused != 0
     }
+
+    /// The mean of resident bytes in the course of the replay over that of live bytes.
+    pub(crate) fn mean_share(&self) -> Option<f64> {
+        let live: f64 = self.samples.iter().map(|sample| sample.live as f64).sum();
+        let resident: f64 = self.samples.iter().map(|sample| sample.resident.max(0) as f64).sum();
+        (live > 0.0).then(|| resident / live)
+    }
 }
 
 /// The stack of a thread of a replay, which calls little.
 const STACK: usize = 256 << 10;
 
-/// Replays a plan on a contender, in this process.
-pub(crate) fn run(plan: &Plan, contender: Contender, measure: Measure) -> io::Result<Outcome> {
+/// Replays a trace on a contender, in this process.
+pub(crate) fn run(
+    outline: &Outline,
+    contender: Contender,
+    measure: Measure,
+    order: Order,
+) -> io::Result<Outcome> {
     contender.with(|threads, growth| {
-        let mut outcome = run_on(plan, threads, measure)?;
+        let mut outcome = run_on(outline, threads, growth, measure, order)?;
         outcome.growth = growth();
         Ok(outcome)
     })
 }
 
-/// Replays a plan on something that has threads.
-pub(super) fn run_on(plan: &Plan, contender: &dyn Threads, measure: Measure) -> io::Result<Outcome> {
-    let addresses = (0..plan.objects).map(|_| AtomicPtr::default()).collect();
-    let stage = Stage { plan, measure, turns: Turns::new(plan.turns_of.len()), addresses };
-    // Once before it counts: the first reading allocates what later ones use.
-    let _ = (footprint::resident(), footprint::minor_faults());
-    let (before, faults_before) = (footprint::resident(), footprint::minor_faults());
+/// Replays a trace on something that has threads. `growth` returns what its arena has committed.
+pub(super) fn run_on(
+    outline: &Outline,
+    contender: &dyn Threads,
+    growth: &dyn Fn() -> Option<u64>,
+    measure: Measure,
+    order: Order,
+) -> io::Result<Outcome> {
+    let checks = measure == Measure::Contents;
+    // The footprint is read at ends of windows. There threads wait for each other, so short ones would keep them from contending.
+    let least = if order == Order::Strict { 1 } else { 4096 };
+    let most = if checks { (outline.operations / SAMPLES).max(least) as usize } else { MOST };
+    let mut windows = Windows::open(outline, most)?;
+    let mut window = windows.make()?;
+    let is_empty = !windows.fill(&mut window)?;
+    let stage = Stage {
+        measure,
+        order,
+        turns: Turns::new(outline.last_of.len()),
+        window: RwLock::new(window),
+        slots: make_slots(windows.slots())?,
+    };
     let replay = Replay { stage: &stage, contender, findings: Mutex::default(), error: Mutex::default() };
-    std::thread::scope(|scope| {
-        if let Some(first) = plan.turns.first() {
-            replay.start(scope, first.thread);
-        }
-    });
-    let (after, faults_after) = (footprint::resident(), footprint::minor_faults());
+    let mut gauge = Gauge::begin(checks.then_some(growth));
+    if !is_empty {
+        replay.run_windows(&mut windows, &mut gauge)?;
+    }
+    let mut outcome = gauge.end();
     if let Some(error) = replay.error.into_inner().unwrap_or_else(PoisonError::into_inner) {
         return Err(error);
     }
     let mut findings = replay.findings.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let mut last = Worker::to_clear(&stage);
+    let left = windows.left();
+    let mut last = Worker::to_clear(&stage, &left);
     contender.on_thread(&mut last);
     findings.add(last.findings);
 
-    let checks = measure == Measure::Contents;
-    let more = |then: Option<u64>| Some(then?.cast_signed() - before?.cast_signed());
-    let percentiles = findings.latencies.as_ref().filter(|_| measure == Measure::Latency);
-    Ok(Outcome {
-        differences: findings.differences,
-        first_difference: findings.first_difference,
-        refused: findings.refused,
-        mean: (measure == Measure::Time)
-            .then(|| findings.time.as_secs_f64() * 1e9 / plan.operations().max(1) as f64),
-        percentiles: percentiles.map(|times| {
-            let at = |percent| times.value_at_percentile(percent);
-            [at(50.0), at(90.0), at(99.0), at(99.9), at(99.99), times.max()]
-        }),
-        at_peak: more(findings.resident_at_peak),
-        at_end: more(after).filter(|_| checks),
-        faults: faults_after.zip(faults_before).map(|(after, before)| after - before).filter(|_| checks),
-        growth: None,
-    })
+    match measure {
+        Measure::Contents => {}
+        Measure::Time => {
+            let time = if order == Order::Strict { findings.time } else { gauge.wall };
+            outcome.mean = Some(time.as_secs_f64() * 1e9 / outline.operations.max(1) as f64);
+        }
+        Measure::Latency => outcome.percentiles = findings.percentiles(),
+    }
+    let Findings { differences, first_difference, refused, .. } = findings;
+    Ok(Outcome { differences, first_difference, refused, ..outcome })
+}
+
+fn make_slots(count: usize) -> io::Result<Box<[Slot]>> {
+    let mut slots = Vec::new();
+    slots.try_reserve_exact(count).map_err(|_| {
+        let bytes = count.saturating_mul(size_of::<Slot>());
+        io::Error::other(format!("there is no memory for the addresses of its objects: {bytes} bytes"))
+    })?;
+    slots.resize_with(count, Slot::default);
+    Ok(slots.into())
 }
 
 /// What the threads of a replay share.
 struct Replay<'a> {
-    stage: &'a Stage<'a>,
+    stage: &'a Stage,
     contender: &'a dyn Threads,
     findings: Mutex<Findings>,
     error: Mutex<Option<io::Error>>,
 }
 
 impl Replay<'_> {
+    /// Has the threads do one window after the other. The first is filled.
+    fn run_windows(&self, windows: &mut Windows<'_>, gauge: &mut Gauge<'_>) -> io::Result<()> {
+        std::thread::scope(|scope| {
+            let _ends = EndsWaiting(&self.stage.turns);
+            let mut number = 1;
+            loop {
+                let begin = Instant::now();
+                let went_on = self.run_window(scope, number);
+                gauge.wall += begin.elapsed();
+                if !went_on {
+                    return Ok(());
+                }
+                gauge.sample(windows);
+                let mut window = self.stage.window.write().unwrap_or_else(PoisonError::into_inner);
+                if !windows.fill(&mut window)? {
+                    return Ok(());
+                }
+                number += 1;
+            }
+        })
+    }
+
+    /// Has the threads do their parts of the present window. Returns false if one has failed.
+    fn run_window<'scope, 'env>(&'env self, scope: &'scope Scope<'scope, 'env>, number: u64) -> bool {
+        let begins = {
+            let window = self.stage.window();
+            self.stage.turns.begin_window(number, window.threads.keys().copied());
+            window.turns.first().filter(|turn| turn.begins).map(|turn| turn.thread)
+        };
+        if let Some(thread) = begins {
+            self.start(scope, thread);
+        }
+        self.stage.turns.wait_for_all()
+    }
+
     fn start<'scope, 'env>(&'env self, scope: &'scope Scope<'scope, 'env>, thread: usize) {
         let work = move || self.work(scope, thread);
         if let Err(error) = Builder::new().stack_size(STACK).spawn_scoped(scope, work) {
@@ -126,31 +181,35 @@ impl Replay<'_> {
 
     /// All that a thread does.
     fn work<'scope, 'env>(&'env self, scope: &'scope Scope<'scope, 'env>, thread: usize) {
-        let fails = FailsOnPanic(&self.stage.turns);
-        self.stage.turns.enter(thread);
-        let pass = |turn: usize| {
-            let next = self.stage.plan.turns.get(turn + 1).map(|turn| turn.thread);
-            if self.stage.turns.pass(turn, next)
-                && let Some(next) = next
-            {
-                self.start(scope, next);
+        let fails = EndsWaiting(&self.stage.turns);
+        let turns = &self.stage.turns;
+        turns.enter(thread);
+        let pass = |window: &Window, turn: usize| {
+            let next = window.turns.get(turn + 1);
+            if self.stage.order == Order::Strict {
+                turns.pass(turn, next.map(|next| next.thread));
+            }
+            if let Some(next) = next.filter(|next| next.begins) {
+                self.start(scope, next.thread);
             }
         };
         let mut worker = Worker::new(self.stage, thread, &pass);
         self.contender.on_thread(&mut worker);
+        let last = worker.last;
         self.findings.lock().unwrap_or_else(PoisonError::into_inner).add(worker.findings);
         // Its memory has returned what it kept.
-        if let Some(&last) = self.stage.plan.turns_of[thread].last() {
-            pass(last);
+        if let Some(last) = last {
+            pass(&self.stage.window(), last);
+            turns.finish_part();
         }
         core::mem::forget(fails);
     }
 }
 
-/// Ends the waiting of other threads when it is dropped, which happens if a thread panics.
-struct FailsOnPanic<'a>(&'a Turns);
+/// Ends the waiting of other threads when it is dropped, which happens if a thread panics, and at the end.
+struct EndsWaiting<'a>(&'a Turns);
 
-impl Drop for FailsOnPanic<'_> {
+impl Drop for EndsWaiting<'_> {
     fn drop(&mut self) {
         self.0.fail();
     }

@@ -6,20 +6,20 @@ use core::ops::Range;
 const WORD: usize = 8;
 
 /// The word at a multiple of eight bytes in an object.
-const fn word(object: u32, at: usize) -> [u8; WORD] {
-    let mixed = (object as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+const fn word(object: u64, at: usize) -> [u8; WORD] {
+    let mixed = object.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed.wrapping_add((at as u64).wrapping_mul(0xd1b5_4a32_d192_ed03)).to_ne_bytes()
 }
 
 /// Writes the stamp of an object from this byte on, to its end.
-pub(super) fn put(bytes: &mut [u8], object: u32, from: usize) {
+pub(super) fn put(bytes: &mut [u8], object: u64, from: usize) {
     for_words(from..bytes.len(), |range, at| {
         bytes[range.clone()].copy_from_slice(&word(object, at)[skip(&range, at)])
     });
 }
 
 /// The first byte of a range of an object that is not as it was stamped.
-pub(super) fn find_difference(bytes: &[u8], object: u32) -> Option<usize> {
+pub(super) fn find_difference(bytes: &[u8], object: u64) -> Option<usize> {
     let mut words = bytes.chunks_exact(WORD);
     let whole = words.by_ref().enumerate().all(|(index, found)| found == word(object, index * WORD));
     let rest = words.remainder();

@@ -2,6 +2,7 @@
 
 use core::alloc::{GlobalAlloc as _, Layout};
 use core::cell::Cell;
+use core::panic::AssertUnwindSafe;
 use core::ptr::NonNull;
 use std::alloc::System;
 use std::sync::Mutex;
@@ -11,12 +12,55 @@ use clap::ValueEnum as _;
 use super::general::General;
 use super::memory::{Memory, Threads};
 use super::run::run_on;
+use super::window::{What, Windows};
 use super::worker::Worker;
 use super::*;
-use crate::synthesizing::tests::history;
+use crate::synthesizing::tests::trace;
 
-fn plan(options: &str, seed: u64) -> Plan {
-    Plan::of(&history(options, seed)).unwrap()
+/// The outline of a trace that these options make. Its file is there as long as the value.
+fn outline(options: &str, seed: u64) -> Outlined {
+    let file = trace(options, seed);
+    let outline = Outline::read(file.path(), u64::MAX, &indicatif::ProgressBar::hidden()).unwrap();
+    Outlined { _file: file, outline }
+}
+
+struct Outlined {
+    _file: tempfile::NamedTempFile,
+    outline: Outline,
+}
+
+impl core::ops::Deref for Outlined {
+    type Target = Outline;
+
+    fn deref(&self) -> &Outline {
+        &self.outline
+    }
+}
+
+impl Outlined {
+    /// All operations, with their threads.
+    fn operations(&self) -> Vec<(usize, What)> {
+        let mut operations = Vec::new();
+        let mut windows = Windows::open(self, 100).unwrap();
+        let mut window = windows.make().unwrap();
+        while windows.fill(&mut window).unwrap() {
+            for turn in &window.turns {
+                let actions = &window.actions[turn.actions.clone()];
+                operations.extend(actions.iter().map(|action| (turn.thread, action.what)));
+            }
+        }
+        operations
+    }
+
+    /// How many operations are of this kind.
+    fn count(&self, is_it: impl Fn(What) -> bool) -> usize {
+        self.operations().iter().filter(|(_, what)| is_it(*what)).count()
+    }
+}
+
+/// In one order.
+fn run_in(order: Order, outline: &Outline, contender: &dyn Threads, measure: Measure) -> Outcome {
+    run_on(outline, contender, &|| None, measure, order).unwrap()
 }
 
 const SMALL: &str = "--objects 3000 --lifetime 50 --largest 3000 --reallocs 30";
@@ -25,32 +69,48 @@ const SMALL: &str = "--objects 3000 --lifetime 50 --largest 3000 --reallocs 30";
 #[test]
 fn no_contender_changes_a_byte() {
     for options in [SMALL, "--objects 3000 --threads 7 --turn 3 --foreign 60 --largest 20000 --reallocs 30"] {
-        let plan = plan(options, 11);
+        let outline = outline(options, 11);
         for &contender in Contender::value_variants() {
             if contender == Contender::None {
                 continue;
             }
-            let outcome = run(&plan, contender, Measure::Contents).unwrap();
-            assert!(!outcome.is_wrong(), "{contender:?}: {outcome:?}");
+            for order in [Order::Strict, Order::Contended] {
+                let outcome = run(&outline, contender, Measure::Contents, order).unwrap();
+                assert!(!outcome.is_wrong(), "{contender:?}, {order:?}: {outcome:?}");
+            }
         }
     }
 }
 
 #[test]
 fn every_measure_reports_what_it_is_for() {
-    let plan = plan(SMALL, 12);
-    for contender in [Contender::CacheTlsf, Contender::System, Contender::None] {
-        let time = run(&plan, contender, Measure::Time).unwrap();
+    let outline = outline(SMALL, 12);
+    for (contender, order) in [
+        (Contender::CacheTlsf, Order::Strict),
+        (Contender::System, Order::Contended),
+        (Contender::None, Order::Strict),
+        (Contender::None, Order::Contended),
+    ] {
+        let time = run(&outline, contender, Measure::Time, order).unwrap();
         assert!(time.mean.is_some() && time.percentiles.is_none() && time.faults.is_none());
-        let latency = run(&plan, contender, Measure::Latency).unwrap();
+        let latency = run(&outline, contender, Measure::Latency, order).unwrap();
         let percentiles = latency.percentiles.unwrap();
         assert!(percentiles.is_sorted() && percentiles[5] > 0, "{percentiles:?}");
         assert!(latency.mean.is_none());
     }
-    let contents = run(&plan, Contender::Tlsf, Measure::Contents).unwrap();
+    let contents = run(&outline, Contender::Tlsf, Measure::Contents, Order::Strict).unwrap();
     assert!(contents.growth.is_some_and(|growth| growth > 0));
     if cfg!(target_os = "linux") {
         assert!(contents.at_peak.is_some() && contents.at_end.is_some() && contents.faults.is_some());
+        let samples = contents.samples;
+        assert!(
+            samples.len() >= 200 && samples.is_sorted_by_key(|sample| sample.operations),
+            "{}",
+            samples.len()
+        );
+        let most = samples.iter().max_by_key(|sample| sample.live).unwrap();
+        assert_eq!((most.live, Some(most.resident)), (outline.totals.peak_live, contents.at_peak));
+        assert_eq!(samples.last().unwrap().operations, outline.operations);
     }
 }
 
@@ -95,22 +155,20 @@ fn threads_do_their_own_steps_in_the_order_of_the_trace() {
         }
     }
 
-    let plan = plan("--objects 2000 --threads 9 --turn 4 --foreign 40", 13);
+    let outline = outline("--objects 2000 --threads 9 --turn 4 --foreign 40", 13);
     let notes = Notes::default();
-    run_on(&plan, &notes, Measure::Contents).unwrap();
+    run_in(Order::Strict, &outline, &notes, Measure::Contents);
     let notes = notes.0.into_inner().unwrap();
-    assert_eq!(notes.len(), plan.actions.len());
-    let mut system_thread = vec![None; plan.turns_of.len()];
-    for turn in &plan.turns {
-        for index in turn.actions.clone() {
-            let size = match plan.actions[index] {
-                plan::Action::Alloc { layout, .. } | plan::Action::Free { layout, .. } => layout.size(),
-                plan::Action::Resize { to, .. } => to.size(),
-            };
-            let (thread, noted) = notes[index];
-            assert_eq!(noted, size, "step {index}");
-            assert_eq!(*system_thread[turn.thread].get_or_insert(thread), thread, "step {index}");
-        }
+    let operations = outline.operations();
+    assert_eq!(notes.len(), operations.len());
+    let mut system_thread = vec![None; outline.totals.threads as usize];
+    for (index, ((thread, what), (system, noted))) in operations.into_iter().zip(notes).enumerate() {
+        let size = match what {
+            What::Alloc { layout, .. } | What::Free { layout, .. } => layout.size(),
+            What::Resize { to, .. } => to.size(),
+        };
+        assert_eq!(noted, size, "operation {index}");
+        assert_eq!(*system_thread[thread].get_or_insert(system), system, "operation {index}");
     }
     assert!(system_thread.iter().all(Option::is_some));
 }
@@ -136,7 +194,7 @@ impl OfFlawed {
 // the worker has no reference to them.
 unsafe impl Memory for OfFlawed {
     fn alloc(&self, layout: Layout, _zeroed: bool) -> Option<NonNull<u8>> {
-        // SAFETY: no layout of a plan is empty.
+        // SAFETY: no layout of a window is empty.
         let block = NonNull::new(unsafe { System.alloc_zeroed(layout) })?;
         (self.flaw)(self, layout, block);
         self.last.set(Some((block, layout.size())));
@@ -172,9 +230,9 @@ impl Threads for Flawed {
 
 #[test]
 fn flaws_are_found() {
-    let plan = plan(SMALL, 14);
+    let outline = outline(SMALL, 14);
     let none: fn(&OfFlawed, Layout, NonNull<u8>) = |_, _, _| {};
-    let outcome = run_on(&plan, &Flawed(none), Measure::Contents).unwrap();
+    let outcome = run_in(Order::Strict, &outline, &Flawed(none), Measure::Contents);
     assert!(!outcome.is_wrong(), "the flawed allocator without a flaw: {outcome:?}");
 
     // One bit of a neighbour.
@@ -186,7 +244,7 @@ fn flaws_are_found() {
             unsafe { *last.add(size - 1).as_ptr() ^= 4 };
         }
     };
-    let outcome = run_on(&plan, &Flawed(overrun), Measure::Contents).unwrap();
+    let outcome = run_in(Order::Strict, &outline, &Flawed(overrun), Measure::Contents);
     assert_eq!(outcome.differences, 1, "{outcome:?}");
 
     // A block for zeros that has others.
@@ -194,10 +252,9 @@ fn flaws_are_found() {
         // SAFETY: a byte of the block.
         unsafe { block.add(layout.size() / 2).write(7) };
     };
-    let outcome = run_on(&plan, &Flawed(dirty), Measure::Contents).unwrap();
-    let zeroed =
-        plan.actions.iter().filter(|action| matches!(action, plan::Action::Alloc { zeroed: true, .. }));
-    assert_eq!(outcome.differences, zeroed.count() as u64);
+    let outcome = run_in(Order::Strict, &outline, &Flawed(dirty), Measure::Contents);
+    let zeroed = outline.count(|what| matches!(what, What::Alloc { zeroed: true, .. }));
+    assert_eq!(outcome.differences, zeroed as u64);
     assert!(outcome.first_difference.unwrap().contains("is not zero"));
 }
 
@@ -210,9 +267,9 @@ fn bytes_that_a_resize_loses_are_found() {
             Flawed(|_, _, _| {}).on_thread(worker);
         }
     }
-    let plan = plan(SMALL, 15);
-    let outcome = run_on(&plan, &Losing, Measure::Contents).unwrap();
-    let resizes = plan.actions.iter().filter(|action| matches!(action, plan::Action::Resize { .. })).count();
+    let outline = outline(SMALL, 15);
+    let outcome = run_in(Order::Strict, &outline, &Losing, Measure::Contents);
+    let resizes = outline.count(|what| matches!(what, What::Resize { .. }));
     assert!(outcome.differences as usize > resizes / 2, "{outcome:?} of {resizes}");
     assert!(outcome.first_difference.unwrap().contains("after it was resized"));
 }
@@ -241,7 +298,7 @@ fn refusals_are_found() {
         }
     }
     for measure in [Measure::Contents, Measure::Time, Measure::Latency] {
-        let outcome = run_on(&plan(SMALL, 16), &Refusing, measure).unwrap();
+        let outcome = run_in(Order::Contended, &outline(SMALL, 16), &Refusing, measure);
         assert_eq!((outcome.refused, outcome.differences), (3000, 0));
     }
 }
@@ -259,7 +316,11 @@ fn a_thread_that_panics_ends_the_replay() {
             });
         }
     }
-    let plan = plan("--objects 3000 --threads 5 --turn 3", 17);
-    let ended = std::panic::catch_unwind(|| run_on(&plan, &Panicking, Measure::Contents));
-    assert!(ended.is_err());
+    let outline = outline("--objects 3000 --threads 5 --turn 3", 17);
+    for order in [Order::Strict, Order::Contended] {
+        let ended = std::panic::catch_unwind(AssertUnwindSafe(|| {
+            run_in(order, &outline, &Panicking, Measure::Contents)
+        }));
+        assert!(ended.is_err(), "{order:?}");
+    }
 }

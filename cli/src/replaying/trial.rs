@@ -4,9 +4,10 @@ use std::io;
 
 use tripoint::{Arena as _, ArenaVm, ArenaVmOptions, CacheClasses, PoolClass as _, Tlsf, TlsfOptions};
 
-use super::plan::Plan;
+use super::outline::Outline;
 use super::pools::Cached;
-use super::run::{Measure, run_on};
+use super::run::run_on;
+use super::worker::{Measure, Order};
 
 /// What is given to the arena and the pool at Init.
 #[derive(Clone, Copy, Debug)]
@@ -29,8 +30,8 @@ pub(crate) struct Trial {
     pub(crate) refused: u64,
 }
 
-/// Replays a plan so many times, one after the other, in one pool.
-pub(crate) fn try_out(plan: &Plan, init: &Init, times: usize) -> io::Result<Vec<Trial>> {
+/// Replays a trace so many times, one after the other, in one pool.
+pub(crate) fn try_out(outline: &Outline, init: &Init, times: usize) -> io::Result<Vec<Trial>> {
     let options = ArenaVmOptions { commit_limit: init.commit_limit, ..ArenaVmOptions::default() };
     let arena = ArenaVm::create(options).map_err(io::Error::other)?;
     let pool = Tlsf::create(&arena, TlsfOptions::default()).map_err(io::Error::other)?;
@@ -41,7 +42,7 @@ pub(crate) fn try_out(plan: &Plan, init: &Init, times: usize) -> io::Result<Vec<
     let mut trials = Vec::new();
     for _ in 0..times {
         let before = arena.counts().growth.get();
-        let outcome = run_on(plan, &cached, Measure::Time)?;
+        let outcome = run_on(outline, &cached, &|| None, Measure::Time, Order::Strict)?;
         trials.push(Trial {
             growth: arena.counts().growth.get() - before,
             committed: arena.sizes().committed_high_water,

@@ -19,6 +19,8 @@ pub(crate) enum TraceError {
     Damaged { at: u64, what: &'static str },
     /// A step that no program can have made, for example a free of an object that was freed.
     Impossible { step: u64, what: &'static str },
+    /// There is no memory to keep account of so many live objects, or threads.
+    Memory { step: u64, entries: u64 },
 }
 
 impl fmt::Display for TraceError {
@@ -43,6 +45,10 @@ impl fmt::Display for TraceError {
             Self::Impossible { step, what } => {
                 write!(f, "step {step} of the trace is impossible: {what}")
             }
+            Self::Memory { step, entries } => write!(
+                f,
+                "there is no memory to keep account of {entries} live objects, at step {step} of the trace: raise the limit (`ulimit -v`), or use a machine with more"
+            ),
         }
     }
 }

@@ -111,6 +111,8 @@ pub(crate) struct Summary {
     pub(crate) replaced: u64,
     /// Operations that the process began to write and did not finish.
     pub(crate) torn: u64,
+    /// Events of telemetry that were overwritten before they were read. What they said is not in the trace.
+    pub(crate) missed: u64,
     /// How the process ended.
     pub(crate) ended: String,
 }

@@ -57,6 +57,27 @@ fn what_was_overwritten_is_counted() {
     assert_eq!(report["losses"]["events_missed"], missed);
 }
 
+/// The disk is one of its own, in a namespace of its own.
+#[test]
+fn a_full_disk_is_named_and_what_is_on_it_is_reported() {
+    let recorded = Recorded::of_a_run(Hot::Violates);
+    let hook = recorded.telemetry.arena_hook();
+    (0..1000).for_each(|_| hook.event(Event::Grow { size: 1 }));
+    let disk = tempfile::tempdir().unwrap();
+    let script = "mount -t tmpfs -o size=16k tmpfs \"$2\" || exit 77
+        \"$0\" attach --duration 10s -o \"$2/capture\" \"$1\"; echo status $?; \"$0\" report \"$2/capture\"";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", script, env!("CARGO_BIN_EXE_tripoint")]);
+    let output = match command.arg(recorded.path()).arg(disk.path()).output() {
+        Ok(output) if output.status.code() != Some(77) && !output.stdout.is_empty() => output,
+        other => return println!("skipped: there is no mount namespace: {other:?}"),
+    };
+    let [out, err] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    assert!(out.starts_with("status 2\n") && out.contains("events"), "{out}{err}");
+    assert!(err.contains("cannot write the capture") && err.contains("No space left"), "{err}");
+    assert!(err.contains("no last line"), "{err}");
+}
+
 /// A recording that is cut off under a running process ends the process.
 #[test]
 fn a_file_that_is_there_is_left_alone() {
@@ -89,10 +110,40 @@ fn a_capture_that_is_cut_off_is_reported_as_far_as_it_goes() {
     assert_eq!(cut.status, Some(2));
     assert!(cut.err.contains("1 lines make no sense"), "{}", cut.err);
 
-    let newer = [b"{\"tripoint_capture\":2,\"process\":1}\n".as_slice(), lines[1]].concat();
+    let newer = [b"{\"tripoint_capture\":3,\"process\":1}\n".as_slice(), lines[1]].concat();
     let newer = run(&["report"], &recorded.beside("newer", &newer));
     assert_eq!((newer.status, newer.out.as_str()), (Some(2), ""));
-    assert!(newer.err.contains("version 2"), "{}", newer.err);
+    assert!(newer.err.contains("version 3"), "{}", newer.err);
+}
+
+/// (design/cli.md `.capture.look`)
+#[test]
+fn a_capture_of_the_version_before_looks_is_reported() {
+    let recorded = Recorded::of_a_run(Hot::Violates);
+    let (path, out) = (recorded.path(), recorded.folder().join("capture"));
+    // It has ended, so all of it is captured however long that takes.
+    let folder = recorded.close();
+    attach(&path, &out, "1000days");
+    let text = std::fs::read_to_string(&out).unwrap();
+    let looks = text.lines().filter(|line| line.starts_with("{\"look\":")).count();
+    assert!(looks >= 1 && text.contains(",\"ns\":"), "{text}");
+    let before: String = text
+        .lines()
+        .filter(|line| !line.starts_with("{\"look\":"))
+        .map(|line| line.replace("{\"tripoint_capture\":2", "{\"tripoint_capture\":1") + "\n")
+        .collect();
+    let (last, rest) = before.trim_end().rsplit_once('\n').map(|(rest, last)| (last, rest)).unwrap();
+    let mut end: Value = serde_json::from_str(last).unwrap();
+    end.as_object_mut().unwrap().remove("ns");
+    // The counters come first in the last line.
+    let counters = end.as_object_mut().unwrap().remove("counters").unwrap();
+    let tail = end.to_string();
+    let before = format!("{rest}\n{{\"counters\":{counters},{}\n", &tail[1..]);
+    let old = folder.path().join("old");
+    std::fs::write(&old, before).unwrap();
+    let reported = run(&["report", "--json", "--all"], &old);
+    assert_eq!(reported.status, Some(0), "{}", reported.err);
+    assert_eq!(reported.json(), report(&path));
 }
 
 /// A process that is ended at the end of the test.

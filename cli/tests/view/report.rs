@@ -139,7 +139,8 @@ fn what_cannot_be_read_at_all_is_named() {
         (with(HeaderWord::ByteOrder, 7), "damaged"),
         (recorded.beside("text", b"no telemetry"), "has no telemetry"),
         (recorded.path().with_extension("switches"), "switches of process"),
-        (recorded.folder().to_owned(), "not a regular file"),
+        (recorded.folder().to_owned(), "not a regular file; pass"),
+        (recorded.beside("trace", b"TRIPTRC\n"), "tripoint replay"),
         (recorded.folder().join("none"), "No such file"),
         ("4294967295".into(), "has ended"),
     ];

@@ -2,6 +2,9 @@
 //!
 //! Skipped, with a message, if there is no `objcopy`.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -50,7 +53,10 @@ fn objcopy(arguments: &[&str], files: &[&Path]) -> bool {
 /// Has a program record a violation, and returns its site as a report names it.
 fn recorded_by(program: &Path, options: &[&str]) -> String {
     let recording = program.with_extension("telemetry");
-    let ran = Command::new(program).args(["--exact", "symbols::the_child"]).env(CHILD, &recording).output();
+    let mut child = Command::new(program);
+    // Tests take no arguments that are not UTF-8, and the first is the program's name.
+    child.arg0("program").args(["--exact", "symbols::the_child"]).env(CHILD, &recording);
+    let ran = child.output();
     assert!(ran.unwrap().status.success());
     site(&recording, options)
 }
@@ -112,7 +118,10 @@ fn debug_information_is_found_beside_a_program_and_by_build_identifier() {
 #[test]
 fn a_program_that_was_replaced_is_not_believed() {
     let folder = tempfile::tempdir().unwrap();
-    let program: PathBuf = folder.path().join("program");
+    // JSON has to be UTF-8, and paths need not be.
+    let odd = folder.path().join(OsStr::from_bytes(b"odd \xff"));
+    std::fs::create_dir(&odd).unwrap();
+    let program: PathBuf = odd.join("program");
     std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
     assert_is_named(&recorded_by(&program, &[]));
     std::fs::remove_file(&program).unwrap();
@@ -122,4 +131,6 @@ fn a_program_that_was_replaced_is_not_believed() {
     assert!(site.contains("program+0x"), "{site}");
     let report = run(&["report"], &recording);
     assert!(report.out.contains("program is not the file that the process loaded"), "{}", report.out);
+    let replaced = &run(&["report", "--json"], &recording).json()["replaced"][0];
+    assert!(replaced.as_str().unwrap().ends_with("program"), "{replaced}");
 }

@@ -2,6 +2,7 @@
 //!
 //! Skipped, with a message, if there is no tmux.
 
+use core::sync::atomic::{AtomicUsize, Ordering};
 use core::time::Duration;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -25,11 +26,19 @@ struct Screen {
 impl Screen {
     /// `None` if there is no tmux.
     fn open(target: &Path, columns: u32) -> Option<Self> {
-        let server = format!("tripoint-test-{}-{:?}", std::process::id(), thread::current().id());
+        Self::open_by("", target, columns)
+    }
+
+    /// The command is started by another, with its arguments, or by the shell if that is empty.
+    fn open_by(starter: &str, target: &Path, columns: u32) -> Option<Self> {
+        // A server that is ending would refuse a session.
+        static SERVERS: AtomicUsize = AtomicUsize::new(0);
+        let number = SERVERS.fetch_add(1, Ordering::Relaxed);
+        let server = format!("tripoint-test-{}-{number}", std::process::id());
         let screen = Self { server };
         let columns = columns.to_string();
         let command = format!(
-            "echo before; {} top {}; echo status $?; exec sh",
+            "echo before; {starter} {} top {}; echo status $?; exec sh",
             env!("CARGO_BIN_EXE_tripoint"),
             target.display()
         );
@@ -130,6 +139,21 @@ fn pages_show_what_is_recorded_and_keys_turn_and_sort_them() {
     screen.until(|text| first(text).as_deref() == Some("fill"));
     screen.press("q");
     screen.assert_is_restored(0);
+}
+
+/// (design/cli.md `.output`)
+#[test]
+fn a_violation_is_red_unless_colours_are_unwanted() {
+    let recorded = Recorded::of_a_run(Hot::Violates);
+    for (starter, is_red) in [("env -u NO_COLOR", true), ("env NO_COLOR=1", false)] {
+        let Some(screen) = Screen::open_by(starter, &recorded.path(), 120) else { return };
+        screen.shows("violations: alloc of hot in");
+        // With the sequences for colours.
+        let text = screen.tmux(&["capture-pane", "-p", "-e"]);
+        assert_eq!(text.contains("[38;5;1m"), is_red, "{starter}: {text:?}");
+        screen.press("q");
+        screen.assert_is_restored(0);
+    }
 }
 
 #[test]

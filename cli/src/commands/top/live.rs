@@ -87,6 +87,11 @@ impl<'r> Live<'r> {
         self.summary = Some(summary);
     }
 
+    /// Does ahead what would delay the first violation.
+    pub(super) fn prepare(&mut self) {
+        self.symbols.prepare();
+    }
+
     /// What is known up to now; nothing before the first look.
     pub(super) fn known(&self) -> Option<&Summary> {
         self.summary.as_ref()

@@ -1,0 +1,220 @@
+//! The memory that a core file has. What it does not have is not read, so a sparse file of any size is open at once.
+
+use core::error::Error;
+use core::fmt;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+use object::elf::{ET_CORE, FileHeader32, FileHeader64, PT_LOAD, PT_NOTE};
+use object::read::elf::{FileHeader, ProgramHeader as _};
+use object::{Endian as _, Endianness, FileKind, ReadCache};
+
+use tripoint_telemetry::reader::{LoadedObject, Table};
+
+use crate::core_file::notes::Notes;
+use crate::mapped;
+
+/// The most bytes of notes that are read. A thread takes some 3,000.
+const MAX_NOTES: u64 = 256 << 20;
+
+/// Why a file is not read as a core file.
+#[derive(Debug)]
+pub(crate) enum NotCore {
+    System(io::Error),
+    /// It begins like no core file.
+    Other,
+    /// Its header makes no sense.
+    Damaged(String),
+    /// It is the number of a process.
+    Number,
+    /// It has nothing of ours.
+    WithoutUs {
+        program: Option<String>,
+    },
+}
+
+impl fmt::Display for NotCore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::System(error) => write!(f, "it cannot be read: {error}"),
+            Self::Other => f.write_str("this is no core file; `tripoint report` shows telemetry and captures"),
+            Self::Damaged(why) => write!(f, "this core file is damaged, or cut off within its header: {why}"),
+            Self::Number => f.write_str(
+                "this is the number of a process, for `tripoint report`; a core file of this name is ./NUMBER",
+            ),
+            Self::WithoutUs { program } => {
+                let program = program.as_deref().unwrap_or("a program that it does not name");
+                write!(
+                    f,
+                    "this core file is of {program}, and has neither telemetry nor threads of a contract; programs have \
+                     one if they use tripoint, and begin with it before they crash"
+                )
+            }
+        }
+    }
+}
+
+impl Error for NotCore {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::System(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// A part of memory, as far as it was dumped.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Segment {
+    pub(super) address: u64,
+    /// How many bytes the process had there.
+    size: u64,
+    /// How many of them the file should have, and where.
+    pub(super) dumped: u64,
+    offset: u64,
+}
+
+/// A core file that is open.
+pub(crate) struct CoreFile {
+    file: File,
+    pub(crate) bytes: u64,
+    endian: Endianness,
+    /// The bytes of a word of the process.
+    pub(super) word: usize,
+    /// By address.
+    segments: Vec<Segment>,
+    pub(crate) notes: Notes,
+}
+
+impl CoreFile {
+    pub(crate) fn open(path: &Path) -> Result<Self, NotCore> {
+        let file = File::open(path).map_err(NotCore::System)?;
+        let about = file.metadata().map_err(NotCore::System)?;
+        // Reading a folder or a pipe would fail or wait.
+        if !about.is_file() {
+            return Err(NotCore::Other);
+        }
+        let cache = ReadCache::new(file.try_clone().map_err(NotCore::System)?);
+        match FileKind::parse(&cache) {
+            Ok(FileKind::Elf32) => Self::parse::<FileHeader32<Endianness>>(file, about.len(), &cache, 4),
+            Ok(FileKind::Elf64) => Self::parse::<FileHeader64<Endianness>>(file, about.len(), &cache, 8),
+            _ => Err(NotCore::Other),
+        }
+    }
+
+    fn parse<H: FileHeader<Endian = Endianness>>(
+        file: File,
+        bytes: u64,
+        cache: &ReadCache<File>,
+        word: usize,
+    ) -> Result<Self, NotCore> {
+        let damaged = |error: object::Error| NotCore::Damaged(error.to_string());
+        let header = H::parse(cache).map_err(damaged)?;
+        let endian = header.endian().map_err(damaged)?;
+        if header.e_type(endian) != ET_CORE {
+            return Err(NotCore::Other);
+        }
+        let mut core = Self { file, bytes, endian, word, segments: Vec::new(), notes: Notes::default() };
+        for program in header.program_headers(endian, cache).map_err(damaged)? {
+            let dumped = program.p_filesz(endian).into();
+            match program.p_type(endian) {
+                PT_LOAD => core.segments.push(Segment {
+                    address: program.p_vaddr(endian).into(),
+                    size: program.p_memsz(endian).into(),
+                    dumped,
+                    offset: program.p_offset(endian).into(),
+                }),
+                PT_NOTE if dumped <= MAX_NOTES => {
+                    // Notes that are cut off are no notes; that the file is cut off is said in any case.
+                    if let Ok(Some(mut notes)) = program.notes(endian, cache) {
+                        while let Ok(Some(note)) = notes.next() {
+                            core.notes.add(note.n_type(endian), note.desc(), word, endian);
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        core.segments.sort_by_key(|segment| segment.address);
+        Ok(core)
+    }
+
+    /// How many bytes the file should have, if it has fewer.
+    pub(crate) fn expected(&self) -> Option<u64> {
+        let ends = self.segments.iter().map(|segment| segment.offset.saturating_add(segment.dumped));
+        ends.max().filter(|expected| *expected > self.bytes)
+    }
+
+    /// The program and its libraries; the program is the first.
+    pub(crate) fn objects(&self) -> Table<LoadedObject> {
+        mapped::objects(&self.notes.mapped, |file| {
+            let mut head = vec![0; mapped::HEAD];
+            let read = self.read_some(file.start, &mut head);
+            head.truncate(read);
+            Some(head)
+        })
+    }
+
+    /// The parts of memory of which something was dumped, by address.
+    pub(super) fn segments(&self) -> &[Segment] {
+        &self.segments
+    }
+
+    /// Whether memory at an address was there and not dumped.
+    pub(crate) fn is_left_out(&self, address: u64) -> bool {
+        let has_it =
+            |segment: &Segment| address.checked_sub(segment.address).is_some_and(|at| at < segment.size);
+        self.segments.iter().filter(|segment| has_it(segment)).all(|segment| segment.dumped == 0)
+    }
+
+    /// Memory at an address, up to the end of what was dumped there; the number of bytes that were read.
+    pub(super) fn read_some(&self, address: u64, bytes: &mut [u8]) -> usize {
+        let segment = self.segments.partition_point(|segment| segment.address <= address).checked_sub(1);
+        let Some(segment) = segment.map(|index| self.segments[index]) else { return 0 };
+        let at = address - segment.address;
+        let there = usize::try_from(segment.dumped.saturating_sub(at)).unwrap_or(usize::MAX);
+        let Some(from) = segment.offset.checked_add(at) else { return 0 };
+        let length = bytes.len().min(there);
+        let mut read = 0;
+        while read < length {
+            match self.file.read_at(&mut bytes[read..length], from.saturating_add(read as u64)) {
+                Ok(0) => break,
+                Ok(more) => read += more,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => break,
+            }
+        }
+        read
+    }
+
+    /// Memory at an address; `None` if not all of it was dumped.
+    pub(super) fn read(&self, address: u64, length: usize) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; length];
+        let mut read = 0;
+        while read < length {
+            // The rest may be in the next segment.
+            match self.read_some(address.checked_add(read as u64)?, &mut bytes[read..]) {
+                0 => return None,
+                more => read += more,
+            }
+        }
+        Some(bytes)
+    }
+
+    /// Words of the process at an address.
+    pub(super) fn words(&self, address: u64, count: usize) -> Option<Vec<u64>> {
+        let bytes = self.read(address, count.checked_mul(self.word)?)?;
+        Some(bytes.chunks_exact(self.word).map(|word| number(word, self.endian)).collect())
+    }
+}
+
+/// A number of 4 or 8 bytes.
+pub(super) fn number(bytes: &[u8], endian: Endianness) -> u64 {
+    match bytes {
+        [a, b, c, d] => endian.read_u32([*a, *b, *c, *d]).into(),
+        [a, b, c, d, e, f, g, h] => endian.read_u64([*a, *b, *c, *d, *e, *f, *g, *h]),
+        _ => 0,
+    }
+}

@@ -1,0 +1,275 @@
+//! What the kernel tells, as a capture that reports and gates read.
+
+use core::fmt;
+use std::collections::BTreeMap;
+use std::io;
+
+use serde::Serialize;
+use tripoint_contract::Phase;
+
+use crate::error::Error;
+use crate::mapped;
+use crate::outside::events::{Happened, Scope, Seen, Watch};
+use crate::outside::{threads, tracefs};
+use crate::recording::counters::{self, Tally};
+use crate::recording::{CaptureWriter, End, Thread};
+
+/// Why a process cannot be watched from outside.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// There is no such process, or none of its threads has one of the names.
+    NoThreads { process: u32, names: Vec<String> },
+    /// The system does not let this user watch it.
+    Forbidden { process: u32, paranoid: String },
+    /// The system refused something else.
+    System { process: u32, error: io::Error },
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoThreads { process, names } if names.is_empty() => {
+                write!(f, "there is no process {process}")
+            }
+            Self::NoThreads { process, names } => write!(
+                f,
+                "process {process} has no thread with the name {}; /proc/{process}/task/*/comm has their names",
+                names.join(" or ")
+            ),
+            Self::Forbidden { process, paranoid } => write!(
+                f,
+                "this user may not watch process {process} (kernel.perf_event_paranoid is {paranoid}); run this as root or \
+                 with CAP_PERFMON and CAP_SYS_PTRACE; page faults of one's own processes need only a value up to 2"
+            ),
+            Self::System { process, error } if error.raw_os_error() == Some(libc::EMFILE) => write!(
+                f,
+                "process {process} has too many threads for the limit of open files; raise it (ulimit -n), or choose threads \
+                 with --threads: each takes three for every processor"
+            ),
+            Self::System { process, error } => {
+                write!(f, "cannot watch process {process} from outside: {error}")
+            }
+        }
+    }
+}
+
+/// What is known of a thread.
+struct Known {
+    name: String,
+    /// Its place in the tallies.
+    slot: u64,
+    events: u64,
+    /// By class.
+    tallies: BTreeMap<&'static str, (u64, u64)>,
+}
+
+/// A line of the capture, as `Event` reads it.
+#[derive(Serialize)]
+struct Line<'l> {
+    ring: u64,
+    serial: u64,
+    tid: u32,
+    ns: Option<u64>,
+    event: &'static str,
+    #[serde(flatten)]
+    fields: Fields<'l>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Fields<'l> {
+    Attach {
+        name: &'l str,
+    },
+    Violation {
+        slot: u64,
+        count: u64,
+        bytes: u64,
+        address: String,
+        call: u64,
+        kind: &'static str,
+        class: &'static str,
+        site: Vec<String>,
+    },
+}
+
+#[derive(Serialize)]
+struct Gap {
+    ring: u64,
+    first: u64,
+    missed: u64,
+}
+
+/// A process that is watched from outside.
+pub(crate) struct Outside {
+    process: u32,
+    watch: Watch,
+    threads: BTreeMap<u32, Known>,
+    objects: Vec<mapped::Mapped>,
+    pub(crate) events: u64,
+    pub(crate) missed: u64,
+    /// What is not seen, with what to do about it.
+    pub(crate) unseen: Vec<String>,
+}
+
+impl Outside {
+    /// Begins to watch threads of a process, and all that these start; all threads if there are no names.
+    pub(crate) fn begin(process: u32, names: &[String]) -> Result<Self, Refused> {
+        let none = || Refused::NoThreads { process, names: names.to_vec() };
+        let found = threads::threads(process, names).map_err(|_| none())?;
+        if found.is_empty() {
+            return Err(none());
+        }
+        let processors = threads::processors().map_err(|error| Refused::System { process, error })?;
+        let mut unseen = Vec::new();
+        let mut scope = Scope { calls: None, faults_of_kernel: true };
+        match tracefs::entry_of_system_calls() {
+            Ok(tracepoint) => scope.calls = Some(tracepoint),
+            Err(why) => unseen.push(format!("memory calls are not seen: {why}")),
+        }
+        let mut opened = Watch::open(found.keys().copied(), &processors, scope);
+        if scope.calls.is_some() && opened.as_ref().is_err_and(is_forbidden) {
+            scope.calls = None;
+            unseen.push(
+                "memory calls are not seen: this user may not read tracepoints; run this as root".to_owned(),
+            );
+            opened = Watch::open(found.keys().copied(), &processors, scope);
+        }
+        if opened.as_ref().is_err_and(is_forbidden) {
+            scope.faults_of_kernel = false;
+            unseen.push(
+                "page faults within system calls are not seen: run this as root, or set kernel.perf_event_paranoid to 1"
+                    .to_owned(),
+            );
+            opened = Watch::open(found.keys().copied(), &processors, scope);
+        }
+        let watch = opened.map_err(|error| match is_forbidden(&error) {
+            true => Refused::Forbidden { process, paranoid: paranoid() },
+            false => Refused::System { process, error },
+        })?;
+        let objects = mapped::of_process(process);
+        let mut outside =
+            Self { process, watch, threads: BTreeMap::new(), objects, events: 0, missed: 0, unseen };
+        for (thread, name) in found {
+            outside.know(thread, name);
+        }
+        Ok(outside)
+    }
+
+    fn know(&mut self, thread: u32, name: String) {
+        let slot = self.threads.len() as u64;
+        let known = self.threads.entry(thread).or_insert_with(|| Known {
+            name: String::new(),
+            slot,
+            events: 0,
+            tallies: BTreeMap::new(),
+        });
+        known.name = name;
+    }
+
+    /// Whether the process has ended. One that has not been waited for has no memory any more.
+    pub(crate) fn has_ended(&self) -> bool {
+        mapped::of_process(self.process).is_empty()
+    }
+
+    /// Looks which files are mapped by now.
+    pub(crate) fn look_at_files(&mut self) {
+        let now = mapped::of_process(self.process);
+        if !now.is_empty() {
+            self.objects = now;
+        }
+    }
+
+    /// Writes what happened since the last time.
+    pub(crate) fn take(&mut self, writer: &mut CaptureWriter) -> Result<(), Error> {
+        let mut seen = Vec::new();
+        let (mut names, mut missed) = (Vec::new(), 0_u64);
+        self.watch.read(|what| match what {
+            Seen::Happened(happened) => seen.push(happened),
+            Seen::Named { thread, name } => {
+                names.push((thread, Some(name.to_string_lossy().escape_debug().to_string()), 0));
+            }
+            Seen::Started { thread, by } => names.push((thread, None, by)),
+            Seen::Lost(lost) => missed = missed.saturating_add(lost),
+        });
+        for (thread, name, by) in names {
+            let inherited = || self.threads.get(&by).map(|known| known.name.clone()).unwrap_or_default();
+            let name = name.unwrap_or_else(inherited);
+            self.know(thread, name);
+        }
+        if missed > 0 {
+            writer.add_line(&Gap { ring: u64::MAX, first: self.missed, missed })?;
+            self.missed = self.missed.saturating_add(missed);
+        }
+        // Each processor has a ring.
+        seen.sort_by_key(|happened| happened.ns);
+        seen.iter().try_for_each(|happened| self.write(happened, writer))
+    }
+
+    fn write(&mut self, happened: &Happened, writer: &mut CaptureWriter) -> Result<(), Error> {
+        let tid = happened.thread;
+        if !self.threads.contains_key(&tid) {
+            self.know(tid, threads::name(self.process, tid));
+        }
+        let Some(known) = self.threads.get_mut(&tid) else { return Ok(()) };
+        let (slot, ns) = (known.slot, Some(happened.ns));
+        if known.events == 0 {
+            let fields = Fields::Attach { name: &known.name };
+            writer.add_line(&Line { ring: slot, serial: 0, tid, ns, event: "thread attach", fields })?;
+        }
+        known.events += 1;
+        let (count, bytes) = known.tallies.entry(happened.class).or_default();
+        (*count, *bytes) = (*count + 1, bytes.saturating_add(happened.bytes));
+        self.events += 1;
+        let &Happened { class, kind, call, address, bytes, .. } = happened;
+        let site = happened.site.iter().map(|address| format!("{address:#x}")).collect();
+        let address = format!("{address:#x}");
+        let fields = Fields::Violation { slot, count: 1, bytes, address, call, kind, class, site };
+        writer.add_line(&Line { ring: slot, serial: known.events, tid, ns, event: "violation", fields })
+    }
+
+    /// The last line of the capture. The time of the capture counts as the steady state, so a gate judges it.
+    pub(crate) fn end(&self) -> End {
+        let mut end = End { is_closed: self.has_ended(), unseen: self.unseen.clone(), ..End::default() };
+        end.objects = Some(mapped::objects(&self.objects, |_| None));
+        end.counters.phase.entries.push(counters::Phase {
+            phase: Phase::SteadyState.name().to_owned(),
+            changes: 0,
+            amnesties_begun: 0,
+            amnesties_ended: 0,
+        });
+        for (number, known) in &self.threads {
+            end.threads.push(Thread {
+                thread: u64::from(*number),
+                name: known.name.clone(),
+                events: known.events,
+                dropped: 0,
+                ring: known.slot as usize,
+                is_only: true,
+            });
+            let tally = |(class, (count, bytes)): (&&str, &(u64, u64))| Tally {
+                class: (*class).to_owned(),
+                slot: known.slot,
+                count: *count,
+                bytes: *bytes,
+                excused: 0,
+                excused_bytes: 0,
+                armed_count: *count,
+                armed_bytes: *bytes,
+                armed_excused: 0,
+                armed_excused_bytes: 0,
+            };
+            end.counters.tallies.entries.extend(known.tallies.iter().map(tally));
+        }
+        end
+    }
+}
+
+fn is_forbidden(error: &io::Error) -> bool {
+    [Some(libc::EACCES), Some(libc::EPERM)].contains(&error.raw_os_error())
+}
+
+fn paranoid() -> String {
+    let value = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
+    value.map_or_else(|_| "not known".to_owned(), |value| value.trim().to_owned())
+}

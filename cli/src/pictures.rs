@@ -1,0 +1,97 @@
+//! What `tripoint plot` draws ([design/cli.md `.plot`](crate::design::cli)).
+//!
+//! ```text
+//! observed.rs       what a recording has over time: sizes, fills, durations, collections
+//! track.rs          a size over time, of changes and of values that are known
+//! extents.rs        the addresses that pools have
+//! names.rs          the names of pools
+//!
+//! of a recording:   footprint.rs fragmentation.rs map.rs fills.rs latency.rs flame.rs collections.rs
+//! of a trace:       live.rs
+//! of a replay:      replayed.rs
+//! ```
+
+mod collections;
+mod extents;
+mod fills;
+mod flame;
+mod footprint;
+mod fragmentation;
+mod latency;
+mod live;
+mod map;
+mod names;
+mod observed;
+mod replayed;
+mod track;
+
+use clap::ValueEnum;
+
+use crate::plotting::Picture;
+use crate::summary::Summary;
+
+pub(crate) use live::live;
+pub(crate) use observed::Observed;
+pub(crate) use replayed::replayed;
+
+/// What is drawn of a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Kind {
+    /// Memory over time: in use, free in pools, spare; and by pool. Of a trace: live bytes and objects
+    Footprint,
+    /// How fragmented the free memory of pools is, and how much of the committed memory is not in use
+    Fragmentation,
+    /// Which pool has which addresses, and how full it is
+    Map,
+    /// Fills and empties of allocation points by thread
+    Fills,
+    /// How long stops, waits and collections of heaps took
+    Latency,
+    /// Allocated bytes by call stack, estimated from samples
+    Flame,
+    /// What collections kept and freed
+    Collections,
+}
+
+impl Kind {
+    /// The picture of a recording.
+    pub(crate) fn of(self, observed: &Observed, summary: &Summary) -> Picture {
+        let charts = match self {
+            Self::Footprint => footprint::charts(observed),
+            Self::Fragmentation => fragmentation::charts(observed),
+            Self::Map => map::charts(observed),
+            Self::Fills => fills::charts(observed, summary),
+            Self::Latency => latency::charts(observed),
+            Self::Flame => flame::charts(&summary.stacks),
+            Self::Collections => collections::charts(observed),
+        };
+        let mut notes = crate::tables::losses(summary);
+        notes.extend(summary.faults.iter().cloned());
+        if self == Self::Map {
+            notes.extend(map::notes(observed));
+        }
+        let title = match self {
+            Self::Footprint => "Footprint",
+            Self::Fragmentation => "Fragmentation",
+            Self::Map => "Map of the address range",
+            Self::Fills => "Fills and empties",
+            Self::Latency => "Durations of stops and collections",
+            Self::Flame => "Allocated bytes by call stack",
+            Self::Collections => "Collections",
+        };
+        Picture { title: title.to_owned(), about: crate::tables::head(summary), charts, notes }
+    }
+
+    /// The name, as it is written in arguments and names of files.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Footprint => "footprint",
+            Self::Fragmentation => "fragmentation",
+            Self::Map => "map",
+            Self::Fills => "fills",
+            Self::Latency => "latency",
+            Self::Flame => "flame",
+            Self::Collections => "collections",
+        }
+    }
+}

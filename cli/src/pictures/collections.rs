@@ -1,0 +1,23 @@
+//! What collections of heaps kept and freed.
+
+use super::observed::{Collected, Observed};
+use crate::plotting::{Axis, Chart, Content, Series, Theme, Unit};
+
+pub(super) fn charts(observed: &Observed) -> Vec<Chart> {
+    let chart = |title: &str, bytes: fn(&Collected) -> u64| {
+        let heaps = (1..).zip(observed.collected.values()).take(Theme::COLOURS);
+        let series = heaps.map(|(heap, all)| Series {
+            name: format!("heap {heap}: {} collections", all.len()),
+            points: all.iter().map(|one| (observed.since(one.ns), bytes(one) as f64)).collect(),
+        });
+        Chart {
+            title: title.to_owned(),
+            x: observed.time(),
+            y: Axis::new("memory", Unit::Bytes),
+            moments: observed.moments(),
+            content: Content::Lines(series.collect()),
+            if_empty: "the recording has no collections".to_owned(),
+        }
+    };
+    vec![chart("Kept by each collection", |one| one.kept), chart("Freed by each collection", |one| one.freed)]
+}

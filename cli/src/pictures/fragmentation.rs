@@ -1,0 +1,66 @@
+//! How fragmented free memory is.
+
+use super::footprint::Sizes;
+use super::names::PoolKey;
+use super::observed::{Noted, Observed};
+use crate::plotting::{Axis, Chart, Content, Series, Theme, Unit};
+
+/// The class of pools of one size. Every free unit of theirs serves the next object, wherever it lies.
+const FIXED: &str = "MFS";
+
+pub(super) fn charts(observed: &Observed) -> Vec<Chart> {
+    vec![scattered(observed), unused(observed)]
+}
+
+/// The part of each pool's free memory that is not in its largest block.
+fn scattered(observed: &Observed) -> Chart {
+    let share = |noted: &Noted| {
+        let rest = noted.free.saturating_sub(noted.largest_free);
+        if noted.free == 0 { 0.0 } else { rest as f64 / noted.free as f64 }
+    };
+    let is_shown = |pool: &PoolKey| !observed.names.class(*pool).eq_ignore_ascii_case(FIXED);
+    let mut pools: Vec<_> = observed.noted.iter().filter(|(pool, _)| is_shown(pool)).collect();
+    // Those that have most free memory.
+    let most = |noted: &[Noted]| noted.iter().map(|noted| noted.free).max();
+    pools.sort_by_key(|(_, noted)| core::cmp::Reverse(most(noted)));
+    let series = pools.into_iter().take(Theme::COLOURS).map(|(pool, noted)| Series {
+        name: observed.names.of(*pool),
+        points: noted.iter().map(|noted| (observed.since(noted.ns), share(noted))).collect(),
+    });
+    chart(
+        observed,
+        "Free memory of a pool that is not in its largest free block (pools of one size are left out)",
+        series.collect(),
+        "the program noted no sizes of pools of several sizes (ArenaHook::note_sizes)",
+    )
+}
+
+/// The part of the committed memory that is not in use.
+fn unused(observed: &Observed) -> Chart {
+    let sizes = Sizes::of(observed);
+    let used = sizes.used();
+    let share = |index: usize| {
+        let used = used[index] + sizes.unnoted[index];
+        let committed = sizes.committed[index];
+        if committed > 0.0 { (1.0 - used / committed).clamp(0.0, 1.0) } else { 0.0 }
+    };
+    let moments = sizes.moments.iter().enumerate();
+    let points = moments.map(|(index, ns)| (observed.since(*ns), share(index))).collect();
+    chart(
+        observed,
+        "Committed memory that is not in use (pools that noted no sizes count as used)",
+        vec![Series { name: "spare, or free in pools".to_owned(), points }],
+        "the recording has no sizes of arenas",
+    )
+}
+
+fn chart(observed: &Observed, title: &str, series: Vec<Series>, if_empty: &str) -> Chart {
+    Chart {
+        title: title.to_owned(),
+        x: observed.time(),
+        y: Axis::spanning("share", Unit::Share, (0.0, 1.0)),
+        moments: observed.moments(),
+        content: Content::Steps(series),
+        if_empty: if_empty.to_owned(),
+    }
+}

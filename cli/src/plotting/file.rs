@@ -1,0 +1,71 @@
+//! Pictures as files.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use clap::ValueEnum;
+use resvg::tiny_skia::{Pixmap, Transform};
+use resvg::usvg::{Options, Tree, fontdb};
+
+use super::page::{self, Page};
+use super::picture::Picture;
+use crate::error::Error;
+use crate::export;
+
+/// The form of a picture's file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Form {
+    /// Lines and texts, of any size
+    Svg,
+    /// Pixels, two for each of the size in each direction
+    Png,
+}
+
+/// The pixels of a PNG file for each pixel of the picture, in each direction.
+const SCALE: f32 = 2.0;
+
+impl Form {
+    /// The form that a file's name asks for.
+    pub(crate) fn of(path: &Path) -> Option<Self> {
+        let ending = path.extension()?.to_str()?;
+        Self::from_str(ending, true).ok()
+    }
+
+    /// How names of files of this form end.
+    pub(crate) const fn ending(self) -> &'static str {
+        match self {
+            Self::Svg => "svg",
+            Self::Png => "png",
+        }
+    }
+}
+
+/// Thins the picture, and writes it as it is drawn. A file that was there is replaced.
+///
+/// # Errors
+/// The system's.
+pub(crate) fn write(picture: &mut Picture, page: &Page, form: Form, path: &Path) -> Result<(), Error> {
+    picture.charts.iter_mut().for_each(|chart| chart.content.thin());
+    let drawn = page::svg(picture, page).map_err(|error| error.to_string());
+    let bytes = drawn.and_then(|svg| match form {
+        Form::Svg => Ok(svg.into_bytes()),
+        Form::Png => png(&svg),
+    });
+    let undrawn = |why| Error::Undrawn { path: path.into(), why };
+    export::write(path, &bytes.map_err(undrawn)?)
+}
+
+/// The pixels of an SVG file that this program made.
+fn png(svg: &str) -> Result<Vec<u8>, String> {
+    let mut fonts = fontdb::Database::new();
+    fonts.load_font_data(dejavu::sans::regular().to_vec());
+    // For characters that the first font does not have.
+    fonts.load_system_fonts();
+    fonts.set_sans_serif_family("DejaVu Sans");
+    let options = Options { fontdb: Arc::new(fonts), ..Options::default() };
+    let tree = Tree::from_str(svg, &options).map_err(|error| error.to_string())?;
+    let size = tree.size().to_int_size().scale_by(SCALE).ok_or("its size is zero")?;
+    let mut pixels = Pixmap::new(size.width(), size.height()).ok_or("it is too large")?;
+    resvg::render(&tree, Transform::from_scale(SCALE, SCALE), &mut pixels.as_mut());
+    pixels.encode_png().map_err(|error| error.to_string())
+}

@@ -1,0 +1,256 @@
+//! `tripoint attach --kernel` (design/cli.md `.kernel`), on a program that knows nothing of it.
+//!
+//! Skipped, with a message, if the system does not let this user watch its own processes.
+
+use core::time::Duration;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::thread;
+
+use serde_json::Value;
+
+use crate::run::{Ran, run, tripoint};
+
+/// Tells the child to go on for ever.
+const CHILD: &str = "TRIPOINT_TEST_KERNEL";
+
+const PAGE: usize = 4096;
+
+/// More than the C library ever takes from its own heap.
+const BYTES: usize = 64 << 20;
+
+/// How many pages of it are written to.
+const PAGES: usize = 100;
+
+/// What the child runs. Without orders it does nothing. It prints a line for each round.
+#[test]
+fn the_child() {
+    if std::env::var_os(CHILD).is_none() {
+        return;
+    }
+    let named = |name: &str| thread::Builder::new().name(name.to_owned());
+    let faulty = named("faulty").spawn(move || {
+        for round in 0.. {
+            println!("{round}");
+            faults_in_the_child();
+            // A thread that is not there when the watch begins.
+            let late = named("late").spawn(faults_in_the_child).unwrap();
+            late.join().unwrap();
+        }
+    });
+    faulty.unwrap().join().unwrap();
+}
+
+#[inline(never)]
+fn faults_in_the_child() {
+    let mut bytes = vec![0_u8; BYTES];
+    for page in 0..PAGES {
+        bytes[page * PAGE] = 1;
+    }
+    core::hint::black_box(&bytes);
+}
+
+/// The child, which is ended at the end of the test.
+struct Running {
+    child: Child,
+    rounds: BufReader<ChildStdout>,
+}
+
+impl Running {
+    fn start() -> Self {
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", "kernel::the_child", "--nocapture", "--test-threads=1"]).env(CHILD, "1");
+        let mut child = child.stdout(Stdio::piped()).spawn().unwrap();
+        let rounds = BufReader::new(child.stdout.take().unwrap());
+        let mut running = Self { child, rounds };
+        running.wait_for_rounds(1);
+        running
+    }
+
+    /// Waits until the child has begun so many more rounds.
+    fn wait_for_rounds(&mut self, count: usize) {
+        let lines = (&mut self.rounds).lines().map(Result::unwrap);
+        assert_eq!(lines.filter(|line| line.parse::<u64>().is_ok()).take(count).count(), count);
+    }
+
+    fn process(&self) -> String {
+        self.child.id().to_string()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn signal(process: &Child, signal: &str) {
+    assert!(Command::new("kill").args([signal, &process.id().to_string()]).status().unwrap().success());
+}
+
+/// Attaches by a command that ends with the options of `tripoint`, lets the child go on, and interrupts it. `None` if that
+/// is not allowed here.
+fn watch(mut command: Command, running: &mut Running, out: &Path, options: &[&str]) -> Option<Value> {
+    command.args(["attach", "--json", "--kernel", "--duration", "1h", "-o", out.to_str().unwrap()]);
+    command.args(options).arg(running.process()).stdin(Stdio::null());
+    let mut attached = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    while !out.exists() {
+        if attached.try_wait().unwrap().is_some() {
+            let output = attached.wait_with_output().unwrap();
+            println!("skipped: {}", String::from_utf8_lossy(&output.stderr));
+            return None;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    running.wait_for_rounds(20);
+    while std::fs::read_to_string(out).unwrap().matches("minor_fault").count() < 2 * PAGES {
+        running.wait_for_rounds(20);
+    }
+    signal(&attached, "-INT");
+    let output = attached.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(serde_json::from_slice(&output.stdout).unwrap())
+}
+
+fn report(path: &Path) -> Ran {
+    run(&["report", "--json"], path)
+}
+
+fn rows<'v>(report: &'v Value, thread: &str, class: &str) -> Vec<&'v Value> {
+    let all = report["violations"].as_array().unwrap().iter();
+    all.filter(|row| row["name"] == thread && row["class"] == class).collect()
+}
+
+#[test]
+fn faults_of_a_program_are_named_by_thread_function_and_line_and_judged_by_a_budget() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("kernel.capture");
+    let mut running = Running::start();
+    let command = Command::new(env!("CARGO_BIN_EXE_tripoint"));
+    let Some(captured) = watch(command, &mut running, &out, &["--threads", "faulty,other"]) else { return };
+    assert_eq!(captured["has_ended"], false);
+    let ran = report(&out);
+    let told = ran.json();
+    // Two threads: that with the name, and those that it starts.
+    for name in ["faulty", "late"] {
+        let found = rows(&told, name, "minor_fault");
+        // The allocator writes to the first page itself.
+        let is_ours = |row: &&Value| {
+            row["site"]["function"].as_str().unwrap().ends_with("faults_in_the_child")
+                && row["site"]["line"].as_str().unwrap().contains("kernel.rs:")
+                && row["count"].as_u64().unwrap() >= PAGES as u64 - 1
+                && row["kind"] == "fault"
+        };
+        assert!(found.iter().any(is_ours), "{name}: {told}");
+    }
+    let sees_calls = ran.status == Some(0);
+    assert!(sees_calls || ran.err.contains("memory calls are not seen"), "{}", ran.err);
+
+    let budget = folder.path().join("budget.toml");
+    let judged = |text: &str| {
+        std::fs::write(&budget, text).unwrap();
+        run(&["gate", "--json", "--budget", budget.to_str().unwrap()], &out)
+    };
+    let over = judged("[classes]\nmemory_call = 1000000").json();
+    let breach =
+        over["breaches"].as_array().unwrap().iter().find(|row| row["what"] == "minor_fault").unwrap();
+    let mut sites = breach["sites"].as_array().unwrap().iter().map(|site| site.as_str().unwrap());
+    assert!(sites.any(|site| site.contains("faults_in_the_child")), "{breach}");
+    let within =
+        judged("[classes]\nminor_fault = 1000000000\nmajor_fault = 1000000000\nmemory_call = 1000000000");
+    assert_eq!(within.json()["breaches"], Value::Array(Vec::new()));
+    // A capture without memory calls is no proof that there were none.
+    assert_eq!(within.status, Some(if sees_calls { 0 } else { 2 }), "{}", within.err);
+}
+
+#[test]
+fn memory_calls_are_seen_if_tracepoints_are_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("kernel.capture");
+    let mut running = Running::start();
+    // In a namespace of its own, so that nothing is mounted for others.
+    let mut command = Command::new("unshare");
+    let mount = "mount -t tracefs tracefs /sys/kernel/tracing && exec \"$0\" \"$@\"";
+    command.args(["--mount", "sh", "-c", mount, env!("CARGO_BIN_EXE_tripoint")]);
+    let Some(_) = watch(command, &mut running, &out, &[]) else { return };
+    let ran = report(&out);
+    assert_eq!(ran.status, Some(0), "{}", ran.err);
+    let told = ran.json();
+    for kind in ["mmap", "munmap"] {
+        let found = rows(&told, "faulty", "memory_call");
+        let row = found.iter().find(|row| row["kind"] == kind).unwrap_or_else(|| panic!("{kind}: {told}"));
+        let (count, bytes) = (row["count"].as_u64().unwrap(), row["bytes"].as_u64().unwrap());
+        assert!(count > 0 && bytes >= count * PAGE as u64, "{row}");
+    }
+    // The time line has them, too.
+    let line = folder.path().join("line");
+    assert_eq!(run(&["report", "--perfetto", line.to_str().unwrap()], &out).status, Some(0));
+    let line = std::fs::read(line).unwrap();
+    assert!(line.windows(17).any(|bytes| bytes == b"mmap: memory_call"));
+}
+
+#[test]
+fn records_that_find_no_room_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("kernel.capture");
+    let mut running = Running::start();
+    let mut command = tripoint(
+        &["attach", "--json", "--kernel", "--duration", "1h", "-o", out.to_str().unwrap()],
+        Path::new(&running.process()),
+    );
+    let mut attached = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    while !out.exists() {
+        if attached.try_wait().unwrap().is_some() {
+            println!("skipped: it may not be watched");
+            return;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    signal(&attached, "-STOP");
+    // More than two rings have room for.
+    running.wait_for_rounds(200);
+    signal(&attached, "-CONT");
+    running.wait_for_rounds(20);
+    while !std::fs::read_to_string(&out).unwrap().contains("\"missed\"") {
+        running.wait_for_rounds(20);
+    }
+    drop(running);
+    let output = attached.wait_with_output().unwrap();
+    let captured: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(captured["missed"].as_u64().unwrap() > 0 && captured["has_ended"] == true, "{captured}");
+    assert_eq!(report(&out).json()["losses"]["events_missed"], captured["missed"]);
+}
+
+#[test]
+fn what_cannot_be_watched_is_named_with_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("kernel.capture");
+    let running = Running::start();
+    let process = running.process();
+    for (target, options, expected) in [
+        ("4294967294", &[][..], "there is no process 4294967294"),
+        ("/dev/null", &[], "number of a process"),
+        (&process, &["--threads", "none-such"], "no thread with the name none-such"),
+    ] {
+        let arguments = [&["attach", "--kernel", "-o", out.to_str().unwrap()], options].concat();
+        let ran = run(&arguments, Path::new(target));
+        assert_eq!((ran.status, ran.out.as_str()), (Some(2), ""), "{target}");
+        assert!(ran.err.contains(expected) && !out.exists(), "{target}: {}", ran.err);
+    }
+    let ran = run(&["attach", "--threads", "faulty", "-o", out.to_str().unwrap()], Path::new(&process));
+    assert_eq!(ran.status, Some(2));
+    assert!(ran.err.contains("--kernel"), "{}", ran.err);
+
+    // Another user's process.
+    let mut other = Command::new("setpriv");
+    other.args(["--reuid=65534", "--clear-groups", env!("CARGO_BIN_EXE_tripoint"), "attach", "--kernel"]);
+    match other.args(["-o", out.to_str().unwrap(), &process]).output() {
+        Ok(ran) if ran.status.code() == Some(2) => {
+            let err = String::from_utf8_lossy(&ran.stderr);
+            assert!(err.contains("perf_event_paranoid") && err.contains("CAP_PERFMON"), "{err}");
+        }
+        other => println!("skipped: no other user here: {other:?}"),
+    }
+}
