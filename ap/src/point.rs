@@ -7,7 +7,9 @@ use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 
-use tripoint_core::{BufferKind, Check, CheckError, CheckLevel, Control, Describe, PoolClass, Result};
+use tripoint_core::{
+    BufferClass as _, BufferKind, Check, CheckError, CheckLevel, Control, Describe, PoolClass, Result,
+};
 
 use crate::protocol::trip::Tripper;
 use crate::slow::descriptor::{Descriptor, PoolBuffer};
@@ -150,7 +152,7 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
     /// Bytes left in the buffer, whatever stops or trips are pending.
     #[must_use]
     pub fn room(&self) -> usize {
-        self.buffer().room()
+        self.buffer().room() + self.buffer().class().waiting()
     }
 
     /// The part that only slow paths touch.

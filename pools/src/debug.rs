@@ -9,8 +9,8 @@ use core::num::NonZeroUsize;
 use core::ptr::NonNull;
 
 use tripoint_core::{
-    Addr, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, Lock, ManualPool, PoolClass,
-    PoolHeader, PoolSizes, Result, Store, ensure, line,
+    Addr, Arena, Block, BufferClass, Check, CheckError, CheckLevel, Describe, Error, Fill, Lock, ManualPool,
+    PoolClass, PoolHeader, PoolSizes, Result, Store, ensure, line,
 };
 
 mod fence;
@@ -301,8 +301,18 @@ unsafe impl<P: ManualPool> PoolClass for DebugPool<P> {
     }
 
     unsafe fn fill_buffer(&self, buffer: &P::Buffer, layout: Layout) -> Result<Fill> {
-        // SAFETY: the caller owns the buffer, which is of the pool under this one, too.
-        self.fill_by(|pool| unsafe { pool.fill_buffer(buffer, layout) })
+        self.fill_by(|pool| {
+            // SAFETY: the caller owns the buffer, which is of the pool under this one, too.
+            let fill = unsafe { pool.fill_buffer(buffer, layout) }?;
+            // A buffer has one run here, which the ledger knows: the others go back at once.
+            if let Some((_, nothing)) = fill.block.split_at(fill.block.size())
+                && buffer.waiting() != 0
+            {
+                // SAFETY: the end of the fill, of no bytes; the caller owns the buffer.
+                unsafe { pool.empty_buffer(buffer, nothing) };
+            }
+            Ok(fill)
+        })
     }
 
     unsafe fn finish_buffer(&self, buffer: &P::Buffer) -> bool {

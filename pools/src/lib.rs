@@ -93,7 +93,7 @@ pub use debug::{DebugOptions, DebugPool, DebugReport, DebugReports, Fault};
 #[cfg(feature = "hardening")]
 pub use hardening::set_hardening_seed;
 pub use land::{GRANULE, Land};
-pub use mfs::{Mfs, MfsCache, MfsOptions, Returns, Unit, UnitLayout, UnitOf};
+pub use mfs::{Mfs, MfsCache, MfsOptions, Returns, Unit, UnitLayout, UnitOf, WaitingUnits};
 pub use mvff::{Mvff, MvffOptions};
 pub use mvt::{Mvt, MvtOptions};
 pub use null::Null;

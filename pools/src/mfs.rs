@@ -10,8 +10,8 @@ use core::fmt;
 use core::ptr::NonNull;
 
 use tripoint_core::{
-    Addr, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Lock, Magazine, ManualClass,
-    PoolHeader, PoolSizes, Result, Store, aver, ensure, line,
+    Addr, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, Lock, Magazine, ManualPool,
+    PoolClass, PoolHeader, PoolSizes, Result, Store, SymmetricFence, aver, ensure, line,
 };
 
 use crate::extend::extend;
@@ -26,10 +26,12 @@ mod magazine;
 pub(crate) mod return_stack;
 mod returns;
 mod unit;
+mod waiting;
 
 pub use cache::MfsCache;
 pub use returns::Returns;
 pub use unit::{Unit, UnitLayout, UnitOf};
+pub use waiting::WaitingUnits;
 
 use free_list::{Chain, FreeList, FreeUnit};
 use free_units::FreeUnits;
@@ -199,7 +201,25 @@ impl<A: Arena, U: Unit> Mfs<A, U> {
         chain.ok_or(Error::Limit)
     }
 
-    /// Takes units back from a cache.
+    /// Takes a run of units never used, or else freed ones that touch.
+    fn take_fill(&self, units: &mut FreeUnits, unit: usize) -> Result<Block> {
+        let most = self.fill_size();
+        units.list().ensure_sound()?;
+        if units.is_empty() {
+            self.supply(units)?;
+        }
+        let size = units.run().size().min(most);
+        let block = if size != 0 { units.cut(size) } else { units.take_neighbours(unit, most)? };
+        aver!(
+            block.is_some(),
+            "a pool with {} listed units and {:?} unused has none",
+            units.listed(),
+            units.run()
+        );
+        block.ok_or(Error::Limit)
+    }
+
+    /// Takes units back from a cache or a buffer.
     fn put_chain(&self, chain: Chain) {
         self.units.lock().push_chain(chain);
     }
@@ -249,14 +269,28 @@ impl<A: Arena, U: Unit> Mfs<A, U> {
 }
 
 // SAFETY: blocks leave the list or the run before they are handed out, so no two overlap and the
-// pool does not touch them. Extents are aligned to the grain and units no more than that, and
+// pool does not touch them; the units that wait in a buffer begin with their links, which only the buffer's
+// owner reads. Extents are aligned to the grain and units no more than that, and
 // units follow each other at multiples of their alignment. Each may be freed alone, by address.
-// Size and alignment are properties of the unit and never change.
-unsafe impl<A: Arena, U: Unit> ManualClass for Mfs<A, U> {
+// Size and alignment are properties of the unit and never change. Pools of one header are of one class.
+unsafe impl<A: Arena, U: Unit> PoolClass for Mfs<A, U> {
     const CLASS: &'static str = "MFS";
+    const FLIPPABLE: bool = false;
 
     type Arena = A;
+    type Barrier = SymmetricFence;
+    type Buffer = WaitingUnits;
 
+    fn new_buffer(&self) -> WaitingUnits {
+        WaitingUnits::none(self.unit.size())
+    }
+
+    #[inline(always)]
+    fn barrier(&self) -> SymmetricFence {
+        SymmetricFence
+    }
+
+    #[inline(always)]
     fn header(&self) -> &PoolHeader<A> {
         &self.header
     }
@@ -274,23 +308,45 @@ unsafe impl<A: Arena, U: Unit> ManualClass for Mfs<A, U> {
 
     /// Returns a run of units never used, or else freed ones that touch
     /// (design/pool-mfs.md `.mfs.order`, `.mfs.neighbours`, `.req.points`).
-    fn fill(&self, layout: Layout) -> Result<Block> {
+    fn fill(&self, layout: Layout) -> Result<Fill> {
         let unit = self.reserve_size(layout).ok_or(UNSERVED)?;
-        let most = self.fill_size();
+        self.take_fill(&mut self.units.lock(), unit).map(Fill::from)
+    }
+
+    /// As `fill`. If few of the freed units touch, others wait in the buffer: a batch in all, taken under
+    /// the same lock (design/pool-mfs.md `.mfs.waiting`).
+    unsafe fn fill_buffer(&self, buffer: &WaitingUnits, layout: Layout) -> Result<Fill> {
+        let unit = self.reserve_size(layout).ok_or(UNSERVED)?;
         let mut units = self.units.lock();
-        units.list().ensure_sound()?;
-        if units.is_empty() {
-            self.supply(&mut units)?;
+        let block = self.take_fill(&mut units, unit)?;
+        let wanted = BATCH.min(self.fill_size() / unit).saturating_sub(block.size() / unit);
+        // Damage that is met here is met again by the next fill.
+        if wanted != 0
+            && let Ok(Some(chain)) = units.take(wanted)
+        {
+            buffer.keep(&chain);
         }
-        let size = units.run().size().min(most);
-        let block = if size != 0 { units.cut(size) } else { units.take_neighbours(unit, most)? };
-        aver!(
-            block.is_some(),
-            "a pool with {} listed units and {:?} unused has none",
-            units.listed(),
-            units.run()
-        );
-        block.ok_or(Error::Limit)
+        Ok(block.into())
+    }
+
+    #[inline]
+    unsafe fn next_run(&self, buffer: &WaitingUnits, _layout: Layout) -> Option<Block> {
+        // SAFETY: the caller is the buffer's owner.
+        unsafe { buffer.take_run(self.key) }.unwrap_or_else(|damaged| {
+            self.note(damaged);
+            None
+        })
+    }
+
+    unsafe fn empty_buffer(&self, buffer: &WaitingUnits, unused: Block) {
+        // SAFETY: the caller is the buffer's owner.
+        match unsafe { buffer.take_all(self.key) } {
+            Ok(Some(chain)) => self.put_chain(chain),
+            Ok(None) => {}
+            Err(damaged) => self.note(damaged),
+        }
+        // SAFETY: the caller returns the end of a fill or of a run.
+        unsafe { self.empty(unused) };
     }
 
     /// Takes back the whole units at the end. What lies in front of them is the rest of a
@@ -318,7 +374,11 @@ unsafe impl<A: Arena, U: Unit> ManualClass for Mfs<A, U> {
         let free = units.size(unit);
         PoolSizes::of(&self.header, free, free.min(unit))
     }
+}
 
+// SAFETY: never flippable. Units of fills, and of runs, are freed as those of `alloc`, which are taken as fills are.
+// Objects that take the same unit may become each other in place.
+unsafe impl<A: Arena, U: Unit> ManualPool for Mfs<A, U> {
     #[inline]
     unsafe fn knows(&self, object: NonNull<u8>, _layout: Layout) -> bool {
         self.may_be_unit(object)

@@ -120,9 +120,12 @@ impl Buffer {
 
     /// The owner: changes words that observers see changed together or not at all.
     pub(crate) fn transition(&self, change: impl FnOnce()) {
-        self.transitions.fetch_add(1, Ordering::AcqRel);
+        // Only the owner writes the count. Whoever finds a word that `change` stored, with release order as all of
+        // them, finds the count odd or later.
+        let before = self.transitions.load(Ordering::Relaxed);
+        self.transitions.store(before.wrapping_add(1), Ordering::Release);
         change();
-        self.transitions.fetch_add(1, Ordering::AcqRel);
+        self.transitions.store(before.wrapping_add(2), Ordering::Release);
     }
 
     /// The owner: stores the ranks that the buffer's class states.

@@ -91,7 +91,7 @@ impl<'b> Owner<'b> {
         let (buffer, fresh) = (self.buffer, pool_limit.addr().wrapping_sub(init.addr()));
         buffer.transition(|| {
             self.set_words(base, init, pool_limit);
-            buffer.fill_size.add(fresh as u64);
+            buffer.fill_size.add_alone(fresh as u64);
         });
     }
 
@@ -107,7 +107,24 @@ impl<'b> Owner<'b> {
             // `.flip.block`).
             buffer.init_at_flip.swap(null, Ordering::AcqRel);
             self.set_words(null, null, null);
-            buffer.empty_size.add(unused as u64);
+            buffer.empty_size.add_alone(unused as u64);
+        });
+    }
+
+    /// In the ready state, attached, in a buffer that is never flipped: exchanges memory that is all allocated for
+    /// other memory of the same fill. The buffer stays trapped until [`Owner::rearm`].
+    pub fn advance(&mut self, base: *mut u8, pool_limit: *mut u8) {
+        if CHECKS {
+            let (init, end) = (self.init(), self.pool_limit());
+            aver!(init == end && !end.is_null(), "an advance from {init:p}, in memory that ends at {end:p}");
+        }
+        let buffer = self.buffer;
+        buffer.transition(|| {
+            // Zero is a trip that is not observed yet, or what the last advance left: it stays.
+            if !buffer.limit().is_null() {
+                buffer.fields.limit.swap(ptr::null_mut(), Ordering::AcqRel);
+            }
+            self.set_words(base, base, pool_limit);
         });
     }
 

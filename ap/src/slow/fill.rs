@@ -68,7 +68,7 @@ impl<P: PoolClass, C: Control> SlowPath<'_, P, C> {
         self.observe_trips();
         self.give_way();
         self.settle_stop();
-        if !self.has_room(layout) && !self.skip_padding(layout) {
+        if !self.has_room(layout) && !self.skip_padding(layout) && !self.advance(layout) {
             self.refill(layout)?;
         }
         let object = self.owner.init();
@@ -78,7 +78,13 @@ impl<P: PoolClass, C: Control> SlowPath<'_, P, C> {
         };
         let fill_size = self.owner.pool_limit().addr() - self.owner.base().addr();
         self.stops.charge(Reserved { object: Addr::of(object), size, requested, fill_size, objects });
-        self.rearm();
+        // What fills a trapped buffer leaves nothing for the fast path to allocate: the next reserve comes
+        // here anyway (design/ap.md `.run.trapped`).
+        let stays_trapped =
+            !P::FLIPPABLE && end.as_ptr() == self.owner.pool_limit() && self.owner.limit().is_null();
+        if !stays_trapped {
+            self.rearm();
+        }
         Ok(end)
     }
 

@@ -4,6 +4,7 @@
 //! Reports come last: a control or an event hook may unwind, and by then all memory is in
 //! its place (design/ap.md `.slow.report`).
 
+use core::alloc::Layout;
 use core::ptr::NonNull;
 
 use tripoint_core::{
@@ -33,6 +34,8 @@ pub(crate) struct SlowPath<'pool, P: PoolClass, C> {
     pub(crate) buffer: &'pool PoolBuffer<P::Buffer>,
     pub(crate) pool: &'pool P,
     pub(crate) stops: Stops<C>,
+    /// The bytes of the present fill in runs before the attached one, all of them allocated.
+    passed: usize,
     /// Why the last reserve failed: it returned only a pointer.
     pub(crate) failure: Error,
 }
@@ -52,7 +55,7 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
         let buffer = unsafe { &(*descriptor.as_ptr()).shared };
         // SAFETY: the caller claimed the descriptor, so its buffer has no other owner.
         let owner = unsafe { Owner::new(buffer) };
-        let slow = Self { owner, buffer, pool, stops, failure: Error::Memory };
+        let slow = Self { owner, buffer, pool, stops, passed: 0, failure: Error::Memory };
         // SAFETY: a claimed descriptor is valid. Only its owner reaches the slow part, which
         // holds nothing that is initialised yet.
         unsafe { (*(*descriptor.as_ptr()).slow.get()).write(slow) };
@@ -95,11 +98,14 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
         let base = fill.block.base().as_ptr();
         let init = base.wrapping_add(fill.preallocated);
         aver!(fill.preallocated <= fill.block.size(), "more is allocated in a fill than it has: {fill:?}");
-        let fresh = fill.block.size() - fill.preallocated;
+        let waiting = self.buffer.class().waiting();
+        let fresh = fill.block.size() - fill.preallocated + waiting;
         self.stops.move_to(Addr::of(self.owner.init()), Addr::of(init));
         // SAFETY: the caller is the buffer's owner, and the pool made the fill for this buffer.
         unsafe { self.buffer.class().attach(&fill) };
         self.owner.attach(base, init, fill.block.limit().as_ptr());
+        self.buffer.fill_size.add_alone(waiting as u64);
+        self.passed = 0;
         let header = self.pool.header();
         header.arena().counts().attach(self.buffer.kind(), fill.preallocated, fresh);
         let (buffer, base) = (self.buffer.id(), Addr::of(init));
@@ -107,23 +113,40 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
         Ok(())
     }
 
+    /// Goes on in the next run of the fill, if there is one: the memory of this one is all allocated. Nothing is
+    /// counted or reported, because the fill was, with all its runs (design/ap.md `.run`).
+    pub(crate) fn advance(&mut self, layout: Layout) -> bool {
+        if P::FLIPPABLE || self.buffer.class().waiting() == 0 || self.buffer.room() != 0 {
+            return false;
+        }
+        // SAFETY: the buffer is of this pool, its owner is here, and it is attached, since part of its fill waits.
+        let Some(run) = (unsafe { self.pool.next_run(self.buffer.class(), layout) }) else { return false };
+        let init = self.owner.init();
+        self.passed += init.addr() - self.owner.base().addr();
+        self.stops.move_to(Addr::of(init), Addr::of(run.base().as_ptr()));
+        self.owner.advance(run.base().as_ptr(), run.limit().as_ptr());
+        true
+    }
+
     /// Takes the buffer's memory away, if it has any, and returns the unused part to the
     /// pool. Reports nothing: [`SlowPath::report_detached`] does.
     pub(crate) fn detach(&mut self) -> Option<Detached> {
         self.check_transition();
         let init = NonNull::new(self.owner.init())?;
-        let unused = self.buffer.room();
-        let allocated = init.addr().get() - self.owner.base().addr();
+        let (room, waiting) = (self.buffer.room(), self.buffer.class().waiting());
+        let allocated = init.addr().get() - self.owner.base().addr() + self.passed;
+        let unused = room + waiting;
         self.stops.move_to(Addr::of(init.as_ptr()), Addr::ZERO);
         self.owner.detach();
+        self.buffer.empty_size.add_alone(waiting as u64);
         // SAFETY: the caller is the buffer's owner.
         unsafe { self.buffer.class().detach() };
         let header = self.pool.header();
         header.arena().counts().detach(self.buffer.kind(), allocated, unused);
         // SAFETY: from `init` to the buffer's end is memory of one fill. It is valid, and no
         // thread uses it now that the buffer is detached.
-        let unused_end = unsafe { Block::new(init, unused) };
-        // SAFETY: this is the end of the fill that was attached, no part of which was returned before. Its
+        let unused_end = unsafe { Block::new(init, room) };
+        // SAFETY: this is the end of the fill or run that was attached, no part of which was returned before. Its
         // size is a multiple of `min_align`, as sizes reserved are. No thread uses it. The caller
         // is the buffer's owner.
         unsafe { self.pool.empty_buffer(self.buffer.class(), unused_end) };
@@ -142,7 +165,7 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
 
     /// Bytes allocated and not popped.
     pub(crate) fn allocated(&self) -> u64 {
-        let room = self.buffer.room() as u64;
+        let room = (self.buffer.room() + self.buffer.class().waiting()) as u64;
         self.buffer.fill_size() - self.buffer.empty_size() - room
     }
 
@@ -150,7 +173,7 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
     /// is. The buffer is reset (design/frames.md `.count`).
     pub(crate) fn count_popped(&mut self, allocated: u64) -> u64 {
         let popped = self.allocated().saturating_sub(allocated);
-        self.buffer.empty_size.add(popped);
+        self.buffer.empty_size.add_alone(popped);
         self.pool.header().arena().counts().pop(self.buffer.kind(), popped);
         popped
     }

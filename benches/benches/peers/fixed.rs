@@ -1,5 +1,5 @@
-//! Objects of one size, the oldest freed as a new one is made: the work of queues
-//! and order books.
+//! Objects of one size, one freed as a new one is made: the oldest, which is the work of queues and order books, or
+//! one drawn at random.
 //!
 //! One operation is a free and an allocation, with `LIVE` objects in between.
 
@@ -10,6 +10,7 @@ use std::alloc::System;
 use std::time::Instant;
 
 use benches::compare::{Contender, compare, print};
+use benches::random::Random;
 use mimalloc::MiMalloc;
 use slab::Slab;
 use tripoint::{
@@ -27,67 +28,82 @@ pub(crate) fn measure(rounds: usize) {
     let arena = ArenaVm::create(ArenaVmOptions::default()).unwrap();
     let mfs = || Mfs::create(&arena, UnitOf::<Object>::new(), MfsOptions::default()).unwrap();
     let mvff = || Mvff::create(&arena, MvffOptions::default()).unwrap();
-    let (boxes, points) = (mfs(), mfs());
-    let (variable_boxes, variable_points) = (mvff(), mvff());
-    let mut contenders = [
-        Contender::new("Mfs", allocating(&boxes)),
-        Contender::new("Mfs, allocation point", reserving(&points)),
-        Contender::new("Mvff", allocating(&variable_boxes)),
-        Contender::new("Mvff, allocation point", reserving(&variable_points)),
-        Contender::new("slab", slab()),
-        Contender::new("mimalloc", general(MiMalloc)),
-        Contender::new("system malloc", general(System)),
-    ];
-    print("allocate and free 32 bytes", &compare(&mut contenders, rounds, OPERATIONS));
+    for (freed, order) in [("the oldest", Order::Oldest), ("any", Order::Any)] {
+        let (boxes, points) = (mfs(), mfs());
+        let (variable_boxes, variable_points) = (mvff(), mvff());
+        let mut contenders = [
+            Contender::new("Mfs", allocating(&boxes, order)),
+            Contender::new("Mfs, allocation point", reserving(&points, order)),
+            Contender::new("Mvff", allocating(&variable_boxes, order)),
+            Contender::new("Mvff, allocation point", reserving(&variable_points, order)),
+            Contender::new("slab", slab(order)),
+            Contender::new("mimalloc", general(MiMalloc, order)),
+            Contender::new("system malloc", general(System, order)),
+        ];
+        let title = format!("allocate 32 bytes, and free {freed} of {LIVE}");
+        print(&title, &compare(&mut contenders, rounds, OPERATIONS));
+    }
 }
 
-/// Replaces the oldest of `LIVE` objects, `OPERATIONS` times, and times that.
-fn replace_oldest<T>(ring: &mut [T], mut replace: impl FnMut(&mut T, Object)) -> Duration {
+/// Which object is replaced.
+#[derive(Clone, Copy)]
+enum Order {
+    Oldest,
+    Any,
+}
+
+/// Replaces one of `LIVE` objects, `OPERATIONS` times, and times that.
+fn replace_each<T>(ring: &mut [T], order: Order, mut replace: impl FnMut(&mut T, Object)) -> Duration {
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let start = Instant::now();
     for round in 0..OPERATIONS / LIVE {
-        for (index, oldest) in ring.iter_mut().enumerate() {
-            replace(oldest, [(round + index) as u64; 4]);
+        for index in 0..LIVE {
+            let place = match order {
+                Order::Oldest => index,
+                Order::Any => random.below(LIVE),
+            };
+            replace(&mut ring[place], [(round + index) as u64; 4]);
         }
     }
     start.elapsed()
 }
 
-fn allocating<P: ManualPool>(pool: &P) -> impl FnMut() -> Duration {
+fn allocating<P: ManualPool>(pool: &P, order: Order) -> impl FnMut() -> Duration {
     let mut ring: Vec<_> = (0..LIVE).map(|_| Some(PoolBox::new_in([0; 4], pool).unwrap())).collect();
     move || {
-        replace_oldest(&mut ring, |place, object| {
+        replace_each(&mut ring, order, |place, object| {
             *place = None;
             *place = Some(black_box(PoolBox::new_in(object, pool).unwrap()));
         })
     }
 }
 
-fn reserving<P: ManualPool>(pool: &P) -> impl FnMut() -> Duration {
+fn reserving<P: ManualPool>(pool: &P, order: Order) -> impl FnMut() -> Duration {
     let mut point = AllocationPoint::create(pool).unwrap();
     let mut ring: Vec<_> = (0..LIVE).map(|_| Some(point.boxed([0; 4]).unwrap())).collect();
     move || {
-        replace_oldest(&mut ring, |place, object| {
+        replace_each(&mut ring, order, |place, object| {
             *place = None;
             *place = Some(black_box(point.boxed(object).unwrap()));
         })
     }
 }
 
-fn slab() -> impl FnMut() -> Duration {
+fn slab(order: Order) -> impl FnMut() -> Duration {
     let mut slab = Slab::with_capacity(LIVE);
     let mut ring: Vec<usize> = (0..LIVE).map(|_| slab.insert([0; 4])).collect();
     move || {
-        replace_oldest(&mut ring, |key, object| {
+        replace_each(&mut ring, order, |key, object| {
             black_box(slab.remove(*key));
             *key = black_box(slab.insert(object));
         })
     }
 }
 
-fn general(allocator: impl GlobalAlloc) -> impl FnMut() -> Duration {
+fn general(allocator: impl GlobalAlloc, order: Order) -> impl FnMut() -> Duration {
     let mut ring: Vec<_> = (0..LIVE).map(|_| allocate(&allocator, [0; 4])).collect();
     move || {
-        replace_oldest(&mut ring, |place, object| {
+        replace_each(&mut ring, order, |place, object| {
             // SAFETY: allocated with this layout, and replaced before the next use.
             unsafe { allocator.dealloc(place.cast(), Layout::new::<Object>()) };
             *place = black_box(allocate(&allocator, object));

@@ -55,6 +55,13 @@ pub trait BufferClass: core::fmt::Debug + Send + Sync + 'static {
     /// - The caller is the buffer's owner, and calls no other hook after this one.
     unsafe fn finish(&self) {}
 
+    /// The bytes of the buffer's last fill that wait in further runs
+    /// ([`PoolClass::next_run`](crate::PoolClass::next_run)). Most fills are one run: zero by default.
+    #[inline(always)]
+    fn waiting(&self) -> usize {
+        0
+    }
+
     /// The ranks of the references in the buffer's objects.
     fn rank_set(&self) -> RankSet {
         RankSet::empty()

@@ -143,6 +143,23 @@ pub unsafe trait PoolClass: Check + Describe + Sync {
         self.fill(layout)
     }
 
+    /// Returns the next run of the last fill of the buffer that keeps `buffer`, which has allocated all of the run
+    /// before: memory for `layout`, as a fill without a segment. By default a fill is one run, and there is none.
+    ///
+    /// A class that finds its free memory in pieces returns several of them by one fill. The first is the fill's
+    /// block, and the others wait in the buffer, which says how many bytes they are
+    /// ([`BufferClass::waiting`]). [`PoolClass::empty_buffer`] takes back those that still wait. Pools that can be
+    /// flipped have no such fills: this is not called for their buffers.
+    ///
+    /// # Safety
+    /// - `buffer` is of this pool, the caller is its owner, and it is attached.
+    // (design/ap.md `.run`)
+    #[inline(always)]
+    unsafe fn next_run(&self, buffer: &Self::Buffer, layout: Layout) -> Option<Block> {
+        let _ = (buffer, layout);
+        None
+    }
+
     /// Takes back what the class keeps for a buffer, and returns whether objects were part of
     /// that. The buffer is reset, and its owner is about to be dropped.
     ///
@@ -184,12 +201,12 @@ pub unsafe trait PoolClass: Check + Describe + Sync {
 
     /// Takes back what the buffer that keeps `buffer` did not allocate. It is [`PoolClass::empty`] for
     /// classes that have to know which of their buffers they empty; the default calls that. For a
-    /// buffer that is full, `unused` has a size of zero.
+    /// buffer that is full, `unused` has a size of zero. Runs that wait in the buffer are returned too.
     ///
     /// # Safety
     /// - Those of [`PoolClass::empty`].
-    /// - `buffer` is of this pool, the caller is its owner, and `unused` is the end of the fill that it was
-    ///   attached to last.
+    /// - `buffer` is of this pool, the caller is its owner, and `unused` is the end of the fill, or of the run, that
+    ///   it was attached to last.
     unsafe fn empty_buffer(&self, buffer: &Self::Buffer, unused: Block) {
         let _ = buffer;
         // SAFETY: the caller promises what `empty` asks for.

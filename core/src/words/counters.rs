@@ -60,7 +60,9 @@ impl ArenaCounts {
         match kind {
             BufferKind::Mutator => {
                 self.fill_mutator.add(fresh as u64);
-                self.alloc_mutator.sub(preallocated as u64);
+                if preallocated != 0 {
+                    self.alloc_mutator.sub(preallocated as u64);
+                }
             }
             BufferKind::Internal => self.fill_internal.add(fresh as u64),
         }
@@ -71,7 +73,9 @@ impl ArenaCounts {
     pub fn detach(&self, kind: BufferKind, allocated: usize, unused: usize) {
         match kind {
             BufferKind::Mutator => {
-                self.empty_mutator.add(unused as u64);
+                if unused != 0 {
+                    self.empty_mutator.add(unused as u64);
+                }
                 self.alloc_mutator.add(allocated as u64);
             }
             BufferKind::Internal => self.empty_internal.add(unused as u64),

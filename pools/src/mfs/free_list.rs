@@ -195,6 +195,27 @@ impl FreeList {
         Some(Chain { first, last, count, key: self.key })
     }
 
+    /// Takes the first unit, of `unit` bytes, and those after it for as long as each touches the ones before it, up
+    /// to `most` units. Returns how many they are, too.
+    #[inline]
+    pub(crate) fn pop_run(&mut self, unit: usize, most: usize) -> (Option<Block>, usize) {
+        let Some(mut base) = self.pop() else { return (None, 0) };
+        let mut count = 1;
+        while let Some(next) = self.first.filter(|_| count < most) {
+            let below = next.addr().get() + unit == base.addr().get();
+            let above = base.addr().get() + count * unit == next.addr().get();
+            if !below && !above {
+                break;
+            }
+            self.pop();
+            base = if below { next.cast() } else { base };
+            count += 1;
+        }
+        // SAFETY: touching units that were free, out of the list now; they lie in
+        // one extent or in several that the arena gave from the same range.
+        (Some(unsafe { Block::new(base, count * unit) }), count)
+    }
+
     /// The number of units, at most `most`: it walks the list.
     pub(crate) fn count(&self, most: usize) -> usize {
         let (mut next, mut count) = (self.first, 0);

@@ -117,21 +117,12 @@ impl FreeUnits {
     /// # Errors
     /// As [`FreeUnits::pop`].
     pub(crate) fn take_neighbours(&mut self, unit: usize, most: usize) -> Result<Option<Block>, Damaged> {
-        let Some(mut base) = self.pop()? else { return Ok(None) };
-        let mut size = unit;
-        while let Some(next) = self.list.first().filter(|_| size + unit <= most) {
-            let below = next.addr().get() + unit == base.addr().get();
-            let above = base.addr().get() + size == next.addr().get();
-            if !below && !above {
-                break;
-            }
-            self.pop()?;
-            base = if below { next.cast() } else { base };
-            size += unit;
-        }
-        // SAFETY: touching units that were free, out of the list now; they lie in
-        // one extent or in several that the arena gave from the same range.
-        Ok(Some(unsafe { Block::new(base, size) }))
+        let is_end = self.listed == 0;
+        self.list.watch().accepts(|_| self.list.first().is_none() == is_end);
+        let (run, count) = self.list.pop_run(unit, (most / unit).min(self.listed));
+        self.list.ensure_sound()?;
+        self.listed -= count;
+        Ok(run)
     }
 
     /// Makes an extent the run, which has to be empty. Leaves out what makes no whole unit at

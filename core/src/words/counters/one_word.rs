@@ -26,6 +26,12 @@ impl Counter {
         self.value.fetch_add(amount, Ordering::Release);
     }
 
+    /// Adds `amount` in a counter that no other thread changes meanwhile: a load and a store.
+    pub fn add_alone(&self, amount: u64) {
+        let sum = self.value.load(Ordering::Relaxed).wrapping_add(amount);
+        self.value.store(sum, Ordering::Release);
+    }
+
     /// Subtracts `amount`.
     pub fn sub(&self, amount: u64) {
         self.value.fetch_sub(amount, Ordering::Release);
@@ -53,5 +59,8 @@ mod tests {
         assert_eq!(counter.get(), u64::MAX);
         counter.add(1);
         assert_eq!(counter.get(), 0);
+        counter.add_alone(7);
+        counter.add_alone(u64::MAX);
+        assert_eq!(counter.get(), 6);
     }
 }

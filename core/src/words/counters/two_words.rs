@@ -36,6 +36,12 @@ impl Counter {
         }
     }
 
+    /// Adds `amount` in a counter that no other thread changes meanwhile.
+    #[cfg_attr(target_has_atomic = "64", allow(dead_code))]
+    pub fn add_alone(&self, amount: u64) {
+        self.add(amount);
+    }
+
     /// Subtracts `amount`.
     pub fn sub(&self, amount: u64) {
         self.add(amount.wrapping_neg());
