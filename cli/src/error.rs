@@ -1,5 +1,7 @@
 //! How a subcommand ends ([design/cli.md `.status`](crate::design::cli)).
 
+mod refusal;
+
 use core::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -9,6 +11,8 @@ use tripoint_telemetry::reader::OpenError;
 use crate::core_file::NotCore;
 use crate::recording::Target;
 use crate::trace::TraceError;
+
+pub(crate) use self::refusal::Refusal;
 
 /// A subcommand did what it was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +57,7 @@ pub(crate) enum Error {
     NoProcess { target: Target },
     /// A process cannot be watched from outside.
     #[cfg(target_os = "linux")]
-    Outside(crate::outside::Refused),
+    Unwatchable(crate::kernel_events::Refused),
     /// A file is not a core file that this program can show.
     NotCore { path: PathBuf, why: NotCore },
     /// Only a part of a recording could be read.
@@ -80,13 +84,24 @@ impl Error {
         let path = path.into();
         move |error| Self::System { doing, path, error }
     }
+
+    /// A function that makes an error of a replay that the system refused.
+    pub(crate) fn replay(doing: &'static str, contender: impl Into<String>) -> impl Fn(io::Error) -> Self {
+        let contender = contender.into();
+        move |error| Self::Replay {
+            contender: contender.clone(),
+            why: format!("cannot {doing}: {}", Refusal(&error)),
+        }
+    }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Output(error) => write!(f, "cannot write the output: {error}"),
-            Self::System { doing, path, error } => write!(f, "cannot {doing} {}: {error}", path.display()),
+            Self::Output(error) => write!(f, "cannot write the output: {}", Refusal(error)),
+            Self::System { doing, path, error } => {
+                write!(f, "cannot {doing} {}: {}", path.display(), Refusal(error))
+            }
             Self::Signals { error } => write!(f, "cannot take signals: {error}"),
             Self::Terminal { error } => write!(f, "cannot use the terminal: {error}"),
             Self::NoTerminal => f.write_str("this needs a terminal; --once prints text, and --json JSON"),
@@ -106,7 +121,7 @@ impl fmt::Display for Error {
                 write!(f, "{target} is no process; --kernel needs the number of a process")
             }
             #[cfg(target_os = "linux")]
-            Self::Outside(why) => why.fmt(f),
+            Self::Unwatchable(why) => why.fmt(f),
             Self::NotCore { path, why } => write!(f, "{}: {why}", path.display()),
             Self::Partial { target, faults } => {
                 write!(f, "{target}: not all of it could be read:")?;
@@ -143,7 +158,7 @@ impl core::error::Error for Error {
             Self::Trace { error, .. } => Some(error),
             Self::NotCore { why, .. } => why.source(),
             #[cfg(target_os = "linux")]
-            Self::NoProcess { .. } | Self::Outside(_) => None,
+            Self::NoProcess { .. } | Self::Unwatchable(_) => None,
             Self::IsTrace { .. } => None,
             Self::NoTerminal | Self::Budget { .. } | Self::Capture { .. } | Self::Partial { .. } => None,
             Self::Unfit { .. } | Self::Replay { .. } | Self::Undrawn { .. } => None,

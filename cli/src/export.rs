@@ -29,7 +29,8 @@ enum Place {
 impl Write for Place {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Self::New(file) => file.write(bytes),
+            // Its errors name no file of ours.
+            Self::New(file) => file.as_file_mut().write(bytes),
             Self::There(file) => file.write(bytes),
         }
     }

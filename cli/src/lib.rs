@@ -14,10 +14,10 @@ mod core_file;
 mod error;
 mod export;
 mod grid;
+#[cfg(target_os = "linux")]
+mod kernel_events;
 mod mapped;
 mod output;
-#[cfg(target_os = "linux")]
-mod outside;
 mod pictures;
 mod plotting;
 mod progress;
@@ -48,7 +48,7 @@ pub fn run() -> ExitCode {
         Err(told) => return output::told(&told),
     };
     let mut out = Output::standard(arguments.json);
-    let outcome = arguments.command.run(&mut out);
+    let outcome = signals::survive_full_files().and_then(|()| arguments.command.run(&mut out));
     match outcome.and_then(|outcome| out.finish().map(|()| outcome)) {
         Ok(Outcome::Fine) => ExitCode::SUCCESS,
         Ok(Outcome::Found) => ExitCode::from(1),

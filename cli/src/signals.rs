@@ -1,9 +1,9 @@
-//! Ctrl-C and SIGTERM, for subcommands that go on until one comes.
+//! Ctrl-C and SIGTERM, for subcommands that go on until one comes; and the signal of a file that is too large.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 
 use crate::error::Error;
 
@@ -19,6 +19,13 @@ pub(crate) fn stop() -> Result<Stop, Error> {
         signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(refused)?;
     }
     Ok(stop)
+}
+
+/// Lets a write beyond the limit of the size of files fail, as other writes do, instead of ending this program. A program that
+/// this one starts has the signal as it was: a handler does not pass to it.
+pub(crate) fn survive_full_files() -> Result<(), Error> {
+    signal_hook::flag::register(SIGXFSZ, Stop::default()).map_err(|error| Error::Signals { error })?;
+    Ok(())
 }
 
 /// Whether a signal came.

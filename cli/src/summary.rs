@@ -174,11 +174,13 @@ impl Collector {
         }
         let sums = mem::take(&mut self.sums);
         let threads = Threads { collector: &self, threads: &end.threads };
+        let events_ns = sums.time.map_or(0, |(first, last)| last - first);
         Summary {
             about,
             is_closed: end.is_closed,
+            is_watched: end.watched_ns.is_some(),
             part: self.part,
-            seconds: sums.time.map_or(0.0, |(first, last)| (last - first) as f64 / 1e9),
+            seconds: end.watched_ns.unwrap_or(events_ns) as f64 / 1e9,
             phase: phase.cloned(),
             tallies: threads.tallies(&end.counters),
             violations: threads.violations(sums.violations, symbols),
@@ -452,8 +454,10 @@ pub(crate) struct Summary {
     #[serde(flatten)]
     pub(crate) about: About,
     pub(crate) is_closed: bool,
+    /// Whether the process was watched from outside, and recorded nothing itself.
+    pub(crate) is_watched: bool,
     pub(crate) part: Part,
-    /// From the first event of the part to the last.
+    /// From the first event of the part to the last; if it was watched from outside, the length of the watch.
     pub(crate) seconds: f64,
     pub(crate) phase: Option<Phase>,
     pub(crate) phases: Vec<PhaseChange>,
@@ -485,11 +489,12 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    /// Whether the process ever entered its steady state. Only from that it goes on to the teardown.
-    pub(crate) fn was_steady(&self) -> bool {
+    /// Whether a budget can judge it: it was watched from outside, or entered its steady state. Only from that it goes on to the
+    /// teardown.
+    pub(crate) fn is_judged(&self) -> bool {
         let phase = self.phase.iter().map(|phase| &phase.phase);
         let mut phases = phase.chain(self.phases.iter().map(|change| &change.to));
-        phases.any(|phase| phase == STEADY || phase == "Teardown")
+        self.is_watched || phases.any(|phase| phase == STEADY || phase == "Teardown")
     }
 
     /// The name of a thread, or its number as text.

@@ -42,9 +42,16 @@ pub(crate) fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
 
 /// The process and its phase.
 pub(crate) fn head(summary: &Summary) -> String {
-    let end = if summary.is_closed { "has ended" } else { "has not closed its recording" };
-    let phase =
-        summary.phase.as_ref().map_or("no contract".to_owned(), |phase| format!("phase {}", phase.phase));
+    let end = match (summary.is_closed, summary.is_watched) {
+        (true, _) => "has ended",
+        (false, true) => "was running at the end of the watch",
+        (false, false) => "has not closed its recording",
+    };
+    let phase = match &summary.phase {
+        Some(phase) => format!("phase {}", phase.phase),
+        None if summary.is_watched => "watched from outside, so without phases".to_owned(),
+        None => "no contract".to_owned(),
+    };
     format!("process {}, {end}, {phase}", summary.about.process)
 }
 

@@ -311,6 +311,35 @@ fn a_limit_of_the_size_of_files_ends_neither_the_program_nor_the_recorder() {
     assert!(String::from_utf8(limited.stderr).unwrap().contains("a process was not recorded"));
     let more = shell(&place, "ulimit -f 1; $1 record -o trace -- echo ran");
     assert_eq!(more.status.code(), Some(2), "{more:?}");
+    let told = String::from_utf8(more.stderr).unwrap();
+    assert!(
+        told.contains("put what is preloaded into") && told.contains("size of files (ulimit -f)"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_trace_without_room_is_told_and_changes_the_status_of_success() {
+    let place = Place::new();
+    let full = shell(&place, "$1 record -o /dev/full -- echo ran");
+    assert_eq!((full.status.code(), &*full.stdout), (Some(2), &b"ran\n"[..]), "{full:?}");
+    let told = String::from_utf8(full.stderr).unwrap();
+    assert!(told.contains("/dev/full: it ends too early: No space left"), "{told}");
+    let failed = shell(&place, "$1 record -o /dev/full -- sh -c 'exit 7'");
+    assert_eq!(failed.status.code(), Some(7), "the program's: {failed:?}");
+}
+
+#[test]
+fn limits_that_end_a_replay_are_named() {
+    let place = Place::new();
+    place.record_and_compare("pairs");
+    let limited = shell(&place, "ulimit -n 5; $1 replay trace --with system");
+    assert_eq!(limited.status.code(), Some(2), "{limited:?}");
+    let told = String::from_utf8(limited.stderr).unwrap();
+    assert!(told.contains("cannot start a process for it") && told.contains("(ulimit -n)"), "{told}");
+    let few = shell(&place, "ulimit -f 1; $1 replay trace --with system --plot trace.svg");
+    assert_eq!(few.status.code(), Some(2), "an error, not the end by a signal: {few:?}");
+    assert!(String::from_utf8(few.stderr).unwrap().contains("(ulimit -f)"));
 }
 
 /// A process that never pauses has something to read in its ring all the time.

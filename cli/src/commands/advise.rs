@@ -99,9 +99,7 @@ impl Advise {
 
 /// The advice of a trace, and why not all of it was read.
 fn advise(outline: Outline, bar: &ProgressBar) -> Result<(Advised, Option<Error>), Error> {
-    let failed =
-        |error: std::io::Error| Error::Replay { contender: "tlsf".to_owned(), why: error.to_string() };
-    let advice = advising::advise(&outline, bar).map_err(failed)?;
+    let advice = advising::advise(&outline, bar).map_err(Error::replay("go on", "tlsf"))?;
     let peers = peers(&outline.path, outline.steps, bar)?;
     let advised = Advised { advice, peak_live: outline.totals.peak_live, peers };
     let path: PathBuf = outline.path;

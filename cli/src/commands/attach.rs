@@ -81,7 +81,7 @@ impl Attach {
     pub(crate) fn run(&self, out: &mut Output) -> Result<Outcome, Error> {
         #[cfg(target_os = "linux")]
         if self.kernel {
-            return self.run_outside(out);
+            return self.run_kernel(out);
         }
         let (reader, mut faults) = self.target.reader()?;
         let stop = signals::stop()?;

@@ -78,7 +78,7 @@ impl Gate {
 
 fn breaches(summary: &Summary, budget: &Budget) -> Vec<Breach> {
     let mut found = Vec::new();
-    if !summary.was_steady() {
+    if !summary.is_judged() {
         let what = "the run was never in its steady state".to_owned();
         found.push(Breach { thread: None, what, count: 0, budget: 0, bytes: 0, sites: Vec::new() });
     }

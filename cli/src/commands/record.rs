@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::error::{Error, Outcome};
+use crate::error::{Error, Outcome, Refusal};
 use crate::output::complain;
 use crate::recorder::{self, Recorded, Recording};
 use crate::recording::Target;
@@ -22,7 +22,7 @@ use crate::recording::Target;
   tripoint attach 4711 -o orders.capture && tripoint record --telemetry orders.capture
 
 Exit status: that of the program, as a shell shows it; 127 if there is no such program, 126 if the system does not run it, 2 \
-if it cannot be recorded.")]
+if it cannot be recorded, or if it ended well and its trace could not be written whole.")]
 pub(crate) struct Record {
     /// The trace of the command itself; those of its children are named FILE.PID
     #[arg(short, long, value_name = "FILE", default_value = "tripoint.trace")]
@@ -63,19 +63,24 @@ impl Record {
             ended => ended?,
         };
         if let Some(error) = ended.problem {
-            complain(&format_args!("a process was not recorded: {error}"));
+            complain(&format_args!("a process was not recorded: {}", Refusal(&error)));
         }
         if ended.traces.is_empty() {
             complain(
                 &"nothing was recorded: the program has its own allocator, or started without its environment",
             );
         }
+        let is_cut = ended.traces.iter().any(|trace| trace.cut.is_some());
         if json {
             ended.traces.iter().for_each(say_json)
         } else {
             self.say_all(ended.traces)
         }
-        Ok(Outcome::Program(recorder::shell_status(ended.status)))
+        match recorder::shell_status(ended.status) {
+            // Otherwise nothing but a message would tell that the recording is not whole.
+            0 if is_cut => Ok(Outcome::Program(2)),
+            status => Ok(Outcome::Program(status)),
+        }
     }
 
     fn import(&self, target: &Target, json: bool) -> Result<Outcome, Error> {
@@ -105,6 +110,8 @@ impl Record {
             return;
         }
         traces.sort_by_key(|trace| core::cmp::Reverse(trace.summary.steps));
+        // Nothing more is to be said of one without anything in it.
+        traces.retain(|trace| trace.cut.is_none() || trace.summary.steps > 0);
         let (shown, rest) = traces.split_at(traces.len().min(SHOWN));
         shown.iter().for_each(say);
         if !rest.is_empty() {

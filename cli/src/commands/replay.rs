@@ -140,9 +140,8 @@ impl Replay {
     fn run_inside(&self, measure: Measure, out: &mut Output) -> Result<Ending, Error> {
         let outline = Outline::read(&self.trace, self.steps, &ProgressBar::hidden())?;
         let contender = self.with.first().copied().unwrap_or(Contender::System);
-        let failed =
-            |error: std::io::Error| Error::Replay { contender: contender.name(), why: error.to_string() };
-        out.write_json(&replaying::run(&outline, contender, measure, self.order()).map_err(failed)?)?;
+        let outcome = replaying::run(&outline, contender, measure, self.order());
+        out.write_json(&outcome.map_err(Error::replay("go on", contender.name()))?)?;
         Ok(Ending::Fine)
     }
 

@@ -14,6 +14,7 @@ use super::converter::Converter;
 use super::file::TraceFile;
 use super::ring::{READY, Ring, SLOTS};
 use super::shared::{Shared, tell_room};
+use crate::error::Refusal;
 use crate::trace::{Header, Summary, Writer};
 
 /// A trace that was written.
@@ -139,13 +140,13 @@ impl Process {
             self.drain_rest();
         }
         let cut = match self.failure {
-            Some(error) => Some(error.to_string()),
+            Some(error) => Some(Refusal(&error).to_string()),
             None if had_given_up => Some("the process waited too long for the recorder".to_owned()),
             None => None,
         };
         let (summary, cut) = match self.converter.finish(ended) {
             Ok(summary) => (summary, cut),
-            Err(error) => (Summary::default(), cut.or_else(|| Some(error.to_string()))),
+            Err(error) => (Summary::default(), cut.or_else(|| Some(Refusal(&error).to_string()))),
         };
         Recorded { pid: self.pid, path: self.path, summary, cut }
     }

@@ -12,6 +12,8 @@ use object::Endianness;
 use object::elf::{FileHeader32, FileHeader64, PT_INTERP};
 use object::read::elf::{FileHeader, ProgramHeader as _};
 
+use crate::error::Refusal;
+
 /// Why a program cannot be recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unrecordable {
@@ -37,7 +39,7 @@ impl Unrecordable {
 impl fmt::Display for Unrecordable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Refused(error) => return write!(f, "{}", std::io::Error::from_raw_os_error(*error)),
+            Self::Refused(error) => return Refusal(&std::io::Error::from_raw_os_error(*error)).fmt(f),
             Self::NotFound => "there is no such program",
             Self::Static => {
                 "it is linked statically, so no library can be preloaded: link it dynamically to record it"

@@ -47,7 +47,7 @@ pub(crate) fn record(recording: &Recording<'_>) -> Result<Ended, Error> {
     let file = program::find(name).map_err(unrecordable)?;
     program::examine(&file).map_err(unrecordable)?;
     let signals = Signals::take().map_err(Error::system("handle signals of", name))?;
-    let place = Place::create().map_err(Error::system("make a folder in", std::env::temp_dir()))?;
+    let place = Place::create().map_err(Error::system("put what is preloaded into", std::env::temp_dir()))?;
     let folder = place.folder_of_rings();
     let control = Shared::<Control>::create(&folder.join("control"))
         .map_err(Error::system("make the control file in", folder))?;
@@ -105,11 +105,8 @@ impl Signals {
                 let flag = Arc::new(AtomicBool::new(false));
                 signal_hook::flag::register(signal, Arc::clone(&flag)).map(|_| flag)
             });
-        // The terminal sends the first two to the program as well. Without the third, a file that grows beyond the limit is an
-        // error.
-        for signal in
-            [signal_hook::consts::SIGINT, signal_hook::consts::SIGQUIT, signal_hook::consts::SIGXFSZ]
-        {
+        // The terminal sends these to the program as well.
+        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGQUIT] {
             signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
         }
         Ok(Self { terminate: terminate?, hang_up: hang_up? })

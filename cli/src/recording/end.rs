@@ -38,6 +38,9 @@ pub(crate) struct End {
     /// What the system did not let be seen, with what to do about it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) unseen: Vec<String>,
+    /// How long the process was watched from outside, in ns; none if it recorded its events itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) watched_ns: Option<u64>,
     /// Whether the process has closed it, and writes no more.
     pub(crate) is_closed: bool,
 }

@@ -19,7 +19,8 @@ pub(crate) fn run_apart(
     order: Order,
 ) -> Result<Outcome, Error> {
     let failed = |why: String| Error::Replay { contender: contender.name(), why };
-    let program = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
+    let start = "start a process for it";
+    let program = std::env::current_exe().map_err(Error::replay(start, contender.name()))?;
     let mut command = Command::new(program);
     command.args(["replay", "--with", &contender.name(), "--steps", &steps.to_string(), "--inside"]);
     command.args(measure.to_possible_value().iter().map(|measure| measure.get_name()));
@@ -27,7 +28,7 @@ pub(crate) fn run_apart(
         command.arg("--contended");
     }
     command.arg("--").arg(trace).stderr(Stdio::inherit());
-    let output = command.output().map_err(|error| failed(error.to_string()))?;
+    let output = command.output().map_err(Error::replay(start, contender.name()))?;
     if !output.status.success() {
         return Err(failed(output.status.to_string()));
     }

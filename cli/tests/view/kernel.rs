@@ -133,6 +133,20 @@ fn faults_of_a_program_are_named_by_thread_function_and_line_and_judged_by_a_bud
     assert_eq!(captured["has_ended"], false);
     let ran = report(&out);
     let told = ran.json();
+    // What was captured is all that is reported, and it lasted as long as the watch.
+    let events = told["events"].as_object().unwrap().values().map(|count| count.as_u64().unwrap());
+    assert_eq!(
+        (events.sum::<u64>(), &told["is_watched"]),
+        (captured["events"].as_u64().unwrap(), &true.into())
+    );
+    assert!(told["seconds"].as_f64().unwrap() >= captured["seconds"].as_f64().unwrap(), "{told}");
+    assert_eq!((&told["phase"], &told["phases"]), (&Value::Null, &Value::Array(Vec::new())));
+    let text = run(&["report"], &out).out;
+    assert!(
+        text.contains("was running at the end of the watch, watched from outside, so without phases"),
+        "{text}"
+    );
+    assert!(!text.contains("SteadyState") && !text.contains("has not closed"), "{text}");
     // Two threads: that with the name, and those that it starts.
     for name in ["faulty", "late"] {
         let found = rows(&told, name, "minor_fault");

@@ -8,8 +8,8 @@ use indicatif::ProgressBar;
 
 use crate::commands::attach::{Attach, Captured, PAUSE};
 use crate::error::{Error, Outcome};
+use crate::kernel_events::WatchedProcess;
 use crate::output::{Output, complain};
-use crate::outside::Outside;
 use crate::recording::{CaptureWriter, Target};
 use crate::signals;
 
@@ -17,12 +17,12 @@ use crate::signals;
 const PERIOD: Duration = Duration::from_secs(1);
 
 impl Attach {
-    pub(super) fn run_outside(&self, out: &mut Output) -> Result<Outcome, Error> {
+    pub(super) fn run_kernel(&self, out: &mut Output) -> Result<Outcome, Error> {
         let Target::Process(process) = self.target else {
             return Err(Error::NoProcess { target: self.target.clone() });
         };
-        let mut outside = Outside::begin(process, &self.threads).map_err(Error::Outside)?;
-        outside.unseen.iter().for_each(|unseen| complain(unseen));
+        let mut watched = WatchedProcess::begin(process, &self.threads).map_err(Error::Unwatchable)?;
+        watched.unseen.iter().for_each(|unseen| complain(unseen));
         let stop = signals::stop()?;
         let mut writer = CaptureWriter::create(&self.output, process.into(), None)?;
         let begin = Instant::now();
@@ -31,12 +31,12 @@ impl Attach {
         let mut captured = Captured::default();
         loop {
             // What happened before the process ended is read after this.
-            captured.has_ended = outside.has_ended();
+            captured.has_ended = watched.has_ended();
             if looked.elapsed() >= PERIOD {
-                outside.look_at_files();
+                watched.look_at_files();
                 looked = Instant::now();
             }
-            outside.take(&mut writer)?;
+            watched.take(&mut writer)?;
             writer.flush()?;
             progress.set_position(begin.elapsed().as_millis() as u64);
             if captured.has_ended || signals::is_set(&stop) || begin.elapsed() >= self.duration {
@@ -45,10 +45,10 @@ impl Attach {
             thread::sleep(PAUSE.min(self.duration.saturating_sub(begin.elapsed())));
         }
         progress.finish_and_clear();
-        outside.look_at_files();
+        watched.look_at_files();
         captured.seconds = begin.elapsed().as_secs_f64();
-        (captured.events, captured.missed) = (outside.events, outside.missed);
-        captured.bytes = writer.finish(&outside.end())?;
+        (captured.events, captured.missed) = (watched.events, watched.missed);
+        captured.bytes = writer.finish(&watched.end())?;
         self.tell(&captured, out)?;
         Ok(Outcome::Fine)
     }

@@ -14,8 +14,14 @@ const fn call(number: libc::c_long, name: &'static str, bytes: Option<usize>) ->
     MemoryCall { number, name, bytes }
 }
 
+/// What programs of 32 bits map memory with.
+#[cfg(any(target_arch = "x86", target_arch = "arm"))]
+const MMAP: libc::c_long = libc::SYS_mmap2;
+#[cfg(not(any(target_arch = "x86", target_arch = "arm")))]
+const MMAP: libc::c_long = libc::SYS_mmap;
+
 pub(super) const ALL: [MemoryCall; 12] = [
-    call(libc::SYS_mmap, "mmap", Some(1)),
+    call(MMAP, "mmap", Some(1)),
     call(libc::SYS_munmap, "munmap", Some(1)),
     call(libc::SYS_mremap, "mremap", Some(2)),
     call(libc::SYS_mprotect, "mprotect", Some(1)),

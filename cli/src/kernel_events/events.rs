@@ -8,7 +8,7 @@ use perf_event::data::Record;
 use perf_event::events::{Event, Software, Tracepoint};
 use perf_event::{Builder, Clock, Counter, SampleFlag, Sampler};
 
-use crate::outside::{calls, unsafe_ioctls};
+use crate::kernel_events::{calls, unsafe_ioctls};
 
 /// The bytes of a ring; there is one for each processor. Without privilege a user may have about twice as many.
 const RING: usize = 1 << 18;

@@ -3,15 +3,15 @@
 use core::fmt;
 use std::collections::BTreeMap;
 use std::io;
+use std::time::Instant;
 
 use serde::Serialize;
-use tripoint_contract::Phase;
 
 use crate::error::Error;
+use crate::kernel_events::events::{Happened, Scope, Seen, Watch};
+use crate::kernel_events::{threads, tracefs};
 use crate::mapped;
-use crate::outside::events::{Happened, Scope, Seen, Watch};
-use crate::outside::{threads, tracefs};
-use crate::recording::counters::{self, Tally};
+use crate::recording::counters::Tally;
 use crate::recording::{CaptureWriter, End, Thread};
 
 /// Why a process cannot be watched from outside.
@@ -101,9 +101,11 @@ struct Gap {
 }
 
 /// A process that is watched from outside.
-pub(crate) struct Outside {
+pub(crate) struct WatchedProcess {
     process: u32,
     watch: Watch,
+    /// When the watch began.
+    begin: Instant,
     threads: BTreeMap<u32, Known>,
     objects: Vec<mapped::Mapped>,
     pub(crate) events: u64,
@@ -112,7 +114,7 @@ pub(crate) struct Outside {
     pub(crate) unseen: Vec<String>,
 }
 
-impl Outside {
+impl WatchedProcess {
     /// Begins to watch threads of a process, and all that these start; all threads if there are no names.
     pub(crate) fn begin(process: u32, names: &[String]) -> Result<Self, Refused> {
         let none = || Refused::NoThreads { process, names: names.to_vec() };
@@ -148,12 +150,20 @@ impl Outside {
             false => Refused::System { process, error },
         })?;
         let objects = mapped::of_process(process);
-        let mut outside =
-            Self { process, watch, threads: BTreeMap::new(), objects, events: 0, missed: 0, unseen };
+        let mut watched = Self {
+            process,
+            watch,
+            begin: Instant::now(),
+            threads: BTreeMap::new(),
+            objects,
+            events: 0,
+            missed: 0,
+            unseen,
+        };
         for (thread, name) in found {
-            outside.know(thread, name);
+            watched.know(thread, name);
         }
-        Ok(outside)
+        Ok(watched)
     }
 
     fn know(&mut self, thread: u32, name: String) {
@@ -216,7 +226,10 @@ impl Outside {
         if known.events == 0 {
             let fields = Fields::Attach { name: &known.name };
             writer.add_line(&Line { ring: slot, serial: 0, tid, ns, event: "thread attach", fields })?;
+            known.events = 1;
+            self.events += 1;
         }
+        let serial = known.events;
         known.events += 1;
         let (count, bytes) = known.tallies.entry(happened.class).or_default();
         (*count, *bytes) = (*count + 1, bytes.saturating_add(happened.bytes));
@@ -225,19 +238,19 @@ impl Outside {
         let site = happened.site.iter().map(|address| format!("{address:#x}")).collect();
         let address = format!("{address:#x}");
         let fields = Fields::Violation { slot, count: 1, bytes, address, call, kind, class, site };
-        writer.add_line(&Line { ring: slot, serial: known.events, tid, ns, event: "violation", fields })
+        writer.add_line(&Line { ring: slot, serial, tid, ns, event: "violation", fields })
     }
 
-    /// The last line of the capture. The time of the capture counts as the steady state, so a gate judges it.
+    /// The last line of the capture.
     pub(crate) fn end(&self) -> End {
-        let mut end = End { is_closed: self.has_ended(), unseen: self.unseen.clone(), ..End::default() };
+        let watched_ns = u64::try_from(self.begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let mut end = End {
+            watched_ns: Some(watched_ns),
+            is_closed: self.has_ended(),
+            unseen: self.unseen.clone(),
+            ..End::default()
+        };
         end.objects = Some(mapped::objects(&self.objects, |_| None));
-        end.counters.phase.entries.push(counters::Phase {
-            phase: Phase::SteadyState.name().to_owned(),
-            changes: 0,
-            amnesties_begun: 0,
-            amnesties_ended: 0,
-        });
         for (number, known) in &self.threads {
             end.threads.push(Thread {
                 thread: u64::from(*number),
