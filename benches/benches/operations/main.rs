@@ -8,6 +8,7 @@
 mod any_size;
 mod arenas;
 mod global;
+mod points;
 mod sampled;
 mod stacks;
 mod telemetry;
@@ -38,6 +39,7 @@ fn operations() -> impl Iterator<Item = Operation> {
         .chain(arenas::OPERATIONS)
         .chain(sampled::OPERATIONS)
         .chain(global::OPERATIONS)
+        .chain(points::OPERATIONS)
         .chain(telemetry::OPERATIONS)
 }
 
