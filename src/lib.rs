@@ -62,7 +62,7 @@
 //! |---|---|---|
 //! | on the hot path | rarely, or with the pool | [`AllocationPoint`], one for each thread |
 //! | on the hot path | on the same path | a cache, one for each thread: [`MfsCache`], or [`Cache`] for several sizes |
-//! | on one thread | on another | [`Returns`], or a cache on each |
+//! | on one thread | on another | [`Returns`], or a cache on each, with a [`Depot`] that they share |
 //! | for a round, a packet, a frame | all at once | [`AllocationPoint::scope`] on a [`Snc`] |
 //! | several objects that have to appear together | | [`Batch`]; by hand, [`Reservation`] |
 //! | rarely | rarely | [`PoolBox::new_in`], or the pool's own [`alloc`](Store::alloc) |
@@ -147,7 +147,7 @@ pub use tripoint_core::{Control, ControlPair, Stop};
 #[doc(inline)]
 pub use tripoint_core::{PoolBox, PoolRc};
 #[doc(inline)]
-pub use tripoint_pools::{Cache, CacheClass, CacheClasses, CacheDescriptor, MfsCache, Returns};
+pub use tripoint_pools::{Cache, CacheClass, CacheClasses, CacheDescriptor, Depot, MfsCache, Returns};
 
 // Adaptors.
 #[cfg(feature = "adaptors")]

@@ -34,24 +34,26 @@ use core::ptr::{self, NonNull};
 
 use tripoint_core::internal::Ordering;
 use tripoint_core::{
-    Addr, Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Magazine, ManualPool, PoolBox,
-    Result, Store, ensure, line,
+    Block, Check, CheckError, CheckLevel, Describe, Error, Magazine, ManualPool, PoolBox, Result, Store,
+    ensure, line,
 };
 
 use crate::link::{Damaged, Health, LinkKey, UNDAMAGED, Watch};
 use crate::poison::poison;
 
+pub(crate) mod batch_stack;
+mod block_list;
 mod classes;
+mod depot;
 mod descriptor;
 
 use classes::BLOCK_ALIGN;
 pub use classes::{CacheClass, CacheClasses};
+pub use depot::Depot;
 pub use descriptor::CacheDescriptor;
 
+use block_list::ensure_list;
 use descriptor::{ClassWords, FreeBlock};
-
-/// The alignment of every block.
-const ALIGN: Align = Align::new(BLOCK_ALIGN).unwrap();
 
 /// A value that no link has: it is not aligned.
 const NO_LINK: *mut FreeBlock = ptr::without_provenance_mut(1);
@@ -75,6 +77,7 @@ const UNSERVED: Error = Error::Parameter("the pool does not serve the blocks of 
 pub struct Cache<'c, P: ManualPool> {
     descriptor: &'c CacheDescriptor,
     pool: &'c P,
+    depot: Option<&'c Depot<'c, P>>,
     /// How many trips the owner has observed, and handled.
     observed: Cell<usize>,
     key: LinkKey,
@@ -88,6 +91,25 @@ impl<'c, P: ManualPool> Cache<'c, P> {
     /// [`Error::Parameter`] if another cache has the descriptor, or if the
     /// pool does not serve blocks of a class.
     pub fn create(pool: &'c P, descriptor: &'c CacheDescriptor) -> Result<Self> {
+        Self::new(pool, None, descriptor)
+    }
+
+    /// As [`Cache::create`], for a cache that shares the blocks of a depot. The descriptor has the classes of the
+    /// depot.
+    ///
+    /// Each class then keeps up to two batches, each of half the blocks that it may keep, but at most
+    /// [`Magazine::MAX`](tripoint_core::Magazine::MAX). What [flushing](Cache::flush) and trips return goes to the pool;
+    /// what is kept when the cache is dropped goes to the depot, batch by batch.
+    ///
+    /// # Errors
+    /// Those of [`Cache::create`], and [`Error::Parameter`] if the depot has other classes, or if a class keeps only
+    /// one block.
+    pub fn with_depot(depot: &'c Depot<'c, P>, descriptor: &'c CacheDescriptor) -> Result<Self> {
+        depot.ensure_serves(descriptor.classes())?;
+        Self::new(depot.pool(), Some(depot), descriptor)
+    }
+
+    fn new(pool: &'c P, depot: Option<&'c Depot<'c, P>>, descriptor: &'c CacheDescriptor) -> Result<Self> {
         let serves =
             |class: &CacheClass| class.block().is_some_and(|block| pool.reserve_size(block).is_some());
         if !descriptor.classes().as_slice().iter().all(serves) {
@@ -97,7 +119,10 @@ impl<'c, P: ManualPool> Cache<'c, P> {
             return Err(Error::Parameter("the descriptor belongs to another cache"));
         }
         let (observed, key) = (Cell::new(descriptor.requests()), LinkKey::of(pool.header()));
-        Ok(Self { descriptor, pool, observed, key, health: Health::new() })
+        if depot.is_some() {
+            descriptor.disarm(); // the limits are those of a cache without a depot
+        }
+        Ok(Self { descriptor, pool, depot, observed, key, health: Health::new() })
     }
 
     /// Returns the descriptor that the cache was created with.
@@ -126,6 +151,8 @@ impl<'c, P: ManualPool> Cache<'c, P> {
     pub fn flush(&self) {
         for index in 0..self.classes().len() {
             self.give_back(index, usize::MAX);
+            self.swap_spare(index);
+            self.give_back(index, usize::MAX);
         }
     }
 
@@ -138,10 +165,68 @@ impl<'c, P: ManualPool> Cache<'c, P> {
     fn alloc_slow(&self, index: usize, layout: Layout) -> Result<NonNull<u8>> {
         self.observe_trips(index)?;
         let Some(class) = self.classes().get(index) else { return self.alloc_flushing(layout) };
-        let block = class.block().ok_or(UNSERVED)?;
+        let (words, block) = (self.descriptor.words(index), class.block().ok_or(UNSERVED)?);
+        if let Some(rest) = self.take_batch(index, class, words) {
+            // SAFETY: the class keeps `rest + 1` blocks.
+            return unsafe { self.pop(words, rest) };
+        }
         let object = self.alloc_flushing(block)?;
-        self.take_more(class, self.descriptor.words(index), block);
+        self.take_more(class, words, block);
         Ok(object)
+    }
+
+    /// The most blocks in the list of a class.
+    fn list_max(&self, class: &CacheClass) -> usize {
+        if self.depot.is_some() { class.batch() } else { class.count }
+    }
+
+    /// Exchanges the list of a class and its spare batch, if the list is a whole batch or empty.
+    /// Does nothing without a depot.
+    fn swap_spare(&self, index: usize) {
+        let (Some(_), Some(class)) = (self.depot, self.classes().get(index)) else { return };
+        let (words, Some(spare)) = (self.descriptor.words(index), self.descriptor.spare(index)) else {
+            return;
+        };
+        let (count, batch) = (words.count.load(Ordering::Relaxed), class.batch());
+        if count == 0 || count == batch {
+            let (list, batch_of_spare) = (words.head.load(Ordering::Relaxed), spare.load(Ordering::Relaxed));
+            spare.store(list, Ordering::Relaxed);
+            words.head.store(batch_of_spare, Ordering::Relaxed);
+            words.count.store(if batch_of_spare.is_null() { 0 } else { batch }, Ordering::Relaxed);
+        }
+    }
+
+    /// Fills an empty class with its spare batch, or with one of the depot. Returns how many blocks are left when
+    /// one is taken out.
+    fn take_batch(&self, index: usize, class: &CacheClass, words: &ClassWords) -> Option<usize> {
+        let depot = self.depot?;
+        if words.count.load(Ordering::Relaxed) == 0 {
+            self.swap_spare(index);
+        }
+        if words.count.load(Ordering::Relaxed) == 0 {
+            words.head.store(depot.take(index)?.as_ptr(), Ordering::Relaxed);
+            words.count.store(class.batch(), Ordering::Relaxed);
+        }
+        words.count.load(Ordering::Relaxed).checked_sub(1)
+    }
+
+    /// Hands the spare batch of a class to the depot, if that has room.
+    fn put_spare(&self, index: usize) {
+        if let (Some(depot), Some(spare)) = (self.depot, self.descriptor.spare(index))
+            && let Some(first) = NonNull::new(spare.load(Ordering::Relaxed))
+            // SAFETY: a spare is a whole batch of the class, which the cache gives up if the depot takes it.
+            && unsafe { depot.push(index, first) }
+        {
+            spare.store(ptr::null_mut(), Ordering::Relaxed);
+        }
+    }
+
+    /// Makes room in a full class: its list becomes the spare batch, and the former spare goes to the depot, or to the
+    /// pool if the depot has no room.
+    fn put_batch(&self, index: usize) {
+        self.put_spare(index);
+        self.swap_spare(index);
+        self.give_back(index, usize::MAX); // what was the spare, or a list that is not whole
     }
 
     /// Fills a class, in addition to the block just taken, up to a third of what it may keep,
@@ -154,11 +239,14 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         self.pool.alloc_many(block, &mut passing.blocks);
     }
 
-    /// Allocates in the pool; if that is refused, once more with what the cache
-    /// keeps (design/cache.md `.req.exhausted`).
+    /// Allocates in the pool; if that is refused, once more with what the cache and its depot
+    /// keep (design/cache.md `.req.exhausted`).
     fn alloc_flushing(&self, layout: Layout) -> Result<NonNull<u8>> {
         self.pool.alloc(layout).or_else(|_| {
             self.flush();
+            if let Some(depot) = self.depot {
+                depot.flush();
+            }
             self.pool.alloc(layout)
         })
     }
@@ -178,8 +266,11 @@ impl<'c, P: ManualPool> Cache<'c, P> {
             return;
         }
         let words = self.descriptor.words(index);
-        if words.count.load(Ordering::Relaxed) >= class.count {
-            self.give_back(index, Magazine::MAX.min(class.count.div_ceil(3)));
+        if words.count.load(Ordering::Relaxed) >= self.list_max(class) {
+            match self.depot {
+                Some(_) => self.put_batch(index),
+                None => self.give_back(index, Magazine::MAX.min(class.count.div_ceil(3))),
+            }
         }
         // SAFETY: the caller gives up a block of this class.
         unsafe { self.push(words, object, words.count.load(Ordering::Relaxed)) };
@@ -209,7 +300,8 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         };
         match self.classes().get(index) {
             Some(class) => {
-                trips.rearm(&mut observed, &self.descriptor.words(index).limit, class.count, flush);
+                let limit = &self.descriptor.words(index).limit;
+                trips.rearm(&mut observed, limit, self.list_max(class), flush);
             }
             None => flush(trips.observe(&mut observed)),
         }
@@ -324,29 +416,11 @@ impl<'c, P: ManualPool> Cache<'c, P> {
             words.limit.swap(0, Ordering::AcqRel);
             words.head.store(ptr::null_mut(), Ordering::Relaxed);
             words.count.store(0, Ordering::Relaxed);
+            if let Some(spare) = self.descriptor.spare(index) {
+                spare.store(ptr::null_mut(), Ordering::Relaxed);
+            }
         }
         damaged.into()
-    }
-
-    fn check_class(&self, class: &CacheClass, words: &ClassWords) -> Result<(), CheckError> {
-        let header = self.pool.header();
-        let mut next = words.head.load(Ordering::Relaxed);
-        for _ in 0..words.count.load(Ordering::Relaxed) {
-            let addr = Addr::of(next);
-            ensure("Cache", addr != Addr::ZERO && addr.is_aligned(ALIGN), "blocks are aligned")?;
-            for place in [Some(addr), addr.checked_add(class.size - 1)] {
-                let owner = place.and_then(|place| header.arena().pool_of(place));
-                ensure("Cache", owner == Some(header.id()), "blocks lie in the pool")?;
-            }
-            // SAFETY: aligned memory of the pool, which is the cache's; any words make
-            // a link.
-            next = self.key.decode(addr.get(), unsafe { next.read() }.next);
-            // By a pointer of the arena: the provenance of a damaged link is unknown.
-            if let Some(link) = NonNull::new(next) {
-                next = header.reach(link.addr()).cast().as_ptr();
-            }
-        }
-        ensure("Cache", next.is_null(), "a class has as many blocks as were counted")
     }
 }
 
@@ -424,6 +498,12 @@ unsafe impl<P: ManualPool> Store for Cache<'_, P> {
 
 impl<P: ManualPool> Drop for Cache<'_, P> {
     fn drop(&mut self) {
+        if self.depot.is_some() {
+            for index in 0..self.classes().len() {
+                self.put_spare(index);
+            }
+            self.descriptor.disarm(); // the limits are not those of a cache without a depot
+        }
         self.flush();
         self.descriptor.release();
     }
@@ -440,11 +520,20 @@ impl<P: ManualPool> Check for Cache<'_, P> {
             if level >= CheckLevel::Shallow {
                 let (count, limit) =
                     (words.count.load(Ordering::Relaxed), words.limit.load(Ordering::Relaxed));
-                ensure("Cache", count <= class.count, "a class keeps no more than it may")?;
-                ensure("Cache", limit == 0 || limit == class.count, "a class is armed or tripped")?;
+                let most = self.list_max(class);
+                ensure("Cache", count <= most, "a class keeps no more than it may")?;
+                ensure("Cache", limit == 0 || limit == most, "a class is armed or tripped")?;
             }
             if level >= CheckLevel::Deep {
-                self.check_class(class, words)?;
+                let (header, count) = (self.pool.header(), words.count.load(Ordering::Relaxed));
+                let head = words.head.load(Ordering::Relaxed);
+                ensure_list("Cache", header, self.key, class, head, count)?;
+                let spare = self
+                    .descriptor
+                    .spare(index)
+                    .map_or(ptr::null_mut(), |spare| spare.load(Ordering::Relaxed));
+                let count = if spare.is_null() { 0 } else { class.batch() };
+                ensure_list("Cache", header, self.key, class, spare, count)?;
             }
         }
         Ok(())

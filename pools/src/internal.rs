@@ -5,6 +5,7 @@ use core::ptr::NonNull;
 
 use tripoint_core::{Addr, AddrRange, PoolId};
 
+use crate::cache::batch_stack::BatchStack;
 use crate::link::LinkKey;
 use crate::mfs::free_list::{Chain, FreeList};
 use crate::mfs::return_stack::ReturnStack;
@@ -60,6 +61,34 @@ impl Units {
     pub unsafe fn push(&mut self, unit: NonNull<u8>) {
         // SAFETY: `unit` is a word that nothing uses, is on no stack, and stays valid.
         unsafe { self.0.push(unit) };
+    }
+}
+
+/// The stack of batches of a depot, for blocks of no pool.
+#[derive(Debug)]
+pub struct Batches(BatchStack);
+
+impl Default for Batches {
+    fn default() -> Self {
+        Self(BatchStack::new())
+    }
+}
+
+impl Batches {
+    /// Pushes a batch.
+    ///
+    /// # Safety
+    /// - `first` has two words, aligned for them, which nothing uses, and is on no stack; it stays valid for as long as
+    ///   the stack, and the batches taken off it, are used.
+    pub unsafe fn push(&self, first: NonNull<u8>) {
+        // SAFETY: a list of one block, as the caller promises.
+        unsafe { self.0.push(first.cast(), no_pool()) };
+    }
+
+    /// Takes the batch that was pushed last.
+    #[must_use]
+    pub fn take(&self) -> Option<NonNull<u8>> {
+        self.0.take(no_pool()).ok().flatten().map(NonNull::cast)
     }
 }
 

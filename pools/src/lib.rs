@@ -88,7 +88,7 @@ mod tlsf;
 #[doc(hidden)]
 pub mod internal;
 
-pub use cache::{Cache, CacheClass, CacheClasses, CacheDescriptor};
+pub use cache::{Cache, CacheClass, CacheClasses, CacheDescriptor, Depot};
 pub use debug::{DebugOptions, DebugPool, DebugReport, DebugReports, Fault};
 #[cfg(feature = "hardening")]
 pub use hardening::set_hardening_seed;

@@ -4,7 +4,7 @@ use core::alloc::{GlobalAlloc, Layout};
 use core::ptr::NonNull;
 
 use slab::Slab;
-use tripoint::{Arena, Mfs, MfsCache, Store, Unit};
+use tripoint::{Arena, Cache, ManualPool, Mfs, MfsCache, Store, Unit};
 
 /// A cache line of words.
 pub(crate) type Object = [u64; 8];
@@ -52,6 +52,21 @@ impl<A: Arena, U: Unit> Objects for &MfsCache<'_, A, U> {
     #[inline(always)]
     fn take_back(&mut self, object: NonNull<Object>) {
         // SAFETY: made here, taken back once.
+        unsafe { self.free(object.cast(), LAYOUT) };
+    }
+}
+
+impl<P: ManualPool> Objects for &Cache<'_, P> {
+    type Handle = NonNull<Object>;
+
+    #[inline(always)]
+    fn make(&mut self, object: Object) -> NonNull<Object> {
+        write(self.alloc(LAYOUT).unwrap(), object)
+    }
+
+    #[inline(always)]
+    fn take_back(&mut self, object: NonNull<Object>) {
+        // SAFETY: made in a cache of the same pool with equal classes, taken back once.
         unsafe { self.free(object.cast(), LAYOUT) };
     }
 }

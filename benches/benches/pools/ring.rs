@@ -16,13 +16,18 @@ use benches::compare::{Contender, compare, print};
 use mimalloc::MiMalloc;
 use snmalloc_rs::SnMalloc;
 use tikv_jemallocator::Jemalloc;
-use tripoint::{Arena, ArenaVm, ArenaVmOptions, Mfs, MfsOptions, Returns, Unit, UnitOf};
+use tripoint::{
+    Arena, ArenaVm, ArenaVmOptions, Cache, CacheClasses, CacheDescriptor, Depot, ManualPool, Mfs, MfsOptions,
+    Mvff, MvffOptions, Returns, Tlsf, TlsfOptions, Unit, UnitOf,
+};
 
 use crate::objects::{General, LAYOUT, MiMallocDirect, Object, Objects};
 use benches::processor::{pin, thread_time};
 
 const MESSAGES: usize = 3_000 * CHUNK;
 const PLACES: usize = 1024;
+/// The most bytes that a depot keeps.
+const DEPOT: usize = 1 << 20;
 /// The number of messages that one end announces to the other at a time, so that
 /// the allocators are measured and not the ring.
 const CHUNK: usize = 32;
@@ -128,6 +133,14 @@ impl<A: Arena, U: Unit> TakeBack for Returns<'_, A, U> {
     }
 }
 
+/// A cache of the consuming thread, over any class.
+impl<P: ManualPool> TakeBack for Cache<'_, P> {
+    #[inline(always)]
+    fn take_back(&mut self, object: NonNull<Object>) {
+        Objects::take_back(&mut &*self, object);
+    }
+}
+
 struct Same<O>(O);
 
 impl<O: Objects<Handle = NonNull<Object>>> TakeBack for Same<O> {
@@ -156,6 +169,19 @@ fn measure_pinned(rounds: usize) {
     let pool = || Mfs::create(&arena, UnitOf::<Object>::new(), MfsOptions::default()).unwrap();
     let (cached, locked) = (pool(), pool());
     let cache = cached.cache();
+    let (tlsf, mvff) = (
+        Tlsf::create(&arena, TlsfOptions::default()).unwrap(),
+        Mvff::create(&arena, MvffOptions::default()).unwrap(),
+    );
+    let classes = CacheClasses::geometric(512, 128).unwrap();
+    let (tlsf_depot, mvff_depot) = (Depot::new(&tlsf, classes, DEPOT), Depot::new(&mvff, classes, DEPOT));
+    let descriptors = [(); 6].map(|()| CacheDescriptor::new(classes));
+    let [tlsf_makes, tlsf_frees] =
+        [&descriptors[0], &descriptors[1]].map(|end| Cache::with_depot(&tlsf_depot, end).unwrap());
+    let [mvff_makes, mvff_frees] =
+        [&descriptors[2], &descriptors[3]].map(|end| Cache::with_depot(&mvff_depot, end).unwrap());
+    let [alone_makes, alone_frees] =
+        [&descriptors[4], &descriptors[5]].map(|end| Cache::create(&tlsf, end).unwrap());
     let mut consumers = [
         consumer(cached.returns()),
         consumer(Same(&locked)),
@@ -164,6 +190,9 @@ fn measure_pinned(rounds: usize) {
         consumer(Same(General(SnMalloc))),
         consumer(Same(General(Jemalloc))),
         consumer(Same(General(System))),
+        consumer(tlsf_frees),
+        consumer(mvff_frees),
+        consumer(alone_frees),
     ];
     let ring = Ring::new();
     let (order, orders) = mpsc::channel::<usize>();
@@ -189,6 +218,9 @@ fn measure_pinned(rounds: usize) {
             Contender::new("snmalloc", produced(ring, General(SnMalloc), 4, &round)),
             Contender::new("jemalloc (goal 1.82)", produced(ring, General(Jemalloc), 5, &round)),
             Contender::new("system malloc", produced(ring, General(System), 6, &round)),
+            Contender::new("Tlsf, caches and depot", produced(ring, &tlsf_makes, 7, &round)),
+            Contender::new("Mvff, caches and depot", produced(ring, &mvff_makes, 8, &round)),
+            Contender::new("Tlsf, caches without a depot", produced(ring, &alone_makes, 9, &round)),
         ];
         print("64 bytes across a ring", &compare(&mut contenders, rounds, MESSAGES));
         drop(contenders);

@@ -4,7 +4,7 @@
 
 use core::alloc::Layout;
 
-use tripoint_core::{Error, Result, aver};
+use tripoint_core::{Error, Magazine, Result, aver};
 
 /// The alignment, in bytes, of every block in a cache, and of its size: two words.
 pub(crate) const BLOCK_ALIGN: usize = 2 * size_of::<usize>();
@@ -164,5 +164,17 @@ impl CacheClass {
         let block = Layout::from_size_align(self.size, BLOCK_ALIGN).ok();
         aver!(block.is_some(), "{self:?} was not refused");
         block
+    }
+
+    /// The number of blocks that pass between a cache and its depot at once: half of what the cache may keep, but no
+    /// more than a magazine.
+    pub(crate) const fn batch(&self) -> usize {
+        let half = self.count / 2;
+        if half < Magazine::MAX { half } else { Magazine::MAX }
+    }
+
+    /// The bytes of a batch.
+    pub(crate) const fn batch_size(&self) -> usize {
+        self.size.saturating_mul(self.batch())
     }
 }

@@ -3,6 +3,7 @@
 //! | field | written by | read by |
 //! |---|---|---|
 //! | `head`, `count` | the owner | the owner; any thread looks at `count` |
+//! | `spares` | the owner | the owner; any thread looks whether there is one |
 //! | `limit` | the owner to re-arm, any thread to trip (zero only) | the owner |
 //! | `trips` | any thread, before it zeroes the limits | the owner |
 //! | `owned` | the creator of a cache | the same |
@@ -29,7 +30,7 @@ pub(crate) struct FreeBlock {
 /// ```text
 /// count == the blocks in the list of `head`
 /// count <= class.count
-/// limit == class.count, or 0 if tripped
+/// limit == class.count, with a depot class.batch(); or 0 if tripped
 /// ```
 #[derive(Debug)]
 #[repr(C, align(32))]
@@ -51,6 +52,8 @@ pub struct CacheDescriptor {
     /// One for each class, and a last one that is empty, full and never armed, for
     /// layouts that no class serves.
     words: [ClassWords; CLASSES_MAX + 1],
+    /// With a depot: a whole batch of each class besides its list, or null.
+    spares: [AtomicPtr<FreeBlock>; CLASSES_MAX],
     classes: CacheClasses,
     trips: Trips,
     owned: AtomicBool,
@@ -68,6 +71,7 @@ impl CacheDescriptor {
         };
         Self {
             words: core::array::from_fn(words),
+            spares: core::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
             classes,
             trips: Trips::new(),
             owned: AtomicBool::new(false),
@@ -99,8 +103,12 @@ impl CacheDescriptor {
     /// ask.
     #[must_use]
     pub fn cached(&self) -> usize {
-        let sizes = self.classes.as_slice().iter().zip(&self.words);
-        sizes.map(|(class, words)| class.size * words.count.load(Ordering::Relaxed)).sum()
+        let classes = self.classes.as_slice().iter().zip(&self.words).zip(&self.spares);
+        let size = |((class, words), spare): ((&CacheClass, &ClassWords), &AtomicPtr<FreeBlock>)| {
+            let spare = if spare.load(Ordering::Relaxed).is_null() { 0 } else { class.batch() };
+            class.size * (words.count.load(Ordering::Relaxed) + spare)
+        };
+        classes.map(size).sum()
     }
 
     /// Whether allocations and frees of the class take the slow path.
@@ -121,6 +129,18 @@ impl CacheDescriptor {
         // SAFETY: indices of classes come from `CacheClasses::of`, whose table and
         // search give at most `NONE`, the index of the last words.
         unsafe { self.words.get_unchecked(class) }
+    }
+
+    /// The spare batch of a class.
+    pub(crate) fn spare(&self, class: usize) -> Option<&AtomicPtr<FreeBlock>> {
+        self.spares.get(class)
+    }
+
+    /// Makes each class take the slow path at its next call, which arms it.
+    pub(crate) fn disarm(&self) {
+        for words in self.words.iter().take(self.classes.as_slice().len()) {
+            words.limit.swap(0, Ordering::AcqRel);
+        }
     }
 
     /// Takes the descriptor for a cache. Returns false if it has one.

@@ -4,6 +4,7 @@
 mod classes;
 #[path = "../common/mod.rs"]
 mod common;
+mod depot;
 mod threads;
 
 use core::alloc::Layout;

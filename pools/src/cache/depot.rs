@@ -1,0 +1,214 @@
+//! What the caches of a pool share: whole batches of free blocks, by size class.
+
+use core::fmt;
+use core::ptr::NonNull;
+
+use tripoint_core::internal::{AtomicUsize, Ordering};
+use tripoint_core::{
+    Check, CheckError, CheckLevel, Describe, Error, Magazine, ManualPool, Result, aver, ensure, line,
+};
+
+use super::batch_stack::BatchStack;
+use super::block_list::ensure_list;
+use super::classes::{CLASSES_MAX, CacheClass, CacheClasses};
+use super::descriptor::FreeBlock;
+use crate::link::LinkKey;
+
+/// Batches of free blocks between a pool and its caches ([`Cache::with_depot`](super::Cache::with_depot)).
+///
+/// A cache that has too many blocks of a class hands a batch of them to the depot, and one that has none takes a
+/// batch. Both take a short lock of the class, and the same time however many blocks a batch has. So blocks
+/// that one thread allocates and another frees return to the first without the pool's lock.
+///
+/// The depot keeps at most a number of bytes. It returns what it keeps to the pool when it is
+/// [flushed](Depot::flush) or dropped, and when the pool refuses an allocation of a cache
+/// (design/cache.md `.depot`, `.req.home`).
+///
+/// Its blocks count as live for the pool.
+///
+/// ```
+/// use tripoint_core::{ClientArena, ClientArenaOptions};
+/// use tripoint_pools::{Cache, CacheClasses, CacheDescriptor, Depot, Tlsf, TlsfOptions};
+///
+/// let mut memory = Box::new_uninit_slice(256 << 10);
+/// let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
+/// let pool = Tlsf::create(&arena, TlsfOptions::default())?;
+/// let classes = CacheClasses::geometric(512, 16)?;
+/// let depot = Depot::new(&pool, classes, 64 << 10); // shared by all threads
+///
+/// let descriptor = CacheDescriptor::new(classes); // one for each thread
+/// let cache = Cache::with_depot(&depot, &descriptor)?;
+/// let orders: Result<Vec<_>, _> = (0..100).map(|number| cache.boxed([number; 10])).collect();
+/// drop(orders?); // more than the cache keeps
+/// assert!(depot.kept() > 0);
+/// depot.flush();
+/// assert_eq!(depot.kept(), 0);
+/// # Ok::<(), tripoint_core::Error>(())
+/// ```
+pub struct Depot<'p, P: ManualPool> {
+    pool: &'p P,
+    key: LinkKey,
+    classes: CacheClasses,
+    stacks: [BatchStack; CLASSES_MAX],
+    kept: AtomicUsize,
+    bound: usize,
+}
+
+impl<'p, P: ManualPool> Depot<'p, P> {
+    /// An empty depot for caches with these classes, that keeps at most `bound` bytes.
+    #[must_use]
+    pub fn new(pool: &'p P, classes: CacheClasses, bound: usize) -> Self {
+        let stacks = core::array::from_fn(|_| BatchStack::new());
+        let key = LinkKey::of(pool.header());
+        Self { pool, key, classes, stacks, kept: AtomicUsize::new(0), bound }
+    }
+
+    /// The pool whose blocks it keeps.
+    #[must_use]
+    pub const fn pool(&self) -> &'p P {
+        self.pool
+    }
+
+    /// Returns the size classes that its caches have.
+    #[must_use]
+    pub const fn classes(&self) -> &CacheClasses {
+        &self.classes
+    }
+
+    /// The most bytes that it keeps.
+    #[must_use]
+    pub const fn bound(&self) -> usize {
+        self.bound
+    }
+
+    /// The bytes in the blocks that it keeps at this moment. Any thread may ask.
+    #[must_use]
+    pub fn kept(&self) -> usize {
+        self.kept.load(Ordering::Relaxed)
+    }
+
+    /// Returns everything it keeps to the pool. Any thread may call this.
+    ///
+    /// If an event hook unwinds meanwhile, the blocks of the batch that was on its way stay allocated until the pool
+    /// is dropped.
+    pub fn flush(&self) {
+        for (index, class) in self.classes.as_slice().iter().enumerate() {
+            while let Some(first) = self.take(index) {
+                self.free_batch(class, first);
+            }
+        }
+    }
+
+    /// Takes a batch of a class, if it has one.
+    pub(crate) fn take(&self, index: usize) -> Option<NonNull<FreeBlock>> {
+        let (class, stack) = (self.classes.as_slice().get(index)?, self.stacks.get(index)?);
+        let Ok(first) = stack.take(self.key) else {
+            self.pool.note_damage();
+            return None;
+        };
+        let first = first?;
+        self.kept.fetch_sub(class.batch_size(), Ordering::Relaxed);
+        Some(first)
+    }
+
+    /// Keeps a batch. Returns false if that would exceed the bound; the batch is the caller's then.
+    ///
+    /// # Safety
+    /// - `first` begins a list of [`CacheClass::batch`] blocks of this class of the pool, linked with
+    ///   the pool's key, which nothing uses.
+    pub(crate) unsafe fn push(&self, index: usize, first: NonNull<FreeBlock>) -> bool {
+        let (Some(class), Some(stack)) = (self.classes.as_slice().get(index), self.stacks.get(index)) else {
+            return false;
+        };
+        let more = |kept: usize| kept.checked_add(class.batch_size()).filter(|&kept| kept <= self.bound);
+        if self.kept.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_err() {
+            return false;
+        }
+        // SAFETY: a list of free blocks of the pool, which have two words at least and live as long as the pool.
+        unsafe { stack.push(first, self.key) };
+        true
+    }
+
+    /// Returns the blocks of a batch to the pool.
+    fn free_batch(&self, class: &CacheClass, first: NonNull<FreeBlock>) {
+        let Some(block) = class.block() else { return };
+        let mut magazine = Magazine::up_to(class.batch());
+        let mut next = first.as_ptr();
+        while let Some(first) = NonNull::new(next).filter(|_| magazine.room() != 0) {
+            // SAFETY: a block of a batch begins with its link.
+            next = self.key.decode(next.addr(), unsafe { first.read() }.next);
+            let left = magazine.room() - 1;
+            if LinkKey::CHECKS
+                && !(self.key.is_link(next.addr(), CacheClass::ALIGN) && next.is_null() == (left == 0))
+            {
+                return self.pool.note_damage();
+            }
+            let full = magazine.push(first.cast()).is_err();
+            aver!(!full, "a batch of {class:?} has more blocks than it may");
+        }
+        // SAFETY: free blocks, which were allocated in the pool with the layout of the class, each once in the batch.
+        unsafe { self.pool.free_many(block, &mut magazine) };
+    }
+
+    /// Whether a cache of these classes can use it.
+    pub(crate) fn ensure_serves(&self, classes: &CacheClasses) -> Result<()> {
+        if *classes != self.classes {
+            return Err(Error::Parameter("a cache and its depot have the same classes"));
+        }
+        if classes.as_slice().iter().any(|class| class.count < 2) {
+            return Err(Error::Parameter("with a depot, a class keeps at least two blocks"));
+        }
+        Ok(())
+    }
+}
+
+impl<P: ManualPool> Drop for Depot<'_, P> {
+    fn drop(&mut self) {
+        self.flush();
+    }
+}
+
+impl<P: ManualPool> Check for Depot<'_, P> {
+    fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
+        const CLASS: &str = "Depot";
+        self.pool.header().check(CheckLevel::Cheap)?;
+        ensure(CLASS, self.kept() <= self.bound, "a depot keeps no more than it may")?;
+        if level < CheckLevel::Deep {
+            return Ok(());
+        }
+        let header = self.pool.header();
+        for (class, stack) in self.classes.as_slice().iter().zip(&self.stacks) {
+            let reach = |first: NonNull<FreeBlock>| header.reach(first.addr()).cast();
+            stack.visit(self.key, reach, |first| {
+                ensure_list(CLASS, header, self.key, class, first.as_ptr(), class.batch())
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl<P: ManualPool> Describe for Depot<'_, P> {
+    fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
+        line(out, depth, "depot", format_args!("of pool {} #{}", P::CLASS, self.pool.header().id().get()))?;
+        line(out, depth + 1, "kept", format_args!("{} of {} bytes", self.kept(), self.bound))?;
+        for (class, stack) in self.classes.as_slice().iter().zip(&self.stacks) {
+            let (size, batches) = (class.size, stack.batches());
+            line(
+                out,
+                depth + 1,
+                "class",
+                format_args!("{size} bytes, {batches} batches of {}", class.batch()),
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl<P: ManualPool> fmt::Debug for Depot<'_, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Depot")
+            .field("kept", &self.kept())
+            .field("bound", &self.bound)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,294 @@
+//! Depots: what passes through them, their bound, and what they give back (design/cache.md `.depot`, `.req.home`).
+
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+
+use tripoint_pools::{Depot, Tlsf, TlsfOptions};
+
+use super::*;
+
+const SMALL: Layout = layout(64, 8);
+
+fn alloc_all<P: ManualPool>(cache: &Cache<'_, P>, count: usize) -> Vec<NonNull<u8>> {
+    (0..count).map(|_| cache.alloc(SMALL).unwrap()).collect()
+}
+
+fn free_all<P: ManualPool>(cache: &Cache<'_, P>, objects: impl IntoIterator<Item = NonNull<u8>>) {
+    for object in objects {
+        // SAFETY: allocated as `SMALL` from a cache of the same pool with equal classes; freed once, and not used
+        // any more.
+        unsafe { cache.free(object, SMALL) };
+    }
+}
+
+fn depot_steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        24 => (0..2_usize, any::<usize>()).prop_map(|(cache, which)| Step::Get(cache, which)),
+        22 => (0..2_usize, any::<usize>()).prop_map(|(cache, which)| Step::Put(cache, which)),
+        2 => (0..3_usize).prop_map(Step::Flush), // the third is the depot
+        1 => (0..2_usize).prop_map(Step::Trip),
+    ];
+    prop::collection::vec(step, 1..effort(300) as usize)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(64), failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Each byte is free, live, cached or in the depot, with depots of any bound, and pools that
+    /// are soon exhausted.
+    #[test]
+    fn every_block_is_somewhere(steps in depot_steps(), bound in 0..4000_usize) {
+        let mut memory = memory(8);
+        let arena = arena(&mut memory);
+        let pool = mvff(&arena);
+        let classes = classes(&[(16, 2), (48, 9), (64, 4), (2000, 3)]);
+        let depot = Depot::new(&pool, classes, bound);
+        let descriptors = [CacheDescriptor::new(classes), CacheDescriptor::new(classes)];
+        let caches = descriptors.each_ref().map(|descriptor| Cache::with_depot(&depot, descriptor).unwrap());
+        let mut live = Live::default();
+        for step in steps {
+            match step {
+                Step::Get(cache, which) => {
+                    let layout = pick(&layouts(), which).unwrap();
+                    match caches[cache].alloc(layout) {
+                        Ok(object) => {
+                            let block = classes.block(layout).unwrap_or(layout);
+                            live.add(object, layout, pool.reserve_size(block).unwrap() - SEAL);
+                        }
+                        Err(error) => {
+                            assert_eq!(error, Error::Limit);
+                            assert_eq!(descriptors[cache].cached(), 0, "refused while the cache kept blocks");
+                            assert_eq!(depot.kept(), 0, "refused while the depot kept blocks");
+                        }
+                    }
+                }
+                Step::Put(cache, which) => {
+                    let objects: Vec<_> = live.blocks.keys().copied().collect();
+                    if let Some(object) = pick(&objects, which) {
+                        let layout = live.remove(object);
+                        // SAFETY: allocated from a cache of this pool with equal classes, with this
+                        // layout; freed once, and not used any more.
+                        unsafe { caches[cache].free(object, layout) };
+                    }
+                }
+                Step::Flush(2) => {
+                    depot.flush();
+                    assert_eq!(depot.kept(), 0);
+                }
+                Step::Flush(cache) => {
+                    caches[cache].flush();
+                    assert_eq!(descriptors[cache].cached(), 0);
+                }
+                Step::Trip(cache) => descriptors[cache].trip(),
+            }
+            let cached: usize = descriptors.iter().map(CacheDescriptor::cached).sum();
+            assert!(SEAL != 0 || used(&pool) == live.size() + cached + depot.kept());
+            for cache in &caches {
+                cache.check(CheckLevel::Deep).unwrap();
+            }
+            depot.check(CheckLevel::Deep).unwrap();
+        }
+        for object in live.blocks.keys().copied().collect::<Vec<_>>() {
+            let layout = live.remove(object);
+            // SAFETY: allocated from a cache of this pool with this layout, and freed once.
+            unsafe { caches[0].free(object, layout) };
+        }
+        drop(caches);
+        drop(depot);
+        assert_eq!(used(&pool), 0, "nothing is lost");
+        pool.check(CheckLevel::Deep).unwrap();
+    }
+}
+
+/// What one cache frees another allocates, and the pool is not asked.
+#[test]
+fn batches_pass_from_one_cache_to_another() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = mvff(&arena);
+    let classes = classes(&[(64, 8)]);
+    let depot = Depot::new(&pool, classes, usize::MAX);
+    let descriptors = [(); 2].map(|()| CacheDescriptor::new(classes));
+    let [makes, frees] =
+        descriptors.each_ref().map(|descriptor| Cache::with_depot(&depot, descriptor).unwrap());
+    let objects = alloc_all(&makes, 40);
+    let before = used(&pool);
+    free_all(&frees, objects.iter().copied());
+    assert_eq!((descriptors[1].cached(), depot.kept()), (8 * 64, 32 * 64), "two batches stay in the cache");
+    assert_eq!(used(&pool), before, "nothing went to the pool");
+    makes.flush();
+    let before = used(&pool);
+    let again = alloc_all(&makes, 32);
+    assert!(again.iter().all(|object| objects.contains(object)));
+    assert_eq!((depot.kept(), used(&pool)), (0, before), "nothing came from the pool");
+    free_all(&makes, again);
+    makes.check(CheckLevel::Deep).unwrap();
+    depot.check(CheckLevel::Deep).unwrap();
+}
+
+/// A full depot passes batches on to the pool.
+#[test]
+fn a_depot_keeps_no_more_than_its_bound() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = mvff(&arena);
+    let classes = classes(&[(64, 8)]);
+    for batches in [0, 1, 3] {
+        let depot = Depot::new(&pool, classes, batches * 4 * 64 + 63);
+        let descriptor = CacheDescriptor::new(classes);
+        let cache = Cache::with_depot(&depot, &descriptor).unwrap();
+        let objects = alloc_all(&cache, 100);
+        free_all(&cache, objects);
+        assert_eq!(depot.kept(), batches * 4 * 64);
+        drop(cache);
+        assert_eq!(depot.kept(), batches * 4 * 64, "there is no room for the cache's spare");
+        drop(depot);
+        assert_eq!(used(&pool), 0);
+    }
+}
+
+/// No class of any cache is refused while the depot has blocks, of whatever class.
+#[test]
+#[cfg_attr(feature = "hardening", ignore = "counts bytes without what hardening takes")]
+fn a_depot_returns_its_blocks_before_a_cache_refuses() {
+    let mut memory = memory(4);
+    let arena = arena(&mut memory);
+    let pool = mvff(&arena);
+    let classes = classes(&[(64, 8)]);
+    let depot = Depot::new(&pool, classes, usize::MAX);
+    let descriptors = [(); 2].map(|()| CacheDescriptor::new(classes));
+    let [frees, asks] =
+        descriptors.each_ref().map(|descriptor| Cache::with_depot(&depot, descriptor).unwrap());
+    let objects = alloc_all(&frees, 4 * GRAIN / 64);
+    free_all(&frees, objects);
+    frees.flush();
+    assert_eq!(depot.kept(), 4 * GRAIN - 8 * 64);
+    let large = layout(4 * GRAIN, 8);
+    assert_eq!(pool.alloc(large), Err(Error::Limit), "without the help of the cache");
+    let object = asks.alloc(large).unwrap();
+    assert_eq!(depot.kept(), 0);
+    // SAFETY: allocated from this cache above, with this layout; freed once, and not used any more.
+    unsafe { asks.free(object, large) };
+}
+
+#[test]
+fn a_dropped_cache_leaves_its_spare_in_the_depot() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = mvff(&arena);
+    let classes = classes(&[(64, 8)]);
+    let depot = Depot::new(&pool, classes, usize::MAX);
+    let descriptor = CacheDescriptor::new(classes);
+    let cache = Cache::with_depot(&depot, &descriptor).unwrap();
+    let objects = alloc_all(&cache, 6);
+    free_all(&cache, objects);
+    drop(cache);
+    assert_eq!((descriptor.cached(), depot.kept()), (0, 4 * 64));
+    // The descriptor may be used without the depot, and has the limits of that.
+    let alone = Cache::create(&pool, &descriptor).unwrap();
+    let objects = alloc_all(&alone, 20);
+    free_all(&alone, objects);
+    assert!(descriptor.cached() > 4 * 64);
+    alone.check(CheckLevel::Deep).unwrap();
+}
+
+#[test]
+fn a_cache_whose_classes_do_not_suit_the_depot_is_refused() {
+    let mut memory = memory(4);
+    let arena = arena(&mut memory);
+    let pool = mvff(&arena);
+    let depot = Depot::new(&pool, classes(&[(64, 8)]), 1000);
+    let other = CacheDescriptor::new(classes(&[(64, 9)]));
+    assert!(matches!(Cache::with_depot(&depot, &other), Err(Error::Parameter(_))));
+    let single = Depot::new(&pool, classes(&[(64, 1)]), 1000);
+    let descriptor = CacheDescriptor::new(classes(&[(64, 1)]));
+    assert!(matches!(Cache::with_depot(&single, &descriptor), Err(Error::Parameter(_))));
+    Cache::create(&pool, &descriptor).unwrap();
+}
+
+/// Negative control: the check finds damage to what links batches, and to what links blocks.
+#[test]
+fn the_check_of_a_depot_finds_damage() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = mvff(&arena);
+    let classes = classes(&[(64, 4)]);
+    let depot = Depot::new(&pool, classes, usize::MAX);
+    let descriptor = CacheDescriptor::new(classes);
+    let cache = Cache::with_depot(&depot, &descriptor).unwrap();
+    let objects = alloc_all(&cache, 8);
+    free_all(&cache, objects.iter().copied());
+    assert_eq!(depot.kept(), 4 * 64);
+    // Two batches of two: the first to come in is below, and the block freed last leads its batch.
+    let top = objects[3];
+    // SAFETY: blocks of the depot, which only this thread uses; their second words link batches.
+    unsafe {
+        assert_writes_are_seen(&depot, top.cast(), &[usize::MAX, 0x5151_5140, 9]);
+        assert_writes_are_seen(
+            &depot,
+            top.byte_add(size_of::<usize>()).cast(),
+            &[usize::MAX, 0x5151_5140, 9],
+        );
+    }
+}
+
+#[test]
+fn a_depot_describes_itself() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = mvff(&arena);
+    let depot = Depot::new(&pool, classes(&[(64, 9)]), 4096);
+    let mut text = String::new();
+    depot.describe(&mut text, 1).unwrap();
+    assert!(text.contains("of pool MVFF #") && text.contains("class: 64 bytes, 0 batches of 4"), "{text}");
+    assert!(format!("{depot:?}").contains("kept: 0, bound: 4096"));
+    assert_eq!((depot.bound(), depot.classes().as_slice().len()), (4096, 1));
+}
+
+/// One thread makes objects and another frees them; the depot brings them back. A third
+/// flushes the depot meanwhile.
+#[test]
+fn blocks_come_home_while_another_thread_flushes() {
+    const ROUNDS: usize = if cfg!(miri) { 60 } else { effort(20_000) as usize };
+    struct Sent(NonNull<u8>);
+    // SAFETY: a live block, which goes to another thread whole.
+    unsafe impl Send for Sent {}
+
+    let mut memory = memory(64);
+    let arena = arena(&mut memory);
+    let pool = Tlsf::create(&arena, TlsfOptions::default()).unwrap();
+    let classes = classes(&[(64, 8)]);
+    let depot = Depot::new(&pool, classes, 4096);
+    let (sender, receiver) = mpsc::sync_channel::<Sent>(50);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Acquire) {
+                depot.flush();
+                depot.check(CheckLevel::Deep).unwrap();
+            }
+        });
+        scope.spawn(|| {
+            let descriptor = CacheDescriptor::new(classes);
+            let cache = Cache::with_depot(&depot, &descriptor).unwrap();
+            for (round, Sent(object)) in receiver.into_iter().enumerate() {
+                // SAFETY: written by the other thread.
+                assert_eq!(unsafe { object.cast::<usize>().read() }, round);
+                free_all(&cache, [object]);
+            }
+            done.store(true, Ordering::Release);
+        });
+        let descriptor = CacheDescriptor::new(classes);
+        let cache = Cache::with_depot(&depot, &descriptor).unwrap();
+        for round in 0..ROUNDS {
+            let object = cache.alloc(SMALL).unwrap();
+            // SAFETY: a live block with room for a word.
+            unsafe { object.cast().write(round) };
+            sender.send(Sent(object)).unwrap();
+        }
+        drop(sender);
+    });
+    drop(depot);
+    assert_eq!(used(&pool), 0);
+    pool.check(CheckLevel::Deep).unwrap();
+}
