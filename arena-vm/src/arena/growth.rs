@@ -12,22 +12,40 @@ use tripoint_core::{Error, Event, PoolId, Result};
 
 use super::state::ArenaVm;
 use crate::budget::Promise;
+use crate::options::Prefault;
 use crate::platform::Platform;
 
 impl<P: Platform> ArenaVm<P> {
     /// Assigns `count` newly committed grains to `owner`, and returns the index of the first.
     #[cold]
     pub(super) fn grow(&self, count: u32, owner: PoolId) -> Result<u32> {
-        let index = self.grow_popped(count)?;
+        let (index, grown) = self.grow_ahead(count)?;
         {
             let mut table = self.table.lock();
             table.allot(self.entries(), index, count, owner);
             if self.options.guard {
                 table.set_guard(self.entries(), index + count);
             }
+            if grown > count {
+                table.give_spare(self.entries(), index + count, grown - count);
+            }
         }
-        self.tell_growth(self.regions.bytes(count));
+        self.tell_growth(self.regions.bytes(grown));
         Ok(index)
+    }
+
+    /// Commits `count` grains as [`grow_popped`](Self::grow_popped) does, and those behind them that
+    /// [`Prefault::Ahead`] asks for, if it can. Returns the index of the first, and how many there are.
+    fn grow_ahead(&self, count: u32) -> Result<(u32, u32)> {
+        if let Prefault::Ahead(size) = self.options.prefault
+            && let step = self.grains_covering(size)
+            && step > count
+            && !self.is_frozen()
+            && let Ok(index) = self.grow_popped(step)
+        {
+            return Ok((index, step));
+        }
+        self.grow_popped(count).map(|index| (index, count))
     }
 
     /// Commits `count` grains, which have no owner, and returns the index of the first. With

@@ -81,7 +81,7 @@ impl<P: Platform> ArenaVm<P> {
     /// Commits and populates, as spare memory, as much as the options say.
     pub(super) fn prefault_at_creation(&self) -> Result<()> {
         let count = match self.options.prefault {
-            Prefault::None | Prefault::AtFill => 0,
+            Prefault::None | Prefault::AtFill | Prefault::Ahead(_) => 0,
             Prefault::Size(size) => self.grains_covering(size),
             Prefault::Everything => self.grains_within(self.options.commit_limit)?,
         };

@@ -123,12 +123,12 @@ proptest! {
         steps in prop::collection::vec(step(), 1..if cfg!(miri) { 5 } else { 80 }),
         spare_share in 0u8..=100,
         prefault in prop_oneof![
-            Just(Prefault::None), Just(Prefault::AtFill), Just(Prefault::Size(5 * GRAIN)),
+            Just(Prefault::None), Just(Prefault::AtFill), Just(Prefault::Ahead(3 * GRAIN)), Just(Prefault::Size(5 * GRAIN)),
         ],
         guard in any::<bool>(),
     ) {
         on_each(|platform| {
-            let guard = guard && !matches!(prefault, Prefault::Size(_));
+            let guard = guard && !matches!(prefault, Prefault::Ahead(_) | Prefault::Size(_));
             let options = ArenaVmOptions { spare_share, prefault, guard, ..small() };
             let arena = ArenaVm::create_on(platform, options).unwrap();
             let pools = core::array::from_fn(|_| arena.register().unwrap());

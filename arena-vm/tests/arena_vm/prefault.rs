@@ -60,6 +60,40 @@ fn a_stated_size_is_committed_at_creation() {
 }
 
 #[test]
+fn memory_is_populated_ahead_by_steps() {
+    on_each_failing(|failing, audited| {
+        let ahead = Prefault::Ahead(8 * GRAIN - 1);
+        let arena = ArenaVm::create_on(failing, ArenaVmOptions { prefault: ahead, ..small() }).unwrap();
+        assert_eq!((arena.sizes().spare, failing.seen(Call::Populate)), (0, 0));
+        let pool = arena.register().unwrap();
+        let populated = failing.seen(Call::Populate);
+        let blocks: Vec<_> = (0..8).map(|_| arena.alloc_tracts(GRAIN, pool).unwrap()).collect();
+        assert_eq!(failing.seen(Call::Populate), populated + 1, "once for eight grains");
+        assert_eq!(arena.sizes().spare, 0);
+        for block in blocks {
+            write(block, 1);
+            // SAFETY: allocated above, freed once, unused.
+            unsafe { arena.free_tracts(block, pool) };
+        }
+        assert_eq!(arena.sizes().spare, 8 * GRAIN, "what was populated is kept");
+        let large = arena.alloc_tracts(20 * GRAIN, pool).unwrap();
+        assert_eq!(arena.sizes().spare, 8 * GRAIN, "more than a step is committed as it is");
+        // SAFETY: allocated above, freed once, unused.
+        unsafe { arena.free_tracts(large, pool) };
+        arena.trim();
+        // Room for two grains, but not for a step.
+        arena.set_commit_limit(arena.sizes().committed + 2 * GRAIN).unwrap();
+        arena.alloc_tracts(GRAIN, pool).unwrap();
+        assert_eq!(arena.sizes().spare, 0);
+        arena.freeze();
+        let refused = arena.counts().growth_refused.get();
+        assert_eq!(arena.alloc_tracts(GRAIN, pool), Err(Error::Frozen));
+        assert_eq!(arena.counts().growth_refused.get(), refused + 1, "refused once");
+        assert_eq!(audited.committed(), arena.sizes().committed);
+    });
+}
+
+#[test]
 fn prefault_covers_all_that_is_committed_or_says_that_it_cannot() {
     on_each_failing(|failing, audited| {
         let arena = ArenaVm::create_on(failing, ArenaVmOptions { spare_share: 100, ..small() }).unwrap();
