@@ -1,6 +1,7 @@
 //! Traces that no program made, from a seed ([design/cli-traces.md `.synthesize`](crate::design::cli_traces)).
 
 use core::cmp::Reverse;
+use core::fmt;
 use std::collections::BinaryHeap;
 use std::io::{self, Write};
 
@@ -36,6 +37,15 @@ pub(crate) struct Parameters {
     /// For 100 objects, how many times one is resized
     #[arg(long, default_value_t = 5, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(..=100))]
     pub(crate) reallocs: u8,
+}
+
+/// The options that ask for them.
+impl fmt::Display for Parameters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { objects, smallest, largest, lifetime, threads, turn, foreign, reallocs } = self;
+        write!(f, "--objects {objects} --smallest {smallest} --largest {largest} --lifetime {lifetime} ")?;
+        write!(f, "--threads {threads} --turn {turn} --foreign {foreign} --reallocs {reallocs}")
+    }
 }
 
 /// A program that is synthesized.

@@ -330,13 +330,16 @@ fn a_trace_without_room_is_told_and_changes_the_status_of_success() {
 }
 
 #[test]
-fn limits_that_end_a_replay_are_named() {
+fn limits_and_names_that_end_a_replay_are_told() {
     let place = Place::new();
     place.record_and_compare("pairs");
     let limited = shell(&place, "ulimit -n 5; $1 replay trace --with system");
     assert_eq!(limited.status.code(), Some(2), "{limited:?}");
     let told = String::from_utf8(limited.stderr).unwrap();
     assert!(told.contains("cannot start a process for it") && told.contains("(ulimit -n)"), "{told}");
+    let odd = shell(&place, "$1 replay trace --with system --plot trace.jpeg");
+    assert_eq!((odd.status.code(), odd.stdout.len()), (Some(2), 0), "{odd:?}");
+    assert!(String::from_utf8(odd.stderr).unwrap().contains("neither in .svg nor in .png"));
     let few = shell(&place, "ulimit -f 1; $1 replay trace --with system --plot trace.svg");
     assert_eq!(few.status.code(), Some(2), "an error, not the end by a signal: {few:?}");
     assert!(String::from_utf8(few.stderr).unwrap().contains("(ulimit -f)"));
@@ -441,6 +444,33 @@ fn memory_is_taken_for_what_is_live_and_not_for_the_length_of_a_trace() {
 }
 
 /// Each byte compared (design/cli-traces.md `.contended`).
+/// (design/cli.md `.progress`)
+#[test]
+fn progress_is_shown_in_a_terminal_and_taken_away_and_nowhere_else() {
+    let place = Place::new();
+    place.record_and_compare("pairs");
+    let replay = "$1 replay trace --with system --rounds 3";
+    // `script` runs a command in a terminal of its own, and prints what is on it.
+    let shown = shell(
+        &place,
+        &format!("export one=\"$1\"; script -qefc '{}' typescript", replay.replace("$1", "$one")),
+    );
+    if shown.status.code() == Some(127) {
+        println!("skipped: there is no script");
+        return;
+    }
+    let text = String::from_utf8(shown.stdout).unwrap();
+    assert!(shown.status.success() && text.contains(" % ") && text.contains("(for "), "{text}");
+    let (bar, table) = (text.rfind("(for ").unwrap(), text.find("| allocator").unwrap());
+    // The line is erased between the last bar and the table.
+    assert!(bar < table && text[bar..table].contains("\x1b[2K"), "{text:?}");
+    for (options, descriptor) in [("", "2> told"), (" --json", "2>&1")] {
+        let apart = shell(&place, &format!("{replay}{options} {descriptor}"));
+        assert!(apart.status.success() && !String::from_utf8(apart.stdout).unwrap().contains("(for "));
+    }
+    assert_eq!(fs::read_to_string(place.folder.path().join("told")).unwrap(), "");
+}
+
 #[test]
 fn a_recorded_program_is_replayed_with_all_threads_at_once() {
     let place = Place::new();

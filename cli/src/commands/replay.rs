@@ -102,7 +102,7 @@ impl Replay {
         if let Some(measure) = self.inside {
             return self.run_inside(measure, out);
         }
-        let form = self.plot.as_deref().map(|path| Form::of(path).unwrap_or(Form::Svg));
+        let form = self.plot.as_deref().map(Form::named).transpose()?;
         let bar = progress::begin(out.is_json(), 0);
         let outline = Outline::read(&self.trace, self.steps, &bar)?;
         let report = Report {
@@ -198,8 +198,13 @@ impl Replay {
     fn draw(&self, report: &Report<'_>, form: Form, path: &Path) -> Result<(), Error> {
         let outcomes: Vec<_> = report.contenders.iter().map(|row| (&*row.name, &row.outcome)).collect();
         let title = format!("Allocators on {}", self.trace.display());
-        let about =
-            format!("{}; {} operations; {}", report.command.join(" "), report.operations, report.processor);
+        let order = if report.contended { ", all threads at once" } else { "" };
+        let about = format!(
+            "{}; {} operations{order}; {}",
+            report.command.join(" "),
+            report.operations,
+            report.processor
+        );
         let mut picture = pictures::replayed(title, about, &outcomes);
         let page = self.look.page(&picture);
         plotting::write(&mut picture, &page, form, path)

@@ -32,7 +32,7 @@ impl Synthesize {
         let seed = self.seed.unwrap_or_else(|| fastrand::u64(..));
         let refused = |error| Error::system("write", &self.output)(error);
         let header = Header {
-            command: vec![format!("tripoint synthesize --seed {seed}"), format!("{:?}", self.parameters)],
+            command: vec![format!("tripoint synthesize --seed {seed} {}", self.parameters)],
             pointer_size: 8,
             ..Header::default()
         };

@@ -5,9 +5,10 @@ use crate::plotting::{Axis, Chart, Content, Series, Theme, Unit};
 
 pub(super) fn charts(observed: &Observed) -> Vec<Chart> {
     let chart = |title: &str, bytes: fn(&Collected) -> u64| {
-        let heaps = (1..).zip(observed.collected.values()).take(Theme::COLOURS);
-        let series = heaps.map(|(heap, all)| Series {
-            name: format!("heap {heap}: {} collections", all.len()),
+        let heaps = observed.collected.values().zip(0..Theme::COLOURS);
+        let series = heaps.map(|(all, colour)| Series {
+            name: format!("heap {}: {} collections", colour + 1, all.len()),
+            colour,
             points: all.iter().map(|one| (observed.since(one.ns), bytes(one) as f64)).collect(),
         });
         Chart {

@@ -23,8 +23,9 @@ pub(super) fn charts(observed: &Observed, summary: &Summary) -> Vec<Chart> {
         },
         if_empty: if_empty.clone(),
     };
-    let series = threads.iter().take(Theme::COLOURS).map(|(name, filled)| Series {
+    let series = threads.iter().zip(0..Theme::COLOURS).map(|((name, filled), colour)| Series {
         name: name.clone(),
+        colour,
         points: (1..).zip(&filled.fills).map(|(count, ns)| (observed.since(*ns), f64::from(count))).collect(),
     });
     let over_time = Chart {

@@ -23,8 +23,9 @@ fn scattered(observed: &Observed) -> Chart {
     // Those that have most free memory.
     let most = |noted: &[Noted]| noted.iter().map(|noted| noted.free).max();
     pools.sort_by_key(|(_, noted)| core::cmp::Reverse(most(noted)));
-    let series = pools.into_iter().take(Theme::COLOURS).map(|(pool, noted)| Series {
+    let series = pools.into_iter().zip(0..Theme::COLOURS).map(|((pool, noted), colour)| Series {
         name: observed.names.of(*pool),
+        colour,
         points: noted.iter().map(|noted| (observed.since(noted.ns), share(noted))).collect(),
     });
     chart(
@@ -49,7 +50,7 @@ fn unused(observed: &Observed) -> Chart {
     chart(
         observed,
         "Committed memory that is not in use (pools that noted no sizes count as used)",
-        vec![Series { name: "spare, or free in pools".to_owned(), points }],
+        vec![Series { name: "spare, or free in pools".to_owned(), colour: 0, points }],
         "the recording has no sizes of arenas",
     )
 }

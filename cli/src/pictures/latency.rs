@@ -4,9 +4,10 @@ use super::observed::{DURATIONS, Observed};
 use crate::plotting::{Axis, Chart, Content, Series, Unit};
 
 pub(super) fn charts(observed: &Observed) -> Vec<Chart> {
-    let kinds = DURATIONS.iter().zip(&observed.durations);
-    let series = kinds.filter(|(_, durations)| !durations.is_empty()).map(|((name, ..), durations)| Series {
+    let kinds = DURATIONS.iter().zip(&observed.durations).filter(|(_, durations)| !durations.is_empty());
+    let series = kinds.zip(0..).map(|(((name, ..), durations), colour)| Series {
         name: format!("{name} ({} times)", durations.len()),
+        colour,
         points: distribution(durations),
     });
     vec![Chart {

@@ -1,10 +1,10 @@
 //! What allocators took when a trace was replayed on them: footprint, fragmentation over time, and times of operations.
 
-use crate::plotting::{Axis, Chart, Content, Picture, Series, Unit};
+use crate::plotting::{Axis, Chart, Content, Picture, Series, Theme, Unit};
 use crate::replaying::{Outcome, Sample};
 
-/// Series that a chart has at most: as many as there are colours.
-const MOST: usize = 8;
+/// Allocators that a chart has at most: one colour is left, which is that of the live bytes.
+const MOST: usize = Theme::COLOURS - 1;
 
 /// Where each of [`Outcome::percentiles`] but the longest is on an axis of nines.
 const NINES: [f64; 5] = [core::f64::consts::LOG10_2, 1.0, 2.0, 3.0, 4.0];
@@ -48,19 +48,22 @@ fn footprints(outcomes: &[(&str, &Outcome)]) -> Vec<Series> {
     let live = outcomes.iter().find(|(_, outcome)| !outcome.samples.is_empty());
     let live = live.map(|(_, outcome)| Series {
         name: "live".to_owned(),
+        colour: MOST,
         points: outcome.samples.iter().map(|sample| (sample.operations as f64, sample.live as f64)).collect(),
     });
     let resident = |sample: &Sample| (sample.operations as f64, sample.resident.max(0) as f64);
     let footprints = of_each(outcomes, |outcome| outcome.samples.iter().map(resident).collect());
-    // Last, so that an allocator has the same colour in all charts.
-    footprints.into_iter().take(MOST - 1).chain(live).collect()
+    footprints.into_iter().chain(live).collect()
 }
 
 /// A series for each outcome that has any points.
 fn of_each(outcomes: &[(&str, &Outcome)], points: impl Fn(&Outcome) -> Vec<(f64, f64)>) -> Vec<Series> {
-    let series =
-        outcomes.iter().map(|(name, outcome)| Series { name: (*name).to_owned(), points: points(outcome) });
-    series.filter(|series| !series.points.is_empty()).take(MOST).collect()
+    let series = outcomes.iter().zip(0..MOST).map(|((name, outcome), colour)| Series {
+        name: (*name).to_owned(),
+        colour,
+        points: points(outcome),
+    });
+    series.filter(|series| !series.points.is_empty()).collect()
 }
 
 /// Only as long as a quarter of the most is live: divided by next to nothing, little is much.
@@ -110,9 +113,27 @@ mod tests {
     }
 
     #[test]
+    fn an_allocator_has_one_colour_in_all_charts_and_what_is_live_has_its_own() {
+        let (measured, untimed) = (outcome(1000), Outcome { percentiles: None, ..outcome(1000) });
+        let unread = Outcome { samples: Vec::new(), ..outcome(1000) };
+        let outcomes = [("one", &untimed), ("two", &measured), ("none", &unread)];
+        let picture = replayed("t".to_owned(), "a".to_owned(), &outcomes);
+        let mut colours = std::collections::BTreeMap::new();
+        for chart in &picture.charts {
+            for (name, colour) in chart.content.legend() {
+                assert_eq!(*colours.entry(name.to_owned()).or_insert(colour), colour, "{name}");
+            }
+        }
+        let mut distinct: Vec<_> = colours.values().collect();
+        distinct.sort_unstable();
+        distinct.dedup();
+        assert_eq!((colours.len(), distinct.len()), (4, 4), "{colours:?}");
+    }
+
+    #[test]
     fn what_is_left_out_is_said() {
         let one = outcome(1);
         let picture = replayed("t".to_owned(), "a".to_owned(), &[("same", &one); 9]);
-        assert!(picture.notes[0].contains("first 8"));
+        assert!(picture.notes[0].contains("first 7"));
     }
 }

@@ -34,7 +34,7 @@ pub(super) fn draw(chart: &Chart, area: &Area<'_>, style: &Style) -> Drawn {
     if chart.content.is_empty() {
         return draw_nothing(&chart.if_empty, &below, style);
     }
-    let legend = Legend::new(&chart.content.names(), wide);
+    let legend = Legend::new(&chart.content.legend(), wide);
     let (names, below) = below.split_vertically(legend.height);
     legend.draw(&names, style)?;
     let (x, y) = scales(chart);
@@ -209,9 +209,10 @@ fn draw_lines(
         // The later ones are thinner, so that what they cover can be seen.
         let wide = 2 + (count - 1 - number).min(3) as u32;
         if marked(&path) {
-            axes.draw_series(path.iter().map(|at| Circle::new(*at, wide + 1, colour(number).filled())))?;
+            let marks = path.iter().map(|at| Circle::new(*at, wide + 1, colour(series.colour).filled()));
+            axes.draw_series(marks)?;
         }
-        axes.draw_series([PathElement::new(path, colour(number).stroke_width(wide))])?;
+        axes.draw_series([PathElement::new(path, colour(series.colour).stroke_width(wide))])?;
     }
     Ok(())
 }

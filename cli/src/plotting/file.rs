@@ -31,6 +31,15 @@ impl Form {
         Self::from_str(ending, true).ok()
     }
 
+    /// As [`Self::of`].
+    ///
+    /// # Errors
+    /// [`Error::Undrawn`] if the name asks for no form, with those that there are.
+    pub(crate) fn named(path: &Path) -> Result<Self, Error> {
+        let why = || "its name ends neither in .svg nor in .png".to_owned();
+        Self::of(path).ok_or_else(|| Error::Undrawn { path: path.into(), why: why() })
+    }
+
     /// How names of files of this form end.
     pub(crate) const fn ending(self) -> &'static str {
         match self {

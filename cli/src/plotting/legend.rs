@@ -17,23 +17,23 @@ const WIDEST: i32 = 260;
 
 /// Names with their places.
 pub(super) struct Legend {
-    /// The name, and the left upper corner of its colour.
-    places: Vec<(String, (i32, i32))>,
+    /// The name, the number of its colour, and the left upper corner of that.
+    places: Vec<(String, usize, (i32, i32))>,
     pub(super) height: i32,
 }
 
 impl Legend {
     /// Lays out the names in so many pixels.
-    pub(super) fn new(names: &[&str], room: i32) -> Self {
+    pub(super) fn new(names: &[(&str, usize)], room: i32) -> Self {
         let (mut x, mut y) = (0, 0);
         let mut places = Vec::new();
-        for name in names {
+        for (name, colour) in names {
             let name = fitted(name, SIZE, WIDEST.min(room - 30));
             let wide = width(&name, SIZE) + 30;
             if x > 0 && x + wide > room {
                 (x, y) = (0, y + ROW);
             }
-            places.push((name, (x, y)));
+            places.push((name, *colour, (x, y)));
             x += wide;
         }
         let height = if places.is_empty() { 0 } else { y + ROW };
@@ -41,8 +41,8 @@ impl Legend {
     }
 
     pub(super) fn draw(&self, area: &Area<'_>, style: &Style) -> Drawn {
-        for (number, (name, (x, y))) in self.places.iter().enumerate() {
-            let colour = style.theme.colour(number).filled();
+        for (name, colour, (x, y)) in &self.places {
+            let colour = style.theme.colour(*colour).filled();
             area.draw(&Rectangle::new([(*x, y + 4), (x + 12, y + 14)], colour))?;
             let text = style.text(SIZE, style.theme.text());
             area.draw(&Text::new(name.clone(), (x + 18, y + 9), text))?;

@@ -79,6 +79,8 @@ pub(crate) enum Content {
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Series {
     pub(crate) name: String,
+    /// The number of its colour. What is in several charts of a picture has one colour.
+    pub(crate) colour: usize,
     pub(crate) points: Vec<(f64, f64)>,
 }
 
@@ -165,15 +167,15 @@ impl Content {
         }
     }
 
-    /// The names in the legend, in the order of the colours.
-    pub(super) fn names(&self) -> Vec<&str> {
+    /// The names in the legend, with the numbers of their colours.
+    pub(crate) fn legend(&self) -> Vec<(&str, usize)> {
         match self {
             Self::Steps(series) | Self::Lines(series) => {
-                series.iter().map(|series| series.name.as_str()).collect()
+                series.iter().map(|series| (series.name.as_str(), series.colour)).collect()
             }
-            Self::Areas { layers, .. } => layers.iter().map(|layer| layer.name.as_str()).collect(),
+            Self::Areas { layers, .. } => layers.iter().map(|layer| layer.name.as_str()).zip(0..).collect(),
             Self::Bars { names, .. } | Self::Blocks { names, .. } => {
-                names.iter().map(String::as_str).collect()
+                names.iter().map(String::as_str).zip(0..).collect()
             }
         }
     }

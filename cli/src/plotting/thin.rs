@@ -20,7 +20,18 @@ impl Content {
     }
 }
 
+/// How many points of a line are kept while more are added.
+const KEPT: usize = 1 << 16;
+
 impl Series {
+    /// Adds a point, and leaves out some of those before if there are too many to keep.
+    pub(crate) fn add(&mut self, point: (f64, f64)) {
+        if self.points.len() == KEPT {
+            self.thin(COLUMNS);
+        }
+        self.points.push(point);
+    }
+
     fn thin(&mut self, columns: usize) {
         let at: Vec<_> = self.points.iter().map(|point| point.0).collect();
         let kept = kept(&at, columns, &[&|index| self.points[index].1]);
@@ -84,12 +95,28 @@ mod tests {
         let mut points: Vec<_> = (0..1_000_000).map(|at| (f64::from(at), random.f64() * 100.0)).collect();
         points[123_456].1 = 1e9;
         points[654_321].1 = -1e9;
-        let mut thinned = Series { name: String::new(), points: points.clone() };
+        let mut thinned = Series { name: String::new(), colour: 0, points: points.clone() };
         thinned.thin(COLUMNS);
         assert!(thinned.points.len() <= 6 * (COLUMNS + 1), "{}", thinned.points.len());
         assert_eq!(peak(&thinned.points), peak(&points));
         assert_eq!((thinned.points[0], thinned.points.last()), (points[0], points.last()));
         assert!(thinned.points.is_sorted_by_key(|point| point.0));
+    }
+
+    #[test]
+    fn a_line_that_is_added_to_keeps_few_points_and_its_peaks() {
+        let mut random = fastrand::Rng::with_seed(9);
+        let mut line = Series { name: String::new(), colour: 0, points: Vec::new() };
+        let (mut all, mut most) = (Vec::new(), 0);
+        for at in 0..500_000 {
+            let point = (f64::from(at), random.f64() * if at == 77_777 { 1e6 } else { 1.0 });
+            all.push(point);
+            line.add(point);
+            most = most.max(line.points.len());
+        }
+        assert!(most <= KEPT, "{most}");
+        assert_eq!(peak(&line.points), peak(&all));
+        assert_eq!((line.points[0], line.points.last()), (all[0], all.last()));
     }
 
     #[test]
@@ -114,8 +141,11 @@ mod tests {
 
     #[test]
     fn points_at_one_place_are_one_column() {
-        let mut series =
-            Series { name: String::new(), points: (0..5_000).map(|y| (3.0, f64::from(y))).collect() };
+        let mut series = Series {
+            name: String::new(),
+            colour: 0,
+            points: (0..5_000).map(|y| (3.0, f64::from(y))).collect(),
+        };
         series.thin(COLUMNS);
         assert_eq!(series.points, [(3.0, 0.0), (3.0, 1.0), (3.0, 4_999.0)]);
     }
