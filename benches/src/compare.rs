@@ -12,6 +12,7 @@ use std::sync::OnceLock;
 use std::time::SystemTime;
 
 use crate::random::Random;
+use crate::table::{Table, print_tables};
 
 /// A contender: it does the same work as the others, in its own way.
 pub struct Contender<'a> {
@@ -33,13 +34,47 @@ impl<'a> Contender<'a> {
     }
 }
 
+/// A median, and the quartiles around it.
+#[derive(Clone, Copy, Debug)]
+pub struct Spread {
+    /// A quarter is below.
+    pub low: f64,
+    /// The median.
+    pub median: f64,
+    /// A quarter is above.
+    pub high: f64,
+}
+
+impl Spread {
+    /// The spread of values.
+    ///
+    /// # Panics
+    /// If there are none.
+    #[must_use]
+    pub fn of(values: impl Iterator<Item = f64>) -> Self {
+        let mut values: Vec<f64> = values.collect();
+        values.sort_by(f64::total_cmp);
+        let at = |share: usize| values[values.len() * share / 4];
+        Self { low: at(1), median: at(2), high: at(3) }
+    }
+}
+
 /// The result of one contender.
 #[derive(Clone, Copy, Debug)]
 pub struct Standing {
-    name: &'static str,
-    nanoseconds: f64,
-    ratio: f64,
+    /// The contender.
+    pub name: &'static str,
+    /// What an operation took in one round.
+    pub nanoseconds: Spread,
+    /// Its time as a multiple of the first contender's in the same round.
+    pub ratio: Spread,
+    /// The first contender's time as a part of its own, both without what [`NULL`] took in that round;
+    /// none if there is no such contender, or if it is not the quicker of the two.
+    pub net: Option<f64>,
 }
+
+/// The name of the contender that allocates nothing: what remains is the cost of the benchmark itself.
+pub const NULL: &str = "no allocator";
 
 /// Lets the contenders do `operations` operations each, for `rounds` rounds
 /// after one that does not count.
@@ -60,10 +95,16 @@ pub fn compare(contenders: &mut [Contender<'_>], rounds: usize, operations: usiz
     };
     round();
     let times: Vec<Vec<f64>> = (0..rounds).map(|_| round()).collect();
+    let null = contenders.iter().position(|contender| contender.name == NULL);
+    let net = |index: usize, null: usize| {
+        let of = |round: &Vec<f64>| (round[0] - round[null]) / (round[index] - round[null]);
+        Some(Spread::of(times.iter().map(of)).median).filter(|net| *net > 0.0)
+    };
     let standing = |(index, contender): (usize, &Contender<'_>)| Standing {
         name: contender.name,
-        nanoseconds: median(times.iter().map(|round| round[index] / operations as f64)),
-        ratio: median(times.iter().map(|round| round[index] / round[0])),
+        nanoseconds: Spread::of(times.iter().map(|round| round[index] / operations as f64)),
+        ratio: Spread::of(times.iter().map(|round| round[index] / round[0])),
+        net: null.filter(|&null| null != index).and_then(|null| net(index, null)),
     };
     contenders.iter().enumerate().map(standing).collect()
 }
@@ -87,15 +128,10 @@ pub fn seed() -> u64 {
 /// # Panics
 /// If there are no values.
 pub fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+    Spread::of(values).median
 }
 
 /// Prints a table, in Markdown.
 pub fn print(title: &str, standings: &[Standing]) {
-    println!("\n| {title} | ns | ratio |\n|---|---:|---:|");
-    for Standing { name, nanoseconds, ratio } in standings {
-        println!("| {name} | {nanoseconds:.2} | {ratio:.2} |");
-    }
+    print_tables([Table::of(title, standings)]);
 }

@@ -6,3 +6,5 @@ pub mod compare;
 pub mod processor;
 pub mod random;
 pub mod region;
+pub mod table;
+pub mod workloads;

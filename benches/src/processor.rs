@@ -31,3 +31,26 @@ pub fn pin(processor: usize) {
     // SAFETY: zero means this thread; the set is valid.
     unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) };
 }
+
+/// The minor page faults of this thread so far.
+#[must_use]
+pub fn page_faults() -> u64 {
+    // SAFETY: all zero is a valid account.
+    let mut usage: libc::rusage = unsafe { core::mem::zeroed() };
+    // SAFETY: a valid place for the answer.
+    assert_eq!(unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) }, 0);
+    usage.ru_minflt as u64
+}
+
+/// What the processor calls itself, as far as the system knows.
+#[must_use]
+pub fn name() -> String {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let of = |key: &str| {
+        let line = info.lines().find(|line| line.starts_with(key))?;
+        line.split_once(": ").map(|(_, value)| value.to_owned())
+    };
+    let model = of("model name").unwrap_or_else(|| "unknown processor".to_owned());
+    let [family, number] = ["cpu family", "model\t"].map(|key| of(key).unwrap_or_else(|| "?".to_owned()));
+    format!("{model} (family {family}, model {number})")
+}

@@ -2,14 +2,12 @@
 //!
 //! `cargo bench -p benches`, or with `-- --quick` to see only that it runs.
 
-mod bulk;
-mod fixed;
-mod startup;
+use benches::table::print_tables;
+use benches::workloads::run;
 
 fn main() {
     let quick = std::env::args().any(|argument| argument == "--quick");
-    let rounds = if quick { 3 } else { 301 };
-    bulk::measure(rounds);
-    fixed::measure(rounds);
-    startup::measure(if quick { 3 } else { 100 });
+    for name in ["bulk", "fixed", "startup"] {
+        print_tables(run(name, quick).expect("the name of a workload"));
+    }
 }

@@ -12,7 +12,8 @@ use std::alloc::System;
 use std::sync::mpsc;
 use std::thread;
 
-use benches::compare::{Contender, compare, print};
+use crate::compare::{Contender, compare};
+use crate::table::Table;
 use mimalloc::MiMalloc;
 use snmalloc_rs::SnMalloc;
 use tikv_jemallocator::Jemalloc;
@@ -21,8 +22,8 @@ use tripoint::{
     Mvff, MvffOptions, Returns, Tlsf, TlsfOptions, Unit, UnitOf,
 };
 
-use crate::objects::{General, LAYOUT, MiMallocDirect, Object, Objects};
-use benches::processor::{pin, thread_time};
+use super::objects::{General, LAYOUT, MiMallocDirect, Object, Objects};
+use crate::processor::{pin, thread_time};
 
 const MESSAGES: usize = 3_000 * CHUNK;
 const PLACES: usize = 1024;
@@ -157,14 +158,12 @@ fn consumer<'a>(mut end: impl TakeBack + Send + 'a) -> Consumer<'a> {
     Box::new(move |ring| ring.consume(MESSAGES, |object| end.take_back(object)))
 }
 
-pub(crate) fn measure(rounds: usize) {
+pub(super) fn measure(rounds: usize) -> Vec<Table> {
     // In a thread of its own, because a pinned thread stays pinned.
-    thread::scope(|scope| {
-        scope.spawn(|| measure_pinned(rounds));
-    });
+    thread::scope(|scope| scope.spawn(|| measure_pinned(rounds)).join().expect("a table"))
 }
 
-fn measure_pinned(rounds: usize) {
+fn measure_pinned(rounds: usize) -> Vec<Table> {
     let arena = ArenaVm::create(ArenaVmOptions::default()).unwrap();
     let pool = || Mfs::create(&arena, UnitOf::<Object>::new(), MfsOptions::default()).unwrap();
     let (cached, locked) = (pool(), pool());
@@ -222,10 +221,11 @@ fn measure_pinned(rounds: usize) {
             Contender::new("Mvff, caches and depot", produced(ring, &mvff_makes, 8, &round)),
             Contender::new("Tlsf, caches without a depot", produced(ring, &alone_makes, 9, &round)),
         ];
-        print("64 bytes across a ring", &compare(&mut contenders, rounds, MESSAGES));
+        let table = Table::of("64 bytes across a ring", &compare(&mut contenders, rounds, MESSAGES));
         drop(contenders);
         drop(order);
-    });
+        vec![table]
+    })
 }
 
 fn produced<'a, O: Objects<Handle = NonNull<Object>> + 'a>(

@@ -9,8 +9,9 @@ use core::time::Duration;
 use std::alloc::System;
 use std::time::Instant;
 
-use benches::compare::{Contender, compare, print};
-use benches::random::Random;
+use crate::compare::{Contender, compare};
+use crate::random::Random;
+use crate::table::Table;
 use mimalloc::MiMalloc;
 use slab::Slab;
 use tripoint::{
@@ -24,11 +25,12 @@ const LIVE: usize = 1024;
 /// Operations of a contender in one round.
 const OPERATIONS: usize = 32 * LIVE;
 
-pub(crate) fn measure(rounds: usize) {
+pub(super) fn measure(rounds: usize) -> Vec<Table> {
     let arena = ArenaVm::create(ArenaVmOptions::default()).unwrap();
     let mfs = || Mfs::create(&arena, UnitOf::<Object>::new(), MfsOptions::default()).unwrap();
     let mvff = || Mvff::create(&arena, MvffOptions::default()).unwrap();
-    for (freed, order) in [("the oldest", Order::Oldest), ("any", Order::Any)] {
+    let orders = [("the oldest", Order::Oldest), ("any", Order::Any)];
+    let table = |(freed, order)| {
         let (boxes, points) = (mfs(), mfs());
         let (variable_boxes, variable_points) = (mvff(), mvff());
         let mut contenders = [
@@ -41,8 +43,9 @@ pub(crate) fn measure(rounds: usize) {
             Contender::new("system malloc", general(System, order)),
         ];
         let title = format!("allocate 32 bytes, and free {freed} of {LIVE}");
-        print(&title, &compare(&mut contenders, rounds, OPERATIONS));
-    }
+        Table::of(title, &compare(&mut contenders, rounds, OPERATIONS))
+    };
+    orders.into_iter().map(table).collect()
 }
 
 /// Which object is replaced.

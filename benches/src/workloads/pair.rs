@@ -5,14 +5,15 @@ use core::time::Duration;
 use std::alloc::System;
 use std::time::Instant;
 
-use benches::compare::{Contender, compare, print};
+use crate::compare::{Contender, NULL, compare};
+use crate::table::Table;
 use mimalloc::MiMalloc;
 use slab::Slab;
 use snmalloc_rs::SnMalloc;
 use tikv_jemallocator::Jemalloc;
 use tripoint::{ArenaVm, ArenaVmOptions, Mfs, MfsOptions, UnitOf};
 
-use crate::objects::{General, MiMallocDirect, Object, Objects, SamePlace, keep};
+use super::objects::{General, MiMallocDirect, Object, Objects, SamePlace, keep};
 
 const PAIRS: usize = 20_000;
 
@@ -53,14 +54,14 @@ fn timed<O: Objects>(mut objects: O) -> impl FnMut() -> Duration {
     }
 }
 
-pub(crate) fn measure(rounds: usize) {
+pub(super) fn measure(rounds: usize) -> Vec<Table> {
     let arena = ArenaVm::create(ArenaVmOptions::default()).unwrap();
     let pool = Mfs::create(&arena, UnitOf::<Object>::new(), MfsOptions::default()).unwrap();
     let cache = pool.cache();
     let mut place = [0; 8];
     let mut contenders = [
         Contender::new("Mfs, cache", timed(&cache)),
-        Contender::new("no allocator", timed(SamePlace(NonNull::from(&mut place)))),
+        Contender::new(NULL, timed(SamePlace(NonNull::from(&mut place)))),
         Contender::new("Mfs, lock", timed(&pool)),
         Contender::new("mimalloc (goal 2.50)", timed(General(MiMalloc))),
         Contender::new("mi_malloc (goal 2.50)", timed(General(MiMallocDirect))),
@@ -69,7 +70,7 @@ pub(crate) fn measure(rounds: usize) {
         Contender::new("slab (goal 1.25)", timed(Slab::<Object>::new())),
         Contender::new("system malloc", timed(General(System))),
     ];
-    print("pair of 64 bytes", &compare(&mut contenders, rounds, PAIRS));
+    let single = Table::of("pair of 64 bytes", &compare(&mut contenders, rounds, PAIRS));
     let mut contenders = [
         Contender::new("Mfs, cache", bursting(&cache)),
         Contender::new("mi_malloc", bursting(General(MiMallocDirect))),
@@ -77,11 +78,11 @@ pub(crate) fn measure(rounds: usize) {
         Contender::new("jemalloc", bursting(General(Jemalloc))),
         Contender::new("slab", bursting(Slab::<Object>::new())),
     ];
-    print("bursts of 16 of 64 bytes", &compare(&mut contenders, rounds, PAIRS));
+    vec![single, Table::of("bursts of 16 of 64 bytes", &compare(&mut contenders, rounds, PAIRS))]
 }
 
 /// Runs the pairs of one contender, to be counted from outside.
-pub(crate) fn run_one(name: &str, count: usize) {
+pub fn run_one(name: &str, count: usize) {
     let arena = ArenaVm::create(ArenaVmOptions::default()).unwrap();
     let pool = Mfs::create(&arena, UnitOf::<Object>::new(), MfsOptions::default()).unwrap();
     let cache = pool.cache();

@@ -2,10 +2,11 @@
 
 use std::time::Instant;
 
-use benches::compare::median;
+use crate::compare::median;
+use crate::table::Table;
 use tripoint::{Arena, ArenaVm, ArenaVmOptions};
 
-pub(crate) fn measure(rounds: usize) {
+pub(super) fn measure(rounds: usize) -> Vec<Table> {
     let mut sizes = Default::default();
     let times = (0..rounds).map(|_| {
         let start = Instant::now();
@@ -15,8 +16,8 @@ pub(crate) fn measure(rounds: usize) {
         time.as_secs_f64() * 1e6
     });
     let microseconds = median(times);
-    println!("\n| create an arena | |\n|---|---:|");
-    println!("| reserved | {} GiB |", sizes.reserved >> 30);
-    println!("| committed | {} bytes |", sizes.committed);
-    println!("| median of {rounds} | {microseconds:.1} us |");
+    let mut table = Table::new("create an arena", &["us", "committed, bytes", "reserved, GiB"]);
+    let gib = (sizes.reserved >> 30) as f64;
+    table.add("median", &[Some(microseconds), Some(sizes.committed as f64), Some(gib)]);
+    vec![table]
 }

@@ -2,23 +2,30 @@
 //! other.
 
 use core::alloc::{GlobalAlloc, Layout};
+use core::cell::RefCell;
 use core::ptr::NonNull;
 use core::time::Duration;
 use std::alloc::System;
 use std::time::Instant;
 
-use benches::compare::{Contender, compare, print};
-use benches::random::Random;
+use crate::compare::{Contender, NULL, compare};
+use crate::random::Random;
+use crate::table::Table;
 use mimalloc::MiMalloc;
+use rlsf::Tlsf as Rlsf;
 use snmalloc_rs::SnMalloc;
+use talc::{ErrOnOom, Span, Talc};
 use tikv_jemallocator::Jemalloc;
 use tripoint::{
     ArenaVm, ArenaVmOptions, Cache, CacheClasses, CacheDescriptor, ManualPool, Mvff, MvffOptions, Store,
+    Tlsf, TlsfOptions,
 };
 
-use crate::objects::MiMallocDirect;
+use super::objects::MiMallocDirect;
 
 const REPLACEMENTS: usize = 50_000;
+/// The memory of a peer that takes none by itself.
+const PEER_MEMORY: usize = 128 << 20;
 
 /// Sizes are multiples of a word from 16 to 512 bytes.
 #[inline(always)]
@@ -60,6 +67,33 @@ impl<P: ManualPool> Memory for Locked<'_, P> {
     fn put(&self, place: NonNull<u8>, layout: Layout) {
         // SAFETY: allocated here, freed once.
         unsafe { self.0.free(place, layout) };
+    }
+}
+
+impl Memory for &RefCell<Talc<ErrOnOom>> {
+    #[inline(always)]
+    fn get(&self, layout: Layout) -> NonNull<u8> {
+        // SAFETY: no layout here has size zero.
+        unsafe { self.borrow_mut().malloc(layout) }.unwrap()
+    }
+
+    #[inline(always)]
+    fn put(&self, place: NonNull<u8>, layout: Layout) {
+        // SAFETY: allocated here, freed once.
+        unsafe { self.borrow_mut().free(place, layout) };
+    }
+}
+
+impl Memory for &RefCell<Rlsf<'static, u32, u32, 24, 32>> {
+    #[inline(always)]
+    fn get(&self, layout: Layout) -> NonNull<u8> {
+        self.borrow_mut().allocate(layout).unwrap()
+    }
+
+    #[inline(always)]
+    fn put(&self, place: NonNull<u8>, layout: Layout) {
+        // SAFETY: allocated here, freed once.
+        unsafe { self.borrow_mut().deallocate(place, layout.align()) };
     }
 }
 
@@ -111,7 +145,7 @@ fn replacing(memory: impl Memory, live: usize) -> impl FnMut() -> Duration {
     }
 }
 
-pub(crate) fn measure(live: usize, rounds: usize) {
+pub(super) fn measure(live: usize, rounds: usize) -> Vec<Table> {
     let arena = ArenaVm::create(ArenaVmOptions::default()).unwrap();
     let pool = || Mvff::create(&arena, MvffOptions::default()).unwrap();
     let (cached, locked) = (pool(), pool());
@@ -119,11 +153,25 @@ pub(crate) fn measure(live: usize, rounds: usize) {
     let kept = if live > 1_000 { 256 } else { 64 };
     let descriptor = CacheDescriptor::new(CacheClasses::linear(512, kept).unwrap());
     let cache = Cache::create(&cached, &descriptor).unwrap();
+    let constant_time = || Tlsf::create(&arena, TlsfOptions::default()).unwrap();
+    let (constant_cached, constant_locked) = (constant_time(), constant_time());
+    let constant_descriptor = CacheDescriptor::new(CacheClasses::linear(512, kept).unwrap());
+    let constant_cache = Cache::create(&constant_cached, &constant_descriptor).unwrap();
+    let memory = || Box::leak(Box::<[u8]>::new_uninit_slice(PEER_MEMORY));
+    let (talc, rlsf) = (RefCell::new(Talc::new(ErrOnOom)), RefCell::new(Rlsf::new()));
+    let span = Span::from_base_size(memory().as_mut_ptr().cast(), PEER_MEMORY);
+    // SAFETY: the memory is leaked, and no other code uses it.
+    unsafe { talc.borrow_mut().claim(span) }.unwrap();
+    rlsf.borrow_mut().insert_free_block(memory());
     let mut place = [0_usize; 64];
     let mut contenders = [
         Contender::new("Mvff, cache", replacing(&cache, live)),
-        Contender::new("no allocator", replacing(SamePlace(NonNull::from(&mut place).cast()), live)),
+        Contender::new(NULL, replacing(SamePlace(NonNull::from(&mut place).cast()), live)),
         Contender::new("Mvff, lock", replacing(Locked(&locked), live)),
+        Contender::new("Tlsf, cache", replacing(&constant_cache, live)),
+        Contender::new("Tlsf, lock", replacing(Locked(&constant_locked), live)),
+        Contender::new("talc", replacing(&talc, live)),
+        Contender::new("rlsf", replacing(&rlsf, live)),
         Contender::new("mimalloc", replacing(Allocator(MiMalloc), live)),
         Contender::new("mi_malloc", replacing(Allocator(MiMallocDirect), live)),
         Contender::new("snmalloc", replacing(Allocator(SnMalloc), live)),
@@ -131,5 +179,5 @@ pub(crate) fn measure(live: usize, rounds: usize) {
         Contender::new("system malloc", replacing(Allocator(System), live)),
     ];
     let title = format!("16 to 512 bytes, {live} live, random (goal at 1000: mimalloc 1.54, snmalloc 1.82)");
-    print(&title, &compare(&mut contenders, rounds, REPLACEMENTS));
+    vec![Table::of(title, &compare(&mut contenders, rounds, REPLACEMENTS))]
 }

@@ -4,15 +4,16 @@ use core::time::Duration;
 use std::alloc::System;
 use std::time::Instant;
 
-use benches::compare::{Contender, compare, print};
-use benches::random::Random;
+use crate::compare::{Contender, compare};
+use crate::random::Random;
+use crate::table::Table;
 use mimalloc::MiMalloc;
 use slab::Slab;
 use snmalloc_rs::SnMalloc;
 use tikv_jemallocator::Jemalloc;
 use tripoint::{ArenaVm, ArenaVmOptions, Mfs, MfsOptions, UnitOf};
 
-use crate::objects::{General, MiMallocDirect, Object, Objects};
+use super::objects::{General, MiMallocDirect, Object, Objects};
 
 const REPLACEMENTS: usize = 50_000;
 
@@ -30,7 +31,7 @@ fn replacing<O: Objects>(mut objects: O, live: usize) -> impl FnMut() -> Duratio
     }
 }
 
-pub(crate) fn measure(live: usize, rounds: usize) {
+pub(super) fn measure(live: usize, rounds: usize) -> Vec<Table> {
     let arena = ArenaVm::create(ArenaVmOptions::default()).unwrap();
     let pool = || Mfs::create(&arena, UnitOf::<Object>::new(), MfsOptions::default()).unwrap();
     let (cached, locked) = (pool(), pool());
@@ -47,5 +48,5 @@ pub(crate) fn measure(live: usize, rounds: usize) {
     ];
     let goal = if live > 1_000 { "best peer 1.05" } else { "mimalloc and snmalloc 1.82" };
     let title = format!("64 bytes, {live} live, random (goal: {goal})");
-    print(&title, &compare(&mut contenders, rounds, REPLACEMENTS));
+    vec![Table::of(title, &compare(&mut contenders, rounds, REPLACEMENTS))]
 }

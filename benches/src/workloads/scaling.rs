@@ -8,14 +8,15 @@ use core::time::Duration;
 use std::sync::Barrier;
 use std::thread;
 
-use benches::compare::median;
+use crate::compare::Spread;
+use crate::table::Table;
 use tripoint::{
     AllocationPoint, Arena, ArenaVm, ArenaVmOptions, ManualPool, Mfs, MfsOptions, Mvff, MvffOptions, PoolBox,
     PoolClass, UnitOf,
 };
 
-use crate::objects::{Object, Objects, keep};
-use benches::processor::thread_time;
+use super::objects::{Object, Objects, keep};
+use crate::processor::thread_time;
 
 const OBJECTS: usize = 100_000;
 
@@ -60,10 +61,11 @@ fn caching<A: Arena>(pool: &Mfs<A, UnitOf<Object>>) -> Duration {
     thread_time() - start
 }
 
-fn scale(name: &str, rounds: usize, work: impl Fn(&Barrier) -> Duration + Sync) {
+fn scale(table: &mut Table, name: &str, rounds: usize, work: impl Fn(&Barrier) -> Duration + Sync) {
     threads(2, &work);
     let scalings = (0..rounds).map(|_| 2.0 * threads(1, &work) / threads(2, &work));
-    println!("| {name} | {:.3} |", median(scalings));
+    let Spread { low, median, high } = Spread::of(scalings);
+    table.add(name, &[Some(median), Some(low), Some(high)]);
 }
 
 /// How many fills `count` points make for the same number of objects in all.
@@ -79,16 +81,18 @@ fn fills(count: usize) -> u64 {
     pool.header().arena().counts().fills.get()
 }
 
-pub(crate) fn measure(rounds: usize) {
+pub(super) fn measure(rounds: usize) -> Vec<Table> {
     let arena = ArenaVm::create(ArenaVmOptions::default()).unwrap();
     let fixed = Mfs::create(&arena, UnitOf::<Object>::new(), MfsOptions::default()).unwrap();
     let cached = Mfs::create(&arena, UnitOf::<Object>::new(), MfsOptions::default()).unwrap();
     let variable = Mvff::create(&arena, MvffOptions::default()).unwrap();
-    println!("\n| from one thread to two, by processor time (goal: at least 1.95) | times |\n|---|---:|");
-    scale("Mvff, allocation points", rounds, |meet| reserving(&variable, meet));
-    scale("Mfs, allocation points", rounds, |meet| reserving(&fixed, meet));
-    scale("Mfs, caches", rounds, |_| caching(&cached));
-    println!("\n| fills for 100,000 objects | |\n|---|---:|");
-    let (one, two) = (fills(1), fills(2));
-    println!("| one Mvff point | {one} |\n| two (goal: at most 1.1 times) | {two} |");
+    let title = "from one thread to two, by processor time (goal: at least 1.95)";
+    let mut table = Table::new(title, &["times", "quartiles", ""]);
+    scale(&mut table, "Mvff, allocation points", rounds, |meet| reserving(&variable, meet));
+    scale(&mut table, "Mfs, allocation points", rounds, |meet| reserving(&fixed, meet));
+    scale(&mut table, "Mfs, caches", rounds, |_| caching(&cached));
+    let mut fills_table = Table::new("fills for 100,000 objects", &["fills"]);
+    fills_table.add("one Mvff point", &[Some(fills(1) as f64)]);
+    fills_table.add("two (goal: at most 1.1 times)", &[Some(fills(2) as f64)]);
+    vec![table, fills_table]
 }

@@ -4,7 +4,8 @@ use core::alloc::Layout;
 use core::time::Duration;
 use std::time::Instant;
 
-use benches::compare::{Contender, compare, print};
+use crate::compare::{Contender, compare};
+use crate::table::Table;
 use tripoint::{ArenaVm, ArenaVmOptions, ManualPool, Mvff, MvffOptions};
 
 const PAIRS: usize = 2_000;
@@ -32,7 +33,7 @@ fn pairs<P: ManualPool>(pool: &P) -> impl FnMut() -> Duration {
     }
 }
 
-pub(crate) fn measure(rounds: usize) {
+pub(super) fn measure(rounds: usize) -> Vec<Table> {
     let arena = ArenaVm::create(ArenaVmOptions::default()).unwrap();
     let pool = |holes| {
         let pool = Mvff::create(&arena, MvffOptions::default()).unwrap();
@@ -44,5 +45,5 @@ pub(crate) fn measure(rounds: usize) {
         Contender::new("Mvff, 1,000 holes", pairs(&few)),
         Contender::new("Mvff, 10,000 holes (goal: at most 3)", pairs(&many)),
     ];
-    print("192 bytes behind holes of 64", &compare(&mut contenders, rounds, PAIRS));
+    vec![Table::of("192 bytes behind holes of 64", &compare(&mut contenders, rounds, PAIRS))]
 }

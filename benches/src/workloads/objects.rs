@@ -7,12 +7,12 @@ use slab::Slab;
 use tripoint::{Arena, Cache, ManualPool, Mfs, MfsCache, Store, Unit};
 
 /// A cache line of words.
-pub(crate) type Object = [u64; 8];
+pub(super) type Object = [u64; 8];
 
-pub(crate) const LAYOUT: Layout = Layout::new::<Object>();
+pub(super) const LAYOUT: Layout = Layout::new::<Object>();
 
 /// A contender that makes objects and takes them back.
-pub(crate) trait Objects {
+pub(super) trait Objects {
     type Handle: Copy;
 
     fn make(&mut self, object: Object) -> Self::Handle;
@@ -23,7 +23,7 @@ pub(crate) trait Objects {
 
 /// Hides from the compiler what becomes of a value, at no cost.
 #[inline(always)]
-pub(crate) fn keep<T: Copy>(value: T) {
+pub(super) fn keep<T: Copy>(value: T) {
     let place = &raw const value;
     if size_of::<T>() == size_of::<usize>() {
         // SAFETY: a word, read as one; the assembly is empty.
@@ -102,7 +102,7 @@ impl Objects for Slab<Object> {
 }
 
 /// A general allocator, by way of `GlobalAlloc`.
-pub(crate) struct General<G>(pub(crate) G);
+pub(super) struct General<G>(pub(super) G);
 
 impl<G: GlobalAlloc> Objects for General<G> {
     type Handle = NonNull<Object>;
@@ -121,7 +121,7 @@ impl<G: GlobalAlloc> Objects for General<G> {
 }
 
 /// mimalloc called directly: its `GlobalAlloc` takes the entry for aligned requests.
-pub(crate) struct MiMallocDirect;
+pub(super) struct MiMallocDirect;
 
 // SAFETY: the alignments asked for here are those that `mi_malloc` guarantees.
 unsafe impl GlobalAlloc for MiMallocDirect {
@@ -140,7 +140,7 @@ unsafe impl GlobalAlloc for MiMallocDirect {
 
 /// No allocator: the same place every time. What remains is the cost of the
 /// benchmark itself.
-pub(crate) struct SamePlace(pub(crate) NonNull<Object>);
+pub(super) struct SamePlace(pub(super) NonNull<Object>);
 
 impl Objects for SamePlace {
     type Handle = NonNull<Object>;

@@ -1,0 +1,54 @@
+//! The workloads, which the benchmarks print and the report collects.
+
+mod bulk;
+mod churn;
+mod fixed;
+mod growth;
+mod holes;
+mod mixed;
+mod objects;
+mod pair;
+mod ring;
+mod scaling;
+mod startup;
+mod tails;
+mod trips;
+mod window;
+
+use crate::table::Table;
+
+pub use growth::measure as measure_growth;
+pub use pair::run_one as run_pairs;
+
+/// Makes the tables of a workload. If it is told to be quick, to see only that it runs.
+pub type Workload = fn(bool) -> Vec<Table>;
+
+/// All workloads, by name.
+pub const WORKLOADS: [(&str, Workload); 15] = [
+    ("bulk", |quick| bulk::measure(rounds(quick, 101))),
+    ("fixed", |quick| fixed::measure(rounds(quick, 101))),
+    ("pair", |quick| pair::measure(rounds(quick, 301))),
+    ("window", |quick| window::measure(1_000, rounds(quick, 201))),
+    ("wide-window", |quick| window::measure(100_000, rounds(quick, 41))),
+    ("mixed", |quick| mixed::measure(1_000, rounds(quick, 201))),
+    ("wide-mixed", |quick| mixed::measure(100_000, rounds(quick, 31))),
+    ("ring", |quick| ring::measure(rounds(quick, 61))),
+    ("holes", |quick| holes::measure(rounds(quick, 101))),
+    ("tails", tails::measure),
+    ("churn", churn::measure),
+    ("scaling", |quick| scaling::measure(rounds(quick, 101))),
+    ("trips", |quick| trips::measure(rounds(quick, 21))),
+    ("growth", |quick| growth::measure(if quick { 10_000 } else { 1_000_000 })),
+    ("startup", |quick| startup::measure(if quick { 3 } else { 100 })),
+];
+
+fn rounds(quick: bool, full: usize) -> usize {
+    if quick { 3 } else { full }
+}
+
+/// Makes the tables of the workload of this name; `None` if there is none.
+#[must_use]
+pub fn run(name: &str, quick: bool) -> Option<Vec<Table>> {
+    let (_, measure) = WORKLOADS.iter().find(|(known, _)| *known == name)?;
+    Some(measure(quick))
+}
