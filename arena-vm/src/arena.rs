@@ -1,12 +1,12 @@
 //! The VM arena: tracts from one large reservation, committed as needed.
 //!
 //! The parts, the lowest first: `state`, `mappings`, `guard`, `spare`, `growth`, then `supply`, `warm`, `written` and
-//! `located`.
+//! `page_report`.
 
 mod growth;
 mod guard;
-mod located;
 mod mappings;
+mod page_report;
 mod spare;
 mod state;
 mod supply;
@@ -28,8 +28,8 @@ use tripoint_core::{
 };
 
 use crate::budget::Budget;
+use crate::chosen_memory::Placement;
 use crate::descriptors::Descriptors;
-use crate::memory::Placement;
 use crate::options::ArenaVmOptions;
 use crate::platform::native::Native;
 use crate::platform::{Platform, PlatformError};

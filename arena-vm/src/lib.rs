@@ -33,13 +33,13 @@ extern crate alloc;
 
 mod arena;
 mod budget;
+mod chosen_memory;
 mod descriptors;
 pub mod design;
 mod mapped_file;
-mod memory;
 mod options;
 mod page_report;
-mod placed;
+mod placement_check;
 mod platform;
 mod regions;
 mod reservation;
@@ -52,8 +52,8 @@ mod parking;
 pub use arena::ArenaVm;
 #[cfg(target_os = "linux")]
 pub use barrier::Membarrier;
+pub use chosen_memory::{HugePageSize, HugePages, PageSizes, Placement};
 pub use mapped_file::MappedFile;
-pub use memory::{HugePageSize, HugePages, PageSizes, Placement};
 pub use options::{ArenaVmOptions, Prefault};
 pub use page_report::PageReport;
 #[cfg(target_os = "linux")]

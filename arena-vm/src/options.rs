@@ -4,7 +4,7 @@ use core::fmt;
 
 use tripoint_core::{Align, Error, EventHook, Result};
 
-use crate::memory::{HugePages, Placement};
+use crate::chosen_memory::{HugePages, Placement};
 
 /// The default reservation: 2 TiB, because addresses cost nothing.
 #[cfg(all(target_os = "linux", target_pointer_width = "64", not(miri)))]

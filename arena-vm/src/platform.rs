@@ -19,7 +19,7 @@ use core::ptr::NonNull;
 
 use tripoint_core::{AddrRange, NodeSet, Resource};
 
-use crate::memory::{HugePages, PageSizes, Placement};
+use crate::chosen_memory::{HugePages, PageSizes, Placement};
 
 mod borrowed;
 pub(crate) mod native;
@@ -464,7 +464,12 @@ impl PlatformError {
 impl fmt::Display for PlatformError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { call, code, addr, size, .. } = self;
-        write!(f, "{call} of {size} bytes at {addr:#x} failed with code {code}: {}", self.advice())
+        match call {
+            // The system refused nothing: it has put a page elsewhere.
+            "misplaced" => write!(f, "the page of {size} bytes at {addr:#x} lies on another node")?,
+            _ => write!(f, "{call} of {size} bytes at {addr:#x} failed with code {code}")?,
+        }
+        write!(f, ": {}", self.advice())
     }
 }
 

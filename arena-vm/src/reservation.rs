@@ -5,9 +5,9 @@ use core::ptr::NonNull;
 use tripoint_core::internal::{AtomicBool, AtomicUsize, Ordering};
 use tripoint_core::{AddrRange, Align, Error, Lock, Result, Written, aver};
 
-use crate::memory::{HugePages, Placement};
+use crate::chosen_memory::{HugePages, Placement};
 use crate::options::ArenaVmOptions;
-use crate::placed;
+use crate::placement_check;
 use crate::platform::{Platform, PlatformError, Watch};
 
 /// The size of a huge page, at a multiple of which a processor can map one.
@@ -271,7 +271,9 @@ impl<P: Platform> Reservation<P> {
         let huge = self.options.explicit_huge_pages.map(|pages| pages.size.bytes());
         let page_size = huge.unwrap_or(self.platform.page_size());
         // SAFETY: grains are whole pages of the reservation, on huge pages if the options ask for them.
-        let found = unsafe { placed::check(&self.platform, (base, size), page_size, self.options.placement) };
+        let found = unsafe {
+            placement_check::check(&self.platform, (base, size), page_size, self.options.placement)
+        };
         match found.map_err(|refusal| self.refused_resource(refusal))? {
             None => Ok(()),
             Some(misplaced) => Err(self.refused(misplaced.error)(misplaced.refusal)),

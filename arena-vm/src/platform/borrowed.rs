@@ -5,7 +5,7 @@ use core::ptr::NonNull;
 use tripoint_core::{AddrRange, NodeSet};
 
 use super::{Platform, PlatformError, Watch};
-use crate::memory::{HugePages, PageSizes, Placement};
+use crate::chosen_memory::{HugePages, PageSizes, Placement};
 
 // SAFETY: every call is passed on to one platform, which keeps these promises. It stays while it
 // is borrowed.

@@ -6,7 +6,7 @@ use tripoint_core::internal::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use tripoint_core::{AddrRange, NodeSet};
 
 use super::{Platform, PlatformError, Watch};
-use crate::memory::{HugePages, PageSizes, Placement};
+use crate::chosen_memory::{HugePages, PageSizes, Placement};
 
 /// The calls of [`Platform`] that can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use tripoint_core::NodeSet;
 use super::PlatformError;
 use super::errno::errno;
 use super::kernel_file::{Path, number};
-use crate::memory::{HugePageSize, HugePages, Placement};
+use crate::chosen_memory::{HugePageSize, HugePages, Placement};
 
 /// Maps huge pages in place of a range, and takes none.
 ///

@@ -15,7 +15,7 @@ use super::errno::errno;
 use super::touch::touch;
 use super::userfault::{self, Pages};
 use super::{Platform, PlatformError, Watch, file_mapping, huge_pages, mappings, nodes, smaps};
-use crate::memory::{HugePages, PageSizes, Placement};
+use crate::chosen_memory::{HugePages, PageSizes, Placement};
 
 /// The value since Linux 6.1; not every libc defines it.
 const MADV_COLLAPSE: c_int = 25;

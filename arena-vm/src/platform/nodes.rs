@@ -8,7 +8,7 @@ use tripoint_core::NodeSet;
 
 use super::PlatformError;
 use super::errno::errno;
-use crate::memory::Placement;
+use crate::chosen_memory::Placement;
 
 /// The most nodes that any kernel has: it refuses a shorter mask to write to.
 const NODES_MAX: usize = 1024;

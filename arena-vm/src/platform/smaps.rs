@@ -11,7 +11,7 @@
 use tripoint_core::{Addr, AddrRange};
 
 use super::kernel_file::KernelFile;
-use crate::memory::PageSizes;
+use crate::chosen_memory::PageSizes;
 
 /// As much of a line as is looked at; only paths are longer.
 const LINE: usize = 64;

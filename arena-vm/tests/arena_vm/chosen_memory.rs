@@ -108,6 +108,9 @@ fn a_page_that_lies_elsewhere_is_an_error() {
             assert_eq!(arena.alloc_tracts(2 * HUGE, pool), Err(Error::Misplaced { asked, page_size: HUGE }));
             let refusal = arena.last_refusal().unwrap();
             assert_eq!((refusal.call, refusal.size), ("misplaced", HUGE));
+            let text = refusal.to_string();
+            assert!(text.contains("lies on another node: free memory on the nodes"), "{text}");
+            assert!(!text.contains("code"), "{text}");
             let wrong = if matches!(placement, Placement::Bind(_)) { 0 } else { HUGE };
             assert_eq!(refusal.addr, right.limit().addr().get() + wrong, "the first that is wrong");
             assert_eq!(pretended.free().iter().sum::<usize>(), 6);

@@ -4,7 +4,7 @@ use core::ptr::NonNull;
 
 use tripoint_core::Error;
 
-use crate::memory::Placement;
+use crate::chosen_memory::Placement;
 use crate::platform::{Platform, PlatformError};
 
 /// A page that lies elsewhere: for the program, and for people.
