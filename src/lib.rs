@@ -68,7 +68,7 @@
 //! | rarely | rarely | [`PoolBox::new_in`], or the pool's own [`alloc`](Store::alloc) |
 //! | shared objects of one thread | with the last pointer | [`PoolRc`] |
 //! | in a collection | | [`PoolAllocator`] |
-//! | everything in the program | | [`GlobalPool`] |
+//! | everything in the program | | [`GlobalPool`], or with a cache for each thread [`cached_global_pool!`] |
 //!
 //! Any thread can make another thread's allocation point take its slow path at the next
 //! allocation: [`Tripper`]. What it does there is up to its [`Control`].
@@ -150,6 +150,9 @@ pub use tripoint_core::{PoolBox, PoolRc};
 pub use tripoint_pools::{Cache, CacheClass, CacheClasses, CacheDescriptor, Depot, MfsCache, Returns};
 
 // Adaptors.
+#[cfg(all(feature = "adaptors", feature = "vm"))]
+#[doc(inline)]
+pub use tripoint_adaptors::{CachedGlobalPool, cached_global_pool};
 #[cfg(feature = "adaptors")]
 #[doc(inline)]
 pub use tripoint_adaptors::{GlobalPool, PoolAllocator};

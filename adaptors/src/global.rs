@@ -33,6 +33,9 @@ use tripoint_core::{ManualPool, PoolClass, Result, aver};
 /// the pool's lock hangs: hooks should abort instead of panicking
 /// ([design/adaptors.md `.global.unwind`](crate::design::adaptors)).
 ///
+/// All threads share the pool's lock. A program with several threads, or one that allocates much, is better off with
+/// `cached_global_pool!` (feature `std`), which gives each thread a cache.
+///
 /// `examples/09_whole_program.rs` of the package `tripoint` is a program that lives in one.
 ///
 /// ```
@@ -90,7 +93,7 @@ impl<P: PoolClass> fmt::Debug for GlobalPool<P> {
 /// Does work that must not unwind. A panic in it ends the program, because no panic leaves a
 /// function of this calling convention.
 #[inline]
-extern "C" fn without_unwinding<T>(work: impl FnOnce() -> T) -> T {
+pub(crate) extern "C" fn without_unwinding<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 

@@ -5,6 +5,7 @@
 //! | one object | [`PoolBox`](tripoint_core::PoolBox), [`PoolRc`](tripoint_core::PoolRc) |
 //! | a collection that takes an `allocator_api2` allocator: `hashbrown`'s maps, that crate's `Box` and `Vec` | [`PoolAllocator`] |
 //! | a whole program | [`GlobalPool`] |
+//! | a whole program, with a cache for each thread (feature `std`) | `CachedGlobalPool` |
 //!
 //! The standard library's own collections take no allocator on stable Rust: use
 //! `hashbrown` (`features = ["allocator-api2"]`) and `allocator-api2` (0.2, with
@@ -114,9 +115,28 @@ compile_error!(
     "the adaptors do not work with `--cfg tripoint_loom`, because loom's atomics cannot be in statics: depend on `tripoint` with `default-features = false`, and keep the code that you model in a crate of its own"
 );
 
+#[cfg(any(test, feature = "std"))]
+extern crate std;
+
 mod allocator;
+#[cfg(feature = "std")]
+mod cached_global;
 pub mod design;
+#[cfg(feature = "std")]
+mod fork_gate;
 mod global;
+#[cfg(feature = "std")]
+mod thread_cache;
 
 pub use allocator::PoolAllocator;
+#[cfg(feature = "std")]
+pub use cached_global::CachedGlobalPool;
 pub use global::GlobalPool;
+
+/// What the code that `cached_global_pool!` makes is made of, and for no other use.
+#[cfg(feature = "std")]
+#[doc(hidden)]
+pub mod internal {
+    pub use crate::cached_global::{GlobalHome, ThreadCached, ThreadEnd};
+    pub use crate::thread_cache::ThreadCache;
+}

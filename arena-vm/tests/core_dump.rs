@@ -4,11 +4,12 @@
 
 mod child;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
-use tripoint_core::Arena;
+use tripoint_core::{AddrRange, Arena};
 
 use child::in_child;
 
@@ -107,5 +108,48 @@ fn the_measurement_sees_a_reservation_that_is_dumped() {
     });
     if let Some(size) = size {
         assert!(size >= RESERVED as u64, "{size}");
+    }
+}
+
+/// The bytes of an arena's mappings, by whether they are accessible and whether a debugger that dumps the process leaves them
+/// out.
+fn mappings_of(range: AddrRange) -> BTreeMap<(bool, bool), usize> {
+    let text = fs::read_to_string("/proc/self/smaps").unwrap();
+    let (mut sums, mut current) = (BTreeMap::new(), None);
+    for line in text.lines() {
+        let word = line.split(' ').next().unwrap();
+        if let Some((base, end)) = word.split_once('-') {
+            let [base, end] = [base, end].map(|hex| usize::from_str_radix(hex, 16).unwrap());
+            let size = end.min(range.limit().get()).saturating_sub(base.max(range.base().get()));
+            current = Some((size, line.contains(" rw-p ")));
+        } else if let Some(flags) = line.strip_prefix("VmFlags:") {
+            let (size, is_accessible) = current.unwrap();
+            *sums.entry((is_accessible, flags.contains(" dd"))).or_default() += size;
+        }
+    }
+    sums.retain(|_, size| *size > 0);
+    sums
+}
+
+#[test]
+fn debuggers_leave_out_addresses_and_dump_memory() {
+    let arena = ArenaVm::create(ArenaVmOptions { spare_share: 0, ..Default::default() }).unwrap();
+    let pool = arena.register().unwrap();
+    let all_as_expected = |least: usize| {
+        let found = mappings_of(arena.range());
+        let memory = found[&(true, false)];
+        assert!((least..least + 16 * MIB).contains(&memory), "{found:?}");
+        assert_eq!(found.keys().collect::<Vec<_>>(), [&(false, true), &(true, false)], "{found:?}");
+    };
+    let [first, second] = [(); 2].map(|()| arena.alloc_tracts(32 * MIB, pool).unwrap());
+    all_as_expected(64 * MIB);
+    // SAFETY: allocated above, and freed once.
+    unsafe { arena.free_tracts(first, pool) };
+    all_as_expected(32 * MIB);
+    let again = arena.alloc_tracts(32 * MIB, pool).unwrap();
+    all_as_expected(64 * MIB);
+    for block in [second, again] {
+        // SAFETY: allocated above, and freed once.
+        unsafe { arena.free_tracts(block, pool) };
     }
 }

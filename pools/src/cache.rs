@@ -392,6 +392,58 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         }
     }
 
+    /// Allocates `layout` if the cache has a block for it, and is not tripped: without the pool, the depot, and any lock.
+    /// This is for those who have to do something before they wait for a lock.
+    #[inline(always)]
+    #[must_use]
+    pub fn alloc_cached(&self, layout: Layout) -> Option<NonNull<u8>> {
+        let words = self.descriptor.words(self.descriptor.classes().of(layout));
+        let rest = words.count.load(Ordering::Relaxed).wrapping_sub(1);
+        if rest < words.limit.load(Ordering::Relaxed) {
+            // SAFETY: the class keeps `rest + 1` blocks.
+            return unsafe { self.pop(words, rest) }.ok();
+        }
+        None
+    }
+
+    /// Frees a block if the cache has room for it, and is not tripped: without the pool, the depot, and any lock.
+    /// Returns false if it has not; the block is the caller's then.
+    ///
+    /// # Safety
+    /// - As [`Store::free`].
+    #[inline(always)]
+    #[must_use = "a block for which there is no room is still allocated"]
+    pub unsafe fn free_cached(&self, object: NonNull<u8>, layout: Layout) -> bool {
+        let class = self.descriptor.classes().of(layout);
+        // SAFETY: the caller gives up a block of the class of its layout.
+        unsafe { self.keep(class, self.descriptor.words(class), object) }
+    }
+
+    /// Keeps a block that is freed, if there is room. Returns false if not.
+    ///
+    /// # Safety
+    /// - `object` is a block of the class, if there is such a class, that the caller gives up.
+    #[inline(always)]
+    unsafe fn keep(&self, class: usize, words: &ClassWords, object: NonNull<u8>) -> bool {
+        let object = self.pool.header().reach(object.addr());
+        // SAFETY: the block is the caller's, if it is a block of the class.
+        if LinkKey::CHECKS && !unsafe { self.knows(class, object) } {
+            Watch::new(self.key, &self.health).accepts(|_| false);
+            self.lose_all(Damaged);
+            return true;
+        }
+        // SAFETY: the caller gives up a block of this class.
+        unsafe { self.poison(class, object) };
+        let count = words.count.load(Ordering::Relaxed);
+        // Not full, not tripped: one compare.
+        if count < words.limit.load(Ordering::Relaxed) {
+            // SAFETY: the caller gives up a block of this class.
+            unsafe { self.push(words, object, count) };
+            return true;
+        }
+        false
+    }
+
     /// Keeps a block, in addition to the `count` that the class keeps.
     ///
     /// # Safety
@@ -475,24 +527,12 @@ unsafe impl<P: ManualPool> Store for Cache<'_, P> {
     unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {
         let class = self.descriptor.classes().of(layout);
         let words = self.descriptor.words(class);
-        let object = self.pool.header().reach(object.addr());
-        // SAFETY: the block is the caller's, if it is a block of the class.
-        if LinkKey::CHECKS && !unsafe { self.knows(class, object) } {
-            Watch::new(self.key, &self.health).accepts(|_| false);
-            self.lose_all(Damaged);
-            return;
-        }
         // SAFETY: the caller gives up a block of this class.
-        unsafe { self.poison(class, object) };
-        let count = words.count.load(Ordering::Relaxed);
-        // Not full, not tripped: one compare.
-        if count < words.limit.load(Ordering::Relaxed) {
-            // SAFETY: the caller gives up a block of this class.
-            return unsafe { self.push(words, object, count) };
+        if !unsafe { self.keep(class, words, object) } {
+            // SAFETY: the object came with this layout from a cache over this pool with equal classes,
+            // is freed once and used no more; `class` is the class of the layout.
+            unsafe { self.free_slow(class, self.pool.header().reach(object.addr()), layout) };
         }
-        // SAFETY: the object came with this layout from a cache over this pool with equal classes,
-        // is freed once and used no more; `class` is the class of the layout.
-        unsafe { self.free_slow(class, object, layout) };
     }
 }
 

@@ -30,7 +30,8 @@ const LAYERS: &[Layer] = &[
     Layer { package: "tripoint-stack", may_use: &["libc for cfg(target_os = \"linux\")"] },
     Layer { package: "tripoint-ap", may_use: &["tripoint-core", "bitflags", "memoffset"] },
     Layer { package: "tripoint-pools", may_use: &["tripoint-core"] },
-    Layer { package: "tripoint-adaptors", may_use: &["tripoint-core", "allocator-api2"] },
+    // With the feature `std` it puts caches in front of a pool.
+    Layer { package: "tripoint-adaptors", may_use: &["tripoint-core", "tripoint-pools", "allocator-api2"] },
     Layer {
         package: "tripoint-arena-vm",
         may_use: &["tripoint-core", "libc for cfg(target_os = \"linux\")"],

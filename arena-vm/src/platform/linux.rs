@@ -107,7 +107,12 @@ unsafe fn map_without_access(
         return Err(failed);
     }
     aver!(!base.is_null(), "{call} mapped {size} bytes at address zero");
-    NonNull::new(base.cast()).ok_or(failed)
+    let base = NonNull::new(base.cast()).ok_or(failed)?;
+    // Debuggers that dump a process do not read all of the addresses (design/arena-vm.md `.dump`). If this is refused, they do.
+    //
+    // SAFETY: the range was mapped just now. The advice changes no byte.
+    let _ = unsafe { advise(call, base, size, libc::MADV_DONTDUMP) };
+    Ok(base)
 }
 
 /// Reserves fresh addresses. A refusal names the limit that was reached. The code is
@@ -179,7 +184,9 @@ unsafe impl Platform for Linux {
     unsafe fn commit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: the range is pages of a reservation. They only gain access.
-        answer("commit", base, size, unsafe { libc::mprotect(base.as_ptr().cast(), size, access) })
+        answer("commit", base, size, unsafe { libc::mprotect(base.as_ptr().cast(), size, access) })?;
+        // SAFETY: the range is pages of a reservation. The advice changes no byte.
+        unsafe { advise("commit", base, size, libc::MADV_DODUMP) }
     }
 
     unsafe fn decommit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {

@@ -1,0 +1,352 @@
+//! A manual pool as the allocator of a whole program, with a cache for each thread.
+
+use core::alloc::{GlobalAlloc, Layout};
+use core::fmt;
+use core::marker::PhantomData;
+use core::ptr::{self, NonNull};
+
+use tripoint_core::internal::Once;
+use tripoint_core::{ManualPool, PoolClass, Result, Store, aver};
+use tripoint_pools::{CacheClass, CacheClasses, Depot};
+
+use crate::fork_gate::{Inside, watch_forks};
+use crate::global::without_unwinding;
+use crate::thread_cache::ThreadCache;
+
+/// The most bytes of a class that a thread keeps, if it keeps more than four blocks.
+const CLASS_SIZE: usize = 32 << 10;
+/// The most blocks of a class that a thread keeps.
+const CLASS_COUNT: usize = 128;
+/// The largest size that caches serve, in bytes, with words of eight bytes.
+const LARGEST: usize = 512 * CacheClass::ALIGN;
+/// The most bytes that the depot keeps.
+const DEPOT: usize = 4 << 20;
+
+/// The pool of a [`CachedGlobalPool`], and what its threads share of it.
+pub struct GlobalHome<P: ManualPool + 'static> {
+    pool: Once<P>,
+    depot: Once<Depot<'static, P>>,
+    make: fn() -> Result<P>,
+}
+
+impl<P: ManualPool + Send> GlobalHome<P> {
+    /// A pool that is made by `make` at its first use.
+    #[must_use]
+    pub const fn new(make: fn() -> Result<P>) -> Self {
+        Self { pool: Once::new(), depot: Once::new(), make }
+    }
+
+    /// Returns the depot, and makes it and its pool first if there is none.
+    ///
+    /// # Errors
+    /// Those of the function that makes the pool, and [`Error::Unready`](tripoint_core::Error::Unready) if another thread is still making it
+    /// after some waiting.
+    #[inline]
+    pub fn depot(&'static self) -> Result<&'static Depot<'static, P>> {
+        self.depot.get_or_try_init(|| {
+            watch_forks();
+            Ok(Depot::new(self.pool.get_or_try_init(self.make)?, classes()?, DEPOT))
+        })
+    }
+
+    /// The depot, if it was made.
+    fn made(&'static self) -> Option<&'static Depot<'static, P>> {
+        self.depot.get()
+    }
+}
+
+impl<P: ManualPool> fmt::Debug for GlobalHome<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let made = if self.depot.get().is_some() { "made" } else { "not yet made" };
+        write!(f, "GlobalHome({}, {made})", P::CLASS)
+    }
+}
+
+/// Four classes to a doubling, each with as many blocks as [`CLASS_SIZE`] has room for.
+fn classes() -> Result<CacheClasses> {
+    let even = CacheClasses::geometric(LARGEST, 4)?;
+    let mut classes = [CacheClass { size: 0, count: 0 }; CacheClasses::MAX];
+    let count = even.as_slice().len();
+    for (class, even) in classes.iter_mut().zip(even.as_slice()) {
+        *class = CacheClass { size: even.size, count: (CLASS_SIZE / even.size).clamp(4, CLASS_COUNT) };
+    }
+    CacheClasses::new(classes.get(..count).unwrap_or_default())
+}
+
+/// What [`cached_global_pool!`](crate::cached_global_pool) makes of a static: its pool, and its threads' caches.
+///
+/// # Safety
+/// - `local` passes the same [`ThreadCache`] each time that a thread calls it, which is no other thread's, and
+///   is used with no other home.
+pub unsafe trait ThreadCached: 'static {
+    /// The pool.
+    type Pool: ManualPool + Send + 'static;
+
+    /// The pool, and what its threads share.
+    fn home() -> &'static GlobalHome<Self::Pool>;
+
+    /// Passes the word of this thread to `work`, at any time of the thread's life.
+    fn local<R>(work: impl FnOnce(&ThreadCache<Self::Pool>) -> R) -> R;
+
+    /// Has [`ThreadEnd`] dropped when this thread ends. Returns false if it is too late for that.
+    fn watch_end() -> bool;
+}
+
+/// Ends the cache of a thread when the thread's storage drops it.
+pub struct ThreadEnd<K: ThreadCached>(PhantomData<fn() -> K>);
+
+impl<K: ThreadCached> ThreadEnd<K> {
+    /// For one thread.
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "made by a macro, in a constant")]
+    pub const fn new() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<K: ThreadCached> fmt::Debug for ThreadEnd<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ThreadEnd")
+    }
+}
+
+impl<K: ThreadCached> Drop for ThreadEnd<K> {
+    fn drop(&mut self) {
+        without_unwinding(|| K::local(ThreadCache::end));
+    }
+}
+
+/// A pool for everything that a program allocates, with a cache for each thread. Made by
+/// [`cached_global_pool!`](crate::cached_global_pool).
+///
+/// An allocation or a free that the thread's cache can serve takes no lock. Caches hand batches of blocks to each
+/// other through a [`Depot`], and return them when their threads end. Objects of more than 8 KiB, or aligned to more than two
+/// words, come from the pool.
+///
+/// As [`GlobalPool`](crate::GlobalPool), it makes its pool at the first request, by a function that must not allocate from
+/// it; never drops it; and ends the program if a hook panics. In addition:
+///
+/// **Threads.** A thread may allocate and free at any time, also in destructors of thread-local values: what runs after its
+/// cache was returned goes to the pool.
+///
+/// **Signal handlers.** A handler may interrupt the use of the cache: it finds no cache then, and goes to the pool. But
+/// pools and depots have locks, and a handler that interrupts a thread which holds one waits for ever if it needs it. So
+/// handlers should not allocate, as with any allocator.
+///
+/// **Fork.** On Unix a child may allocate, also if its parent has several threads: the fork waits until no other
+/// thread holds a lock of the pool by way of this allocator. What other threads' caches kept is lost to the child. This
+/// does not cover threads that use the pool or its arena directly, or a fork inside a hook of the pool.
+pub struct CachedGlobalPool<K: ThreadCached>(PhantomData<fn() -> K>);
+
+impl<K: ThreadCached> CachedGlobalPool<K> {
+    /// Made by [`cached_global_pool!`](crate::cached_global_pool).
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(PhantomData)
+    }
+
+    /// Returns the pool, and makes it first if there is none.
+    ///
+    /// # Errors
+    /// As [`GlobalPool::pool`](crate::GlobalPool::pool).
+    pub fn pool(&self) -> Result<&'static K::Pool> {
+        K::home().depot().map(Depot::pool)
+    }
+
+    /// Returns the depot that the threads' caches share, to see how much it keeps or to
+    /// [flush](Depot::flush) it, and makes it first if there is none.
+    ///
+    /// # Errors
+    /// As [`GlobalPool::pool`](crate::GlobalPool::pool).
+    pub fn depot(&self) -> Result<&'static Depot<'static, K::Pool>> {
+        K::home().depot()
+    }
+
+    /// Returns what the cache of this thread keeps to the pool.
+    pub fn flush_thread(&self) {
+        without_unwinding(|| {
+            let _inside = Inside::enter();
+            K::local(|local| local.with(|cache| cache.flush()));
+        });
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn alloc_slow(layout: Layout) -> Result<NonNull<u8>> {
+        let depot = K::home().depot()?;
+        K::local(|local| {
+            if local.asks_first() && K::watch_end() {
+                // Without a cache the thread goes to the pool, which refuses below if it refused here.
+                let _ = local.make(depot);
+            }
+            let _inside = Inside::enter();
+            local.with(|cache| cache.alloc(layout)).unwrap_or_else(|| Self::alloc_direct(depot, layout))
+        })
+    }
+
+    /// Allocates in the pool, as if for a cache.
+    fn alloc_direct(depot: &Depot<'static, K::Pool>, layout: Layout) -> Result<NonNull<u8>> {
+        let block = depot.classes().block(layout).unwrap_or(layout);
+        depot.pool().alloc(block).or_else(|_| {
+            depot.flush();
+            depot.pool().alloc(block)
+        })
+    }
+
+    /// # Safety
+    /// - As [`GlobalAlloc::dealloc`].
+    #[cold]
+    #[inline(never)]
+    unsafe fn free_slow(object: NonNull<u8>, layout: Layout) {
+        let Some(depot) = K::home().made() else {
+            aver!(false, "{object:?} is freed, which was never allocated");
+            return;
+        };
+        let _inside = Inside::enter();
+        // SAFETY: allocated by this allocator with this layout, so in a cache of this pool with equal classes; freed once.
+        let freed = K::local(|local| local.with(|cache| unsafe { cache.free(object, layout) }));
+        if freed.is_none() {
+            let block = depot.classes().block(layout).unwrap_or(layout);
+            // SAFETY: allocated in this pool as the block of its class, or as it is if it has none; freed once.
+            unsafe { depot.pool().free(object, block) };
+        }
+    }
+
+    /// Resizes an object in place, if it has the room.
+    ///
+    /// # Safety
+    /// - `object` is allocated by this allocator with the layout `from`.
+    unsafe fn resize(object: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<u8>> {
+        let depot = K::home().made()?;
+        match (depot.classes().block(from), depot.classes().block(to)) {
+            (Some(block), Some(same)) => (block == same).then_some(object),
+            (None, None) => {
+                let _inside = Inside::enter();
+                // SAFETY: no class serves the object, so it came from the pool with this layout.
+                unsafe { depot.pool().resize(object, from, to) }
+            }
+            _ => None,
+        }
+    }
+}
+
+impl<K: ThreadCached> fmt::Debug for CachedGlobalPool<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let made = if K::home().made().is_some() { "made" } else { "not yet made" };
+        write!(f, "CachedGlobalPool({}, {made})", K::Pool::CLASS)
+    }
+}
+
+// SAFETY: a block is memory of the pool, and is valid until it is freed: the pool is in a static, and is never dropped.
+// A cache hands out blocks that are as large and aligned as asked. Nothing unwinds. What a thread's cache keeps is the
+// thread's alone (`ThreadCached`).
+unsafe impl<K: ThreadCached> GlobalAlloc for CachedGlobalPool<K> {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let cached = K::local(|local| local.with(|cache| cache.alloc_cached(layout)).flatten());
+        match cached {
+            Some(object) => object.as_ptr(),
+            None => without_unwinding(|| Self::alloc_slow(layout)).map_or(ptr::null_mut(), NonNull::as_ptr),
+        }
+    }
+
+    #[inline]
+    unsafe fn dealloc(&self, object: *mut u8, layout: Layout) {
+        let Some(object) = NonNull::new(object) else { return };
+        // SAFETY: the caller allocated the object here with this layout, and gives it up.
+        let cached = K::local(|local| local.with(|cache| unsafe { cache.free_cached(object, layout) }));
+        if cached != Some(true) {
+            // SAFETY: the same; the cache did not take it.
+            without_unwinding(|| unsafe { Self::free_slow(object, layout) });
+        }
+    }
+
+    #[inline]
+    unsafe fn realloc(&self, object: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: the caller promises that the size, rounded up to the alignment, is at most
+        // `isize::MAX`. The alignment is that of a layout.
+        let to = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
+        if let Some(object) = NonNull::new(object) {
+            // SAFETY: the caller allocated the object here with this layout.
+            if let Some(object) = without_unwinding(|| unsafe { Self::resize(object, layout, to) }) {
+                return object.as_ptr();
+            }
+        }
+        // SAFETY: the caller promises that the size is not zero.
+        let moved = unsafe { self.alloc(to) };
+        if !moved.is_null() {
+            // SAFETY: both objects have at least as many bytes. The new one is in use by nothing else,
+            // so they do not overlap.
+            unsafe { object.copy_to_nonoverlapping(moved, size.min(layout.size())) };
+            // SAFETY: the caller allocated the object here with this layout, and does not use it any
+            // more now that it has moved.
+            unsafe { self.dealloc(object, layout) };
+        }
+        moved
+    }
+}
+
+/// Makes a static that is a [`CachedGlobalPool`]: the type is that of the pool, and the value is the function that makes it.
+/// A type of the same name is made as well, which is of no use.
+///
+/// ```
+/// use tripoint_adaptors::cached_global_pool;
+/// use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
+/// use tripoint_core::PoolClass;
+/// use tripoint_pools::{Tlsf, TlsfOptions};
+///
+/// cached_global_pool! {
+///     # // On other systems, and under Miri, the arena takes its addresses from the global allocator,
+///     # // so cannot be it.
+///     #[cfg_attr(all(target_os = "linux", not(miri)), global_allocator)]
+///     static GLOBAL: Tlsf<ArenaVm> = || Tlsf::create(ArenaVm::create(ArenaVmOptions::default())?, TlsfOptions::default());
+/// }
+///
+/// let text = "everything".to_string();
+/// # #[cfg(all(target_os = "linux", not(miri)))] {
+/// let sizes = GLOBAL.pool()?.sizes();
+/// assert!(sizes.total - sizes.free >= text.len());
+/// # }
+/// # Ok::<(), tripoint_core::Error>(())
+/// ```
+#[macro_export]
+macro_rules! cached_global_pool {
+    ($(#[$attribute:meta])* $visibility:vis static $name:ident: $pool:ty = $make:expr;) => {
+        $(#[$attribute])*
+        $visibility static $name: $crate::CachedGlobalPool<$name> = $crate::CachedGlobalPool::new();
+
+        #[doc(hidden)]
+        #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
+        #[derive(Debug)]
+        $visibility enum $name {}
+
+        const _: () = {
+            static HOME: $crate::internal::GlobalHome<$pool> = $crate::internal::GlobalHome::new($make);
+
+            ::std::thread_local! {
+                static CACHE: $crate::internal::ThreadCache<$pool> = const { $crate::internal::ThreadCache::new() };
+                static END: $crate::internal::ThreadEnd<$name> = const { $crate::internal::ThreadEnd::new() };
+            }
+
+            // SAFETY: `CACHE` is a thread-local value, which only this function reaches.
+            unsafe impl $crate::internal::ThreadCached for $name {
+                type Pool = $pool;
+
+                #[inline(always)]
+                fn home() -> &'static $crate::internal::GlobalHome<$pool> {
+                    &HOME
+                }
+
+                #[inline(always)]
+                fn local<R>(work: impl FnOnce(&$crate::internal::ThreadCache<$pool>) -> R) -> R {
+                    CACHE.with(work)
+                }
+
+                fn watch_end() -> bool {
+                    END.try_with(|_| ()).is_ok()
+                }
+            }
+        };
+    };
+}
