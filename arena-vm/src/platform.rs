@@ -464,7 +464,7 @@ impl PlatformError {
 impl fmt::Display for PlatformError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { call, code, addr, size, .. } = self;
-        match call {
+        match *call {
             // The system refused nothing: it has put a page elsewhere.
             "misplaced" => write!(f, "the page of {size} bytes at {addr:#x} lies on another node")?,
             _ => write!(f, "{call} of {size} bytes at {addr:#x} failed with code {code}")?,
