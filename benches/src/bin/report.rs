@@ -6,6 +6,14 @@
 //! the next. Contenders take turns within it. `--trace` adds what `tripoint replay` says of a recorded trace, `--growth`
 //! a table of growth to so many live objects.
 
+// The report is itself the program that is run on each allocator.
+#[path = "../../benches/whole_program/chosen.rs"]
+mod chosen;
+#[path = "../../benches/whole_program/program.rs"]
+mod program;
+#[path = "../../benches/whole_program/tables.rs"]
+mod tables;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
@@ -20,6 +28,8 @@ median of the rounds for one operation. *ratio* is the contender's time divided 
 median and quartiles. *first, of this* is the first contender's time as a part of this one's: 0.5 is twice as fast. *net* is \
 the same without what the row `no allocator` took, empty where that took more. Tables without these columns say what theirs are.
 ";
+
+const WHOLE_PROGRAM: &str = "whole-program";
 
 /// What the command line asks for.
 #[derive(Default)]
@@ -73,6 +83,7 @@ fn measure_apart(asked: &Asked, name: &str) {
 fn measure(asked: &Asked, name: &str) {
     let tables = match asked.growth {
         Some(count) if name == "growth-asked" => measure_growth(count),
+        _ if name == WHOLE_PROGRAM => tables::tables(if asked.quick { 1 } else { 11 }),
         _ => run(name, asked.quick).expect("the name of a workload"),
     };
     write(&asked.out, name, &tables);
@@ -90,12 +101,22 @@ fn replay(trace: &str, quick: bool) -> String {
 }
 
 fn main() {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    if let [flag, threads] = &arguments[..]
+        && flag == "--run"
+    {
+        return program::run(threads.parse().expect("a count of threads"));
+    }
     let asked = asked();
     fs::create_dir_all(&asked.out).expect("a writable folder");
     if let Ok(name) = env::var("REPORT_WORKLOAD") {
         return measure(&asked, &name);
     }
-    let all = WORKLOADS.iter().map(|(name, _)| *name).chain(asked.growth.map(|_| "growth-asked"));
+    let all = WORKLOADS
+        .iter()
+        .map(|(name, _)| *name)
+        .chain([WHOLE_PROGRAM])
+        .chain(asked.growth.map(|_| "growth-asked"));
     let names: Vec<&str> =
         all.filter(|name| asked.only.is_empty() || asked.only.iter().any(|only| only == name)).collect();
     let processor = processor::name();

@@ -1,0 +1,58 @@
+//! The tables: each run is a process of its own, of the program that this is a part of.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use benches::compare::median;
+use benches::table::Table;
+
+use crate::chosen::{ALLOCATORS, WHICH};
+
+/// What a process took: milliseconds, and MiB of memory at most.
+#[derive(Clone, Copy)]
+struct Run {
+    time: f64,
+    memory: f64,
+}
+
+fn run(allocator: &str, threads: usize) -> Run {
+    let program = std::env::current_exe().expect("the path of this program");
+    let output = Command::new(program)
+        .args(["--run", &threads.to_string()])
+        .env(WHICH, allocator)
+        .output()
+        .expect("a process for the run");
+    assert!(output.status.success(), "{allocator}: {}", output.status);
+    let text = String::from_utf8(output.stdout).expect("text");
+    let mut numbers = text.split_whitespace().map(|number| number.parse::<f64>().expect("a number"));
+    let mut next = |unit: f64| numbers.next().expect("a time and a size") / unit;
+    Run { time: next(1e6), memory: next(1024.0) }
+}
+
+/// A table for one thread, and one for two.
+pub(crate) fn tables(rounds: usize) -> Vec<Table> {
+    [1, 2].into_iter().map(|threads| table(threads, rounds)).collect()
+}
+
+fn table(threads: usize, rounds: usize) -> Table {
+    let mut runs = BTreeMap::<&str, Vec<Run>>::new();
+    for round in 0..rounds {
+        for turn in 0..ALLOCATORS.len() {
+            let allocator = ALLOCATORS[(round + turn) % ALLOCATORS.len()];
+            runs.entry(allocator).or_default().push(run(allocator, threads));
+        }
+    }
+    let mut table =
+        Table::new(format!("whole program, {threads} threads"), &["ms", "of mimalloc", "MiB", "of mimalloc"]);
+    let peers = &runs["mimalloc"];
+    for allocator in ALLOCATORS {
+        let own = &runs[allocator];
+        let of = |part: fn(&Run) -> f64| median(own.iter().map(part));
+        let ratio =
+            |part: fn(&Run) -> f64| median(own.iter().zip(peers).map(|(own, peer)| part(own) / part(peer)));
+        let numbers =
+            [of(|run| run.time), ratio(|run| run.time), of(|run| run.memory), ratio(|run| run.memory)];
+        table.add(allocator, &numbers.map(Some));
+    }
+    table
+}
