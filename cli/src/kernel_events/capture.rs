@@ -190,8 +190,27 @@ impl WatchedProcess {
         }
     }
 
-    /// Writes what happened since the last time.
-    pub(crate) fn take(&mut self, writer: &mut CaptureWriter) -> Result<(), Error> {
+    /// Ends the watch, and writes the rest. What was missed is known only now: the kernel tells of it with the next record that it has
+    /// room for, and of what it throttled not at all.
+    pub(crate) fn stop(&mut self, writer: &mut CaptureWriter) -> Result<(), Error> {
+        let refused = |error| Error::Unwatchable(Refused::System { process: self.process, error });
+        let total = self.watch.stop().map_err(refused)?;
+        while self.take(writer)? {}
+        let counts = self.threads.values().flat_map(|known| known.tallies.values());
+        let told = counts.map(|(count, _)| count).sum::<u64>().saturating_add(self.missed);
+        self.miss(total.saturating_sub(told), writer)
+    }
+
+    fn miss(&mut self, missed: u64, writer: &mut CaptureWriter) -> Result<(), Error> {
+        if missed > 0 {
+            writer.add_line(&Gap { ring: u64::MAX, first: self.missed, missed })?;
+            self.missed = self.missed.saturating_add(missed);
+        }
+        Ok(())
+    }
+
+    /// Writes what happened since the last time. Returns whether that was anything.
+    pub(crate) fn take(&mut self, writer: &mut CaptureWriter) -> Result<bool, Error> {
         let mut seen = Vec::new();
         let (mut names, mut missed) = (Vec::new(), 0_u64);
         self.watch.read(|what| match what {
@@ -207,13 +226,11 @@ impl WatchedProcess {
             let name = name.unwrap_or_else(inherited);
             self.know(thread, name);
         }
-        if missed > 0 {
-            writer.add_line(&Gap { ring: u64::MAX, first: self.missed, missed })?;
-            self.missed = self.missed.saturating_add(missed);
-        }
+        self.miss(missed, writer)?;
         // Each processor has a ring.
         seen.sort_by_key(|happened| happened.ns);
-        seen.iter().try_for_each(|happened| self.write(happened, writer))
+        seen.iter().try_for_each(|happened| self.write(happened, writer))?;
+        Ok(!seen.is_empty() || missed > 0)
     }
 
     fn write(&mut self, happened: &Happened, writer: &mut CaptureWriter) -> Result<(), Error> {

@@ -68,7 +68,7 @@ pub(super) struct Happened {
 pub(super) struct Watch {
     rings: Vec<Sampler>,
     /// Those that write to the rings of others.
-    _others: Vec<Counter>,
+    others: Vec<Counter>,
     counted: HashMap<u64, Counted>,
 }
 
@@ -88,7 +88,7 @@ impl Watch {
         processors: &[usize],
         scope: Scope,
     ) -> io::Result<Self> {
-        let mut watch = Self { rings: Vec::new(), _others: Vec::new(), counted: HashMap::new() };
+        let mut watch = Self { rings: Vec::new(), others: Vec::new(), counted: HashMap::new() };
         for processor in processors {
             let mut ring = None;
             for thread in threads.clone() {
@@ -134,10 +134,22 @@ impl Watch {
             Some(ring) => {
                 unsafe_ioctls::write_to(&event, ring.as_counter())?;
                 event.enable()?;
-                self._others.push(event);
+                self.others.push(event);
                 Ok(())
             }
         }
+    }
+
+    /// Ends the watch, and returns how many faults and calls there were in it, by the kernel's own count. What it told of them can
+    /// still be read.
+    pub(super) fn stop(&mut self) -> io::Result<u64> {
+        let rings = self.rings.iter_mut().map(|ring| ring.as_counter_mut());
+        let mut total = 0_u64;
+        for event in rings.chain(&mut self.others) {
+            event.disable()?;
+            total = total.saturating_add(event.read()?);
+        }
+        Ok(total)
     }
 
     /// Passes on what the kernel told since the last time.

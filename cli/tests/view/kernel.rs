@@ -3,7 +3,7 @@
 //! Skipped, with a message, if the system does not let this user watch its own processes.
 
 use core::time::Duration;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
@@ -53,7 +53,7 @@ fn faults_in_the_child() {
 
 /// The child, which is ended at the end of the test.
 struct Running {
-    child: Child,
+    child: Ended,
     rounds: BufReader<ChildStdout>,
 }
 
@@ -63,7 +63,7 @@ impl Running {
         child.args(["--exact", "kernel::the_child", "--nocapture", "--test-threads=1"]).env(CHILD, "1");
         let mut child = child.stdout(Stdio::piped()).spawn().unwrap();
         let rounds = BufReader::new(child.stdout.take().unwrap());
-        let mut running = Self { child, rounds };
+        let mut running = Self { child: Ended(child), rounds };
         running.wait_for_rounds(1);
         running
     }
@@ -75,14 +75,17 @@ impl Running {
     }
 
     fn process(&self) -> String {
-        self.child.id().to_string()
+        self.child.0.id().to_string()
     }
 }
 
-impl Drop for Running {
+/// A process that is ended at the end of the test.
+struct Ended(Child);
+
+impl Drop for Ended {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
@@ -235,6 +238,41 @@ fn records_that_find_no_room_are_counted() {
     let captured: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(captured["missed"].as_u64().unwrap() > 0 && captured["has_ended"] == true, "{captured}");
     assert_eq!(report(&out).json()["losses"]["events_missed"], captured["missed"]);
+}
+
+/// What finds no room at the very end is told by no later record.
+#[test]
+fn all_faults_are_captured_or_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("kernel.capture");
+    // Each line that it reads lets it write to more pages than the rings have room for.
+    let script = "import mmap\nwhile input():\n m = mmap.mmap(-1, 4096 * 20000)\n for page in range(20000): m[4096 * page] = 1\n print('done')";
+    let mut python = Command::new("python3");
+    python.args(["-uc", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let Ok(child) = python.spawn() else { return println!("skipped: there is no python3") };
+    let mut child = Ended(child);
+    let mut attached = Command::new(env!("CARGO_BIN_EXE_tripoint"));
+    attached.args(["attach", "--json", "--kernel", "--duration", "1h", "-o", out.to_str().unwrap()]);
+    let mut attached =
+        attached.arg(child.0.id().to_string()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    while !out.exists() {
+        if attached.try_wait().unwrap().is_some() {
+            return println!("skipped: it may not be watched");
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    signal(&attached, "-STOP");
+    writeln!(child.0.stdin.as_mut().unwrap(), "go").unwrap();
+    let mut line = String::new();
+    BufReader::new(child.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "done\n");
+    // It ends as soon as it goes on.
+    signal(&attached, "-INT");
+    signal(&attached, "-CONT");
+    let output = attached.wait_with_output().unwrap();
+    let captured: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let [events, missed] = ["events", "missed"].map(|name| captured[name].as_u64().unwrap());
+    assert!(missed > 0 && events + missed >= 20_000, "{captured}");
 }
 
 #[test]

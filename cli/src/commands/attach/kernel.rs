@@ -45,6 +45,7 @@ impl Attach {
             thread::sleep(PAUSE.min(self.duration.saturating_sub(begin.elapsed())));
         }
         progress.finish_and_clear();
+        watched.stop(&mut writer)?;
         watched.look_at_files();
         captured.seconds = begin.elapsed().as_secs_f64();
         (captured.events, captured.missed) = (watched.events, watched.missed);
