@@ -2,6 +2,7 @@
 //! (design/cli.md `.core`).
 
 mod dump;
+mod layout;
 mod notes;
 mod records;
 

@@ -7,12 +7,10 @@ use serde::{Serialize, Serializer};
 use tripoint_contract::{RecordKind, ViolationClass};
 
 use crate::core_file::dump::CoreFile;
+use crate::core_file::layout::{HEAD, Layout};
 
 /// What a contract's layout begins with (contract/src/thread/layout.rs).
 const MAGIC: &[u8] = b"tripointcontract";
-
-/// The version of the layout that this program reads.
-const VERSION: u64 = 2;
 
 /// There will be no more versions.
 const MOST_VERSIONS: u64 = 1000;
@@ -20,14 +18,8 @@ const MOST_VERSIONS: u64 = 1000;
 /// How many bytes are looked through at a time.
 const CHUNK: usize = 1 << 20;
 
-/// The words of a record before its site.
-const HEAD: usize = 15;
-
 /// No contract has more threads; a list of more is one that goes round.
 const MAX_THREADS: usize = 1 << 16;
-
-/// No ring has more records, and no record more words.
-const MAX: u64 = 1 << 12;
 
 /// The longest name of a thread.
 const MAX_NAME: u64 = 32;
@@ -81,90 +73,6 @@ pub(crate) struct Record {
 
 fn as_hexadecimal<S: Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&format_args!("{number:#x}"))
-}
-
-/// The words after the magic, in their order. Places are in bytes, from the beginning of what has them.
-struct Layout {
-    last_slot: u64,
-    slot_before: u64,
-    slot_state: u64,
-    slot_alarms: u64,
-    slot_name: u64,
-    slot_name_size: u64,
-    slot_accounts: u64,
-    account_size: u64,
-    alarm_version: u64,
-    alarm_words: u64,
-    slot_own: u64,
-    slot_supervised: u64,
-    ring_cells: u64,
-    ring_tail: u64,
-    ring_lost: u64,
-    ring_records: u64,
-    record_words: u64,
-}
-
-impl Layout {
-    /// How many words there are.
-    const WORDS: usize = 20;
-
-    /// `Err` with what is wrong.
-    fn of(words: &[u64]) -> Result<Self, String> {
-        let &[
-            version,
-            last_slot,
-            slot_before,
-            slot_state,
-            slot_alarms,
-            slot_name,
-            slot_name_size,
-            slot_accounts,
-            account_size,
-            classes,
-            alarm_version,
-            alarm_words,
-            slot_own,
-            slot_supervised,
-            ring_cells,
-            ring_tail,
-            ring_lost,
-            ring_records,
-            record_words,
-            _,
-        ] = words
-        else {
-            return Err("the layout of a contract is cut off".to_owned());
-        };
-        if version != VERSION || classes != ViolationClass::COUNT as u64 {
-            return Err(format!(
-                "a contract has layout {version} with {classes} classes, and this program knows layout {VERSION} with {}; \
-                 take the tripoint that the program was built with",
-                ViolationClass::COUNT
-            ));
-        }
-        if ring_records > MAX || record_words > MAX || record_words < HEAD as u64 {
-            return Err("a contract's layout makes no sense".to_owned());
-        }
-        Ok(Self {
-            last_slot,
-            slot_before,
-            slot_state,
-            slot_alarms,
-            slot_name,
-            slot_name_size,
-            slot_accounts,
-            account_size,
-            alarm_version,
-            alarm_words,
-            slot_own,
-            slot_supervised,
-            ring_cells,
-            ring_tail,
-            ring_lost,
-            ring_records,
-            record_words,
-        })
-    }
 }
 
 impl CoreFile {

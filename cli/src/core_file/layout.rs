@@ -1,0 +1,75 @@
+//! Where a contract's records lie, as the contract says it in words after its magic (design/contract.md `.core`).
+
+use tripoint_contract::ViolationClass;
+
+/// The version of the layout that this program reads.
+const VERSION: u64 = 2;
+
+/// No ring has more records, and no record more words.
+const MAX: u64 = 1 << 12;
+
+/// The words of a record before its site.
+pub(super) const HEAD: usize = 15;
+
+/// Makes the layout of the names of its words, in their order.
+macro_rules! layout {
+    ($($word:ident),+ $(,)?) => {
+        /// The words after the magic. Places are in bytes, from the beginning of what has them.
+        pub(super) struct Layout {
+            $(pub(super) $word: u64,)+
+        }
+
+        impl Layout {
+            /// How many words there are.
+            pub(super) const WORDS: usize = [$(stringify!($word)),+].len();
+
+            /// `None` if there are fewer words.
+            fn of_words(words: &[u64]) -> Option<Self> {
+                let &[$($word),+] = words.first_chunk::<{ Self::WORDS }>()?;
+                Some(Self { $($word),+ })
+            }
+        }
+    };
+}
+
+layout! {
+    version,
+    last_slot,
+    slot_before,
+    slot_state,
+    slot_alarms,
+    slot_name,
+    slot_name_size,
+    slot_accounts,
+    account_size,
+    classes,
+    alarm_version,
+    alarm_words,
+    slot_own,
+    slot_supervised,
+    ring_cells,
+    ring_tail,
+    ring_lost,
+    ring_records,
+    record_words,
+}
+
+impl Layout {
+    /// `Err` with what is wrong.
+    pub(super) fn of(words: &[u64]) -> Result<Self, String> {
+        let layout = Self::of_words(words).ok_or("the layout of a contract is cut off")?;
+        let Self { version, classes, .. } = layout;
+        if version != VERSION || classes != ViolationClass::COUNT as u64 {
+            return Err(format!(
+                "a contract has layout {version} with {classes} classes, and this program knows layout {VERSION} with {}; \
+                 take the tripoint that the program was built with",
+                ViolationClass::COUNT
+            ));
+        }
+        let words_of_record = HEAD as u64..=MAX;
+        if layout.ring_records > MAX || !words_of_record.contains(&layout.record_words) {
+            return Err("a contract's layout makes no sense".to_owned());
+        }
+        Ok(layout)
+    }
+}
