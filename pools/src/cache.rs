@@ -416,21 +416,21 @@ impl<'c, P: ManualPool> Cache<'c, P> {
     pub unsafe fn free_cached(&self, object: NonNull<u8>, layout: Layout) -> bool {
         let class = self.descriptor.classes().of(layout);
         // SAFETY: the caller gives up a block of the class of its layout.
-        unsafe { self.keep(class, self.descriptor.words(class), object) }
+        unsafe { self.keep(class, self.descriptor.words(class), object) }.is_none()
     }
 
-    /// Keeps a block that is freed, if there is room. Returns false if not.
+    /// Keeps a block that is freed, if there is room. Returns it if not, by a pointer that reaches all of it.
     ///
     /// # Safety
     /// - `object` is a block of the class, if there is such a class, that the caller gives up.
     #[inline(always)]
-    unsafe fn keep(&self, class: usize, words: &ClassWords, object: NonNull<u8>) -> bool {
+    unsafe fn keep(&self, class: usize, words: &ClassWords, object: NonNull<u8>) -> Option<NonNull<u8>> {
         let object = self.pool.header().reach(object.addr());
         // SAFETY: the block is the caller's, if it is a block of the class.
         if LinkKey::CHECKS && !unsafe { self.knows(class, object) } {
             Watch::new(self.key, &self.health).accepts(|_| false);
             self.lose_all(Damaged);
-            return true;
+            return None;
         }
         // SAFETY: the caller gives up a block of this class.
         unsafe { self.poison(class, object) };
@@ -439,9 +439,9 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         if count < words.limit.load(Ordering::Relaxed) {
             // SAFETY: the caller gives up a block of this class.
             unsafe { self.push(words, object, count) };
-            return true;
+            return None;
         }
-        false
+        Some(object)
     }
 
     /// Keeps a block, in addition to the `count` that the class keeps.
@@ -528,10 +528,10 @@ unsafe impl<P: ManualPool> Store for Cache<'_, P> {
         let class = self.descriptor.classes().of(layout);
         let words = self.descriptor.words(class);
         // SAFETY: the caller gives up a block of this class.
-        if !unsafe { self.keep(class, words, object) } {
+        if let Some(object) = unsafe { self.keep(class, words, object) } {
             // SAFETY: the object came with this layout from a cache over this pool with equal classes,
             // is freed once and used no more; `class` is the class of the layout.
-            unsafe { self.free_slow(class, self.pool.header().reach(object.addr()), layout) };
+            unsafe { self.free_slow(class, object, layout) };
         }
     }
 }

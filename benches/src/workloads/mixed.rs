@@ -17,8 +17,8 @@ use snmalloc_rs::SnMalloc;
 use talc::{ErrOnOom, Span, Talc};
 use tikv_jemallocator::Jemalloc;
 use tripoint::{
-    ArenaVm, ArenaVmOptions, Cache, CacheClasses, CacheDescriptor, ManualPool, Mvff, MvffOptions, Store,
-    Tlsf, TlsfOptions,
+    ArenaVm, ArenaVmOptions, Cache, CacheClasses, CacheDescriptor, Depot, ManualPool, Mvff, MvffOptions,
+    Store, Tlsf, TlsfOptions,
 };
 
 use super::objects::MiMallocDirect;
@@ -163,6 +163,15 @@ pub(super) fn measure(live: usize, rounds: usize) -> Vec<Table> {
     // SAFETY: the memory is leaked, and no other code uses it.
     unsafe { talc.borrow_mut().claim(span) }.unwrap();
     rlsf.borrow_mut().insert_free_block(memory());
+    // With a depot: as many as for few live objects.
+    let few = CacheClasses::linear(512, 64).unwrap();
+    let (shared, tlsf) = (pool(), Tlsf::create(&arena, TlsfOptions::default()).unwrap());
+    let (depot, tlsf_depot) = (Depot::new(&shared, few, 1 << 20), Depot::new(&tlsf, few, 1 << 20));
+    let descriptors = [(); 3].map(|()| CacheDescriptor::new(few));
+    let with_depot = Cache::with_depot(&depot, &descriptors[0]).unwrap();
+    let tlsf_with_depot = Cache::with_depot(&tlsf_depot, &descriptors[1]).unwrap();
+    let few_pool = pool();
+    let alone = Cache::create(&few_pool, &descriptors[2]).unwrap();
     let mut place = [0_usize; 64];
     let mut contenders = [
         Contender::new("Mvff, cache", replacing(&cache, live)),
@@ -177,6 +186,9 @@ pub(super) fn measure(live: usize, rounds: usize) -> Vec<Table> {
         Contender::new("snmalloc", replacing(Allocator(SnMalloc), live)),
         Contender::new("jemalloc", replacing(Allocator(Jemalloc), live)),
         Contender::new("system malloc", replacing(Allocator(System), live)),
+        Contender::new("Mvff, cache of 64", replacing(&alone, live)),
+        Contender::new("Mvff, cache of 64 and depot", replacing(&with_depot, live)),
+        Contender::new("Tlsf, cache of 64 and depot", replacing(&tlsf_with_depot, live)),
     ];
     let title = format!("16 to 512 bytes, {live} live, random (goal at 1000: mimalloc 1.54, snmalloc 1.82)");
     vec![Table::of(title, &compare(&mut contenders, rounds, REPLACEMENTS))]

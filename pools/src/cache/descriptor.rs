@@ -46,8 +46,9 @@ pub(crate) struct ClassWords {
 ///
 /// A [`Cache`](super::Cache) owns it for as long as it lives; after that,
 /// another cache may own it.
+// In this order, because the words of classes are reached with fewer instructions at the front.
 #[derive(Debug)]
-#[repr(align(64))]
+#[repr(C, align(64))]
 pub struct CacheDescriptor {
     /// One for each class, and a last one that is empty, full and never armed, for
     /// layouts that no class serves.
