@@ -99,7 +99,7 @@ impl<'c, P: ManualPool> Cache<'c, P> {
     ///
     /// Each class then keeps up to two batches, each of half the blocks that it may keep, but at most
     /// [`Magazine::MAX`](tripoint_core::Magazine::MAX). What [flushing](Cache::flush) and trips return goes to the pool;
-    /// what is kept when the cache is dropped goes to the depot, batch by batch.
+    /// the whole batches that are kept when the cache is dropped go to the depot.
     ///
     /// # Errors
     /// Those of [`Cache::create`], and [`Error::Parameter`] if the depot has other classes, or if a class keeps only
@@ -151,8 +151,6 @@ impl<'c, P: ManualPool> Cache<'c, P> {
     pub fn flush(&self) {
         for index in 0..self.classes().len() {
             self.give_back(index, usize::MAX);
-            self.swap_spare(index);
-            self.give_back(index, usize::MAX);
         }
     }
 
@@ -175,58 +173,63 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         Ok(object)
     }
 
-    /// The most blocks in the list of a class.
-    fn list_max(&self, class: &CacheClass) -> usize {
-        if self.depot.is_some() { class.batch() } else { class.count }
+    /// The most blocks that a class keeps.
+    fn most(&self, class: &CacheClass) -> usize {
+        if self.depot.is_some() { 2 * class.batch() } else { class.count }
     }
 
-    /// Exchanges the list of a class and its spare batch, if the list is a whole batch or empty.
-    /// Does nothing without a depot.
-    fn swap_spare(&self, index: usize) {
-        let (Some(_), Some(class)) = (self.depot, self.classes().get(index)) else { return };
-        let (words, Some(spare)) = (self.descriptor.words(index), self.descriptor.spare(index)) else {
-            return;
-        };
-        let (count, batch) = (words.count.load(Ordering::Relaxed), class.batch());
-        if count == 0 || count == batch {
-            let (list, batch_of_spare) = (words.head.load(Ordering::Relaxed), spare.load(Ordering::Relaxed));
-            spare.store(list, Ordering::Relaxed);
-            words.head.store(batch_of_spare, Ordering::Relaxed);
-            words.count.store(if batch_of_spare.is_null() { 0 } else { batch }, Ordering::Relaxed);
-        }
-    }
-
-    /// Fills an empty class with its spare batch, or with one of the depot. Returns how many blocks are left when
-    /// one is taken out.
+    /// Fills an empty class with a batch of the depot. Returns how many blocks are left when one is taken out.
     fn take_batch(&self, index: usize, class: &CacheClass, words: &ClassWords) -> Option<usize> {
-        let depot = self.depot?;
-        if words.count.load(Ordering::Relaxed) == 0 {
-            self.swap_spare(index);
-        }
-        if words.count.load(Ordering::Relaxed) == 0 {
-            words.head.store(depot.take(index)?.as_ptr(), Ordering::Relaxed);
-            words.count.store(class.batch(), Ordering::Relaxed);
-        }
-        words.count.load(Ordering::Relaxed).checked_sub(1)
+        let first = self.depot.filter(|_| words.count.load(Ordering::Relaxed) == 0)?.take(index)?;
+        words.head.store(first.as_ptr(), Ordering::Relaxed);
+        words.count.store(class.batch(), Ordering::Relaxed);
+        class.batch().checked_sub(1)
     }
 
-    /// Hands the spare batch of a class to the depot, if that has room.
-    fn put_spare(&self, index: usize) {
-        if let (Some(depot), Some(spare)) = (self.depot, self.descriptor.spare(index))
-            && let Some(first) = NonNull::new(spare.load(Ordering::Relaxed))
-            // SAFETY: a spare is a whole batch of the class, which the cache gives up if the depot takes it.
-            && unsafe { depot.push(index, first) }
-        {
-            spare.store(ptr::null_mut(), Ordering::Relaxed);
+    /// Hands the batch that was freed first to the depot, and keeps the rest. Returns false if the depot has no room,
+    /// or the class no batch.
+    fn put_batch(&self, depot: &Depot<'c, P>, index: usize, class: &CacheClass, words: &ClassWords) -> bool {
+        let Some(rest) = words.count.load(Ordering::Relaxed).checked_sub(class.batch()) else { return false };
+        let Ok(last) = self.last_of(words, rest) else { return false };
+        let first = match last {
+            // SAFETY: a free block of the class begins with its link.
+            Some(last) => self.key.decode(last.addr().get(), unsafe { last.read() }.next),
+            None => words.head.load(Ordering::Relaxed),
+        };
+        // SAFETY: the last blocks of the list, as many as a batch has; they leave it below if the depot takes them.
+        if !NonNull::new(first).is_some_and(|first| unsafe { depot.push(index, first) }) {
+            return false;
         }
+        match last {
+            Some(last) => {
+                let next = self.key.encode(last.addr().get(), ptr::null_mut());
+                // SAFETY: a free block of the class, which is the cache's.
+                unsafe { last.write(FreeBlock { next }) };
+            }
+            None => words.head.store(ptr::null_mut(), Ordering::Relaxed),
+        }
+        words.count.store(rest, Ordering::Relaxed);
+        true
     }
 
-    /// Makes room in a full class: its list becomes the spare batch, and the former spare goes to the depot, or to the
-    /// pool if the depot has no room.
-    fn put_batch(&self, index: usize) {
-        self.put_spare(index);
-        self.swap_spare(index);
-        self.give_back(index, usize::MAX); // what was the spare, or a list that is not whole
+    /// The last of the first `count` blocks of a class, which keeps more; `None` if `count` is zero.
+    ///
+    /// # Errors
+    /// [`Damaged`]
+    fn last_of(&self, words: &ClassWords, count: usize) -> Result<Option<NonNull<FreeBlock>>> {
+        let mut next = words.head.load(Ordering::Relaxed);
+        let mut last = None;
+        for _ in 0..count {
+            let watch = Watch::new(self.key, &self.health);
+            last = NonNull::new(next);
+            let Some(block) = last else { return Ok(None) };
+            // SAFETY: a free block of the class begins with its link.
+            next = self.key.decode(block.addr().get(), unsafe { block.read() }.next);
+            if !watch.accepts(|key| key.is_link(next.addr(), BLOCK_ALIGN) && !next.is_null()) {
+                return Err(self.lose_all(Damaged));
+            }
+        }
+        Ok(last)
     }
 
     /// Fills a class, in addition to the block just taken, up to a third of what it may keep,
@@ -266,11 +269,13 @@ impl<'c, P: ManualPool> Cache<'c, P> {
             return;
         }
         let words = self.descriptor.words(index);
-        if words.count.load(Ordering::Relaxed) >= self.list_max(class) {
-            match self.depot {
-                Some(_) => self.put_batch(index),
-                None => self.give_back(index, Magazine::MAX.min(class.count.div_ceil(3))),
-            }
+        if words.count.load(Ordering::Relaxed) >= self.most(class)
+            && !self.depot.is_some_and(|depot| self.put_batch(depot, index, class, words))
+        {
+            self.give_back(index, Magazine::MAX.min(class.count.div_ceil(3)));
+        }
+        if self.health.ensure().is_err() {
+            return;
         }
         // SAFETY: the caller gives up a block of this class.
         unsafe { self.push(words, object, words.count.load(Ordering::Relaxed)) };
@@ -301,7 +306,7 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         match self.classes().get(index) {
             Some(class) => {
                 let limit = &self.descriptor.words(index).limit;
-                trips.rearm(&mut observed, limit, self.list_max(class), flush);
+                trips.rearm(&mut observed, limit, self.most(class), flush);
             }
             None => flush(trips.observe(&mut observed)),
         }
@@ -468,9 +473,6 @@ impl<'c, P: ManualPool> Cache<'c, P> {
             words.limit.swap(0, Ordering::AcqRel);
             words.head.store(ptr::null_mut(), Ordering::Relaxed);
             words.count.store(0, Ordering::Relaxed);
-            if let Some(spare) = self.descriptor.spare(index) {
-                spare.store(ptr::null_mut(), Ordering::Relaxed);
-            }
         }
         damaged.into()
     }
@@ -538,9 +540,9 @@ unsafe impl<P: ManualPool> Store for Cache<'_, P> {
 
 impl<P: ManualPool> Drop for Cache<'_, P> {
     fn drop(&mut self) {
-        if self.depot.is_some() {
-            for index in 0..self.classes().len() {
-                self.put_spare(index);
+        if let Some(depot) = self.depot {
+            for (index, class) in self.classes().iter().enumerate() {
+                while self.put_batch(depot, index, class, self.descriptor.words(index)) {}
             }
             self.descriptor.disarm(); // the limits are not those of a cache without a depot
         }
@@ -560,7 +562,7 @@ impl<P: ManualPool> Check for Cache<'_, P> {
             if level >= CheckLevel::Shallow {
                 let (count, limit) =
                     (words.count.load(Ordering::Relaxed), words.limit.load(Ordering::Relaxed));
-                let most = self.list_max(class);
+                let most = self.most(class);
                 ensure("Cache", count <= most, "a class keeps no more than it may")?;
                 ensure("Cache", limit == 0 || limit == most, "a class is armed or tripped")?;
             }
@@ -568,12 +570,6 @@ impl<P: ManualPool> Check for Cache<'_, P> {
                 let (header, count) = (self.pool.header(), words.count.load(Ordering::Relaxed));
                 let head = words.head.load(Ordering::Relaxed);
                 ensure_list("Cache", header, self.key, class, head, count)?;
-                let spare = self
-                    .descriptor
-                    .spare(index)
-                    .map_or(ptr::null_mut(), |spare| spare.load(Ordering::Relaxed));
-                let count = if spare.is_null() { 0 } else { class.batch() };
-                ensure_list("Cache", header, self.key, class, spare, count)?;
             }
         }
         Ok(())

@@ -14,7 +14,7 @@ unsafe extern "C" {
 
 /// Has all that it does in a class, in several, and in none.
 fn work() {
-    let sizes = [24, 300, 5000, 20_000];
+    let sizes = [24, 300, 5000, 50_000];
     for _ in 0..200 {
         let objects = sizes.map(|size| (filled(&GLOBAL, size, 4), size));
         for (object, size) in objects {

@@ -10,7 +10,7 @@ use tripoint_core::{Error, Magazine, Result, aver};
 pub(crate) const BLOCK_ALIGN: usize = 2 * size_of::<usize>();
 
 /// The most classes there may be.
-pub(crate) const CLASSES_MAX: usize = 32;
+pub(crate) const CLASSES_MAX: usize = 48;
 
 /// Up to this size, in bytes, the class is found by one look into a table.
 const SMALL: usize = 64 * BLOCK_ALIGN;
@@ -56,7 +56,7 @@ impl CacheClasses {
     /// if a count is zero, and if the rounded sizes do not ascend.
     pub fn new(classes: &[CacheClass]) -> Result<Self> {
         if classes.is_empty() || classes.len() > CLASSES_MAX {
-            return Err(Error::Parameter("a cache has 1 to 32 classes"));
+            return Err(Error::Parameter("a cache has 1 to 48 classes"));
         }
         let mut these = Self {
             small: [CLASSES_MAX as u8; SMALL / BLOCK_ALIGN + 1],
@@ -82,7 +82,7 @@ impl CacheClasses {
         Ok(these)
     }
 
-    /// [`CacheClasses::MAX`] classes at most, evenly up to `largest` bytes: up to 512 bytes
+    /// [`CacheClasses::MAX`] classes at most, evenly up to `largest` bytes: up to 768 bytes
     /// (with words of eight bytes) one for every multiple of two words, so that a block
     /// is hardly larger than asked. Each keeps `count` blocks.
     ///
@@ -109,7 +109,7 @@ impl CacheClasses {
     ///
     /// # Errors
     /// [`Error::Parameter`] if that takes more than [`CacheClasses::MAX`] classes
-    /// (8 KiB with words of eight bytes), and for a count of zero.
+    /// (128 KiB with words of eight bytes), and for a count of zero.
     pub fn geometric(largest: usize, count: usize) -> Result<Self> {
         let mut classes = [CacheClass::default(); CLASSES_MAX];
         let mut size = BLOCK_ALIGN;
@@ -120,7 +120,7 @@ impl CacheClasses {
             }
             size += ((1 << size.ilog2()) / STEPS).max(BLOCK_ALIGN);
         }
-        Err(Error::Parameter("the largest size needs more than 32 classes"))
+        Err(Error::Parameter("the largest size needs more than 48 classes"))
     }
 
     /// Returns the classes in the order of their sizes, the smallest first.

@@ -3,7 +3,6 @@
 //! | field | written by | read by |
 //! |---|---|---|
 //! | `head`, `count` | the owner | the owner; any thread looks at `count` |
-//! | `spares` | the owner | the owner; any thread looks whether there is one |
 //! | `limit` | the owner to re-arm, any thread to trip (zero only) | the owner |
 //! | `trips` | any thread, before it zeroes the limits | the owner |
 //! | `owned` | the creator of a cache | the same |
@@ -30,7 +29,7 @@ pub(crate) struct FreeBlock {
 /// ```text
 /// count == the blocks in the list of `head`
 /// count <= class.count
-/// limit == class.count, with a depot class.batch(); or 0 if tripped
+/// limit == class.count, with a depot 2 * class.batch(); or 0 if tripped
 /// ```
 #[derive(Debug)]
 #[repr(C, align(32))]
@@ -46,15 +45,12 @@ pub(crate) struct ClassWords {
 ///
 /// A [`Cache`](super::Cache) owns it for as long as it lives; after that,
 /// another cache may own it.
-// In this order, because the words of classes are reached with fewer instructions at the front.
 #[derive(Debug)]
-#[repr(C, align(64))]
+#[repr(align(64))]
 pub struct CacheDescriptor {
     /// One for each class, and a last one that is empty, full and never armed, for
     /// layouts that no class serves.
     words: [ClassWords; CLASSES_MAX + 1],
-    /// With a depot: a whole batch of each class besides its list, or null.
-    spares: [AtomicPtr<FreeBlock>; CLASSES_MAX],
     classes: CacheClasses,
     trips: Trips,
     owned: AtomicBool,
@@ -72,7 +68,6 @@ impl CacheDescriptor {
         };
         Self {
             words: core::array::from_fn(words),
-            spares: core::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
             classes,
             trips: Trips::new(),
             owned: AtomicBool::new(false),
@@ -87,7 +82,7 @@ impl CacheDescriptor {
 
     /// Asks the cache to return everything it keeps to its pool, at its next allocation or
     /// free. Any thread, signal handler or interrupt handler may call this: it is at most
-    /// 33 read-modify-writes, takes no lock, and is never lost. If no cache owns the
+    /// 49 read-modify-writes, takes no lock, and is never lost. If no cache owns the
     /// descriptor, it has no effect.
     pub fn trip(&self) {
         let words = self.words.iter().take(self.classes.as_slice().len());
@@ -104,12 +99,8 @@ impl CacheDescriptor {
     /// ask.
     #[must_use]
     pub fn cached(&self) -> usize {
-        let classes = self.classes.as_slice().iter().zip(&self.words).zip(&self.spares);
-        let size = |((class, words), spare): ((&CacheClass, &ClassWords), &AtomicPtr<FreeBlock>)| {
-            let spare = if spare.load(Ordering::Relaxed).is_null() { 0 } else { class.batch() };
-            class.size * (words.count.load(Ordering::Relaxed) + spare)
-        };
-        classes.map(size).sum()
+        let sizes = self.classes.as_slice().iter().zip(&self.words);
+        sizes.map(|(class, words)| class.size * words.count.load(Ordering::Relaxed)).sum()
     }
 
     /// Whether allocations and frees of the class take the slow path.
@@ -130,11 +121,6 @@ impl CacheDescriptor {
         // SAFETY: indices of classes come from `CacheClasses::of`, whose table and
         // search give at most `NONE`, the index of the last words.
         unsafe { self.words.get_unchecked(class) }
-    }
-
-    /// The spare batch of a class.
-    pub(crate) fn spare(&self, class: usize) -> Option<&AtomicPtr<FreeBlock>> {
-        self.spares.get(class)
     }
 
     /// Makes each class take the slow path at its next call, which arms it.

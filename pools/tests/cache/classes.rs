@@ -2,6 +2,8 @@
 
 use super::*;
 
+const MAX: usize = CacheClasses::MAX;
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(64), failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -32,22 +34,23 @@ fn geometric_classes_waste_at_most_a_quarter() {
     }
     assert_eq!(classes.block(layout(513, 1)), None);
     assert_eq!(classes.block(layout(16, 2 * WORDS_2)), None);
-    assert!(CacheClasses::geometric(512 * WORDS_2, 1).is_ok());
-    assert!(matches!(CacheClasses::geometric(512 * WORDS_2 + 1, 1), Err(Error::Parameter(_))));
+    let reach = 8192 * WORDS_2;
+    assert_eq!(CacheClasses::geometric(reach, 1).unwrap().as_slice().len(), CacheClasses::MAX);
+    assert!(matches!(CacheClasses::geometric(reach + 1, 1), Err(Error::Parameter(_))));
 }
 
 #[test]
 fn linear_classes_are_evenly_spaced() {
-    for largest in [0, 1, 100, 32 * WORDS_2, 32 * WORDS_2 + 1, 10_000] {
+    for largest in [0, 1, 100, MAX * WORDS_2, MAX * WORDS_2 + 1, 10_000] {
         let classes = CacheClasses::linear(largest, 5).unwrap();
         let step = classes.as_slice()[0].size;
-        assert!(step == WORDS_2 || step < largest.div_ceil(32) + WORDS_2, "{step} for {largest}");
+        assert!(step == WORDS_2 || step < largest.div_ceil(MAX) + WORDS_2, "{step} for {largest}");
         for size in (1..=largest).step_by(if cfg!(miri) { 37 } else { 1 }) {
             let block = classes.block(layout(size, 1)).unwrap().size();
             assert_eq!(block, size.next_multiple_of(step));
         }
     }
-    assert_eq!(CacheClasses::linear(32 * WORDS_2, 5).unwrap().as_slice().len(), 32);
+    assert_eq!(CacheClasses::linear(MAX * WORDS_2, 5).unwrap().as_slice().len(), MAX);
     for largest in [usize::MAX, isize::MAX as usize] {
         assert!(matches!(CacheClasses::linear(largest, 5), Err(Error::Parameter(_))));
     }
@@ -57,7 +60,7 @@ fn linear_classes_are_evenly_spaced() {
 #[test]
 fn classes_that_make_no_sense_are_refused() {
     let class = |size, count| CacheClass { size, count };
-    let many: Vec<_> = (1..=33).map(|step| class(step * 16, 1)).collect();
+    let many: Vec<_> = (1..=MAX + 1).map(|step| class(step * 16, 1)).collect();
     for bad in [
         &[] as &[CacheClass],
         &many,
@@ -70,5 +73,5 @@ fn classes_that_make_no_sense_are_refused() {
     ] {
         assert!(matches!(CacheClasses::new(bad), Err(Error::Parameter(_))), "{bad:?}");
     }
-    assert!(CacheClasses::new(&many[..32]).is_ok());
+    assert!(CacheClasses::new(&many[..MAX]).is_ok());
 }

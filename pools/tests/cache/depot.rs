@@ -141,7 +141,7 @@ fn a_depot_keeps_no_more_than_its_bound() {
         free_all(&cache, objects);
         assert_eq!(depot.kept(), batches * 4 * 64);
         drop(cache);
-        assert_eq!(depot.kept(), batches * 4 * 64, "there is no room for the cache's spare");
+        assert_eq!(depot.kept(), batches * 4 * 64, "there is no room for what the cache had");
         drop(depot);
         assert_eq!(used(&pool), 0);
     }
@@ -172,7 +172,7 @@ fn a_depot_returns_its_blocks_before_a_cache_refuses() {
 }
 
 #[test]
-fn a_dropped_cache_leaves_its_spare_in_the_depot() {
+fn a_dropped_cache_leaves_its_batches_in_the_depot() {
     let mut memory = memory(24);
     let arena = arena(&mut memory);
     let pool = mvff(&arena);
