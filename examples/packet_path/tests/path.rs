@@ -218,4 +218,14 @@ fn without_privilege_one_line_says_which_and_what_runs() {
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
     assert!(stderr.contains("need CAP_SYS_ADMIN") && stderr.contains("--receiver loopback"), "{stderr}");
     assert_succeeds(&run("loopback").unwrap());
+    // An input that is not there is told before a wire is asked for.
+    let mut missing = Command::new(PROGRAM);
+    missing.args(["--input", "/no/such/feed"]);
+    if nix::unistd::geteuid().is_root() {
+        missing.uid(NOBODY).gid(NOBODY);
+    }
+    let missing = missing.output().unwrap();
+    let stderr = String::from_utf8(missing.stderr).unwrap();
+    assert_eq!((missing.status.code(), missing.stdout.len()), (Some(1), 0), "{stderr}");
+    assert!(stderr.contains("/no/such/feed") && stderr.lines().count() == 1, "{stderr}");
 }
