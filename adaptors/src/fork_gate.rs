@@ -54,9 +54,9 @@ impl Drop for Inside {
     }
 }
 
-/// Has every later fork of this process close the gate. Does so once; where nothing forks, never.
+/// Has every later fork of this process close the gate. Does so once; where nothing forks, as in Miri, never.
 pub(crate) fn watch_forks() {
-    #[cfg(unix)]
+    #[cfg(all(unix, not(miri)))]
     {
         static WATCHED: AtomicBool = AtomicBool::new(false);
         if !WATCHED.swap(true, Ordering::AcqRel) {
@@ -67,7 +67,7 @@ pub(crate) fn watch_forks() {
     }
 }
 
-#[cfg(unix)]
+#[cfg(all(unix, not(miri)))]
 mod unix {
     use super::{CLOSED, DEPTH, INSIDE, Ordering};
 
@@ -108,7 +108,7 @@ mod unix {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(all(test, unix, not(miri)))]
 mod tests {
     use super::*;
     use std::sync::mpsc;
