@@ -292,3 +292,35 @@ fn blocks_come_home_while_another_thread_flushes() {
     assert_eq!(used(&pool), 0);
     pool.check(CheckLevel::Deep).unwrap();
 }
+
+/// With hardening, a batch is not taken by a link that was written over: the depot loses the batches of the
+/// class, and the pool refuses (design/cache.md `.depot.hardening`).
+#[test]
+#[cfg(feature = "hardening")]
+fn a_depot_does_not_follow_a_link_that_was_written_over() {
+    // The link to the batch below, and, in a batch that is taken, the link to its second block.
+    for word in [1, 0] {
+        let mut memory = memory(24);
+        let arena = arena(&mut memory);
+        let pool = mvff(&arena);
+        let classes = classes(&[(64, 4)]);
+        let depot = Depot::new(&pool, classes, usize::MAX);
+        let descriptor = CacheDescriptor::new(classes);
+        let cache = Cache::with_depot(&depot, &descriptor).unwrap();
+        let objects = alloc_all(&cache, 8);
+        free_all(&cache, objects.iter().copied());
+        let top = objects[3];
+        // SAFETY: a block of the depot, which only this thread uses: what a client writes that has freed it.
+        unsafe { top.cast::<usize>().add(word).write(objects[7].addr().get()) };
+        let mut taken = Vec::new();
+        let refused = loop {
+            match cache.alloc(SMALL) {
+                Ok(object) => taken.push(object),
+                Err(error) => break error,
+            }
+            assert!(taken.len() <= 8, "blocks were handed out twice");
+        };
+        assert_eq!(refused, Error::Damaged, "word {word}");
+        assert_eq!(pool.alloc(SMALL), Err(Error::Damaged));
+    }
+}
