@@ -33,6 +33,14 @@ pub(crate) struct Options {
     #[command(flatten)]
     pub(crate) feed: FeedOptions,
 
+    /// Captured packets that are sent instead of a feed, each as it is: a file of pcap or pcapng, plain or gzip, of any link type.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["input", "messages", "inject"])]
+    pub(crate) pcap: Option<PathBuf>,
+
+    /// Sends captured packets with the pauses with which they were captured.
+    #[arg(long, requires = "pcap", conflicts_with = "rate")]
+    pub(crate) as_recorded: bool,
+
     /// Where to write the report as JSON.
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,

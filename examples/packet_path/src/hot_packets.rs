@@ -10,13 +10,13 @@ use std::time::Instant;
 use hdrhistogram::Histogram;
 use rtrb::Producer;
 use serde::Serialize;
-use tripoint::{AllocationPoint, ManualPool, PoolBox, Result, Store};
+use tripoint::{AllocationPoint, ManualPool, PoolBox, Result};
 
 use crate::handoff::BLOCK_SIZE;
-use crate::hot::{HotReport, HotThread};
 use crate::hot_failure::HotFailure;
 use crate::message::Message;
 use crate::moldudp64::{Datagram, FIRST, Kind, MESSAGES_MAX, Request};
+use crate::records::Records;
 use crate::sender::{SESSION, Shared};
 use crate::source::{BURST, FrameCounts, Source, SourceCounts};
 use crate::steady::Latency;
@@ -149,9 +149,9 @@ fn fill<'pool, T, S: ManualPool>(
     Ok(batch.commit_boxed())
 }
 
-/// The hot thread: from a source to the book.
-pub(crate) struct Path<'a, 'pool, L: Store, S: ManualPool, R: Source> {
-    hot: HotThread<'pool, L, S>,
+/// The hot thread: from a source to what takes the records.
+pub(crate) struct Path<'a, 'pool, K: Records, S: ManualPool, R: Source> {
+    records: K,
     source: R,
     window: Window<PoolBox<'pool, [Slot<R::Frame>], S>>,
     pieces: PoolBox<'pool, [u8], S>,
@@ -175,9 +175,9 @@ pub(crate) struct Path<'a, 'pool, L: Store, S: ManualPool, R: Source> {
     steady: Option<u64>,
 }
 
-impl<'a, 'pool, L: Store, S: ManualPool, R: Source> Path<'a, 'pool, L, S, R> {
+impl<'a, 'pool, K: Records, S: ManualPool, R: Source> Path<'a, 'pool, K, S, R> {
     pub(crate) fn new(
-        hot: HotThread<'pool, L, S>,
+        records: K,
         source: R,
         memory: PathMemory<'pool, R::Frame, S>,
         shared: &'a Shared,
@@ -187,7 +187,7 @@ impl<'a, 'pool, L: Store, S: ManualPool, R: Source> Path<'a, 'pool, L, S, R> {
         let PathMemory { slots, pieces } = memory;
         shared.taken.store(FIRST, Ordering::Release);
         Self {
-            hot,
+            records,
             source,
             window: Window::new(slots, FIRST),
             pieces,
@@ -207,14 +207,14 @@ impl<'a, 'pool, L: Store, S: ManualPool, R: Source> Path<'a, 'pool, L, S, R> {
         }
     }
 
-    /// Keeps the book until the session is over, and reports.
-    pub(crate) fn run(mut self) -> (HotReport, PathFound, Option<PathFailure>) {
+    /// Takes records until the session is over, and reports.
+    pub(crate) fn run(mut self) -> (K::Report, PathFound, Option<PathFailure>) {
         let outcome = self.keep();
         self.shared.end();
-        let outcome = outcome.and_then(|()| Ok(self.hot.finish()?));
-        let Self { hot, mut source, mut window, mut received, mut burst, shared, latencies, .. } = self;
+        let outcome = outcome.and_then(|()| Ok(self.records.finish()?));
+        let Self { records, mut source, mut window, mut received, mut burst, shared, latencies, .. } = self;
         // First, before anything else costs something.
-        let report = hot.report();
+        let report = records.report();
         drain(&mut source, &mut burst, shared, &mut received);
         while let Some(frame) = window.take_any() {
             source.release(frame);
@@ -225,7 +225,7 @@ impl<'a, 'pool, L: Store, S: ManualPool, R: Source> Path<'a, 'pool, L, S, R> {
     }
 
     fn keep(&mut self) -> core::result::Result<(), PathFailure> {
-        while (!self.is_over || self.window.has_gap()) && !self.hot.has_failed_fast() {
+        while (!self.is_over || self.window.has_gap()) && !self.records.has_failed_fast() {
             let mut burst = mem::take(&mut self.burst);
             self.source.receive(&mut burst);
             let outcome = if burst.is_empty() { self.idle() } else { self.take(&mut burst) };
@@ -239,7 +239,7 @@ impl<'a, 'pool, L: Store, S: ManualPool, R: Source> Path<'a, 'pool, L, S, R> {
     /// Handles what has come at once.
     fn take(&mut self, burst: &mut Vec<R::Frame>) -> core::result::Result<(), PathFailure> {
         (self.looks, self.silent) = (0, None);
-        self.hot.begin_burst(burst.iter().map(|frame| frame.len()).sum());
+        self.records.begin_burst(burst.iter().map(|frame| frame.len()).sum());
         let mut outcome = Ok(());
         for frame in burst.drain(..) {
             match outcome {
@@ -298,7 +298,7 @@ impl<'a, 'pool, L: Store, S: ManualPool, R: Source> Path<'a, 'pool, L, S, R> {
             let message = Message::parse(message).ok_or(PathFailure::NoPiece { number })?;
             self.received.messages_recovered += u64::from(message.sent_again);
             self.piece(number, &message)?;
-            if self.hot.has_failed_fast() {
+            if self.records.has_failed_fast() {
                 break;
             }
         }
@@ -308,7 +308,7 @@ impl<'a, 'pool, L: Store, S: ManualPool, R: Source> Path<'a, 'pool, L, S, R> {
     /// Handles a piece of a record; if it is all of it, where it lies.
     fn piece(&mut self, number: u64, message: &Message<'_>) -> core::result::Result<(), PathFailure> {
         let handled = if self.assembled == 0 && message.ends_record {
-            self.hot.keep_line(message.bytes)?
+            self.records.keep(message.bytes)?
         } else {
             let end = self.assembled + message.bytes.len();
             let room = self.pieces.get_mut(self.assembled..end).ok_or(PathFailure::TooLong { number })?;
@@ -318,7 +318,7 @@ impl<'a, 'pool, L: Store, S: ManualPool, R: Source> Path<'a, 'pool, L, S, R> {
                 return Ok(());
             }
             self.assembled = 0;
-            self.hot.keep_line(&self.pieces[..end])?
+            self.records.keep(&self.pieces[..end])?
         };
         if let Some(handled) = handled {
             let now = self.shared.at(handled);

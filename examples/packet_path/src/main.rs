@@ -15,6 +15,10 @@
 
 // What is the packet path's own.
 mod af_xdp;
+mod book_run;
+mod capture;
+mod capture_report;
+mod capture_run;
 mod cli;
 mod disturbance;
 mod ends;
@@ -27,6 +31,8 @@ mod namespace;
 mod packet_mmap;
 mod path_report;
 mod pinning;
+mod receivers;
+mod records;
 mod recvmmsg;
 mod redirect;
 mod run;

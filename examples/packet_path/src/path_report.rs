@@ -90,14 +90,22 @@ impl PathReport {
     /// # Errors
     /// If the file cannot be written.
     pub(crate) fn write_json(&self, path: &Path) -> Result<(), Failure> {
-        let write = || {
-            let mut file = BufWriter::new(File::create(path)?);
-            serde_json::to_writer_pretty(&mut file, self)?;
-            file.write_all(b"\n")?;
-            file.flush()
-        };
-        write().map_err(|error| Failure::new(format_args!("{}: {error}", path.display())))
+        write_json(self, path)
     }
+}
+
+/// Writes a report as JSON to a file.
+///
+/// # Errors
+/// If the file cannot be written.
+pub(crate) fn write_json(report: &impl Serialize, path: &Path) -> Result<(), Failure> {
+    let write = || {
+        let mut file = BufWriter::new(File::create(path)?);
+        serde_json::to_writer_pretty(&mut file, report)?;
+        file.write_all(b"\n")?;
+        file.flush()
+    };
+    write().map_err(|error| Failure::new(format_args!("{}: {error}", path.display())))
 }
 
 impl fmt::Display for PathReport {

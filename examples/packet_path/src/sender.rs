@@ -175,20 +175,26 @@ impl<'a> Sender<'a> {
 
     /// Sends the lines of the blocks of `full`, hands the blocks on to `next`, and ends the session.
     pub(crate) fn run(
-        mut self,
+        self,
         mut full: handoff::Receiver,
         mut next: handoff::Sender,
     ) -> (SenderCounts, Option<Failure>) {
-        let mut send_all = || {
+        // The others run dry when it has sent all.
+        self.run_session(move |sender| {
             while let Some(block) = full.receive() {
-                block.lines().try_for_each(|line| self.record(line))?;
+                block.lines().try_for_each(|line| sender.record(line))?;
                 next.send(block);
             }
-            self.flush()
-        };
-        let outcome = send_all();
-        // The others run dry.
-        drop((full, next));
+            Ok(())
+        })
+    }
+
+    /// Has `send_all` send records, and ends the session.
+    pub(crate) fn run_session(
+        mut self,
+        send_all: impl FnOnce(&mut Self) -> io::Result<()>,
+    ) -> (SenderCounts, Option<Failure>) {
+        let outcome = send_all(&mut self).and_then(|()| self.flush());
         let outcome = outcome.and(self.end());
         self.shared.end_sending();
         self.counts.datagrams = self.disturbance.counts();
@@ -218,6 +224,31 @@ impl<'a> Sender<'a> {
         }
     }
 
+    /// Sends what waits, and then waits until `time`.
+    ///
+    /// # Errors
+    /// The operating system's, and if the receiver has ended or the run takes too long.
+    pub(crate) fn wait_until(&mut self, time: Instant) -> io::Result<()> {
+        self.flush()?;
+        while Instant::now() < time {
+            self.serve()?;
+            self.ensure_goes_on()?;
+            thread::sleep(PAUSE.min(time.saturating_duration_since(Instant::now())));
+        }
+        Ok(())
+    }
+
+    /// Whether there is a receiver, and time.
+    fn ensure_goes_on(&self) -> io::Result<()> {
+        if self.shared.has_ended.load(Ordering::Acquire) {
+            return Err(io::Error::other("the receiver has ended"));
+        }
+        if self.shared.start.elapsed() > self.options.time_limit {
+            return Err(io::Error::other("the run takes longer than it may (see --seconds)"));
+        }
+        Ok(())
+    }
+
     /// Sends the messages that wait.
     fn flush(&mut self) -> io::Result<()> {
         let numbers = self.first..self.sent.next();
@@ -236,12 +267,7 @@ impl<'a> Sender<'a> {
         loop {
             self.serve()?;
             let taken = self.shared.taken.load(Ordering::Acquire);
-            if self.shared.has_ended.load(Ordering::Acquire) {
-                return Err(io::Error::other("the receiver has ended"));
-            }
-            if self.shared.start.elapsed() > self.options.time_limit {
-                return Err(io::Error::other("the run takes longer than it may (see --seconds)"));
-            }
+            self.ensure_goes_on()?;
             if taken < FIRST {
                 // The receiver is not there yet.
                 thread::sleep(PAUSE);

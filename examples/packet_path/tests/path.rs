@@ -229,3 +229,88 @@ fn without_privilege_one_line_says_which_and_what_runs() {
     assert_eq!((missing.status.code(), missing.stdout.len()), (Some(1), 0), "{stderr}");
     assert!(stderr.contains("/no/such/feed") && stderr.lines().count() == 1, "{stderr}");
 }
+
+/// A capture of Ethernet with this many packets of many sizes, a millisecond apart; of the last, so many bytes are not there.
+fn capture(name: &str, packets: u32, missing: usize) -> PathBuf {
+    let word = |word: u32| word.to_le_bytes();
+    let mut file = [0xa1b2_c3d4, 0x0004_0002, 0, 0, 262_144, 1].map(word).concat();
+    for number in 0..packets {
+        // From none to more than thirty datagrams have room for.
+        let size = if number % 100 == 99 { 60_000 } else { number * 37 % 1_500 };
+        file.extend([number / 1_000, number % 1_000 * 1_000, size, size].map(word).concat());
+        file.extend((0..size).map(|place| (place * 7 + number) as u8));
+    }
+    file.truncate(file.len() - missing);
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&path, file).unwrap();
+    path
+}
+
+/// A run of a capture with a report to `name`.json.
+fn send_capture(name: &str, file: &Path, arguments: &[&str]) -> Output {
+    let report = report_file(name);
+    let _ = std::fs::remove_file(&report);
+    let mut command = Command::new(PROGRAM);
+    command.arg("--pcap").arg(file).args(arguments).arg("--json").arg(report).output().unwrap()
+}
+
+/// design/packet-path.md `.pcap`.
+#[test]
+fn captured_packets_come_through_as_they_were() {
+    let file = capture("whole.pcap", 2_000, 0);
+    let ways: &[&[&str]] = match has_wires() {
+        true => &[
+            &["--receiver", "loopback"],
+            &["--receiver", "packet", "--drop", "5", "--duplicate", "5", "--reorder", "5"],
+            &["--receiver", "recvmmsg", "--as-recorded"],
+        ],
+        false => &[&["--receiver", "loopback"]],
+    };
+    for (number, way) in ways.iter().enumerate() {
+        let name = format!("capture-{number}");
+        assert_succeeds(&send_capture(&name, &file, way));
+        let report = report(&name);
+        assert_eq!(report["packets_match"], true, "{report:#}");
+        assert_eq!(report["sent"]["packets"], 2_000, "{report:#}");
+        assert_eq!(report["sent"]["links"]["ETHERNET"], 2_000, "{report:#}");
+        for key in ["packets", "bytes", "digest"] {
+            assert_eq!(report["sent"][key], report["received"]["packets"][key], "{report:#}");
+        }
+        let steady = report["received"]["steady"].as_object().unwrap();
+        assert!(steady.values().all(|cost| *cost == 0), "{report:#}");
+        assert_eq!((&report["contract"]["armed"], &report["contract"]["alarms"]), (&true.into(), &0.into()));
+        assert_home(&report);
+    }
+}
+
+#[test]
+fn what_is_readable_of_a_capture_is_sent_and_reported() {
+    let file = capture("cut.pcap", 500, 1);
+    let output = send_capture("cut", &file, &["--receiver", "loopback"]);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("cut.pcap: the capture is cut off in the middle of a packet"), "{stderr}");
+    let told = report("cut");
+    assert_eq!((&told["sent"]["packets"], &told["packets_match"]), (&499.into(), &true.into()), "{told:#}");
+    assert_home(&told);
+
+    let feed = Path::new(env!("CARGO_TARGET_TMPDIR")).join("no.pcap");
+    std::fs::write(&feed, "1 {}\n").unwrap();
+    let output = send_capture("none", &feed, &["--receiver", "loopback"]);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{stderr}");
+    assert!(stderr.contains("neither a file of pcap nor one of pcapng"), "{stderr}");
+}
+
+/// The control: a loss that is not made good is named, and the packets differ.
+#[test]
+fn a_captured_packet_that_is_lost_is_named() {
+    let file = capture("lost.pcap", 2_000, 0);
+    let output = send_capture("lost", &file, &["--receiver", "loopback", "--drop", "10", "--unanswered"]);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("gap: message"), "{stderr}");
+    let told = report("lost");
+    assert_eq!(told["packets_match"], false, "{told:#}");
+    assert_home(&told);
+}
