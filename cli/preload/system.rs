@@ -17,7 +17,7 @@ unsafe extern "C" {
     pub(crate) fn getpid() -> c_int;
     fn __errno_location() -> *mut c_int;
     fn getenv(name: *const c_char) -> *const c_char;
-    fn open(path: *const c_char, flags: c_int, mode: u32) -> c_int;
+    fn open(path: *const c_char, flags: c_int, ...) -> c_int;
     fn close(descriptor: c_int) -> c_int;
     fn getrlimit64(resource: c_int, limit: *mut [u64; 2]) -> c_int;
     fn posix_fallocate64(descriptor: c_int, from: i64, length: i64) -> c_int;
