@@ -92,6 +92,8 @@ pub(crate) enum Receiver {
     Xdp,
     /// PACKET_MMAP: the kernel writes frames into a ring, from which they are copied into units of the pool.
     Packet,
+    /// io_uring: the kernel copies the datagrams of a UDP socket into units of the pool. No call is made to receive.
+    IoUring,
     /// A UDP socket and recvmmsg, with a list of buffers.
     Recvmmsg,
     /// The same on the loopback interface: needs no privilege, makes no namespace.

@@ -31,6 +31,7 @@ mod namespace;
 mod packet_mmap;
 mod path_report;
 mod pinning;
+mod provided_buffers;
 mod receivers;
 mod records;
 mod recvmmsg;

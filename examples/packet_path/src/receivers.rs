@@ -8,6 +8,7 @@ use crate::ends::{Ends, PORT};
 use crate::failure::Failure;
 use crate::hot_packets::WINDOW_MESSAGES;
 use crate::packet_mmap::PacketMmap;
+use crate::provided_buffers::ProvidedBuffers;
 use crate::recvmmsg::Recvmmsg;
 use crate::source::Source;
 
@@ -48,19 +49,26 @@ pub(crate) fn with_source<W: WithSource>(
     if matches!(wanted, None | Some(Receiver::Xdp)) {
         match AfXdp::open(frames, PORT) {
             Ok(source) => return Ok(work.run("AF_XDP", None, source)),
-            Err(error) if wanted.is_none() => fallback = Some(refusal("AF_XDP", "CAP_BPF", &error)),
-            Err(error) => return Err(refused("AF_XDP", "CAP_BPF", &error)),
+            Err(error) if wanted.is_none() => {
+                fallback = Some(refusal("AF_XDP", "CAP_BPF, as root has it", &error))
+            }
+            Err(error) => return Err(refused("AF_XDP", "CAP_BPF, as root has it", &error)),
         }
     }
     if matches!(wanted, None | Some(Receiver::Packet)) {
         return match PacketMmap::open(frames, PORT) {
             Ok(source) => Ok(work.run("PACKET_MMAP", fallback, source)),
-            Err(error) => Err(refused("PACKET_MMAP", "CAP_NET_RAW", &error)),
+            Err(error) => Err(refused("PACKET_MMAP", "CAP_NET_RAW, as root has it", &error)),
         };
     }
-    let socket = ends.receiver.try_clone();
-    let source = socket.and_then(|socket| Recvmmsg::new(socket, FRAMES));
-    let source = source.map_err(|error| NoSource::Failed(Failure::new(error)))?;
+    let socket = ends.receiver.try_clone().map_err(|error| NoSource::Failed(Failure::new(error)))?;
+    if wanted == Some(Receiver::IoUring) {
+        return match ProvidedBuffers::open(frames, socket) {
+            Ok(source) => Ok(work.run("io_uring", None, source)),
+            Err(error) => Err(refused("io_uring", "a filter of system calls that lets it pass", &error)),
+        };
+    }
+    let source = Recvmmsg::new(socket, FRAMES).map_err(|error| NoSource::Failed(Failure::new(error)))?;
     Ok(work.run("recvmmsg", None, source))
 }
 
@@ -72,7 +80,7 @@ fn refused(receiver: &str, privilege: &str, error: &io::Error) -> NoSource {
 fn refusal(receiver: &str, privilege: &str, error: &io::Error) -> String {
     match error.kind() {
         ErrorKind::PermissionDenied => {
-            format!("{receiver} needs {privilege}, as root has it: {error}; see --receiver")
+            format!("{receiver} needs {privilege}: {error}; see --receiver")
         }
         _ => format!("{receiver} is not to be had from this kernel: {error}; see --receiver"),
     }

@@ -57,7 +57,7 @@ impl Recvmmsg {
 }
 
 /// Gives the socket a large buffer: with the privilege, beyond the limit of the system.
-fn grow(socket: &UdpSocket) -> io::Result<()> {
+pub(crate) fn grow(socket: &UdpSocket) -> io::Result<()> {
     use nix::sys::socket::setsockopt;
     use nix::sys::socket::sockopt::{RcvBuf, RcvBufForce};
     Ok(setsockopt(socket, RcvBufForce, &SOCKET_BYTES)

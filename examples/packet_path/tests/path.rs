@@ -89,9 +89,16 @@ fn whatever_the_wire_does_the_book_is_the_same() {
         ("same-lossy", &["--drop", "10", "--duplicate", "10", "--reorder", "10", "--seed", "3"][..]),
         ("same-single", &["--drop", "5", "--per-datagram", "1"]),
         ("same-packet", &["--drop", "10", "--receiver", "packet"]),
+        ("same-io-uring", &["--drop", "10", "--receiver", "io-uring"]),
         ("same-recvmmsg", &["--drop", "10", "--receiver", "recvmmsg"]),
     ] {
-        assert_succeeds(&command(name, arguments).output().unwrap());
+        let output = command(name, arguments).output().unwrap();
+        if name == "same-io-uring" && output.status.code() == Some(2) {
+            // Many systems do not allow it.
+            let _ = std::io::stderr().write_all(&output.stderr);
+            continue;
+        }
+        assert_succeeds(&output);
         let report = report(name);
         assert_clean(&report);
         let wire = &report["wire"];
