@@ -10,6 +10,9 @@ use crate::recording::end::{End, Thread};
 use crate::recording::event::Event;
 use crate::recording::look::Entry;
 
+/// How often a ring may be written over while it is looked at, before the rest of it is given up.
+const LOOKS: u32 = 1000;
+
 /// The time at which a recording began, in seconds since 1970.
 pub(crate) fn made(reader: &Reader) -> Option<u64> {
     let since = reader.info().made()?.duration_since(SystemTime::UNIX_EPOCH);
@@ -22,9 +25,21 @@ pub(super) fn read(reader: &Reader, mut each: impl FnMut(Entry<'_>), faults: &mu
     let mut written = Written::now(reader);
     let mut events = reader.events(Start::Oldest);
     let mut line = String::new();
-    while !written.is_read()
-        && let Some(item) = events.poll()
-    {
+    let mut looks = LOOKS;
+    while !written.is_read() {
+        let Some(item) = events.poll() else {
+            // All that was there at this look was overwritten before it was read. The next one finds newer events, and the gap.
+            looks -= 1;
+            // What is damaged is told below.
+            if looks == 0 && events.damaged_blocks() == 0 {
+                faults
+                    .push("it is written faster than it can be read: some events are not counted".to_owned());
+            }
+            if looks == 0 {
+                break;
+            }
+            continue;
+        };
         if !written.has(&item) {
             continue;
         }
