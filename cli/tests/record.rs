@@ -403,6 +403,12 @@ fn synthesized_traces_are_replayed() {
     for row in ["| cache+tlsf |", "| mfs |", "| system |", "| none |"] {
         assert!(table.contains(row), "{table}");
     }
+    // At first the caches have nothing; later they serve most requests (design/cli-traces.md `.fills`).
+    let mut command = tripoint();
+    command.args(["replay", "--json", "--contents", "--with", "cache+tlsf,tlsf"]).arg(&trace);
+    let report: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
+    let [cached, locked] = [0, 1].map(|index| &report["contenders"][index]["fills"]);
+    assert!((1..2500).contains(&cached.as_u64().unwrap()) && locked.is_null(), "{report:#}");
 }
 
 /// The first block of a trace is small, because the recorder writes what it has while a program starts. What the replay takes

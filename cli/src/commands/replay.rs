@@ -230,9 +230,9 @@ impl Report<'_> {
         )?;
         writeln!(
             out,
-            "| allocator | ns | p50 | p90 | p99 | p99.9 | p99.99 | most | peak | mean | end | faults | growth | wrong |"
+            "| allocator | ns | p50 | p90 | p99 | p99.9 | p99.99 | most | peak | mean | end | faults | growth | fills | wrong |"
         )?;
-        writeln!(out, "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")?;
+        writeln!(out, "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")?;
         self.contenders.iter().try_for_each(|row| self.write_row(row, out))
     }
 
@@ -253,7 +253,7 @@ impl Report<'_> {
         let mean = outcome.mean_share().map(|mean| format!("{mean:.2}")).unwrap_or_default();
         write!(out, " {} | {mean} | {} |", share(outcome.at_peak), share(outcome.at_end))?;
         let growth = outcome.growth.filter(|_| outcome.faults.is_some()).map(bytes).unwrap_or_default();
-        write!(out, " {} | {growth} |", text(outcome.faults))?;
+        write!(out, " {} | {growth} | {} |", text(outcome.faults), text(outcome.fills))?;
         let wrong = (row.name != "none").then_some(outcome.differences + outcome.refused);
         Ok(writeln!(out, " {} |", text(wrong))?)
     }

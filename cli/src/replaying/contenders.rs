@@ -93,8 +93,8 @@ impl Contender {
         match self {
             Self::Mvff => visit(&Shared(mvff()?), &growth),
             Self::Tlsf => visit(&Shared(tlsf()?), &growth),
-            Self::CacheMvff => visit(&Cached { pool: mvff()?, classes }, &growth),
-            Self::CacheTlsf => visit(&Cached { pool: tlsf()?, classes }, &growth),
+            Self::CacheMvff => visit(&Cached::new(mvff()?, classes), &growth),
+            Self::CacheTlsf => visit(&Cached::new(tlsf()?, classes), &growth),
             _ => visit(&Fixed::create(&arena).map_err(io::Error::other)?, &growth),
         }
     }

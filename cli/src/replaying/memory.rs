@@ -34,6 +34,11 @@ pub(super) unsafe trait Memory {
 pub(super) trait Threads: Sync {
     /// Calls [`Worker::run`] with the memory of a new thread.
     fn on_thread(&self, worker: &mut Worker<'_>);
+
+    /// How many allocations the caches of its threads could not serve by themselves; none if it has no caches that count.
+    fn fills(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// A store of tripoint's as the memory of a thread.

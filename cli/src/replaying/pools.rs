@@ -1,7 +1,9 @@
 //! Pools of tripoint as contenders.
 
 use core::alloc::Layout;
+use core::cell::Cell;
 use core::ptr::NonNull;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use tripoint::{
     ArenaVm, Cache, CacheClasses, CacheDescriptor, ManualPool, Mfs, MfsCache, MfsOptions, Result, Store,
@@ -25,17 +27,67 @@ impl<P: ManualPool> Threads for Shared<P> {
 #[derive(Debug)]
 pub(super) struct Cached<P> {
     pub(super) pool: P,
-    pub(super) classes: CacheClasses,
+    classes: CacheClasses,
+    /// Of the threads that have ended.
+    fills: AtomicU64,
+}
+
+impl<P> Cached<P> {
+    pub(super) fn new(pool: P, classes: CacheClasses) -> Self {
+        Self { pool, classes, fills: AtomicU64::new(0) }
+    }
 }
 
 impl<P: ManualPool> Threads for Cached<P> {
     fn on_thread(&self, worker: &mut Worker<'_>) {
         let descriptor = CacheDescriptor::new(self.classes);
         match Cache::create(&self.pool, &descriptor) {
-            Ok(cache) => worker.run(&Stored(&cache)),
+            Ok(cache) => {
+                let counted = CountedCache { cache, fills: Cell::new(0) };
+                worker.run(&counted);
+                self.fills.fetch_add(counted.fills.get(), Ordering::Relaxed);
+            }
             // Only a descriptor in use is refused, and this one is new.
             Err(_) => worker.run(&Stored(&self.pool)),
         }
+    }
+
+    fn fills(&self) -> Option<u64> {
+        Some(self.fills.load(Ordering::Relaxed))
+    }
+}
+
+/// A cache, and how often it had to ask its pool for memory.
+struct CountedCache<'c, P: ManualPool> {
+    cache: Cache<'c, P>,
+    fills: Cell<u64>,
+}
+
+// SAFETY: a block comes from the cache, whose promises are those of `Memory`.
+unsafe impl<P: ManualPool> Memory for CountedCache<'_, P> {
+    #[inline]
+    fn alloc(&self, layout: Layout, zeroed: bool) -> Option<NonNull<u8>> {
+        let Some(block) = self.cache.alloc_cached(layout) else {
+            self.fills.set(self.fills.get() + 1);
+            return Stored(&self.cache).alloc(layout, zeroed);
+        };
+        if zeroed {
+            // SAFETY: the block has that many bytes.
+            unsafe { block.write_bytes(0, layout.size()) };
+        }
+        Some(block)
+    }
+
+    #[inline]
+    unsafe fn free(&self, block: NonNull<u8>, layout: Layout) {
+        // SAFETY: the caller's duties are the same.
+        unsafe { Stored(&self.cache).free(block, layout) };
+    }
+
+    #[inline]
+    unsafe fn resize(&self, block: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<u8>> {
+        // SAFETY: the caller's duties are the same.
+        unsafe { Stored(&self.cache).resize(block, from, to) }
     }
 }
 

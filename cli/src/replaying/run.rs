@@ -33,6 +33,8 @@ pub(crate) struct Outcome {
     pub(crate) faults: Option<u64>,
     /// Bytes that the arena committed, for pools.
     pub(crate) growth: Option<u64>,
+    /// Allocations that no cache of a thread could serve by itself, for pools with caches.
+    pub(crate) fills: Option<u64>,
     /// The footprint in the course of the replay.
     pub(crate) samples: Vec<Sample>,
 }
@@ -114,7 +116,7 @@ pub(super) fn run_on(
         Measure::Latency => outcome.percentiles = findings.percentiles(),
     }
     let Findings { differences, first_difference, refused, .. } = findings;
-    Ok(Outcome { differences, first_difference, refused, ..outcome })
+    Ok(Outcome { differences, first_difference, refused, fills: contender.fills(), ..outcome })
 }
 
 fn make_slots(count: usize) -> io::Result<Box<[Slot]>> {

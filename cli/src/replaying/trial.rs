@@ -38,7 +38,7 @@ pub(crate) fn try_out(outline: &Outline, init: &Init, times: usize) -> io::Resul
     if init.extend != 0 {
         pool.extend(init.extend).map_err(io::Error::other)?;
     }
-    let cached = Cached { pool, classes: init.classes };
+    let cached = Cached::new(pool, init.classes);
     let mut trials = Vec::new();
     for _ in 0..times {
         let before = arena.counts().growth.get();
