@@ -38,7 +38,7 @@ fn run<L: Store, S: ManualPool>(
     full: &mut Receiver,
     next: &mut Sender,
 ) -> Result<(), HotFailure> {
-    while let Some(mut block) = full.receive() {
+    while let Some(mut block) = full.receive_hot() {
         thread.begin_burst(block.contents().len());
         let before = thread.lines();
         let outcome = keep_block(thread, &block);

@@ -4,6 +4,8 @@
 //! the reference reads it again, and the reader has it back
 //! (design/order-book.md `.req.stream`, `.handoff.ring`).
 
+use core::time::Duration;
+
 use rtrb::{Consumer, Producer, PushError, RingBuffer};
 
 /// The bytes of a block, and so of the longest line: 1 MiB.
@@ -12,8 +14,11 @@ pub(crate) const BLOCK_SIZE: usize = 1 << 20;
 /// Blocks that go round.
 const BLOCKS: usize = 8;
 
-/// Looks at an empty queue this often before letting another thread run.
+/// A hot thread looks at an empty queue this often before it lets another thread run.
 const SPINS: u32 = 1_000;
+
+/// How long another thread sleeps if a queue is empty.
+const PAUSE: Duration = Duration::from_micros(100);
 
 /// Whole lines of the input.
 pub(crate) struct Block {
@@ -107,27 +112,34 @@ impl Sender {
 }
 
 impl Receiver {
-    /// Waits for the next block; `None` once the sender is gone.
-    pub(crate) fn receive(&mut self) -> Option<Block> {
+    /// Waits for the next block on a hot thread, which does not sleep; `None` once the sender is gone.
+    pub(crate) fn receive_hot(&mut self) -> Option<Block> {
         let mut spins = 0;
+        self.receive_by(|| {
+            if spins < SPINS {
+                spins += 1;
+                core::hint::spin_loop();
+            } else {
+                std::thread::yield_now();
+            }
+        })
+    }
+
+    /// Sleeps until the next block is there, so that the processor is for others; `None` once the sender is gone.
+    pub(crate) fn receive(&mut self) -> Option<Block> {
+        self.receive_by(|| std::thread::sleep(PAUSE))
+    }
+
+    fn receive_by(&mut self, mut wait: impl FnMut()) -> Option<Block> {
         loop {
             // Asked first: what was sent before the sender left is still there.
             let last = self.0.is_abandoned();
             match self.0.pop() {
                 Ok(block) => return Some(block),
                 Err(_) if last => return None,
-                Err(_) => wait(&mut spins),
+                Err(_) => wait(),
             }
         }
-    }
-}
-
-fn wait(spins: &mut u32) {
-    if *spins < SPINS {
-        *spins += 1;
-        core::hint::spin_loop();
-    } else {
-        std::thread::yield_now();
     }
 }
 

@@ -63,6 +63,6 @@ impl<'pool, P: Store> Rehearsal<'pool, P> {
     pub(crate) fn hand_off(&mut self) {
         let (sender, receiver) = &mut self.queue;
         sender.send(Block::empty());
-        receiver.receive();
+        receiver.receive_hot();
     }
 }

@@ -29,6 +29,13 @@ const SENT_MESSAGES: usize = 2 * AHEAD_MAX as usize;
 /// How long the sender sleeps if it must wait.
 const PAUSE: Duration = Duration::from_micros(20);
 
+/// What is due later than this is slept for: a sender that keeps its processor busy keeps the kernel's own threads from it, and these
+/// bring datagrams to the receiver (design/packet-path.md `.pace.sleep`).
+const SLEEP_MIN: Duration = Duration::from_micros(30);
+
+/// The longest that the sender sleeps: requests wait for it.
+const SLEEP_MAX: Duration = Duration::from_millis(1);
+
 /// The time between two datagrams that only say which message is next.
 const HEARTBEAT: Duration = Duration::from_millis(2);
 
@@ -194,6 +201,8 @@ impl<'a> Sender<'a> {
         mut self,
         send_all: impl FnOnce(&mut Self) -> io::Result<()>,
     ) -> (SenderCounts, Option<Failure>) {
+        // Sleeps end when they are over. Where the system does not allow that, they take some 50 µs more.
+        let _ = nix::sys::prctl::set_timerslack(1);
         let outcome = send_all(&mut self).and_then(|()| self.flush());
         let outcome = outcome.and(self.end());
         self.shared.end_sending();
@@ -268,13 +277,16 @@ impl<'a> Sender<'a> {
             self.serve()?;
             let taken = self.shared.taken.load(Ordering::Acquire);
             self.ensure_goes_on()?;
+            let early = self.due.saturating_duration_since(Instant::now());
             if taken < FIRST {
                 // The receiver is not there yet.
                 thread::sleep(PAUSE);
             } else if end > taken + AHEAD_MAX {
                 self.be_heard()?;
                 thread::sleep(PAUSE);
-            } else if Instant::now() < self.due {
+            } else if early > SLEEP_MIN {
+                thread::sleep(early.min(SLEEP_MAX));
+            } else if !early.is_zero() {
                 thread::yield_now();
             } else {
                 // Time that was lost is not caught up with a burst.
