@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use crate::datagram_writer::Writer;
 use crate::message::Message;
-use crate::moldudp64::{Datagram, FIRST, Request, Writer};
+use crate::moldudp64::{Datagram, FIRST, Request};
 use crate::window::{Arrival, Turn, Window};
 
 /// The messages that the window reaches.

@@ -85,6 +85,10 @@ mod wire;
 
 // The same for the framing and the recovery window of the packet path.
 #[cfg(not(test))]
+#[path = "../../examples/packet_path/src/datagram_writer.rs"]
+#[allow(dead_code)]
+mod datagram_writer;
+#[cfg(not(test))]
 #[path = "../../examples/packet_path/src/message.rs"]
 mod message;
 #[cfg(not(test))]

@@ -20,6 +20,7 @@ mod capture;
 mod capture_report;
 mod capture_run;
 mod cli;
+mod datagram_writer;
 mod disturbance;
 mod ends;
 mod frame;

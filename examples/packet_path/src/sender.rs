@@ -10,10 +10,11 @@ use std::time::Instant;
 
 use serde::Serialize;
 
+use crate::datagram_writer::Writer;
 use crate::disturbance::{Disturbance, Disturbed};
 use crate::failure::Failure;
 use crate::handoff;
-use crate::moldudp64::{FIRST, HEADER_BYTES, Request, Session, Writer};
+use crate::moldudp64::{FIRST, HEADER_BYTES, Request, Session};
 use crate::sent::Sent;
 
 /// The name of the session.

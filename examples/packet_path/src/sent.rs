@@ -2,8 +2,9 @@
 
 use core::ops::Range;
 
+use crate::datagram_writer::Writer;
 use crate::message::{Message, PREFIX_BYTES};
-use crate::moldudp64::{FIRST, LENGTH_BYTES, Writer};
+use crate::moldudp64::{FIRST, LENGTH_BYTES};
 
 /// A message, without its number.
 #[derive(Default)]

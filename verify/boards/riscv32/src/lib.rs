@@ -1,4 +1,4 @@
-//! A 32-bit RISC-V board, as QEMU's `virt` is one: start-up, timer, console, exit.
+//! A 32-bit RISC-V board, as QEMU's `virt` is one: start-up, timer, interrupts of devices, console, exit.
 #![no_std]
 
 use core::arch::{asm, global_asm};
@@ -10,10 +10,15 @@ use core::ptr;
 const TIMER_COMPARE: usize = 0x0200_4000;
 /// The timer's count, 64 bits, in steps of 100 ns.
 const TIMER_COUNT: usize = 0x0200_bff8;
+/// The interrupt controller (PLIC): the priority of each interrupt, and what the one core is to hear of.
+const PRIORITIES: usize = 0x0c00_0000;
+const ENABLED: usize = 0x0c00_2000;
+const CLAIM: usize = 0x0c20_0004;
 const CONSOLE: usize = 0x1000_0000;
 const TEST_DEVICE: usize = 0x0010_0000;
 
 const MIE_TIMER: usize = 1 << 7;
+const MIE_DEVICES: usize = 1 << 11;
 const MSTATUS_INTERRUPTS: usize = 1 << 3;
 
 global_asm!(
@@ -70,6 +75,8 @@ global_asm!(
 unsafe extern "C" {
     /// Every image has its own.
     safe fn on_timer();
+    /// Every image has its own. No device interrupts before [`Board::enable_interrupt`].
+    safe fn on_device(interrupt: u32);
 }
 
 /// Registers of a device: not memory that any Rust object lives in.
@@ -95,6 +102,29 @@ impl Board {
             asm!("csrs mstatus, {}", in(reg) MSTATUS_INTERRUPTS);
         }
         Self(())
+    }
+
+    /// Lets a device interrupt. The handler calls `on_device` with the number, which is below 32.
+    pub fn enable_interrupt(&mut self, interrupt: u32) {
+        // SAFETY: the board has these registers here; start-up set the trap handler.
+        unsafe {
+            device::<u32>(PRIORITIES).add(interrupt as usize).write_volatile(1);
+            let enabled = device::<u32>(ENABLED);
+            enabled.write_volatile(enabled.read_volatile() | 1 << interrupt);
+            asm!("csrs mie, {}", in(reg) MIE_DEVICES);
+        }
+    }
+
+    /// Sleeps until an interrupt, unless `is_ready` is true. An interrupt in between is not missed.
+    pub fn sleep_unless(&mut self, is_ready: impl FnOnce() -> bool) {
+        // SAFETY: an interrupt that comes while they are off ends the sleep, and is handled when they are on again.
+        unsafe { asm!("csrc mstatus, {}", in(reg) MSTATUS_INTERRUPTS) };
+        if !is_ready() {
+            // SAFETY: waits, and does nothing else.
+            unsafe { asm!("wfi") };
+        }
+        // SAFETY: as they were.
+        unsafe { asm!("csrs mstatus, {}", in(reg) MSTATUS_INTERRUPTS) };
     }
 }
 
@@ -126,15 +156,25 @@ fn set_timer(low: u32, high: u32) {
     }
 }
 
-/// Every trap comes here; only the timer's interrupt is expected.
+/// Every trap comes here; only interrupts of the timer and of devices are expected.
 #[unsafe(no_mangle)]
 extern "C" fn handle_trap(cause: u32) {
     const TIMER: u32 = 1 << 31 | 7;
-    if cause != TIMER {
-        exit(false);
+    const DEVICE: u32 = 1 << 31 | 11;
+    match cause {
+        TIMER => {
+            set_timer(u32::MAX, u32::MAX);
+            on_timer();
+        }
+        DEVICE => {
+            // SAFETY: claiming and completing are what a handler does, in this order; the board has this register here.
+            let interrupt = unsafe { device::<u32>(CLAIM).read_volatile() };
+            on_device(interrupt);
+            // SAFETY: as above.
+            unsafe { device::<u32>(CLAIM).write_volatile(interrupt) };
+        }
+        _ => exit(false),
     }
-    set_timer(u32::MAX, u32::MAX);
-    on_timer();
 }
 
 /// Ends the run.

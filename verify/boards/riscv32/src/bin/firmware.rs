@@ -15,3 +15,7 @@ extern "C" fn main() -> ! {
 extern "C" fn on_timer() {
     firmware::on_timer();
 }
+
+/// What the interrupt handler of devices calls. None is enabled.
+#[unsafe(no_mangle)]
+extern "C" fn on_device(_interrupt: u32) {}

@@ -13,3 +13,7 @@ extern "C" fn main() -> ! {
 /// What the timer's interrupt handler calls. The timer is never set.
 #[unsafe(no_mangle)]
 extern "C" fn on_timer() {}
+
+/// What the interrupt handler of devices calls. None is enabled.
+#[unsafe(no_mangle)]
+extern "C" fn on_device(_interrupt: u32) {}
