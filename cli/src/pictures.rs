@@ -9,6 +9,7 @@
 //! of a recording:   footprint.rs fragmentation.rs map.rs fills.rs latency.rs flame.rs collections.rs
 //! of a trace:       live.rs
 //! of a replay:      replayed.rs
+//! of a program:     given.rs
 //! ```
 
 mod collections;
@@ -17,6 +18,7 @@ mod fills;
 mod flame;
 mod footprint;
 mod fragmentation;
+mod given;
 mod latency;
 mod live;
 mod map;
@@ -30,6 +32,7 @@ use clap::ValueEnum;
 use crate::plotting::Picture;
 use crate::summary::Summary;
 
+pub(crate) use given::given;
 pub(crate) use live::live;
 pub(crate) use observed::Observed;
 pub(crate) use replayed::replayed;

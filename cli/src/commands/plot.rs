@@ -17,16 +17,18 @@ use crate::trace::Course;
 ///
 /// A capture of `tripoint attach` shows most, because it has events and sizes of the whole time. Telemetry files, core
 /// files and running processes show what they still have. A trace has one picture, the footprint. All events are drawn, also
-/// those of the warm-up. Only the flame graph is of the steady state, as a report is.
+/// those of the warm-up. Only the flame graph is of the steady state, as a report is. A program may also write a picture of its own into its
+/// report: JSON, with what is drawn under the key `picture`.
 #[derive(Debug, Args)]
 #[command(
-    mut_arg("target", |argument| argument.help("A capture, a telemetry file, a core file, the number of a running process, or a trace")),
+    mut_arg("target", |argument| argument.help("A capture, a telemetry file, a core file, the number of a running process, a trace, or a report in JSON that has a picture")),
     after_help = "Examples:
   tripoint attach 4711 --duration 10s -o orders.capture && tripoint plot orders.capture -o footprint.svg
   tripoint plot orders.capture --picture map -o map.png --theme dark
   tripoint plot orders.capture --picture flame -o flame.svg --width 1600
   tripoint plot orders.capture -o pictures/
   tripoint plot tripoint.trace -o live.svg
+  tripoint plot packets.json -o packets.png
 
 Exit status: 0 if every picture shows something, 2 if one has nothing to show, which it then says in words, or if the recording \
 is bad. With a folder, pictures that have nothing to show are left out."
@@ -84,10 +86,26 @@ struct Plotted {
 
 impl Plot {
     pub(crate) fn run(&self, out: &mut Output) -> Result<Outcome, Error> {
-        match self.selection.target().as_trace() {
-            Some(path) => self.draw_trace(path, out),
-            None => self.draw_recording(out),
+        let target = self.selection.target();
+        if let Some(path) = target.as_trace() {
+            self.draw_trace(path, out)
+        } else if let Some(path) = target.as_report() {
+            self.draw_report(path, out)
+        } else {
+            self.draw_recording(out)
         }
+    }
+
+    fn draw_report(&self, path: &Path, out: &mut Output) -> Result<Outcome, Error> {
+        if let Some(kind) = self.picture {
+            let why = format!("a report has no {}; it has one picture", kind.name());
+            return Err(Error::Undrawn { path: self.output.clone(), why });
+        }
+        let report = std::fs::read(path).map_err(Error::system("read", path))?;
+        let unread =
+            |why| Error::Undrawn { path: path.into(), why: format!("it is no report with a picture: {why}") };
+        self.draw(vec![("picture", pictures::given(&report).map_err(unread)?)], out)?;
+        Ok(Outcome::Fine)
     }
 
     fn draw_trace(&self, path: &Path, out: &mut Output) -> Result<Outcome, Error> {
@@ -99,7 +117,7 @@ impl Plot {
         let mut course = Course::open(path, u64::MAX).map_err(read)?;
         let (mut picture, cut) = pictures::live(&mut course);
         picture.notes.extend(cut.iter().map(|error| format!("not all of the trace could be read: {error}")));
-        self.draw(vec![(Kind::Footprint, picture)], out)?;
+        self.draw(vec![(Kind::Footprint.name(), picture)], out)?;
         cut.map_or(Ok(Outcome::Fine), |error| Err(read(error)))
     }
 
@@ -112,7 +130,7 @@ impl Plot {
             None if self.is_folder() => Kind::value_variants().to_vec(),
             None => vec![Kind::Footprint],
         };
-        let pictures = kinds.into_iter().map(|kind| (kind, kind.of(&observed, &summary))).collect();
+        let pictures = kinds.into_iter().map(|kind| (kind.name(), kind.of(&observed, &summary))).collect();
         self.draw(pictures, out)?;
         recording.check_whole()?;
         Ok(Outcome::Fine)
@@ -123,7 +141,7 @@ impl Plot {
         self.output.is_dir() || self.output.as_os_str().as_encoded_bytes().ends_with(b"/")
     }
 
-    fn draw(&self, mut pictures: Vec<(Kind, Picture)>, out: &mut Output) -> Result<(), Error> {
+    fn draw(&self, mut pictures: Vec<(&str, Picture)>, out: &mut Output) -> Result<(), Error> {
         if self.is_folder() {
             std::fs::create_dir_all(&self.output).map_err(Error::system("make the folder", &self.output))?;
             let all = pictures.len();
@@ -131,8 +149,8 @@ impl Plot {
         }
         let form = self.form()?;
         let mut plotted = Vec::new();
-        for (kind, mut picture) in pictures {
-            let file = self.file(kind, form);
+        for (name, mut picture) in pictures {
+            let file = self.file(name, form);
             let page = self.look.page(&picture);
             plotting::write(&mut picture, &page, form, &file)?;
             plotted.push(Plotted { file, picture });
@@ -169,9 +187,9 @@ impl Plot {
     }
 
     /// The file of a picture.
-    fn file(&self, kind: Kind, form: Form) -> PathBuf {
+    fn file(&self, name: &str, form: Form) -> PathBuf {
         match self.is_folder() {
-            true => self.output.join(format!("{}.{}", kind.name(), form.ending())),
+            true => self.output.join(format!("{name}.{}", form.ending())),
             false => self.output.clone(),
         }
     }

@@ -1,27 +1,29 @@
 //! What a picture shows. As JSON it is what is drawn, after thinning.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::unit::Unit;
 
 /// One picture: charts one below the other.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Picture {
     pub(crate) title: String,
     /// What it is a picture of: a line below the title.
     pub(crate) about: String,
     pub(crate) charts: Vec<Chart>,
     /// What is missing from it, a sentence each.
+    #[serde(default)]
     pub(crate) notes: Vec<String>,
 }
 
 /// One pair of axes.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Chart {
     pub(crate) title: String,
     pub(crate) x: Axis,
     pub(crate) y: Axis,
     /// Moments on the axis x that are marked by a line.
+    #[serde(default)]
     pub(crate) moments: Vec<Moment>,
     pub(crate) content: Content,
     /// What is said in its place if there is nothing to draw.
@@ -29,26 +31,27 @@ pub(crate) struct Chart {
 }
 
 /// What an axis measures.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Axis {
     pub(crate) label: String,
     pub(crate) unit: Unit,
     /// Whether equal distances are equal ratios. Values up to zero are not drawn then.
+    #[serde(default)]
     pub(crate) is_logarithmic: bool,
     /// A range that is shown even if the values take less of it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) span: Option<(f64, f64)>,
 }
 
 /// A named moment.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Moment {
     pub(crate) at: f64,
     pub(crate) name: String,
 }
 
 /// What is between the axes.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Content {
     /// Values over time that hold until the next: drawn as steps.
@@ -76,7 +79,7 @@ pub(crate) enum Content {
 }
 
 /// A line with a name. The points ascend on the axis x.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Series {
     pub(crate) name: String,
     /// The number of its colour. What is in several charts of a picture has one colour.
@@ -85,7 +88,7 @@ pub(crate) struct Series {
 }
 
 /// A size over time that is a part of a whole.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Layer {
     pub(crate) name: String,
     /// One for each position.
@@ -93,14 +96,14 @@ pub(crate) struct Layer {
 }
 
 /// Bars beside a name.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Group {
     pub(crate) name: String,
     pub(crate) values: Vec<f64>,
 }
 
 /// A rectangle, in the units of the axes.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Block {
     pub(crate) x: (f64, f64),
     pub(crate) y: (f64, f64),

@@ -1,9 +1,9 @@
 //! Units of axes, and numbers as people read them.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What the numbers of an axis are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Unit {
     /// Bytes, shown in the binary multiple that fits.

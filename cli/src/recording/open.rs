@@ -59,6 +59,14 @@ impl Target {
         }
     }
 
+    /// The path of a report in JSON.
+    pub(crate) fn as_report(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) if begins_with(path, b"{") => Some(path),
+            _ => None,
+        }
+    }
+
     /// Opens the telemetry of a process, or in a file. A file that is cut off is open as far as it can be read, and
     /// has faults.
     pub(crate) fn reader(&self) -> Result<(Reader, Vec<String>), Error> {

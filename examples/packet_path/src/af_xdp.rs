@@ -138,6 +138,10 @@ impl<'pool> Source for AfXdp<'pool> {
         descriptors.release();
     }
 
+    fn waiting(&self) -> usize {
+        self.received.available() as usize
+    }
+
     fn release(&mut self, frame: Self::Frame) {
         self.cache.give(frame);
     }

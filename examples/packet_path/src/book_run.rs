@@ -15,8 +15,9 @@ use crate::ends::Ends;
 use crate::failure::Failure;
 use crate::handoff::Round;
 use crate::hot::{HotReport, HotThread, Pools, Preparation};
-use crate::hot_packets::{Path, PathFailure, PathMemory};
+use crate::hot_packets::{Path, PathMemory};
 use crate::moldudp64::Request;
+use crate::path_failure::PathFailure;
 use crate::path_report::{PathReport, WireReport};
 use crate::pinning::Pinning;
 use crate::receivers::{WithSource, with_source};
@@ -49,10 +50,9 @@ pub(crate) fn run(options: &Options) -> Result<(Ended, Vec<Failure>), Failure> {
     if path.is_refused {
         return Ok((Ended::Refused, failures));
     }
-    let report = PathReport {
-        book: Report::new(&hot, &reference, contract, None, None),
-        wire: WireReport::new(path.receiver, path.fallback, pinning.processor(), sent, path.found),
-    };
+    let wire = WireReport::new(path.receiver, path.fallback, pinning.processor(), sent, path.found);
+    let of_book = hot.latency;
+    let report = PathReport::new(Report::new(&hot, &reference, contract, None, None), of_book, wire);
     failures.extend(run::write_summary(&name, &report).err());
     failures.extend(options.json.as_deref().and_then(|file| report.write_json(file).err()));
     Ok((if has_failed_fast { Ended::FailedFast } else { Ended::Whole }, failures))

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::capture_run::{Counted, Packets};
 use crate::contract_report::ContractReport;
@@ -35,12 +36,15 @@ pub(crate) struct CaptureReport {
     packets_match: bool,
     contract: ContractReport,
     wire: WireReport,
+    /// What `tripoint plot` draws.
+    picture: Value,
 }
 
 impl CaptureReport {
     pub(crate) fn new(sent: Sent, received: Counted, contract: ContractReport, wire: WireReport) -> Self {
         let packets_match = sent.packets == received.packets;
-        Self { sent, received, packets_match, contract, wire }
+        let picture = wire.picture(None);
+        Self { sent, received, packets_match, contract, wire, picture }
     }
 
     /// Writes the JSON form to a file.
@@ -55,7 +59,7 @@ impl CaptureReport {
 /// The summary.
 impl fmt::Display for CaptureReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { sent, received, packets_match, contract, wire } = self;
+        let Self { sent, received, packets_match, contract, wire, .. } = self;
         let links: Vec<_> = sent.links.iter().map(|(link, packets)| format!("{packets} of {link}")).collect();
         let of = |packets: &Packets| format!("{} packets, {} bytes", packets.packets, packets.bytes);
         line(f, "in front of the wire", format_args!("{} ({})", of(&sent.packets), links.join(", ")))?;

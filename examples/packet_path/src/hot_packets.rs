@@ -1,8 +1,6 @@
 //! The hot thread of the packet path: its lines come in datagrams (design/packet-path.md `.hot`).
 
-use core::fmt;
 use core::mem;
-use core::ops::Range;
 use core::sync::atomic::Ordering;
 use core::time::Duration;
 use std::time::Instant;
@@ -12,10 +10,12 @@ use rtrb::Producer;
 use serde::Serialize;
 use tripoint::{AllocationPoint, ManualPool, PoolBox, Result};
 
+use crate::course::{Course, Peaks, distribution};
+use crate::gap_watch::GapWatch;
 use crate::handoff::BLOCK_SIZE;
-use crate::hot_failure::HotFailure;
 use crate::message::Message;
-use crate::moldudp64::{Datagram, FIRST, Kind, MESSAGES_MAX, Request};
+use crate::moldudp64::{Datagram, FIRST, Kind, Request};
+use crate::path_failure::{PathFailure, SILENCE_MAX};
 use crate::records::Records;
 use crate::sender::{SESSION, Shared};
 use crate::source::{BURST, FrameCounts, Source, SourceCounts};
@@ -25,65 +25,11 @@ use crate::window::{Arrival, Slot, Turn, Window};
 /// The messages that the window reaches: more than the sender is ever ahead.
 pub(crate) const WINDOW_MESSAGES: usize = 8_192;
 
-/// How long messages may be late before they are asked for.
-const PATIENCE: Duration = Duration::from_micros(500);
-
-/// How long an answer may take before messages are asked for again.
-const ANSWER_TIME: Duration = Duration::from_millis(5);
-
-/// How long what is missing may not come, however often it is asked for.
-const GAP_MAX: Duration = Duration::from_secs(2);
-
-/// How long nothing may come at all.
-const SILENCE_MAX: Duration = Duration::from_secs(10);
-
 /// How long nothing comes when all has come.
 const DRAIN_TIME: Duration = Duration::from_millis(5);
 
 /// Looks at an empty ring between two at the clock.
 const LOOKS_PER_CLOCK: u32 = 1_024;
-
-/// Why the hot thread stopped, as plain words.
-#[derive(Debug)]
-pub(crate) enum PathFailure {
-    /// A record could not be kept.
-    Record(HotFailure),
-    /// These messages were lost, and did not come although they were asked for.
-    Gap(Range<u64>),
-    /// Nothing comes any more, and the session is not over.
-    Silent { next: u64 },
-    /// What is in this message is no piece of a record.
-    NoPiece { number: u64 },
-    /// The record that ends with this message is longer than any may be.
-    TooLong { number: u64 },
-}
-
-impl fmt::Display for PathFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Record(failure) => write!(f, "{}", crate::failure::Failure::from(*failure)),
-            Self::Gap(Range { start, end }) if end - start == 1 => {
-                write!(f, "gap: message {start} was lost, and did not come again")
-            }
-            Self::Gap(Range { start, end }) => {
-                write!(f, "gap: messages {start} to {} were lost, and did not come again", end - 1)
-            }
-            Self::Silent { next } => {
-                write!(f, "nothing came for {} s; message {next} was next", SILENCE_MAX.as_secs())
-            }
-            Self::NoPiece { number } => write!(f, "message {number} is no piece of a record"),
-            Self::TooLong { number } => {
-                write!(f, "the record that goes on in message {number} has more than {BLOCK_SIZE} bytes")
-            }
-        }
-    }
-}
-
-impl From<HotFailure> for PathFailure {
-    fn from(failure: HotFailure) -> Self {
-        Self::Record(failure)
-    }
-}
 
 /// What came, and what became of it.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
@@ -117,6 +63,9 @@ pub(crate) struct PathFound {
     pub(crate) frames: FrameCounts,
     /// From the sender's clock to the book, in ns, of the messages that were sent in the steady part.
     pub(crate) latency: Latency,
+    /// The same, for each share of them.
+    pub(crate) distribution: Vec<(f64, f64)>,
+    pub(crate) course: Course,
 }
 
 /// Memory for the window and for a record in pieces, from the pool `S`.
@@ -160,11 +109,8 @@ pub(crate) struct Path<'a, 'pool, K: Records, S: ManualPool, R: Source> {
     burst: Vec<R::Frame>,
     waiting: u64,
     shared: &'a Shared,
-    requests: Producer<Request>,
-    /// When what is missing is asked for, if something is.
-    ask_at: Option<Instant>,
-    /// Which message has been missing, and since when.
-    missing: Option<(u64, Instant)>,
+    gaps: GapWatch,
+    course: Course,
     /// Looks at an empty ring since the last look at the clock, and since when nothing has come.
     looks: u32,
     silent: Option<Instant>,
@@ -195,9 +141,8 @@ impl<'a, 'pool, K: Records, S: ManualPool, R: Source> Path<'a, 'pool, K, S, R> {
             burst: Vec::with_capacity(BURST),
             waiting: 0,
             shared,
-            requests,
-            ask_at: None,
-            missing: None,
+            gaps: GapWatch::new(requests),
+            course: Course::new(),
             looks: 0,
             silent: None,
             is_over: false,
@@ -212,7 +157,19 @@ impl<'a, 'pool, K: Records, S: ManualPool, R: Source> Path<'a, 'pool, K, S, R> {
         let outcome = self.keep();
         self.shared.end();
         let outcome = outcome.and_then(|()| Ok(self.records.finish()?));
-        let Self { records, mut source, mut window, mut received, mut burst, shared, latencies, .. } = self;
+        let Self {
+            records,
+            mut source,
+            mut window,
+            mut received,
+            mut burst,
+            shared,
+            latencies,
+            gaps,
+            course,
+            ..
+        } = self;
+        received.messages_asked_for = gaps.asked_for();
         // First, before anything else costs something.
         let report = records.report();
         drain(&mut source, &mut burst, shared, &mut received);
@@ -220,7 +177,9 @@ impl<'a, 'pool, K: Records, S: ManualPool, R: Source> Path<'a, 'pool, K, S, R> {
             source.release(frame);
         }
         let (latency, counts) = (Latency::of(&latencies), source.counts());
-        let found = PathFound { received, source: counts, frames: source.finish(), latency };
+        let distribution = distribution(&latencies);
+        let found =
+            PathFound { received, source: counts, frames: source.finish(), latency, distribution, course };
         (report, found, outcome.err())
     }
 
@@ -240,6 +199,7 @@ impl<'a, 'pool, K: Records, S: ManualPool, R: Source> Path<'a, 'pool, K, S, R> {
     fn take(&mut self, burst: &mut Vec<R::Frame>) -> core::result::Result<(), PathFailure> {
         (self.looks, self.silent) = (0, None);
         self.records.begin_burst(burst.iter().map(|frame| frame.len()).sum());
+        let waiting = self.source.waiting() + burst.len();
         let mut outcome = Ok(());
         for frame in burst.drain(..) {
             match outcome {
@@ -250,6 +210,7 @@ impl<'a, 'pool, K: Records, S: ManualPool, R: Source> Path<'a, 'pool, K, S, R> {
         }
         outcome?;
         self.shared.taken.store(self.window.expected(), Ordering::Release);
+        self.course.note(self.shared.now(), Peaks { waiting: waiting as u64, window: self.waiting });
         self.look_for_gaps()
     }
 
@@ -332,42 +293,7 @@ impl<'a, 'pool, K: Records, S: ManualPool, R: Source> Path<'a, 'pool, K, S, R> {
 
     /// Looks whether messages are missing, and asks for them in time.
     fn look_for_gaps(&mut self) -> core::result::Result<(), PathFailure> {
-        if !self.window.has_gap() {
-            (self.ask_at, self.missing) = (None, None);
-            return Ok(());
-        }
-        let (now, expected) = (Instant::now(), self.window.expected());
-        match self.missing {
-            Some((number, since)) if number == expected => {
-                if now - since > GAP_MAX {
-                    let gap = self.window.gaps().next();
-                    return Err(PathFailure::Gap(gap.unwrap_or(expected..expected + 1)));
-                }
-            }
-            _ => self.missing = Some((expected, now)),
-        }
-        let ask_at = *self.ask_at.get_or_insert(now + PATIENCE);
-        if now >= ask_at {
-            self.ask_at = Some(now + ANSWER_TIME);
-            self.ask();
-        }
-        Ok(())
-    }
-
-    /// Asks for all that is missing. Another thread sends the requests.
-    fn ask(&mut self) {
-        for Range { mut start, end } in self.window.gaps() {
-            while start < end {
-                let count = (end - start).min(u64::from(MESSAGES_MAX));
-                let request = Request { session: SESSION, sequence: start, count: count as u16 };
-                // If there is no room, the next round asks.
-                if self.requests.push(request).is_err() {
-                    return;
-                }
-                self.received.messages_asked_for += count;
-                start += count;
-            }
-        }
+        self.gaps.look(&self.window).map_err(PathFailure::Gap)
     }
 
     /// Nothing has come.

@@ -6,9 +6,12 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use serde::Serialize;
+use serde_json::Value;
 
+use crate::course::Course;
 use crate::failure::Failure;
 use crate::hot_packets::{PathFound, Received};
+use crate::picture::picture;
 use crate::report::Report;
 use crate::sender::SenderCounts;
 use crate::source::{FrameCounts, SourceCounts};
@@ -21,6 +24,8 @@ pub(crate) struct PathReport {
     #[serde(flatten)]
     pub(crate) book: Report,
     pub(crate) wire: WireReport,
+    /// What `tripoint plot` draws.
+    picture: Value,
 }
 
 /// What became of the packets.
@@ -39,6 +44,10 @@ pub(crate) struct WireReport {
     unaccounted: i64,
     /// From the sender's clock, in front of its call, to the book: of the messages sent in the steady part.
     wire_to_book_ns: Latency,
+    #[serde(skip)]
+    distribution: Vec<(f64, f64)>,
+    #[serde(skip)]
+    course: Course,
 }
 
 impl WireReport {
@@ -49,7 +58,7 @@ impl WireReport {
         sent: SenderCounts,
         found: PathFound,
     ) -> Self {
-        let PathFound { received, source, frames, latency } = found;
+        let PathFound { received, source, frames, latency, distribution, course } = found;
         let with_messages = received.datagrams - received.without_messages;
         let unaccounted = unaccounted(
             sent.datagrams.passed.cast_signed() - with_messages.cast_signed(),
@@ -66,7 +75,14 @@ impl WireReport {
             frames,
             unaccounted,
             wire_to_book_ns: latency,
+            distribution,
+            course,
         }
+    }
+
+    /// The picture of the run, beside the latencies of the book if there is one.
+    pub(crate) fn picture(&self, book: Option<Latency>) -> Value {
+        picture(self.receiver, &self.distribution, &self.course, book)
     }
 }
 
@@ -85,6 +101,12 @@ const fn unaccounted(missing: i64, missing_without: i64, dropped: i64) -> i64 {
 }
 
 impl PathReport {
+    /// A report, with the latencies of the book alone.
+    pub(crate) fn new(book: Report, of_book: Latency, wire: WireReport) -> Self {
+        let picture = wire.picture(Some(of_book));
+        Self { book, wire, picture }
+    }
+
     /// Writes the JSON form to a file.
     ///
     /// # Errors

@@ -15,6 +15,11 @@ pub(crate) trait Source {
     /// Takes up to [`BURST`] datagrams that have come, in their order. `frames` has room for them.
     fn receive(&mut self, frames: &mut Vec<Self::Frame>);
 
+    /// How many datagrams wait, if that can be seen without a call.
+    fn waiting(&self) -> usize {
+        0
+    }
+
     /// Gives the memory of a datagram back.
     fn release(&mut self, frame: Self::Frame);
 

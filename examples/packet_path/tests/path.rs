@@ -70,7 +70,7 @@ fn assert_clean(report: &Value) {
 /// The figures of the book, without those of time and cost.
 fn figures(mut report: Value) -> Value {
     let figures = report.as_object_mut().unwrap();
-    for key in ["wire", "contract", "steady", "latency_ns", "messages_per_second"] {
+    for key in ["wire", "picture", "contract", "steady", "latency_ns", "messages_per_second"] {
         figures.remove(key).unwrap();
     }
     report
@@ -107,6 +107,10 @@ fn whatever_the_wire_does_the_book_is_the_same() {
         assert!(dropped.as_u64() > Some(0) && recovered.as_u64() > Some(0), "{name}: {wire:#}");
         let is_call = name == "same-recvmmsg";
         assert_eq!(wire["source"]["calls"] != 0, is_call, "{name}: {wire:#}");
+        let charts = &report["picture"]["charts"];
+        for curve in [&charts[0]["content"]["lines"][0], &charts[1]["content"]["steps"][1]] {
+            assert!(curve["points"].as_array().is_some_and(|points| points.len() > 20), "{name}: {curve:#}");
+        }
         assert_eq!(figures(report), figures(self::report(whole)), "{name}");
     }
 }
