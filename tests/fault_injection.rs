@@ -153,7 +153,7 @@ fn mixed() -> Vec<Layout> {
 }
 
 fn use_mvff(run: &mut Run<'_>) {
-    let options = MvffOptions { extend_by: GRAIN, fill_size: 600, spare: 0 };
+    let options = MvffOptions { extend_by: GRAIN, fill_size: 600, spare: 0, bin_blocks: 0 };
     let arena = run.arena;
     let pool = run.create(|| Mvff::create(arena, options));
     use_manual(&pool, &mixed(), run);
@@ -170,7 +170,8 @@ fn use_mfs(run: &mut Run<'_>) {
 
 fn use_tlsf(run: &mut Run<'_>) {
     let arena = run.arena;
-    let pool = run.create(|| Tlsf::create(arena, TlsfOptions { extend_by: GRAIN, fill_size: 1_024 }));
+    let pool =
+        run.create(|| Tlsf::create(arena, TlsfOptions { extend_by: GRAIN, fill_size: 1_024, bin_blocks: 0 }));
     use_manual(&pool, &mixed(), run);
     assert_all_free(&pool);
 }
@@ -184,7 +185,7 @@ fn use_mvt(run: &mut Run<'_>) {
 }
 
 fn use_debug(run: &mut Run<'_>) {
-    let options = MvffOptions { extend_by: GRAIN, fill_size: 600, spare: 0 };
+    let options = MvffOptions { extend_by: GRAIN, fill_size: 600, spare: 0, bin_blocks: 0 };
     let arena = run.arena;
     let pool = run.create(|| DebugPool::create(Mvff::create(arena, options)?, DebugOptions::default()));
     use_manual(&pool, &mixed(), run);
@@ -210,7 +211,9 @@ fn get_and_put<P: ManualPool>(cache: &Cache<'_, P>, objects: &mut Objects, run: 
 
 fn use_cache(run: &mut Run<'_>) {
     let arena = run.arena;
-    let pool = run.create(|| Mvff::create(arena, MvffOptions { extend_by: GRAIN, fill_size: 600, spare: 0 }));
+    let pool = run.create(|| {
+        Mvff::create(arena, MvffOptions { extend_by: GRAIN, fill_size: 600, spare: 0, bin_blocks: 0 })
+    });
     let classes = [CacheClass { size: 32, count: 4 }, CacheClass { size: 4_096, count: 3 }];
     let descriptor = CacheDescriptor::new(CacheClasses::new(&classes).unwrap());
     let cache = run.create(|| Cache::create(&pool, &descriptor));

@@ -1,10 +1,12 @@
 //! The workloads, which the benchmarks print and the report collects.
 
 mod bulk;
+mod by_layout;
 mod churn;
 mod fixed;
 mod growth;
 mod holes;
+mod locked;
 mod mixed;
 mod objects;
 mod pair;
@@ -24,7 +26,7 @@ pub use pair::run_one as run_pairs;
 pub type Workload = fn(bool) -> Vec<Table>;
 
 /// All workloads, by name.
-pub const WORKLOADS: [(&str, Workload); 15] = [
+pub const WORKLOADS: [(&str, Workload); 16] = [
     ("bulk", |quick| bulk::measure(rounds(quick, 101))),
     ("fixed", |quick| fixed::measure(rounds(quick, 101))),
     ("pair", |quick| pair::measure(rounds(quick, 301))),
@@ -32,6 +34,7 @@ pub const WORKLOADS: [(&str, Workload); 15] = [
     ("wide-window", |quick| window::measure(100_000, rounds(quick, 41))),
     ("mixed", |quick| mixed::measure(1_000, rounds(quick, 201))),
     ("wide-mixed", |quick| mixed::measure(100_000, rounds(quick, 31))),
+    ("locked", |quick| locked::measure(rounds(quick, 61))),
     ("ring", |quick| ring::measure(rounds(quick, 61))),
     ("holes", |quick| holes::measure(rounds(quick, 101))),
     ("tails", tails::measure),

@@ -38,7 +38,8 @@ pub fn debug_misuse(data: &[u8]) {
     let options = DebugOptions { held, hook: Some(|report| LAST.set(Some(*report))) };
     with_arena(ARENA_SIZE, GRAIN, |arena| match class % 3 {
         0 => {
-            let options_below = MvffOptions { extend_by: 2 * GRAIN, fill_size: 512, spare: 8 << 10 };
+            let options_below =
+                MvffOptions { extend_by: 2 * GRAIN, fill_size: 512, spare: 8 << 10, bin_blocks: 0 };
             live(
                 DebugPool::create(Mvff::create(arena, options_below).unwrap(), options).unwrap(),
                 held,
@@ -46,7 +47,7 @@ pub fn debug_misuse(data: &[u8]) {
             );
         }
         1 => {
-            let options_below = TlsfOptions { extend_by: 2 * GRAIN, fill_size: 512 };
+            let options_below = TlsfOptions { extend_by: 2 * GRAIN, fill_size: 512, bin_blocks: 0 };
             live(
                 DebugPool::create(Tlsf::create(arena, options_below).unwrap(), options).unwrap(),
                 held,

@@ -22,5 +22,10 @@ pub fn mvff_ops(data: &[u8]) {
 
 fn draw_options(choices: &mut Choices<'_>) -> Option<MvffOptions> {
     let spare = if choices.byte()? & 1 == 0 { usize::MAX } else { choices.below(8 << 10)? };
-    Some(MvffOptions { extend_by: choices.below(8 << 10)?, fill_size: choices.below(2 << 10)?, spare })
+    Some(MvffOptions {
+        extend_by: choices.below(8 << 10)?,
+        fill_size: choices.below(2 << 10)?,
+        spare,
+        bin_blocks: choices.below(20)?,
+    })
 }

@@ -21,5 +21,9 @@ pub fn tlsf_ops(data: &[u8]) {
 }
 
 fn draw_options(choices: &mut Choices<'_>) -> Option<TlsfOptions> {
-    Some(TlsfOptions { extend_by: choices.below(8 << 10)?, fill_size: choices.below(2 << 10)? })
+    Some(TlsfOptions {
+        extend_by: choices.below(8 << 10)?,
+        fill_size: choices.below(2 << 10)?,
+        bin_blocks: choices.below(20)?,
+    })
 }

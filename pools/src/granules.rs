@@ -25,10 +25,17 @@ pub(crate) trait FreeMemory: Send {
     fn size(&self) -> usize;
 
     /// The bytes that could be taken in one piece.
-    fn largest(&self) -> usize;
+    fn largest(&mut self) -> usize;
 
     /// Shows every free block, in the order of addresses.
-    fn walk(&self, visit: &mut dyn FnMut(Block));
+    fn walk(&mut self, visit: &mut dyn FnMut(Block));
+
+    /// Adds a block. After damage it is lost.
+    ///
+    /// # Safety
+    /// - `block` is whole granules of the pool and overlaps no free block. Nothing else touches it from now on, and it
+    ///   stays valid for reads and writes. Its pointer has the provenance of the arena's range.
+    unsafe fn insert(&mut self, block: Block);
 
     /// Refuses once free memory that was written over was met.
     ///
@@ -44,7 +51,7 @@ pub(crate) trait FreeMemory: Send {
     ///
     /// # Errors
     /// The first rule found broken.
-    fn check(&self, owns: &dyn Fn(Addr) -> bool) -> Result<(), CheckError>;
+    fn check(&mut self, owns: &dyn Fn(Addr) -> bool) -> Result<(), CheckError>;
 }
 
 /// The part that pools of granules share.
@@ -180,7 +187,7 @@ impl<A: Arena, F: FreeMemory> Granules<A, F> {
     /// The sizes of the pool. The largest free block counts as the largest allocation that it
     /// has room for, with its seal.
     pub(crate) fn sizes(&self) -> PoolSizes {
-        let free = self.free.lock();
+        let mut free = self.free.lock();
         PoolSizes::of(&self.header, free.size(), free.largest().saturating_sub(SEAL_SIZE))
     }
 
@@ -189,7 +196,7 @@ impl<A: Arena, F: FreeMemory> Granules<A, F> {
     }
 }
 
-impl<A: Arena> Granules<A, Land> {
+impl<A: Arena, F> Granules<A, F> {
     /// Takes `min..=max` bytes from a new extent, whose rest joins the land.
     ///
     /// The land stays locked meanwhile: of two threads that need more memory, the second finds
@@ -223,12 +230,18 @@ impl FreeMemory for Land {
         Self::size(self)
     }
 
-    fn largest(&self) -> usize {
+    fn largest(&mut self) -> usize {
         Self::largest(self)
     }
 
-    fn walk(&self, visit: &mut dyn FnMut(Block)) {
+    fn walk(&mut self, visit: &mut dyn FnMut(Block)) {
         Self::walk(self, visit);
+    }
+
+    #[inline]
+    unsafe fn insert(&mut self, block: Block) {
+        // SAFETY: the caller's promise.
+        unsafe { Self::insert(self, block) };
     }
 
     fn ensure_sound(&self) -> Result<(), Damaged> {
@@ -239,7 +252,7 @@ impl FreeMemory for Land {
         let _ = self.note::<()>(Err(Damaged));
     }
 
-    fn check(&self, owns: &dyn Fn(Addr) -> bool) -> Result<(), CheckError> {
+    fn check(&mut self, owns: &dyn Fn(Addr) -> bool) -> Result<(), CheckError> {
         Self::check(self, owns)
     }
 }
@@ -249,7 +262,7 @@ impl<A: Arena, F: FreeMemory> Check for Granules<A, F> {
         self.header.check(level)?;
         if level >= CheckLevel::Shallow {
             let class = self.header.class();
-            let free = self.free.lock();
+            let mut free = self.free.lock();
             ensure(class, free.size() <= self.header.total(), "free memory is part of the pool's")?;
             ensure(class, free.ensure_sound().is_ok(), UNDAMAGED)?;
             if level >= CheckLevel::Deep {

@@ -61,6 +61,7 @@
 #[cfg(test)]
 extern crate std;
 
+mod bins;
 mod cache;
 mod debug;
 pub mod design;

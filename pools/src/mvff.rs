@@ -12,8 +12,10 @@ use tripoint_core::{
     PoolSizes, Result, Store, aver, line,
 };
 
+use crate::bins::{Binned, piece_for};
 use crate::granules::Granules;
 use crate::land::{GRANULE, Land};
+use crate::link::LinkKey;
 use crate::poison::poison;
 use crate::resize::resize_in_place;
 use crate::runs::divide;
@@ -37,11 +39,15 @@ pub struct MvffOptions {
     /// what was allocated once can be allocated again without the arena
     /// (design/pool-mvff.md `.req.steady`).
     pub spare: usize,
+    /// How many freed blocks of up to 64 granules wait for an object of their size before they join their neighbours. A request
+    /// that nothing else serves has all of them join first, which takes the time of so many frees. Zero: each joins at once, as if
+    /// `spare` is not `usize::MAX`. Default: 256 (design/land.md `.bins`).
+    pub bin_blocks: usize,
 }
 
 impl Default for MvffOptions {
     fn default() -> Self {
-        Self { extend_by: 64 << 10, fill_size: 64 << 10, spare: usize::MAX }
+        Self { extend_by: 64 << 10, fill_size: 64 << 10, spare: usize::MAX, bin_blocks: 2048 }
     }
 }
 
@@ -68,7 +74,7 @@ impl Default for MvffOptions {
 #[derive(Debug)]
 pub struct Mvff<A: Arena> {
     options: MvffOptions,
-    granules: Granules<A, Land>,
+    granules: Granules<A, Binned<Land>>,
 }
 
 impl<A: Arena> Mvff<A> {
@@ -79,16 +85,24 @@ impl<A: Arena> Mvff<A> {
     /// - those of [`Arena::register`]
     pub fn create(arena: A, options: MvffOptions) -> Result<Self> {
         let fill_size = options.fill_size - options.fill_size % GRANULE;
-        let granules = Granules::create(arena, Self::CLASS, Land::new)?;
-        Ok(Self { options: MvffOptions { fill_size, ..options }, granules })
+        // What waits is not returned to the arena.
+        let bin_blocks = if options.spare == usize::MAX { options.bin_blocks } else { 0 };
+        let free = |header: &_| Binned::new(Land::new(header), bin_blocks, LinkKey::of(header));
+        let granules = Granules::create(arena, Self::CLASS, free)?;
+        Ok(Self { options: MvffOptions { fill_size, bin_blocks, ..options }, granules })
     }
 
-    /// Takes `min..=max` bytes from the land, and extends it if it must.
-    fn take(&self, land: &mut Land, min: usize, max: usize, align: Align) -> Result<Block> {
-        match land.take_first_bounded(min, max, align) {
-            Some(block) => Ok(block),
-            None => self.granules.take_extending(land, min, max, align, self.options.extend_by),
+    /// Takes `min..=max` bytes from the land, or else from the land that all blocks have joined, and extends it if it must.
+    fn take(&self, free: &mut Binned<Land>, min: usize, max: usize, align: Align) -> Result<Block> {
+        if let Some(block) = free.memory().take_first_bounded(min, max, align) {
+            return Ok(block);
         }
+        if !free.is_settled()
+            && let Some(block) = free.settled_for(piece_for(min, align)).take_first_bounded(min, max, align)
+        {
+            return Ok(block);
+        }
+        self.granules.take_extending(free.memory(), min, max, align, self.options.extend_by)
     }
 
     /// Adds up to `N` blocks to the land, and returns surplus memory to the arena.
@@ -98,7 +112,8 @@ impl<A: Arena> Mvff<A> {
     unsafe fn insert<const N: usize>(&self, blocks: impl Iterator<Item = Block>) {
         let (mut sources, surplus);
         {
-            let mut land = self.granules.free.lock();
+            let mut free = self.granules.free.lock();
+            let land = free.memory();
             let mut made = [None; N];
             for (made, block) in made.iter_mut().zip(blocks) {
                 // SAFETY: whole granules of the pool, which the caller gives up; blocks of the pool
@@ -109,10 +124,12 @@ impl<A: Arena> Mvff<A> {
                 return;
             }
             sources = made.into_iter().filter(Option::is_some).chain(iter::once(None));
-            surplus = self.take_surplus(&mut land, &mut sources);
+            surplus = self.take_surplus(land, &mut sources);
         }
         // SAFETY: `take_surplus` takes whole grains of the pool's tracts out of the land.
-        unsafe { self.granules.return_to_arena(surplus, |land| self.take_surplus(land, &mut sources)) };
+        unsafe {
+            self.granules.return_to_arena(surplus, |free| self.take_surplus(free.memory(), &mut sources))
+        };
     }
 
     /// Takes out whole grains that the pool does not need to keep. They are of the first of
@@ -175,16 +192,17 @@ unsafe impl<A: Arena> ManualClass for Mvff<A> {
         let size = Land::granules(layout.size()).ok_or(TOO_LARGE)?;
         let align = Align::of_layout(layout);
         let most = size.max(self.options.fill_size);
-        let mut land = self.granules.free.lock();
+        let mut free = self.granules.free.lock();
+        let land = free.settled_for(most);
         let ample = most.min(land.largest());
         let block = if ample > size
             && let Some(block) = land.take_first_bounded(ample, most, align)
         {
             block
         } else {
-            self.take(&mut land, size, most, align)?
+            self.take(&mut free, size, most, align)?
         };
-        drop(land);
+        drop(free);
         // SAFETY: just taken out of the land.
         Ok(unsafe { self.granules.hand_to_buffer(block) })
     }
@@ -222,7 +240,14 @@ unsafe impl<A: Arena> ManualClass for Mvff<A> {
 unsafe impl<A: Arena> Store for Mvff<A> {
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
         let size = self.reserve_size(layout).ok_or(TOO_LARGE)?;
-        let object = self.take(&mut self.granules.free.lock(), size, size, Align::of_layout(layout))?;
+        let align = Align::of_layout(layout);
+        let object = {
+            let mut free = self.granules.free.lock();
+            match free.take_waiting(size, align) {
+                Some(object) => object,
+                None => self.take(&mut free, size, size, align)?,
+            }
+        };
         // SAFETY: just taken out of the land, in whole granules.
         Ok(unsafe { self.granules.hand_out(object) })
     }
@@ -231,14 +256,21 @@ unsafe impl<A: Arena> Store for Mvff<A> {
     fn alloc_many(&self, layout: Layout, magazine: &mut Magazine) {
         let Some(size) = self.reserve_size(layout) else { return };
         let align = Align::of_layout(layout);
-        let mut land = self.granules.free.lock();
+        let mut free = self.granules.free.lock();
         while magazine.room() != 0 {
+            let land = free.memory();
             let run = if align.get() > GRANULE {
                 land.take_first_bounded(size, size, align)
             } else {
                 land.take_units(size, magazine.room())
             };
-            let Some(run) = run else { return };
+            let Some(run) = run else {
+                if free.is_settled() {
+                    return;
+                }
+                free.settled_for(piece_for(size, align));
+                continue;
+            };
             // SAFETY: just taken out of the land, in whole granules.
             divide(run, size, magazine, |object| unsafe { self.granules.hand_out(object) });
         }
@@ -256,10 +288,16 @@ unsafe impl<A: Arena> Store for Mvff<A> {
     unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {
         // SAFETY: the caller frees an object of this pool, which takes the bytes that
         // `reserve_size` says, and does not use it any more.
-        if let Some(object) = unsafe { self.granules.take_back(object, self.reserve_size(layout)) } {
+        let Some(object) = (unsafe { self.granules.take_back(object, self.reserve_size(layout)) }) else {
+            return;
+        };
+        if self.options.bin_blocks == 0 {
             // SAFETY: whole granules of the pool, which the caller gave up.
-            unsafe { self.insert::<1>(iter::once(object)) };
+            return unsafe { self.insert::<1>(iter::once(object)) };
         }
+        let mut free = self.granules.free.lock();
+        // SAFETY: as above. Nothing is surplus: there are bins only if the pool keeps everything.
+        unsafe { free.put(object) };
     }
 
     #[inline]
@@ -278,7 +316,8 @@ impl<A: Arena> Describe for Mvff<A> {
     fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
         self.granules.header.describe(out, depth)?;
         let (size, count, largest) = {
-            let land = self.granules.free.lock();
+            let mut free = self.granules.free.lock();
+            let land = free.settled();
             (land.size(), land.count(), land.largest())
         };
         line(out, depth + 1, "free", format_args!("{size} bytes in {count} blocks"))?;

@@ -30,6 +30,9 @@ mod node;
 
 use heap::Heap;
 
+use crate::bins::{Binned, piece_for};
+use crate::link::LinkKey;
+
 const TOO_LARGE: Error = Error::Parameter("the size is above the largest that the class serves");
 
 /// Options for a [`Tlsf`]. Sizes are bytes.
@@ -41,11 +44,15 @@ pub struct TlsfOptions {
     /// The most that one fill takes, rounded down to granules, unless the request
     /// needs more. Default: 64 KiB.
     pub fill_size: usize,
+    /// How many freed blocks of up to 64 granules wait for an object of their size before they join their neighbours. That makes most
+    /// calls quicker; but a request that nothing else serves has all of them join first, so the bound on the time of a call
+    /// is that of so many frees. Default: 0, each joins at once (design/land.md `.bins`).
+    pub bin_blocks: usize,
 }
 
 impl Default for TlsfOptions {
     fn default() -> Self {
-        Self { extend_by: 64 << 10, fill_size: 64 << 10 }
+        Self { extend_by: 64 << 10, fill_size: 64 << 10, bin_blocks: 0 }
     }
 }
 
@@ -78,7 +85,7 @@ impl Default for TlsfOptions {
 #[derive(Debug)]
 pub struct Tlsf<A: Arena> {
     options: TlsfOptions,
-    granules: Granules<A, Heap>,
+    granules: Granules<A, Binned<Heap>>,
 }
 
 impl<A: Arena> Tlsf<A> {
@@ -94,7 +101,8 @@ impl<A: Arena> Tlsf<A> {
     /// - those of [`Arena::register`]
     pub fn create(arena: A, options: TlsfOptions) -> Result<Self> {
         let fill_size = options.fill_size - options.fill_size % GRANULE;
-        let granules = Granules::create(arena, Self::CLASS, Heap::new)?;
+        let free = |header: &_| Binned::new(Heap::new(header), options.bin_blocks, LinkKey::of(header));
+        let granules = Granules::create(arena, Self::CLASS, free)?;
         Ok(Self { options: TlsfOptions { fill_size, ..options }, granules })
     }
 
@@ -104,10 +112,11 @@ impl<A: Arena> Tlsf<A> {
     /// # Errors
     /// Those of [`Arena::alloc_tracts`] and [`Arena::alloc_descriptor`].
     pub fn extend(&self, size: usize) -> Result<()> {
-        let mut heap = self.granules.free.lock();
+        let mut free = self.granules.free.lock();
+        let heap = free.memory();
         heap.health.ensure()?;
         let extent = extend(&self.granules.header, size, 0)?;
-        self.cover(&mut heap, extent)?;
+        self.cover(heap, extent)?;
         // SAFETY: whole grains, fresh from the arena, whose blocks all have the
         // provenance of its range; the extent is covered.
         Ok(unsafe { heap.insert(extent) }?)
@@ -116,7 +125,7 @@ impl<A: Arena> Tlsf<A> {
     /// The bytes of the arena's control memory that the pool uses to find the
     /// neighbours of blocks: not part of [`PoolSizes::total`].
     pub fn map_size(&self) -> usize {
-        self.granules.free.lock().edges.size()
+        self.granules.free.lock().memory().edges.size()
     }
 
     /// Gets the bits for a new extent, or returns the extent.
@@ -127,21 +136,30 @@ impl<A: Arena> Tlsf<A> {
         })
     }
 
-    /// Takes `min..=max` bytes, and extends the pool if it must.
+    /// Takes `min..=max` bytes from the heap, or else from the heap that all blocks have joined, and extends the pool if it must.
     #[inline]
-    fn take(&self, heap: &mut Heap, min: usize, max: usize, align: Align) -> Result<Block> {
-        match heap.take(min, max, align)? {
+    fn take(&self, free: &mut Binned<Heap>, min: usize, max: usize, align: Align) -> Result<Block> {
+        match free.memory().take(min, max, align)? {
             Some(block) => Ok(block),
-            None => self.take_extending(heap, min, max, align),
+            None => self.take_settling(free, min, max, align),
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn take_settling(&self, free: &mut Binned<Heap>, min: usize, max: usize, align: Align) -> Result<Block> {
+        if !free.is_settled()
+            && let Some(block) = free.settled_for(piece_for(min, align)).take(min, max, align)?
+        {
+            return Ok(block);
+        }
+        self.take_extending(free.memory(), min, max, align)
     }
 
     /// Takes `min..=max` bytes from a new extent, whose rest is free from now on.
     ///
     /// The heap stays locked meanwhile: of two threads that need more memory, the
     /// second finds what the first left.
-    #[cold]
-    #[inline(never)]
     fn take_extending(&self, heap: &mut Heap, min: usize, max: usize, align: Align) -> Result<Block> {
         let Extension { extent, wanted } =
             extend_for(&self.granules.header, min, max, align, self.options.extend_by)?;
@@ -190,16 +208,17 @@ unsafe impl<A: Arena> ManualClass for Tlsf<A> {
         let size = class::round_up(layout.size()).ok_or(TOO_LARGE)?;
         let align = Align::of_layout(layout);
         let most = size.max(self.options.fill_size);
-        let mut heap = self.granules.free.lock();
+        let mut free = self.granules.free.lock();
+        let heap = free.settled_for(most);
         let ample = class::least_size(class::class_of(most)).min(heap.largest());
         let block = if ample > size
             && let Some(block) = heap.take(ample, most, align)?
         {
             block
         } else {
-            self.take(&mut heap, size, most, align)?
+            self.take(&mut free, size, most, align)?
         };
-        drop(heap);
+        drop(free);
         // SAFETY: just taken out of the heap.
         Ok(unsafe { self.granules.hand_to_buffer(block) })
     }
@@ -210,7 +229,7 @@ unsafe impl<A: Arena> ManualClass for Tlsf<A> {
             unsafe { poison(unused) };
             // SAFETY: the end of a fill, in whole granules, which the caller returns; it is covered.
             // After damage the block is lost: returning memory has no error.
-            let _ = unsafe { self.granules.free.lock().insert(unused) };
+            let _ = unsafe { self.granules.free.lock().memory().insert(unused) };
         }
     }
 
@@ -241,7 +260,14 @@ unsafe impl<A: Arena> Store for Tlsf<A> {
     #[inline]
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
         let size = self.reserve_size(layout).ok_or(TOO_LARGE)?;
-        let object = self.take(&mut self.granules.free.lock(), size, size, Align::of_layout(layout))?;
+        let align = Align::of_layout(layout);
+        let object = {
+            let mut free = self.granules.free.lock();
+            match free.take_waiting(size, align) {
+                Some(object) => object,
+                None => self.take(&mut free, size, size, align)?,
+            }
+        };
         // SAFETY: just taken out of the heap, in whole granules.
         Ok(unsafe { self.granules.hand_out(object) })
     }
@@ -250,14 +276,22 @@ unsafe impl<A: Arena> Store for Tlsf<A> {
     fn alloc_many(&self, layout: Layout, magazine: &mut Magazine) {
         let Some(size) = self.reserve_size(layout) else { return };
         let align = Align::of_layout(layout);
-        let mut heap = self.granules.free.lock();
+        let mut free = self.granules.free.lock();
         while magazine.room() != 0 {
+            let heap = free.memory();
             let run = if align.get() > GRANULE {
                 heap.take(size, size, align)
             } else {
                 heap.take_units(size, magazine.room())
             };
-            let Ok(Some(run)) = run else { return };
+            let Ok(run) = run else { return };
+            let Some(run) = run else {
+                if free.is_settled() {
+                    return;
+                }
+                free.settled_for(piece_for(size, align));
+                continue;
+            };
             // SAFETY: just taken out of the heap, in whole granules.
             divide(run, size, magazine, |object| unsafe { self.granules.hand_out(object) });
         }
@@ -266,11 +300,11 @@ unsafe impl<A: Arena> Store for Tlsf<A> {
     unsafe fn free_many(&self, layout: Layout, magazine: &mut Magazine) {
         // SAFETY: the caller frees objects of this pool, which take the bytes that `reserve_size` says.
         let runs = unsafe { self.granules.take_back_all(magazine, self.reserve_size(layout)) };
-        let mut heap = self.granules.free.lock();
+        let mut free = self.granules.free.lock();
         for run in runs {
             // SAFETY: whole granules of the pool, which the caller gave up. After damage they are lost: freeing has no
             // error.
-            let _ = unsafe { heap.insert(run) };
+            let _ = unsafe { free.memory().insert(run) };
         }
     }
 
@@ -279,9 +313,8 @@ unsafe impl<A: Arena> Store for Tlsf<A> {
         // SAFETY: the caller frees an object of this pool, which takes the bytes that
         // `reserve_size` says, and does not use it any more.
         if let Some(object) = unsafe { self.granules.take_back(object, self.reserve_size(layout)) } {
-            // SAFETY: whole granules of the pool, which the caller gave up. After damage the
-            // object is lost: freeing has no error.
-            let _ = unsafe { self.granules.free.lock().insert(object) };
+            // SAFETY: whole granules of the pool, which the caller gave up. After damage they are lost: freeing has no error.
+            unsafe { self.granules.free.lock().put(object) };
         }
     }
 
@@ -294,7 +327,7 @@ unsafe impl<A: Arena> Store for Tlsf<A> {
 impl<A: Arena> Drop for Tlsf<A> {
     fn drop(&mut self) {
         let Granules { free, header, .. } = &mut self.granules;
-        free.get_mut().edges.destroy(header);
+        free.get_mut().memory().edges.destroy(header);
     }
 }
 
@@ -308,7 +341,8 @@ impl<A: Arena> Describe for Tlsf<A> {
     fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
         self.granules.header.describe(out, depth)?;
         let (size, largest, map, levels) = {
-            let heap = self.granules.free.lock();
+            let mut free = self.granules.free.lock();
+            let heap = free.settled();
             (heap.size(), heap.largest(), heap.edges.size(), heap.edges.levels())
         };
         line(out, depth + 1, "free", format_args!("{size} bytes"))?;

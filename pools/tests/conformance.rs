@@ -289,6 +289,19 @@ conformance!(mvff, classes::mvff,
         layout(24, GRAIN), layout(5000, 2 * GRAIN)],
     refuses: [layout(HUGE, 1)]);
 
+conformance!(mvff_few_bins, classes::mvff_few_bins,
+    serves: [layout(40, 8), layout(0, 1), layout(16, 16), layout(1000, 4), layout(100, 64),
+        layout(24, GRAIN), layout(5000, 2 * GRAIN)],
+    refuses: [layout(HUGE, 1)]);
+
+conformance!(tlsf_bins, classes::tlsf_bins,
+    serves: [layout(40, 8), layout(0, 1), layout(16, 16), layout(1000, 4), layout(100, 64),
+        layout(24, GRAIN), layout(5000, 2 * GRAIN)],
+    refuses: [layout(HUGE, 1)]);
+
+damage_is_found!(damage_in_mvff_few_bins, classes::mvff_few_bins, layout(40, 8));
+damage_is_found!(damage_in_tlsf_bins, classes::tlsf_bins, layout(40, 8));
+
 conformance!(mvff_returning, classes::mvff_returning,
     serves: [layout(40, 8), layout(600, 8), layout(16, 1), layout(3 * GRAIN, 16), layout(64, 256)],
     refuses: [layout(HUGE - 1, 1)]);

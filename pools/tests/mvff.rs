@@ -16,7 +16,8 @@ use tripoint_pools::{Mvff, MvffOptions};
 fn objects_lie_at_the_first_place_that_fits() {
     let mut memory = memory(24);
     let arena = arena(&mut memory);
-    let pool = mvff(&arena).unwrap();
+    let options = MvffOptions { extend_by: 4 * GRAIN, bin_blocks: 0, ..MvffOptions::default() };
+    let pool = Mvff::create(&arena, options).unwrap();
     let mut oracle = Oracle::default();
     let mut alloc = |size| oracle.alloc(&pool, layout(size, 8)).unwrap().addr().get();
     let addrs: Vec<usize> = [64, 32, 128, 32, 64, 32].into_iter().map(&mut alloc).collect();
@@ -127,7 +128,7 @@ fn what_is_spare_above_the_option_goes_back() {
     let mut memory = memory(24);
     let arena = arena(&mut memory);
     let spare = arena.sizes().spare;
-    let options = MvffOptions { extend_by: GRAIN, fill_size: GRAIN, spare: 2 * GRAIN };
+    let options = MvffOptions { extend_by: GRAIN, fill_size: GRAIN, spare: 2 * GRAIN, bin_blocks: 0 };
     let pool = Mvff::create(&arena, options).unwrap();
     let mut oracle = Oracle::default();
     let size = if cfg!(miri) { 1024 } else { 512 };
@@ -152,7 +153,7 @@ fn what_is_spare_above_the_option_goes_back() {
 fn what_is_spare_goes_back_from_every_block_that_is_freed() {
     let mut memory = memory(32);
     let arena = arena(&mut memory);
-    let options = MvffOptions { extend_by: 16 * GRAIN, fill_size: GRAIN, spare: 0 };
+    let options = MvffOptions { extend_by: 16 * GRAIN, fill_size: GRAIN, spare: 0, bin_blocks: 0 };
     let pool = Mvff::create(&arena, options).unwrap();
     let half = layout(GRAIN / 2 - SEAL, 8);
     let halves: Vec<_> = (0..32).map(|_| pool.alloc(half).unwrap()).collect();
@@ -180,7 +181,7 @@ fn what_is_spare_goes_back_from_the_largest_block_too() {
     let mut memory = memory(96);
     let arena = arena(&mut memory);
     let spare = GRAINS / 4 * GRAIN;
-    let options = MvffOptions { extend_by: GRAIN, fill_size: GRAIN, spare };
+    let options = MvffOptions { extend_by: GRAIN, fill_size: GRAIN, spare, bin_blocks: 0 };
     let pool = Mvff::create(&arena, options).unwrap();
     let mut oracle = Oracle::default();
     let large = oracle.alloc(&pool, layout(spare, 8)).unwrap().addr().get();
@@ -212,7 +213,7 @@ fn what_is_spare_goes_back_from_the_largest_block_too() {
 fn a_frozen_arena_loses_nothing_by_what_goes_back() {
     let mut memory = memory(24);
     let arena = arena(&mut memory);
-    let options = MvffOptions { extend_by: 2 * GRAIN, fill_size: GRAIN, spare: 0 };
+    let options = MvffOptions { extend_by: 2 * GRAIN, fill_size: GRAIN, spare: 0, bin_blocks: 0 };
     let pool = Mvff::create(&arena, options).unwrap();
     let mut oracle = Oracle::default();
     oracle.alloc(&pool, layout(6 * GRAIN, 8)).unwrap();

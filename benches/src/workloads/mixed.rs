@@ -1,8 +1,7 @@
 //! Many live objects of 16 to 512 bytes, each as likely to be replaced as any
 //! other.
 
-use core::alloc::{GlobalAlloc, Layout};
-use core::cell::RefCell;
+use core::alloc::Layout;
 use core::ptr::NonNull;
 use core::time::Duration;
 use std::alloc::System;
@@ -12,121 +11,17 @@ use crate::compare::{Contender, NULL, compare};
 use crate::random::Random;
 use crate::table::Table;
 use mimalloc::MiMalloc;
-use rlsf::Tlsf as Rlsf;
 use snmalloc_rs::SnMalloc;
-use talc::{ErrOnOom, Span, Talc};
 use tikv_jemallocator::Jemalloc;
 use tripoint::{
-    ArenaVm, ArenaVmOptions, Cache, CacheClasses, CacheDescriptor, Depot, ManualPool, Mvff, MvffOptions,
-    Store, Tlsf, TlsfOptions,
+    ArenaVm, ArenaVmOptions, Cache, CacheClasses, CacheDescriptor, Depot, Mvff, MvffOptions, Tlsf,
+    TlsfOptions,
 };
 
+use super::by_layout::{Allocator, Locked, Memory, SamePlace, layout, rlsf, talc};
 use super::objects::MiMallocDirect;
 
 const REPLACEMENTS: usize = 50_000;
-/// The memory of a peer that takes none by itself.
-const PEER_MEMORY: usize = 128 << 20;
-
-/// Sizes are multiples of a word from 16 to 512 bytes.
-#[inline(always)]
-fn layout(random: &mut Random) -> Layout {
-    let size = 16 + 8 * random.below(63);
-    // SAFETY: a power of two, and a small size.
-    unsafe { Layout::from_size_align_unchecked(size, 8) }
-}
-
-/// A contender that allocates by layout.
-trait Memory {
-    fn get(&self, layout: Layout) -> NonNull<u8>;
-    /// Frees what it allocated, once.
-    fn put(&self, place: NonNull<u8>, layout: Layout);
-}
-
-impl<P: ManualPool> Memory for &Cache<'_, P> {
-    #[inline(always)]
-    fn get(&self, layout: Layout) -> NonNull<u8> {
-        Store::alloc(*self, layout).unwrap()
-    }
-
-    #[inline(always)]
-    fn put(&self, place: NonNull<u8>, layout: Layout) {
-        // SAFETY: allocated here, freed once.
-        unsafe { Store::free(*self, place, layout) };
-    }
-}
-
-struct Locked<'a, P>(&'a P);
-
-impl<P: ManualPool> Memory for Locked<'_, P> {
-    #[inline(always)]
-    fn get(&self, layout: Layout) -> NonNull<u8> {
-        self.0.alloc(layout).unwrap()
-    }
-
-    #[inline(always)]
-    fn put(&self, place: NonNull<u8>, layout: Layout) {
-        // SAFETY: allocated here, freed once.
-        unsafe { self.0.free(place, layout) };
-    }
-}
-
-impl Memory for &RefCell<Talc<ErrOnOom>> {
-    #[inline(always)]
-    fn get(&self, layout: Layout) -> NonNull<u8> {
-        // SAFETY: no layout here has size zero.
-        unsafe { self.borrow_mut().malloc(layout) }.unwrap()
-    }
-
-    #[inline(always)]
-    fn put(&self, place: NonNull<u8>, layout: Layout) {
-        // SAFETY: allocated here, freed once.
-        unsafe { self.borrow_mut().free(place, layout) };
-    }
-}
-
-impl Memory for &RefCell<Rlsf<'static, u32, u32, 24, 32>> {
-    #[inline(always)]
-    fn get(&self, layout: Layout) -> NonNull<u8> {
-        self.borrow_mut().allocate(layout).unwrap()
-    }
-
-    #[inline(always)]
-    fn put(&self, place: NonNull<u8>, layout: Layout) {
-        // SAFETY: allocated here, freed once.
-        unsafe { self.borrow_mut().deallocate(place, layout.align()) };
-    }
-}
-
-struct Allocator<G>(G);
-
-impl<G: GlobalAlloc> Memory for Allocator<G> {
-    #[inline(always)]
-    fn get(&self, layout: Layout) -> NonNull<u8> {
-        // SAFETY: the layout's size is not zero.
-        NonNull::new(unsafe { self.0.alloc(layout) }).unwrap()
-    }
-
-    #[inline(always)]
-    fn put(&self, place: NonNull<u8>, layout: Layout) {
-        // SAFETY: allocated here, freed once.
-        unsafe { self.0.dealloc(place.as_ptr(), layout) };
-    }
-}
-
-/// No allocator: the same place every time. What remains is the cost of the
-/// benchmark itself.
-struct SamePlace(NonNull<u8>);
-
-impl Memory for SamePlace {
-    #[inline(always)]
-    fn get(&self, _layout: Layout) -> NonNull<u8> {
-        self.0
-    }
-
-    #[inline(always)]
-    fn put(&self, _place: NonNull<u8>, _layout: Layout) {}
-}
-
 fn replacing(memory: impl Memory, live: usize) -> impl FnMut() -> Duration {
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let layouts: Vec<Layout> = (0..live).map(|_| layout(&mut random)).collect();
@@ -157,12 +52,7 @@ pub(super) fn measure(live: usize, rounds: usize) -> Vec<Table> {
     let (constant_cached, constant_locked) = (constant_time(), constant_time());
     let constant_descriptor = CacheDescriptor::new(CacheClasses::linear(512, kept).unwrap());
     let constant_cache = Cache::create(&constant_cached, &constant_descriptor).unwrap();
-    let memory = || Box::leak(Box::<[u8]>::new_uninit_slice(PEER_MEMORY));
-    let (talc, rlsf) = (RefCell::new(Talc::new(ErrOnOom)), RefCell::new(Rlsf::new()));
-    let span = Span::from_base_size(memory().as_mut_ptr().cast(), PEER_MEMORY);
-    // SAFETY: the memory is leaked, and no other code uses it.
-    unsafe { talc.borrow_mut().claim(span) }.unwrap();
-    rlsf.borrow_mut().insert_free_block(memory());
+    let (talc, rlsf) = (talc(), rlsf());
     // With a depot: as many as for few live objects.
     let few = CacheClasses::linear(512, 64).unwrap();
     let (shared, tlsf) = (pool(), Tlsf::create(&arena, TlsfOptions::default()).unwrap());

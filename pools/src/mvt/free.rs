@@ -205,11 +205,11 @@ impl FreeMemory for FreeBlocks {
         self.land.size() + self.splinter.size()
     }
 
-    fn largest(&self) -> usize {
+    fn largest(&mut self) -> usize {
         self.land.largest().max(self.splinter.size())
     }
 
-    fn walk(&self, visit: &mut dyn FnMut(Block)) {
+    fn walk(&mut self, visit: &mut dyn FnMut(Block)) {
         let mut splinter = Some(self.splinter).filter(|splinter| splinter.size() != 0);
         self.land.walk(&mut |block| {
             if let Some(splinter) = splinter.take_if(|splinter| splinter.base() < block.base()) {
@@ -222,6 +222,11 @@ impl FreeMemory for FreeBlocks {
         }
     }
 
+    unsafe fn insert(&mut self, block: Block) {
+        // SAFETY: the caller's promise.
+        unsafe { Self::insert(self, block) };
+    }
+
     fn ensure_sound(&self) -> Result<(), Damaged> {
         self.land.ensure_sound().and_then(|()| self.queue.ensure_sound())
     }
@@ -231,7 +236,7 @@ impl FreeMemory for FreeBlocks {
     }
 
     /// Checks the land, the queue, and that they agree.
-    fn check(&self, owns: &dyn Fn(Addr) -> bool) -> Result<(), CheckError> {
+    fn check(&mut self, owns: &dyn Fn(Addr) -> bool) -> Result<(), CheckError> {
         self.land.check(owns)?;
         self.queue.check(owns)?;
         let (mut count, mut size) = (0, 0);

@@ -123,7 +123,8 @@ mod tests {
         pool.alloc(Layout::new::<u64>()).unwrap();
         let size = 8 * GRANULE;
         {
-            let mut heap = pool.granules.free.lock();
+            let mut free = pool.granules.free.lock();
+            let heap = free.memory();
             let block = heap.take(size, size, Align::WORD).unwrap().unwrap();
             let (low, high) = block.split_at(size / 2).unwrap();
             for part in [low, high] {

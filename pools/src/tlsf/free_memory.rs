@@ -12,12 +12,12 @@ impl FreeMemory for Heap {
         Self::size(self)
     }
 
-    fn largest(&self) -> usize {
+    fn largest(&mut self) -> usize {
         Self::largest(self)
     }
 
     /// Shows free blocks as far as they are sound.
-    fn walk(&self, visit: &mut dyn FnMut(Block)) {
+    fn walk(&mut self, visit: &mut dyn FnMut(Block)) {
         let mut limit = Addr::ZERO;
         self.walk_edges(&mut |node| {
             if node.addr() >= limit
@@ -29,6 +29,12 @@ impl FreeMemory for Heap {
         });
     }
 
+    #[inline]
+    unsafe fn insert(&mut self, block: Block) {
+        // SAFETY: the caller's promise; all memory of the pool is covered. After damage the block is lost.
+        let _ = unsafe { Self::insert(self, block) };
+    }
+
     fn ensure_sound(&self) -> Result<(), Damaged> {
         self.health.ensure()
     }
@@ -37,7 +43,7 @@ impl FreeMemory for Heap {
         let _ = self.health.note::<()>(Err(Damaged));
     }
 
-    fn check(&self, owns: &dyn Fn(Addr) -> bool) -> Result<(), CheckError> {
+    fn check(&mut self, owns: &dyn Fn(Addr) -> bool) -> Result<(), CheckError> {
         check_heap(self, owns)
     }
 }

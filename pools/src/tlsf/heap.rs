@@ -55,7 +55,7 @@ impl Heap {
     ///   valid for reads and writes.
     /// - Its pointer may be used for every free block that touches it: it has the
     ///   provenance of the arena's range.
-    #[inline]
+    #[inline(always)]
     pub(super) unsafe fn insert(&mut self, block: Block) -> Result<(), Damaged> {
         self.health.ensure()?;
         if LinkKey::CHECKS && self.has_edge(block) {
@@ -75,7 +75,7 @@ impl Heap {
 
     /// # Safety
     /// - As [`Heap::insert`].
-    #[inline]
+    #[inline(always)]
     unsafe fn coalesce(&mut self, block: Block) -> Result<(), Damaged> {
         let (mut base, mut size) = (block.base(), block.size());
         let left = self.edges.find(addr_of(base).wrapping_sub(GRANULE));
@@ -115,14 +115,14 @@ impl Heap {
     ///
     /// # Errors
     /// [`Damaged`]
-    #[inline]
+    #[inline(always)]
     pub(super) fn take(&mut self, min: usize, max: usize, align: Align) -> Result<Option<Block>, Damaged> {
         self.health.ensure()?;
         let outcome = self.take_sound(min, max, align);
         self.health.note(outcome)
     }
 
-    #[inline]
+    #[inline(always)]
     fn take_sound(&mut self, min: usize, max: usize, align: Align) -> Result<Option<Block>, Damaged> {
         if align.get() > GRANULE {
             return self.take_aligned(min, max, align);

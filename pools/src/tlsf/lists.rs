@@ -168,7 +168,8 @@ mod tests {
         pool.alloc(core::alloc::Layout::new::<u64>()).unwrap();
         pool.check(CheckLevel::Deep).unwrap();
         {
-            let lists = &mut pool.granules.free.lock().lists;
+            let mut free = pool.granules.free.lock();
+            let lists = &mut free.memory().lists;
             let class = lists.highest().unwrap();
             damage(lists, class);
         }

@@ -15,8 +15,15 @@ pub(crate) fn mvff<A: Arena>(arena: A) -> Result<Mvff<A>> {
     Mvff::create(arena, options)
 }
 
+/// Bins that are soon full.
+pub(crate) fn mvff_few_bins<A: Arena>(arena: A) -> Result<Mvff<A>> {
+    let options =
+        MvffOptions { extend_by: 4 * GRAIN, fill_size: 1024, bin_blocks: 3, ..MvffOptions::default() };
+    Mvff::create(arena, options)
+}
+
 pub(crate) fn mvff_returning<A: Arena>(arena: A) -> Result<Mvff<A>> {
-    let options = MvffOptions { extend_by: GRAIN, fill_size: 600, spare: 0 };
+    let options = MvffOptions { extend_by: GRAIN, fill_size: 600, spare: 0, bin_blocks: 0 };
     Mvff::create(arena, options)
 }
 
@@ -55,7 +62,11 @@ pub(crate) fn snc<A: Arena>(arena: A) -> Result<Snc<A>> {
 }
 
 pub(crate) fn tlsf<A: Arena>(arena: A) -> Result<Tlsf<A>> {
-    Tlsf::create(arena, TlsfOptions { extend_by: 4 * GRAIN, fill_size: 1024 })
+    Tlsf::create(arena, TlsfOptions { extend_by: 4 * GRAIN, fill_size: 1024, bin_blocks: 0 })
+}
+
+pub(crate) fn tlsf_bins<A: Arena>(arena: A) -> Result<Tlsf<A>> {
+    Tlsf::create(arena, TlsfOptions { extend_by: 4 * GRAIN, fill_size: 1024, bin_blocks: 5 })
 }
 
 pub(crate) fn debug_mvff<A: Arena>(arena: A) -> Result<DebugPool<Mvff<A>>> {
@@ -76,7 +87,7 @@ pub(crate) fn debug_tlsf<A: Arena>(arena: A) -> Result<DebugPool<Tlsf<A>>> {
 /// function that makes its pool. The test passes the pool to `$run`.
 macro_rules! in_every_class {
     ($run:path) => {
-        $crate::common::classes::in_classes! { $run: mvff mvff_returning mfs_of mfs_layout mvt mvt_returning tlsf }
+        $crate::common::classes::in_classes! { $run: mvff mvff_few_bins mvff_returning mfs_of mfs_layout mvt mvt_returning tlsf tlsf_bins }
     };
 }
 

@@ -81,7 +81,7 @@ pub(crate) fn samples() -> Result<&'static Samples> {
 /// The pool of messages. It returns free memory to the arena.
 pub(crate) fn messages() -> Result<&'static Messages> {
     static MESSAGES: Once<Messages> = Once::new();
-    let options = MvffOptions { extend_by: GRAIN, fill_size: GRAIN, spare: 0 };
+    let options = MvffOptions { extend_by: GRAIN, fill_size: GRAIN, spare: 0, bin_blocks: 0 };
     MESSAGES.get_or_try_init(|| Mvff::create(arena()?, options))
 }
 

@@ -18,7 +18,7 @@ pub(crate) struct Nursery(Messages);
 
 impl Nursery {
     pub(crate) fn create(arena: Arena) -> Result<Self> {
-        let options = MvffOptions { extend_by: 512, fill_size: 512, spare: usize::MAX };
+        let options = MvffOptions { extend_by: 512, fill_size: 512, spare: usize::MAX, bin_blocks: 0 };
         Messages::create(arena, options).map(Self)
     }
 

@@ -1,0 +1,198 @@
+//! Blocks that were freed and did not join their neighbours yet (design/land.md `.bins`).
+//!
+//! ```text
+//!   granules   1        2        3       ...  64
+//!            [ o ]    [   ]    [ o ]        [   ]
+//!              |                 |
+//!            block             block            first word: the next block of the bin
+//!              |
+//!            block
+//! ```
+//!
+//! Objects that are freed are often followed by new ones of the same size. So a freed block waits in the bin of its size, and what is
+//! allocated is first looked for there: neither touches the neighbours. There is room for so many blocks; when it is
+//! used up, each block that comes sends another on. Whoever needs larger blocks has all of them settled first.
+
+use core::ptr::{NonNull, null_mut};
+
+use tripoint_core::{Addr, Align, Block, CheckError};
+
+use crate::granules::FreeMemory;
+use crate::land::GRANULE;
+use crate::link::{Damaged, LinkKey};
+
+/// The bins, and so the granules of the largest blocks that they take.
+const BINS: usize = 64;
+
+/// Free memory, and bins in front of it.
+#[derive(Debug)]
+pub(crate) struct Binned<F> {
+    memory: F,
+    heads: [*mut u8; BINS],
+    /// Bit b: bin b is not empty.
+    occupied: u64,
+    /// The bin that sends the next block on.
+    turn: u32,
+    count: usize,
+    /// The most blocks.
+    most: usize,
+    /// The bytes of all blocks in bins.
+    size: usize,
+    key: LinkKey,
+}
+
+const _: () = assert!(BINS == u64::BITS as usize, "a word has a bit for each bin");
+
+// SAFETY: blocks in bins belong to the holder of this (`Binned::put`), and to no thread.
+unsafe impl<F: Send> Send for Binned<F> {}
+
+impl<F: FreeMemory> Binned<F> {
+    /// Bins for `most` blocks in front of the free memory of a pool.
+    pub(crate) const fn new(memory: F, most: usize, key: LinkKey) -> Self {
+        Self { memory, heads: [null_mut(); BINS], occupied: 0, turn: 0, count: 0, most, size: 0, key }
+    }
+
+    /// The free memory behind the bins.
+    #[inline]
+    pub(crate) const fn memory(&mut self) -> &mut F {
+        &mut self.memory
+    }
+
+    /// Whether there are blocks in bins.
+    pub(crate) const fn is_settled(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The block of this size, in bytes, that was freed last, if it is in a bin. Blocks there are aligned to a granule.
+    #[inline]
+    pub(crate) fn take_waiting(&mut self, size: usize, align: Align) -> Option<Block> {
+        let bin = size / GRANULE - 1;
+        let serves = bin < BINS && self.occupied & 1 << bin != 0 && align.get() <= GRANULE;
+        let is_there = serves && self.memory.ensure_sound().is_ok();
+        if is_there { self.pop(bin) } else { None }
+    }
+
+    /// Adds a freed block: to its bin, or to the memory behind the bins, with which another block may change places.
+    ///
+    /// # Safety
+    /// - As [`FreeMemory::insert`].
+    #[inline]
+    pub(crate) unsafe fn put(&mut self, block: Block) {
+        if self.most == 0 {
+            // SAFETY: the caller's promise.
+            return unsafe { self.memory.insert(block) };
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.put_in_bin(block) };
+    }
+
+    /// # Safety
+    /// - As [`FreeMemory::insert`].
+    #[inline(never)]
+    unsafe fn put_in_bin(&mut self, block: Block) {
+        let bin = block.size() / GRANULE - 1;
+        if bin >= BINS || self.memory.ensure_sound().is_err() {
+            // SAFETY: the caller's promise.
+            return unsafe { self.memory.insert(block) };
+        }
+        let slot = block.base().cast::<*mut u8>();
+        let next = self.key.encode(slot.addr().get(), self.heads[bin]);
+        // SAFETY: the first word of a free block, which is whole granules: aligned, and nothing else touches it.
+        unsafe { slot.write(next) };
+        self.heads[bin] = block.base().as_ptr();
+        self.occupied |= 1 << bin;
+        self.count += 1;
+        self.size += block.size();
+        if self.count > self.most {
+            self.join_one();
+        }
+    }
+
+    /// Has the block join its neighbours whose turn it is. Returns whether there was one.
+    #[inline(never)]
+    fn join_one(&mut self) -> bool {
+        let Some(block) = self.pop_in_turn() else { return false };
+        // SAFETY: `put` was promised it of each block.
+        unsafe { self.memory.insert(block) };
+        true
+    }
+
+    /// A block of the next bin that has any: each bin has its turn.
+    fn pop_in_turn(&mut self) -> Option<Block> {
+        let ahead = self.occupied.rotate_right(self.turn).trailing_zeros();
+        // Below 64 in both cases.
+        let bin = (self.turn + ahead) % BINS as u32;
+        self.turn = (bin + 1) % BINS as u32;
+        if self.occupied == 0 { None } else { self.pop(bin as usize) }
+    }
+
+    fn pop(&mut self, bin: usize) -> Option<Block> {
+        let base = NonNull::new(self.heads[bin])?;
+        let slot = base.cast::<*mut u8>();
+        // SAFETY: the first word of a block in a bin, which `put` wrote.
+        let next = self.key.decode(slot.addr().get(), unsafe { slot.read() });
+        if !self.key.is_link(next.addr(), GRANULE) {
+            self.memory.note_damage();
+            // Nothing that waits is found any more: the pool is disabled.
+            (self.occupied, self.count, self.size) = (0, 0, 0);
+            return None;
+        }
+        self.heads[bin] = next;
+        if next.is_null() {
+            self.occupied &= !(1 << bin);
+        }
+        let size = (bin + 1) * GRANULE;
+        self.count -= 1;
+        self.size -= size;
+        // SAFETY: the block was put into the bin of its size, and is in no bin any more.
+        Some(unsafe { Block::new(base, size) })
+    }
+
+    /// The free memory, with the blocks of all bins joined to it.
+    pub(crate) fn settled(&mut self) -> &mut F {
+        self.settled_for(usize::MAX)
+    }
+
+    /// The free memory, with blocks joined to it until `size` bytes can be taken in one piece, or all have.
+    pub(crate) fn settled_for(&mut self, size: usize) -> &mut F {
+        while self.occupied != 0 && self.memory.largest() < size && self.join_one() {}
+        &mut self.memory
+    }
+}
+
+/// How large a piece serves a request for `size` bytes for sure. Above a granule's alignment none does: all blocks are to join.
+pub(crate) const fn piece_for(size: usize, align: Align) -> usize {
+    if align.get() > GRANULE { usize::MAX } else { size }
+}
+
+impl<F: FreeMemory> FreeMemory for Binned<F> {
+    fn size(&self) -> usize {
+        self.memory.size() + self.size
+    }
+
+    fn largest(&mut self) -> usize {
+        self.settled().largest()
+    }
+
+    fn walk(&mut self, visit: &mut dyn FnMut(Block)) {
+        self.settled().walk(visit);
+    }
+
+    #[inline]
+    unsafe fn insert(&mut self, block: Block) {
+        // SAFETY: the caller's promise.
+        unsafe { self.memory.insert(block) };
+    }
+
+    fn ensure_sound(&self) -> Result<(), Damaged> {
+        self.memory.ensure_sound()
+    }
+
+    fn note_damage(&self) {
+        self.memory.note_damage();
+    }
+
+    fn check(&mut self, owns: &dyn Fn(Addr) -> bool) -> Result<(), CheckError> {
+        self.settled().check(owns)
+    }
+}
