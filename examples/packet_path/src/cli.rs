@@ -28,7 +28,14 @@ const SECONDS_MAX: u64 = 86_400;
 /// Exit status: 0 if all went well, 1 if something failed, 2 for a bad option or what the
 /// system does not allow, 3 if a violation failed fast, 128 and its number after a signal.
 #[derive(Debug, Parser)]
-#[command(name = "packet-path", version)]
+#[command(
+    name = "packet-path",
+    version,
+    mut_arg("inject", |inject| inject.help(
+        "A deliberate violation, once, at a record of the steady part: alloc, growth, fault, mmap, malloc, fill, or \
+         burst=N for N boxes that are made and dropped"
+    ))
+)]
 pub(crate) struct Options {
     #[command(flatten)]
     pub(crate) feed: FeedOptions,
