@@ -266,3 +266,34 @@ fn the_place_of_a_cache_is_handed_over_whole() {
         assert_eq!(pool.counts().depot, 2, "a unit was lost, or is there twice");
     });
 }
+
+/// The protocol of a place alone (`Slot`): one who had it leaves it in this order, and another claims it.
+fn hand_over(leave: Ordering) {
+    model_bounded(BOUND, move || {
+        let place = Arc::new((AtomicU32::new(1), Contents::new()));
+        let owner = {
+            let place = Arc::clone(&place);
+            thread::spawn(move || {
+                place.1.replace(0, 7);
+                place.0.store(0, leave);
+            })
+        };
+        let claimed = place.0.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed);
+        if claimed.is_ok() {
+            assert_eq!(place.1.replace(0, 8), 7, "the last owner's numbers are there");
+        }
+        owner.join().unwrap();
+    });
+}
+
+#[test]
+fn a_place_that_is_left_is_whole() {
+    hand_over(Ordering::Release);
+}
+
+/// The twin: the place is left before what was done there can be seen.
+#[test]
+#[cfg_attr(tripoint_loom, should_panic)]
+fn a_place_that_is_left_too_early_is_raced() {
+    hand_over(Ordering::Relaxed);
+}
