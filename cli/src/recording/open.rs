@@ -59,10 +59,10 @@ impl Target {
         }
     }
 
-    /// The path of a report in JSON.
+    /// The path of a report in JSON, which is no capture.
     pub(crate) fn as_report(&self) -> Option<&Path> {
         match self {
-            Self::File(path) if begins_with(path, b"{") => Some(path),
+            Self::File(path) if begins_with(path, b"{") && !begins_with(path, capture::BEGIN) => Some(path),
             _ => None,
         }
     }

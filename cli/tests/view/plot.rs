@@ -302,3 +302,31 @@ fn the_footprint_of_a_trace_has_its_peak() {
     assert_eq!(cut.ran.status, Some(2));
     assert!(cut.texts().iter().any(|text| text.starts_with("not all of the trace could be read")));
 }
+
+/// (design/cli.md `.plot.given`)
+#[test]
+fn a_picture_that_a_program_wrote_is_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    let report = folder.path().join("report.json");
+    let line = serde_json::json!({ "name": "late", "colour": 0, "points": [[0, 1], [1, 9_000]] });
+    let chart = serde_json::json!({
+        "title": "how late <&>",
+        "x": { "label": "share", "unit": "nines" },
+        "y": { "label": "time", "unit": "nanoseconds", "is_logarithmic": true },
+        "content": { "lines": [line] },
+        "if_empty": "nothing was late",
+    });
+    let picture = serde_json::json!({ "title": "Of a program", "about": "itself", "charts": [chart] });
+    let whole = serde_json::json!({ "messages": 3, "picture": picture });
+    std::fs::write(&report, serde_json::to_string_pretty(&whole).unwrap()).unwrap();
+    let drawn = Drawn::of(&report, &[]);
+    let texts = drawn.texts();
+    for text in ["Of a program", "how late <&>", "late", "share", "10 µs"] {
+        assert!(texts.iter().any(|drawn| drawn.contains(text)), "{text}: {texts:?}");
+    }
+    let ran = run(&["plot", "-o", "x.svg", "--picture", "map"], &report);
+    assert_eq!(ran.status, Some(2), "{}", ran.err);
+    std::fs::write(&report, "{}").unwrap();
+    let ran = run(&["plot", "-o", "x.svg"], &report);
+    assert!(ran.status == Some(2) && ran.err.contains("no report with a picture"), "{}", ran.err);
+}
