@@ -20,7 +20,7 @@ use core::fmt;
 use core::ptr::NonNull;
 
 use tripoint_core::internal::{
-    AtomicBool, AtomicU32, AtomicUsize, Ordering, Signature, TractTable, refuse_arena_pool,
+    AtomicBool, AtomicU32, AtomicUsize, Ordering, Signature, TractTable, refuse_arena_pool, yield_by,
 };
 use tripoint_core::{
     ADDRESS_CEILING, Addr, AddrRange, Align, Arena, ArenaCounts, ArenaSizes, Block, Check, CheckError,
@@ -90,6 +90,9 @@ impl<P: Platform> ArenaVm<P> {
             counts: ArenaCounts::default(),
         };
         arena.report(Event::CreateArena { range: arena.range });
+        if let Some(yielding) = arena.platform().yielding() {
+            yield_by(yielding);
+        }
         arena.advise()?;
         arena.prefault_at_creation()?;
         Ok(arena)

@@ -82,6 +82,11 @@ pub unsafe trait Platform: Send + Sync + fmt::Debug {
     /// The size of a page, in bytes.
     fn page_size(&self) -> usize;
 
+    /// What lets other threads of a processor run, for threads that wait for a lock. By default nothing does.
+    fn yielding(&self) -> Option<fn()> {
+        None
+    }
+
     /// Reserves `size` bytes of addresses from a multiple of `align`, a power of
     /// two that is at least a page. `size` is a multiple of the page size.
     ///

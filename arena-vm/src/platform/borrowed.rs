@@ -18,6 +18,10 @@ unsafe impl<P: Platform + ?Sized> Platform for &P {
         (**self).page_size()
     }
 
+    fn yielding(&self) -> Option<fn()> {
+        (**self).yielding()
+    }
+
     fn reserve(&self, size: usize, align: usize) -> Result<NonNull<u8>, PlatformError> {
         (**self).reserve(size, align)
     }

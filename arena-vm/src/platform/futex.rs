@@ -20,10 +20,14 @@ pub(crate) fn wait(word: &AtomicU32, value: u32, patience: Option<Duration>) {
     let answer: c_long = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, timeout) };
     if answer != 0 && refused() {
         // Then the caller looks at the word again and again; let others run meanwhile.
-        //
-        // SAFETY: the call takes nothing, and can be made at any time.
-        unsafe { libc::sched_yield() };
+        yield_now();
     }
+}
+
+/// Lets other threads of this processor run.
+pub(crate) fn yield_now() {
+    // SAFETY: the call takes nothing, and can be made at any time.
+    unsafe { libc::sched_yield() };
 }
 
 /// Ends all waits for `word`.

@@ -14,7 +14,7 @@ use tripoint_core::{AddrRange, NodeSet, Resource, aver};
 use super::errno::errno;
 use super::touch::touch;
 use super::userfault::{self, Pages};
-use super::{Platform, PlatformError, Watch, file_mapping, huge_pages, mappings, nodes, smaps};
+use super::{Platform, PlatformError, Watch, file_mapping, futex, huge_pages, mappings, nodes, smaps};
 use crate::chosen_memory::{HugePages, PageSizes, Placement};
 
 /// The value since Linux 6.1; not every libc defines it.
@@ -151,6 +151,10 @@ unsafe impl Platform for Linux {
 
     fn page_size(&self) -> usize {
         self.page_size
+    }
+
+    fn yielding(&self) -> Option<fn()> {
+        Some(futex::yield_now)
     }
 
     fn reserve(&self, size: usize, align: usize) -> Result<NonNull<u8>, PlatformError> {

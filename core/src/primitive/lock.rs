@@ -5,9 +5,18 @@ use loom::sync::Mutex;
 #[cfg(tripoint_shuttle)]
 use shuttle::sync::Mutex;
 #[cfg(not(any(tripoint_loom, tripoint_shuttle)))]
-use spin::Mutex;
+use spin::{Mutex, MutexGuard};
 
-/// A lock for slow paths. It spins; it neither sleeps nor allocates.
+#[cfg(not(any(tripoint_loom, tripoint_shuttle)))]
+use super::yielding::yield_now;
+
+/// How often a thread looks at a lock that another has, before it lets others run, and between two times that it does. The thread that has the
+/// lock needs less, unless it does not run.
+#[cfg(not(any(tripoint_loom, tripoint_shuttle)))]
+const LOOKS: u32 = 256;
+
+/// A lock for slow paths. It spins, and if that takes long lets other threads run, where an operating system says how; it neither
+/// sleeps nor allocates.
 ///
 /// Never take it in a signal or interrupt handler: the code that was
 /// interrupted may hold it. Trips need no lock.
@@ -32,7 +41,30 @@ impl<T> Lock<T> {
     /// Waits until the lock is free and takes it.
     #[inline]
     pub fn lock(&self) -> impl core::ops::DerefMut<Target = T> + '_ {
-        self.0.lock()
+        match self.0.try_lock() {
+            Some(guard) => guard,
+            None => self.wait(),
+        }
+    }
+
+    /// Looks at the lock without writing to it, so that the thread that has it is not disturbed.
+    #[cold]
+    #[inline(never)]
+    fn wait(&self) -> MutexGuard<'_, T> {
+        let mut looks = 0_u32;
+        loop {
+            if !self.0.is_locked()
+                && let Some(guard) = self.0.try_lock()
+            {
+                return guard;
+            }
+            looks = looks.wrapping_add(1);
+            if looks.is_multiple_of(LOOKS) {
+                yield_now();
+            } else {
+                core::hint::spin_loop();
+            }
+        }
     }
 
     /// The value, without locking: the exclusive borrow proves that no thread holds the lock.
