@@ -5,6 +5,7 @@ mod common;
 use common::classes::{mvff_few_bins, tlsf_bins};
 use common::{GRAIN, arena, layout, memory};
 use tripoint_core::ManualPool;
+use tripoint_pools::GRANULE;
 
 /// In addition to the conformance of pools with bins.
 macro_rules! in_both {
@@ -27,8 +28,9 @@ macro_rules! in_both {
 
 in_both! { what_waits_is_taken_first what_waits_joins_if_nothing_else_serves sizes_are_those_of_what_has_joined }
 
-/// The bytes of an object: three granules with what hardening takes.
-const SIZE: usize = 40 - common::SEAL;
+/// The bytes of an object, and those that it takes, with what hardening takes.
+const SIZE: usize = TAKEN - common::SEAL;
+const TAKEN: usize = 5 * GRANULE;
 
 fn free(pool: &impl ManualPool, object: core::ptr::NonNull<u8>, size: usize) {
     // SAFETY: the tests free what they allocated with this size, once, and do not use it any more.
@@ -60,18 +62,18 @@ fn what_waits_joins_if_nothing_else_serves(pool: &impl ManualPool) {
     let middle = objects.len() / 2;
     objects.sort_unstable();
     let freed: Vec<_> = objects.drain(middle..middle + 3).collect();
-    assert!(freed.windows(2).all(|pair| pair[1].addr().get() - pair[0].addr().get() == 48));
+    assert!(freed.windows(2).all(|pair| pair[1].addr().get() - pair[0].addr().get() == TAKEN));
     freed.into_iter().for_each(|object| free(pool, object, SIZE));
-    let large = pool.alloc(layout(3 * 48 - common::SEAL, 8)).unwrap();
+    let large = pool.alloc(layout(3 * TAKEN - common::SEAL, 8)).unwrap();
     assert!(pool.alloc(layout(SIZE, 8)).is_err());
-    free(pool, large, 3 * 48 - common::SEAL);
+    free(pool, large, 3 * TAKEN - common::SEAL);
     objects.into_iter().for_each(|object| free(pool, object, SIZE));
     let sizes = pool.sizes();
     assert_eq!(sizes.free, sizes.total, "nothing is lost");
 }
 
 fn sizes_are_those_of_what_has_joined(pool: &impl ManualPool) {
-    let objects: Vec<_> = (0..GRAIN / 48).map(|_| pool.alloc(layout(SIZE, 8)).unwrap()).collect();
+    let objects: Vec<_> = (0..GRAIN / TAKEN).map(|_| pool.alloc(layout(SIZE, 8)).unwrap()).collect();
     objects.into_iter().for_each(|object| free(pool, object, SIZE));
     let mut blocks = 0;
     pool.walk_free(&mut |_| blocks += 1);

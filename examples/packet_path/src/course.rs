@@ -32,11 +32,13 @@ pub(crate) struct Course {
     peaks: Vec<Peaks>,
     /// The intervals in use.
     used: usize,
+    /// The times of the first and of the last note.
+    noted: Option<(u64, u64)>,
 }
 
 impl Default for Course {
     fn default() -> Self {
-        Self { interval: INTERVAL, peaks: Vec::new(), used: 0 }
+        Self { interval: INTERVAL, peaks: Vec::new(), used: 0, noted: None }
     }
 }
 
@@ -51,6 +53,7 @@ impl Course {
 
     /// Notes what was so at a time, in ns since the run began.
     pub(crate) fn note(&mut self, now: u64, peaks: Peaks) {
+        self.noted = Some(self.noted.map_or((now, now), |(first, _)| (first, now)));
         while now / self.interval >= INTERVALS as u64 {
             self.halve();
         }
@@ -70,6 +73,11 @@ impl Course {
         }
         self.interval *= 2;
         self.used = self.used.div_ceil(2);
+    }
+
+    /// The time from the first note to the last, in ns.
+    pub(crate) fn duration(&self) -> u64 {
+        self.noted.map_or(0, |(first, last)| last - first)
     }
 
     /// The beginning of each interval in ns, and its peaks.

@@ -42,6 +42,8 @@ pub(crate) struct WireReport {
     frames: FrameCounts,
     /// Datagrams that were sent, and neither came nor were counted as dropped by the kernel.
     unaccounted: i64,
+    /// Datagrams that came in a second, from the first to the last.
+    datagrams_per_second: f64,
     /// From the sender's clock, in front of its call, to the book: of the messages sent in the steady part.
     wire_to_book_ns: Latency,
     #[serde(skip)]
@@ -74,6 +76,7 @@ impl WireReport {
             source,
             frames,
             unaccounted,
+            datagrams_per_second: received.datagrams as f64 * 1e9 / course.duration().max(1) as f64,
             wire_to_book_ns: latency,
             distribution,
             course,
@@ -156,8 +159,9 @@ impl fmt::Display for WireReport {
             f,
             "  received",
             format_args!(
-                "{} datagrams, {} bytes; {} twice, {} out of order, {} malformed",
+                "{} datagrams, {:.0} a second, {} bytes; {} twice, {} out of order, {} malformed",
                 received.datagrams,
+                self.datagrams_per_second,
                 received.bytes,
                 received.duplicates,
                 received.reordered,
