@@ -1,6 +1,6 @@
 //! Manual variable first fit: objects of any size, freed in any order.
 //!
-//! All free memory is one [`Land`] under one lock (design/pool-mvff.md `.mvff`).
+//! All free memory is one [`Land`], with bins in front of it, under one lock (design/pool-mvff.md `.mvff`).
 
 use core::alloc::Layout;
 use core::fmt;
@@ -40,8 +40,8 @@ pub struct MvffOptions {
     /// (design/pool-mvff.md `.req.steady`).
     pub spare: usize,
     /// How many freed blocks of up to 64 granules wait for an object of their size before they join their neighbours. A request
-    /// that nothing else serves has all of them join first, which takes the time of so many frees. Zero: each joins at once, as if
-    /// `spare` is not `usize::MAX`. Default: 256 (design/land.md `.bins`).
+    /// that nothing else serves has them join first, which takes at most the time of so many frees; so does reading the sizes of the
+    /// pool. None wait if this is zero, or if `spare` is not `usize::MAX`. Default: 2,048 (design/land.md `.bins`).
     pub bin_blocks: usize,
 }
 

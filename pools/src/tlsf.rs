@@ -45,7 +45,7 @@ pub struct TlsfOptions {
     /// needs more. Default: 64 KiB.
     pub fill_size: usize,
     /// How many freed blocks of up to 64 granules wait for an object of their size before they join their neighbours. That makes most
-    /// calls quicker; but a request that nothing else serves has all of them join first, so the bound on the time of a call
+    /// calls quicker; but a request that nothing else serves has them join first, so the bound on the time of a call
     /// is that of so many frees. Default: 0, each joins at once (design/land.md `.bins`).
     pub bin_blocks: usize,
 }
