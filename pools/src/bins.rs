@@ -91,7 +91,7 @@ impl<F: FreeMemory> Binned<F> {
     #[inline(never)]
     unsafe fn put_in_bin(&mut self, block: Block) {
         let bin = block.size() / GRANULE - 1;
-        if bin >= BINS || self.memory.ensure_sound().is_err() {
+        if bin >= BINS {
             // SAFETY: the caller's promise.
             return unsafe { self.memory.insert(block) };
         }
@@ -194,5 +194,69 @@ impl<F: FreeMemory> FreeMemory for Binned<F> {
 
     fn check(&mut self, owns: &dyn Fn(Addr) -> bool) -> Result<(), CheckError> {
         self.settled().check(owns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::alloc::Layout;
+    use core::ptr::NonNull;
+
+    use tripoint_core::{ClientArena, ClientArenaOptions, Store};
+
+    use super::*;
+    use crate::mvff::{Mvff, MvffOptions};
+
+    const SMALL: usize = 2 * GRANULE - crate::seal::SEAL_SIZE;
+    const LARGE: usize = 5 * GRANULE - crate::seal::SEAL_SIZE;
+
+    type Pool<'a> = Mvff<&'a ClientArena<'a>>;
+
+    /// Runs a test with a pool that has bins for three blocks.
+    fn with_pool(run: impl FnOnce(&Pool<'_>)) {
+        let mut memory = std::boxed::Box::new_uninit_slice(64 << 10);
+        let arena = ClientArena::create(&mut memory, ClientArenaOptions::default()).unwrap();
+        run(&Mvff::create(&arena, MvffOptions { bin_blocks: 3, ..MvffOptions::default() }).unwrap());
+    }
+
+    fn layout(size: usize) -> Layout {
+        Layout::from_size_align(size, 1).unwrap()
+    }
+
+    fn alloc(pool: &Pool<'_>, size: usize, count: usize) -> std::vec::Vec<NonNull<u8>> {
+        (0..count).map(|_| pool.alloc(layout(size)).unwrap()).collect()
+    }
+
+    fn free(pool: &Pool<'_>, object: NonNull<u8>, size: usize) {
+        // SAFETY: the tests free what they allocated with this size, once.
+        unsafe { pool.free(object, layout(size)) };
+    }
+
+    /// (design/land.md `.bins.full`)
+    #[test]
+    fn as_many_blocks_wait_as_may_and_no_more() {
+        with_pool(|pool| {
+            let objects = alloc(pool, SMALL, 9);
+            for (freed, object) in (1..).zip(objects) {
+                free(pool, object, SMALL);
+                let count = pool.granules.free.lock().count;
+                assert_eq!(count, freed.min(3));
+            }
+        });
+    }
+
+    /// A block whose size is not asked for does not keep its place, whether smaller or larger ones come.
+    #[test]
+    fn each_bin_sends_blocks_on_in_its_turn() {
+        for (stale, busy) in [(SMALL, LARGE), (LARGE, SMALL)] {
+            with_pool(|pool| {
+                let one = alloc(pool, stale, 1);
+                let others = alloc(pool, busy, 9);
+                free(pool, one[0], stale);
+                let bit = pool.granules.free.lock().occupied;
+                others.into_iter().for_each(|object| free(pool, object, busy));
+                assert_eq!(pool.granules.free.lock().occupied & bit, 0, "{stale} bytes wait still");
+            });
+        }
     }
 }

@@ -74,7 +74,7 @@ impl Default for MvffOptions {
 #[derive(Debug)]
 pub struct Mvff<A: Arena> {
     options: MvffOptions,
-    granules: Granules<A, Binned<Land>>,
+    pub(crate) granules: Granules<A, Binned<Land>>,
 }
 
 impl<A: Arena> Mvff<A> {

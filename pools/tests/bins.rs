@@ -26,7 +26,8 @@ macro_rules! in_both {
     )* };
 }
 
-in_both! { what_waits_is_taken_first what_waits_joins_if_nothing_else_serves sizes_are_those_of_what_has_joined }
+in_both! { what_waits_is_taken_first what_waits_joins_if_nothing_else_serves sizes_are_those_of_what_has_joined
+what_waits_serves_only_the_alignment_that_it_has }
 
 /// The bytes of an object, and those that it takes, with what hardening takes.
 const SIZE: usize = TAKEN - common::SEAL;
@@ -79,6 +80,42 @@ fn sizes_are_those_of_what_has_joined(pool: &impl ManualPool) {
     pool.walk_free(&mut |_| blocks += 1);
     assert_eq!(blocks, 1, "neighbours are one block");
     assert_eq!(pool.sizes().fragmentation(), 0);
+}
+
+/// Blocks that wait are aligned to a granule, whatever was asked for when they were allocated.
+fn what_waits_serves_only_the_alignment_that_it_has(pool: &impl ManualPool) {
+    let align = 8 * GRANULE;
+    let objects: Vec<_> = (0..4).map(|_| pool.alloc(layout(SIZE, 8)).unwrap()).collect();
+    let odd = objects.into_iter().find(|object| !object.addr().get().is_multiple_of(align));
+    free(pool, odd.expect("five granules are no multiple of eight"), SIZE);
+    let object = pool.alloc(layout(SIZE, align)).unwrap();
+    assert!(object.addr().get().is_multiple_of(align), "{object:?}");
+}
+
+/// Whatever waits: a pool that met damage hands nothing out, and every call ends.
+#[cfg(feature = "hardening")]
+#[test]
+fn a_damaged_pool_hands_out_nothing_that_waits() {
+    use tripoint_core::{Error, Magazine, PoolClass, Store};
+
+    for damages_bin in [false, true] {
+        let mut memory = memory(24);
+        let arena = arena(&mut memory);
+        let pool = mvff_few_bins(&arena).unwrap();
+        let objects: Vec<_> = (0..2).map(|_| pool.alloc(layout(SIZE, 8)).unwrap()).collect();
+        objects.iter().for_each(|&object| free(&pool, object, SIZE));
+        if damages_bin {
+            // SAFETY: free memory of the pool: this is the mistake that the pool has to find.
+            unsafe { objects[1].cast::<usize>().write(0x4141_4141) };
+        } else {
+            pool.note_damage();
+        }
+        let mut magazine = Magazine::up_to(8);
+        // More than the land has, so that what waits has to join.
+        pool.alloc_many(layout(20 * GRAIN, 8), &mut magazine);
+        assert_eq!(magazine.len(), 0);
+        assert_eq!(pool.alloc(layout(SIZE, 8)), Err(Error::Damaged));
+    }
 }
 
 /// (design/hardening.md `.bins`)
