@@ -109,6 +109,7 @@ fn a_damaged_pool_hands_out_nothing_that_waits() {
             unsafe { objects[1].cast::<usize>().write(0x4141_4141) };
         } else {
             pool.note_damage();
+            assert_eq!(pool.alloc(layout(SIZE, 8)), Err(Error::Damaged), "it waits, and is not trusted");
         }
         let mut magazine = Magazine::up_to(8);
         // More than the land has, so that what waits has to join.
