@@ -179,10 +179,12 @@ impl Session<'_> {
             return Err(Failure::Unmet("the sender sends datagrams"));
         };
         let span = datagram.span();
+        let has_messages = !span.is_empty();
         match self.window.arrive(span, packet) {
             Arrival::Kept => {}
             Arrival::Duplicate(packet) => {
-                self.report.duplicates += 1;
+                // One without messages says which message is next.
+                self.report.duplicates += u64::from(has_messages);
                 self.network.release(packet);
             }
             Arrival::Beyond(packet) => {
