@@ -14,7 +14,7 @@ use crate::global::without_unwinding;
 use crate::thread_cache::ThreadCache;
 
 /// The most bytes of a class that a thread keeps, if it keeps more than four blocks.
-const CLASS_SIZE: usize = 32 << 10;
+const CLASS_SIZE: usize = 64 << 10;
 /// The most blocks of a class that a thread keeps.
 const CLASS_COUNT: usize = 128;
 /// The largest size that caches serve, in bytes, with words of eight bytes.
@@ -45,7 +45,8 @@ impl<P: ManualPool + Send> GlobalHome<P> {
     pub fn depot(&'static self) -> Result<&'static Depot<'static, P>> {
         self.depot.get_or_try_init(|| {
             watch_forks();
-            Ok(Depot::new(self.pool.get_or_try_init(self.make)?, classes()?, DEPOT))
+            let classes = CacheClasses::geometric_within(LARGEST, CLASS_COUNT, CLASS_SIZE)?;
+            Ok(Depot::new(self.pool.get_or_try_init(self.make)?, classes, DEPOT))
         })
     }
 
@@ -60,17 +61,6 @@ impl<P: ManualPool> fmt::Debug for GlobalHome<P> {
         let made = if self.depot.get().is_some() { "made" } else { "not yet made" };
         write!(f, "GlobalHome({}, {made})", P::CLASS)
     }
-}
-
-/// Four classes to a doubling, each with as many blocks as [`CLASS_SIZE`] has room for.
-fn classes() -> Result<CacheClasses> {
-    let even = CacheClasses::geometric(LARGEST, 4)?;
-    let mut classes = [CacheClass { size: 0, count: 0 }; CacheClasses::MAX];
-    let count = even.as_slice().len();
-    for (class, even) in classes.iter_mut().zip(even.as_slice()) {
-        *class = CacheClass { size: even.size, count: (CLASS_SIZE / even.size).clamp(4, CLASS_COUNT) };
-    }
-    CacheClasses::new(classes.get(..count).unwrap_or_default())
 }
 
 /// What [`cached_global_pool!`](crate::cached_global_pool) makes of a static: its pool, and its threads' caches.
@@ -219,14 +209,13 @@ impl<K: ThreadCached> CachedGlobalPool<K> {
     /// - `object` is allocated by this allocator with the layout `from`.
     unsafe fn resize(object: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<u8>> {
         let depot = K::home().made()?;
-        match (depot.classes().block(from), depot.classes().block(to)) {
-            (Some(block), Some(same)) => (block == same).then_some(object),
-            (None, None) => {
+        match depot.classes().have_same_block(from, to) {
+            Some(same) => same.then_some(object),
+            None => {
                 let _inside = Inside::enter();
                 // SAFETY: no class serves the object, so it came from the pool with this layout.
                 unsafe { depot.pool().resize(object, from, to) }
             }
-            _ => None,
         }
     }
 }

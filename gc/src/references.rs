@@ -14,7 +14,7 @@
 //! | `zones` | where objects moved away from, as far as a word can say it |
 //! | `writes` | who says which objects were written |
 //! | `keep` | what a scan asks of the heap that is being collected |
-//! | `prefetch` | memory that will soon be needed, by architecture |
+//! | `peek` | words that need not be initialised, by architecture |
 //! | `approach` | what a scan will soon read is loaded ahead of it |
 //! | `scan` | the state of a scan: what references are passed to |
 //! | `format` | how a pool finds the size of an object and the references in it |
@@ -43,7 +43,7 @@ pub(crate) mod member;
 pub(crate) mod object;
 pub(crate) mod own;
 pub(crate) mod pairs;
-pub(crate) mod prefetch;
+pub(crate) mod peek;
 pub(crate) mod queue;
 pub(crate) mod recorder;
 pub(crate) mod root;

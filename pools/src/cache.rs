@@ -32,7 +32,7 @@ use core::cell::Cell;
 use core::fmt;
 use core::ptr::{self, NonNull};
 
-use tripoint_core::internal::Ordering;
+use tripoint_core::internal::{Ordering, prefetch};
 use tripoint_core::{
     Block, Check, CheckError, CheckLevel, Describe, Error, Magazine, ManualPool, PoolBox, Result, Store,
     ensure, line,
@@ -42,11 +42,14 @@ use crate::link::{Damaged, Health, LinkKey, UNDAMAGED, Watch};
 use crate::poison::poison;
 
 pub(crate) mod batch_stack;
+mod batches;
 mod block_list;
 mod classes;
 mod depot;
 mod descriptor;
+mod hints;
 
+use batches::{cut_batch, fill_with_batch};
 use classes::BLOCK_ALIGN;
 pub use classes::{CacheClass, CacheClasses};
 pub use depot::Depot;
@@ -164,12 +167,14 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         self.observe_trips(index)?;
         let Some(class) = self.classes().get(index) else { return self.alloc_flushing(layout) };
         let (words, block) = (self.descriptor.words(index), class.block().ok_or(UNSERVED)?);
-        if let Some(rest) = self.take_batch(index, class, words) {
+        let is_filled = words.count.load(Ordering::Relaxed) == 0
+            && (self.take_batch(index, class, words) || self.take_more(class, words, block, 0));
+        if is_filled && let Some(rest) = words.count.load(Ordering::Relaxed).checked_sub(1) {
             // SAFETY: the class keeps `rest + 1` blocks.
             return unsafe { self.pop(words, rest) };
         }
         let object = self.alloc_flushing(block)?;
-        self.take_more(class, words, block);
+        self.take_more(class, words, block, 1);
         Ok(object)
     }
 
@@ -178,68 +183,49 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         if self.depot.is_some() { 2 * class.batch() } else { class.count }
     }
 
-    /// Fills an empty class with a batch of the depot. Returns how many blocks are left when one is taken out.
-    fn take_batch(&self, index: usize, class: &CacheClass, words: &ClassWords) -> Option<usize> {
-        let first = self.depot.filter(|_| words.count.load(Ordering::Relaxed) == 0)?.take(index)?;
-        words.head.store(first.as_ptr(), Ordering::Relaxed);
-        words.count.store(class.batch(), Ordering::Relaxed);
-        class.batch().checked_sub(1)
+    /// How many blocks of a class pass between the cache and the pool at once.
+    fn portion(&self, class: &CacheClass) -> usize {
+        if self.depot.is_some() { class.batch() } else { Magazine::MAX.min(class.count.div_ceil(3)) }
     }
 
-    /// Hands the batch that was freed first to the depot, and keeps the rest. Returns false if the depot has no room,
-    /// or the class no batch.
-    fn put_batch(&self, depot: &Depot<'c, P>, index: usize, class: &CacheClass, words: &ClassWords) -> bool {
-        let Some(rest) = words.count.load(Ordering::Relaxed).checked_sub(class.batch()) else { return false };
-        let Ok(last) = self.last_of(words, rest) else { return false };
-        let first = match last {
-            // SAFETY: a free block of the class begins with its link.
-            Some(last) => self.key.decode(last.addr().get(), unsafe { last.read() }.next),
-            None => words.head.load(Ordering::Relaxed),
-        };
-        // SAFETY: the last blocks of the list, as many as a batch has; they leave it below if the depot takes them.
-        if !NonNull::new(first).is_some_and(|first| unsafe { depot.push(index, first) }) {
-            return false;
-        }
-        match last {
-            Some(last) => {
-                let next = self.key.encode(last.addr().get(), ptr::null_mut());
-                // SAFETY: a free block of the class, which is the cache's.
-                unsafe { last.write(FreeBlock { next }) };
-            }
-            None => words.head.store(ptr::null_mut(), Ordering::Relaxed),
-        }
-        words.count.store(rest, Ordering::Relaxed);
+    /// Fills an empty class with a batch of the depot. Returns false if there is none.
+    fn take_batch(&self, index: usize, class: &CacheClass, words: &ClassWords) -> bool {
+        let Some(first) = self.depot.and_then(|depot| depot.take(index)) else { return false };
+        // SAFETY: what a depot keeps was cut by a cache with equal classes. It changes no more than the second word of
+        // a batch's first block.
+        unsafe { fill_with_batch(words, class, first) };
         true
     }
 
-    /// The last of the first `count` blocks of a class, which keeps more; `None` if `count` is zero.
-    ///
-    /// # Errors
-    /// [`Damaged`]
-    fn last_of(&self, words: &ClassWords, count: usize) -> Result<Option<NonNull<FreeBlock>>> {
-        let mut next = words.head.load(Ordering::Relaxed);
-        let mut last = None;
-        for _ in 0..count {
-            let watch = Watch::new(self.key, &self.health);
-            last = NonNull::new(next);
-            let Some(block) = last else { return Ok(None) };
-            // SAFETY: a free block of the class begins with its link.
-            next = self.key.decode(block.addr().get(), unsafe { block.read() }.next);
-            if !watch.accepts(|key| key.is_link(next.addr(), BLOCK_ALIGN) && !next.is_null()) {
-                return Err(self.lose_all(Damaged));
+    /// Hands the batch that was freed last to the depot, and keeps the rest. Returns false if the depot has no room,
+    /// or the class no batch.
+    fn put_batch(&self, depot: &Depot<'c, P>, index: usize, class: &CacheClass, words: &ClassWords) -> bool {
+        if words.count.load(Ordering::Relaxed) < class.batch() || !depot.admit(index) {
+            return false;
+        }
+        // SAFETY: the class keeps as many blocks as are counted, and the caller owns the cache.
+        let batch = unsafe { cut_batch(words, class, Watch::new(self.key, &self.health)) };
+        match batch.map_err(|damaged| self.lose_all(damaged)) {
+            Ok(Some(first)) => {
+                // SAFETY: as many blocks as a batch has, linked by the key of the pool; they left the class, and are admitted.
+                unsafe { depot.push(index, first) };
+                true
+            }
+            Ok(None) | Err(_) => {
+                depot.withdraw(index);
+                false
             }
         }
-        Ok(last)
     }
 
-    /// Fills a class, in addition to the block just taken, up to a third of what it may keep,
-    /// but by no more than a magazine and no more blocks than the pool has
-    /// (design/cache.md `.third`).
-    fn take_more(&self, class: &CacheClass, words: &ClassWords, block: Layout) {
-        let wanted = Magazine::MAX.min(class.count / 3);
-        let more = Magazine::up_to(wanted.saturating_sub(words.count.load(Ordering::Relaxed) + 1));
-        let mut passing = Passing { cache: self, words, blocks: more };
+    /// Fills a class up to a [portion](Cache::portion), of which `taken` blocks were allocated already, but with no more
+    /// blocks than the pool has (design/cache.md `.third`). Returns whether the class keeps any then.
+    fn take_more(&self, class: &CacheClass, words: &ClassWords, block: Layout, taken: usize) -> bool {
+        let more = self.portion(class).saturating_sub(words.count.load(Ordering::Relaxed) + taken);
+        let mut passing = Passing { cache: self, words, blocks: Magazine::up_to(more) };
         self.pool.alloc_many(block, &mut passing.blocks);
+        drop(passing);
+        words.count.load(Ordering::Relaxed) != 0
     }
 
     /// Allocates in the pool; if that is refused, once more with what the cache and its depot
@@ -272,7 +258,7 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         if words.count.load(Ordering::Relaxed) >= self.most(class)
             && !self.depot.is_some_and(|depot| self.put_batch(depot, index, class, words))
         {
-            self.give_back(index, Magazine::MAX.min(class.count.div_ceil(3)));
+            self.give_back(index, self.portion(class));
         }
         if self.health.ensure().is_err() {
             return;
@@ -366,6 +352,7 @@ impl<'c, P: ManualPool> Cache<'c, P> {
             // out only once for each time it is put.
             unsafe { block.write(FreeBlock { next }) };
         }
+        prefetch(next);
         words.head.store(next, Ordering::Relaxed);
         words.count.store(rest, Ordering::Relaxed);
         // SAFETY: the head of a class that keeps blocks is one, so not null.
@@ -534,6 +521,16 @@ unsafe impl<P: ManualPool> Store for Cache<'_, P> {
             // SAFETY: the object came with this layout from a cache over this pool with equal classes,
             // is freed once and used no more; `class` is the class of the layout.
             unsafe { self.free_slow(class, object, layout) };
+        }
+    }
+
+    /// In place while the class stays the same. What no class serves is resized as the pool does.
+    #[inline]
+    unsafe fn resize(&self, object: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<u8>> {
+        match self.descriptor.classes().have_same_block(from, to) {
+            Some(same) => same.then(|| self.pool.header().reach(object.addr())),
+            // SAFETY: no class serves the caller's object, so it came from the pool with this layout. It is not freed.
+            None => unsafe { self.pool.resize(object, from, to) },
         }
     }
 }

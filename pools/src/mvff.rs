@@ -279,8 +279,8 @@ unsafe impl<A: Arena> Store for Mvff<A> {
     unsafe fn free_many(&self, layout: Layout, magazine: &mut Magazine) {
         // SAFETY: the caller frees objects of this pool, which take the bytes that `reserve_size` says.
         let mut runs = unsafe { self.granules.take_back_all(magazine, self.reserve_size(layout)) };
-        // An insert takes longer than to sort one object in.
-        runs.sort_by_address();
+        // An insert takes longer than to sort one block in.
+        runs.sort();
         // SAFETY: whole granules of the pool, which the caller gave up.
         unsafe { self.insert::<{ Magazine::MAX }>(runs) };
     }

@@ -5,44 +5,85 @@ use core::ptr::NonNull;
 
 use tripoint_core::{Block, Magazine, aver};
 
-/// What the objects of a magazine lie in, from the last one on. Those that follow one another in the magazine and
-/// touch are one block: if it is sorted, all that touch.
+/// What the objects of a magazine lie in. Those that follow one another in the magazine and touch are one block; if the
+/// blocks are [sorted](Runs::sort), all that touch.
 pub(crate) struct Runs {
-    objects: Magazine,
-    size: usize,
+    blocks: [Option<Block>; Magazine::MAX],
+    count: usize,
+    next: usize,
+    objects: usize,
 }
 
 impl Runs {
     /// # Safety
     /// - The objects are blocks of `size` bytes, more than zero, which nothing uses. None is in the magazine twice, and
     ///   each pointer reaches the neighbours as well.
-    pub(crate) const unsafe fn new(objects: Magazine, size: usize) -> Self {
-        Self { objects, size }
+    pub(crate) unsafe fn new(mut objects: Magazine, size: usize) -> Self {
+        let mut runs = Self { blocks: [None; Magazine::MAX], count: 0, next: 0, objects: objects.len() };
+        // SAFETY: the objects are as `join_next` requires, which the caller promised.
+        while let Some(block) = unsafe { join_next(&mut objects, size) }
+            && let Some(place) = runs.blocks.get_mut(runs.count)
+        {
+            *place = Some(block);
+            runs.count += 1;
+        }
+        runs
     }
 
-    /// Puts the objects in the order of their addresses.
-    pub(crate) fn sort_by_address(&mut self) {
-        self.objects.sort_by_address();
+    /// Whether the objects of a magazine lie together, two and more: where a structure was, and not here and there.
+    pub(crate) const fn lie_together(&self) -> bool {
+        self.count * 2 <= self.objects
     }
+
+    /// Puts the blocks in the order of their addresses.
+    pub(crate) fn sort(&mut self) {
+        if let Some(blocks) = self.blocks.get_mut(..self.count) {
+            blocks.sort_unstable_by_key(|block| block.map(Block::base));
+        }
+    }
+
+    /// The block that comes next, and is not taken yet.
+    fn peek(&self) -> Option<Block> {
+        self.blocks.get(..self.count)?.get(self.next).copied().flatten()
+    }
+}
+
+/// Takes the last objects out of a magazine, for as long as each touches the ones before it.
+///
+/// # Safety
+/// - As [`Runs::new`].
+#[inline]
+unsafe fn join_next(objects: &mut Magazine, size: usize) -> Option<Block> {
+    let mut base = objects.pop()?;
+    let mut joined = size;
+    while let Some(next) = objects.next_out() {
+        if next.addr().get() + size == base.addr().get() {
+            base = next;
+        } else if base.addr().get() + joined != next.addr().get() {
+            break;
+        }
+        objects.pop();
+        joined += size;
+    }
+    // SAFETY: objects that nothing uses and that touch; the first one's pointer reaches them all.
+    Some(unsafe { Block::new(base, joined) })
 }
 
 impl Iterator for Runs {
     type Item = Block;
 
     fn next(&mut self) -> Option<Block> {
-        let mut base = self.objects.pop()?;
-        let mut size = self.size;
-        while let Some(next) = self.objects.next_out() {
-            if next.addr().get() + self.size == base.addr().get() {
-                base = next;
-            } else if base.addr().get() + size != next.addr().get() {
-                break;
-            }
-            self.objects.pop();
-            size += self.size;
+        let first = self.peek()?;
+        self.next += 1;
+        let mut size = first.size();
+        while let Some(touching) =
+            self.peek().filter(|next| first.base().addr().get() + size == next.base().addr().get())
+        {
+            size += touching.size();
+            self.next += 1;
         }
-        // SAFETY: objects that nothing uses and that touch; the first one's pointer reaches them all (`Runs::new`).
-        Some(unsafe { Block::new(base, size) })
+        // SAFETY: blocks that nothing uses and that touch; the first one's pointer reaches them all (`Runs::new`).
+        Some(unsafe { Block::new(first.base(), size) })
     }
 }
 

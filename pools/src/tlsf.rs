@@ -299,7 +299,11 @@ unsafe impl<A: Arena> Store for Tlsf<A> {
 
     unsafe fn free_many(&self, layout: Layout, magazine: &mut Magazine) {
         // SAFETY: the caller frees objects of this pool, which take the bytes that `reserve_size` says.
-        let runs = unsafe { self.granules.take_back_all(magazine, self.reserve_size(layout)) };
+        let mut runs = unsafe { self.granules.take_back_all(magazine, self.reserve_size(layout)) };
+        // To sort takes about as long as the inserts of blocks that touch none.
+        if runs.lie_together() {
+            runs.sort();
+        }
         let mut free = self.granules.free.lock();
         for run in runs {
             // SAFETY: whole granules of the pool, which the caller gave up. After damage they are lost: freeing has no

@@ -72,13 +72,6 @@ impl Magazine {
     pub fn next_out(&self) -> Option<NonNull<u8>> {
         self.objects.get(self.len.checked_sub(1)?).copied().flatten()
     }
-
-    /// Puts the objects in the order of their addresses.
-    pub fn sort_by_address(&mut self) {
-        if let Some(objects) = self.objects.get_mut(..self.len) {
-            objects.sort_unstable();
-        }
-    }
 }
 
 #[cfg(test)]
@@ -99,21 +92,7 @@ mod tests {
             (Ok(()), Ok(()), Err(at(48)))
         );
         assert_eq!((magazine.len(), magazine.room(), magazine.next_out()), (2, 0, Some(at(16))));
-    }
-
-    #[test]
-    fn sorted_objects_come_out_from_the_highest_address_down() {
-        let mut magazine = Magazine::up_to(4);
-        for address in [48, 16, 64, 32] {
-            magazine.push(at(address)).unwrap();
-        }
-        magazine.sort_by_address();
-        for address in [64, 48, 32, 16] {
-            assert_eq!(magazine.pop(), Some(at(address)));
-        }
-        assert_eq!((magazine.pop(), magazine.next_out(), magazine.is_empty()), (None, None, true));
-        magazine.push(at(80)).unwrap();
-        magazine.sort_by_address();
-        assert_eq!(magazine.pop(), Some(at(80)), "what was popped is not sorted in again");
+        assert_eq!((magazine.pop(), magazine.pop(), magazine.pop()), (Some(at(16)), Some(at(32)), None));
+        assert!(magazine.is_empty());
     }
 }

@@ -1,9 +1,10 @@
 //! What a scan will soon read of the objects that it is led to is loaded ahead of it (design/gc.md `.ahead`).
 
+use tripoint_core::internal::prefetch;
 use tripoint_core::{Addr, AddrRange};
 
 use crate::references::keep::Segments;
-use crate::references::prefetch::{peek, prefetch};
+use crate::references::peek::peek;
 use crate::references::segment::SegmentPtr;
 
 /// How far ahead of the scan words are looked at, in bytes.

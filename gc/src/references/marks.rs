@@ -17,10 +17,9 @@
 
 use core::ptr::NonNull;
 
-use tripoint_core::internal::{AtomicUsize, Ordering};
+use tripoint_core::internal::{AtomicUsize, Ordering, prefetch};
 use tripoint_core::{Addr, AddrRange};
 
-use crate::references::prefetch::prefetch;
 use crate::references::segment::{BITS, GcSegment, SegmentPtr};
 
 /// The two maps.
@@ -60,8 +59,8 @@ impl SegmentPtr {
         let object = Addr::new(addr.get().wrapping_sub(description.shape().header));
         if description.has_place(object) {
             let (index, _) = description.place(object);
-            prefetch(self.word(Map::Starts, index).as_ptr().cast());
-            prefetch(self.word(Map::Marks, index).as_ptr().cast());
+            prefetch(self.word(Map::Starts, index).as_ptr());
+            prefetch(self.word(Map::Marks, index).as_ptr());
             prefetch(self.pointer(object).as_ptr());
         }
     }

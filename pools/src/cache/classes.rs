@@ -18,6 +18,9 @@ const SMALL: usize = 64 * BLOCK_ALIGN;
 /// The classes that a doubling of the size is divided in.
 const STEPS: usize = 4;
 
+/// How many blocks of a class are kept however large they are ([`CacheClasses::geometric_within`]).
+const LEAST: usize = 4;
+
 const SIZE: Error =
     Error::Parameter("classes have ascending sizes from 1 to isize::MAX, rounded to two words");
 
@@ -123,6 +126,21 @@ impl CacheClasses {
         Err(Error::Parameter("the largest size needs more than 48 classes"))
     }
 
+    /// As [`CacheClasses::geometric`], with fewer blocks of the larger classes: each class keeps at most `count` blocks, and
+    /// no more of them than have room in `size` bytes, but at least four.
+    ///
+    /// For a whole program: `geometric_within(32 << 10, 128, 64 << 10)`.
+    ///
+    /// # Errors
+    /// Those of [`CacheClasses::geometric`].
+    pub fn geometric_within(largest: usize, count: usize, size: usize) -> Result<Self> {
+        let mut these = Self::geometric(largest, count)?;
+        for class in these.classes.iter_mut().take(these.len) {
+            class.count = class.count.min((size / class.size).max(LEAST));
+        }
+        Ok(these)
+    }
+
     /// Returns the classes in the order of their sizes, the smallest first.
     #[must_use]
     pub fn as_slice(&self) -> &[CacheClass] {
@@ -134,6 +152,16 @@ impl CacheClasses {
     #[must_use]
     pub fn block(&self, layout: Layout) -> Option<Layout> {
         self.as_slice().get(self.of(layout)).and_then(CacheClass::block)
+    }
+
+    /// Whether a block that was allocated for `from` serves `to` as well, and is what a cache allocates for it. `None` if no class
+    /// serves either: then it is for the pool to say.
+    #[must_use]
+    pub fn have_same_block(&self, from: Layout, to: Layout) -> Option<bool> {
+        match (self.block(from), self.block(to)) {
+            (None, None) => None,
+            (from, to) => Some(from == to),
+        }
     }
 
     /// The index of the class that serves `layout`, or [`CacheClasses::NONE`].

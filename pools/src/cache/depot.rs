@@ -101,32 +101,39 @@ impl<'p, P: ManualPool> Depot<'p, P> {
 
     /// Takes a batch of a class, if it has one.
     pub(crate) fn take(&self, index: usize) -> Option<NonNull<FreeBlock>> {
-        let (class, stack) = (self.classes.as_slice().get(index)?, self.stacks.get(index)?);
-        let Ok(first) = stack.take(self.key) else {
+        let Ok(first) = self.stacks.get(index)?.take(self.key) else {
             self.pool.note_damage();
             return None;
         };
         let first = first?;
-        self.kept.fetch_sub(class.batch_size(), Ordering::Relaxed);
+        self.withdraw(index);
         Some(first)
     }
 
-    /// Keeps a batch. Returns false if that would exceed the bound; the batch is the caller's then.
+    /// Counts a batch of a class in, which is [pushed](Depot::push) or [withdrawn](Depot::withdraw) next. Returns
+    /// false if it would exceed the bound.
+    pub(crate) fn admit(&self, index: usize) -> bool {
+        let Some(class) = self.classes.as_slice().get(index) else { return false };
+        let more = |kept: usize| kept.checked_add(class.batch_size()).filter(|&kept| kept <= self.bound);
+        self.kept.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+
+    /// Counts a batch out that was admitted, and is not pushed.
+    pub(crate) fn withdraw(&self, index: usize) {
+        let size = self.classes.as_slice().get(index).map_or(0, CacheClass::batch_size);
+        self.kept.fetch_sub(size, Ordering::Relaxed);
+    }
+
+    /// Keeps a batch.
     ///
     /// # Safety
     /// - `first` begins a list of [`CacheClass::batch`] blocks of this class of the pool, linked with
-    ///   the pool's key, which nothing uses.
-    pub(crate) unsafe fn push(&self, index: usize, first: NonNull<FreeBlock>) -> bool {
-        let (Some(class), Some(stack)) = (self.classes.as_slice().get(index), self.stacks.get(index)) else {
-            return false;
-        };
-        let more = |kept: usize| kept.checked_add(class.batch_size()).filter(|&kept| kept <= self.bound);
-        if self.kept.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_err() {
-            return false;
+    ///   the pool's key, which nothing uses. The batch was [admitted](Depot::admit).
+    pub(crate) unsafe fn push(&self, index: usize, first: NonNull<FreeBlock>) {
+        if let Some(stack) = self.stacks.get(index) {
+            // SAFETY: a list of free blocks of the pool, which have two words at least and live as long as the pool.
+            unsafe { stack.push(first, self.key) };
         }
-        // SAFETY: a list of free blocks of the pool, which have two words at least and live as long as the pool.
-        unsafe { stack.push(first, self.key) };
-        true
     }
 
     /// Returns the blocks of a batch to the pool.

@@ -75,3 +75,50 @@ fn classes_that_make_no_sense_are_refused() {
     }
     assert!(CacheClasses::new(&many[..MAX]).is_ok());
 }
+
+#[test]
+fn larger_classes_keep_fewer_blocks_within_a_size() {
+    let classes = CacheClasses::geometric_within(32 << 10, 100, 8 << 10).unwrap();
+    let even = CacheClasses::geometric(32 << 10, 100).unwrap();
+    for (class, even) in classes.as_slice().iter().zip(even.as_slice()) {
+        assert_eq!(class.size, even.size);
+        let within = class.count * class.size <= 8 << 10;
+        let more = (class.count + 1) * class.size > 8 << 10;
+        assert!(within && (more || class.count == 100) || class.count == 4, "{class:?}");
+    }
+    assert_eq!(classes.as_slice()[0].count, 100);
+    assert!(matches!(CacheClasses::geometric_within(512, 0, 8 << 10), Err(Error::Parameter(_))));
+}
+
+/// A block is resized in place while another would be no other; what no class serves is for the pool.
+#[test]
+fn blocks_are_resized_in_place_within_their_class() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = mvff(&arena);
+    let descriptor = CacheDescriptor::new(classes(&[(64, 8), (256, 8)]));
+    let cache = Cache::create(&pool, &descriptor).unwrap();
+    let resized = |from: usize, to: usize| {
+        let object = cache.alloc(layout(from, 8)).unwrap();
+        // SAFETY: allocated above with this layout.
+        let resized = unsafe { cache.resize(object, layout(from, 8), layout(to, 8)) };
+        assert!(resized.is_none_or(|resized| resized == object));
+        let size = if resized.is_some() { to } else { from };
+        // SAFETY: allocated from this cache; it has this layout now. Freed once.
+        unsafe { cache.free(object, layout(size, 8)) };
+        resized.is_some()
+    };
+    for (from, to, expected) in [
+        (1, 64, true),
+        (64, 1, true),
+        (64, 65, false),
+        (65, 64, false),
+        (65, 256, true),
+        (256, 257, false),
+        (257, 256, false),
+        (1001, 1000, SEAL == 0),
+    ] {
+        assert_eq!(resized(from, to), expected, "{from} to {to}");
+    }
+    cache.check(CheckLevel::Deep).unwrap();
+}

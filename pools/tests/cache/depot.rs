@@ -180,14 +180,16 @@ fn a_dropped_cache_leaves_its_batches_in_the_depot() {
     let depot = Depot::new(&pool, classes, usize::MAX);
     let descriptor = CacheDescriptor::new(classes);
     let cache = Cache::with_depot(&depot, &descriptor).unwrap();
-    let objects = alloc_all(&cache, 6);
+    let mut objects = alloc_all(&cache, 8);
+    let kept = objects.split_off(6);
     free_all(&cache, objects);
+    assert_eq!(descriptor.cached(), 6 * 64);
     drop(cache);
     assert_eq!((descriptor.cached(), depot.kept()), (0, 4 * 64));
     // The descriptor may be used without the depot, and has the limits of that.
     let alone = Cache::create(&pool, &descriptor).unwrap();
     let objects = alloc_all(&alone, 20);
-    free_all(&alone, objects);
+    free_all(&alone, objects.into_iter().chain(kept));
     assert!(descriptor.cached() > 4 * 64);
     alone.check(CheckLevel::Deep).unwrap();
 }
@@ -220,7 +222,7 @@ fn the_check_of_a_depot_finds_damage() {
     free_all(&cache, objects.iter().copied());
     assert_eq!(depot.kept(), 4 * 64);
     // Two batches of two: the first to come in is below, and the block freed last leads its batch.
-    let top = objects[3];
+    let top = objects[5];
     // SAFETY: blocks of the depot, which only this thread uses; their second words link batches.
     unsafe {
         assert_writes_are_seen(&depot, top.cast(), &[usize::MAX, 0x5151_5140, 9]);

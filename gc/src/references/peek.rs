@@ -1,7 +1,7 @@
-//! Memory that will soon be needed, by architecture. Elsewhere than on x86-64 and AArch64, and under an interpreter or a
-//! model, [`prefetch`] does nothing, and [`peek`] finds zeros.
+//! Words that need not be initialised, by architecture. Elsewhere than on x86-64 and AArch64, and under an interpreter or a
+//! model, [`peek`] finds zeros.
 
-pub(crate) use machine::{peek, prefetch};
+pub(crate) use machine::peek;
 
 #[cfg(all(
     any(target_arch = "x86_64", target_arch = "aarch64"),
@@ -10,21 +10,6 @@ pub(crate) use machine::{peek, prefetch};
 ))]
 mod machine {
     use core::arch::asm;
-
-    /// Has the processor load the line at `place` into its caches, and does not wait for it. Any address may be passed.
-    #[inline(always)]
-    pub(crate) fn prefetch(place: *const u8) {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: the instruction is a hint. It changes no register, no flag and no memory, and does not fault.
-        unsafe {
-            asm!("prefetcht0 [{}]", in(reg) place, options(readonly, nostack, preserves_flags));
-        }
-        #[cfg(target_arch = "aarch64")]
-        // SAFETY: the instruction is a hint. It changes no register, no flag and no memory, and does not fault.
-        unsafe {
-            asm!("prfm pldl1keep, [{}]", in(reg) place, options(readonly, nostack, preserves_flags));
-        }
-    }
 
     /// The word at `place`, which need not be initialised: then it is any.
     ///
@@ -55,8 +40,6 @@ mod machine {
     not(any(miri, tripoint_loom, tripoint_shuttle))
 )))]
 mod machine {
-    pub(crate) const fn prefetch(_place: *const u8) {}
-
     /// # Safety
     /// - None: nothing is read.
     pub(crate) const unsafe fn peek(_place: *const usize) -> usize {
