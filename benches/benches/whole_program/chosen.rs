@@ -15,8 +15,17 @@ use tripoint::{
 pub(crate) const WHICH: &str = "TRIPOINT_ALLOCATOR";
 const WHICH_C: &core::ffi::CStr = c"TRIPOINT_ALLOCATOR";
 
-pub(crate) const ALLOCATORS: [&str; 8] =
-    ["mimalloc", "cached-tlsf", "cached-mvff", "snmalloc", "jemalloc", "system", "tlsf", "mvff"];
+pub(crate) const ALLOCATORS: [&str; 9] = [
+    "mimalloc",
+    "cached-tlsf",
+    "cached-mvff",
+    "snmalloc",
+    "jemalloc",
+    "system",
+    "tlsf",
+    "mvff",
+    "cached-tlsf-huge",
+];
 
 cached_global_pool! {
     static CACHED_TLSF: Tlsf<ArenaVm> =
@@ -25,6 +34,12 @@ cached_global_pool! {
 cached_global_pool! {
     static CACHED_MVFF: Mvff<ArenaVm> =
         || Mvff::create(ArenaVm::create(ArenaVmOptions::default())?, MvffOptions::default());
+}
+cached_global_pool! {
+    static HUGE_TLSF: Tlsf<ArenaVm> = || {
+        let options = ArenaVmOptions { huge_pages: true, grain: 2 << 20, ..ArenaVmOptions::default() };
+        Tlsf::create(ArenaVm::create(options)?, TlsfOptions::default())
+    };
 }
 static TLSF: GlobalPool<Tlsf<ArenaVm>> =
     GlobalPool::new(|| Tlsf::create(ArenaVm::create(ArenaVmOptions::default())?, TlsfOptions::default()));
@@ -91,6 +106,10 @@ macro_rules! chosen {
             }
             8 => {
                 let $allocator = &MVFF;
+                $call
+            }
+            9 => {
+                let $allocator = &HUGE_TLSF;
                 $call
             }
             _ => {

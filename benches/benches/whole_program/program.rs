@@ -83,5 +83,7 @@ pub(crate) fn run(threads: usize) {
     let mut usage: libc::rusage = unsafe { core::mem::zeroed() };
     // SAFETY: writes the structure.
     unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) };
-    println!("{time} {}", usage.ru_maxrss);
+    let nanoseconds = |time: libc::timeval| time.tv_sec * 1_000_000_000 + time.tv_usec * 1000;
+    let (program, system) = (nanoseconds(usage.ru_utime), nanoseconds(usage.ru_stime));
+    println!("{time} {program} {system} {}", usage.ru_maxrss);
 }

@@ -8,10 +8,13 @@ use benches::table::Table;
 
 use crate::chosen::{ALLOCATORS, WHICH};
 
-/// What a process took: milliseconds, and MiB of memory at most.
+/// What a process took: milliseconds by the clock, and of the processors in the program and in the system; and MiB of
+/// memory at most.
 #[derive(Clone, Copy)]
 struct Run {
     time: f64,
+    program: f64,
+    system: f64,
     memory: f64,
 }
 
@@ -26,7 +29,7 @@ fn run(allocator: &str, threads: usize) -> Run {
     let text = String::from_utf8(output.stdout).expect("text");
     let mut numbers = text.split_whitespace().map(|number| number.parse::<f64>().expect("a number"));
     let mut next = |unit: f64| numbers.next().expect("a time and a size") / unit;
-    Run { time: next(1e6), memory: next(1024.0) }
+    Run { time: next(1e6), program: next(1e6), system: next(1e6), memory: next(1024.0) }
 }
 
 /// A table for one thread, and one for two.
@@ -42,16 +45,24 @@ fn table(threads: usize, rounds: usize) -> Table {
             runs.entry(allocator).or_default().push(run(allocator, threads));
         }
     }
-    let mut table =
-        Table::new(format!("whole program, {threads} threads"), &["ms", "of mimalloc", "MiB", "of mimalloc"]);
+    let columns =
+        ["ms", "of mimalloc", "ms in the program", "of mimalloc", "ms in the system", "MiB", "of mimalloc"];
+    let mut table = Table::new(format!("whole program, {threads} threads"), &columns);
     let peers = &runs["mimalloc"];
     for allocator in ALLOCATORS {
         let own = &runs[allocator];
         let of = |part: fn(&Run) -> f64| median(own.iter().map(part));
         let ratio =
             |part: fn(&Run) -> f64| median(own.iter().zip(peers).map(|(own, peer)| part(own) / part(peer)));
-        let numbers =
-            [of(|run| run.time), ratio(|run| run.time), of(|run| run.memory), ratio(|run| run.memory)];
+        let numbers = [
+            of(|run| run.time),
+            ratio(|run| run.time),
+            of(|run| run.program),
+            ratio(|run| run.program),
+            of(|run| run.system),
+            of(|run| run.memory),
+            ratio(|run| run.memory),
+        ];
         table.add(allocator, &numbers.map(Some));
     }
     table
