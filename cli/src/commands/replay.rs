@@ -95,6 +95,8 @@ struct Row {
     outcome: Outcome,
     /// The median of the rounds, less that without an allocator.
     net: Option<f64>,
+    /// The same of the second replay.
+    net_warm: Option<f64>,
 }
 
 impl Replay {
@@ -168,30 +170,40 @@ impl Replay {
             if let Some(text) = &outcome.first_difference {
                 bar.suspend(|| complain(&format_args!("{}: {text}", contender.name())));
             }
-            rows.push(Row { name: contender.name(), outcome, net: None });
+            rows.push(Row { name: contender.name(), outcome, net: None, net_warm: None });
         }
         if self.contents {
             return Ok(rows);
         }
         let contenders: Vec<_> = self.with.iter().copied().chain([Contender::None]).collect();
-        rows.push(Row { name: Contender::None.name(), outcome: Outcome::default(), net: None });
-        let mut times = vec![Vec::new(); rows.len()];
+        let none = Contender::None.name();
+        rows.push(Row { name: none, outcome: Outcome::default(), net: None, net_warm: None });
+        let mut times = vec![(Vec::new(), Vec::new()); rows.len()];
         for _ in 0..self.rounds {
-            for (&contender, times) in contenders.iter().zip(&mut times) {
-                times.extend(run(contender, Measure::Time)?.mean);
+            for (&contender, (first, warm)) in contenders.iter().zip(&mut times) {
+                let outcome = run(contender, Measure::Time)?;
+                first.extend(outcome.mean);
+                warm.extend(outcome.warm);
             }
         }
-        for ((row, mut times), contender) in rows.iter_mut().zip(times).zip(contenders) {
-            times.sort_by(f64::total_cmp);
-            row.outcome.mean = times.get(times.len() / 2).copied();
+        for ((row, (first, warm)), contender) in rows.iter_mut().zip(times).zip(contenders) {
+            (row.outcome.mean, row.outcome.warm) = (median(first), median(warm));
             row.outcome.percentiles = run(contender, Measure::Latency)?.percentiles;
         }
-        let none = rows.last().and_then(|row| row.outcome.mean);
+        let none = rows.last().map_or((None, None), |row| (row.outcome.mean, row.outcome.warm));
         for row in &mut rows {
-            row.net = row.outcome.mean.zip(none).map(|(time, none)| (time - none).max(0.0));
+            let net = |time: Option<f64>, none| {
+                time.zip(none).map(|(time, none): (f64, f64)| (time - none).max(0.0))
+            };
+            (row.net, row.net_warm) = (net(row.outcome.mean, none.0), net(row.outcome.warm, none.1));
         }
         Ok(rows)
     }
+}
+
+fn median(mut times: Vec<f64>) -> Option<f64> {
+    times.sort_by(f64::total_cmp);
+    times.get(times.len() / 2).copied()
 }
 
 impl Replay {
@@ -230,19 +242,20 @@ impl Report<'_> {
         )?;
         writeln!(
             out,
-            "| allocator | ns | p50 | p90 | p99 | p99.9 | p99.99 | most | peak | mean | end | faults | growth | fills | wrong |"
+            "| allocator | first | warm | p50 | p90 | p99 | p99.9 | p99.99 | most | peak | mean | end | faults | growth | fills | wrong |"
         )?;
-        writeln!(out, "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")?;
+        writeln!(out, "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")?;
         self.contenders.iter().try_for_each(|row| self.write_row(row, out))
     }
 
     fn write_row(&self, row: &Row, out: &mut Output) -> Result<(), Error> {
         let outcome = &row.outcome;
-        let mean = outcome.mean.map(|mean| match row.net {
-            Some(net) if row.name != "none" => format!("{mean:.1} ({net:.1})"),
-            _ => format!("{mean:.1}"),
-        });
-        write!(out, "| {} | {} |", row.name, mean.unwrap_or_default())?;
+        let time = |mean: Option<f64>, net: Option<f64>| match (mean, net) {
+            (Some(mean), Some(net)) if row.name != "none" => format!("{mean:.1} ({net:.1})"),
+            (mean, _) => mean.map(|mean| format!("{mean:.1}")).unwrap_or_default(),
+        };
+        let (first, warm) = (time(outcome.mean, row.net), time(outcome.warm, row.net_warm));
+        write!(out, "| {} | {first} | {warm} |", row.name)?;
         for index in 0..6 {
             write!(out, " {} |", text(outcome.percentiles.map(|times| times[index])))?;
         }

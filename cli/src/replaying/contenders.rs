@@ -17,12 +17,15 @@ pub(crate) enum Contender {
     Mvff,
     /// A pool of any size, in bounded time
     Tlsf,
-    /// The same with a cache for each thread
+    /// The same with a cache for each thread, and a depot
     #[value(name = "cache+mvff")]
     CacheMvff,
-    /// The same with a cache for each thread
+    /// The same with a cache for each thread, and a depot
     #[value(name = "cache+tlsf")]
     CacheTlsf,
+    /// The same on transparent huge pages, where the system has them
+    #[value(name = "cache+tlsf+huge")]
+    CacheTlsfHuge,
     /// A pool of one size for each size class up to 1 KiB, with caches
     Mfs,
     /// The C library's malloc
@@ -49,8 +52,12 @@ pub(crate) const PEERS: &[Contender] = &[
     Contender::Snmalloc,
 ];
 
-/// The largest block that a cache keeps, in bytes, and how many of each class.
-const CACHED: (usize, usize) = (4096, 64);
+/// The largest block that a cache keeps; how many of each class at most, and how many bytes.
+const CACHED: (usize, usize, usize) = (32 << 10, 128, 64 << 10);
+/// The size of a huge page.
+const HUGE: usize = 2 << 20;
+/// The most bytes that a depot keeps.
+const DEPOT: usize = 4 << 20;
 
 impl Contender {
     /// The name on the command line.
@@ -66,7 +73,7 @@ impl Contender {
     ) -> io::Result<T> {
         let none = || None;
         let general: &dyn Threads = match self {
-            Self::Mvff | Self::Tlsf | Self::CacheMvff | Self::CacheTlsf | Self::Mfs => {
+            Self::Mvff | Self::Tlsf | Self::CacheMvff | Self::CacheTlsf | Self::CacheTlsfHuge | Self::Mfs => {
                 return self.with_pool(visit);
             }
             Self::System => &General(System),
@@ -85,16 +92,25 @@ impl Contender {
         self,
         visit: impl FnOnce(&dyn Threads, &dyn Fn() -> Option<u64>) -> io::Result<T>,
     ) -> io::Result<T> {
-        let arena = ArenaVm::create(ArenaVmOptions::default()).map_err(io::Error::other)?;
+        let options = match self {
+            Self::CacheTlsfHuge => {
+                ArenaVmOptions { huge_pages: true, grain: HUGE, ..ArenaVmOptions::default() }
+            }
+            _ => ArenaVmOptions::default(),
+        };
+        let arena = ArenaVm::create(options).map_err(io::Error::other)?;
         let growth = || Some(arena.counts().growth.get());
-        let classes = CacheClasses::geometric(CACHED.0, CACHED.1).map_err(io::Error::other)?;
+        let (largest, count, size) = CACHED;
+        let classes = CacheClasses::geometric_within(largest, count, size).map_err(io::Error::other)?;
         let mvff = || Mvff::create(&arena, MvffOptions::default()).map_err(io::Error::other);
         let tlsf = || Tlsf::create(&arena, TlsfOptions::default()).map_err(io::Error::other);
         match self {
             Self::Mvff => visit(&Shared(mvff()?), &growth),
             Self::Tlsf => visit(&Shared(tlsf()?), &growth),
-            Self::CacheMvff => visit(&Cached::new(mvff()?, classes), &growth),
-            Self::CacheTlsf => visit(&Cached::new(tlsf()?, classes), &growth),
+            Self::CacheMvff => visit(&Cached::with_depot(&mvff()?, classes, DEPOT), &growth),
+            Self::CacheTlsf | Self::CacheTlsfHuge => {
+                visit(&Cached::with_depot(&tlsf()?, classes, DEPOT), &growth)
+            }
             _ => visit(&Fixed::create(&arena).map_err(io::Error::other)?, &growth),
         }
     }

@@ -6,8 +6,8 @@ use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use tripoint::{
-    ArenaVm, Cache, CacheClasses, CacheDescriptor, ManualPool, Mfs, MfsCache, MfsOptions, Result, Store,
-    Tlsf, UnitLayout,
+    ArenaVm, Cache, CacheClasses, CacheDescriptor, Depot, ManualPool, Mfs, MfsCache, MfsOptions, Result,
+    Store, Tlsf, UnitLayout,
 };
 
 use super::memory::{Memory, Stored, Threads};
@@ -23,32 +23,42 @@ impl<P: ManualPool> Threads for Shared<P> {
     }
 }
 
-/// A pool with a cache for each thread.
+/// A pool with a cache for each thread, and perhaps a depot that they share.
 #[derive(Debug)]
-pub(super) struct Cached<P> {
-    pub(super) pool: P,
+pub(super) struct Cached<'p, P: ManualPool> {
+    pool: &'p P,
     classes: CacheClasses,
+    depot: Option<Depot<'p, P>>,
     /// Of the threads that have ended.
     fills: AtomicU64,
 }
 
-impl<P> Cached<P> {
-    pub(super) fn new(pool: P, classes: CacheClasses) -> Self {
-        Self { pool, classes, fills: AtomicU64::new(0) }
+impl<'p, P: ManualPool> Cached<'p, P> {
+    pub(super) fn new(pool: &'p P, classes: CacheClasses) -> Self {
+        Self { pool, classes, depot: None, fills: AtomicU64::new(0) }
+    }
+
+    /// With a depot that keeps at most `bound` bytes.
+    pub(super) fn with_depot(pool: &'p P, classes: CacheClasses, bound: usize) -> Self {
+        Self { depot: Some(Depot::new(pool, classes, bound)), ..Self::new(pool, classes) }
     }
 }
 
-impl<P: ManualPool> Threads for Cached<P> {
+impl<P: ManualPool> Threads for Cached<'_, P> {
     fn on_thread(&self, worker: &mut Worker<'_>) {
         let descriptor = CacheDescriptor::new(self.classes);
-        match Cache::create(&self.pool, &descriptor) {
+        let cache = match &self.depot {
+            Some(depot) => Cache::with_depot(depot, &descriptor),
+            None => Cache::create(self.pool, &descriptor),
+        };
+        match cache {
             Ok(cache) => {
                 let counted = CountedCache { cache, fills: Cell::new(0) };
                 worker.run(&counted);
                 self.fills.fetch_add(counted.fills.get(), Ordering::Relaxed);
             }
             // Only a descriptor in use is refused, and this one is new.
-            Err(_) => worker.run(&Stored(&self.pool)),
+            Err(_) => worker.run(&Stored(self.pool)),
         }
     }
 
@@ -57,7 +67,7 @@ impl<P: ManualPool> Threads for Cached<P> {
     }
 }
 
-/// A cache, and how often it had to ask its pool for memory.
+/// A cache, and how often it had to ask its depot or its pool for memory.
 struct CountedCache<'c, P: ManualPool> {
     cache: Cache<'c, P>,
     fills: Cell<u64>,

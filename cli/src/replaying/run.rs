@@ -25,6 +25,8 @@ pub(crate) struct Outcome {
     pub(crate) refused: u64,
     /// Nanoseconds an operation.
     pub(crate) mean: Option<f64>,
+    /// The same of a second replay in the same process, which finds the memory of the first.
+    pub(crate) warm: Option<f64>,
     /// Nanoseconds of the 50th, 90th, 99th, 99.9th and 99.99th percentile, and the longest.
     pub(crate) percentiles: Option<[u64; 6]>,
     /// Resident bytes, less those before the run, when the most were live, and at the end.
@@ -65,6 +67,9 @@ pub(crate) fn run(
 ) -> io::Result<Outcome> {
     contender.with(|threads, growth| {
         let mut outcome = run_on(outline, threads, growth, measure, order)?;
+        if measure == Measure::Time {
+            outcome.warm = run_on(outline, threads, growth, measure, order)?.mean;
+        }
         outcome.growth = growth();
         Ok(outcome)
     })

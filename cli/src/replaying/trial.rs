@@ -38,7 +38,7 @@ pub(crate) fn try_out(outline: &Outline, init: &Init, times: usize) -> io::Resul
     if init.extend != 0 {
         pool.extend(init.extend).map_err(io::Error::other)?;
     }
-    let cached = Cached::new(pool, init.classes);
+    let cached = Cached::new(&pool, init.classes);
     let mut trials = Vec::new();
     for _ in 0..times {
         let before = arena.counts().growth.get();
@@ -46,7 +46,7 @@ pub(crate) fn try_out(outline: &Outline, init: &Init, times: usize) -> io::Resul
         trials.push(Trial {
             growth: arena.counts().growth.get() - before,
             committed: arena.sizes().committed_high_water,
-            high_water: cached.pool.sizes().high_water,
+            high_water: pool.sizes().high_water,
             refused: outcome.refused,
         });
     }
