@@ -78,6 +78,7 @@ mod null;
 mod packets;
 mod poison;
 mod resize;
+mod room;
 mod runs;
 mod seal;
 mod snc;

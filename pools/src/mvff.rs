@@ -8,8 +8,8 @@ use core::iter;
 use core::ptr::NonNull;
 
 use tripoint_core::{
-    Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Magazine, ManualClass, PoolHeader,
-    PoolSizes, Result, Store, aver, line,
+    Addr, AddrRange, Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Magazine,
+    ManualClass, PoolHeader, PoolSizes, Result, Store, aver, line,
 };
 
 use crate::bins::{Binned, piece_for};
@@ -18,6 +18,7 @@ use crate::land::{GRANULE, Land};
 use crate::link::LinkKey;
 use crate::poison::poison;
 use crate::resize::resize_in_place;
+use crate::room::Room;
 use crate::runs::divide;
 use crate::seal::SEAL_SIZE;
 use crate::surplus::surplus_of;
@@ -303,6 +304,22 @@ unsafe impl<A: Arena> Store for Mvff<A> {
     #[inline]
     unsafe fn resize(&self, object: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<u8>> {
         resize_in_place(self, object, from, to)
+    }
+
+    unsafe fn resize_room(&self, object: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<u8>> {
+        if let Some(object) = resize_in_place(self, object, from, to) {
+            return Some(object);
+        }
+        let room = Room::changed(self, from, to)?;
+        let take = |free: &mut Binned<Land>, limit: NonNull<u8>, size| {
+            free.memory().take_range(AddrRange::with_size(Addr::of(limit.as_ptr()), size)?)
+        };
+        // Nothing is returned to the arena, whose hook may unwind: then the caller would not know the object's layout.
+        // SAFETY: whole granules of the pool, which are in no object.
+        let put = |tail| _ = unsafe { self.granules.free.lock().memory().insert(tail) };
+        // SAFETY: an object of this pool, which takes the bytes that `reserve_size` says. The land takes exactly the
+        // bytes that are asked for out of what is free.
+        unsafe { self.granules.resize_room(object, room, take, put) }
     }
 }
 

@@ -158,6 +158,25 @@ impl Seals {
         }
     }
 
+    /// Moves the seal of an object whose room has changed from `from` to `to`.
+    ///
+    /// # Safety
+    /// - The object is sealed with the room `from`.
+    /// - Nothing else uses either block, except that the caller of the pool has those bytes of its object that both
+    ///   have before their last words. Both are whole granules.
+    #[inline]
+    pub(crate) unsafe fn reseal(&self, from: Block, to: Block) {
+        #[cfg(feature = "hardening")]
+        // SAFETY: the object's last word, which is the pool's.
+        unsafe {
+            slot(from).write(null_mut());
+        }
+        #[cfg(not(feature = "hardening"))]
+        let _ = from;
+        // SAFETY: the last word of whole granules, which nothing else uses.
+        unsafe { self.seal(to) };
+    }
+
     /// The seal of an object: an address that no link leads to.
     #[cfg(feature = "hardening")]
     fn of(&self, object: Block) -> *mut u8 {

@@ -18,6 +18,7 @@ use crate::granules::Granules;
 use crate::land::GRANULE;
 use crate::poison::poison;
 use crate::resize::resize_in_place;
+use crate::room::Room;
 use crate::runs::divide;
 use crate::seal::SEAL_SIZE;
 
@@ -325,6 +326,21 @@ unsafe impl<A: Arena> Store for Tlsf<A> {
     #[inline]
     unsafe fn resize(&self, object: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<u8>> {
         resize_in_place(self, object, from, to)
+    }
+
+    unsafe fn resize_room(&self, object: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<u8>> {
+        if let Some(object) = resize_in_place(self, object, from, to) {
+            return Some(object);
+        }
+        let room = Room::changed(self, from, to)?;
+        // SAFETY: the granules before the limit are the caller's object, which the arena's pointer reaches.
+        let take =
+            |free: &mut Binned<Heap>, limit, size| unsafe { free.memory().take_at(limit, size) }.ok()?;
+        // SAFETY: whole granules of the pool, which are in no object. After damage they are lost, as if freed.
+        let put = |tail| _ = unsafe { self.granules.free.lock().memory().insert(tail) };
+        // SAFETY: an object of this pool, which takes the bytes that `reserve_size` says. The heap takes exactly the
+        // bytes that are asked for out of what is free.
+        unsafe { self.granules.resize_room(object, room, take, put) }
     }
 }
 

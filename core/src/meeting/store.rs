@@ -19,6 +19,8 @@ use crate::words::error::Result;
 /// - If [`Store::resize`] returns a pointer, it has the address of the object, reaches `to.size()` bytes there, and
 ///   those that both layouts have are unchanged. The object is aligned to `to.align()`, and may from then
 ///   on be freed or resized with either layout.
+/// - If [`Store::resize_room`] returns a pointer, the same holds, except that the object has only the layout `to` from
+///   then on.
 /// - What [`Store::alloc_many`] adds to a magazine is as if from [`Store::alloc`], and it takes nothing out.
 /// - A store that is `Sync` may be asked by any thread, whichever thread allocated the object.
 #[diagnostic::on_unimplemented(
@@ -90,5 +92,17 @@ pub unsafe trait Store {
     unsafe fn resize(&self, object: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<u8>> {
         let _ = (object, from, to);
         None
+    }
+
+    /// As [`resize`](Store::resize), but the object may take another amount of room: the store may extend it into free
+    /// memory behind it, or take back the end that it needs no longer. If this returns a pointer, the object has only the
+    /// layout `to` from then on. By default the room stays as it is.
+    ///
+    /// # Safety
+    /// - As [`resize`](Store::resize).
+    #[inline(always)]
+    unsafe fn resize_room(&self, object: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<u8>> {
+        // SAFETY: the caller's duties are the same.
+        unsafe { self.resize(object, from, to) }
     }
 }

@@ -151,6 +151,41 @@ impl Heap {
         self.cut(block, 0, size).map(Some)
     }
 
+    /// Takes the first `size` bytes, whole granules, of the free block that begins at `base`, if there is one and it has
+    /// so many.
+    ///
+    /// # Errors
+    /// [`Damaged`]
+    ///
+    /// # Safety
+    /// - The granule before `base` is in use, so that no free block goes on at `base`.
+    /// - `base` may be used for the block: it has the provenance of the arena's range.
+    pub(super) unsafe fn take_at(
+        &mut self,
+        base: NonNull<u8>,
+        size: usize,
+    ) -> Result<Option<Block>, Damaged> {
+        self.health.ensure()?;
+        // SAFETY: the caller's promises.
+        let outcome = unsafe { self.take_at_sound(base, size) };
+        self.health.note(outcome)
+    }
+
+    /// # Safety
+    /// - As [`Heap::take_at`].
+    unsafe fn take_at_sound(&mut self, base: NonNull<u8>, size: usize) -> Result<Option<Block>, Damaged> {
+        if self.edges.find(addr_of(base)).is_none_or(|edge| !edge.is_set()) {
+            return Ok(None);
+        }
+        // SAFETY: the granule is the edge of a free block, and its first one, since the one before is in use.
+        let node = unsafe { Node::starting_at(base) };
+        if node.size(self.lists.key())? < size {
+            return Ok(None);
+        }
+        let block = self.lists.remove(node)?;
+        self.cut(block, 0, size).map(Some)
+    }
+
     /// Takes from a block that serves whatever its address, or else from one of a
     /// few that happen to lie well.
     fn take_aligned(&mut self, min: usize, max: usize, align: Align) -> Result<Option<Block>, Damaged> {

@@ -95,6 +95,24 @@ impl Live {
         object
     }
 
+    /// Enters an object that was resized where it lies, and fills it anew. It has to have kept the bytes that both
+    /// layouts have.
+    ///
+    /// # Panics
+    /// If it has not, if nothing was there, or if it overlaps another.
+    ///
+    /// # Safety
+    /// - As [`Live::insert`].
+    pub unsafe fn resize(&mut self, block: Block, layout: Layout) {
+        let addr = block.range().base().get();
+        let mut object = self.objects.remove(&addr).unwrap_or_else(|| panic!("nothing is live at {addr:#x}"));
+        self.size -= object.block.size();
+        object.written = object.written.min(layout.size());
+        assert!(object.is_kept(), "{:?} was written to", object.block);
+        // SAFETY: the caller's promise.
+        unsafe { self.insert(block, Some(layout), layout.size()) };
+    }
+
     /// What is here.
     #[must_use]
     pub fn get(&self, addr: usize) -> Option<&Object> {

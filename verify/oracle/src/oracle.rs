@@ -116,19 +116,23 @@ impl Oracle {
         assert!(magazine.is_empty(), "{} objects were not freed", magazine.len());
     }
 
-    /// Resizes the object here, if the class says that it may stay where it is. Returns whether
-    /// it did.
+    /// Resizes the object here, if the pool does that where it lies. Returns whether it did.
     pub fn resize<P: ManualPool>(&mut self, pool: &P, addr: usize, size: usize) -> bool {
-        let from = self.live.get(addr).unwrap().layout.unwrap();
+        let (object, from) =
+            self.live.get(addr).map(|live| (live.block.base(), live.layout.unwrap())).unwrap();
         let Ok(to) = Layout::from_size_align(size, from.align()) else { return false };
-        let resizes = pool.resizes_in_place(from, to);
-        if resizes {
-            let base = self.remove(addr).block.base();
-            // SAFETY: the pool says that there is room for the new layout.
-            let block = unsafe { Block::new(base, pool.reserve_size(to).unwrap()) };
-            self.add(pool, block, Some(to));
-        }
-        resizes
+        // SAFETY: allocated from this pool with this layout, and not freed.
+        let Some(resized) = (unsafe { pool.resize_room(object, from, to) }) else {
+            assert!(!pool.resizes_in_place(from, to), "{from:?} was not resized in place to {to:?}");
+            return false;
+        };
+        assert_eq!(resized, object, "it is resized where it lies");
+        // SAFETY: the pool resized the object, which has this room now.
+        let block = unsafe { Block::new(resized, pool.reserve_size(to).unwrap()) };
+        assert_given(pool, block, to.align());
+        // SAFETY: the pool resized the object to this layout, and nothing else has it.
+        unsafe { self.live.resize(block, to) };
+        true
     }
 
     /// Fills, allocates up to `objects` objects in the fill as a buffer would, and
