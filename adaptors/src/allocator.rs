@@ -63,7 +63,7 @@ impl<'s, S: Store> PoolAllocator<'s, S> {
         if from.size() != 0 && to.size() != 0 {
             // SAFETY: a block with a size came from this store's `alloc`, and is not freed. The layout that fits it
             // is that of the allocation, or of the last resize in place.
-            if let Some(block) = unsafe { self.store.resize(block, from, to) } {
+            if let Some(block) = unsafe { self.store.resize_room(block, from, to) } {
                 return Ok(NonNull::slice_from_raw_parts(block, to.size()));
             }
         }

@@ -214,7 +214,7 @@ impl<K: ThreadCached> CachedGlobalPool<K> {
             None => {
                 let _inside = Inside::enter();
                 // SAFETY: no class serves the object, so it came from the pool with this layout.
-                unsafe { depot.pool().resize(object, from, to) }
+                unsafe { depot.pool().resize_room(object, from, to) }
             }
         }
     }

@@ -127,7 +127,7 @@ unsafe impl<P: ManualPool + Send> GlobalAlloc for GlobalPool<P> {
         if let (Some(pool), Some(object)) = (self.pool.get(), NonNull::new(object)) {
             // SAFETY: memory of this allocator came from the pool's `alloc`, with this layout or resized to it
             // in place, and is not freed.
-            let resized = without_unwinding(|| unsafe { pool.resize(object, layout, to) });
+            let resized = without_unwinding(|| unsafe { pool.resize_room(object, layout, to) });
             if let Some(object) = resized {
                 return object.as_ptr();
             }

@@ -189,11 +189,35 @@ fn blocks_are_resized_in_place_while_they_take_the_same_room() {
         // SAFETY: resized to this layout just before, and not smaller than the new one.
         let shrunk = unsafe { allocator.shrink(block, layout(2 * UNIT, 8), layout(UNIT + 1, 8)) }.unwrap();
         assert_eq!((shrunk.cast(), shrunk.len()), (block, UNIT + 1));
-        // SAFETY: resized to this layout just before, and not larger than the new one.
-        let moved = unsafe { allocator.grow(block, layout(UNIT + 1, 8), layout(2 * UNIT + 1, 8)) }.unwrap();
-        assert_ne!(moved.cast(), block);
-        // SAFETY: moved with this layout, and freed once.
-        unsafe { allocator.deallocate(moved.cast(), layout(2 * UNIT + 1, 8)) };
+        // SAFETY: resized to this layout just before, and freed once.
+        unsafe { allocator.deallocate(block, layout(UNIT + 1, 8)) };
+        assert_eq!(pool.sizes().free, pool.sizes().total);
+    });
+}
+
+/// (design/adaptors.md `.req.in-place`)
+#[test]
+fn a_vector_grows_in_place_while_the_memory_behind_it_is_free() {
+    with_pool!(|arena| Tlsf::create(arena, TlsfOptions::default()), |pool| {
+        let mut bytes = allocator_api2::vec::Vec::with_capacity_in(64, PoolAllocator::new(pool));
+        bytes.extend(0..64_u8);
+        let (place, kept) = (bytes.as_ptr(), bytes.clone());
+        while bytes.capacity() < 4096 {
+            let twice = bytes.capacity();
+            bytes.reserve_exact(twice + bytes.capacity() - bytes.len());
+            if bytes.as_ptr() != place {
+                break;
+            }
+        }
+        assert!(bytes.as_ptr() != place && bytes[..] == kept[..], "it has moved past its copy");
+        drop(kept);
+        let place = bytes.as_ptr();
+        bytes.reserve_exact(4096);
+        assert_eq!(bytes.as_ptr(), place);
+        bytes.shrink_to(100);
+        assert_eq!((bytes.as_ptr(), bytes.capacity()), (place, 100));
+        assert!(bytes.iter().copied().eq(0..64));
+        drop(bytes);
         assert_eq!(pool.sizes().free, pool.sizes().total);
     });
 }

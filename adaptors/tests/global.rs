@@ -97,6 +97,8 @@ fn realloc_stays_in_place_if_the_room_is_the_same() {
     // SAFETY: allocated with this layout; the new size is not zero.
     let same = unsafe { POOL.realloc(object, layout(100), 104) };
     assert_eq!(same, object);
+    // SAFETY: the layout has a size. The object lies behind the first, so that this has to move.
+    let behind = unsafe { POOL.alloc(layout(100)) };
     // SAFETY: allocated with the layout of the last `realloc`; the new size is not zero.
     let moved = unsafe { POOL.realloc(same, layout(104), 5000) };
     assert_ne!(moved, object);
@@ -106,8 +108,11 @@ fn realloc_stays_in_place_if_the_room_is_the_same() {
     let small = unsafe { POOL.realloc(moved, layout(5000), 10) };
     // SAFETY: a smaller object keeps its first bytes, which were all written.
     assert_eq!(unsafe { bytes(small, 10) }, [7; 10]);
-    // SAFETY: allocated from this allocator with this layout; freed once, and not used any more.
-    unsafe { POOL.dealloc(small, layout(10)) };
+    assert_eq!(small, moved, "it shrinks where it lies");
+    for (object, size) in [(small, 10), (behind, 100)] {
+        // SAFETY: allocated from this allocator with this layout; freed once, and not used any more.
+        unsafe { POOL.dealloc(object, layout(size)) };
+    }
     let after = POOL.pool().unwrap().sizes();
     assert_eq!(after.free, after.total);
 }

@@ -129,6 +129,25 @@ fn realloc_stays_in_place_if_the_room_is_the_same() {
     }
 }
 
+/// Objects that are too large for the caches (design/adaptors.md `.allocator.room`).
+#[test]
+fn realloc_stays_in_place_if_the_memory_behind_is_free() {
+    cached_global_pool! { static POOL: Tlsf<ArenaVm> = || tlsf(16 << 20); }
+    let pool = POOL.pool().unwrap();
+    pool.extend(8 << 20).unwrap();
+    let mut object = filled(&POOL, 40_000, 3);
+    let place = object;
+    for (from, to) in [(40_000, 80_000), (80_000, 2 << 20), (2 << 20, 50_000), (50_000, 1 << 20)] {
+        // SAFETY: allocated with the layout of the last `realloc`; the new size is not zero.
+        object = unsafe { POOL.realloc(object, layout(from), to) };
+        assert_eq!(object, place, "{from} to {to}");
+        assert_filled(object, 40_000, 3);
+    }
+    // SAFETY: allocated with the layout of the last `realloc`; freed once.
+    unsafe { POOL.dealloc(object, layout(1 << 20)) };
+    pool.check(CheckLevel::Deep).unwrap();
+}
+
 /// What caches and the depot keep serves a request that the pool would refuse.
 #[test]
 fn nothing_is_refused_while_the_depot_keeps_blocks() {

@@ -66,7 +66,7 @@ unsafe impl<S: Store> Memory for Stored<'_, S> {
     #[inline]
     unsafe fn resize(&self, block: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<u8>> {
         // SAFETY: the caller says that the block is of this contender, and has this layout.
-        if let Some(block) = unsafe { self.0.resize(block, from, to) } {
+        if let Some(block) = unsafe { self.0.resize_room(block, from, to) } {
             return Some(block);
         }
         let moved = self.0.alloc(to).ok()?;
