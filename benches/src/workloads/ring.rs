@@ -12,7 +12,7 @@ use std::alloc::System;
 use std::sync::mpsc;
 use std::thread;
 
-use crate::compare::{Contender, compare};
+use crate::compare::{Contender, NULL, compare};
 use crate::table::Table;
 use mimalloc::MiMalloc;
 use snmalloc_rs::SnMalloc;
@@ -151,6 +151,34 @@ impl<O: Objects<Handle = NonNull<Object>>> TakeBack for Same<O> {
     }
 }
 
+/// No allocator: twice as many places as the ring has, one after the other. What remains is the cost of the ring, and of
+/// writing what goes through it.
+struct Rotation {
+    objects: Vec<Object>,
+    next: usize,
+}
+
+impl Rotation {
+    fn new() -> Self {
+        Self { objects: vec![[0; 8]; 2 * PLACES], next: 0 }
+    }
+}
+
+impl Objects for Rotation {
+    type Handle = NonNull<Object>;
+
+    #[inline(always)]
+    fn make(&mut self, object: Object) -> NonNull<Object> {
+        self.next = (self.next + 1) % (2 * PLACES);
+        let place = &mut self.objects[self.next];
+        *place = object;
+        NonNull::from(place)
+    }
+
+    #[inline(always)]
+    fn take_back(&mut self, _object: NonNull<Object>) {}
+}
+
 /// What the consuming thread does for one contender in one round.
 type Consumer<'a> = Box<dyn FnMut(&Ring) -> Duration + Send + 'a>;
 
@@ -192,6 +220,7 @@ fn measure_pinned(rounds: usize) -> Vec<Table> {
         consumer(tlsf_frees),
         consumer(mvff_frees),
         consumer(alone_frees),
+        consumer(Same(Rotation::new())),
     ];
     let ring = Ring::new();
     let (order, orders) = mpsc::channel::<usize>();
@@ -220,6 +249,7 @@ fn measure_pinned(rounds: usize) -> Vec<Table> {
             Contender::new("Tlsf, caches and depot", produced(ring, &tlsf_makes, 7, &round)),
             Contender::new("Mvff, caches and depot", produced(ring, &mvff_makes, 8, &round)),
             Contender::new("Tlsf, caches without a depot", produced(ring, &alone_makes, 9, &round)),
+            Contender::new(NULL, produced(ring, Rotation::new(), 10, &round)),
         ];
         let table = Table::of("64 bytes across a ring", &compare(&mut contenders, rounds, MESSAGES));
         drop(contenders);
