@@ -533,6 +533,15 @@ unsafe impl<P: ManualPool> Store for Cache<'_, P> {
             None => unsafe { self.pool.resize(object, from, to) },
         }
     }
+
+    #[inline]
+    unsafe fn resize_room(&self, object: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<u8>> {
+        match self.descriptor.classes().have_same_block(from, to) {
+            Some(same) => same.then(|| self.pool.header().reach(object.addr())),
+            // SAFETY: as above.
+            None => unsafe { self.pool.resize_room(object, from, to) },
+        }
+    }
 }
 
 impl<P: ManualPool> Drop for Cache<'_, P> {

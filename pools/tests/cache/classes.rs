@@ -98,10 +98,16 @@ fn blocks_are_resized_in_place_within_their_class() {
     let pool = mvff(&arena);
     let descriptor = CacheDescriptor::new(classes(&[(64, 8), (256, 8)]));
     let cache = Cache::create(&pool, &descriptor).unwrap();
-    let resized = |from: usize, to: usize| {
+    let resized = |from: usize, to: usize, changes_room: bool| {
         let object = cache.alloc(layout(from, 8)).unwrap();
         // SAFETY: allocated above with this layout.
-        let resized = unsafe { cache.resize(object, layout(from, 8), layout(to, 8)) };
+        let resized = unsafe {
+            if changes_room {
+                cache.resize_room(object, layout(from, 8), layout(to, 8))
+            } else {
+                cache.resize(object, layout(from, 8), layout(to, 8))
+            }
+        };
         assert!(resized.is_none_or(|resized| resized == object));
         let size = if resized.is_some() { to } else { from };
         // SAFETY: allocated from this cache; it has this layout now. Freed once.
@@ -118,7 +124,9 @@ fn blocks_are_resized_in_place_within_their_class() {
         (257, 256, false),
         (1001, 1000, SEAL == 0),
     ] {
-        assert_eq!(resized(from, to), expected, "{from} to {to}");
+        assert_eq!(resized(from, to, false), expected, "{from} to {to}");
+        assert_eq!(resized(from, to, true), expected || from > 1000, "{from} to {to}, with other room");
     }
+    assert!(!resized(500, 300, false) && resized(500, 300, true) && resized(300, 500, true));
     cache.check(CheckLevel::Deep).unwrap();
 }
