@@ -46,6 +46,7 @@ mod batches;
 mod block_list;
 mod classes;
 mod depot;
+mod depot_store;
 mod descriptor;
 mod hints;
 
@@ -148,6 +149,30 @@ impl<'c, P: ManualPool> Cache<'c, P> {
     #[inline]
     pub fn boxed<T>(&self, value: T) -> Result<PoolBox<'_, T, Self>> {
         PoolBox::new_in(value, self)
+    }
+
+    /// Moves `value` into a block that any thread may free: into its own cache by [`Cache::free_box`], or, if the box is just
+    /// dropped, into the pool. What to send to others.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] if the cache has no depot, and those of [`Store::alloc`]; `value` is dropped.
+    #[inline]
+    pub fn depot_boxed<T>(&self, value: T) -> Result<PoolBox<'c, T, Depot<'c, P>>> {
+        let depot =
+            self.depot.ok_or(Error::Parameter("the cache has no depot: make it by Cache::with_depot"))?;
+        let object = PoolBox::into_raw(self.boxed(value)?);
+        // SAFETY: owned and initialised; its memory, if it has a size, came from a cache of the depot, which frees it as such.
+        Ok(unsafe { PoolBox::from_raw_in(object, depot) })
+    }
+
+    /// Drops an object and keeps its block. An object of another depot is dropped as usual.
+    #[inline]
+    pub fn free_box<T>(&self, object: PoolBox<'_, T, Depot<'c, P>>) {
+        if self.depot.is_some_and(|depot| ptr::eq(PoolBox::store(&object), depot)) {
+            // SAFETY: the box owned the object, whose memory came from the depot or a cache of it, whose classes are
+            // those of this cache.
+            drop(unsafe { PoolBox::from_raw_in(PoolBox::into_raw(object), self) });
+        }
     }
 
     /// Returns everything it keeps to the pool.

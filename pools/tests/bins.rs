@@ -96,7 +96,7 @@ fn what_waits_serves_only_the_alignment_that_it_has(pool: &impl ManualPool) {
 #[cfg(feature = "hardening")]
 #[test]
 fn a_damaged_pool_hands_out_nothing_that_waits() {
-    use tripoint_core::{Error, Magazine, PoolClass, Store};
+    use tripoint_core::{Error, Magazine, Store};
 
     for damages_bin in [false, true] {
         let mut memory = memory(24);

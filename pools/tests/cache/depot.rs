@@ -1,6 +1,6 @@
 //! Depots: what passes through them, their bound, and what they give back (design/cache.md `.depot`, `.req.home`).
 
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 use tripoint_pools::{Depot, Tlsf, TlsfOptions};
@@ -325,4 +325,85 @@ fn a_depot_does_not_follow_a_link_that_was_written_over() {
         assert_eq!(refused, Error::Damaged, "word {word}");
         assert_eq!(pool.alloc(SMALL), Err(Error::Damaged));
     }
+}
+
+/// Boxes of a depot travel: the other end keeps their blocks in its own cache, or drops them, or frees what another depot's
+/// cache made; and each value is dropped once.
+#[test]
+fn boxes_of_a_depot_are_freed_by_any_thread() {
+    struct Counted<'a>(&'a AtomicUsize, [u64; 5]);
+    impl Drop for Counted<'_> {
+        fn drop(&mut self) {
+            assert_eq!(self.1, [7; 5]);
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    let dropped = AtomicUsize::new(0);
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let (pool, other) = (mvff(&arena), mvff(&arena));
+    let before = (used(&pool), used(&other));
+    let classes = classes(&[(64, 8)]);
+    let (depot, elsewhere) = (Depot::new(&pool, classes, 4096), Depot::new(&other, classes, 4096));
+    let descriptors = [(); 3].map(|()| CacheDescriptor::new(classes));
+    let [here, there, foreign] = &descriptors;
+    let cache = Cache::with_depot(&depot, here).unwrap();
+    let foreign = Cache::with_depot(&elsewhere, foreign).unwrap();
+    let boxes: Vec<_> = (0..20).map(|_| cache.depot_boxed(Counted(&dropped, [7; 5])).unwrap()).collect();
+    let large = cache.depot_boxed([1_u8; 100]).unwrap();
+    let strange = foreign.depot_boxed(Counted(&dropped, [7; 5])).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let cache = Cache::with_depot(&depot, there).unwrap();
+            for (index, object) in boxes.into_iter().enumerate() {
+                if index % 3 == 0 { drop(object) } else { cache.free_box(object) }
+            }
+            cache.free_box(strange);
+            cache.free_box(large);
+            cache.free_box(cache.depot_boxed(()).unwrap());
+            assert!(there.cached() > 0 && depot.kept() > 0, "blocks are kept");
+            cache.check(CheckLevel::Deep).unwrap();
+        });
+    });
+    assert_eq!(dropped.load(Ordering::Relaxed), 21);
+    drop((cache, foreign));
+    drop((depot, elsewhere));
+    assert_eq!((used(&pool), used(&other)), before);
+}
+
+#[test]
+fn boxes_of_a_depot_need_a_depot() {
+    let mut memory = memory(8);
+    let arena = arena(&mut memory);
+    let pool = mvff(&arena);
+    let descriptor = CacheDescriptor::new(classes(&[(64, 8)]));
+    let cache = Cache::create(&pool, &descriptor).unwrap();
+    assert!(matches!(cache.depot_boxed(7), Err(Error::Parameter(_))));
+}
+
+/// A depot is a store: what it allocates is a block of a class, and is resized as one.
+#[test]
+fn a_depot_allocates_blocks_of_its_classes() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = mvff(&arena);
+    let before = used(&pool);
+    let depot = Depot::new(&pool, classes(&[(64, 8)]), 4096);
+    let object = depot.alloc(layout(40, 8)).unwrap();
+    assert_eq!(used(&pool) - before, 64 + SEAL);
+    // SAFETY: allocated above, freed once, with a layout that is served by the same block.
+    unsafe {
+        assert_eq!(depot.resize(object, layout(40, 8), layout(65, 8)), None);
+        assert_eq!(depot.resize_room(object, layout(40, 8), layout(65, 8)), None);
+        assert_eq!(depot.resize(object, layout(40, 8), layout(64, 8)), Some(object));
+        depot.free(object, layout(64, 8));
+    }
+    let large = depot.alloc(layout(100, 8)).unwrap();
+    // SAFETY: allocated above; freed once, with the layout that it has then.
+    unsafe {
+        let resized = depot.resize_room(large, layout(100, 8), layout(200, 8));
+        assert_eq!(resized, Some(large), "there is room behind it");
+        depot.free(large, layout(200, 8));
+    }
+    assert_eq!(used(&pool), before);
 }
