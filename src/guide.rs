@@ -10,6 +10,10 @@ struct Points;
 #[doc = include_str!("../guide/src/caches.md")]
 struct Caches;
 
+#[cfg(all(feature = "vm", target_os = "linux"))]
+#[doc = include_str!("../guide/src/whole-program.md")]
+struct WholeProgram;
+
 #[doc = include_str!("../guide/src/frames.md")]
 struct Frames;
 
