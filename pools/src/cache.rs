@@ -30,6 +30,7 @@
 use core::alloc::Layout;
 use core::cell::Cell;
 use core::fmt;
+use core::iter;
 use core::ptr::{self, NonNull};
 
 use tripoint_core::internal::{Ordering, prefetch};
@@ -344,14 +345,50 @@ impl<'c, P: ManualPool> Cache<'c, P> {
     /// Takes up to `most` blocks, but no more than a magazine, out of a class.
     fn take_out(&self, words: &ClassWords, most: usize) -> Magazine {
         let mut magazine = Magazine::up_to(most);
-        while magazine.room() != 0
-            && let Some(rest) = words.count.load(Ordering::Relaxed).checked_sub(1)
-            // SAFETY: the class keeps `rest + 1` blocks.
-            && let Ok(object) = unsafe { self.pop(words, rest) }
-        {
-            let _ = magazine.push(object);
+        let (mut head, mut count) = (words.head.load(Ordering::Relaxed), words.count.load(Ordering::Relaxed));
+        let mut outcome = Ok(());
+        magazine.extend(iter::from_fn(|| {
+            let (block, rest) = (NonNull::new(head)?, count.checked_sub(1)?);
+            // SAFETY: the class keeps `count` blocks, of which `block` is the first.
+            match unsafe { self.unlink(block, rest) } {
+                Ok(next) => (head, count) = (next, rest),
+                Err(damaged) => {
+                    outcome = Err(damaged);
+                    return None;
+                }
+            }
+            Some(block.cast())
+        }));
+        words.head.store(head, Ordering::Relaxed);
+        words.count.store(count, Ordering::Relaxed);
+        if let Err(damaged) = outcome {
+            self.lose_all(damaged);
         }
         magazine
+    }
+
+    /// Returns what follows a block in its list, which it leaves.
+    ///
+    /// # Errors
+    /// [`Damaged`]
+    ///
+    /// # Safety
+    /// - The block is the first of a class, in which `rest` blocks follow it, and the caller owns the cache.
+    #[inline(always)]
+    unsafe fn unlink(&self, block: NonNull<FreeBlock>, rest: usize) -> Result<*mut FreeBlock, Damaged> {
+        // SAFETY: a free block of the class begins with its link.
+        let next = self.key.decode(block.addr().get(), unsafe { block.read() }.next);
+        let watch = Watch::new(self.key, &self.health);
+        if !watch.accepts(|key| key.is_link(next.addr(), BLOCK_ALIGN) && next.is_null() == (rest == 0)) {
+            return Err(Damaged);
+        }
+        if LinkKey::CHECKS {
+            let next = self.key.encode(block.addr().get(), NO_LINK);
+            // SAFETY: a free block of the class. It loses its link here, so that it is given
+            // out only once for each time it is put.
+            unsafe { block.write(FreeBlock { next }) };
+        }
+        Ok(next)
     }
 
     /// Takes the block that was freed last. `rest` blocks are left then.
@@ -363,25 +400,14 @@ impl<'c, P: ManualPool> Cache<'c, P> {
     /// - The class keeps `rest + 1` blocks, and the caller owns the cache.
     #[inline(always)]
     unsafe fn pop(&self, words: &ClassWords, rest: usize) -> Result<NonNull<u8>> {
-        let block = words.head.load(Ordering::Relaxed);
-        // SAFETY: of a class that keeps blocks the head is one: free, and begun with
-        // its link.
-        let next = self.key.decode(block.addr(), unsafe { block.read() }.next);
-        let watch = Watch::new(self.key, &self.health);
-        if !watch.accepts(|key| key.is_link(next.addr(), BLOCK_ALIGN) && next.is_null() == (rest == 0)) {
-            return Err(self.lose_all(Damaged));
-        }
-        if LinkKey::CHECKS {
-            let next = self.key.encode(block.addr(), NO_LINK);
-            // SAFETY: a free block of the class. It loses its link here, so that it is given
-            // out only once for each time it is put.
-            unsafe { block.write(FreeBlock { next }) };
-        }
+        // SAFETY: the head of a class that keeps blocks is one, so not null.
+        let block = unsafe { NonNull::new_unchecked(words.head.load(Ordering::Relaxed)) };
+        // SAFETY: the caller owns the cache, and `rest` blocks follow the head.
+        let next = unsafe { self.unlink(block, rest) }.map_err(|damaged| self.lose_all(damaged))?;
         prefetch(next);
         words.head.store(next, Ordering::Relaxed);
         words.count.store(rest, Ordering::Relaxed);
-        // SAFETY: the head of a class that keeps blocks is one, so not null.
-        Ok(unsafe { NonNull::new_unchecked(block.cast()) })
+        Ok(block.cast())
     }
 
     /// Whether a block of the class can be at an address, and is not the one freed last. What
@@ -468,12 +494,22 @@ impl<'c, P: ManualPool> Cache<'c, P> {
     ///   blocks, and the caller owns the cache.
     #[inline(always)]
     unsafe fn push(&self, words: &ClassWords, object: NonNull<u8>, count: usize) {
-        let block = object.cast::<FreeBlock>().as_ptr();
-        let next = self.key.encode(block.addr(), words.head.load(Ordering::Relaxed));
-        // SAFETY: blocks have room for a word and are aligned for it.
-        unsafe { block.write(FreeBlock { next }) };
+        // SAFETY: a block of the class that nothing uses.
+        let block = unsafe { self.link(object.cast(), words.head.load(Ordering::Relaxed)) };
         words.head.store(block, Ordering::Relaxed);
         words.count.store(count + 1, Ordering::Relaxed);
+    }
+
+    /// Puts a block before the list that begins with `head`, and returns the new first block.
+    ///
+    /// # Safety
+    /// - `block` is a block of the class of that list, and nothing uses it.
+    #[inline(always)]
+    unsafe fn link(&self, block: NonNull<FreeBlock>, head: *mut FreeBlock) -> *mut FreeBlock {
+        let next = self.key.encode(block.addr().get(), head);
+        // SAFETY: blocks have room for a word and are aligned for it.
+        unsafe { block.write(FreeBlock { next }) };
+        block.as_ptr()
     }
 
     /// Loses the blocks it keeps, trips every class for good, and notifies the pool.
@@ -500,15 +536,16 @@ struct Passing<'a, 'c, P: ManualPool> {
 
 impl<P: ManualPool> Drop for Passing<'_, '_, P> {
     fn drop(&mut self) {
-        // What lies lowest is allocated first.
-        while let Some(block) = self.blocks.pop() {
-            // Counted anew: the pool may have called a hook, which may have used this
-            // cache.
-            let count = self.words.count.load(Ordering::Relaxed);
-            // SAFETY: a block of the class that nothing uses: it is fresh, or left the class and was not freed. The
-            // class keeps as many as are counted.
-            unsafe { self.cache.push(self.words, block, count) };
+        // Read now: the pool may have called a hook, which may have used this cache.
+        let mut head = self.words.head.load(Ordering::Relaxed);
+        let count = self.words.count.load(Ordering::Relaxed);
+        // What was allocated first, and so lies lowest, is allocated first.
+        for block in self.blocks.as_slice().iter().rev() {
+            // SAFETY: a block of the class that nothing uses: it is fresh, or left the class and was not freed.
+            head = unsafe { self.cache.link(block.cast(), head) };
         }
+        self.words.head.store(head, Ordering::Relaxed);
+        self.words.count.store(count + self.blocks.len(), Ordering::Relaxed);
     }
 }
 

@@ -130,16 +130,13 @@ impl<A: Arena, F: FreeMemory> Granules<A, F> {
     /// - The objects are those of this pool that take `size` bytes. None is in the magazine twice, and nothing uses them
     ///   any more.
     pub(crate) unsafe fn take_back_all(&self, magazine: &mut Magazine, size: Option<usize>) -> Runs {
-        let mut objects = Magazine::up_to(magazine.len());
-        while let Some(object) = magazine.pop() {
-            // SAFETY: the caller frees an object of that size, which the magazine has once.
-            if let Some(object) = unsafe { self.take_back(object, size) } {
-                let _ = objects.push(object.base());
-            }
-        }
+        // SAFETY: the caller frees an object of that size, which the magazine has once.
+        magazine.replace_each(|object| unsafe { self.take_back(object, size) }.map(Block::base));
         // SAFETY: `take_back` reaches each object by the arena's pointer. They are as large as said, and a size of `None`
         // has no object.
-        unsafe { Runs::new(objects, size.unwrap_or(GRANULE)) }
+        let runs = unsafe { Runs::new(magazine, size.unwrap_or(GRANULE)) };
+        magazine.clear();
+        runs
     }
 
     /// Returns `surplus` to the arena, and then what `next` takes out of the free memory, until

@@ -18,16 +18,32 @@ impl Runs {
     /// # Safety
     /// - The objects are blocks of `size` bytes, more than zero, which nothing uses. None is in the magazine twice, and
     ///   each pointer reaches the neighbours as well.
-    pub(crate) unsafe fn new(mut objects: Magazine, size: usize) -> Self {
-        let mut runs = Self { blocks: [None; Magazine::MAX], count: 0, next: 0, objects: objects.len() };
-        // SAFETY: the objects are as `join_next` requires, which the caller promised.
-        while let Some(block) = unsafe { join_next(&mut objects, size) }
-            && let Some(place) = runs.blocks.get_mut(runs.count)
-        {
-            *place = Some(block);
-            runs.count += 1;
+    pub(crate) unsafe fn new(magazine: &Magazine, size: usize) -> Self {
+        let mut runs = Self { blocks: [None; Magazine::MAX], count: 0, next: 0, objects: magazine.len() };
+        let mut objects = magazine.as_slice().iter().rev().copied();
+        let Some(mut base) = objects.next() else { return runs };
+        let mut joined = size;
+        for object in objects {
+            if object.addr().get() + size == base.addr().get() {
+                base = object;
+            } else if base.addr().get() + joined != object.addr().get() {
+                // SAFETY: objects that nothing uses and that touch; the first one's pointer reaches them all.
+                runs.push(unsafe { Block::new(base, joined) });
+                (base, joined) = (object, 0);
+            }
+            joined += size;
         }
+        // SAFETY: as above, objects that nothing uses and that touch; the first one's pointer reaches them all.
+        runs.push(unsafe { Block::new(base, joined) });
         runs
+    }
+
+    fn push(&mut self, block: Block) {
+        // There are no more blocks than a magazine has objects.
+        if let Some(place) = self.blocks.get_mut(self.count) {
+            *place = Some(block);
+            self.count += 1;
+        }
     }
 
     /// Whether the objects of a magazine lie together, two and more: where a structure was, and not here and there.
@@ -46,27 +62,6 @@ impl Runs {
     fn peek(&self) -> Option<Block> {
         self.blocks.get(..self.count)?.get(self.next).copied().flatten()
     }
-}
-
-/// Takes the last objects out of a magazine, for as long as each touches the ones before it.
-///
-/// # Safety
-/// - As [`Runs::new`].
-#[inline]
-unsafe fn join_next(objects: &mut Magazine, size: usize) -> Option<Block> {
-    let mut base = objects.pop()?;
-    let mut joined = size;
-    while let Some(next) = objects.next_out() {
-        if next.addr().get() + size == base.addr().get() {
-            base = next;
-        } else if base.addr().get() + joined != next.addr().get() {
-            break;
-        }
-        objects.pop();
-        joined += size;
-    }
-    // SAFETY: objects that nothing uses and that touch; the first one's pointer reaches them all.
-    Some(unsafe { Block::new(base, joined) })
 }
 
 impl Iterator for Runs {
@@ -95,9 +90,10 @@ pub(crate) fn divide(
     magazine: &mut Magazine,
     hand_out: impl Fn(Block) -> NonNull<u8>,
 ) {
-    while let Some((object, rest)) = run.split_at(size) {
-        let full = magazine.push(hand_out(object)).is_err();
-        aver!(!full, "a run of more objects than the magazine has room for");
+    aver!(run.size() / size <= magazine.room(), "a run of more objects than the magazine has room for");
+    magazine.extend(core::iter::from_fn(|| {
+        let (object, rest) = run.split_at(size)?;
         run = rest;
-    }
+        Some(hand_out(object))
+    }));
 }

@@ -162,7 +162,7 @@ unsafe impl<A: Arena> Store for Flawed<A> {
     fn alloc_many(&self, layout: Layout, magazine: &mut Magazine) {
         self.pool.alloc_many(layout, magazine);
         if self.has(Flaw::ManyOverlap)
-            && let (Some(_lost), Some(twice)) = (magazine.pop(), magazine.next_out())
+            && let (Some(_lost), Some(twice)) = (magazine.pop(), magazine.as_slice().last().copied())
         {
             let _ = magazine.push(twice);
         }

@@ -10,7 +10,8 @@ use core::ptr::NonNull;
 /// It is a list of addresses, and does not own the objects: those of a magazine that is dropped stay allocated.
 #[derive(Debug)]
 pub struct Magazine {
-    objects: [Option<NonNull<u8>>; Self::MAX],
+    /// The objects, and behind them what was there before.
+    objects: [NonNull<u8>; Self::MAX],
     len: usize,
     most: usize,
 }
@@ -23,7 +24,7 @@ impl Magazine {
     #[must_use]
     pub const fn up_to(most: usize) -> Self {
         let most = if most < Self::MAX { most } else { Self::MAX };
-        Self { objects: [None; Self::MAX], len: 0, most }
+        Self { objects: [NonNull::dangling(); Self::MAX], len: 0, most }
     }
 
     /// The number of objects.
@@ -44,33 +45,62 @@ impl Magazine {
         self.most.saturating_sub(self.len)
     }
 
+    /// Returns the objects, in the order in which they were added.
+    #[inline]
+    #[must_use]
+    pub fn as_slice(&self) -> &[NonNull<u8>] {
+        // No index: a bound that the compiler does not see would be code that can panic.
+        self.objects.get(..self.len).unwrap_or_default()
+    }
+
     /// Adds an object.
     ///
     /// # Errors
     /// The object, if there is no room for it.
     #[inline]
     pub fn push(&mut self, object: NonNull<u8>) -> Result<(), NonNull<u8>> {
-        // No index: a bound that the compiler does not see would be code that can panic.
         let Some(place) = self.objects.get_mut(self.len).filter(|_| self.len < self.most) else {
             return Err(object);
         };
-        *place = Some(object);
+        *place = object;
         self.len += 1;
         Ok(())
+    }
+
+    /// Adds objects for which there is room. It asks for no more than that.
+    #[inline]
+    pub fn extend(&mut self, objects: impl Iterator<Item = NonNull<u8>>) {
+        let places = self.objects.get_mut(self.len..self.most).unwrap_or_default();
+        let added = places.iter_mut().zip(objects).map(|(place, object)| *place = object).count();
+        self.len += added;
+    }
+
+    /// Replaces each object by what `replace` returns for it, or takes it out if that is nothing.
+    #[inline]
+    pub fn replace_each(&mut self, mut replace: impl FnMut(NonNull<u8>) -> Option<NonNull<u8>>) {
+        let mut kept = 0;
+        for index in 0..self.len {
+            if let Some(object) = self.objects.get(index).and_then(|object| replace(*object))
+                && let Some(place) = self.objects.get_mut(kept)
+            {
+                *place = object;
+                kept += 1;
+            }
+        }
+        self.len = kept;
     }
 
     /// Takes the last object out.
     #[inline]
     pub fn pop(&mut self) -> Option<NonNull<u8>> {
         self.len = self.len.checked_sub(1)?;
-        self.objects.get(self.len).copied().flatten()
+        self.objects.get(self.len).copied()
     }
 
-    /// The object that [`Magazine::pop`] would take out.
+    /// Takes all objects out.
     #[inline]
-    #[must_use]
-    pub fn next_out(&self) -> Option<NonNull<u8>> {
-        self.objects.get(self.len.checked_sub(1)?).copied().flatten()
+    pub const fn clear(&mut self) {
+        self.len = 0;
     }
 }
 
@@ -91,8 +121,31 @@ mod tests {
             (magazine.push(at(32)), magazine.push(at(16)), magazine.push(at(48))),
             (Ok(()), Ok(()), Err(at(48)))
         );
-        assert_eq!((magazine.len(), magazine.room(), magazine.next_out()), (2, 0, Some(at(16))));
+        assert_eq!((magazine.as_slice(), magazine.room()), (&[at(32), at(16)][..], 0));
         assert_eq!((magazine.pop(), magazine.pop(), magazine.pop()), (Some(at(16)), Some(at(32)), None));
         assert!(magazine.is_empty());
+    }
+
+    #[test]
+    fn objects_are_added_as_long_as_there_is_room_and_no_further_one_is_asked_for() {
+        let mut magazine = Magazine::up_to(3);
+        assert_eq!(magazine.push(at(16)), Ok(()));
+        let mut more = (2..10).map(|number| at(number * 16));
+        magazine.extend(more.by_ref());
+        assert_eq!(magazine.as_slice(), [at(16), at(32), at(48)]);
+        assert_eq!(more.next(), Some(at(64)), "the next one was not taken");
+        magazine.extend(more.by_ref());
+        assert_eq!((magazine.len(), more.next()), (3, Some(at(80))));
+    }
+
+    #[test]
+    fn objects_that_are_not_replaced_are_taken_out() {
+        let mut magazine = Magazine::up_to(4);
+        magazine.extend((1..5).map(|number| at(number * 16)));
+        magazine.replace_each(|object| (object != at(32)).then(|| at(object.addr().get() + 1)));
+        assert_eq!(magazine.as_slice(), [at(17), at(49), at(65)]);
+        assert_eq!(magazine.room(), 1);
+        magazine.clear();
+        assert_eq!((magazine.as_slice(), magazine.room()), (&[][..], 4));
     }
 }
