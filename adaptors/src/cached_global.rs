@@ -18,7 +18,7 @@ const CLASS_SIZE: usize = 64 << 10;
 /// The most blocks of a class that a thread keeps.
 const CLASS_COUNT: usize = 128;
 /// The largest size that caches serve, in bytes, with words of eight bytes.
-const LARGEST: usize = 2048 * CacheClass::ALIGN;
+const LARGEST: usize = 1024 * CacheClass::ALIGN;
 /// The most bytes that the depot keeps.
 const DEPOT: usize = 4 << 20;
 
@@ -110,7 +110,7 @@ impl<K: ThreadCached> Drop for ThreadEnd<K> {
 /// [`cached_global_pool!`](crate::cached_global_pool).
 ///
 /// An allocation or a free that the thread's cache can serve takes no lock. Caches hand batches of blocks to each
-/// other through a [`Depot`], and return them when their threads end. Objects of more than 32 KiB, or aligned to more than two
+/// other through a [`Depot`], and return them when their threads end. Objects of more than 16 KiB, or aligned to more than two
 /// words, come from the pool.
 ///
 /// As [`GlobalPool`](crate::GlobalPool), it makes its pool at the first request, by a function that must not allocate from

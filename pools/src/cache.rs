@@ -45,6 +45,7 @@ use crate::poison::poison;
 pub(crate) mod batch_stack;
 mod batches;
 mod block_list;
+mod capacity;
 mod classes;
 mod depot;
 mod depot_store;
@@ -85,6 +86,8 @@ pub struct Cache<'c, P: ManualPool> {
     depot: Option<&'c Depot<'c, P>>,
     /// How many trips the owner has observed, and handled.
     observed: Cell<usize>,
+    /// The class that is looked at next, whether it is used.
+    turn: Cell<usize>,
     key: LinkKey,
     health: Health,
 }
@@ -103,7 +106,8 @@ impl<'c, P: ManualPool> Cache<'c, P> {
     /// depot.
     ///
     /// Each class then keeps up to two batches, each of half the blocks that it may keep, but at most
-    /// [`Magazine::MAX`](tripoint_core::Magazine::MAX). What [flushing](Cache::flush) and trips return goes to the pool;
+    /// [`Magazine::MAX`](tripoint_core::Magazine::MAX). It begins with few, keeps more as it is used, and less when
+    /// it is not (design/cache.md `.capacity`). What [flushing](Cache::flush) and trips return goes to the pool;
     /// the whole batches that are kept when the cache is dropped go to the depot.
     ///
     /// # Errors
@@ -126,8 +130,11 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         let (observed, key) = (Cell::new(descriptor.requests()), LinkKey::of(pool.header()));
         if depot.is_some() {
             descriptor.disarm(); // the limits are those of a cache without a depot
+            for (index, class) in descriptor.classes().as_slice().iter().enumerate() {
+                descriptor.words(index).begin(class);
+            }
         }
-        Ok(Self { descriptor, pool, depot, observed, key, health: Health::new() })
+        Ok(Self { descriptor, pool, depot, observed, turn: Cell::new(0), key, health: Health::new() })
     }
 
     /// Returns the descriptor that the cache was created with.
@@ -193,8 +200,14 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         self.observe_trips(index)?;
         let Some(class) = self.classes().get(index) else { return self.alloc_flushing(layout) };
         let (words, block) = (self.descriptor.words(index), class.block().ok_or(UNSERVED)?);
+        if self.depot.is_some() {
+            self.shrink_in_turn(index);
+        }
         let is_filled = words.count.load(Ordering::Relaxed) == 0
             && (self.take_batch(index, class, words) || self.take_more(class, words, block, 0));
+        if is_filled {
+            self.grow(index, class, words);
+        }
         if is_filled && let Some(rest) = words.count.load(Ordering::Relaxed).checked_sub(1) {
             // SAFETY: the class keeps `rest + 1` blocks.
             return unsafe { self.pop(words, rest) };
@@ -205,13 +218,13 @@ impl<'c, P: ManualPool> Cache<'c, P> {
     }
 
     /// The most blocks that a class keeps.
-    fn most(&self, class: &CacheClass) -> usize {
-        if self.depot.is_some() { 2 * class.batch() } else { class.count }
+    fn most(&self, class: &CacheClass, words: &ClassWords) -> usize {
+        if self.depot.is_some() { 2 * words.portion() } else { class.count }
     }
 
     /// How many blocks of a class pass between the cache and the pool at once.
-    fn portion(&self, class: &CacheClass) -> usize {
-        if self.depot.is_some() { class.batch() } else { Magazine::MAX.min(class.count.div_ceil(3)) }
+    fn portion(&self, class: &CacheClass, words: &ClassWords) -> usize {
+        if self.depot.is_some() { words.portion() } else { Magazine::MAX.min(class.count.div_ceil(3)) }
     }
 
     /// Fills an empty class with a batch of the depot. Returns false if there is none.
@@ -220,6 +233,7 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         // SAFETY: what a depot keeps was cut by a cache with equal classes. It changes no more than the second word of
         // a batch's first block.
         unsafe { fill_with_batch(words, class, first) };
+        self.grow_for_batch(index, class, words);
         true
     }
 
@@ -247,7 +261,7 @@ impl<'c, P: ManualPool> Cache<'c, P> {
     /// Fills a class up to a [portion](Cache::portion), of which `taken` blocks were allocated already, but with no more
     /// blocks than the pool has (design/cache.md `.third`). Returns whether the class keeps any then.
     fn take_more(&self, class: &CacheClass, words: &ClassWords, block: Layout, taken: usize) -> bool {
-        let more = self.portion(class).saturating_sub(words.count.load(Ordering::Relaxed) + taken);
+        let more = self.portion(class, words).saturating_sub(words.count.load(Ordering::Relaxed) + taken);
         let mut passing = Passing { cache: self, words, blocks: Magazine::up_to(more) };
         self.pool.alloc_many(block, &mut passing.blocks);
         drop(passing);
@@ -281,10 +295,16 @@ impl<'c, P: ManualPool> Cache<'c, P> {
             return;
         }
         let words = self.descriptor.words(index);
-        if words.count.load(Ordering::Relaxed) >= self.most(class)
+        if self.depot.is_some() {
+            self.shrink_in_turn(index);
+        }
+        if words.count.load(Ordering::Relaxed) >= self.most(class, words) {
+            self.grow(index, class, words);
+        }
+        if words.count.load(Ordering::Relaxed) >= self.most(class, words)
             && !self.depot.is_some_and(|depot| self.put_batch(depot, index, class, words))
         {
-            self.give_back(index, self.portion(class));
+            self.give_back(index, self.portion(class, words));
         }
         if self.health.ensure().is_err() {
             return;
@@ -317,8 +337,8 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         };
         match self.classes().get(index) {
             Some(class) => {
-                let limit = &self.descriptor.words(index).limit;
-                trips.rearm(&mut observed, limit, self.most(class), flush);
+                let words = self.descriptor.words(index);
+                trips.rearm(&mut observed, &words.limit, self.most(class, words), flush);
             }
             None => flush(trips.observe(&mut observed)),
         }
@@ -630,7 +650,7 @@ impl<P: ManualPool> Check for Cache<'_, P> {
             if level >= CheckLevel::Shallow {
                 let (count, limit) =
                     (words.count.load(Ordering::Relaxed), words.limit.load(Ordering::Relaxed));
-                let most = self.most(class);
+                let most = self.most(class, words);
                 ensure("Cache", count <= most, "a class keeps no more than it may")?;
                 ensure("Cache", limit == 0 || limit == most, "a class is armed or tripped")?;
             }

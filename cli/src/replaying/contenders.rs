@@ -53,7 +53,7 @@ pub(crate) const PEERS: &[Contender] = &[
 ];
 
 /// The largest block that a cache keeps; how many of each class at most, and how many bytes.
-const CACHED: (usize, usize, usize) = (32 << 10, 128, 64 << 10);
+const CACHED: (usize, usize, usize) = (16 << 10, 128, 64 << 10);
 /// The size of a huge page.
 const HUGE: usize = 2 << 20;
 /// The most bytes that a depot keeps.

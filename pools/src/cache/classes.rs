@@ -18,6 +18,9 @@ const SMALL: usize = 64 * BLOCK_ALIGN;
 /// The classes that a doubling of the size is divided in.
 const STEPS: usize = 4;
 
+/// The same up to [`SMALL`] for a whole program ([`CacheClasses::geometric_within`]).
+const FINE_STEPS: usize = 8;
+
 /// How many blocks of a class are kept however large they are ([`CacheClasses::geometric_within`]).
 const LEAST: usize = 4;
 
@@ -114,31 +117,38 @@ impl CacheClasses {
     /// [`Error::Parameter`] if that takes more than [`CacheClasses::MAX`] classes
     /// (128 KiB with words of eight bytes), and for a count of zero.
     pub fn geometric(largest: usize, count: usize) -> Result<Self> {
+        Self::stepping(largest, |_| STEPS, |_| count)
+    }
+
+    /// Classes for a whole program: eight to a doubling up to 1 KiB (with words of eight bytes), where most objects are,
+    /// and four above. So a block is hardly larger than asked, and at most an eighth, or above 1 KiB a quarter. Each keeps at most
+    /// `count` blocks, and no more of them than have room in `size` bytes, but at least four.
+    ///
+    /// For a whole program: `geometric_within(16 << 10, 128, 64 << 10)`.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] if that takes more than [`CacheClasses::MAX`] classes (above 16 KiB), and for a count of zero.
+    pub fn geometric_within(largest: usize, count: usize, size: usize) -> Result<Self> {
+        let steps = |base| if base < SMALL { FINE_STEPS } else { STEPS };
+        Self::stepping(largest, steps, |block| count.min((size / block).max(LEAST)))
+    }
+
+    /// Classes up to `largest` bytes: `steps` to a doubling of a size, each with a `count` of its blocks.
+    fn stepping(
+        largest: usize,
+        steps: impl Fn(usize) -> usize,
+        count: impl Fn(usize) -> usize,
+    ) -> Result<Self> {
         let mut classes = [CacheClass::default(); CLASSES_MAX];
         let mut size = BLOCK_ALIGN;
         for index in 0..CLASSES_MAX {
-            classes[index] = CacheClass { size, count };
+            classes[index] = CacheClass { size, count: count(size) };
             if size >= largest {
                 return Self::new(&classes[..=index]);
             }
-            size += ((1 << size.ilog2()) / STEPS).max(BLOCK_ALIGN);
+            size += ((1 << size.ilog2()) / steps(size)).max(BLOCK_ALIGN);
         }
         Err(Error::Parameter("the largest size needs more than 48 classes"))
-    }
-
-    /// As [`CacheClasses::geometric`], with fewer blocks of the larger classes: each class keeps at most `count` blocks, and
-    /// no more of them than have room in `size` bytes, but at least four.
-    ///
-    /// For a whole program: `geometric_within(32 << 10, 128, 64 << 10)`.
-    ///
-    /// # Errors
-    /// Those of [`CacheClasses::geometric`].
-    pub fn geometric_within(largest: usize, count: usize, size: usize) -> Result<Self> {
-        let mut these = Self::geometric(largest, count)?;
-        for class in these.classes.iter_mut().take(these.len) {
-            class.count = class.count.min((size / class.size).max(LEAST));
-        }
-        Ok(these)
     }
 
     /// Returns the classes in the order of their sizes, the smallest first.

@@ -3,6 +3,7 @@
 //! | field | written by | read by |
 //! |---|---|---|
 //! | `head`, `count` | the owner | the owner; any thread looks at `count` |
+//! | `portion`, `seen` | the owner | the owner |
 //! | `limit` | the owner to re-arm, any thread to trip (zero only) | the owner |
 //! | `trips` | any thread, before it zeroes the limits | the owner |
 //! | `owned` | the creator of a cache | the same |
@@ -13,7 +14,7 @@
 use core::ptr;
 
 use tripoint_core::internal::Trips;
-use tripoint_core::internal::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use tripoint_core::internal::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 use super::classes::{CLASSES_MAX, CacheClass, CacheClasses};
 
@@ -29,7 +30,8 @@ pub(crate) struct FreeBlock {
 /// ```text
 /// count == the blocks in the list of `head`
 /// count <= class.count
-/// limit == class.count, with a depot 2 * class.batch(); or 0 if tripped
+/// limit == class.count, with a depot 2 * portion; or 0 if tripped
+/// portion <= class.batch()
 /// ```
 #[derive(Debug)]
 #[repr(C, align(32))]
@@ -38,6 +40,10 @@ pub(crate) struct ClassWords {
     pub(crate) count: AtomicUsize,
     /// The most blocks kept, or zero so that every call takes the slow path.
     pub(crate) limit: AtomicUsize,
+    /// With a depot, how many blocks pass between the pool and the class at once.
+    pub(crate) portion: AtomicU32,
+    /// `count`, when it was last looked at whether the class is used.
+    pub(crate) seen: AtomicU32,
 }
 
 /// What a cache works with, kept where other threads can reach it: its classes,
@@ -65,6 +71,8 @@ impl CacheDescriptor {
             head: AtomicPtr::new(ptr::null_mut()),
             count: AtomicUsize::new(0),
             limit: AtomicUsize::new(limit(index)),
+            portion: AtomicU32::new(0),
+            seen: AtomicU32::new(0),
         };
         Self {
             words: core::array::from_fn(words),

@@ -78,16 +78,23 @@ fn classes_that_make_no_sense_are_refused() {
 
 #[test]
 fn larger_classes_keep_fewer_blocks_within_a_size() {
-    let classes = CacheClasses::geometric_within(32 << 10, 100, 8 << 10).unwrap();
-    let even = CacheClasses::geometric(32 << 10, 100).unwrap();
-    for (class, even) in classes.as_slice().iter().zip(even.as_slice()) {
-        assert_eq!(class.size, even.size);
+    let largest = 1024 * CacheClass::ALIGN;
+    let classes = CacheClasses::geometric_within(largest, 100, 8 << 10).unwrap();
+    for class in classes.as_slice() {
         let within = class.count * class.size <= 8 << 10;
         let more = (class.count + 1) * class.size > 8 << 10;
         assert!(within && (more || class.count == 100) || class.count == 4, "{class:?}");
     }
     assert_eq!(classes.as_slice()[0].count, 100);
-    assert!(matches!(CacheClasses::geometric_within(512, 0, 8 << 10), Err(Error::Parameter(_))));
+    for (limit, part) in [(64 * CacheClass::ALIGN, 8), (largest, 4)] {
+        for size in (1..=limit).step_by(7) {
+            let block = classes.block(layout(size, 1)).unwrap().size();
+            assert!(block - size < CacheClass::ALIGN.max(size.div_ceil(part)), "{block} bytes for {size}");
+        }
+    }
+    for (largest, count) in [(largest + 1, 100), (512, 0)] {
+        assert!(matches!(CacheClasses::geometric_within(largest, count, 8 << 10), Err(Error::Parameter(_))));
+    }
 }
 
 /// A block is resized in place while another would be no other; what no class serves is for the pool.

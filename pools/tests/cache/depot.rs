@@ -37,11 +37,11 @@ proptest! {
     /// Each byte is free, live, cached or in the depot, with depots of any bound, and pools that
     /// are soon exhausted.
     #[test]
-    fn every_block_is_somewhere(steps in depot_steps(), bound in 0..4000_usize) {
+    fn every_block_is_somewhere(steps in depot_steps(), bound in 0..8000_usize) {
         let mut memory = memory(8);
         let arena = arena(&mut memory);
         let pool = mvff(&arena);
-        let classes = classes(&[(16, 2), (48, 9), (64, 4), (2000, 3)]);
+        let classes = classes(&[(16, 2), (48, 9), (64, 80), (2000, 3)]);
         let depot = Depot::new(&pool, classes, bound);
         let descriptors = [CacheDescriptor::new(classes), CacheDescriptor::new(classes)];
         let caches = descriptors.each_ref().map(|descriptor| Cache::with_depot(&depot, descriptor).unwrap());

@@ -1,6 +1,7 @@
 //! Caches over any class: sizes, bounds, trips, exhaustion.
 //! (design/cache.md `.req.local`, `.req.headerless`, `.req.bounded`, `.req.trip`, `.req.identity`.)
 
+mod capacity;
 mod classes;
 #[path = "../common/mod.rs"]
 mod common;
