@@ -170,8 +170,9 @@ fn use_mfs(run: &mut Run<'_>) {
 
 fn use_tlsf(run: &mut Run<'_>) {
     let arena = run.arena;
-    let pool =
-        run.create(|| Tlsf::create(arena, TlsfOptions { extend_by: GRAIN, fill_size: 1_024, bin_blocks: 0 }));
+    let pool = run.create(|| {
+        Tlsf::create(arena, TlsfOptions { extend_by: GRAIN, fill_size: 1_024, spare: 0, bin_blocks: 0 })
+    });
     use_manual(&pool, &mixed(), run);
     assert_all_free(&pool);
 }

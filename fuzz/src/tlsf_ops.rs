@@ -21,9 +21,11 @@ pub fn tlsf_ops(data: &[u8]) {
 }
 
 fn draw_options(choices: &mut Choices<'_>) -> Option<TlsfOptions> {
+    let spare = if choices.byte()? & 1 == 0 { usize::MAX } else { choices.below(8 << 10)? };
     Some(TlsfOptions {
         extend_by: choices.below(8 << 10)?,
         fill_size: choices.below(2 << 10)?,
+        spare,
         bin_blocks: choices.below(20)?,
     })
 }

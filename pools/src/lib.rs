@@ -4,7 +4,7 @@
 //! |---|---|---|---|---|
 //! | [`Mfs`] manual fixed size | many objects of one size | constant time | runs of units | when dropped |
 //! | [`Mvff`] manual variable first fit | objects of any size and alignment, freed in any order | logarithmic in the free blocks | blocks of a bounded size | above [`MvffOptions::spare`], and when dropped |
-//! | [`Tlsf`] two-level segregated fit | objects of any size and alignment, with deadlines | constant time, however fragmented | blocks of a bounded size | when dropped |
+//! | [`Tlsf`] two-level segregated fit | objects of any size and alignment, with deadlines | constant time, however fragmented | blocks of a bounded size | above [`TlsfOptions::spare`], and when dropped |
 //! | [`DebugPool`] around any manual class | the same, and reports code that breaks the rules | as the class, and in proportion to the object's size | as the class, without fences | as the class |
 //! | [`Mvt`] manual variable temporal | objects of any size and alignment that die in the order of their birth | logarithmic in the free blocks | whole blocks, the oldest first | above [`MvtOptions::reserve_depth`], and when dropped |
 //! | [`Snc`] stack | objects of any size and alignment that die together | none: frames are popped, in constant time within a block | a stack each, with frames and scopes | when dropped |
@@ -15,9 +15,9 @@
 //! together, use `Snc`. For objects that die in the order of their birth, use `Mvt`.
 //! Otherwise use `Tlsf`: it takes a quarter of `Mvff`'s instructions, however fragmented the
 //! pool is, and wastes less memory once objects have come and gone (design/pool-tlsf.md).
-//! Use `Mvff` if memory has to go back to the arena before the pool is dropped: only `Mvt`
-//! and, with [`MvffOptions::spare`] set, `Mvff` do this. Use it also if the arena should
-//! have no tables: `Tlsf` keeps a bit for each granule there.
+//! Use `Mvff` if the arena should have no tables: `Tlsf` keeps a bit for each granule there.
+//! If memory has to go back to the arena before the pool is dropped, set [`TlsfOptions::spare`] or
+//! [`MvffOptions::spare`]; `Mvt` does it by default.
 //!
 //! The bound of `Tlsf` is a bound on time. How much memory fragmentation may cost in the
 //! worst case depends on the sizes asked for. This is so in every class that serves many

@@ -6,6 +6,7 @@
 
 use core::alloc::Layout;
 use core::fmt;
+use core::iter;
 use core::ptr::NonNull;
 
 use tripoint_core::{
@@ -28,8 +29,10 @@ mod free_memory;
 mod heap;
 mod lists;
 mod node;
+mod surplus;
 
 use heap::Heap;
+use surplus::insert_returning;
 
 use crate::bins::{Binned, piece_for};
 use crate::link::LinkKey;
@@ -45,15 +48,20 @@ pub struct TlsfOptions {
     /// The most that one fill takes, rounded down to granules, unless the request
     /// needs more. Default: 64 KiB.
     pub fill_size: usize,
+    /// How much free memory the pool keeps. If a free leaves more, whole grains of one block are returned to the arena: of
+    /// the block that the free made, or else of one of the largest class. Later frees continue with what this one leaves.
+    /// The arena's time is added to that of the free. Default: `usize::MAX`, everything, so that what was allocated once can be
+    /// allocated again without the arena (design/pool-tlsf.md `.tlsf.spare`).
+    pub spare: usize,
     /// How many freed blocks of up to 64 granules wait for an object of their size before they join their neighbours. That makes most
     /// calls quicker; but a request that nothing else serves has them join first, so the bound on the time of a call
-    /// is that of so many frees. Default: 0, each joins at once (design/land.md `.bins`).
+    /// is that of so many frees. None wait if `spare` is not `usize::MAX`. Default: 0, each joins at once (design/land.md `.bins`).
     pub bin_blocks: usize,
 }
 
 impl Default for TlsfOptions {
     fn default() -> Self {
-        Self { extend_by: 64 << 10, fill_size: 64 << 10, bin_blocks: 0 }
+        Self { extend_by: 64 << 10, fill_size: 64 << 10, spare: usize::MAX, bin_blocks: 0 }
     }
 }
 
@@ -86,6 +94,8 @@ impl Default for TlsfOptions {
 #[derive(Debug)]
 pub struct Tlsf<A: Arena> {
     options: TlsfOptions,
+    /// Whether a block that is freed joins its neighbours, and that is all: none waits in a bin or is returned to the arena.
+    joins_only: bool,
     granules: Granules<A, Binned<Heap>>,
 }
 
@@ -102,13 +112,16 @@ impl<A: Arena> Tlsf<A> {
     /// - those of [`Arena::register`]
     pub fn create(arena: A, options: TlsfOptions) -> Result<Self> {
         let fill_size = options.fill_size - options.fill_size % GRANULE;
-        let free = |header: &_| Binned::new(Heap::new(header), options.bin_blocks, LinkKey::of(header));
+        // What waits is not returned to the arena.
+        let bin_blocks = if options.spare == usize::MAX { options.bin_blocks } else { 0 };
+        let joins_only = options.spare == usize::MAX && bin_blocks == 0;
+        let free = |header: &_| Binned::new(Heap::new(header), bin_blocks, LinkKey::of(header));
         let granules = Granules::create(arena, Self::CLASS, free)?;
-        Ok(Self { options: TlsfOptions { fill_size, ..options }, granules })
+        Ok(Self { options: TlsfOptions { fill_size, bin_blocks, ..options }, joins_only, granules })
     }
 
     /// Gets `size` bytes, rounded up to grains, from the arena ahead of use, so
-    /// that later requests find them without it.
+    /// that later requests find them without it. The next free returns what is above [`TlsfOptions::spare`].
     ///
     /// # Errors
     /// Those of [`Arena::alloc_tracts`] and [`Arena::alloc_descriptor`].
@@ -120,7 +133,8 @@ impl<A: Arena> Tlsf<A> {
         self.cover(heap, extent)?;
         // SAFETY: whole grains, fresh from the arena, whose blocks all have the
         // provenance of its range; the extent is covered.
-        Ok(unsafe { heap.insert(extent) }?)
+        unsafe { heap.insert(extent) }?;
+        Ok(())
     }
 
     /// The bytes of the arena's control memory that the pool uses to find the
@@ -144,6 +158,38 @@ impl<A: Arena> Tlsf<A> {
             Some(block) => Ok(block),
             None => self.take_settling(free, min, max, align),
         }
+    }
+
+    /// Adds blocks to the heap, and returns surplus memory to the arena.
+    ///
+    /// # Safety
+    /// - The blocks are whole granules of the pool, which nothing uses any more, and none overlaps another.
+    unsafe fn insert(&self, blocks: impl Iterator<Item = Block>) {
+        if self.options.spare != usize::MAX {
+            // SAFETY: the caller's promise.
+            return unsafe { insert_returning(&self.granules, self.options.spare, blocks) };
+        }
+        let mut free = self.granules.free.lock();
+        for block in blocks {
+            // SAFETY: the caller's promise; all memory of the pool is covered. After damage the block is lost: returning
+            // memory has no error.
+            let _ = unsafe { free.memory().insert(block) };
+        }
+    }
+
+    /// Adds an object that was freed: to its bin, if there are bins, or else to the heap.
+    ///
+    /// # Safety
+    /// - As [`Tlsf::insert`].
+    #[inline(never)]
+    unsafe fn put(&self, object: Block) {
+        if self.options.bin_blocks == 0 {
+            // SAFETY: the caller's promise.
+            return unsafe { self.insert(iter::once(object)) };
+        }
+        let mut free = self.granules.free.lock();
+        // SAFETY: the caller's promise. Nothing is surplus: there are bins only if the pool keeps everything.
+        unsafe { free.put(object) };
     }
 
     #[cold]
@@ -228,9 +274,8 @@ unsafe impl<A: Arena> ManualClass for Tlsf<A> {
         if unused.size() != 0 {
             // SAFETY: the caller gives the block up.
             unsafe { poison(unused) };
-            // SAFETY: the end of a fill, in whole granules, which the caller returns; it is covered.
-            // After damage the block is lost: returning memory has no error.
-            let _ = unsafe { self.granules.free.lock().memory().insert(unused) };
+            // SAFETY: the end of a fill, in whole granules, which the caller returns.
+            unsafe { self.insert(iter::once(unused)) };
         }
     }
 
@@ -305,12 +350,8 @@ unsafe impl<A: Arena> Store for Tlsf<A> {
         if runs.lie_together() {
             runs.sort();
         }
-        let mut free = self.granules.free.lock();
-        for run in runs {
-            // SAFETY: whole granules of the pool, which the caller gave up. After damage they are lost: freeing has no
-            // error.
-            let _ = unsafe { free.memory().insert(run) };
-        }
+        // SAFETY: whole granules of the pool, which the caller gave up.
+        unsafe { self.insert(runs) };
     }
 
     #[inline]
@@ -318,8 +359,13 @@ unsafe impl<A: Arena> Store for Tlsf<A> {
         // SAFETY: the caller frees an object of this pool, which takes the bytes that
         // `reserve_size` says, and does not use it any more.
         if let Some(object) = unsafe { self.granules.take_back(object, self.reserve_size(layout)) } {
-            // SAFETY: whole granules of the pool, which the caller gave up. After damage they are lost: freeing has no error.
-            unsafe { self.granules.free.lock().put(object) };
+            if self.joins_only {
+                // SAFETY: whole granules of the pool, which the caller gave up. After damage they are lost: freeing has no error.
+                let _ = unsafe { self.granules.free.lock().memory().insert(object) };
+            } else {
+                // SAFETY: whole granules of the pool, which the caller gave up.
+                unsafe { self.put(object) };
+            }
         }
     }
 
@@ -336,6 +382,7 @@ unsafe impl<A: Arena> Store for Tlsf<A> {
         // SAFETY: the granules before the limit are the caller's object, which the arena's pointer reaches.
         let take =
             |free: &mut Binned<Heap>, limit, size| unsafe { free.memory().take_at(limit, size) }.ok()?;
+        // Nothing is returned to the arena (design/land.md `.room.spare`).
         // SAFETY: whole granules of the pool, which are in no object. After damage they are lost, as if freed.
         let put = |tail| _ = unsafe { self.granules.free.lock().memory().insert(tail) };
         // SAFETY: an object of this pool, which takes the bytes that `reserve_size` says. The heap takes exactly the

@@ -340,6 +340,12 @@ conformance!(tlsf, classes::tlsf,
 
 damage_is_found!(tlsf_finds_damage, classes::tlsf, layout(40, 8));
 
+conformance!(tlsf_returning, classes::tlsf_returning,
+    serves: [layout(40, 8), layout(600, 8), layout(16, 1), layout(3 * GRAIN, 16), layout(64, 256)],
+    refuses: [layout(HUGE - 1, 1)]);
+
+damage_is_found!(damage_in_tlsf_returning, classes::tlsf_returning, layout(40, 8));
+
 conformance!(debug_mvff, classes::debug_mvff,
     serves: [layout(40, 8), layout(0, 1), layout(16, 16), layout(1000, 4), layout(100, 64),
         layout(24, GRAIN), layout(5000, 2 * GRAIN)],

@@ -201,6 +201,16 @@ fn a_hook_that_unwinds_at_what_mvff_returns_takes_nothing_away() {
     lives_with_unwinding(&Mvff::create(&arena, options).unwrap());
 }
 
+/// (design/pool-tlsf.md `.tlsf.spare`)
+#[test]
+fn a_hook_that_unwinds_at_what_tlsf_returns_takes_nothing_away() {
+    let mut memory = memory(if cfg!(miri) { 100 } else { 512 });
+    let client = arena(&mut memory);
+    let arena = TestArena::telling(&client, &UnwindsAtShrink);
+    let options = TlsfOptions { extend_by: GRAIN, spare: 4 * GRAIN, ..TlsfOptions::default() };
+    lives_with_unwinding(&Tlsf::create(&arena, options).unwrap());
+}
+
 /// The same for a class that returns more blocks for each free (design/pool-mvt.md
 /// `.mvt.reserve`).
 #[test]
@@ -213,17 +223,11 @@ fn a_hook_that_unwinds_at_what_mvt_returns_takes_nothing_away() {
     lives_with_unwinding(&Mvt::create(&arena, options).unwrap());
 }
 
-/// What a cache passes to its pool and the pool does not take stays in the cache (design/cache.md `.many`).
-#[test]
-fn a_hook_that_unwinds_under_a_cache_takes_nothing_away() {
-    let mut memory = memory(512);
-    let client = arena(&mut memory);
-    let arena = TestArena::telling(&client, &UnwindsAtShrink);
-    let options =
-        MvtOptions { min_size: 16, mean_size: 64, max_size: 128, reserve_depth: 4, ..MvtOptions::default() };
-    let pool = Mvt::create(&arena, options).unwrap();
+/// What a cache passes to its pool and the pool does not take stays in the cache (design/cache.md `.many`). What it takes
+/// is in the pool or in the arena.
+fn flushes_with_unwinding<P: ManualPool>(pool: &P) {
     let descriptor = CacheDescriptor::new(CacheClasses::linear(512, 400).unwrap());
-    let cache = Cache::create(&pool, &descriptor).unwrap();
+    let cache = Cache::create(pool, &descriptor).unwrap();
     let object = layout(512 - SEAL, 8);
     let objects: Vec<_> = (0..200).map(|_| cache.alloc(object).unwrap()).collect();
     for object_at in objects {
@@ -236,6 +240,18 @@ fn a_hook_that_unwinds_under_a_cache_takes_nothing_away() {
     assert_eq!(sizes.free, sizes.total, "what is free is in the pool or in the arena");
     assert_eq!(descriptor.cached(), 0);
     pool.check(CheckLevel::Deep).unwrap();
+}
+
+#[test]
+fn a_hook_that_unwinds_under_a_cache_takes_nothing_away() {
+    let mut memory = memory(512);
+    let client = arena(&mut memory);
+    let arena = TestArena::telling(&client, &UnwindsAtShrink);
+    let options =
+        MvtOptions { min_size: 16, mean_size: 64, max_size: 128, reserve_depth: 4, ..MvtOptions::default() };
+    flushes_with_unwinding(&Mvt::create(&arena, options).unwrap());
+    let options = TlsfOptions { extend_by: GRAIN, spare: 0, ..TlsfOptions::default() };
+    flushes_with_unwinding(&Tlsf::create(&arena, options).unwrap());
 }
 
 /// The same when blocks come from the pool: those that were allocated before the hook unwound are in the cache.
@@ -307,6 +323,8 @@ fn a_hook_that_unwinds_while_a_pool_extends_takes_nothing_away() {
         size,
     );
     lives(&Tlsf::create(&arena, TlsfOptions { extend_by, ..TlsfOptions::default() }).unwrap(), size);
+    let options = TlsfOptions { extend_by, spare: 0, ..TlsfOptions::default() };
+    lives(&Tlsf::create(&arena, options).unwrap(), size);
     lives(&Mvt::create(&arena, MvtOptions::default()).unwrap(), size);
     let options = MfsOptions { extend_by, ..MfsOptions::default() };
     lives(&Mfs::create(&arena, UnitOf::<[u64; 8]>::new(), options).unwrap(), 64);

@@ -99,6 +99,7 @@ any_front_end!(
     mvt: classes::mvt,
     mvt_returning: classes::mvt_returning,
     tlsf: classes::tlsf,
+    tlsf_returning: classes::tlsf_returning,
     snc: classes::snc,
     debug_mvff: classes::debug_mvff,
     debug_mfs: classes::debug_mfs,

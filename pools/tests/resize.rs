@@ -15,7 +15,8 @@ const GRAINS: usize = 8;
 /// Runs a test with a pool of each class that resizes rooms, with bins for so many blocks.
 macro_rules! with_pools {
     ($bins:expr, |$pool:ident| $test:expr) => {{
-        let options = TlsfOptions { extend_by: GRAINS * GRAIN, fill_size: 1024, bin_blocks: $bins };
+        let options =
+            TlsfOptions { extend_by: GRAINS * GRAIN, fill_size: 1024, spare: usize::MAX, bin_blocks: $bins };
         let mut memory = memory(GRAINS);
         let arena = arena(&mut memory);
         let $pool = &Tlsf::create(&arena, options).unwrap();

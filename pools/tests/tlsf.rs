@@ -11,7 +11,7 @@ use tripoint_pools::GRANULE;
 use tripoint_pools::{Tlsf, TlsfOptions};
 
 fn options(extend_by: usize) -> TlsfOptions {
-    TlsfOptions { extend_by, fill_size: 1024, bin_blocks: 0 }
+    TlsfOptions { extend_by, fill_size: 1024, ..TlsfOptions::default() }
 }
 
 /// The size of the largest free block, from a walk.
@@ -110,7 +110,8 @@ fn blocks_of_one_granule_coalesce_like_others() {
 fn fills_are_bounded_and_pass_over_small_holes() {
     let mut memory = memory(1);
     let arena = arena(&mut memory);
-    let pool = Tlsf::create(&arena, TlsfOptions { extend_by: GRAIN, fill_size: 256, bin_blocks: 0 }).unwrap();
+    let options = TlsfOptions { extend_by: GRAIN, fill_size: 256, ..TlsfOptions::default() };
+    let pool = Tlsf::create(&arena, options).unwrap();
     let mut oracle = Oracle::default();
     let mut objects: Vec<usize> = Vec::new();
     while let Ok(object) = oracle.alloc(&pool, layout(64, 8)) {

@@ -4,7 +4,7 @@
 use core::num::NonZeroUsize;
 use core::ptr::NonNull;
 
-use tripoint_core::{Align, Arena, Block, PoolHeader, aver};
+use tripoint_core::{AddrRange, Align, Arena, Block, PoolHeader, aver};
 
 use super::class::{class_of, least_size, round_up};
 use super::lists::Lists;
@@ -43,7 +43,7 @@ impl Heap {
         }
     }
 
-    /// Adds a block, coalescing it with the free blocks that touch it.
+    /// Adds a block, coalescing it with the free blocks that touch it. Returns the free block that it is part of now.
     ///
     /// # Errors
     /// [`Damaged`] if a free block that it touches is; the block is lost.
@@ -56,7 +56,7 @@ impl Heap {
     /// - Its pointer may be used for every free block that touches it: it has the
     ///   provenance of the arena's range.
     #[inline(always)]
-    pub(super) unsafe fn insert(&mut self, block: Block) -> Result<(), Damaged> {
+    pub(super) unsafe fn insert(&mut self, block: Block) -> Result<Block, Damaged> {
         self.health.ensure()?;
         if LinkKey::CHECKS && self.has_edge(block) {
             return self.health.note(Err(Damaged));
@@ -76,7 +76,7 @@ impl Heap {
     /// # Safety
     /// - As [`Heap::insert`].
     #[inline(always)]
-    unsafe fn coalesce(&mut self, block: Block) -> Result<(), Damaged> {
+    unsafe fn coalesce(&mut self, block: Block) -> Result<Block, Damaged> {
         let (mut base, mut size) = (block.base(), block.size());
         let left = self.edges.find(addr_of(base).wrapping_sub(GRANULE));
         if let Some(edge) = left.filter(|edge| edge.is_set()) {
@@ -107,7 +107,8 @@ impl Heap {
         // SAFETY: free blocks that touch, all reached with one provenance.
         let block = unsafe { Block::new(base, size) };
         // SAFETY: free memory of the pool.
-        unsafe { self.lists.insert(block) }
+        unsafe { self.lists.insert(block) }?;
+        Ok(block)
     }
 
     /// Takes at least `min` bytes, which is the least size of a class, and at most
@@ -184,6 +185,29 @@ impl Heap {
         }
         let block = self.lists.remove(node)?;
         self.cut(block, 0, size).map(Some)
+    }
+
+    /// Takes `range`, whole granules, out of `block`.
+    ///
+    /// # Errors
+    /// [`Damaged`]
+    ///
+    /// # Safety
+    /// - `block` is a free block of the heap, all of it, and covers the range.
+    pub(super) unsafe fn take_range(&mut self, block: Block, range: AddrRange) -> Result<Block, Damaged> {
+        self.health.ensure()?;
+        // SAFETY: a free block of the heap begins there, by a pointer of the heap's.
+        let node = unsafe { Node::starting_at(block.base()) };
+        let outcome = self.lists.remove(node).and_then(|block| {
+            let offset = range.base().get() - block.range().base().get();
+            self.cut(block, offset, range.size())
+        });
+        self.health.note(outcome)
+    }
+
+    /// A block of the highest class that has any, which stays in the heap.
+    pub(super) fn find_largest(&self) -> Option<Block> {
+        self.lists.head(self.lists.highest()?)?.block(self.lists.key()).ok()
     }
 
     /// Takes from a block that serves whatever its address, or else from one of a

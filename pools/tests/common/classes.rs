@@ -62,11 +62,18 @@ pub(crate) fn snc<A: Arena>(arena: A) -> Result<Snc<A>> {
 }
 
 pub(crate) fn tlsf<A: Arena>(arena: A) -> Result<Tlsf<A>> {
-    Tlsf::create(arena, TlsfOptions { extend_by: 4 * GRAIN, fill_size: 1024, bin_blocks: 0 })
+    Tlsf::create(arena, TlsfOptions { extend_by: 4 * GRAIN, fill_size: 1024, ..TlsfOptions::default() })
 }
 
 pub(crate) fn tlsf_bins<A: Arena>(arena: A) -> Result<Tlsf<A>> {
-    Tlsf::create(arena, TlsfOptions { extend_by: 4 * GRAIN, fill_size: 1024, bin_blocks: 5 })
+    let options =
+        TlsfOptions { extend_by: 4 * GRAIN, fill_size: 1024, bin_blocks: 5, ..TlsfOptions::default() };
+    Tlsf::create(arena, options)
+}
+
+pub(crate) fn tlsf_returning<A: Arena>(arena: A) -> Result<Tlsf<A>> {
+    let options = TlsfOptions { extend_by: GRAIN, fill_size: 600, spare: 0, bin_blocks: 0 };
+    Tlsf::create(arena, options)
 }
 
 pub(crate) fn debug_mvff<A: Arena>(arena: A) -> Result<DebugPool<Mvff<A>>> {
@@ -87,7 +94,7 @@ pub(crate) fn debug_tlsf<A: Arena>(arena: A) -> Result<DebugPool<Tlsf<A>>> {
 /// function that makes its pool. The test passes the pool to `$run`.
 macro_rules! in_every_class {
     ($run:path) => {
-        $crate::common::classes::in_classes! { $run: mvff mvff_few_bins mvff_returning mfs_of mfs_layout mvt mvt_returning tlsf tlsf_bins }
+        $crate::common::classes::in_classes! { $run: mvff mvff_few_bins mvff_returning mfs_of mfs_layout mvt mvt_returning tlsf tlsf_bins tlsf_returning }
     };
 }
 

@@ -53,7 +53,8 @@ fn assert_clean<P: ManualPool>(pool: &DebugPool<P>) {
 const MVFF: MvffOptions =
     MvffOptions { extend_by: 64 << 10, fill_size: 512, spare: usize::MAX, bin_blocks: 0 };
 const MFS: MfsOptions = MfsOptions { extend_by: 64 << 10, fill_size: 512 };
-const TLSF: TlsfOptions = TlsfOptions { extend_by: 64 << 10, fill_size: 512, bin_blocks: 0 };
+const TLSF: TlsfOptions =
+    TlsfOptions { extend_by: 64 << 10, fill_size: 512, spare: usize::MAX, bin_blocks: 0 };
 
 /// Runs a test for every class under a debug pool.
 macro_rules! for_each_class {

@@ -28,7 +28,8 @@ const FEW: usize = if cfg!(miri) { 6 } else { 24 };
 type TestPool<'a> = Tlsf<&'a ClientArena<'a>>;
 
 fn tlsf<'a>(arena: &'a ClientArena<'a>) -> TestPool<'a> {
-    Tlsf::create(arena, TlsfOptions { extend_by: 4 * GRAIN, fill_size: 1024, bin_blocks: 0 }).unwrap()
+    let options = TlsfOptions { extend_by: 4 * GRAIN, fill_size: 1024, ..TlsfOptions::default() };
+    Tlsf::create(arena, options).unwrap()
 }
 
 fn mvff<'a>(arena: &'a ClientArena<'a>) -> Mvff<&'a ClientArena<'a>> {
