@@ -2,7 +2,7 @@
 //!
 //! | class | serves | `alloc` and `free` | allocation points | returns memory to the arena |
 //! |---|---|---|---|---|
-//! | [`Mfs`] manual fixed size | many objects of one size | constant time | runs of units | when dropped |
+//! | [`Mfs`] manual fixed size | many objects of one size | constant time | runs of units | by [`Mfs::trim`], and when dropped |
 //! | [`Mvff`] manual variable first fit | objects of any size and alignment, freed in any order | logarithmic in the free blocks | blocks of a bounded size | above [`MvffOptions::spare`], and when dropped |
 //! | [`Tlsf`] two-level segregated fit | objects of any size and alignment, with deadlines | constant time, however fragmented | blocks of a bounded size | above [`TlsfOptions::spare`], and when dropped |
 //! | [`DebugPool`] around any manual class | the same, and reports code that breaks the rules | as the class, and in proportion to the object's size | as the class, without fences | as the class |
@@ -17,7 +17,7 @@
 //! pool is, and wastes less memory once objects have come and gone (design/pool-tlsf.md).
 //! Use `Mvff` if the arena should have no tables: `Tlsf` keeps a bit for each granule there.
 //! If memory has to go back to the arena before the pool is dropped, set [`TlsfOptions::spare`] or
-//! [`MvffOptions::spare`]; `Mvt` does it by default.
+//! [`MvffOptions::spare`], or call [`Mfs::trim`]; `Mvt` does it by default.
 //!
 //! The bound of `Tlsf` is a bound on time. How much memory fragmentation may cost in the
 //! worst case depends on the sizes asked for. This is so in every class that serves many

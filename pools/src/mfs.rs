@@ -25,6 +25,7 @@ mod free_units;
 mod magazine;
 pub(crate) mod return_stack;
 mod returns;
+mod trim;
 mod unit;
 mod waiting;
 
@@ -137,6 +138,8 @@ impl<A: Arena, U: Unit> Mfs<A, U> {
         units.list().ensure_sound()?;
         if units.is_empty() {
             let extent = extend(&self.header, self.extent_size(), self.options.extend_by)?;
+            // SAFETY: tracts that were just allocated for this pool, and are in no segment.
+            unsafe { self.header.arena().join_tracts(extent, self.header.id()) };
             units.extend(extent, self.unit.size());
         }
         Ok(())

@@ -195,6 +195,21 @@ impl FreeList {
         Some(Chain { first, last, count, key: self.key })
     }
 
+    /// Takes the units at the front that lie below `limit`, in their order; `None` if there are none.
+    pub(super) fn take_below(&mut self, limit: NonNull<u8>) -> Option<Chain> {
+        let mut chain: Option<Chain> = None;
+        while let Some(unit) = self.first.filter(|unit| unit.cast() < limit) {
+            self.pop();
+            match &mut chain {
+                // SAFETY: just taken out of the list.
+                Some(chain) => unsafe { chain.append(unit.cast()) },
+                // SAFETY: just taken out of the list.
+                None => chain = Some(unsafe { Chain::of(unit.cast(), self.key) }),
+            }
+        }
+        chain
+    }
+
     /// Takes the first unit, of `unit` bytes, and those after it for as long as each touches the ones before it, up
     /// to `most` units. Returns how many they are, too.
     #[inline]
@@ -342,6 +357,13 @@ impl Chain {
         unsafe { FreeUnit::link(self.last.cast(), Some(unit), self.key) };
         self.last = unit;
         self.count += 1;
+    }
+
+    /// The units of this chain, and behind them those of another.
+    pub(super) fn join(self, other: Self) -> Self {
+        // SAFETY: the last unit is free and the chain's, and so are the other's units, which is given up.
+        unsafe { FreeUnit::link(self.last.cast(), Some(other.first), self.key) };
+        Self { last: other.last, count: self.count + other.count, ..self }
     }
 
     /// The number of units.

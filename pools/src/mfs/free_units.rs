@@ -7,9 +7,34 @@ use tripoint_core::{Addr, Block, aver};
 use super::free_list::{Chain, FreeList, FreeUnit};
 use crate::link::{Damaged, LinkKey};
 
+/// Of two units the one at the lower address.
+fn lower(one: Option<NonNull<u8>>, other: Option<NonNull<u8>>) -> Option<NonNull<u8>> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
+
 /// The bytes from an address to the next multiple of a unit.
 const fn padding(addr: usize, unit: usize) -> usize {
     (unit - addr % unit) % unit
+}
+
+/// The units of an extent. What makes no whole unit at the end is left out; with the feature `hardening` also what lies
+/// before a multiple of the unit.
+pub(super) fn units_in(extent: Block, unit: usize) -> Block {
+    let before = if LinkKey::CHECKS { padding(extent.base().addr().get(), unit) } else { 0 };
+    let units = extent.split_at(before);
+    aver!(units.is_some(), "{extent:?} has no {before} bytes before its first unit of {unit}");
+    let units = units.map_or(extent, |(_, units)| units);
+    let whole = units.size() - units.size() % unit;
+    units.split_at(whole).map_or(units, |(units, _)| units)
+}
+
+/// No units.
+const fn no_run() -> Block {
+    // SAFETY: any pointer is valid for no bytes.
+    unsafe { Block::new(NonNull::dangling(), 0) }
 }
 
 /// The free units of a pool: those freed before, and those never used.
@@ -27,9 +52,7 @@ pub(crate) struct FreeUnits {
 
 impl FreeUnits {
     pub(crate) const fn new(key: LinkKey) -> Self {
-        // SAFETY: any pointer is valid for no bytes.
-        let run = unsafe { Block::new(NonNull::dangling(), 0) };
-        Self { list: FreeList::of(key), listed: 0, run }
+        Self { list: FreeList::of(key), listed: 0, run: no_run() }
     }
 
     /// The units freed before.
@@ -125,15 +148,61 @@ impl FreeUnits {
         Ok(run)
     }
 
-    /// Makes an extent the run, which has to be empty. Leaves out what makes no whole unit at
-    /// the end; with the feature `hardening` also what lies before a multiple of the unit.
+    /// Makes the [units](units_in) of an extent the run, which has to be empty.
     pub(crate) fn extend(&mut self, extent: Block, unit: usize) {
-        let before = if LinkKey::CHECKS { padding(extent.base().addr().get(), unit) } else { 0 };
-        let units = extent.split_at(before);
-        aver!(units.is_some(), "{extent:?} has no {before} bytes before its first unit of {unit}");
-        let units = units.map_or(extent, |(_, units)| units);
-        let whole = units.size() - units.size() % unit;
-        self.run = units.split_at(whole).map_or(units, |(run, _)| run);
+        self.run = units_in(extent, unit);
+    }
+
+    /// Takes the units of every extent out whose units are all free, and passes them to `take`. `extent_of` finds the
+    /// extent of a unit. The list is sorted by address then.
+    pub(super) fn take_extents(
+        &mut self,
+        unit: usize,
+        extent_of: impl Fn(NonNull<u8>) -> Option<Block>,
+        mut take: impl FnMut(Block),
+    ) {
+        self.list_before_last_extent(unit, &extent_of);
+        self.list.sort(self.listed);
+        let mut kept: Option<Chain> = None;
+        let mut run = Some(self.run).filter(|run| run.size() != 0);
+        while let Some(next) = lower(self.list.first().map(NonNull::cast), run.map(Block::base))
+            && let Some(extent) = extent_of(next)
+        {
+            let units = units_in(extent, unit);
+            let listed = self.list.take_below(extent.limit());
+            let unused = run.take_if(|run| run.base() < extent.limit());
+            let count = listed.as_ref().map_or(0, Chain::count);
+            if count * unit + unused.map_or(0, Block::size) == units.size() {
+                self.listed -= count;
+                self.run = if unused.is_some() { no_run() } else { self.run };
+                take(units);
+            } else if let Some(listed) = listed {
+                kept = Some(match kept {
+                    Some(kept) => kept.join(listed),
+                    None => listed,
+                });
+            }
+        }
+        if let Some(kept) = kept {
+            self.list.push_chain(kept);
+        }
+    }
+
+    /// Lists the units of the run up to those of the last extent that it reaches into: buffers may have
+    /// returned some that touch those of the next extent.
+    fn list_before_last_extent(&mut self, unit: usize, extent_of: impl Fn(NonNull<u8>) -> Option<Block>) {
+        while self.run.size() != 0
+            && let Some(extent) = extent_of(self.run.base())
+            && let Some((before, rest)) =
+                self.run.split_at(extent.limit().addr().get() - self.run.base().addr().get())
+            && rest.size() != 0
+        {
+            self.run = rest;
+            // SAFETY: whole units that nothing uses: without an end that is no unit, or the next extent would not touch them.
+            if let Some(chain) = unsafe { Chain::of_run(before, unit, self.list.watch().key) } {
+                self.push_chain(chain);
+            }
+        }
     }
 
     /// Cuts the first bytes off the run, if it has as many.
