@@ -273,6 +273,10 @@ unsafe impl<K: ThreadCached> GlobalAlloc for CachedGlobalPool<K> {
 /// the program's time. The first object then takes 2 MiB. A system that has no huge pages refuses such an arena, and the program could
 /// not even start; so there is a second try.
 ///
+/// What the program freed stays in the pool. To have it returned to the system, set `TlsfOptions::spare`, leave the grain as it is by default, and call
+/// [`flush_thread`](CachedGlobalPool::flush_thread) and [`Depot::flush`](tripoint_pools::Depot::flush) after a burst
+/// ([design/adaptors.md `.cached.return`](crate::design::adaptors)).
+///
 /// ```
 /// use tripoint_adaptors::cached_global_pool;
 /// use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
