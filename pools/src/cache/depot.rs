@@ -21,8 +21,9 @@ use crate::link::LinkKey;
 /// that one thread allocates and another frees return to the first without the pool's lock.
 ///
 /// The depot keeps at most a number of bytes. It returns what it keeps to the pool when it is
-/// [flushed](Depot::flush) or dropped, and when the pool refuses an allocation of a cache
-/// (design/cache.md `.depot`, `.req.home`).
+/// [flushed](Depot::flush) or dropped, when the pool refuses an allocation of a cache, and while caches free
+/// and do not allocate: as soon as it has refused as many bytes as it may keep
+/// (design/cache.md `.depot`, `.depot.shrink`, `.req.home`).
 ///
 /// Its blocks count as live for the pool.
 ///
@@ -51,6 +52,8 @@ pub struct Depot<'p, P: ManualPool> {
     classes: CacheClasses,
     stacks: [BatchStack; CLASSES_MAX],
     kept: AtomicUsize,
+    /// The bytes that were not admitted since a cache last looked for a batch.
+    refused: AtomicUsize,
     bound: usize,
 }
 
@@ -60,7 +63,8 @@ impl<'p, P: ManualPool> Depot<'p, P> {
     pub fn new(pool: &'p P, classes: CacheClasses, bound: usize) -> Self {
         let stacks = core::array::from_fn(|_| BatchStack::new());
         let key = LinkKey::of(pool.header());
-        Self { pool, key, classes, stacks, kept: AtomicUsize::new(0), bound }
+        let [kept, refused] = [0, 0].map(AtomicUsize::new);
+        Self { pool, key, classes, stacks, kept, refused, bound }
     }
 
     /// The pool whose blocks it keeps.
@@ -93,14 +97,23 @@ impl<'p, P: ManualPool> Depot<'p, P> {
     /// is dropped.
     pub fn flush(&self) {
         for (index, class) in self.classes.as_slice().iter().enumerate() {
-            while let Some(first) = self.take(index) {
+            while let Some(first) = self.pop(index) {
                 self.free_batch(class, first);
             }
         }
     }
 
-    /// Takes a batch of a class, if it has one.
+    /// Takes a batch of a class for a cache, if it has one.
     pub(crate) fn take(&self, index: usize) -> Option<NonNull<FreeBlock>> {
+        // Written seldom: the line of these words is every cache's.
+        if self.refused.load(Ordering::Relaxed) != 0 {
+            self.refused.store(0, Ordering::Relaxed);
+        }
+        self.pop(index)
+    }
+
+    /// Takes a batch of a class out, if there is one.
+    fn pop(&self, index: usize) -> Option<NonNull<FreeBlock>> {
         let Ok(first) = self.stacks.get(index)?.take(self.key) else {
             self.pool.note_damage();
             return None;
@@ -111,11 +124,31 @@ impl<'p, P: ManualPool> Depot<'p, P> {
     }
 
     /// Counts a batch of a class in, which is [pushed](Depot::push) or [withdrawn](Depot::withdraw) next. Returns
-    /// false if it would exceed the bound.
+    /// false if it would exceed the bound. If the program shrinks, returns false too, and a batch to the pool.
     pub(crate) fn admit(&self, index: usize) -> bool {
         let Some(class) = self.classes.as_slice().get(index) else { return false };
-        let more = |kept: usize| kept.checked_add(class.batch_size()).filter(|&kept| kept <= self.bound);
-        self.kept.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+        let shrinks = self.refused.load(Ordering::Relaxed) > self.bound;
+        let more =
+            |kept: usize| kept.checked_add(class.batch_size()).filter(|&kept| kept <= self.bound && !shrinks);
+        let is_admitted = self.kept.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok();
+        if !is_admitted {
+            self.refused.fetch_add(class.batch_size(), Ordering::Relaxed);
+        }
+        if shrinks && self.kept() != 0 {
+            self.return_batch(index);
+        }
+        is_admitted
+    }
+
+    /// Returns a batch to the pool, of this class or else of the next that has any (design/cache.md `.depot.shrink`).
+    #[cold]
+    fn return_batch(&self, index: usize) {
+        let classes = self.classes.as_slice();
+        for (index, class) in classes.iter().enumerate().cycle().skip(index).take(classes.len()) {
+            if let Some(first) = self.pop(index) {
+                return self.free_batch(class, first);
+            }
+        }
     }
 
     /// Counts a batch out that was admitted, and is not pushed.

@@ -137,7 +137,8 @@ fn a_depot_keeps_no_more_than_its_bound() {
         let depot = Depot::new(&pool, classes, batches * 4 * 64 + 63);
         let descriptor = CacheDescriptor::new(classes);
         let cache = Cache::with_depot(&depot, &descriptor).unwrap();
-        let objects = alloc_all(&cache, 100);
+        // As many as the cache and the depot keep, and as the depot may refuse (`.depot.shrink`).
+        let objects = alloc_all(&cache, 8 + 2 * batches * 4);
         free_all(&cache, objects);
         assert_eq!(depot.kept(), batches * 4 * 64);
         drop(cache);
@@ -169,6 +170,51 @@ fn a_depot_returns_its_blocks_before_a_cache_refuses() {
     assert_eq!(depot.kept(), 0);
     // SAFETY: allocated from this cache above, with this layout; freed once, and not used any more.
     unsafe { asks.free(object, large) };
+}
+
+/// (design/cache.md `.depot.shrink`)
+#[test]
+fn a_depot_returns_its_blocks_while_the_program_shrinks() {
+    let mut memory = memory(64);
+    let arena = arena(&mut memory);
+    let pool = mvff(&arena);
+    let classes = classes(&[(64, 8), (128, 8)]);
+    // Two batches of four blocks of either class.
+    let bound = 2 * 4 * (64 + 128);
+    let depot = Depot::new(&pool, classes, bound);
+    let descriptors = [CacheDescriptor::new(classes), CacheDescriptor::new(classes)];
+    let [first, second] = [0, 1].map(|index| Cache::with_depot(&depot, &descriptors[index]).unwrap());
+    let large = layout(128, 8);
+    let larger: Vec<_> = (0..16).map(|_| first.alloc(large).unwrap()).collect();
+    let objects = alloc_all(&first, 400);
+    for object in larger {
+        // SAFETY: allocated in a cache of this depot with this layout; freed once, and not used any more.
+        unsafe { second.free(object, large) };
+    }
+    let mut objects = objects.into_iter();
+    // What the cache keeps, what the depot keeps, and as much again, which it refuses: all stays.
+    free_all(&second, objects.by_ref().take(8 + 8 + bound / 64));
+    let full = depot.kept();
+    assert!(full > bound - 4 * 128, "{full} bytes");
+    // A cache that looks for blocks shows that they are of use.
+    for _ in 0..8 {
+        first.flush();
+        let object = first.alloc(SMALL).unwrap();
+        free_all(&second, objects.by_ref().take(20).chain([object]));
+        assert!(depot.kept() >= full - 4 * 64);
+    }
+    free_all(&second, objects);
+    assert_eq!(depot.kept(), 0, "all was returned, of both classes");
+    // From now on it keeps blocks again.
+    first.alloc(SMALL).map(|object| free_all(&second, [object])).unwrap();
+    let again = alloc_all(&first, 32);
+    free_all(&second, again);
+    assert!(depot.kept() != 0);
+    for cache in [first, second] {
+        cache.flush();
+    }
+    depot.flush();
+    assert_eq!(pool.sizes().free, pool.sizes().total);
 }
 
 #[test]
