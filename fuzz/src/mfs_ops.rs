@@ -2,7 +2,7 @@
 
 use core::alloc::Layout;
 
-use tripoint::{Mfs, MfsOptions, UnitLayout};
+use tripoint::{Mfs, MfsOptions, PoolClass, UnitLayout};
 use tripoint_oracle::{
     CACHES, Choices, Draws, Layouts, MANUAL, Menu, ReturnFrontEnd, Scrutiny, Slack, live_manually,
     live_with_front_ends,
@@ -41,6 +41,8 @@ pub fn mfs_ops(data: &[u8]) {
             let operations = POOL.draw_all(&mut choices);
             live_manually(&pool, &draws, operations, Slack::OfExtents, Scrutiny::WhenAsked);
         }
+        pool.trim();
+        assert_eq!(pool.sizes().total, 0, "each extent is free, and was returned");
     });
 }
 

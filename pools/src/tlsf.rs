@@ -69,7 +69,8 @@ impl Default for TlsfOptions {
 ///
 /// `alloc`, `free`, `fill` and `empty` take constant time, however many blocks are
 /// free and however scattered; only if the pool has to grow is the arena's time
-/// added, and [`Tlsf::extend`] spends that in advance.
+/// added, and [`Tlsf::extend`] spends that in advance. With [`TlsfOptions::spare`] set, a free that
+/// returns memory takes the arena's time too.
 ///
 /// Sizes are rounded up to granules, and above 64 of them to a size class, by at
 /// most one part in 32. Any alignment is served; above a granule the request
