@@ -2,6 +2,7 @@
 
 mod common;
 
+use core::alloc::Layout;
 use core::cell::RefCell;
 use core::panic::AssertUnwindSafe;
 use std::panic::{catch_unwind, resume_unwind};
@@ -12,8 +13,12 @@ use tripoint_core::internal::{AtomicBool, Ordering};
 use tripoint_core::{Arena, Check, CheckLevel, ClientArena, Event, EventHook, PoolClass, Store};
 use tripoint_pools::{Mfs, MfsOptions, UnitLayout, UnitOf};
 
-type Line = [u64; 8];
-const LINE: core::alloc::Layout = core::alloc::Layout::new::<Line>();
+/// Larger under Miri, which takes long for many objects.
+type Line = [u64; if cfg!(miri) { 64 } else { 8 }];
+const LINE: Layout = Layout::new::<Line>();
+
+/// The units of a grain.
+const LINES: usize = GRAIN / size_of::<Line>();
 
 /// The extents of a pool, as it reports them: base and size. An extent is returned as a whole, or not at all.
 #[derive(Default)]
@@ -130,16 +135,18 @@ fn what_stays_is_in_the_order_of_addresses() {
     let mut memory = memory(24);
     let arena = arena(&mut memory);
     let pool = lines(&arena, GRAIN);
-    let objects: Vec<_> = (0..4 * GRAIN / 64).map(|_| pool.alloc(LINE).unwrap()).collect();
+    let objects: Vec<_> = (0..4 * LINES).map(|_| pool.alloc(LINE).unwrap()).collect();
     // The last of each grain stays.
     let step = if cfg!(feature = "hardening") { 1 } else { 7 };
-    for index in (0..objects.len()).map(|index| index * step % objects.len()).filter(|index| index % 64 != 63)
+    for index in (0..objects.len())
+        .map(|index| index * step % objects.len())
+        .filter(|index| index % LINES != LINES - 1)
     {
         // SAFETY: allocated from this pool above, with this layout; freed once, and not used any more.
         unsafe { pool.free(objects[index], LINE) };
     }
     assert_eq!(pool.trim(), 0);
-    let again: Vec<_> = (0..4 * 63).map(|_| pool.alloc(LINE).unwrap()).collect();
+    let again: Vec<_> = (0..4 * (LINES - 1)).map(|_| pool.alloc(LINE).unwrap()).collect();
     assert!(again.is_sorted());
 }
 
@@ -151,7 +158,7 @@ fn caches_and_returns_keep_their_extents_until_they_are_flushed() {
     let spare = arena.sizes().spare;
     let pool = lines(&arena, 2 * GRAIN);
     let (cache, mut returns) = (pool.cache(), pool.returns());
-    let objects: Vec<_> = (0..32 * GRAIN / 64).map(|_| cache.alloc(LINE).unwrap()).collect();
+    let objects: Vec<_> = (0..32 * LINES).map(|_| cache.alloc(LINE).unwrap()).collect();
     for (index, object) in objects.into_iter().enumerate() {
         if index % 2 == 0 {
             // SAFETY: allocated from this cache above, with this layout; freed once, and not used any more.
@@ -175,7 +182,7 @@ fn a_frozen_arena_loses_nothing_by_what_goes_back() {
     let pool = lines(&arena, 2 * GRAIN);
     let mut oracle = Oracle::default();
     for round in 0..4 {
-        (0..6 * GRAIN / 64).for_each(|_| _ = oracle.alloc(&pool, LINE).unwrap());
+        (0..6 * LINES).for_each(|_| _ = oracle.alloc(&pool, LINE).unwrap());
         if round == 0 {
             arena.freeze();
         }
@@ -207,7 +214,7 @@ fn a_hook_that_unwinds_takes_nothing_away() {
     let options = MfsOptions { extend_by: 2 * GRAIN, ..MfsOptions::default() };
     let pool = Mfs::create(&arena, UnitOf::<Line>::new(), options).unwrap();
     let mut oracle = Oracle::default();
-    (0..8 * GRAIN / 64).for_each(|_| _ = oracle.alloc(&pool, LINE).unwrap());
+    (0..8 * LINES).for_each(|_| _ = oracle.alloc(&pool, LINE).unwrap());
     oracle.clear(&pool);
     hook.0.store(true, Ordering::Relaxed);
     assert!(catch_unwind(AssertUnwindSafe(|| pool.trim())).is_err());
