@@ -167,13 +167,13 @@ impl<A: Arena> Tlsf<A> {
     /// - The blocks are whole granules of the pool, which nothing uses any more, and none overlaps another.
     unsafe fn insert(&self, blocks: impl Iterator<Item = Block>) {
         if self.options.spare != usize::MAX {
-            // SAFETY: the caller's promise.
+            // SAFETY: whole granules of the pool, none in two blocks, which the caller gives up.
             return unsafe { insert_returning(&self.granules, self.options.spare, blocks) };
         }
         let mut free = self.granules.free.lock();
         for block in blocks {
-            // SAFETY: the caller's promise; all memory of the pool is covered. After damage the block is lost: returning
-            // memory has no error.
+            // SAFETY: whole granules of the pool, none in two blocks, which the caller gives up; all memory of the pool is
+            // covered. After damage the block is lost: returning memory has no error.
             let _ = unsafe { free.memory().insert(block) };
         }
     }
@@ -185,11 +185,11 @@ impl<A: Arena> Tlsf<A> {
     #[inline(never)]
     unsafe fn put(&self, object: Block) {
         if self.options.bin_blocks == 0 {
-            // SAFETY: the caller's promise.
+            // SAFETY: whole granules of the pool, which the caller gives up.
             return unsafe { self.insert(iter::once(object)) };
         }
         let mut free = self.granules.free.lock();
-        // SAFETY: the caller's promise. Nothing is surplus: there are bins only if the pool keeps everything.
+        // SAFETY: whole granules of the pool, which the caller gives up. Nothing is surplus: there are bins only if the pool keeps everything.
         unsafe { free.put(object) };
     }
 
