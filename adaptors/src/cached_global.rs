@@ -161,25 +161,38 @@ impl<K: ThreadCached> CachedGlobalPool<K> {
         });
     }
 
+    /// Allocates what no cache serves at once; null if that is refused. It has the words of a layout and not the layout, and returns a
+    /// pointer and not a result, so that the fast path ends in a jump to here and saves no register. A panic in it ends the program
+    /// (design/adaptors.md `.global.unwind`).
+    ///
+    /// # Safety
+    /// - `size` and `align` are those of a layout.
     #[cold]
     #[inline(never)]
-    fn alloc_slow(layout: Layout) -> Result<NonNull<u8>> {
-        let depot = K::home().depot()?;
-        K::local(|local| {
+    unsafe extern "C" fn alloc_slow(size: usize, align: usize) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        let layout = unsafe { Layout::from_size_align_unchecked(size, align) };
+        let Ok(depot) = K::home().depot() else { return ptr::null_mut() };
+        let object = K::local(|local| {
             if local.asks_first() && K::watch_end() {
                 // Without a cache the thread goes to the pool, which refuses below if it refused here.
                 let _ = local.make(depot);
             }
             let _inside = Inside::enter();
             local.with(|cache| cache.alloc(layout)).unwrap_or_else(|| depot.alloc(layout))
-        })
+        });
+        object.map_or(ptr::null_mut(), NonNull::as_ptr)
     }
 
+    /// Frees what no cache takes at once, as [`alloc_slow`](Self::alloc_slow) allocates.
+    ///
     /// # Safety
-    /// - As [`GlobalAlloc::dealloc`].
+    /// - As [`GlobalAlloc::dealloc`]; `size` and `align` are those of the layout.
     #[cold]
     #[inline(never)]
-    unsafe fn free_slow(object: NonNull<u8>, layout: Layout) {
+    unsafe extern "C" fn free_slow(object: NonNull<u8>, size: usize, align: usize) {
+        // SAFETY: the caller's promise.
+        let layout = unsafe { Layout::from_size_align_unchecked(size, align) };
         let Some(depot) = K::home().made() else {
             aver!(false, "{object:?} is freed, which was never allocated");
             return;
@@ -226,7 +239,8 @@ unsafe impl<K: ThreadCached> GlobalAlloc for CachedGlobalPool<K> {
         let cached = K::local(|local| local.with(|cache| cache.alloc_cached(layout)).flatten());
         match cached {
             Some(object) => object.as_ptr(),
-            None => without_unwinding(|| Self::alloc_slow(layout)).map_or(ptr::null_mut(), NonNull::as_ptr),
+            // SAFETY: the words of a layout.
+            None => unsafe { Self::alloc_slow(layout.size(), layout.align()) },
         }
     }
 
@@ -236,8 +250,8 @@ unsafe impl<K: ThreadCached> GlobalAlloc for CachedGlobalPool<K> {
         // SAFETY: the caller allocated the object here with this layout, and gives it up.
         let cached = K::local(|local| local.with(|cache| unsafe { cache.free_cached(object, layout) }));
         if cached != Some(true) {
-            // SAFETY: the same; the cache did not take it.
-            without_unwinding(|| unsafe { Self::free_slow(object, layout) });
+            // SAFETY: the same; the cache did not take it. These are the words of its layout.
+            unsafe { Self::free_slow(object, layout.size(), layout.align()) };
         }
     }
 

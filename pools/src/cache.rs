@@ -30,7 +30,6 @@
 use core::alloc::Layout;
 use core::cell::Cell;
 use core::fmt;
-use core::iter;
 use core::ptr::{self, NonNull};
 
 use tripoint_core::internal::{Ordering, prefetch};
@@ -367,18 +366,20 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         let mut magazine = Magazine::up_to(most);
         let (mut head, mut count) = (words.head.load(Ordering::Relaxed), words.count.load(Ordering::Relaxed));
         let mut outcome = Ok(());
-        magazine.extend(iter::from_fn(|| {
-            let (block, rest) = (NonNull::new(head)?, count.checked_sub(1)?);
+        let blocks = (0..count).map_while(|_| {
+            // SAFETY: the head of a list that is not empty is a block.
+            let block = unsafe { NonNull::new_unchecked(head) };
             // SAFETY: the class keeps `count` blocks, of which `block` is the first.
-            match unsafe { self.unlink(block, rest) } {
-                Ok(next) => (head, count) = (next, rest),
+            match unsafe { self.unlink(block, count - 1) } {
+                Ok(next) => (head, count) = (next, count - 1),
                 Err(damaged) => {
                     outcome = Err(damaged);
                     return None;
                 }
             }
             Some(block.cast())
-        }));
+        });
+        magazine.extend(blocks);
         words.head.store(head, Ordering::Relaxed);
         words.count.store(count, Ordering::Relaxed);
         if let Err(damaged) = outcome {
