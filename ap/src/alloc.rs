@@ -83,14 +83,24 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
             unsafe { object.write(value) };
             return Ok(object);
         }
-        let reservation = self.reserve_for::<One<T>>(Layout::new::<T>())?;
-        let object = reservation.as_ptr().cast::<T>();
+        let layout = Layout::new::<T>();
+        let (object, end) = match self.next_fit(layout) {
+            Ok(memory) => memory,
+            Err(size) => {
+                if let Some(object) = self.alloc_freed(layout) {
+                    let object = object.cast::<T>();
+                    // SAFETY: the memory is ours, and has the size and alignment of `T`.
+                    unsafe { object.write(value) };
+                    return Ok(object);
+                }
+                self.reserve_slowly::<One<T>>(layout, size)?
+            }
+        };
+        let memory = object.cast::<T>();
         // SAFETY: the reserved memory is ours, and has the size and alignment of `T`.
-        unsafe { object.write(value) };
-        // SAFETY: the object was just initialised. A manual pool has no frames that give
-        // memory, and no readers of its objects.
-        let stands = unsafe { reservation.commit() };
+        unsafe { memory.write(value) };
+        let stands = self.commit(object, end);
         aver!(stands.is_ok(), "a commit at {object:p} failed in a manual pool");
-        Ok(object)
+        Ok(memory)
     }
 }

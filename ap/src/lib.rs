@@ -116,6 +116,7 @@ mod alloc;
 mod batch;
 pub mod design;
 mod frames;
+mod free;
 mod point;
 mod protocol;
 mod reservation;

@@ -106,9 +106,13 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
         Ok(point)
     }
 
-    /// Returns what is not allocated to the pool; the allocation point becomes reset.
+    /// Returns what is not allocated to the pool, and what was freed through this point; the allocation point becomes
+    /// reset.
     pub fn empty(&mut self) {
-        self.slow().empty();
+        let slow = self.slow();
+        // SAFETY: the buffer is of this pool and its owner is here.
+        unsafe { slow.pool.flush_buffer(slow.buffer.class()) };
+        slow.empty();
     }
 
     /// Returns a handle by which any thread or handler can trip this allocation point.

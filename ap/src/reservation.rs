@@ -41,24 +41,36 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
     /// Reserves memory of which it is known what objects it is for.
     #[inline(always)]
     pub(crate) fn reserve_for<F: Form>(&mut self, layout: Layout) -> Result<Reservation<'_, 'pool, P, C>> {
+        let (object, end) = match self.next_fit(layout) {
+            Ok(memory) => memory,
+            Err(size) => self.reserve_slowly::<F>(layout, size)?,
+        };
+        Ok(Reservation { point: self, object, end })
+    }
+
+    /// The memory for `layout` that the buffer has below its limit, from where to where; otherwise the bytes that it takes.
+    #[inline(always)]
+    pub(crate) fn next_fit(&self, layout: Layout) -> Result<(NonNull<u8>, *mut u8), usize> {
         let (buffer, pool) = (self.buffer(), self.pool());
         let size = pool.reserve_size(layout).unwrap_or(usize::MAX);
         let init = buffer.init();
         let fits = calc::fits(init.addr(), size, buffer.limit().addr())
             && calc::is_aligned(init.addr(), layout.align(), pool.min_align());
-        let (object, end) = if fits {
-            (init, init.wrapping_add(size))
-        } else {
-            match self.slow().reserve::<F>(layout) {
-                Some(end) => (end.as_ptr().wrapping_sub(size), end.as_ptr()),
-                None => return Err(self.slow().failure),
-            }
-        };
-        // SAFETY: on the fast path a size that is not zero fitted below a limit, so the
-        // buffer is attached and `init` is not null. On the slow path `object` is `init` of
-        // a buffer that was just found attached.
-        let object = unsafe { NonNull::new_unchecked(object) };
-        Ok(Reservation { point: self, object, end })
+        // SAFETY: a size that is not zero fitted below a limit, so the buffer is attached and `init` is not null.
+        if fits { Ok((unsafe { NonNull::new_unchecked(init) }, init.wrapping_add(size))) } else { Err(size) }
+    }
+
+    /// The slow path for memory that takes `size` bytes: returns from where to where it goes.
+    #[inline(always)]
+    pub(crate) fn reserve_slowly<F: Form>(
+        &mut self,
+        layout: Layout,
+        size: usize,
+    ) -> Result<(NonNull<u8>, *mut u8)> {
+        let Some(end) = self.slow().reserve::<F>(layout) else { return Err(self.slow().failure) };
+        // SAFETY: the object begins at `init` of a buffer that was just found attached.
+        let object = unsafe { NonNull::new_unchecked(end.as_ptr().wrapping_sub(size)) };
+        Ok((object, end.as_ptr()))
     }
 
     /// Commits the object from `object`, which is where `init` stands, to `end`.

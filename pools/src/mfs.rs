@@ -119,6 +119,7 @@ impl<A: Arena, U: Unit> Mfs<A, U> {
     }
 
     /// Notes the damage that a cache met (design/hardening.md `.health`).
+    #[cold]
     fn note(&self, damaged: Damaged) {
         self.units.lock().list().note(Err(damaged));
     }
@@ -227,6 +228,36 @@ impl<A: Arena, U: Unit> Mfs<A, U> {
         self.units.lock().push_chain(chain);
     }
 
+    /// Makes what the owner of a buffer freed there its fill, if that is `least` bytes or more; otherwise takes it back.
+    ///
+    /// # Safety
+    /// - `buffer` is of this pool and full, and the caller is its owner.
+    #[cold]
+    unsafe fn reuse(&self, buffer: &WaitingUnits, least: usize) -> Option<Block> {
+        if !buffer.reuse_freed(least) {
+            // SAFETY: the caller is the buffer's owner.
+            unsafe { self.flush_buffer(buffer) };
+        }
+        // SAFETY: the caller is the buffer's owner.
+        unsafe { buffer.take_run(self.key) }.unwrap_or_else(|damaged| {
+            self.note(damaged);
+            None
+        })
+    }
+
+    /// Takes the units that the owner of a buffer freed there.
+    ///
+    /// # Safety
+    /// - `buffer` is of this pool, and the caller is its owner.
+    #[cold]
+    unsafe fn take_freed(&self, buffer: &WaitingUnits) -> Option<Chain> {
+        // SAFETY: the caller is the buffer's owner.
+        unsafe { buffer.take_freed(self.key) }.unwrap_or_else(|damaged| {
+            self.note(damaged);
+            None
+        })
+    }
+
     /// The bytes of whole units that a fill takes at most.
     fn fill_size(&self) -> usize {
         let unit = self.unit.size();
@@ -285,7 +316,7 @@ unsafe impl<A: Arena, U: Unit> PoolClass for Mfs<A, U> {
     type Buffer = WaitingUnits;
 
     fn new_buffer(&self) -> WaitingUnits {
-        WaitingUnits::none(self.unit.size())
+        WaitingUnits::none(self.unit.size(), self.fill_size())
     }
 
     #[inline(always)]
@@ -317,12 +348,20 @@ unsafe impl<A: Arena, U: Unit> PoolClass for Mfs<A, U> {
     }
 
     /// As `fill`. If few of the freed units touch, others wait in the buffer: a batch in all, taken under
-    /// the same lock (design/pool-mfs.md `.mfs.waiting`).
+    /// the same lock (design/pool-mfs.md `.mfs.waiting`). If the buffer's owner freed a batch, those units are the fill,
+    /// without a lock (`.mfs.freed`).
     unsafe fn fill_buffer(&self, buffer: &WaitingUnits, layout: Layout) -> Result<Fill> {
         let unit = self.reserve_size(layout).ok_or(UNSERVED)?;
+        let batch = BATCH.saturating_mul(unit).min(self.fill_size());
+        // SAFETY: the caller is the buffer's owner.
+        if buffer.has_freed()
+            && let Some(block) = unsafe { self.reuse(buffer, batch) }
+        {
+            return Ok(block.into());
+        }
         let mut units = self.units.lock();
         let block = self.take_fill(&mut units, unit)?;
-        let wanted = BATCH.min(self.fill_size() / unit).saturating_sub(block.size() / unit);
+        let wanted = batch.saturating_sub(block.size()) / unit;
         // Damage that is met here is met again by the next fill.
         if wanted != 0
             && let Ok(Some(chain)) = units.take(wanted)
@@ -332,7 +371,7 @@ unsafe impl<A: Arena, U: Unit> PoolClass for Mfs<A, U> {
         Ok(block.into())
     }
 
-    #[inline]
+    #[inline(always)]
     unsafe fn next_run(&self, buffer: &WaitingUnits, _layout: Layout) -> Option<Block> {
         // SAFETY: the caller is the buffer's owner.
         unsafe { buffer.take_run(self.key) }.unwrap_or_else(|damaged| {
@@ -343,13 +382,26 @@ unsafe impl<A: Arena, U: Unit> PoolClass for Mfs<A, U> {
 
     unsafe fn empty_buffer(&self, buffer: &WaitingUnits, unused: Block) {
         // SAFETY: the caller is the buffer's owner.
-        match unsafe { buffer.take_all(self.key) } {
+        match unsafe { buffer.take_waiting(self.key) } {
             Ok(Some(chain)) => self.put_chain(chain),
             Ok(None) => {}
             Err(damaged) => self.note(damaged),
         }
         // SAFETY: the caller returns the end of a fill or of a run.
         unsafe { self.empty(unused) };
+    }
+
+    unsafe fn flush_buffer(&self, buffer: &WaitingUnits) {
+        // SAFETY: the caller is the buffer's owner.
+        if let Some(freed) = unsafe { self.take_freed(buffer) } {
+            self.put_chain(freed);
+        }
+    }
+
+    unsafe fn finish_buffer(&self, buffer: &WaitingUnits) -> bool {
+        // SAFETY: the caller was the buffer's owner, and still has it to itself.
+        unsafe { self.flush_buffer(buffer) };
+        false
     }
 
     /// Takes back the whole units at the end. What lies in front of them is the rest of a
@@ -382,9 +434,37 @@ unsafe impl<A: Arena, U: Unit> PoolClass for Mfs<A, U> {
 // SAFETY: never flippable. Units of fills, and of runs, are freed as those of `alloc`, which are taken as fills are.
 // Objects that take the same unit may become each other in place.
 unsafe impl<A: Arena, U: Unit> ManualPool for Mfs<A, U> {
+    const KEEPS_FREED: bool = true;
+
     #[inline]
     unsafe fn knows(&self, object: NonNull<u8>, _layout: Layout) -> bool {
         self.may_be_unit(object)
+    }
+
+    #[inline(always)]
+    unsafe fn alloc_in_buffer(&self, buffer: &WaitingUnits, layout: Layout) -> Option<NonNull<u8>> {
+        self.reserve_size(layout)?;
+        // SAFETY: the caller is the buffer's owner.
+        unsafe { buffer.pop_freed(self.key) }.unwrap_or_else(|damaged| {
+            self.note(damaged);
+            None
+        })
+    }
+
+    /// Keeps the unit in the buffer, up to a fill of them (design/pool-mfs.md `.mfs.freed`).
+    #[inline]
+    unsafe fn free_in_buffer(&self, buffer: &WaitingUnits, object: NonNull<u8>, _layout: Layout) {
+        let object = self.header.reach(object.addr());
+        if LinkKey::CHECKS && (!self.may_be_unit(object) || buffer.is_freed_last(object)) {
+            return self.note_damage();
+        }
+        // SAFETY: the caller gives up an object of this pool, which is a unit.
+        unsafe { poison(Block::new(object, self.unit.size())) };
+        // SAFETY: a unit of the pool that nothing uses any more, and that is in no list. The caller is the buffer's owner.
+        if unsafe { buffer.push_freed(object, self.key) } {
+            // SAFETY: the caller is the buffer's owner.
+            unsafe { self.flush_buffer(buffer) };
+        }
     }
 
     fn note_damage(&self) {

@@ -49,12 +49,14 @@ impl<'b> Owner<'b> {
     }
 
     /// Where the buffer's memory begins.
+    #[inline]
     #[must_use]
     pub fn base(&self) -> *mut u8 {
         self.buffer.base.load(Ordering::Relaxed)
     }
 
     /// Where the buffer's memory ends.
+    #[inline]
     #[must_use]
     pub fn pool_limit(&self) -> *mut u8 {
         self.buffer.pool_limit.load(Ordering::Relaxed)
@@ -113,6 +115,7 @@ impl<'b> Owner<'b> {
 
     /// In the ready state, attached, in a buffer that is never flipped: exchanges memory that is all allocated for
     /// other memory of the same fill. The buffer stays trapped until [`Owner::rearm`].
+    #[inline]
     pub fn advance(&mut self, base: *mut u8, pool_limit: *mut u8) {
         if CHECKS {
             let (init, end) = (self.init(), self.pool_limit());
@@ -128,6 +131,7 @@ impl<'b> Owner<'b> {
         });
     }
 
+    #[inline]
     fn set_words(&mut self, base: *mut u8, init: *mut u8, pool_limit: *mut u8) {
         self.buffer.base.store(base, Ordering::Release);
         self.buffer.pool_limit.store(pool_limit, Ordering::Release);

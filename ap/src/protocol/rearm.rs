@@ -16,6 +16,12 @@ impl Owner<'_> {
         self.buffer.answer(requests, on_trip);
     }
 
+    /// Whether trips were requested that are not observed yet.
+    #[inline(always)]
+    pub(crate) fn is_tripped(&self) -> bool {
+        self.buffer.trips.requests() != self.observed
+    }
+
     /// In the ready state: publishes `limit`, unless the buffer is tripped meanwhile; then
     /// it answers that trip and publishes again.
     ///

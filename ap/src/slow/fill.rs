@@ -25,9 +25,27 @@ impl<P: PoolClass, C: Control> SlowPath<'_, P, C> {
     #[cold]
     #[inline(never)]
     pub(crate) fn reserve<F: Form>(&mut self, layout: Layout) -> Option<NonNull<u8>> {
+        if let Some(end) = self.reserve_run(layout) {
+            return Some(end);
+        }
         // Only controls that set stops want to know of objects.
         let objects = if C::SETS_STOPS { const { &F::OBJECTS } } else { const { &Untyped::OBJECTS } };
         self.reserve_objects(layout, objects)
+    }
+
+    /// The short way to an object that takes all of the next run: there is none if the run has room for more, or if
+    /// anything else is to be done first (design/ap.md `.run.trapped`).
+    #[inline(always)]
+    fn reserve_run(&mut self, layout: Layout) -> Option<NonNull<u8>> {
+        if P::GIVES_WAY || !self.may_advance() {
+            return None;
+        }
+        if self.is_due() || !self.owner.limit().is_null() {
+            return None;
+        }
+        let size = self.pool.reserve_size(layout)?;
+        let run = self.advance(layout)?;
+        (run.size() == size).then_some(run.limit())
     }
 
     /// What all forms of `reserve` have in common.
@@ -68,8 +86,11 @@ impl<P: PoolClass, C: Control> SlowPath<'_, P, C> {
         self.observe_trips();
         self.give_way();
         self.settle_stop();
-        if !self.has_room(layout) && !self.skip_padding(layout) && !self.advance(layout) {
-            self.refill(layout)?;
+        if !self.has_room(layout) && !self.skip_padding(layout) {
+            let has_advanced = self.may_advance() && self.advance(layout).is_some();
+            if !has_advanced {
+                self.refill(layout)?;
+            }
         }
         let object = self.owner.init();
         let Some(end) = NonNull::new(object.wrapping_add(size)).filter(|_| !object.is_null()) else {

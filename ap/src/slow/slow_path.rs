@@ -34,8 +34,8 @@ pub(crate) struct SlowPath<'pool, P: PoolClass, C> {
     pub(crate) buffer: &'pool PoolBuffer<P::Buffer>,
     pub(crate) pool: &'pool P,
     pub(crate) stops: Stops<C>,
-    /// The bytes of the present fill in runs before the attached one, all of them allocated.
-    passed: usize,
+    /// The bytes of the present fill, in all its runs.
+    attached: usize,
     /// Why the last reserve failed: it returned only a pointer.
     pub(crate) failure: Error,
 }
@@ -55,7 +55,7 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
         let buffer = unsafe { &(*descriptor.as_ptr()).shared };
         // SAFETY: the caller claimed the descriptor, so its buffer has no other owner.
         let owner = unsafe { Owner::new(buffer) };
-        let slow = Self { owner, buffer, pool, stops, passed: 0, failure: Error::Memory };
+        let slow = Self { owner, buffer, pool, stops, attached: 0, failure: Error::Memory };
         // SAFETY: a claimed descriptor is valid. Only its owner reaches the slow part, which
         // holds nothing that is initialised yet.
         unsafe { (*(*descriptor.as_ptr()).slow.get()).write(slow) };
@@ -105,7 +105,7 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
         unsafe { self.buffer.class().attach(&fill) };
         self.owner.attach(base, init, fill.block.limit().as_ptr());
         self.buffer.fill_size.add_alone(waiting as u64);
-        self.passed = 0;
+        self.attached = fill.block.size() + waiting;
         let header = self.pool.header();
         header.arena().counts().attach(self.buffer.kind(), fill.preallocated, fresh);
         let (buffer, base) = (self.buffer.id(), Addr::of(init));
@@ -113,19 +113,27 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
         Ok(())
     }
 
-    /// Goes on in the next run of the fill, if there is one: the memory of this one is all allocated. Nothing is
+    /// Whether anything is to be done before the next object: a trip waits, or the control has set a stop.
+    #[inline(always)]
+    pub(crate) fn is_due(&self) -> bool {
+        !self.stops.is_idle() || self.stops.may_move() || self.owner.is_tripped()
+    }
+
+    /// Whether there is a next run of the fill, and the memory of this one is all allocated.
+    #[inline(always)]
+    pub(crate) fn may_advance(&self) -> bool {
+        !P::FLIPPABLE && self.buffer.class().waiting() != 0 && self.buffer.room() == 0
+    }
+
+    /// Goes on in the next run of the fill, if the class has one for this layout: [`SlowPath::may_advance`]. Nothing is
     /// counted or reported, because the fill was, with all its runs (design/ap.md `.run`).
-    pub(crate) fn advance(&mut self, layout: Layout) -> bool {
-        if P::FLIPPABLE || self.buffer.class().waiting() == 0 || self.buffer.room() != 0 {
-            return false;
-        }
+    #[inline(always)]
+    pub(crate) fn advance(&mut self, layout: Layout) -> Option<Block> {
         // SAFETY: the buffer is of this pool, its owner is here, and it is attached, since part of its fill waits.
-        let Some(run) = (unsafe { self.pool.next_run(self.buffer.class(), layout) }) else { return false };
-        let init = self.owner.init();
-        self.passed += init.addr() - self.owner.base().addr();
-        self.stops.move_to(Addr::of(init), Addr::of(run.base().as_ptr()));
+        let run = unsafe { self.pool.next_run(self.buffer.class(), layout) }?;
+        self.stops.move_to(Addr::of(self.owner.init()), Addr::of(run.base().as_ptr()));
         self.owner.advance(run.base().as_ptr(), run.limit().as_ptr());
-        true
+        Some(run)
     }
 
     /// Takes the buffer's memory away, if it has any, and returns the unused part to the
@@ -134,8 +142,8 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
         self.check_transition();
         let init = NonNull::new(self.owner.init())?;
         let (room, waiting) = (self.buffer.room(), self.buffer.class().waiting());
-        let allocated = init.addr().get() - self.owner.base().addr() + self.passed;
         let unused = room + waiting;
+        let allocated = self.attached - unused;
         self.stops.move_to(Addr::of(init.as_ptr()), Addr::ZERO);
         self.owner.detach();
         self.buffer.empty_size.add_alone(waiting as u64);

@@ -213,6 +213,15 @@ pub unsafe trait PoolClass: Check + Describe + Sync {
         unsafe { self.empty(unused) };
     }
 
+    /// Takes back what the class keeps of the objects that the owner of a buffer freed. Only classes that keep some
+    /// ([`ManualPool::free_in_buffer`](crate::ManualPool::free_in_buffer)) have anything to do.
+    ///
+    /// # Safety
+    /// - `buffer` is of this pool, and the caller is its owner.
+    unsafe fn flush_buffer(&self, buffer: &Self::Buffer) {
+        let _ = buffer;
+    }
+
     /// Calls `visit` with every free block, in the order of addresses. The pool is locked
     /// meanwhile: `visit` may neither call the pool nor touch the memory. This is for
     /// inspection, not for hot paths: it may sort.

@@ -116,6 +116,7 @@ impl FreeList {
     /// # Safety
     /// - The unit and all that follow it by their links are free, and the
     ///   caller's to give up.
+    #[inline]
     pub(crate) const unsafe fn from_link(first: Link, key: LinkKey) -> Self {
         Self { first, key, health: Health::new() }
     }
@@ -211,24 +212,30 @@ impl FreeList {
     }
 
     /// Takes the first unit, of `unit` bytes, and those after it for as long as each touches the ones before it, up
-    /// to `most` units. Returns how many they are, too.
-    #[inline]
-    pub(crate) fn pop_run(&mut self, unit: usize, most: usize) -> (Option<Block>, usize) {
-        let Some(mut base) = self.pop() else { return (None, 0) };
-        let mut count = 1;
-        while let Some(next) = self.first.filter(|_| count < most) {
-            let below = next.addr().get() + unit == base.addr().get();
-            let above = base.addr().get() + count * unit == next.addr().get();
-            if !below && !above {
-                break;
-            }
-            self.pop();
-            base = if below { next.cast() } else { base };
-            count += 1;
+    /// to `most` bytes.
+    #[inline(always)]
+    pub(crate) fn pop_run(&mut self, unit: usize, most: usize) -> Option<Block> {
+        // SAFETY: a unit that was free, and is out of the list now.
+        let run = unsafe { Block::new(self.pop()?, unit) };
+        // Mostly none touches: the loop is kept out of the way.
+        if self.first.is_none_or(|next| unit >= most || touching(run, next, unit).is_none()) {
+            return Some(run);
         }
-        // SAFETY: touching units that were free, out of the list now; they lie in
-        // one extent or in several that the arena gave from the same range.
-        (Some(unsafe { Block::new(base, count * unit) }), count)
+        let (list, run) = mem::replace(self, Self::of(self.key)).pop_touching(run, unit, most);
+        *self = list;
+        Some(run)
+    }
+
+    /// Takes units that touch `run`, and those that touch these, up to `most` bytes in all.
+    #[inline(never)]
+    fn pop_touching(mut self, mut run: Block, unit: usize, most: usize) -> (Self, Block) {
+        while let Some(next) = self.first.filter(|_| run.size() < most)
+            && let Some(longer) = touching(run, next, unit)
+        {
+            self.pop();
+            run = longer;
+        }
+        (self, run)
     }
 
     /// The number of units, at most `most`: it walks the list.
@@ -290,6 +297,16 @@ impl FreeList {
         }
         rest
     }
+}
+
+/// The block that a run and a unit make if they touch, whichever comes first.
+#[inline(always)]
+fn touching(run: Block, unit: NonNull<FreeUnit>, size: usize) -> Option<Block> {
+    let is_below = unit.addr().get() + size == run.base().addr().get();
+    let is_above = run.limit() == unit.cast();
+    let base = if is_below { unit.cast() } else { run.base() };
+    // SAFETY: touching units that are free; they lie in one extent or in several that the arena gave from the same range.
+    (is_below || is_above).then(|| unsafe { Block::new(base, run.size() + size) })
 }
 
 /// One or more free units linked together, which belong to the holder: its

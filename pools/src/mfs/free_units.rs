@@ -142,9 +142,9 @@ impl FreeUnits {
     pub(crate) fn take_neighbours(&mut self, unit: usize, most: usize) -> Result<Option<Block>, Damaged> {
         let is_end = self.listed == 0;
         self.list.watch().accepts(|_| self.list.first().is_none() == is_end);
-        let (run, count) = self.list.pop_run(unit, (most / unit).min(self.listed));
+        let run = self.list.pop_run(unit, most.min(self.listed * unit));
         self.list.ensure_sound()?;
-        self.listed -= count;
+        self.listed -= run.map_or(0, |run| run.size() / unit);
         Ok(run)
     }
 

@@ -1,94 +1,217 @@
-//! What a buffer keeps of its fill: units that do not touch, and that wait until it comes to them.
+//! What a buffer keeps: units of its fill that do not touch, and that wait until it comes to them, and units that its
+//! owner freed.
 
-use core::ptr;
+use core::ptr::{self, NonNull};
 
-use tripoint_core::internal::{AtomicPtr, AtomicUsize, Ordering};
+use tripoint_core::internal::{AtomicPtr, AtomicUsize, Ordering, prefetch};
 use tripoint_core::{Block, BufferClass};
 
 use super::free_list::{Chain, FreeList, FreeUnit};
 use crate::link::{Damaged, LinkKey};
 
-/// The class of buffers of an [`Mfs`](crate::Mfs): the units of the last fill that wait for the buffer, as a chain
-/// (design/pool-mfs.md `.mfs.waiting`).
+/// The class of buffers of an [`Mfs`](crate::Mfs): the units of the last fill that wait for the buffer, and those that its
+/// owner freed since (design/pool-mfs.md `.mfs.waiting`, `.mfs.freed`).
 ///
 /// Only the owner changes it, so it is read and written without read-modify-writes.
 #[derive(Debug)]
 pub struct WaitingUnits {
-    /// The first unit. Each begins with the link to the next, as often as `count` says.
-    first: AtomicPtr<FreeUnit>,
-    count: AtomicUsize,
+    waiting: OwnUnits,
+    freed: OwnUnits,
     unit: usize,
+    /// How many bytes of freed units stay at most.
+    freed_max: usize,
 }
 
-impl WaitingUnits {
-    /// No units, and for units of `unit` bytes.
-    pub(crate) fn none(unit: usize) -> Self {
-        Self { first: AtomicPtr::new(ptr::null_mut()), count: AtomicUsize::new(0), unit }
+/// Units of a buffer, as a list that its owner alone reads and changes.
+#[derive(Debug)]
+struct OwnUnits {
+    /// The first unit. Each begins with the link to the next, as far as `size` goes.
+    first: AtomicPtr<FreeUnit>,
+    /// The bytes of all units.
+    size: AtomicUsize,
+}
+
+impl OwnUnits {
+    fn none() -> Self {
+        Self { first: AtomicPtr::new(ptr::null_mut()), size: AtomicUsize::new(0) }
     }
 
-    /// The number of units.
-    #[inline]
-    fn count(&self) -> usize {
-        self.count.load(Ordering::Relaxed)
+    #[inline(always)]
+    fn size(&self) -> usize {
+        self.size.load(Ordering::Relaxed)
     }
 
-    /// Keeps the units of a chain. There should be none yet.
-    pub(super) fn keep(&self, chain: &Chain) {
-        self.first.store(chain.first().as_ptr(), Ordering::Relaxed);
-        self.count.store(chain.count(), Ordering::Relaxed);
+    #[inline(always)]
+    fn first(&self) -> Option<NonNull<FreeUnit>> {
+        NonNull::new(self.first.load(Ordering::Relaxed))
     }
 
-    /// The units, as a list that goes on behind them: what it takes out of them has to be [counted](Self::count).
+    #[inline(always)]
+    fn set(&self, first: Option<NonNull<FreeUnit>>, size: usize) {
+        self.first.store(first.map_or(ptr::null_mut(), NonNull::as_ptr), Ordering::Relaxed);
+        self.size.store(size, Ordering::Relaxed);
+    }
+
+    /// The units, as a list that goes on behind them: what it takes out of them has to be counted.
     ///
     /// # Safety
-    /// - The caller is the buffer's owner, and takes units only as long as some wait.
+    /// - The caller is the buffer's owner, and takes units only as long as there are some.
+    #[inline(always)]
     unsafe fn list(&self, key: LinkKey) -> FreeList {
-        let first = ptr::NonNull::new(self.first.load(Ordering::Relaxed));
-        // SAFETY: the units wait for this buffer, whose owner the caller is.
-        unsafe { FreeList::from_link(first, key) }
+        // SAFETY: the units are this buffer's, whose owner the caller is.
+        unsafe { FreeList::from_link(self.first(), key) }
     }
 
-    /// Takes the first unit, and those after it that touch; `None` if no unit waits.
+    /// Takes the first unit, of `unit` bytes, and those after it that touch; `None` if there is none.
     ///
     /// # Errors
-    /// [`Damaged`] if a link was written over. The units that waited are lost then.
+    /// [`Damaged`] if a link was written over. The other units are lost then.
     ///
     /// # Safety
     /// - The caller is the buffer's owner.
-    #[inline]
-    pub(super) unsafe fn take_run(&self, key: LinkKey) -> Result<Option<Block>, Damaged> {
-        let count = self.count();
-        if count == 0 {
+    #[inline(always)]
+    unsafe fn take_run(&self, unit: usize, key: LinkKey) -> Result<Option<Block>, Damaged> {
+        let size = self.size();
+        if size == 0 {
             return Ok(None);
         }
-        // SAFETY: the caller is the owner; no more than `count` units are taken.
+        // SAFETY: the caller is the owner; no more than `size` bytes are taken.
         let mut list = unsafe { self.list(key) };
-        let (run, taken) = list.pop_run(self.unit, count);
-        let left = count - taken;
+        let run = list.pop_run(unit, size);
+        let left = size - run.map_or(0, Block::size);
         let is_whole = list.watch().accepts(|_| left == 0 || list.first().is_some());
-        self.count.store(if is_whole { left } else { 0 }, Ordering::Relaxed);
-        self.first.store(list.first().map_or(ptr::null_mut(), ptr::NonNull::as_ptr), Ordering::Relaxed);
+        self.set(list.first(), if is_whole { left } else { 0 });
+        // Its link is read when this run is used up.
+        prefetch(list.first().map_or(ptr::null(), |next| next.as_ptr().cast_const()));
         list.ensure_sound().map(|()| run)
     }
 
-    /// Takes all units.
+    /// Takes all units, of `unit` bytes.
     ///
     /// # Errors
-    /// As [`WaitingUnits::take_run`].
+    /// As [`OwnUnits::take_run`].
     ///
     /// # Safety
     /// - The caller is the buffer's owner.
-    pub(super) unsafe fn take_all(&self, key: LinkKey) -> Result<Option<Chain>, Damaged> {
-        let count = self.count();
+    unsafe fn take_all(&self, unit: usize, key: LinkKey) -> Result<Option<Chain>, Damaged> {
+        let count = self.size() / unit;
         if count == 0 {
             return Ok(None);
         }
         // SAFETY: the caller is the owner; no more than `count` units are taken.
         let mut list = unsafe { self.list(key) };
         let chain = list.take(count);
-        self.count.store(0, Ordering::Relaxed);
+        self.size.store(0, Ordering::Relaxed);
         list.watch().accepts(|_| chain.as_ref().is_some_and(|chain| chain.count() == count));
         list.ensure_sound().map(|()| chain)
+    }
+}
+
+impl WaitingUnits {
+    /// No units, and for units of `unit` bytes. Of those that are freed at most `freed_max` bytes stay.
+    pub(crate) fn none(unit: usize, freed_max: usize) -> Self {
+        Self { waiting: OwnUnits::none(), freed: OwnUnits::none(), unit, freed_max }
+    }
+
+    /// Keeps the units of a chain. There should be none yet that wait.
+    pub(super) fn keep(&self, chain: &Chain) {
+        self.waiting.set(Some(chain.first()), chain.count() * self.unit);
+    }
+
+    /// Takes the first unit that waits, and those after it that touch; `None` if no unit waits.
+    ///
+    /// # Errors
+    /// [`Damaged`] if a link was written over. The units that waited are lost then.
+    ///
+    /// # Safety
+    /// - The caller is the buffer's owner.
+    #[inline(always)]
+    pub(super) unsafe fn take_run(&self, key: LinkKey) -> Result<Option<Block>, Damaged> {
+        // SAFETY: the caller is the owner.
+        unsafe { self.waiting.take_run(self.unit, key) }
+    }
+
+    /// Takes all units that wait.
+    ///
+    /// # Errors
+    /// As [`WaitingUnits::take_run`].
+    ///
+    /// # Safety
+    /// - The caller is the buffer's owner.
+    pub(super) unsafe fn take_waiting(&self, key: LinkKey) -> Result<Option<Chain>, Damaged> {
+        // SAFETY: the caller is the owner.
+        unsafe { self.waiting.take_all(self.unit, key) }
+    }
+
+    /// Keeps a unit that the owner frees. Returns whether there are as many now as may be: they are to be
+    /// [taken](Self::take_freed).
+    ///
+    /// # Safety
+    /// - The caller is the buffer's owner, and gives up the unit, which is in no list.
+    #[inline(always)]
+    pub(super) unsafe fn push_freed(&self, unit: NonNull<u8>, key: LinkKey) -> bool {
+        let size = self.freed.size() + self.unit;
+        // SAFETY: nothing uses the unit, which is in no list.
+        let unit = unsafe { FreeUnit::link(unit, self.freed.first(), key) };
+        self.freed.set(Some(unit), size);
+        size > self.freed_max
+    }
+
+    /// Takes the unit that the owner freed last; `None` if none is kept.
+    ///
+    /// # Errors
+    /// As [`WaitingUnits::take_run`], of those that were freed.
+    ///
+    /// # Safety
+    /// - The caller is the buffer's owner.
+    #[inline(always)]
+    pub(super) unsafe fn pop_freed(&self, key: LinkKey) -> Result<Option<NonNull<u8>>, Damaged> {
+        let size = self.freed.size();
+        if size == 0 {
+            return Ok(None);
+        }
+        // SAFETY: the caller is the owner; one unit is taken.
+        let mut list = unsafe { self.freed.list(key) };
+        let unit = list.pop();
+        let left = size - self.unit;
+        let is_whole = list.watch().accepts(|_| left == 0 || list.first().is_some());
+        self.freed.set(list.first(), if is_whole { left } else { 0 });
+        list.ensure_sound().map(|()| unit)
+    }
+
+    /// Whether units that the owner freed are kept.
+    #[inline]
+    pub(super) fn has_freed(&self) -> bool {
+        self.freed.size() != 0
+    }
+
+    /// Whether the unit is the one that was freed last, and is still kept.
+    pub(super) fn is_freed_last(&self, unit: NonNull<u8>) -> bool {
+        self.freed.size() != 0 && self.freed.first() == Some(unit.cast())
+    }
+
+    /// Has all units that the owner freed wait, if they are `least` bytes or more, and returns whether they do. There
+    /// should be none yet that wait.
+    pub(super) fn reuse_freed(&self, least: usize) -> bool {
+        let size = self.freed.size();
+        let is_enough = size >= least;
+        if is_enough {
+            self.waiting.set(self.freed.first(), size);
+            self.freed.set(None, 0);
+        }
+        is_enough
+    }
+
+    /// Takes all units that the owner freed.
+    ///
+    /// # Errors
+    /// As [`WaitingUnits::take_run`].
+    ///
+    /// # Safety
+    /// - The caller is the buffer's owner.
+    pub(super) unsafe fn take_freed(&self, key: LinkKey) -> Result<Option<Chain>, Damaged> {
+        // SAFETY: the caller is the owner.
+        unsafe { self.freed.take_all(self.unit, key) }
     }
 }
 
@@ -98,6 +221,6 @@ impl BufferClass for WaitingUnits {
 
     #[inline(always)]
     fn waiting(&self) -> usize {
-        self.count() * self.unit
+        self.waiting.size()
     }
 }

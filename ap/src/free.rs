@@ -1,0 +1,76 @@
+//! Objects freed through an allocation point: the point goes on to allocate in their memory (design/ap.md `.free`).
+
+use core::alloc::Layout;
+use core::ptr::{self, NonNull};
+
+use tripoint_core::internal::Defer;
+use tripoint_core::{Control, ManualPool, PoolBox};
+
+use crate::point::AllocationPoint;
+
+impl<P: ManualPool, C: Control> AllocationPoint<'_, P, C> {
+    /// Drops an object, and keeps its memory for the next fills of this point, if the class does that; otherwise it is
+    /// freed as usual. [`Mfs`] keeps at most a fill. Objects of any allocation point, cache or store of the pool may be
+    /// freed here, without a lock as long as the memory is kept. An object of another pool is dropped as usual.
+    ///
+    /// What is kept counts as in use for the pool, until it is allocated again, the point is
+    /// [emptied](AllocationPoint::empty) or it is dropped.
+    ///
+    /// [`Mfs`]: https://docs.rs/tripoint-pools
+    ///
+    /// ```
+    /// use tripoint_ap::AllocationPoint;
+    /// use tripoint_core::{ManualPool, Result};
+    ///
+    /// fn replace<P: ManualPool>(pool: &P) -> Result<u64> {
+    ///     let mut point = AllocationPoint::create(pool)?;
+    ///     let mut order = point.boxed(10_250_u64)?;
+    ///     for price in 10_251..10_300 {
+    ///         point.free_box(order);
+    ///         order = point.boxed(price)?;
+    ///     }
+    ///     Ok(*order)
+    /// }
+    /// ```
+    #[inline]
+    pub fn free_box<T: ?Sized>(&mut self, object: PoolBox<'_, T, P>) {
+        if !ptr::eq(PoolBox::store(&object), self.pool()) {
+            return;
+        }
+        let layout = Layout::for_value(&*object);
+        let object = PoolBox::into_raw(object);
+        let _freed = Defer::new(|| {
+            if layout.size() != 0 {
+                // SAFETY: the box owned the object, whose memory is of this pool and has its layout. This runs once, after
+                // the object was dropped below or while that unwinds; nothing uses it then.
+                unsafe { self.free(object.cast(), layout) };
+            }
+        });
+        // SAFETY: the box owned the object, which is initialised, and is dropped only here.
+        unsafe { object.drop_in_place() };
+    }
+
+    /// Memory that was freed here, for an object of this layout, unless something else is to be done first: a trip waits, or
+    /// the control has set a stop (design/ap.md `.free`).
+    #[inline(always)]
+    pub(crate) fn alloc_freed(&mut self, layout: Layout) -> Option<NonNull<u8>> {
+        if !P::KEEPS_FREED || self.slow().is_due() {
+            return None;
+        }
+        // SAFETY: the buffer is of this pool, and its owner is mutably borrowed here.
+        unsafe { self.pool().alloc_in_buffer(self.buffer().class(), layout) }
+    }
+
+    /// Frees the memory of an object, and keeps it for the next fills of this point, if the class does that: see
+    /// [`AllocationPoint::free_box`].
+    ///
+    /// # Safety
+    /// - Those of [`Store::free`](tripoint_core::Store::free) of the pool.
+    #[inline]
+    pub unsafe fn free(&mut self, object: NonNull<u8>, layout: Layout) {
+        let (pool, buffer) = (self.pool(), self.buffer());
+        // SAFETY: the caller gives up an object of the pool, of this layout, once. The buffer is of this pool, and its owner
+        // is mutably borrowed here.
+        unsafe { pool.free_in_buffer(buffer.class(), object, layout) };
+    }
+}
