@@ -66,6 +66,7 @@ mod cache;
 mod debug;
 pub mod design;
 mod extend;
+mod freed;
 mod granules;
 #[cfg(feature = "hardening")]
 mod hardening;
@@ -92,6 +93,7 @@ pub mod internal;
 
 pub use cache::{Cache, CacheClass, CacheClasses, CacheDescriptor, Depot};
 pub use debug::{DebugOptions, DebugPool, DebugReport, DebugReports, Fault};
+pub use freed::FreedBlocks;
 #[cfg(feature = "hardening")]
 pub use hardening::set_hardening_seed;
 pub use land::{GRANULE, Land};

@@ -445,7 +445,7 @@ unsafe impl<A: Arena, U: Unit> ManualPool for Mfs<A, U> {
     unsafe fn alloc_in_buffer(&self, buffer: &WaitingUnits, layout: Layout) -> Option<NonNull<u8>> {
         self.reserve_size(layout)?;
         // SAFETY: the caller is the buffer's owner.
-        unsafe { buffer.pop_freed(self.key) }.unwrap_or_else(|damaged| {
+        unsafe { buffer.pop(self.key) }.unwrap_or_else(|damaged| {
             self.note(damaged);
             None
         })

@@ -8,14 +8,15 @@ use core::iter;
 use core::ptr::NonNull;
 
 use tripoint_core::{
-    Addr, AddrRange, Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Magazine,
-    ManualClass, PoolHeader, PoolSizes, Result, Store, aver, line,
+    Addr, AddrRange, Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, Magazine,
+    ManualPool, PoolClass, PoolHeader, PoolSizes, Result, Store, SymmetricFence, aver, line,
 };
 
 use crate::bins::{Binned, piece_for};
+use crate::freed::{Blocks, FreedBlocks};
 use crate::granules::Granules;
 use crate::land::{GRANULE, Land};
-use crate::link::LinkKey;
+use crate::link::{Damaged, LinkKey};
 use crate::poison::poison;
 use crate::resize::resize_in_place;
 use crate::room::Room;
@@ -133,6 +134,21 @@ impl<A: Arena> Mvff<A> {
         };
     }
 
+    /// Adds a freed block to its bin, or to the land.
+    ///
+    /// # Safety
+    /// - The block was taken from this pool and is whole granules. Nothing uses it any more.
+    unsafe fn put(&self, block: Block) {
+        if self.options.bin_blocks == 0 {
+            // SAFETY: whole granules of the pool, which the caller gives up.
+            return unsafe { self.insert::<1>(iter::once(block)) };
+        }
+        let mut free = self.granules.free.lock();
+        // SAFETY: whole granules of the pool, which the caller gives up. Nothing is surplus: there are bins only if the
+        // pool keeps everything.
+        unsafe { free.put(block) };
+    }
+
     /// Takes out whole grains that the pool does not need to keep. They are of the first of
     /// `sources` that has any; `None` there stands for the largest block. One block at a
     /// time: the arena calls event hooks for each, and one that panics leaves the others in
@@ -165,12 +181,24 @@ impl<A: Arena> Mvff<A> {
 // pool does not touch them. The land aligns them as asked and to granules, in base and size, and
 // takes back any part of them in whole granules, by address. Granules are a constant, and sizes
 // depend on the layout alone.
-unsafe impl<A: Arena> ManualClass for Mvff<A> {
+unsafe impl<A: Arena> PoolClass for Mvff<A> {
     const CLASS: &'static str = "MVFF";
-    const SEAL_SIZE: usize = SEAL_SIZE;
+    const FLIPPABLE: bool = false;
 
     type Arena = A;
+    type Barrier = SymmetricFence;
+    type Buffer = FreedBlocks;
 
+    fn new_buffer(&self) -> FreedBlocks {
+        FreedBlocks::none(LinkKey::of(&self.granules.header))
+    }
+
+    #[inline(always)]
+    fn barrier(&self) -> SymmetricFence {
+        SymmetricFence
+    }
+
+    #[inline(always)]
     fn header(&self) -> &PoolHeader<A> {
         &self.granules.header
     }
@@ -188,7 +216,7 @@ unsafe impl<A: Arena> ManualClass for Mvff<A> {
     /// Returns the first block that holds a whole fill, or else a part of the
     /// largest, so that small holes do not make small fills (design/pool-mvff.md
     /// `.mvff.fill`).
-    fn fill(&self, layout: Layout) -> Result<Block> {
+    fn fill(&self, layout: Layout) -> Result<Fill> {
         // Objects have this size together with their seals.
         let size = Land::granules(layout.size()).ok_or(TOO_LARGE)?;
         let align = Align::of_layout(layout);
@@ -205,7 +233,75 @@ unsafe impl<A: Arena> ManualClass for Mvff<A> {
         };
         drop(free);
         // SAFETY: just taken out of the land.
-        Ok(unsafe { self.granules.hand_to_buffer(block) })
+        Ok(unsafe { self.granules.hand_to_buffer(block) }.into())
+    }
+
+    /// As `fill`, after what the buffer's owner freed has joined its neighbours: none of it serves the next object. If
+    /// there is no large block, several small ones are taken under one lock, and wait in the buffer
+    /// (design/pool-mvff.md `.mvff.waiting`).
+    unsafe fn fill_buffer(&self, buffer: &FreedBlocks, layout: Layout) -> Result<Fill> {
+        // SAFETY: the caller is the buffer's owner.
+        unsafe { self.flush_buffer(buffer) };
+        // Objects have this size together with their seals.
+        let (size, align) = (Land::granules(layout.size()).ok_or(TOO_LARGE)?, Align::of_layout(layout));
+        let wanted = buffer.wanted();
+        let least = size.saturating_mul(wanted);
+        if least <= self.options.fill_size && align.get() <= GRANULE {
+            let mut free = self.granules.free.lock();
+            let mut blocks = Blocks::none();
+            // A small fill of the land is no better than several blocks of the size, and these need not join it.
+            if free.memory().largest() < least {
+                blocks.take(size, wanted, |_| free.take_waiting(size, align));
+            }
+            if blocks.is_empty() {
+                let land = free.settled_for(least);
+                if land.largest() < least {
+                    blocks.take(size, wanted, |count| land.take_units(size, count));
+                }
+            }
+            drop(free);
+            // SAFETY: just taken out of the free memory, in multiples of the size. The caller is the buffer's owner.
+            if let Some(block) = unsafe { self.granules.hand_all_to_buffer(&blocks, size, buffer) } {
+                return Ok(block.into());
+            }
+        }
+        self.fill(layout)
+    }
+
+    #[inline(always)]
+    unsafe fn next_run(&self, buffer: &FreedBlocks, layout: Layout) -> Option<Block> {
+        // SAFETY: the caller is the buffer's owner.
+        unsafe { buffer.pop_waiting(layout.size(), Align::of_layout(layout)) }.unwrap_or_else(|Damaged| {
+            self.granules.note_damage();
+            None
+        })
+    }
+
+    unsafe fn empty_buffer(&self, buffer: &FreedBlocks, unused: Block) {
+        // SAFETY: the caller is the buffer's owner. What waits is whole granules of the pool, which nothing uses.
+        let taken = unsafe { buffer.take_waiting(|block| self.put(block)) };
+        if taken.is_err() {
+            self.granules.note_damage();
+        }
+        // SAFETY: the caller returns the end of a fill or of a run.
+        unsafe { self.empty(unused) };
+    }
+
+    unsafe fn flush_buffer(&self, buffer: &FreedBlocks) {
+        if buffer.is_empty() {
+            return;
+        }
+        // SAFETY: the caller is the buffer's owner. What it freed is whole granules of the pool, which nothing uses.
+        let taken = unsafe { buffer.take_all(|block| self.put(block)) };
+        if taken.is_err() {
+            self.granules.note_damage();
+        }
+    }
+
+    unsafe fn finish_buffer(&self, buffer: &FreedBlocks) -> bool {
+        // SAFETY: the caller was the buffer's owner, and still has it to itself.
+        unsafe { self.flush_buffer(buffer) };
+        false
     }
 
     unsafe fn empty(&self, unused: Block) {
@@ -221,6 +317,51 @@ unsafe impl<A: Arena> ManualClass for Mvff<A> {
 
     fn sizes(&self) -> PoolSizes {
         self.granules.sizes()
+    }
+}
+
+// SAFETY: never flippable. Objects of buffers are whole granules, which any thread may free as those of `alloc`, which are
+// taken as fills are; so are those that are allocated in what a buffer keeps, which leave it before they are handed out.
+// Objects that take the same room may become each other in place.
+unsafe impl<A: Arena> ManualPool for Mvff<A> {
+    const SEAL_SIZE: usize = SEAL_SIZE;
+    const KEEPS_FREED: bool = true;
+
+    /// Keeps small blocks in the buffer, up to a number (design/pool-mvff.md `.mvff.freed`).
+    #[inline]
+    unsafe fn free_in_buffer(&self, buffer: &FreedBlocks, object: NonNull<u8>, layout: Layout) {
+        // SAFETY: the caller frees an object of this pool, which takes the bytes that `reserve_size` says, and does not
+        // use it any more.
+        let Some(object) = (unsafe { self.granules.take_back(object, self.reserve_size(layout)) }) else {
+            return;
+        };
+        // SAFETY: whole granules of the pool, which the caller gave up. It is the buffer's owner.
+        match unsafe { buffer.push(object) } {
+            Ok(None) => {}
+            // SAFETY: whole granules of the pool, which the caller gave up.
+            Ok(Some(object)) => unsafe { self.put(object) },
+            Err(Damaged) => self.granules.note_damage(),
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn alloc_in_buffer(&self, buffer: &FreedBlocks, layout: Layout) -> Option<NonNull<u8>> {
+        let size = self.reserve_size(layout)?;
+        let align = Align::of_layout(layout);
+        // SAFETY: the caller is the buffer's owner.
+        let block = match unsafe { buffer.pop(size, align) } {
+            // SAFETY: the caller is the buffer's owner.
+            Ok(None) => unsafe { buffer.pop_waiting(size, align) },
+            freed => freed,
+        };
+        match block {
+            // SAFETY: whole granules, just taken out of what the buffer keeps.
+            Ok(object) => object.map(|object| unsafe { self.granules.hand_out(object) }),
+            Err(Damaged) => {
+                self.granules.note_damage();
+                None
+            }
+        }
     }
 
     #[inline]
@@ -292,13 +433,8 @@ unsafe impl<A: Arena> Store for Mvff<A> {
         let Some(object) = (unsafe { self.granules.take_back(object, self.reserve_size(layout)) }) else {
             return;
         };
-        if self.options.bin_blocks == 0 {
-            // SAFETY: whole granules of the pool, which the caller gave up.
-            return unsafe { self.insert::<1>(iter::once(object)) };
-        }
-        let mut free = self.granules.free.lock();
-        // SAFETY: as above. Nothing is surplus: there are bins only if the pool keeps everything.
-        unsafe { free.put(object) };
+        // SAFETY: whole granules of the pool, which the caller gave up.
+        unsafe { self.put(object) };
     }
 
     #[inline]

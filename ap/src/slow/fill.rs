@@ -44,7 +44,7 @@ impl<P: PoolClass, C: Control> SlowPath<'_, P, C> {
             return None;
         }
         let size = self.pool.reserve_size(layout)?;
-        let run = self.advance(layout)?;
+        let run = self.advance(Layout::from_size_align(size, layout.align()).ok()?)?;
         (run.size() == size).then_some(run.limit())
     }
 

@@ -157,25 +157,26 @@ impl WaitingUnits {
         size > self.freed_max
     }
 
-    /// Takes the unit that the owner freed last; `None` if none is kept.
+    /// Takes the unit that the owner freed last, or else the first that waits; `None` if there is neither.
     ///
     /// # Errors
-    /// As [`WaitingUnits::take_run`], of those that were freed.
+    /// As [`WaitingUnits::take_run`].
     ///
     /// # Safety
     /// - The caller is the buffer's owner.
     #[inline(always)]
-    pub(super) unsafe fn pop_freed(&self, key: LinkKey) -> Result<Option<NonNull<u8>>, Damaged> {
-        let size = self.freed.size();
+    pub(super) unsafe fn pop(&self, key: LinkKey) -> Result<Option<NonNull<u8>>, Damaged> {
+        let units = if self.has_freed() { &self.freed } else { &self.waiting };
+        let size = units.size();
         if size == 0 {
             return Ok(None);
         }
         // SAFETY: the caller is the owner; one unit is taken.
-        let mut list = unsafe { self.freed.list(key) };
+        let mut list = unsafe { units.list(key) };
         let unit = list.pop();
         let left = size - self.unit;
         let is_whole = list.watch().accepts(|_| left == 0 || list.first().is_some());
-        self.freed.set(list.first(), if is_whole { left } else { 0 });
+        units.set(list.first(), if is_whole { left } else { 0 });
         list.ensure_sound().map(|()| unit)
     }
 

@@ -1,0 +1,287 @@
+//! What a buffer keeps of variable pools: blocks of its fill that do not touch, and that wait until it comes to them, and
+//! blocks that its owner freed, for objects of their size (design/pool-mvff.md `.mvff.waiting`, `.mvff.freed`).
+
+use core::array;
+use core::ptr::{self, NonNull};
+
+use tripoint_core::internal::{AtomicPtr, AtomicUsize, Ordering};
+use tripoint_core::{Align, Arena, Block, BufferClass};
+
+use crate::granules::{FreeMemory, Granules};
+use crate::land::GRANULE;
+use crate::link::{Damaged, LinkKey};
+
+/// The bins, and so the granules of the largest blocks that are kept.
+const BINS: usize = 16;
+/// The most freed blocks that are kept.
+const BLOCKS_MAX: usize = 256;
+/// The most blocks of one fill. The first takes two, and each twice as many as the one before, as long as all are used.
+const BATCH: usize = 64;
+const WANTED_MIN: usize = 2;
+
+/// The class of buffers of [`Mvff`](crate::Mvff) and [`Tlsf`](crate::Tlsf): the blocks of the last fill that wait for the
+/// buffer, all of one size, and small blocks that the owner freed since.
+///
+/// Only the owner changes it, so it is read and written without read-modify-writes.
+#[derive(Debug)]
+pub struct FreedBlocks {
+    /// The first block that waits. Each begins with the link to the next, as far as `waiting` goes.
+    first: AtomicPtr<u8>,
+    /// The bytes of all blocks that wait.
+    waiting: AtomicUsize,
+    /// The size of each.
+    size: AtomicUsize,
+    /// How many blocks the next fill takes if it finds no large one.
+    wanted: AtomicUsize,
+    /// The first block of each bin. Each begins with the link to the next.
+    bins: [AtomicPtr<u8>; BINS],
+    count: AtomicUsize,
+    key: LinkKey,
+}
+
+impl FreedBlocks {
+    /// No blocks, and for those of the pool with this key.
+    pub(crate) fn none(key: LinkKey) -> Self {
+        let bins = array::from_fn(|_| AtomicPtr::new(ptr::null_mut()));
+        let [waiting, size, wanted, count] = [0, 0, WANTED_MIN, 0].map(AtomicUsize::new);
+        Self { first: AtomicPtr::new(ptr::null_mut()), waiting, size, wanted, bins, count, key }
+    }
+
+    /// How many blocks the next fill takes if it finds no large one.
+    pub(crate) fn wanted(&self) -> usize {
+        self.wanted.load(Ordering::Relaxed)
+    }
+
+    /// Keeps what was taken for a fill beside its first block: blocks of `size` bytes, which wait. There should be none yet.
+    ///
+    /// # Safety
+    /// - The caller is the buffer's owner. `blocks` are whole granules of the pool and multiples of `size`, and nothing
+    ///   uses them.
+    pub(crate) unsafe fn keep(&self, size: usize, blocks: impl Iterator<Item = Block>) {
+        let (mut first, mut waiting) = (ptr::null_mut(), 0);
+        for block in blocks {
+            let mut rest = block;
+            while let Some((unit, after)) = rest.split_at(size).filter(|_| rest.size() != 0) {
+                // SAFETY: whole granules that nothing uses.
+                unsafe { self.link(unit.base(), first) };
+                (first, waiting, rest) = (unit.base().as_ptr(), waiting + size, after);
+            }
+        }
+        self.first.store(first, Ordering::Relaxed);
+        self.size.store(size, Ordering::Relaxed);
+        self.waiting.store(waiting, Ordering::Relaxed);
+        self.wanted.store(BATCH.min(2 * self.wanted()), Ordering::Relaxed);
+    }
+
+    /// Takes the next block that waits, if they are of this size.
+    ///
+    /// # Errors
+    /// [`Damaged`] if its link was written over. All blocks are lost then.
+    ///
+    /// # Safety
+    /// - The caller is the buffer's owner.
+    #[inline(always)]
+    pub(crate) unsafe fn pop_waiting(&self, size: usize, align: Align) -> Result<Option<Block>, Damaged> {
+        let waiting = self.waiting.load(Ordering::Relaxed);
+        let serves = waiting != 0 && size == self.size.load(Ordering::Relaxed) && align.get() <= GRANULE;
+        let Some(base) = NonNull::new(self.first.load(Ordering::Relaxed)).filter(|_| serves) else {
+            return Ok(None);
+        };
+        // SAFETY: the block waits, so it begins with its link.
+        let next = unsafe { self.next(base) }?;
+        self.first.store(next, Ordering::Relaxed);
+        self.waiting.store(waiting - size, Ordering::Relaxed);
+        // SAFETY: the block waited, and is in no list any more.
+        Ok(Some(unsafe { Block::new(base, size) }))
+    }
+
+    /// Takes all blocks that wait, one by one. If there are any, the next fill takes few of them.
+    ///
+    /// # Errors
+    /// As [`FreedBlocks::pop_waiting`].
+    ///
+    /// # Safety
+    /// - The caller is the buffer's owner.
+    pub(crate) unsafe fn take_waiting(&self, mut take: impl FnMut(Block)) -> Result<(), Damaged> {
+        if self.waiting.load(Ordering::Relaxed) == 0 {
+            return Ok(());
+        }
+        self.wanted.store(WANTED_MIN, Ordering::Relaxed);
+        let size = self.size.load(Ordering::Relaxed);
+        // SAFETY: the caller is the owner.
+        while let Some(block) = unsafe { self.pop_waiting(size, Align::WORD) }? {
+            take(block);
+        }
+        Ok(())
+    }
+
+    /// Writes a link into a block.
+    ///
+    /// # Safety
+    /// - `block` is whole granules that nothing uses.
+    #[inline(always)]
+    unsafe fn link(&self, block: NonNull<u8>, next: *mut u8) {
+        let slot = block.cast::<*mut u8>();
+        // SAFETY: the first word of whole granules that nothing uses: aligned.
+        unsafe { slot.write(self.key.encode(slot.addr().get(), next)) };
+    }
+
+    /// The link of a block.
+    ///
+    /// # Errors
+    /// [`Damaged`] if it was written over. All blocks are lost then.
+    ///
+    /// # Safety
+    /// - `block` begins with a link.
+    #[inline(always)]
+    unsafe fn next(&self, block: NonNull<u8>) -> Result<*mut u8, Damaged> {
+        let slot = block.cast::<*mut u8>();
+        // SAFETY: the block begins with a link.
+        let next = self.key.decode(slot.addr().get(), unsafe { slot.read() });
+        if !self.key.is_link(next.addr(), GRANULE) {
+            self.lose();
+            return Err(Damaged);
+        }
+        Ok(next)
+    }
+
+    /// The bin of blocks of `size` bytes, if there is one.
+    #[inline(always)]
+    fn bin(&self, size: usize) -> Option<&AtomicPtr<u8>> {
+        self.bins.get((size / GRANULE).wrapping_sub(1))
+    }
+
+    /// Whether there is no block.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count.load(Ordering::Relaxed) == 0
+    }
+
+    /// Keeps a block; returns it if it is too large, or if as many are kept as may be.
+    ///
+    /// # Errors
+    /// [`Damaged`] if it is the block that was kept last in its bin.
+    ///
+    /// # Safety
+    /// - The caller is the buffer's owner, and gives up the block, which is whole granules of the pool.
+    #[inline(always)]
+    pub(crate) unsafe fn push(&self, block: Block) -> Result<Option<Block>, Damaged> {
+        let count = self.count.load(Ordering::Relaxed);
+        let Some(bin) = self.bin(block.size()).filter(|_| count < BLOCKS_MAX) else { return Ok(Some(block)) };
+        let first = bin.load(Ordering::Relaxed);
+        if LinkKey::CHECKS && first == block.base().as_ptr() {
+            return Err(Damaged);
+        }
+        // SAFETY: whole granules, which the caller gives up.
+        unsafe { self.link(block.base(), first) };
+        bin.store(block.base().as_ptr(), Ordering::Relaxed);
+        self.count.store(count + 1, Ordering::Relaxed);
+        Ok(None)
+    }
+
+    /// Takes the block of `size` bytes that was kept last. Blocks are aligned to a granule, and serve no other alignment.
+    ///
+    /// # Errors
+    /// [`Damaged`] if its link was written over. All blocks are lost then.
+    ///
+    /// # Safety
+    /// - The caller is the buffer's owner.
+    #[inline(always)]
+    pub(crate) unsafe fn pop(&self, size: usize, align: Align) -> Result<Option<Block>, Damaged> {
+        let Some(bin) = self.bin(size).filter(|_| align.get() <= GRANULE) else { return Ok(None) };
+        let Some(base) = NonNull::new(bin.load(Ordering::Relaxed)) else { return Ok(None) };
+        // SAFETY: the block is kept, so it begins with its link.
+        let next = unsafe { self.next(base) }?;
+        bin.store(next, Ordering::Relaxed);
+        self.count.store(self.count.load(Ordering::Relaxed).wrapping_sub(1), Ordering::Relaxed);
+        // SAFETY: the block was put into the bin of its size, and is in no bin any more.
+        Ok(Some(unsafe { Block::new(base, size) }))
+    }
+
+    /// Takes all blocks, one by one.
+    ///
+    /// # Errors
+    /// As [`FreedBlocks::pop`].
+    ///
+    /// # Safety
+    /// - The caller is the buffer's owner.
+    pub(crate) unsafe fn take_all(&self, mut take: impl FnMut(Block)) -> Result<(), Damaged> {
+        for size in (1..=BINS).map(|granules| granules * GRANULE) {
+            // SAFETY: the caller is the owner.
+            while let Some(block) = unsafe { self.pop(size, Align::WORD) }? {
+                take(block);
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets all blocks, after damage.
+    #[cold]
+    fn lose(&self) {
+        self.bins.iter().for_each(|bin| bin.store(ptr::null_mut(), Ordering::Relaxed));
+        self.count.store(0, Ordering::Relaxed);
+        self.waiting.store(0, Ordering::Relaxed);
+    }
+}
+
+/// Blocks that are taken for one fill.
+pub(crate) struct Blocks {
+    taken: [Option<Block>; BATCH],
+    count: usize,
+}
+
+impl Blocks {
+    pub(crate) const fn none() -> Self {
+        Self { taken: [None; BATCH], count: 0 }
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Takes up to `wanted` units of `size` bytes, by blocks of as many as `take` is asked for or fewer, until it has none.
+    pub(crate) fn take(&mut self, size: usize, wanted: usize, mut take: impl FnMut(usize) -> Option<Block>) {
+        let mut left = wanted;
+        while left != 0
+            && let Some(place) = self.taken.get_mut(self.count)
+            && let Some(block) = take(left)
+        {
+            *place = Some(block);
+            self.count += 1;
+            left = left.saturating_sub(block.size() / size);
+        }
+    }
+}
+
+impl<A: Arena, F: FreeMemory> Granules<A, F> {
+    /// Prepares blocks for a buffer: returns the first, and has the others wait there, as blocks of `size` bytes.
+    ///
+    /// # Safety
+    /// - The blocks were just taken out of the free memory, and are multiples of `size`.
+    /// - `buffer` is of this pool, and the caller is its owner.
+    pub(crate) unsafe fn hand_all_to_buffer(
+        &self,
+        blocks: &Blocks,
+        size: usize,
+        buffer: &FreedBlocks,
+    ) -> Option<Block> {
+        // SAFETY: just taken out of the free memory.
+        let mut handed = blocks.taken.iter().flatten().map(|&block| unsafe { self.hand_to_buffer(block) });
+        let first = handed.next()?;
+        // SAFETY: the caller is the owner; blocks just taken, multiples of the size.
+        unsafe { buffer.keep(size, handed) };
+        Some(first)
+    }
+}
+
+impl BufferClass for FreedBlocks {
+    /// All buffers of a pool have one key, and a buffer without an owner keeps no blocks.
+    unsafe fn renew(&self, _fresh: Self) {
+        self.wanted.store(WANTED_MIN, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+}
