@@ -16,17 +16,17 @@ const PATTERN: u8 = 0x5a;
 
 // SAFETY: blocks are whole fills of the pool under this one, so they are large enough, aligned, and
 // overlap no others. This class allocates the front of each, in whole granules, and says so.
-unsafe impl<P: ManualPool<Buffer = BasicBuffer>> PoolClass for Knowing<'_, P> {
+unsafe impl<P: ManualPool> PoolClass for Knowing<'_, P> {
     const CLASS: &'static str = P::CLASS;
     const FLIPPABLE: bool = false;
     const KEEPS_UNUSED: bool = true;
 
     type Arena = P::Arena;
     type Barrier = P::Barrier;
-    type Buffer = BasicBuffer;
+    type Buffer = P::Buffer;
 
-    fn new_buffer(&self) -> BasicBuffer {
-        BasicBuffer
+    fn new_buffer(&self) -> P::Buffer {
+        self.pool.new_buffer()
     }
 
     fn header(&self) -> &PoolHeader<P::Arena> {
@@ -49,7 +49,7 @@ unsafe impl<P: ManualPool<Buffer = BasicBuffer>> PoolClass for Knowing<'_, P> {
         Err(Error::Parameter("no buffer"))
     }
 
-    unsafe fn fill_buffer(&self, _buffer: &BasicBuffer, layout: Layout) -> Result<Fill> {
+    unsafe fn fill_buffer(&self, _buffer: &P::Buffer, layout: Layout) -> Result<Fill> {
         self.filled.fetch_add(1, Ordering::Relaxed);
         let needed = Layout::from_size_align(layout.size() + PREALLOCATED, layout.align()).unwrap();
         let fill = self.pool.fill(needed)?;
@@ -58,7 +58,7 @@ unsafe impl<P: ManualPool<Buffer = BasicBuffer>> PoolClass for Knowing<'_, P> {
         Ok(Fill { preallocated: PREALLOCATED, ..fill })
     }
 
-    unsafe fn finish_buffer(&self, _buffer: &BasicBuffer) -> bool {
+    unsafe fn finish_buffer(&self, _buffer: &P::Buffer) -> bool {
         self.finished.fetch_add(1, Ordering::Relaxed);
         false
     }
@@ -78,7 +78,7 @@ unsafe impl<P: ManualPool<Buffer = BasicBuffer>> PoolClass for Knowing<'_, P> {
 }
 
 // SAFETY: memory from `alloc` is that of the pool under this one, and `free` returns it there.
-unsafe impl<P: ManualPool<Buffer = BasicBuffer>> Store for Knowing<'_, P> {
+unsafe impl<P: ManualPool> Store for Knowing<'_, P> {
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
         self.pool.alloc(layout)
     }
@@ -90,7 +90,7 @@ unsafe impl<P: ManualPool<Buffer = BasicBuffer>> Store for Knowing<'_, P> {
 }
 
 // SAFETY: not flippable, and every free is one of the pool under this one, for its own objects.
-unsafe impl<P: ManualPool<Buffer = BasicBuffer>> ManualPool for Knowing<'_, P> {}
+unsafe impl<P: ManualPool> ManualPool for Knowing<'_, P> {}
 
 impl<P: Check> Check for Knowing<'_, P> {
     fn check(&self, level: CheckLevel) -> Result<(), CheckError> {

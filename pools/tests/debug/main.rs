@@ -14,8 +14,8 @@ use common::{GRAIN, Oracle, SEAL, arena, cases, effort, layout, memory};
 use proptest::prelude::*;
 use tripoint_ap::AllocationPoint;
 use tripoint_core::{
-    Addr, Arena, BasicBuffer, Block, Check, CheckError, CheckLevel, ClientArena, Describe, Error, Fill,
-    ManualPool, PoolBox, PoolClass, PoolHeader, PoolSizes, Result, Store,
+    Addr, Arena, Block, Check, CheckError, CheckLevel, ClientArena, Describe, Error, Fill, ManualPool,
+    PoolBox, PoolClass, PoolHeader, PoolSizes, Result, Store,
 };
 use tripoint_pools::GRANULE;
 use tripoint_pools::{
