@@ -47,9 +47,14 @@ impl FreedBlocks {
         Self { first: AtomicPtr::new(ptr::null_mut()), waiting, size, wanted, bins, count, key }
     }
 
-    /// How many blocks the next fill takes if it finds no large one.
-    pub(crate) fn wanted(&self) -> usize {
-        self.wanted.load(Ordering::Relaxed)
+    /// How many blocks a fill takes if it finds no large one: the next twice as many.
+    ///
+    /// # Safety
+    /// - The caller is the buffer's owner.
+    pub(crate) unsafe fn next_wanted(&self) -> usize {
+        let wanted = self.wanted.load(Ordering::Relaxed);
+        self.wanted.store(BATCH.min(2 * wanted), Ordering::Relaxed);
+        wanted
     }
 
     /// Keeps what was taken for a fill beside its first block: blocks of `size` bytes, which wait. There should be none yet.
@@ -70,7 +75,6 @@ impl FreedBlocks {
         self.first.store(first, Ordering::Relaxed);
         self.size.store(size, Ordering::Relaxed);
         self.waiting.store(waiting, Ordering::Relaxed);
-        self.wanted.store(BATCH.min(2 * self.wanted()), Ordering::Relaxed);
     }
 
     /// Takes the next block that waits, if they are of this size.

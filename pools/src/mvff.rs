@@ -244,7 +244,8 @@ unsafe impl<A: Arena> PoolClass for Mvff<A> {
         unsafe { self.flush_buffer(buffer) };
         // Objects have this size together with their seals.
         let (size, align) = (Land::granules(layout.size()).ok_or(TOO_LARGE)?, Align::of_layout(layout));
-        let wanted = buffer.wanted();
+        // SAFETY: the caller is the buffer's owner.
+        let wanted = unsafe { buffer.next_wanted() };
         let least = size.saturating_mul(wanted);
         if least <= self.options.fill_size && align.get() <= GRANULE {
             let mut free = self.granules.free.lock();
@@ -305,6 +306,9 @@ unsafe impl<A: Arena> PoolClass for Mvff<A> {
     }
 
     unsafe fn empty(&self, unused: Block) {
+        if unused.size() == 0 {
+            return;
+        }
         // SAFETY: nothing uses the block any more: the caller returns the end of a fill.
         unsafe { poison(unused) };
         // SAFETY: the end of a fill, in whole granules, which the caller gives up.

@@ -305,7 +305,8 @@ unsafe impl<A: Arena> PoolClass for Tlsf<A> {
         unsafe { self.flush_buffer(buffer) };
         // Objects have this size together with their seals.
         let (size, align) = (class::round_up(layout.size()).ok_or(TOO_LARGE)?, Align::of_layout(layout));
-        let wanted = buffer.wanted();
+        // SAFETY: the caller is the buffer's owner.
+        let wanted = unsafe { buffer.next_wanted() };
         let least = size.saturating_mul(wanted);
         if least <= self.options.fill_size && align.get() <= GRANULE {
             let mut free = self.granules.free.lock();
@@ -316,7 +317,7 @@ unsafe impl<A: Arena> PoolClass for Tlsf<A> {
             if blocks.is_empty() {
                 let heap = free.settled_for(least);
                 if heap.largest() < least {
-                    blocks.take(size, wanted, |count| heap.take_units(size, count).ok().flatten());
+                    blocks.take(size, wanted, |count| heap.take_units_together(size, count).ok().flatten());
                 }
             }
             drop(free);

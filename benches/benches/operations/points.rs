@@ -13,7 +13,7 @@ use tripoint::{
 
 use crate::{Operation, counted};
 
-pub(crate) const OPERATIONS: [Operation; 17] = [
+pub(crate) const OPERATIONS: [Operation; 20] = [
     ("point, object in a manual pool", |count| within_a_fill(&manual(&arena()), count)),
     ("point, object in a flippable pool", |count| {
         within_a_fill(&flippable(&arena(), Membarrier::register().unwrap()), count);
@@ -35,6 +35,9 @@ pub(crate) const OPERATIONS: [Operation; 17] = [
     ("point, pair, Mfs", |count| pairs(&mfs(&arena()), count)),
     ("point, pair, Mvff", |count| pairs(&mvff(&arena()), count)),
     ("point, pair, Tlsf", |count| pairs(&tlsf(&arena()), count)),
+    ("point, pair freed there, Mfs", |count| pairs_freed_there(&mfs(&arena()), count)),
+    ("point, pair freed there, Mvff", |count| pairs_freed_there(&mvff(&arena()), count)),
+    ("point, pair freed there, Tlsf", |count| pairs_freed_there(&tlsf(&arena()), count)),
     ("MfsCache, pair that hits", |count| hits(&mfs(&arena()).cache(), count)),
     ("MfsCache, alloc that refills", |count| {
         let arena = arena();
@@ -151,6 +154,23 @@ fn pairs<P: ManualPool>(pool: &P, count: usize) {
             let object = make(&mut point, round);
             // SAFETY: made just now, freed once.
             unsafe { pool.free(object, LAYOUT) };
+        });
+    }
+}
+
+/// An object of a point whose buffer is full, freed through the point at once.
+fn pairs_freed_there<P: ManualPool>(pool: &P, count: usize) {
+    let mut point = AllocationPoint::create(pool).unwrap();
+    let mut objects = vec![point.boxed([0; 4]).unwrap()];
+    while point.room() >= size_of::<Object>() {
+        objects.push(point.boxed([0; 4]).unwrap());
+    }
+    objects.pop().into_iter().for_each(|object| point.free_box(object));
+    for round in 0..count as u64 {
+        counted(|| {
+            let object = point.boxed::<Object>([round; 4]).unwrap();
+            black_box(&raw const *object);
+            point.free_box(object);
         });
     }
 }

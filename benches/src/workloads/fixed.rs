@@ -1,7 +1,9 @@
 //! Objects of one size, one freed as a new one is made: the oldest, which is the work of queues and order books, or
 //! one drawn at random.
 //!
-//! One operation is a free and an allocation, with `LIVE` objects in between.
+//! One operation is a free and an allocation, with `LIVE` objects in between. Of each object the optimiser has to assume
+//! that its address is used: of the address alone, because a box is two words, and to store two and load them as one takes
+//! a processor longer than some contenders take for all.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::hint::black_box;
@@ -15,7 +17,8 @@ use crate::table::Table;
 use mimalloc::MiMalloc;
 use slab::Slab;
 use tripoint::{
-    AllocationPoint, ArenaVm, ArenaVmOptions, ManualPool, Mfs, MfsOptions, Mvff, MvffOptions, PoolBox, UnitOf,
+    AllocationPoint, ArenaVm, ArenaVmOptions, ManualPool, Mfs, MfsOptions, Mvff, MvffOptions, PoolBox, Store,
+    Tlsf, TlsfOptions, UnitOf,
 };
 
 type Object = [u64; 4];
@@ -29,15 +32,20 @@ pub(super) fn measure(rounds: usize) -> Vec<Table> {
     let arena = ArenaVm::create(ArenaVmOptions::default()).unwrap();
     let mfs = || Mfs::create(&arena, UnitOf::<Object>::new(), MfsOptions::default()).unwrap();
     let mvff = || Mvff::create(&arena, MvffOptions::default()).unwrap();
+    let tlsf = || Tlsf::create(&arena, TlsfOptions::default()).unwrap();
     let orders = [("the oldest", Order::Oldest), ("any", Order::Any)];
     let table = |(freed, order)| {
-        let (boxes, points) = (mfs(), mfs());
-        let (variable_boxes, variable_points) = (mvff(), mvff());
+        let (mfs, mvff, tlsf) = ([(); 3].map(|()| mfs()), [(); 3].map(|()| mvff()), [(); 3].map(|()| tlsf()));
         let mut contenders = [
-            Contender::new("Mfs", allocating(&boxes, order)),
-            Contender::new("Mfs, allocation point", reserving(&points, order)),
-            Contender::new("Mvff", allocating(&variable_boxes, order)),
-            Contender::new("Mvff, allocation point", reserving(&variable_points, order)),
+            Contender::new("Mfs", allocating(&mfs[0], order)),
+            Contender::new("Mfs, allocation point", reserving(&mfs[1], order)),
+            Contender::new("Mfs, allocation point that frees", freeing(&mfs[2], order)),
+            Contender::new("Mvff", allocating(&mvff[0], order)),
+            Contender::new("Mvff, allocation point", reserving(&mvff[1], order)),
+            Contender::new("Mvff, allocation point that frees", freeing(&mvff[2], order)),
+            Contender::new("Tlsf", allocating(&tlsf[0], order)),
+            Contender::new("Tlsf, allocation point", reserving(&tlsf[1], order)),
+            Contender::new("Tlsf, allocation point that frees", freeing(&tlsf[2], order)),
             Contender::new("slab", slab(order)),
             Contender::new("mimalloc", general(MiMalloc, order)),
             Contender::new("system malloc", general(System, order)),
@@ -71,12 +79,19 @@ fn replace_each<T>(ring: &mut [T], order: Order, mut replace: impl FnMut(&mut T,
     start.elapsed()
 }
 
+/// Has the optimiser assume that the object's address is used.
+#[inline(always)]
+fn shown<S: Store>(object: PoolBox<'_, Object, S>) -> PoolBox<'_, Object, S> {
+    black_box(&raw const *object);
+    object
+}
+
 fn allocating<P: ManualPool>(pool: &P, order: Order) -> impl FnMut() -> Duration {
     let mut ring: Vec<_> = (0..LIVE).map(|_| Some(PoolBox::new_in([0; 4], pool).unwrap())).collect();
     move || {
         replace_each(&mut ring, order, |place, object| {
             *place = None;
-            *place = Some(black_box(PoolBox::new_in(object, pool).unwrap()));
+            *place = Some(shown(PoolBox::new_in(object, pool).unwrap()));
         })
     }
 }
@@ -87,7 +102,21 @@ fn reserving<P: ManualPool>(pool: &P, order: Order) -> impl FnMut() -> Duration 
     move || {
         replace_each(&mut ring, order, |place, object| {
             *place = None;
-            *place = Some(black_box(point.boxed(object).unwrap()));
+            *place = Some(shown(point.boxed(object).unwrap()));
+        })
+    }
+}
+
+/// Objects are freed through the point that allocates them.
+fn freeing<P: ManualPool>(pool: &P, order: Order) -> impl FnMut() -> Duration {
+    let mut point = AllocationPoint::create(pool).unwrap();
+    let mut ring: Vec<_> = (0..LIVE).map(|_| Some(point.boxed([0; 4]).unwrap())).collect();
+    move || {
+        replace_each(&mut ring, order, |place, object| {
+            if let Some(old) = place.take() {
+                point.free_box(old);
+            }
+            *place = Some(shown(point.boxed(object).unwrap()));
         })
     }
 }

@@ -124,6 +124,7 @@ impl FreeUnits {
     ///
     /// # Errors
     /// As [`FreeUnits::pop`].
+    #[inline]
     pub(crate) fn take(&mut self, most: usize) -> Result<Option<Chain>, Damaged> {
         let chain = self.list.take(most);
         let count = chain.as_ref().map_or(0, Chain::count);

@@ -141,12 +141,34 @@ impl Heap {
     /// [`Damaged`]
     pub(super) fn take_units(&mut self, unit: usize, count: usize) -> Result<Option<Block>, Damaged> {
         self.health.ensure()?;
-        let outcome = self.take_units_sound(unit, count);
+        let outcome = self.take_units_sound(unit, unit, count);
         self.health.note(outcome)
     }
 
-    fn take_units_sound(&mut self, unit: usize, count: usize) -> Result<Option<Block>, Damaged> {
-        let Some(node) = self.lists.first_from(class_of(unit)) else { return Ok(None) };
+    /// As [`Heap::take_units`], from a block that holds all units that are asked for, or otherwise from one of the largest:
+    /// few blocks then make many units.
+    ///
+    /// # Errors
+    /// [`Damaged`]
+    pub(super) fn take_units_together(
+        &mut self,
+        unit: usize,
+        count: usize,
+    ) -> Result<Option<Block>, Damaged> {
+        self.health.ensure()?;
+        let least = self.largest().min(unit.saturating_mul(count)).max(unit);
+        let outcome = self.take_units_sound(least, unit, count);
+        self.health.note(outcome)
+    }
+
+    /// Takes units from a block that has at least `least` bytes.
+    fn take_units_sound(
+        &mut self,
+        least: usize,
+        unit: usize,
+        count: usize,
+    ) -> Result<Option<Block>, Damaged> {
+        let Some(node) = self.lists.first_from(class_of(least)) else { return Ok(None) };
         let block = self.lists.remove(node)?;
         let size = (block.size() / unit).min(count.max(1)) * unit;
         self.cut(block, 0, size).map(Some)
