@@ -185,6 +185,7 @@ impl<A: Arena, U: Unit> Mfs<A, U> {
     }
 
     /// Takes up to a batch of units for a cache, but no more bytes than a fill.
+    #[inline]
     fn take_batch(&self) -> Result<Chain> {
         let unit = self.unit.size();
         let size = self.fill_size().min(BATCH.saturating_mul(unit));
