@@ -299,7 +299,7 @@ unsafe impl<A: Arena> PoolClass for Tlsf<A> {
 
     /// As `fill`, after what the buffer's owner freed has joined its neighbours: none of it serves the next object. If
     /// there is no large block, several small ones are taken under one lock, and wait in the buffer
-    /// (design/pool-mvff.md `.mvff.waiting`).
+    /// (design/pool-tlsf.md `.tlsf.waiting`).
     unsafe fn fill_buffer(&self, buffer: &FreedBlocks, layout: Layout) -> Result<Fill> {
         // SAFETY: the caller is the buffer's owner.
         unsafe { self.flush_buffer(buffer) };
