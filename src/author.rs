@@ -29,4 +29,4 @@ pub use tripoint_core::{
     SegmentBuffer, SingleCore, Spinning, SymmetricFence, WriteWatch, Written, ensure, line,
 };
 #[doc(inline)]
-pub use tripoint_pools::{GRANULE, Land, Null, StackBuffer, WaitingUnits, FreedBlocks};
+pub use tripoint_pools::{FreedBlocks, GRANULE, Land, Null, StackBuffer, WaitingUnits};

@@ -354,11 +354,11 @@ unsafe impl<A: Arena, U: Unit> PoolClass for Mfs<A, U> {
     unsafe fn fill_buffer(&self, buffer: &WaitingUnits, layout: Layout) -> Result<Fill> {
         let unit = self.reserve_size(layout).ok_or(UNSERVED)?;
         let batch = BATCH.saturating_mul(unit).min(self.fill_size());
-        // SAFETY: the caller is the buffer's owner.
-        if buffer.has_freed()
-            && let Some(block) = unsafe { self.reuse(buffer, batch) }
-        {
-            return Ok(block.into());
+        if buffer.has_freed() {
+            // SAFETY: the buffer is about to be filled, so it is full. The caller is its owner.
+            if let Some(block) = unsafe { self.reuse(buffer, batch) } {
+                return Ok(block.into());
+            }
         }
         let mut units = self.units.lock();
         let block = self.take_fill(&mut units, unit)?;
