@@ -24,9 +24,10 @@ pub use tripoint_arena_vm::{Futex, Membarrier};
 pub use tripoint_arena_vm::{Native, PageSizes, Platform, PlatformError, Portable, Watch};
 #[doc(inline)]
 pub use tripoint_core::{
-    ADDRESS_CEILING, AddrRange, Align, AllocationSampler, BarrierPair, BasicBuffer, Block, BufferClass, Fill,
-    FramePool, INLINE_SIZE_MAX, Lock, ManualClass, Parking, PoolHeader, PoolId, RankBuffer, RankSet, Segment,
-    SegmentBuffer, SingleCore, Spinning, SymmetricFence, WriteWatch, Written, ensure, line,
+    ADDRESS_CEILING, AddrRange, Align, AllocationSampler, BarrierPair, BasicBuffer, Block, BufferClass, Busy,
+    Fill, FramePool, INLINE_SIZE_MAX, Lock, ManualClass, OwnedLock, Parking, PoolHeader, PoolId, PoolLock,
+    RankBuffer, RankSet, Segment, SegmentBuffer, SingleCore, Spinning, SymmetricFence, WriteWatch, Written,
+    ensure, line,
 };
 #[doc(inline)]
 pub use tripoint_pools::{FreedBlocks, GRANULE, Land, Null, StackBuffer, WaitingUnits};

@@ -118,7 +118,7 @@ pub use tripoint_core::{Arena, ArenaCounts, ArenaSizes, ClientArena, ClientArena
 
 // Pool classes, with their options.
 #[doc(inline)]
-pub use tripoint_core::{Magazine, ManualPool, PoolClass, PoolSizes, Store};
+pub use tripoint_core::{LockKind, Magazine, ManualPool, Owned, PoolClass, PoolSizes, Shared, Store};
 #[cfg(feature = "hardening")]
 #[doc(inline)]
 pub use tripoint_pools::set_hardening_seed;

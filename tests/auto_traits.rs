@@ -12,17 +12,17 @@ use std::rc::Rc;
 use std::sync::MutexGuard;
 
 use tripoint::author::{
-    BasicBuffer, Block, Buffer, Fill, Land, Lock, Null, PoolBuffer, PoolHeader, StackBuffer,
+    BasicBuffer, Block, Buffer, Fill, Land, Lock, Null, OwnedLock, PoolBuffer, PoolHeader, StackBuffer,
 };
 use tripoint::contract::{
     Amnesty, ColdRegistration, Contract, ContractAllocator, Guard, Ledger, NoReason, Report, Route, Slot,
     Warmup,
 };
 use tripoint::{
-    AllocationPoint, ArenaVm, Batch, Cache, CacheDescriptor, ClientArena, Control, Counter, DebugPool, Frame,
-    FrameBox, GlobalPool, Mfs, MfsCache, Mvff, Mvt, PacketBox, PacketBurst, PacketCache, PacketPool,
-    PacketRegion, PacketRing, PoolAllocator, PoolBox, PoolRc, Reservation, Returns, Scope, Snc, Tlsf,
-    Tripper, UnitOf,
+    AllocationPoint, ArenaVm, Batch, Cache, CacheDescriptor, ClientArena, Control, Counter, DebugPool, Depot,
+    Frame, FrameBox, GlobalPool, Mfs, MfsCache, Mvff, Mvt, Owned, PacketBox, PacketBurst, PacketCache,
+    PacketPool, PacketRegion, PacketRing, PoolAllocator, PoolBox, PoolRc, Reservation, Returns, Scope, Snc,
+    Tlsf, Tripper, UnitOf,
 };
 use tripoint_ap::internal::Owner;
 use tripoint_core::internal::{DescriptorMemory, Once, TractTable};
@@ -68,6 +68,8 @@ type Neither = Rc<u64>;
 type Arena = ClientArena<'static>;
 type Pool = Mvff<Arena>;
 type UnitPool = Mfs<Arena, UnitOf<u64>>;
+type OwnedPool = Tlsf<Arena, Owned>;
+type OwnedUnits = Mfs<Arena, UnitOf<u64>, Owned>;
 
 /// A control with state of this kind.
 #[derive(Debug)]
@@ -151,6 +153,23 @@ fn allocation_points() {
     // A scope is an allocation point, borrowed; a frame is a place in one.
     both!(Frame, StackBuffer, Scope<'static, 'static, 'static, Snc<Arena>>);
     sync_only!(Scope<'static, 'static, 'static, Snc<Arena>, Holding<Neither>>);
+}
+
+/// (design/core.md `.lock.kind`)
+#[test]
+fn pools_of_one_thread() {
+    // Such a pool may move to another thread while nothing borrows it.
+    send_only!(OwnedPool, Mvff<Arena, Owned>, OwnedUnits, Mvt<Arena, Owned>, Snc<Arena, Owned>);
+    send_only!(DebugPool<OwnedPool>, OwnedLock<Both>, OwnedLock<SendOnly>);
+    neither!(OwnedLock<SyncOnly>, OwnedLock<Neither>);
+    // What borrows it calls it, and so stays in its thread.
+    neither!(&'static OwnedPool, &'static OwnedUnits);
+    neither!(AllocationPoint<'static, OwnedPool>, Scope<'static, 'static, 'static, Snc<Arena, Owned>>);
+    neither!(PoolBox<'static, Both, OwnedPool>, PoolBox<'static, [Both], OwnedPool>);
+    neither!(Cache<'static, OwnedPool>, Depot<'static, OwnedPool>, PoolAllocator<'static, OwnedPool>);
+    neither!(MfsCache<'static, Arena, UnitOf<u64>, Owned>, Returns<'static, Arena, UnitOf<u64>, Owned>);
+    // No static holds it.
+    send_only!(GlobalPool<OwnedPool>);
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub struct GlobalHome<P: ManualPool + 'static> {
     make: fn() -> Result<P>,
 }
 
-impl<P: ManualPool + Send> GlobalHome<P> {
+impl<P: ManualPool + Send + Sync> GlobalHome<P> {
     /// A pool that is made by `make` at its first use.
     #[must_use]
     pub const fn new(make: fn() -> Result<P>) -> Self {
@@ -70,7 +70,7 @@ impl<P: ManualPool> fmt::Debug for GlobalHome<P> {
 ///   is used with no other home.
 pub unsafe trait ThreadCached: 'static {
     /// The pool.
-    type Pool: ManualPool + Send + 'static;
+    type Pool: ManualPool + Send + Sync + 'static;
 
     /// The pool, and what its threads share.
     fn home() -> &'static GlobalHome<Self::Pool>;

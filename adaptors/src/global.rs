@@ -99,8 +99,9 @@ pub(crate) extern "C" fn without_unwinding<T>(work: impl FnOnce() -> T) -> T {
 
 // SAFETY: a block is memory of the pool, and is valid until it is freed: while the allocator
 // exists, its pool is neither dropped nor moved, because it is only used by shared reference.
-// Layouts are passed on unchanged. Nothing unwinds, and any thread may use a pool.
-unsafe impl<P: ManualPool + Send> GlobalAlloc for GlobalPool<P> {
+// Layouts are passed on unchanged. Nothing unwinds, and any thread may use a pool
+// that is `Sync`.
+unsafe impl<P: ManualPool + Send + Sync> GlobalAlloc for GlobalPool<P> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let object = without_unwinding(|| self.pool().and_then(|pool| pool.alloc(layout)));

@@ -51,12 +51,12 @@ type PointDescriptor<'pool, P, C> = Descriptor<<P as PoolClass>::Buffer, SlowPat
 
 // SAFETY: the descriptor stays in place while the pool is borrowed; its shared
 // part is for all threads, and its slow part goes with the allocation point, which
-// alone reaches it: a `&P`, which may be sent as pools are `Sync`, and a `C`.
-unsafe impl<P: PoolClass, C: Control + Send> Send for AllocationPoint<'_, P, C> {}
+// alone reaches it: a `&P`, which may be sent if the pool is `Sync`, and a `C`.
+unsafe impl<P: PoolClass + Sync, C: Control + Send> Send for AllocationPoint<'_, P, C> {}
 // SAFETY: a shared allocation point only observes. It reads the shared part, which is
-// atomic, and the pool, which is `Sync`, through a pointer that is not written
+// atomic, and the pool, if that is `Sync`, through a pointer that is not written
 // meanwhile. Nothing else of the slow part is reached except through `&mut`.
-unsafe impl<P: PoolClass, C: Control> Sync for AllocationPoint<'_, P, C> {}
+unsafe impl<P: PoolClass + Sync, C: Control> Sync for AllocationPoint<'_, P, C> {}
 
 impl<'pool, P: PoolClass> AllocationPoint<'pool, P> {
     /// Creates a reset allocation point in `pool`. It gets memory at the first reserve.

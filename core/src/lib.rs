@@ -17,7 +17,7 @@
 //! # For users of pools
 //!
 //! - memory: [`ClientArena`] with [`ClientArenaOptions`], [`Arena`], [`ArenaSizes`]
-//! - pools: [`PoolClass`], [`ManualPool`], [`PoolSizes`]
+//! - pools: [`PoolClass`], [`ManualPool`], [`PoolSizes`]; [`Shared`] or [`Owned`] by one thread
 //! - objects: [`PoolBox`] and [`PoolRc`], which own one; [`walk`], which shows all
 //! - errors: [`Error`], [`Result`], [`Resource`], [`Exhausted`]
 //! - observation: [`ArenaCounts`], [`Counter`], [`Event`], [`EventHook`], [`Check`], [`Describe`]
@@ -26,7 +26,7 @@
 //!
 //! - traits: [`ManualClass`] for most classes; [`PoolClass`], [`FramePool`] and [`BufferClass`] for
 //!   the others; [`Store`] for what allocates and frees single objects
-//! - parts: [`PoolHeader`], [`Fill`], [`Block`], [`Lock`], [`ensure`], [`line()`]
+//! - parts: [`PoolHeader`], [`Fill`], [`Block`], [`LockKind`], [`Lock`], [`ensure`], [`line()`]
 //! - buffers: [`BasicBuffer`], [`SegmentBuffer`], [`RankBuffer`], [`Segment`], [`RankSet`]
 //! - barriers: [`BarrierPair`], [`SymmetricFence`], [`SingleCore`]
 //! - waiting: [`Parking`], [`Spinning`]
@@ -91,6 +91,7 @@ pub use objects::pool_box::PoolBox;
 pub use objects::pool_rc::PoolRc;
 pub use objects::walk::{Use, walk};
 pub use primitive::lock::Lock;
+pub use primitive::lock_kind::{Busy, LockKind, Owned, OwnedLock, PoolLock, Shared};
 pub use words::addr::{ADDRESS_CEILING, Addr, AddrRange, INLINE_SIZE_MAX};
 pub use words::align::Align;
 pub use words::check::{Check, CheckError, CheckLevel, ensure};

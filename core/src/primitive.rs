@@ -15,6 +15,7 @@ compile_error!(
 pub(crate) mod aver;
 pub(crate) mod defer;
 pub(crate) mod lock;
+pub(crate) mod lock_kind;
 pub(crate) mod prefetch;
 pub(crate) mod yielding;
 

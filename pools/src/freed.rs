@@ -5,7 +5,7 @@ use core::array;
 use core::ptr::{self, NonNull};
 
 use tripoint_core::internal::{AtomicPtr, AtomicUsize, Ordering};
-use tripoint_core::{Align, Arena, Block, BufferClass};
+use tripoint_core::{Align, Arena, Block, BufferClass, LockKind};
 
 use crate::granules::{FreeMemory, Granules};
 use crate::land::GRANULE;
@@ -257,7 +257,7 @@ impl Blocks {
     }
 }
 
-impl<A: Arena, F: FreeMemory> Granules<A, F> {
+impl<A: Arena, F: FreeMemory, L: LockKind> Granules<A, F, L> {
     /// Prepares blocks for a buffer: returns the first, and has the others wait there, as blocks of `size` bytes.
     ///
     /// # Safety

@@ -8,8 +8,8 @@
 use core::ptr::NonNull;
 
 use tripoint_core::{
-    Addr, Align, Arena, Block, Check, CheckError, CheckLevel, Error, Lock, Magazine, PoolHeader, PoolSizes,
-    Result, aver, ensure,
+    Addr, Align, Arena, Block, Check, CheckError, CheckLevel, Error, LockKind, Magazine, PoolHeader,
+    PoolLock, PoolSizes, Result, aver, ensure,
 };
 
 use crate::extend::{Extension, extend_for};
@@ -58,13 +58,15 @@ pub(crate) trait FreeMemory: Send {
 ///
 /// `free.size() <= header.total()`; what is missing is in objects and buffers.
 #[derive(Debug)]
-pub(crate) struct Granules<A: Arena, F> {
-    pub(crate) free: Lock<F>,
+pub(crate) struct Granules<A: Arena, F, L: LockKind> {
+    pub(crate) free: L::Lock<F>,
+    /// Who has it extends the pool. It is taken before `free`.
+    growth: L::Lock<()>,
     pub(crate) seals: Seals,
     pub(crate) header: PoolHeader<A>,
 }
 
-impl<A: Arena, F: FreeMemory> Granules<A, F> {
+impl<A: Arena, F: FreeMemory, L: LockKind> Granules<A, F, L> {
     /// A pool of the named class, without memory yet.
     ///
     /// # Errors
@@ -79,7 +81,12 @@ impl<A: Arena, F: FreeMemory> Granules<A, F> {
             return Err(Error::Parameter("the arena's grain is below two granules"));
         }
         let header = PoolHeader::create(arena, class)?;
-        Ok(Self { free: Lock::new(free(&header)), seals: Seals::new(&header), header })
+        Ok(Self {
+            free: PoolLock::new(free(&header)),
+            growth: PoolLock::new(()),
+            seals: Seals::new(&header),
+            header,
+        })
     }
 
     /// Seals an object that is about to be handed out.
@@ -155,7 +162,7 @@ impl<A: Arena, F: FreeMemory> Granules<A, F> {
             // SAFETY: whole grains of the pool, which nothing uses: they were taken out of the
             // free memory.
             unsafe { self.header.retract(block) };
-            surplus = next(&mut self.free.lock());
+            surplus = self.free.lock().ok().and_then(|mut free| next(&mut free));
         }
     }
 
@@ -173,19 +180,26 @@ impl<A: Arena, F: FreeMemory> Granules<A, F> {
     /// Notes that a client freed what is no object, or wrote over free memory.
     #[cold]
     pub(crate) fn note_damage(&self) {
-        self.free.lock().note_damage();
+        if let Ok(free) = self.free.lock() {
+            free.note_damage();
+        }
     }
 
     /// Shows every free block.
     pub(crate) fn walk_free(&self, visit: &mut dyn FnMut(Block)) {
-        self.free.lock().walk(visit);
+        if let Ok(mut free) = self.free.lock() {
+            free.walk(visit);
+        }
     }
 
     /// The sizes of the pool. The largest free block counts as the largest allocation that it
     /// has room for, with its seal.
     pub(crate) fn sizes(&self) -> PoolSizes {
-        let mut free = self.free.lock();
-        PoolSizes::of(&self.header, free.size(), free.largest().saturating_sub(SEAL_SIZE))
+        let (free, largest) = self
+            .free
+            .lock()
+            .map_or((0, 0), |mut free| (free.size(), free.largest().saturating_sub(SEAL_SIZE)));
+        PoolSizes::of(&self.header, free, largest)
     }
 
     fn owns(&self, addr: Addr) -> bool {
@@ -193,25 +207,45 @@ impl<A: Arena, F: FreeMemory> Granules<A, F> {
     }
 }
 
-impl<A: Arena, F> Granules<A, F> {
-    /// Takes `min..=max` bytes from a new extent, whose rest joins the land.
+/// How a pool gets more memory (design/core.md `.lock.growth`).
+impl<A: Arena, F: FreeMemory, L: LockKind> Granules<A, F, L> {
+    /// Has the pool extended by `extend`, unless `look` finds what another thread left meanwhile. The free memory is not
+    /// locked while the arena is asked.
     ///
-    /// The land stays locked meanwhile: of two threads that need more memory, the second finds
-    /// what the first left (design/pool-mvff.md `.mvff.extend.lock`).
+    /// # Errors
+    /// Those of `look` and `extend`, and [`Error::Damaged`].
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn grow<T>(
+        &self,
+        look: impl FnOnce(&mut F) -> Result<Option<T>>,
+        extend: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        let _growing = self.growth.lock()?;
+        let mut free = self.free.lock()?;
+        if let Some(found) = look(&mut free)? {
+            return Ok(found);
+        }
+        free.ensure_sound()?;
+        drop(free);
+        extend()
+    }
+
+    /// Takes `min..=max` bytes from a new extent, whose rest joins the land. [`Granules::grow`] calls it.
     ///
     /// # Errors
     /// Those of [`Arena::alloc_tracts`], and [`Error::Damaged`].
-    #[cold]
     pub(crate) fn take_extending(
         &self,
-        land: &mut Land,
+        land_of: fn(&mut F) -> &mut Land,
         min: usize,
         max: usize,
         align: Align,
         extend_by: usize,
     ) -> Result<Block> {
-        land.ensure_sound()?;
         let Extension { extent, wanted } = extend_for(&self.header, min, max, align, extend_by)?;
+        let mut free = self.free.lock()?;
+        let land = land_of(&mut free);
         // SAFETY: whole grains, which are multiples of granules, fresh from the arena, whose
         // blocks all point with the provenance of its range.
         unsafe { land.insert(extent) };
@@ -254,12 +288,12 @@ impl FreeMemory for Land {
     }
 }
 
-impl<A: Arena, F: FreeMemory> Check for Granules<A, F> {
+impl<A: Arena, F: FreeMemory, L: LockKind> Check for Granules<A, F, L> {
     fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
         self.header.check(level)?;
         if level >= CheckLevel::Shallow {
             let class = self.header.class();
-            let mut free = self.free.lock();
+            let Ok(mut free) = self.free.lock() else { return Ok(()) };
             ensure(class, free.size() <= self.header.total(), "free memory is part of the pool's")?;
             ensure(class, free.ensure_sound().is_ok(), UNDAMAGED)?;
             if level >= CheckLevel::Deep {

@@ -10,8 +10,9 @@ use core::fmt;
 use core::ptr::NonNull;
 
 use tripoint_core::{
-    Addr, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, Lock, Magazine, ManualPool,
-    PoolClass, PoolHeader, PoolSizes, Result, Store, SymmetricFence, aver, ensure, line,
+    Addr, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, LockKind, Magazine, ManualPool,
+    Owned, PoolClass, PoolHeader, PoolLock, PoolSizes, Result, Shared, Store, SymmetricFence, aver, ensure,
+    line,
 };
 
 use crate::extend::extend;
@@ -79,8 +80,10 @@ impl Default for MfsOptions {
 /// ```
 #[doc(alias("slab", "free list", "fixed size"))]
 #[derive(Debug)]
-pub struct Mfs<A: Arena, U: Unit> {
-    units: Lock<FreeUnits>,
+pub struct Mfs<A: Arena, U: Unit, L: LockKind = Shared> {
+    units: L::Lock<FreeUnits>,
+    /// Who has it extends the pool. It is taken before `units`.
+    growth: L::Lock<()>,
     returned: ReturnStack,
     unit: U,
     options: MfsOptions,
@@ -97,14 +100,31 @@ impl<A: Arena, U: Unit> Mfs<A, U> {
     /// - [`Error::Parameter`] for units aligned above the arena's grain
     /// - those of [`Arena::register`]
     pub fn create(arena: A, unit: U, options: MfsOptions) -> Result<Self> {
+        Self::with_lock(arena, unit, options)
+    }
+}
+
+impl<A: Arena, U: Unit> Mfs<A, U, Owned> {
+    /// Creates a pool in the arena that one thread owns: its calls take no lock, and while it is borrowed it stays in its
+    /// thread. See [`Owned`].
+    ///
+    /// # Errors
+    /// Those of `create`.
+    pub fn create_owned(arena: A, unit: U, options: MfsOptions) -> Result<Self> {
+        Self::with_lock(arena, unit, options)
+    }
+}
+
+impl<A: Arena, U: Unit, L: LockKind> Mfs<A, U, L> {
+    fn with_lock(arena: A, unit: U, options: MfsOptions) -> Result<Self> {
         // Extents start at a grain, and so do units (design/pool-mfs.md `.req.align`).
         if unit.align() > arena.grain() {
             return Err(Error::Parameter("the unit is more aligned than the arena's grain"));
         }
         let header = PoolHeader::create(arena, Self::CLASS)?;
         let key = LinkKey::of(&header);
-        let (units, returned) = (Lock::new(FreeUnits::new(key)), ReturnStack::of(key));
-        Ok(Self { units, returned, unit, options, key, header })
+        let (units, returned) = (PoolLock::new(FreeUnits::new(key)), ReturnStack::of(key));
+        Ok(Self { units, growth: PoolLock::new(()), returned, unit, options, key, header })
     }
 
     /// The bytes of a unit.
@@ -121,7 +141,9 @@ impl<A: Arena, U: Unit> Mfs<A, U> {
     /// Notes the damage that a cache met (design/hardening.md `.health`).
     #[cold]
     fn note(&self, damaged: Damaged) {
-        self.units.lock().list().note(Err(damaged));
+        if let Ok(units) = self.units.lock() {
+            units.list().note(Err(damaged));
+        }
     }
 
     /// The units that other threads returned.
@@ -129,21 +151,41 @@ impl<A: Arena, U: Unit> Mfs<A, U> {
         &self.returned
     }
 
-    /// Ensures that a unit is free: one that another thread returned, or one of a new extent.
-    ///
-    /// The pool stays locked meanwhile: of two threads that need more memory, the
-    /// second finds what the first got.
+    /// Calls `take` with the units, of which at least one is free.
+    #[inline]
+    fn with_free<T>(&self, take: impl FnOnce(&mut FreeUnits) -> Result<T>) -> Result<T> {
+        let mut units = self.units.lock()?;
+        if !units.is_empty() {
+            return take(&mut units);
+        }
+        drop(units);
+        self.with_supplied(take)
+    }
+
+    /// As [`Mfs::with_free`], with one that another thread returned, or one of a new extent. The units are not locked
+    /// while the arena is asked (design/core.md `.lock.growth`).
     #[cold]
-    fn supply(&self, units: &mut FreeUnits) -> Result<()> {
-        self.take_in(units);
+    #[inline(never)]
+    fn with_supplied<T>(&self, take: impl FnOnce(&mut FreeUnits) -> Result<T>) -> Result<T> {
+        let _growing = self.growth.lock()?;
+        let mut units = self.units.lock()?;
+        self.take_in(&mut units);
         units.list().ensure_sound()?;
         if units.is_empty() {
+            drop(units);
             let extent = extend(&self.header, self.extent_size(), self.options.extend_by)?;
             // SAFETY: tracts that were just allocated for this pool, and are in no segment.
             unsafe { self.header.arena().join_tracts(extent, self.header.id()) };
+            units = self.units.lock()?;
             units.extend(extent, self.unit.size());
         }
-        Ok(())
+        take(&mut units)
+    }
+
+    /// Takes the unit freed last, or else one never used.
+    #[inline]
+    fn take_unit(units: &mut FreeUnits, unit: usize) -> Result<Option<NonNull<u8>>> {
+        Ok(units.pop()?.or_else(|| units.cut(unit).map(Block::base)))
     }
 
     /// The bytes that hold a unit wherever a grain begins. With the feature `hardening`,
@@ -189,19 +231,14 @@ impl<A: Arena, U: Unit> Mfs<A, U> {
     fn take_batch(&self) -> Result<Chain> {
         let unit = self.unit.size();
         let size = self.fill_size().min(BATCH.saturating_mul(unit));
-        let run = {
-            let mut units = self.units.lock();
-            if units.is_empty() {
-                self.supply(&mut units)?;
-            }
-            if let Some(chain) = units.take(size / unit)? {
-                return Ok(chain);
-            }
-            let size = size.min(units.run().size());
-            units.cut(size).ok_or(Error::Limit)?
-        };
+        let (freed, run) = self.with_free(|units| {
+            let freed = units.take(size / unit)?;
+            let run = if freed.is_none() { units.cut(size.min(units.run().size())) } else { None };
+            Ok((freed, run))
+        })?;
         // SAFETY: whole units just cut from the run.
-        let chain = unsafe { Chain::of_run(run, unit, self.key) };
+        let unused = || unsafe { Chain::of_run(run?, unit, self.key) };
+        let chain = freed.or_else(unused);
         aver!(chain.is_some(), "the batch {run:?} has no unit of {unit} bytes");
         chain.ok_or(Error::Limit)
     }
@@ -210,9 +247,6 @@ impl<A: Arena, U: Unit> Mfs<A, U> {
     fn take_fill(&self, units: &mut FreeUnits, unit: usize) -> Result<Block> {
         let most = self.fill_size();
         units.list().ensure_sound()?;
-        if units.is_empty() {
-            self.supply(units)?;
-        }
         let size = units.run().size().min(most);
         let block = if size != 0 { units.cut(size) } else { units.take_neighbours(unit, most)? };
         aver!(
@@ -226,7 +260,9 @@ impl<A: Arena, U: Unit> Mfs<A, U> {
 
     /// Takes units back from a cache or a buffer.
     fn put_chain(&self, chain: Chain) {
-        self.units.lock().push_chain(chain);
+        if let Ok(mut units) = self.units.lock() {
+            units.push_chain(chain);
+        }
     }
 
     /// Makes what the owner of a buffer freed there its fill, if that is `least` bytes or more; otherwise takes it back.
@@ -308,7 +344,7 @@ impl<A: Arena, U: Unit> Mfs<A, U> {
 // owner reads. Extents are aligned to the grain and units no more than that, and
 // units follow each other at multiples of their alignment. Each may be freed alone, by address.
 // Size and alignment are properties of the unit and never change. Pools of one header are of one class.
-unsafe impl<A: Arena, U: Unit> PoolClass for Mfs<A, U> {
+unsafe impl<A: Arena, U: Unit, L: LockKind> PoolClass for Mfs<A, U, L> {
     const CLASS: &'static str = "MFS";
     const FLIPPABLE: bool = false;
 
@@ -345,7 +381,7 @@ unsafe impl<A: Arena, U: Unit> PoolClass for Mfs<A, U> {
     /// (design/pool-mfs.md `.mfs.order`, `.mfs.neighbours`, `.req.points`).
     fn fill(&self, layout: Layout) -> Result<Fill> {
         let unit = self.reserve_size(layout).ok_or(UNSERVED)?;
-        self.take_fill(&mut self.units.lock(), unit).map(Fill::from)
+        self.with_free(|units| self.take_fill(units, unit)).map(Fill::from)
     }
 
     /// As `fill`. If few of the freed units touch, others wait in the buffer: a batch in all, taken under
@@ -360,16 +396,17 @@ unsafe impl<A: Arena, U: Unit> PoolClass for Mfs<A, U> {
                 return Ok(block.into());
             }
         }
-        let mut units = self.units.lock();
-        let block = self.take_fill(&mut units, unit)?;
-        let wanted = batch.saturating_sub(block.size()) / unit;
-        // Damage that is met here is met again by the next fill.
-        if wanted != 0
-            && let Ok(Some(chain)) = units.take(wanted)
-        {
-            buffer.keep(&chain);
-        }
-        Ok(block.into())
+        self.with_free(|units| {
+            let block = self.take_fill(units, unit)?;
+            let wanted = batch.saturating_sub(block.size()) / unit;
+            // Damage that is met here is met again by the next fill.
+            if wanted != 0
+                && let Ok(Some(chain)) = units.take(wanted)
+            {
+                buffer.keep(&chain);
+            }
+            Ok(block.into())
+        })
     }
 
     #[inline(always)]
@@ -412,29 +449,32 @@ unsafe impl<A: Arena, U: Unit> PoolClass for Mfs<A, U> {
         let Some((_, units)) = unused.split_at(cut).filter(|(_, units)| units.size() != 0) else { return };
         // SAFETY: the caller gives up the block.
         unsafe { poison(units) };
-        // SAFETY: the caller gives up the end of a fill. Fills are whole units, and
-        // these are as many bytes up to their end, so they begin where a unit does.
-        unsafe { self.units.lock().put(units, self.unit.size()) };
+        if let Ok(mut free) = self.units.lock() {
+            // SAFETY: the caller gives up the end of a fill. Fills are whole units, and
+            // these are as many bytes up to their end, so they begin where a unit does.
+            unsafe { free.put(units, self.unit.size()) };
+        }
     }
 
     fn walk_free(&self, visit: &mut dyn FnMut(Block)) {
-        let mut units = self.units.lock();
+        let Ok(mut units) = self.units.lock() else { return };
         self.take_in(&mut units);
         units.walk(self.unit.size(), visit);
     }
 
     fn sizes(&self) -> PoolSizes {
         let unit = self.unit.size();
-        let mut units = self.units.lock();
-        self.take_in(&mut units);
-        let free = units.size(unit);
+        let free = self.units.lock().map_or(0, |mut units| {
+            self.take_in(&mut units);
+            units.size(unit)
+        });
         PoolSizes::of(&self.header, free, free.min(unit))
     }
 }
 
 // SAFETY: never flippable. Units of fills, and of runs, are freed as those of `alloc`, which are taken as fills are.
 // Objects that take the same unit may become each other in place.
-unsafe impl<A: Arena, U: Unit> ManualPool for Mfs<A, U> {
+unsafe impl<A: Arena, U: Unit, L: LockKind> ManualPool for Mfs<A, U, L> {
     const KEEPS_FREED: bool = true;
 
     #[inline]
@@ -475,32 +515,24 @@ unsafe impl<A: Arena, U: Unit> ManualPool for Mfs<A, U> {
 
 // SAFETY: memory from `alloc` is a unit taken as fills are, which nothing else uses until it is
 // freed. `free` replaces the pointer by one that reaches the same address. The units are behind
-// a lock, so any thread may free. Objects are resized as
+// a lock, so any thread that may call the pool may free. Objects are resized as
 // `ManualPool` promises, and with a pointer that reaches all of them.
-unsafe impl<A: Arena, U: Unit> Store for Mfs<A, U> {
+unsafe impl<A: Arena, U: Unit, L: LockKind> Store for Mfs<A, U, L> {
     #[inline]
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
         let unit = self.reserve_size(layout).ok_or(UNSERVED)?;
-        let mut units = self.units.lock();
-        if units.is_empty() {
-            self.supply(&mut units)?;
-        }
-        match units.pop()? {
-            Some(freed) => Ok(freed),
-            None => {
-                let unused = units.cut(unit);
-                aver!(unused.is_some(), "the run {:?} has no unit of {unit} bytes", units.run());
-                unused.map(Block::base).ok_or(Error::Limit)
-            }
+        let found = Self::take_unit(&mut *self.units.lock()?, unit)?;
+        match found {
+            Some(object) => Ok(object),
+            None => self.with_supplied(|units| Self::take_unit(units, unit)?.ok_or(Error::Limit)),
         }
     }
 
     fn alloc_many(&self, layout: Layout, magazine: &mut Magazine) {
         let Some(unit) = self.reserve_size(layout) else { return };
-        let mut units = self.units.lock();
+        let Ok(mut units) = self.units.lock() else { return };
         while magazine.room() != 0 {
-            let Ok(freed) = units.pop() else { return };
-            let Some(object) = freed.or_else(|| units.cut(unit).map(Block::base)) else { return };
+            let Ok(Some(object)) = Self::take_unit(&mut units, unit) else { return };
             let _ = magazine.push(object);
         }
     }
@@ -513,8 +545,10 @@ unsafe impl<A: Arena, U: Unit> Store for Mfs<A, U> {
         }
         // SAFETY: the caller gives up an object of this pool, which is a unit.
         unsafe { poison(Block::new(object, self.unit.size())) };
-        // SAFETY: a unit of the pool that nothing uses any more, and that is in no list.
-        unsafe { self.units.lock().push(object) };
+        if let Ok(mut units) = self.units.lock() {
+            // SAFETY: a unit of the pool that nothing uses any more, and that is in no list.
+            unsafe { units.push(object) };
+        }
     }
 
     #[inline]
@@ -523,11 +557,11 @@ unsafe impl<A: Arena, U: Unit> Store for Mfs<A, U> {
     }
 }
 
-impl<A: Arena, U: Unit> Check for Mfs<A, U> {
+impl<A: Arena, U: Unit, L: LockKind> Check for Mfs<A, U, L> {
     fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
         self.header.check(level)?;
         if level >= CheckLevel::Shallow {
-            let units = self.units.lock();
+            let Ok(units) = self.units.lock() else { return Ok(()) };
             ensure(Self::CLASS, units.list().ensure_sound().is_ok(), UNDAMAGED)?;
             let free = units.size(self.unit.size());
             ensure(Self::CLASS, free <= self.header.total(), "free memory is part of the pool's")?;
@@ -539,11 +573,11 @@ impl<A: Arena, U: Unit> Check for Mfs<A, U> {
     }
 }
 
-impl<A: Arena, U: Unit> Describe for Mfs<A, U> {
+impl<A: Arena, U: Unit, L: LockKind> Describe for Mfs<A, U, L> {
     fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
         self.header.describe(out, depth)?;
         let (listed, run) = {
-            let units = self.units.lock();
+            let Ok(units) = self.units.lock() else { return Ok(()) };
             (units.listed(), units.run().size() / self.unit.size())
         };
         line(out, depth + 1, "unit", format_args!("{} bytes", self.unit.size()))?;

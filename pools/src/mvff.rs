@@ -8,8 +8,9 @@ use core::iter;
 use core::ptr::NonNull;
 
 use tripoint_core::{
-    Addr, AddrRange, Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, Magazine,
-    ManualPool, PoolClass, PoolHeader, PoolSizes, Result, Store, SymmetricFence, aver, line,
+    Addr, AddrRange, Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, LockKind,
+    Magazine, ManualPool, Owned, PoolClass, PoolHeader, PoolLock, PoolSizes, Result, Shared, Store,
+    SymmetricFence, aver, line,
 };
 
 use crate::bins::{Binned, piece_for};
@@ -74,9 +75,9 @@ impl Default for MvffOptions {
 /// ```
 #[doc(alias("first fit", "heap"))]
 #[derive(Debug)]
-pub struct Mvff<A: Arena> {
+pub struct Mvff<A: Arena, L: LockKind = Shared> {
     options: MvffOptions,
-    pub(crate) granules: Granules<A, Binned<Land>>,
+    pub(crate) granules: Granules<A, Binned<Land>, L>,
 }
 
 impl<A: Arena> Mvff<A> {
@@ -86,6 +87,23 @@ impl<A: Arena> Mvff<A> {
     /// - [`Error::Parameter`] for an arena whose grain is below two granules
     /// - those of [`Arena::register`]
     pub fn create(arena: A, options: MvffOptions) -> Result<Self> {
+        Self::with_lock(arena, options)
+    }
+}
+
+impl<A: Arena> Mvff<A, Owned> {
+    /// Creates a pool in the arena that one thread owns: its calls take no lock, and while it is borrowed it stays in its
+    /// thread. See [`Owned`].
+    ///
+    /// # Errors
+    /// Those of `create`.
+    pub fn create_owned(arena: A, options: MvffOptions) -> Result<Self> {
+        Self::with_lock(arena, options)
+    }
+}
+
+impl<A: Arena, L: LockKind> Mvff<A, L> {
+    fn with_lock(arena: A, options: MvffOptions) -> Result<Self> {
         let fill_size = options.fill_size - options.fill_size % GRANULE;
         // What waits is not returned to the arena.
         let bin_blocks = if options.spare == usize::MAX { options.bin_blocks } else { 0 };
@@ -94,17 +112,23 @@ impl<A: Arena> Mvff<A> {
         Ok(Self { options: MvffOptions { fill_size, bin_blocks, ..options }, granules })
     }
 
-    /// Takes `min..=max` bytes from the land, or else from the land that all blocks have joined, and extends it if it must.
-    fn take(&self, free: &mut Binned<Land>, min: usize, max: usize, align: Align) -> Result<Block> {
-        if let Some(block) = free.memory().take_first_bounded(min, max, align) {
-            return Ok(block);
+    /// Takes `min..=max` bytes from the land, or else from the land that all blocks have joined.
+    fn take(free: &mut Binned<Land>, min: usize, max: usize, align: Align) -> Option<Block> {
+        let taken = free.memory().take_first_bounded(min, max, align);
+        if taken.is_some() || free.is_settled() {
+            return taken;
         }
-        if !free.is_settled()
-            && let Some(block) = free.settled_for(piece_for(min, align)).take_first_bounded(min, max, align)
-        {
-            return Ok(block);
-        }
-        self.granules.take_extending(free.memory(), min, max, align, self.options.extend_by)
+        free.settled_for(piece_for(min, align)).take_first_bounded(min, max, align)
+    }
+
+    /// Takes `min..=max` bytes from new memory.
+    #[cold]
+    #[inline(never)]
+    fn take_growing(&self, min: usize, max: usize, align: Align) -> Result<Block> {
+        self.granules.grow(
+            |free| Ok(Self::take(free, min, max, align)),
+            || self.granules.take_extending(Binned::memory, min, max, align, self.options.extend_by),
+        )
     }
 
     /// Adds up to `N` blocks to the land, and returns surplus memory to the arena.
@@ -114,7 +138,7 @@ impl<A: Arena> Mvff<A> {
     unsafe fn insert<const N: usize>(&self, blocks: impl Iterator<Item = Block>) {
         let (mut sources, surplus);
         {
-            let mut free = self.granules.free.lock();
+            let Ok(mut free) = self.granules.free.lock() else { return };
             let land = free.memory();
             let mut made = [None; N];
             for (made, block) in made.iter_mut().zip(blocks) {
@@ -143,7 +167,7 @@ impl<A: Arena> Mvff<A> {
             // SAFETY: whole granules of the pool, which the caller gives up.
             return unsafe { self.insert::<1>(iter::once(block)) };
         }
-        let mut free = self.granules.free.lock();
+        let Ok(mut free) = self.granules.free.lock() else { return };
         // SAFETY: whole granules of the pool, which the caller gives up. Nothing is surplus: there are bins only if the
         // pool keeps everything.
         unsafe { free.put(block) };
@@ -181,7 +205,7 @@ impl<A: Arena> Mvff<A> {
 // pool does not touch them. The land aligns them as asked and to granules, in base and size, and
 // takes back any part of them in whole granules, by address. Granules are a constant, and sizes
 // depend on the layout alone.
-unsafe impl<A: Arena> PoolClass for Mvff<A> {
+unsafe impl<A: Arena, L: LockKind> PoolClass for Mvff<A, L> {
     const CLASS: &'static str = "MVFF";
     const FLIPPABLE: bool = false;
 
@@ -221,17 +245,21 @@ unsafe impl<A: Arena> PoolClass for Mvff<A> {
         let size = Land::granules(layout.size()).ok_or(TOO_LARGE)?;
         let align = Align::of_layout(layout);
         let most = size.max(self.options.fill_size);
-        let mut free = self.granules.free.lock();
+        let mut free = self.granules.free.lock()?;
         let land = free.settled_for(most);
         let ample = most.min(land.largest());
-        let block = if ample > size
+        let found = if ample > size
             && let Some(block) = land.take_first_bounded(ample, most, align)
         {
-            block
+            Some(block)
         } else {
-            self.take(&mut free, size, most, align)?
+            Self::take(&mut free, size, most, align)
         };
         drop(free);
+        let block = match found {
+            Some(block) => block,
+            None => self.take_growing(size, most, align)?,
+        };
         // SAFETY: just taken out of the land.
         Ok(unsafe { self.granules.hand_to_buffer(block) }.into())
     }
@@ -248,7 +276,7 @@ unsafe impl<A: Arena> PoolClass for Mvff<A> {
         let wanted = unsafe { buffer.next_wanted() };
         let least = size.saturating_mul(wanted);
         if least <= self.options.fill_size && align.get() <= GRANULE {
-            let mut free = self.granules.free.lock();
+            let mut free = self.granules.free.lock()?;
             let mut blocks = Blocks::none();
             // A small fill of the land is no better than several blocks of the size, and these need not join it.
             if free.memory().largest() < least {
@@ -327,7 +355,7 @@ unsafe impl<A: Arena> PoolClass for Mvff<A> {
 // SAFETY: never flippable. Objects of buffers are whole granules, which any thread may free as those of `alloc`, which are
 // taken as fills are; so are those that are allocated in what a buffer keeps, which leave it before they are handed out.
 // Objects that take the same room may become each other in place.
-unsafe impl<A: Arena> ManualPool for Mvff<A> {
+unsafe impl<A: Arena, L: LockKind> ManualPool for Mvff<A, L> {
     const SEAL_SIZE: usize = SEAL_SIZE;
     const KEEPS_FREED: bool = true;
 
@@ -381,18 +409,19 @@ unsafe impl<A: Arena> ManualPool for Mvff<A> {
 
 // SAFETY: memory from `alloc` is taken out of the land as fills are, and stays out until it is
 // freed. `free` replaces the pointer by one that reaches the same address. The land is behind a
-// lock, so any thread may free. Objects are resized as
+// lock, so any thread that may call the pool may free. Objects are resized as
 // `ManualPool` promises, and with a pointer that reaches all of them.
-unsafe impl<A: Arena> Store for Mvff<A> {
+unsafe impl<A: Arena, L: LockKind> Store for Mvff<A, L> {
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
         let size = self.reserve_size(layout).ok_or(TOO_LARGE)?;
         let align = Align::of_layout(layout);
-        let object = {
-            let mut free = self.granules.free.lock();
-            match free.take_waiting(size, align) {
-                Some(object) => object,
-                None => self.take(&mut free, size, size, align)?,
-            }
+        let found = {
+            let mut free = self.granules.free.lock()?;
+            free.take_waiting(size, align).or_else(|| Self::take(&mut free, size, size, align))
+        };
+        let object = match found {
+            Some(object) => object,
+            None => self.take_growing(size, size, align)?,
         };
         // SAFETY: just taken out of the land, in whole granules.
         Ok(unsafe { self.granules.hand_out(object) })
@@ -402,7 +431,7 @@ unsafe impl<A: Arena> Store for Mvff<A> {
     fn alloc_many(&self, layout: Layout, magazine: &mut Magazine) {
         let Some(size) = self.reserve_size(layout) else { return };
         let align = Align::of_layout(layout);
-        let mut free = self.granules.free.lock();
+        let Ok(mut free) = self.granules.free.lock() else { return };
         while magazine.room() != 0 {
             let land = free.memory();
             let run = if align.get() > GRANULE {
@@ -455,25 +484,29 @@ unsafe impl<A: Arena> Store for Mvff<A> {
             free.memory().take_range(AddrRange::with_size(Addr::of(limit.as_ptr()), size)?)
         };
         // Nothing is returned to the arena, whose hook may unwind: then the caller would not know the object's layout.
-        // SAFETY: whole granules of the pool, which are in no object.
-        let put = |tail| _ = unsafe { self.granules.free.lock().memory().insert(tail) };
+        let put = |tail| {
+            if let Ok(mut free) = self.granules.free.lock() {
+                // SAFETY: whole granules of the pool, which are in no object.
+                let _ = unsafe { free.memory().insert(tail) };
+            }
+        };
         // SAFETY: an object of this pool, which takes the bytes that `reserve_size` says. The land takes exactly the
         // bytes that are asked for out of what is free.
         unsafe { self.granules.resize_room(object, room, take, put) }
     }
 }
 
-impl<A: Arena> Check for Mvff<A> {
+impl<A: Arena, L: LockKind> Check for Mvff<A, L> {
     fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
         self.granules.check(level)
     }
 }
 
-impl<A: Arena> Describe for Mvff<A> {
+impl<A: Arena, L: LockKind> Describe for Mvff<A, L> {
     fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
         self.granules.header.describe(out, depth)?;
         let (size, count, largest) = {
-            let mut free = self.granules.free.lock();
+            let Ok(mut free) = self.granules.free.lock() else { return Ok(()) };
             let land = free.settled();
             (land.size(), land.count(), land.largest())
         };

@@ -9,8 +9,8 @@ use core::ops::Range;
 use core::ptr::NonNull;
 
 use tripoint_core::{
-    Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, ManualClass, PoolHeader, PoolSizes,
-    Result, Store, aver, line,
+    Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, LockKind, ManualClass, Owned,
+    PoolHeader, PoolLock, PoolSizes, Result, Shared, Store, aver, line,
 };
 
 use crate::extend::{Extension, extend_for};
@@ -92,14 +92,14 @@ impl MvtOptions {
 /// ```
 #[doc(alias("temporal", "FIFO", "queue"))]
 #[derive(Debug)]
-pub struct Mvt<A: Arena> {
+pub struct Mvt<A: Arena, L: LockKind = Shared> {
     options: MvtOptions,
     /// The bytes of a fill, and of the smallest block that is available.
     fill_size: usize,
     /// The bytes of available blocks to keep.
     reserve: usize,
     grain: Align,
-    granules: Granules<A, FreeBlocks>,
+    granules: Granules<A, FreeBlocks, L>,
 }
 
 impl<A: Arena> Mvt<A> {
@@ -111,6 +111,23 @@ impl<A: Arena> Mvt<A> {
     ///   arena whose grain is below 64 bytes (32 on 32-bit targets)
     /// - those of [`Arena::register`]
     pub fn create(arena: A, options: MvtOptions) -> Result<Self> {
+        Self::with_lock(arena, options)
+    }
+}
+
+impl<A: Arena> Mvt<A, Owned> {
+    /// Creates a pool in the arena that one thread owns: its calls take no lock, and while it is borrowed it stays in its
+    /// thread. See [`Owned`].
+    ///
+    /// # Errors
+    /// Those of `create`.
+    pub fn create_owned(arena: A, options: MvtOptions) -> Result<Self> {
+        Self::with_lock(arena, options)
+    }
+}
+
+impl<A: Arena, L: LockKind> Mvt<A, L> {
+    fn with_lock(arena: A, options: MvtOptions) -> Result<Self> {
         options.validate()?;
         let grain = Align::new(arena.grain())
             .filter(|grain| grain.get() >= QUEUED_SIZE_MIN)
@@ -141,37 +158,68 @@ impl<A: Arena> Mvt<A> {
     /// the oldest available block, then, if too much is free or the object is
     /// exceptionally large, what fits first, then new tracts (design/pool-mvt.md
     /// `.mvt.order`).
-    fn take(&self, free: &mut FreeBlocks, size: usize, align: Align) -> Result<Block> {
+    ///
+    /// What is behind `most` bytes is left over.
+    #[inline]
+    fn take(&self, size: usize, most: usize, align: Align) -> Result<Block> {
+        let found = self.take_free(&mut *self.granules.free.lock()?, size, most, align)?;
+        match found {
+            Some(block) => Ok(block),
+            None => self.take_growing(size, most, align),
+        }
+    }
+
+    /// [Takes](Mvt::take) from new memory.
+    #[cold]
+    #[inline(never)]
+    fn take_growing(&self, size: usize, most: usize, align: Align) -> Result<Block> {
+        self.granules
+            .grow(|free| self.take_free(free, size, most, align), || self.take_extending(size, most, align))
+    }
+
+    /// [Takes](Mvt::take) from free blocks.
+    #[inline]
+    fn take_free(
+        &self,
+        free: &mut FreeBlocks,
+        size: usize,
+        most: usize,
+        align: Align,
+    ) -> Result<Option<Block>> {
         free.ensure_sound()?;
         let taken = self.take_trusting(free, size, align);
         free.ensure_sound()?;
-        taken
+        Ok(taken.map(|block| self.cut(free, block, most)))
+    }
+
+    /// Leaves over what is behind `most` bytes of a block just taken.
+    #[inline]
+    fn cut(&self, free: &mut FreeBlocks, block: Block, most: usize) -> Block {
+        let Some((kept, rest)) = block.split_at(most) else { return block };
+        // SAFETY: the rest of a block just taken, in whole granules.
+        unsafe { free.keep(rest, self.options.min_size) };
+        kept
     }
 
     /// [Takes](Mvt::take) from free blocks, whatever is met in them.
-    fn take_trusting(&self, free: &mut FreeBlocks, size: usize, align: Align) -> Result<Block> {
+    #[inline]
+    fn take_trusting(&self, free: &mut FreeBlocks, size: usize, align: Align) -> Option<Block> {
         let most = size.max(self.fill_size);
-        if let Some(block) = free.take_splinter(size, align).or_else(|| free.take_oldest(size, most, align)) {
-            return Ok(block);
-        }
+        let taken = free.take_splinter(size, align).or_else(|| free.take_oldest(size, most, align));
         let exceptional = size > self.fill_size;
-        if (exceptional || self.is_fragmented(free))
-            && let Some(block) = free.take_first(size, most, align)
-        {
-            return Ok(block);
+        if taken.is_none() && (exceptional || self.is_fragmented(free)) {
+            return free.take_first(size, most, align);
         }
-        self.take_extending(free, size, most, align)
+        taken
     }
 
-    /// Takes `min..=max` bytes from new tracts, or, if the arena has none, from
-    /// wherever they fit first.
-    ///
-    /// The pool stays locked meanwhile: of two threads that need more memory, the
-    /// second finds what the first left.
-    #[cold]
-    fn take_extending(&self, free: &mut FreeBlocks, min: usize, max: usize, align: Align) -> Result<Block> {
-        free.ensure_sound()?;
-        match extend_for(&self.granules.header, min, max, align, max) {
+    /// [Takes](Mvt::take) from new tracts, or, if the arena has none, from
+    /// wherever it fits first. [`Granules::grow`] calls it.
+    fn take_extending(&self, size: usize, most: usize, align: Align) -> Result<Block> {
+        let max = size.max(self.fill_size);
+        let extended = extend_for(&self.granules.header, size, max, align, max);
+        let mut free = self.granules.free.lock()?;
+        let taken = match extended {
             Ok(Extension { extent, wanted }) => {
                 // SAFETY: whole grains, fresh from the arena, whose blocks all point
                 // with the provenance of its range.
@@ -183,9 +231,11 @@ impl<A: Arena> Mvt<A> {
             }
             Err(error) => {
                 free.drop_splinter();
-                free.take_first(min, max, align).ok_or(error)
+                free.take_first(size, max, align).ok_or(error)
             }
-        }
+        };
+        free.ensure_sound()?;
+        Ok(self.cut(&mut free, taken?, most))
     }
 
     /// Whether so much of the pool is free that it should not grow.
@@ -218,7 +268,7 @@ impl<A: Arena> Mvt<A> {
     fn receive(&self, add: impl FnOnce(&mut FreeBlocks)) {
         let mut looks = 0..SURPLUS_LOOKS;
         let surplus = {
-            let mut free = self.granules.free.lock();
+            let Ok(mut free) = self.granules.free.lock() else { return };
             add(&mut free);
             if free.available() <= self.reserve {
                 return;
@@ -240,7 +290,7 @@ const SURPLUS_LOOKS: usize = 4;
 // and the pool does not touch them. They are aligned as asked and to granules, in base and size,
 // and any part of them in whole granules may be freed, by address. Granules are a constant, and
 // sizes depend on the layout alone.
-unsafe impl<A: Arena> ManualClass for Mvt<A> {
+unsafe impl<A: Arena, L: LockKind> ManualClass for Mvt<A, L> {
     const CLASS: &'static str = "MVT";
     const SEAL_SIZE: usize = SEAL_SIZE;
 
@@ -263,7 +313,7 @@ unsafe impl<A: Arena> ManualClass for Mvt<A> {
     fn fill(&self, layout: Layout) -> Result<Block> {
         // Objects have this size together with their seals.
         let size = Land::granules(layout.size()).ok_or(TOO_LARGE)?;
-        let block = self.take(&mut self.granules.free.lock(), size, Align::of_layout(layout))?;
+        let block = self.take(size, usize::MAX, Align::of_layout(layout))?;
         // SAFETY: just taken out of the free blocks.
         Ok(unsafe { self.granules.hand_to_buffer(block) })
     }
@@ -296,19 +346,14 @@ unsafe impl<A: Arena> ManualClass for Mvt<A> {
 
 // SAFETY: memory from `alloc` is the front of a block taken as fills are, which is out of the free
 // blocks until it is freed. `free` replaces the pointer by one that reaches the same address. The
-// free blocks are behind a lock, so any thread may free. Objects are resized as
+// free blocks are behind a lock, so any thread that may call the pool may free. Objects are resized as
 // `ManualPool` promises, and with a pointer that reaches all of them.
-unsafe impl<A: Arena> Store for Mvt<A> {
+unsafe impl<A: Arena, L: LockKind> Store for Mvt<A, L> {
     /// Allocates as a buffer shared by all callers would, so that objects lie in
     /// the order of their birth.
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
         let size = self.reserve_size(layout).ok_or(TOO_LARGE)?;
-        let mut free = self.granules.free.lock();
-        let block = self.take(&mut free, size, Align::of_layout(layout))?;
-        aver!(block.size() >= size, "{block:?} was taken for {size} bytes");
-        let (object, rest) = block.split_at(size).ok_or(Error::Limit)?;
-        // SAFETY: the rest of a block just taken, in whole granules.
-        unsafe { free.keep(rest, self.options.min_size) };
+        let object = self.take(size, size, Align::of_layout(layout))?;
         // SAFETY: just taken out of the free blocks, in whole granules.
         Ok(unsafe { self.granules.hand_out(object) })
     }
@@ -331,17 +376,17 @@ unsafe impl<A: Arena> Store for Mvt<A> {
     }
 }
 
-impl<A: Arena> Check for Mvt<A> {
+impl<A: Arena, L: LockKind> Check for Mvt<A, L> {
     fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
         self.granules.check(level)
     }
 }
 
-impl<A: Arena> Describe for Mvt<A> {
+impl<A: Arena, L: LockKind> Describe for Mvt<A, L> {
     fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
         self.granules.header.describe(out, depth)?;
         // The pool is not locked while `out` writes, which may allocate in this pool.
-        let counts = self.granules.free.lock().counts();
+        let Ok(counts) = self.granules.free.lock().map(|free| free.counts()) else { return Ok(()) };
         counts.describe(out, depth + 1)?;
         line(out, depth + 1, "fill size", format_args!("{} bytes", self.fill_size))?;
         line(out, depth + 1, "reserve", format_args!("{} bytes", self.reserve))?;

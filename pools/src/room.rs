@@ -3,7 +3,7 @@
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-use tripoint_core::{Arena, Block, ManualPool};
+use tripoint_core::{Arena, Block, LockKind, ManualPool, PoolLock};
 
 use crate::granules::{FreeMemory, Granules};
 use crate::poison::poison;
@@ -25,7 +25,7 @@ impl Room {
     }
 }
 
-impl<A: Arena, F: FreeMemory> Granules<A, F> {
+impl<A: Arena, F: FreeMemory, L: LockKind> Granules<A, F, L> {
     /// Changes the room of an object where it lies (design/land.md `.room`). `take` is passed the limit of an object, and
     /// takes so many bytes from there on out of the free memory, or none. `put` is passed the end of an object that
     /// needs it no longer.
@@ -56,7 +56,7 @@ impl<A: Arena, F: FreeMemory> Granules<A, F> {
             unsafe { poison(tail) };
             put(tail);
         } else {
-            take(&mut self.free.lock(), object.limit(), room.to - room.from)?;
+            take(&mut *self.free.lock().ok()?, object.limit(), room.to - room.from)?;
             // SAFETY: the object and the granules that were just taken from its limit on; the pointer has the
             // provenance of the arena's range.
             let grown = unsafe { Block::new(object.base(), room.to) };

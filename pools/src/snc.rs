@@ -8,8 +8,8 @@ use core::fmt;
 use core::ptr::NonNull;
 
 use tripoint_core::{
-    Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, FramePool, PoolClass,
-    PoolHeader, PoolSizes, Result, SymmetricFence, aver, line,
+    Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, FramePool, LockKind, Owned,
+    PoolClass, PoolHeader, PoolLock, PoolSizes, Result, Shared, SymmetricFence, aver, line,
 };
 
 use crate::granules::Granules;
@@ -70,10 +70,10 @@ impl Default for SncOptions {
 /// ```
 #[doc(alias("stack", "bump", "region"))]
 #[derive(Debug)]
-pub struct Snc<A: Arena> {
+pub struct Snc<A: Arena, L: LockKind = Shared> {
     options: SncOptions,
     /// The blocks in no stack.
-    granules: Granules<A, Land>,
+    granules: Granules<A, Land, L>,
 }
 
 impl<A: Arena> Snc<A> {
@@ -83,6 +83,23 @@ impl<A: Arena> Snc<A> {
     /// - [`Error::Parameter`] for an arena whose grain is below two granules
     /// - those of [`Arena::register`]
     pub fn create(arena: A, options: SncOptions) -> Result<Self> {
+        Self::with_lock(arena, options)
+    }
+}
+
+impl<A: Arena> Snc<A, Owned> {
+    /// Creates a pool in the arena that one thread owns: its calls take no lock, and while it is borrowed it stays in its
+    /// thread. See [`Owned`].
+    ///
+    /// # Errors
+    /// Those of `create`.
+    pub fn create_owned(arena: A, options: SncOptions) -> Result<Self> {
+        Self::with_lock(arena, options)
+    }
+}
+
+impl<A: Arena, L: LockKind> Snc<A, L> {
+    fn with_lock(arena: A, options: SncOptions) -> Result<Self> {
         let fill_size = options.fill_size - options.fill_size % GRANULE;
         let granules = Granules::create(arena, Self::CLASS, Land::new)?;
         Ok(Self { options: SncOptions { fill_size, ..options }, granules })
@@ -90,12 +107,18 @@ impl<A: Arena> Snc<A> {
 
     /// Takes a block for a buffer: the first that is as large as a fill, or else a
     /// part of the largest, or else a new one.
-    fn take(&self, land: &mut Land, needed: usize) -> Result<Block> {
+    fn take(&self, needed: usize) -> Result<Block> {
         let most = needed.max(self.options.fill_size);
-        let least = most.min(land.largest()).max(needed);
-        match land.take_first_bounded(least, most, GRANULE_ALIGN) {
+        let look = |land: &mut Land| {
+            let least = most.min(land.largest()).max(needed);
+            land.take_first_bounded(least, most, GRANULE_ALIGN)
+        };
+        let found = look(&mut *self.granules.free.lock()?);
+        let extend_by = self.options.extend_by;
+        let extend = || self.granules.take_extending(|land| land, needed, most, GRANULE_ALIGN, extend_by);
+        match found {
             Some(block) => Ok(block),
-            None => self.granules.take_extending(land, needed, most, GRANULE_ALIGN, self.options.extend_by),
+            None => self.granules.grow(|land| Ok(look(land)), extend),
         }
     }
 
@@ -123,7 +146,7 @@ const GRANULE_ALIGN: Align = Align::new(GRANULE).unwrap();
 // when they are popped, so no two overlap. The pool touches only their heads, which are not
 // handed out. Fills begin with what aligns the object, counted as allocated, and everything is in
 // whole granules. Granules are a constant, and sizes depend on the layout alone.
-unsafe impl<A: Arena> PoolClass for Snc<A> {
+unsafe impl<A: Arena, L: LockKind> PoolClass for Snc<A, L> {
     const CLASS: &'static str = "SNC";
     const FLIPPABLE: bool = false;
     const KEEPS_UNUSED: bool = true;
@@ -163,13 +186,10 @@ unsafe impl<A: Arena> PoolClass for Snc<A> {
         let size = self.reserve_size(layout).ok_or(TOO_LARGE)?;
         let padding = layout.align().saturating_sub(GRANULE);
         let needed = size.checked_add(HEAD_SIZE).and_then(|sum| sum.checked_add(padding)).ok_or(TOO_LARGE)?;
-        let block = {
-            let mut land = self.granules.free.lock();
-            let block = self.take(&mut land, needed)?;
-            // SAFETY: taken out of the land, in granules, and larger than a head; the
-            // caller owns the buffer.
-            unsafe { buffer.push(block) }
-        };
+        let block = self.take(needed)?;
+        // SAFETY: taken out of the land, in granules, and larger than a head; the
+        // caller owns the buffer.
+        let block = unsafe { buffer.push(block) };
         let base = block.range().base();
         let object = base.align_up(Align::of_layout(layout));
         aver!(
@@ -185,7 +205,7 @@ unsafe impl<A: Arena> PoolClass for Snc<A> {
     unsafe fn empty(&self, _unused: Block) {}
 
     unsafe fn finish_buffer(&self, buffer: &StackBuffer) -> bool {
-        let mut land = self.granules.free.lock();
+        let Ok(mut land) = self.granules.free.lock() else { return true };
         // SAFETY: the caller was the owner, and says that nothing uses the objects.
         while unsafe { Self::take_back(&mut land, buffer) } {}
         true
@@ -196,14 +216,18 @@ unsafe impl<A: Arena> PoolClass for Snc<A> {
     }
 
     fn sizes(&self) -> PoolSizes {
-        let land = self.granules.free.lock();
-        PoolSizes::of(&self.granules.header, land.size(), land.largest().saturating_sub(HEAD_SIZE))
+        let (free, largest) = self
+            .granules
+            .free
+            .lock()
+            .map_or((0, 0), |land| (land.size(), land.largest().saturating_sub(HEAD_SIZE)));
+        PoolSizes::of(&self.granules.header, free, largest)
     }
 }
 
 // SAFETY: the class is not flippable. `fill_buffer` pushes the block that it returns, and only
 // `finish_buffer` and `pop_to`, which may, take blocks off the stack.
-unsafe impl<A: Arena> FramePool for Snc<A> {
+unsafe impl<A: Arena, L: LockKind> FramePool for Snc<A, L> {
     const OBSERVES_POPS: bool = cfg!(feature = "poison");
 
     unsafe fn top(&self, buffer: &StackBuffer) -> Option<NonNull<u8>> {
@@ -216,7 +240,7 @@ unsafe impl<A: Arena> FramePool for Snc<A> {
     }
 
     unsafe fn pop_to(&self, buffer: &StackBuffer, base: Option<NonNull<u8>>) -> Option<Block> {
-        let mut land = self.granules.free.lock();
+        let mut land = self.granules.free.lock().ok()?;
         loop {
             // SAFETY: the caller owns the buffer.
             let (top, is_lowest) = land.note(unsafe { buffer.peek() }).ok()??;
@@ -229,17 +253,17 @@ unsafe impl<A: Arena> FramePool for Snc<A> {
     }
 }
 
-impl<A: Arena> Check for Snc<A> {
+impl<A: Arena, L: LockKind> Check for Snc<A, L> {
     fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
         self.granules.check(level)
     }
 }
 
-impl<A: Arena> Describe for Snc<A> {
+impl<A: Arena, L: LockKind> Describe for Snc<A, L> {
     fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
         self.granules.header.describe(out, depth)?;
         let (size, count) = {
-            let land = self.granules.free.lock();
+            let Ok(land) = self.granules.free.lock() else { return Ok(()) };
             (land.size(), land.count())
         };
         line(out, depth + 1, "free", format_args!("{size} bytes in {count} blocks"))?;

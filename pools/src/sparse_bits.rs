@@ -20,7 +20,7 @@ const PAGE_BITS: usize = FAN * BITS;
 /// A page or, above the lowest level, a directory.
 #[derive(Clone, Copy)]
 #[repr(C)]
-union Node {
+pub(crate) union Node {
     bits: [usize; FAN],
     below: [Option<NonNull<Node>>; FAN],
 }
@@ -115,33 +115,59 @@ impl<const STRIDE: usize> SparseBits<STRIDE> {
     /// # Errors
     /// Those of [`Arena::alloc_descriptor`]. What was made until then stays.
     pub(crate) fn cover<A: Arena>(&mut self, range: AddrRange, header: &PoolHeader<A>) -> Result<()> {
-        let mut addr = range.base().get();
-        while addr < range.limit().get() {
-            let bit = self.bit_of(addr);
-            aver!(bit.is_some(), "{addr:#x} of {range} is not in the arena {}", header.arena().range());
-            let bit = bit.ok_or(Error::Limit)?;
-            self.make_page(bit, header)?;
-            addr += (PAGE_BITS - bit % PAGE_BITS) * STRIDE;
+        let mut rest = range;
+        while let Some(gap) = self.find_gap(&mut rest)? {
+            let node = gap.new_node(header)?;
+            self.fill(gap, node);
         }
         Ok(())
     }
 
-    /// Makes the page of a bit, and the directories above it, that are missing.
-    fn make_page<A: Arena>(&mut self, bit: usize, header: &PoolHeader<A>) -> Result<()> {
-        let mut node = match self.root {
-            Some(root) => root,
-            None => *self.root.insert(new_node(self.levels, &mut self.nodes, header)?),
-        };
+    /// The first gap below the bits of `rest`, from which the part in front of the gap is taken off.
+    ///
+    /// # Errors
+    /// [`Error::Limit`] for a range that is not in the arena.
+    pub(crate) fn find_gap(&self, rest: &mut AddrRange) -> Result<Option<Gap>> {
+        while !rest.is_empty() {
+            let bit = self.bit_of(rest.base().get());
+            aver!(bit.is_some(), "{rest} is not in the arena");
+            let bit = bit.ok_or(Error::Limit)?;
+            let gap = self.gap_above(bit);
+            if gap.is_some() {
+                return Ok(gap);
+            }
+            let page_limit = rest.base().get() + (PAGE_BITS - bit % PAGE_BITS) * STRIDE;
+            let base = Addr::new(page_limit.min(rest.limit().get()));
+            *rest = AddrRange::new(base, rest.limit()).ok_or(Error::Limit)?;
+        }
+        Ok(None)
+    }
+
+    /// The topmost node that is missing above a bit, or its page.
+    fn gap_above(&self, bit: usize) -> Option<Gap> {
+        let Some(mut node) = self.root else { return Some(Gap { bit, level: self.levels }) };
         for level in (0..self.levels).rev() {
+            // SAFETY: a directory of this set, which nothing changes meanwhile;
+            // `slot_of` stays below the number of its entries.
+            match unsafe { (&(*node.as_ptr()).below)[slot_of(bit, level)] } {
+                Some(below) => node = below,
+                None => return Some(Gap { bit, level }),
+            }
+        }
+        None
+    }
+
+    /// Puts a new node in the gap that was found last.
+    pub(crate) fn fill(&mut self, gap: Gap, new: NonNull<Node>) {
+        let mut entry = &mut self.root;
+        for level in (gap.level..self.levels).rev() {
+            let Some(node) = *entry else { return };
             // SAFETY: a directory of this set, which the exclusive borrow keeps to
             // this thread; `slot_of` stays below the number of its entries.
-            let entry = unsafe { &mut (&mut (*node.as_ptr()).below)[slot_of(bit, level)] };
-            node = match *entry {
-                Some(below) => below,
-                None => *entry.insert(new_node(level, &mut self.nodes, header)?),
-            };
+            entry = unsafe { &mut (&mut (*node.as_ptr()).below)[slot_of(gap.bit, level)] };
         }
-        Ok(())
+        *entry = Some(new);
+        self.nodes += 1;
     }
 
     /// The bit of the unit at `addr`; none if it was not covered.
@@ -229,14 +255,25 @@ const fn slot_of(bit: usize, level: u32) -> usize {
     ((bit / PAGE_BITS) >> (level * FAN.trailing_zeros())) & (FAN - 1)
 }
 
-/// A new node for a level: an empty page or directory.
-fn new_node<A: Arena>(level: u32, nodes: &mut usize, header: &PoolHeader<A>) -> Result<NonNull<Node>> {
-    let node = header.alloc_descriptor(NODE)?.cast();
-    let empty = if level == 0 { Node { bits: [0; FAN] } } else { Node { below: [None; FAN] } };
-    // SAFETY: memory for a node, fresh from the arena.
-    unsafe { node.write(empty) };
-    *nodes += 1;
-    Ok(node)
+/// A node that is missing: at this level, above this bit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Gap {
+    bit: usize,
+    level: u32,
+}
+
+impl Gap {
+    /// A new node for the gap: an empty page or directory. The set is not needed for it, and so not locked.
+    ///
+    /// # Errors
+    /// Those of [`Arena::alloc_descriptor`].
+    pub(crate) fn new_node<A: Arena>(self, header: &PoolHeader<A>) -> Result<NonNull<Node>> {
+        let node = header.alloc_descriptor(NODE)?.cast();
+        let empty = if self.level == 0 { Node { bits: [0; FAN] } } else { Node { below: [None; FAN] } };
+        // SAFETY: memory for a node, fresh from the arena.
+        unsafe { node.write(empty) };
+        Ok(node)
+    }
 }
 
 /// The nodes below a directory.

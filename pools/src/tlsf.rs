@@ -10,8 +10,9 @@ use core::iter;
 use core::ptr::NonNull;
 
 use tripoint_core::{
-    Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, Magazine, ManualPool,
-    PoolClass, PoolHeader, PoolSizes, Result, Store, SymmetricFence, aver, line,
+    Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, LockKind, Magazine,
+    ManualPool, Owned, PoolClass, PoolHeader, PoolLock, PoolSizes, Result, Shared, Store, SymmetricFence,
+    aver, line,
 };
 
 use crate::extend::{Extension, extend, extend_for};
@@ -94,17 +95,14 @@ impl Default for TlsfOptions {
 /// ```
 #[doc(alias("two-level segregated fit", "good fit", "real time"))]
 #[derive(Debug)]
-pub struct Tlsf<A: Arena> {
+pub struct Tlsf<A: Arena, L: LockKind = Shared> {
     options: TlsfOptions,
     /// Whether a block that is freed joins its neighbours, and that is all: none waits in a bin or is returned to the arena.
     joins_only: bool,
-    granules: Granules<A, Binned<Heap>>,
+    granules: Granules<A, Binned<Heap>, L>,
 }
 
 impl<A: Arena> Tlsf<A> {
-    /// The largest allocation, in bytes.
-    pub const SIZE_MAX: usize = class::SIZE_MAX - SEAL_SIZE;
-
     /// Creates a pool in the arena. It takes no memory until it is used.
     ///
     /// The value is large, 13 KiB on 64-bit targets: it holds the heads of the lists, and where the bits of 16 MiB are.
@@ -113,6 +111,26 @@ impl<A: Arena> Tlsf<A> {
     /// - [`Error::Parameter`] for an arena whose grain is below two granules
     /// - those of [`Arena::register`]
     pub fn create(arena: A, options: TlsfOptions) -> Result<Self> {
+        Self::with_lock(arena, options)
+    }
+}
+
+impl<A: Arena> Tlsf<A, Owned> {
+    /// Creates a pool in the arena that one thread owns: its calls take no lock, and while it is borrowed it stays in its
+    /// thread. See [`Owned`].
+    ///
+    /// # Errors
+    /// Those of `create`.
+    pub fn create_owned(arena: A, options: TlsfOptions) -> Result<Self> {
+        Self::with_lock(arena, options)
+    }
+}
+
+impl<A: Arena, L: LockKind> Tlsf<A, L> {
+    /// The largest allocation, in bytes.
+    pub const SIZE_MAX: usize = class::SIZE_MAX - SEAL_SIZE;
+
+    fn with_lock(arena: A, options: TlsfOptions) -> Result<Self> {
         let fill_size = options.fill_size - options.fill_size % GRANULE;
         // What waits is not returned to the arena.
         let bin_blocks = if options.spare == usize::MAX { options.bin_blocks } else { 0 };
@@ -128,37 +146,52 @@ impl<A: Arena> Tlsf<A> {
     /// # Errors
     /// Those of [`Arena::alloc_tracts`] and [`Arena::alloc_descriptor`].
     pub fn extend(&self, size: usize) -> Result<()> {
-        let mut free = self.granules.free.lock();
-        let heap = free.memory();
-        heap.health.ensure()?;
-        let extent = extend(&self.granules.header, size, 0)?;
-        self.cover(heap, extent)?;
-        // SAFETY: whole grains, fresh from the arena, whose blocks all have the
-        // provenance of its range; the extent is covered.
-        unsafe { heap.insert(extent) }?;
-        Ok(())
+        self.granules.grow(
+            |_| Ok(None),
+            || {
+                let extent = extend(&self.granules.header, size, 0)?;
+                self.cover(extent)?;
+                // SAFETY: whole grains, fresh from the arena, whose blocks all have the
+                // provenance of its range; the extent is covered.
+                unsafe { self.granules.free.lock()?.memory().insert(extent) }?;
+                Ok(())
+            },
+        )
     }
 
     /// The bytes of the arena's control memory that the pool uses to find the
     /// neighbours of blocks: not part of [`PoolSizes::total`].
     pub fn map_size(&self) -> usize {
-        self.granules.free.lock().memory().edges.size()
+        self.granules.free.lock().map_or(0, |mut free| free.memory().edges.size())
     }
 
-    /// Gets the bits for a new extent, or returns the extent.
-    fn cover(&self, heap: &mut Heap, extent: Block) -> Result<()> {
-        heap.edges.cover(extent.range(), &self.granules.header).inspect_err(|_| {
+    /// Gets the bits for a new extent, or returns the extent. [`Granules::grow`] calls it, so there is one call at a time.
+    fn cover(&self, extent: Block) -> Result<()> {
+        self.fill_gaps(extent).inspect_err(|_| {
             // SAFETY: just got from the arena, and unused.
             unsafe { self.granules.header.retract(extent) };
         })
     }
 
-    /// Takes `min..=max` bytes from the heap, or else from the heap that all blocks have joined, and extends the pool if it must.
+    /// Gets the bits that are missing for an extent. The heap is not locked while the arena is asked.
+    fn fill_gaps(&self, extent: Block) -> Result<()> {
+        let mut rest = extent.range();
+        loop {
+            let gap = self.granules.free.lock()?.memory().edges.find_gap(&mut rest)?;
+            let Some(gap) = gap else { return Ok(()) };
+            let node = gap.new_node(&self.granules.header)?;
+            self.granules.free.lock()?.memory().edges.fill(gap, node);
+        }
+    }
+
+    /// Takes `min..=max` bytes from the heap, or else from the heap that all blocks have joined.
     #[inline]
-    fn take(&self, free: &mut Binned<Heap>, min: usize, max: usize, align: Align) -> Result<Block> {
-        match free.memory().take(min, max, align)? {
-            Some(block) => Ok(block),
-            None => self.take_settling(free, min, max, align),
+    fn take(free: &mut Binned<Heap>, min: usize, max: usize, align: Align) -> Result<Option<Block>> {
+        let taken = free.memory().take(min, max, align)?;
+        if taken.is_some() || free.is_settled() {
+            Ok(taken)
+        } else {
+            Self::take_settling(free, min, max, align)
         }
     }
 
@@ -171,7 +204,7 @@ impl<A: Arena> Tlsf<A> {
             // SAFETY: whole granules of the pool, none in two blocks, which the caller gives up.
             return unsafe { insert_returning(&self.granules, self.options.spare, blocks) };
         }
-        let mut free = self.granules.free.lock();
+        let Ok(mut free) = self.granules.free.lock() else { return };
         for block in blocks {
             // SAFETY: whole granules of the pool, none in two blocks, which the caller gives up; all memory of the pool is
             // covered. After damage the block is lost: returning memory has no error.
@@ -186,8 +219,10 @@ impl<A: Arena> Tlsf<A> {
     #[inline]
     unsafe fn put(&self, block: Block) {
         if self.joins_only {
-            // SAFETY: whole granules of the pool, which the caller gives up.
-            let _ = unsafe { self.granules.free.lock().memory().insert(block) };
+            if let Ok(mut free) = self.granules.free.lock() {
+                // SAFETY: whole granules of the pool, which the caller gives up.
+                let _ = unsafe { free.memory().insert(block) };
+            }
         } else {
             // SAFETY: the same.
             unsafe { self.put_in_bin_or_return(block) };
@@ -202,38 +237,38 @@ impl<A: Arena> Tlsf<A> {
             // SAFETY: whole granules of the pool, which the caller gives up.
             return unsafe { self.insert(iter::once(object)) };
         }
-        let mut free = self.granules.free.lock();
+        let Ok(mut free) = self.granules.free.lock() else { return };
         // SAFETY: whole granules of the pool, which the caller gives up. Nothing is surplus: there are bins only if the pool keeps everything.
         unsafe { free.put(object) };
     }
 
     #[cold]
     #[inline(never)]
-    fn take_settling(&self, free: &mut Binned<Heap>, min: usize, max: usize, align: Align) -> Result<Block> {
-        if !free.is_settled()
-            && let Some(block) = free.settled_for(piece_for(min, align)).take(min, max, align)?
-        {
-            return Ok(block);
-        }
-        self.take_extending(free.memory(), min, max, align)
+    fn take_settling(free: &mut Binned<Heap>, min: usize, max: usize, align: Align) -> Result<Option<Block>> {
+        Ok(free.settled_for(piece_for(min, align)).take(min, max, align)?)
+    }
+
+    /// Takes `min..=max` bytes from new memory.
+    #[cold]
+    #[inline(never)]
+    fn take_growing(&self, min: usize, max: usize, align: Align) -> Result<Block> {
+        self.granules.grow(|free| Self::take(free, min, max, align), || self.take_extending(min, max, align))
     }
 
     /// Takes `min..=max` bytes from a new extent, whose rest is free from now on.
-    ///
-    /// The heap stays locked meanwhile: of two threads that need more memory, the
-    /// second finds what the first left.
-    fn take_extending(&self, heap: &mut Heap, min: usize, max: usize, align: Align) -> Result<Block> {
+    fn take_extending(&self, min: usize, max: usize, align: Align) -> Result<Block> {
         let Extension { extent, wanted } =
             extend_for(&self.granules.header, min, max, align, self.options.extend_by)?;
-        self.cover(heap, extent)?;
+        self.cover(extent)?;
         let offset = wanted.base().get() - extent.range().base().get();
         aver!(offset + wanted.size() <= extent.size(), "{wanted:?} is not in the new extent {extent:?}");
         let (front, rest) = extent.split_at(offset).ok_or(Error::Limit)?;
         let (given, back) = rest.split_at(wanted.size()).ok_or(Error::Limit)?;
+        let mut free = self.granules.free.lock()?;
         for left in [front, back].into_iter().filter(|left| left.size() != 0) {
             // SAFETY: granules of an extent fresh from the arena, whose blocks all
             // have the provenance of its range; the extent is covered.
-            unsafe { heap.insert(left) }?;
+            unsafe { free.memory().insert(left) }?;
         }
         Ok(given)
     }
@@ -243,7 +278,7 @@ impl<A: Arena> Tlsf<A> {
 // pool does not touch them. The heap aligns them as asked and to granules, in base and size, and
 // takes back any part of them in whole granules, by address. Granules are a constant, and sizes
 // depend on the layout alone.
-unsafe impl<A: Arena> PoolClass for Tlsf<A> {
+unsafe impl<A: Arena, L: LockKind> PoolClass for Tlsf<A, L> {
     const CLASS: &'static str = "TLSF";
     const FLIPPABLE: bool = false;
 
@@ -282,17 +317,21 @@ unsafe impl<A: Arena> PoolClass for Tlsf<A> {
         let size = class::round_up(layout.size()).ok_or(TOO_LARGE)?;
         let align = Align::of_layout(layout);
         let most = size.max(self.options.fill_size);
-        let mut free = self.granules.free.lock();
+        let mut free = self.granules.free.lock()?;
         let heap = free.settled_for(most);
         let ample = class::least_size(class::class_of(most)).min(heap.largest());
-        let block = if ample > size
+        let found = if ample > size
             && let Some(block) = heap.take(ample, most, align)?
         {
-            block
+            Some(block)
         } else {
-            self.take(&mut free, size, most, align)?
+            Self::take(&mut free, size, most, align)?
         };
         drop(free);
+        let block = match found {
+            Some(block) => block,
+            None => self.take_growing(size, most, align)?,
+        };
         // SAFETY: just taken out of the heap.
         Ok(unsafe { self.granules.hand_to_buffer(block) }.into())
     }
@@ -309,7 +348,7 @@ unsafe impl<A: Arena> PoolClass for Tlsf<A> {
         let wanted = unsafe { buffer.next_wanted() };
         let least = size.saturating_mul(wanted);
         if least <= self.options.fill_size && align.get() <= GRANULE {
-            let mut free = self.granules.free.lock();
+            let mut free = self.granules.free.lock()?;
             let mut blocks = Blocks::none();
             if free.memory().largest() < least {
                 blocks.take(size, wanted, |_| free.take_waiting(size, align));
@@ -386,7 +425,7 @@ unsafe impl<A: Arena> PoolClass for Tlsf<A> {
 // SAFETY: never flippable. Objects of buffers are whole granules, which any thread may free as those of `alloc`, which are
 // taken as fills are; so are those that are allocated in what a buffer keeps, which leave it before they are handed out.
 // Objects that take the same room may become each other in place.
-unsafe impl<A: Arena> ManualPool for Tlsf<A> {
+unsafe impl<A: Arena, L: LockKind> ManualPool for Tlsf<A, L> {
     const SEAL_SIZE: usize = SEAL_SIZE;
     const KEEPS_FREED: bool = true;
 
@@ -440,19 +479,23 @@ unsafe impl<A: Arena> ManualPool for Tlsf<A> {
 
 // SAFETY: memory from `alloc` is taken out of the heap as fills are, and stays out until it is
 // freed. `free` replaces the pointer by one that reaches the same address. The heap is behind a
-// lock, so any thread may free. Objects are resized as
+// lock, so any thread that may call the pool may free. Objects are resized as
 // `ManualPool` promises, and with a pointer that reaches all of them.
-unsafe impl<A: Arena> Store for Tlsf<A> {
+unsafe impl<A: Arena, L: LockKind> Store for Tlsf<A, L> {
     #[inline]
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
         let size = self.reserve_size(layout).ok_or(TOO_LARGE)?;
         let align = Align::of_layout(layout);
-        let object = {
-            let mut free = self.granules.free.lock();
+        let found = {
+            let mut free = self.granules.free.lock()?;
             match free.take_waiting(size, align) {
-                Some(object) => object,
-                None => self.take(&mut free, size, size, align)?,
+                None => Self::take(&mut free, size, size, align)?,
+                object => object,
             }
+        };
+        let object = match found {
+            Some(object) => object,
+            None => self.take_growing(size, size, align)?,
         };
         // SAFETY: just taken out of the heap, in whole granules.
         Ok(unsafe { self.granules.hand_out(object) })
@@ -462,7 +505,7 @@ unsafe impl<A: Arena> Store for Tlsf<A> {
     fn alloc_many(&self, layout: Layout, magazine: &mut Magazine) {
         let Some(size) = self.reserve_size(layout) else { return };
         let align = Align::of_layout(layout);
-        let mut free = self.granules.free.lock();
+        let Ok(mut free) = self.granules.free.lock() else { return };
         while magazine.room() != 0 {
             let heap = free.memory();
             let run = if align.get() > GRANULE {
@@ -518,32 +561,36 @@ unsafe impl<A: Arena> Store for Tlsf<A> {
         let take =
             |free: &mut Binned<Heap>, limit, size| unsafe { free.memory().take_at(limit, size) }.ok()?;
         // Nothing is returned to the arena (design/land.md `.room.spare`).
-        // SAFETY: whole granules of the pool, which are in no object. After damage they are lost, as if freed.
-        let put = |tail| _ = unsafe { self.granules.free.lock().memory().insert(tail) };
+        let put = |tail| {
+            if let Ok(mut free) = self.granules.free.lock() {
+                // SAFETY: whole granules of the pool, which are in no object. After damage they are lost, as if freed.
+                let _ = unsafe { free.memory().insert(tail) };
+            }
+        };
         // SAFETY: an object of this pool, which takes the bytes that `reserve_size` says. The heap takes exactly the
         // bytes that are asked for out of what is free.
         unsafe { self.granules.resize_room(object, room, take, put) }
     }
 }
 
-impl<A: Arena> Drop for Tlsf<A> {
+impl<A: Arena, L: LockKind> Drop for Tlsf<A, L> {
     fn drop(&mut self) {
         let Granules { free, header, .. } = &mut self.granules;
         free.get_mut().memory().edges.destroy(header);
     }
 }
 
-impl<A: Arena> Check for Tlsf<A> {
+impl<A: Arena, L: LockKind> Check for Tlsf<A, L> {
     fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
         self.granules.check(level)
     }
 }
 
-impl<A: Arena> Describe for Tlsf<A> {
+impl<A: Arena, L: LockKind> Describe for Tlsf<A, L> {
     fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
         self.granules.header.describe(out, depth)?;
         let (size, largest, map, levels) = {
-            let mut free = self.granules.free.lock();
+            let Ok(mut free) = self.granules.free.lock() else { return Ok(()) };
             let heap = free.settled();
             (heap.size(), heap.largest(), heap.edges.size(), heap.edges.levels())
         };

@@ -11,6 +11,7 @@
 //! ```
 //!
 //! - `conformance!` is for classes with `alloc` and `free` (`ManualPool`).
+//! - `owned_conformance!` is for those that one thread owns. Same form.
 //! - `frame_conformance!` is for classes with frames (`FramePool`). Same form.
 //! - `damage_is_found!(name, classes::function, layout)` is for manual classes whose
 //!   free blocks begin with a link that a deep check follows.
@@ -101,8 +102,26 @@ fn config() -> ProptestConfig {
 /// Runs every test for a manual class.
 macro_rules! conformance {
     ($name:ident, $create:expr, serves: $serves:expr, refuses: $refuses:expr $(,)?) => {
+        owned_conformance! {
+            $name, $create, serves: $serves, refuses: $refuses;
+            #[test]
+            fn any_thread_frees() {
+                with_pool!($create, 24, |pool| threads::any_thread_frees(pool));
+            }
+        }
+    };
+}
+
+/// Runs every test for a manual class that one thread owns, and those that are added.
+macro_rules! owned_conformance {
+    (
+        $name:ident, $create:expr, serves: $serves:expr, refuses: $refuses:expr $(,)?
+        $(; $($added:item)*)?
+    ) => {
         mod $name {
             use super::*;
+
+            $($($added)*)?
 
             proptest! {
                 #![proptest_config(config())]
@@ -195,11 +214,6 @@ macro_rules! conformance {
                         }
                     }
                 });
-            }
-
-            #[test]
-            fn any_thread_frees() {
-                with_pool!($create, 24, |pool| threads::any_thread_frees(pool));
             }
 
             #[test]
@@ -345,6 +359,33 @@ conformance!(tlsf_returning, classes::tlsf_returning,
     refuses: [layout(HUGE - 1, 1)]);
 
 damage_is_found!(damage_in_tlsf_returning, classes::tlsf_returning, layout(40, 8));
+
+owned_conformance!(owned_mvff, classes::owned_mvff,
+    serves: [layout(40, 8), layout(0, 1), layout(16, 16), layout(1000, 4), layout(100, 64),
+        layout(24, GRAIN), layout(5000, 2 * GRAIN)],
+    refuses: [layout(HUGE, 1)]);
+
+owned_conformance!(owned_tlsf, classes::owned_tlsf,
+    serves: [layout(40, 8), layout(0, 1), layout(16, 16), layout(1000, 4), layout(100, 64),
+        layout(24, GRAIN), layout(5000, 2 * GRAIN)],
+    refuses: [layout(HUGE, 1)]);
+
+owned_conformance!(owned_mfs, classes::owned_mfs,
+    serves: [layout(96, 8), layout(0, 1), layout(50, 2 * size_of::<usize>())],
+    refuses: [layout(97, 8), layout(96, 32), layout(HUGE, 1)]);
+
+owned_conformance!(owned_mvt, classes::owned_mvt,
+    serves: [layout(40, 8), layout(0, 1), layout(16, 16), layout(1000, 4), layout(100, 64),
+        layout(24, GRAIN), layout(5000, 2 * GRAIN)],
+    refuses: [layout(HUGE, 1)]);
+
+frame_conformance!(owned_snc, classes::owned_snc,
+    serves: [layout(40, 8), layout(0, 1), layout(16, 16), layout(900, 4), layout(100, 64), layout(24, 1024)],
+    refuses: [layout(HUGE, 1)]);
+
+damage_is_found!(damage_in_owned_mvff, classes::owned_mvff, layout(40, 8));
+damage_is_found!(damage_in_owned_tlsf, classes::owned_tlsf, layout(40, 8));
+damage_is_found!(damage_in_owned_mfs, classes::owned_mfs, layout(96, 8));
 
 conformance!(debug_mvff, classes::debug_mvff,
     serves: [layout(40, 8), layout(0, 1), layout(16, 16), layout(1000, 4), layout(100, 64),

@@ -11,7 +11,7 @@ impl Control for Local {}
 
 fn send<T: Send>(_: T) {}
 
-fn misuse<P: PoolClass>(point: AllocationPoint<P, Local>) {
+fn misuse<P: PoolClass + Sync>(point: AllocationPoint<P, Local>) {
     send(point);
 }
 

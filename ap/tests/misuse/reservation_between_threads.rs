@@ -5,7 +5,7 @@ use tripoint_core::PoolClass;
 
 fn send<T: Send>(_: T) {}
 
-fn misuse<P: PoolClass>(reservation: Reservation<P>) {
+fn misuse<P: PoolClass + Sync>(reservation: Reservation<P>) {
     send(reservation);
 }
 

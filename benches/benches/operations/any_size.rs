@@ -13,12 +13,12 @@ use rlsf::Tlsf as Rlsf;
 use talc::{ErrOnOom, Span, Talc};
 use tripoint::{
     AllocationPoint, Arena, ArenaVm, ArenaVmOptions, Cache, CacheClasses, CacheDescriptor, GlobalPool,
-    ManualPool, Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, Store, Tlsf, TlsfOptions, UnitOf,
+    ManualPool, Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, Owned, Store, Tlsf, TlsfOptions, UnitOf,
 };
 
 use crate::{Operation, counted};
 
-pub(crate) const OPERATIONS: [Operation; 28] = [
+pub(crate) const OPERATIONS: [Operation; 33] = [
     ("Mvff, in order of birth", |count| with_arena(|arena| in_order(&mvff(arena), count))),
     ("Mvt, in order of birth", |count| with_arena(|arena| in_order(&mvt(arena), count))),
     ("Tlsf, pair past 1,000 holes", |count| with_arena(|arena| past_holes(&tlsf(arena), 1_000, count))),
@@ -30,9 +30,15 @@ pub(crate) const OPERATIONS: [Operation; 28] = [
     ("talc, pair past 1,000 holes", |count| past_holes(&talc(), 1_000, count)),
     ("talc, pair past 50,000 holes", |count| past_holes(&talc(), 50_000, count)),
     ("Tlsf, call at random", |count| with_arena(|arena| at_random(&tlsf(arena), 480, count))),
+    ("Tlsf, one owner, call at random", |count| {
+        with_arena(|arena| at_random(&owned_tlsf(arena), 480, count))
+    }),
     ("rlsf, call at random", |count| at_random(&rlsf(), 480, count)),
     ("talc, call at random", |count| at_random(&talc(), 480, count)),
     ("Mvff, call at random", |count| with_arena(|arena| at_random(&mvff(arena), 480, count))),
+    ("Mvff, one owner, call at random", |count| {
+        with_arena(|arena| at_random(&owned_mvff(arena), 480, count))
+    }),
     ("Mvt, call at random", |count| with_arena(|arena| at_random(&mvt(arena), 480, count))),
     ("Tlsf, edges on other pages", |count| with_arena(|arena| at_random(&tlsf(arena), 128 << 10, count))),
     ("rlsf, blocks as far apart", |count| at_random(&rlsf(), 128 << 10, count)),
@@ -46,12 +52,15 @@ pub(crate) const OPERATIONS: [Operation; 28] = [
     ("Tlsf, call while it grows and shrinks", |count| with_arena(|arena| tides(&tlsf(arena), count))),
     ("rlsf, call while it grows and shrinks", |count| tides(&rlsf(), count)),
     ("Mfs, call at random", |count| with_arena(|arena| at_random(&mfs(arena), 32, count))),
+    ("Mfs, one owner, call at random", |count| with_arena(|arena| at_random(&owned_mfs(arena), 32, count))),
     ("MfsCache, call at random", |count| {
         with_arena(|arena| at_random(&Cached(mfs(arena).0.cache()), 32, count))
     }),
     ("Tlsf, pair of 64 bytes", |count| with_arena(|arena| pairs(&tlsf(arena), count))),
+    ("Tlsf, one owner, pair of 64 bytes", |count| with_arena(|arena| pairs(&owned_tlsf(arena), count))),
     ("Tlsf, pair by GlobalPool", global_pairs),
     ("Mvff, pair of 64 bytes", |count| with_arena(|arena| pairs(&mvff(arena), count))),
+    ("Mvff, one owner, pair of 64 bytes", |count| with_arena(|arena| pairs(&owned_mvff(arena), count))),
     ("Mvt, pair of 64 bytes", |count| with_arena(|arena| pairs(&mvt(arena), count))),
 ];
 
@@ -77,6 +86,18 @@ fn mvt<A: Arena>(arena: A) -> Pool<Mvt<A>> {
 
 fn tlsf<A: Arena>(arena: A) -> Pool<Tlsf<A>> {
     Pool(Tlsf::create(arena, TlsfOptions::default()).unwrap())
+}
+
+fn owned_mvff<A: Arena>(arena: A) -> Pool<Mvff<A, Owned>> {
+    Pool(Mvff::create_owned(arena, MvffOptions::default()).unwrap())
+}
+
+fn owned_tlsf<A: Arena>(arena: A) -> Pool<Tlsf<A, Owned>> {
+    Pool(Tlsf::create_owned(arena, TlsfOptions::default()).unwrap())
+}
+
+fn owned_mfs<A: Arena>(arena: A) -> Pool<Mfs<A, UnitOf<[u64; 4]>, Owned>> {
+    Pool(Mfs::create_owned(arena, UnitOf::new(), MfsOptions::default()).unwrap())
 }
 
 fn mfs<A: Arena>(arena: A) -> Pool<Mfs<A, UnitOf<[u64; 4]>>> {
@@ -139,7 +160,7 @@ impl<C: Store> Heap for Cached<C> {
     }
 }
 
-impl<P: ManualPool + Send> Heap for GlobalPool<P> {
+impl<P: ManualPool + Send + Sync> Heap for GlobalPool<P> {
     #[inline(always)]
     fn alloc(&self, layout: Layout) -> NonNull<u8> {
         // SAFETY: no layout here has size zero.

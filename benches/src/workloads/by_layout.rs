@@ -42,9 +42,9 @@ impl<P: ManualPool> Memory for &Cache<'_, P> {
 }
 
 /// A pool without a cache.
-pub(super) struct Locked<'a, P>(pub(super) &'a P);
+pub(super) struct Uncached<'a, P>(pub(super) &'a P);
 
-impl<P: ManualPool> Memory for Locked<'_, P> {
+impl<P: ManualPool> Memory for Uncached<'_, P> {
     #[inline(always)]
     fn get(&self, layout: Layout) -> NonNull<u8> {
         self.0.alloc(layout).unwrap()

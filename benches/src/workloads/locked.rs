@@ -11,7 +11,7 @@ use snmalloc_rs::SnMalloc;
 use tikv_jemallocator::Jemalloc;
 use tripoint::{ArenaVm, ArenaVmOptions, Mvff, MvffOptions, Tlsf, TlsfOptions};
 
-use super::by_layout::{Allocator, Locked, Memory, SamePlace, layout, rlsf, talc};
+use super::by_layout::{Allocator, Memory, SamePlace, Uncached, layout, rlsf, talc};
 use crate::compare::{Contender, NULL, compare};
 use crate::random::Random;
 use crate::table::Table;
@@ -74,14 +74,18 @@ fn measure_case(live: usize, timed: Timed, rounds: usize) -> Table {
     let with_bins = TlsfOptions { bin_blocks: MvffOptions::default().bin_blocks, ..TlsfOptions::default() };
     let binned = Tlsf::create(&arena, with_bins).unwrap();
     let joining = Mvff::create(&arena, MvffOptions { bin_blocks: 0, ..MvffOptions::default() }).unwrap();
+    let owned_tlsf = Tlsf::create_owned(&arena, TlsfOptions::default()).unwrap();
+    let owned_mvff = Mvff::create_owned(&arena, MvffOptions::default()).unwrap();
     let (talc, rlsf) = (talc(), rlsf());
     let mut place = [0_usize; 64];
     let mut contenders = [
-        Contender::new("Tlsf, lock", replacing(Locked(&tlsf), live, timed)),
+        Contender::new("Tlsf, lock", replacing(Uncached(&tlsf), live, timed)),
         Contender::new(NULL, replacing(SamePlace(NonNull::from(&mut place).cast()), live, timed)),
-        Contender::new("Mvff, lock", replacing(Locked(&mvff), live, timed)),
-        Contender::new("Tlsf, lock, with bins", replacing(Locked(&binned), live, timed)),
-        Contender::new("Mvff, lock, without bins", replacing(Locked(&joining), live, timed)),
+        Contender::new("Mvff, lock", replacing(Uncached(&mvff), live, timed)),
+        Contender::new("Tlsf, lock, with bins", replacing(Uncached(&binned), live, timed)),
+        Contender::new("Mvff, lock, without bins", replacing(Uncached(&joining), live, timed)),
+        Contender::new("Tlsf, one owner", replacing(Uncached(&owned_tlsf), live, timed)),
+        Contender::new("Mvff, one owner", replacing(Uncached(&owned_mvff), live, timed)),
         Contender::new("talc", replacing(&talc, live, timed)),
         Contender::new("rlsf", replacing(&rlsf, live, timed)),
         Contender::new("mimalloc", replacing(Allocator(MiMalloc), live, timed)),

@@ -18,7 +18,7 @@ use tripoint::{
     TlsfOptions,
 };
 
-use super::by_layout::{Allocator, Locked, Memory, SamePlace, layout, rlsf, talc};
+use super::by_layout::{Allocator, Memory, SamePlace, Uncached, layout, rlsf, talc};
 use super::objects::MiMallocDirect;
 
 const REPLACEMENTS: usize = 50_000;
@@ -66,9 +66,9 @@ pub(super) fn measure(live: usize, rounds: usize) -> Vec<Table> {
     let mut contenders = [
         Contender::new("Mvff, cache", replacing(&cache, live)),
         Contender::new(NULL, replacing(SamePlace(NonNull::from(&mut place).cast()), live)),
-        Contender::new("Mvff, lock", replacing(Locked(&locked), live)),
+        Contender::new("Mvff, lock", replacing(Uncached(&locked), live)),
         Contender::new("Tlsf, cache", replacing(&constant_cache, live)),
-        Contender::new("Tlsf, lock", replacing(Locked(&constant_locked), live)),
+        Contender::new("Tlsf, lock", replacing(Uncached(&constant_locked), live)),
         Contender::new("talc", replacing(&talc, live)),
         Contender::new("rlsf", replacing(&rlsf, live)),
         Contender::new("mimalloc", replacing(Allocator(MiMalloc), live)),

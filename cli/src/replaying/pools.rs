@@ -17,7 +17,7 @@ use super::worker::Worker;
 #[derive(Debug)]
 pub(super) struct Shared<P>(pub(super) P);
 
-impl<P: ManualPool> Threads for Shared<P> {
+impl<P: ManualPool + Sync> Threads for Shared<P> {
     fn on_thread(&self, worker: &mut Worker<'_>) {
         worker.run(&Stored(&self.0));
     }
@@ -44,7 +44,7 @@ impl<'p, P: ManualPool> Cached<'p, P> {
     }
 }
 
-impl<P: ManualPool> Threads for Cached<'_, P> {
+impl<P: ManualPool + Sync> Threads for Cached<'_, P> {
     fn on_thread(&self, worker: &mut Worker<'_>) {
         let descriptor = CacheDescriptor::new(self.classes);
         let cache = match &self.depot {

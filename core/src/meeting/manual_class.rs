@@ -38,7 +38,7 @@ use crate::words::error::Result;
 ///   multiple of [`ManualClass::min_align`].
 /// - All of this memory ends at or below [`ADDRESS_CEILING`](crate::ADDRESS_CEILING), as the
 ///   tracts of an arena do.
-/// - [`Store::free`] takes objects that were allocated in a fill too, from any thread, also while
+/// - [`Store::free`] takes objects that were allocated in a fill too, from any thread that may call the pool, also while
 ///   the rest of that fill is in use.
 /// - [`ManualClass::header`] always returns the same header, and only classes that implement
 ///   this trait share it.
@@ -50,7 +50,7 @@ use crate::words::error::Result;
 #[diagnostic::on_unimplemented(
     note = "only manual pools do this: in a stack pool (Snc) use `AllocationPoint::scope`, in a flippable one `alloc_with`"
 )]
-pub unsafe trait ManualClass: Store + Check + Describe + Sync {
+pub unsafe trait ManualClass: Store + Check + Describe {
     /// As [`PoolClass::CLASS`].
     const CLASS: &'static str;
 
@@ -159,7 +159,7 @@ unsafe impl<C: ManualClass> PoolClass for C {
 }
 
 // SAFETY: never flippable. `ManualClass` promises that objects of buffers may be freed by any
-// thread, that `Store::alloc` keeps the promises of fills, and when objects may be resized in place.
+// thread that may call the pool, that `Store::alloc` keeps the promises of fills, and when objects may be resized in place.
 unsafe impl<C: ManualClass> ManualPool for C {
     const SEAL_SIZE: usize = C::SEAL_SIZE;
 

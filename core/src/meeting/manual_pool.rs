@@ -11,7 +11,7 @@ use crate::meeting::store::Store;
 /// # Safety
 /// - [`PoolClass::FLIPPABLE`] is false.
 /// - Memory from [`Store::alloc`] keeps the promises of [`PoolClass::fill`]. What was allocated in
-///   a buffer may be freed by [`Store::free`], in any thread, also while that buffer is in use.
+///   a buffer may be freed by [`Store::free`], in any thread that may call the pool, also while that buffer is in use.
 /// - Memory from [`ManualPool::alloc_in_buffer`] keeps the promises of [`Store::alloc`].
 /// - If [`ManualPool::resizes_in_place`] returns true, an object has room for the new layout
 ///   in place, and may be freed as if it had been allocated with either.

@@ -47,6 +47,9 @@ impl PoolSizes {
 /// A pool class never sees an allocation point, only sizes and blocks
 /// ([design/core.md `.pool`](crate::design::overview)).
 ///
+/// A pool that is `Sync` may be called by any thread. One that is not belongs to one thread, and so does all that
+/// borrows it ([`Owned`](crate::Owned)).
+///
 /// # Safety
 /// - Blocks from [`PoolClass::fill`] are valid for reads and writes, and no two that are in use
 ///   overlap. They stay valid, and the pool itself does not touch them, until they are returned
@@ -64,7 +67,7 @@ impl PoolSizes {
 /// - [`PoolClass::reserve_size`] depends on the layout alone. It is a multiple of `min_align`,
 ///   at least `layout.size()`, and not zero. For a smaller layout of the same alignment it is
 ///   not larger, and not `None`.
-pub unsafe trait PoolClass: Check + Describe + Sync {
+pub unsafe trait PoolClass: Check + Describe {
     /// The name of the class, as MPS would spell it.
     const CLASS: &'static str;
 
@@ -223,7 +226,8 @@ pub unsafe trait PoolClass: Check + Describe + Sync {
     }
 
     /// Calls `visit` with every free block, in the order of addresses. The pool is locked
-    /// meanwhile: `visit` may neither call the pool nor touch the memory. This is for
+    /// meanwhile: `visit` may neither call the pool nor touch the memory. If it does call, a pool that is shared waits for
+    /// ever, and one that is [owned](crate::Owned) refuses. This is for
     /// inspection, not for hot paths: it may sort.
     fn walk_free(&self, visit: &mut dyn FnMut(Block));
 

@@ -3,6 +3,7 @@
 
 use core::fmt;
 
+use crate::primitive::lock_kind::Busy;
 use crate::words::node_set::NodeSet;
 
 /// The result of a request that may be refused.
@@ -118,6 +119,8 @@ pub enum Error {
     /// What the request needs is still being made, by another thread or by this one
     /// further down its stack.
     Unready,
+    /// The pool belongs to one thread, which called it from inside another of its calls.
+    Busy,
 }
 
 impl Error {
@@ -148,6 +151,7 @@ impl Error {
             Self::Unready => {
                 "ask again, or make it before several threads ask; the code that makes it must not ask for it"
             }
+            Self::Busy => "call the pool after the visitor, hook or arena that it called has returned",
             Self::Damaged => {
                 "find the code that frees memory twice or frees what it never got, or writes to memory that it \
                  freed, for example with a debug pool"
@@ -184,6 +188,7 @@ impl fmt::Display for Error {
             Self::Frozen => "the arena is frozen, and no run of its spare grains is long enough",
             Self::Damaged => "the pool found a wrong free, or free memory that was written over",
             Self::Unready => "what was asked for is still being made",
+            Self::Busy => "the pool of one thread is in another call",
         };
         write!(f, "{cause}: {}", self.advice())
     }
@@ -212,6 +217,13 @@ impl Error {
 }
 
 impl core::error::Error for Error {}
+
+impl From<Busy> for Error {
+    #[cold]
+    fn from(_: Busy) -> Self {
+        Self::Busy
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -269,6 +281,7 @@ mod tests {
             Error::Frozen,
             Error::Damaged,
             Error::Unready,
+            Error::Busy,
         ];
         for error in all {
             let text = error.to_string();

@@ -6,8 +6,8 @@ use core::fmt;
 use core::ptr::{self, NonNull};
 
 use tripoint_core::{
-    Addr, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, PoolBox, PoolClass, Result, Store,
-    aver, ensure, line,
+    Addr, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, LockKind, PoolBox, PoolClass, Result,
+    Shared, Store, aver, ensure, line,
 };
 
 use super::free_list::{FreeList, FreeUnit, Link};
@@ -46,7 +46,7 @@ use crate::poison::poison;
 /// # Ok::<(), tripoint_core::Error>(())
 /// ```
 #[doc(alias("thread cache", "magazine"))]
-pub struct MfsCache<'pool, A: Arena, U: Unit> {
+pub struct MfsCache<'pool, A: Arena, U: Unit, L: LockKind = Shared> {
     /// The unit freed last, if nothing was allocated since; it is in no list, and
     /// nothing is written in it.
     last: Cell<Option<NonNull<u8>>>,
@@ -56,22 +56,22 @@ pub struct MfsCache<'pool, A: Arena, U: Unit> {
     magazines: Cell<Link>,
     key: LinkKey,
     health: Health,
-    pool: &'pool Mfs<A, U>,
+    pool: &'pool Mfs<A, U, L>,
 }
 
-// SAFETY: the units it keeps are the cache's alone, and no thread's; the pool is
-// shared by `Sync` reference.
-unsafe impl<A: Arena, U: Unit> Send for MfsCache<'_, A, U> {}
+// SAFETY: the units it keeps are the cache's alone, and no thread's; the pool goes
+// along as a shared reference, and is `Sync`.
+unsafe impl<A: Arena, U: Unit, L: LockKind> Send for MfsCache<'_, A, U, L> where Mfs<A, U, L>: Sync {}
 
-impl<A: Arena, U: Unit> Mfs<A, U> {
+impl<A: Arena, U: Unit, L: LockKind> Mfs<A, U, L> {
     /// A cache, for one thread.
-    pub const fn cache(&self) -> MfsCache<'_, A, U> {
+    pub const fn cache(&self) -> MfsCache<'_, A, U, L> {
         MfsCache::new(self)
     }
 }
 
-impl<'pool, A: Arena, U: Unit> MfsCache<'pool, A, U> {
-    const fn new(pool: &'pool Mfs<A, U>) -> Self {
+impl<'pool, A: Arena, U: Unit, L: LockKind> MfsCache<'pool, A, U, L> {
+    const fn new(pool: &'pool Mfs<A, U, L>) -> Self {
         Self {
             last: Cell::new(None),
             list: Cell::new(None),
@@ -83,7 +83,7 @@ impl<'pool, A: Arena, U: Unit> MfsCache<'pool, A, U> {
     }
 
     /// The pool it takes units from.
-    pub const fn pool(&self) -> &'pool Mfs<A, U> {
+    pub const fn pool(&self) -> &'pool Mfs<A, U, L> {
         self.pool
     }
 
@@ -105,7 +105,7 @@ impl<'pool, A: Arena, U: Unit> MfsCache<'pool, A, U> {
     /// # Errors
     /// As [`MfsCache::boxed`].
     #[inline]
-    pub fn pool_boxed<T>(&self, value: T) -> Result<PoolBox<'pool, T, Mfs<A, U>>> {
+    pub fn pool_boxed<T>(&self, value: T) -> Result<PoolBox<'pool, T, Mfs<A, U, L>>> {
         let object = PoolBox::into_raw(self.boxed(value)?);
         // SAFETY: owned and initialised; its memory, if it has a size, is a unit of
         // the pool, which frees units wherever they were allocated.
@@ -115,7 +115,7 @@ impl<'pool, A: Arena, U: Unit> MfsCache<'pool, A, U> {
     /// Drops an object and keeps its unit. An object of another pool is dropped as
     /// usual.
     #[inline]
-    pub fn free_box<T>(&self, object: PoolBox<'_, T, Mfs<A, U>>) {
+    pub fn free_box<T>(&self, object: PoolBox<'_, T, Mfs<A, U, L>>) {
         if ptr::eq(PoolBox::store(&object), self.pool) {
             // SAFETY: the box owned the object, whose memory is a unit of the pool.
             drop(unsafe { PoolBox::from_raw_in(PoolBox::into_raw(object), self) });
@@ -239,7 +239,7 @@ impl<'pool, A: Arena, U: Unit> MfsCache<'pool, A, U> {
 // SAFETY: units are served by the pool's own rules, and leave the cache before they are returned.
 // They are memory of the pool, which outlives the cache, wherever that is moved. A pointer that
 // is freed is first replaced by one that reaches the same address. A cache is not `Sync`.
-unsafe impl<A: Arena, U: Unit> Store for MfsCache<'_, A, U> {
+unsafe impl<A: Arena, U: Unit, L: LockKind> Store for MfsCache<'_, A, U, L> {
     /// Takes the unit freed last: a load, a test and a store, or twice that if the
     /// last call was an `alloc` too (design/pool-mfs.md `.cache.last`).
     #[inline(always)]
@@ -287,13 +287,13 @@ unsafe impl<A: Arena, U: Unit> Store for MfsCache<'_, A, U> {
     }
 }
 
-impl<A: Arena, U: Unit> Drop for MfsCache<'_, A, U> {
+impl<A: Arena, U: Unit, L: LockKind> Drop for MfsCache<'_, A, U, L> {
     fn drop(&mut self) {
         self.flush();
     }
 }
 
-impl<A: Arena, U: Unit> Check for MfsCache<'_, A, U> {
+impl<A: Arena, U: Unit, L: LockKind> Check for MfsCache<'_, A, U, L> {
     /// A deep check walks the units, as that of a pool does. It reads with a health of its own,
     /// and changes nothing.
     fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
@@ -318,14 +318,14 @@ impl<A: Arena, U: Unit> Check for MfsCache<'_, A, U> {
     }
 }
 
-impl<A: Arena, U: Unit> Describe for MfsCache<'_, A, U> {
+impl<A: Arena, U: Unit, L: LockKind> Describe for MfsCache<'_, A, U, L> {
     fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
         line(out, depth, "cache", format_args!("of pool #{}", self.pool.header().id().get()))?;
         line(out, depth + 1, "cached", format_args!("{} bytes", self.cached()))
     }
 }
 
-impl<A: Arena, U: Unit> fmt::Debug for MfsCache<'_, A, U> {
+impl<A: Arena, U: Unit, L: LockKind> fmt::Debug for MfsCache<'_, A, U, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MfsCache").field("last", &self.last.get()).finish_non_exhaustive()
     }

@@ -149,9 +149,13 @@ impl FreeUnits {
         Ok(run)
     }
 
-    /// Makes the [units](units_in) of an extent the run, which has to be empty.
+    /// Makes the [units](units_in) of an extent the run. What is left of the one before is listed.
     pub(crate) fn extend(&mut self, extent: Block, unit: usize) {
-        self.run = units_in(extent, unit);
+        let left = core::mem::replace(&mut self.run, units_in(extent, unit));
+        // SAFETY: whole units that nothing uses: they were in the run.
+        if let Some(chain) = unsafe { Chain::of_run(left, unit, self.list.watch().key) } {
+            self.push_chain(chain);
+        }
     }
 
     /// Takes the units of every extent out whose units are all free, and passes them to `take`. `extent_of` finds the

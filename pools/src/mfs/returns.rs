@@ -8,7 +8,7 @@ use core::fmt;
 use core::ptr::{self, NonNull};
 
 use tripoint_core::internal::Defer;
-use tripoint_core::{Arena, Block, ManualPool, PoolBox, PoolClass};
+use tripoint_core::{Arena, Block, LockKind, ManualPool, PoolBox, PoolClass, Shared};
 
 use super::magazine::Magazines;
 use super::return_stack::BATCH;
@@ -41,27 +41,27 @@ use crate::poison::poison;
 /// # Ok::<(), tripoint_core::Error>(())
 /// ```
 #[doc(alias("remote free"))]
-pub struct Returns<'pool, A: Arena, U: Unit> {
-    pool: &'pool Mfs<A, U>,
+pub struct Returns<'pool, A: Arena, U: Unit, L: LockKind = Shared> {
+    pool: &'pool Mfs<A, U, L>,
     magazines: Magazines,
 }
 
-// SAFETY: the units it keeps are its own, and no thread's; the pool is shared by
-// `Sync` reference.
-unsafe impl<A: Arena, U: Unit> Send for Returns<'_, A, U> {}
+// SAFETY: the units it keeps are its own, and no thread's; the pool goes along as a
+// shared reference, and is `Sync`.
+unsafe impl<A: Arena, U: Unit, L: LockKind> Send for Returns<'_, A, U, L> where Mfs<A, U, L>: Sync {}
 
-impl<A: Arena, U: Unit> Mfs<A, U> {
+impl<A: Arena, U: Unit, L: LockKind> Mfs<A, U, L> {
     /// A way to free, in batches, what other threads allocate; for one thread.
-    pub const fn returns(&self) -> Returns<'_, A, U> {
+    pub const fn returns(&self) -> Returns<'_, A, U, L> {
         Returns::new(self)
     }
 }
 
-impl<'pool, A: Arena, U: Unit> Returns<'pool, A, U> {
+impl<'pool, A: Arena, U: Unit, L: LockKind> Returns<'pool, A, U, L> {
     /// The number of units that it frees at once.
     pub const BATCH: usize = BATCH;
 
-    const fn new(pool: &'pool Mfs<A, U>) -> Self {
+    const fn new(pool: &'pool Mfs<A, U, L>) -> Self {
         Self { pool, magazines: Magazines::new(pool.key()) }
     }
 
@@ -88,7 +88,7 @@ impl<'pool, A: Arena, U: Unit> Returns<'pool, A, U> {
 
     /// Drops an object and frees its unit. An object of another pool is dropped
     /// as usual.
-    pub fn free_box<T>(&mut self, object: PoolBox<'_, T, Mfs<A, U>>) {
+    pub fn free_box<T>(&mut self, object: PoolBox<'_, T, Mfs<A, U, L>>) {
         if size_of::<T>() == 0 || !ptr::eq(PoolBox::store(&object), self.pool) {
             return drop(object);
         }
@@ -115,13 +115,13 @@ impl<'pool, A: Arena, U: Unit> Returns<'pool, A, U> {
     }
 }
 
-impl<A: Arena, U: Unit> Drop for Returns<'_, A, U> {
+impl<A: Arena, U: Unit, L: LockKind> Drop for Returns<'_, A, U, L> {
     fn drop(&mut self) {
         self.flush();
     }
 }
 
-impl<A: Arena, U: Unit> fmt::Debug for Returns<'_, A, U> {
+impl<A: Arena, U: Unit, L: LockKind> fmt::Debug for Returns<'_, A, U, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Returns").field("kept", &self.kept()).finish_non_exhaustive()
     }

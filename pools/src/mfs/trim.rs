@@ -2,13 +2,13 @@
 
 use core::ptr::NonNull;
 
-use tripoint_core::{Addr, Arena, Block};
+use tripoint_core::{Addr, Arena, Block, LockKind, PoolLock};
 
 use super::free_list::FreeList;
 use super::free_units::units_in;
 use super::{Mfs, Unit};
 
-impl<A: Arena, U: Unit> Mfs<A, U> {
+impl<A: Arena, U: Unit, L: LockKind> Mfs<A, U, L> {
     /// Returns every extent whose units are all free to the arena, and returns the number of bytes. What is free afterwards is
     /// in the order of addresses, so that the next objects lie together.
     ///
@@ -35,7 +35,7 @@ impl<A: Arena, U: Unit> Mfs<A, U> {
     pub fn trim(&self) -> usize {
         let mut whole = WholeExtents { pool: self, firsts: FreeList::of(self.key) };
         {
-            let mut units = self.units.lock();
+            let Ok(mut units) = self.units.lock() else { return 0 };
             self.take_in(&mut units);
             if units.list().ensure_sound().is_err() {
                 return 0;
@@ -69,13 +69,13 @@ impl<A: Arena, U: Unit> Mfs<A, U> {
 }
 
 /// Extents whose units are all free, and are no more among the free units. They are again when this is dropped.
-struct WholeExtents<'p, A: Arena, U: Unit> {
-    pool: &'p Mfs<A, U>,
+struct WholeExtents<'p, A: Arena, U: Unit, L: LockKind> {
+    pool: &'p Mfs<A, U, L>,
     /// The first unit of each.
     firsts: FreeList,
 }
 
-impl<A: Arena, U: Unit> WholeExtents<'_, A, U> {
+impl<A: Arena, U: Unit, L: LockKind> WholeExtents<'_, A, U, L> {
     /// Takes the next extent out.
     fn next(&mut self) -> Option<Block> {
         let first = self.firsts.pop()?;
@@ -83,13 +83,15 @@ impl<A: Arena, U: Unit> WholeExtents<'_, A, U> {
     }
 }
 
-impl<A: Arena, U: Unit> Drop for WholeExtents<'_, A, U> {
+impl<A: Arena, U: Unit, L: LockKind> Drop for WholeExtents<'_, A, U, L> {
     /// Here are extents only if an event hook unwinds.
     fn drop(&mut self) {
         let unit = self.pool.unit.size();
         while let Some(extent) = self.next() {
-            // SAFETY: all units of an extent, which nothing uses.
-            unsafe { self.pool.units.lock().put(units_in(extent, unit), unit) };
+            if let Ok(mut units) = self.pool.units.lock() {
+                // SAFETY: all units of an extent, which nothing uses.
+                unsafe { units.put(units_in(extent, unit), unit) };
+            }
         }
     }
 }

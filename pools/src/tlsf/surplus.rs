@@ -1,6 +1,6 @@
 //! What a free leaves above `spare`, and the pool returns to its arena (design/pool-tlsf.md `.tlsf.spare`).
 
-use tripoint_core::{Align, Arena, Block, aver};
+use tripoint_core::{Align, Arena, Block, LockKind, PoolLock, aver};
 
 use super::heap::Heap;
 use crate::bins::Binned;
@@ -12,26 +12,28 @@ use crate::surplus::surplus_of;
 ///
 /// # Safety
 /// - The blocks are whole granules of the pool, which nothing uses any more, and none overlaps another.
-pub(super) unsafe fn insert_returning<A: Arena>(
-    granules: &Granules<A, Binned<Heap>>,
+pub(super) unsafe fn insert_returning<A: Arena, L: LockKind>(
+    granules: &Granules<A, Binned<Heap>, L>,
     spare: usize,
     blocks: impl Iterator<Item = Block>,
 ) {
     let mut left = Left { granules, spare, blocks };
-    let surplus = left.insert(granules.free.lock().memory());
+    let Ok(mut free) = granules.free.lock() else { return };
+    let surplus = left.insert(free.memory());
+    drop(free);
     // SAFETY: `insert` takes whole grains of the pool's tracts out of the heap.
     unsafe { granules.return_to_arena(surplus, |free| left.insert(free.memory())) };
 }
 
 /// Blocks that are to be added to the heap: if this is dropped before, they are added then, and nothing is returned.
-struct Left<'p, A: Arena, I: Iterator<Item = Block>> {
-    granules: &'p Granules<A, Binned<Heap>>,
+struct Left<'p, A: Arena, L: LockKind, I: Iterator<Item = Block>> {
+    granules: &'p Granules<A, Binned<Heap>, L>,
     spare: usize,
     /// As [`insert_returning`] is promised.
     blocks: I,
 }
 
-impl<A: Arena, I: Iterator<Item = Block>> Left<'_, A, I> {
+impl<A: Arena, L: LockKind, I: Iterator<Item = Block>> Left<'_, A, L, I> {
     /// Adds blocks until one leaves surplus memory, and takes that out of the heap.
     fn insert(&mut self, heap: &mut Heap) -> Option<Block> {
         let grain = Align::new(self.granules.header.arena().grain());
@@ -45,11 +47,13 @@ impl<A: Arena, I: Iterator<Item = Block>> Left<'_, A, I> {
     }
 }
 
-impl<A: Arena, I: Iterator<Item = Block>> Drop for Left<'_, A, I> {
+impl<A: Arena, L: LockKind, I: Iterator<Item = Block>> Drop for Left<'_, A, L, I> {
     fn drop(&mut self) {
         for block in &mut self.blocks {
-            // SAFETY: as in `insert`.
-            let _ = unsafe { self.granules.free.lock().memory().insert(block) };
+            if let Ok(mut free) = self.granules.free.lock() {
+                // SAFETY: as in `insert`.
+                let _ = unsafe { free.memory().insert(block) };
+            }
         }
     }
 }

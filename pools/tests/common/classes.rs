@@ -2,7 +2,7 @@
 //!
 //! Extents and fills are small, so that tests need several of them.
 
-use tripoint_core::{Arena, Result};
+use tripoint_core::{Arena, Owned, Result};
 use tripoint_pools::{
     DebugOptions, DebugPool, Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, Snc, SncOptions, Tlsf,
     TlsfOptions, UnitLayout, UnitOf,
@@ -10,9 +10,16 @@ use tripoint_pools::{
 
 use super::{GRAIN, layout};
 
+fn mvff_options() -> MvffOptions {
+    MvffOptions { extend_by: 4 * GRAIN, fill_size: 1024, ..MvffOptions::default() }
+}
+
 pub(crate) fn mvff<A: Arena>(arena: A) -> Result<Mvff<A>> {
-    let options = MvffOptions { extend_by: 4 * GRAIN, fill_size: 1024, ..MvffOptions::default() };
-    Mvff::create(arena, options)
+    Mvff::create(arena, mvff_options())
+}
+
+pub(crate) fn owned_mvff<A: Arena>(arena: A) -> Result<Mvff<A, Owned>> {
+    Mvff::create_owned(arena, mvff_options())
 }
 
 /// Bins that are soon full.
@@ -35,13 +42,24 @@ pub(crate) fn mfs_of<A: Arena>(arena: A) -> Result<Mfs<A, UnitOf<[u64; 12]>>> {
     Mfs::create(arena, UnitOf::new(), mfs_options())
 }
 
+pub(crate) fn owned_mfs<A: Arena>(arena: A) -> Result<Mfs<A, UnitOf<[u64; 12]>, Owned>> {
+    Mfs::create_owned(arena, UnitOf::new(), mfs_options())
+}
+
 pub(crate) fn mfs_layout<A: Arena>(arena: A) -> Result<Mfs<A, UnitLayout>> {
     Mfs::create(arena, UnitLayout::new(layout(192, 64))?, mfs_options())
 }
 
+fn mvt_options() -> MvtOptions {
+    MvtOptions { max_size: GRAIN, reserve_depth: usize::MAX, ..MvtOptions::default() }
+}
+
 pub(crate) fn mvt<A: Arena>(arena: A) -> Result<Mvt<A>> {
-    let options = MvtOptions { max_size: GRAIN, reserve_depth: usize::MAX, ..MvtOptions::default() };
-    Mvt::create(arena, options)
+    Mvt::create(arena, mvt_options())
+}
+
+pub(crate) fn owned_mvt<A: Arena>(arena: A) -> Result<Mvt<A, Owned>> {
+    Mvt::create_owned(arena, mvt_options())
 }
 
 /// Blocks are returned soon, remainders are seldom kept, and free memory is
@@ -57,12 +75,25 @@ pub(crate) fn mvt_returning<A: Arena>(arena: A) -> Result<Mvt<A>> {
     Mvt::create(arena, options)
 }
 
+const SNC_OPTIONS: SncOptions = SncOptions { extend_by: 2 * GRAIN, fill_size: 1000 };
+
 pub(crate) fn snc<A: Arena>(arena: A) -> Result<Snc<A>> {
-    Snc::create(arena, SncOptions { extend_by: 2 * GRAIN, fill_size: 1000 })
+    Snc::create(arena, SNC_OPTIONS)
 }
 
+pub(crate) fn owned_snc<A: Arena>(arena: A) -> Result<Snc<A, Owned>> {
+    Snc::create_owned(arena, SNC_OPTIONS)
+}
+
+const TLSF_OPTIONS: TlsfOptions =
+    TlsfOptions { extend_by: 4 * GRAIN, fill_size: 1024, bin_blocks: 0, spare: usize::MAX };
+
 pub(crate) fn tlsf<A: Arena>(arena: A) -> Result<Tlsf<A>> {
-    Tlsf::create(arena, TlsfOptions { extend_by: 4 * GRAIN, fill_size: 1024, ..TlsfOptions::default() })
+    Tlsf::create(arena, TLSF_OPTIONS)
+}
+
+pub(crate) fn owned_tlsf<A: Arena>(arena: A) -> Result<Tlsf<A, Owned>> {
+    Tlsf::create_owned(arena, TLSF_OPTIONS)
 }
 
 pub(crate) fn tlsf_bins<A: Arena>(arena: A) -> Result<Tlsf<A>> {

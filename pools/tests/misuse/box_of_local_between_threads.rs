@@ -5,7 +5,7 @@ use tripoint_core::{ManualPool, PoolBox};
 
 fn send<T: Send>(_: T) {}
 
-fn misuse<P: ManualPool>(boxed: PoolBox<'_, Rc<u64>, P>) {
+fn misuse<P: ManualPool + Sync>(boxed: PoolBox<'_, Rc<u64>, P>) {
     send(boxed);
 }
 

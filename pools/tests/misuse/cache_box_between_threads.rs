@@ -5,7 +5,7 @@ use tripoint_pools::Cache;
 
 fn send<T: Send>(_: T) {}
 
-fn misuse<P: ManualPool>(boxed: PoolBox<'_, u64, Cache<'_, P>>) {
+fn misuse<P: ManualPool + Sync>(boxed: PoolBox<'_, u64, Cache<'_, P>>) {
     send(boxed);
 }
 

@@ -5,7 +5,7 @@ use tripoint_pools::{Cache, MfsCache, UnitOf};
 
 fn share<T: Send>(_: T) {}
 
-fn misuse<P: ManualPool, A: Arena>(cache: &Cache<P>, units: &MfsCache<A, UnitOf<u64>>) {
+fn misuse<P: ManualPool + Sync, A: Arena>(cache: &Cache<P>, units: &MfsCache<A, UnitOf<u64>>) {
     share(cache);
     share(units);
 }

@@ -4,7 +4,7 @@ use tripoint_core::{ManualPool, PoolRc};
 
 fn send<T: Send>(_: T) {}
 
-fn misuse<P: ManualPool>(shared: PoolRc<'_, u64, P>) {
+fn misuse<P: ManualPool + Sync>(shared: PoolRc<'_, u64, P>) {
     send(shared);
 }
 

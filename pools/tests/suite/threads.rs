@@ -9,7 +9,7 @@ use crate::common::Oracle;
 
 /// Threads pass objects round; each frees what another allocated, every other one in
 /// an allocation point of its own (design/conformance.md `.req.threads`).
-pub(crate) fn any_thread_frees<P: ManualPool>(pool: &P) {
+pub(crate) fn any_thread_frees<P: ManualPool + Sync>(pool: &P) {
     const THREADS: usize = 3;
     let (senders, receivers): (Vec<_>, Vec<_>) = (0..THREADS).map(|_| mpsc::sync_channel(16)).unzip();
     std::thread::scope(|scope| {
