@@ -84,23 +84,23 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
             return Ok(object);
         }
         let layout = Layout::new::<T>();
-        let (object, end) = match self.next_fit(layout) {
-            Ok(memory) => memory,
-            Err(size) => {
-                if let Some(object) = self.alloc_freed(layout) {
-                    let object = object.cast::<T>();
-                    // SAFETY: the memory is ours, and has the size and alignment of `T`.
-                    unsafe { object.write(value) };
-                    return Ok(object);
-                }
-                self.reserve_slowly::<One<T>>(layout, size)?
-            }
-        };
-        let memory = object.cast::<T>();
+        let fit = self.next_fit(layout);
+        if !fit.fits
+            && let Some(object) = self.alloc_freed(layout)
+        {
+            let object = object.cast::<T>();
+            // SAFETY: the memory is ours, and has the size and alignment of `T`.
+            unsafe { object.write(value) };
+            return Ok(object);
+        }
+        let reservation = self.reserve_as_it_fits::<One<T>>(layout, fit)?;
+        let object = reservation.as_ptr().cast::<T>();
         // SAFETY: the reserved memory is ours, and has the size and alignment of `T`.
-        unsafe { memory.write(value) };
-        let stands = self.commit(object, end);
+        unsafe { object.write(value) };
+        // SAFETY: the object was just initialised. A manual pool has no frames that give
+        // memory, and no readers of its objects.
+        let stands = unsafe { reservation.commit() };
         aver!(stands.is_ok(), "a commit at {object:p} failed in a manual pool");
-        Ok(memory)
+        Ok(object)
     }
 }

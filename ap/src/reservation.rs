@@ -20,6 +20,16 @@ use crate::protocol::buffer::CHECKS;
 use crate::protocol::calc;
 use crate::slow::objects::{Form, Untyped};
 
+/// How an object fits into what is left of a buffer.
+#[derive(Clone, Copy)]
+pub(crate) struct Fit {
+    /// Where it would begin.
+    init: *mut u8,
+    /// The bytes that it takes.
+    size: usize,
+    pub(crate) fits: bool,
+}
+
 impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
     /// Reserves memory for `layout`. Nothing is allocated until the token is
     /// committed; dropping it abandons the reservation.
@@ -41,36 +51,41 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
     /// Reserves memory of which it is known what objects it is for.
     #[inline(always)]
     pub(crate) fn reserve_for<F: Form>(&mut self, layout: Layout) -> Result<Reservation<'_, 'pool, P, C>> {
-        let (object, end) = match self.next_fit(layout) {
-            Ok(memory) => memory,
-            Err(size) => self.reserve_slowly::<F>(layout, size)?,
+        let fit = self.next_fit(layout);
+        self.reserve_as_it_fits::<F>(layout, fit)
+    }
+
+    /// As [`AllocationPoint::reserve_for`], after a look at the buffer.
+    #[inline(always)]
+    pub(crate) fn reserve_as_it_fits<F: Form>(
+        &mut self,
+        layout: Layout,
+        Fit { init, size, fits }: Fit,
+    ) -> Result<Reservation<'_, 'pool, P, C>> {
+        let (object, end) = if fits {
+            (init, init.wrapping_add(size))
+        } else {
+            match self.slow().reserve::<F>(layout) {
+                Some(end) => (end.as_ptr().wrapping_sub(size), end.as_ptr()),
+                None => return Err(self.slow().failure),
+            }
         };
+        // SAFETY: on the fast path a size that is not zero fitted below a limit, so the
+        // buffer is attached and `init` is not null. On the slow path `object` is `init` of
+        // a buffer that was just found attached.
+        let object = unsafe { NonNull::new_unchecked(object) };
         Ok(Reservation { point: self, object, end })
     }
 
-    /// The memory for `layout` that the buffer has below its limit, from where to where; otherwise the bytes that it takes.
+    /// Whether the buffer has memory for `layout` below its limit.
     #[inline(always)]
-    pub(crate) fn next_fit(&self, layout: Layout) -> Result<(NonNull<u8>, *mut u8), usize> {
+    pub(crate) fn next_fit(&self, layout: Layout) -> Fit {
         let (buffer, pool) = (self.buffer(), self.pool());
         let size = pool.reserve_size(layout).unwrap_or(usize::MAX);
         let init = buffer.init();
         let fits = calc::fits(init.addr(), size, buffer.limit().addr())
             && calc::is_aligned(init.addr(), layout.align(), pool.min_align());
-        // SAFETY: a size that is not zero fitted below a limit, so the buffer is attached and `init` is not null.
-        if fits { Ok((unsafe { NonNull::new_unchecked(init) }, init.wrapping_add(size))) } else { Err(size) }
-    }
-
-    /// The slow path for memory that takes `size` bytes: returns from where to where it goes.
-    #[inline(always)]
-    pub(crate) fn reserve_slowly<F: Form>(
-        &mut self,
-        layout: Layout,
-        size: usize,
-    ) -> Result<(NonNull<u8>, *mut u8)> {
-        let Some(end) = self.slow().reserve::<F>(layout) else { return Err(self.slow().failure) };
-        // SAFETY: the object begins at `init` of a buffer that was just found attached.
-        let object = unsafe { NonNull::new_unchecked(end.as_ptr().wrapping_sub(size)) };
-        Ok((object, end.as_ptr()))
+        Fit { init, size, fits }
     }
 
     /// Commits the object from `object`, which is where `init` stands, to `end`.

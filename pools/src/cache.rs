@@ -52,6 +52,7 @@ mod descriptor;
 mod hints;
 
 use batches::{cut_batch, fill_with_batch};
+use capacity::may_keep_more;
 use classes::BLOCK_ALIGN;
 pub use classes::{CacheClass, CacheClasses};
 pub use depot::Depot;
@@ -310,6 +311,43 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         }
         // SAFETY: the caller gives up a block of this class.
         unsafe { self.push(words, object, words.count.load(Ordering::Relaxed)) };
+    }
+
+    /// Has a class that was empty, or full, keep twice as many blocks from now on, if it may, and the cache has no more than
+    /// its share.
+    fn grow(&self, index: usize, class: &CacheClass, words: &ClassWords) {
+        let may_grow = self.depot.is_some() && words.portion() < class.batch();
+        if may_grow && may_keep_more(self.descriptor.cached(), self.pool.header().total()) {
+            self.set_capacity(index, class, words, 2 * words.portion());
+        }
+    }
+
+    /// Has a class keep up to two portions of so many blocks, or up to two batches.
+    fn set_capacity(&self, index: usize, class: &CacheClass, words: &ClassWords, portion: usize) {
+        // Closed meanwhile: what handles a trip may unwind, and no class is armed with another limit than its own.
+        words.limit.swap(0, Ordering::AcqRel);
+        words.set_portion(portion, class);
+        self.handle_trips(index);
+    }
+
+    /// Lets a class keep the whole batch that it has taken.
+    fn grow_for_batch(&self, index: usize, class: &CacheClass, words: &ClassWords) {
+        if words.portion() < class.batch() {
+            self.set_capacity(index, class, words, class.batch());
+        }
+    }
+
+    /// Looks at one class, each in its turn. If it is [idle](ClassWords::is_idle), half of what it keeps returns to the pool,
+    /// and it keeps half as many from then on.
+    fn shrink_in_turn(&self, used: usize) {
+        let classes = self.classes();
+        let index = self.turn.get();
+        self.turn.set(if index + 1 < classes.len() { index + 1 } else { 0 });
+        let (Some(class), words) = (classes.get(index), self.descriptor.words(index)) else { return };
+        if index != used && words.is_idle() {
+            self.give_back(index, words.count.load(Ordering::Relaxed).div_ceil(2));
+            self.set_capacity(index, class, words, words.smaller_portion(class));
+        }
     }
 
     /// Handles trips, and arms the class again if it was tripped.

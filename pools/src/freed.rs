@@ -29,7 +29,7 @@ pub struct FreedBlocks {
     first: AtomicPtr<u8>,
     /// The bytes of all blocks that wait.
     waiting: AtomicUsize,
-    /// The size of each.
+    /// The size of each, and of those of the last fill if it took several.
     size: AtomicUsize,
     /// How many blocks the next fill takes if it finds no large one.
     wanted: AtomicUsize,
@@ -47,12 +47,18 @@ impl FreedBlocks {
         Self { first: AtomicPtr::new(ptr::null_mut()), waiting, size, wanted, bins, count, key }
     }
 
-    /// How many blocks a fill takes if it finds no large one: the next twice as many.
+    /// How many blocks of this size a fill takes if it finds no large one: the next twice as many. None if the last fill
+    /// took several of another size: then objects differ, and only a large block serves many of them.
     ///
     /// # Safety
-    /// - The caller is the buffer's owner.
-    pub(crate) unsafe fn next_wanted(&self) -> usize {
-        let wanted = self.wanted.load(Ordering::Relaxed);
+    /// - The caller is the buffer's owner, and no block waits.
+    pub(crate) unsafe fn next_wanted(&self, size: usize) -> usize {
+        let (wanted, last) = (self.wanted.load(Ordering::Relaxed), self.size.load(Ordering::Relaxed));
+        self.size.store(0, Ordering::Relaxed);
+        if last != 0 && last != size {
+            self.wanted.store(WANTED_MIN, Ordering::Relaxed);
+            return 0;
+        }
         self.wanted.store(BATCH.min(2 * wanted), Ordering::Relaxed);
         wanted
     }

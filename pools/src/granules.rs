@@ -5,6 +5,7 @@
 //! here, once: the header, the lock, the seals of hardened objects, and how surplus memory is
 //! returned to the arena (design/land.md `.granules`).
 
+use core::ops::DerefMut;
 use core::ptr::NonNull;
 
 use tripoint_core::{
@@ -209,29 +210,30 @@ impl<A: Arena, F: FreeMemory, L: LockKind> Granules<A, F, L> {
 
 /// How a pool gets more memory (design/core.md `.lock.growth`).
 impl<A: Arena, F: FreeMemory, L: LockKind> Granules<A, F, L> {
-    /// Has the pool extended by `extend`, unless `look` finds what another thread left meanwhile. The free memory is not
-    /// locked while the arena is asked.
+    /// Begins to extend the pool: no other thread does before the guard is dropped. The free memory is not locked meanwhile.
+    /// First [look again](Granules::look_again).
     ///
     /// # Errors
-    /// Those of `look` and `extend`, and [`Error::Damaged`].
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn grow<T>(
-        &self,
-        look: impl FnOnce(&mut F) -> Result<Option<T>>,
-        extend: impl FnOnce() -> Result<T>,
-    ) -> Result<T> {
-        let _growing = self.growth.lock()?;
-        let mut free = self.free.lock()?;
-        if let Some(found) = look(&mut free)? {
-            return Ok(found);
-        }
-        free.ensure_sound()?;
-        drop(free);
-        extend()
+    /// [`Error::Busy`]: see [`Owned`](tripoint_core::Owned).
+    pub(crate) fn begin_growth(&self) -> Result<impl DerefMut + '_> {
+        Ok(self.growth.lock()?)
     }
 
-    /// Takes `min..=max` bytes from a new extent, whose rest joins the land. [`Granules::grow`] calls it.
+    /// What `look` finds in the free memory, to which another thread may have added meanwhile.
+    ///
+    /// # Errors
+    /// Those of `look`, and [`Error::Damaged`].
+    pub(crate) fn look_again<T>(&self, look: impl FnOnce(&mut F) -> Result<Option<T>>) -> Result<Option<T>> {
+        let mut free = self.free.lock()?;
+        let found = look(&mut free)?;
+        if found.is_none() {
+            free.ensure_sound()?;
+        }
+        Ok(found)
+    }
+
+    /// Takes `min..=max` bytes from a new extent, whose rest joins the land. The caller has [begun to extend](Granules::begin_growth)
+    /// the pool.
     ///
     /// # Errors
     /// Those of [`Arena::alloc_tracts`], and [`Error::Damaged`].

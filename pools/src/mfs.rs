@@ -232,7 +232,7 @@ impl<A: Arena, U: Unit, L: LockKind> Mfs<A, U, L> {
         let unit = self.unit.size();
         let size = self.fill_size().min(BATCH.saturating_mul(unit));
         let (freed, run) = self.with_free(|units| {
-            let freed = units.take(size / unit)?;
+            let freed = units.take(size / self.unit.size())?;
             let run = if freed.is_none() { units.cut(size.min(units.run().size())) } else { None };
             Ok((freed, run))
         })?;
@@ -398,7 +398,7 @@ unsafe impl<A: Arena, U: Unit, L: LockKind> PoolClass for Mfs<A, U, L> {
         }
         self.with_free(|units| {
             let block = self.take_fill(units, unit)?;
-            let wanted = batch.saturating_sub(block.size()) / unit;
+            let wanted = batch.saturating_sub(block.size()) / self.unit.size();
             // Damage that is met here is met again by the next fill.
             if wanted != 0
                 && let Ok(Some(chain)) = units.take(wanted)

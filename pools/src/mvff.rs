@@ -125,10 +125,11 @@ impl<A: Arena, L: LockKind> Mvff<A, L> {
     #[cold]
     #[inline(never)]
     fn take_growing(&self, min: usize, max: usize, align: Align) -> Result<Block> {
-        self.granules.grow(
-            |free| Ok(Self::take(free, min, max, align)),
-            || self.granules.take_extending(Binned::memory, min, max, align, self.options.extend_by),
-        )
+        let _growing = self.granules.begin_growth()?;
+        match self.granules.look_again(|free| Ok(Self::take(free, min, max, align)))? {
+            Some(found) => Ok(found),
+            None => self.granules.take_extending(Binned::memory, min, max, align, self.options.extend_by),
+        }
     }
 
     /// Adds up to `N` blocks to the land, and returns surplus memory to the arena.
@@ -273,9 +274,9 @@ unsafe impl<A: Arena, L: LockKind> PoolClass for Mvff<A, L> {
         // Objects have this size together with their seals.
         let (size, align) = (Land::granules(layout.size()).ok_or(TOO_LARGE)?, Align::of_layout(layout));
         // SAFETY: the caller is the buffer's owner.
-        let wanted = unsafe { buffer.next_wanted() };
+        let wanted = unsafe { buffer.next_wanted(size) };
         let least = size.saturating_mul(wanted);
-        if least <= self.options.fill_size && align.get() <= GRANULE {
+        if wanted != 0 && least <= self.options.fill_size && align.get() <= GRANULE {
             let mut free = self.granules.free.lock()?;
             let mut blocks = Blocks::none();
             // A small fill of the land is no better than several blocks of the size, and these need not join it.

@@ -173,8 +173,11 @@ impl<A: Arena, L: LockKind> Mvt<A, L> {
     #[cold]
     #[inline(never)]
     fn take_growing(&self, size: usize, most: usize, align: Align) -> Result<Block> {
-        self.granules
-            .grow(|free| self.take_free(free, size, most, align), || self.take_extending(size, most, align))
+        let _growing = self.granules.begin_growth()?;
+        match self.granules.look_again(|free| self.take_free(free, size, most, align))? {
+            Some(found) => Ok(found),
+            None => self.take_extending(size, most, align),
+        }
     }
 
     /// [Takes](Mvt::take) from free blocks.
@@ -214,7 +217,7 @@ impl<A: Arena, L: LockKind> Mvt<A, L> {
     }
 
     /// [Takes](Mvt::take) from new tracts, or, if the arena has none, from
-    /// wherever it fits first. [`Granules::grow`] calls it.
+    /// wherever it fits first. The caller has [begun to extend](Granules::begin_growth) the pool.
     fn take_extending(&self, size: usize, most: usize, align: Align) -> Result<Block> {
         let max = size.max(self.fill_size);
         let extended = extend_for(&self.granules.header, size, max, align, max);

@@ -114,11 +114,16 @@ impl<A: Arena, L: LockKind> Snc<A, L> {
             land.take_first_bounded(least, most, GRANULE_ALIGN)
         };
         let found = look(&mut *self.granules.free.lock()?);
-        let extend_by = self.options.extend_by;
-        let extend = || self.granules.take_extending(|land| land, needed, most, GRANULE_ALIGN, extend_by);
-        match found {
-            Some(block) => Ok(block),
-            None => self.granules.grow(|land| Ok(look(land)), extend),
+        if let Some(found) = found {
+            return Ok(found);
+        }
+        let _growing = self.granules.begin_growth()?;
+        match self.granules.look_again(|land| Ok(look(land)))? {
+            Some(found) => Ok(found),
+            None => {
+                let extend_by = self.options.extend_by;
+                self.granules.take_extending(|land| land, needed, most, GRANULE_ALIGN, extend_by)
+            }
         }
     }
 

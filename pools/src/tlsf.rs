@@ -17,7 +17,7 @@ use tripoint_core::{
 
 use crate::extend::{Extension, extend, extend_for};
 use crate::freed::{Blocks, FreedBlocks};
-use crate::granules::Granules;
+use crate::granules::{FreeMemory, Granules};
 use crate::land::GRANULE;
 use crate::poison::poison;
 use crate::resize::resize_in_place;
@@ -146,17 +146,14 @@ impl<A: Arena, L: LockKind> Tlsf<A, L> {
     /// # Errors
     /// Those of [`Arena::alloc_tracts`] and [`Arena::alloc_descriptor`].
     pub fn extend(&self, size: usize) -> Result<()> {
-        self.granules.grow(
-            |_| Ok(None),
-            || {
-                let extent = extend(&self.granules.header, size, 0)?;
-                self.cover(extent)?;
-                // SAFETY: whole grains, fresh from the arena, whose blocks all have the
-                // provenance of its range; the extent is covered.
-                unsafe { self.granules.free.lock()?.memory().insert(extent) }?;
-                Ok(())
-            },
-        )
+        let _growing = self.granules.begin_growth()?;
+        FreeMemory::ensure_sound(&*self.granules.free.lock()?)?;
+        let extent = extend(&self.granules.header, size, 0)?;
+        self.cover(extent)?;
+        // SAFETY: whole grains, fresh from the arena, whose blocks all have the
+        // provenance of its range; the extent is covered.
+        unsafe { self.granules.free.lock()?.memory().insert(extent) }?;
+        Ok(())
     }
 
     /// The bytes of the arena's control memory that the pool uses to find the
@@ -165,7 +162,8 @@ impl<A: Arena, L: LockKind> Tlsf<A, L> {
         self.granules.free.lock().map_or(0, |mut free| free.memory().edges.size())
     }
 
-    /// Gets the bits for a new extent, or returns the extent. [`Granules::grow`] calls it, so there is one call at a time.
+    /// Gets the bits for a new extent, or returns the extent. The caller has [begun to extend](Granules::begin_growth) the pool,
+    /// so there is one call at a time.
     fn cover(&self, extent: Block) -> Result<()> {
         self.fill_gaps(extent).inspect_err(|_| {
             // SAFETY: just got from the arena, and unused.
@@ -252,7 +250,11 @@ impl<A: Arena, L: LockKind> Tlsf<A, L> {
     #[cold]
     #[inline(never)]
     fn take_growing(&self, min: usize, max: usize, align: Align) -> Result<Block> {
-        self.granules.grow(|free| Self::take(free, min, max, align), || self.take_extending(min, max, align))
+        let _growing = self.granules.begin_growth()?;
+        match self.granules.look_again(|free| Self::take(free, min, max, align))? {
+            Some(found) => Ok(found),
+            None => self.take_extending(min, max, align),
+        }
     }
 
     /// Takes `min..=max` bytes from a new extent, whose rest is free from now on.
@@ -345,9 +347,9 @@ unsafe impl<A: Arena, L: LockKind> PoolClass for Tlsf<A, L> {
         // Objects have this size together with their seals.
         let (size, align) = (class::round_up(layout.size()).ok_or(TOO_LARGE)?, Align::of_layout(layout));
         // SAFETY: the caller is the buffer's owner.
-        let wanted = unsafe { buffer.next_wanted() };
+        let wanted = unsafe { buffer.next_wanted(size) };
         let least = size.saturating_mul(wanted);
-        if least <= self.options.fill_size && align.get() <= GRANULE {
+        if wanted != 0 && least <= self.options.fill_size && align.get() <= GRANULE {
             let mut free = self.granules.free.lock()?;
             let mut blocks = Blocks::none();
             if free.memory().largest() < least {

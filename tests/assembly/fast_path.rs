@@ -1,5 +1,6 @@
 //! What is counted in a fast path: reserve and commit, and nothing else.
 
+use crate::OBJECT;
 use crate::listing::{End, Function, Instruction, base};
 
 impl Function {
@@ -32,12 +33,19 @@ pub(crate) struct FastPath {
 }
 
 impl FastPath {
-    /// `None` if no object is declared on the path.
+    /// `None` if no object is declared on the path: it ends with the object's own stores if that was freed before, and is
+    /// allocated again.
     fn read(path: Vec<Instruction>) -> Option<Self> {
         // The descriptor is reached through the base of the first comparison's load,
         // or of the store that comes last.
         let declare = path.iter().rposition(|instruction| instruction.store().is_some())?;
         let descriptor = base(path[declare].store()?).to_owned();
+        let stores = path.iter().rev().filter(|instruction| instruction.store().is_some());
+        let last_ones =
+            stores.take_while(|store| store.store().is_some_and(|place| base(place) == descriptor));
+        if last_ones.map(width).sum::<usize>() >= OBJECT {
+            return None;
+        }
         let init = path[declare].store()?.to_owned();
         let is_descriptor = |place: &&str| base(place) == descriptor;
         let object_store =

@@ -20,10 +20,11 @@ use crate::{LIBRARIES, repository};
 
 /// Names that methods of other crates have too, most of them the standard library's. Without them, calls of
 /// those would look like calls of ours, and circles would be found where none are.
-const ELSEWHERE: [&str; 19] = [
+const ELSEWHERE: [&str; 20] = [
     "add",
     "all",
     "as_ptr",
+    "as_slice",
     "base",
     "checked_add",
     "finish",
