@@ -18,6 +18,8 @@ const BLOCKS_MAX: usize = 256;
 /// The most blocks of one fill. The first takes two, and each twice as many as the one before, as long as all are used.
 const BATCH: usize = 64;
 const WANTED_MIN: usize = 2;
+/// The next fills that are large ones once objects differ in size.
+const LARGE: usize = 8;
 
 /// The class of buffers of [`Mvff`](crate::Mvff) and [`Tlsf`](crate::Tlsf): the blocks of the last fill that wait for the
 /// buffer, all of one size, and small blocks that the owner freed since.
@@ -33,6 +35,8 @@ pub struct FreedBlocks {
     size: AtomicUsize,
     /// How many blocks the next fill takes if it finds no large one.
     wanted: AtomicUsize,
+    /// How many of the next fills take no such blocks.
+    large: AtomicUsize,
     /// The first block of each bin. Each begins with the link to the next.
     bins: [AtomicPtr<u8>; BINS],
     count: AtomicUsize,
@@ -43,24 +47,26 @@ impl FreedBlocks {
     /// No blocks, and for those of the pool with this key.
     pub(crate) fn none(key: LinkKey) -> Self {
         let bins = array::from_fn(|_| AtomicPtr::new(ptr::null_mut()));
-        let [waiting, size, wanted, count] = [0, 0, WANTED_MIN, 0].map(AtomicUsize::new);
-        Self { first: AtomicPtr::new(ptr::null_mut()), waiting, size, wanted, bins, count, key }
+        let [waiting, size, wanted, large, count] = [0, 0, WANTED_MIN, 0, 0].map(AtomicUsize::new);
+        Self { first: AtomicPtr::new(ptr::null_mut()), waiting, size, wanted, large, bins, count, key }
     }
 
-    /// How many blocks of this size a fill takes if it finds no large one: the next twice as many. None if the last fill
-    /// took several of another size: then objects differ, and only a large block serves many of them.
+    /// How many blocks of this size a fill takes if it finds no large one: the next twice as many. None for a while if a fill
+    /// took several of another size: objects differ then, and only a large block serves many of them.
     ///
     /// # Safety
     /// - The caller is the buffer's owner, and no block waits.
     pub(crate) unsafe fn next_wanted(&self, size: usize) -> usize {
-        let (wanted, last) = (self.wanted.load(Ordering::Relaxed), self.size.load(Ordering::Relaxed));
-        self.size.store(0, Ordering::Relaxed);
+        let (mut wanted, last) = (self.wanted.load(Ordering::Relaxed), self.size.load(Ordering::Relaxed));
+        let mut large = self.large.load(Ordering::Relaxed);
         if last != 0 && last != size {
-            self.wanted.store(WANTED_MIN, Ordering::Relaxed);
-            return 0;
+            (large, wanted) = (LARGE, WANTED_MIN);
         }
-        self.wanted.store(BATCH.min(2 * wanted), Ordering::Relaxed);
-        wanted
+        self.size.store(0, Ordering::Relaxed);
+        self.large.store(large.saturating_sub(1), Ordering::Relaxed);
+        let next = if large == 0 { BATCH.min(2 * wanted) } else { wanted };
+        self.wanted.store(next, Ordering::Relaxed);
+        if large == 0 { wanted } else { 0 }
     }
 
     /// Keeps what was taken for a fill beside its first block: blocks of `size` bytes, which wait. There should be none yet.
@@ -288,6 +294,8 @@ impl BufferClass for FreedBlocks {
     /// All buffers of a pool have one key, and a buffer without an owner keeps no blocks.
     unsafe fn renew(&self, _fresh: Self) {
         self.wanted.store(WANTED_MIN, Ordering::Relaxed);
+        self.size.store(0, Ordering::Relaxed);
+        self.large.store(0, Ordering::Relaxed);
     }
 
     #[inline(always)]
