@@ -47,7 +47,8 @@ pub fn debug_misuse(data: &[u8]) {
             );
         }
         1 => {
-            let options_below = TlsfOptions { extend_by: 2 * GRAIN, fill_size: 512, spare: 8 << 10, bin_blocks: 0 };
+            let options_below =
+                TlsfOptions { extend_by: 2 * GRAIN, fill_size: 512, spare: 8 << 10, bin_blocks: 0 };
             live(
                 DebugPool::create(Tlsf::create(arena, options_below).unwrap(), options).unwrap(),
                 held,
