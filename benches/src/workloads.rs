@@ -10,6 +10,7 @@ mod locked;
 mod mixed;
 mod objects;
 mod pair;
+mod producers;
 mod ring;
 mod scaling;
 mod startup;
@@ -26,7 +27,7 @@ pub use pair::run_one as run_pairs;
 pub type Workload = fn(bool) -> Vec<Table>;
 
 /// All workloads, by name.
-pub const WORKLOADS: [(&str, Workload); 16] = [
+pub const WORKLOADS: [(&str, Workload); 17] = [
     ("bulk", |quick| bulk::measure(rounds(quick, 101))),
     ("fixed", |quick| fixed::measure(rounds(quick, 101))),
     ("pair", |quick| pair::measure(rounds(quick, 301))),
@@ -36,6 +37,7 @@ pub const WORKLOADS: [(&str, Workload); 16] = [
     ("wide-mixed", |quick| mixed::measure(100_000, rounds(quick, 31))),
     ("locked", |quick| locked::measure(rounds(quick, 61))),
     ("ring", |quick| ring::measure(rounds(quick, 61))),
+    ("producers", |quick| producers::measure(rounds(quick, 61))),
     ("holes", |quick| holes::measure(rounds(quick, 101))),
     ("tails", tails::measure),
     ("churn", churn::measure),

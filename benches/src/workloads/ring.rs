@@ -28,7 +28,7 @@ use crate::processor::{pin, thread_time};
 const MESSAGES: usize = 3_000 * CHUNK;
 const PLACES: usize = 1024;
 /// The most bytes that a depot keeps.
-const DEPOT: usize = 1 << 20;
+pub(super) const DEPOT: usize = 1 << 20;
 /// The number of messages that one end announces to the other at a time, so that
 /// the allocators are measured and not the ring.
 const CHUNK: usize = 32;
@@ -39,21 +39,23 @@ const CHUNK: usize = 32;
 struct End(AtomicUsize);
 
 /// A ring for one producer and one consumer.
-struct Ring {
+pub(super) struct Ring {
     places: Vec<AtomicPtr<Object>>,
     pushed: End,
     popped: End,
 }
 
-impl Ring {
-    fn new() -> Self {
+impl Default for Ring {
+    fn default() -> Self {
         let places = (0..PLACES).map(|_| AtomicPtr::new(ptr::null_mut())).collect();
         Self { places, pushed: End::default(), popped: End::default() }
     }
+}
 
+impl Ring {
     /// Pushes `count` objects, and announces them a few at a time.
     #[inline(always)]
-    fn produce(&self, count: usize, mut make: impl FnMut(usize) -> NonNull<Object>) -> Duration {
+    pub(super) fn produce(&self, count: usize, mut make: impl FnMut(usize) -> NonNull<Object>) -> Duration {
         let mut work = Work::begin();
         let first = self.pushed.0.load(Ordering::Relaxed);
         let mut popped = self.popped.0.load(Ordering::Acquire);
@@ -79,14 +81,47 @@ impl Ring {
             while chunk == pushed {
                 pushed = work.wait_for(&self.pushed.0, pushed);
             }
-            for index in chunk..chunk + CHUNK {
-                let object = self.places[index % PLACES].load(Ordering::Relaxed);
-                take_back(NonNull::new(object).unwrap());
-            }
-            self.popped.0.store(chunk + CHUNK, Ordering::Release);
+            self.pop(chunk, &mut take_back);
         }
         work.end()
     }
+
+    /// Pops the objects that one announcement was for.
+    #[inline(always)]
+    fn pop(&self, chunk: usize, take_back: &mut impl FnMut(NonNull<Object>)) {
+        for index in chunk..chunk + CHUNK {
+            let object = self.places[index % PLACES].load(Ordering::Relaxed);
+            take_back(NonNull::new(object).unwrap());
+        }
+        self.popped.0.store(chunk + CHUNK, Ordering::Release);
+    }
+
+    /// Whether objects were announced that are not popped yet.
+    fn has_more(&self) -> bool {
+        self.pushed.0.load(Ordering::Acquire) != self.popped.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Pops `count` objects of each ring: of one after the other, a few at a time.
+#[inline(always)]
+pub(super) fn consume_all<const N: usize>(
+    rings: &[Ring; N],
+    count: usize,
+    mut take_back: impl FnMut(NonNull<Object>),
+) -> Duration {
+    let mut work = Work::begin();
+    let mut left = N * count;
+    while left != 0 {
+        let was_left = left;
+        for ring in rings.iter().filter(|ring| ring.has_more()) {
+            ring.pop(ring.popped.0.load(Ordering::Relaxed), &mut take_back);
+            left -= CHUNK;
+        }
+        if left == was_left {
+            work.wait_until(|| rings.iter().any(Ring::has_more));
+        }
+    }
+    work.end()
 }
 
 /// The processor time of a thread, less the time that it waited.
@@ -107,21 +142,22 @@ impl Work {
     /// Waits until a count has changed.
     #[cold]
     fn wait_for(&mut self, count: &AtomicUsize, was: usize) -> usize {
+        self.wait_until(|| count.load(Ordering::Acquire) != was);
+        count.load(Ordering::Acquire)
+    }
+
+    #[cold]
+    fn wait_until(&mut self, is_due: impl Fn() -> bool) {
         let start = thread_time();
-        let now = loop {
-            let now = count.load(Ordering::Acquire);
-            if now != was {
-                break now;
-            }
+        while !is_due() {
             thread::yield_now();
-        };
+        }
         self.waited += thread_time() - start;
-        now
     }
 }
 
 /// The end that frees what another thread made.
-trait TakeBack {
+pub(super) trait TakeBack {
     /// Takes an object back, once.
     fn take_back(&mut self, object: NonNull<Object>);
 }
@@ -142,7 +178,7 @@ impl<P: ManualPool> TakeBack for Cache<'_, P> {
     }
 }
 
-struct Same<O>(O);
+pub(super) struct Same<O>(pub(super) O);
 
 impl<O: Objects<Handle = NonNull<Object>>> TakeBack for Same<O> {
     #[inline(always)]
@@ -153,13 +189,13 @@ impl<O: Objects<Handle = NonNull<Object>>> TakeBack for Same<O> {
 
 /// No allocator: twice as many places as the ring has, one after the other. What remains is the cost of the ring, and of
 /// writing what goes through it.
-struct Rotation {
+pub(super) struct Rotation {
     objects: Vec<Object>,
     next: usize,
 }
 
 impl Rotation {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { objects: vec![[0; 8]; 2 * PLACES], next: 0 }
     }
 }
@@ -222,7 +258,7 @@ fn measure_pinned(rounds: usize) -> Vec<Table> {
         consumer(alone_frees),
         consumer(Same(Rotation::new())),
     ];
-    let ring = Ring::new();
+    let ring = Ring::default();
     let (order, orders) = mpsc::channel::<usize>();
     let (done, all_done) = mpsc::channel::<Duration>();
     pin(0);
