@@ -43,8 +43,12 @@ impl<P: ManualPool + Send + Sync> GlobalHome<P> {
     /// after some waiting.
     #[inline]
     pub fn depot(&'static self) -> Result<&'static Depot<'static, P>> {
+        if let Some(depot) = self.depot.get() {
+            return Ok(depot);
+        }
+        watch_forks();
+        let _inside = Inside::enter(); // a child of a fork must not find it half made
         self.depot.get_or_try_init(|| {
-            watch_forks();
             let classes = CacheClasses::geometric_within(LARGEST, CLASS_COUNT, CLASS_SIZE)?;
             Ok(Depot::new(self.pool.get_or_try_init(self.make)?, classes, DEPOT))
         })
@@ -125,7 +129,8 @@ impl<K: ThreadCached> Drop for ThreadEnd<K> {
 ///
 /// **Fork.** On Unix a child may allocate, also if its parent has several threads: the fork waits until no other
 /// thread holds a lock of the pool by way of this allocator. What other threads' caches kept is lost to the child. This
-/// does not cover threads that use the pool or its arena directly, or a fork inside a hook of the pool.
+/// does not cover threads that use the pool, its depot or its arena directly, a fork inside a hook of the pool, or
+/// calls that run no handlers of `pthread_atfork` (`_Fork`, `vfork`, `clone`). Do not fork while you hold a lock that a hook waits for.
 pub struct CachedGlobalPool<K: ThreadCached>(PhantomData<fn() -> K>);
 
 impl<K: ThreadCached> CachedGlobalPool<K> {
@@ -144,13 +149,23 @@ impl<K: ThreadCached> CachedGlobalPool<K> {
         K::home().depot().map(Depot::pool)
     }
 
-    /// Returns the depot that the threads' caches share, to see how much it keeps or to
-    /// [flush](Depot::flush) it, and makes it first if there is none.
+    /// Returns the depot that the threads' caches share, to see how much it keeps, and makes it first if there is none. To flush
+    /// it, call [`flush_depot`](CachedGlobalPool::flush_depot).
     ///
     /// # Errors
     /// As [`GlobalPool::pool`](crate::GlobalPool::pool).
     pub fn depot(&self) -> Result<&'static Depot<'static, K::Pool>> {
         K::home().depot()
+    }
+
+    /// Returns what the depot keeps to the pool. Unlike [`Depot::flush`], a fork waits for it.
+    pub fn flush_depot(&self) {
+        without_unwinding(|| {
+            let _inside = Inside::enter();
+            if let Some(depot) = K::home().made() {
+                depot.flush();
+            }
+        });
     }
 
     /// Returns what the cache of this thread keeps to the pool.
@@ -288,7 +303,7 @@ unsafe impl<K: ThreadCached> GlobalAlloc for CachedGlobalPool<K> {
 /// not even start; so there is a second try.
 ///
 /// What the program freed stays in the pool. To have it returned to the system, set `TlsfOptions::spare`, leave the grain as it is by default, and call
-/// [`flush_thread`](CachedGlobalPool::flush_thread) and [`Depot::flush`](tripoint_pools::Depot::flush) after a burst
+/// [`flush_thread`](CachedGlobalPool::flush_thread) and [`flush_depot`](CachedGlobalPool::flush_depot) after a burst
 /// ([design/adaptors.md `.cached.return`](crate::design::adaptors)).
 ///
 /// ```

@@ -19,8 +19,11 @@ static CLOSED: AtomicBool = AtomicBool::new(false);
 
 std::thread_local! {
     /// How often this thread passed the gate, and did not leave: more than once if what it does inside calls
-    /// the allocator, or is interrupted by a handler that does.
+    /// the allocator, or is interrupted by a handler that does. A thread that closed the gate is inside until it opens it: other
+    /// handlers of a fork run meanwhile, and may allocate.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
+    /// Whether this thread closed the gate.
+    static CLOSES: Cell<bool> = const { Cell::new(false) };
     /// Where this thread counts itself; `None` if it never did.
     static PLACE: Cell<Option<&'static Place>> = const { Cell::new(None) };
 }
@@ -97,7 +100,7 @@ pub(crate) fn watch_forks() {
 
 #[cfg(all(unix, not(miri)))]
 mod unix {
-    use super::{CLOSED, DEPTH, INSIDE, Ordering, Place};
+    use super::{CLOSED, CLOSES, DEPTH, INSIDE, Ordering, Place};
 
     unsafe extern "C" {
         pub(super) fn pthread_atfork(
@@ -121,11 +124,14 @@ mod unix {
                 std::thread::yield_now();
             }
         }
+        CLOSES.set(true);
+        DEPTH.set(1);
     }
 
     /// After it, in the parent.
     pub(super) extern "C" fn open() {
-        if DEPTH.get() == 0 {
+        if CLOSES.replace(false) {
+            DEPTH.set(0);
             CLOSED.store(false, Ordering::SeqCst);
         }
     }
@@ -135,6 +141,9 @@ mod unix {
     pub(super) extern "C" fn open_in_child() {
         for place in &INSIDE {
             place.0.store(0, Ordering::SeqCst);
+        }
+        if CLOSES.replace(false) {
+            DEPTH.set(0);
         }
         Place::of_thread().0.store(usize::from(DEPTH.get() != 0), Ordering::SeqCst);
         CLOSED.store(false, Ordering::SeqCst);
@@ -163,6 +172,7 @@ mod tests {
         is_inside.recv().unwrap();
         unix::close();
         assert!(HAS_LEFT.load(Ordering::SeqCst), "a fork did not wait");
+        drop(Inside::enter()); // as another handler of the fork
         unix::open();
         thread.join().unwrap();
         // Who forks inside does not wait for itself.

@@ -78,7 +78,7 @@ where
     free(allocator, here);
     let freed = committed();
     allocator.flush_thread();
-    allocator.depot().unwrap().flush();
+    allocator.flush_depot();
     pool.check(CheckLevel::Deep).unwrap();
     println!("committed: {peak} at the peak, {freed} when all is freed, {} when flushed", committed());
     [peak, freed, committed()]

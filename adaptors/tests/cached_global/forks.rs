@@ -1,7 +1,8 @@
 //! Forks of a process with several threads: the child allocates (design/adaptors.md `.cached.fork`).
 
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::panic::AssertUnwindSafe;
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use super::*;
 
@@ -10,6 +11,44 @@ unsafe extern "C" {
     fn waitpid(process: c_int, status: *mut c_int, options: c_int) -> c_int;
     fn _exit(status: c_int) -> !;
     fn alarm(seconds: u32) -> u32;
+    fn pthread_atfork(
+        prepare: Option<extern "C" fn()>,
+        parent: Option<extern "C" fn()>,
+        child: Option<extern "C" fn()>,
+    ) -> c_int;
+}
+
+/// Registered before the allocator's own handlers, as by a library's constructor. So these run while the gate is closed.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static REGISTER: extern "C" fn() = register;
+
+extern "C" fn register() {
+    // SAFETY: the handlers are functions of this program, and allocate as any code of it.
+    unsafe { pthread_atfork(Some(before), Some(after), Some(after)) };
+}
+
+/// What was left of the timer that the forking process had.
+static LEFT: AtomicU32 = AtomicU32::new(0);
+
+/// Allocates under a timer, for a fork that hangs.
+extern "C" fn before() {
+    // SAFETY: a timer.
+    LEFT.store(unsafe { alarm(60) }, Ordering::Relaxed);
+    allocate_behind_the_gate();
+}
+
+extern "C" fn after() {
+    allocate_behind_the_gate();
+    // SAFETY: the timer as it was.
+    unsafe { alarm(LEFT.load(Ordering::Relaxed)) };
+}
+
+/// More than caches serve.
+fn allocate_behind_the_gate() {
+    let object = filled(&GLOBAL, 50_000, 3);
+    // SAFETY: allocated above, freed once.
+    unsafe { free_filled(&GLOBAL, object, 50_000, 3) };
 }
 
 /// Has all that it does in a class, in several, and in none.
@@ -22,6 +61,7 @@ fn work() {
             unsafe { free_filled(&GLOBAL, object, size, 4) };
         }
         GLOBAL.flush_thread(); // so that the next round takes locks again
+        GLOBAL.flush_depot();
     }
 }
 
@@ -32,9 +72,10 @@ fn in_child(in_child: impl FnOnce()) -> c_int {
         0 => {
             // SAFETY: a timer for a child that hangs.
             unsafe { alarm(60) };
-            in_child();
+            // Else a panic would end the last thread, and the child well.
+            let panicked = std::panic::catch_unwind(AssertUnwindSafe(in_child)).is_err();
             // SAFETY: ends this child.
-            unsafe { _exit(0) }
+            unsafe { _exit(c_int::from(panicked)) }
         }
         child => {
             if child < 0 {
@@ -59,6 +100,11 @@ fn a_child_allocates_whatever_other_threads_were_doing() {
                 }
             });
         }
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                GLOBAL.flush_depot();
+            }
+        });
         // A child of the child, too: its gate is open again.
         let child = || {
             work();
@@ -67,8 +113,34 @@ fn a_child_allocates_whatever_other_threads_were_doing() {
                 unsafe { _exit(1) }
             }
         };
-        let statuses: Vec<_> = (0..30).map(|_| in_child(child)).collect();
+        let failed = (0..30).map(|_| in_child(child)).find(|&status| status != 0);
         done.store(true, Ordering::Relaxed);
-        assert_eq!(statuses, [0; 30], "a child hung or failed");
+        assert_eq!(failed, None, "a child hung or failed");
     });
+}
+
+/// A fork waits until a pool is made; a child of an earlier one would wait for a thread that it has not.
+#[test]
+fn a_child_finds_no_pool_half_made() {
+    static MAKES: AtomicBool = AtomicBool::new(false);
+    cached_global_pool! {
+        static LATE: Tlsf<ArenaVm> = || {
+            MAKES.store(true, Ordering::Release);
+            for _ in 0..100_000 {
+                std::thread::yield_now(); // so that a fork that does not wait is seen not to
+            }
+            tlsf(16 << 20)
+        };
+    }
+    let allocate_and_free = || {
+        let object = filled(&LATE, 40, 1);
+        // SAFETY: allocated above, freed once.
+        unsafe { free_filled(&LATE, object, 40, 1) };
+    };
+    let thread = std::thread::spawn(allocate_and_free);
+    while !MAKES.load(Ordering::Acquire) {
+        std::thread::yield_now();
+    }
+    assert_eq!(in_child(allocate_and_free), 0, "a child was refused");
+    thread.join().unwrap();
 }
