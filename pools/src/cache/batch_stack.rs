@@ -4,6 +4,7 @@
 //! first block leads to the batch below, so that each batch is moved as one, however
 //! many blocks it has (design/cache.md `.depot`).
 
+use core::mem;
 use core::ptr::{self, NonNull};
 
 use tripoint_core::{Block, Lock};
@@ -31,6 +32,30 @@ pub(crate) struct BatchStack(Lock<Batches>);
 struct Batches {
     top: *mut FreeBlock,
     batches: usize,
+    /// Whether a batch was asked for since `take_idle` last looked.
+    is_used: bool,
+}
+
+impl Batches {
+    const EMPTY: Self = Self { top: ptr::null_mut(), batches: 0, is_used: false };
+
+    fn pop(&mut self, key: LinkKey) -> Result<Option<NonNull<FreeBlock>>, Damaged> {
+        let Some(first) = NonNull::new(self.top) else { return Ok(None) };
+        let word = below_of(first);
+        // SAFETY: the first block of a batch on the stack has this word, which `push` wrote.
+        let below = key.decode(word.addr().get(), unsafe { word.read() });
+        let left = self.batches.saturating_sub(1);
+        if LinkKey::CHECKS
+            && !(key.is_link(below.addr(), align_of::<Top>()) && below.is_null() == (left == 0))
+        {
+            *self = Self::EMPTY;
+            return Err(Damaged);
+        }
+        (self.top, self.batches) = (below, left);
+        // SAFETY: a word of a free block, which is the caller's now.
+        unsafe { poison(Block::new(word.cast(), size_of::<*mut FreeBlock>())) };
+        Ok(Some(first))
+    }
 }
 
 // SAFETY: the blocks of batches on a stack are the stack's alone, on whichever thread it is used.
@@ -39,7 +64,7 @@ unsafe impl Send for Batches {}
 impl BatchStack {
     /// An empty stack.
     pub(crate) fn new() -> Self {
-        Self(Lock::new(Batches { top: ptr::null_mut(), batches: 0 }))
+        Self(Lock::new(Batches::EMPTY))
     }
 
     /// Puts a batch on top.
@@ -62,22 +87,17 @@ impl BatchStack {
     /// [`Damaged`] if what leads to the batch below is not what was written; the stack loses all its batches then.
     pub(crate) fn take(&self, key: LinkKey) -> Result<Option<NonNull<FreeBlock>>, Damaged> {
         let mut stack = self.0.lock();
-        let Some(first) = NonNull::new(stack.top) else { return Ok(None) };
-        let word = below_of(first);
-        // SAFETY: the first block of a batch on the stack has this word, which `push` wrote.
-        let below = key.decode(word.addr().get(), unsafe { word.read() });
-        let left = stack.batches.saturating_sub(1);
-        if LinkKey::CHECKS
-            && !(key.is_link(below.addr(), align_of::<Top>()) && below.is_null() == (left == 0))
-        {
-            *stack = Batches { top: ptr::null_mut(), batches: 0 };
-            return Err(Damaged);
-        }
-        (stack.top, stack.batches) = (below, left);
-        drop(stack);
-        // SAFETY: a word of a free block, which is the caller's now.
-        unsafe { poison(Block::new(word.cast(), size_of::<*mut FreeBlock>())) };
-        Ok(Some(first))
+        stack.is_used = true;
+        stack.pop(key)
+    }
+
+    /// As [`take`](BatchStack::take), but only if that was not called since this last was.
+    ///
+    /// # Errors
+    /// As `take`.
+    pub(crate) fn take_idle(&self, key: LinkKey) -> Result<Option<NonNull<FreeBlock>>, Damaged> {
+        let mut stack = self.0.lock();
+        if mem::take(&mut stack.is_used) { Ok(None) } else { stack.pop(key) }
     }
 
     /// The number of batches.

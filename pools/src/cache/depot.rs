@@ -12,7 +12,7 @@ use super::batch_stack::BatchStack;
 use super::block_list::ensure_list;
 use super::classes::{CLASSES_MAX, CacheClass, CacheClasses};
 use super::descriptor::FreeBlock;
-use crate::link::LinkKey;
+use crate::link::{Damaged, LinkKey};
 
 /// Batches of free blocks between a pool and its caches ([`Cache::with_depot`](super::Cache::with_depot)).
 ///
@@ -22,8 +22,8 @@ use crate::link::LinkKey;
 ///
 /// The depot keeps at most a number of bytes. It returns what it keeps to the pool when it is
 /// [flushed](Depot::flush) or dropped, when the pool refuses an allocation of a cache, and while caches free
-/// and do not allocate: as soon as it has refused as many bytes as it may keep
-/// (design/cache.md `.depot`, `.depot.shrink`, `.req.home`).
+/// and do not allocate: as soon as it has refused as many bytes as it may keep. A full depot also returns batches that no cache asks
+/// for (design/cache.md `.depot`, `.depot.shrink`, `.depot.idle`, `.req.home`).
 ///
 /// Its blocks count as live for the pool.
 ///
@@ -54,6 +54,8 @@ pub struct Depot<'p, P: ManualPool> {
     kept: AtomicUsize,
     /// The bytes that were not admitted since a cache last looked for a batch.
     refused: AtomicUsize,
+    /// Counts the looks for an idle class.
+    turn: AtomicUsize,
     bound: usize,
 }
 
@@ -63,8 +65,8 @@ impl<'p, P: ManualPool> Depot<'p, P> {
     pub fn new(pool: &'p P, classes: CacheClasses, bound: usize) -> Self {
         let stacks = core::array::from_fn(|_| BatchStack::new());
         let key = LinkKey::of(pool.header());
-        let [kept, refused] = [0, 0].map(AtomicUsize::new);
-        Self { pool, key, classes, stacks, kept, refused, bound }
+        let [kept, refused, turn] = [0, 0, 0].map(AtomicUsize::new);
+        Self { pool, key, classes, stacks, kept, refused, turn, bound }
     }
 
     /// The pool whose blocks it keeps.
@@ -114,7 +116,16 @@ impl<'p, P: ManualPool> Depot<'p, P> {
 
     /// Takes a batch of a class out, if there is one.
     fn pop(&self, index: usize) -> Option<NonNull<FreeBlock>> {
-        let Ok(first) = self.stacks.get(index)?.take(self.key) else {
+        self.count_out(index, self.stacks.get(index)?.take(self.key))
+    }
+
+    /// Counts out what was taken from a class.
+    fn count_out(
+        &self,
+        index: usize,
+        taken: Result<Option<NonNull<FreeBlock>>, Damaged>,
+    ) -> Option<NonNull<FreeBlock>> {
+        let Ok(first) = taken else {
             self.pool.note_damage();
             return None;
         };
@@ -124,7 +135,7 @@ impl<'p, P: ManualPool> Depot<'p, P> {
     }
 
     /// Counts a batch of a class in, which is [pushed](Depot::push) or [withdrawn](Depot::withdraw) next. Returns
-    /// false if it would exceed the bound. If the program shrinks, returns false too, and a batch to the pool.
+    /// false if it would exceed the bound, or if the program shrinks. Then others may return to the pool.
     pub(crate) fn admit(&self, index: usize) -> bool {
         let Some(class) = self.classes.as_slice().get(index) else { return false };
         let shrinks = self.refused.load(Ordering::Relaxed) > self.bound;
@@ -134,10 +145,24 @@ impl<'p, P: ManualPool> Depot<'p, P> {
         if !is_admitted {
             self.refused.fetch_add(class.batch_size(), Ordering::Relaxed);
         }
-        if shrinks && self.kept() != 0 {
-            self.return_batch(index);
+        if !is_admitted && self.kept() != 0 {
+            if shrinks { self.return_batch(index) } else { self.return_idle_batch(index) }
         }
         is_admitted
+    }
+
+    /// Looks at one class, each in its turn. If no cache looked for a batch of it since the last look, a batch of it returns to the
+    /// pool, to make room for those of class `index` (design/cache.md `.depot.idle`).
+    #[cold]
+    fn return_idle_batch(&self, index: usize) {
+        let classes = self.classes.as_slice();
+        let idle = self.turn.fetch_add(1, Ordering::Relaxed) % classes.len().max(1);
+        if idle != index
+            && let (Some(class), Some(stack)) = (classes.get(idle), self.stacks.get(idle))
+            && let Some(first) = self.count_out(idle, stack.take_idle(self.key))
+        {
+            self.free_batch(class, first);
+        }
     }
 
     /// Returns a batch to the pool, of this class or else of the next that has any (design/cache.md `.depot.shrink`).

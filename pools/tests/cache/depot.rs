@@ -126,6 +126,42 @@ fn batches_pass_from_one_cache_to_another() {
     depot.check(CheckLevel::Deep).unwrap();
 }
 
+/// A depot that is full of blocks that a former phase freed makes room for those of another size
+/// (design/cache.md `.depot.idle`).
+#[test]
+fn a_full_depot_returns_what_no_cache_asks_for() {
+    const LARGE: Layout = layout(128, 8);
+    const BATCHES: usize = 6;
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = mvff(&arena);
+    let classes = classes(&[(64, 8), (128, 8)]);
+    let depot = Depot::new(&pool, classes, BATCHES * 4 * 128);
+    let descriptors = [(); 2].map(|()| CacheDescriptor::new(classes));
+    let [makes, frees] =
+        descriptors.each_ref().map(|descriptor| Cache::with_depot(&depot, descriptor).unwrap());
+    // One phase drops a structure of large objects.
+    let large: Vec<_> = (0..BATCHES * 4).map(|_| makes.alloc(LARGE).unwrap()).collect();
+    for object in large {
+        // SAFETY: allocated with this layout from a cache of the same depot; freed once.
+        unsafe { frees.free(object, LARGE) };
+    }
+    drop(frees);
+    makes.flush();
+    assert_eq!(depot.kept(), depot.bound());
+    // In the next, small objects go from one cache to another.
+    let frees = Cache::with_depot(&depot, &descriptors[1]).unwrap();
+    for round in 0..100 {
+        let before = used(&pool);
+        let small = alloc_all(&makes, 32);
+        if round > 90 {
+            assert_eq!(used(&pool), before, "they come from the depot");
+        }
+        free_all(&frees, small);
+        depot.check(CheckLevel::Deep).unwrap();
+    }
+}
+
 /// A full depot passes batches on to the pool.
 #[test]
 fn a_depot_keeps_no_more_than_its_bound() {
