@@ -21,7 +21,7 @@ use crate::fork_gate::Inside;
 pub struct ThreadCache<P: ManualPool + 'static> {
     /// The cache; null if there is none yet, or no longer, or while it is in use.
     slot: AtomicPtr<Kept<P>>,
-    /// Whether the thread has not asked for a cache yet.
+    /// Whether the thread has not asked for a cache yet, or only while there was no memory for it.
     is_new: Cell<bool>,
 }
 
@@ -55,7 +55,7 @@ impl<P: ManualPool + 'static> ThreadCache<P> {
         Some(result)
     }
 
-    /// Whether the thread has not asked for a cache yet. From then on it has.
+    /// Whether the thread has not asked for a cache yet, or in vain. From then on it has.
     pub(crate) fn asks_first(&self) -> bool {
         self.is_new.replace(false)
     }
@@ -63,10 +63,11 @@ impl<P: ManualPool + 'static> ThreadCache<P> {
     /// Makes the cache, in the depot's pool.
     ///
     /// # Errors
-    /// Those of the pool; the thread has no cache then.
+    /// Those of the pool; the thread has no cache then. If the pool had no memory for it, the thread asks again.
     pub(crate) fn make(&self, depot: &'static Depot<'static, P>) -> Result<()> {
         let _inside = Inside::enter();
-        let place = depot.pool().alloc(Layout::new::<Kept<P>>())?.cast::<Kept<P>>();
+        let memory = depot.pool().alloc(Layout::new::<Kept<P>>()).inspect_err(|_| self.is_new.set(true));
+        let place = memory?.cast::<Kept<P>>();
         let free = || {
             // SAFETY: allocated above with this layout; used by nothing.
             unsafe { depot.pool().free(place.cast(), Layout::new::<Kept<P>>()) };

@@ -103,3 +103,34 @@ fn destructors_of_thread_local_values_may_allocate() {
     std::thread::spawn(|| FIRST.with(|_| ())).join().unwrap();
     assert_eq!((DROPPED.load(Ordering::Relaxed), used(&WATCHED)), (3, 0));
 }
+
+/// A thread that starts while the pool is used up gets a cache later.
+#[test]
+fn a_thread_that_was_refused_a_cache_asks_again() {
+    cached_global_pool! { static FULL: Tlsf<ArenaVm> = || tlsf(4 << 20); }
+    const SIZE: usize = 1024;
+    let object = filled(&FULL, SIZE, 1);
+    // SAFETY: allocated above, freed once.
+    unsafe { free_filled(&FULL, object, SIZE, 1) };
+    FULL.flush_thread();
+    let without = used(&FULL);
+    let objects: Vec<_> = core::iter::from_fn(|| {
+        // SAFETY: the layout has a size.
+        let object = unsafe { FULL.alloc(layout(SIZE)) };
+        (!object.is_null()).then(|| object.expose_provenance())
+    })
+    .collect();
+    let cached = std::thread::spawn(move || {
+        // SAFETY: the layout has a size.
+        assert!(unsafe { FULL.alloc(layout(SIZE)) }.is_null());
+        for object in objects {
+            // SAFETY: allocated above with this layout, freed once.
+            unsafe { FULL.dealloc(core::ptr::with_exposed_provenance_mut(object), layout(SIZE)) };
+        }
+        let object = filled(&FULL, SIZE, 2);
+        // SAFETY: allocated above, freed once.
+        unsafe { free_filled(&FULL, object, SIZE, 2) };
+        used(&FULL) - without
+    });
+    assert!(cached.join().unwrap() > SIZE, "the cache, and what it keeps");
+}
