@@ -110,8 +110,7 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
     /// reset.
     pub fn empty(&mut self) {
         let slow = self.slow();
-        // SAFETY: the buffer is of this pool and its owner is here.
-        unsafe { slow.pool.flush_buffer(slow.buffer.class()) };
+        slow.flush();
         slow.empty();
     }
 
@@ -180,6 +179,7 @@ impl<P: PoolClass, C: Control> Drop for AllocationPoint<'_, P, C> {
     fn drop(&mut self) {
         let mut ending = Ending { point: self, is_finished: false };
         let detached = ending.point.slow().detach();
+        ending.point.slow().flush();
         let popped = ending.finish();
         let slow = ending.point.slow();
         slow.report_detached(detached);

@@ -2,14 +2,16 @@
 //! blocks that its owner freed, for objects of their size (design/pool-mvff.md `.mvff.waiting`, `.mvff.freed`).
 
 use core::array;
+use core::iter;
 use core::ptr::{self, NonNull};
 
 use tripoint_core::internal::{AtomicPtr, AtomicUsize, Ordering};
-use tripoint_core::{Align, Arena, Block, BufferClass, LockKind};
+use tripoint_core::{Align, Arena, Block, BufferClass, LockKind, PoolLock};
 
 use crate::granules::{FreeMemory, Granules};
 use crate::land::GRANULE;
 use crate::link::{Damaged, LinkKey};
+use crate::poison::poison;
 
 /// The bins, and so the granules of the largest blocks that are kept.
 const BINS: usize = 16;
@@ -111,24 +113,18 @@ impl FreedBlocks {
         Ok(Some(unsafe { Block::new(base, size) }))
     }
 
-    /// Takes all blocks that wait, one by one. If there are any, the next fill takes few of them.
-    ///
-    /// # Errors
-    /// As [`FreedBlocks::pop_waiting`].
+    /// Takes all blocks that wait, one by one. If there are any, the next fill takes few of them. After damage the others
+    /// are lost.
     ///
     /// # Safety
-    /// - The caller is the buffer's owner.
-    pub(crate) unsafe fn take_waiting(&self, mut take: impl FnMut(Block)) -> Result<(), Damaged> {
-        if self.waiting.load(Ordering::Relaxed) == 0 {
-            return Ok(());
+    /// - The caller is the buffer's owner, as long as it uses the iterator.
+    unsafe fn take_waiting(&self) -> impl Iterator<Item = Result<Block, Damaged>> {
+        if self.waiting.load(Ordering::Relaxed) != 0 {
+            self.wanted.store(WANTED_MIN, Ordering::Relaxed);
         }
-        self.wanted.store(WANTED_MIN, Ordering::Relaxed);
         let size = self.size.load(Ordering::Relaxed);
         // SAFETY: the caller is the owner.
-        while let Some(block) = unsafe { self.pop_waiting(size, Align::WORD) }? {
-            take(block);
-        }
-        Ok(())
+        iter::from_fn(move || unsafe { self.pop_waiting(size, Align::WORD) }.transpose())
     }
 
     /// Writes a link into a block.
@@ -287,6 +283,76 @@ impl<A: Arena, F: FreeMemory, L: LockKind> Granules<A, F, L> {
         // SAFETY: the caller is the owner; blocks just taken, multiples of the size.
         unsafe { buffer.keep(size, handed) };
         Some(first)
+    }
+}
+
+impl<A: Arena, F: FreeMemory, L: LockKind> Granules<A, F, L> {
+    /// Takes back what waits in a buffer, by `put`, and then the end of its last block, by `empty`. If one of them unwinds, as
+    /// an event hook may when memory returns to the arena, the others join the free memory, and nothing of them is returned.
+    ///
+    /// # Safety
+    /// - `buffer` is of this pool, the caller is its owner, and `unused` is the end of the block that it had last.
+    pub(crate) unsafe fn empty_buffer(
+        &self,
+        buffer: &FreedBlocks,
+        unused: Block,
+        mut put: impl FnMut(Block),
+        empty: impl FnOnce(Block),
+    ) {
+        // SAFETY: the caller is the owner, and the iterator does not outlive this call.
+        let waiting = unsafe { buffer.take_waiting() };
+        let waiting = waiting.flat_map(|block| block.inspect_err(|_| self.note_damage()));
+        let mut left = Left { granules: self, waiting, unused: Some(unused) };
+        for block in left.waiting.by_ref() {
+            put(block);
+        }
+        if let Some(unused) = left.unused.take() {
+            empty(unused);
+        }
+    }
+
+    /// Takes back what a buffer's owner freed, and returns nothing to the arena.
+    ///
+    /// # Safety
+    /// - `buffer` is of this pool, and the caller is its owner.
+    pub(crate) unsafe fn finish_buffer(&self, buffer: &FreedBlocks) {
+        // SAFETY: the caller is the owner. What it freed is whole granules of the pool, which nothing uses.
+        let taken = unsafe { buffer.take_all(|block| self.join(block)) };
+        if taken.is_err() {
+            self.note_damage();
+        }
+    }
+
+    /// Adds a block to the free memory, and returns nothing to the arena.
+    ///
+    /// # Safety
+    /// - `block` is whole granules of the pool, which nothing uses any more.
+    unsafe fn join(&self, block: Block) {
+        if let Ok(mut free) = self.free.lock() {
+            // SAFETY: whole granules of the pool, which the caller gives up.
+            unsafe { free.insert(block) };
+        }
+    }
+}
+
+/// What a buffer had: if this is dropped before it went back, it joins the free memory then.
+struct Left<'p, A: Arena, F: FreeMemory, L: LockKind, I: Iterator<Item = Block>> {
+    granules: &'p Granules<A, F, L>,
+    waiting: I,
+    unused: Option<Block>,
+}
+
+impl<A: Arena, F: FreeMemory, L: LockKind, I: Iterator<Item = Block>> Drop for Left<'_, A, F, L, I> {
+    fn drop(&mut self) {
+        let unused = self.unused.take().filter(|unused| unused.size() != 0);
+        if let Some(unused) = unused {
+            // SAFETY: the end of a fill, which the owner gave up.
+            unsafe { poison(unused) };
+        }
+        for block in self.waiting.by_ref().chain(unused) {
+            // SAFETY: whole granules of the pool, which the owner of the buffer gave up.
+            unsafe { self.granules.join(block) };
+        }
     }
 }
 

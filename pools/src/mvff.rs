@@ -308,13 +308,12 @@ unsafe impl<A: Arena, L: LockKind> PoolClass for Mvff<A, L> {
     }
 
     unsafe fn empty_buffer(&self, buffer: &FreedBlocks, unused: Block) {
-        // SAFETY: the caller is the buffer's owner. What waits is whole granules of the pool, which nothing uses.
-        let taken = unsafe { buffer.take_waiting(|block| self.put(block)) };
-        if taken.is_err() {
-            self.granules.note_damage();
-        }
+        // SAFETY: what waits is whole granules of the pool, which nothing uses.
+        let put = |block| unsafe { self.put(block) };
         // SAFETY: the caller returns the end of a fill or of a run.
-        unsafe { self.empty(unused) };
+        let empty = |unused| unsafe { self.empty(unused) };
+        // SAFETY: the caller is the buffer's owner.
+        unsafe { self.granules.empty_buffer(buffer, unused, put, empty) };
     }
 
     unsafe fn flush_buffer(&self, buffer: &FreedBlocks) {
@@ -330,7 +329,7 @@ unsafe impl<A: Arena, L: LockKind> PoolClass for Mvff<A, L> {
 
     unsafe fn finish_buffer(&self, buffer: &FreedBlocks) -> bool {
         // SAFETY: the caller was the buffer's owner, and still has it to itself.
-        unsafe { self.flush_buffer(buffer) };
+        unsafe { self.granules.finish_buffer(buffer) };
         false
     }
 

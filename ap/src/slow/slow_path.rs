@@ -75,6 +75,12 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
         self.report_detached(detached);
     }
 
+    /// Returns to the pool what was freed through this point.
+    pub(crate) fn flush(&self) {
+        // SAFETY: the buffer is of this pool and its owner is here.
+        unsafe { self.pool.flush_buffer(self.buffer.class()) };
+    }
+
     /// Returns to the pool what its class keeps for the buffer, which is detached: its owner is
     /// being dropped. Returns the bytes of objects that the pool took back.
     pub(crate) fn finish(&mut self) -> u64 {
