@@ -191,6 +191,57 @@ fn a_frozen_arena_loses_nothing_by_what_goes_back() {
     }
 }
 
+/// While memory is returned, lets a second thread go, which needs an extent.
+#[derive(Default)]
+struct LetsGo {
+    is_returning: AtomicBool,
+    has_grown: AtomicBool,
+}
+
+impl EventHook for LetsGo {
+    fn event(&self, event: Event) {
+        match event {
+            Event::Retract { .. } => {
+                self.is_returning.store(true, Ordering::Release);
+                (0..if cfg!(miri) { 20 } else { 1000 }).for_each(|_| std::thread::yield_now());
+                assert!(
+                    !self.has_grown.load(Ordering::Acquire),
+                    "the pool grows while it looks for its extents"
+                );
+            }
+            Event::Extend { .. } => {
+                self.has_grown.store(self.is_returning.load(Ordering::Acquire), Ordering::Release);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// (design/pool-mfs.md `.mfs.trim.lock`)
+#[test]
+fn a_pool_does_not_grow_while_it_is_trimmed_by_another_thread() {
+    let mut memory = memory(8);
+    let (client, hook) = (arena(&mut memory), LetsGo::default());
+    let arena = TestArena::telling(&client, &hook);
+    let options = MfsOptions { extend_by: GRAIN, ..MfsOptions::default() };
+    let pool = Mfs::create(&arena, UnitOf::<Line>::new(), options).unwrap();
+    let object = pool.alloc(LINE).unwrap();
+    // SAFETY: allocated from this pool above, with this layout; freed once, and not used any more.
+    unsafe { pool.free(object, LINE) };
+    std::thread::scope(|scope| {
+        let second = scope.spawn(|| {
+            while !hook.is_returning.load(Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+            pool.alloc(LINE).map(|_| ())
+        });
+        assert_eq!(pool.trim(), GRAIN);
+        second.join().unwrap().unwrap();
+    });
+    assert!(hook.has_grown.load(Ordering::Relaxed), "the second thread needed no extent");
+    assert_eq!(pool.sizes().total, GRAIN);
+}
+
 /// Unwinds at what is returned, if it is asked to.
 #[derive(Default)]
 struct Unwinds(AtomicBool);

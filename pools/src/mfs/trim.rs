@@ -13,8 +13,9 @@ impl<A: Arena, U: Unit, L: LockKind> Mfs<A, U, L> {
     /// in the order of addresses, so that the next objects lie together.
     ///
     /// Units in caches, in [`Returns`](super::Returns) and in buffers are not free: flush those first. A call
-    /// takes n log n steps for n units that were freed, with the pool's lock held, and then the arena's time for each extent. So call
-    /// it when a phase that needed much memory has ended, and not on a path that must not wait.
+    /// takes n log n steps for n units that were freed, with the pool's lock held, and then the arena's time for each extent, during
+    /// which the pool does not grow. So call it when a phase that needed much memory has ended, and not on a path that must not
+    /// wait. In a call that extends or trims a pool of one thread it returns nothing.
     ///
     /// ```
     /// # use tripoint_core::{ClientArena, ClientArenaOptions};
@@ -33,6 +34,8 @@ impl<A: Arena, U: Unit, L: LockKind> Mfs<A, U, L> {
     /// ```
     #[cold]
     pub fn trim(&self) -> usize {
+        // Until the end: what no thread joins or returns meanwhile is no part of the extent below it.
+        let Ok(_growing) = self.growth.lock() else { return 0 };
         let mut whole = WholeExtents { pool: self, firsts: FreeList::of(self.key) };
         {
             let Ok(mut units) = self.units.lock() else { return 0 };
@@ -54,7 +57,8 @@ impl<A: Arena, U: Unit, L: LockKind> Mfs<A, U, L> {
         size
     }
 
-    /// The extent that a unit lies in: the pool makes a segment of each.
+    /// The extent that a unit lies in: the pool makes a segment of each. The caller has the growth lock: of a grain behind
+    /// the extent that is just becoming the pool's, the arena may still say what it was before (design/pool-mfs.md `.mfs.trim.lock`).
     fn extent_of(&self, unit: NonNull<u8>) -> Option<Block> {
         let arena = self.header.arena();
         let segment =
