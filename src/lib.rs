@@ -47,7 +47,7 @@
 //! |---|---|---|
 //! | all of one size | [`Mfs`]: no fragmentation | constant time |
 //! | of any size, freed in any order | [`Tlsf`] | constant time |
-//! | the same, if memory must go back to the arena | [`Mvff`] | time logarithmic in the free blocks |
+//! | the same, if the arena should have no tables, or one free should return all that it can | [`Mvff`] | time logarithmic in the free blocks |
 //! | of any size, freed in about the order in which they were allocated | [`Mvt`] | time logarithmic in the free blocks |
 //! | of any size, all of which die together | [`Snc`], with [`Scope`] | allocation points only; a scope ends in constant time within a block |
 //! | packets, whose memory a device reads and writes | [`PacketPool`] | constant time |
@@ -56,11 +56,19 @@
 //! Each class has options of its own name ([`MfsOptions`], …) with defaults. Pools implement
 //! [`PoolClass`]; those that can free one object implement [`ManualPool`] and [`Store`] too.
 //!
+//! What the program freed stays in its pool by default (in an [`Mvt`], up to a bound). To return it to
+//! the arena, set [`TlsfOptions::spare`] or [`MvffOptions::spare`], or call [`Mfs::trim`].
+//!
+//! If only one thread uses a pool, make it with `create_owned` (such as [`Tlsf::create_owned`]): an
+//! [`Owned`] pool has no lock. It is not `Sync`, so generic code that sends a point, a box or a reference
+//! of a pool to another thread has to ask for `P: Sync`, for example `P: ManualPool + Sync`.
+//!
 //! # How to allocate
 //!
 //! | you allocate | and free | use |
 //! |---|---|---|
 //! | on the hot path | rarely, or with the pool | [`AllocationPoint`], one for each thread |
+//! | on the hot path | on the same thread, now and then | [`AllocationPoint`], with [`free_box`](AllocationPoint::free_box) |
 //! | on the hot path | on the same path | a cache, one for each thread: [`MfsCache`], or [`Cache`] for several sizes |
 //! | on one thread | on another | [`Returns`], or a cache on each, with a [`Depot`] that they share |
 //! | for a round, a packet, a frame | all at once | [`AllocationPoint::scope`] on a [`Snc`] |
@@ -94,7 +102,7 @@
 //! | feature | default | adds |
 //! |---|---|---|
 //! | `vm` | yes | [`ArenaVm`]. Without it the crate is `no_std` on every target |
-//! | `adaptors` | yes | [`PoolAllocator`], [`GlobalPool`] |
+//! | `adaptors` | yes | [`PoolAllocator`], [`GlobalPool`]; with `vm`, [`cached_global_pool!`] too |
 //! | `contract` | yes | [`contract`], with what Linux can observe |
 //! | `telemetry` | yes | [`telemetry`]: sampling, and a record that other processes read; needs `std`. Files, with `FileOptions`, on Linux only |
 //! | `gc` | | `gc`: automatic pools: a collector frees objects that no root leads to |

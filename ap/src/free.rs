@@ -9,14 +9,14 @@ use tripoint_core::{Control, ManualPool, PoolBox};
 use crate::point::AllocationPoint;
 
 impl<P: ManualPool, C: Control> AllocationPoint<'_, P, C> {
-    /// Drops an object, and keeps its memory for the next fills of this point, if the class does that; otherwise it is
-    /// freed as usual. [`Mfs`] keeps at most a fill. Objects of any allocation point, cache or store of the pool may be
-    /// freed here, without a lock as long as the memory is kept. An object of another pool is dropped as usual.
+    /// Drops an object, and keeps its memory for the next objects of this point, without a lock. `Mfs` keeps up to a fill,
+    /// `Mvff` and `Tlsf` up to 256 small objects; what is more goes to the pool. Other classes free as usual.
     ///
-    /// What is kept counts as in use for the pool, until it is allocated again, the point is
-    /// [emptied](AllocationPoint::empty) or it is dropped.
+    /// Any box of the pool may be freed here, whichever point or thread made it. A box of another pool is dropped as usual.
+    /// Boxes of a cache are of another type: drop them.
     ///
-    /// [`Mfs`]: https://docs.rs/tripoint-pools
+    /// What is kept counts as in use for the pool until it is allocated again, or until the point is
+    /// [emptied](AllocationPoint::empty) or dropped.
     ///
     /// ```
     /// use tripoint_ap::AllocationPoint;
@@ -61,8 +61,7 @@ impl<P: ManualPool, C: Control> AllocationPoint<'_, P, C> {
         unsafe { self.pool().alloc_in_buffer(self.buffer().class(), layout) }
     }
 
-    /// Frees the memory of an object, and keeps it for the next fills of this point, if the class does that: see
-    /// [`AllocationPoint::free_box`].
+    /// Frees the memory of an object, and keeps it as [`AllocationPoint::free_box`] does. The object is not dropped.
     ///
     /// # Safety
     /// - Those of [`Store::free`](tripoint_core::Store::free) of the pool.

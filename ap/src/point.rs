@@ -18,9 +18,11 @@ use crate::slow::stops::Stops;
 
 /// A place to allocate in a pool: a buffer, and the right to use it.
 ///
-/// One thread uses it at a time (it may move between threads); any number of
-/// others may [trip](Tripper) it. Dropping it returns what it did not allocate
-/// to the pool.
+/// One thread uses it at a time; any number of others may [trip](Tripper) it.
+/// Dropping it returns what it did not allocate to the pool.
+///
+/// It may move between threads if its pool is `Sync`. Generic code that sends one
+/// asks for that: `P: PoolClass + Sync`.
 ///
 /// `C` is the [control](Control), which is notified of trips and stops; `()`
 /// ignores them.
@@ -106,7 +108,7 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
         Ok(point)
     }
 
-    /// Returns what is not allocated to the pool, and what was freed through this point; the allocation point becomes
+    /// Returns to the pool what is not allocated, and what was freed through this point. The allocation point becomes
     /// reset.
     pub fn empty(&mut self) {
         let slow = self.slow();

@@ -15,8 +15,9 @@ use crate::words::error::Result;
 /// A `Box` whose memory comes from a manual pool, or from a cache over one. Dropping it drops
 /// the object and frees its memory there.
 ///
-/// The store outlives it: the borrow says so. A box of a pool may be sent to another thread
-/// and dropped there; a box of a cache stays on the thread that has the cache.
+/// The store outlives it: the borrow says so. A box of a pool that is `Sync` may be sent to another
+/// thread and dropped there. A box of a cache, or of an [`Owned`](crate::Owned) pool, stays on the
+/// thread that has it.
 ///
 /// ```
 /// use tripoint_core::{PoolBox, Result, Store};
