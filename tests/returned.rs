@@ -48,7 +48,7 @@ fn allocate<P: ManualPool>(cache: &Cache<'_, P>) -> Vec<(NonNull<u8>, Layout)> {
     objects
 }
 
-/// The memory that the arena has committed, its own apart.
+/// The memory that the arena has committed, except its own.
 fn committed(arena: &ArenaVm) -> usize {
     let sizes = arena.sizes();
     sizes.committed - sizes.own

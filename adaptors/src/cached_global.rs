@@ -130,7 +130,8 @@ impl<K: ThreadCached> Drop for ThreadEnd<K> {
 /// **Fork.** On Unix a child may allocate, also if its parent has several threads: the fork waits until no other
 /// thread holds a lock of the pool by way of this allocator. What other threads' caches kept is lost to the child. This
 /// does not cover threads that use the pool, its depot or its arena directly, a fork inside a hook of the pool, or
-/// calls that run no handlers of `pthread_atfork` (`_Fork`, `vfork`, `clone`). Do not fork while you hold a lock that a hook waits for.
+/// calls that run no handlers of `pthread_atfork` (`_Fork`, `vfork`, `clone`). Do not fork while you hold a lock that a
+/// hook waits for.
 pub struct CachedGlobalPool<K: ThreadCached>(PhantomData<fn() -> K>);
 
 impl<K: ThreadCached> CachedGlobalPool<K> {
@@ -149,8 +150,8 @@ impl<K: ThreadCached> CachedGlobalPool<K> {
         K::home().depot().map(Depot::pool)
     }
 
-    /// Returns the depot that the threads' caches share, to see how much it keeps, and makes it first if there is none. To flush
-    /// it, call [`flush_depot`](CachedGlobalPool::flush_depot).
+    /// Returns the depot that the threads' caches share, and makes it first if there is none. [`Depot::kept`] is how much it
+    /// keeps. To flush it, call [`flush_depot`](CachedGlobalPool::flush_depot).
     ///
     /// # Errors
     /// As [`GlobalPool::pool`](crate::GlobalPool::pool).
@@ -158,7 +159,7 @@ impl<K: ThreadCached> CachedGlobalPool<K> {
         K::home().depot()
     }
 
-    /// Returns what the depot keeps to the pool. Unlike [`Depot::flush`], a fork waits for it.
+    /// Returns to the pool what the depot keeps. A fork waits for this call, as it does not for [`Depot::flush`].
     pub fn flush_depot(&self) {
         without_unwinding(|| {
             let _inside = Inside::enter();
@@ -168,7 +169,7 @@ impl<K: ThreadCached> CachedGlobalPool<K> {
         });
     }
 
-    /// Returns what the cache of this thread keeps to the pool.
+    /// Returns to the pool what the cache of this thread keeps. What other threads' caches keep stays there.
     pub fn flush_thread(&self) {
         without_unwinding(|| {
             let _inside = Inside::enter();
@@ -176,9 +177,9 @@ impl<K: ThreadCached> CachedGlobalPool<K> {
         });
     }
 
-    /// Allocates what no cache serves at once; null if that is refused. It has the words of a layout and not the layout, and returns a
-    /// pointer and not a result, so that the fast path ends in a jump to here and saves no register. A panic in it ends the program
-    /// (design/adaptors.md `.global.unwind`).
+    /// Allocates what no cache serves at once; null if that is refused. It takes the words of a layout instead of the layout,
+    /// and returns a pointer instead of a result, so that the fast path ends in a jump to here and saves no register. A panic
+    /// in it ends the program (design/adaptors.md `.global.unwind`).
     ///
     /// # Safety
     /// - `size` and `align` are those of a layout.
@@ -302,9 +303,9 @@ unsafe impl<K: ThreadCached> GlobalAlloc for CachedGlobalPool<K> {
 /// the program's time. The first object then takes 2 MiB. A system that has no huge pages refuses such an arena, and the program could
 /// not even start; so there is a second try.
 ///
-/// What the program freed stays in the pool. To have it returned to the system, set `TlsfOptions::spare`, leave the grain as it is by default, and call
-/// [`flush_thread`](CachedGlobalPool::flush_thread) and [`flush_depot`](CachedGlobalPool::flush_depot) after a burst
-/// ([design/adaptors.md `.cached.return`](crate::design::adaptors)).
+/// What the program freed stays in the pool by default. To have it returned to the system, set `TlsfOptions::spare`, and
+/// keep the default grain of the arena. After a burst, call [`flush_thread`](CachedGlobalPool::flush_thread) in each thread,
+/// and [`flush_depot`](CachedGlobalPool::flush_depot) ([design/adaptors.md `.cached.return`](crate::design::adaptors)).
 ///
 /// ```
 /// use tripoint_adaptors::cached_global_pool;

@@ -86,7 +86,7 @@ pub struct Cache<'c, P: ManualPool> {
     depot: Option<&'c Depot<'c, P>>,
     /// How many trips the owner has observed, and handled.
     observed: Cell<usize>,
-    /// The class that is looked at next, whether it is used.
+    /// The class that is looked at next, to see whether it is used.
     turn: Cell<usize>,
     key: LinkKey,
     health: Health,
@@ -426,7 +426,7 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         magazine
     }
 
-    /// Returns what follows a block in its list, which it leaves.
+    /// Takes a block out of its list, and returns what follows it there.
     ///
     /// # Errors
     /// [`Damaged`]

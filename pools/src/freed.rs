@@ -1,4 +1,4 @@
-//! What a buffer keeps of variable pools: blocks of its fill that do not touch, and that wait until it comes to them, and
+//! What a buffer of a variable pool keeps: blocks of its fill that do not touch, and that wait until it comes to them, and
 //! blocks that its owner freed, for objects of their size (design/pool-mvff.md `.mvff.waiting`, `.mvff.freed`).
 
 use core::array;
@@ -20,7 +20,7 @@ const BLOCKS_MAX: usize = 256;
 /// The most blocks of one fill. The first takes two, and each twice as many as the one before, as long as all are used.
 const BATCH: usize = 64;
 const WANTED_MIN: usize = 2;
-/// The next fills that are large ones once objects differ in size.
+/// How many of the next fills are large ones once objects differ in size.
 const LARGE: usize = 8;
 
 /// The class of buffers of [`Mvff`](crate::Mvff) and [`Tlsf`](crate::Tlsf): the blocks of the last fill that wait for the
@@ -46,15 +46,15 @@ pub struct FreedBlocks {
 }
 
 impl FreedBlocks {
-    /// No blocks, and for those of the pool with this key.
+    /// No blocks yet, for those of the pool with this key.
     pub(crate) fn none(key: LinkKey) -> Self {
         let bins = array::from_fn(|_| AtomicPtr::new(ptr::null_mut()));
         let [waiting, size, wanted, large, count] = [0, 0, WANTED_MIN, 0, 0].map(AtomicUsize::new);
         Self { first: AtomicPtr::new(ptr::null_mut()), waiting, size, wanted, large, bins, count, key }
     }
 
-    /// How many blocks of this size a fill takes if it finds no large one: the next twice as many. None for a while if a fill
-    /// took several of another size: objects differ then, and only a large block serves many of them.
+    /// How many blocks of this size a fill takes if it finds no large one; the next takes twice as many. None for a while if a
+    /// fill took several of another size: objects differ then, and only a large block serves many of them.
     ///
     /// # Safety
     /// - The caller is the buffer's owner, and no block waits.
@@ -169,7 +169,7 @@ impl FreedBlocks {
         self.count.load(Ordering::Relaxed) == 0
     }
 
-    /// Keeps a block; returns it if it is too large, or if as many are kept as may be.
+    /// Keeps a block. Returns it if it is too large, or if the buffer keeps as many as it may.
     ///
     /// # Errors
     /// [`Damaged`] if it is the block that was kept last in its bin.
@@ -251,7 +251,8 @@ impl Blocks {
         self.count == 0
     }
 
-    /// Takes up to `wanted` units of `size` bytes, by blocks of as many as `take` is asked for or fewer, until it has none.
+    /// Takes up to `wanted` units of `size` bytes. `take` is asked for the rest, and returns a block of as many or fewer, until it
+    /// has none.
     pub(crate) fn take(&mut self, size: usize, wanted: usize, mut take: impl FnMut(usize) -> Option<Block>) {
         let mut left = wanted;
         while left != 0
@@ -288,7 +289,7 @@ impl<A: Arena, F: FreeMemory, L: LockKind> Granules<A, F, L> {
 
 impl<A: Arena, F: FreeMemory, L: LockKind> Granules<A, F, L> {
     /// Takes back what waits in a buffer, by `put`, and then the end of its last block, by `empty`. If one of them unwinds, as
-    /// an event hook may when memory returns to the arena, the others join the free memory, and nothing of them is returned.
+    /// an event hook may when memory returns to the arena, the others join the free memory, and none of them is returned.
     ///
     /// # Safety
     /// - `buffer` is of this pool, the caller is its owner, and `unused` is the end of the block that it had last.
@@ -335,7 +336,7 @@ impl<A: Arena, F: FreeMemory, L: LockKind> Granules<A, F, L> {
     }
 }
 
-/// What a buffer had: if this is dropped before it went back, it joins the free memory then.
+/// What a buffer had. If this is dropped before that went back, it joins the free memory then.
 struct Left<'p, A: Arena, F: FreeMemory, L: LockKind, I: Iterator<Item = Block>> {
     granules: &'p Granules<A, F, L>,
     waiting: I,

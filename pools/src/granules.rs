@@ -61,7 +61,7 @@ pub(crate) trait FreeMemory: Send {
 #[derive(Debug)]
 pub(crate) struct Granules<A: Arena, F, L: LockKind> {
     pub(crate) free: L::Lock<F>,
-    /// Who has it extends the pool. It is taken before `free`.
+    /// The thread that has it extends the pool. It is taken before `free`.
     growth: L::Lock<()>,
     pub(crate) seals: Seals,
     pub(crate) header: PoolHeader<A>,

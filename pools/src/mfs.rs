@@ -82,7 +82,7 @@ impl Default for MfsOptions {
 #[derive(Debug)]
 pub struct Mfs<A: Arena, U: Unit, L: LockKind = Shared> {
     units: L::Lock<FreeUnits>,
-    /// Who has it extends the pool. It is taken before `units`.
+    /// The thread that has it extends the pool. It is taken before `units`.
     growth: L::Lock<()>,
     returned: ReturnStack,
     unit: U,
@@ -105,7 +105,7 @@ impl<A: Arena, U: Unit> Mfs<A, U> {
 }
 
 impl<A: Arena, U: Unit> Mfs<A, U, Owned> {
-    /// Creates a pool in the arena that one thread owns: its calls take no lock, and while it is borrowed it stays in its
+    /// As `create`, for a pool that one thread owns: its calls take no lock, and while it is borrowed it stays in its
     /// thread. See [`Owned`].
     ///
     /// # Errors
@@ -265,7 +265,7 @@ impl<A: Arena, U: Unit, L: LockKind> Mfs<A, U, L> {
         }
     }
 
-    /// Makes what the owner of a buffer freed there its fill, if that is `least` bytes or more; otherwise takes it back.
+    /// Makes what a buffer's owner freed there the next fill, if it is `least` bytes or more; otherwise takes it back.
     ///
     /// # Safety
     /// - `buffer` is of this pool and full, and the caller is its owner.

@@ -88,7 +88,7 @@ impl<A: Arena> Snc<A> {
 }
 
 impl<A: Arena> Snc<A, Owned> {
-    /// Creates a pool in the arena that one thread owns: its calls take no lock, and while it is borrowed it stays in its
+    /// As `create`, for a pool that one thread owns: its calls take no lock, and while it is borrowed it stays in its
     /// thread. See [`Owned`].
     ///
     /// # Errors

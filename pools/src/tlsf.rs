@@ -116,7 +116,7 @@ impl<A: Arena> Tlsf<A> {
 }
 
 impl<A: Arena> Tlsf<A, Owned> {
-    /// Creates a pool in the arena that one thread owns: its calls take no lock, and while it is borrowed it stays in its
+    /// As `create`, for a pool that one thread owns: its calls take no lock, and while it is borrowed it stays in its
     /// thread. See [`Owned`].
     ///
     /// # Errors
@@ -141,7 +141,7 @@ impl<A: Arena, L: LockKind> Tlsf<A, L> {
     }
 
     /// Gets `size` bytes, rounded up to grains, from the arena ahead of use, so
-    /// that later requests find them without it. The next free returns what is above [`TlsfOptions::spare`].
+    /// that later requests find them without it. Frees return what is above [`TlsfOptions::spare`].
     ///
     /// # Errors
     /// Those of [`Arena::alloc_tracts`] and [`Arena::alloc_descriptor`].

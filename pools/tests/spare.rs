@@ -86,7 +86,7 @@ proptest! {
     }
 }
 
-/// Whether there is nothing to return for sure: less than a grain is above `spare`, or no block of the largest class has
+/// Whether there is certainly nothing to return: less than a grain is above `spare`, or no block of the largest class has
 /// two grains less a granule, among which there is a whole one.
 fn is_met(sizes: PoolSizes, spare: usize) -> bool {
     sizes.free < spare + GRAIN || sizes.largest_free < 2 * GRAIN

@@ -39,7 +39,7 @@ unsafe impl Send for Object {}
 // SAFETY: as above.
 unsafe impl Sync for Object {}
 
-/// Objects of 16 bytes to 4 KiB, so many bytes in all, in no order.
+/// Allocates objects of 16 bytes to 4 KiB, `bytes` in all, and returns them in random order.
 fn allocate(allocator: &impl GlobalAlloc, bytes: usize) -> Vec<Object> {
     let (mut objects, mut left, mut random) = (Vec::new(), bytes, Random::new(7));
     while left != 0 {
@@ -49,7 +49,7 @@ fn allocate(allocator: &impl GlobalAlloc, bytes: usize) -> Vec<Object> {
         let base = unsafe { allocator.alloc(layout(size)) };
         assert!(!base.is_null());
         objects.push(Object { base, size });
-        // As if it had come at another time.
+        // As if it had been allocated at another time.
         let last = objects.len() - 1;
         objects.swap(random.below(last + 1), last);
     }

@@ -72,7 +72,7 @@ fn in_child(in_child: impl FnOnce()) -> c_int {
         0 => {
             // SAFETY: a timer for a child that hangs.
             unsafe { alarm(60) };
-            // Else a panic would end the last thread, and the child well.
+            // Otherwise a panic would end the last thread, and the child without an error.
             let panicked = std::panic::catch_unwind(AssertUnwindSafe(in_child)).is_err();
             // SAFETY: ends this child.
             unsafe { _exit(c_int::from(panicked)) }
@@ -119,7 +119,7 @@ fn a_child_allocates_whatever_other_threads_were_doing() {
     });
 }
 
-/// A fork waits until a pool is made; a child of an earlier one would wait for a thread that it has not.
+/// A fork waits until a pool is made. A child forked earlier would wait for a thread that it does not have.
 #[test]
 fn a_child_finds_no_pool_half_made() {
     static MAKES: AtomicBool = AtomicBool::new(false);

@@ -1,9 +1,9 @@
 //! Objects of one size, one freed as a new one is made: the oldest, which is the work of queues and order books, or
 //! one drawn at random.
 //!
-//! One operation is a free and an allocation, with `LIVE` objects in between. Of each object the optimiser has to assume
-//! that its address is used: of the address alone, because a box is two words, and to store two and load them as one takes
-//! a processor longer than some contenders take for all.
+//! One operation is a free and an allocation, with `LIVE` objects in between. The optimiser has to assume that the address
+//! of each object is used. It is only the address, because a box is two words: to store two words and load them as one takes
+//! a processor longer than some contenders take for the whole operation.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::hint::black_box;

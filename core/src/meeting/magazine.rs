@@ -67,7 +67,7 @@ impl Magazine {
         Ok(())
     }
 
-    /// Adds objects for which there is room. It asks for no more than that.
+    /// Adds objects while there is room. It takes no further one from the iterator.
     #[inline]
     pub fn extend(&mut self, objects: impl Iterator<Item = NonNull<u8>>) {
         let places = self.objects.get_mut(self.len..self.most).unwrap_or_default();
@@ -75,7 +75,7 @@ impl Magazine {
         self.len += added;
     }
 
-    /// Replaces each object by what `replace` returns for it, or takes it out if that is nothing.
+    /// Replaces each object by what `replace` returns for it. If that is `None`, takes the object out.
     #[inline]
     pub fn replace_each(&mut self, mut replace: impl FnMut(NonNull<u8>) -> Option<NonNull<u8>>) {
         let mut kept = 0;

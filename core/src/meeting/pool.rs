@@ -47,8 +47,8 @@ impl PoolSizes {
 /// A pool class never sees an allocation point, only sizes and blocks
 /// ([design/core.md `.pool`](crate::design::overview)).
 ///
-/// A pool that is `Sync` may be called by any thread. One that is not belongs to one thread, and so does all that
-/// borrows it ([`Owned`](crate::Owned)).
+/// A pool that is `Sync` may be called by any thread. One that is not belongs to one thread, and so does everything that
+/// borrows it ([`Owned`](crate::Owned)). Generic code that shares a pool among threads asks for `P: PoolClass + Sync`.
 ///
 /// # Safety
 /// - Blocks from [`PoolClass::fill`] are valid for reads and writes, and no two that are in use
@@ -226,9 +226,9 @@ pub unsafe trait PoolClass: Check + Describe {
     }
 
     /// Calls `visit` with every free block, in the order of addresses. The pool is locked
-    /// meanwhile: `visit` may neither call the pool nor touch the memory. If it does call, a pool that is shared waits for
-    /// ever, and one that is [owned](crate::Owned) refuses. This is for
-    /// inspection, not for hot paths: it may sort.
+    /// meanwhile: `visit` may neither call the pool nor touch the memory. If it does call, a shared pool
+    /// waits for ever, and an [owned](crate::Owned) one refuses. This is for inspection, not for hot
+    /// paths: it may sort.
     fn walk_free(&self, visit: &mut dyn FnMut(Block));
 
     /// The sizes at this moment. Takes at most time in proportion to the logarithm of

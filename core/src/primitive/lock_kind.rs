@@ -35,11 +35,11 @@ pub trait PoolLock<T>: fmt::Debug {
     fn get_mut(&mut self) -> &mut T;
 }
 
-/// The pool of one thread was called by what it called itself: for example by a visitor of its free blocks.
+/// An owned pool was called from inside one of its own calls: for example by a visitor of its free blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Busy;
 
-/// Many threads call the pool: it has a [`Lock`], which spins, and after a while lets other threads run. Pools are of this
+/// Any thread may call the pool: it has a [`Lock`], which spins, and after a while lets other threads run. Pools are of this
 /// kind by default.
 #[derive(Debug)]
 pub enum Shared {}
@@ -67,12 +67,13 @@ impl<T> PoolLock<T> for Lock<T> {
 /// One thread at a time owns the pool, and calls need no lock: a load and two stores show whether it is in a call already.
 ///
 /// Such a pool is `Send` and not `Sync`. So its allocation points, caches, boxes and other borrowers all stay in one
-/// thread: a program that would send one of them to another does not compile. A tripper and a plain reference to an object
-/// may be sent, because neither leads to the pool.
+/// thread: a program that sends one of them to another does not compile. The compiler then says that a `RefCell` in the pool
+/// "cannot be shared between threads safely". If several threads need the pool, make it with `create` instead of
+/// `create_owned`. A tripper and a plain reference to an object may be sent, because neither leads to the pool.
 ///
 /// A call from inside another call of the same pool, for example by a visitor of
 /// [`PoolClass::walk_free`](crate::PoolClass::walk_free), is refused with [`Error::Busy`](crate::Error::Busy). A free has no
-/// error: an object that is freed there stays allocated until the pool is dropped.
+/// error: an object that is freed in such a call stays allocated until the pool is dropped.
 #[derive(Debug)]
 pub enum Owned {}
 

@@ -91,7 +91,7 @@ impl BatchStack {
         stack.pop(key)
     }
 
-    /// As [`take`](BatchStack::take), but only if that was not called since this last was.
+    /// As [`take`](BatchStack::take), but only if `take` was not called since the last call of this.
     ///
     /// # Errors
     /// As `take`.

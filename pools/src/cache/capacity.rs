@@ -49,7 +49,7 @@ impl ClassWords {
 
     /// Whether it keeps blocks, as many as when this was last asked: then it was hardly used.
     pub(super) fn is_idle(&self) -> bool {
-        // Only compared: what a wrapped count is mistaken for keeps some blocks longer, or shorter.
+        // Only compared: if a wrapped count is mistaken for another, some blocks are kept longer, or shorter.
         let count = self.count.load(Ordering::Relaxed) as u32;
         self.seen.swap(count, Ordering::Relaxed) == count && count != 0
     }

@@ -121,8 +121,8 @@ impl CacheClasses {
     }
 
     /// Classes for a whole program: eight to a doubling up to 1 KiB (with words of eight bytes), where most objects are,
-    /// and four above. So a block is hardly larger than asked, and at most an eighth, or above 1 KiB a quarter. Each keeps at most
-    /// `count` blocks, and no more of them than have room in `size` bytes, but at least four.
+    /// and four above. So a block is larger than asked by at most an eighth, or above 1 KiB by a quarter. Each keeps at most
+    /// `count` blocks, and no more of them than fit into `size` bytes, but at least four.
     ///
     /// For a whole program: `geometric_within(16 << 10, 128, 64 << 10)`.
     ///

@@ -21,9 +21,9 @@ use crate::link::{Damaged, LinkKey};
 /// that one thread allocates and another frees return to the first without the pool's lock.
 ///
 /// The depot keeps at most a number of bytes. It returns what it keeps to the pool when it is
-/// [flushed](Depot::flush) or dropped, when the pool refuses an allocation of a cache, and while caches free
-/// and do not allocate: as soon as it has refused as many bytes as it may keep. A full depot also returns batches that no cache asks
-/// for (design/cache.md `.depot`, `.depot.shrink`, `.depot.idle`, `.req.home`).
+/// [flushed](Depot::flush) or dropped, and when the pool refuses an allocation of a cache. While caches free and do not
+/// allocate, it also does so as soon as it has refused as many bytes as it may keep. A full depot returns batches that no
+/// cache asks for (design/cache.md `.depot`, `.depot.shrink`, `.depot.idle`, `.req.home`).
 ///
 /// Its blocks count as live for the pool.
 ///
@@ -107,7 +107,7 @@ impl<'p, P: ManualPool> Depot<'p, P> {
 
     /// Takes a batch of a class for a cache, if it has one.
     pub(crate) fn take(&self, index: usize) -> Option<NonNull<FreeBlock>> {
-        // Written seldom: the line of these words is every cache's.
+        // Written seldom, because all caches share the line of these words.
         if self.refused.load(Ordering::Relaxed) != 0 {
             self.refused.store(0, Ordering::Relaxed);
         }

@@ -42,7 +42,7 @@ pub(crate) struct ClassWords {
     pub(crate) limit: AtomicUsize,
     /// With a depot, how many blocks pass between the pool and the class at once.
     pub(crate) portion: AtomicU32,
-    /// `count`, when it was last looked at whether the class is used.
+    /// `count` at the last look at whether the class is used.
     pub(crate) seen: AtomicU32,
 }
 

@@ -158,8 +158,8 @@ impl FreeUnits {
         }
     }
 
-    /// Takes the units of every extent out whose units are all free, and passes them to `take`. `extent_of` finds the
-    /// extent of a unit. The list is sorted by address then.
+    /// Takes out every extent whose units are all free, and passes its units to `take`. `extent_of` finds the extent of a
+    /// unit. The list is sorted by address afterwards.
     pub(super) fn take_extents(
         &mut self,
         unit: usize,

@@ -9,13 +9,13 @@ use super::free_units::units_in;
 use super::{Mfs, Unit};
 
 impl<A: Arena, U: Unit, L: LockKind> Mfs<A, U, L> {
-    /// Returns every extent whose units are all free to the arena, and returns the number of bytes. What is free afterwards is
-    /// in the order of addresses, so that the next objects lie together.
+    /// Returns to the arena every extent whose units are all free, and returns how many bytes that was. What is free
+    /// afterwards is in the order of addresses, so that the next objects lie together.
     ///
     /// Units in caches, in [`Returns`](super::Returns) and in buffers are not free: flush those first. A call
-    /// takes n log n steps for n units that were freed, with the pool's lock held, and then the arena's time for each extent, during
-    /// which the pool does not grow. So call it when a phase that needed much memory has ended, and not on a path that must not
-    /// wait. In a call that extends or trims a pool of one thread it returns nothing.
+    /// takes n log n steps for n units that were freed, with the pool's lock held, and then the arena's time for each extent,
+    /// during which the pool does not grow. So call it when a phase that needed much memory has ended, and not on a path that
+    /// must not wait. If a pool of one thread is being extended or trimmed further up the call, it returns nothing.
     ///
     /// ```
     /// # use tripoint_core::{ClientArena, ClientArenaOptions};
@@ -34,7 +34,7 @@ impl<A: Arena, U: Unit, L: LockKind> Mfs<A, U, L> {
     /// ```
     #[cold]
     pub fn trim(&self) -> usize {
-        // Until the end: what no thread joins or returns meanwhile is no part of the extent below it.
+        // Held until the end: an extent that is joined or returned meanwhile could seem part of the one below it.
         let Ok(_growing) = self.growth.lock() else { return 0 };
         let mut whole = WholeExtents { pool: self, firsts: FreeList::of(self.key) };
         {
@@ -57,8 +57,8 @@ impl<A: Arena, U: Unit, L: LockKind> Mfs<A, U, L> {
         size
     }
 
-    /// The extent that a unit lies in: the pool makes a segment of each. The caller has the growth lock: of a grain behind
-    /// the extent that is just becoming the pool's, the arena may still say what it was before (design/pool-mfs.md `.mfs.trim.lock`).
+    /// The extent that a unit lies in: the pool makes a segment of each. The caller has the growth lock: while a grain behind
+    /// the extent becomes the pool's, the arena may still say what it was before (design/pool-mfs.md `.mfs.trim.lock`).
     fn extent_of(&self, unit: NonNull<u8>) -> Option<Block> {
         let arena = self.header.arena();
         let segment =
@@ -72,7 +72,7 @@ impl<A: Arena, U: Unit, L: LockKind> Mfs<A, U, L> {
     }
 }
 
-/// Extents whose units are all free, and are no more among the free units. They are again when this is dropped.
+/// Extents whose units are all free, and no longer listed as such. They are listed again when this is dropped.
 struct WholeExtents<'p, A: Arena, U: Unit, L: LockKind> {
     pool: &'p Mfs<A, U, L>,
     /// The first unit of each.
@@ -88,7 +88,7 @@ impl<A: Arena, U: Unit, L: LockKind> WholeExtents<'_, A, U, L> {
 }
 
 impl<A: Arena, U: Unit, L: LockKind> Drop for WholeExtents<'_, A, U, L> {
-    /// Here are extents only if an event hook unwinds.
+    /// Extents are left only if an event hook unwinds.
     fn drop(&mut self) {
         let unit = self.pool.unit.size();
         while let Some(extent) = self.next() {

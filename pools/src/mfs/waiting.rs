@@ -108,12 +108,12 @@ impl OwnUnits {
 }
 
 impl WaitingUnits {
-    /// No units, and for units of `unit` bytes. Of those that are freed at most `freed_max` bytes stay.
+    /// No units yet, for units of `unit` bytes. At most `freed_max` bytes of freed ones stay.
     pub(crate) fn none(unit: usize, freed_max: usize) -> Self {
         Self { waiting: OwnUnits::none(), freed: OwnUnits::none(), unit, freed_max }
     }
 
-    /// Keeps the units of a chain. There should be none yet that wait.
+    /// Keeps the units of a chain. No unit should wait yet.
     pub(super) fn keep(&self, chain: &Chain) {
         self.waiting.set(Some(chain.first()), chain.count() * self.unit);
     }
@@ -143,7 +143,7 @@ impl WaitingUnits {
         unsafe { self.waiting.take_all(self.unit, key) }
     }
 
-    /// Keeps a unit that the owner frees. Returns whether there are as many now as may be: they are to be
+    /// Keeps a unit that the owner frees. Returns whether there are now as many as may be: then they have to be
     /// [taken](Self::take_freed).
     ///
     /// # Safety
@@ -191,8 +191,8 @@ impl WaitingUnits {
         self.freed.size() != 0 && self.freed.first() == Some(unit.cast())
     }
 
-    /// Has all units that the owner freed wait, if they are `least` bytes or more, and returns whether they do. There
-    /// should be none yet that wait.
+    /// Has all units that the owner freed wait, if they are `least` bytes or more, and returns whether they do. No unit
+    /// should wait yet.
     pub(super) fn reuse_freed(&self, least: usize) -> bool {
         let size = self.freed.size();
         let is_enough = size >= least;

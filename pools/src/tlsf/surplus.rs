@@ -1,4 +1,4 @@
-//! What a free leaves above `spare`, and the pool returns to its arena (design/pool-tlsf.md `.tlsf.spare`).
+//! What a free leaves above `spare`, which the pool returns to its arena (design/pool-tlsf.md `.tlsf.spare`).
 
 use tripoint_core::{Align, Arena, Block, LockKind, PoolLock, aver};
 
@@ -29,7 +29,7 @@ pub(super) unsafe fn insert_returning<A: Arena, L: LockKind>(
 struct Left<'p, A: Arena, L: LockKind, I: Iterator<Item = Block>> {
     granules: &'p Granules<A, Binned<Heap>, L>,
     spare: usize,
-    /// As [`insert_returning`] is promised.
+    /// Those that [`insert_returning`] was passed, with its caller's promise.
     blocks: I,
 }
 

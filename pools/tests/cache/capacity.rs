@@ -43,7 +43,7 @@ fn with_cache<A: Arena>(arena: A, run: impl FnOnce(&Mvff<A>, &Cache<'_, Mvff<A>>
     assert_eq!(used(&pool), 0);
 }
 
-/// One object of a class does not bring 63 others, and an object after the other brings more each time.
+/// One object of a class does not bring 63 others. If one object is allocated after another, each refill brings more.
 #[test]
 fn a_class_takes_more_each_time_that_it_is_empty() {
     let mut memory = memory(100);
