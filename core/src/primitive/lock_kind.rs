@@ -73,7 +73,9 @@ impl<T> PoolLock<T> for Lock<T> {
 ///
 /// A call from inside another call of the same pool, for example by a visitor of
 /// [`PoolClass::walk_free`](crate::PoolClass::walk_free), is refused with [`Error::Busy`](crate::Error::Busy). A free has no
-/// error: an object that is freed in such a call stays allocated until the pool is dropped.
+/// error: an object that is freed in such a call stays allocated until the pool is dropped. Other calls without an error
+/// report less: [`PoolClass::sizes`](crate::PoolClass::sizes) no free memory, and `walk_free` no block. A check leaves the
+/// free memory out.
 #[derive(Debug)]
 pub enum Owned {}
 
