@@ -236,7 +236,8 @@ impl<A: Arena, L: LockKind> Tlsf<A, L> {
             return unsafe { self.insert(iter::once(object)) };
         }
         let Ok(mut free) = self.granules.free.lock() else { return };
-        // SAFETY: whole granules of the pool, which the caller gives up. Nothing is surplus: there are bins only if the pool keeps everything.
+        // SAFETY: whole granules of the pool, which the caller gives up. Nothing is surplus: there are bins only if the
+        // pool keeps everything.
         unsafe { free.put(object) };
     }
 
