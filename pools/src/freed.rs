@@ -113,15 +113,13 @@ impl FreedBlocks {
         Ok(Some(unsafe { Block::new(base, size) }))
     }
 
-    /// Takes all blocks that wait, one by one. If there are any, the next fill takes few of them. After damage the others
+    /// Takes all blocks that wait, one by one. The next fill takes few of them. After damage the others
     /// are lost.
     ///
     /// # Safety
     /// - The caller is the buffer's owner, as long as it uses the iterator.
     unsafe fn take_waiting(&self) -> impl Iterator<Item = Result<Block, Damaged>> {
-        if self.waiting.load(Ordering::Relaxed) != 0 {
-            self.wanted.store(WANTED_MIN, Ordering::Relaxed);
-        }
+        self.wanted.store(WANTED_MIN, Ordering::Relaxed);
         let size = self.size.load(Ordering::Relaxed);
         // SAFETY: the caller is the owner.
         iter::from_fn(move || unsafe { self.pop_waiting(size, Align::WORD) }.transpose())
@@ -300,6 +298,9 @@ impl<A: Arena, F: FreeMemory, L: LockKind> Granules<A, F, L> {
         mut put: impl FnMut(Block),
         empty: impl FnOnce(Block),
     ) {
+        if buffer.waiting.load(Ordering::Relaxed) == 0 {
+            return empty(unused);
+        }
         // SAFETY: the caller is the owner, and the iterator does not outlive this call.
         let waiting = unsafe { buffer.take_waiting() };
         let waiting = waiting.flat_map(|block| block.inspect_err(|_| self.note_damage()));
