@@ -13,7 +13,7 @@ const FIRST: usize = 8;
 const FIRST_SIZE: usize = 4 << 10;
 
 /// The part of a pool's memory that a cache may keep for its classes to keep more.
-const SHARE: usize = 16;
+const SHARE: usize = 32;
 
 /// Whether a cache that keeps `cached` bytes of a pool's `total` may keep more.
 pub(super) const fn may_keep_more(cached: usize, total: usize) -> bool {

@@ -144,7 +144,7 @@ fn a_class_that_takes_a_batch_of_the_depot_keeps_as_many() {
     let descriptors = [(); 2].map(|()| CacheDescriptor::new(classes));
     let [frees, takes] =
         descriptors.each_ref().map(|descriptor| Cache::with_depot(&depot, descriptor).unwrap());
-    free_all(&frees, alloc_all(&pool, 300, SMALL), SMALL);
+    free_all(&frees, alloc_all(&pool, 2_500, SMALL), SMALL);
     assert!(depot.kept() >= 64 * 64);
     let taken = alloc_all(&takes, 1, SMALL);
     assert_eq!(descriptors[1].cached(), 63 * 64);
