@@ -61,7 +61,7 @@ fn on_stack_of(size: usize, test: fn(Watched)) {
 #[test]
 fn a_thread_with_little_stack_is_watched_in_full() {
     let Some(child) = in_child("a_thread_with_little_stack_is_watched_in_full") else {
-        return on_stack_of(if cfg!(debug_assertions) { 40 << 10 } else { 32 << 10 }, |contract| {
+        return on_stack_of(32 << 10, |contract| {
             be_caught(contract, &armed(contract, hot()));
         });
     };
