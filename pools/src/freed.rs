@@ -6,19 +6,17 @@ use core::iter;
 use core::ptr::{self, NonNull};
 
 use tripoint_core::internal::{AtomicPtr, AtomicUsize, Ordering};
-use tripoint_core::{Align, Arena, Block, BufferClass, LockKind, PoolLock};
+use tripoint_core::{Align, Block, BufferClass};
 
-use crate::granules::{FreeMemory, Granules};
 use crate::land::GRANULE;
 use crate::link::{Damaged, LinkKey};
-use crate::poison::poison;
 
 /// The bins, and so the granules of the largest blocks that are kept.
 const BINS: usize = 16;
 /// The most freed blocks that are kept.
 const BLOCKS_MAX: usize = 256;
 /// The most blocks of one fill. The first takes two, and each twice as many as the one before, as long as all are used.
-const BATCH: usize = 64;
+pub(crate) const BATCH: usize = 64;
 const WANTED_MIN: usize = 2;
 /// How many of the next fills are large ones once objects differ in size.
 const LARGE: usize = 8;
@@ -118,7 +116,7 @@ impl FreedBlocks {
     ///
     /// # Safety
     /// - The caller is the buffer's owner, as long as it uses the iterator.
-    unsafe fn take_waiting(&self) -> impl Iterator<Item = Result<Block, Damaged>> {
+    pub(crate) unsafe fn take_waiting(&self) -> impl Iterator<Item = Result<Block, Damaged>> {
         self.wanted.store(WANTED_MIN, Ordering::Relaxed);
         let size = self.size.load(Ordering::Relaxed);
         // SAFETY: the caller is the owner.
@@ -231,130 +229,6 @@ impl FreedBlocks {
         self.bins.iter().for_each(|bin| bin.store(ptr::null_mut(), Ordering::Relaxed));
         self.count.store(0, Ordering::Relaxed);
         self.waiting.store(0, Ordering::Relaxed);
-    }
-}
-
-/// Blocks that are taken for one fill.
-pub(crate) struct Blocks {
-    taken: [Option<Block>; BATCH],
-    count: usize,
-}
-
-impl Blocks {
-    pub(crate) const fn none() -> Self {
-        Self { taken: [None; BATCH], count: 0 }
-    }
-
-    pub(crate) const fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
-    /// Takes up to `wanted` units of `size` bytes. `take` is asked for the rest, and returns a block of as many or fewer, until it
-    /// has none.
-    pub(crate) fn take(&mut self, size: usize, wanted: usize, mut take: impl FnMut(usize) -> Option<Block>) {
-        let mut left = wanted;
-        while left != 0
-            && let Some(place) = self.taken.get_mut(self.count)
-            && let Some(block) = take(left)
-        {
-            *place = Some(block);
-            self.count += 1;
-            left = left.saturating_sub(block.size() / size);
-        }
-    }
-}
-
-impl<A: Arena, F: FreeMemory, L: LockKind> Granules<A, F, L> {
-    /// Prepares blocks for a buffer: returns the first, and has the others wait there, as blocks of `size` bytes.
-    ///
-    /// # Safety
-    /// - The blocks were just taken out of the free memory, and are multiples of `size`.
-    /// - `buffer` is of this pool, and the caller is its owner.
-    pub(crate) unsafe fn hand_all_to_buffer(
-        &self,
-        blocks: &Blocks,
-        size: usize,
-        buffer: &FreedBlocks,
-    ) -> Option<Block> {
-        // SAFETY: just taken out of the free memory.
-        let mut handed = blocks.taken.iter().flatten().map(|&block| unsafe { self.hand_to_buffer(block) });
-        let first = handed.next()?;
-        // SAFETY: the caller is the owner; blocks just taken, multiples of the size.
-        unsafe { buffer.keep(size, handed) };
-        Some(first)
-    }
-}
-
-impl<A: Arena, F: FreeMemory, L: LockKind> Granules<A, F, L> {
-    /// Takes back what waits in a buffer, by `put`, and then the end of its last block, by `empty`. If one of them unwinds, as
-    /// an event hook may when memory returns to the arena, the others join the free memory, and none of them is returned.
-    ///
-    /// # Safety
-    /// - `buffer` is of this pool, the caller is its owner, and `unused` is the end of the block that it had last.
-    pub(crate) unsafe fn empty_buffer(
-        &self,
-        buffer: &FreedBlocks,
-        unused: Block,
-        mut put: impl FnMut(Block),
-        empty: impl FnOnce(Block),
-    ) {
-        if buffer.waiting.load(Ordering::Relaxed) == 0 {
-            return empty(unused);
-        }
-        // SAFETY: the caller is the owner, and the iterator does not outlive this call.
-        let waiting = unsafe { buffer.take_waiting() };
-        let waiting = waiting.flat_map(|block| block.inspect_err(|_| self.note_damage()));
-        let mut left = Left { granules: self, waiting, unused: Some(unused) };
-        for block in left.waiting.by_ref() {
-            put(block);
-        }
-        if let Some(unused) = left.unused.take() {
-            empty(unused);
-        }
-    }
-
-    /// Takes back what a buffer's owner freed, and returns nothing to the arena.
-    ///
-    /// # Safety
-    /// - `buffer` is of this pool, and the caller is its owner.
-    pub(crate) unsafe fn finish_buffer(&self, buffer: &FreedBlocks) {
-        // SAFETY: the caller is the owner. What it freed is whole granules of the pool, which nothing uses.
-        let taken = unsafe { buffer.take_all(|block| self.join(block)) };
-        if taken.is_err() {
-            self.note_damage();
-        }
-    }
-
-    /// Adds a block to the free memory, and returns nothing to the arena.
-    ///
-    /// # Safety
-    /// - `block` is whole granules of the pool, which nothing uses any more.
-    unsafe fn join(&self, block: Block) {
-        if let Ok(mut free) = self.free.lock() {
-            // SAFETY: whole granules of the pool, which the caller gives up.
-            unsafe { free.insert(block) };
-        }
-    }
-}
-
-/// What a buffer had. If this is dropped before that went back, it joins the free memory then.
-struct Left<'p, A: Arena, F: FreeMemory, L: LockKind, I: Iterator<Item = Block>> {
-    granules: &'p Granules<A, F, L>,
-    waiting: I,
-    unused: Option<Block>,
-}
-
-impl<A: Arena, F: FreeMemory, L: LockKind, I: Iterator<Item = Block>> Drop for Left<'_, A, F, L, I> {
-    fn drop(&mut self) {
-        let unused = self.unused.take().filter(|unused| unused.size() != 0);
-        if let Some(unused) = unused {
-            // SAFETY: the end of a fill, which the owner gave up.
-            unsafe { poison(unused) };
-        }
-        for block in self.waiting.by_ref().chain(unused) {
-            // SAFETY: whole granules of the pool, which the owner of the buffer gave up.
-            unsafe { self.granules.join(block) };
-        }
     }
 }
 

@@ -62,6 +62,7 @@
 extern crate std;
 
 mod bins;
+mod buffers;
 mod cache;
 mod debug;
 pub mod design;

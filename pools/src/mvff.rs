@@ -14,10 +14,10 @@ use tripoint_core::{
 };
 
 use crate::bins::{Binned, piece_for};
-use crate::freed::{Blocks, FreedBlocks};
+use crate::freed::FreedBlocks;
 use crate::granules::Granules;
 use crate::land::{GRANULE, Land};
-use crate::link::{Damaged, LinkKey};
+use crate::link::LinkKey;
 use crate::poison::poison;
 use crate::resize::resize_in_place;
 use crate::room::Room;
@@ -273,27 +273,12 @@ unsafe impl<A: Arena, L: LockKind> PoolClass for Mvff<A, L> {
         unsafe { self.flush_buffer(buffer) };
         // Objects have this size together with their seals.
         let (size, align) = (Land::granules(layout.size()).ok_or(TOO_LARGE)?, Align::of_layout(layout));
-        // SAFETY: the caller is the buffer's owner.
-        let wanted = unsafe { buffer.next_wanted(size) };
-        let least = size.saturating_mul(wanted);
-        if wanted != 0 && least <= self.options.fill_size && align.get() <= GRANULE {
-            let mut free = self.granules.free.lock()?;
-            let mut blocks = Blocks::none();
-            // A small fill of the land is no better than several blocks of the size, and these need not join it.
-            if free.memory().largest() < least {
-                blocks.take(size, wanted, |_| free.take_waiting(size, align));
-            }
-            if blocks.is_empty() {
-                let land = free.settled_for(least);
-                if land.largest() < least {
-                    blocks.take(size, wanted, |count| land.take_units(size, count));
-                }
-            }
-            drop(free);
-            // SAFETY: just taken out of the free memory, in multiples of the size. The caller is the buffer's owner.
-            if let Some(block) = unsafe { self.granules.hand_all_to_buffer(&blocks, size, buffer) } {
-                return Ok(block.into());
-            }
+        let (granules, fill_size) = (&self.granules, self.options.fill_size);
+        let take_units = |land: &mut Land, count| land.take_units(size, count);
+        // SAFETY: the caller is the buffer's owner. The size is whole granules, and so is what is taken.
+        let block = unsafe { granules.fill_with_several(buffer, size, align, fill_size, take_units) }?;
+        if let Some(block) = block {
+            return Ok(block.into());
         }
         self.fill(layout)
     }
@@ -301,10 +286,7 @@ unsafe impl<A: Arena, L: LockKind> PoolClass for Mvff<A, L> {
     #[inline(always)]
     unsafe fn next_run(&self, buffer: &FreedBlocks, layout: Layout) -> Option<Block> {
         // SAFETY: the caller is the buffer's owner.
-        unsafe { buffer.pop_waiting(layout.size(), Align::of_layout(layout)) }.unwrap_or_else(|Damaged| {
-            self.granules.note_damage();
-            None
-        })
+        unsafe { self.granules.next_run(buffer, layout) }
     }
 
     unsafe fn empty_buffer(&self, buffer: &FreedBlocks, unused: Block) {
@@ -317,14 +299,8 @@ unsafe impl<A: Arena, L: LockKind> PoolClass for Mvff<A, L> {
     }
 
     unsafe fn flush_buffer(&self, buffer: &FreedBlocks) {
-        if buffer.is_empty() {
-            return;
-        }
         // SAFETY: the caller is the buffer's owner. What it freed is whole granules of the pool, which nothing uses.
-        let taken = unsafe { buffer.take_all(|block| self.put(block)) };
-        if taken.is_err() {
-            self.granules.note_damage();
-        }
+        unsafe { self.granules.flush_buffer(buffer, |block| self.put(block)) };
     }
 
     unsafe fn finish_buffer(&self, buffer: &FreedBlocks) -> bool {
@@ -363,37 +339,20 @@ unsafe impl<A: Arena, L: LockKind> ManualPool for Mvff<A, L> {
     #[inline]
     unsafe fn free_in_buffer(&self, buffer: &FreedBlocks, object: NonNull<u8>, layout: Layout) {
         // SAFETY: the caller frees an object of this pool, which takes the bytes that `reserve_size` says, and does not
-        // use it any more.
-        let Some(object) = (unsafe { self.granules.take_back(object, self.reserve_size(layout)) }) else {
-            return;
-        };
-        // SAFETY: whole granules of the pool, which the caller gave up. It is the buffer's owner.
-        match unsafe { buffer.push(object) } {
-            Ok(None) => {}
+        // use it any more. It is the buffer's owner.
+        if let Some(object) = unsafe { self.granules.keep_freed(buffer, object, self.reserve_size(layout)) } {
             // SAFETY: whole granules of the pool, which the caller gave up.
-            Ok(Some(object)) => unsafe { self.put(object) },
-            Err(Damaged) => self.granules.note_damage(),
+            unsafe { self.put(object) };
         }
     }
 
     #[inline(always)]
     unsafe fn alloc_in_buffer(&self, buffer: &FreedBlocks, layout: Layout) -> Option<NonNull<u8>> {
-        let size = self.reserve_size(layout)?;
-        let align = Align::of_layout(layout);
+        let (size, align) = (self.reserve_size(layout)?, Align::of_layout(layout));
         // SAFETY: the caller is the buffer's owner.
-        let block = match unsafe { buffer.pop(size, align) } {
-            // SAFETY: the caller is the buffer's owner.
-            Ok(None) => unsafe { buffer.pop_waiting(size, align) },
-            freed => freed,
-        };
-        match block {
-            // SAFETY: whole granules, just taken out of what the buffer keeps.
-            Ok(object) => object.map(|object| unsafe { self.granules.hand_out(object) }),
-            Err(Damaged) => {
-                self.granules.note_damage();
-                None
-            }
-        }
+        let object = unsafe { self.granules.take_kept(buffer, size, align) }?;
+        // SAFETY: whole granules, just taken out of what the buffer keeps.
+        Some(unsafe { self.granules.hand_out(object) })
     }
 
     #[inline]
