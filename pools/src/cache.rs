@@ -32,7 +32,7 @@ use core::cell::Cell;
 use core::fmt;
 use core::ptr::{self, NonNull};
 
-use tripoint_core::internal::{Ordering, prefetch};
+use tripoint_core::internal::Ordering;
 use tripoint_core::{
     Block, Check, CheckError, CheckLevel, Describe, Error, Magazine, ManualPool, PoolBox, Result, Store,
     ensure, line,
@@ -45,6 +45,7 @@ pub(crate) mod batch_stack;
 mod batches;
 mod block_list;
 mod capacity;
+mod class_list;
 mod classes;
 mod depot;
 mod depot_store;
@@ -53,16 +54,12 @@ mod hints;
 
 use batches::{cut_batch, fill_with_batch};
 use capacity::may_keep_more;
-use classes::BLOCK_ALIGN;
 pub use classes::{CacheClass, CacheClasses};
 pub use depot::Depot;
 pub use descriptor::CacheDescriptor;
 
 use block_list::ensure_list;
-use descriptor::{ClassWords, FreeBlock};
-
-/// A value that no link has: it is not aligned.
-const NO_LINK: *mut FreeBlock = ptr::without_provenance_mut(1);
+use descriptor::ClassWords;
 
 const UNSERVED: Error = Error::Parameter("the pool does not serve the blocks of a class");
 
@@ -244,7 +241,7 @@ impl<'c, P: ManualPool> Cache<'c, P> {
             return false;
         }
         // SAFETY: the class keeps as many blocks as are counted, and the caller owns the cache.
-        let batch = unsafe { cut_batch(words, class, Watch::new(self.key, &self.health)) };
+        let batch = unsafe { cut_batch(words, class, self.watch()) };
         match batch.map_err(|damaged| self.lose_all(damaged)) {
             Ok(Some(first)) => {
                 // SAFETY: as many blocks as a batch has, linked by the key of the pool; they left the class, and are admitted.
@@ -310,7 +307,7 @@ impl<'c, P: ManualPool> Cache<'c, P> {
             return;
         }
         // SAFETY: the caller gives up a block of this class.
-        unsafe { self.push(words, object, words.count.load(Ordering::Relaxed)) };
+        unsafe { words.push(object, words.count.load(Ordering::Relaxed), self.key) };
     }
 
     /// Has a class that was empty, or full, keep twice as many blocks from now on, if it may, and the cache has no more than
@@ -389,7 +386,12 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         let Some(block) = self.classes().get(index).and_then(CacheClass::block) else { return };
         let mut left = most;
         while left != 0 {
-            let mut passing = Passing { cache: self, words, blocks: self.take_out(words, left) };
+            // SAFETY: the caller owns the cache.
+            let (blocks, outcome) = unsafe { words.take_out(left, self.watch()) };
+            if let Err(damaged) = outcome {
+                self.lose_all(damaged);
+            }
+            let mut passing = Passing { cache: self, words, blocks };
             if passing.blocks.is_empty() {
                 return;
             }
@@ -397,57 +399,6 @@ impl<'c, P: ManualPool> Cache<'c, P> {
             // SAFETY: blocks of a class were allocated in the pool with its layout, and left the class just now.
             unsafe { self.pool.free_many(block, &mut passing.blocks) };
         }
-    }
-
-    /// Takes up to `most` blocks, but no more than a magazine, out of a class.
-    fn take_out(&self, words: &ClassWords, most: usize) -> Magazine {
-        let mut magazine = Magazine::up_to(most);
-        let (mut head, mut count) = (words.head.load(Ordering::Relaxed), words.count.load(Ordering::Relaxed));
-        let mut outcome = Ok(());
-        let blocks = (0..count).map_while(|_| {
-            // SAFETY: the head of a list that is not empty is a block.
-            let block = unsafe { NonNull::new_unchecked(head) };
-            // SAFETY: the class keeps `count` blocks, of which `block` is the first.
-            match unsafe { self.unlink(block, count - 1) } {
-                Ok(next) => (head, count) = (next, count - 1),
-                Err(damaged) => {
-                    outcome = Err(damaged);
-                    return None;
-                }
-            }
-            Some(block.cast())
-        });
-        magazine.extend(blocks);
-        words.head.store(head, Ordering::Relaxed);
-        words.count.store(count, Ordering::Relaxed);
-        if let Err(damaged) = outcome {
-            self.lose_all(damaged);
-        }
-        magazine
-    }
-
-    /// Takes a block out of its list, and returns what follows it there.
-    ///
-    /// # Errors
-    /// [`Damaged`]
-    ///
-    /// # Safety
-    /// - The block is the first of a class, in which `rest` blocks follow it, and the caller owns the cache.
-    #[inline(always)]
-    unsafe fn unlink(&self, block: NonNull<FreeBlock>, rest: usize) -> Result<*mut FreeBlock, Damaged> {
-        // SAFETY: a free block of the class begins with its link.
-        let next = self.key.decode(block.addr().get(), unsafe { block.read() }.next);
-        let watch = Watch::new(self.key, &self.health);
-        if !watch.accepts(|key| key.is_link(next.addr(), BLOCK_ALIGN) && next.is_null() == (rest == 0)) {
-            return Err(Damaged);
-        }
-        if LinkKey::CHECKS {
-            let next = self.key.encode(block.addr().get(), NO_LINK);
-            // SAFETY: a free block of the class. It loses its link here, so that it is given
-            // out only once for each time it is put.
-            unsafe { block.write(FreeBlock { next }) };
-        }
-        Ok(next)
     }
 
     /// Takes the block that was freed last. `rest` blocks are left then.
@@ -459,14 +410,14 @@ impl<'c, P: ManualPool> Cache<'c, P> {
     /// - The class keeps `rest + 1` blocks, and the caller owns the cache.
     #[inline(always)]
     unsafe fn pop(&self, words: &ClassWords, rest: usize) -> Result<NonNull<u8>> {
-        // SAFETY: the head of a class that keeps blocks is one, so not null.
-        let block = unsafe { NonNull::new_unchecked(words.head.load(Ordering::Relaxed)) };
-        // SAFETY: the caller owns the cache, and `rest` blocks follow the head.
-        let next = unsafe { self.unlink(block, rest) }.map_err(|damaged| self.lose_all(damaged))?;
-        prefetch(next);
-        words.head.store(next, Ordering::Relaxed);
-        words.count.store(rest, Ordering::Relaxed);
-        Ok(block.cast())
+        // SAFETY: the class keeps `rest + 1` blocks, and the caller owns the cache.
+        unsafe { words.pop(rest, self.watch()) }.map_err(|damaged| self.lose_all(damaged))
+    }
+
+    /// What the links of its blocks are read with.
+    #[inline(always)]
+    const fn watch(&self) -> Watch<'_> {
+        Watch::new(self.key, &self.health)
     }
 
     /// Whether a block of the class can be at an address, and is not the one freed last. What
@@ -530,7 +481,7 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         let object = self.pool.header().reach(object.addr());
         // SAFETY: the block is the caller's, if it is a block of the class.
         if LinkKey::CHECKS && !unsafe { self.knows(class, object) } {
-            Watch::new(self.key, &self.health).accepts(|_| false);
+            self.watch().accepts(|_| false);
             self.lose_all(Damaged);
             return None;
         }
@@ -540,35 +491,10 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         // Not full, not tripped: one compare.
         if count < words.limit.load(Ordering::Relaxed) {
             // SAFETY: the caller gives up a block of this class.
-            unsafe { self.push(words, object, count) };
+            unsafe { words.push(object, count, self.key) };
             return None;
         }
         Some(object)
-    }
-
-    /// Keeps a block, in addition to the `count` that the class keeps.
-    ///
-    /// # Safety
-    /// - `object` is a block of the class that nothing uses; the class keeps `count`
-    ///   blocks, and the caller owns the cache.
-    #[inline(always)]
-    unsafe fn push(&self, words: &ClassWords, object: NonNull<u8>, count: usize) {
-        // SAFETY: a block of the class that nothing uses.
-        let block = unsafe { self.link(object.cast(), words.head.load(Ordering::Relaxed)) };
-        words.head.store(block, Ordering::Relaxed);
-        words.count.store(count + 1, Ordering::Relaxed);
-    }
-
-    /// Puts a block before the list that begins with `head`, and returns the new first block.
-    ///
-    /// # Safety
-    /// - `block` is a block of the class of that list, and nothing uses it.
-    #[inline(always)]
-    unsafe fn link(&self, block: NonNull<FreeBlock>, head: *mut FreeBlock) -> *mut FreeBlock {
-        let next = self.key.encode(block.addr().get(), head);
-        // SAFETY: blocks have room for a word and are aligned for it.
-        unsafe { block.write(FreeBlock { next }) };
-        block.as_ptr()
     }
 
     /// Loses the blocks it keeps, trips every class for good, and notifies the pool.
@@ -595,16 +521,8 @@ struct Passing<'a, 'c, P: ManualPool> {
 
 impl<P: ManualPool> Drop for Passing<'_, '_, P> {
     fn drop(&mut self) {
-        // Read now: the pool may have called a hook, which may have used this cache.
-        let mut head = self.words.head.load(Ordering::Relaxed);
-        let count = self.words.count.load(Ordering::Relaxed);
-        // What was allocated first, and so lies lowest, is allocated first.
-        for block in self.blocks.as_slice().iter().rev() {
-            // SAFETY: a block of the class that nothing uses: it is fresh, or left the class and was not freed.
-            head = unsafe { self.cache.link(block.cast(), head) };
-        }
-        self.words.head.store(head, Ordering::Relaxed);
-        self.words.count.store(count + self.blocks.len(), Ordering::Relaxed);
+        // SAFETY: blocks of the class that nothing uses: they are fresh, or left the class and were not freed.
+        unsafe { self.words.put_back(&self.blocks, self.cache.key) };
     }
 }
 
