@@ -12,13 +12,13 @@ use benches::random::Random;
 use rlsf::Tlsf as Rlsf;
 use talc::{ErrOnOom, Span, Talc};
 use tripoint::{
-    AllocationPoint, Arena, ArenaVm, ArenaVmOptions, Cache, CacheClasses, CacheDescriptor, GlobalPool,
+    AllocationPoint, Arena, ArenaVm, ArenaVmOptions, Cache, CacheClasses, CacheDescriptor, Depot, GlobalPool,
     ManualPool, Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, Owned, Store, Tlsf, TlsfOptions, UnitOf,
 };
 
 use crate::{Operation, counted};
 
-pub(crate) const OPERATIONS: [Operation; 33] = [
+pub(crate) const OPERATIONS: [Operation; 35] = [
     ("Mvff, in order of birth", |count| with_arena(|arena| in_order(&mvff(arena), count))),
     ("Mvt, in order of birth", |count| with_arena(|arena| in_order(&mvt(arena), count))),
     ("Tlsf, pair past 1,000 holes", |count| with_arena(|arena| past_holes(&tlsf(arena), 1_000, count))),
@@ -48,6 +48,12 @@ pub(crate) const OPERATIONS: [Operation; 33] = [
     }),
     ("Cache over Tlsf, call while it grows and shrinks", |count| {
         with_arena(|arena| cached_tides(&tlsf(arena), count))
+    }),
+    ("Cache over Mvff, object that another cache frees", |count| {
+        with_arena(|arena| handed_over(&mvff(arena), count))
+    }),
+    ("Cache over Tlsf, object that another cache frees", |count| {
+        with_arena(|arena| handed_over(&tlsf(arena), count))
     }),
     ("Tlsf, call while it grows and shrinks", |count| with_arena(|arena| tides(&tlsf(arena), count))),
     ("rlsf, call while it grows and shrinks", |count| tides(&rlsf(), count)),
@@ -298,6 +304,24 @@ fn cached_tides<P: ManualPool>(pool: &Pool<P>, count: usize) {
 fn cached<P: ManualPool>(pool: &Pool<P>, count: usize) {
     let descriptor = CacheDescriptor::new(CacheClasses::linear(512, 32).unwrap());
     at_random(&Cached(Cache::create(&pool.0, &descriptor).unwrap()), 480, count);
+}
+
+/// Objects of 64 bytes from one cache, each freed in another: the depot passes them on in batches.
+fn handed_over<P: ManualPool>(pool: &Pool<P>, count: usize) {
+    let classes = CacheClasses::linear(512, 64).unwrap();
+    let depot = Depot::new(&pool.0, classes, 1 << 20);
+    let descriptors = [(); 2].map(|()| CacheDescriptor::new(classes));
+    let [makes, frees] =
+        descriptors.each_ref().map(|descriptor| Cache::with_depot(&depot, descriptor).unwrap());
+    let pass = || {
+        let object = makes.alloc(layout(64)).unwrap();
+        // SAFETY: just allocated in a cache of this depot with this layout, and freed once.
+        unsafe { frees.free(black_box(object), layout(64)) };
+    };
+    (0..LIVE).for_each(|_| pass());
+    for _ in 0..count {
+        counted(pass);
+    }
 }
 
 /// Objects of 32, 64 and 48 bytes in turn from an allocation point, each freed once
