@@ -15,7 +15,8 @@
 #define TIMES 1000
 #define THREADS 8
 
-static void *volatile kept;
+/* Each thread's own: two that shared it would free each other's objects. */
+static __thread void *volatile kept;
 static void *volatile early;
 
 /* The compiler must not leave calls out. */
@@ -81,7 +82,8 @@ static void *thread_with_destructor(void *unused) {
 static void threads(void *(*run)(void *)) {
     pthread_t handles[THREADS];
     for (int i = 0; i < THREADS; i++)
-        pthread_create(&handles[i], NULL, run, NULL);
+        if (pthread_create(&handles[i], NULL, run, NULL))
+            abort();
     for (int i = 0; i < THREADS; i++)
         pthread_join(handles[i], NULL);
 }
