@@ -20,6 +20,7 @@ use crate::link::{Damaged, Health, LinkKey, UNDAMAGED, Watch};
 use crate::poison::poison;
 use crate::resize::resize_in_place;
 
+mod batched_list;
 mod cache;
 pub(crate) mod free_list;
 mod free_units;
@@ -57,6 +58,21 @@ pub struct MfsOptions {
 impl Default for MfsOptions {
     fn default() -> Self {
         Self { extend_by: 64 << 10, fill_size: 64 << 10 }
+    }
+}
+
+impl MfsOptions {
+    /// The bytes of whole units of this size that a fill takes at most.
+    #[inline]
+    fn whole_fill(&self, unit: usize) -> usize {
+        let most = self.fill_size.max(unit);
+        most - most % unit
+    }
+
+    /// How many units of this size are taken at a time when one is wanted: no more bytes than a fill.
+    #[inline]
+    fn batch(&self, unit: usize) -> usize {
+        BATCH.min(self.whole_fill(unit) / unit)
     }
 }
 
@@ -123,8 +139,16 @@ impl<A: Arena, U: Unit, L: LockKind> Mfs<A, U, L> {
         }
         let header = PoolHeader::create(arena, Self::CLASS)?;
         let key = LinkKey::of(&header);
-        let (units, returned) = (PoolLock::new(FreeUnits::new(key)), ReturnStack::of(key));
-        Ok(Self { units, growth: PoolLock::new(()), returned, unit, options, key, header })
+        let units = PoolLock::new(FreeUnits::new(key, unit.size(), options.batch(unit.size())));
+        Ok(Self {
+            units,
+            growth: PoolLock::new(()),
+            returned: ReturnStack::of(key),
+            unit,
+            options,
+            key,
+            header,
+        })
     }
 
     /// The bytes of a unit.
@@ -202,10 +226,7 @@ impl<A: Arena, U: Unit, L: LockKind> Mfs<A, U, L> {
     #[inline]
     fn may_be_unit(&self, object: NonNull<u8>) -> bool {
         let base = object.addr().get();
-        !LinkKey::CHECKS
-            || base.is_multiple_of(self.unit.size())
-                && self.owns(Addr::new(base))
-                && base.checked_add(self.unit.size() - 1).is_some_and(|last| self.owns(Addr::new(last)))
+        !LinkKey::CHECKS || base.is_multiple_of(self.unit.size()) && self.owns_unit(Addr::new(base))
     }
 
     /// An upper bound on the number of the pool's units.
@@ -218,7 +239,7 @@ impl<A: Arena, U: Unit, L: LockKind> Mfs<A, U, L> {
     fn take_in(&self, units: &mut FreeUnits) {
         let mut list = FreeList::of(self.key);
         // SAFETY: what is pushed on the stack is magazines of this pool's units.
-        unsafe { unpack_all(self.returned.take(), self.unit.size(), &mut list) };
+        unsafe { unpack_all(self.returned.take(), self.unit.size(), self.units_max(), &mut list) };
         if let Some(chain) = list.take(self.units_max()) {
             units.push_chain(chain);
         }
@@ -230,10 +251,10 @@ impl<A: Arena, U: Unit, L: LockKind> Mfs<A, U, L> {
     #[inline]
     fn take_batch(&self) -> Result<Chain> {
         let unit = self.unit.size();
-        let size = self.fill_size().min(BATCH.saturating_mul(unit));
+        let batch = self.options.batch(unit);
         let (freed, run) = self.with_free(|units| {
-            let freed = units.take(size / self.unit.size())?;
-            let run = if freed.is_none() { units.cut(size.min(units.run().size())) } else { None };
+            let freed = units.take(batch)?;
+            let run = if freed.is_none() { units.cut((batch * unit).min(units.run().size())) } else { None };
             Ok((freed, run))
         })?;
         // SAFETY: whole units just cut from the run.
@@ -252,7 +273,7 @@ impl<A: Arena, U: Unit, L: LockKind> Mfs<A, U, L> {
         aver!(
             block.is_some(),
             "a pool with {} listed units and {:?} unused has none",
-            units.listed(),
+            units.list().count(),
             units.run()
         );
         block.ok_or(Error::Limit)
@@ -297,13 +318,16 @@ impl<A: Arena, U: Unit, L: LockKind> Mfs<A, U, L> {
 
     /// The bytes of whole units that a fill takes at most.
     fn fill_size(&self) -> usize {
-        let unit = self.unit.size();
-        let most = self.options.fill_size.max(unit);
-        most - most % unit
+        self.options.whole_fill(self.unit.size())
     }
 
     fn owns(&self, addr: Addr) -> bool {
         self.header.arena().pool_of(addr) == Some(self.header.id())
+    }
+
+    /// Whether a unit at this address would lie in the pool.
+    fn owns_unit(&self, base: Addr) -> bool {
+        self.owns(base) && base.checked_add(self.unit.size() - 1).is_some_and(|last| self.owns(last))
     }
 
     /// The unit that a link leads to, by a pointer of the arena: the provenance of a damaged
@@ -315,24 +339,30 @@ impl<A: Arena, U: Unit, L: LockKind> Mfs<A, U, L> {
     /// Checks that a free unit may be read.
     fn check_free_unit(&self, structure: &'static str, addr: Addr) -> Result<(), CheckError> {
         ensure(structure, addr.get().is_multiple_of(self.unit.align()), "listed units are aligned")?;
-        ensure(structure, self.owns(addr), "listed units lie in the pool")
+        ensure(structure, self.owns_unit(addr), "listed units lie in the pool")
     }
 
     fn check_units(&self, units: &FreeUnits) -> Result<(), CheckError> {
         // A check reads with a health of its own, and changes nothing.
         let health = Health::new();
-        let (mut next, mut count) = (units.list().first(), 0);
+        let (mut next, mut count, mut batches) = (units.list().first(), 0, units.list().batches());
         while let Some(unit) = next {
-            ensure(Self::CLASS, count < units.listed(), "the list ends after as many units as were counted")?;
+            ensure(
+                Self::CLASS,
+                count < units.list().count(),
+                "the list ends after as many units as were counted",
+            )?;
             self.check_free_unit(Self::CLASS, Addr::of(unit.as_ptr()))?;
-            // SAFETY: aligned memory of the pool, which the lock keeps from changing
-            // hands; any words make a link.
-            next =
-                unsafe { FreeUnit::next(unit, Watch::new(self.key, &health)) }.map(|next| self.reach(next));
+            let watch = Watch::new(self.key, &health);
+            // SAFETY: aligned memory of the pool, which the lock keeps from changing hands; any words make the end of a batch.
+            let is_in_batch = unsafe { batches.step(unit) };
+            ensure(Self::CLASS, is_in_batch, "batches of listed units end where their first units say")?;
+            // SAFETY: as above; any words make a link.
+            next = unsafe { FreeUnit::next(unit, watch) }.map(|next| self.reach(next));
             count += 1;
         }
         ensure(Self::CLASS, health.ensure().is_ok(), UNDAMAGED)?;
-        ensure(Self::CLASS, count == units.listed(), "the list has as many units as were counted")?;
+        ensure(Self::CLASS, count == units.list().count(), "the list has as many units as were counted")?;
         let run = units.run();
         ensure(Self::CLASS, run.size().is_multiple_of(self.unit.size()), "the run is whole units")?;
         ensure(Self::CLASS, run.size() == 0 || self.owns(run.range().base()), "the run lies in the pool")
@@ -389,7 +419,7 @@ unsafe impl<A: Arena, U: Unit, L: LockKind> PoolClass for Mfs<A, U, L> {
     /// without a lock (`.mfs.freed`).
     unsafe fn fill_buffer(&self, buffer: &WaitingUnits, layout: Layout) -> Result<Fill> {
         let unit = self.reserve_size(layout).ok_or(UNSERVED)?;
-        let batch = BATCH.saturating_mul(unit).min(self.fill_size());
+        let batch = self.options.batch(unit) * unit;
         if buffer.has_freed() {
             // SAFETY: the buffer is about to be filled, so it is full. The caller is its owner.
             if let Some(block) = unsafe { self.reuse(buffer, batch) } {
@@ -578,7 +608,7 @@ impl<A: Arena, U: Unit, L: LockKind> Describe for Mfs<A, U, L> {
         self.header.describe(out, depth)?;
         let (listed, run) = {
             let Ok(units) = self.units.lock() else { return Ok(()) };
-            (units.listed(), units.run().size() / self.unit.size())
+            (units.list().count(), units.run().size() / self.unit.size())
         };
         line(out, depth + 1, "unit", format_args!("{} bytes", self.unit.size()))?;
         line(out, depth + 1, "free units", format_args!("{listed} freed, {run} never used"))?;

@@ -178,7 +178,7 @@ impl<'pool, A: Arena, U: Unit, L: LockKind> MfsCache<'pool, A, U, L> {
         // SAFETY: what the cache keeps as magazines came off the pool's stack.
         let magazines = unsafe { FreeList::from_link(self.magazines.take(), self.key) };
         // SAFETY: magazines of the pool's units, of this size, which are in no other list.
-        unsafe { unpack_all(magazines, self.pool.unit_size(), &mut list) };
+        unsafe { unpack_all(magazines, self.pool.unit_size(), self.pool.units_max(), &mut list) };
         list
     }
 

@@ -196,6 +196,33 @@ impl FreeList {
         Some(Chain { first, last, count, key: self.key })
     }
 
+    /// Takes the first `count` units out, of which `last` is the last: one step, however many there are.
+    ///
+    /// # Safety
+    /// - `last` is in the list.
+    pub(super) unsafe fn take_through(&mut self, last: NonNull<FreeUnit>, count: usize) -> Option<Chain> {
+        let first = self.first?;
+        // SAFETY: a unit of the list: free, so it begins with its link.
+        self.first = unsafe { FreeUnit::next(last, self.watch()) };
+        Some(Chain { first, last, count, key: self.key })
+    }
+
+    /// Moves the units behind `last`, up to `end`, before all others, in one step.
+    ///
+    /// # Safety
+    /// - Both are in the list, and `end` comes later.
+    pub(super) unsafe fn move_to_front(&mut self, last: NonNull<FreeUnit>, end: NonNull<FreeUnit>) {
+        // SAFETY: units of the list: free, so they begin with their links.
+        let (next, behind) =
+            unsafe { (FreeUnit::next(last, self.watch()), FreeUnit::next(end, self.watch())) };
+        let Some(next) = next else { return };
+        // SAFETY: a unit of the list, which nothing uses.
+        unsafe { FreeUnit::link(last.cast(), behind, self.key) };
+        // SAFETY: as above.
+        unsafe { FreeUnit::link(end.cast(), self.first, self.key) };
+        self.first = Some(next);
+    }
+
     /// Takes the units at the front that lie below `limit`, in their order; `None` if there are none.
     pub(super) fn take_below(&mut self, limit: NonNull<u8>) -> Option<Chain> {
         let mut chain: Option<Chain> = None;
@@ -211,6 +238,16 @@ impl FreeList {
         chain
     }
 
+    /// Whether the first two units, of `unit` bytes, touch.
+    pub(super) fn begins_with_neighbours(&self, unit: usize) -> bool {
+        let Some(first) = self.first else { return false };
+        // SAFETY: units in the list are free and begin with their link.
+        let next = unsafe { FreeUnit::next(first, self.watch()) };
+        // SAFETY: a unit of the list.
+        let run = unsafe { Block::new(first.cast(), unit) };
+        next.is_some_and(|next| touching(run, next, unit).is_some())
+    }
+
     /// Takes the first unit, of `unit` bytes, and those after it for as long as each touches the ones before it, up
     /// to `most` bytes.
     #[inline(always)]
@@ -221,12 +258,17 @@ impl FreeList {
         if self.first.is_none_or(|next| unit >= most || touching(run, next, unit).is_none()) {
             return Some(run);
         }
-        let (list, run) = mem::replace(self, Self::of(self.key)).pop_touching(run, unit, most);
-        *self = list;
-        Some(run)
+        Some(self.lengthen(run, unit, most))
     }
 
-    /// Takes units that touch `run`, and those that touch these, up to `most` bytes in all.
+    /// Takes the first units as long as each, of `unit` bytes, touches `run` or those before it, up to `most` bytes in all.
+    pub(super) fn lengthen(&mut self, run: Block, unit: usize, most: usize) -> Block {
+        let (list, run) = mem::replace(self, Self::of(self.key)).pop_touching(run, unit, most);
+        *self = list;
+        run
+    }
+
+    /// As [`FreeList::lengthen`], on a list in registers.
     #[inline(never)]
     fn pop_touching(mut self, mut run: Block, unit: usize, most: usize) -> (Self, Block) {
         while let Some(next) = self.first.filter(|_| run.size() < most)
@@ -249,6 +291,17 @@ impl FreeList {
             count += 1;
         }
         count
+    }
+
+    /// The last of the first `count` units: it walks the list.
+    pub(super) fn last(&self, count: usize) -> Link {
+        let mut last = self.first?;
+        for _ in 1..count {
+            // SAFETY: units in the list are free and begin with their link.
+            let Some(next) = (unsafe { FreeUnit::next(last, self.watch()) }) else { break };
+            last = next;
+        }
+        Some(last)
     }
 
     /// Sorts the first `count` units by address; these should be all units. It takes

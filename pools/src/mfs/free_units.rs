@@ -4,7 +4,8 @@ use core::ptr::NonNull;
 
 use tripoint_core::{Addr, Block, aver};
 
-use super::free_list::{Chain, FreeList, FreeUnit};
+use super::batched_list::BatchedList;
+use super::free_list::{Chain, FreeUnit};
 use crate::link::{Damaged, LinkKey};
 
 /// Of two units the one at the lower address.
@@ -40,29 +41,23 @@ const fn no_run() -> Block {
 /// The free units of a pool: those freed before, and those never used.
 ///
 /// ```text
-/// listed == the units in `list`, each once
 /// run.size() % unit == 0
-/// listed * unit + run.size() <= header.total()
+/// list.count() * unit + run.size() <= header.total()
 /// ```
 pub(crate) struct FreeUnits {
-    list: FreeList,
-    listed: usize,
+    list: BatchedList,
     run: Block,
 }
 
 impl FreeUnits {
-    pub(crate) const fn new(key: LinkKey) -> Self {
-        Self { list: FreeList::of(key), listed: 0, run: no_run() }
+    /// None yet, for units of `unit` bytes that are taken in batches of `batch`.
+    pub(super) const fn new(key: LinkKey, unit: usize, batch: usize) -> Self {
+        Self { list: BatchedList::of(key, unit, batch), run: no_run() }
     }
 
     /// The units freed before.
-    pub(crate) const fn list(&self) -> &FreeList {
+    pub(super) const fn list(&self) -> &BatchedList {
         &self.list
-    }
-
-    /// How many units were freed before.
-    pub(crate) const fn listed(&self) -> usize {
-        self.listed
     }
 
     /// The units never used.
@@ -73,12 +68,12 @@ impl FreeUnits {
     /// Whether no unit is free.
     #[inline]
     pub(crate) const fn is_empty(&self) -> bool {
-        self.listed == 0 && self.run.size() == 0
+        self.list.count() == 0 && self.run.size() == 0
     }
 
     /// Bytes in free units of this size.
     pub(crate) fn size(&self, unit: usize) -> usize {
-        self.listed * unit + self.run.size()
+        self.list.count() * unit + self.run.size()
     }
 
     /// Takes the unit freed last.
@@ -87,12 +82,8 @@ impl FreeUnits {
     /// [`Damaged`] from when it was met on; what is listed is lost.
     #[inline]
     pub(crate) fn pop(&mut self) -> Result<Option<NonNull<u8>>, Damaged> {
-        let is_end = self.listed == 0;
-        self.list.watch().accepts(|_| self.list.first().is_none() == is_end);
-        let unit = self.list.pop();
-        self.list.ensure_sound()?;
-        self.listed -= usize::from(unit.is_some());
-        Ok(unit)
+        self.watch_end();
+        self.list.pop()
     }
 
     /// Lists a unit.
@@ -106,7 +97,6 @@ impl FreeUnits {
         }
         // SAFETY: nothing uses the unit, which is not listed.
         unsafe { self.list.push(unit) };
-        self.listed += 1;
     }
 
     /// Whether a unit is neither the one freed last nor part of the run.
@@ -114,24 +104,25 @@ impl FreeUnits {
         self.list.first() != Some(unit.cast()) && !self.run.range().contains(Addr::new(unit.addr().get()))
     }
 
+    /// Notes damage if the list ends before or behind as many units as were counted.
+    #[inline]
+    fn watch_end(&self) {
+        self.list.watch().accepts(|_| self.list.first().is_none() == (self.list.count() == 0));
+    }
+
     /// Lists the units of a chain.
     pub(crate) fn push_chain(&mut self, chain: Chain) {
-        self.listed += chain.count();
         self.list.push_chain(chain);
     }
 
-    /// Takes up to `most` of the units freed last.
+    /// Takes up to `most` of the units freed last, and mostly as many, in one step (design/pool-mfs.md `.mfs.batches`).
     ///
     /// # Errors
     /// As [`FreeUnits::pop`].
     #[inline]
     pub(crate) fn take(&mut self, most: usize) -> Result<Option<Chain>, Damaged> {
-        let chain = self.list.take(most);
-        let count = chain.as_ref().map_or(0, Chain::count);
-        self.list.watch().accepts(|_| count <= self.listed);
-        self.list.ensure_sound()?;
-        self.listed -= count;
-        Ok(chain)
+        self.watch_end();
+        self.list.take(most)
     }
 
     /// Takes the unit freed last, of `unit` bytes, and those listed after it for
@@ -141,12 +132,8 @@ impl FreeUnits {
     /// # Errors
     /// As [`FreeUnits::pop`].
     pub(crate) fn take_neighbours(&mut self, unit: usize, most: usize) -> Result<Option<Block>, Damaged> {
-        let is_end = self.listed == 0;
-        self.list.watch().accepts(|_| self.list.first().is_none() == is_end);
-        let run = self.list.pop_run(unit, most.min(self.listed * unit));
-        self.list.ensure_sound()?;
-        self.listed -= run.map_or(0, |run| run.size() / unit);
-        Ok(run)
+        self.watch_end();
+        self.list.take_run(unit, most)
     }
 
     /// Makes the [units](units_in) of an extent the run. What is left of the one before is listed.
@@ -167,7 +154,7 @@ impl FreeUnits {
         mut take: impl FnMut(Block),
     ) {
         self.list_before_last_extent(unit, &extent_of);
-        self.list.sort(self.listed);
+        self.list.sort();
         let mut kept: Option<Chain> = None;
         let mut run = Some(self.run).filter(|run| run.size() != 0);
         while let Some(next) = lower(self.list.first().map(NonNull::cast), run.map(Block::base))
@@ -178,7 +165,6 @@ impl FreeUnits {
             let unused = run.take_if(|run| run.base() < extent.limit());
             let count = listed.as_ref().map_or(0, Chain::count);
             if count * unit + unused.map_or(0, Block::size) == units.size() {
-                self.listed -= count;
                 self.run = if unused.is_some() { no_run() } else { self.run };
                 take(units);
             } else if let Some(listed) = listed {
@@ -239,9 +225,9 @@ impl FreeUnits {
     /// Shows every free unit of `unit` bytes, and the run, in the order of
     /// addresses. It sorts the list.
     pub(crate) fn walk(&mut self, unit: usize, visit: &mut dyn FnMut(Block)) {
-        self.list.sort(self.listed);
+        self.list.sort();
         let mut run = (self.run.size() != 0).then_some(self.run);
-        let (mut next, mut left) = (self.list.first(), self.listed);
+        let (mut next, mut left) = (self.list.first(), self.list.count());
         while let Some(listed) = next.filter(|_| left != 0) {
             left -= 1;
             if let Some(run) = run.take_if(|run| run.base() < listed.cast()) {

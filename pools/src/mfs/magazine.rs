@@ -124,15 +124,20 @@ pub(crate) unsafe fn unpack(magazines: &mut FreeList, size: usize, units: &mut F
     units.note(magazines.ensure_sound());
 }
 
-/// [Unpacks](unpack) all magazines of a list.
+/// [Unpacks](unpack) all magazines of a list, of which there are at most `most`, unless damage is met.
 ///
 /// # Safety
 /// As [`unpack`].
-pub(crate) unsafe fn unpack_all(mut magazines: FreeList, size: usize, units: &mut FreeList) {
-    while magazines.first().is_some() {
+pub(crate) unsafe fn unpack_all(mut magazines: FreeList, size: usize, most: usize, units: &mut FreeList) {
+    for _ in 0..most {
+        if magazines.first().is_none() || units.ensure_sound().is_err() {
+            break;
+        }
         // SAFETY: both lists are of free units of this size, and the magazines are whole.
         unsafe { unpack(&mut magazines, size, units) };
     }
+    magazines.end();
+    units.note(magazines.ensure_sound());
 }
 
 /// Shows the units in a magazine, which is not among them, up to a slot that was written

@@ -176,6 +176,33 @@ fn a_word_of_a_magazine_is_not_followed() {
     }
 }
 
+/// A unit that is returned twice, as a magazine and then in another one, makes what follows a ring.
+#[test]
+fn a_ring_of_magazines_is_not_followed_for_ever() {
+    for cached in [false, true] {
+        let mut memory = memory(24);
+        let arena = arena(&mut memory);
+        // With room for a link and one slot, so that each second unit is a magazine.
+        let unit = layout(2 * size_of::<usize>(), size_of::<usize>());
+        let pool = Mfs::create(&arena, UnitLayout::new(unit).unwrap(), MfsOptions::default()).unwrap();
+        let units: Vec<_> = (0..5).map(|_| pool.alloc(unit).unwrap()).collect();
+        let mut returns = pool.returns();
+        for index in [0, 1, 2, 0, 3, 4] {
+            // SAFETY: a unit of the pool with this layout, that is not used any more. That the first one is freed
+            // twice is the fault that is looked for.
+            unsafe { returns.free(units[index], unit) };
+        }
+        returns.flush();
+        let cache = pool.cache();
+        if cached {
+            let _ = cache.alloc(unit);
+            cache.flush();
+        }
+        pool.sizes();
+        assert!(pool.check(CheckLevel::Shallow).is_err(), "noticed");
+    }
+}
+
 /// Negative control: without a fault units go every way, and the pool is used until
 /// its memory is exhausted.
 #[test]
