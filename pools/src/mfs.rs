@@ -229,6 +229,22 @@ impl<A: Arena, U: Unit, L: LockKind> Mfs<A, U, L> {
         !LinkKey::CHECKS || base.is_multiple_of(self.unit.size()) && self.owns_unit(Addr::new(base))
     }
 
+    /// Prepares a unit that is freed: reaches it by the arena's pointer, and poisons it. What is no unit is noted, and none.
+    ///
+    /// # Safety
+    /// - The caller gives up an object of this pool.
+    #[inline(always)]
+    unsafe fn take_back(&self, object: NonNull<u8>) -> Option<NonNull<u8>> {
+        let object = self.header.reach(object.addr());
+        if !self.may_be_unit(object) {
+            self.note(Damaged);
+            return None;
+        }
+        // SAFETY: the caller gives up an object of this pool, which is a unit.
+        unsafe { poison(Block::new(object, self.unit.size())) };
+        Some(object)
+    }
+
     /// An upper bound on the number of the pool's units.
     fn units_max(&self) -> usize {
         self.header.total() / self.unit.size()
@@ -569,16 +585,25 @@ unsafe impl<A: Arena, U: Unit, L: LockKind> Store for Mfs<A, U, L> {
 
     #[inline]
     unsafe fn free(&self, object: NonNull<u8>, _layout: Layout) {
-        let object = self.header.reach(object.addr());
-        if !self.may_be_unit(object) {
-            return self.note_damage();
-        }
-        // SAFETY: the caller gives up an object of this pool, which is a unit.
-        unsafe { poison(Block::new(object, self.unit.size())) };
-        if let Ok(mut units) = self.units.lock() {
+        // SAFETY: the caller gives up an object of this pool.
+        if let Some(object) = unsafe { self.take_back(object) }
+            && let Ok(mut units) = self.units.lock()
+        {
             // SAFETY: a unit of the pool that nothing uses any more, and that is in no list.
             unsafe { units.push(object) };
         }
+    }
+
+    unsafe fn free_many(&self, _layout: Layout, magazine: &mut Magazine) {
+        // SAFETY: the caller gives up objects of this pool.
+        magazine.replace_each(|object| unsafe { self.take_back(object) });
+        if let Ok(mut units) = self.units.lock() {
+            for &object in magazine.as_slice() {
+                // SAFETY: a unit of the pool that nothing uses any more, and that is in no list.
+                unsafe { units.push(object) };
+            }
+        }
+        magazine.clear();
     }
 
     #[inline]
