@@ -14,23 +14,23 @@ use crate::link::Damaged;
 use crate::poison::poison;
 
 /// Blocks that are taken for one fill.
-pub(crate) struct Blocks {
+struct Blocks {
     taken: [Option<Block>; BATCH],
     count: usize,
 }
 
 impl Blocks {
-    pub(crate) const fn none() -> Self {
+    const fn none() -> Self {
         Self { taken: [None; BATCH], count: 0 }
     }
 
-    pub(crate) const fn is_empty(&self) -> bool {
+    const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
     /// Takes up to `wanted` units of `size` bytes. `take` is asked for the rest, and returns a block of as many or fewer, until it
     /// has none.
-    pub(crate) fn take(&mut self, size: usize, wanted: usize, mut take: impl FnMut(usize) -> Option<Block>) {
+    fn take(&mut self, size: usize, wanted: usize, mut take: impl FnMut(usize) -> Option<Block>) {
         let mut left = wanted;
         while left != 0
             && let Some(place) = self.taken.get_mut(self.count)
@@ -40,27 +40,6 @@ impl Blocks {
             self.count += 1;
             left = left.saturating_sub(block.size() / size);
         }
-    }
-}
-
-impl<A: Arena, F: FreeMemory, L: LockKind> Granules<A, F, L> {
-    /// Prepares blocks for a buffer: returns the first, and has the others wait there, as blocks of `size` bytes.
-    ///
-    /// # Safety
-    /// - The blocks were just taken out of the free memory, and are multiples of `size`.
-    /// - `buffer` is of this pool, and the caller is its owner.
-    pub(crate) unsafe fn hand_all_to_buffer(
-        &self,
-        blocks: &Blocks,
-        size: usize,
-        buffer: &FreedBlocks,
-    ) -> Option<Block> {
-        // SAFETY: just taken out of the free memory.
-        let mut handed = blocks.taken.iter().flatten().map(|&block| unsafe { self.hand_to_buffer(block) });
-        let first = handed.next()?;
-        // SAFETY: the caller is the owner; blocks just taken, multiples of the size.
-        unsafe { buffer.keep(size, handed) };
-        Some(first)
     }
 }
 
@@ -110,6 +89,20 @@ impl<A: Arena, M: FreeMemory, L: LockKind> Granules<A, Binned<M>, L> {
 }
 
 impl<A: Arena, F: FreeMemory, L: LockKind> Granules<A, F, L> {
+    /// Prepares blocks for a buffer: returns the first, and has the others wait there, as blocks of `size` bytes.
+    ///
+    /// # Safety
+    /// - The blocks were just taken out of the free memory, and are multiples of `size`.
+    /// - `buffer` is of this pool, and the caller is its owner.
+    unsafe fn hand_all_to_buffer(&self, blocks: &Blocks, size: usize, buffer: &FreedBlocks) -> Option<Block> {
+        // SAFETY: just taken out of the free memory.
+        let mut handed = blocks.taken.iter().flatten().map(|&block| unsafe { self.hand_to_buffer(block) });
+        let first = handed.next()?;
+        // SAFETY: the caller is the owner; blocks just taken, multiples of the size.
+        unsafe { buffer.keep(size, handed) };
+        Some(first)
+    }
+
     /// The next block that waits in a buffer, if it serves the layout.
     ///
     /// # Safety

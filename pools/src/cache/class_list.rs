@@ -1,6 +1,6 @@
 //! The free blocks that a class keeps: a list through their first words, the block freed last in front.
 //!
-//! Whoever calls these owns the cache: only its thread changes the words.
+//! The caller owns the cache: only its thread changes the words.
 
 use core::ptr::{self, NonNull};
 

@@ -193,7 +193,7 @@ impl BatchedList {
     }
 
     /// Takes the first unit, of `unit` bytes, and those after it for as long as each touches the ones before it, up to
-    /// `most` bytes.
+    /// `most` bytes. If the first two do not touch, a larger batch comes first.
     ///
     /// # Errors
     /// As [`BatchedList::pop`].
@@ -201,7 +201,7 @@ impl BatchedList {
         if self.open.count == 0 {
             self.open_next();
         }
-        if !self.units.begins_with_neighbours(unit) {
+        if self.is_small(self.batch) && !self.units.begins_with_neighbours(unit) {
             self.open_larger(self.batch);
         }
         let mut run = self.units.pop_run(unit, most.min(self.open.count * unit));
@@ -282,7 +282,13 @@ impl BatchedList {
         if self.open.count == 0 {
             self.open_next();
         }
-        while self.open.count < self.batch.min(most) && self.closed != 0 && self.join_next() {}
+        while self.is_small(most) && self.join_next() {}
+    }
+
+    /// Whether the open batch is neither whole nor has `most` units, although there are others.
+    #[inline]
+    fn is_small(&self, most: usize) -> bool {
+        self.open.count < self.batch.min(most) && self.closed != 0
     }
 
     /// Joins the open batch and the next, and returns true; or if they are more than a batch, has the larger one be

@@ -115,7 +115,7 @@ impl FreeUnits {
         self.list.push_chain(chain);
     }
 
-    /// Takes up to `most` of the units freed last, and mostly as many, in one step (design/pool-mfs.md `.mfs.batches`).
+    /// Takes up to `most` listed units, mostly in one step (design/pool-mfs.md `.mfs.batches`).
     ///
     /// # Errors
     /// As [`FreeUnits::pop`].
@@ -125,7 +125,7 @@ impl FreeUnits {
         self.list.take(most)
     }
 
-    /// Takes the unit freed last, of `unit` bytes, and those listed after it for
+    /// Takes a listed unit, of `unit` bytes, and those listed after it for
     /// as long as each touches the ones before it, up to `most` bytes
     /// (design/pool-mfs.md `.mfs.neighbours`).
     ///
