@@ -147,10 +147,11 @@ pub(super) fn measure(rounds: usize) -> Vec<Table> {
     let (fixed, cached) = (mfs(), mfs());
     let mvff = Mvff::create(&arena, MvffOptions::default()).unwrap();
     let tlsf = Tlsf::create(&arena, TlsfOptions::default()).unwrap();
-    // The others keep what was freed; with its default this one would return it to the arena.
+    // The others keep what was freed; with its default reserve this one returns it to the arena.
     let options =
         MvtOptions { mean_size: size_of::<Object>(), reserve_depth: 4 * OBJECTS, ..MvtOptions::default() };
     let mvt = Mvt::create(&arena, options).unwrap();
+    let returning = Mvt::create(&arena, MvtOptions::default()).unwrap();
     let classes = CacheClasses::geometric(512, 128).unwrap();
     let (mvff_depot, tlsf_depot) = (Depot::new(&mvff, classes, 1 << 20), Depot::new(&tlsf, classes, 1 << 20));
     let mut tables = ["by processor time (goal: at least 1.95)", "by the clock (goal: at least 1.9)"]
@@ -159,6 +160,7 @@ pub(super) fn measure(rounds: usize) -> Vec<Table> {
     scale(all, "Mvff, allocation points", rounds, |meet| reserving(&mvff, meet));
     scale(all, "Tlsf, allocation points", rounds, |meet| reserving(&tlsf, meet));
     scale(all, "Mvt, allocation points", rounds, |meet| reserving(&mvt, meet));
+    scale(all, "Mvt with its default reserve, allocation points", rounds, |meet| reserving(&returning, meet));
     scale(all, "Mfs, allocation points", rounds, |meet| reserving(&fixed, meet));
     scale(all, "Mfs, caches", rounds, |_| replacing(&cached.cache()));
     scale(all, "Mvff, caches and depot", rounds, |_| with_depot(&mvff_depot));
