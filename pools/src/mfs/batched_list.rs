@@ -1,4 +1,4 @@
-//! The list of a pool's free units, of which a batch is taken in one step
+//! The list of a pool's free units. A batch of them is taken in one step
 //! (design/pool-mfs.md `.mfs.batches`).
 //!
 //! ```text
@@ -62,8 +62,8 @@ impl Batch {
     }
 }
 
-/// Free units in a list. The first of them are the open batch, of which this knows the end; the others
-/// are closed batches, each of which begins with a unit that tells where it ends.
+/// Free units in a list. The first of them are the open batch, whose end is known here; the others
+/// are closed batches. The first unit of a closed batch says where it ends.
 ///
 /// ```text
 /// open.count == 0 || open.last is the unit of the list at open.count - 1
