@@ -12,6 +12,7 @@ use std::sync::OnceLock;
 use std::time::SystemTime;
 
 use crate::random::Random;
+use crate::standing::{Spread, Standing};
 use crate::table::{Table, print_tables};
 
 /// A contender: it does the same work as the others, in its own way.
@@ -32,45 +33,6 @@ impl<'a> Contender<'a> {
     pub fn new(name: &'static str, work: impl FnMut() -> Duration + 'a) -> Self {
         Self { name, work: Box::new(work) }
     }
-}
-
-/// A median, and the quartiles around it.
-#[derive(Clone, Copy, Debug)]
-pub struct Spread {
-    /// A quarter is below.
-    pub low: f64,
-    /// The median.
-    pub median: f64,
-    /// A quarter is above.
-    pub high: f64,
-}
-
-impl Spread {
-    /// The spread of values.
-    ///
-    /// # Panics
-    /// If there are none.
-    #[must_use]
-    pub fn of(values: impl Iterator<Item = f64>) -> Self {
-        let mut values: Vec<f64> = values.collect();
-        values.sort_by(f64::total_cmp);
-        let at = |share: usize| values[values.len() * share / 4];
-        Self { low: at(1), median: at(2), high: at(3) }
-    }
-}
-
-/// The result of one contender.
-#[derive(Clone, Copy, Debug)]
-pub struct Standing {
-    /// The contender.
-    pub name: &'static str,
-    /// What an operation took in one round.
-    pub nanoseconds: Spread,
-    /// Its time as a multiple of the first contender's in the same round.
-    pub ratio: Spread,
-    /// The first contender's time as a part of its own, both without what [`NULL`] took in that round;
-    /// none if there is no such contender, or if it is not the quicker of the two.
-    pub net: Option<f64>,
 }
 
 /// The name of the contender that allocates nothing: what remains is the cost of the benchmark itself.

@@ -6,5 +6,6 @@ pub mod compare;
 pub mod processor;
 pub mod random;
 pub mod region;
+pub mod standing;
 pub mod table;
 pub mod workloads;

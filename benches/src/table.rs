@@ -2,7 +2,7 @@
 
 use core::fmt::Write;
 
-use crate::compare::Standing;
+use crate::standing::Standing;
 
 /// Rows of numbers, each with a name; what was not measured is empty.
 #[derive(Clone, Debug)]

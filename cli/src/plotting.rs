@@ -8,12 +8,14 @@
 //! thin.rs      fewer points with the same peaks
 //! theme.rs     light and dark: colours that everyone can tell apart
 //! text.rs      texts that fit
+//! canvas.rs    what is drawn on, and how texts look there
 //! legend.rs    the names of the colours
 //! chart.rs     one pair of axes and what is between them
 //! page.rs      title, charts and notes, one below the other
 //! file.rs      SVG and PNG files
 //! ```
 
+mod canvas;
 mod chart;
 mod file;
 mod legend;

@@ -4,12 +4,14 @@
 //! ```text
 //! outline.rs     what is known of a trace before it is replayed
 //! window.rs      a part of it as actions with layouts, and whose turn it is
+//! layouts.rs     layouts of its objects
 //! memory.rs      what a thread of a contender does
 //! pools.rs       pools of tripoint          general.rs   general allocators, and none
 //! contenders.rs  all of them, by name
 //! stamp.rs       bytes that tell which object they belong to
 //! turns.rs       threads take turns, in the order of the trace
-//! worker.rs      one thread
+//! worker.rs      one thread, and contenders that run it
+//! outcome.rs     what a run found
 //! run.rs         one run, in this process
 //! gauge.rs       what it takes while it goes on
 //! footprint.rs   what the kernel says of this process
@@ -22,7 +24,9 @@ mod demand;
 mod footprint;
 mod gauge;
 mod general;
+mod layouts;
 mod memory;
+mod outcome;
 mod outline;
 mod pools;
 mod process;
@@ -36,9 +40,9 @@ mod window;
 mod worker;
 
 pub(crate) use contenders::{Contender, PEERS};
-pub(crate) use gauge::Sample;
+pub(crate) use outcome::{Outcome, Sample};
 pub(crate) use outline::Outline;
 pub(crate) use process::run_apart;
-pub(crate) use run::{Outcome, run};
+pub(crate) use run::run;
 pub(crate) use trial::{Init, try_out};
 pub(crate) use worker::{Measure, Order};

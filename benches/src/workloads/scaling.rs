@@ -9,7 +9,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Instant;
 
-use crate::compare::Spread;
+use crate::standing::Spread;
 use crate::table::Table;
 use tripoint::{
     AllocationPoint, Arena, ArenaVm, ArenaVmOptions, Cache, CacheClasses, CacheDescriptor, Depot, ManualPool,

@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use tripoint::{AllocationPoint, ArenaVm, ArenaVmOptions, Mfs, MfsOptions, UnitOf};
 
-use crate::compare::Spread;
 use crate::processor::thread_time;
+use crate::standing::Spread;
 use crate::table::Table;
 
 const OBJECTS: usize = 1_000_000;

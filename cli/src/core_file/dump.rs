@@ -9,10 +9,11 @@ use std::path::Path;
 
 use object::elf::{ET_CORE, FileHeader32, FileHeader64, PT_LOAD, PT_NOTE};
 use object::read::elf::{FileHeader, ProgramHeader as _};
-use object::{Endian as _, Endianness, FileKind, ReadCache};
+use object::{Endianness, FileKind, ReadCache};
 
 use tripoint_telemetry::reader::{LoadedObject, Table};
 
+use crate::core_file::bytes::number;
 use crate::core_file::notes::Notes;
 use crate::mapped;
 
@@ -207,14 +208,5 @@ impl CoreFile {
     pub(super) fn words(&self, address: u64, count: usize) -> Option<Vec<u64>> {
         let bytes = self.read(address, count.checked_mul(self.word)?)?;
         Some(bytes.chunks_exact(self.word).map(|word| number(word, self.endian)).collect())
-    }
-}
-
-/// A number of 4 or 8 bytes.
-pub(super) fn number(bytes: &[u8], endian: Endianness) -> u64 {
-    match bytes {
-        [a, b, c, d] => endian.read_u32([*a, *b, *c, *d]).into(),
-        [a, b, c, d, e, f, g, h] => endian.read_u64([*a, *b, *c, *d, *e, *f, *g, *h]),
-        _ => 0,
     }
 }

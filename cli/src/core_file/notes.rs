@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use object::elf::{NT_FILE, NT_PRSTATUS, NoteType};
 use object::{Endian as _, Endianness};
 
-use crate::core_file::dump::number;
+use crate::core_file::bytes::number;
 use crate::mapped::Mapped;
 
 #[derive(Clone, Debug, Default)]

@@ -5,8 +5,8 @@ use plotters::prelude::{Cartesian2d, Circle, PathElement, Polygon, Rectangle, SV
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color as _, RGBColor, ShapeStyle, TRANSPARENT};
 
+use super::canvas::{Area, Drawn, Style};
 use super::legend::Legend;
-use super::page::{Area, Drawn, Style};
 use super::picture::{Axis, Block, Chart, Content, Group, Layer, Moment, Series};
 use super::text::{fitted, lines, width};
 use super::ticks::Scale;

@@ -3,7 +3,7 @@
 use plotters::prelude::{Rectangle, Text};
 use plotters::style::Color as _;
 
-use super::page::{Area, Drawn, Style};
+use super::canvas::{Area, Drawn, Style};
 use super::text::{fitted, width};
 
 /// The size of its texts, in pixels.

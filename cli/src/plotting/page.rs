@@ -1,21 +1,12 @@
 //! The title, the charts and the notes of a picture, one below the other.
 
-use std::io;
+use plotters::prelude::{IntoDrawingArea as _, SVGBackend, Text};
 
-use plotters::coord::Shift;
-use plotters::prelude::{DrawingArea, DrawingAreaErrorKind, IntoDrawingArea as _, SVGBackend, Text};
-use plotters::style::text_anchor::{HPos, Pos, VPos};
-use plotters::style::{Color as _, IntoFont as _, RGBColor, TextStyle};
-
+use super::canvas::{Area, Drawn, Style};
 use super::chart;
 use super::picture::Picture;
 use super::text::fitted;
 use super::theme::Theme;
-
-/// A part of a picture that is drawn on.
-pub(super) type Area<'s> = DrawingArea<SVGBackend<'s>, Shift>;
-
-pub(super) type Drawn<T = ()> = Result<T, DrawingAreaErrorKind<io::Error>>;
 
 /// How large a picture is, in pixels, and what it is read on.
 #[derive(Clone, Copy, Debug)]
@@ -23,22 +14,6 @@ pub(crate) struct Page {
     pub(crate) width: u32,
     pub(crate) height: u32,
     pub(crate) theme: Theme,
-}
-
-/// How texts look.
-pub(super) struct Style {
-    pub(super) theme: Theme,
-}
-
-impl Style {
-    /// A text whose left end has its vertical middle at a point.
-    pub(super) fn text(&self, size: u32, colour: RGBColor) -> TextStyle<'static> {
-        // The backend takes sizes of a font's box.
-        let font = ("sans-serif", f64::from(size) * 1.24).into_font();
-        let mut style = TextStyle::from(font).pos(Pos::new(HPos::Left, VPos::Center));
-        style.color = colour.to_backend_color();
-        style
-    }
 }
 
 /// The margin on all sides, in pixels.

@@ -7,8 +7,8 @@ use clap::ValueEnum;
 use tripoint::{Arena as _, ArenaVm, ArenaVmOptions, CacheClasses, Mvff, MvffOptions, Tlsf, TlsfOptions};
 
 use super::general::{General, Same};
-use super::memory::Threads;
 use super::pools::{Cached, Fixed, Shared};
+use super::worker::Threads;
 
 /// An allocator that a trace can be replayed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::io;
 
+use super::layouts::layout_of;
 use super::outline::Outline;
-use super::window::layout_of;
 use crate::trace::{Course, Operation};
 
 /// The objects of one size.

@@ -2,27 +2,12 @@
 
 use core::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
 use super::footprint;
-use super::run::Outcome;
+use super::outcome::{Outcome, Sample};
 use super::window::Windows;
 
 /// How often the footprint is read, about.
 pub(super) const SAMPLES: u64 = 200;
-
-/// The footprint after an operation.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct Sample {
-    /// Operations that were done before.
-    pub(crate) operations: u64,
-    /// Bytes that were live, as they were asked for.
-    pub(crate) live: u64,
-    /// Resident bytes, less those before the run.
-    pub(crate) resident: i64,
-    /// Bytes that the arena had committed since it was created, for pools.
-    pub(crate) committed: Option<u64>,
-}
 
 /// What was measured up to now.
 pub(super) struct Gauge<'a> {

@@ -4,8 +4,8 @@ use core::alloc::{GlobalAlloc, Layout};
 use core::cell::UnsafeCell;
 use core::ptr::NonNull;
 
-use super::memory::{Memory, Threads};
-use super::worker::Worker;
+use super::memory::Memory;
+use super::worker::{Threads, Worker};
 
 /// An allocator that knows its threads by itself.
 #[derive(Debug)]

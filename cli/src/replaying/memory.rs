@@ -5,8 +5,6 @@ use core::ptr::NonNull;
 
 use tripoint::Store;
 
-use super::worker::Worker;
-
 /// Memory as one thread sees it.
 ///
 /// # Safety
@@ -28,17 +26,6 @@ pub(super) unsafe trait Memory {
     /// - The block came from this contender and has the layout `from`. Both layouts have the same alignment.
     /// - If this returns a block, only that is used.
     unsafe fn resize(&self, block: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<u8>>;
-}
-
-/// A contender: an allocator with as many threads as the trace has.
-pub(super) trait Threads: Sync {
-    /// Calls [`Worker::run`] with the memory of a new thread.
-    fn on_thread(&self, worker: &mut Worker<'_>);
-
-    /// How many allocations the caches of its threads could not serve by themselves; none if it has no caches that count.
-    fn fills(&self) -> Option<u64> {
-        None
-    }
 }
 
 /// A store of tripoint's as the memory of a thread.

@@ -5,9 +5,9 @@ use core::alloc::Layout;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use super::window::layout_of;
 use indicatif::ProgressBar;
 
+use super::layouts::layout_of;
 use crate::error::Error;
 use crate::trace::{Course, Header, Operation, Summary, Totals, TraceError};
 

@@ -10,8 +10,8 @@ use tripoint::{
     Store, Tlsf, UnitLayout,
 };
 
-use super::memory::{Memory, Stored, Threads};
-use super::worker::Worker;
+use super::memory::{Memory, Stored};
+use super::worker::{Threads, Worker};
 
 /// A pool that all threads share, behind its lock.
 #[derive(Debug)]

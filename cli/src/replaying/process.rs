@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::contenders::Contender;
-use super::run::Outcome;
+use super::outcome::Outcome;
 use super::worker::{Measure, Order};
 use crate::error::Error;
 

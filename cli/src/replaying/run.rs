@@ -5,55 +5,13 @@ use std::sync::{Mutex, PoisonError, RwLock};
 use std::thread::{Builder, Scope};
 use std::time::Instant;
 
-use serde::{Deserialize, Serialize};
-
 use super::contenders::Contender;
-use super::gauge::{Gauge, SAMPLES, Sample};
-use super::memory::Threads;
+use super::gauge::{Gauge, SAMPLES};
+use super::outcome::Outcome;
 use super::outline::Outline;
 use super::turns::Turns;
 use super::window::{MOST, Window, Windows};
-use super::worker::{Findings, Measure, Order, Slot, Stage, Worker};
-
-/// What a run found.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Outcome {
-    /// Bytes that were not as they were stamped, zeros that were none, and wrong alignments; each counted once an operation.
-    pub(crate) differences: u64,
-    pub(crate) first_difference: Option<String>,
-    /// Allocations and resizes that were refused.
-    pub(crate) refused: u64,
-    /// Nanoseconds an operation.
-    pub(crate) mean: Option<f64>,
-    /// The same of a second replay in the same process, which finds the memory of the first.
-    pub(crate) warm: Option<f64>,
-    /// Nanoseconds of the 50th, 90th, 99th, 99.9th and 99.99th percentile, and the longest.
-    pub(crate) percentiles: Option<[u64; 6]>,
-    /// Resident bytes, less those before the run, when the most were live, and at the end.
-    pub(crate) at_peak: Option<i64>,
-    pub(crate) at_end: Option<i64>,
-    pub(crate) faults: Option<u64>,
-    /// Bytes that the arena committed, for pools.
-    pub(crate) growth: Option<u64>,
-    /// Allocations that no cache of a thread could serve by itself, for pools with caches.
-    pub(crate) fills: Option<u64>,
-    /// The footprint in the course of the replay.
-    pub(crate) samples: Vec<Sample>,
-}
-
-impl Outcome {
-    /// Whether anything is not as it should be.
-    pub(crate) fn is_wrong(&self) -> bool {
-        self.differences != 0 || self.refused != 0
-    }
-
-    /// The mean of resident bytes in the course of the replay over that of live bytes.
-    pub(crate) fn mean_share(&self) -> Option<f64> {
-        let live: f64 = self.samples.iter().map(|sample| sample.live as f64).sum();
-        let resident: f64 = self.samples.iter().map(|sample| sample.resident.max(0) as f64).sum();
-        (live > 0.0).then(|| resident / live)
-    }
-}
+use super::worker::{Findings, Measure, Order, Slot, Stage, Threads, Worker};
 
 /// The stack of a thread of a replay, which calls little.
 const STACK: usize = 256 << 10;

@@ -10,10 +10,10 @@ use std::sync::Mutex;
 use clap::ValueEnum as _;
 
 use super::general::General;
-use super::memory::{Memory, Threads};
+use super::memory::Memory;
 use super::run::run_on;
 use super::window::{What, Windows};
-use super::worker::Worker;
+use super::worker::{Threads, Worker};
 use super::*;
 use crate::synthesizing::tests::trace;
 

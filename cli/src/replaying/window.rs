@@ -8,14 +8,12 @@ use std::io::{self, BufReader};
 
 use rustc_hash::FxHashMap;
 
+use super::layouts::layout_of;
 use super::outline::Outline;
 use crate::trace::{Course, Kind, Object, Operation};
 
 /// The most actions of a window.
 pub(super) const MOST: usize = 1 << 16;
-
-/// The alignment that `malloc` promises for any type of C.
-const MALLOC_ALIGN: usize = 16;
 
 /// What an action does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -196,13 +194,6 @@ impl<'a> Windows<'a> {
         left.sort_unstable_by_key(|&(number, ..)| number);
         left
     }
-}
-
-/// The layout of an object. Sizes of zero become one, because a layout of no bytes has no object.
-pub(super) fn layout_of(kind: Kind, size: u64) -> Result<Layout, &'static str> {
-    let size = usize::try_from(size.max(1)).map_err(|_| "it has sizes of a wider machine")?;
-    let align = kind.align().unwrap_or(1).max(MALLOC_ALIGN);
-    Layout::from_size_align(size, align).map_err(|_| "it has a size that no machine has")
 }
 
 /// A layout of a trace whose outline has none that does not fit.

@@ -1,4 +1,4 @@
-//! One thread of a replay.
+//! One thread of a replay, and contenders that run it.
 
 use core::alloc::Layout;
 use core::ptr::{self, NonNull};
@@ -105,6 +105,17 @@ impl Findings {
     fn note_difference(&mut self, text: impl FnOnce() -> String) {
         self.differences += 1;
         self.first_difference.get_or_insert_with(text);
+    }
+}
+
+/// A contender: an allocator with as many threads as the trace has.
+pub(super) trait Threads: Sync {
+    /// Calls [`Worker::run`] with the memory of a new thread.
+    fn on_thread(&self, worker: &mut Worker<'_>);
+
+    /// How many allocations the caches of its threads could not serve by themselves; none if it has no caches that count.
+    fn fills(&self) -> Option<u64> {
+        None
     }
 }
 
