@@ -20,7 +20,7 @@ use core::fmt;
 use core::ptr::NonNull;
 
 use tripoint_core::internal::{
-    AtomicBool, AtomicU32, AtomicUsize, Ordering, Signature, TractTable, refuse_arena_pool, yield_by,
+    AtomicBool, AtomicU32, AtomicUsize, Ordering, Signature, TractTable, Update, refuse_arena_pool, yield_by,
 };
 use tripoint_core::{
     ADDRESS_CEILING, Addr, AddrRange, Align, Arena, ArenaCounts, ArenaSizes, Block, Check, CheckError,
@@ -184,7 +184,7 @@ unsafe impl<P: Platform> Arena for ArenaVm<P> {
 
     fn register(&self) -> Result<PoolId> {
         let next = |last: u32| (last < PoolId::MAX).then(|| last + 1);
-        let last = self.last_serial.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+        let last = self.last_serial.update_by(next);
         last.ok().and_then(|last| PoolId::new(last + 1)).ok_or(Error::Limit)
     }
 

@@ -17,6 +17,7 @@ pub(crate) mod defer;
 pub(crate) mod lock;
 pub(crate) mod lock_kind;
 pub(crate) mod prefetch;
+pub(crate) mod update;
 pub(crate) mod yielding;
 
 #[cfg(not(any(tripoint_loom, tripoint_shuttle)))]

@@ -2,7 +2,7 @@
 
 use core::ptr::NonNull;
 
-use tripoint_core::internal::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use tripoint_core::internal::{AtomicBool, AtomicU32, AtomicUsize, Ordering, Update};
 use tripoint_core::{AddrRange, NodeSet};
 
 use super::{Platform, PlatformError, Watch};
@@ -143,7 +143,7 @@ impl Plan {
     fn fails(&self) -> bool {
         self.seen.fetch_add(1, Ordering::SeqCst);
         let count_down = |left: u32| left.checked_sub(1);
-        let due = self.fail_in.fetch_update(Ordering::SeqCst, Ordering::SeqCst, count_down) == Ok(1);
+        let due = self.fail_in.update_by(count_down) == Ok(1);
         if due && self.lasts.load(Ordering::SeqCst) {
             self.fail_always.store(true, Ordering::SeqCst);
         }

@@ -9,8 +9,10 @@ use tripoint_core::internal::AtomicU32;
 /// Waits while `word` holds `value`, at most for `patience` if it is given. Returns also if the kernel
 /// refuses, or if a signal comes.
 pub(crate) fn wait(word: &AtomicU32, value: u32, patience: Option<Duration>) {
-    let patience = patience.map(|patience| timespec {
-        tv_sec: patience.as_secs().try_into().unwrap_or(libc::time_t::MAX),
+    // As long as every `time_t` can say, of which some have 32 bits.
+    let longest = Duration::from_secs(i32::MAX as u64);
+    let patience = patience.map(|patience| patience.min(longest)).map(|patience| timespec {
+        tv_sec: patience.as_secs() as _,
         // Less than a thousand million, which every `c_long` holds.
         tv_nsec: patience.subsec_nanos() as libc::c_long,
     });

@@ -3,6 +3,8 @@
 
 use core::ffi::c_long;
 
+use numbers::{ARCHITECTURE, COMPATIBLE, MEMORY_CALLS};
+
 use crate::linux::kernel::Instruction;
 
 /// A memory call that the filter stops.
@@ -13,52 +15,78 @@ struct MemoryCall {
     name: &'static str,
 }
 
-#[cfg(target_pointer_width = "64")]
-const fn call(number: c_long, compatible: u32, name: &'static str) -> MemoryCall {
-    MemoryCall { number, compatible, name }
-}
-
 /// A number that no call has.
 const NONE: u32 = u32::MAX;
 
-/// Not in libc. It maps memory for a shadow stack.
-#[cfg(target_pointer_width = "64")]
-const SYS_MAP_SHADOW_STACK: c_long = 453;
+/// The numbers of the architectures on which the filter is known to work.
+#[cfg(all(
+    target_pointer_width = "64",
+    any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))
+))]
+mod numbers {
+    use core::ffi::c_long;
 
-/// The calls that are stopped. The old form of a call has a row of its own.
-#[cfg(target_pointer_width = "64")]
-const MEMORY_CALLS: [MemoryCall; 25] = [
-    call(libc::SYS_mmap, 192, "mmap"),
-    call(libc::SYS_mmap, 90, "mmap"),
-    call(libc::SYS_munmap, 91, "munmap"),
-    call(libc::SYS_mremap, 163, "mremap"),
-    call(libc::SYS_brk, 45, "brk"),
-    call(libc::SYS_mprotect, 125, "mprotect"),
-    call(libc::SYS_madvise, 219, "madvise"),
-    call(libc::SYS_mlock, 150, "mlock"),
-    call(libc::SYS_munlock, 151, "munlock"),
-    call(libc::SYS_mlockall, 152, "mlockall"),
-    call(libc::SYS_munlockall, 153, "munlockall"),
-    call(libc::SYS_shmat, 397, "shmat"),
-    call(libc::SYS_shmdt, 398, "shmdt"),
-    // In 32-bit code one call serves all of System V: queues and semaphores too.
-    call(libc::SYS_shmat, 117, "shmat"),
-    call(libc::SYS_remap_file_pages, 257, "remap_file_pages"),
-    call(libc::SYS_mbind, 274, "mbind"),
-    call(libc::SYS_fallocate, 324, "fallocate"),
-    call(libc::SYS_memfd_create, 356, "memfd_create"),
-    call(libc::SYS_mlock2, 376, "mlock2"),
-    call(libc::SYS_pkey_mprotect, 380, "pkey_mprotect"),
-    call(libc::SYS_io_uring_setup, 425, "io_uring_setup"),
-    call(libc::SYS_process_madvise, 440, "process_madvise"),
-    call(libc::SYS_mseal, 462, "mseal"),
-    call(SYS_MAP_SHADOW_STACK, 453, "map_shadow_stack"),
-    call(libc::SYS_userfaultfd, 374, "userfaultfd"),
-];
+    use super::MemoryCall;
 
-/// No calls: on 32-bit targets there is no filter, and the detector is not live.
-#[cfg(not(target_pointer_width = "64"))]
-const MEMORY_CALLS: [MemoryCall; 0] = [];
+    /// The kernel's number of this architecture.
+    pub(super) const ARCHITECTURE: Option<u32> =
+        Some(if cfg!(target_arch = "x86_64") { 0xc000_003e } else { 0xc000_00b7 });
+
+    /// The architecture whose calls programs of this one may also make: `int 0x80`.
+    pub(super) const COMPATIBLE: Option<u32> =
+        if cfg!(target_arch = "x86_64") { Some(0x4000_0003) } else { None };
+
+    const fn call(number: c_long, compatible: u32, name: &'static str) -> MemoryCall {
+        MemoryCall { number, compatible, name }
+    }
+
+    /// Not in libc. It maps memory for a shadow stack.
+    const SYS_MAP_SHADOW_STACK: c_long = 453;
+
+    /// The calls that are stopped. The old form of a call has a row of its own.
+    pub(super) const MEMORY_CALLS: &[MemoryCall] = &[
+        call(libc::SYS_mmap, 192, "mmap"),
+        call(libc::SYS_mmap, 90, "mmap"),
+        call(libc::SYS_munmap, 91, "munmap"),
+        call(libc::SYS_mremap, 163, "mremap"),
+        call(libc::SYS_brk, 45, "brk"),
+        call(libc::SYS_mprotect, 125, "mprotect"),
+        call(libc::SYS_madvise, 219, "madvise"),
+        call(libc::SYS_mlock, 150, "mlock"),
+        call(libc::SYS_munlock, 151, "munlock"),
+        call(libc::SYS_mlockall, 152, "mlockall"),
+        call(libc::SYS_munlockall, 153, "munlockall"),
+        call(libc::SYS_shmat, 397, "shmat"),
+        call(libc::SYS_shmdt, 398, "shmdt"),
+        // In 32-bit code one call serves all of System V: queues and semaphores too.
+        call(libc::SYS_shmat, 117, "shmat"),
+        call(libc::SYS_remap_file_pages, 257, "remap_file_pages"),
+        call(libc::SYS_mbind, 274, "mbind"),
+        call(libc::SYS_fallocate, 324, "fallocate"),
+        call(libc::SYS_memfd_create, 356, "memfd_create"),
+        call(libc::SYS_mlock2, 376, "mlock2"),
+        call(libc::SYS_pkey_mprotect, 380, "pkey_mprotect"),
+        call(libc::SYS_io_uring_setup, 425, "io_uring_setup"),
+        call(libc::SYS_process_madvise, 440, "process_madvise"),
+        call(libc::SYS_mseal, 462, "mseal"),
+        call(SYS_MAP_SHADOW_STACK, 453, "map_shadow_stack"),
+        call(libc::SYS_userfaultfd, 374, "userfaultfd"),
+    ];
+}
+
+/// No numbers: there is no filter, and the detector is not live. Nor has `libc` a number for each of these calls
+/// on every architecture.
+#[cfg(not(all(
+    target_pointer_width = "64",
+    any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))
+)))]
+mod numbers {
+    use super::MemoryCall;
+
+    pub(super) const ARCHITECTURE: Option<u32> = None;
+    pub(super) const COMPATIBLE: Option<u32> = None;
+    pub(super) const MEMORY_CALLS: &[MemoryCall] = &[];
+}
 
 /// The name of a memory call by its number.
 #[must_use]
@@ -85,18 +113,6 @@ pub(super) fn native_number(architecture: u32, number: usize) -> usize {
     let known = MEMORY_CALLS.iter().find(same).filter(|_| Some(architecture) == COMPATIBLE);
     known.and_then(|known| usize::try_from(known.number).ok()).unwrap_or(number)
 }
-
-/// The kernel's number of this architecture; `None` if the filter is not known to work.
-const ARCHITECTURE: Option<u32> = if cfg!(target_arch = "x86_64") {
-    Some(0xc000_003e)
-} else if cfg!(all(target_arch = "aarch64", target_endian = "little")) {
-    Some(0xc000_00b7)
-} else {
-    None
-};
-
-/// The architecture whose calls programs of this one may also make: `int 0x80`.
-const COMPATIBLE: Option<u32> = if cfg!(target_arch = "x86_64") { Some(0x4000_0003) } else { None };
 
 const LOAD_WORD: u16 = 0x20;
 const JUMP_IF_EQUAL: u16 = 0x15;

@@ -235,8 +235,8 @@ impl HeapTally {
 
 fn encode(tally: &HeapTally) -> [usize; WORDS] {
     let mut words = [0; WORDS];
-    for (pair, (_, number)) in words.chunks_exact_mut(2).zip(tally.numbers()) {
-        pair.copy_from_slice(&halves(number));
+    for (pair, (_, number)) in words.as_chunks_mut().0.iter_mut().zip(tally.numbers()) {
+        *pair = halves(number);
     }
     words
 }

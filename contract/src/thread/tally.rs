@@ -79,7 +79,7 @@ impl TallyPlace {
     /// parent.
     pub(crate) fn of_thread(&self, index: usize, process: u32) -> Option<PlacedTallies> {
         let &(words, owner) = self.words.get()?;
-        let words = words.chunks_exact(TALLY_WORDS).nth(index).filter(|_| owner == process)?;
+        let words = words.as_chunks::<TALLY_WORDS>().0.get(index).filter(|_| owner == process)?;
         Some([words.first_chunk()?, words.last_chunk()?])
     }
 }

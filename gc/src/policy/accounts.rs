@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use tripoint_core::internal::{AtomicBool, AtomicUsize, Ordering};
+use tripoint_core::internal::{AtomicBool, AtomicUsize, Ordering, Update};
 use tripoint_core::{Counter, Lock};
 
 use crate::policy::due::{Due, Nearness};
@@ -154,7 +154,7 @@ impl Accounts {
         for count in [&self.allocated, &self.accounts[generation.index()].new] {
             // What was charged before a collection may be returned after it.
             let less = |allocated: usize| Some(allocated.saturating_sub(size));
-            let changed = count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+            let changed = count.update_by(less);
             debug_assert!(changed.is_ok(), "the closure always returns a value");
         }
     }

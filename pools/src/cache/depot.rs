@@ -3,7 +3,7 @@
 use core::fmt;
 use core::ptr::NonNull;
 
-use tripoint_core::internal::{AtomicUsize, Ordering};
+use tripoint_core::internal::{AtomicUsize, Ordering, Update};
 use tripoint_core::{
     Check, CheckError, CheckLevel, Describe, Error, Magazine, ManualPool, Result, aver, ensure, line,
 };
@@ -141,7 +141,7 @@ impl<'p, P: ManualPool> Depot<'p, P> {
         let shrinks = self.refused.load(Ordering::Relaxed) > self.bound;
         let more =
             |kept: usize| kept.checked_add(class.batch_size()).filter(|&kept| kept <= self.bound && !shrinks);
-        let is_admitted = self.kept.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok();
+        let is_admitted = self.kept.update_by(more).is_ok();
         if !is_admitted {
             self.refused.fetch_add(class.batch_size(), Ordering::Relaxed);
         }

@@ -2,7 +2,7 @@
 
 use core::ptr::NonNull;
 
-use tripoint_core::internal::{AtomicU32, AtomicUsize, Ordering};
+use tripoint_core::internal::{AtomicU32, AtomicUsize, Update};
 use tripoint_core::{Block, Lock};
 
 use super::PacketRegion;
@@ -64,7 +64,7 @@ impl<const SIZE: usize> Shared<SIZE> {
     /// The number of a new ring; `None` if there were 2^32 - 1 before.
     pub(super) fn number_ring(&self) -> Option<RingId> {
         let next = |last: u32| last.checked_add(1);
-        let last = self.rings.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).ok()?;
+        let last = self.rings.update_by(next).ok()?;
         next(last).map(RingId)
     }
 

@@ -3,7 +3,7 @@
 
 #![forbid(unsafe_code)]
 
-use tripoint_core::internal::{AtomicU64, Ordering, fence};
+use tripoint_core::internal::{AtomicU64, Ordering, Update, fence};
 
 use crate::format::{EntryState, TABLE_ENTRY_WORDS, TABLE_TEXT_WORDS, WORD_BYTES, words_of_text};
 
@@ -52,7 +52,7 @@ impl<'w, const WORDS: usize> Entry<'w, WORDS> {
     /// repeated, so nothing is lost.
     pub(crate) fn add_float(self, word: usize, amount: f64) {
         let add = |bits| Some((f64::from_bits(bits) + amount).to_bits());
-        let _ = self.word(word).fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+        let _ = self.word(word).update_by(add);
     }
 
     /// Sets a word that is zero, and returns what it is then.

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use tripoint_core::internal::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use tripoint_core::internal::{AtomicBool, AtomicU64, AtomicUsize, Ordering, Update};
 
 use crate::linux::native_system::Linux;
 use crate::linux::system::System;
@@ -80,7 +80,7 @@ impl Refusing {
         }
         self.asked.store(true, Ordering::Relaxed);
         let one = |left: usize| left.checked_sub(1);
-        let take = |from: &AtomicUsize| from.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one).is_ok();
+        let take = |from: &AtomicUsize| from.update_by(one).is_ok();
         if take(&self.allowed) || !take(&self.refused) { Ok(()) } else { Err(self.code) }
     }
 }

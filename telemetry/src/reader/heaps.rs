@@ -70,7 +70,7 @@ impl HeapCounters {
     fn from_looks(looks: [&Entry; 3], clock: &Clock) -> Self {
         let [first, second, third] = looks.map(|look| |word: HeapWord| look[word as usize]);
         let time = |ended: u64, ticks: HeapWord, begun: HeapWord| {
-            let ticks = Some(second(ticks)).filter(|_| third(begun) == ended);
+            let ticks = (third(begun) == ended).then_some(second(ticks));
             ticks.and_then(|ticks| clock.length(ticks))
         };
         let stops_ended = first(HeapWord::Stops).wrapping_add(first(HeapWord::StopsPostponed));

@@ -131,7 +131,7 @@ impl Reader {
                 what: "a header does not have room for this many sections",
             });
         }
-        for (index, entry) in table.chunks_exact(SECTION_WORDS).enumerate().take(count) {
+        for (index, entry) in table.as_chunks::<SECTION_WORDS>().0.iter().enumerate().take(count) {
             let Some(kind) = SectionKind::from_number(entry[SectionWord::Kind as usize]) else { continue };
             let found = &mut self.sections[kind as usize - 1];
             if found.entry_bytes != 0 {

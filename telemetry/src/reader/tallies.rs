@@ -115,6 +115,6 @@ pub(super) fn tallies(reader: &Reader) -> io::Result<Option<Vec<TallyCounters>>>
 
 /// The name of a class; none if its words are no text.
 fn name(head: &[u64; HEAD], class: usize) -> Text {
-    let words = head[TallyWord::Names as usize..].chunks_exact(TABLE_TEXT_WORDS).nth(class);
-    Text::from_words(words.unwrap_or_default()).map_or(Text::EMPTY, |(text, _)| text)
+    let words = head[TallyWord::Names as usize..].as_chunks::<TABLE_TEXT_WORDS>().0.get(class);
+    Text::from_words(words.map_or(&[], |words| words)).map_or(Text::EMPTY, |(text, _)| text)
 }

@@ -29,8 +29,8 @@ impl Text {
     /// The bytes up to the first zero.
     pub(super) fn until_zero(words: &[u64]) -> Self {
         let mut text = Self::EMPTY;
-        for (to, word) in text.bytes.chunks_exact_mut(size_of::<u64>()).zip(words) {
-            to.copy_from_slice(&word.to_ne_bytes());
+        for (to, word) in text.bytes.as_chunks_mut().0.iter_mut().zip(words) {
+            *to = word.to_ne_bytes();
         }
         let kept = text.bytes.iter().take_while(|&&byte| byte != 0).count();
         text.bytes[kept..].fill(0);

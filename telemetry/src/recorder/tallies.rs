@@ -30,8 +30,8 @@ impl Telemetry {
             [EntryState::Free, EntryState::Making, EntryState::Live].map(|state| state as u64);
         state.compare_exchange(free, making, Ordering::Relaxed, Ordering::Relaxed).ok()?;
         head[TallyWord::Classes as usize].store(classes.len() as u64, Ordering::Relaxed);
-        let places = head[TallyWord::Names as usize..].chunks_exact(TABLE_TEXT_WORDS);
-        for (places, name) in places.zip(classes) {
+        let (places, _) = head[TallyWord::Names as usize..].as_chunks::<TABLE_TEXT_WORDS>();
+        for (places, name) in places.iter().zip(classes) {
             for (place, word) in places.iter().zip(table_text(name)) {
                 place.store(word, Ordering::Relaxed);
             }

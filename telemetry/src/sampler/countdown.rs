@@ -5,7 +5,7 @@
 use core::cell::Cell;
 use core::fmt;
 
-use tripoint_core::internal::{AtomicUsize, Ordering};
+use tripoint_core::internal::{AtomicUsize, Ordering, Update};
 
 /// A number of bytes that allocations count down ([`OneThread`] or [`Threads`]).
 pub trait Countdown: sealed::Countdown {}
@@ -57,7 +57,7 @@ impl sealed::Countdown for Threads {
 
     #[inline]
     fn pass(&self, size: usize) -> bool {
-        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(size)).is_ok()
+        self.0.update_by(|left| left.checked_sub(size)).is_ok()
     }
 
     fn replace(&self, left: usize) -> usize {
