@@ -32,6 +32,7 @@ pub(crate) mod approach;
 pub(crate) mod barrier;
 pub(crate) mod card;
 pub(crate) mod cards;
+pub(crate) mod finder;
 pub(crate) mod format;
 pub(crate) mod frozen_range;
 pub(crate) mod frozen_table;

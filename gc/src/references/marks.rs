@@ -43,6 +43,8 @@ impl SegmentPtr {
 
     #[inline]
     fn load(self, map: Map, index: usize) -> usize {
+        #[cfg(all(test, not(tripoint_loom)))]
+        tests::count_load();
         // SAFETY: the word is in a map of the segment, and written by `create` at the latest.
         unsafe { self.word(map, index).as_ref() }.load(Ordering::Acquire)
     }
@@ -244,13 +246,27 @@ impl GcSegment {
 }
 
 #[cfg(all(test, not(tripoint_loom)))]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::references::generation::Generation;
     use crate::references::segment::Fate;
     use crate::references::segment::tests::with_segment;
+    use core::cell::Cell;
     use std::vec::Vec;
     use tripoint_core::Align;
+
+    std::thread_local! {
+        static LOADS: Cell<usize> = const { Cell::new(0) };
+    }
+
+    pub(super) fn count_load() {
+        LOADS.set(LOADS.get() + 1);
+    }
+
+    /// How many words of bits this thread has looked at so far.
+    pub(crate) fn loads() -> usize {
+        LOADS.get()
+    }
 
     fn range(segment: SegmentPtr, from: usize, to: usize) -> AddrRange {
         let [base, limit] = [from, to].map(|unit| segment.get().payload().get() + unit * Align::WORD.get());

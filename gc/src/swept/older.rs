@@ -1,8 +1,9 @@
 //! What older objects refer to, found by their cards (design/gc-generations.md `.card`).
 
-use tripoint_core::{Addr, Arena, RankSet};
+use tripoint_core::{Arena, RankSet};
 
 use crate::references::card::{CLEAN, WRITTEN};
+use crate::references::finder::Finder;
 use crate::references::format::Format;
 use crate::references::generation::Generation;
 use crate::references::scan::{Pass, Scan};
@@ -82,6 +83,7 @@ impl<A: Arena, F: Format> Pool<A, F> {
     unsafe fn scan_cards(&self, segment: SegmentPtr, look: Look, pass: Pass, scan: &mut Scan<'_>) -> usize {
         let most = if look.is_all { u8::MAX } else { look.most };
         let (mut looked, mut next) = (0, 0);
+        let mut objects = Finder::new(segment);
         // No object in front of this has to be scanned again.
         let mut done = segment.get().payload();
         while let Some((card, value)) = segment.next_card(next, most) {
@@ -91,7 +93,9 @@ impl<A: Arena, F: Format> Pool<A, F> {
                 segment.set_card(card, CLEAN);
             }
             let is_written = look.is_all || value == WRITTEN;
-            let mut object = self.first_on_card(segment, base.max(done), is_written && done <= base);
+            let around = if is_written && done <= base { objects.around(base) } else { None };
+            let around = around.filter(|begin| self.end_of(segment, *begin) > base);
+            let mut object = around.or_else(|| objects.next(base.max(done)));
             while let Some(begin) = object.filter(|begin| *begin < limit) {
                 let end = self.end_of(segment, begin);
                 if pass != Pass::Objects {
@@ -102,18 +106,97 @@ impl<A: Arena, F: Format> Pool<A, F> {
                     unsafe { self.scan_one(segment, begin, end, scan) };
                 }
                 done = end;
-                object = if end < segment.get().limit() { segment.first_object(end) } else { None };
+                object = objects.after(begin, end);
             }
         }
         looked
     }
+}
 
-    /// The first object at or above `from`, or the one that `from` lies in.
-    fn first_on_card(&self, segment: SegmentPtr, from: Addr, may_begin_before: bool) -> Option<Addr> {
-        if from >= segment.get().limit() {
-            return None;
+#[cfg(all(test, not(tripoint_loom)))]
+mod tests {
+    use core::alloc::Layout;
+    use core::ptr::{self, NonNull};
+    use core::time::Duration;
+    use std::boxed::Box;
+
+    use tripoint_ap::AllocationPoint;
+    use tripoint_core::{Addr, Block, BufferKind, ClientArena, ClientArenaOptions};
+
+    use super::*;
+    use crate::collect::steps::Step;
+    use crate::references::card::CARD_SIZE;
+    use crate::references::marks::tests::loads;
+    use crate::stops::heap::{Heap, HeapOptions};
+    use crate::stops::mutator_buffer::MutatorBuffer;
+    use crate::swept::class::{Swept, SweptOptions, Traced};
+
+    /// Objects without references, of 512 bytes, whose mutators note what they write.
+    struct Numbers;
+
+    // SAFETY: all objects have this size, and no references.
+    unsafe impl Format for Numbers {
+        unsafe fn skip(&self, _object: NonNull<u8>) -> usize {
+            CARD_SIZE
         }
-        let around = may_begin_before.then(|| segment.object_around(from)).flatten();
-        around.filter(|begin| self.end_of(segment, *begin) > from).or_else(|| segment.first_object(from))
+
+        fn notes_writes(&self) -> bool {
+            true
+        }
+
+        unsafe fn scan(&self, _objects: Block, _scan: &mut Scan<'_>) {}
+    }
+
+    /// The words of bits of a segment of so many bytes that has one object, at its end; and how many are looked at by a
+    /// collection of the nursery, and by a whole one in steps, each after all cards of the segment were written.
+    fn looked_at(segment_size: usize) -> [usize; 3] {
+        let mut memory = Box::new_uninit_slice(4 * segment_size);
+        let arena = ClientArena::create(&mut memory, ClientArenaOptions::default()).unwrap();
+        let heap = Heap::create(&arena, HeapOptions::default()).unwrap();
+        let pool: Swept<'_, _, _, _, Traced> =
+            Swept::create(&heap, Numbers, SweptOptions { segment_size }).unwrap();
+        let mut mutator = heap.register().unwrap();
+        // SAFETY: this thread has the mutator, and uses the point only while it runs.
+        let attend = |buffer: &MutatorBuffer| unsafe { buffer.attend(&mutator) };
+        let mut point = AllocationPoint::create_in(&pool, BufferKind::Mutator, (), attend).unwrap();
+        let layout = Layout::from_size_align(CARD_SIZE, size_of::<usize>()).unwrap();
+        let mut last = ptr::null_mut();
+        for _ in 0..segment_size / CARD_SIZE - 40 {
+            let reservation = point.reserve(layout).unwrap();
+            // SAFETY: these objects need not be written.
+            last = unsafe { reservation.commit() }.unwrap().as_ptr();
+        }
+        drop(point);
+        let mut kept = [last.addr()];
+        // SAFETY: the word stays in place and is only read from here on, and outlives the root.
+        let root = unsafe { heap.root_ambiguous(NonNull::from(&mut kept).cast(), 1) }.unwrap();
+        mutator.collect(Duration::MAX).unwrap();
+        let segment = pool.pool().segment_of(Addr::of(last));
+        assert_eq!(
+            segment.first_object(segment.get().payload()),
+            Some(Addr::of(last)),
+            "all others are dead"
+        );
+        let write_all = || segment.note_writes(segment.get().payload(), segment.get().limit());
+        write_all();
+        let before = loads();
+        mutator.collect_up_to(0, Duration::MAX).unwrap();
+        let young = loads() - before;
+        write_all();
+        let before = loads();
+        while !matches!(mutator.step(Duration::MAX, || true).unwrap(), Step::Done(_)) {}
+        let in_steps = loads() - before;
+        drop(root);
+        [segment.get().words(), young, in_steps]
+    }
+
+    /// What lies between two objects is searched once, however many cards of it were written.
+    #[test]
+    fn cards_without_objects_are_not_searched_one_by_one() {
+        for segment_size in [64 << 10, if cfg!(miri) { 64 << 10 } else { 1 << 20 }] {
+            let [words, young, in_steps] = looked_at(segment_size);
+            assert!(young <= 4 * words, "{young} looks at {words} words");
+            assert!(in_steps <= 20 * words, "{in_steps} looks at {words} words, in steps");
+        }
     }
 }

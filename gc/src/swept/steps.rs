@@ -5,6 +5,7 @@ use tripoint_core::internal::registry_of;
 use tripoint_core::{Addr, Arena};
 
 use crate::references::card::WRITTEN;
+use crate::references::finder::Finder;
 use crate::references::format::Format;
 use crate::references::generation::Generation;
 use crate::references::member::Tally;
@@ -40,10 +41,10 @@ impl<A: Arena, F: Format> Pool<A, F> {
             self.record_unrecorded(segment);
             segment.get().set_fate(Fate::Marks);
             if is_first && self.notes_writes() {
-                let mut next = 0;
+                let (mut next, mut objects) = (0, Finder::new(segment));
                 while let Some((card, _)) = segment.next_card(next, WRITTEN) {
                     next = card + 1;
-                    self.age_card(segment, card);
+                    self.age_card(segment, card, &mut objects);
                 }
             }
             is_new
@@ -53,14 +54,14 @@ impl<A: Arena, F: Format> Pool<A, F> {
 
     /// Has a written card say that the objects that begin on it, and the one that begins before and lies on it, may refer
     /// to any generation. Returns the first of them.
-    fn age_card(&self, segment: SegmentPtr, card: usize) -> Option<Addr> {
+    fn age_card(&self, segment: SegmentPtr, card: usize, objects: &mut Finder) -> Option<Addr> {
         let (base, _) = segment.place_of_card(card);
         segment.set_card(card, Generation::YOUNGEST.card());
-        let around = segment.object_around(base).filter(|object| self.end_of(segment, *object) > base);
+        let around = objects.around(base).filter(|object| self.end_of(segment, *object) > base);
         if let Some(object) = around {
             segment.lower_card(object, Generation::YOUNGEST.card());
         }
-        around.or_else(|| segment.first_object(base))
+        around.or_else(|| objects.next(base))
     }
 
     /// Scans the reached objects on written cards, until there are none or the scan is spent. Returns whether there were
@@ -71,14 +72,14 @@ impl<A: Arena, F: Format> Pool<A, F> {
     pub(crate) unsafe fn scan_written_cards(&self, scan: &mut Scan<'_>) -> bool {
         let (mut is_any, mut state) = (false, self.state.lock());
         while let Some(segment) = state.to_look_at {
-            let mut next = 0;
+            let (mut next, mut objects) = (0, Finder::new(segment));
             while let Some((card, _)) = segment.next_card(next, WRITTEN) {
                 if scan.is_spent() {
                     return true;
                 }
                 (is_any, next) = (true, card + 1);
                 // SAFETY: the caller promises so.
-                unsafe { self.scan_card(segment, card, scan) };
+                unsafe { self.scan_card(segment, card, &mut objects, scan) };
             }
             // No mutator runs, so nothing is written here in this stop any more.
             state.to_look_at = state.segment_after(segment);
@@ -90,11 +91,11 @@ impl<A: Arena, F: Format> Pool<A, F> {
     ///
     /// # Safety
     /// - The heap is stopped by the caller, and the pool is flipped.
-    unsafe fn scan_card(&self, segment: SegmentPtr, card: usize, scan: &mut Scan<'_>) {
+    unsafe fn scan_card(&self, segment: SegmentPtr, card: usize, objects: &mut Finder, scan: &mut Scan<'_>) {
         let (base, limit) = segment.place_of_card(card);
         // Cards without objects are looked at, too.
         scan.spend(limit.get() - base.get());
-        let mut next = self.age_card(segment, card);
+        let mut next = self.age_card(segment, card, objects);
         while let Some(object) = next.filter(|object| *object < limit) {
             let end = self.end_of(segment, object);
             if segment.is_reached(object) == Some(true) {
@@ -103,7 +104,7 @@ impl<A: Arena, F: Format> Pool<A, F> {
                 // SAFETY: an object begins there, and the heap is stopped (the caller's promise).
                 unsafe { self.scan_one(segment, object, end, scan) };
             }
-            next = (end < segment.get().limit()).then(|| segment.first_object(end)).flatten();
+            next = objects.after(object, end);
         }
     }
 
