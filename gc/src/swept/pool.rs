@@ -64,8 +64,7 @@ impl<A: Arena, F: Format> Pool<A, F> {
         Ok(Fill { block: run, preallocated: 0, segment: Some(segment.segment()) })
     }
 
-    /// Returns the payload of a new segment; if the arena refuses that, a run that it takes longer to
-    /// find.
+    /// Returns memory of a new segment; if the arena refuses that, a run that it takes longer to find.
     fn extend(&self, state: &mut State, size: usize) -> Result<Block> {
         self.grow(state, size).or_else(|error| {
             // Also one of an older generation: what is made there counts as written, and stays until that is collected.
@@ -74,11 +73,17 @@ impl<A: Arena, F: Format> Pool<A, F> {
         })
     }
 
-    /// Returns the payload of a new segment, with room for `size` bytes.
+    /// Returns memory of a new segment: all of its payload, or `size` bytes if these have the segment alone
+    /// (design/gc.md `.collect.large`).
     pub(crate) fn grow(&self, state: &mut State, size: usize) -> Result<Block> {
         let least = SegmentPtr::size_for(size, self.shape).ok_or(Error::Limit)?;
         let block = self.header.extend(least.max(self.segment_size))?;
-        Ok(self.add(state, block, self.first_generation()))
+        let generation = self.first_generation();
+        let payload = self.add(state, block, generation);
+        let parts = if self.is_large(size) { payload.split_at(size) } else { None };
+        let (memory, unused) = parts.map_or((payload, 0), |(memory, rest)| (memory, rest.size()));
+        state.of(generation).free += unused;
+        Ok(memory)
     }
 
     /// The generation of new objects.
@@ -248,7 +253,7 @@ impl<A: Arena, F: Format> Pool<A, F> {
     }
 
     /// The first memory between two addresses that a buffer holds.
-    fn first_held(&self, base: Addr, limit: Addr) -> Option<AddrRange> {
+    pub(crate) fn first_held(&self, base: Addr, limit: Addr) -> Option<AddrRange> {
         let mut first: Option<AddrRange> = None;
         registry_of(&self.header).for_each_buffer(|node, operations| {
             // SAFETY: the node is of this pool's registry, with its operations.

@@ -57,6 +57,9 @@ impl<A: Arena, F: Format> Pool<A, F> {
         let from = state.filled_to;
         let mut first: Option<(bool, Addr, SegmentPtr)> = None;
         PoolGeneration::for_each(state.of(generation).segments, |segment| {
+            if self.has_large(segment) {
+                return;
+            }
             self.for_each_gap(segment, |gap| {
                 let (base, limit) = (gap.range().base(), gap.range().limit());
                 let behind = base.max(from);
