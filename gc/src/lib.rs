@@ -354,10 +354,11 @@ pub use walks::census::{Census, TypeCount};
 pub use walks::path::{NoPath, Path, PathStep};
 pub use walks::roots::{Referrer, RootReference};
 
-/// For models and tests of this workspace: not part of what the crate promises.
+/// For models and tests of this workspace, and for what macros expand to: not part of what the crate promises.
 #[doc(hidden)]
 pub mod internal {
     pub use crate::references::frozen_range::{EnclosingRange, FrozenRange};
     pub use crate::stops::attendance::{Attendance, Place, Waiting};
     pub use crate::stops::stop_word::StopWord;
+    pub use crate::typed::declared::{Fields, have_references, have_weak_links};
 }

@@ -12,7 +12,8 @@ use common::WORD;
 use items::{ALL, Item, kept, list, names, with_objects};
 use tripoint_core::{Arena, Error};
 use tripoint_gc::{
-    Gc, Link, Plain, Referent, Rooted, Scan, SweptOptions, Trace, TypedMutator, TypedObjects, object_types,
+    Gc, Link, Plain, Referent, Rooted, Scan, SweptOptions, Trace, TypedMutator, TypedObjects, WeakLink,
+    object_types,
 };
 
 object_types! {
@@ -131,6 +132,34 @@ fn all_forms_of_declared_types_are_traced() {
         });
         let pair = WORD + size_of::<Pair<'_>>();
         assert_eq!(kept(&mut mutator), 2 * pair);
+    });
+}
+
+/// An attribute macro may change a declaration after `object_types!` has read it. So what has references is asked of the
+/// fields as they are, whatever types were written (design/gc-typed.md `.typed.trace.compiled`).
+#[test]
+fn fields_are_asked_as_they_were_compiled() {
+    struct Changed<'g>(u8, Link<'g, Item<'g>>);
+    tripoint_gc::__implement_trace!(unsafe {} Changed ['g] [u8 u64] [(; u8, u64,) Self]);
+
+    #[expect(dead_code, reason = "no value is made")]
+    enum Weakened<'g> {
+        Nothing,
+        Weak { to: WeakLink<'g, Item<'g>> },
+    }
+    tripoint_gc::__implement_trace!(unsafe {} Weakened ['g] [u64] [Self::Nothing] [{to} Self::Weak]);
+
+    assert_eq!([Changed::HAS_REFERENCES, Changed::HAS_WEAK_LINKS], [true, false]);
+    assert_eq!([Weakened::HAS_REFERENCES, Weakened::HAS_WEAK_LINKS], [true, true]);
+    assert_eq!([Line::HAS_REFERENCES, Nothing::HAS_REFERENCES], [false, false]);
+    with_objects(256 << 10, |objects| {
+        let mut mutator = objects.register().unwrap();
+        let root = mutator.enter(|inside| {
+            let item = list(inside, 0..1).unwrap();
+            objects.root(inside, inside.alloc(Changed(1, Link::new(Some(item)))).unwrap()).unwrap()
+        });
+        kept(&mut mutator);
+        mutator.enter(|inside| assert_eq!(names(root.get(inside).unwrap().1.get()), [0]));
     });
 }
 

@@ -1,5 +1,9 @@
 //! Declaring types whose values are in objects.
 
+use core::marker::PhantomData;
+
+use crate::typed::trace::Trace;
+
 /// Declares structs and enums whose values can be in objects of a heap, and implements [`Trace`](crate::Trace) for
 /// them.
 ///
@@ -44,10 +48,7 @@ macro_rules! object_types {
         $visibility struct $name $(<$g>)? {
             $($(#[$field_meta])* $field_visibility $field: $type,)*
         }
-        $crate::object_types!(@implement [$name] [$($g)?] [$($type)*] self scan {
-            let Self { $($field),* } = self;
-            $($crate::Trace::trace($field, scan);)*
-        });
+        $crate::__implement_trace!(unsafe {} $name [$($g)?] [$($type)*] [{$($field)*} Self]);
         $crate::object_types!($($more)*);
     };
     // A struct with numbered fields.
@@ -60,16 +61,14 @@ macro_rules! object_types {
     ) => {
         $(#[$meta])*
         $visibility struct $name $(<$g>)? ($($(#[$field_meta])* $field_visibility $type),*);
-        $crate::object_types!(@implement [$name] [$($g)?] [$($type)*] self scan {
-            $crate::object_types!(@numbered scan (self) [$name] [] [$($type,)*]);
-        });
+        $crate::__implement_trace!(unsafe {} $name [$($g)?] [$($type)*] [(; $($type,)*) Self]);
         $crate::object_types!($($more)*);
     };
     // A struct without fields.
     ($(#[$meta:meta])* $visibility:vis struct $name:ident; $($more:tt)*) => {
         $(#[$meta])*
         $visibility struct $name;
-        $crate::object_types!(@implement [$name] [] [] self scan {});
+        $crate::__implement_trace!(unsafe {} $name [] [] [{} Self]);
         $crate::object_types!($($more)*);
     };
     // An enum.
@@ -94,49 +93,128 @@ macro_rules! object_types {
                 $({$($(#[$field_meta])* $field: $field_type),*})?
             ),*
         }
-        $crate::object_types!(@implement [$name] [$($g)?] [$($($($type)*)? $($($field_type)*)?)*] self scan {
-            // One after the other: the others are not looked at.
-            $($crate::object_types!(@variant scan (self) [$name $variant] $(($($type,)*))? $({$($field)*})?);)*
-        });
+        $crate::__implement_trace!(
+            unsafe {} $name [$($g)?] [$($($($type)*)? $($($field_type)*)?)*]
+            $([$((; $($type,)*))? $({$($field)*})? Self::$variant])*
+        );
         $crate::object_types!($($more)*);
     };
+}
 
-    (@variant $scan:ident ($value:expr) [$name:ident $variant:ident]) => {};
-    (@variant $scan:ident ($value:expr) [$name:ident $variant:ident] ($($type:ty,)*)) => {
-        $crate::object_types!(@numbered $scan ($value) [$name::$variant] [] [$($type,)*]);
-    };
-    (@variant $scan:ident ($value:expr) [$name:ident $variant:ident] {$($field:ident)*}) => {
-        if let $name::$variant { $($field),* } = $value {
-            $($crate::Trace::trace($field, $scan);)*
-        }
-    };
+/// Implements [`Trace`](crate::Trace) for a type whose forms are named, each with its fields. A form that the type has not,
+/// and one that is left out, does not compile, and neither does a field. So what an attribute made of the declaration is
+/// what is traced.
+///
+/// It begins with an empty `unsafe` block of the caller's, so a crate that forbids `unsafe` cannot call it.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __implement_trace {
+    ($unsafe:tt $block:tt $name:ident [$($g:lifetime)?] [$($type:ty)*] $($form:tt)*) => {
+        #[allow(unused_unsafe, reason = "it is there for the word")]
+        const _: () = $unsafe $block;
 
-    // Each turn names one more field: the name is another in each.
-    (@numbered $scan:ident ($value:expr) [$($path:tt)*] [$($named:ident)*] [$type:ty, $($types:ty,)*]) => {
-        $crate::object_types!(@numbered $scan ($value) [$($path)*] [$($named)* field] [$($types,)*]);
-    };
-    (@numbered $scan:ident ($value:expr) [$($path:tt)*] [$($named:ident)*] []) => {
-        #[allow(irrefutable_let_patterns, reason = "a struct has one form, an enum may have more")]
-        if let $($path)*($($named),*) = $value {
-            $($crate::Trace::trace($named, $scan);)*
-        }
-    };
-
-    (@implement [$name:ident] [$($g:lifetime)?] [$($type:ty)*] $self:ident $scan:ident $body:block) => {
-        // SAFETY: all fields are traced, and all of their types are asked whether they have references. The one
+        // SAFETY: the value has one of the forms, which are all named, or it does not compile. In each of them all fields
+        // are traced, and their types, as they were compiled, are asked whether they have references. The one
         // lifetime of the type is that of the references that its fields can have: a field may also name a reference of
         // the lifetime `'static`, but no heap is entered for that, so its values have none.
-        unsafe impl$(<$g>)? $crate::Trace for $name$(<$g>)? {
-            type At<'at> = $crate::object_types!(@at 'at $name $($g)?);
-            type Static = $crate::object_types!(@at 'static $name $($g)?);
+        $unsafe impl$(<$g>)? $crate::Trace for $name$(<$g>)? {
+            type At<'at> = $crate::__implement_trace!(@at 'at $name $($g)?);
+            type Static = $crate::__implement_trace!(@at 'static $name $($g)?);
 
-            const HAS_REFERENCES: bool = false $(|| <$type as $crate::Trace>::HAS_REFERENCES)*;
-            const HAS_WEAK_LINKS: bool = false $(|| <$type as $crate::Trace>::HAS_WEAK_LINKS)*;
+            // The types as they were written are asked first: so the compiler names one that cannot be in an object.
+            #[allow(irrefutable_let_patterns, reason = "a struct has one form, an enum may have more")]
+            const HAS_REFERENCES: bool = false
+                $(|| <$type as $crate::Trace>::HAS_REFERENCES)*
+                $(|| $crate::internal::have_references(
+                    |value: &Self| $crate::__implement_trace!(@types value _ $form)
+                ))*;
+            #[allow(irrefutable_let_patterns, reason = "a struct has one form, an enum may have more")]
+            const HAS_WEAK_LINKS: bool = false
+                $(|| <$type as $crate::Trace>::HAS_WEAK_LINKS)*
+                $(|| $crate::internal::have_weak_links(
+                    |value: &Self| $crate::__implement_trace!(@types value _ $form)
+                ))*;
 
+            #[allow(irrefutable_let_patterns, reason = "a struct has one form, an enum may have more")]
             #[allow(unused_variables, reason = "not all types have fields")]
-            fn trace(&mut $self, $scan: &mut $crate::Scan<'_>) $body
+            fn trace(&mut self, scan: &mut $crate::Scan<'_>) {
+                // There are no others.
+                match *self { $($crate::__implement_trace!(@any $form) => {})* }
+                // One after the other: the others are not looked at.
+                $($crate::__implement_trace!(@trace self scan $form);)*
+            }
         }
     };
     (@at $at:lifetime $name:ident) => { $name };
     (@at $at:lifetime $name:ident $g:lifetime) => { $name<$at> };
+
+    (@any [$((; $($type:ty,)*))? $({$($field:ident)*})? $($path:ident)::+]) => { $($path)::+ { .. } };
+
+    // `ref`, so that a name is never that of a constant.
+    (@trace $value:ident $scan:ident [$({$($field:ident)*})? $($path:ident)::+]) => {
+        if let $($path)::+ { $($(ref mut $field),*)? } = *$value {
+            $($($crate::Trace::trace($field, $scan);)*)?
+        }
+    };
+    (@trace $value:ident $scan:ident [($($named:ident)*;) $($path:ident)::+]) => {
+        if let $($path)::+($(ref mut $named),*) = *$value {
+            $($crate::Trace::trace($named, $scan);)*
+        }
+    };
+    (@types $value:ident _ [$({$($field:ident)*})? $($path:ident)::+]) => {
+        if let $($path)::+ { $($(ref $field),*)? } = *$value {
+            $crate::internal::Fields::none()$($(.and($field))*)?
+        } else {
+            $crate::internal::Fields::of_another_form()
+        }
+    };
+    (@types $value:ident _ [($($named:ident)*;) $($path:ident)::+]) => {
+        if let $($path)::+($(ref $named),*) = *$value {
+            $crate::internal::Fields::none()$(.and($named))*
+        } else {
+            $crate::internal::Fields::of_another_form()
+        }
+    };
+    // Each turn names one more field: the name is another in each.
+    (@$rule:ident $value:ident $scan:tt [($($named:ident)*; $type:ty, $($types:ty,)*) $($path:ident)::+]) => {
+        $crate::__implement_trace!(@$rule $value $scan [($($named)* field; $($types,)*) $($path)::+])
+    };
+}
+
+/// The types of the fields of a value, in pairs: `(((), T), U)`.
+#[derive(Debug)]
+pub struct Fields<T>(PhantomData<T>);
+
+impl Fields<()> {
+    /// Those of a value without fields.
+    #[must_use]
+    pub const fn none() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<T> Fields<T> {
+    /// What a function returns for values that do not have the form whose fields it finds.
+    #[must_use]
+    pub const fn of_another_form() -> Self {
+        Self(PhantomData)
+    }
+
+    /// These, and that of one more field.
+    #[must_use]
+    pub const fn and<U>(self, _field: &U) -> Fields<(T, U)> {
+        Fields(PhantomData)
+    }
+}
+
+/// Whether the fields that a function finds in a value may have references. It is not called.
+#[must_use]
+pub const fn have_references<S, T: Trace>(_find: fn(&S) -> Fields<T>) -> bool {
+    T::HAS_REFERENCES
+}
+
+/// Whether the fields that a function finds in a value may have weak links. It is not called.
+#[must_use]
+pub const fn have_weak_links<S, T: Trace>(_find: fn(&S) -> Fields<T>) -> bool {
+    T::HAS_WEAK_LINKS
 }

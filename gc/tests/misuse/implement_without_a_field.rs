@@ -1,0 +1,9 @@
+//! The fields of a type that are traced are all of them, whatever the macro is told.
+
+use tripoint_gc::Gc;
+
+pub struct Item<'g>(u64, Gc<'g, u64>);
+
+tripoint_gc::__implement_trace!(unsafe {} Item ['g] [u64] [(; u64,) Self]);
+
+fn main() {}
