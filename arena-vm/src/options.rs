@@ -59,10 +59,12 @@ pub enum Prefault {
 /// ```
 #[derive(Clone, Copy)]
 pub struct ArenaVmOptions {
-    /// The address space to reserve, rounded up to grains. If the platform refuses, half of
-    /// it is tried, and so on down to [`ArenaVmOptions::reserve_floor`]. Of the first size
-    /// that is then granted only half is kept; the other half is left to the rest of the
-    /// process.
+    /// The address space to reserve, rounded up to grains. If the platform refuses, the arena takes most of what
+    /// it grants, and leaves a sixteenth of that to the rest of the process; it takes at least
+    /// [`ArenaVmOptions::reserve_floor`].
+    ///
+    /// If addresses are limited (`ulimit -v`) and the program has several arenas, or much memory beside the arena, set
+    /// this to what each arena needs.
     ///
     /// By default 2 TiB on 64-bit Linux, 1 GiB elsewhere, and 64 MiB under Miri.
     pub reserve: usize,

@@ -1,5 +1,7 @@
 //! The reservation: ranges of it are opened and closed, and it is released when dropped.
 
+mod fitting;
+
 use core::ptr::NonNull;
 
 use tripoint_core::internal::{AtomicBool, AtomicUsize, Ordering};
@@ -9,6 +11,7 @@ use crate::chosen_memory::{HugePages, Placement};
 use crate::options::ArenaVmOptions;
 use crate::placement_check;
 use crate::platform::{Platform, PlatformError, Watch};
+use fitting::Request;
 
 /// The size of a huge page, at a multiple of which a processor can map one.
 const HUGE_PAGE: Align = Align::new(2 << 20).unwrap();
@@ -39,10 +42,8 @@ unsafe impl<P: Platform> Send for Reservation<P> {}
 unsafe impl<P: Platform> Sync for Reservation<P> {}
 
 impl<P: Platform> Reservation<P> {
-    /// Reserves what the options ask for. If the platform refuses, this tries half the size,
-    /// and so on. Of the first size that it grants after a refusal, only half is taken, so
-    /// that the rest of the process has some ([design/arena-vm.md `.reserve`](crate::design::arena_vm)). The floor is
-    /// tried last, and taken whole.
+    /// Reserves what the options ask for, or most of what the platform grants of it ([design/arena-vm.md
+    /// `.reserve`](crate::design::arena_vm)).
     pub(crate) fn reserve(platform: P, options: &ArenaVmOptions, grain: Align) -> Result<Self> {
         let align = if options.huge_pages { grain.max(HUGE_PAGE) } else { grain };
         let whole_grains = |size: usize| {
@@ -52,24 +53,8 @@ impl<P: Platform> Reservation<P> {
                 .ok_or(Error::Parameter("the reservation must be at most isize::MAX bytes"))
         };
         let floor = whole_grains(options.reserve_floor.max(1))?;
-        let mut size = whole_grains(options.reserve)?;
-        let mut refused = false;
-        let base = loop {
-            let half = whole_grains(size / 2)?.max(floor);
-            match platform.reserve(size, align.get()) {
-                Ok(base) if refused && size > floor => {
-                    // If the release is refused, addresses are lost, but no memory.
-                    //
-                    // SAFETY: this was reserved just now with this size and alignment, and nothing
-                    // has used it.
-                    let _ = unsafe { platform.release(base, size, align.get()) };
-                    (size, refused) = (half, false);
-                }
-                Ok(base) => break base,
-                Err(_) if size > floor => (size, refused) = (half, true),
-                Err(refusal) => return Err(lacking(refusal)),
-            }
-        };
+        let wanted = whole_grains(options.reserve)?;
+        let (base, size) = Request { wanted, floor, grain, align }.reserve(&platform).map_err(lacking)?;
         let inherited = AtomicBool::new(options.inherit_on_fork);
         let (mappings, watch, refusal) = (AtomicUsize::new(0), Watch::new(), Lock::new(None));
         Ok(Self { platform, base, size, align, options: *options, inherited, mappings, watch, refusal })

@@ -4,6 +4,9 @@
 
 mod child;
 
+#[cfg(target_pointer_width = "64")]
+use core::ptr::NonNull;
+
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
 use tripoint_core::{Arena, Check, CheckLevel, Error, Resource};
 
@@ -29,6 +32,46 @@ fn address_space() -> usize {
     statm.split(' ').next().unwrap().parse::<usize>().unwrap() * 4096
 }
 
+/// The number of blocks of `size` bytes that the C library's allocator returns until it refuses. They are freed.
+#[cfg(target_pointer_width = "64")]
+fn blocks_of_libc(size: usize) -> usize {
+    // SAFETY: takes a size only.
+    let next = || NonNull::new(unsafe { libc::malloc(size) });
+    let blocks: Vec<_> = core::iter::from_fn(next).collect();
+    // SAFETY: each block came from `malloc`, and is freed once.
+    blocks.iter().for_each(|block| unsafe { libc::free(block.as_ptr()) });
+    blocks.len()
+}
+
+/// The same of an arena with default options.
+#[cfg(target_pointer_width = "64")]
+fn blocks_of_arena(size: usize) -> usize {
+    let arena = ArenaVm::create(ArenaVmOptions::default()).unwrap();
+    let pool = arena.register().unwrap();
+    core::iter::from_fn(|| arena.alloc_tracts(size, pool).ok()).count()
+}
+
+/// As after `ulimit -v 4194304` and `ulimit -v 300000`, with blocks of 64 MiB, and with smaller ones
+/// (design/arena-vm.md `.reserve`).
+#[test]
+#[cfg(target_pointer_width = "64")]
+fn under_a_limit_of_addresses_an_arena_serves_four_fifths_of_what_the_c_library_does() {
+    for (room, size) in
+        [(4 << 30, 64 << 20), (4 << 30, 1 << 20), (300_000 << 10, 64 << 20), (300_000 << 10, 1 << 20)]
+    {
+        let outcome = in_child(|| {
+            limit(libc::RLIMIT_AS, address_space() + room);
+            // What the C library had reserved for heaps of threads before the limit does not count.
+            let theirs = blocks_of_libc(size).min(room / size);
+            let ours = blocks_of_arena(size);
+            println!("of {room} bytes: {theirs} blocks of {size} bytes by the C library, {ours} by an arena");
+            assert!(theirs > 0);
+            assert!(ours * 10 >= theirs * 8, "{ours} of {theirs}");
+        });
+        assert_eq!(outcome, Ok(0), "{room}, {size}");
+    }
+}
+
 /// (design/arena-vm.md `.reserve`)
 #[test]
 #[cfg(target_pointer_width = "64")]
@@ -36,15 +79,27 @@ fn an_arena_leaves_address_space_to_the_rest_of_the_process() {
     let outcome = in_child(|| {
         let room = 3 << 30;
         limit(libc::RLIMIT_AS, address_space() + room);
-        let arenas = [0; 3].map(|_| ArenaVm::create(ArenaVmOptions::default()).unwrap());
-        assert_eq!(arenas.each_ref().map(ArenaVm::reserved), [1 << 30, 512 << 20, 512 << 20]);
-        // Nearly a third of it is left for threads, files and heaps.
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: new addresses, chosen by the kernel, which nothing uses.
-        let rest = unsafe { libc::mmap(core::ptr::null_mut(), room / 4, libc::PROT_NONE, flags, -1, 0) };
-        assert_ne!(rest, libc::MAP_FAILED);
+        let arena = ArenaVm::create(ArenaVmOptions::default()).unwrap();
+        let left = room - arena.reserved();
+        assert!(left >= room / 16 && left < room / 10, "{left} of {room}");
+        // Stacks of 16 threads of the C library, and what a file takes.
+        let stacks: Vec<_> = (0..16).map(|_| reserve(8 << 20)).collect();
+        assert!(stacks.iter().all(|&stack| stack != libc::MAP_FAILED));
+        // Another arena has most of the rest, if that is above its floor; or says what is lacking.
+        let options = ArenaVmOptions { reserve_floor: 16 << 20, ..Default::default() };
+        let second = ArenaVm::create(options).unwrap();
+        assert!(second.reserved() < left, "{} of {left}", second.reserved());
+        assert!(matches!(ArenaVm::create(options), Err(Error::ResourceLimit { .. })));
     });
     assert_eq!(outcome, Ok(0));
+}
+
+/// New addresses without access, or `MAP_FAILED`.
+#[cfg(target_pointer_width = "64")]
+fn reserve(size: usize) -> *mut libc::c_void {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: new addresses, chosen by the kernel, which nothing uses.
+    unsafe { libc::mmap(core::ptr::null_mut(), size, libc::PROT_NONE, flags, -1, 0) }
 }
 
 /// Checks that an arena with the default floor was refused for lack of `wanted`.

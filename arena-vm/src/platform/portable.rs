@@ -15,7 +15,7 @@ use super::{Platform, PlatformError};
 const PAGE_SIZE: usize = 4096;
 
 /// The largest reservation. It is smaller under Miri: an allocation that is too large ends
-/// the interpreter, so that the arena could not try half of it.
+/// the interpreter, so that the arena could not try a smaller one.
 const RESERVE_MAX: usize = if cfg!(miri) { 64 << 20 } else { isize::MAX.unsigned_abs() };
 
 /// The global allocator as a platform. It works on every target that has one.
