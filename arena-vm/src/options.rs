@@ -25,6 +25,9 @@ const GRAIN: usize = 64 << 10;
 /// The default share of committed memory that may be spare, in percent.
 const SPARE_SHARE: u8 = 25;
 
+/// The most of what is committed that a growth commits ahead of need, in percent.
+const STEP_PERCENT: u8 = 25;
+
 /// When committed pages get memory behind them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Prefault {
@@ -77,6 +80,10 @@ pub struct ArenaVmOptions {
     /// How much of the committed memory may be spare before it is decommitted, in percent;
     /// by default 25. Up to 1 MiB, or four grains if that is more, may be spare whatever the
     /// share, except that with 0 nothing is kept.
+    ///
+    /// A growth commits so much of what is committed ahead of need, but at most a quarter of it and 16 MiB, so that a
+    /// program that grows makes few calls of the system. It takes no memory until it is touched, and nothing is committed
+    /// ahead if committed pages get memory at once ([`ArenaVmOptions::prefault`], [`ArenaVmOptions::lock`]).
     pub spare_share: u8,
     /// When committed pages get memory behind them; by default at the first touch.
     pub prefault: Prefault,
@@ -259,6 +266,12 @@ impl ArenaVmOptions {
     /// The share of the committed memory that may be spare, in percent.
     pub(crate) fn spare_percent(&self) -> u8 {
         if self.guard { 0 } else { self.spare_share }
+    }
+
+    /// How much of what is committed a growth may commit ahead of need, in percent. It is spare, so it is no more than
+    /// may be spare.
+    pub(crate) fn step_percent(&self) -> u8 {
+        self.spare_percent().min(STEP_PERCENT)
     }
 
     /// Whether spare memory is kept, however much there is.

@@ -28,6 +28,8 @@ pub(crate) struct Reservation<P: Platform> {
     options: ArenaVmOptions,
     /// Whether children get a copy. At first this is as the options say.
     inherited: AtomicBool,
+    /// Where that begins which was never opened, so that what was advised for the whole reservation holds there.
+    fresh_from: AtomicUsize,
     /// The mappings that the platform counts for the reservation.
     mappings: AtomicUsize,
     watch: Watch,
@@ -56,8 +58,9 @@ impl<P: Platform> Reservation<P> {
         let wanted = whole_grains(options.reserve)?;
         let (base, size) = Request { wanted, floor, grain, align }.reserve(&platform).map_err(lacking)?;
         let inherited = AtomicBool::new(options.inherit_on_fork);
-        let (mappings, watch, refusal) = (AtomicUsize::new(0), Watch::new(), Lock::new(None));
-        Ok(Self { platform, base, size, align, options: *options, inherited, mappings, watch, refusal })
+        let (fresh_from, mappings) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let (options, watch, refusal) = (*options, Watch::new(), Lock::new(None));
+        Ok(Self { platform, base, size, align, options, inherited, fresh_from, mappings, watch, refusal })
     }
 
     pub(crate) fn platform(&self) -> &P {
@@ -201,13 +204,14 @@ impl<P: Platform> Reservation<P> {
     /// # Safety
     /// - The range is one or more whole pages of the reservation, and the caller's alone.
     pub(crate) unsafe fn open(&self, offset: usize, size: usize) -> Result<()> {
+        let is_fresh = self.fresh_from.fetch_max(offset + size, Ordering::Relaxed) <= offset;
         // SAFETY: the range is one or more whole pages of the reservation, which only the caller
         // uses.
         let opened = unsafe {
             let base = self.at(offset);
             let opened = match self.options.explicit_huge_pages {
                 Some(pages) => self.fill(base, size, pages),
-                None => self.open_small_pages(base, size),
+                None => self.open_small_pages(base, size, is_fresh),
             };
             opened.and_then(|()| self.check_place(base, size))
         };
@@ -224,7 +228,7 @@ impl<P: Platform> Reservation<P> {
 
     /// # Safety
     /// - The range is one or more whole pages of the reservation, and the caller's alone.
-    unsafe fn open_small_pages(&self, base: NonNull<u8>, size: usize) -> Result<()> {
+    unsafe fn open_small_pages(&self, base: NonNull<u8>, size: usize, is_fresh: bool) -> Result<()> {
         // Placed first: a process that locks what it maps gets the memory with the commit.
         //
         // SAFETY: the range is one or more whole pages of the reservation, which only the caller
@@ -232,7 +236,9 @@ impl<P: Platform> Reservation<P> {
         unsafe {
             self.place(base, size)?;
             self.commit_and_lock(base, size)?;
-            self.advise_again(base, size)?;
+            if !is_fresh {
+                self.advise_again(base, size)?;
+            }
             self.populate(base, size)
         }
     }

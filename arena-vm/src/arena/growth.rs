@@ -15,6 +15,9 @@ use crate::budget::Promise;
 use crate::options::Prefault;
 use crate::platform::Platform;
 
+/// The most bytes that are committed ahead of need.
+const STEP_MAX: usize = 16 << 20;
+
 impl<P: Platform> ArenaVm<P> {
     /// Assigns `count` newly committed grains to `owner`, and returns the index of the first.
     #[cold]
@@ -34,18 +37,47 @@ impl<P: Platform> ArenaVm<P> {
         Ok(index)
     }
 
-    /// Commits `count` grains as [`grow_popped`](Self::grow_popped) does, and those behind them that
-    /// [`Prefault::Ahead`] asks for, if it can. Returns the index of the first, and how many there are.
+    /// Commits `count` grains as [`grow_popped`](Self::grow_popped) does, or a step if that is more and takes nothing
+    /// from what is spare. Returns the index of the first, and how many there are.
     fn grow_ahead(&self, count: u32) -> Result<(u32, u32)> {
-        if let Prefault::Ahead(size) = self.options.prefault
-            && let step = self.grains_covering(size)
-            && step > count
+        let step = self.step();
+        if step > count
             && !self.is_frozen()
-            && let Ok(index) = self.grow_popped(step)
+            && let Some(index) = self.grow_into_room(step)
         {
             return Ok((index, step));
         }
         self.grow_popped(count).map(|index| (index, count))
+    }
+
+    /// The number of grains that a growth commits if it needs fewer ([design/arena-vm.md `.grow.step`](crate::design::arena_vm)).
+    fn step(&self) -> u32 {
+        match self.options.prefault {
+            Prefault::Ahead(size) => self.grains_covering(size),
+            _ => {
+                let share = self.budget.committed() / 100 * usize::from(self.options.step_percent());
+                u32::try_from(self.ahead(share) / self.regions.grain.get()).unwrap_or(u32::MAX)
+            }
+        }
+    }
+
+    /// The bytes to commit ahead of need: at most `share`, and at most half of what the commit limit leaves. None if what is
+    /// committed gets its memory at once.
+    fn ahead(&self, share: usize) -> usize {
+        if self.options.grains_are_populated() {
+            return 0;
+        }
+        let room = self.budget.limit().saturating_sub(self.budget.promised());
+        share.min(room / 2).min(STEP_MAX)
+    }
+
+    /// As [`grow_popped`](Self::grow_popped) without guards; but takes no room from what is spare.
+    fn grow_into_room(&self, count: u32) -> Option<u32> {
+        let size = self.regions.bytes(count);
+        let promise = self.budget.promise(size).ok()?;
+        let index = self.pop_void(count, false).and_then(|index| self.open_grains(index, count)).ok()?;
+        self.keep(promise, size);
+        Some(index)
     }
 
     /// Commits `count` grains, which have no owner, and returns the index of the first. With
@@ -57,7 +89,8 @@ impl<P: Platform> ArenaVm<P> {
         }
         let size = self.regions.bytes(count);
         let promise = self.promise(size)?;
-        let index = self.pop_void(self.guarded(count)?).and_then(|index| self.open_grains(index, count))?;
+        let index =
+            self.pop_void(self.guarded(count)?, true).and_then(|index| self.open_grains(index, count))?;
         self.keep(promise, size);
         Ok(index)
     }
@@ -94,9 +127,8 @@ impl<P: Platform> ArenaVm<P> {
     }
 
     /// Takes void grains, and returns the index of the first. If no run is long enough, spare
-    /// grains beside void ones may make one, so all spare grains are decommitted, once.
-    fn pop_void(&self, count: u32) -> Result<u32> {
-        let mut may_decommit = true;
+    /// grains beside void ones may make one, so all spare grains are decommitted, once, if that may be.
+    fn pop_void(&self, count: u32, mut may_decommit: bool) -> Result<u32> {
         loop {
             let popped = self.table.lock().pop_void(self.entries(), count);
             match popped {
@@ -128,9 +160,12 @@ impl<P: Platform> ArenaVm<P> {
     /// Several threads may do so at once for the same pages. That is harmless, because these
     /// pages are never decommitted: the thread that takes the lock first counts them.
     fn extend_table(&self, needed: u32) -> Result<()> {
-        let size = self.regions.table_bytes(needed);
         let offset = self.table_size.load(Ordering::Acquire);
-        let Some(more) = size.checked_sub(offset).filter(|&more| more > 0) else { return Ok(()) };
+        let Some(more) = self.regions.table_bytes(needed).checked_sub(offset).filter(|&more| more > 0) else {
+            return Ok(());
+        };
+        let more = self.own_step(offset, more, self.regions.table_size);
+        let size = offset + more;
         let promise = self.promise(more)?;
         // SAFETY: the range is one or more whole pages of the table, which are never closed.
         unsafe { self.reservation.open_shared(offset, more) }?;
@@ -140,6 +175,13 @@ impl<P: Platform> ArenaVm<P> {
             self.tell_growth(counted);
         }
         Ok(())
+    }
+
+    /// How much of the arena's own memory to commit, of which it has `has` bytes, needs `needed` more, and can have
+    /// `most` in all. All three are whole pages. It doubles, because what is committed of it stays.
+    pub(super) fn own_step(&self, has: usize, needed: usize, most: usize) -> usize {
+        let step = self.regions.page.round_down(self.ahead(has));
+        needed.max(step.min(most.saturating_sub(has)))
     }
 
     /// Makes the first `size` bytes of the table known, and returns how many of them were not

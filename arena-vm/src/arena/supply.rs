@@ -60,23 +60,25 @@ impl<P: Platform> ArenaVm<P> {
         if size > most.saturating_sub(offset) {
             return Err(Error::Limit);
         }
+        let size = self.own_step(offset, size, most);
         let promise = self.promise(size)?;
         let place = self.regions.table_size + offset;
         // SAFETY: the range is one or more whole pages of the region, which are never closed.
         unsafe { self.reservation.open_shared(place, size) }?;
-        if self.supply_pages(offset, size) {
-            self.keep(promise, size);
-            self.tell_growth(size);
+        let counted = self.supply_pages(offset + size);
+        if counted > 0 {
+            self.keep(promise, counted);
+            self.tell_growth(counted);
         }
         Ok(())
     }
 
-    /// Supplies open pages. Returns false if another thread supplied them before.
-    fn supply_pages(&self, offset: usize, size: usize) -> bool {
+    /// Supplies the pages of the region up to `limit`, which are open, and returns how many bytes of them were not
+    /// supplied before.
+    fn supply_pages(&self, limit: usize) -> usize {
         let mut descriptors = self.descriptors.lock();
-        if descriptors.region_size() != offset {
-            return false;
-        }
+        let offset = descriptors.region_size();
+        let Some(size) = limit.checked_sub(offset).filter(|&size| size > 0) else { return 0 };
         // SAFETY: the region lies in the reservation.
         let base = unsafe { self.reservation.at(self.regions.table_size + offset) };
         // SAFETY: the pages were opened by the caller, and pages of the region are never closed.
@@ -84,6 +86,6 @@ impl<P: Platform> ArenaVm<P> {
         // SAFETY: the pages stay open. They are supplied only once, because the supplied part
         // ends where they begin, and the lock is held until it has moved past them.
         unsafe { descriptors.supply_pages(pages) };
-        true
+        size
     }
 }

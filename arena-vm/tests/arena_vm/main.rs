@@ -24,6 +24,7 @@ mod oracle;
 mod platform;
 mod prefault;
 mod pretended;
+mod steps;
 mod threads;
 mod written;
 #[cfg(all(target_os = "linux", not(miri)))]
