@@ -64,6 +64,9 @@ impl Buffer {
             // `base` and `seen` are of the same memory.
             let base = Addr::of(self.base.load(Ordering::Acquire));
             let lasts = self.init_at_flip.load(Ordering::Acquire) == seen;
+            // If the owner went on meanwhile from the flip before this one, this begins anew: that flip was not
+            // marked here, so what the owner does next need not follow what the caller did (design/ap.md
+            // `.flip.still`).
             if lasts || begun.is_ok() {
                 return AddrRange::new(base, Addr::of(seen)).filter(|_| lasts && !seen.is_null());
             }

@@ -15,6 +15,10 @@
 //!                                        limit :=: where to stop next
 //!                                        if requests != observed: limit :=: 0, again
 //! ```
+//!
+//! Requests are counted in a word and compared for equality. If exactly 2^64 of them, or a multiple, come between
+//! two looks of the owner, it takes them for none. On a target of 32 bits these are 2^32, which takes requesters that do nothing
+//! else 20 s or more, while the owner does not look once.
 
 use core::ptr;
 
