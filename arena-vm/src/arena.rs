@@ -313,6 +313,10 @@ unsafe impl<P: Platform> Arena for ArenaVm<P> {
         Ok(self)
     }
 
+    fn memory_limit(&self) -> Option<usize> {
+        self.platform().memory_limit()
+    }
+
     fn event_hook(&self) -> Option<&dyn EventHook> {
         match self.options.event_hook {
             Some(hook) => Some(hook),
@@ -343,6 +347,13 @@ impl<P: Platform> Describe for ArenaVm<P> {
         line(out, depth, "committed", format_args!("{} bytes", sizes.committed))?;
         line(out, depth, "committed, most", format_args!("{} bytes", sizes.committed_high_water))?;
         line(out, depth, "commit limit", format_args!("{} bytes", sizes.commit_limit))?;
+        if let Some(limit) = self.memory_limit() {
+            let comparison = match sizes.commit_limit > limit {
+                true => "below the commit limit: the system may end the process before the arena refuses",
+                false => "at least the commit limit",
+            };
+            line(out, depth, "memory limit of the system", format_args!("{limit} bytes, {comparison}"))?;
+        }
         line(out, depth, "own", format_args!("{} bytes", sizes.own))?;
         line(out, depth, "frozen", format_args!("{}", self.is_frozen()))?;
         line(out, depth, "writes watched", format_args!("{}", self.reservation.is_watched()))?;

@@ -30,6 +30,8 @@ compile_error!(
 
 // For the portable platform, whose address space comes from the global allocator.
 extern crate alloc;
+#[cfg(test)]
+extern crate std;
 
 mod arena;
 mod budget;

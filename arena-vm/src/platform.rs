@@ -28,6 +28,8 @@ mod touch;
 mod watch;
 
 #[cfg(target_os = "linux")]
+mod control_groups;
+#[cfg(target_os = "linux")]
 mod errno;
 #[cfg(feature = "mock")]
 pub(crate) mod failing;
@@ -394,6 +396,13 @@ pub unsafe trait Platform: Send + Sync + fmt::Debug {
     fn account_mappings(&self, before: usize, now: usize) -> usize {
         let _ = (before, now);
         usize::MAX
+    }
+
+    /// The most memory, in bytes, that the system allows the process and those that it shares a limit with, as
+    /// containers do; `None` if there is no limit or the platform does not know. May read files. By default it does not
+    /// know.
+    fn memory_limit(&self) -> Option<usize> {
+        None
     }
 }
 

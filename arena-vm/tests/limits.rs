@@ -173,6 +173,58 @@ fn without_privilege_the_locked_memory_limit_is_named_and_a_small_arena_serves()
     assert_eq!(outcome, Ok(0));
 }
 
+/// A control group of this process's own, below the one that it is in. It is removed when it is dropped.
+struct Group(std::path::PathBuf);
+
+impl Group {
+    /// `None` if this process may make none, or the kernel limits no memory here.
+    fn new() -> Option<Self> {
+        let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+        let group =
+            |kinds: &str| groups.lines().find_map(|line| line.split_once(kinds)).map(|(_, path)| path);
+        let name = format!("tripoint-{}", std::process::id());
+        [("/sys/fs/cgroup/memory", group(":memory:")), ("/sys/fs/cgroup", group("0::"))].into_iter().find_map(
+            |(mount, path)| {
+                let directory = std::path::Path::new(&format!("{mount}{}", path?)).join(&name);
+                std::fs::create_dir(&directory).ok()?;
+                let group = Self(directory);
+                group.limit_file().is_some().then_some(group)
+            },
+        )
+    }
+
+    fn limit_file(&self) -> Option<std::path::PathBuf> {
+        let files = ["memory.limit_in_bytes", "memory.max"].map(|name| self.0.join(name));
+        files.into_iter().find(|file| file.exists())
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+/// A real group with a limit, if this machine lets the test make one (design/arena-vm.md `.groups`).
+#[test]
+#[cfg(target_pointer_width = "64")]
+fn the_limit_of_a_real_control_group_is_known() {
+    let Some(group) = Group::new() else {
+        println!("not run: no control group can be made here");
+        return;
+    };
+    let allowed = 256 << 20;
+    std::fs::write(group.limit_file().unwrap(), format!("{allowed}")).unwrap();
+    let outcome = in_child(|| {
+        let arena = ArenaVm::create(ArenaVmOptions::default()).unwrap();
+        let before = arena.memory_limit();
+        std::fs::write(group.0.join("cgroup.procs"), "0").unwrap();
+        assert_eq!(arena.memory_limit(), Some(before.unwrap_or(allowed).min(allowed)));
+        println!("before: {before:?}, in the group: {:?}", arena.memory_limit());
+    });
+    assert_eq!(outcome, Ok(0));
+}
+
 /// The number of mappings of this process.
 fn mapping_count() -> usize {
     std::fs::read_to_string("/proc/self/maps").unwrap().lines().count()

@@ -123,6 +123,7 @@ pub mod internal {
         AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering, compiler_fence, fence,
     };
     pub use crate::words::check::aver_whole;
+    pub use crate::words::control_groups::{GroupDirectory, GroupVersion, MemoryGroups};
     pub use crate::words::json::Json;
     pub use crate::words::once::Once;
     pub use crate::words::registry::{BufferMemory, BufferOperations, Registry, RegistryNode};

@@ -5,6 +5,7 @@
 pub(crate) mod addr;
 pub(crate) mod align;
 pub(crate) mod check;
+pub(crate) mod control_groups;
 pub(crate) mod counters;
 pub(crate) mod describe;
 pub(crate) mod error;

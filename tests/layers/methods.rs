@@ -20,7 +20,7 @@ use crate::{LIBRARIES, repository};
 
 /// Names that methods of other crates have too, most of them the standard library's. Without them, calls of
 /// those would look like calls of ours, and circles would be found where none are.
-const ELSEWHERE: [&str; 20] = [
+const ELSEWHERE: [&str; 21] = [
     "add",
     "all",
     "as_ptr",
@@ -34,6 +34,7 @@ const ELSEWHERE: [&str; 20] = [
     "is_empty",
     "len",
     "limit",
+    "next",
     "pop",
     "reach",
     "size",

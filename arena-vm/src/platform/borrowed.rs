@@ -188,4 +188,8 @@ unsafe impl<P: Platform + ?Sized> Platform for &P {
     fn account_mappings(&self, before: usize, now: usize) -> usize {
         (**self).account_mappings(before, now)
     }
+
+    fn memory_limit(&self) -> Option<usize> {
+        (**self).memory_limit()
+    }
 }

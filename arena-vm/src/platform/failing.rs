@@ -160,6 +160,7 @@ pub struct Failing<P> {
     every: Plan,
     reserve_limit: AtomicUsize,
     mapping_limit: AtomicUsize,
+    memory_limit: AtomicUsize,
 }
 
 impl<P: Platform> Failing<P> {
@@ -167,7 +168,14 @@ impl<P: Platform> Failing<P> {
     pub fn new(inner: P) -> Self {
         let plans = core::array::from_fn(|_| Plan::default());
         let no_limit = || AtomicUsize::new(usize::MAX);
-        Self { inner, plans, every: Plan::default(), reserve_limit: no_limit(), mapping_limit: no_limit() }
+        Self {
+            inner,
+            plans,
+            every: Plan::default(),
+            reserve_limit: no_limit(),
+            mapping_limit: no_limit(),
+            memory_limit: no_limit(),
+        }
     }
 
     /// Makes the `nth` call of this kind from here on fail, once; the first is 1.
@@ -201,8 +209,14 @@ impl<P: Platform> Failing<P> {
         self.mapping_limit.store(count, Ordering::SeqCst);
     }
 
+    /// Says that the system allows the process `size` bytes of memory, until [`Failing::heal`]. Nothing fails for it.
+    pub fn limit_memory(&self, size: usize) {
+        self.memory_limit.store(size, Ordering::SeqCst);
+    }
+
     /// Forgets all failures that were planned.
     pub fn heal(&self) {
+        self.limit_memory(usize::MAX);
         self.limit_reserve(usize::MAX);
         self.limit_mappings(usize::MAX);
         self.plans.iter().chain([&self.every]).for_each(Plan::clear);
@@ -435,5 +449,10 @@ unsafe impl<P: Platform> Platform for Failing<P> {
 
     fn account_mappings(&self, before: usize, now: usize) -> usize {
         self.inner.account_mappings(before, now).min(self.mapping_limit.load(Ordering::SeqCst))
+    }
+
+    fn memory_limit(&self) -> Option<usize> {
+        let pretended = Some(self.memory_limit.load(Ordering::SeqCst)).filter(|&limit| limit < usize::MAX);
+        pretended.or_else(|| self.inner.memory_limit())
     }
 }

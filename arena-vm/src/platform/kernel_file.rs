@@ -21,6 +21,50 @@ impl KernelFile {
         let length = unsafe { libc::read(self.0, buffer.as_mut_ptr().cast(), buffer.len()) };
         usize::try_from(length).ok().and_then(|length| buffer.get(..length))
     }
+
+    /// Reads what comes until the end, or as much as fits; `None` if that fails.
+    pub(super) fn read_all<'b>(&self, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
+        let mut length = 0;
+        loop {
+            match self.read(&mut buffer[length..])?.len() {
+                0 => return Some(&buffer[..length]),
+                more => length += more,
+            }
+        }
+    }
+
+    /// Passes each line, without its end and cut off after `MOST` bytes. Returns false if the file cannot be read.
+    pub(super) fn each_line<const MOST: usize>(&self, visit: &mut dyn FnMut(&[u8])) -> bool {
+        let (mut line, mut buffer) = (Line::<MOST>::new(), [0; 4096]);
+        loop {
+            match self.read(&mut buffer) {
+                None => return false,
+                Some([]) => return true,
+                Some(text) => text.iter().for_each(|&byte| line.push(byte, visit)),
+            }
+        }
+    }
+}
+
+/// A line that is read byte by byte.
+struct Line<const MOST: usize> {
+    text: [u8; MOST],
+    length: usize,
+}
+
+impl<const MOST: usize> Line<MOST> {
+    const fn new() -> Self {
+        Self { text: [0; MOST], length: 0 }
+    }
+
+    fn push(&mut self, byte: u8, visit: &mut dyn FnMut(&[u8])) {
+        if byte == b'\n' {
+            visit(&self.text[..core::mem::take(&mut self.length)]);
+        } else if let Some(place) = self.text.get_mut(self.length) {
+            *place = byte;
+            self.length += 1;
+        }
+    }
 }
 
 impl Drop for KernelFile {
@@ -39,10 +83,10 @@ fn parse(text: &[u8]) -> Option<usize> {
     core::str::from_utf8(text).ok()?.trim().parse().ok()
 }
 
-/// A path that is put together from parts. What does not fit makes it a path to nothing.
+/// A path that is put together from parts, of fewer than `ROOM` bytes. What does not fit makes it a path to nothing.
 #[derive(Debug)]
-pub(super) struct Path {
-    text: [u8; 128],
+pub(super) struct Path<const ROOM: usize = 128> {
+    text: [u8; ROOM],
     length: usize,
 }
 
@@ -54,28 +98,45 @@ impl Path {
         }
         path
     }
+}
+
+impl<const ROOM: usize> Path<ROOM> {
+    /// A path of any bytes.
+    pub(super) fn of_bytes(bytes: impl Iterator<Item = u8>) -> Self {
+        let mut path = Self { text: [0; ROOM], length: 0 };
+        if !bytes.into_iter().all(|byte| path.push(&[byte])) {
+            path.text = [0; ROOM];
+        }
+        path
+    }
 
     pub(super) fn as_c_str(&self) -> &CStr {
         CStr::from_bytes_until_nul(&self.text).unwrap_or(c"")
     }
-}
 
-impl Write for Path {
-    fn write_str(&mut self, part: &str) -> fmt::Result {
+    /// Appends a part; false if it does not fit.
+    fn push(&mut self, part: &[u8]) -> bool {
         let end = self.length + part.len();
         // The last byte stays zero.
-        if end >= self.text.len() {
-            return Err(fmt::Error);
+        if end >= ROOM {
+            return false;
         }
-        self.text[self.length..end].copy_from_slice(part.as_bytes());
+        self.text[self.length..end].copy_from_slice(part);
         self.length = end;
-        Ok(())
+        true
+    }
+}
+
+impl<const ROOM: usize> Write for Path<ROOM> {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        if self.push(part.as_bytes()) { Ok(()) } else { Err(fmt::Error) }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
 
     #[test]
     fn a_setting_is_read_as_a_number_or_not_at_all() {
@@ -92,5 +153,25 @@ mod tests {
         assert_eq!(path(1).as_c_str(), c"/node7");
         assert_eq!(path(122).as_c_str().count_bytes(), 127);
         assert_eq!(path(123).as_c_str(), c"");
+        let path = |length| Path::<8>::of_bytes(b"/odd\xff/long".iter().copied().take(length));
+        assert_eq!((path(5).as_c_str(), path(8).as_c_str()), (c"/odd\xff", c""));
+    }
+
+    #[test]
+    fn a_line_is_passed_at_its_end_and_cut_off() {
+        let (mut line, mut found) = (Line::<4>::new(), Vec::new());
+        for byte in *b"four\n\nlonger\nno end" {
+            line.push(byte, &mut |text| found.push(text.to_vec()));
+        }
+        assert_eq!(found, [&b"four"[..], b"", b"long"]);
+    }
+
+    #[test]
+    fn a_file_is_read_to_its_end_or_as_far_as_there_is_room() {
+        let read =
+            |room: &mut [u8]| KernelFile::open(c"/proc/self/comm").unwrap().read_all(room).unwrap().len();
+        let all = read(&mut [0; 64]);
+        assert!(all > 2 && all < 64);
+        assert_eq!(read(&mut [0; 2]), 2);
     }
 }

@@ -14,7 +14,9 @@ use tripoint_core::{AddrRange, NodeSet, Resource, aver};
 use super::errno::errno;
 use super::touch::touch;
 use super::userfault::{self, Pages};
-use super::{Platform, PlatformError, Watch, file_mapping, futex, huge_pages, mappings, nodes, smaps};
+use super::{
+    Platform, PlatformError, Watch, control_groups, file_mapping, futex, huge_pages, mappings, nodes, smaps,
+};
 use crate::chosen_memory::{HugePages, PageSizes, Placement};
 
 /// The value since Linux 6.1; not every libc defines it.
@@ -338,5 +340,9 @@ unsafe impl Platform for Linux {
 
     fn account_mappings(&self, before: usize, now: usize) -> usize {
         mappings::account(self.mappings, before, now)
+    }
+
+    fn memory_limit(&self) -> Option<usize> {
+        control_groups::memory_limit("")
     }
 }

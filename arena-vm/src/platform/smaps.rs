@@ -18,48 +18,22 @@ const LINE: usize = 64;
 
 /// Passes the accessible mappings that have a part in `range`, in order; false if the file cannot be read.
 pub(super) fn visit(range: AddrRange, visit: &mut dyn FnMut(PageSizes)) -> bool {
-    let Some(file) = KernelFile::open(c"/proc/self/smaps") else { return false };
-    let mut reader = Reader::new(range);
-    let mut buffer = [0; 4096];
-    loop {
-        match file.read(&mut buffer) {
-            None => return false,
-            Some([]) => return true,
-            Some(text) => text.iter().for_each(|&byte| reader.push(byte, visit)),
-        }
-    }
+    let mut reader = Reader { range, mapping: None };
+    KernelFile::open(c"/proc/self/smaps")
+        .is_some_and(|file| file.each_line::<LINE>(&mut |line| reader.read_line(line, visit)))
 }
 
-/// Reads byte by byte.
+/// Reads line by line.
 struct Reader {
     range: AddrRange,
-    line: [u8; LINE],
-    length: usize,
     /// The mapping whose lines come, if it is one to pass.
     mapping: Option<PageSizes>,
 }
 
 impl Reader {
-    const fn new(range: AddrRange) -> Self {
-        Self { range, line: [0; LINE], length: 0, mapping: None }
-    }
-
-    fn push(&mut self, byte: u8, visit: &mut dyn FnMut(PageSizes)) {
-        if byte != b'\n' {
-            if let Some(place) = self.line.get_mut(self.length) {
-                *place = byte;
-                self.length += 1;
-            }
-            return;
-        }
-        let line = self.line;
-        let text = line.get(..core::mem::take(&mut self.length)).unwrap_or_default();
+    fn read_line(&mut self, line: &[u8], visit: &mut dyn FnMut(PageSizes)) {
         // Paths need not be UTF-8, and come last.
-        let text = text.utf8_chunks().next().map_or("", |chunk| chunk.valid());
-        self.read_line(text, visit);
-    }
-
-    fn read_line(&mut self, line: &str, visit: &mut dyn FnMut(PageSizes)) {
+        let line = line.utf8_chunks().next().map_or("", |chunk| chunk.valid());
         let mut words = line.split_ascii_whitespace();
         let (Some(first), second) = (words.next(), words.next().unwrap_or_default()) else { return };
         let bytes = || second.parse::<usize>().ok()?.checked_mul(1024);
@@ -100,10 +74,10 @@ mod tests {
 
     fn read(range: (usize, usize), text: &[u8]) -> Vec<(usize, usize, usize)> {
         let range = AddrRange::with_size(Addr::new(range.0), range.1 - range.0).unwrap();
-        let mut reader = Reader::new(range);
+        let mut reader = Reader { range, mapping: None };
         let mut found = Vec::new();
-        for &byte in text {
-            reader.push(byte, &mut |mapping| {
+        for line in text.split(|&byte| byte == b'\n') {
+            reader.read_line(&line[..line.len().min(LINE)], &mut |mapping| {
                 found.push((mapping.range.base().get(), mapping.page_size, mapping.transparent));
             });
         }

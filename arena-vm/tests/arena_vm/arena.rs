@@ -472,6 +472,34 @@ fn an_arena_can_be_described() {
     });
 }
 
+/// (design/arena-vm.md `.groups`)
+#[test]
+fn an_arena_knows_what_the_system_allows_and_changes_no_limit_for_it() {
+    on_each_failing(|failing, _| {
+        let arena = ArenaVm::create_on(failing, ArenaVmOptions { commit_limit: 3 << 20, ..small() }).unwrap();
+        let described = || {
+            let mut text = String::new();
+            arena.describe(&mut text, 0).unwrap();
+            text
+        };
+        for (allowed, comparison) in
+            [(2 << 20, "below the commit limit"), (3 << 20, "at least the commit limit")]
+        {
+            failing.limit_memory(allowed);
+            assert_eq!(arena.memory_limit(), Some(allowed));
+            assert!(
+                described().contains(&format!("system: {allowed} bytes, {comparison}")),
+                "{}",
+                described()
+            );
+            assert_eq!(arena.sizes().commit_limit, 3 << 20);
+        }
+        // The pool gets what the commit limit allows: what the system allows is only said.
+        failing.limit_memory(1);
+        assert!(arena.alloc_tracts(2 << 20, arena.register().unwrap()).is_ok());
+    });
+}
+
 #[test]
 fn a_damaged_arena_is_found_out() {
     on_each(|platform| {

@@ -326,6 +326,10 @@ unsafe impl<P: Platform> Platform for Audited<P> {
     fn account_mappings(&self, before: usize, now: usize) -> usize {
         self.inner.account_mappings(before, now)
     }
+
+    fn memory_limit(&self) -> Option<usize> {
+        self.inner.memory_limit()
+    }
 }
 
 /// Keeps all events.

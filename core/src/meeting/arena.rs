@@ -197,6 +197,13 @@ pub unsafe trait Arena: Check + Describe + Sync {
         Err(Error::Resource)
     }
 
+    /// The most memory, in bytes, that the system allows the process and those that it shares a limit with, as containers
+    /// do; `None` if there is no limit or the arena does not know. This may read files: not for hot threads. The default
+    /// does not know.
+    fn memory_limit(&self) -> Option<usize> {
+        None
+    }
+
     /// The hook that observes the arena's events.
     fn event_hook(&self) -> Option<&dyn EventHook> {
         None

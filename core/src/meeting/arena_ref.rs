@@ -118,6 +118,10 @@ unsafe impl<A: Arena + ?Sized> Arena for &A {
         (**self).write_watch()
     }
 
+    fn memory_limit(&self) -> Option<usize> {
+        (**self).memory_limit()
+    }
+
     fn event_hook(&self) -> Option<&dyn EventHook> {
         (**self).event_hook()
     }

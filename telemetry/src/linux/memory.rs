@@ -3,68 +3,40 @@
 
 #![forbid(unsafe_code)]
 
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
-/// How one of the two generations of control groups names its files.
-#[derive(Clone, Copy)]
-struct Groups {
-    /// The name of its tree in `/proc/self/cgroup`.
-    tree: &'static str,
-    /// Where the tree is below `/sys/fs/cgroup`.
-    folder: &'static str,
-    most: &'static str,
-    used: &'static str,
-    /// The lines of `memory.stat` that count pages of files, which the system takes back if memory runs short.
-    files: [&'static str; 2],
-}
-
-const GROUPS: [Groups; 2] = [
-    Groups {
-        tree: "memory",
-        folder: "memory",
-        most: "memory.limit_in_bytes",
-        used: "memory.usage_in_bytes",
-        files: ["total_active_file ", "total_inactive_file "],
-    },
-    Groups {
-        tree: "",
-        folder: "",
-        most: "memory.max",
-        used: "memory.current",
-        files: ["active_file ", "inactive_file "],
-    },
-];
+use tripoint_core::internal::{GroupDirectory, GroupVersion, MemoryGroups};
 
 /// The bytes that are available on the machine and in the control groups of the process, by the files below `root`.
 /// `None` if the machine does not say. A group that does not say is left out.
 pub(super) fn available(root: &Path) -> Option<u64> {
     let machine = read(&root.join("proc/meminfo"))?;
     let machine = field(&machine, "MemAvailable:")?.checked_mul(1024)?;
-    // The name of a group may have any bytes.
-    let groups = fs::read(root.join("proc/self/cgroup")).unwrap_or_default();
-    let rests = groups.split(|byte| *byte == b'\n').filter_map(|line| {
-        // A line is number:trees:path.
-        let mut parts = line.splitn(3, |byte| *byte == b':').skip(1);
-        let (trees, path) = (parts.next()?, Path::new(OsStr::from_bytes(parts.next()?)));
-        let is_in = |name: &str| trees.split(|byte| *byte == b',').any(|tree| tree == name.as_bytes());
-        let groups = GROUPS.iter().find(|groups| is_in(groups.tree))?;
-        let mount = root.join("sys/fs/cgroup").join(groups.folder);
-        // What a group may use, the groups that it is in must be able to use as well.
-        let ancestors = path.strip_prefix("/").unwrap_or(path).ancestors();
-        ancestors.filter_map(|group| rest(&mount.join(group), groups)).min()
-    });
-    Some(rests.fold(machine, u64::min))
+    // Names of groups and of mounts may have any bytes.
+    let bytes = |name| fs::read(root.join(name)).unwrap_or_default();
+    let (groups, mounts) = (bytes("proc/self/cgroup"), bytes("proc/self/mountinfo"));
+    let directories =
+        mounts.split(|byte| *byte == b'\n').flat_map(|mount| MemoryGroups::new(&groups).directories(mount));
+    // What a group may use, the groups that it is in must be able to use as well.
+    Some(directories.filter_map(|group| rest(root, &group)).fold(machine, u64::min))
 }
 
 /// The bytes that a group may still use; `None` if it has no limit.
-fn rest(group: &Path, names: &Groups) -> Option<u64> {
-    let number = |name| read(&group.join(name))?.trim().parse::<u64>().ok();
-    let (most, used) = (number(names.most)?, number(names.used)?);
-    let statistics = read(&group.join("memory.stat")).unwrap_or_default();
-    let files = names.files.iter().filter_map(|name| field(&statistics, name)).fold(0, u64::saturating_add);
+fn rest(root: &Path, group: &GroupDirectory<'_>) -> Option<u64> {
+    // The lines of `memory.stat` count pages of files, which the system takes back if memory runs short.
+    let (used, files) = match group.version {
+        GroupVersion::V1 => ("memory.usage_in_bytes", ["total_active_file ", "total_inactive_file "]),
+        GroupVersion::V2 => ("memory.current", ["active_file ", "inactive_file "]),
+    };
+    let path = OsString::from_vec(group.path().skip_while(|byte| *byte == b'/').collect());
+    let directory = root.join(path);
+    let number = |name| read(&directory.join(name))?.trim().parse::<u64>().ok();
+    let (most, used) = (number(group.version.limit_file())?, number(used)?);
+    let statistics = read(&directory.join("memory.stat")).unwrap_or_default();
+    let files = files.iter().filter_map(|name| field(&statistics, name)).fold(0, u64::saturating_add);
     Some(most.saturating_sub(used.saturating_sub(files)))
 }
 
@@ -81,6 +53,8 @@ fn field(text: &str, name: &str) -> Option<u64> {
 #[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
 
     /// A directory with files, which is removed at the end.
     struct Root(std::path::PathBuf);
@@ -88,7 +62,7 @@ mod tests {
     impl Root {
         fn new(name: &str, files: &[(&str, &str)]) -> Self {
             let root = std::env::temp_dir().join(std::format!("tripoint-{name}-{}", std::process::id()));
-            for (path, text) in files {
+            for (path, text) in [MOUNTS].iter().chain(files) {
                 let path = root.join(path);
                 fs::create_dir_all(path.parent().unwrap()).unwrap();
                 fs::write(path, text).unwrap();
@@ -105,6 +79,13 @@ mod tests {
 
     const MACHINE: (&str, &str) =
         ("proc/meminfo", "MemTotal:  9000 kB\nMemAvailable:   1000 kB\nBuffers: 1 kB\n");
+
+    const MOUNTS: (&str, &str) = (
+        "proc/self/mountinfo",
+        "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n\
+         35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n\
+         30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+    );
 
     #[test]
     fn without_groups_it_is_what_the_machine_has() {
@@ -155,8 +136,26 @@ mod tests {
         assert_eq!(available(&root.0), Some(300));
     }
 
+    /// A container shows its own group at the top of the mount, wherever that is.
     #[test]
-    fn the_first_generation_counts_as_well() {
+    fn a_nested_mount_is_found_where_it_is() {
+        let root = Root::new(
+            "nested",
+            &[
+                MACHINE,
+                ("proc/self/cgroup", "0::/pods/one/own\n"),
+                ("proc/self/mountinfo", "30 23 0:26 /pods/one /groups rw - cgroup2 cgroup2 rw\n"),
+                ("groups/own/memory.max", "900\n"),
+                ("groups/own/memory.current", "0\n"),
+                ("groups/memory.max", "800\n"),
+                ("groups/memory.current", "100\n"),
+            ],
+        );
+        assert_eq!(available(&root.0), Some(700));
+    }
+
+    #[test]
+    fn the_first_version_counts_as_well() {
         let root = Root::new(
             "first",
             &[
