@@ -2,7 +2,9 @@
 
 mod common;
 
+use core::alloc::Layout;
 use core::cell::Cell;
+use core::mem::ManuallyDrop;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use core::time::Duration;
@@ -11,9 +13,11 @@ use std::thread;
 use common::{
     AtWork, Nodes, Raise, Slots, WORD, layout, make, name, point, pool, reference, with_heap, write,
 };
-use tripoint_core::{Align, Arena, Block, Check, CheckLevel, Describe, Error, PoolClass};
+use tripoint_ap::AllocationPoint;
+use tripoint_core::{Align, Arena, Block, BufferKind, Check, CheckLevel, Describe, Error, PoolClass};
 use tripoint_gc::{
-    Format, Kind, Leaf, Lo, Moved, MovedLeaf, Postponed, Scan, Swept, SweptOptions, Tag, Traced,
+    Format, Kind, Leaf, Lo, Moved, MovedLeaf, MutatorBuffer, Postponed, Scan, Swept, SweptOptions, Tag,
+    Traced,
 };
 
 const ALL: Duration = Duration::MAX;
@@ -463,13 +467,90 @@ fn formats_that_cannot_be_served_are_refused() {
         unsafe fn scan(&self, _objects: Block, _scan: &mut Scan<'_>) {}
     }
 
+    struct HalfAWord;
+
+    // SAFETY: no object of it is ever made.
+    unsafe impl Format for HalfAWord {
+        fn header(&self) -> usize {
+            WORD / 2
+        }
+
+        unsafe fn skip(&self, _object: NonNull<u8>) -> usize {
+            unreachable!()
+        }
+
+        unsafe fn scan(&self, _objects: Block, _scan: &mut Scan<'_>) {}
+    }
+
     with_heap(64 << 10, |heap| {
         for align in [1, WORD / 2, 2 << 10] {
             let refused: Result<Lo<'_, _, _, _>, _> =
                 Swept::create(heap, Aligned(align), SweptOptions::default());
             assert!(matches!(refused.map(drop), Err(Error::Parameter(_))), "{align}");
         }
+        let refused: Result<Lo<'_, _, _, _>, _> = Swept::create(heap, HalfAWord, SweptOptions::default());
+        assert!(matches!(refused.map(drop), Err(Error::Parameter(_))), "the header");
         let served: Lo<'_, _, _, _> = Swept::create(heap, Aligned(64), SweptOptions::default()).unwrap();
         assert_eq!((served.min_align(), served.reserve_size(layout(0, 0))), (64, Some(64)));
     });
+}
+
+/// Objects that begin with their size, and by a format whose header is two words.
+struct BehindTwoWords;
+
+// SAFETY: an object begins with its size, which nothing writes after it was committed, and has no references.
+unsafe impl Format for BehindTwoWords {
+    fn header(&self) -> usize {
+        2 * WORD
+    }
+
+    unsafe fn skip(&self, object: NonNull<u8>) -> usize {
+        // SAFETY: the caller promises an object, which begins with its size.
+        unsafe { object.cast::<usize>().read() }
+    }
+
+    unsafe fn scan(&self, _objects: Block, _scan: &mut Scan<'_>) {}
+}
+
+/// Makes objects of so many words, the last of which may be no longer than its header.
+fn make_behind_two_words(sizes: &[usize]) -> tripoint_core::Result<()> {
+    let mut made = Ok(());
+    with_heap(64 << 10, |heap| {
+        let pool: Swept<'_, _, _, _, Traced> =
+            Swept::create(heap, BehindTwoWords, SweptOptions { segment_size: 4 << 10 }).unwrap();
+        let mutator = heap.register().unwrap();
+        // SAFETY: the point is used on the thread of its mutator, while that is running.
+        let adjust = |buffer: &MutatorBuffer| unsafe { buffer.attend(&mutator) };
+        // A point that unwinds when it is emptied would do so again when it is dropped.
+        let mut point =
+            ManuallyDrop::new(AllocationPoint::create_in(&pool, BufferKind::Mutator, (), adjust).unwrap());
+        made = sizes.iter().try_for_each(|words| {
+            let reservation = point.reserve(Layout::array::<usize>(*words).unwrap())?;
+            // SAFETY: the object has a word, for its size.
+            unsafe { reservation.as_ptr().cast::<usize>().write(reservation.size()) };
+            // SAFETY: its size was just written.
+            assert!(unsafe { reservation.commit() }.is_ok());
+            Ok(())
+        });
+        point.empty();
+    });
+    made
+}
+
+/// References would lead behind such an object, to the next one.
+#[test]
+fn an_object_that_is_a_header_is_refused() {
+    assert_eq!(make_behind_two_words(&[3, 4]), Ok(()));
+    for words in [1, 2] {
+        assert!(matches!(make_behind_two_words(&[words]), Err(Error::Parameter(_))), "{words} words");
+    }
+}
+
+/// If the fill was for another object, a debug build says so.
+#[test]
+#[cfg(debug_assertions)]
+#[should_panic(expected = "has 16 bytes, 16 of them a header")]
+#[cfg(target_pointer_width = "64")]
+fn an_object_that_is_a_header_is_found_in_a_buffer() {
+    let _ = make_behind_two_words(&[3, 2]);
 }

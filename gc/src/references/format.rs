@@ -16,6 +16,8 @@ use crate::references::scan::Scan;
 ///
 /// # Safety
 /// - [`Format::align`] and [`Format::header`] never change.
+/// - Every object is longer than its header, by a byte at least: otherwise references to it would lead to the object
+///   behind it.
 /// - [`Format::skip`] returns the bytes from an object's base to its end: a multiple of the alignment, and not zero.
 ///   They are those that were reserved for it. If they are fewer, more objects fill the rest. The function reads only
 ///   what no mutator writes after the object was committed.
@@ -29,7 +31,9 @@ pub unsafe trait Format: Send + Sync + 'static {
         Align::WORD
     }
 
-    /// The bytes of an object in front of the address by which references know it.
+    /// The bytes of an object in front of the address by which references know it: a multiple of a word. A fill for an
+    /// object that is not longer returns [`Error::Parameter`](tripoint_core::Error::Parameter), and in debug builds a pool
+    /// panics when it finds such an object.
     fn header(&self) -> usize {
         0
     }

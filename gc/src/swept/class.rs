@@ -174,6 +174,9 @@ where
                 "objects of a format are aligned to a word at least, and a grain at most",
             ));
         }
+        if !shape.header.is_multiple_of(Align::WORD.get()) {
+            return Err(Error::Parameter("the header of a format is a multiple of a word"));
+        }
         let header = PoolHeader::create(heap.arena().clone(), K::CLASS)?;
         let layout = Layout::new::<Pool<A, F>>();
         let place = heap.arena().alloc_descriptor(layout)?.cast::<Pool<A, F>>();
@@ -292,6 +295,9 @@ unsafe impl<A: Arena, B: BarrierPair, F: Format, K: Kind<F>> PoolClass for Swept
         }
         let size =
             self.reserve_size(layout).ok_or(Error::Parameter("objects are aligned as their format says"))?;
+        if size <= self.pool().shape.header {
+            return Err(Error::Parameter("an object is longer than its header: reserve a word more"));
+        }
         let generation = self.pool().first_generation();
         let Some(may_collect) = MayCollect::in_fills_of::<Self>() else {
             return self.heap.fill_inside(generation, || self.pool().fill(buffer, size));

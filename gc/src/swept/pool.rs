@@ -212,8 +212,12 @@ impl<A: Arena, F: Format> Pool<A, F> {
     pub(crate) fn end_of(&self, segment: SegmentPtr, object: Addr) -> Addr {
         // SAFETY: only the bases of objects are recorded, and this is one of them.
         let size = unsafe { self.format.skip(segment.pointer(object)) };
-        let is_size = size != 0 && self.shape.align.round_down(size) == size;
-        aver!(is_size, "the format says that the object at {object} has {size} bytes");
+        let header = self.shape.header;
+        let is_size = size > header && self.shape.align.round_down(size) == size;
+        aver!(
+            is_size,
+            "the format says that the object at {object} has {size} bytes, {header} of them a header"
+        );
         let end = Addr::new(object.get() + size.max(self.shape.align.get()));
         end.min(segment.get().limit())
     }
