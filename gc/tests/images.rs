@@ -331,13 +331,66 @@ fn small_image() -> Vec<u8> {
     image
 }
 
-/// Writes the checksum of a header anew: FNV-1a.
+/// Where an image's index ends, by the numbers of its header, if it is among the bytes.
+fn index_end(bytes: &[u8]) -> Option<usize> {
+    let number = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().unwrap()) as u128;
+    let end = ImageHeader::SIZE as u128 + 8 * number(32) + (number(40) / WORD as u128).div_ceil(8);
+    let end = usize::try_from(end.next_multiple_of(IMAGE_ALIGN as u128)).ok()?;
+    (end <= bytes.len()).then_some(end)
+}
+
+/// Writes the checksums of an image anew.
 fn seal(bytes: &mut [u8]) {
     let end = ImageHeader::SIZE - 8;
-    let sum = bytes[..end]
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |sum, &byte| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+    if let Some(end) = index_end(bytes) {
+        let sum = fnv(&bytes[ImageHeader::SIZE..end]);
+        bytes[56..64].copy_from_slice(&sum.to_ne_bytes());
+    }
+    let sum = fnv(&bytes[..end]);
     bytes[end..end + 8].copy_from_slice(&sum.to_ne_bytes());
+}
+
+/// FNV-1a by words.
+fn fnv(bytes: &[u8]) -> u64 {
+    let mut sum = 0xcbf2_9ce4_8422_2325_u64;
+    for word in bytes.chunks(8) {
+        sum = (sum ^ u64::from_ne_bytes(word.try_into().unwrap())).wrapping_mul(0x100_0000_01b3);
+    }
+    sum
+}
+
+/// A bit of the header, of a root or of a place that is wrong is found, whichever it is: a reference that is not in its
+/// place would be neither checked nor relocated.
+#[test]
+fn each_bit_of_header_roots_and_places_is_checked() {
+    let image = small_image();
+    let objects = Image::open(&image, FINGERPRINT).unwrap().header().objects();
+    // The header, two roots, a byte of places, and some of what lies behind them.
+    let tested = (0..ImageHeader::SIZE + 32).chain([objects.start - 1]);
+    for (at, bit) in tested.flat_map(|at| (0..8).map(move |bit| (at, bit))) {
+        let mut bytes = image.clone();
+        bytes[at] ^= 1 << bit;
+        let opened = Image::open(&bytes, FINGERPRINT);
+        let checked = opened.and_then(|image| image.check());
+        if at < ImageHeader::SIZE {
+            assert!(opened.is_err(), "bit {bit} of byte {at}");
+        } else {
+            assert_eq!(checked, Err(ImageError::Index), "bit {bit} of byte {at}");
+        }
+        let before = bytes.clone();
+        assert_eq!(relocate_image(&mut bytes, FINGERPRINT).map(drop), checked, "bit {bit} of byte {at}");
+        assert_eq!(bytes, before, "what is refused is not changed");
+    }
+}
+
+/// Images of other versions are refused by name, before their checksums are compared.
+#[test]
+fn images_of_version_one_are_refused() {
+    let mut bytes = small_image();
+    bytes[8..12].copy_from_slice(&1_u32.to_ne_bytes());
+    let refused = Image::open(&bytes, FINGERPRINT).map(drop);
+    assert_eq!(refused, Err(ImageError::Version(1)));
+    assert!(refused.unwrap_err().to_string().contains("write it anew"));
 }
 
 #[test]

@@ -25,6 +25,9 @@ pub enum ImageError {
     Fingerprint(u64),
     /// The header is damaged: its checksum is wrong, or its parts do not fit together.
     Header,
+    /// The roots or the places of references are damaged: their checksum is wrong. It is compared by
+    /// [`Image::check`](crate::Image::check) and [`relocate_image`](crate::relocate_image).
+    Index,
     /// The bytes do not lie at a multiple of [`IMAGE_ALIGN`](crate::IMAGE_ALIGN), so they cannot be relocated to where
     /// they are.
     Unaligned,
@@ -59,6 +62,9 @@ impl fmt::Display for ImageError {
             }
             Self::Unaligned => {
                 f.write_str("an image is relocated to a multiple of 4096: copy it to the beginning of a page")
+            }
+            Self::Index => {
+                f.write_str("the roots or the places of references of the image are damaged: write it anew")
             }
             Self::Header => f.write_str("the header of the image is damaged: write it anew"),
             Self::Reference { at } => {

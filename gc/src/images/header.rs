@@ -1,4 +1,4 @@
-//! The first bytes of an image: what is where (design/gc.md `.image.header`, `.image.places`).
+//! The first bytes of an image: what is where (design/gc.md `.image.header`, `.image.places`, `.image.index`).
 //!
 //! ```text
 //!   0       128                             objects (a multiple of 4096)
@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Numbers have 64 bits in the machine's own order. The bits of the places say of each word of the objects, in order,
-//! whether it is a reference: the address that an object has when the image lies at its base.
+//! whether it is a reference: the address that an object has when the image lies at its base. Roots and places, with the
+//! bytes behind them, are the *index*, of which the header has a checksum.
 
 use core::ops::Range;
 
@@ -16,7 +17,8 @@ use crate::images::error::ImageError;
 pub const IMAGE_ALIGN: usize = 4096;
 
 const MAGIC: [u8; 8] = *b"TRIPOIMG";
-const VERSION: u32 = 1;
+/// In version 1 the index had no checksum.
+const VERSION: u32 = 2;
 /// Read in another order of bytes this is another number.
 const ORDER: u16 = 0x0102;
 const WORD: usize = size_of::<usize>();
@@ -29,6 +31,7 @@ pub struct ImageHeader {
     pub(crate) roots: usize,
     pub(crate) objects_size: usize,
     pub(crate) count: usize,
+    pub(crate) index_sum: u64,
 }
 
 impl ImageHeader {
@@ -56,7 +59,7 @@ impl ImageHeader {
             return Err(ImageError::Version(version));
         }
         let number = |index: usize| number_at(header, 16 + 8 * index);
-        if number(13) != checksum(header) {
+        if number(13) != checksum(&header[..Self::SIZE - 8]) {
             return Err(ImageError::Header);
         }
         if number(0) != fingerprint {
@@ -68,7 +71,7 @@ impl ImageHeader {
         else {
             return Err(ImageError::Header);
         };
-        let header = Self { fingerprint, base, roots, objects_size, count };
+        let header = Self { fingerprint, base, roots, objects_size, count, index_sum: number(5) };
         let fits = header.checked_size().is_some_and(|size| base.checked_add(size).is_some());
         let is_whole = base.is_multiple_of(IMAGE_ALIGN) && objects_size.is_multiple_of(WORD);
         if fits && is_whole { Ok(header) } else { Err(ImageError::Header) }
@@ -88,11 +91,12 @@ impl ImageHeader {
             self.roots as u64,
             self.objects_size as u64,
             self.count as u64,
+            self.index_sum,
         ];
         for (index, number) in numbers.into_iter().enumerate() {
             header[16 + 8 * index..][..8].copy_from_slice(&number.to_ne_bytes());
         }
-        let sum = checksum(header);
+        let sum = checksum(&header[..Self::SIZE - 8]);
         header[Self::SIZE - 8..].copy_from_slice(&sum.to_ne_bytes());
     }
 
@@ -134,6 +138,16 @@ impl ImageHeader {
         first..first + (self.objects_size / WORD).div_ceil(8)
     }
 
+    /// Where the index is: the roots, the places, and what is in front of the objects.
+    fn index(&self) -> Range<usize> {
+        Self::SIZE..self.objects().start
+    }
+
+    /// The checksum that the index has in these bytes.
+    pub(crate) fn sum_index(&self, bytes: &[u8]) -> u64 {
+        checksum(bytes.get(self.index()).unwrap_or_default())
+    }
+
     /// The bytes of the image, if the sum does not overflow.
     pub(crate) fn checked_size(&self) -> Option<usize> {
         let roots = self.roots.checked_mul(8)?.checked_add(Self::SIZE)?;
@@ -148,10 +162,11 @@ pub(crate) fn number_at(bytes: &[u8], at: usize) -> u64 {
     number.map_or(0, |number| u64::from_ne_bytes(*number))
 }
 
-/// FNV-1a of all bytes of a header in front of the sum.
-fn checksum(header: &[u8]) -> u64 {
-    let bytes = &header[..ImageHeader::SIZE - 8];
-    bytes
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325, |sum, &byte| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+/// FNV-1a of bytes, by words of 64 bits: no change within one word leaves the sum as it was. Bytes behind the last whole
+/// word do not count.
+fn checksum(bytes: &[u8]) -> u64 {
+    let (words, _) = bytes.as_chunks();
+    words.iter().fold(0xcbf2_9ce4_8422_2325, |sum, &word| {
+        (sum ^ u64::from_ne_bytes(word)).wrapping_mul(0x100_0000_01b3)
+    })
 }

@@ -59,12 +59,15 @@ impl<'m> Image<'m> {
         self.header.objects().contains(&offset).then(|| self.bytes.as_ptr().wrapping_add(offset))
     }
 
-    /// Checks that all references lead into the objects of the image. This reads each page that has a
-    /// reference.
+    /// Checks that the roots and the places of references are those that were written, and that all references lead into
+    /// the objects of the image. This reads each page that has a reference. Other damage to the objects is not found.
     ///
     /// # Errors
-    /// [`ImageError::Reference`], the first that does not.
+    /// [`ImageError::Index`], or [`ImageError::Reference`], the first that does not.
     pub fn check(&self) -> Result<(), ImageError> {
+        if self.header.sum_index(self.bytes) != self.header.index_sum {
+            return Err(ImageError::Index);
+        }
         self.roots().try_for_each(|root| root.map(drop))?;
         for_each_place(&self.header, self.bytes, |bytes, at| {
             translate(&self.header, word_at(bytes, at), 0).map(drop).ok_or(ImageError::Reference { at })

@@ -88,7 +88,7 @@ impl<'h, A: Arena, B: BarrierPair> Stopped<'_, 'h, A, B> {
         }
         let objects_size = Align::WORD.round_up(objects_size).ok_or(WriteImageError::Base)?;
         let ImageOptions { base, fingerprint } = options;
-        let header = ImageHeader { fingerprint, base, roots: roots.len(), objects_size, count };
+        let header = ImageHeader { fingerprint, base, roots: roots.len(), objects_size, count, index_sum: 0 };
         let end = header.checked_size().and_then(|size| base.checked_add(size));
         if !base.is_multiple_of(IMAGE_ALIGN) || base == 0 || end.is_none() {
             return Err(WriteImageError::Base);
@@ -219,7 +219,7 @@ impl<A: Arena, B: BarrierPair> ImagePlan<'_, '_, A, B> {
             // SAFETY: this is an object of the heap, whose pools were flipped when the plan was made.
             references += unsafe { self.write_references(&own, entry, out) }?;
         }
-        self.header.write_header(out);
+        ImageHeader { index_sum: self.header.sum_index(out), ..self.header }.write_header(out);
         Ok(references)
     }
 
