@@ -143,6 +143,8 @@ struct Outcome {
     is_whole: bool,
     /// The cards that a collection looked at when nothing was written since the one before.
     cards_at_rest: usize,
+    /// The same after a full collection, which copies all that can be moved.
+    cards_after_full: usize,
 }
 
 /// Runs mutators and collections at random. If `notes`, they claim to note their writes, and do not.
@@ -197,6 +199,8 @@ fn run(
             for _ in 0..3 {
                 outcome.cards_at_rest = world.mutator.collect_up_to(0, Duration::MAX).unwrap().cards;
             }
+            world.mutator.collect(Duration::MAX).unwrap();
+            outcome.cards_after_full = world.mutator.collect_up_to(0, Duration::MAX).unwrap().cards;
         }
     }
     outcome
@@ -229,6 +233,7 @@ fn writes_that_mutators_do_not_note_are_known_to_the_platform_or_all_is_looked_a
             assert_eq!(outcome.unknown > 0, !is_watched, "{outcome:?}");
             // What the collector wrote itself is not looked at again.
             assert_eq!(outcome.cards_at_rest == 0, is_watched, "{outcome:?}");
+            assert_eq!(outcome.cards_after_full == 0, is_watched, "{outcome:?}");
         }
     });
 }

@@ -12,7 +12,7 @@ use crate::messages::message::Message;
 use crate::policy::report::{Cause, Collection, Work};
 use crate::references::generation::{GENERATIONS, Generation};
 use crate::references::list::List;
-use crate::references::member::{MemberLink, Tally};
+use crate::references::member::{Member, MemberLink, Tally};
 use crate::references::own::Own;
 use crate::references::root::RootRecord;
 use crate::references::scan::{Pass, Scan};
@@ -111,11 +111,11 @@ pub(crate) fn run<A: Arena, B: BarrierPair>(
     // SAFETY: the heap is stopped.
     unsafe { fix_roots(heap, &roots, &mut scan) };
     let (mut cards, mut writes) = (0, Writes::Unneeded);
-    let mut watch = None;
+    let watch = watch_of(heap, &members, oldest);
+    // What formats write to dependent objects is on no card (design/gc.md `.watched.own`).
+    let has_dependents = any(&members, |member| member.has_dependents());
+    let (early, late) = if has_dependents { (watch, None) } else { (None, watch) };
     if oldest != Generation::LAST {
-        let mut needs_watch = false;
-        members.for_each(|link| needs_watch |= link.member().needs_watch());
-        watch = needs_watch.then(|| heap.arena().write_watch().ok()).flatten();
         members.for_each(|link| {
             // SAFETY: the heap is stopped.
             writes = writes.max(unsafe { link.member().note_watched(oldest, watch) });
@@ -126,11 +126,13 @@ pub(crate) fn run<A: Arena, B: BarrierPair>(
     // SAFETY: the heap is stopped, and all of its pools were flipped above.
     unsafe { close(&members, oldest, &mut scan) };
     // SAFETY: the heap is stopped, its pools were flipped, and all that roots lead to was reached and scanned.
-    unsafe { settle(heap, &members, &roots, oldest, watch, &mut scan) };
+    unsafe { settle(heap, &members, &roots, oldest, early, &mut scan) };
     report_sweep(heap, &members);
     let (mut tally, is_stressed) = (Tally::default(), heap.accounts().is_stressed());
     // SAFETY: the heap is stopped, and no pool has grey objects any more: all that is reachable is black.
     members.for_each(|link| tally += unsafe { link.member().sweep(oldest, is_stressed) });
+    // SAFETY: the heap is stopped.
+    unsafe { forget_watched(&members, late) };
     mem::forget(is_half_done);
     heap.history().age(tally.zones);
     let (examined, references) = (scan.examined(), scan.references());
@@ -142,6 +144,36 @@ pub(crate) fn run<A: Arena, B: BarrierPair>(
     let nowhere = scan.nowhere();
     aver!(nowhere.is_none(), "an exact reference to {nowhere:?}, where no object is");
     report
+}
+
+/// Who can say which objects were written, if a pool has to ask. A collection of the whole heap asks only to leave out
+/// what it writes itself, and not before there was one of young generations: pages that are watched cost the program a
+/// fault each (design/gc.md `.watched.full`).
+fn watch_of<'a, A: Arena, B: BarrierPair>(
+    heap: &'a Heap<'_, A, B>,
+    members: &List<MemberLink>,
+    oldest: Generation,
+) -> Option<&'a dyn WriteWatch> {
+    let is_of_use = oldest != Generation::LAST || heap.counts().young_collections.get() > 0;
+    let needs_watch = is_of_use && any(members, |member| member.needs_watch());
+    if needs_watch { heap.arena().write_watch().ok() } else { None }
+}
+
+/// Leaves out what the collection has written so far from what the platform says next time.
+///
+/// # Safety
+/// - The heap of these pools is stopped by the caller.
+unsafe fn forget_watched(members: &List<MemberLink>, watch: Option<&dyn WriteWatch>) {
+    if let Some(watch) = watch {
+        // SAFETY: the caller promises that the heap is stopped.
+        members.for_each(|link| unsafe { link.member().forget_watched(watch) });
+    }
+}
+
+fn any(members: &List<MemberLink>, is_so: impl Fn(&dyn Member) -> bool) -> bool {
+    let mut is_any = false;
+    members.for_each(|link| is_any |= is_so(link.member()));
+    is_any
 }
 
 /// Reports that all objects are known that are kept, and what was copied for that.
@@ -186,12 +218,8 @@ pub(crate) unsafe fn settle<A: Arena, B: BarrierPair>(
         // SAFETY: the caller promises so.
         unsafe { close(members, oldest, scan) };
     }
-    if let Some(watch) = watch {
-        // Before formats may write to dependent objects, which is on no card (design/gc.md `.watched.own`).
-        //
-        // SAFETY: the heap is stopped.
-        members.for_each(|link| unsafe { link.member().forget_watched(oldest, watch) });
-    }
+    // SAFETY: the heap is stopped.
+    unsafe { forget_watched(members, watch) };
     scan.begin_pass(Pass::Weak);
     // SAFETY: the heap is stopped, and roots were registered by a promise.
     roots.for_each(|root| unsafe { root.scan_weak(scan) });

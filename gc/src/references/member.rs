@@ -110,11 +110,14 @@ pub(crate) trait Member: Sync {
     /// - The heap is stopped by the caller.
     unsafe fn note_watched(&self, oldest: Generation, watch: Option<&dyn WriteWatch>) -> Writes;
 
+    /// Whether its format may write to dependent objects when weak references are fixed.
+    fn has_dependents(&self) -> bool;
+
     /// Leaves out what this collection has written so far from what the platform says next time: it is on the cards.
     ///
     /// # Safety
     /// - The heap is stopped by the caller.
-    unsafe fn forget_watched(&self, oldest: Generation, watch: &dyn WriteWatch);
+    unsafe fn forget_watched(&self, watch: &dyn WriteWatch);
 
     /// Scans the grey objects of the pool and the copies, until there are none or the scan is
     /// [spent](Scan::is_spent). Returns whether there were any.

@@ -99,12 +99,16 @@ impl<A: Arena, F: Format> Member for Pool<A, F> {
         unsafe { self.note_pages_watched(oldest, watch) }
     }
 
-    unsafe fn forget_watched(&self, oldest: Generation, watch: &dyn WriteWatch) {
+    fn has_dependents(&self) -> bool {
+        self.ranks == RankSet::WEAK
+    }
+
+    unsafe fn forget_watched(&self, watch: &dyn WriteWatch) {
         if self.needs_watch() {
             // Whatever the answer is, the next one is about writes from here on.
             //
             // SAFETY: the caller promises that the heap is stopped.
-            let _ = unsafe { self.take_written(oldest, watch, |_| ()) };
+            let _ = unsafe { self.take_written(Generation::YOUNGEST, watch, |_| ()) };
         }
     }
 
