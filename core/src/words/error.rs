@@ -111,6 +111,13 @@ pub enum Error {
     },
     /// The request can never be granted as it is; the text says why.
     Parameter(&'static str),
+    /// The format of an automatic pool was passed by value, and is too large to be kept beside the pool.
+    FormatSize {
+        /// The bytes of the format.
+        size: usize,
+        /// The bytes that a pool has room for.
+        limit: usize,
+    },
     /// The arena is frozen and the request needs memory that is not committed.
     Frozen,
     /// An object was freed twice or wrongly, or memory that was freed to the pool was written
@@ -144,6 +151,9 @@ impl Error {
                  group may use (cpuset.mems)"
             }
             Self::Parameter(_) => "change the call, or the options that it depends on",
+            Self::FormatSize { .. } => {
+                "keep the format in a static, or leak it, and pass a reference to it, which is a format too"
+            }
             Self::Frozen => {
                 "before freezing, allocate the most that will be needed, allocation points and caches included, \
                  and free it (the high-water mark of a run without freezing says how much); or thaw the arena"
@@ -184,6 +194,10 @@ impl fmt::Display for Error {
                     f,
                     "memory of the nodes {asked} was asked for, and only {usable} can be used: {advice}"
                 );
+            }
+            Self::FormatSize { size, limit } => {
+                let advice = self.advice();
+                return write!(f, "a format has {size} bytes, and a pool has room for {limit}: {advice}");
             }
             Self::Frozen => "the arena is frozen, and no run of its spare grains is long enough",
             Self::Damaged => "the pool found a wrong free, or free memory that was written over",
@@ -278,6 +292,7 @@ mod tests {
             Error::Misplaced { asked: NodeSet::from_mask(3), page_size: 4096 },
             Error::NoSuchNode { asked: NodeSet::from_mask(2), usable: NodeSet::from_mask(1) },
             Error::Parameter("the alignment is no power of two"),
+            Error::FormatSize { size: 2048, limit: 500 },
             Error::Frozen,
             Error::Damaged,
             Error::Unready,

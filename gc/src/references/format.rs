@@ -14,6 +14,9 @@ use crate::references::scan::Scan;
 ///
 /// A class that moves objects asks for the promise of a [`MovableFormat`] as well.
 ///
+/// A pool keeps its format by value, in a descriptor of the arena, in which there is room for a few words. A reference to a
+/// format, `&'static F`, is a format too.
+///
 /// # Safety
 /// - [`Format::align`] and [`Format::header`] never change.
 /// - Every object is longer than its header, by a byte at least: otherwise references to it would lead to the object
@@ -104,3 +107,104 @@ pub unsafe trait Format: Send + Sync + 'static {
 /// - Objects are still valid if their bytes are at another address, and the references in them that [`Format::scan`]
 ///   fixes are changed. For example, no list of the program outside the heap leads to one of them.
 pub unsafe trait MovableFormat: Format {}
+
+// SAFETY: each function is that of the format that is referred to, which is the same as long as there is a pool.
+unsafe impl<F: Format> Format for &'static F {
+    fn align(&self) -> Align {
+        (**self).align()
+    }
+
+    fn header(&self) -> usize {
+        (**self).header()
+    }
+
+    unsafe fn skip(&self, object: NonNull<u8>) -> usize {
+        // SAFETY: the caller promises an object of this format that was committed and is still there.
+        unsafe { (**self).skip(object) }
+    }
+
+    unsafe fn type_name(&self, object: NonNull<u8>) -> Option<&'static str> {
+        // SAFETY: the caller promises an object of this format that was committed and is still there.
+        unsafe { (**self).type_name(object) }
+    }
+
+    unsafe fn dependent(&self, object: NonNull<u8>) -> *mut u8 {
+        // SAFETY: the caller promises an object of this format that is still there, and that the heap is stopped.
+        unsafe { (**self).dependent(object) }
+    }
+
+    fn is_for_images(&self) -> bool {
+        (**self).is_for_images()
+    }
+
+    fn notes_writes(&self) -> bool {
+        (**self).notes_writes()
+    }
+
+    unsafe fn scan(&self, objects: Block, scan: &mut Scan<'_>) {
+        // SAFETY: the caller promises whole objects in a row, which no thread uses meanwhile.
+        unsafe { (**self).scan(objects, scan) }
+    }
+}
+
+// SAFETY: the format that is referred to promises this of the same objects.
+unsafe impl<F: MovableFormat> MovableFormat for &'static F {}
+
+#[cfg(all(test, not(tripoint_loom)))]
+mod tests {
+    use super::*;
+
+    /// A format that differs in each function from what formats do by default.
+    struct Odd([u8; 3]);
+
+    // SAFETY: there are no objects.
+    unsafe impl Format for Odd {
+        fn align(&self) -> Align {
+            Align::new(64).unwrap()
+        }
+
+        fn header(&self) -> usize {
+            16
+        }
+
+        unsafe fn skip(&self, _object: NonNull<u8>) -> usize {
+            192
+        }
+
+        unsafe fn type_name(&self, _object: NonNull<u8>) -> Option<&'static str> {
+            Some("odd")
+        }
+
+        unsafe fn dependent(&self, object: NonNull<u8>) -> *mut u8 {
+            object.as_ptr()
+        }
+
+        fn is_for_images(&self) -> bool {
+            false
+        }
+
+        fn notes_writes(&self) -> bool {
+            true
+        }
+
+        unsafe fn scan(&self, objects: Block, _scan: &mut Scan<'_>) {
+            assert_eq!(objects.base().addr(), NonNull::from(&self.0[0]).addr());
+        }
+    }
+
+    /// Each function is asked of what is referred to, also those that formats have by default.
+    #[test]
+    fn a_reference_to_a_format_is_that_format() {
+        static ODD: Odd = Odd([0; 3]);
+        let (format, place) = (&ODD, NonNull::from(&ODD.0[0]));
+        fn answers<F: Format>(format: F, place: NonNull<u8>) -> (Align, usize, bool, bool, usize, *mut u8) {
+            // SAFETY: this format reads no object.
+            let (size, dependent) = unsafe { (format.skip(place), format.dependent(place)) };
+            // SAFETY: this format reads no object.
+            assert_eq!(unsafe { format.type_name(place) }, Some("odd"));
+            (format.align(), format.header(), format.is_for_images(), format.notes_writes(), size, dependent)
+        }
+        let expected = (Align::new(64).unwrap(), 16, false, true, 192, place.as_ptr());
+        assert_eq!(answers::<&'static Odd>(format, place), expected);
+    }
+}

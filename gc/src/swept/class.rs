@@ -5,6 +5,7 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 
+use tripoint_core::internal::DescriptorMemory;
 use tripoint_core::{
     Align, Arena, BarrierPair, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, Lock, PoolClass,
     PoolHeader, PoolId, PoolSizes, RankSet, Result, ensure, line,
@@ -165,8 +166,11 @@ where
     /// Creates a pool without memory, whose objects have this format.
     ///
     /// # Errors
-    /// Those of [`Arena::register`] and [`Arena::alloc_descriptor`], and [`Error::Parameter`] for a format whose
-    /// alignment is less than a word or more than a grain, or whose header is not a multiple of a word.
+    /// - [`Error::FormatSize`] for a format that is too large to be kept in a descriptor of the arena beside the pool: pass
+    ///   a reference to it, `&'static F`, which is a format too
+    /// - [`Error::Parameter`] for a format whose alignment is less than a word or more than a grain, or whose header is
+    ///   not a multiple of a word
+    /// - those of [`Arena::register`] and [`Arena::alloc_descriptor`]
     pub fn create(heap: &'h Heap<'h, A, B>, format: F, options: SweptOptions) -> Result<Self> {
         let shape = Shape { align: format.align(), header: format.header() };
         if shape.align < Align::WORD || shape.align.get() > heap.arena().grain() {
@@ -177,8 +181,12 @@ where
         if !shape.header.is_multiple_of(Align::WORD.get()) {
             return Err(Error::Parameter("the header of a format is a multiple of a word"));
         }
-        let header = PoolHeader::create(heap.arena().clone(), K::CLASS)?;
         let layout = Layout::new::<Pool<A, F>>();
+        let (size, most) = (size_of::<F>(), DescriptorMemory::SIZE_MAX);
+        if layout.size() > most {
+            return Err(Error::FormatSize { size, limit: (most + size).saturating_sub(layout.size()) });
+        }
+        let header = PoolHeader::create(heap.arena().clone(), K::CLASS)?;
         let place = heap.arena().alloc_descriptor(layout)?.cast::<Pool<A, F>>();
         let member: NonNull<dyn Member + '_> = place;
         // SAFETY: only the lifetime changes. The link is taken off the list before the pool is dropped. If the
