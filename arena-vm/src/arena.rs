@@ -24,13 +24,15 @@ use tripoint_core::internal::{
 };
 use tripoint_core::{
     ADDRESS_CEILING, Addr, AddrRange, Align, Arena, ArenaCounts, ArenaSizes, Block, Check, CheckError,
-    CheckLevel, Describe, Error, Event, EventHook, Lock, PoolId, Result, WriteWatch, aver, line,
+    CheckLevel, Describe, Error, Event, EventHook, Lock, Parking, PoolId, Result, WriteWatch, aver, line,
 };
 
 use crate::budget::Budget;
 use crate::chosen_memory::Placement;
 use crate::descriptors::Descriptors;
 use crate::options::ArenaVmOptions;
+#[cfg(target_os = "linux")]
+use crate::parking::Futex;
 use crate::platform::native::Native;
 use crate::platform::{Platform, PlatformError};
 use crate::regions::Regions;
@@ -315,6 +317,11 @@ unsafe impl<P: Platform> Arena for ArenaVm<P> {
 
     fn memory_limit(&self) -> Option<usize> {
         self.platform().memory_limit()
+    }
+
+    #[cfg(target_os = "linux")]
+    fn parking(&self) -> &dyn Parking {
+        &Futex
     }
 
     fn event_hook(&self) -> Option<&dyn EventHook> {

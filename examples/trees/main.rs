@@ -98,7 +98,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     // With barriers of the kernel's a commit has none, and threads that wait for a collection sleep.
     #[cfg(target_os = "linux")]
     if let Ok(barrier) = tripoint::author::Membarrier::register() {
-        return run(&options, HeapOptions { barrier, parking: &tripoint::author::Futex });
+        return run(&options, HeapOptions { barrier, parking: Some(&tripoint::author::Futex) });
     }
     run(&options, HeapOptions::<SymmetricFence>::default())
 }

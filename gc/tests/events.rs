@@ -70,7 +70,7 @@ fn with_heap(test: impl FnOnce(&TestHeap<'_>, Addr, &Recorder)) {
     let mut memory = Box::new_uninit_slice(256 << 10);
     let options = ClientArenaOptions { grain: Some(1 << 10), event_hook: Some(&recorder) };
     let arena = ClientArena::create(&mut memory, options).unwrap();
-    let heap = Heap::create(&arena, HeapOptions { barrier: SymmetricFence, parking: &Yield }).unwrap();
+    let heap = Heap::create(&arena, HeapOptions { barrier: SymmetricFence, parking: Some(&Yield) }).unwrap();
     test(&heap, Addr::of(&raw const heap), &recorder);
 }
 

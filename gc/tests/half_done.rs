@@ -79,7 +79,7 @@ fn ends(name: &str, test: impl FnOnce(&TestHeap<'_>, &Unwinding)) {
     let mut memory = Box::new_uninit_slice(256 << 10);
     let options = ClientArenaOptions { grain: Some(1 << 10), event_hook: Some(&hook) };
     let arena = ClientArena::create(&mut memory, options).unwrap();
-    let heap = Heap::create(&arena, HeapOptions { barrier: SymmetricFence, parking: &Yield }).unwrap();
+    let heap = Heap::create(&arena, HeapOptions { barrier: SymmetricFence, parking: Some(&Yield) }).unwrap();
     test(&heap, &hook);
 }
 

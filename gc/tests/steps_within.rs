@@ -68,7 +68,7 @@ fn with_graph(test: impl for<'o, 'm> FnOnce(&'m TestHeap<'m>, &mut Mutator<'o, '
     let mut memory = Box::new_uninit_slice(1 << 20);
     let options = ClientArenaOptions { grain: Some(1 << 10), event_hook: Some(&recorder) };
     let arena = ClientArena::create(&mut memory, options).unwrap();
-    let heap = Heap::create(&arena, HeapOptions { barrier: SymmetricFence, parking: &Yield }).unwrap();
+    let heap = Heap::create(&arena, HeapOptions { barrier: SymmetricFence, parking: Some(&Yield) }).unwrap();
     heap.set_policy(Policy::with_capacity(usize::MAX));
     let objects = TypedObjects::create(&heap, SweptOptions { segment_size: 4 << 10 }).unwrap();
     let mut mutator = objects.register().unwrap();

@@ -105,7 +105,7 @@ const OPTIONS: ClientArenaOptions<'_> = ClientArenaOptions { grain: Some(1 << 10
 fn with_heap(test: impl FnOnce(&TestHeap<'_>)) {
     let mut memory = Box::new_uninit_slice(4 << 20);
     let arena = ClientArena::create(&mut memory, OPTIONS).unwrap();
-    let heap = Heap::create(&arena, HeapOptions { barrier: SymmetricFence, parking: &Yield }).unwrap();
+    let heap = Heap::create(&arena, HeapOptions { barrier: SymmetricFence, parking: Some(&Yield) }).unwrap();
     test(&heap);
 }
 
@@ -113,7 +113,7 @@ fn with_heap(test: impl FnOnce(&TestHeap<'_>)) {
 fn with_pool(test: impl FnOnce(&TestHeap<'_>, &Giving<'_>)) {
     let mut memory = Box::new_uninit_slice(4 << 20);
     let arena = ClientArena::create(&mut memory, OPTIONS).unwrap();
-    let heap = Heap::create(&arena, HeapOptions { barrier: SymmetricFence, parking: &Yield }).unwrap();
+    let heap = Heap::create(&arena, HeapOptions { barrier: SymmetricFence, parking: Some(&Yield) }).unwrap();
     let pool = Giving { heap: &heap, header: PoolHeader::create(&arena, Giving::CLASS).unwrap() };
     test(&heap, &pool);
 }
@@ -263,7 +263,8 @@ fn patience_is_used_up() {
     let mut memory = Box::new_uninit_slice(64 << 10);
     let arena = ClientArena::create(&mut memory, ClientArenaOptions::default()).unwrap();
     let parking = Counted(AtomicUsize::new(0));
-    let heap = Heap::create(&arena, HeapOptions { barrier: SymmetricFence, parking: &parking }).unwrap();
+    let heap =
+        Heap::create(&arena, HeapOptions { barrier: SymmetricFence, parking: Some(&parking) }).unwrap();
     let _running = heap.register().unwrap();
     let found = heap.stop(Duration::from_micros(10)).map(drop);
     assert!(matches!(found, Err(Postponed::Late(late)) if late.number == 1));

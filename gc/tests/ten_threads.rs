@@ -305,7 +305,7 @@ fn in_a_client_arena(forgets: bool) {
     let arena = ClientArena::create(&mut memory, options).unwrap();
     // Each wait says that it took a nanosecond.
     let patience = Duration::from_nanos(if cfg!(miri) { 3 } else { 100 });
-    ten_threads(&arena, HeapOptions { barrier: SymmetricFence, parking: &Yield }, patience, forgets);
+    ten_threads(&arena, HeapOptions { barrier: SymmetricFence, parking: Some(&Yield) }, patience, forgets);
 }
 
 #[test]
@@ -328,9 +328,9 @@ fn ten_threads_in_virtual_memory() {
 
     let arena = ArenaVm::create(ArenaVmOptions { grain: 4 << 10, ..ArenaVmOptions::default() }).unwrap();
     let patience = Duration::from_micros(100);
-    ten_threads(&arena, HeapOptions { barrier: SymmetricFence, parking: &Futex }, patience, false);
+    ten_threads(&arena, HeapOptions { barrier: SymmetricFence, parking: Some(&Futex) }, patience, false);
     match Membarrier::register() {
-        Ok(barrier) => ten_threads(&arena, HeapOptions { barrier, parking: &Futex }, patience, false),
+        Ok(barrier) => ten_threads(&arena, HeapOptions { barrier, parking: Some(&Futex) }, patience, false),
         Err(error) => println!("skipped: membarrier is refused here: {error}"),
     }
 }

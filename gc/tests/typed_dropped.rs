@@ -47,7 +47,7 @@ fn objects_are_dropped_while_others_are_collected() {
     let hook = Act::default();
     let options = ClientArenaOptions { grain: Some(1 << 10), event_hook: Some(&hook) };
     let arena = ClientArena::create(&mut memory, options).unwrap();
-    let heap = Heap::create(&arena, HeapOptions { barrier: SymmetricFence, parking: &Yield }).unwrap();
+    let heap = Heap::create(&arena, HeapOptions { barrier: SymmetricFence, parking: Some(&Yield) }).unwrap();
     let (dropped, kept) = (objects(&heap), objects(&heap));
     let mut mutator = dropped.register().unwrap();
     let roots = mutator.enter(|inside| {

@@ -118,7 +118,7 @@ impl<'m, B: BarrierPair, K: Kind<Nodes>, L: Kind<Nodes>> Pools<'_, 'm, B, K, L> 
 /// Threads build lists, and each collects the heap of all after some of its lists. Then all is freed.
 fn build_and_collect<B: BarrierPair, K: Kind<Nodes>, L: Kind<Nodes>>(barrier: B) {
     let arena = ArenaVm::create(ArenaVmOptions::default()).unwrap();
-    let heap = Heap::create(&arena, HeapOptions { barrier, parking: &Futex }).unwrap();
+    let heap = Heap::create(&arena, HeapOptions { barrier, parking: Some(&Futex) }).unwrap();
     let (lists, leaves, weak) = (pool::<B, K>(&heap), pool::<B, L>(&heap), pool::<B, WeakSlots>(&heap));
     let pools = Pools { lists: &lists, leaves: &leaves, weak: &weak };
     thread::scope(|scope| {

@@ -124,7 +124,7 @@ fn heaped(bytes: usize, rounds: usize, options: &Options) -> Heaped {
         commit_limit: options.limit.map_or(usize::MAX, |mib| mib << 20),
         ..default
     });
-    let heap = Heap::create(&arena, HeapOptions { barrier: SymmetricFence, parking: &Futex }).unwrap();
+    let heap = Heap::create(&arena, HeapOptions { barrier: SymmetricFence, parking: Some(&Futex) }).unwrap();
     let _parked = heap.park();
     let objects = TypedObjects::create(&heap, SweptOptions::default()).unwrap();
     let mut mutator = objects.register().unwrap();

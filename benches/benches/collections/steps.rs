@@ -32,7 +32,7 @@ pub(crate) fn measure(options: &Options) {
 
 fn measure_heap(bytes: usize, rounds: usize) {
     let arena = arena();
-    let heap = Heap::create(&arena, HeapOptions { barrier: SymmetricFence, parking: &Futex }).unwrap();
+    let heap = Heap::create(&arena, HeapOptions { barrier: SymmetricFence, parking: Some(&Futex) }).unwrap();
     let _parked = heap.park();
     let objects = TypedObjects::create(&heap, SweptOptions::default()).unwrap();
     let mut mutator = objects.register().unwrap();

@@ -106,7 +106,7 @@ impl Drop for Ends<'_> {
 
 fn points<B: BarrierPair>(by: By, barrier: B, parking: &dyn Parking, stops: usize) -> Times {
     let arena = arena();
-    let heap = Heap::create(&arena, HeapOptions { barrier, parking }).unwrap();
+    let heap = Heap::create(&arena, HeapOptions { barrier, parking: Some(parking) }).unwrap();
     let _parked = heap.park();
     let pool = Pool::create(&heap, Cells, SweptOptions::default()).unwrap();
     let others = Others::default();
@@ -150,7 +150,7 @@ fn points<B: BarrierPair>(by: By, barrier: B, parking: &dyn Parking, stops: usiz
 /// One thread stops the other, which has no buffer: what a stop takes without that.
 fn polls<B: BarrierPair>(barrier: B, parking: &dyn Parking, stops: usize) -> Times {
     let arena = arena();
-    let heap = Heap::create(&arena, HeapOptions { barrier, parking }).unwrap();
+    let heap = Heap::create(&arena, HeapOptions { barrier, parking: Some(parking) }).unwrap();
     let others = Others::default();
     thread::scope(|scope| {
         let _ends = Ends(&others);
@@ -188,7 +188,7 @@ fn fill<B: BarrierPair>(point: &mut Point<'_, '_, B>) {
 
 fn typed<B: BarrierPair>(by: By, barrier: B, parking: &dyn Parking, stops: usize) -> Times {
     let arena = arena();
-    let heap = Heap::create(&arena, HeapOptions { barrier, parking }).unwrap();
+    let heap = Heap::create(&arena, HeapOptions { barrier, parking: Some(parking) }).unwrap();
     let _parked = heap.park();
     let objects = TypedObjects::create(&heap, SweptOptions::default()).unwrap();
     let others = Others::default();

@@ -67,7 +67,7 @@ type Counted<'a> = &'a mut dyn FnMut(u32, usize);
 /// The options of heaps of programs on Linux.
 pub(crate) fn heap() -> HeapOptions<'static, Membarrier> {
     let barrier = Membarrier::register().expect("a kernel with membarrier, which these figures are about");
-    HeapOptions { barrier, parking: &Futex }
+    HeapOptions { barrier, parking: Some(&Futex) }
 }
 
 /// The trees of depth 4 in a lap.

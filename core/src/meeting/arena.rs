@@ -4,6 +4,7 @@ use core::alloc::Layout;
 use core::ptr::NonNull;
 
 use crate::meeting::block::Block;
+use crate::meeting::parking::{Parking, Spinning};
 use crate::meeting::write_watch::WriteWatch;
 use crate::words::addr::{Addr, AddrRange};
 use crate::words::check::Check;
@@ -202,6 +203,12 @@ pub unsafe trait Arena: Check + Describe + Sync {
     /// does not know.
     fn memory_limit(&self) -> Option<usize> {
         None
+    }
+
+    /// How threads wait for each other that use the arena, as a collector and the threads that it stops do, unless the
+    /// client says otherwise. The default spins, because not every arena has an operating system.
+    fn parking(&self) -> &dyn Parking {
+        &Spinning
     }
 
     /// The hook that observes the arena's events.

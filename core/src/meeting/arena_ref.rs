@@ -5,6 +5,7 @@ use core::ptr::NonNull;
 
 use crate::meeting::arena::{Arena, ArenaSizes};
 use crate::meeting::block::Block;
+use crate::meeting::parking::Parking;
 use crate::meeting::write_watch::WriteWatch;
 use crate::words::addr::{Addr, AddrRange};
 use crate::words::counters::ArenaCounts;
@@ -120,6 +121,10 @@ unsafe impl<A: Arena + ?Sized> Arena for &A {
 
     fn memory_limit(&self) -> Option<usize> {
         (**self).memory_limit()
+    }
+
+    fn parking(&self) -> &dyn Parking {
+        (**self).parking()
     }
 
     fn event_hook(&self) -> Option<&dyn EventHook> {

@@ -197,16 +197,21 @@ pub(crate) fn run(config: &Config, random: &mut Random) -> Totals {
             let mut memory = Box::new_uninit_slice(size);
             let options = ClientArenaOptions { grain: Some(grain), event_hook: None };
             let arena = ClientArena::create(&mut memory, options).unwrap();
-            run_in(&arena, HeapOptions { barrier: SymmetricFence, parking: &Yield }, config, random)
+            run_in(&arena, HeapOptions { barrier: SymmetricFence, parking: Some(&Yield) }, config, random)
         }
         Memory::Virtual { grain, commit_limit } => {
             let options = ArenaVmOptions { grain, commit_limit, reserve: 64 << 20, ..Default::default() };
             let arena = ArenaVm::create_on(Failing::new(Native::default()), options).unwrap();
             match Membarrier::register() {
                 Ok(barrier) if random.once_in(2) => {
-                    run_in(&arena, HeapOptions { barrier, parking: &Futex }, config, random)
+                    run_in(&arena, HeapOptions { barrier, parking: Some(&Futex) }, config, random)
                 }
-                _ => run_in(&arena, HeapOptions { barrier: SymmetricFence, parking: &Futex }, config, random),
+                _ => run_in(
+                    &arena,
+                    HeapOptions { barrier: SymmetricFence, parking: Some(&Futex) },
+                    config,
+                    random,
+                ),
             }
         }
     }

@@ -8,7 +8,7 @@ use core::time::Duration;
 
 use tripoint_core::internal::{AtomicBool, AtomicU32, Defer, Ordering, Registry, RegistryNode};
 use tripoint_core::{
-    Addr, Arena, BarrierPair, Counter, Event, Lock, Parking, Result, Spinning, StepTime, SymmetricFence,
+    Addr, Arena, BarrierPair, Counter, Event, Lock, Parking, Result, StepTime, SymmetricFence,
 };
 
 use crate::locations::history::History;
@@ -34,14 +34,14 @@ pub struct HeapOptions<'h, B: BarrierPair = SymmetricFence> {
     /// The barriers of mutators, which are light, and of stops, which are heavy. By default a fence on
     /// both sides, which works everywhere.
     pub barrier: B,
-    /// How threads wait for each other. By default they spin; on Linux, `Futex` of `tripoint-arena-vm` waits in the
-    /// kernel.
-    pub parking: &'h dyn Parking,
+    /// How threads wait for each other. By default [as the arena has them wait](Arena::parking): in the kernel over an
+    /// `ArenaVm` on Linux, and by spinning over a [`ClientArena`](tripoint_core::ClientArena).
+    pub parking: Option<&'h dyn Parking>,
 }
 
 impl Default for HeapOptions<'_> {
     fn default() -> Self {
-        Self { barrier: SymmetricFence, parking: &Spinning }
+        Self { barrier: SymmetricFence, parking: None }
     }
 }
 
@@ -234,8 +234,11 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     }
 
     pub(crate) fn waiting(&self) -> Waiting<'_, B> {
-        let HeapOptions { barrier, parking } = self.options;
-        Waiting { word: &self.word, barrier, parking }
+        Waiting { word: &self.word, barrier: self.options.barrier, parking: self.parking() }
+    }
+
+    fn parking(&self) -> &dyn Parking {
+        self.options.parking.unwrap_or_else(|| self.arena.parking())
     }
 
     /// What distinguishes it from other heaps while it is borrowed.
@@ -295,7 +298,7 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         let mut patience = patience;
         while !self.word.want() {
             let Some(turn) = self.word.turn() else { continue };
-            match self.word.wait_for_end(turn, self.options.parking, patience) {
+            match self.word.wait_for_end(turn, self.parking(), patience) {
                 Some(left) => patience = left,
                 None => return Err(Postponed::Busy),
             }
@@ -305,15 +308,13 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         self.members.lock().for_each(|link| link.member().trip());
         trip();
         self.options.barrier.heavy();
-        self.word
-            .wait_for_all(self.options.parking, patience, || self.first_running())
-            .map_err(Postponed::Late)?;
+        self.word.wait_for_all(self.parking(), patience, || self.first_running()).map_err(Postponed::Late)?;
         mem::forget(ends);
         Ok(())
     }
 
     pub(crate) fn end_stop(&self) {
-        self.word.end(self.options.parking);
+        self.word.end(self.parking());
     }
 
     /// Reports that a stop is about to end.
@@ -398,5 +399,35 @@ impl<A: Arena, B: BarrierPair> Drop for Heap<'_, A, B> {
 impl<A: Arena, B: BarrierPair> fmt::Debug for Heap<'_, A, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Heap").field("counts", &self.counts).finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(any(tripoint_loom, miri))))]
+mod tests {
+    use super::*;
+    use std::boxed::Box;
+    use std::format;
+    use std::string::String;
+
+    use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
+    use tripoint_core::{ClientArena, ClientArenaOptions, Spinning};
+
+    fn parking_of<A: Arena>(arena: A, parking: Option<&dyn Parking>) -> String {
+        let heap = Heap::create(arena, HeapOptions { parking, ..HeapOptions::default() }).unwrap();
+        format!("{:?}", heap.waiting().parking)
+    }
+
+    /// Who says nothing waits as the arena has it, through any number of references.
+    #[test]
+    fn threads_wait_as_the_arena_has_them_wait() {
+        let mut memory = Box::new_uninit_slice(64 << 10);
+        let client = ClientArena::create(&mut memory, ClientArenaOptions::default()).unwrap();
+        let options =
+            ArenaVmOptions { reserve: 4 << 20, reserve_floor: 4 << 20, ..ArenaVmOptions::default() };
+        let vm = ArenaVm::create(options).unwrap();
+        let in_kernel = if cfg!(target_os = "linux") { "Futex" } else { "Spinning" };
+        assert_eq!(parking_of(&client, None), "Spinning");
+        assert_eq!([parking_of(&vm, None), parking_of(&&vm, None)], [in_kernel; 2]);
+        assert_eq!(parking_of(&vm, Some(&Spinning)), "Spinning");
     }
 }

@@ -130,7 +130,7 @@ pub(crate) fn with_heap(size: usize, test: impl FnOnce(&TestHeap<'_>)) {
     let mut memory = Box::new_uninit_slice(size);
     let options = ClientArenaOptions { grain: Some(grain(size)), event_hook: None };
     let arena = ClientArena::create(&mut memory, options).unwrap();
-    let heap = Heap::create(&arena, HeapOptions { barrier: SymmetricFence, parking: &Yield }).unwrap();
+    let heap = Heap::create(&arena, HeapOptions { barrier: SymmetricFence, parking: Some(&Yield) }).unwrap();
     test(&heap);
 }
 

@@ -60,7 +60,7 @@ pub(crate) fn run() -> Result<Collected, Failure> {
     let arena = memory::collected()?;
     // SAFETY: there is one core, and nothing flips a buffer of this arena but the collections below.
     let barrier = unsafe { SingleCore::new() };
-    let heap = Heap::create(arena, HeapOptions { barrier, parking: &Spinning })?;
+    let heap = Heap::create(arena, HeapOptions { barrier, parking: Some(&Spinning) })?;
     let pool: Ams<'_, _, _, Cells> = Ams::create(&heap, Cells, SweptOptions { segment_size: 1 << 10 })?;
     let mut mutator = heap.register()?;
     // SAFETY: the point is used by this code alone, while the mutator is running.
